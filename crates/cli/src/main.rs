@@ -1,0 +1,5 @@
+//! The manypath command.
+
+fn main() {
+    println!("manypath {}", env!("CARGO_PKG_VERSION"));
+}

@@ -1,0 +1,1 @@
+//! Messages between launcher, daemon and command line.

@@ -1,0 +1,91 @@
+//! Every parameter of an endpoint, with its default and the source of the default.
+
+use crate::time::Duration;
+use core::net::SocketAddr;
+
+/// A local transport address that an endpoint may use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LocalAddress {
+    /// Address and UDP encapsulation port (RFC 6951). Port 0 means native SCTP over IP.
+    pub addr: SocketAddr,
+    /// Length of the network prefix; pairs local with remote addresses of one network.
+    pub prefix_len: u8,
+    /// Largest IP packet on the interface, in bytes.
+    pub mtu: u16,
+}
+
+/// Parameters of an endpoint and of the associations it makes.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// SCTP port of this endpoint inside the encapsulation.
+    pub port: u16,
+    /// Whether INITs from peers are answered with INIT ACK; otherwise they are refused by ABORT.
+    pub accept: bool,
+    /// Streams asked for in each direction.
+    pub streams: u16,
+    /// Adaptation layer indication to announce (RFC 5061 section 4.2.6).
+    pub adaptation: Option<u32>,
+    /// Receive buffer of an association in bytes: the largest a_rwnd it announces.
+    pub receive_buffer: u32,
+    /// Send buffer of an association in bytes: accepted from the user and not yet acknowledged.
+    pub send_buffer: u32,
+    /// RTO.Initial. RFC 9260 section 16 says 1 s.
+    pub rto_initial: Duration,
+    /// RTO.Min. RFC 9260 says 1 s; 200 ms here, because loss recovery at today's TCP pace needs it.
+    pub rto_min: Duration,
+    /// RTO.Max. RFC 9260 section 16 says 60 s.
+    pub rto_max: Duration,
+    /// Max.Init.Retransmits, RFC 9260 section 16.
+    pub max_init_retransmits: u32,
+    /// Association.Max.Retrans, RFC 9260 section 16.
+    pub association_max_retransmits: u32,
+    /// Path.Max.Retrans, RFC 9260 section 16.
+    pub path_max_retransmits: u32,
+    /// Errors after which a path is potentially failed (PFMR, RFC 7829 section 3); 0 by default.
+    pub potentially_failed_retransmits: u32,
+    /// HB.interval, RFC 9260 section 16.
+    pub heartbeat_interval: Duration,
+    /// The longest pause between two probes of a path that has failed while others work, so that a
+    /// restored path is used again soon.
+    pub failed_path_probe_interval: Duration,
+    /// Delayed acknowledgement time. RFC 9260 says 200 ms; 50 ms here (production profile).
+    pub sack_delay: Duration,
+    /// DATA packets after which a SACK is sent at once, RFC 9260 section 6.2.
+    pub sack_frequency: u32,
+    /// Max.Burst, RFC 9260 section 16: packets per path and transmission opportunity.
+    pub max_burst: u32,
+    /// Valid.Cookie.Life, RFC 9260 section 16.
+    pub cookie_life: Duration,
+    /// Use every active path at once (concurrent multipath transfer); otherwise only the primary.
+    pub multipath: bool,
+    /// Most associations that the endpoint keeps; INITs beyond it are refused.
+    pub max_associations: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            port: 0,
+            accept: false,
+            streams: 1024,
+            adaptation: None,
+            receive_buffer: 8 << 20,
+            send_buffer: 8 << 20,
+            rto_initial: Duration::from_secs(1),
+            rto_min: Duration::from_millis(200),
+            rto_max: Duration::from_secs(60),
+            max_init_retransmits: 8,
+            association_max_retransmits: 10,
+            path_max_retransmits: 5,
+            potentially_failed_retransmits: 0,
+            heartbeat_interval: Duration::from_secs(30),
+            failed_path_probe_interval: Duration::from_secs(2),
+            sack_delay: Duration::from_millis(50),
+            sack_frequency: 2,
+            max_burst: 4,
+            cookie_life: Duration::from_secs(60),
+            multipath: true,
+            max_associations: 4096,
+        }
+    }
+}

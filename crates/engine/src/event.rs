@@ -1,0 +1,74 @@
+//! What happened: the notifications that an association gives to its user.
+
+use crate::endpoint::AssociationId;
+use crate::path::{PathId, PathState};
+use bytes::Bytes;
+use manypath_wire::{Ppid, StreamId};
+
+/// One notification, in the order in which things happened.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// The association is established (RFC 9260 COMMUNICATION UP).
+    Connected {
+        /// Whether this endpoint sent the INIT.
+        initiated: bool,
+        /// The peer's adaptation layer indication (RFC 5061 section 4.2.6), if it gave one.
+        adaptation: Option<u32>,
+        /// Streams usable towards the peer.
+        outbound_streams: u16,
+        /// Streams the peer may use towards us.
+        inbound_streams: u16,
+    },
+    /// Complete messages wait to be read.
+    Readable,
+    /// Send buffer space has become free after `SendError::BufferFull`.
+    Writable,
+    /// A path has changed its state.
+    PathChanged {
+        /// The path.
+        path: PathId,
+        /// Its new state.
+        state: PathState,
+    },
+    /// The peer has restarted (RFC 9260 section 5.2.4 action A): all that was in flight is lost.
+    Restarted,
+    /// The peer asked for a graceful shutdown: no more new data is accepted.
+    PeerShutdown,
+    /// The association is gone. It is the last event of an association.
+    Closed(CloseReason),
+}
+
+/// Why an association ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum CloseReason {
+    /// Graceful shutdown, everything delivered.
+    Graceful,
+    /// No answer to INIT or COOKIE ECHO after Max.Init.Retransmits.
+    NoAnswer,
+    /// The network said that nobody listens there (ICMP), during setup.
+    Unreachable,
+    /// The peer answered the INIT with an ABORT, or aborted later. The error cause code, if any.
+    PeerAborted(Option<u16>),
+    /// `abort` was called here.
+    LocalAbort,
+    /// Association.Max.Retrans was exceeded (RFC 9260 section 8.1).
+    TooManyFailures,
+    /// The peer broke the protocol; the text says how.
+    ProtocolViolation(&'static str),
+}
+
+/// A complete user message.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Message {
+    /// Stream it came on.
+    pub stream: StreamId,
+    /// Payload protocol identifier given by the sender.
+    pub ppid: Ppid,
+    /// Whether it was sent unordered.
+    pub unordered: bool,
+    /// The bytes.
+    pub payload: Bytes,
+}
+
+/// An event and the association that it belongs to.
+pub type EndpointEvent = (AssociationId, Event);

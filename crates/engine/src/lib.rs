@@ -1,0 +1,34 @@
+//! A multipath SCTP endpoint (RFC 9260) without I/O.
+//!
+//! ```text
+//! handle_packet(now, path, bytes)     network -> engine
+//! handle_timeout(now)                 clock   -> engine
+//! poll_transmit(now, batch)           engine  -> network   runs of equal-sized packets, one path each
+//! poll_event()                        engine  -> user
+//! poll_timeout()                      engine  -> clock
+//! ```
+//!
+//! One mutation, then drain all outputs. The same seed and the same inputs give the same packets,
+//! byte for byte, on any machine: there is no clock, no thread, no hash map and no floating point.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+mod config;
+mod endpoint;
+mod event;
+mod path;
+mod status;
+mod time;
+mod transmit;
+
+pub use config::{Config, LocalAddress};
+pub use endpoint::{AssociationId, ConnectError, Endpoint, Outgoing, SendError};
+pub use event::{CloseReason, EndpointEvent, Event, Message};
+pub use path::{PathAddr, PathId, PathState};
+pub use status::{AssociationState, AssociationStatus, Counters, IdleReason, PathStatus};
+pub use time::{Duration, Instant};
+pub use transmit::{PacketBatch, Transmit};

@@ -1,0 +1,144 @@
+//! Snapshots for people and tools.
+
+use crate::path::{PathAddr, PathId, PathState};
+use crate::time::Duration;
+use alloc::vec::Vec;
+
+/// State of an association (RFC 9260 section 4).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "the names are the RFC's")]
+pub enum AssociationState {
+    CookieWait,
+    CookieEchoed,
+    Established,
+    ShutdownPending,
+    ShutdownSent,
+    ShutdownReceived,
+    ShutdownAckSent,
+}
+
+/// One association as it stands.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AssociationStatus {
+    /// Protocol state.
+    pub state: AssociationState,
+    /// Bytes queued and not yet sent.
+    pub unsent: usize,
+    /// Bytes sent and not yet acknowledged.
+    pub outstanding: usize,
+    /// The peer's receive window as last known, in bytes.
+    pub peer_rwnd: u32,
+    /// Received bytes that wait for a gap to be filled or for the reader.
+    pub receive_queued: usize,
+    /// The paths.
+    pub paths: Vec<PathStatus>,
+}
+
+/// One path as it stands.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PathStatus {
+    /// Its number in the association.
+    pub id: PathId,
+    /// Its addresses.
+    pub addr: PathAddr,
+    /// Its state.
+    pub state: PathState,
+    /// Whether it is the primary path.
+    pub primary: bool,
+    /// Smoothed round-trip time, once measured.
+    pub srtt: Option<Duration>,
+    /// Retransmission timeout.
+    pub rto: Duration,
+    /// Congestion window in bytes.
+    pub cwnd: u32,
+    /// Slow start threshold in bytes.
+    pub ssthresh: u32,
+    /// Bytes in flight.
+    pub in_flight: usize,
+    /// Largest packet, in bytes of IP packet.
+    pub mtu: u16,
+    /// Packets and SCTP bytes sent.
+    pub packets_sent: u64,
+    /// SCTP bytes sent.
+    pub bytes_sent: u64,
+    /// Packets received.
+    pub packets_received: u64,
+    /// SCTP bytes received.
+    pub bytes_received: u64,
+    /// DATA chunks retransmitted after a fast retransmit.
+    pub fast_retransmits: u64,
+    /// Expiries of T3-rtx.
+    pub timeouts: u64,
+    /// Consecutive errors (RFC 9260 section 8.2).
+    pub error_count: u32,
+    /// Why nothing is sent on the path now.
+    pub idle: Option<IdleReason>,
+}
+
+/// Why a path sends nothing now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IdleReason {
+    /// Nothing is waiting to be sent.
+    NoData,
+    /// The congestion window is used up: acknowledgements are awaited.
+    CongestionWindow,
+    /// The peer's receive window is used up.
+    ReceiveWindow,
+    /// The peer's address is not confirmed yet (RFC 9260 section 5.4).
+    Unconfirmed,
+    /// The path has failed or is suspected to have.
+    Failed,
+    /// Another path is primary and multipath transfer is off.
+    Standby,
+}
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
+        /// Counts of everything that was dropped, refused or answered outside the normal course.
+        #[derive(Clone, PartialEq, Eq, Debug, Default)]
+        pub struct Counters { $($(#[$doc])* pub $name: u64),* }
+        impl Counters {
+            /// Every counter with its name, for printing.
+            pub fn entries(&self) -> Vec<(&'static str, u64)> {
+                alloc::vec![$((stringify!($name), self.$name)),*]
+            }
+        }
+    };
+}
+
+counters! {
+    /// Packets shorter than a common header or otherwise not SCTP.
+    malformed_packets,
+    /// Packets with a wrong CRC32c.
+    bad_checksum,
+    /// Chunks that could not be parsed.
+    malformed_chunks,
+    /// Packets of no association (RFC 9260 section 8.4).
+    out_of_the_blue,
+    /// Packets with a wrong verification tag (section 8.5).
+    bad_tag,
+    /// COOKIE ECHOs with a wrong MAC, port or tag (section 5.1.5).
+    bad_cookie,
+    /// COOKIE ECHOs that came too late (section 5.1.5).
+    stale_cookie,
+    /// INITs refused: not accepting, too many associations or invalid.
+    refused_inits,
+    /// Chunks of unknown type.
+    unknown_chunks,
+    /// Chunks that have no meaning in the state in which they arrived.
+    unexpected_chunks,
+    /// HEARTBEAT ACKs with a wrong nonce or address (section 8.3).
+    bad_heartbeat_acks,
+    /// DATA chunks received twice.
+    duplicate_data,
+    /// DATA chunks dropped because the receive buffer was full.
+    receive_buffer_drops,
+    /// DATA chunks on streams that do not exist (section 6.5).
+    invalid_streams,
+    /// SACKs older than one already seen.
+    stale_sacks,
+    /// Associations aborted because the peer broke the protocol.
+    protocol_violations,
+    /// ICMP or send errors reported by the network.
+    unreachable_reports,
+}

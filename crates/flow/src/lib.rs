@@ -1,0 +1,1 @@
+//! TCP-like byte flows over the streams of one association.

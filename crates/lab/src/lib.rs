@@ -1,0 +1,1 @@
+//! Two hosts in namespaces joined by emulated paths.

@@ -1,0 +1,1 @@
+//! Drives one endpoint over UDP sockets.

@@ -1,0 +1,1 @@
+//! Launcher and socket call translation for unmodified programs.

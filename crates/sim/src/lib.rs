@@ -1,0 +1,1 @@
+//! Deterministic network: links, queues, loss, hosts, captures.

@@ -1,0 +1,23 @@
+//! SCTP syntax (RFC 9260): bytes to typed chunks and back.
+//!
+//! Reading is zero-copy: [`Packet::parse`] checks the common header and the checksum, then its
+//! iterator yields [`Chunk`]s that borrow from the input. Nothing here panics on any input and
+//! nothing allocates. Writing appends chunks to a caller's buffer through [`PacketWriter`], which
+//! stops at the packet size it was given and sets the CRC32c when it is finished.
+//!
+//! There is no time, no state and no policy in this crate.
+#![no_std]
+#![forbid(unsafe_code)]
+
+#[cfg(test)]
+extern crate std;
+
+pub mod cause;
+pub mod checksum;
+pub mod chunk;
+pub mod error;
+pub mod numbers;
+pub mod packet;
+pub mod parameter;
+
+pub use numbers::{Ppid, Ssn, StreamId, Tsn, VerificationTag};

@@ -1,0 +1,1 @@
+//! Checks of the workspace as a whole live in `tests/`.
