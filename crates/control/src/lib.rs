@@ -1,1 +1,3 @@
 //! Messages between launcher, daemon and command line.
+
+pub mod status;

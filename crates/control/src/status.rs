@@ -1,0 +1,206 @@
+//! What a stack says about itself: the snapshot behind `manypath status`.
+//!
+//! Everything is plain data with units in the names, so that the JSON needs no second manual.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+
+/// One stack as it stands.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct StackStatus {
+    /// Version of the program.
+    pub version: String,
+    /// Process that owns the associations.
+    pub pid: u32,
+    /// Inode of the network namespace of the stack, so that stacks of other hosts can be told
+    /// apart; 0 when it could not be read.
+    pub network_namespace: u64,
+    /// Milliseconds since the stack started.
+    pub uptime_ms: u64,
+    /// Whether associations from peers are accepted.
+    pub accepting: bool,
+    /// Whether the stack takes no new work and ends when its flows have ended.
+    pub draining: bool,
+    /// UDP port of the stack's own sockets.
+    pub udp_port: u16,
+    /// What peers may reach: `PORT` or `ADDR:PORT`.
+    pub allow: Vec<String>,
+    /// The local addresses that carry paths.
+    pub locals: Vec<LocalStatus>,
+    /// The associations.
+    pub associations: Vec<AssociationStatus>,
+    /// What is remembered about peers that did not speak SCTP, or refused a destination.
+    pub peers: Vec<PeerStatus>,
+    /// How often plain TCP was used instead, by reason.
+    pub fallbacks: BTreeMap<FallbackReason, u64>,
+    /// Everything else that was counted: drops, refusals, errors; by name.
+    pub counters: BTreeMap<String, u64>,
+}
+
+/// A local address that carries paths.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct LocalStatus {
+    /// The address and UDP port.
+    pub addr: SocketAddr,
+    /// The interface that has the address.
+    pub interface: String,
+    /// Largest IP packet of the interface, in bytes.
+    pub mtu: u32,
+}
+
+/// One association.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct AssociationStatus {
+    /// Its number in this stack.
+    pub id: u64,
+    /// Whether this side began it.
+    pub initiated: bool,
+    /// State as RFC 9260 section 4 names it, in lower case with hyphens.
+    pub state: String,
+    /// Milliseconds since it was begun.
+    pub age_ms: u64,
+    /// Bytes queued and not yet sent.
+    pub unsent_bytes: u64,
+    /// Bytes sent and not yet acknowledged.
+    pub outstanding_bytes: u64,
+    /// The peer's receive window as last known.
+    pub peer_rwnd_bytes: u64,
+    /// Bytes received that wait for a gap to be filled or for their reader.
+    pub receive_queued_bytes: u64,
+    /// The paths.
+    pub paths: Vec<PathStatus>,
+    /// The flows.
+    pub flows: Vec<FlowStatus>,
+}
+
+/// One path of an association.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct PathStatus {
+    /// Its number in the association.
+    pub id: u8,
+    /// Our address.
+    pub local: SocketAddr,
+    /// The peer's address.
+    pub remote: SocketAddr,
+    /// The interface that has our address.
+    pub interface: String,
+    /// `active`, `unconfirmed`, `potentially-failed` or `inactive`.
+    pub state: String,
+    /// Whether it is the primary path.
+    pub primary: bool,
+    /// Smoothed round-trip time in microseconds, once measured.
+    pub srtt_us: Option<u64>,
+    /// Retransmission timeout in microseconds.
+    pub rto_us: u64,
+    /// Congestion window in bytes.
+    pub cwnd_bytes: u64,
+    /// Slow start threshold in bytes.
+    pub ssthresh_bytes: u64,
+    /// Bytes in flight.
+    pub in_flight_bytes: u64,
+    /// Largest IP packet in bytes.
+    pub mtu: u16,
+    /// SCTP packets sent.
+    pub packets_sent: u64,
+    /// SCTP bytes sent.
+    pub bytes_sent: u64,
+    /// SCTP packets received.
+    pub packets_received: u64,
+    /// SCTP bytes received.
+    pub bytes_received: u64,
+    /// DATA chunks sent again after a fast retransmit.
+    pub fast_retransmits: u64,
+    /// Expiries of the retransmission timer.
+    pub timeouts: u64,
+    /// Consecutive errors.
+    pub error_count: u32,
+    /// Why nothing is sent on the path now.
+    pub idle: Option<String>,
+}
+
+/// One carried TCP connection.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct FlowStatus {
+    /// Its number in the association.
+    pub flow: u64,
+    /// Whether this side opened it.
+    pub initiated: bool,
+    /// `opening`, `open` or `closing`.
+    pub state: String,
+    /// The address that the program connected to.
+    pub destination: SocketAddr,
+    /// The address that the program connected from, as its side gave it.
+    pub source: SocketAddr,
+    /// Bytes received from the peer.
+    pub bytes_in: u64,
+    /// Bytes sent to the peer.
+    pub bytes_out: u64,
+    /// Bytes from the peer that the local socket has not taken yet.
+    pub waiting_in_bytes: u64,
+    /// Bytes for the peer that wait in this stack.
+    pub waiting_out_bytes: u64,
+    /// Bytes that the peer still allows us to send.
+    pub credit_bytes: u64,
+}
+
+/// What is remembered about a peer or about one of its services.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct PeerStatus {
+    /// The peer.
+    pub addr: IpAddr,
+    /// The service, if only that one is reached by plain TCP.
+    pub port: Option<u16>,
+    /// Why plain TCP is used.
+    pub reason: FallbackReason,
+    /// Milliseconds until it is tried again.
+    pub expires_ms: u64,
+}
+
+/// Why a connection goes on as plain TCP.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FallbackReason {
+    /// The destination is a loopback address.
+    Loopback,
+    /// The destination is an address of this host.
+    LocalAddress,
+    /// The destination is not a unicast address.
+    NotUnicast,
+    /// No local address can reach the destination's address family, or not from the address that
+    /// the program bound.
+    NoLocalAddress,
+    /// The peer did not answer in time.
+    Silent,
+    /// The peer refused the association, or its network said that nobody listens.
+    Refused,
+    /// The peer speaks SCTP but carries no flows.
+    NotManypath,
+    /// The peer does not allow this destination.
+    NotAllowed,
+    /// An earlier attempt at this peer or service failed, and it is too early to try again.
+    Remembered,
+    /// The association ended while the connection was being opened.
+    AssociationLost,
+    /// The stack is at one of its limits, or ends.
+    Busy,
+}
+
+impl fmt::Display for FallbackReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Loopback => "the destination is a loopback address",
+            Self::LocalAddress => "the destination is this host",
+            Self::NotUnicast => "the destination is not a unicast address",
+            Self::NoLocalAddress => "no suitable local address",
+            Self::Silent => "the peer did not answer in time",
+            Self::Refused => "the peer does not accept associations",
+            Self::NotManypath => "the peer speaks SCTP, but not manypath",
+            Self::NotAllowed => "the peer does not allow this destination",
+            Self::Remembered => "an earlier attempt failed, too early to try again",
+            Self::AssociationLost => "the association ended meanwhile",
+            Self::Busy => "the stack is at a limit or ending",
+        })
+    }
+}
