@@ -1,1 +1,12 @@
-//! Deterministic network: links, queues, loss, hosts, captures.
+//! A deterministic network: links, queues, losses, captures.
+//!
+//! [`link`] is the one link model of the project: the simulator runs it in virtual time, the lab
+//! runs it on real packets. Nothing here reads a clock; the same seed gives the same run.
+#![forbid(unsafe_code)]
+
+pub mod link;
+pub mod pcapng;
+mod rng;
+
+pub use link::{DropReason, Link, LinkConfig, LinkCounters, Packet};
+pub use rng::Rng;

@@ -1,0 +1,250 @@
+//! One direction of a path: the link model that the simulator and the lab share.
+//!
+//! ```text
+//! enqueue ─▶ down? ─▶ loss ─▶ FIFO, counted in packets ─▶ transmitter, `rate` ─▶ `delay` ─▶ poll
+//!              │        │        │ full                        (serialisation)    (propagation)
+//!              ▼        ▼        ▼                                    corrupt, duplicate, jitter, reorder
+//!            dropped, counted by reason
+//! ```
+//!
+//! The packet on the transmitter does not count against the FIFO's limit. Losses happen before the
+//! queue, as in Dummynet: a lost packet takes no capacity. Everything is computed from the times
+//! that the caller passes; a late `poll` delivers late but shifts nothing that comes after.
+
+mod config;
+mod counters;
+#[cfg(test)]
+mod tests;
+
+pub use config::LinkConfig;
+pub use counters::{DropReason, LinkCounters};
+
+use crate::rng::Rng;
+use manypath_engine::{Duration, Instant};
+use std::collections::VecDeque;
+
+/// What travels over a link.
+pub trait Packet: Clone {
+    /// Bytes that it takes on the wire; the rate counts them.
+    fn wire_len(&self) -> usize;
+    /// The bytes that corruption may hit.
+    fn bytes_mut(&mut self) -> &mut [u8];
+}
+
+impl Packet for Vec<u8> {
+    fn wire_len(&self) -> usize {
+        self.len()
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        self
+    }
+}
+
+/// One direction of a path. See the module's text for the order of things.
+#[derive(Debug)]
+pub struct Link<P> {
+    config: LinkConfig,
+    rng: Rng,
+    waiting: VecDeque<P>,
+    /// The packet on the transmitter and when its last bit leaves.
+    sending: Option<(Instant, P)>,
+    /// Packets on the wire by time of arrival; equal times keep their order.
+    flying: VecDeque<(Instant, P)>,
+    /// Jitter must not reorder: nothing that left later arrives before this.
+    last_arrival: Instant,
+    counters: LinkCounters,
+}
+
+impl<P: Packet> Link<P> {
+    /// An idle link. `seed` decides its losses.
+    pub fn new(config: LinkConfig, seed: u64) -> Self {
+        Self {
+            config,
+            rng: Rng::new(seed),
+            waiting: VecDeque::new(),
+            sending: None,
+            flying: VecDeque::new(),
+            last_arrival: Instant::ZERO,
+            counters: LinkCounters::default(),
+        }
+    }
+
+    /// Hands a packet to the link. An error says why it was dropped; it is already counted.
+    pub fn enqueue(&mut self, now: Instant, packet: P) -> Result<(), DropReason> {
+        self.advance(now);
+        self.counters.count_in(packet.wire_len());
+        if let Some(reason) = self.refusal() {
+            self.counters.count_drop(reason, 1);
+            return Err(reason);
+        }
+        self.waiting.push_back(packet);
+        self.start_next(now);
+        self.counters.queue_peak = self.counters.queue_peak.max(self.waiting.len());
+        Ok(())
+    }
+
+    /// The next packet that has arrived at the far end by `now`.
+    pub fn poll(&mut self, now: Instant) -> Option<P> {
+        self.advance(now);
+        if self.flying.front()?.0 > now {
+            return None;
+        }
+        let (_, packet) = self.flying.pop_front()?;
+        self.counters.count_out(packet.wire_len());
+        Some(packet)
+    }
+
+    /// When `poll` should be called next; `None` while the link is empty. It may be a little early.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        let arrival = self.flying.front().map(|(at, _)| *at);
+        let departure = self.sending.as_ref().map(|(done, _)| *done + self.config.delay);
+        arrival.into_iter().chain(departure).min()
+    }
+
+    /// Changes the link while it is in use. Packets on the wire keep their time of arrival, the one
+    /// on the transmitter goes on at the new rate. Taking the link down loses all that it holds.
+    pub fn set_config(&mut self, now: Instant, config: LinkConfig) {
+        self.advance(now);
+        let before = std::mem::replace(&mut self.config, config);
+        self.last_arrival = Instant::ZERO;
+        if !self.config.up {
+            self.drop_everything();
+        }
+        self.waiting_beyond_limit();
+        if let Some((done, _)) = &mut self.sending {
+            *done = now + rescale(done.since(now), before.rate_bps, self.config.rate_bps);
+        }
+        self.advance(now);
+    }
+
+    /// The parameters in force.
+    pub fn config(&self) -> &LinkConfig {
+        &self.config
+    }
+
+    /// What has passed and what was dropped so far.
+    pub fn counters(&self) -> &LinkCounters {
+        &self.counters
+    }
+
+    /// Packets in the FIFO, without the one on the transmitter.
+    pub fn queue_len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Packets anywhere in the link.
+    pub fn in_transit(&self) -> usize {
+        self.waiting.len() + usize::from(self.sending.is_some()) + self.flying.len()
+    }
+
+    fn refusal(&mut self) -> Option<DropReason> {
+        if !self.config.up {
+            Some(DropReason::Down)
+        } else if self.rng.ppm(self.config.loss_ppm) {
+            Some(DropReason::Loss)
+        } else if self.sending.is_some() && self.waiting.len() >= self.config.queue_packets {
+            Some(DropReason::QueueFull)
+        } else {
+            None
+        }
+    }
+
+    /// Brings transmitter and wire to the state that they have at `now`.
+    fn advance(&mut self, now: Instant) {
+        while let Some((done, packet)) = self.sending.take_if(|(done, _)| *done <= now) {
+            self.take_off(done, packet);
+            self.start_next(done);
+        }
+    }
+
+    /// Puts the next waiting packet on the transmitter, if that is free.
+    fn start_next(&mut self, now: Instant) {
+        while self.sending.is_none() {
+            let Some(packet) = self.waiting.pop_front() else { return };
+            match self.config.rate_bps {
+                Some(rate) => {
+                    let done = now + serialisation(packet.wire_len(), rate);
+                    self.sending = Some((done, packet));
+                }
+                None => self.take_off(now, packet),
+            }
+        }
+    }
+
+    /// The last bit of `packet` has left the transmitter at `departure`.
+    fn take_off(&mut self, departure: Instant, mut packet: P) {
+        if self.rng.ppm(self.config.corrupt_ppm) {
+            self.counters.corrupted += 1;
+            corrupt(&mut self.rng, packet.bytes_mut());
+        }
+        let arrival = self.arrival(departure);
+        if self.rng.ppm(self.config.duplicate_ppm) {
+            self.counters.duplicated += 1;
+            self.fly(arrival, packet.clone());
+        }
+        self.fly(arrival, packet);
+    }
+
+    fn arrival(&mut self, departure: Instant) -> Instant {
+        let jitter = up_to(&mut self.rng, self.config.jitter);
+        let arrival = (departure + self.config.delay + jitter).max(self.last_arrival);
+        if self.rng.ppm(self.config.reorder_ppm) {
+            self.counters.reordered += 1;
+            return arrival + up_to(&mut self.rng, self.config.reorder_delay);
+        }
+        self.last_arrival = arrival;
+        arrival
+    }
+
+    fn fly(&mut self, arrival: Instant, packet: P) {
+        // Nearly always the end: only reordered packets and a shortened delay go elsewhere.
+        let later = self.flying.iter().rev().take_while(|(at, _)| *at > arrival).count();
+        self.flying.insert(self.flying.len() - later, (arrival, packet));
+    }
+
+    fn drop_everything(&mut self) {
+        self.counters.count_drop(DropReason::Down, self.in_transit() as u64);
+        self.waiting.clear();
+        self.sending = None;
+        self.flying.clear();
+    }
+
+    /// A shortened queue drops its youngest packets, as if they had come just now.
+    fn waiting_beyond_limit(&mut self) {
+        let excess = self.waiting.len().saturating_sub(self.config.queue_packets);
+        self.waiting.truncate(self.config.queue_packets);
+        self.counters.count_drop(DropReason::QueueFull, excess as u64);
+    }
+}
+
+fn serialisation(bytes: usize, rate_bps: u64) -> Duration {
+    let nanos = (bytes as u128 * 8 * 1_000_000_000).div_ceil(u128::from(rate_bps.max(1)));
+    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+}
+
+/// Time that the rest of a packet needs when the rate changes from `before` to `after`.
+fn rescale(rest: Duration, before: Option<u64>, after: Option<u64>) -> Duration {
+    let (Some(before), Some(after)) = (before, after) else { return Duration::ZERO };
+    let nanos = rest.as_nanos() * u128::from(before) / u128::from(after.max(1));
+    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+}
+
+fn up_to(rng: &mut Rng, most: Duration) -> Duration {
+    if most.is_zero() {
+        return Duration::ZERO;
+    }
+    let most = u64::try_from(most.as_nanos()).unwrap_or(u64::MAX);
+    Duration::from_nanos(rng.below(most.saturating_add(1)))
+}
+
+/// Flips one bit in up to four places.
+fn corrupt(rng: &mut Rng, bytes: &mut [u8]) {
+    let flips = 1 + rng.below(4);
+    for _ in 0..flips {
+        let place = rng.below(bytes.len() as u64) as usize;
+        if let Some(byte) = bytes.get_mut(place) {
+            *byte ^= 1 << rng.below(8);
+        }
+    }
+}

@@ -1,0 +1,188 @@
+use super::*;
+
+const MS: u64 = 1_000_000;
+
+fn at(nanos: u64) -> Instant {
+    Instant::from_nanos(nanos)
+}
+
+fn config(rate_bps: u64, delay_ms: u64, queue_packets: usize) -> LinkConfig {
+    let delay = Duration::from_millis(delay_ms);
+    LinkConfig { rate_bps: Some(rate_bps), delay, queue_packets, ..LinkConfig::default() }
+}
+
+/// Polls at every deadline until the link is empty: (time, packet) of each delivery.
+fn drain(link: &mut Link<Vec<u8>>) -> Vec<(u64, Vec<u8>)> {
+    let mut out = Vec::new();
+    while let Some(now) = link.next_deadline() {
+        while let Some(packet) = link.poll(now) {
+            out.push((now.as_nanos(), packet));
+        }
+    }
+    out
+}
+
+fn times(link: &mut Link<Vec<u8>>) -> Vec<u64> {
+    drain(link).into_iter().map(|(time, _)| time).collect()
+}
+
+fn balance(link: &Link<Vec<u8>>) {
+    let c = link.counters();
+    assert_eq!(c.packets_in + c.duplicated, c.packets_out + c.dropped() + link.in_transit() as u64);
+}
+
+#[test]
+fn serialises_then_propagates() {
+    // 1250 bytes at 10 Mbit/s take 1 ms each.
+    let mut link = Link::new(config(10_000_000, 10, 100), 1);
+    for _ in 0..3 {
+        link.enqueue(at(0), vec![0; 1250]).unwrap();
+    }
+    assert_eq!(link.queue_len(), 2);
+    assert_eq!(times(&mut link), [11 * MS, 12 * MS, 13 * MS]);
+}
+
+#[test]
+fn a_late_poll_does_not_shift_the_schedule() {
+    let mut link = Link::new(config(10_000_000, 10, 100), 1);
+    for _ in 0..3 {
+        link.enqueue(at(0), vec![0; 1250]).unwrap();
+    }
+    assert!(link.poll(at(12 * MS + 5)).is_some());
+    assert!(link.poll(at(12 * MS + 5)).is_some());
+    assert!(link.poll(at(12 * MS + 5)).is_none());
+    assert_eq!(link.next_deadline(), Some(at(13 * MS)));
+}
+
+#[test]
+fn the_queue_counts_packets_and_drops_the_last() {
+    let mut link = Link::new(config(10_000_000, 0, 2), 1);
+    for tag in 0..3 {
+        link.enqueue(at(0), vec![tag; 1250]).unwrap();
+    }
+    assert_eq!(link.enqueue(at(0), vec![3; 1250]), Err(DropReason::QueueFull));
+    // One packet has left the transmitter: a place is free again.
+    link.enqueue(at(MS), vec![4; 40]).unwrap();
+    let tags: Vec<u8> = drain(&mut link).iter().map(|(_, packet)| packet[0]).collect();
+    assert_eq!(tags, [0, 1, 2, 4]);
+    assert_eq!((link.counters().dropped_queue, link.counters().queue_peak), (1, 2));
+    balance(&link);
+}
+
+#[test]
+fn without_a_rate_nothing_waits() {
+    let config = LinkConfig { queue_packets: 0, ..LinkConfig::default() };
+    let mut link = Link::new(config, 1);
+    for _ in 0..100 {
+        link.enqueue(at(5), vec![0; 1500]).unwrap();
+    }
+    assert_eq!(times(&mut link), [5; 100]);
+}
+
+#[test]
+fn down_is_a_black_hole_and_loses_what_is_under_way() {
+    let mut link = Link::new(config(10_000_000, 10, 100), 1);
+    for _ in 0..5 {
+        link.enqueue(at(0), vec![0; 1250]).unwrap();
+    }
+    let cut = LinkConfig { up: false, ..link.config().clone() };
+    link.set_config(at(2 * MS), cut.clone());
+    assert_eq!(link.next_deadline(), None);
+    assert_eq!(link.enqueue(at(3 * MS), vec![0; 40]), Err(DropReason::Down));
+    assert_eq!(link.counters().dropped_down, 6);
+    link.set_config(at(4 * MS), LinkConfig { up: true, ..cut });
+    link.enqueue(at(5 * MS), vec![0; 1250]).unwrap();
+    assert_eq!(times(&mut link), [16 * MS]);
+    balance(&link);
+}
+
+#[test]
+fn a_new_rate_applies_to_the_rest_of_the_packet() {
+    let mut link = Link::new(config(10_000_000, 0, 100), 1);
+    link.enqueue(at(0), vec![0; 1250]).unwrap();
+    link.enqueue(at(0), vec![0; 1250]).unwrap();
+    // Half of the first packet is left, at a tenth of the rate: 5 ms more.
+    link.set_config(at(MS / 2), config(1_000_000, 0, 100));
+    assert_eq!(times(&mut link), [5 * MS + MS / 2, 15 * MS + MS / 2]);
+}
+
+#[test]
+fn a_limit_that_falls_away_lets_everything_go() {
+    let mut link = Link::new(config(1, 1, 100), 1);
+    link.enqueue(at(0), vec![0; 1250]).unwrap();
+    link.enqueue(at(0), vec![0; 1250]).unwrap();
+    link.set_config(at(7), LinkConfig { rate_bps: None, ..link.config().clone() });
+    assert_eq!(times(&mut link), [MS + 7, MS + 7]);
+}
+
+#[test]
+fn a_shorter_queue_drops_its_youngest() {
+    let mut link = Link::new(config(10_000_000, 0, 10), 1);
+    for tag in 0..6 {
+        link.enqueue(at(0), vec![tag; 1250]).unwrap();
+    }
+    link.set_config(at(0), config(10_000_000, 0, 2));
+    let tags: Vec<u8> = drain(&mut link).iter().map(|(_, packet)| packet[0]).collect();
+    assert_eq!(tags, [0, 1, 2]);
+    balance(&link);
+}
+
+#[test]
+fn a_shorter_delay_lets_new_packets_overtake() {
+    let mut link = Link::new(config(10_000_000, 100, 100), 1);
+    link.enqueue(at(0), vec![1; 1250]).unwrap();
+    link.set_config(at(2 * MS), config(10_000_000, 10, 100));
+    link.enqueue(at(2 * MS), vec![2; 1250]).unwrap();
+    let out: Vec<(u64, u8)> = drain(&mut link).iter().map(|(t, p)| (*t, p[0])).collect();
+    assert_eq!(out, [(13 * MS, 2), (101 * MS, 1)]);
+}
+
+#[test]
+fn jitter_keeps_the_order_and_its_bounds() {
+    let jitter = Duration::from_millis(5);
+    let mut link = Link::new(LinkConfig { jitter, ..config(1_000_000_000, 10, 1000) }, 3);
+    for tag in 0..200 {
+        link.enqueue(at(0), vec![tag; 100]).unwrap();
+    }
+    let out = drain(&mut link);
+    assert!(out.iter().map(|(_, packet)| packet[0]).eq(0..200));
+    assert!(out.iter().all(|(time, _)| (10 * MS..16 * MS).contains(time)));
+}
+
+#[test]
+fn faults_come_as_often_as_asked_and_are_counted() {
+    let faulty = LinkConfig {
+        loss_ppm: 100_000,
+        duplicate_ppm: 50_000,
+        reorder_ppm: 20_000,
+        corrupt_ppm: 10_000,
+        ..config(1_000_000_000, 10, 100)
+    };
+    let mut link = Link::new(faulty, 5);
+    let mut delivered = Vec::new();
+    for i in 0..20_000u64 {
+        let _ = link.enqueue(at(i * 10_000), i.to_le_bytes().to_vec());
+        while let Some(packet) = link.poll(at(i * 10_000)) {
+            delivered.push(packet);
+        }
+    }
+    balance(&link);
+    delivered.extend(drain(&mut link).into_iter().map(|(_, packet)| packet));
+    let c = link.counters();
+    let near = |count: u64, expected: u64| count.abs_diff(expected) < expected / 5;
+    assert!(near(c.dropped_loss, 2000) && near(c.duplicated, 900), "{c:?}");
+    assert!(near(c.reordered, 360) && near(c.corrupted, 180), "{c:?}");
+    assert_eq!(delivered.len() as u64, c.packets_out);
+    assert!(!delivered.is_sorted(), "some packets overtook others");
+}
+
+#[test]
+fn the_seed_decides() {
+    let run = |seed| {
+        let mut link =
+            Link::new(LinkConfig { loss_ppm: 300_000, ..config(1_000_000, 1, 50) }, seed);
+        (0..100u64).map(|i| link.enqueue(at(i * MS), vec![0; 50]).is_ok()).collect::<Vec<_>>()
+    };
+    assert_eq!(run(1), run(1));
+    assert_ne!(run(1), run(2));
+}
