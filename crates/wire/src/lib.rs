@@ -12,12 +12,24 @@
 #[cfg(test)]
 extern crate std;
 
+mod bytes;
 pub mod cause;
 pub mod checksum;
 pub mod chunk;
+pub mod encapsulation;
 pub mod error;
+pub mod list;
 pub mod numbers;
 pub mod packet;
 pub mod parameter;
+#[cfg(test)]
+mod testing;
+mod tlv;
+
+pub use cause::{Cause, CauseWriter, Causes};
+pub use chunk::Chunk;
+pub use error::{NoRoom, ParseError};
+pub use packet::{CommonHeader, Packet, PacketWriter};
+pub use parameter::{Parameter, ParameterWriter, Parameters};
 
 pub use numbers::{Ppid, Ssn, StreamId, Tsn, VerificationTag};

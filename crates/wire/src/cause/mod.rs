@@ -1,1 +1,17 @@
-//! See the crate's essay.
+//! Error causes (RFC 9260 section 3.3.10), one file per group.
+//!
+//! [`Causes`] is what ABORT and ERROR carry: bytes, split and typed only while they are iterated
+//! over. What is malformed comes out as an error at its place; the chunk itself parses.
+
+mod abort;
+mod address;
+mod any;
+mod causes;
+pub mod codes;
+mod cookie;
+mod data;
+mod unrecognized;
+
+pub use any::Cause;
+pub use causes::{CauseIter, CauseWriter, Causes};
+pub use unrecognized::ParameterTypes;

@@ -1,0 +1,151 @@
+//! The dispatcher: any error cause.
+
+use super::unrecognized::{self, ParameterTypes};
+use super::{abort, address, codes, cookie, data};
+use crate::bytes::Output;
+use crate::error::{NoRoom, ParseError};
+use crate::numbers::{StreamId, Tsn};
+use crate::tlv::Tlv;
+use core::fmt;
+
+/// An error cause of any code. Bytes beyond the last field of a cause of fixed length are ignored.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cause<'a> {
+    /// DATA on a stream that does not exist (1).
+    InvalidStreamIdentifier(StreamId),
+    /// An INIT or INIT ACK lacks parameters of these types (2).
+    MissingMandatoryParameter(ParameterTypes<'a>),
+    /// The cookie is valid but too old (3).
+    StaleCookie {
+        /// Microseconds since it expired, zero if not told.
+        staleness_us: u32,
+    },
+    /// The sender cannot serve the association (4).
+    OutOfResource,
+    /// The address parameter, complete, is of no use to the sender (5).
+    UnresolvableAddress(&'a [u8]),
+    /// The chunk, complete, is of unknown type (6).
+    UnrecognizedChunkType(&'a [u8]),
+    /// A fixed field of INIT or INIT ACK has an impossible value (7).
+    InvalidMandatoryParameter,
+    /// Parameters of an INIT ACK, complete, that are of unknown type (8).
+    UnrecognizedParameters(&'a [u8]),
+    /// The DATA chunk with this TSN carries no data (9).
+    NoUserData(Tsn),
+    /// A COOKIE ECHO came in the SHUTDOWN-ACK-SENT state (10).
+    CookieReceivedWhileShuttingDown,
+    /// An INIT on an association names these address parameters, complete, that are new (11).
+    RestartWithNewAddresses(&'a [u8]),
+    /// The user aborted, with this reason (12).
+    UserInitiatedAbort(&'a [u8]),
+    /// The peer broke the protocol; the bytes may say how (13).
+    ProtocolViolation(&'a [u8]),
+    /// A cause of another code.
+    Unknown {
+        /// Cause code.
+        code: u16,
+        /// Cause-specific information.
+        value: &'a [u8],
+    },
+}
+
+impl<'a> Cause<'a> {
+    pub(super) fn parse(tlv: Tlv<'a>) -> Result<Self, ParseError> {
+        match tlv.kind {
+            codes::INVALID_STREAM_IDENTIFIER => {
+                data::parse_stream(tlv).map(Self::InvalidStreamIdentifier)
+            }
+            codes::MISSING_MANDATORY_PARAMETER => {
+                unrecognized::parse_missing(tlv).map(Self::MissingMandatoryParameter)
+            }
+            codes::STALE_COOKIE => {
+                cookie::parse_staleness(tlv).map(|staleness_us| Self::StaleCookie { staleness_us })
+            }
+            codes::OUT_OF_RESOURCE => Ok(Self::OutOfResource),
+            codes::UNRESOLVABLE_ADDRESS => Ok(Self::UnresolvableAddress(tlv.value)),
+            codes::UNRECOGNIZED_CHUNK_TYPE => Ok(Self::UnrecognizedChunkType(tlv.value)),
+            codes::INVALID_MANDATORY_PARAMETER => Ok(Self::InvalidMandatoryParameter),
+            codes::UNRECOGNIZED_PARAMETERS => Ok(Self::UnrecognizedParameters(tlv.value)),
+            codes::NO_USER_DATA => data::parse_tsn(tlv).map(Self::NoUserData),
+            codes::COOKIE_RECEIVED_WHILE_SHUTTING_DOWN => Ok(Self::CookieReceivedWhileShuttingDown),
+            codes::RESTART_WITH_NEW_ADDRESSES => Ok(Self::RestartWithNewAddresses(tlv.value)),
+            codes::USER_INITIATED_ABORT => Ok(Self::UserInitiatedAbort(tlv.value)),
+            codes::PROTOCOL_VIOLATION => Ok(Self::ProtocolViolation(tlv.value)),
+            code => Ok(Self::Unknown { code, value: tlv.value }),
+        }
+    }
+
+    /// Cause code.
+    pub const fn code(&self) -> u16 {
+        match self {
+            Self::InvalidStreamIdentifier(_) => codes::INVALID_STREAM_IDENTIFIER,
+            Self::MissingMandatoryParameter(_) => codes::MISSING_MANDATORY_PARAMETER,
+            Self::StaleCookie { .. } => codes::STALE_COOKIE,
+            Self::OutOfResource => codes::OUT_OF_RESOURCE,
+            Self::UnresolvableAddress(_) => codes::UNRESOLVABLE_ADDRESS,
+            Self::UnrecognizedChunkType(_) => codes::UNRECOGNIZED_CHUNK_TYPE,
+            Self::InvalidMandatoryParameter => codes::INVALID_MANDATORY_PARAMETER,
+            Self::UnrecognizedParameters(_) => codes::UNRECOGNIZED_PARAMETERS,
+            Self::NoUserData(_) => codes::NO_USER_DATA,
+            Self::CookieReceivedWhileShuttingDown => codes::COOKIE_RECEIVED_WHILE_SHUTTING_DOWN,
+            Self::RestartWithNewAddresses(_) => codes::RESTART_WITH_NEW_ADDRESSES,
+            Self::UserInitiatedAbort(_) => codes::USER_INITIATED_ABORT,
+            Self::ProtocolViolation(_) => codes::PROTOCOL_VIOLATION,
+            Self::Unknown { code, .. } => *code,
+        }
+    }
+
+    pub(super) fn emit(&self, out: &mut Output<'_>) -> Result<(), NoRoom> {
+        out.block(self.code().to_be_bytes(), |out| self.emit_value(out))
+    }
+
+    fn emit_value(&self, out: &mut Output<'_>) -> Result<(), NoRoom> {
+        match self {
+            Self::InvalidStreamIdentifier(stream) => data::emit_stream(out, *stream),
+            Self::MissingMandatoryParameter(types) => unrecognized::emit_missing(out, *types),
+            Self::StaleCookie { staleness_us } => out.u32(*staleness_us),
+            Self::NoUserData(tsn) => out.u32(tsn.0),
+            Self::UnresolvableAddress(bytes)
+            | Self::UnrecognizedChunkType(bytes)
+            | Self::UnrecognizedParameters(bytes)
+            | Self::RestartWithNewAddresses(bytes)
+            | Self::UserInitiatedAbort(bytes)
+            | Self::ProtocolViolation(bytes)
+            | Self::Unknown { value: bytes, .. } => out.bytes(bytes),
+            Self::OutOfResource
+            | Self::InvalidMandatoryParameter
+            | Self::CookieReceivedWhileShuttingDown => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Cause<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InvalidStreamIdentifier(stream) => {
+                write!(f, "invalid stream identifier {}", stream.0)
+            }
+            Self::MissingMandatoryParameter(types) => {
+                write!(f, "missing mandatory parameters {types:?}")
+            }
+            Self::StaleCookie { staleness_us } => cookie::fmt_staleness(f, *staleness_us),
+            Self::OutOfResource => f.write_str("out of resource"),
+            Self::UnresolvableAddress(bytes) => address::fmt(f, "unresolvable address", bytes),
+            Self::UnrecognizedChunkType(chunk) => unrecognized::fmt_chunk(f, chunk),
+            Self::InvalidMandatoryParameter => f.write_str("invalid mandatory parameter"),
+            Self::UnrecognizedParameters(bytes) => unrecognized::fmt_parameters(f, bytes),
+            Self::NoUserData(tsn) => write!(f, "no user data in tsn {}", tsn.0),
+            Self::CookieReceivedWhileShuttingDown => {
+                f.write_str("cookie received while shutting down")
+            }
+            Self::RestartWithNewAddresses(bytes) => {
+                address::fmt(f, "restart with new addresses", bytes)
+            }
+            Self::UserInitiatedAbort(reason) => abort::fmt(f, "user-initiated abort", reason),
+            Self::ProtocolViolation(text) => abort::fmt(f, "protocol violation", text),
+            Self::Unknown { code, value } => {
+                write!(f, "unknown cause {code}, {} bytes", value.len())
+            }
+        }
+    }
+}

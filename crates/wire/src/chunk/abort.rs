@@ -1,0 +1,53 @@
+//! Abort Association (ABORT, type 6).
+
+use super::{RawChunk, types};
+use crate::bytes::Output;
+use crate::cause::Causes;
+use crate::error::NoRoom;
+use core::fmt;
+
+/// The T bit of ABORT and SHUTDOWN COMPLETE.
+pub(super) const FLAG_TAG_REFLECTED: u8 = 0x01;
+
+/// Abort Association (RFC 9260 section 3.3.7).
+///
+/// ```text
+///  0                   1                   2                   3
+///  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+/// +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+/// |   Type = 6    |  Reserved   |T|            Length             |
+/// +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+/// \                                                               \
+/// /                   zero or more Error Causes                   /
+/// \                                                               \
+/// +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Abort<'a> {
+    /// T: the packet's verification tag is the one that the sender received, not the one that the
+    /// receiver expects.
+    pub tag_reflected: bool,
+    /// Why.
+    pub causes: Causes<'a>,
+}
+
+impl<'a> Abort<'a> {
+    pub(super) fn parse(raw: RawChunk<'a>) -> Self {
+        Self {
+            tag_reflected: raw.flags() & FLAG_TAG_REFLECTED != 0,
+            causes: Causes::from_bytes(raw.value()),
+        }
+    }
+
+    pub(super) fn emit(&self, out: &mut Output<'_>) -> Result<(), NoRoom> {
+        let flags = if self.tag_reflected { FLAG_TAG_REFLECTED } else { 0 };
+        out.block([types::ABORT, flags], |out| out.bytes(self.causes.unpadded()))
+    }
+}
+
+impl fmt::Display for Abort<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let reflected = if self.tag_reflected { " (tag reflected)" } else { "" };
+        write!(f, "ABORT{reflected} {}", self.causes)
+    }
+}

@@ -1,0 +1,42 @@
+//! Explicit Congestion Notification Echo (ECNE, type 12).
+
+use super::{RawChunk, types};
+use crate::bytes::Output;
+use crate::error::{NoRoom, ParseError};
+use crate::numbers::Tsn;
+use core::fmt;
+
+/// Explicit Congestion Notification Echo. RFC 9260 reserves the type; the format is that of
+/// RFC 4960 appendix A.
+///
+/// ```text
+///  0                   1                   2                   3
+///  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+/// +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+/// | Chunk Type=12 | Flags=00000000|    Chunk Length = 8           |
+/// +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+/// |                      Lowest TSN Number                        |
+/// +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ecne {
+    /// Lowest TSN in the packet that was marked.
+    pub lowest_tsn: Tsn,
+}
+
+impl Ecne {
+    pub(super) fn parse(raw: RawChunk<'_>) -> Result<Self, ParseError> {
+        let lowest_tsn = raw.reader().u32().ok_or(raw.length_error())?;
+        Ok(Self { lowest_tsn: Tsn(lowest_tsn) })
+    }
+
+    pub(super) fn emit(&self, out: &mut Output<'_>) -> Result<(), NoRoom> {
+        out.block([types::ECNE, 0], |out| out.u32(self.lowest_tsn.0))
+    }
+}
+
+impl fmt::Display for Ecne {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ECNE lowest_tsn={}", self.lowest_tsn.0)
+    }
+}

@@ -1,0 +1,66 @@
+//! Chunks of a type that this crate does not know.
+
+use super::RawChunk;
+use crate::bytes::Output;
+use crate::error::{NoRoom, ParseError};
+use core::fmt;
+
+/// A chunk of unknown type, kept as it came.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Unknown<'a> {
+    /// Chunk type.
+    pub type_byte: u8,
+    /// Chunk flags.
+    pub flags: u8,
+    /// What follows the chunk header, without padding.
+    pub value: &'a [u8],
+    raw: &'a [u8],
+}
+
+impl<'a> Unknown<'a> {
+    /// The chunk at the beginning of `bytes`, whatever its type. For writing chunks of which this
+    /// crate knows nothing.
+    ///
+    /// # Errors
+    /// Those of [`RawChunk::split`].
+    pub fn from_bytes(bytes: &'a [u8]) -> Result<Self, ParseError> {
+        RawChunk::split(bytes).map(|(raw, _)| Self::parse(raw))
+    }
+
+    /// What the receiver of the chunk has to do.
+    pub const fn action(&self) -> UnknownAction {
+        UnknownAction { stop: self.type_byte & 0x80 == 0, report: self.type_byte & 0x40 != 0 }
+    }
+
+    /// The whole chunk with its header and without padding: what the Unrecognized Chunk Type cause
+    /// carries.
+    pub const fn raw(&self) -> &'a [u8] {
+        self.raw
+    }
+
+    pub(super) fn parse(raw: RawChunk<'a>) -> Self {
+        let (type_byte, flags) = (raw.type_byte(), raw.flags());
+        Self { type_byte, flags, value: raw.value(), raw: raw.bytes() }
+    }
+
+    pub(super) fn emit(&self, out: &mut Output<'_>) -> Result<(), NoRoom> {
+        out.block([self.type_byte, self.flags], |out| out.bytes(self.value))
+    }
+}
+
+impl fmt::Display for Unknown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { type_byte, flags, value, .. } = self;
+        write!(f, "UNKNOWN type={type_byte} flags={flags:#04x} value={} bytes", value.len())
+    }
+}
+
+/// What to do with a chunk (RFC 9260 section 3.2, table 2) or parameter (section 3.2.1, table 3) of
+/// unknown type. The two highest bits of the type say it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct UnknownAction {
+    /// Process nothing that follows: in the packet for a chunk, in the chunk for a parameter.
+    pub stop: bool,
+    /// Tell the sender.
+    pub report: bool,
+}

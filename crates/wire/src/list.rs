@@ -1,0 +1,148 @@
+//! Lists of fixed-size numbers: borrowed from a packet when read, from values when written.
+
+use core::fmt;
+
+mod sealed {
+    /// Keeps [`Item`](super::Item) closed: its implementations are the lists of SCTP.
+    pub trait Sealed {}
+}
+
+/// What a [`List`] can hold.
+pub trait Item: Copy + PartialEq + fmt::Debug + sealed::Sealed + 'static {
+    /// The item's bytes in a packet.
+    type Wire: Copy + AsRef<[u8]> + fmt::Debug + 'static;
+    /// From network byte order.
+    fn from_wire(wire: Self::Wire) -> Self;
+    /// To network byte order.
+    fn to_wire(self) -> Self::Wire;
+}
+
+/// Numbers of one kind, in the order in which they stand in the packet. Two lists are equal when
+/// their items are, wherever they are borrowed from.
+#[derive(Clone, Copy)]
+pub struct List<'a, T: Item> {
+    source: Source<'a, T>,
+}
+
+#[derive(Clone, Copy)]
+enum Source<'a, T: Item> {
+    Wire(&'a [T::Wire]),
+    Values(&'a [T]),
+}
+
+impl<'a, T: Item> List<'a, T> {
+    /// No items.
+    pub const EMPTY: Self = Self { source: Source::Values(&[]) };
+
+    /// A list to be written.
+    pub const fn from_slice(values: &'a [T]) -> Self {
+        Self { source: Source::Values(values) }
+    }
+
+    pub(crate) const fn from_wire(wire: &'a [T::Wire]) -> Self {
+        Self { source: Source::Wire(wire) }
+    }
+
+    /// Number of items.
+    pub const fn len(&self) -> usize {
+        match self.source {
+            Source::Wire(wire) => wire.len(),
+            Source::Values(values) => values.len(),
+        }
+    }
+
+    /// Whether there is no item.
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The item at `index`, if there are that many.
+    pub fn get(&self, index: usize) -> Option<T> {
+        match self.source {
+            Source::Wire(wire) => wire.get(index).map(|&item| T::from_wire(item)),
+            Source::Values(values) => values.get(index).copied(),
+        }
+    }
+
+    /// The items in order.
+    pub fn iter(&self) -> ListIter<'a, T> {
+        ListIter { list: *self, range: 0..self.len() }
+    }
+}
+
+impl<T: Item> Default for List<'_, T> {
+    fn default() -> Self {
+        Self::EMPTY
+    }
+}
+
+impl<T: Item> PartialEq for List<'_, T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl<T: Item + Eq> Eq for List<'_, T> {}
+
+impl<T: Item> fmt::Debug for List<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl<'a, T: Item> IntoIterator for List<'a, T> {
+    type Item = T;
+    type IntoIter = ListIter<'a, T>;
+
+    fn into_iter(self) -> ListIter<'a, T> {
+        self.iter()
+    }
+}
+
+/// Iterator over a [`List`].
+#[derive(Clone, Debug)]
+pub struct ListIter<'a, T: Item> {
+    list: List<'a, T>,
+    range: core::ops::Range<usize>,
+}
+
+impl<T: Item> Iterator for ListIter<'_, T> {
+    type Item = T;
+
+    fn next(&mut self) -> Option<T> {
+        self.range.next().and_then(|index| self.list.get(index))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.range.size_hint()
+    }
+}
+
+impl<T: Item> DoubleEndedIterator for ListIter<'_, T> {
+    fn next_back(&mut self) -> Option<T> {
+        self.range.next_back().and_then(|index| self.list.get(index))
+    }
+}
+
+impl<T: Item> ExactSizeIterator for ListIter<'_, T> {}
+
+macro_rules! item {
+    ($name:ty, $wire:ty, $from:expr, $to:expr) => {
+        impl sealed::Sealed for $name {}
+        impl Item for $name {
+            type Wire = $wire;
+
+            fn from_wire(wire: $wire) -> Self {
+                $from(wire)
+            }
+
+            fn to_wire(self) -> $wire {
+                $to(self)
+            }
+        }
+    };
+}
+
+item!(u16, [u8; 2], Self::from_be_bytes, Self::to_be_bytes);
+item!(crate::Tsn, [u8; 4], |wire| Self(u32::from_be_bytes(wire)), |tsn: Self| tsn.0.to_be_bytes());
+item!(crate::chunk::GapBlock, [u8; 4], Self::from_be_bytes, Self::to_be_bytes);

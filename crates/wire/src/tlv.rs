@@ -1,0 +1,89 @@
+//! Type-Length-Value: the common shape of parameters and error causes (RFC 9260 section 3.2.1).
+
+use crate::bytes::{Reader, padded};
+
+/// Bytes of Type and Length.
+pub(crate) const HEADER_LEN: usize = 4;
+
+/// One parameter or cause, borrowed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Tlv<'a> {
+    pub(crate) kind: u16,
+    pub(crate) value: &'a [u8],
+    /// From the Type to the end of the value, without padding.
+    pub(crate) raw: &'a [u8],
+}
+
+impl Tlv<'_> {
+    /// The Length field.
+    pub(crate) const fn length(&self) -> u16 {
+        // Was read from 16 bits.
+        self.raw.len() as u16
+    }
+}
+
+/// What is wrong with the header of a TLV.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum TlvError {
+    Header,
+    Length { kind: u16, length: u16 },
+    Truncated { kind: u16, length: u16 },
+}
+
+/// Splits bytes into TLVs; nothing follows an error.
+#[derive(Clone, Debug)]
+pub(crate) struct Tlvs<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Tlvs<'a> {
+    pub(crate) const fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes }
+    }
+
+    /// Length of `bytes` without the padding of the last TLV, which a chunk's Length does not
+    /// count. All of `bytes` if they are not well formed.
+    pub(crate) fn unpadded_len(bytes: &'a [u8]) -> usize {
+        let mut tlvs = Self::new(bytes);
+        let mut end = 0;
+        loop {
+            let start = bytes.len() - tlvs.rest.len();
+            match tlvs.next() {
+                Some(Ok(tlv)) => end = start + tlv.raw.len(),
+                Some(Err(_)) => return bytes.len(),
+                None => return end,
+            }
+        }
+    }
+
+    fn split(&self) -> Result<(Tlv<'a>, &'a [u8]), TlvError> {
+        let mut reader = Reader::new(self.rest);
+        let (Some(kind), Some(length)) = (reader.u16(), reader.u16()) else {
+            return Err(TlvError::Header);
+        };
+        let len = usize::from(length);
+        if len < HEADER_LEN {
+            return Err(TlvError::Length { kind, length });
+        }
+        let (Some(raw), Some(value)) = (self.rest.get(..len), reader.bytes(len - HEADER_LEN))
+        else {
+            return Err(TlvError::Truncated { kind, length });
+        };
+        // The padding of the last one may be missing: the chunk's Length need not count it.
+        let rest = self.rest.get(padded(len)..).unwrap_or_default();
+        Ok((Tlv { kind, value, raw }, rest))
+    }
+}
+
+impl<'a> Iterator for Tlvs<'a> {
+    type Item = Result<Tlv<'a>, TlvError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let split = self.split();
+        self.rest = split.map_or(&[], |(_, rest)| rest);
+        Some(split.map(|(tlv, _)| tlv))
+    }
+}
