@@ -1,1 +1,49 @@
-//! Drives one endpoint over UDP sockets.
+//! Drives one endpoint over UDP sockets (RFC 6951): the only crate that touches the network.
+//!
+//! ```text
+//! mio event ─▶ Driver::handle_event ─▶ socket ─▶ receive (GRO, split) ─▶ Endpoint::handle_packet
+//!                                        └────▶ error queue (ICMP)    ─▶ Endpoint::handle_unreachable
+//! Driver::flush ─▶ Endpoint::poll_transmit ─▶ run ─▶ send (GSO, or packet by packet) ─▶ socket
+//! ```
+//!
+//! There is one socket per local address, bound to the address and to its interface, so that a path
+//! is a socket and a remote address, whatever the routing table says. Each socket judges for itself
+//! whether segmentation offload works on its interface.
+//!
+//! The user's loop is:
+//!
+//! ```text
+//! loop {
+//!     poll.poll(&mut events, clock.until(driver.timeout()))
+//!     for each event  { driver.handle_event(clock.now(), event) or it is somebody else's }
+//!     driver.handle_timeout(clock.now())      // timers, and reading that an earlier call left over
+//!     while let Some(event) = driver.endpoint_mut().poll_event() { ... }
+//!     driver.flush(clock.now())
+//! }
+//! ```
+//!
+//! Readiness is edge-triggered and the work of each call is bounded; what a call leaves over makes
+//! [`Driver::timeout`] come due at once.
+
+mod bind;
+mod clock;
+mod counters;
+mod driver;
+mod error_queue;
+mod interfaces;
+mod offload;
+mod path_io;
+mod receive;
+#[cfg(test)]
+mod scripted;
+mod send;
+mod sockaddr;
+mod socket;
+mod status;
+
+pub use bind::{LocalBinding, UdpPort};
+pub use clock::Clock;
+pub use counters::Counters;
+pub use driver::Driver;
+pub use interfaces::{Interface, interfaces};
+pub use socket::SocketStatus;

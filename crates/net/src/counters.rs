@@ -1,0 +1,81 @@
+//! What went out, came in and was dropped, with the reason in the counter's name.
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
+        /// Counts of one socket, or of all sockets of a driver.
+        #[derive(Clone, PartialEq, Eq, Debug, Default)]
+        pub struct Counters { $($(#[$doc])* pub $name: u64),* }
+
+        impl Counters {
+            /// Every counter with its name, for printing.
+            pub fn entries(&self) -> Vec<(&'static str, u64)> {
+                vec![$((stringify!($name), self.$name)),*]
+            }
+
+            /// Adds `other` to every counter.
+            pub fn add(&mut self, other: &Self) {
+                $(self.$name += other.$name;)*
+            }
+        }
+    };
+}
+
+counters! {
+    /// SCTP packets given to the kernel.
+    packets_sent,
+    /// Bytes of these packets, without UDP and IP headers.
+    bytes_sent,
+    /// System calls that sent something.
+    send_calls,
+    /// Of these, calls that carried several packets in one datagram to be segmented (GSO).
+    gso_sends,
+    /// SCTP packets received.
+    packets_received,
+    /// Bytes of these packets, without UDP and IP headers.
+    bytes_received,
+    /// System calls that received something.
+    receive_calls,
+    /// Received buffers in which the kernel had put several packets together (GRO).
+    gro_receives,
+    /// Times the kernel took no more (EAGAIN): the run waited for the socket to become writable.
+    send_blocked,
+    /// Times segmentation offload was given up for a while, because the kernel refused a run (EIO
+    /// or EINVAL) whose packets it then took one by one. Nothing is lost by that.
+    gso_refused,
+    /// Packets dropped because the queue of the interface was full (ENOBUFS).
+    dropped_queue_full,
+    /// Packets dropped because they are larger than the interface allows (EMSGSIZE).
+    dropped_too_big,
+    /// Packets dropped because there is no route, or the interface or address is gone.
+    dropped_no_route,
+    /// Packets dropped by the local firewall (EPERM, EACCES).
+    dropped_forbidden,
+    /// Packets dropped because sending failed in any other way.
+    dropped_send_error,
+    /// Packets dropped because no socket has the local address of their path.
+    dropped_no_socket,
+    /// UDP datagrams without payload, dropped.
+    dropped_empty,
+    /// Receive calls that failed otherwise than by an error of an earlier packet.
+    receive_errors,
+    /// ICMP messages that say that a destination cannot be reached.
+    icmp_unreachable,
+    /// ICMP messages that say that a packet was too big for a link further on.
+    icmp_too_big,
+    /// ICMP messages of other kinds; nothing follows from them.
+    icmp_other,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn adds_and_names_every_counter() {
+        let one = Counters { packets_sent: 2, icmp_other: 1, ..Counters::default() };
+        let mut sum = one.clone();
+        sum.add(&one);
+        assert_eq!((sum.packets_sent, sum.icmp_other, sum.gso_sends), (4, 2, 0));
+        assert!(sum.entries().contains(&("packets_sent", 4)));
+    }
+}

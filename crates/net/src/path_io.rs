@@ -1,0 +1,88 @@
+//! The seam between a path's socket and the kernel; tests put a scripted kernel behind it.
+
+use crate::error_queue::{self, ErrorReport};
+use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
+use std::io::{self, IoSliceMut};
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::AsRawFd;
+
+/// What a socket can do.
+pub(crate) trait PathIo {
+    /// Sends `bytes`: one packet, or several of `segment_size` bytes each, of which the last may be
+    /// shorter, for the kernel to segment. All are sent or none.
+    fn send(&mut self, to: SocketAddr, bytes: &[u8], segment_size: usize) -> io::Result<()>;
+
+    /// Fills buffers with datagrams and tells how many buffers were filled.
+    fn receive(
+        &mut self,
+        buffers: &mut [IoSliceMut<'_>],
+        meta: &mut [RecvMeta],
+    ) -> io::Result<usize>;
+
+    /// Takes the oldest report off the error queue.
+    fn next_error(&mut self) -> io::Result<Option<ErrorReport>>;
+
+    /// Packets that the kernel can segment in one call; 1 if it cannot.
+    fn offload_segments(&self) -> usize;
+
+    /// Forgets what was concluded from failures of runs.
+    fn forget_failures(&mut self);
+}
+
+/// A UDP socket bound to one local address.
+#[derive(Debug)]
+pub(crate) struct UdpIo {
+    socket: UdpSocket,
+    state: UdpSocketState,
+}
+
+impl UdpIo {
+    /// Prepares a bound socket: non-blocking, never fragmenting, with GRO and the error queue on.
+    pub(crate) fn new(socket: UdpSocket) -> io::Result<Self> {
+        let state = UdpSocketState::new((&socket).into())?;
+        state.enable_transport_errors((&socket).into())?;
+        Ok(Self { socket, state })
+    }
+
+    pub(crate) fn socket(&self) -> &UdpSocket {
+        &self.socket
+    }
+}
+
+impl PathIo for UdpIo {
+    fn send(&mut self, to: SocketAddr, bytes: &[u8], segment_size: usize) -> io::Result<()> {
+        let transmit = Transmit {
+            destination: to,
+            ecn: None,
+            contents: bytes,
+            segment_size: (bytes.len() > segment_size).then_some(segment_size),
+            src_ip: None,
+        };
+        self.state.try_send((&self.socket).into(), &transmit)
+    }
+
+    fn receive(
+        &mut self,
+        buffers: &mut [IoSliceMut<'_>],
+        meta: &mut [RecvMeta],
+    ) -> io::Result<usize> {
+        self.state.recv((&self.socket).into(), buffers, meta)
+    }
+
+    fn next_error(&mut self) -> io::Result<Option<ErrorReport>> {
+        error_queue::receive(self.socket.as_raw_fd())
+    }
+
+    fn offload_segments(&self) -> usize {
+        self.state.max_gso_segments()
+    }
+
+    /// quinn-udp takes any EIO or EINVAL as proof that the socket can neither segment nor set the
+    /// IPv4 ECN bits, for ever. [`Offload`](crate::offload::Offload) judges segmentation; a new
+    /// state gives the ECN bits another chance. If it cannot be made, the old one goes on working.
+    fn forget_failures(&mut self) {
+        if let Ok(state) = UdpSocketState::new((&self.socket).into()) {
+            self.state = state;
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! Sending a run of packets: whole where the kernel segments, packet by packet where it does not,
+//! later where it takes no more.
+
+use crate::counters::Counters;
+use crate::path_io::PathIo;
+use crate::socket::PathSocket;
+use manypath_engine::Instant;
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+
+/// Largest UDP payload over IPv4, and thus the most that one call can send.
+pub(crate) const MAX_DATAGRAM: usize = 65_535 - 20 - 8;
+/// Used buffers that are kept for the next time the kernel takes no more.
+const SPARE_BUFFERS: usize = 4;
+
+/// A run of packets for one destination, back to back.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Packets<'a> {
+    pub(crate) remote: SocketAddr,
+    /// Size of every packet but the last, which may be shorter.
+    pub(crate) segment_size: usize,
+    pub(crate) bytes: &'a [u8],
+}
+
+/// Runs that the kernel has not taken yet, in their order.
+#[derive(Debug, Default)]
+pub(crate) struct Waiting {
+    runs: VecDeque<HeldRun>,
+    spare: Vec<Vec<u8>>,
+}
+
+#[derive(Debug)]
+struct HeldRun {
+    remote: SocketAddr,
+    segment_size: usize,
+    bytes: Vec<u8>,
+    /// Bytes at the front that were sent before the kernel took no more.
+    sent: usize,
+}
+
+/// Why packets could not be sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Failure {
+    QueueFull,
+    TooBig,
+    NoRoute,
+    Forbidden,
+    Other,
+}
+
+enum Outcome {
+    Sent,
+    /// The same packets are to be tried again in a smaller piece.
+    Again,
+    Blocked,
+    Failed(Failure),
+}
+
+impl<I: PathIo> PathSocket<I> {
+    /// Sends a run after everything that waits; what the kernel does not take waits in turn.
+    pub(crate) fn send(&mut self, now: Instant, packets: Packets<'_>) {
+        let sent = if self.is_blocked() { 0 } else { self.send_run(now, packets) };
+        if sent < packets.bytes.len() {
+            self.waiting.hold(packets, sent);
+        }
+    }
+
+    /// The socket is writable again: sends what waits.
+    pub(crate) fn resume(&mut self, now: Instant) {
+        while let Some(mut run) = self.waiting.runs.pop_front() {
+            run.sent += self.send_run(now, run.rest());
+            if run.sent < run.bytes.len() {
+                self.waiting.runs.push_front(run);
+                return;
+            }
+            self.waiting.recycle(run.bytes);
+        }
+    }
+
+    /// Whether packets wait for the socket to become writable.
+    pub(crate) fn is_blocked(&self) -> bool {
+        !self.waiting.runs.is_empty()
+    }
+
+    /// Returns the bytes done with, sent or dropped. Fewer than all: the kernel takes no more.
+    fn send_run(&mut self, now: Instant, packets: Packets<'_>) -> usize {
+        let mut done = 0;
+        while done < packets.bytes.len() {
+            let piece = packets.piece(done, self.offload.segments(now));
+            match self.send_piece(now, piece) {
+                Outcome::Sent => done += piece.bytes.len(),
+                Outcome::Again => {}
+                Outcome::Blocked => return done,
+                Outcome::Failed(failure) => {
+                    let lost = if failure.hits_the_rest() { packets.from(done) } else { piece };
+                    self.drop_packets(failure, lost);
+                    done += lost.bytes.len();
+                }
+            }
+        }
+        done
+    }
+
+    fn send_piece(&mut self, now: Instant, piece: Packets<'_>) -> Outcome {
+        self.counters.send_calls += 1;
+        let Packets { remote, segment_size, bytes } = piece;
+        match self.with_errors_read(|io| io.send(remote, bytes, segment_size)) {
+            Ok(()) => {
+                self.on_sent(now, piece);
+                Outcome::Sent
+            }
+            Err(error) => self.on_send_error(piece, &error),
+        }
+    }
+
+    fn on_sent(&mut self, now: Instant, piece: Packets<'_>) {
+        let packets = piece.count();
+        self.counters.packets_sent += packets;
+        self.counters.bytes_sent += piece.bytes.len() as u64;
+        if packets > 1 {
+            self.counters.gso_sends += 1;
+            self.offload.on_run_sent();
+        } else if self.offload.on_packet_sent(now) {
+            self.counters.gso_refused += 1;
+        }
+    }
+
+    fn on_send_error(&mut self, piece: Packets<'_>, error: &io::Error) -> Outcome {
+        if error.kind() == io::ErrorKind::WouldBlock {
+            self.counters.send_blocked += 1;
+            return Outcome::Blocked;
+        }
+        let refused = matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL));
+        if refused && piece.count() > 1 {
+            self.offload.on_run_refused();
+            self.io.forget_failures();
+            return Outcome::Again;
+        }
+        self.offload.on_packet_refused();
+        Outcome::Failed(Failure::of(error))
+    }
+
+    fn drop_packets(&mut self, failure: Failure, lost: Packets<'_>) {
+        *failure.counter(&mut self.counters) += lost.count();
+        if failure.closes_the_path() {
+            self.report_unreachable(lost.remote);
+        }
+    }
+}
+
+impl<'a> Packets<'a> {
+    /// Number of packets.
+    pub(crate) fn count(&self) -> u64 {
+        self.bytes.len().div_ceil(self.segment_size.max(1)) as u64
+    }
+
+    fn from(self, start: usize) -> Self {
+        Self { bytes: &self.bytes[start..], ..self }
+    }
+
+    /// The next packets after `done` bytes, up to `segments` and as many as one call can send.
+    fn piece(self, done: usize, segments: usize) -> Self {
+        let rest = &self.bytes[done..];
+        let packets = (MAX_DATAGRAM / self.segment_size.max(1)).clamp(1, segments.max(1));
+        let length = rest.len().min(packets.saturating_mul(self.segment_size.max(1)));
+        Self { bytes: &rest[..length], ..self }
+    }
+}
+
+impl Waiting {
+    /// Bytes that wait.
+    pub(crate) fn bytes(&self) -> usize {
+        self.runs.iter().map(|run| run.bytes.len() - run.sent).sum()
+    }
+
+    fn hold(&mut self, packets: Packets<'_>, sent: usize) {
+        let mut bytes = self.spare.pop().unwrap_or_default();
+        bytes.extend_from_slice(packets.bytes);
+        let Packets { remote, segment_size, .. } = packets;
+        self.runs.push_back(HeldRun { remote, segment_size, bytes, sent });
+    }
+
+    fn recycle(&mut self, mut bytes: Vec<u8>) {
+        if self.spare.len() < SPARE_BUFFERS {
+            bytes.clear();
+            self.spare.push(bytes);
+        }
+    }
+}
+
+impl HeldRun {
+    fn rest(&self) -> Packets<'_> {
+        let Self { remote, segment_size, ref bytes, sent } = *self;
+        Packets { remote, segment_size, bytes: &bytes[sent..] }
+    }
+}
+
+impl Failure {
+    /// EINVAL for a single packet means that its source address has left the host (udp_sendmsg
+    /// looks up a route for it), ENODEV and ENXIO that the interface has.
+    fn of(error: &io::Error) -> Self {
+        match error.raw_os_error() {
+            Some(libc::ENOBUFS | libc::ENOMEM) => Self::QueueFull,
+            Some(libc::EMSGSIZE) => Self::TooBig,
+            Some(libc::EPERM | libc::EACCES) => Self::Forbidden,
+            Some(
+                libc::ENETUNREACH
+                | libc::EHOSTUNREACH
+                | libc::ENETDOWN
+                | libc::EADDRNOTAVAIL
+                | libc::ENODEV
+                | libc::ENXIO
+                | libc::EINVAL,
+            ) => Self::NoRoute,
+            _ => Self::Other,
+        }
+    }
+
+    fn counter(self, counters: &mut Counters) -> &mut u64 {
+        match self {
+            Self::QueueFull => &mut counters.dropped_queue_full,
+            Self::TooBig => &mut counters.dropped_too_big,
+            Self::NoRoute => &mut counters.dropped_no_route,
+            Self::Forbidden => &mut counters.dropped_forbidden,
+            Self::Other => &mut counters.dropped_send_error,
+        }
+    }
+
+    /// Whether the other packets of the run, of the same size on the same path, must fail too.
+    fn hits_the_rest(self) -> bool {
+        match self {
+            Self::TooBig | Self::NoRoute | Self::Forbidden => true,
+            Self::QueueFull | Self::Other => false,
+        }
+    }
+
+    fn closes_the_path(self) -> bool {
+        match self {
+            Self::NoRoute | Self::Forbidden => true,
+            Self::TooBig | Self::QueueFull | Self::Other => false,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "send_tests.rs"]
+mod tests;

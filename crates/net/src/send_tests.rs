@@ -1,0 +1,167 @@
+use super::*;
+use crate::error_queue::{ErrorKind, ErrorReport};
+use crate::scripted::ScriptedIo;
+use manypath_engine::Duration;
+
+const REMOTE: &str = "192.0.2.1:9899";
+
+fn socket() -> PathSocket<ScriptedIo> {
+    PathSocket::new(ScriptedIo::default(), "192.0.2.2:9899".parse().unwrap())
+}
+
+fn remote() -> SocketAddr {
+    REMOTE.parse().unwrap()
+}
+
+/// `count` packets of 100 bytes and one of 40; every byte tells its packet.
+fn run(first: u8, count: u8) -> Vec<u8> {
+    let full = (first..first + count).flat_map(|number| [number; 100]);
+    full.chain([first + count; 40]).collect()
+}
+
+fn send(socket: &mut PathSocket<ScriptedIo>, bytes: &[u8]) {
+    socket.send(Instant::ZERO, Packets { remote: remote(), segment_size: 100, bytes });
+}
+
+#[test]
+fn a_run_is_one_call() {
+    let mut socket = socket();
+    let bytes = run(0, 9);
+    send(&mut socket, &bytes);
+    assert_eq!(socket.io.taken, [(remote(), bytes, 100)]);
+    let Counters { packets_sent, bytes_sent, send_calls, gso_sends, .. } = socket.counters;
+    assert_eq!((packets_sent, bytes_sent, send_calls, gso_sends), (10, 940, 1, 1));
+}
+
+#[test]
+fn a_run_is_cut_where_a_datagram_or_the_kernel_can_hold_no_more() {
+    let mut socket = socket();
+    let bytes = vec![7; 1472 * 60 + 11];
+    socket.send(Instant::ZERO, Packets { remote: remote(), segment_size: 1472, bytes: &bytes });
+    let lengths: Vec<_> = socket.io.taken.iter().map(|(_, bytes, _)| bytes.len()).collect();
+    assert_eq!(lengths, [44 * 1472, 16 * 1472 + 11]);
+
+    socket.io.taken.clear();
+    send(&mut socket, &[9; 100 * 70]);
+    let lengths: Vec<_> = socket.io.taken.iter().map(|(_, bytes, _)| bytes.len()).collect();
+    assert_eq!(lengths, [6400, 600]);
+}
+
+#[test]
+fn a_refused_run_goes_out_packet_by_packet_without_loss() {
+    for errno in [libc::EIO, libc::EINVAL] {
+        let mut socket = socket();
+        socket.io.refuse_runs = Some(errno);
+        let bytes = run(0, 9);
+        send(&mut socket, &bytes);
+        assert_eq!(socket.io.bytes_taken(), bytes);
+        assert_eq!(socket.io.taken.len(), 10);
+        assert_eq!(socket.io.forgotten, 1, "what quinn-udp concluded must be undone");
+        assert_eq!(socket.counters.gso_refused, 1);
+        assert!(!socket.offload.is_trusted());
+
+        send(&mut socket, &bytes);
+        assert_eq!(socket.io.taken.len(), 20);
+        assert_eq!(socket.counters.send_calls, 21, "the verdict is kept");
+
+        socket.io.refuse_runs = None;
+        let later = Instant::ZERO + Duration::from_secs(10);
+        let packets = Packets { remote: remote(), segment_size: 100, bytes: &bytes };
+        socket.send(later, packets);
+        assert_eq!(socket.io.taken.len(), 21, "and tried again later");
+        assert!(socket.offload.is_trusted());
+    }
+}
+
+#[test]
+fn offload_is_not_blamed_for_an_address_that_is_gone() {
+    let mut socket = socket();
+    socket.io.send_errors = [libc::EINVAL, libc::EINVAL].into();
+    send(&mut socket, &run(0, 9));
+    assert!(socket.io.taken.is_empty());
+    assert_eq!(socket.counters.dropped_no_route, 10);
+    assert_eq!(socket.counters.gso_refused, 0);
+    assert_eq!(socket.unreachable, [remote()]);
+    assert!(socket.offload.is_trusted());
+}
+
+#[test]
+fn what_the_kernel_does_not_take_waits_in_order() {
+    let mut socket = socket();
+    socket.io.refuse_runs = Some(libc::EIO);
+    let first = run(0, 9);
+    // The run is refused, three packets pass, the fourth has to wait.
+    socket.io.send_errors = [libc::EIO, 0, 0, 0, libc::EAGAIN].into();
+    send(&mut socket, &first);
+    assert_eq!(socket.io.bytes_taken(), first[..300]);
+    assert!(socket.is_blocked());
+    assert_eq!(socket.waiting.bytes(), 640);
+
+    let second = run(50, 2);
+    send(&mut socket, &second);
+    assert_eq!(socket.io.taken.len(), 3, "nothing may overtake");
+    assert_eq!(socket.waiting.bytes(), 640 + 240);
+
+    socket.io.send_errors = [0, libc::EAGAIN].into();
+    socket.resume(Instant::ZERO);
+    assert!(socket.is_blocked());
+    socket.resume(Instant::ZERO);
+    assert!(!socket.is_blocked());
+    assert_eq!(socket.io.bytes_taken(), [first, second].concat());
+    assert_eq!(socket.counters.send_blocked, 2);
+    assert_eq!(socket.counters.packets_sent, 13);
+}
+
+#[test]
+fn every_failure_is_counted_with_its_reason() {
+    let cases = [
+        (libc::ENETUNREACH, "dropped_no_route", true),
+        (libc::EHOSTUNREACH, "dropped_no_route", true),
+        (libc::ENODEV, "dropped_no_route", true),
+        (libc::EPERM, "dropped_forbidden", true),
+        (libc::EMSGSIZE, "dropped_too_big", false),
+    ];
+    for (errno, counter, reported) in cases {
+        let mut socket = socket();
+        socket.io.send_errors = [errno].into();
+        send(&mut socket, &run(0, 2));
+        assert!(socket.io.taken.is_empty(), "errno {errno}: the whole run shares the fate");
+        assert!(socket.counters.entries().contains(&(counter, 3)), "errno {errno}");
+        assert_eq!(!socket.unreachable.is_empty(), reported, "errno {errno}");
+    }
+}
+
+#[test]
+fn a_full_queue_costs_only_what_it_refused() {
+    let mut socket = socket();
+    socket.io.send_errors = [libc::ENOBUFS].into();
+    send(&mut socket, &[1; 100 * 70]);
+    assert_eq!(socket.counters.dropped_queue_full, 64);
+    assert_eq!(socket.counters.packets_sent, 6);
+    assert!(socket.unreachable.is_empty());
+}
+
+#[test]
+fn an_icmp_error_of_another_destination_does_not_cost_the_run() {
+    let other = "192.0.2.77:9899".parse().unwrap();
+    let mut socket = socket();
+    socket.io.send_errors = [libc::ECONNREFUSED].into();
+    let report = ErrorReport { kind: ErrorKind::Unreachable, destination: Some(other) };
+    socket.io.reports.extend([report, report]);
+    let bytes = run(0, 4);
+    send(&mut socket, &bytes);
+    assert_eq!(socket.io.bytes_taken(), bytes);
+    assert_eq!(socket.unreachable, [other]);
+    assert_eq!(socket.counters.icmp_unreachable, 2);
+    assert_eq!(socket.counters.dropped_send_error, 0);
+}
+
+#[test]
+fn the_kernels_own_reports_are_no_reason_to_try_again() {
+    let mut socket = socket();
+    socket.io.send_errors = [libc::EMSGSIZE].into();
+    socket.io.reports.push_back(ErrorReport { kind: ErrorKind::Local, destination: None });
+    send(&mut socket, &[1; 100]);
+    assert_eq!(socket.counters.dropped_too_big, 1);
+    assert_eq!(socket.counters.icmp_other, 0);
+}

@@ -1,0 +1,101 @@
+//! One local address: its socket and everything that waits, is judged or is counted there.
+
+use crate::counters::Counters;
+use crate::error_queue::ErrorKind;
+use crate::offload::Offload;
+use crate::path_io::PathIo;
+use crate::send::Waiting;
+use std::io;
+use std::net::SocketAddr;
+
+/// Error reports read in one go.
+const ERRORS_PER_CALL: usize = 64;
+
+/// The socket of one local address. Sending is in `send.rs`, receiving in `receive.rs`.
+#[derive(Debug)]
+pub(crate) struct PathSocket<I> {
+    pub(crate) io: I,
+    pub(crate) local: SocketAddr,
+    pub(crate) offload: Offload,
+    pub(crate) waiting: Waiting,
+    /// Destinations reported unreachable and not yet told to the endpoint.
+    pub(crate) unreachable: Vec<SocketAddr>,
+    pub(crate) counters: Counters,
+}
+
+impl<I: PathIo> PathSocket<I> {
+    pub(crate) fn new(io: I, local: SocketAddr) -> Self {
+        Self {
+            offload: Offload::new(io.offload_segments()),
+            io,
+            local,
+            waiting: Waiting::default(),
+            unreachable: Vec::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Reads the error queue. Returns how many reports came from the network: each of them may
+    /// have made an unrelated call fail.
+    pub(crate) fn read_errors(&mut self) -> usize {
+        let mut reports = 0;
+        for _ in 0..ERRORS_PER_CALL {
+            let Ok(Some(report)) = self.io.next_error() else { break };
+            match report.kind {
+                ErrorKind::Unreachable => self.counters.icmp_unreachable += 1,
+                ErrorKind::TooBig => self.counters.icmp_too_big += 1,
+                ErrorKind::Other => self.counters.icmp_other += 1,
+                ErrorKind::Local => continue,
+            }
+            reports += 1;
+            if let (ErrorKind::Unreachable, Some(destination)) = (report.kind, report.destination) {
+                self.report_unreachable(destination);
+            }
+        }
+        reports
+    }
+
+    pub(crate) fn report_unreachable(&mut self, destination: SocketAddr) {
+        if !self.unreachable.contains(&destination) {
+            self.unreachable.push(destination);
+        }
+    }
+
+    /// Runs `call`. An ICMP error of an earlier packet makes the next call on the socket fail,
+    /// wherever that one goes; in that case the error queue is read and the call made again.
+    pub(crate) fn with_errors_read<T>(
+        &mut self,
+        mut call: impl FnMut(&mut I) -> io::Result<T>,
+    ) -> io::Result<T> {
+        match call(&mut self.io) {
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock && self.read_errors() > 0 => {
+                call(&mut self.io)
+            }
+            result => result,
+        }
+    }
+}
+
+/// One socket as it stands, for people and tools.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SocketStatus {
+    /// The address and UDP port it is bound to.
+    pub local: SocketAddr,
+    /// The interface it is bound to.
+    pub device: Option<String>,
+    /// Why it is not bound to the interface that was asked for: then the routing table decides
+    /// where its packets leave.
+    pub device_error: Option<String>,
+    /// Size of the kernel's receive buffer in bytes, as the kernel accounts it.
+    pub receive_buffer: usize,
+    /// Size of the kernel's send buffer in bytes, as the kernel accounts it.
+    pub send_buffer: usize,
+    /// Packets that the kernel has dropped because the receive buffer was full.
+    pub receive_overflows: u64,
+    /// Whether whole runs are given to the kernel for segmentation (GSO).
+    pub offload: bool,
+    /// Bytes that wait for the socket to become writable.
+    pub waiting: usize,
+    /// What went out, came in and was dropped.
+    pub counters: Counters,
+}
