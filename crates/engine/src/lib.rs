@@ -17,6 +17,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod cmt;
 mod config;
 mod endpoint;
 mod event;
@@ -24,6 +25,7 @@ mod path;
 mod status;
 mod time;
 mod transmit;
+mod tsn;
 
 pub use config::{Config, LocalAddress};
 pub use endpoint::{AssociationId, ConnectError, Endpoint, Outgoing, SendError};

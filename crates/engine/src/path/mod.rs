@@ -1,4 +1,21 @@
 //! The path: a pair of transport addresses with everything that is measured and decided per path.
+//!
+//! [`Path`] holds the state, [`Paths`] all paths of an association. What moves the state is
+//! elsewhere: RTT and RTO in `rtt`, the window in `congestion`, the bookkeeping of concurrent
+//! multipath transfer in `crate::cmt`.
+
+mod burst;
+pub(crate) mod congestion;
+mod counters;
+mod path_set;
+mod paths;
+mod rtt;
+
+pub(crate) use burst::Burst;
+pub(crate) use counters::PathCounters;
+pub(crate) use path_set::PathSet;
+pub(crate) use paths::{Path, Paths};
+pub(crate) use rtt::Rtt;
 
 use core::net::SocketAddr;
 

@@ -1,0 +1,81 @@
+//! Concurrent multipath transfer: what a sender must know per path so that reordering between
+//! paths does not look like loss. One algorithm per file.
+//!
+//! * `sfr` - split fast retransmit: a chunk is missing only if something sent later *on its path*
+//!   has arrived (Iyengar et al., draft-tuexen-tsvwg-sctp-multipath).
+//! * `cuc` - cwnd update for CMT: a window grows with its own path's pseudo-cumulative
+//!   acknowledgement, whatever the association's cumulative TSN does.
+//! * `recovery` - fast recovery per path.
+//! * `rtx_policy` - which path repeats a lost chunk.
+
+mod cuc;
+mod recovery;
+mod rtx_policy;
+mod sfr;
+
+pub(crate) use cuc::Cuc;
+pub(crate) use recovery::FastRecovery;
+pub(crate) use rtx_policy::{Lost, next_lost};
+pub(crate) use sfr::{Sent, SentOrder};
+
+use crate::time::Duration;
+use crate::tsn::Tsn64;
+
+/// The multipath state of one path.
+#[derive(Debug, Default)]
+pub(crate) struct CmtState {
+    /// Number of DATA chunks ever sent on the path: the next transmission number.
+    pub(crate) transmissions: u64,
+    /// First transmissions in flight, in the order in which they were sent (also TSN order).
+    pub(crate) first: SentOrder,
+    /// Retransmissions in flight, in the order in which they were sent.
+    pub(crate) again: SentOrder,
+    /// Highest TSN whose first transmission went over this path.
+    pub(crate) highest_tsn: Option<Tsn64>,
+    /// Pseudo-cumulative acknowledgements.
+    pub(crate) cuc: Cuc,
+    /// Fast recovery.
+    pub(crate) recovery: FastRecovery,
+    /// Chunks sent last on this path that are to be sent again.
+    pub(crate) lost: Lost,
+    /// The next retransmission may leave in one packet without regard to cwnd (RFC 9260 7.2.4).
+    pub(crate) fast_packet: bool,
+    /// After a timeout only one packet may be in flight until something is acknowledged (7.2.1).
+    pub(crate) one_packet: bool,
+    /// What the SACK under work tells about the path.
+    pub(crate) news: News,
+}
+
+/// What one SACK tells about one path.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct News {
+    /// Bytes newly acknowledged.
+    pub(crate) acked: usize,
+    /// Largest transmission number newly acknowledged.
+    pub(crate) newest: Option<u64>,
+    /// The cumulative TSN passed a chunk that was not yet acknowledged.
+    pub(crate) cum_advanced: bool,
+    /// The earliest chunk of the path was acknowledged.
+    pub(crate) earliest_acked: bool,
+    /// A chunk that was sent on no other path was acknowledged: the path works.
+    pub(crate) proves_path: bool,
+    /// Smallest round-trip time of a chunk that was sent once.
+    pub(crate) rtt: Option<Duration>,
+    /// Flight before the SACK.
+    pub(crate) flight_before: usize,
+}
+
+impl CmtState {
+    /// Gives a transmission its number and remembers it.
+    pub(crate) fn on_sent(&mut self, tsn: Tsn64, is_first: bool) -> u64 {
+        self.transmissions += 1;
+        let sent = Sent { number: self.transmissions, tsn };
+        if is_first {
+            self.first.push(sent);
+            self.highest_tsn = self.highest_tsn.max(Some(tsn));
+        } else {
+            self.again.push(sent);
+        }
+        sent.number
+    }
+}

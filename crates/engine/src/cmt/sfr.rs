@@ -1,0 +1,131 @@
+//! Split fast retransmit (Iyengar, Amer, Stewart 2006; draft-tuexen-tsvwg-sctp-multipath 5.1),
+//! ordered by transmission.
+//!
+//! A chunk gets a missing report only if the SACK newly acknowledges something that was sent later
+//! *on the same path*. The published algorithm compares TSNs, which is the same as long as nothing
+//! is retransmitted: a retransmission leaves later than the higher TSNs before it, and would be
+//! reported missing by their acknowledgements. So each transmission gets a number per path, and the
+//! numbers are compared. This also finds lost retransmissions.
+//!
+//! The queue keeps what is in flight in order of transmission, so that the work per SACK is in
+//! proportion to what was newly acknowledged and what is missing, not to the window.
+
+use crate::tsn::Tsn64;
+use alloc::collections::VecDeque;
+
+/// One transmission of a chunk on a path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Sent {
+    /// Its number on the path.
+    pub(crate) number: u64,
+    /// The chunk.
+    pub(crate) tsn: Tsn64,
+}
+
+/// Transmissions of a path in order. Some may be over (acknowledged or moved away): they are
+/// recognised by a look at the chunk and leave the queue when they come to its front.
+#[derive(Debug, Default)]
+pub(crate) struct SentOrder {
+    queue: VecDeque<Sent>,
+}
+
+impl SentOrder {
+    /// A chunk was sent; its number is larger than all before.
+    pub(crate) fn push(&mut self, sent: Sent) {
+        self.queue.push_back(sent);
+    }
+
+    /// Puts a transmission back to its place.
+    pub(crate) fn restore(&mut self, sent: Sent) {
+        let at = self.queue.partition_point(|other| other.number < sent.number);
+        if self.queue.get(at) != Some(&sent) {
+            self.queue.insert(at, sent);
+        }
+    }
+
+    /// The earliest transmission for which `is_live` holds; what is over before it is forgotten.
+    pub(crate) fn earliest(&mut self, mut is_live: impl FnMut(Sent) -> bool) -> Option<Sent> {
+        while let Some(&sent) = self.queue.front() {
+            if is_live(sent) {
+                return Some(sent);
+            }
+            self.queue.pop_front();
+        }
+        None
+    }
+
+    /// Calls `keep` for each transmission before number `newest` and forgets those for which it
+    /// returns false.
+    pub(crate) fn retain_before(&mut self, newest: u64, mut keep: impl FnMut(Sent) -> bool) {
+        let (mut read, mut write) = (0, 0);
+        while let Some(&sent) = self.queue.get(read).filter(|sent| sent.number < newest) {
+            if keep(sent) {
+                self.queue[write] = sent;
+                write += 1;
+            }
+            read += 1;
+        }
+        self.queue.drain(write..read);
+    }
+
+    /// Removes and returns the earliest transmission, over or not.
+    pub(crate) fn pop(&mut self) -> Option<Sent> {
+        self.queue.pop_front()
+    }
+
+    /// Transmissions remembered.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.queue.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Sent, SentOrder};
+    use crate::tsn::Tsn64;
+    use alloc::vec::Vec;
+    use manypath_wire::Tsn;
+
+    fn order(numbers: &[u64]) -> SentOrder {
+        let mut order = SentOrder::default();
+        for number in numbers {
+            order.push(sent(*number));
+        }
+        order
+    }
+
+    fn sent(number: u64) -> Sent {
+        Sent { number, tsn: Tsn64::initial(Tsn(0)).plus(number) }
+    }
+
+    #[test]
+    fn only_earlier_transmissions_are_looked_at() {
+        let mut order = order(&[1, 2, 3, 4, 5]);
+        let mut seen = Vec::new();
+        order.retain_before(4, |sent| {
+            seen.push(sent.number);
+            sent.number != 2
+        });
+        assert_eq!(seen, [1, 2, 3]);
+        assert_eq!(order.queue, [sent(1), sent(3), sent(4), sent(5)]);
+    }
+
+    #[test]
+    fn the_earliest_live_one_is_found() {
+        let mut order = order(&[1, 2, 3]);
+        assert_eq!(order.earliest(|sent| sent.number > 1), Some(sent(2)));
+        assert_eq!(order.len(), 2);
+        assert_eq!(order.earliest(|_| false), None);
+        assert_eq!(order.len(), 0);
+    }
+
+    #[test]
+    fn a_restored_transmission_takes_its_old_place_once() {
+        let mut order = order(&[1, 4]);
+        for number in [3, 3, 1, 9] {
+            order.restore(sent(number));
+        }
+        assert_eq!(order.queue, [sent(1), sent(3), sent(4), sent(9)]);
+    }
+}

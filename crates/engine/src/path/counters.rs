@@ -1,0 +1,20 @@
+//! What a path has carried and lost, for status and metrics.
+
+/// Counters of one path since it was added.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct PathCounters {
+    /// Packets sent.
+    pub(crate) packets_sent: u64,
+    /// SCTP bytes sent.
+    pub(crate) bytes_sent: u64,
+    /// Packets received.
+    pub(crate) packets_received: u64,
+    /// SCTP bytes received.
+    pub(crate) bytes_received: u64,
+    /// DATA chunks sent again after a fast retransmit.
+    pub(crate) fast_retransmits: u64,
+    /// DATA chunks sent again after T3-rtx expired or their path was lost.
+    pub(crate) timeout_retransmits: u64,
+    /// Expiries of T3-rtx, zero-window probes not counted.
+    pub(crate) timeouts: u64,
+}

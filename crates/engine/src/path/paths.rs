@@ -1,0 +1,249 @@
+//! One path and the set of all paths of an association.
+
+use super::congestion::{Controller, Rfc9260};
+use super::{Burst, PathAddr, PathCounters, PathId, PathState, Rtt};
+use crate::cmt::CmtState;
+use crate::config::Config;
+use crate::time::Instant;
+use alloc::vec::Vec;
+use manypath_wire::chunk::Data;
+use manypath_wire::packet::CommonHeader;
+
+/// Most paths that an association keeps.
+const MAX_PATHS: usize = 32;
+/// UDP header of the encapsulation (RFC 6951).
+const UDP_HEADER: usize = 8;
+
+/// A path of an association.
+#[derive(Debug)]
+pub(crate) struct Path {
+    /// Its number.
+    pub(crate) id: PathId,
+    /// Its addresses.
+    pub(crate) addr: PathAddr,
+    /// Its state.
+    pub(crate) state: PathState,
+    mtu: u16,
+    /// Round-trip time and RTO.
+    pub(crate) rtt: Rtt,
+    /// Congestion control.
+    pub(crate) congestion: Rfc9260,
+    /// Bytes in flight: DATA chunks with header and padding, neither acknowledged nor marked for
+    /// retransmission.
+    pub(crate) flight: usize,
+    /// When T3-rtx expires, if it runs.
+    pub(crate) t3: Option<Instant>,
+    /// Consecutive errors (RFC 9260 section 8.2).
+    pub(crate) error_count: u32,
+    /// Bookkeeping of concurrent multipath transfer.
+    pub(crate) cmt: CmtState,
+    /// Max.Burst.
+    pub(crate) burst: Burst,
+    /// When DATA was sent last.
+    pub(crate) last_data: Option<Instant>,
+    /// What it has carried.
+    pub(crate) stats: PathCounters,
+}
+
+impl Path {
+    fn new(id: PathId, addr: PathAddr, mtu: u16, state: PathState, config: &Config) -> Self {
+        let limit = packet_size(&addr, mtu) - CommonHeader::LEN;
+        Self {
+            id,
+            addr,
+            state,
+            mtu,
+            rtt: Rtt::new(config),
+            congestion: Rfc9260::new(limit, addr.remote.is_ipv6()),
+            flight: 0,
+            t3: None,
+            error_count: 0,
+            cmt: CmtState::default(),
+            burst: Burst::new(),
+            last_data: None,
+            stats: PathCounters::default(),
+        }
+    }
+
+    /// Largest IP packet in bytes.
+    pub(crate) fn mtu(&self) -> u16 {
+        self.mtu
+    }
+
+    /// The path's MTU has been found to be `mtu`.
+    pub(crate) fn set_mtu(&mut self, mtu: u16) {
+        self.mtu = mtu;
+        self.congestion.set_chunk_limit(self.packet_size() - CommonHeader::LEN);
+    }
+
+    /// Largest SCTP packet in bytes, a multiple of four.
+    pub(crate) fn packet_size(&self) -> usize {
+        packet_size(&self.addr, self.mtu)
+    }
+
+    /// Largest payload of a DATA chunk in bytes.
+    pub(crate) fn fragment_size(&self) -> usize {
+        self.packet_size() - CommonHeader::LEN - Data::HEADER_LEN
+    }
+
+    /// Whether nothing speaks against sending user data on it.
+    pub(crate) fn is_active(&self) -> bool {
+        self.state == PathState::Active
+    }
+
+    /// (Re)starts T3-rtx (RFC 9260 section 6.3.2).
+    pub(crate) fn restart_t3(&mut self, now: Instant) {
+        self.t3 = Some(now + self.rtt.rto());
+    }
+}
+
+/// What an IP packet of `mtu` bytes leaves for SCTP. Never less than what the smallest MTU of IPv4
+/// hosts (576) leaves, so that absurd values cannot stop the association.
+fn packet_size(addr: &PathAddr, mtu: u16) -> usize {
+    let ip = if addr.remote.is_ipv6() { 40 } else { 20 };
+    let udp = if addr.remote.port() == 0 { 0 } else { UDP_HEADER };
+    (usize::from(mtu.max(576)) - ip - udp) & !3
+}
+
+/// All paths of an association.
+#[derive(Debug)]
+pub(crate) struct Paths {
+    list: Vec<Path>,
+    primary: PathId,
+    next_id: u8,
+}
+
+impl Paths {
+    /// No path yet. The first that is added becomes the primary.
+    pub(crate) fn new() -> Self {
+        Self { list: Vec::new(), primary: PathId(0), next_id: 0 }
+    }
+
+    /// Adds a path, or returns the one that has these addresses already. `None` if there are too
+    /// many.
+    pub(crate) fn add(
+        &mut self,
+        addr: PathAddr,
+        mtu: u16,
+        state: PathState,
+        config: &Config,
+    ) -> Option<PathId> {
+        if let Some(id) = self.by_addr(&addr) {
+            return Some(id);
+        }
+        if self.list.len() == MAX_PATHS || self.next_id == u8::MAX {
+            return None;
+        }
+        let id = PathId(self.next_id);
+        self.next_id += 1;
+        if self.list.is_empty() {
+            self.primary = id;
+        }
+        self.list.push(Path::new(id, addr, mtu, state, config));
+        Some(id)
+    }
+
+    /// The path named `id`.
+    pub(crate) fn get(&self, id: PathId) -> Option<&Path> {
+        self.list.get(self.position(id)?)
+    }
+
+    /// The path named `id`.
+    pub(crate) fn get_mut(&mut self, id: PathId) -> Option<&mut Path> {
+        let position = self.position(id)?;
+        self.list.get_mut(position)
+    }
+
+    /// The path with these addresses.
+    pub(crate) fn by_addr(&self, addr: &PathAddr) -> Option<PathId> {
+        self.list.iter().find(|path| path.addr == *addr).map(|path| path.id)
+    }
+
+    /// All paths in the order of their numbers.
+    pub(crate) fn iter(&self) -> core::slice::Iter<'_, Path> {
+        self.list.iter()
+    }
+
+    /// All paths in the order of their numbers.
+    pub(crate) fn iter_mut(&mut self) -> core::slice::IterMut<'_, Path> {
+        self.list.iter_mut()
+    }
+
+    /// Number of paths.
+    pub(crate) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// The primary path (RFC 9260 section 6.4).
+    pub(crate) fn primary(&self) -> PathId {
+        self.primary
+    }
+
+    /// Makes `id` the primary path if it exists.
+    pub(crate) fn set_primary(&mut self, id: PathId) {
+        if self.position(id).is_some() {
+            self.primary = id;
+        }
+    }
+
+    /// Largest payload that travels as one DATA chunk on every path (AMDCS without header).
+    pub(crate) fn fragment_size(&self) -> usize {
+        self.list.iter().map(Path::fragment_size).min().unwrap_or(0)
+    }
+
+    /// Numbers grow and are never used again, so the list is sorted.
+    fn position(&self, id: PathId) -> Option<usize> {
+        match self.list.get(usize::from(id.0)) {
+            Some(path) if path.id == id => Some(usize::from(id.0)),
+            Some(_) | None => self.list.binary_search_by_key(&id, |path| path.id).ok(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MAX_PATHS, PathAddr, PathId, PathState, Paths};
+    use crate::config::Config;
+    use core::net::SocketAddr;
+
+    fn addr(local: &str, remote: &str) -> PathAddr {
+        let parse = |text: &str| text.parse::<SocketAddr>().unwrap();
+        PathAddr { local: parse(local), remote: parse(remote) }
+    }
+
+    #[test]
+    fn packet_sizes_leave_room_for_the_lower_layers() {
+        let (mut paths, config) = (Paths::new(), Config::default());
+        let v4 = addr("10.0.0.1:9899", "10.0.0.2:9899");
+        let raw = addr("10.0.0.1:0", "10.0.0.2:0");
+        let v6 = addr("[::1]:9899", "[::2]:9899");
+        for (addr, mtu, size) in [(v4, 1500, 1472), (raw, 1502, 1480), (v6, 1500, 1452)] {
+            let id = paths.add(addr, mtu, PathState::Active, &config).unwrap();
+            let path = paths.get(id).unwrap();
+            assert_eq!((path.packet_size(), path.fragment_size()), (size, size - 28));
+        }
+        assert_eq!(paths.fragment_size(), 1424);
+        let path = paths.get_mut(PathId(0)).unwrap();
+        path.set_mtu(1);
+        assert_eq!(path.packet_size(), 548);
+    }
+
+    #[test]
+    fn paths_are_found_and_limited() {
+        let (mut paths, config) = (Paths::new(), Config::default());
+        for port in 1..=MAX_PATHS as u16 {
+            let remote = SocketAddr::from(([10, 0, 0, 2], port));
+            let addr = PathAddr { local: remote, remote };
+            let id = paths.add(addr, 1500, PathState::Unconfirmed, &config);
+            assert_eq!(id, Some(PathId(port as u8 - 1)));
+            assert_eq!(paths.add(addr, 1500, PathState::Active, &config), id);
+            assert_eq!(paths.by_addr(&addr), id);
+        }
+        let other = addr("10.0.0.9:1", "10.0.0.8:1");
+        assert_eq!(paths.add(other, 1500, PathState::Active, &config), None);
+        assert_eq!(paths.len(), MAX_PATHS);
+        paths.set_primary(PathId(7));
+        paths.set_primary(PathId(99));
+        assert_eq!(paths.primary(), PathId(7));
+    }
+}

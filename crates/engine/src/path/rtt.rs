@@ -1,0 +1,142 @@
+//! Round-trip time and retransmission timeout of a path (RFC 9260 section 6.3.1).
+
+use crate::config::Config;
+use crate::time::{Duration, Instant};
+
+/// RTT estimator of one path.
+#[derive(Clone, Debug)]
+pub(crate) struct Rtt {
+    smoothed: Option<Duration>,
+    variation: Duration,
+    least: Option<Duration>,
+    rto: Duration,
+    bounds: (Duration, Duration),
+    next_sample: Instant,
+}
+
+impl Rtt {
+    /// No measurement yet: the RTO is RTO.Initial (rule C1).
+    pub(crate) fn new(config: &Config) -> Self {
+        Self {
+            smoothed: None,
+            variation: Duration::ZERO,
+            least: None,
+            rto: config.rto_initial,
+            bounds: (config.rto_min, config.rto_max),
+            next_sample: Instant::ZERO,
+        }
+    }
+
+    /// A round trip took `rtt`, measured by a packet that was sent once (rule C5, Karn).
+    pub(crate) fn on_sample(&mut self, now: Instant, rtt: Duration) {
+        self.least = Some(self.least.map_or(rtt, |least| least.min(rtt)));
+        let smoothed = match self.smoothed {
+            None => {
+                self.variation = rtt / 2;
+                rtt
+            }
+            Some(old) => {
+                self.variation = (self.variation * 3 + old.abs_diff(rtt)) / 4;
+                (old * 7 + rtt) / 8
+            }
+        };
+        self.smoothed = Some(smoothed);
+        self.next_sample = now + smoothed;
+        let (min, max) = self.bounds;
+        self.rto = (smoothed + self.variation * 4).clamp(min, max.max(min));
+    }
+
+    /// Like [`Self::on_sample`] for acknowledged DATA, of which at most one sample per round trip
+    /// is taken (rule C4).
+    pub(crate) fn on_data_sample(&mut self, now: Instant, rtt: Duration) {
+        if now >= self.next_sample {
+            self.on_sample(now, rtt);
+        } else {
+            self.least = self.least.map(|least| least.min(rtt));
+        }
+    }
+
+    /// Doubles the RTO (rule E2). The next sample brings it down again.
+    pub(crate) fn back_off(&mut self) {
+        self.rto = (self.rto * 2).min(self.bounds.1);
+    }
+
+    /// The retransmission timeout.
+    pub(crate) fn rto(&self) -> Duration {
+        self.rto
+    }
+
+    /// The largest retransmission timeout that is ever used.
+    pub(crate) fn rto_max(&self) -> Duration {
+        self.bounds.1
+    }
+
+    /// The smoothed round-trip time, once measured.
+    pub(crate) fn smoothed(&self) -> Option<Duration> {
+        self.smoothed
+    }
+
+    /// The smallest round-trip time ever measured.
+    pub(crate) fn least(&self) -> Option<Duration> {
+        self.least
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Rtt;
+    use crate::config::Config;
+    use crate::time::{Duration, Instant};
+
+    fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + ms(millis)
+    }
+
+    #[test]
+    fn the_first_sample_sets_everything() {
+        let mut rtt = Rtt::new(&Config::default());
+        assert_eq!(rtt.rto(), ms(1000));
+        rtt.on_sample(at(0), ms(100));
+        assert_eq!(rtt.smoothed(), Some(ms(100)));
+        assert_eq!(rtt.rto(), ms(300));
+    }
+
+    #[test]
+    fn later_samples_move_by_an_eighth_and_a_quarter() {
+        let mut rtt = Rtt::new(&Config::default());
+        rtt.on_sample(at(0), ms(400));
+        rtt.on_sample(at(400), ms(800));
+        // SRTT = 7/8 * 400 + 1/8 * 800, RTTVAR = 3/4 * 200 + 1/4 * 400.
+        assert_eq!(rtt.smoothed(), Some(ms(450)));
+        assert_eq!(rtt.rto(), ms(450 + 4 * 250));
+    }
+
+    #[test]
+    fn the_rto_stays_inside_its_bounds() {
+        let mut rtt = Rtt::new(&Config::default());
+        rtt.on_sample(at(0), ms(1));
+        assert_eq!(rtt.rto(), ms(200));
+        for _ in 0..20 {
+            rtt.back_off();
+        }
+        assert_eq!(rtt.rto(), ms(60_000));
+        rtt.on_sample(at(1), ms(1));
+        assert_eq!(rtt.rto(), ms(200));
+    }
+
+    #[test]
+    fn data_is_sampled_once_per_round_trip() {
+        let mut rtt = Rtt::new(&Config::default());
+        rtt.on_data_sample(at(0), ms(100));
+        rtt.on_data_sample(at(50), ms(900));
+        assert_eq!(rtt.smoothed(), Some(ms(100)));
+        rtt.on_data_sample(at(60), ms(80));
+        assert_eq!((rtt.smoothed(), rtt.least()), (Some(ms(100)), Some(ms(80))));
+        rtt.on_data_sample(at(100), ms(180));
+        assert_eq!(rtt.smoothed(), Some(ms(110)));
+    }
+}
