@@ -31,6 +31,8 @@ mod counters;
 mod driver;
 mod error_queue;
 mod interfaces;
+#[cfg(test)]
+mod kernel_tests;
 mod offload;
 mod path_io;
 mod receive;

@@ -1,0 +1,246 @@
+//! The socket layer against the real kernel: loopback, and namespaces where root makes them.
+
+use crate::bind::{LocalBinding, UdpPort, open_all};
+use crate::path_io::UdpIo;
+use crate::receive::ReceiveBuffers;
+use crate::send::Packets;
+use crate::socket::PathSocket;
+use crate::status;
+use manypath_engine::Instant;
+use namespace::{in_namespace, ip, run};
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::time::{Duration, Instant as StdInstant};
+
+#[path = "../tests/support/namespace.rs"]
+mod namespace;
+
+fn binding(ip: &str) -> LocalBinding {
+    let addr = SocketAddr::new(ip.parse().unwrap(), 0);
+    LocalBinding { addr, device: None, prefix_len: 8, mtu: u16::MAX }
+}
+
+fn socket(ip: &str) -> PathSocket<UdpIo> {
+    let mut opened = open_all(&[&binding(ip)], UdpPort::Ephemeral).unwrap();
+    let opened = opened.pop().unwrap();
+    PathSocket::new(opened.io, opened.address.addr)
+}
+
+/// `count` packets of `size` bytes and a shorter one, every byte telling its packet.
+fn packets(count: u8, size: usize) -> Vec<u8> {
+    let full = (0..count).flat_map(|number| vec![number; size]);
+    full.chain(vec![count; size / 2]).collect()
+}
+
+fn send(socket: &mut PathSocket<UdpIo>, remote: SocketAddr, bytes: &[u8], segment_size: usize) {
+    socket.send(Instant::ZERO, Packets { remote, segment_size, bytes });
+}
+
+fn receive(socket: &mut PathSocket<UdpIo>) -> Vec<Vec<u8>> {
+    let mut packets = Vec::new();
+    socket.receive(&mut ReceiveBuffers::default(), |_, packet| packets.push(packet.to_vec()));
+    packets
+}
+
+/// An address on which nobody listens.
+fn closed_port(ip: &str) -> SocketAddr {
+    UdpSocket::bind(SocketAddr::new(ip.parse().unwrap(), 0)).unwrap().local_addr().unwrap()
+}
+
+fn have_ipv6() -> bool {
+    UdpSocket::bind("[::1]:0").is_ok()
+}
+
+#[test]
+fn runs_cross_the_kernel_whole_and_in_order() {
+    for (from, to) in [("127.0.0.2", "127.0.0.3"), ("::1", "::1")] {
+        if from == "::1" && !have_ipv6() {
+            continue;
+        }
+        let (mut a, mut b) = (socket(from), socket(to));
+        let bytes = packets(40, 1400);
+        send(&mut a, b.local, &bytes, 1400);
+        assert_eq!(a.counters.gso_sends, 1, "offload must be used on loopback");
+        assert_eq!(a.counters.send_calls, 1);
+        let received = receive(&mut b);
+        assert_eq!(received.len(), 41);
+        assert!(received.iter().zip(bytes.chunks(1400)).all(|(got, sent)| got == sent));
+        assert_eq!(b.counters.gro_receives, 1, "and the run arrives in one buffer");
+    }
+}
+
+#[test]
+fn a_closed_port_is_reported_with_its_destination() {
+    for ip in ["127.0.0.4", "::1"] {
+        if ip == "::1" && !have_ipv6() {
+            continue;
+        }
+        let mut a = socket(ip);
+        let closed = closed_port(ip);
+        send(&mut a, closed, b"packet", 6);
+        assert_eq!(a.read_errors(), 1);
+        assert_eq!(a.unreachable, [closed]);
+        assert_eq!(a.counters.icmp_unreachable, 1);
+    }
+}
+
+#[test]
+fn a_closed_port_does_not_cost_packets_of_another_path() {
+    let (mut a, mut b) = (socket("127.0.0.5"), socket("127.0.0.6"));
+    let closed = closed_port("127.0.0.7");
+    send(&mut a, closed, b"lost", 4);
+    send(&mut a, b.local, b"kept", 4);
+    assert_eq!(receive(&mut b), [b"kept"]);
+    assert_eq!(a.unreachable, [closed]);
+
+    let back = a.local;
+    send(&mut a, closed, b"lost", 4);
+    send(&mut b, back, b"back", 4);
+    assert_eq!(receive(&mut a), [b"back"]);
+}
+
+#[test]
+fn a_busy_port_says_so() {
+    let taken = UdpSocket::bind("127.0.0.8:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let error = open_all(&[&binding("127.0.0.8")], UdpPort::Fixed(port)).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+    let text = error.to_string();
+    assert!(text.contains(&format!("UDP port {port} of 127.0.0.8 is in use")), "{text}");
+    assert!(text.contains("choose another port"), "{text}");
+}
+
+#[test]
+fn addresses_that_cannot_be_used_say_why() {
+    let of = |ip| open_all(&[&binding(ip)], UdpPort::Ephemeral).unwrap_err().to_string();
+    assert_eq!(of("192.0.2.1"), "192.0.2.1 is not an address of this host");
+    assert!(of("0.0.0.0").contains("not an address of one interface"));
+    assert!(of("224.0.0.1").contains("not an address of one interface"));
+}
+
+#[test]
+fn all_addresses_get_the_same_port() {
+    let bindings = ["127.0.0.9", "127.0.0.10", "127.0.0.11"].map(binding);
+    let all: Vec<_> = bindings.iter().collect();
+    let opened = open_all(&all, UdpPort::Ephemeral).unwrap();
+    let port = opened[0].address.addr.port();
+    assert_ne!(port, 0);
+    for (opened, binding) in opened.iter().zip(&bindings) {
+        let mut expected = binding.addr;
+        expected.set_port(port);
+        assert_eq!(opened.address.addr, expected);
+    }
+}
+
+#[test]
+fn binds_to_the_interface_and_keeps_the_reason_if_it_cannot() {
+    let on = |device: &str| LocalBinding { device: Some(device.into()), ..binding("127.0.0.12") };
+    let lo = open_all(&[&on("lo")], UdpPort::Ephemeral).unwrap().pop().unwrap();
+    assert_eq!((lo.device.as_deref(), lo.device_error), (Some("lo"), None));
+    let none = open_all(&[&on("nosuch0")], UdpPort::Ephemeral).unwrap().pop().unwrap();
+    assert_eq!(none.device, None);
+    let reason = none.device_error.unwrap();
+    assert!(reason.starts_with("cannot bind to interface nosuch0"), "{reason}");
+}
+
+#[test]
+fn a_full_receive_buffer_shows_in_the_status() {
+    let (mut a, b) = (socket("127.0.0.13"), socket("127.0.0.14"));
+    socket2::SockRef::from(b.io.socket()).set_recv_buffer_size(4096).unwrap();
+    for _ in 0..40 {
+        send(&mut a, b.local, &[1; 1400], 1400);
+    }
+    assert!(status::receive_overflows(b.io.socket()) > 0);
+    assert!(status::receive_buffer(b.io.socket()) >= 4096);
+    assert_eq!(a.counters.packets_sent, 40, "the sender cannot know");
+}
+
+#[test]
+fn packets_without_a_route_are_dropped_and_reported() {
+    in_namespace(|| {
+        let mut a = socket("127.0.0.1");
+        let nowhere = "192.0.2.1:9899".parse().unwrap();
+        send(&mut a, nowhere, &packets(3, 100), 100);
+        assert_eq!(a.counters.dropped_no_route, 4);
+        assert_eq!(a.unreachable, [nowhere]);
+    });
+}
+
+#[test]
+fn an_address_that_left_the_host_is_no_verdict_on_offload() {
+    in_namespace(|| {
+        ip("link add name veth0 type veth peer name veth1");
+        ip("addr add 10.9.0.1/24 dev veth0");
+        ip("link set veth0 up");
+        ip("link set veth1 up");
+        let mut a = socket("10.9.0.1");
+        ip("addr del 10.9.0.1/24 dev veth0");
+        ip("addr add 10.9.0.2/24 dev veth0");
+        let remote = "10.9.0.9:9899".parse().unwrap();
+        send(&mut a, remote, &packets(3, 100), 100);
+        assert_eq!(a.counters.dropped_no_route, 4, "{:?}", a.counters);
+        assert_eq!(a.unreachable, [remote]);
+        assert!(a.offload.is_trusted());
+    });
+}
+
+#[test]
+fn packets_beyond_the_mtu_are_dropped_and_offload_stays() {
+    in_namespace(|| {
+        ip("link set lo mtu 1500");
+        let (mut a, mut b) = (socket("127.0.0.1"), socket("127.0.0.2"));
+        send(&mut a, b.local, &packets(3, 2000), 2000);
+        send(&mut a, b.local, &[1; 2000], 2000);
+        assert_eq!(a.counters.dropped_too_big, 5, "{:?}", a.counters);
+        assert!(a.unreachable.is_empty());
+        send(&mut a, b.local, &packets(3, 1400), 1400);
+        assert_eq!(receive(&mut b).len(), 4);
+        assert!(a.offload.is_trusted());
+    });
+}
+
+/// A queue that drains slowly fills the send buffer; nothing may be lost or change places.
+#[test]
+fn back_pressure_neither_loses_nor_reorders() {
+    in_namespace(|| {
+        run("tc", "qdisc add dev lo root tbf rate 8mbit burst 200k limit 100m");
+        let (mut a, mut b) = (socket("127.0.0.1"), socket("127.0.0.2"));
+        let numbers: Vec<u32> = (0..4400).collect();
+        let packets: Vec<u8> = numbers.iter().flat_map(|n| n.to_be_bytes().repeat(350)).collect();
+        packets.chunks(1400 * 44).for_each(|run| send(&mut a, b.local, run, 1400));
+        assert!(a.counters.send_blocked > 0 && a.is_blocked(), "the send buffer must fill");
+        run("tc", "qdisc change dev lo root tbf rate 4gbit burst 200k limit 100m");
+
+        let mut received = Vec::new();
+        let end = StdInstant::now() + Duration::from_secs(10);
+        while received.len() < numbers.len() && StdInstant::now() < end {
+            std::thread::sleep(Duration::from_millis(1));
+            a.resume(Instant::ZERO);
+            let arrived = receive(&mut b);
+            received.extend(arrived.iter().map(|p| u32::from_be_bytes(p[..4].try_into().unwrap())));
+        }
+        assert_eq!(received, numbers);
+        assert_eq!(a.waiting.bytes(), 0);
+        assert_eq!(a.counters.packets_sent, 4400);
+    });
+}
+
+#[test]
+fn a_host_that_does_not_answer_is_reported_by_the_kernel() {
+    in_namespace(|| {
+        ip("link add name veth0 type veth peer name veth1");
+        ip("addr add 10.9.0.1/24 dev veth0");
+        ip("link set veth0 up");
+        ip("link set veth1 up");
+        run("sysctl", "-qw net.ipv4.neigh.veth0.retrans_time_ms=20");
+        let mut a = socket("10.9.0.1");
+        let silent = SocketAddr::new(IpAddr::from([10, 9, 0, 77]), 9899);
+        send(&mut a, silent, b"packet", 6);
+        let end = StdInstant::now() + Duration::from_secs(5);
+        while a.unreachable.is_empty() && StdInstant::now() < end {
+            std::thread::sleep(Duration::from_millis(5));
+            a.read_errors();
+        }
+        assert_eq!(a.unreachable, [silent]);
+    });
+}
