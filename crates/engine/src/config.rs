@@ -25,6 +25,9 @@ pub struct Config {
     pub streams: u16,
     /// Adaptation layer indication to announce (RFC 5061 section 4.2.6).
     pub adaptation: Option<u32>,
+    /// Give up an association that we begin if the INIT ACK does not announce exactly `adaptation`:
+    /// ABORT instead of COOKIE ECHO, so that no data reaches a peer that speaks something else.
+    pub require_adaptation: bool,
     /// Receive buffer of an association in bytes: the largest a_rwnd it announces.
     pub receive_buffer: u32,
     /// Send buffer of an association in bytes: accepted from the user and not yet acknowledged.
@@ -69,6 +72,7 @@ impl Default for Config {
             accept: false,
             streams: 1024,
             adaptation: None,
+            require_adaptation: false,
             receive_buffer: 8 << 20,
             send_buffer: 8 << 20,
             rto_initial: Duration::from_secs(1),

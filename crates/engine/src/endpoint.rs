@@ -136,6 +136,11 @@ impl Endpoint {
         todo!()
     }
 
+    /// Bytes that were accepted and not sent yet; 0 for an association that does not exist.
+    pub fn unsent(&self, id: AssociationId) -> usize {
+        todo!()
+    }
+
     /// Largest payload that travels as one unfragmented DATA chunk on every path, in bytes.
     pub fn fragment_size(&self, id: AssociationId) -> usize {
         todo!()

@@ -47,6 +47,8 @@ pub enum CloseReason {
     NoAnswer,
     /// The network said that nobody listens there (ICMP), during setup.
     Unreachable,
+    /// The INIT ACK did not announce our adaptation layer (`Config::require_adaptation`).
+    NoAdaptation,
     /// The peer answered the INIT with an ABORT, or aborted later. The error cause code, if any.
     PeerAborted(Option<u16>),
     /// `abort` was called here.
