@@ -1,3 +1,38 @@
-//! Messages between launcher, daemon and command line.
+//! Messages between launcher, stack and command line.
+//!
+//! One unix `SOCK_SEQPACKET` connection joins a launcher (`manypath run`) or a command line tool
+//! (`manypath status`) to a stack, the process that owns the associations. Each packet holds one
+//! JSON message, at most [`MAX_PACKET`] bytes, and at most one file descriptor beside it.
+//!
+//! The first message each way is [`Request::Hello`] and [`Reply::Welcome`]. Each carries
+//! [`VERSION`]; two sides of different versions say so and part, they never guess.
+//!
+//! What a connect costs in messages, program's socket non-blocking:
+//!
+//! ```text
+//! launcher                         stack
+//!   Open{id, destination}  ----->
+//!                          <-----  Pending{id}            (or Direct, or Failed: nothing was begun)
+//!                          <-----  Accepted{id, ...}      (or Failed{id, errno})
+//!   Attach{id} + fd        ----->                         from now on the stack relays the socket
+//!                          <-----  Closed{id}             both directions are over
+//! ```
+//!
+//! [`ControlSocket`] is the codec both sides use, [`ControlListener`] the stack's door,
+//! [`ControlClient`] the asking side, [`runtime`] the rules of where stacks are found.
 
+mod client;
+mod error;
+mod listener;
+mod message;
+mod report;
+pub mod runtime;
+mod socket;
 pub mod status;
+
+pub use client::ControlClient;
+pub use error::ControlError;
+pub use listener::ControlListener;
+pub use message::{Reply, Request, Role, StatusPart, Transport, VERSION};
+pub use report::{Assembler, parts};
+pub use socket::{ControlSocket, Credentials, Incoming, MAX_PACKET};

@@ -187,6 +187,26 @@ pub enum FallbackReason {
     Busy,
 }
 
+impl FallbackReason {
+    /// The short name, as in JSON, for counters and one-line reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Loopback => "loopback",
+            Self::LocalAddress => "local-address",
+            Self::NotUnicast => "not-unicast",
+            Self::NoLocalAddress => "no-local-address",
+            Self::Silent => "silent",
+            Self::Refused => "refused",
+            Self::NotManypath => "not-manypath",
+            Self::NotAllowed => "not-allowed",
+            Self::Remembered => "remembered",
+            Self::AssociationLost => "association-lost",
+            Self::Busy => "busy",
+        }
+    }
+}
+
 impl fmt::Display for FallbackReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -1,0 +1,128 @@
+//! The asking side of a control connection.
+
+use crate::error::ControlError;
+use crate::listener;
+use crate::message::{Reply, Request, Role, VERSION};
+use crate::report::Assembler;
+use crate::socket::{ControlSocket, Incoming};
+use serde::de::DeserializeOwned;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::path::Path;
+use std::time::Duration;
+
+/// A connection to a stack.
+///
+/// Blocking use: [`ControlClient::connect`], then [`ControlClient::status`] or
+/// [`ControlClient::stop`]. Use in a loop: [`ControlClient::start`] with one end of a pair, which
+/// sends `Hello` and does not wait; then `send` and `receive` by readiness, where the first reply
+/// goes to [`check_welcome`](ControlClient::check_welcome).
+#[derive(Debug)]
+pub struct ControlClient {
+    socket: ControlSocket,
+}
+
+impl ControlClient {
+    /// Connects to the stack at `path` and waits for its welcome, each answer for at most `limit`.
+    ///
+    /// # Errors
+    /// As the file system says; [`ControlError::Version`]; [`ControlError::TimedOut`].
+    pub fn connect(path: &Path, role: Role, limit: Duration) -> Result<Self, ControlError> {
+        let client = Self::start(listener::connect(path)?, role)?;
+        client.socket.set_receive_timeout(Some(limit))?;
+        client.check_welcome(&client.wait()?)?;
+        Ok(client)
+    }
+
+    /// Says hello on a connected socket and does not wait for the answer.
+    ///
+    /// # Errors
+    /// [`ControlError::Closed`] when the stack is already gone.
+    pub fn start(socket: ControlSocket, role: Role) -> Result<Self, ControlError> {
+        socket.send(&Request::Hello { version: VERSION, role }, None)?;
+        Ok(Self { socket })
+    }
+
+    /// Holds the first reply against our version. Returns the stack's network namespace.
+    ///
+    /// # Errors
+    /// [`ControlError::Version`], or [`ControlError::Unexpected`] when it is no welcome.
+    pub fn check_welcome(&self, reply: &Reply) -> Result<u64, ControlError> {
+        match reply {
+            Reply::Welcome { version, namespace, .. } if *version == VERSION => Ok(*namespace),
+            Reply::Welcome { version, .. } => Err(ControlError::Version { theirs: *version }),
+            Reply::Pending { .. }
+            | Reply::Direct { .. }
+            | Reply::Accepted { .. }
+            | Reply::Failed { .. }
+            | Reply::Closed { .. }
+            | Reply::StatusPart(_) => Err(ControlError::Unexpected("no welcome")),
+        }
+    }
+
+    /// Sends one request.
+    ///
+    /// # Errors
+    /// As [`ControlSocket::send`].
+    pub fn send(&self, request: &Request, fd: Option<BorrowedFd<'_>>) -> Result<(), ControlError> {
+        self.socket.send(request, fd)
+    }
+
+    /// Receives one reply. No reply carries a file descriptor; one that came would be closed.
+    ///
+    /// # Errors
+    /// As [`ControlSocket::receive`], and [`ControlError::Closed`].
+    pub fn receive(&self) -> Result<Reply, ControlError> {
+        match self.socket.receive()? {
+            Incoming::Message(reply, _) => Ok(reply),
+            Incoming::Closed => Err(ControlError::Closed),
+        }
+    }
+
+    /// Asks for the status and waits for all of it.
+    ///
+    /// # Errors
+    /// [`ControlError::TimedOut`]; [`ControlError::Malformed`] when the report is not a `T`.
+    pub fn status<T: DeserializeOwned>(&self) -> Result<T, ControlError> {
+        self.send(&Request::Status, None)?;
+        let mut assembler = Assembler::default();
+        loop {
+            let Reply::StatusPart(part) = self.wait()? else {
+                return Err(ControlError::Unexpected("not a status"));
+            };
+            if let Some(text) = assembler.add(part)? {
+                return serde_json::from_str(&text)
+                    .map_err(|e| ControlError::Malformed(e.to_string()));
+            }
+        }
+    }
+
+    /// Asks the stack to end.
+    ///
+    /// # Errors
+    /// As [`ControlSocket::send`].
+    pub fn stop(&self) -> Result<(), ControlError> {
+        self.send(&Request::Stop, None)
+    }
+
+    /// The socket, to set it non-blocking or to ask who is at the other end.
+    #[must_use]
+    pub fn socket(&self) -> &ControlSocket {
+        &self.socket
+    }
+
+    fn wait(&self) -> Result<Reply, ControlError> {
+        self.receive().map_err(|e| if e.is_would_block() { ControlError::TimedOut } else { e })
+    }
+}
+
+impl AsFd for ControlClient {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl AsRawFd for ControlClient {
+    fn as_raw_fd(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+}

@@ -1,0 +1,138 @@
+//! What launcher, command line and stack say to each other.
+
+use crate::status::FallbackReason;
+use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
+
+/// Version of this language. It changes whenever an old reader would misunderstand a new writer.
+pub const VERSION: u32 = 1;
+
+/// From a launcher or a command line tool to a stack.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Request {
+    /// First message of a connection.
+    Hello {
+        /// [`VERSION`] of the sender.
+        version: u32,
+        /// What the sender is.
+        role: Role,
+    },
+    /// A program wants a connection. The stack answers at once with `Direct`, `Failed` or
+    /// `Pending`; see [`Reply`].
+    Open {
+        /// Chosen by the launcher, never used twice on one control connection.
+        id: u64,
+        /// Where the program wants to go, as it said.
+        destination: SocketAddr,
+        /// The address the program's socket is bound to; absent when it is not bound. The port is
+        /// 0 when only the address is bound.
+        source: Option<SocketAddr>,
+        /// The program's thread waits and its socket is untouched, so `Direct` stays possible
+        /// after `Pending`.
+        blocking: bool,
+    },
+    /// The program has given up on an open that was not attached yet.
+    Cancel {
+        /// The open's identity.
+        id: u64,
+    },
+    /// The program's connect is complete. One file descriptor comes along: the stack's end of a
+    /// connected loopback TCP pair, non-blocking, with `SO_LINGER {1, 0}` set so that the death of
+    /// the stack resets the program's connection. The stack clears it before an orderly close.
+    Attach {
+        /// The open's identity.
+        id: u64,
+    },
+    /// Asks for the stack's status, answered by `StatusPart`s.
+    Status,
+    /// Asks the stack to end: existing flows are drained first.
+    Stop,
+}
+
+/// From a stack to a launcher or a command line tool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reply {
+    /// Answer to `Hello`. Sent also when the versions differ, so that the caller can say which.
+    Welcome {
+        /// [`VERSION`] of the stack.
+        version: u32,
+        /// Process id of the stack.
+        pid: u32,
+        /// Network namespace of the stack, as [`crate::runtime::network_namespace`] tells it.
+        namespace: u64,
+    },
+    /// An attempt has begun. For a blocking open `Direct`, `Accepted` or `Failed` follows, for a
+    /// non-blocking one `Accepted` or `Failed`.
+    Pending {
+        /// The open's identity.
+        id: u64,
+    },
+    /// Use plain TCP on the program's own socket. The stack has forgotten the open.
+    Direct {
+        /// The open's identity.
+        id: u64,
+        /// Why not SCTP.
+        reason: FallbackReason,
+    },
+    /// The destination has accepted: the launcher completes the program's connect and sends
+    /// `Attach`, or `Cancel` when the program is gone.
+    Accepted {
+        /// The open's identity.
+        id: u64,
+        /// What carries the bytes.
+        transport: Transport,
+        /// What `getsockname` shall tell the program. Port 0: the socket's own port.
+        local: SocketAddr,
+        /// What `getpeername` shall tell the program.
+        peer: SocketAddr,
+    },
+    /// The destination refused or cannot be reached; this is authoritative. The stack has
+    /// forgotten the open.
+    Failed {
+        /// The open's identity.
+        id: u64,
+        /// Linux error number.
+        errno: i32,
+    },
+    /// An attached connection is over in both directions.
+    Closed {
+        /// The open's identity.
+        id: u64,
+    },
+    /// One piece of a status report.
+    StatusPart(StatusPart),
+}
+
+/// What the caller of a stack is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Answers a program's socket calls; its end may end the stack.
+    Launcher,
+    /// Asks and goes.
+    Cli,
+}
+
+/// What carries a program's bytes to the destination.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Transport {
+    /// A flow in an SCTP association.
+    Sctp,
+    /// The stack's own TCP connection, because the program's socket was already committed.
+    TcpRelay,
+}
+
+/// One piece of a status report: the report's JSON text, cut so that each piece fits a packet.
+/// Made by [`crate::parts`], joined by [`crate::Assembler`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StatusPart {
+    /// 0 for the first piece.
+    pub index: u32,
+    /// No piece follows.
+    pub last: bool,
+    /// The piece.
+    pub text: String,
+}
