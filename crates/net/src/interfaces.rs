@@ -3,7 +3,7 @@
 use crate::sockaddr;
 use std::ffi::CStr;
 use std::io;
-use std::net::{IpAddr, SocketAddr, SocketAddrV6};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 /// One address of one network interface.
@@ -38,11 +38,32 @@ impl Interface {
 }
 
 /// Every IPv4 and IPv6 address of every interface in the caller's network namespace, in the order
-/// of the kernel. Errors are those of the system calls.
+/// of the kernel. IPv6 addresses that cannot be bound, because the kernel is still looking for a
+/// duplicate or has found one (RFC 4862 section 5.4), are left out. Errors are those of the system
+/// calls.
 pub fn interfaces() -> io::Result<Vec<Interface>> {
     let control = control_socket()?;
     let list = AddressList::read()?;
-    Ok(list.iter().filter_map(|entry| interface(entry, &control)).collect())
+    let unready = unready_addresses();
+    let all = list.iter().filter_map(|entry| interface(entry, &control));
+    Ok(all.filter(|one| !unready.contains(&(one.addr, one.index))).collect())
+}
+
+/// IPv6 addresses, with the number of their interface, that cannot be bound. getifaddrs does not
+/// tell the flags of addresses; without /proc none is left out.
+fn unready_addresses() -> Vec<(IpAddr, u32)> {
+    let table = std::fs::read_to_string("/proc/thread-self/net/if_inet6").unwrap_or_default();
+    table.lines().filter_map(unready_address).collect()
+}
+
+/// Fields: address, interface number, prefix length, scope, flags, name; hexadecimal.
+fn unready_address(line: &str) -> Option<(IpAddr, u32)> {
+    let mut fields = line.split_whitespace();
+    let addr = u128::from_str_radix(fields.next()?, 16).ok()?;
+    let index = u32::from_str_radix(fields.next()?, 16).ok()?;
+    let flags = u32::from_str_radix(fields.nth(2)?, 16).ok()?;
+    let unready = flags & (libc::IFA_F_TENTATIVE | libc::IFA_F_DADFAILED) != 0;
+    unready.then(|| (Ipv6Addr::from_bits(addr).into(), index))
 }
 
 /// `None` for entries without an IP address and for interfaces that vanish while we look.
@@ -156,7 +177,7 @@ impl Drop for AddressList {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::{Ipv4Addr, Ipv6Addr};
+    use std::net::Ipv4Addr;
 
     #[test]
     fn finds_loopback() {
@@ -180,6 +201,17 @@ mod tests {
             loopback: false,
         };
         assert_eq!(interface.socket_addr(5), "[fe80::1%7]:5".parse().unwrap());
+    }
+
+    #[test]
+    fn knows_addresses_that_are_not_ready() {
+        let line = |flags| format!("fe800000000000000000000000000001 0a 40 20 {flags} eth0");
+        let addr: IpAddr = "fe80::1".parse().unwrap();
+        assert_eq!(unready_address(&line("c0")), Some((addr, 10)));
+        assert_eq!(unready_address(&line("88")), Some((addr, 10)));
+        assert_eq!(unready_address(&line("80")), None);
+        assert_eq!(unready_address("garbage"), None);
+        assert_eq!(unready_address(""), None);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The socket layer against the real kernel: loopback, and namespaces where root makes them.
 
 use crate::bind::{LocalBinding, UdpPort, open_all};
+use crate::interfaces::interfaces;
 use crate::path_io::UdpIo;
 use crate::receive::ReceiveBuffers;
 use crate::send::Packets;
@@ -222,6 +223,21 @@ fn back_pressure_neither_loses_nor_reorders() {
         assert_eq!(received, numbers);
         assert_eq!(a.waiting.bytes(), 0);
         assert_eq!(a.counters.packets_sent, 4400);
+    });
+}
+
+#[test]
+fn addresses_not_yet_usable_are_left_out() {
+    in_namespace(|| {
+        ip("link add name veth0 type veth peer name veth1");
+        ip("addr add 2001:db8::1/64 dev veth0 nodad");
+        run("sysctl", "-qw net.ipv6.conf.veth0.dad_transmits=1000");
+        ip("link set veth0 up");
+        ip("link set veth1 up");
+        ip("addr add 2001:db8::2/64 dev veth0");
+        let found: Vec<_> = interfaces().unwrap().into_iter().map(|one| one.addr).collect();
+        assert!(found.contains(&"2001:db8::1".parse().unwrap()), "{found:?}");
+        assert!(!found.contains(&"2001:db8::2".parse().unwrap()), "{found:?}");
     });
 }
 

@@ -1,6 +1,7 @@
 //! Private network namespaces, one per thread, gone with the thread and its sockets.
 
 use std::process::Command;
+use std::sync::mpsc;
 use std::thread;
 
 /// Runs `test` in a network namespace of its own, which has only loopback. Without root there is no
@@ -13,13 +14,42 @@ pub(crate) fn in_namespace<T: Send>(test: impl FnOnce() -> T + Send) -> Option<T
     }
     thread::scope(|scope| {
         let inside = scope.spawn(|| {
-            // SAFETY: unshare(CLONE_NEWNET) concerns only the calling thread.
-            assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWNET) }, 0, "unshare");
-            ip("link set lo up");
+            enter_new_namespace();
             test()
         });
         Some(inside.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     })
+}
+
+/// Runs `test` in a second namespace while the caller waits in the first. Before that, `connect`
+/// runs in the caller's namespace with the number of the thread to which interfaces can be moved
+/// (`ip link set dev X netns NUMBER`). What `test` returns keeps its sockets, and they keep the
+/// namespace.
+#[allow(dead_code, reason = "not every test that includes this file needs two namespaces")]
+pub(crate) fn in_peer_namespace<T: Send>(
+    connect: impl FnOnce(i32),
+    test: impl FnOnce() -> T + Send,
+) -> T {
+    let (number, numbers) = mpsc::channel();
+    let (go, gone) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        let inside = scope.spawn(move || {
+            enter_new_namespace();
+            // SAFETY: gettid has no preconditions.
+            number.send(unsafe { libc::gettid() }).expect("the caller waits");
+            gone.recv().expect("the caller has connected the namespaces");
+            test()
+        });
+        connect(numbers.recv().expect("the second namespace"));
+        go.send(()).expect("the second namespace waits");
+        inside.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+fn enter_new_namespace() {
+    // SAFETY: unshare(CLONE_NEWNET) concerns only the calling thread.
+    assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWNET) }, 0, "unshare");
+    ip("link set lo up");
 }
 
 /// Runs `ip` with `arguments`, in the namespace of the calling thread.
