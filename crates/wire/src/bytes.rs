@@ -131,3 +131,53 @@ impl<'b> Output<'b> {
         self.bytes(zeros.get(..padded(len) - len).unwrap_or_default())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reader_takes_fields_until_it_has_run_out() {
+        let mut reader = Reader::new(&[1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        assert_eq!(reader.u16(), Some(0x0102));
+        assert_eq!(reader.u32(), Some(0x0304_0506));
+        assert_eq!(reader.u32(), None);
+        assert_eq!(reader.bytes(4), None);
+        assert_eq!(reader.rest(), [7, 8, 9]);
+        assert_eq!(reader.bytes(2), Some(&[7, 8][..]));
+        assert_eq!(reader.u16(), None);
+        assert_eq!(reader.rest(), [9]);
+    }
+
+    #[test]
+    fn a_block_is_padded_with_zeros_and_its_length_is_not() {
+        let mut buffer = [0xFF; 12];
+        let mut out = Output::new(&mut buffer);
+        assert_eq!(out.block([1, 2], |out| out.bytes(b"abcde")), Ok(()));
+        assert_eq!(out.written(), b"\x01\x02\x00\x09abcde\x00\x00\x00");
+    }
+
+    #[test]
+    fn a_block_is_written_whole_or_not_at_all() {
+        // The header, the value and the padding are each one byte too many in turn.
+        for (capacity, value) in [(7, &b""[..]), (11, b"abcd"), (11, b"abc"), (10, b"abc")] {
+            let mut buffer = [0xFF; 16];
+            let mut out = Output::new(&mut buffer[..capacity]);
+            assert_eq!(out.bytes(b"1234"), Ok(()));
+            let fits = 4 + padded(4 + value.len()) <= capacity;
+            assert_eq!(out.block([1, 2], |out| out.bytes(value)).is_ok(), fits);
+            assert_eq!(out.len(), if fits { capacity } else { 4 });
+        }
+    }
+
+    #[test]
+    fn a_block_has_a_length_of_16_bits() {
+        let mut buffer = std::vec![0; 70_000];
+        let value = std::vec![0; 65_532];
+        let mut out = Output::new(&mut buffer);
+        assert_eq!(out.block([0, 0], |out| out.bytes(&value)), Err(NoRoom));
+        assert_eq!(out.len(), 0);
+        assert_eq!(out.block([0, 0], |out| out.bytes(&value[1..])), Ok(()));
+        assert_eq!(out.len(), 65_536);
+    }
+}

@@ -121,3 +121,54 @@ impl fmt::Display for NoRoom {
 }
 
 impl core::error::Error for NoRoom {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::string::ToString;
+
+    #[test]
+    fn errors_name_what_is_wrong() {
+        let (type_byte, length, code) = (3, 17, 9);
+        let cases = [
+            (ParseError::TooShort, "packet shorter than a common header"),
+            (ParseError::BadChecksum, "wrong CRC32c"),
+            (ParseError::ChunkHeader, "packet ends within a chunk header"),
+            (
+                ParseError::ChunkLength { type_byte, length },
+                "chunk of type 3 cannot have length 17",
+            ),
+            (
+                ParseError::ChunkTruncated { type_byte, length },
+                "chunk of type 3 and length 17 exceeds the packet",
+            ),
+            (
+                ParseError::AckCounts { type_byte, length },
+                "counts in chunk of type 3 exceed its length 17",
+            ),
+            (
+                ParseError::NoHeartbeatInfo { type_byte },
+                "chunk of type 3 without heartbeat information",
+            ),
+            (ParseError::ParameterHeader, "chunk ends within a parameter header"),
+            (
+                ParseError::ParameterLength { parameter_type: 0xC006, length },
+                "parameter 0xc006 cannot have length 17",
+            ),
+            (
+                ParseError::ParameterTruncated { parameter_type: 5, length },
+                "parameter 0x0005 of length 17 exceeds the chunk",
+            ),
+            (ParseError::CauseHeader, "chunk ends within an error cause header"),
+            (ParseError::CauseLength { code, length }, "error cause 9 cannot have length 17"),
+            (
+                ParseError::CauseTruncated { code, length },
+                "error cause 9 of length 17 exceeds the chunk",
+            ),
+        ];
+        for (error, text) in cases {
+            assert_eq!(error.to_string(), text);
+        }
+        assert_eq!(NoRoom.to_string(), "no room left in the packet");
+    }
+}

@@ -146,3 +146,31 @@ macro_rules! item {
 item!(u16, [u8; 2], Self::from_be_bytes, Self::to_be_bytes);
 item!(crate::Tsn, [u8; 4], |wire| Self(u32::from_be_bytes(wire)), |tsn: Self| tsn.0.to_be_bytes());
 item!(crate::chunk::GapBlock, [u8; 4], Self::from_be_bytes, Self::to_be_bytes);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::numbers::Tsn;
+    use std::format;
+
+    const WIRE: List<'static, Tsn> = List::from_wire(&[[0, 0, 0, 1], [0xFF, 0, 0, 2]]);
+    const VALUES: List<'static, Tsn> = List::from_slice(&[Tsn(1), Tsn(0xFF00_0002)]);
+
+    #[test]
+    fn both_sources_hold_the_same_items() {
+        assert_eq!(WIRE, VALUES);
+        assert_eq!(WIRE.len(), 2);
+        assert!(WIRE.iter().rev().eq([Tsn(0xFF00_0002), Tsn(1)]));
+        assert_eq!(WIRE.iter().len(), 2);
+        assert_eq!((WIRE.get(1), WIRE.get(2)), (Some(Tsn(0xFF00_0002)), None));
+        assert_eq!((VALUES.get(0), VALUES.get(2)), (Some(Tsn(1)), None));
+        assert_eq!(format!("{WIRE:?}"), "[Tsn(1), Tsn(4278190082)]");
+    }
+
+    #[test]
+    fn lists_differ_by_an_item_or_by_length() {
+        assert_ne!(WIRE, List::from_slice(&[Tsn(1)]));
+        assert_ne!(WIRE, List::from_slice(&[Tsn(1), Tsn(2)]));
+        assert!(List::<u16>::default().is_empty() && !WIRE.is_empty());
+    }
+}

@@ -169,13 +169,14 @@ impl<'b> PacketWriter<'b> {
 
     /// Sets the CRC32c and returns the packet's length in bytes.
     pub fn finish(mut self) -> usize {
-        let checksum = checksum(self.out.written());
+        // The field is still zero, as the checksum wants it.
+        let checksum = crc32c(&[self.out.written()]);
         self.out.overwrite(CHECKSUM_AT, &checksum.to_le_bytes());
         self.out.len()
     }
 }
 
-/// CRC32c of a packet, its checksum field taken as zero (RFC 9260 section 6.8).
+/// CRC32c of a received packet, its checksum field taken as zero (RFC 9260 section 6.8).
 fn checksum(packet: &[u8]) -> u32 {
     let before = packet.get(..CHECKSUM_AT).unwrap_or_default();
     let after = packet.get(CommonHeader::LEN..).unwrap_or_default();
@@ -186,4 +187,107 @@ fn checksum(packet: &[u8]) -> u32 {
 /// (RFC 9260 appendix A).
 fn stored_checksum(packet: &[u8]) -> Option<u32> {
     packet.get(CHECKSUM_AT..)?.first_chunk().copied().map(u32::from_le_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chunk::{CookieEcho, Shutdown};
+    use crate::numbers::Tsn;
+    use crate::testing::HEADER;
+    use std::vec::Vec;
+
+    /// A SHUTDOWN ACK of usrsctp.
+    const CAPTURE: &[u8] = b"\x13\x89\x13\x8a\x5b\x3a\xc9\x3e\xb1\x13\xad\x42\x08\x00\x00\x04";
+
+    fn write(chunks: &[Chunk<'_>]) -> Vec<u8> {
+        let mut buffer = std::vec![0xFF; 256];
+        let mut writer = PacketWriter::new(&mut buffer, HEADER);
+        chunks.iter().for_each(|chunk| writer.push(chunk).unwrap());
+        let len = writer.finish();
+        buffer.truncate(len);
+        buffer
+    }
+
+    #[test]
+    fn reads_and_writes_the_capture() {
+        let packet = Packet::parse(CAPTURE).unwrap();
+        let tag = VerificationTag(0x5B3A_C93E);
+        let header = CommonHeader { source_port: 5001, destination_port: 5002, tag };
+        assert_eq!(packet.header(), header);
+        assert!(packet.chunks().eq([Ok(Chunk::ShutdownAck)]));
+        let mut buffer = [0xFF; 16];
+        let mut writer = PacketWriter::new(&mut buffer, header);
+        writer.push(&Chunk::ShutdownAck).unwrap();
+        assert_eq!(writer.finish(), 16);
+        assert_eq!(buffer, CAPTURE);
+    }
+
+    #[test]
+    fn every_flipped_bit_is_found() {
+        for bit in 0..CAPTURE.len() * 8 {
+            let mut bytes = Vec::from(CAPTURE);
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(Packet::parse(&bytes), Err(ParseError::BadChecksum));
+            assert!(Packet::parse_unchecked(&bytes).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_packet_is_at_least_a_common_header() {
+        for len in 0..CommonHeader::LEN {
+            assert_eq!(Packet::parse(&CAPTURE[..len]), Err(ParseError::TooShort));
+        }
+        let empty = write(&[]);
+        assert_eq!(empty.len(), CommonHeader::LEN);
+        assert_eq!(Packet::parse(&empty).unwrap().chunks().next(), None);
+    }
+
+    #[test]
+    fn chunks_before_a_malformed_one_are_yielded() {
+        let whole = write(&[Chunk::CookieAck, Chunk::CookieEcho(CookieEcho { cookie: b"abcd" })]);
+        let truncated = ParseError::ChunkTruncated { type_byte: 10, length: 8 };
+        for (len, error) in [(19, ParseError::ChunkHeader), (20, truncated), (23, truncated)] {
+            let packet = Packet::parse_unchecked(&whole[..len]).unwrap();
+            assert!(packet.chunks().eq([Ok(Chunk::CookieAck), Err(error)]));
+        }
+    }
+
+    #[test]
+    fn nothing_follows_a_malformed_chunk() {
+        let shutdown = Chunk::Shutdown(Shutdown { cum_tsn: Tsn(7) });
+        let mut bytes = write(&[shutdown, Chunk::CookieAck]);
+        bytes[15] = 4;
+        let packet = Packet::parse_unchecked(&bytes).unwrap();
+        assert!(packet.chunks().eq([Err(ParseError::ChunkLength { type_byte: 7, length: 4 })]));
+    }
+
+    #[test]
+    fn the_last_padding_may_be_missing() {
+        let echo = Chunk::CookieEcho(CookieEcho { cookie: b"a" });
+        let whole = write(&[Chunk::CookieAck, echo]);
+        assert_eq!(whole.len(), 24);
+        let packet = Packet::parse_unchecked(&whole[..21]).unwrap();
+        assert!(packet.chunks().eq([Ok(Chunk::CookieAck), Ok(echo)]));
+    }
+
+    #[test]
+    fn the_buffer_limits_the_packet() {
+        let cookie = [0x55; 40];
+        for (size, len) in (0..64).flat_map(|size| (0..40).map(move |len| (size, len))) {
+            let echo = Chunk::CookieEcho(CookieEcho { cookie: &cookie[..len] });
+            let mut buffer = [0xFF; 64];
+            let mut writer = PacketWriter::new(&mut buffer[..size], HEADER);
+            let room = writer.room();
+            assert_eq!(room, (size & !3).saturating_sub(CommonHeader::LEN));
+            let fits = echo.encoded_len() <= room;
+            assert_eq!(writer.push(&echo), if fits { Ok(()) } else { Err(NoRoom) });
+            assert_eq!(writer.is_empty(), !fits);
+            let written = if fits { (4 + len).next_multiple_of(4) } else { 0 };
+            let header = if size < CommonHeader::LEN { 0 } else { CommonHeader::LEN };
+            assert_eq!(writer.len(), header + written);
+            assert_eq!(writer.finish(), header + written);
+            assert!(buffer[size..].iter().all(|&byte| byte == 0xFF));
+        }
+    }
 }

@@ -4,6 +4,7 @@ use crate::chunk::{Chunk, RawChunk};
 use crate::error::ParseError;
 use crate::numbers::VerificationTag;
 use crate::packet::{CommonHeader, Packet, PacketWriter};
+use std::vec::Vec;
 
 pub(crate) const HEADER: CommonHeader =
     CommonHeader { source_port: 1234, destination_port: 5678, tag: VerificationTag(0x0102_0304) };
@@ -26,4 +27,21 @@ pub(crate) fn assert_round_trip(chunk: Chunk<'_>, expected: &[u8]) {
     let packet = Packet::parse(&buffer[..len]).unwrap();
     assert_eq!(packet.header(), HEADER);
     assert!(packet.chunks().eq([Ok(chunk)]));
+}
+
+/// The chunk in `bytes` is refused with every Length below `minimum`, and accepted with `minimum`.
+pub(crate) fn assert_minimum_length(bytes: &[u8], minimum: u16) {
+    let type_byte = bytes[0];
+    for length in 0..minimum {
+        let cut = with_length(bytes, length);
+        assert_eq!(parse_chunk(&cut), Err(ParseError::ChunkLength { type_byte, length }));
+    }
+    assert!(parse_chunk(&with_length(bytes, minimum)).is_ok());
+}
+
+/// `bytes` with another Length field.
+pub(crate) fn with_length(bytes: &[u8], length: u16) -> Vec<u8> {
+    let mut bytes = Vec::from(bytes);
+    bytes[2..4].copy_from_slice(&length.to_be_bytes());
+    bytes
 }

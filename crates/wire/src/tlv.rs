@@ -87,3 +87,43 @@ impl<'a> Iterator for Tlvs<'a> {
         Some(split.map(|(tlv, _)| tlv))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec::Vec;
+
+    /// Type, value, and length without padding.
+    type Parts<'a> = (u16, &'a [u8], usize);
+
+    fn split(bytes: &[u8]) -> Vec<Result<Parts<'_>, TlvError>> {
+        Tlvs::new(bytes).map(|tlv| tlv.map(|tlv| (tlv.kind, tlv.value, tlv.raw.len()))).collect()
+    }
+
+    #[test]
+    fn padding_lies_between_and_may_follow() {
+        let bytes = b"\x00\x01\x00\x05a\0\0\0\x00\x02\x00\x06bc";
+        let expected = [Ok((1, &b"a"[..], 5)), Ok((2, &b"bc"[..], 6))];
+        assert_eq!(split(bytes), expected);
+        assert_eq!(Tlvs::unpadded_len(bytes), 14);
+        let mut padded = Vec::from(bytes);
+        padded.extend([0, 0]);
+        assert_eq!(split(&padded), expected);
+        assert_eq!(Tlvs::unpadded_len(&padded), 14);
+        assert_eq!(Tlvs::unpadded_len(b""), 0);
+    }
+
+    #[test]
+    fn nothing_follows_a_malformed_header() {
+        let first = Ok((1, &b""[..], 4));
+        let cases = [
+            (&b"\x00\x01\x00\x04\x00\x02\x00"[..], TlvError::Header),
+            (b"\x00\x01\x00\x04\x00\x02\x00\x03\0\0\0\0", TlvError::Length { kind: 2, length: 3 }),
+            (b"\x00\x01\x00\x04\x00\x02\x00\x06a", TlvError::Truncated { kind: 2, length: 6 }),
+        ];
+        for (bytes, error) in cases {
+            assert_eq!(split(bytes), [first, Err(error)]);
+            assert_eq!(Tlvs::unpadded_len(bytes), bytes.len());
+        }
+    }
+}

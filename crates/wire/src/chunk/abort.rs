@@ -51,3 +51,37 @@ impl fmt::Display for Abort<'_> {
         write!(f, "ABORT{reflected} {}", self.causes)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cause::Cause;
+    use crate::chunk::Chunk;
+    use crate::testing::{assert_minimum_length, assert_round_trip, parse_chunk};
+    use std::string::ToString;
+    use std::vec::Vec;
+
+    /// usrsctp's user aborts with the reason "bye".
+    const CAPTURE: &[u8] = b"\x06\x00\x00\x0b\x00\x0c\x00\x07bye";
+    /// usrsctp's answer to a packet of an association that it does not have.
+    const REFLECTED: &[u8] = b"\x06\x01\x00\x04";
+
+    #[test]
+    fn reads_and_writes_the_capture() {
+        let abort = Abort { tag_reflected: false, causes: Causes::from_bytes(&CAPTURE[4..]) };
+        assert_eq!(parse_chunk(CAPTURE), Ok(Chunk::Abort(abort)));
+        assert_round_trip(Chunk::Abort(abort), CAPTURE);
+        let causes: Vec<_> = abort.causes.iter().collect();
+        assert_eq!(causes, [Ok(Cause::UserInitiatedAbort(b"bye"))]);
+        assert_eq!(abort.to_string(), "ABORT {user-initiated abort \"bye\"}");
+    }
+
+    #[test]
+    fn the_tag_may_be_reflected_and_causes_missing() {
+        let abort = Abort { tag_reflected: true, causes: Causes::EMPTY };
+        assert_eq!(parse_chunk(REFLECTED), Ok(Chunk::Abort(abort)));
+        assert_round_trip(Chunk::Abort(abort), REFLECTED);
+        assert_eq!(abort.to_string(), "ABORT (tag reflected) {}");
+        assert_minimum_length(REFLECTED, 4);
+    }
+}

@@ -19,3 +19,25 @@ pub(super) const NAME: &str = "COOKIE ACK";
 pub(super) fn emit(out: &mut Output<'_>) -> Result<(), NoRoom> {
     out.block([types::COOKIE_ACK, 0], |_| Ok(()))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::chunk::Chunk;
+    use crate::testing::{assert_minimum_length, assert_round_trip, parse_chunk};
+    use std::string::ToString;
+
+    const CAPTURE: &[u8] = b"\x0b\x00\x00\x04";
+
+    #[test]
+    fn reads_and_writes_the_capture() {
+        assert_eq!(parse_chunk(CAPTURE), Ok(Chunk::CookieAck));
+        assert_round_trip(Chunk::CookieAck, CAPTURE);
+        assert_eq!(Chunk::CookieAck.to_string(), "COOKIE ACK");
+        assert_minimum_length(CAPTURE, 4);
+    }
+
+    #[test]
+    fn flags_and_value_are_ignored() {
+        assert_eq!(parse_chunk(b"\x0b\xff\x00\x05x"), Ok(Chunk::CookieAck));
+    }
+}

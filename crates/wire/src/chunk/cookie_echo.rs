@@ -38,3 +38,28 @@ impl fmt::Display for CookieEcho<'_> {
         write!(f, "COOKIE ECHO cookie={} bytes", self.cookie.len())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chunk::Chunk;
+    use crate::testing::{assert_minimum_length, assert_round_trip, parse_chunk};
+    use std::string::ToString;
+
+    /// usrsctp's COOKIE ECHO, its cookie of 324 bytes cut to 15.
+    const CAPTURE: &[u8] = b"\x0a\x00\x00\x13KAME-BSD 1.1\x00\x00\x00";
+
+    #[test]
+    fn reads_and_writes_the_capture() {
+        let echo = CookieEcho { cookie: b"KAME-BSD 1.1\0\0\0" };
+        assert_eq!(parse_chunk(CAPTURE), Ok(Chunk::CookieEcho(echo)));
+        assert_round_trip(Chunk::CookieEcho(echo), CAPTURE);
+        assert_eq!(echo.to_string(), "COOKIE ECHO cookie=15 bytes");
+    }
+
+    #[test]
+    fn the_cookie_may_be_empty() {
+        assert_minimum_length(CAPTURE, 4);
+        assert_round_trip(Chunk::CookieEcho(CookieEcho { cookie: b"" }), b"\x0a\x00\x00\x04");
+    }
+}

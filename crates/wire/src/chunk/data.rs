@@ -121,3 +121,73 @@ impl fmt::Display for Data<'_> {
         write!(f, " len={}", self.payload.len())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chunk::Chunk;
+    use crate::testing::{assert_minimum_length, assert_round_trip, parse_chunk};
+    use std::string::ToString;
+    use std::vec::Vec;
+
+    /// An unordered message as usrsctp sends it.
+    const CAPTURE: &[u8] = b"\x00\x07\x00\x15\xd5\x4a\x7b\xa4\x00\x03\x00\x00\x00\x00\x00\x33lossy";
+
+    fn lossy() -> Data<'static> {
+        Data {
+            tsn: Tsn(0xD54A_7BA4),
+            stream: StreamId(3),
+            ssn: Ssn(0),
+            ppid: Ppid(51),
+            unordered: true,
+            begin: true,
+            end: true,
+            immediate: false,
+            payload: b"lossy",
+        }
+    }
+
+    #[test]
+    fn reads_and_writes_the_capture() {
+        assert_eq!(parse_chunk(CAPTURE), Ok(Chunk::Data(lossy())));
+        assert_round_trip(Chunk::Data(lossy()), CAPTURE);
+        assert_eq!(
+            lossy().to_string(),
+            "DATA tsn=3578428324 stream=3 ssn=0 ppid=51 flags=-UBE len=5"
+        );
+    }
+
+    #[test]
+    fn each_flag_has_its_own_bit() {
+        let plain = Data { unordered: false, begin: false, end: false, ..lossy() };
+        let cases = [
+            (Data { immediate: true, ..plain }, 0x08),
+            (Data { unordered: true, ..plain }, 0x04),
+            (Data { begin: true, ..plain }, 0x02),
+            (Data { end: true, ..plain }, 0x01),
+            (plain, 0x00),
+        ];
+        for (data, flags) in cases {
+            let mut expected = Vec::from(CAPTURE);
+            expected[1] = flags;
+            assert_round_trip(Chunk::Data(data), &expected);
+        }
+    }
+
+    #[test]
+    fn reserved_flags_are_ignored() {
+        let mut bytes = Vec::from(CAPTURE);
+        bytes[1] |= 0xF0;
+        assert_eq!(parse_chunk(&bytes), Ok(Chunk::Data(lossy())));
+    }
+
+    #[test]
+    fn a_chunk_without_user_data_parses() {
+        assert_minimum_length(CAPTURE, 16);
+        let empty = Data { payload: b"", ..lossy() };
+        assert_eq!(Chunk::Data(empty).encoded_len(), Data::HEADER_LEN);
+        let mut expected = Vec::from(&CAPTURE[..Data::HEADER_LEN]);
+        expected[3] = 16;
+        assert_round_trip(Chunk::Data(empty), &expected);
+    }
+}

@@ -40,3 +40,38 @@ impl fmt::Display for Error<'_> {
         write!(f, "ERROR {}", self.causes)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cause::{Cause, CauseWriter};
+    use crate::chunk::Chunk;
+    use crate::testing::{assert_minimum_length, assert_round_trip, parse_chunk};
+    use std::string::ToString;
+
+    /// Stale Cookie by one second, and a chunk of unknown type 192 with 3 bytes.
+    const CAPTURE: &[u8] = b"\x09\x00\x00\x17\x00\x03\x00\x08\x00\x0f\x42\x40\
+        \x00\x06\x00\x0b\xc0\x00\x00\x07abc";
+
+    #[test]
+    fn reads_and_writes_the_capture() {
+        let mut buffer = [0xFF; 64];
+        let mut writer = CauseWriter::new(&mut buffer);
+        writer.push(&Cause::StaleCookie { staleness_us: 1_000_000 }).unwrap();
+        writer.push(&Cause::UnrecognizedChunkType(b"\xc0\x00\x00\x07abc")).unwrap();
+        let len = writer.finish();
+        assert_eq!(len, 20);
+        let error = Error { causes: Causes::from_bytes(&buffer[..len]) };
+        assert_eq!(parse_chunk(CAPTURE), Ok(Chunk::Error(error)));
+        assert_round_trip(Chunk::Error(error), CAPTURE);
+        assert_eq!(
+            error.to_string(),
+            "ERROR {stale cookie by 1000000 us, unrecognized chunk type 192}"
+        );
+    }
+
+    #[test]
+    fn an_empty_chunk_parses() {
+        assert_minimum_length(b"\x09\x00\x00\x04", 4);
+    }
+}

@@ -48,6 +48,9 @@ impl fmt::Display for Heartbeat<'_> {
 
 /// The value of the Heartbeat Info parameter that the chunk consists of.
 pub(super) fn parse_info<'a>(raw: &RawChunk<'a>) -> Result<&'a [u8], ParseError> {
+    if raw.value().len() < parameter::HEADER_LEN {
+        return Err(raw.length_error());
+    }
     match Parameters::from_bytes(raw.value()).iter().next() {
         Some(Ok(Parameter::HeartbeatInfo(info))) => Ok(info),
         Some(Err(error)) => Err(error),
@@ -65,4 +68,51 @@ pub(super) fn emit_info(out: &mut Output<'_>, info: &[u8]) -> Result<(), NoRoom>
 
 pub(super) const fn info_len(info: &[u8]) -> usize {
     parameter::HEADER_LEN + info.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chunk::Chunk;
+    use crate::testing::{assert_minimum_length, assert_round_trip, parse_chunk, with_length};
+    use std::string::ToString;
+    use std::vec::Vec;
+
+    /// A HEARTBEAT of usrsctp, its 36 bytes of information cut to 6.
+    const CAPTURE: &[u8] = b"\x04\x00\x00\x0e\x00\x01\x00\x0a\x6c\x61\x01\x6b\xee\x55";
+
+    fn heartbeat() -> Heartbeat<'static> {
+        Heartbeat { info: b"\x6c\x61\x01\x6b\xee\x55" }
+    }
+
+    #[test]
+    fn reads_and_writes_the_capture() {
+        assert_eq!(parse_chunk(CAPTURE), Ok(Chunk::Heartbeat(heartbeat())));
+        assert_round_trip(Chunk::Heartbeat(heartbeat()), CAPTURE);
+        assert_eq!(heartbeat().to_string(), "HEARTBEAT info=6 bytes");
+    }
+
+    #[test]
+    fn a_length_that_counts_the_padding_reads_the_same() {
+        let mut bytes = with_length(CAPTURE, 16);
+        bytes.extend([0, 0]);
+        assert_eq!(parse_chunk(&bytes), Ok(Chunk::Heartbeat(heartbeat())));
+    }
+
+    #[test]
+    fn information_may_be_empty_but_not_missing() {
+        let empty = b"\x04\x00\x00\x08\x00\x01\x00\x04";
+        assert_round_trip(Chunk::Heartbeat(Heartbeat { info: b"" }), empty);
+        assert_minimum_length(empty, 4 + 4);
+    }
+
+    #[test]
+    fn another_parameter_is_no_information() {
+        let mut bytes = Vec::from(CAPTURE);
+        bytes[5] = 2;
+        assert_eq!(parse_chunk(&bytes), Err(ParseError::NoHeartbeatInfo { type_byte: 4 }));
+        let truncated = with_length(CAPTURE, 13);
+        let error = ParseError::ParameterTruncated { parameter_type: 1, length: 10 };
+        assert_eq!(parse_chunk(&truncated), Err(error));
+    }
 }

@@ -44,3 +44,31 @@ impl fmt::Display for HeartbeatAck<'_> {
         write!(f, "HEARTBEAT ACK info={} bytes", self.info.len())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chunk::Chunk;
+    use crate::testing::{assert_minimum_length, assert_round_trip, parse_chunk};
+    use std::string::ToString;
+    use std::vec::Vec;
+
+    /// usrsctp's answer to a HEARTBEAT, its information cut to 5 bytes.
+    const CAPTURE: &[u8] = b"\x05\x00\x00\x0d\x00\x01\x00\x09\x6c\x61\x01\x6b\xee";
+
+    #[test]
+    fn reads_and_writes_the_capture() {
+        let ack = HeartbeatAck { info: b"\x6c\x61\x01\x6b\xee" };
+        assert_eq!(parse_chunk(CAPTURE), Ok(Chunk::HeartbeatAck(ack)));
+        assert_round_trip(Chunk::HeartbeatAck(ack), CAPTURE);
+        assert_eq!(ack.to_string(), "HEARTBEAT ACK info=5 bytes");
+    }
+
+    #[test]
+    fn information_must_not_be_missing() {
+        assert_minimum_length(b"\x05\x00\x00\x08\x00\x01\x00\x04", 8);
+        let mut bytes = Vec::from(CAPTURE);
+        bytes[5] = 7;
+        assert_eq!(parse_chunk(&bytes), Err(ParseError::NoHeartbeatInfo { type_byte: 5 }));
+    }
+}

@@ -97,3 +97,77 @@ impl fmt::Display for Init<'_> {
         self.fmt_fields(f)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chunk::Chunk;
+    use crate::parameter::{Parameter, ParameterWriter};
+    use crate::testing::{assert_minimum_length, assert_round_trip, parse_chunk, with_length};
+    use std::string::ToString;
+
+    /// The beginning of usrsctp's INIT: adaptation indication and ECN.
+    const CAPTURE: &[u8] = b"\x01\x00\x00\x20\x5b\x3a\xc9\x3e\x00\x02\x00\x00\
+        \x00\x0a\x08\x00\xd5\x4a\x7b\xa0\
+        \xc0\x06\x00\x08\x00\x00\x6d\x70\x80\x00\x00\x04";
+
+    fn init(parameters: Parameters<'_>) -> Init<'_> {
+        Init {
+            tag: VerificationTag(0x5B3A_C93E),
+            a_rwnd: 131_072,
+            outbound_streams: 10,
+            inbound_streams: 2048,
+            initial_tsn: Tsn(0xD54A_7BA0),
+            parameters,
+        }
+    }
+
+    #[test]
+    fn reads_and_writes_the_capture() {
+        let expected = init(Parameters::from_bytes(&CAPTURE[20..]));
+        assert_eq!(parse_chunk(&with_length(CAPTURE, 32)), Ok(Chunk::Init(expected)));
+        assert_round_trip(Chunk::Init(expected), CAPTURE);
+        assert_eq!(
+            expected.to_string(),
+            "INIT tag=0x5b3ac93e a_rwnd=131072 streams=10/2048 tsn=3578428320 \
+             {adaptation=0x00006d70, ecn_capable}"
+        );
+    }
+
+    #[test]
+    fn the_length_does_not_count_the_last_padding() {
+        let mut buffer = [0xFF; 64];
+        let mut writer = ParameterWriter::new(&mut buffer);
+        writer.push(&Parameter::SupportedExtensions(&[0x10])).unwrap();
+        let len = writer.finish();
+        assert_eq!(len, 8);
+        let init = init(Parameters::from_bytes(&buffer[..len]));
+        let mut expected = with_length(&CAPTURE[..20], 25);
+        expected.extend(b"\x80\x08\x00\x05\x10");
+        assert_round_trip(Chunk::Init(init), &expected);
+    }
+
+    #[test]
+    fn a_length_that_counts_the_last_padding_reads_the_same() {
+        let mut bytes = with_length(&CAPTURE[..20], 25);
+        bytes.extend(b"\x80\x08\x00\x05\x10\x00\x00\x00");
+        let padded = with_length(&bytes, 28);
+        assert_eq!(parse_chunk(&padded), parse_chunk(&bytes));
+    }
+
+    #[test]
+    fn malformed_parameters_do_not_hide_the_chunk() {
+        let bytes = with_length(CAPTURE, 30);
+        let Ok(Chunk::Init(parsed)) = parse_chunk(&bytes) else { panic!("not an INIT") };
+        let mut parameters = parsed.parameters.iter();
+        assert_eq!(parameters.next(), Some(Ok(Parameter::AdaptationIndication(0x6d70))));
+        assert_eq!(parameters.next(), Some(Err(ParseError::ParameterHeader)));
+        assert_eq!(parameters.next(), None);
+        assert_round_trip(Chunk::Init(parsed), &bytes[..30]);
+    }
+
+    #[test]
+    fn a_chunk_shorter_than_its_fixed_fields_is_refused() {
+        assert_minimum_length(CAPTURE, 20);
+    }
+}

@@ -104,7 +104,9 @@ impl fmt::Display for NrSack<'_> {
 mod tests {
     use super::super::{Chunk, GapBlock};
     use super::*;
-    use crate::testing::{assert_round_trip, parse_chunk};
+    use crate::testing::{assert_minimum_length, assert_round_trip, parse_chunk};
+    use std::string::ToString;
+    use std::vec::Vec;
 
     const R: [GapBlock; 2] = [GapBlock { start: 8, end: 8 }, GapBlock { start: 11, end: 12 }];
     const NR: [GapBlock; 3] = [
@@ -134,5 +136,62 @@ mod tests {
     fn reads_and_writes_the_capture() {
         assert_eq!(parse_chunk(CAPTURE), Ok(Chunk::NrSack(mixed())));
         assert_round_trip(Chunk::NrSack(mixed()), CAPTURE);
+        assert_eq!(
+            mixed().to_string(),
+            "NR-SACK cum_tsn=3 a_rwnd=4000 gaps=[8-8,11-12] nr_gaps=[2-5,10-10,13-13] duplicates=0"
+        );
+    }
+
+    /// All blocks of one kind: a receiver that never reneges, and one that delivered nothing.
+    #[test]
+    fn either_kind_of_block_may_be_absent() {
+        const ALL: [GapBlock; 3] = [
+            GapBlock { start: 2, end: 5 },
+            GapBlock { start: 8, end: 8 },
+            GapBlock { start: 10, end: 13 },
+        ];
+        let (none, all) = (GapBlocks::EMPTY, GapBlocks::from_slice(&ALL));
+        for (gaps, nr_gaps, counts) in [(none, all, [0, 0, 0, 3]), (all, none, [0, 3, 0, 0])] {
+            let mut expected = Vec::from(&CAPTURE[..12]);
+            expected[3] = 32;
+            expected.extend(counts);
+            expected.extend(b"\x00\x00\x00\x00");
+            expected.extend(b"\x00\x02\x00\x05\x00\x08\x00\x08\x00\x0a\x00\x0d");
+            assert_round_trip(Chunk::NrSack(NrSack { gaps, nr_gaps, ..mixed() }), &expected);
+        }
+    }
+
+    /// Offsets 2 to 7 are safe, and one TSN came twice.
+    #[test]
+    fn duplicates_follow_the_blocks() {
+        let capture = b"\x10\x40\x00\x1c\x57\x79\xf7\x7a\x00\x02\x00\x00\
+            \x00\x00\x00\x01\x00\x01\x00\x00\x00\x02\x00\x07\x57\x79\xf7\x7b";
+        let nr_sack = NrSack {
+            flags: 0x40,
+            cum_tsn: Tsn(0x5779_F77A),
+            a_rwnd: 131_072,
+            gaps: GapBlocks::EMPTY,
+            nr_gaps: GapBlocks::from_slice(&[GapBlock { start: 2, end: 7 }]),
+            duplicates: Tsns::from_slice(&[Tsn(0x5779_F77B)]),
+        };
+        assert_eq!(parse_chunk(capture), Ok(Chunk::NrSack(nr_sack)));
+        assert_round_trip(Chunk::NrSack(nr_sack), capture);
+    }
+
+    #[test]
+    fn counts_beyond_the_length_are_refused() {
+        for at in [13, 15, 17] {
+            let mut bytes = Vec::from(CAPTURE);
+            bytes[at] += 1;
+            let error = ParseError::AckCounts { type_byte: 16, length: 40 };
+            assert_eq!(parse_chunk(&bytes), Err(error));
+        }
+    }
+
+    #[test]
+    fn a_chunk_shorter_than_its_fixed_fields_is_refused() {
+        let mut bytes = [0; 20];
+        bytes[0] = 16;
+        assert_minimum_length(&bytes, 20);
     }
 }

@@ -128,3 +128,83 @@ pub(super) fn fmt_blocks(f: &mut fmt::Formatter<'_>, blocks: List<'_, GapBlock>)
     }
     f.write_str(if blocks.is_empty() { "[]" } else { "]" })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chunk::Chunk;
+    use crate::packet::PacketWriter;
+    use crate::testing::{HEADER, assert_minimum_length, assert_round_trip, parse_chunk};
+    use std::string::ToString;
+    use std::vec;
+    use std::vec::Vec;
+
+    /// The example of RFC 9260 section 3.3.4, and 19 received three times.
+    const CAPTURE: &[u8] = b"\x03\x00\x00\x20\x00\x00\x00\x0c\x00\x00\x12\x34\
+        \x00\x02\x00\x02\x00\x02\x00\x03\x00\x05\x00\x05\
+        \x00\x00\x00\x13\x00\x00\x00\x13";
+    const GAPS: [GapBlock; 2] = [GapBlock { start: 2, end: 3 }, GapBlock { start: 5, end: 5 }];
+    const DUPLICATES: [Tsn; 2] = [Tsn(19), Tsn(19)];
+
+    fn sack() -> Sack<'static> {
+        Sack {
+            flags: 0,
+            cum_tsn: Tsn(12),
+            a_rwnd: 4660,
+            gaps: GapBlocks::from_slice(&GAPS),
+            duplicates: Tsns::from_slice(&DUPLICATES),
+        }
+    }
+
+    #[test]
+    fn reads_and_writes_the_example() {
+        assert_eq!(parse_chunk(CAPTURE), Ok(Chunk::Sack(sack())));
+        assert_round_trip(Chunk::Sack(sack()), CAPTURE);
+        assert_eq!(sack().to_string(), "SACK cum_tsn=12 a_rwnd=4660 gaps=[2-3,5-5] duplicates=2");
+    }
+
+    #[test]
+    fn flags_are_kept() {
+        let mut bytes = Vec::from(CAPTURE);
+        bytes[1] = 0xC0;
+        assert_round_trip(Chunk::Sack(Sack { flags: 0xC0, ..sack() }), &bytes);
+    }
+
+    #[test]
+    fn counts_beyond_the_length_are_refused() {
+        for (gaps, duplicates) in [(3, 2), (2, 3), (0xFFFF, 0xFFFF)] {
+            let mut bytes = Vec::from(CAPTURE);
+            bytes[12..14].copy_from_slice(&u16::to_be_bytes(gaps));
+            bytes[14..16].copy_from_slice(&u16::to_be_bytes(duplicates));
+            let error = ParseError::AckCounts { type_byte: 3, length: 32 };
+            assert_eq!(parse_chunk(&bytes), Err(error));
+        }
+    }
+
+    #[test]
+    fn bytes_beyond_the_counts_are_ignored() {
+        let mut bytes = Vec::from(CAPTURE);
+        bytes[15] = 1;
+        let once = Sack { duplicates: Tsns::from_slice(&DUPLICATES[..1]), ..sack() };
+        assert_eq!(parse_chunk(&bytes), Ok(Chunk::Sack(once)));
+    }
+
+    #[test]
+    fn a_chunk_shorter_than_its_fixed_fields_is_refused() {
+        let empty = b"\x03\x00\x00\x10\x00\x00\x00\x0c\x00\x00\x12\x34\x00\x00\x00\x00";
+        assert_minimum_length(empty, 16);
+    }
+
+    #[test]
+    fn more_than_the_length_can_tell_is_not_written() {
+        let blocks = vec![GapBlock::default(); 16_380];
+        let most = Sack { gaps: GapBlocks::from_slice(&blocks[..16_377]), ..sack() };
+        let more = Sack { gaps: GapBlocks::from_slice(&blocks), ..sack() };
+        let mut buffer = vec![0; 70_000];
+        let mut writer = PacketWriter::new(&mut buffer, HEADER);
+        assert_eq!(writer.push(&Chunk::Sack(more)), Err(NoRoom));
+        assert!(writer.is_empty());
+        assert_eq!(Chunk::Sack(most).encoded_len(), 65_532);
+        assert_eq!(writer.push(&Chunk::Sack(most)), Ok(()));
+    }
+}

@@ -40,3 +40,27 @@ impl fmt::Display for Shutdown {
         write!(f, "SHUTDOWN cum_tsn={}", self.cum_tsn.0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chunk::Chunk;
+    use crate::testing::{assert_minimum_length, assert_round_trip, parse_chunk};
+    use std::string::ToString;
+
+    /// The SHUTDOWN of usrsctp.
+    const CAPTURE: &[u8] = b"\x07\x00\x00\x08\x65\x08\x92\x56";
+
+    #[test]
+    fn reads_and_writes_the_capture() {
+        let chunk = Shutdown { cum_tsn: Tsn(0x6508_9256) };
+        assert_eq!(parse_chunk(CAPTURE), Ok(Chunk::Shutdown(chunk)));
+        assert_round_trip(Chunk::Shutdown(chunk), CAPTURE);
+        assert_eq!(chunk.to_string(), "SHUTDOWN cum_tsn=1695060566");
+    }
+
+    #[test]
+    fn a_chunk_without_its_field_is_refused() {
+        assert_minimum_length(CAPTURE, 8);
+    }
+}

@@ -39,3 +39,29 @@ impl fmt::Display for ShutdownComplete {
         write!(f, "SHUTDOWN COMPLETE{reflected}")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chunk::Chunk;
+    use crate::testing::{assert_minimum_length, assert_round_trip, parse_chunk};
+    use std::string::ToString;
+
+    const CAPTURE: &[u8] = b"\x0e\x00\x00\x04";
+    const REFLECTED: &[u8] = b"\x0e\x01\x00\x04";
+
+    #[test]
+    fn reads_and_writes_the_capture() {
+        let cases = [
+            (CAPTURE, false, "SHUTDOWN COMPLETE"),
+            (REFLECTED, true, "SHUTDOWN COMPLETE (tag reflected)"),
+        ];
+        for (bytes, tag_reflected, text) in cases {
+            let chunk = ShutdownComplete { tag_reflected };
+            assert_eq!(parse_chunk(bytes), Ok(Chunk::ShutdownComplete(chunk)));
+            assert_round_trip(Chunk::ShutdownComplete(chunk), bytes);
+            assert_eq!(chunk.to_string(), text);
+        }
+        assert_minimum_length(CAPTURE, 4);
+    }
+}

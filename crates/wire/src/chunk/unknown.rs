@@ -64,3 +64,43 @@ pub struct UnknownAction {
     /// Tell the sender.
     pub report: bool,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chunk::Chunk;
+    use crate::testing::{assert_round_trip, parse_chunk};
+    use std::string::ToString;
+
+    /// PAD (RFC 4820) with five bytes and three more as padding.
+    const CAPTURE: &[u8] = b"\x84\x00\x00\x09abcde\x00\x00\x00";
+
+    #[test]
+    fn reads_and_writes_the_capture() {
+        let pad = Unknown::from_bytes(CAPTURE).unwrap();
+        assert_eq!((pad.type_byte, pad.flags, pad.value), (0x84, 0, &b"abcde"[..]));
+        assert_eq!(pad.raw(), &CAPTURE[..9]);
+        assert_eq!(parse_chunk(CAPTURE), Ok(Chunk::Unknown(pad)));
+        assert_round_trip(Chunk::Unknown(pad), &CAPTURE[..9]);
+        assert_eq!(pad.to_string(), "UNKNOWN type=132 flags=0x00 value=5 bytes");
+    }
+
+    #[test]
+    fn the_two_highest_bits_say_what_to_do() {
+        let cases = [(0x0F, true, false), (0x4F, true, true), (0x8F, false, false)];
+        for (type_byte, stop, report) in cases.into_iter().chain([(0xCF, false, true)]) {
+            let bytes = [type_byte, 0, 0, 4];
+            let chunk = Unknown::from_bytes(&bytes).unwrap();
+            assert_eq!(chunk.action(), UnknownAction { stop, report });
+        }
+    }
+
+    #[test]
+    fn malformed_headers_are_refused() {
+        let error = ParseError::ChunkLength { type_byte: 0x84, length: 3 };
+        assert_eq!(Unknown::from_bytes(b"\x84\x00\x00\x03"), Err(error));
+        let error = ParseError::ChunkTruncated { type_byte: 0x84, length: 5 };
+        assert_eq!(Unknown::from_bytes(b"\x84\x00\x00\x05"), Err(error));
+        assert_eq!(Unknown::from_bytes(b"\x84\x00\x00"), Err(ParseError::ChunkHeader));
+    }
+}

@@ -6,8 +6,9 @@ use crate::error::{NoRoom, ParseError};
 use crate::tlv::{TlvError, Tlvs};
 use core::fmt;
 
-/// The parameters of a chunk, borrowed. Equal when their bytes are.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+/// The parameters of a chunk, borrowed. Equal when their bytes are, but for the padding of the last
+/// one, which a chunk may or may not count.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Parameters<'a> {
     bytes: &'a [u8],
 }
@@ -41,6 +42,14 @@ impl<'a> Parameters<'a> {
         self.bytes.get(..self.encoded_len()).unwrap_or(self.bytes)
     }
 }
+
+impl PartialEq for Parameters<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.unpadded() == other.unpadded()
+    }
+}
+
+impl Eq for Parameters<'_> {}
 
 impl<'a> IntoIterator for Parameters<'a> {
     type Item = Result<Parameter<'a>, ParseError>;
@@ -114,5 +123,109 @@ impl<'b> ParameterWriter<'b> {
     /// Bytes written, the padding of the last parameter included.
     pub const fn finish(self) -> usize {
         self.out.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parameter::{AddressTypes, UnknownParameter};
+    use core::net::{Ipv4Addr, Ipv6Addr};
+    use std::string::ToString;
+    use std::vec::Vec;
+
+    /// Every parameter once, each with its bytes and its text.
+    #[rustfmt::skip]
+    fn table() -> Vec<(Parameter<'static>, &'static [u8], &'static str)> {
+        let types = AddressTypes::from_slice(&[5, 6]);
+        let unknown = UnknownParameter::from_bytes(b"\x80\x03\x00\x06\x80\xc1").unwrap();
+        std::vec![
+            (Parameter::HeartbeatInfo(b"abc"), b"\x00\x01\x00\x07abc\0", "heartbeat_info=3 bytes"),
+            (Parameter::Ipv4Address(Ipv4Addr::new(192, 0, 2, 1)),
+                b"\x00\x05\x00\x08\xc0\x00\x02\x01", "address=192.0.2.1"),
+            (Parameter::Ipv6Address(Ipv6Addr::new(0x2001, 0xDB8, 0, 0, 0, 0, 0, 1)),
+                b"\x00\x06\x00\x14\x20\x01\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\x01", "address=2001:db8::1"),
+            (Parameter::StateCookie(b"KAME"), b"\x00\x07\x00\x08KAME", "state_cookie=4 bytes"),
+            (Parameter::UnrecognizedParameter(b"\xc1\x23\x00\x04"),
+                b"\x00\x08\x00\x08\xc1\x23\x00\x04", "unrecognized=0xc123"),
+            (Parameter::UnrecognizedParameter(b"\xc1"),
+                b"\x00\x08\x00\x05\xc1\0\0\0", "unrecognized=1 bytes"),
+            (Parameter::CookiePreservative(60_000),
+                b"\x00\x09\x00\x08\x00\x00\xea\x60", "cookie_preservative=60000 ms"),
+            (Parameter::HostNameAddress(b"a.b\0"), b"\x00\x0b\x00\x08a.b\0", "host_name=\"a.b\\x00\""),
+            (Parameter::SupportedAddressTypes(types),
+                b"\x00\x0c\x00\x08\x00\x05\x00\x06", "supported_address_types=[5, 6]"),
+            (Parameter::EcnCapable, b"\x80\x00\x00\x04", "ecn_capable"),
+            (Parameter::SupportedExtensions(&[0x10, 0xC1]),
+                b"\x80\x08\x00\x06\x10\xc1\0\0", "supported_extensions=[16, 193]"),
+            (Parameter::ForwardTsnSupported, b"\xc0\x00\x00\x04", "forward_tsn_supported"),
+            (Parameter::AdaptationIndication(0x6d70),
+                b"\xc0\x06\x00\x08\x00\x00\x6d\x70", "adaptation=0x00006d70"),
+            (Parameter::Unknown(unknown),
+                b"\x80\x03\x00\x06\x80\xc1\0\0", "unknown type=0x8003 value=2 bytes"),
+        ]
+    }
+
+    #[test]
+    fn every_parameter_reads_and_writes() {
+        for (parameter, bytes, text) in table() {
+            let mut buffer = [0xFF; 32];
+            let mut writer = ParameterWriter::new(&mut buffer);
+            assert_eq!(writer.push(&parameter), Ok(()));
+            let len = writer.finish();
+            assert_eq!(&buffer[..len], bytes);
+            assert!(Parameters::from_bytes(bytes).iter().eq([Ok(parameter)]));
+            assert_eq!(parameter.parameter_type().to_be_bytes(), bytes[..2]);
+            assert_eq!(parameter.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn parameters_follow_each_other() {
+        let bytes: Vec<u8> = table().iter().flat_map(|&(_, bytes, _)| bytes).copied().collect();
+        let parameters = Parameters::from_bytes(&bytes);
+        assert!(parameters.into_iter().eq(table().iter().map(|&(parameter, ..)| Ok(parameter))));
+        assert_eq!(parameters.encoded_len(), bytes.len() - 2);
+        assert_eq!(parameters, Parameters::from_bytes(&bytes[..bytes.len() - 2]));
+        assert_ne!(parameters, Parameters::from_bytes(&bytes[..bytes.len() - 8]));
+        assert_eq!(parameters.as_bytes(), bytes);
+    }
+
+    #[test]
+    fn a_wrong_length_is_an_error_at_its_place() {
+        let wrong: [&[u8]; 8] = [
+            b"\x00\x05\x00\x07abc\0",
+            b"\x00\x05\x00\x09abcde\0\0\0",
+            b"\x00\x06\x00\x08abcd",
+            b"\x00\x09\x00\x04",
+            b"\x00\x0c\x00\x07abc\0",
+            b"\x80\x00\x00\x05a\0\0\0",
+            b"\xc0\x00\x00\x08abcd",
+            b"\xc0\x06\x00\x0cabcdefgh",
+        ];
+        for bytes in wrong {
+            let parameter_type = u16::from_be_bytes([bytes[0], bytes[1]]);
+            let length = u16::from_be_bytes([bytes[2], bytes[3]]);
+            let error = ParseError::ParameterLength { parameter_type, length };
+            let followed = [bytes, b"\x80\x00\x00\x04"].concat();
+            let parameters = Parameters::from_bytes(&followed);
+            assert!(parameters.iter().eq([Err(error), Ok(Parameter::EcnCapable)]));
+        }
+        let parameters = Parameters::from_bytes(b"\x80\x00\x00\x04\x00\x07\x00\x03");
+        let error = ParseError::ParameterLength { parameter_type: 7, length: 3 };
+        assert!(parameters.iter().eq([Ok(Parameter::EcnCapable), Err(error)]));
+        let text = "{ecn_capable, malformed: parameter 0x0007 cannot have length 3}";
+        assert_eq!(parameters.to_string(), text);
+    }
+
+    #[test]
+    fn a_parameter_without_room_is_not_written() {
+        let mut buffer = [0xFF; 11];
+        let mut writer = ParameterWriter::new(&mut buffer);
+        assert_eq!(writer.push(&Parameter::EcnCapable), Ok(()));
+        assert_eq!(writer.push(&Parameter::StateCookie(b"abc")), Err(NoRoom));
+        assert_eq!(writer.push(&Parameter::ForwardTsnSupported), Ok(()));
+        assert_eq!(writer.finish(), 8);
+        assert_eq!(buffer[..8], *b"\x80\x00\x00\x04\xc0\x00\x00\x04");
     }
 }

@@ -77,3 +77,21 @@ pub(super) fn parse_u32(tlv: Tlv<'_>) -> Result<u32, ParseError> {
 pub(super) const fn length_error(tlv: &Tlv<'_>) -> ParseError {
     ParseError::ParameterLength { parameter_type: tlv.kind, length: tlv.length() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_two_highest_bits_say_what_to_do() {
+        let cases = [(0x3F, true, false), (0x7F, true, true), (0xBF, false, false)];
+        for (high, stop, report) in cases.into_iter().chain([(0xFF, false, true)]) {
+            let bytes = [high, 0xFE, 0, 5, 1];
+            let parameter = UnknownParameter::from_bytes(&bytes).unwrap();
+            assert_eq!(parameter.action(), UnknownAction { stop, report });
+            assert_eq!(parameter.raw(), bytes);
+        }
+        assert_eq!(UnknownParameter::from_bytes(&[0x3F, 0xFE, 0, 6, 1]), None);
+        assert_eq!(UnknownParameter::from_bytes(&[]), None);
+    }
+}
