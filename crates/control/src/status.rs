@@ -123,11 +123,13 @@ pub struct PathStatus {
 /// One carried TCP connection.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct FlowStatus {
-    /// Its number in the association.
-    pub flow: u64,
+    /// The stream that carries it, in both directions.
+    pub stream: u16,
+    /// How many flows its opener has opened on the stream, this one included.
+    pub generation: u32,
     /// Whether this side opened it.
     pub initiated: bool,
-    /// `opening`, `open` or `closing`.
+    /// `opening`, `incoming`, `open`, `half-closed-local`, `half-closed-remote` or `closing`.
     pub state: String,
     /// The address that the program connected to.
     pub destination: SocketAddr,

@@ -39,6 +39,7 @@ mod receive;
 #[cfg(test)]
 mod scripted;
 mod send;
+mod signals;
 mod sockaddr;
 mod socket;
 mod status;
@@ -48,4 +49,5 @@ pub use clock::Clock;
 pub use counters::Counters;
 pub use driver::Driver;
 pub use interfaces::{Interface, interfaces};
+pub use signals::{Signal, Signals};
 pub use socket::SocketStatus;
