@@ -34,3 +34,5 @@ pub use path::{PathAddr, PathId, PathState};
 pub use status::{AssociationState, AssociationStatus, Counters, IdleReason, PathStatus};
 pub use time::{Duration, Instant};
 pub use transmit::{PacketBatch, Transmit};
+
+pub use manypath_wire::{Ppid, StreamId, Tsn};
