@@ -1,0 +1,103 @@
+use super::*;
+use core::net::SocketAddr;
+use std::vec;
+
+fn address(text: &str) -> SocketAddr {
+    text.parse().unwrap()
+}
+
+fn every_body() -> Vec<Body> {
+    let v4 = address("192.0.2.1:80");
+    let v6 = address("[2001:db8::1]:65535");
+    vec![
+        Body::Open(Open { window: 65536, destination: v4, source: v6 }),
+        Body::Open(Open { window: u32::MAX, destination: v6, source: v4 }),
+        Body::Accept(Accept { window: 262_144, local: v6 }),
+        Body::Refuse(Refusal::NotAllowed),
+        Body::Refuse(Refusal::Busy),
+        Body::Refuse(Refusal::Errno(111)),
+        Body::Refuse(Refusal::Other(200)),
+        Body::Finish(Finish { bytes: 1 << 40 }),
+        Body::Reset,
+        Body::Credit(Credit { window: 1 << 20, reclaim: true, granted: u64::MAX }),
+        Body::Credit(Credit { window: 1 << 20, reclaim: false, granted: 7 }),
+        Body::Want(Want { window: 65536 }),
+        Body::Return(Return { returned: 12345 }),
+    ]
+}
+
+fn control(body: Body) -> Control {
+    Control { from_opener: true, generation: 0x0102_0304, body }
+}
+
+#[test]
+fn messages_survive_encoding() {
+    for body in every_body() {
+        for from_opener in [true, false] {
+            let sent = Control { from_opener, ..control(body) };
+            assert_eq!(Control::parse(&sent.encode()), Ok(Parsed::Control(sent)));
+        }
+    }
+}
+
+#[test]
+fn open_has_the_documented_bytes() {
+    let (destination, source) = (address("10.1.2.3:443"), address("[fd00::1]:40000"));
+    let bytes = control(Body::Open(Open { window: 0x0004_0000, destination, source })).encode();
+    let mut expected = vec![1, 1, 0, 0, 1, 2, 3, 4, 0, 4, 0, 0];
+    expected.extend([4, 0, 0x01, 0xbb, 10, 1, 2, 3]);
+    expected.extend([6, 0, 0x9c, 0x40, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+    assert_eq!(bytes, expected);
+}
+
+#[test]
+fn credit_has_the_documented_bytes() {
+    let credit = Credit { window: 0x10_0000, reclaim: true, granted: 0x0102_0304_0506 };
+    let bytes = Control { from_opener: false, ..control(Body::Credit(credit)) }.encode();
+    let expected = [6, 0, 0, 0, 1, 2, 3, 4, 0, 0x10, 0, 0, 1, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6];
+    assert_eq!(bytes[..], expected);
+}
+
+#[test]
+fn every_truncation_is_an_error() {
+    for body in every_body() {
+        let bytes = control(body).encode();
+        for len in 0..bytes.len() {
+            let kind = if len == 0 { 0 } else { body.kind() };
+            assert_eq!(Control::parse(&bytes[..len]), Err(FlowError::Truncated(kind)));
+        }
+    }
+}
+
+#[test]
+fn longer_messages_are_read_as_far_as_known() {
+    for body in every_body() {
+        let mut bytes = control(body).encode().to_vec();
+        bytes.extend([0xff; 9]);
+        assert_eq!(Control::parse(&bytes), Ok(Parsed::Control(control(body))));
+    }
+}
+
+#[test]
+fn unknown_types_are_ignorable_from_128_on() {
+    for kind in [0, 9, 127, 128, 255] {
+        let bytes = [kind, 0, 0, 0, 0, 0, 0, 1, 9, 9];
+        let expected = match kind {
+            128.. => Ok(Parsed::Ignorable(kind)),
+            _ => Err(FlowError::UnknownMessage(kind)),
+        };
+        assert_eq!(Control::parse(&bytes), expected);
+    }
+}
+
+#[test]
+fn open_with_bad_fields_is_refused() {
+    let (destination, source) = (address("10.1.2.3:443"), address("10.1.2.4:1"));
+    let bytes = control(Body::Open(Open { window: 65536, destination, source })).encode();
+    let mut family = bytes.to_vec();
+    family[12] = 5;
+    assert_eq!(Control::parse(&family), Err(FlowError::BadAddressFamily(5)));
+    let mut window = bytes.to_vec();
+    window[9] = 0;
+    assert_eq!(Control::parse(&window), Err(FlowError::BadWindow(0)));
+}

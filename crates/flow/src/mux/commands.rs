@@ -1,0 +1,210 @@
+//! What the user asks for.
+
+use super::FlowMux;
+use crate::INITIAL_CREDIT;
+use crate::error::{OpenError, WriteError};
+use crate::event::{FlowEvent, Refusal};
+use crate::flow::{End, Flow, Phase};
+use crate::lanes::{LaneKey, Opener};
+use crate::message::{Accept, Body, Open};
+use crate::table::FlowId;
+use alloc::vec::Vec;
+use bytes::Bytes;
+use core::net::SocketAddr;
+
+impl FlowMux {
+    /// Asks the peer for a flow to `destination` on behalf of a program at `source`. Data may be
+    /// written at once.
+    pub fn open(
+        &mut self,
+        destination: SocketAddr,
+        source: SocketAddr,
+    ) -> Result<FlowId, OpenError> {
+        let opened = self.try_open(destination, source);
+        match opened {
+            Ok(_) => self.counters.opened += 1,
+            Err(_) => self.counters.open_failures += 1,
+        }
+        opened
+    }
+
+    fn try_open(
+        &mut self,
+        destination: SocketAddr,
+        source: SocketAddr,
+    ) -> Result<FlowId, OpenError> {
+        if self.ours >= self.config.max_flows {
+            return Err(OpenError::TooManyFlows);
+        }
+        if !self.budget.may_begin() {
+            self.reclaim();
+            return Err(OpenError::NoMemory);
+        }
+        let stream = self.lanes.free_stream().ok_or(OpenError::NoStream)?;
+        let key = LaneKey { opener: Opener::Us, stream };
+        let generation = self.lanes.get_mut(key).map_or(0, |lane| lane.generation).wrapping_add(1);
+        let window = self.first_window(0);
+        let windows = (INITIAL_CREDIT, window);
+        let flow = Flow::new((key, generation), (destination, source), windows);
+        let control = flow.control(Body::Open(Open { window, destination, source }));
+        self.queue_ordered(key, false, control);
+        Ok(self.insert(flow))
+    }
+
+    /// The window for a flow that begins and has been promised `promised` bytes.
+    fn first_window(&mut self, promised: u32) -> u32 {
+        if self.budget.may_grow(self.config.first_window - promised) {
+            return self.config.first_window;
+        }
+        self.counters.growths_no_memory += 1;
+        self.reclaim();
+        INITIAL_CREDIT
+    }
+
+    /// Accepts a flow of the peer: it is connected, from `local` on this host.
+    pub fn accept(&mut self, id: FlowId, local: SocketAddr) {
+        if self.flows.get(id).is_none_or(|flow| flow.phase != Phase::Incoming) {
+            return;
+        }
+        let window = self.first_window(INITIAL_CREDIT);
+        self.with_recv(id, |recv| {
+            recv.set_window(window);
+            recv.grant_at_least(window);
+        });
+        let Some(flow) = self.flows.get_mut(id) else { return };
+        flow.phase = Phase::Open;
+        flow.local = Some(local);
+        let control = flow.control(Body::Accept(Accept { window, local }));
+        let key = flow.key;
+        self.counters.accepted += 1;
+        self.queue_ordered(key, false, control);
+        self.schedule(id);
+        self.grant_if_due(id);
+    }
+
+    /// Refuses a flow of the peer. The flow is gone at once.
+    pub fn refuse(&mut self, id: FlowId, refusal: Refusal) {
+        if self.flows.get(id).is_none_or(|flow| flow.phase != Phase::Incoming) {
+            return;
+        }
+        let Some(flow) = self.remove(id) else { return };
+        self.counters.refused += 1;
+        self.detach(id, flow.key);
+        self.queue_ordered(flow.key, true, flow.control(Body::Refuse(refusal)));
+    }
+
+    /// Bytes that `write` takes for the flow now. While it is less than half of
+    /// [`FlowMux::WRITE_FLOOR`], a `Writable` event is to come.
+    pub fn writable(&self, id: FlowId) -> usize {
+        match self.flows.get(id) {
+            Some(flow) if flow.send.end == End::None && flow.phase != Phase::Dead => {
+                self.send_bound().saturating_sub(flow.send.queued())
+            }
+            Some(_) | None => 0,
+        }
+    }
+
+    /// Most bytes that one flow may have queued now: less when all flows together hold much, never
+    /// less than the floor.
+    pub(super) fn send_bound(&self) -> usize {
+        let free = self.config.send_budget.saturating_sub(self.queued);
+        free.min(self.config.send_buffer).max(Self::WRITE_FLOOR)
+    }
+
+    /// Queues bytes on a flow: all of them or none.
+    pub fn write(&mut self, id: FlowId, bytes: Bytes) -> Result<(), WriteError> {
+        let room = self.writable(id);
+        let flow = self.flows.get_mut(id).ok_or(WriteError::UnknownFlow)?;
+        match flow.phase {
+            Phase::Incoming => return Err(WriteError::NotAccepted),
+            Phase::Dead => return Err(WriteError::Reset),
+            Phase::Opening | Phase::Open => {}
+        }
+        if flow.send.end != End::None {
+            return Err(WriteError::Finished);
+        }
+        if bytes.len() > room {
+            return Err(WriteError::Full);
+        }
+        self.queued += bytes.len();
+        flow.send.push(bytes);
+        flow.send.owes_writable |= flow.send.queued() > Self::WRITE_FLOOR / 2;
+        self.schedule(id);
+        self.note_shortage(id);
+        Ok(())
+    }
+
+    /// The next bytes of a flow, in order. Tell [`FlowMux::consumed`] when they are done with.
+    pub fn read(&mut self, id: FlowId) -> Option<Bytes> {
+        let bytes = self.flows.get_mut(id)?.recv.read();
+        self.report_end(id);
+        bytes
+    }
+
+    /// `bytes` of what was read have been taken by the reader and need no memory any more. Credit
+    /// follows this.
+    pub fn consumed(&mut self, id: FlowId, bytes: usize) {
+        self.with_recv(id, |recv| recv.consume(bytes));
+        self.shrink_if_tight(id);
+        self.grant_if_due(id);
+    }
+
+    /// Ends our direction in order: what was written is sent, nothing more may be written.
+    pub fn finish(&mut self, id: FlowId) {
+        let Some(flow) = self.flows.get_mut(id) else { return };
+        if flow.send.end == End::None && flow.phase != Phase::Dead {
+            flow.send.end = End::Wanted;
+            self.schedule(id);
+        }
+    }
+
+    /// Ends both directions at once. The flow is gone at once: what was not sent or not read is
+    /// lost, and the peer's program sees a reset.
+    pub fn reset(&mut self, id: FlowId) {
+        let Some(flow) = self.remove(id) else { return };
+        if self.detach(id, flow.key) {
+            self.counters.resets += 1;
+            self.queue_reset(&flow);
+        }
+    }
+
+    /// The association turned out to have fewer streams: call it before `handle_message`, when the
+    /// association is established. Flows of ours on streams that are not there are refused.
+    pub fn limit_streams(&mut self, streams: u16) {
+        if streams >= self.lanes.streams() {
+            return;
+        }
+        let lost: Vec<_> = self
+            .flows
+            .iter()
+            .filter(|(_, flow)| flow.key.stream >= streams)
+            .map(|(id, flow)| (id, flow.key.opener))
+            .collect();
+        self.lanes.shrink(streams);
+        self.ordered.retain(|message| message.key.stream < streams);
+        for (flow, opener) in lost {
+            self.counters.without_stream += 1;
+            let refused = FlowEvent::Refused { flow, refusal: Refusal::NoStream };
+            let ours = opener == Opener::Us;
+            self.kill(flow, if ours { refused } else { FlowEvent::Reset(flow) });
+        }
+    }
+
+    /// Frees the lane from the flow, so that what still comes for it is discarded; true if the flow
+    /// was on it, which it is until both sides have ended it.
+    pub(super) fn detach(&mut self, id: FlowId, key: LaneKey) -> bool {
+        match self.lanes.get_mut(key) {
+            Some(lane) if lane.flow == Some(id) => {
+                lane.flow = None;
+                true
+            }
+            Some(_) | None => false,
+        }
+    }
+
+    /// Queues RESET: our end of the flow, unless FINISH was that already.
+    pub(super) fn queue_reset(&mut self, flow: &Flow) {
+        let ends = flow.send.end != End::Sent;
+        self.queue_ordered(flow.key, ends, flow.control(Body::Reset));
+    }
+}

@@ -1,0 +1,218 @@
+//! All flows of one association.
+//!
+//! `commands` is what the user asks for, `incoming` what the peer says, `outgoing` what is said to
+//! the peer, `credit` how much may be said.
+
+mod budget;
+mod commands;
+mod credit;
+mod incoming;
+mod outgoing;
+
+use crate::config::FlowConfig;
+use crate::event::FlowEvent;
+use crate::flow::{End, Flow, Phase, Recv};
+use crate::lanes::{LaneKey, Lanes, Opener};
+use crate::message::Control;
+use crate::status::{FlowCounters, FlowStatus};
+use crate::table::{FlowId, FlowTable};
+use alloc::collections::VecDeque;
+use budget::Budget;
+use bytes::Bytes;
+
+/// An ordered control message that waits to be sent.
+#[derive(Debug)]
+struct Ordered {
+    key: LaneKey,
+    /// The message is our end of the lane's flow.
+    ends: bool,
+    payload: Bytes,
+}
+
+/// The flows of one association, sans-IO.
+///
+/// Calls are of three kinds. Commands (`open`, `accept`, `refuse`, `write`, `read`, `consumed`,
+/// `finish`, `reset`) change state; those about a flow that is gone do nothing. `handle_message`
+/// brings in what the association received. `poll_message` and `poll_event` hand out what has come
+/// of it; drain both after the others. Every call takes about constant time, however many flows
+/// there are; only `flows` looks at all of them.
+///
+/// A mux lives as long as its association. When the association ends or its peer restarts, all
+/// flows are lost: drop the mux and reset what hangs on its flows.
+#[derive(Debug)]
+pub struct FlowMux {
+    config: FlowConfig,
+    flows: FlowTable,
+    lanes: Lanes,
+    /// Flows opened here and flows opened by the peer.
+    ours: usize,
+    theirs: usize,
+    budget: Budget,
+    /// Bytes in all send queues.
+    queued: usize,
+    ordered: VecDeque<Ordered>,
+    /// Flows with unordered control messages to send.
+    hints: VecDeque<FlowId>,
+    /// Flows with data or FINISH to send, in turn.
+    rotation: VecDeque<FlowId>,
+    events: VecDeque<FlowEvent>,
+    counters: FlowCounters,
+    /// Where the search for reclaimable credit goes on.
+    reclaim_cursor: usize,
+}
+
+impl FlowMux {
+    /// Bytes that `write` takes for a flow with an empty queue, however much all flows hold.
+    pub const WRITE_FLOOR: usize = 16 << 10;
+
+    /// A mux without flows for an association with `streams` streams usable in both directions.
+    /// `initiated` says whether this side began the association; if both say so no harm is done.
+    pub fn new(initiated: bool, streams: u16, config: FlowConfig) -> Self {
+        let config = config.normalised();
+        Self {
+            config,
+            flows: FlowTable::default(),
+            lanes: Lanes::new(initiated, streams),
+            ours: 0,
+            theirs: 0,
+            budget: Budget::new(config.receive_budget),
+            queued: 0,
+            ordered: VecDeque::new(),
+            hints: VecDeque::new(),
+            rotation: VecDeque::new(),
+            events: VecDeque::new(),
+            counters: FlowCounters::default(),
+            reclaim_cursor: 0,
+        }
+    }
+
+    /// The next notification.
+    pub fn poll_event(&mut self) -> Option<FlowEvent> {
+        loop {
+            let event = self.events.pop_front()?;
+            let id = event.flow();
+            if self.flows.get(id).is_none() {
+                continue;
+            }
+            if event == FlowEvent::Closed(id) {
+                self.remove(id);
+            }
+            return Some(event);
+        }
+    }
+
+    /// Whether `poll_message` has something to give.
+    pub fn has_messages(&self) -> bool {
+        // The rotation may hold flows that are gone; they never make it seem empty.
+        !(self.ordered.is_empty() && self.hints.is_empty() && self.rotation.is_empty())
+    }
+
+    /// A snapshot of one flow.
+    pub fn status(&self, flow: FlowId) -> Option<FlowStatus> {
+        self.flows.get(flow).map(Flow::status)
+    }
+
+    /// The flows that exist now.
+    pub fn flows(&self) -> impl Iterator<Item = FlowId> {
+        self.flows.iter().map(|(id, _)| id)
+    }
+
+    /// How many flows exist now.
+    pub fn len(&self) -> usize {
+        self.flows.len()
+    }
+
+    /// Whether no flow exists now.
+    pub fn is_empty(&self) -> bool {
+        self.flows.len() == 0
+    }
+
+    /// Whether nothing is left to be done: no flow, nothing to send, and no flow that was reset or
+    /// refused here whose end the peer has not confirmed. Looks at all streams.
+    pub fn is_drained(&self) -> bool {
+        self.is_empty() && !self.has_messages() && self.lanes.busy() == 0
+    }
+
+    /// Streams that may carry flows.
+    pub fn streams(&self) -> u16 {
+        self.lanes.streams()
+    }
+
+    /// Bytes of receive memory promised to the peer.
+    pub fn promised(&self) -> u64 {
+        self.budget.promised()
+    }
+
+    /// What happened so far.
+    pub fn counters(&self) -> &FlowCounters {
+        &self.counters
+    }
+
+    /// Changes a receiving direction and keeps the budget's account of it.
+    fn with_recv<R>(&mut self, id: FlowId, change: impl FnOnce(&mut Recv) -> R) -> Option<R> {
+        let flow = self.flows.get_mut(id)?;
+        let before = flow.recv.charge();
+        let result = change(&mut flow.recv);
+        self.budget.replace(before, flow.recv.charge());
+        Some(result)
+    }
+
+    fn insert(&mut self, flow: Flow) -> FlowId {
+        self.budget.replace(0, flow.recv.charge());
+        *self.population(flow.key.opener) += 1;
+        let key = flow.key;
+        let id = self.flows.insert(flow);
+        if let Some(lane) = self.lanes.get_mut(key) {
+            lane.begin(Some(id));
+        }
+        id
+    }
+
+    fn remove(&mut self, id: FlowId) -> Option<Flow> {
+        let mut flow = self.flows.remove(id)?;
+        self.budget.replace(flow.recv.charge(), 0);
+        self.drop_unsent(flow.send.clear());
+        *self.population(flow.key.opener) -= 1;
+        Some(flow)
+    }
+
+    fn drop_unsent(&mut self, bytes: usize) {
+        self.queued -= bytes;
+        self.counters.unsent_bytes += bytes as u64;
+    }
+
+    fn population(&mut self, opener: Opener) -> &mut usize {
+        match opener {
+            Opener::Us => &mut self.ours,
+            Opener::Peer => &mut self.theirs,
+        }
+    }
+
+    /// Puts the flow into the rotation if it has something to send.
+    fn schedule(&mut self, id: FlowId) {
+        let Some(flow) = self.flows.get_mut(id) else { return };
+        if flow.is_sendable() && !flow.scheduled {
+            flow.scheduled = true;
+            self.rotation.push_back(id);
+        }
+    }
+
+    fn queue_ordered(&mut self, key: LaneKey, ends: bool, control: Control) {
+        self.ordered.push_back(Ordered { key, ends, payload: control.encode() });
+    }
+
+    /// Tells the reader of the end once it has read everything, and reports a flow that is done.
+    fn report_end(&mut self, id: FlowId) {
+        let Some(flow) = self.flows.get_mut(id) else { return };
+        if flow.phase == Phase::Dead {
+            return;
+        }
+        if flow.recv.should_finish() {
+            self.events.push_back(FlowEvent::Finished(id));
+        }
+        if flow.recv.is_finished() && flow.send.end == End::Sent && !flow.closing {
+            flow.closing = true;
+            self.events.push_back(FlowEvent::Closed(id));
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! What is said to the peer.
+
+use super::FlowMux;
+use crate::event::FlowEvent;
+use crate::flow::{End, Flow};
+use crate::lanes::{LaneKey, Opener};
+use crate::message::{Body, Credit, Finish, Return, Want};
+use crate::table::FlowId;
+use crate::{PPID_CONTROL, PPID_DATA_OF_ACCEPTOR, PPID_DATA_OF_OPENER};
+use bytes::Bytes;
+use manypath_engine::{Outgoing, StreamId};
+
+impl FlowMux {
+    /// The next message for the association: control first, then data, one message of at most
+    /// `fragment_size` bytes from each flow in turn.
+    ///
+    /// A message that was handed out counts as sent: a caller whose association does not take it
+    /// now must keep it and try again. Take no more than the association can send soon; what waits
+    /// here is shared fairly, what waits there is in order.
+    pub fn poll_message(&mut self, fragment_size: usize) -> Option<Outgoing> {
+        self.poll_ordered().or_else(|| self.poll_hint()).or_else(|| self.poll_data(fragment_size))
+    }
+
+    fn poll_ordered(&mut self) -> Option<Outgoing> {
+        let message = self.ordered.pop_front()?;
+        if message.ends {
+            self.lanes.end_sent(message.key);
+        }
+        Some(control(message.key, false, message.payload))
+    }
+
+    fn poll_hint(&mut self) -> Option<Outgoing> {
+        while let Some(&id) = self.hints.front() {
+            let message = self.flows.get_mut(id).and_then(|flow| {
+                let body = next_hint(flow)?;
+                Some((flow.key, flow.control(body)))
+            });
+            match message {
+                Some((key, message)) => return Some(control(key, true, message.encode())),
+                None => self.hints.pop_front(),
+            };
+        }
+        None
+    }
+
+    fn poll_data(&mut self, fragment_size: usize) -> Option<Outgoing> {
+        while let Some(id) = self.rotation.pop_front() {
+            let Some(flow) = self.flows.get_mut(id) else { continue };
+            flow.scheduled = false;
+            if !flow.is_sendable() {
+                continue;
+            }
+            let key = flow.key;
+            let Some(payload) = flow.send.take(fragment_size.max(1)) else {
+                return Some(self.send_finish(id, key));
+            };
+            self.queued -= payload.len();
+            self.after_data(id);
+            return Some(data(key, payload));
+        }
+        None
+    }
+
+    fn after_data(&mut self, id: FlowId) {
+        self.schedule(id);
+        self.note_shortage(id);
+        let enough = (self.send_bound() / 2).max(Self::WRITE_FLOOR / 2);
+        let Some(flow) = self.flows.get_mut(id) else { return };
+        if flow.send.owes_writable && flow.send.end == End::None && flow.send.queued() <= enough {
+            flow.send.owes_writable = false;
+            self.events.push_back(FlowEvent::Writable(id));
+        }
+    }
+
+    fn send_finish(&mut self, id: FlowId, key: LaneKey) -> Outgoing {
+        let payload = self.flows.get_mut(id).map_or_else(Bytes::new, |flow| {
+            flow.send.end = End::Sent;
+            flow.control(Body::Finish(Finish { bytes: flow.send.sent() })).encode()
+        });
+        self.lanes.end_sent(key);
+        self.report_end(id);
+        control(key, false, payload)
+    }
+}
+
+/// Takes the next unordered message of a flow off its list.
+fn next_hint(flow: &mut Flow) -> Option<Body> {
+    let hints = &mut flow.hints;
+    if core::mem::take(&mut hints.credit) {
+        let reclaim = core::mem::take(&mut hints.reclaim);
+        let (window, granted) = (flow.recv.window(), flow.recv.grant());
+        return Some(Body::Credit(Credit { window, reclaim, granted }));
+    }
+    if core::mem::take(&mut hints.give_back) {
+        return Some(Body::Return(Return { returned: flow.send.returned() }));
+    }
+    if core::mem::take(&mut hints.want) {
+        return Some(Body::Want(Want { window: flow.send.window() }));
+    }
+    hints.queued = false;
+    None
+}
+
+fn control(key: LaneKey, unordered: bool, payload: Bytes) -> Outgoing {
+    Outgoing { stream: StreamId(key.stream), ppid: PPID_CONTROL, unordered, payload }
+}
+
+fn data(key: LaneKey, payload: Bytes) -> Outgoing {
+    let ppid = match key.opener {
+        Opener::Us => PPID_DATA_OF_OPENER,
+        Opener::Peer => PPID_DATA_OF_ACCEPTOR,
+    };
+    Outgoing { stream: StreamId(key.stream), ppid, unordered: false, payload }
+}
