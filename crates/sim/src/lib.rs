@@ -9,4 +9,5 @@ pub mod pcapng;
 mod rng;
 
 pub use link::{DropReason, Link, LinkConfig, LinkCounters, Packet};
+pub use manypath_engine::{Duration, Instant};
 pub use rng::Rng;

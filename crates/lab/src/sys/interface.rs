@@ -1,0 +1,191 @@
+//! Network interfaces, by ioctl where that does: TUN devices, addresses, MTU, up.
+
+use super::{check, check_fd, check_size, open};
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::os::fd::{AsRawFd, OwnedFd};
+
+/// Interface name, padded with zeros.
+pub(crate) type Name = [u8; libc::IFNAMSIZ];
+
+/// `text` as an interface name; longer ones are cut.
+pub(crate) fn name(text: &str) -> Name {
+    let mut name = [0; libc::IFNAMSIZ];
+    let len = text.len().min(libc::IFNAMSIZ - 1);
+    name[..len].copy_from_slice(&text.as_bytes()[..len]);
+    name
+}
+
+/// The loopback interface.
+pub(crate) fn name_of_loopback() -> Name {
+    name("lo")
+}
+
+/// Opens the TUN driver. The device made with it belongs to the network namespace of now.
+pub(crate) fn open_tun() -> io::Result<OwnedFd> {
+    open(c"/dev/net/tun", libc::O_RDWR | libc::O_NONBLOCK)
+}
+
+/// Makes the TUN device `name`; every read and write on `tun` is one IP packet without a header.
+pub(crate) fn create_tun(tun: &OwnedFd, name: &Name) -> io::Result<()> {
+    let mut request = request(name);
+    request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
+    ioctl(tun, libc::TUNSETIFF, &mut request)
+}
+
+/// Changes interfaces of the network namespace in which it was made.
+pub(crate) struct Configurator {
+    v4: OwnedFd,
+    /// None when the kernel has no IPv6.
+    v6: Option<OwnedFd>,
+}
+
+impl Configurator {
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self { v4: socket(libc::AF_INET)?, v6: socket(libc::AF_INET6).ok() })
+    }
+
+    /// Largest IP packet in bytes.
+    pub(crate) fn set_mtu(&self, name: &Name, mtu: u16) -> io::Result<()> {
+        let mut request = request(name);
+        request.ifr_ifru.ifru_mtu = mtu.into();
+        ioctl(&self.v4, libc::SIOCSIFMTU, &mut request)
+    }
+
+    /// Packets that the kernel may hold until they are read from the device. By netlink, because
+    /// the ioctl for it is not for user namespaces.
+    pub(crate) fn set_tx_queue(&self, name: &Name, packets: u16) -> io::Result<()> {
+        let netlink = netlink_socket()?;
+        let message = SetTxQueue::new(self.index(name)?, packets.into());
+        let (bytes, len) = (std::ptr::from_ref(&message).cast(), size_of::<SetTxQueue>());
+        // SAFETY: the message is plain data without padding.
+        check_size(unsafe { libc::send(netlink.as_raw_fd(), bytes, len, 0) })?;
+        // SAFETY: nlmsgerr and its header are plain data, for which all zeros are valid.
+        let mut answer: (libc::nlmsghdr, libc::nlmsgerr) = unsafe { std::mem::zeroed() };
+        let (bytes, len) = (std::ptr::from_mut(&mut answer).cast(), size_of_val(&answer));
+        // SAFETY: the buffer is valid for its length and any bytes are a valid answer.
+        check_size(unsafe { libc::recv(netlink.as_raw_fd(), bytes, len, 0) })?;
+        match answer.1.error {
+            0 => Ok(()),
+            error => Err(io::Error::from_raw_os_error(-error)),
+        }
+    }
+
+    pub(crate) fn set_address(&self, name: &Name, address: Ipv4Addr, prefix: u8) -> io::Result<()> {
+        let mut request = request(name);
+        request.ifr_ifru.ifru_addr = sockaddr(address);
+        ioctl(&self.v4, libc::SIOCSIFADDR, &mut request)?;
+        let mask = u32::MAX.checked_shl(32 - u32::from(prefix)).unwrap_or(0);
+        request.ifr_ifru.ifru_netmask = sockaddr(Ipv4Addr::from_bits(mask));
+        ioctl(&self.v4, libc::SIOCSIFNETMASK, &mut request)
+    }
+
+    /// Does nothing where the kernel has no IPv6.
+    pub(crate) fn add_address_v6(
+        &self,
+        name: &Name,
+        address: Ipv6Addr,
+        prefix: u8,
+    ) -> io::Result<()> {
+        let Some(socket) = &self.v6 else { return Ok(()) };
+        let ifindex = self.index(name)?;
+        let addr = libc::in6_addr { s6_addr: address.octets() };
+        ioctl(socket, libc::SIOCSIFADDR, &mut In6Request { addr, prefix: prefix.into(), ifindex })
+    }
+
+    fn index(&self, name: &Name) -> io::Result<libc::c_int> {
+        let mut request = request(name);
+        ioctl(&self.v4, libc::SIOCGIFINDEX, &mut request)?;
+        // SAFETY: SIOCGIFINDEX has filled in this member.
+        Ok(unsafe { request.ifr_ifru.ifru_ifindex })
+    }
+
+    pub(crate) fn set_up(&self, name: &Name) -> io::Result<()> {
+        let mut request = request(name);
+        ioctl(&self.v4, libc::SIOCGIFFLAGS, &mut request)?;
+        // SAFETY: SIOCGIFFLAGS has filled in this member.
+        let flags = unsafe { request.ifr_ifru.ifru_flags };
+        request.ifr_ifru.ifru_flags = flags | libc::IFF_UP as libc::c_short;
+        ioctl(&self.v4, libc::SIOCSIFFLAGS, &mut request)
+    }
+}
+
+/// struct in6_ifreq of linux/ipv6.h.
+#[repr(C)]
+struct In6Request {
+    addr: libc::in6_addr,
+    prefix: u32,
+    ifindex: libc::c_int,
+}
+
+/// RTM_NEWLINK with the one attribute IFLA_TXQLEN (rtnetlink(7)).
+#[repr(C)]
+struct SetTxQueue {
+    header: libc::nlmsghdr,
+    family: u8,
+    pad: u8,
+    device_type: u16,
+    ifindex: libc::c_int,
+    flags: u32,
+    change: u32,
+    attribute_len: u16,
+    attribute_type: u16,
+    packets: u32,
+}
+
+impl SetTxQueue {
+    fn new(ifindex: libc::c_int, packets: u32) -> Self {
+        let header = libc::nlmsghdr {
+            nlmsg_len: size_of::<Self>() as u32,
+            nlmsg_type: libc::RTM_NEWLINK,
+            nlmsg_flags: (libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16,
+            nlmsg_seq: 1,
+            nlmsg_pid: 0,
+        };
+        Self {
+            header,
+            family: libc::AF_UNSPEC as u8,
+            pad: 0,
+            device_type: 0,
+            ifindex,
+            flags: 0,
+            change: 0,
+            attribute_len: 8,
+            attribute_type: libc::IFLA_TXQLEN,
+            packets,
+        }
+    }
+}
+
+fn netlink_socket() -> io::Result<OwnedFd> {
+    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
+    // SAFETY: socket() touches no memory of ours.
+    check_fd(unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE) })
+}
+
+fn request(name: &Name) -> libc::ifreq {
+    // SAFETY: ifreq is plain data, for which all zeros are valid.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(name) {
+        *to = *from as libc::c_char;
+    }
+    request
+}
+
+fn sockaddr(address: Ipv4Addr) -> libc::sockaddr {
+    let mut data = [0; 14];
+    for (to, from) in data[2..6].iter_mut().zip(address.octets()) {
+        *to = from as libc::c_char;
+    }
+    libc::sockaddr { sa_family: libc::AF_INET as libc::sa_family_t, sa_data: data }
+}
+
+fn socket(family: libc::c_int) -> io::Result<OwnedFd> {
+    // SAFETY: socket() touches no memory of ours.
+    check_fd(unsafe { libc::socket(family, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) })
+}
+
+fn ioctl<T>(fd: &OwnedFd, number: libc::Ioctl, argument: &mut T) -> io::Result<()> {
+    // SAFETY: every caller passes the structure that `number` is defined for.
+    check(unsafe { libc::ioctl(fd.as_raw_fd(), number, std::ptr::from_mut(argument)) }).map(drop)
+}
