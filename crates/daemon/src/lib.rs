@@ -1,1 +1,41 @@
 //! The host's stack: associations to peers, flows to and from local sockets.
+//!
+//! One [`Stack`] plays both roles. As a client it answers the connects of a launcher over a control
+//! socket: an association to the peer is found or begun, a flow opened, and the program's
+//! connection relayed over it; where that cannot be, plain TCP takes over. As a server it accepts
+//! associations and dials the local services that its allow list names, and nothing else.
+//!
+//! ```text
+//! launcher ◀─▶ control_server ─▶ attempt ─▶ flow ─┐
+//!                                   │              ├─ associations ─▶ engine ─▶ net ═▶ paths
+//! local service ◀─ dial ◀─ (allow) ─┼───── flow ◀─┘
+//!                                   └─▶ relay: local TCP socket ◀─▶ flow
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod allow;
+mod association;
+mod associations;
+mod attempt;
+mod config;
+mod control_server;
+mod counters;
+mod dial;
+mod drain;
+mod flows;
+mod locals;
+mod log;
+mod peers;
+mod relay;
+mod socket;
+mod stack;
+mod status;
+mod tcp_relay;
+mod timers;
+mod token;
+
+pub use allow::{Allow, AllowError};
+pub use config::{DEFAULT_UDP_PORT, Locals, StackConfig};
+pub use log::Level;
+pub use stack::{Stack, Stopper};

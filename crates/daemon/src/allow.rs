@@ -1,0 +1,191 @@
+//! What a peer may reach through this host. Closed by default.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr;
+
+/// One entry of the allow list: a port at every address that carries paths, or at one address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Allow {
+    /// The address; `None` stands for each address that the peer's association uses.
+    pub addr: Option<IpAddr>,
+    /// The TCP port.
+    pub port: u16,
+}
+
+impl fmt::Display for Allow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.addr {
+            Some(addr) => SocketAddr::new(addr, self.port).fmt(f),
+            None => self.port.fmt(f),
+        }
+    }
+}
+
+/// Why a text is not an [`Allow`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AllowError(String);
+
+impl fmt::Display for AllowError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "'{}' is not PORT or ADDR:PORT (for example 22, 192.0.2.1:80, [2001:db8::1]:80)",
+            self.0
+        )
+    }
+}
+
+impl std::error::Error for AllowError {}
+
+impl FromStr for Allow {
+    type Err = AllowError;
+
+    fn from_str(text: &str) -> Result<Self, AllowError> {
+        let error = || AllowError(text.to_owned());
+        let entry = match text.parse::<u16>() {
+            Ok(port) => Self { addr: None, port },
+            Err(_) => {
+                let addr: SocketAddr = text.parse().map_err(|_| error())?;
+                Self { addr: Some(addr.ip().to_canonical()), port: addr.port() }
+            }
+        };
+        if entry.port == 0 { Err(error()) } else { Ok(entry) }
+    }
+}
+
+/// Why a destination is not dialled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Denied {
+    /// Loopback, unspecified or multicast: never the business of a peer.
+    NotReachable,
+    /// Not one of our addresses that the peer's association uses.
+    ForeignAddress,
+    /// No entry of the allow list names it.
+    NotListed,
+}
+
+impl Denied {
+    /// The name of the counter.
+    pub(crate) const fn counter(self) -> &'static str {
+        match self {
+            Self::NotReachable => "dial_denied_not_reachable",
+            Self::ForeignAddress => "dial_denied_foreign_address",
+            Self::NotListed => "dial_denied_not_listed",
+        }
+    }
+}
+
+impl fmt::Display for Denied {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotReachable => "loopback, unspecified and multicast addresses never are",
+            Self::ForeignAddress => "not an address that this association uses",
+            Self::NotListed => "not in the allow list",
+        })
+    }
+}
+
+/// Whether a peer may reach `destination`, when its association uses our addresses `locals`.
+/// Returns the address to dial: the same, with IPv4-mapped IPv6 made plain so that no spelling of
+/// an address escapes the tests.
+///
+/// `loopback` lets loopback addresses through that an entry names with address and port.
+pub(crate) fn admit(
+    destination: SocketAddr,
+    locals: &[IpAddr],
+    allow: &[Allow],
+    loopback: bool,
+) -> Result<SocketAddr, Denied> {
+    let addr = destination.ip().to_canonical();
+    let is_loopback = addr.is_loopback();
+    if addr.is_unspecified() || addr.is_multicast() || (is_loopback && !loopback) {
+        return Err(Denied::NotReachable);
+    }
+    if !locals.iter().any(|local| local.to_canonical() == addr) {
+        return Err(Denied::ForeignAddress);
+    }
+    let listed = |entry: &Allow| {
+        entry.port == destination.port()
+            && match entry.addr {
+                Some(named) => named == addr,
+                None => !is_loopback,
+            }
+    };
+    if !allow.iter().any(listed) {
+        return Err(Denied::NotListed);
+    }
+    Ok(SocketAddr::new(addr, destination.port()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(destination: &str, allow: &str, loopback: bool) -> Result<SocketAddr, Denied> {
+        let locals = ["10.0.0.2", "10.1.0.2", "127.0.1.2", "127.0.0.1", "::1", "2001:db8::2"]
+            .map(|local| local.parse().unwrap());
+        let allow: Vec<Allow> = allow.split(',').map(|entry| entry.parse().unwrap()).collect();
+        admit(destination.parse().unwrap(), &locals, &allow, loopback)
+    }
+
+    fn dialled(addr: &str) -> Result<SocketAddr, Denied> {
+        Ok(addr.parse().unwrap())
+    }
+
+    #[test]
+    fn a_port_is_open_at_every_used_address_and_nowhere_else() {
+        assert_eq!(check("10.0.0.2:22", "22", false), dialled("10.0.0.2:22"));
+        assert_eq!(check("10.1.0.2:22", "22", false), dialled("10.1.0.2:22"));
+        assert_eq!(check("[2001:db8::2]:22", "22", false), dialled("[2001:db8::2]:22"));
+        assert_eq!(check("10.0.0.2:23", "22", false), Err(Denied::NotListed));
+        assert_eq!(check("10.9.0.2:22", "22", false), Err(Denied::ForeignAddress));
+    }
+
+    #[test]
+    fn an_address_and_port_opens_that_address_only() {
+        assert_eq!(check("10.0.0.2:22", "10.0.0.2:22", false), dialled("10.0.0.2:22"));
+        assert_eq!(check("10.1.0.2:22", "10.0.0.2:22", false), Err(Denied::NotListed));
+        assert_eq!(check("10.0.0.2:80", "10.0.0.2:22,10.1.0.2:80", false), Err(Denied::NotListed));
+    }
+
+    #[test]
+    fn loopback_is_out_of_reach_in_every_spelling() {
+        for destination in ["127.0.0.1:22", "127.0.1.2:22", "[::1]:22", "[::ffff:127.0.0.1]:22"] {
+            let allow = "22,127.0.0.1:22,127.0.1.2:22,[::1]:22";
+            assert_eq!(check(destination, allow, false), Err(Denied::NotReachable));
+        }
+    }
+
+    #[test]
+    fn unspecified_and_multicast_are_out_of_reach() {
+        for destination in
+            ["0.0.0.0:22", "[::]:22", "224.0.0.1:22", "[ff02::1]:22", "[::ffff:0.0.0.0]:22"]
+        {
+            assert_eq!(check(destination, "22", true), Err(Denied::NotReachable));
+        }
+    }
+
+    #[test]
+    fn with_loopback_paths_a_loopback_service_must_be_named() {
+        assert_eq!(check("127.0.1.2:22", "127.0.1.2:22", true), dialled("127.0.1.2:22"));
+        assert_eq!(check("127.0.1.2:22", "22", true), Err(Denied::NotListed));
+        assert_eq!(check("127.0.1.2:22", "127.0.0.1:22", true), Err(Denied::NotListed));
+        assert_eq!(check("127.0.1.3:22", "127.0.1.3:22", true), Err(Denied::ForeignAddress));
+    }
+
+    #[test]
+    fn a_mapped_address_is_the_address_it_maps() {
+        assert_eq!(check("[::ffff:10.0.0.2]:22", "10.0.0.2:22", false), dialled("10.0.0.2:22"));
+    }
+
+    #[test]
+    fn entries_are_read_and_written() {
+        for text in ["22", "192.0.2.1:80", "[2001:db8::1]:80"] {
+            assert_eq!(text.parse::<Allow>().unwrap().to_string(), text);
+        }
+        for text in ["", "0", "65536", "ssh", "192.0.2.1", "192.0.2.1:0", "2001:db8::1"] {
+            assert!(text.parse::<Allow>().is_err(), "{text}");
+        }
+    }
+}

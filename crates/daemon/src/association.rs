@@ -1,0 +1,54 @@
+//! One association and what it carries.
+
+use crate::attempt::AttemptId;
+use manypath_engine::{Instant, Outgoing};
+use manypath_flow::{FlowId, FlowMux};
+use std::collections::BTreeMap;
+
+/// Names a relay of this stack. Never used again.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct RelayId(pub(crate) u64);
+
+/// Names a connection that is being made to a local service. Never used again.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct DialId(pub(crate) u64);
+
+/// Who uses a flow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum FlowUse {
+    /// A program's connect, until the launcher has handed over its connection.
+    Attempt(AttemptId),
+    /// A connection being made to a local service.
+    Dial(DialId),
+    /// A local socket.
+    Relay(RelayId),
+    /// Nobody any more: the mux still delivers the rest, and reports the end.
+    Closing,
+}
+
+/// How far the association is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Setup {
+    /// We have begun it and the handshake is not complete.
+    Connecting,
+    Established,
+    /// It carries nothing new: one side has asked for its end.
+    Ending,
+}
+
+#[derive(Debug)]
+pub(crate) struct Association {
+    pub(crate) initiated: bool,
+    pub(crate) setup: Setup,
+    pub(crate) begun: Instant,
+    pub(crate) mux: FlowMux,
+    pub(crate) flows: BTreeMap<FlowId, FlowUse>,
+    /// A message that the engine did not take although it had room: goes first next time.
+    pub(crate) held: Option<Outgoing>,
+}
+
+impl Association {
+    pub(crate) const fn new(initiated: bool, setup: Setup, begun: Instant, mux: FlowMux) -> Self {
+        Self { initiated, setup, begun, mux, flows: BTreeMap::new(), held: None }
+    }
+}

@@ -1,0 +1,316 @@
+//! What the engine reports about associations, and the way of messages between it and the flows.
+
+use crate::association::{Association, FlowUse, Setup};
+use crate::stack::{STREAMS, Stack};
+use crate::timers::Timer;
+use manypath_control::status::FallbackReason;
+use manypath_engine::{
+    AssociationId, CloseReason, ConnectError, Event, Instant, PathState, SendError,
+};
+use manypath_flow::{FlowConfig, FlowMux};
+use std::net::{IpAddr, SocketAddr};
+
+/// Bytes that may wait unsent in the engine. Flows share what is behind this line fairly; a small
+/// message of one flow waits at most for this much of the others. It must cover what all paths can
+/// send between two turns.
+const UNSENT_LIMIT: usize = 256 << 10;
+
+/// What there is to know about an association that came up.
+struct Up {
+    initiated: bool,
+    adaptation: Option<u32>,
+    outbound_streams: u16,
+}
+
+impl Stack {
+    /// The association to use for `destination`, begun now if there is none.
+    pub(crate) fn association_for(
+        &mut self,
+        destination: SocketAddr,
+    ) -> Result<AssociationId, FallbackReason> {
+        if let Some(id) = self.by_peer.get(&destination.ip()) {
+            return Ok(*id);
+        }
+        let remote = SocketAddr::new(destination.ip(), self.config.peer_udp_port);
+        let connected =
+            self.driver.endpoint_mut().connect(self.now, remote, manypath_flow::SCTP_PORT);
+        let id = connected.map_err(|error| match error {
+            ConnectError::NoLocalAddress => FallbackReason::NoLocalAddress,
+            ConnectError::TooMany => FallbackReason::Busy,
+        })?;
+        let mux = FlowMux::new(true, STREAMS, FlowConfig::default());
+        let association = Association::new(true, Setup::Connecting, self.now, mux);
+        self.associations.insert(id, association);
+        self.by_peer.insert(destination.ip(), id);
+        self.log.info(format_args!("association {} to {remote}: trying", id.0));
+        Ok(id)
+    }
+
+    /// Whether the association is established and takes flows.
+    pub(crate) fn is_established(&self, id: AssociationId) -> bool {
+        let association = self.associations.get(&id);
+        association.is_some_and(|association| association.setup == Setup::Established)
+    }
+
+    /// Handles what the engine has to tell; whether that was anything.
+    pub(crate) fn drain_endpoint(&mut self) -> bool {
+        let mut any = false;
+        while let Some((id, event)) = self.driver.endpoint_mut().poll_event() {
+            self.on_association_event(id, event);
+            any = true;
+        }
+        any
+    }
+
+    fn on_association_event(&mut self, id: AssociationId, event: Event) {
+        match event {
+            Event::Connected { initiated, adaptation, outbound_streams, inbound_streams: _ } => {
+                self.on_connected(id, &Up { initiated, adaptation, outbound_streams });
+            }
+            Event::Readable => self.read_messages(id),
+            Event::Writable => {
+                self.dirty.insert(id);
+            }
+            Event::PathChanged { path: _, state } => self.on_path_changed(id, state),
+            Event::Restarted => self.on_restarted(id),
+            Event::PeerShutdown => self.on_peer_shutdown(id),
+            Event::Closed(reason) => self.on_closed(id, &reason),
+        }
+    }
+
+    fn on_connected(&mut self, id: AssociationId, up: &Up) {
+        if up.adaptation != Some(manypath_flow::ADAPTATION) {
+            self.counters.count("associations_without_flows_aborted");
+            self.driver.endpoint_mut().abort(self.now, id, b"no flows here");
+            return;
+        }
+        if !up.initiated {
+            let mux = FlowMux::new(false, up.outbound_streams, FlowConfig::default());
+            let association = Association::new(false, Setup::Established, self.now, mux);
+            self.associations.insert(id, association);
+        }
+        let Some(association) = self.associations.get_mut(&id) else { return };
+        association.setup = Setup::Established;
+        association.mux.limit_streams(up.outbound_streams);
+        self.dirty.insert(id);
+        self.adopt_peer_addresses(id);
+        self.watch_idle(id);
+        let word = if up.initiated { "established" } else { "accepted" };
+        let peer = self.peer_name(id);
+        self.log.info(format_args!("association {} with {peer}: {word}", id.0));
+    }
+
+    /// Lets connections to every address where the peer has proved to be use the association, and
+    /// forgets what was held against it.
+    fn adopt_peer_addresses(&mut self, id: AssociationId) {
+        let Some(association) = self.associations.get(&id) else { return };
+        if !association.initiated {
+            return;
+        }
+        for addr in self.confirmed_addresses(id) {
+            self.peers.forget_peer(addr);
+            self.by_peer.entry(addr).or_insert(id);
+        }
+    }
+
+    /// An unconfirmed address may belong to somebody else (RFC 9260 section 5.4): connections to it
+    /// must not be handed to this peer.
+    fn confirmed_addresses(&self, id: AssociationId) -> Vec<IpAddr> {
+        let status = self.driver.endpoint().status(self.now, id);
+        let paths = status.into_iter().flat_map(|status| status.paths);
+        paths
+            .filter(|path| path.state != PathState::Unconfirmed)
+            .map(|path| path.addr.remote.ip())
+            .collect()
+    }
+
+    /// Our addresses that the association uses.
+    pub(crate) fn local_addresses(&self, id: AssociationId) -> Vec<IpAddr> {
+        let status = self.driver.endpoint().status(self.now, id);
+        let paths = status.into_iter().flat_map(|status| status.paths);
+        paths.map(|path| path.addr.local.ip()).collect()
+    }
+
+    /// Packets received from the peer so far.
+    pub(crate) fn packets_received(&self, id: AssociationId) -> u64 {
+        let status = self.driver.endpoint().status(self.now, id);
+        let paths = status.into_iter().flat_map(|status| status.paths);
+        paths.map(|path| path.packets_received).sum()
+    }
+
+    fn peer_name(&self, id: AssociationId) -> String {
+        let status = self.driver.endpoint().status(self.now, id);
+        let path = status.and_then(|status| status.paths.into_iter().find(|path| path.primary));
+        path.map_or_else(|| "a peer".to_owned(), |path| path.addr.remote.to_string())
+    }
+
+    fn on_path_changed(&mut self, id: AssociationId, state: PathState) {
+        if state == PathState::Active {
+            self.adopt_peer_addresses(id);
+        }
+        let peer = self.peer_name(id);
+        self.log.info(format_args!("association {} with {peer}: a path is {state:?}", id.0));
+    }
+
+    /// Everything in flight is lost, and with it every flow; the association itself goes on.
+    fn on_restarted(&mut self, id: AssociationId) {
+        self.counters.count("associations_restarted");
+        self.end_flows(id, FallbackReason::AssociationLost);
+        let Some(association) = self.associations.get_mut(&id) else { return };
+        let mux = FlowMux::new(association.initiated, STREAMS, FlowConfig::default());
+        *association = Association::new(association.initiated, Setup::Established, self.now, mux);
+        self.log.info(format_args!("association {}: the peer has restarted", id.0));
+    }
+
+    fn on_peer_shutdown(&mut self, id: AssociationId) {
+        if let Some(association) = self.associations.get_mut(&id) {
+            association.setup = Setup::Ending;
+        }
+        self.by_peer.retain(|_, used| *used != id);
+    }
+
+    fn on_closed(&mut self, id: AssociationId, reason: &CloseReason) {
+        let Some(association) = self.associations.get(&id) else { return };
+        let connecting = association.setup == Setup::Connecting;
+        let fallback = fallback_reason(reason, connecting);
+        if connecting {
+            self.remember_failed_connect(id, fallback);
+        }
+        self.end_flows(id, fallback);
+        if let Some(gone) = self.associations.remove(&id) {
+            self.counters.add_flows(gone.mux.counters().entries());
+        }
+        self.by_peer.retain(|_, used| *used != id);
+        self.dirty.remove(&id);
+        self.waiting.remove(&id);
+        self.counters.count(close_counter(reason));
+        self.log.info(format_args!("association {}: closed ({reason:?})", id.0));
+    }
+
+    fn remember_failed_connect(&mut self, id: AssociationId, reason: FallbackReason) {
+        let peers = self.by_peer.iter().filter(|(_, used)| **used == id);
+        let peers: Vec<IpAddr> = peers.map(|(addr, _)| *addr).collect();
+        for peer in peers {
+            self.peers.remember_peer(self.now, peer, reason);
+        }
+    }
+
+    /// Ends everything that uses a flow of the association.
+    fn end_flows(&mut self, id: AssociationId, reason: FallbackReason) {
+        let Some(association) = self.associations.get_mut(&id) else { return };
+        for used in std::mem::take(&mut association.flows).into_values() {
+            match used {
+                FlowUse::Attempt(attempt) => self.on_attempt_flow_lost(attempt, reason),
+                FlowUse::Dial(dial) => self.drop_dial(dial),
+                FlowUse::Relay(relay) => self.reset_relay(relay, "relays_lost_with_association"),
+                FlowUse::Closing => {}
+            }
+        }
+    }
+
+    fn read_messages(&mut self, id: AssociationId) {
+        let Some(association) = self.associations.get_mut(&id) else { return };
+        while let Some(message) = self.driver.endpoint_mut().read(id) {
+            if let Err(error) = association.mux.handle_message(message) {
+                self.counters.count("flow_protocol_errors");
+                self.log.warn(format_args!("association {}: {error}: aborted", id.0));
+                let reason = error.to_string();
+                self.driver.endpoint_mut().abort(self.now, id, reason.as_bytes());
+                return;
+            }
+        }
+        self.dirty.insert(id);
+    }
+
+    /// Hands messages of the flows to the engine, as many as it should hold.
+    pub(crate) fn pump_messages(&mut self) {
+        let mut ids = std::mem::take(&mut self.dirty);
+        ids.append(&mut self.waiting);
+        for id in ids {
+            self.pump(id);
+        }
+    }
+
+    fn pump(&mut self, id: AssociationId) {
+        let Some(association) = self.associations.get_mut(&id) else { return };
+        let endpoint = self.driver.endpoint_mut();
+        let fragment = endpoint.fragment_size(id);
+        loop {
+            if endpoint.unsent(id) >= UNSENT_LIMIT {
+                self.waiting.insert(id);
+                return;
+            }
+            let next = association.held.take().or_else(|| association.mux.poll_message(fragment));
+            let Some(message) = next else { return };
+            match endpoint.send(self.now, id, message.clone()) {
+                // The flow may have room now: look at it once more.
+                Ok(()) => drop(self.dirty.insert(id)),
+                Err(SendError::BufferFull) => {
+                    association.held = Some(message);
+                    self.waiting.insert(id);
+                    return;
+                }
+                Err(SendError::UnknownAssociation | SendError::ShuttingDown) => return,
+                Err(SendError::InvalidStream | SendError::Empty) => {
+                    self.counters.count("messages_rejected_by_engine");
+                    endpoint.abort(self.now, id, b"stream out of range");
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Looks after the association when it has been without flows for some time.
+    pub(crate) fn watch_idle(&mut self, id: AssociationId) {
+        self.timers.set(self.now + self.config.idle_timeout, Timer::Idle(id));
+    }
+
+    /// Only the side that began an association ends it for want of flows; the other waits.
+    pub(crate) fn on_idle_timer(&mut self, id: AssociationId) {
+        let Some(association) = self.associations.get_mut(&id) else { return };
+        if !association.initiated || !association.flows.is_empty() {
+            return;
+        }
+        if association.setup == Setup::Established {
+            association.setup = Setup::Ending;
+            self.by_peer.retain(|_, used| *used != id);
+            self.driver.endpoint_mut().shutdown(self.now, id);
+        }
+    }
+
+    /// When the association began.
+    pub(crate) fn age(&self, begun: Instant) -> u64 {
+        u64::try_from(self.now.since(begun).as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+/// What the end of an association means for connections that were being opened.
+const fn fallback_reason(reason: &CloseReason, connecting: bool) -> FallbackReason {
+    match reason {
+        CloseReason::NoAdaptation => FallbackReason::NotManypath,
+        CloseReason::NoAnswer if connecting => FallbackReason::Silent,
+        CloseReason::Unreachable | CloseReason::PeerAborted(_) if connecting => {
+            FallbackReason::Refused
+        }
+        CloseReason::Graceful
+        | CloseReason::NoAnswer
+        | CloseReason::Unreachable
+        | CloseReason::PeerAborted(_)
+        | CloseReason::LocalAbort
+        | CloseReason::TooManyFailures
+        | CloseReason::ProtocolViolation(_) => FallbackReason::AssociationLost,
+    }
+}
+
+const fn close_counter(reason: &CloseReason) -> &'static str {
+    match reason {
+        CloseReason::Graceful => "associations_closed_gracefully",
+        CloseReason::NoAnswer => "associations_without_answer",
+        CloseReason::Unreachable => "associations_unreachable",
+        CloseReason::PeerAborted(_) => "associations_aborted_by_peer",
+        CloseReason::LocalAbort => "associations_aborted_here",
+        CloseReason::TooManyFailures => "associations_lost",
+        CloseReason::ProtocolViolation(_) => "associations_with_protocol_violation",
+        CloseReason::NoAdaptation => "associations_refused_not_manypath",
+    }
+}

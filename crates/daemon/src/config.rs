@@ -1,0 +1,116 @@
+//! Every parameter of a stack, with its default.
+
+use crate::allow::Allow;
+use crate::log::Level;
+use std::net::IpAddr;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// UDP port of a server unless told otherwise: the SCTP tunnelling port (RFC 6951 section 5.1).
+pub const DEFAULT_UDP_PORT: u16 = 9899;
+
+/// Which local addresses carry paths.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Locals {
+    /// Every unicast address of every interface that is up, except loopback and link-local ones.
+    Auto,
+    /// Exactly these; each must be an address of this host.
+    List(Vec<IpAddr>),
+}
+
+/// What a stack does and how. `StackConfig::default()` is a client that nobody controls yet.
+#[derive(Debug)]
+pub struct StackConfig {
+    /// The local addresses to use.
+    pub locals: Locals,
+    /// UDP port of the own sockets; 0 takes a free one.
+    pub udp_port: u16,
+    /// UDP port at which peers are expected.
+    pub peer_udp_port: u16,
+    /// Whether peers may begin associations (the server role).
+    pub accept: bool,
+    /// What peers may reach through this host; nothing else is ever dialled.
+    pub allow: Vec<Allow>,
+    /// How long a peer may stay silent before a connection goes on as plain TCP.
+    pub fallback_timeout: Duration,
+    /// How long a non-blocking connect waits for SCTP before plain TCP is tried in parallel.
+    pub tcp_head_start: Duration,
+    /// How long a peer or service that could not be used is remembered.
+    pub negative_cache: Duration,
+    /// How long an association that this side began is kept without flows.
+    pub idle_timeout: Duration,
+    /// How long a draining stack waits without any byte moving before it gives up.
+    pub drain_timeout: Duration,
+    /// How long a stack that was told to end by a signal lets flows run on.
+    pub exit_timeout: Duration,
+    /// A connected control socket, from the launcher that started this stack.
+    pub control: Option<OwnedFd>,
+    /// Where to put a listening control socket, named after the process, for `manypath status` and
+    /// launchers of this host.
+    pub runtime_dir: Option<PathBuf>,
+    /// Drain and end when the launcher behind `control` has gone.
+    pub exit_when_drained: bool,
+    /// Take SIGTERM, SIGINT and SIGHUP as orders to end in good order. The stack must then be made
+    /// before its process has other threads, and run in the same one.
+    pub handle_signals: bool,
+    /// Go on at SIGINT and SIGHUP: what happens at the terminal is meant for the program, not for
+    /// its stack.
+    pub ignore_interrupt: bool,
+    /// Let addresses of 127.0.0.0/8 carry paths. For tests, and for `manypath demo` without
+    /// privileges. Even then a loopback service is dialled only if an `ADDR:PORT` entry of `allow`
+    /// names exactly the address that the peer used.
+    pub loopback_paths: bool,
+    /// What is logged to standard error.
+    pub log: Level,
+}
+
+impl Default for StackConfig {
+    fn default() -> Self {
+        Self {
+            locals: Locals::Auto,
+            udp_port: 0,
+            peer_udp_port: DEFAULT_UDP_PORT,
+            accept: false,
+            allow: Vec::new(),
+            fallback_timeout: Duration::from_millis(300),
+            tcp_head_start: Duration::from_millis(150),
+            negative_cache: Duration::from_secs(60),
+            idle_timeout: Duration::from_secs(60),
+            drain_timeout: Duration::from_secs(60),
+            exit_timeout: Duration::from_secs(3),
+            control: None,
+            runtime_dir: None,
+            exit_when_drained: false,
+            handle_signals: false,
+            ignore_interrupt: false,
+            loopback_paths: false,
+            log: Level::Warn,
+        }
+    }
+}
+
+impl StackConfig {
+    /// A server on the default port that lets peers reach `allow`.
+    pub fn server(allow: Vec<Allow>) -> Self {
+        Self {
+            udp_port: DEFAULT_UDP_PORT,
+            accept: true,
+            allow,
+            handle_signals: true,
+            log: Level::Info,
+            ..Self::default()
+        }
+    }
+
+    /// The stack that a launcher starts for one program and controls through `control`.
+    pub fn embedded(control: OwnedFd) -> Self {
+        Self {
+            control: Some(control),
+            exit_when_drained: true,
+            handle_signals: true,
+            ignore_interrupt: true,
+            ..Self::default()
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! The stack's end of the control connections.
+
+use crate::attempt::{AttemptId, Client, Open};
+use crate::config::StackConfig;
+use crate::stack::Stack;
+use crate::token::Source;
+use manypath_control::{
+    ControlError, ControlListener, ControlSocket, Incoming, Reply, Request, Role, VERSION, runtime,
+};
+use mio::unix::SourceFd;
+use mio::{Interest, Registry};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+/// Mode of the socket file: its owner only. Whoever may talk to a stack may end it.
+const SOCKET_MODE: u32 = 0o600;
+/// Requests taken from one connection before others have their turn.
+const REQUESTS_PER_TURN: usize = 64;
+/// Replies that may wait for a caller who does not read; then the connection is dropped.
+const MAX_WAITING: usize = 16 << 10;
+/// Most connections at a time.
+const MAX_CONNECTIONS: usize = 256;
+
+#[derive(Debug)]
+struct Connection {
+    socket: ControlSocket,
+    /// Whether the other side has said hello in our language.
+    welcome: bool,
+    /// Whether its end may end the stack.
+    owner: bool,
+    waiting: VecDeque<Reply>,
+}
+
+/// All control connections and the connects that they asked for.
+#[derive(Debug, Default)]
+pub(crate) struct ControlServer {
+    listener: Option<ControlListener>,
+    connections: BTreeMap<u64, Connection>,
+    /// Connections whose requests have not all been read.
+    pub(crate) unread: BTreeSet<u64>,
+    last: u64,
+    attempts: BTreeMap<Client, AttemptId>,
+    clients: BTreeMap<AttemptId, Client>,
+}
+
+impl ControlServer {
+    pub(crate) fn open(config: &mut StackConfig, registry: &Registry) -> io::Result<Self> {
+        let mut server = Self::default();
+        if let Some(fd) = config.control.take() {
+            server.add(ControlSocket::adopt(fd)?, true, registry)?;
+        }
+        if let Some(directory) = &config.runtime_dir {
+            server.listener =
+                Some(listen(&runtime::socket_path(directory, std::process::id()), registry)?);
+        }
+        Ok(server)
+    }
+
+    fn add(&mut self, socket: ControlSocket, owner: bool, registry: &Registry) -> io::Result<()> {
+        socket.set_nonblocking(true)?;
+        self.last += 1;
+        let token = Source::Control(self.last).token();
+        let both = Interest::READABLE | Interest::WRITABLE;
+        registry.register(&mut SourceFd(&socket.as_raw_fd()), token, both)?;
+        let connection = Connection { socket, welcome: false, owner, waiting: VecDeque::new() };
+        self.connections.insert(self.last, connection);
+        self.unread.insert(self.last);
+        Ok(())
+    }
+
+    pub(crate) fn remember(&mut self, client: Client, attempt: AttemptId) {
+        self.attempts.insert(client, attempt);
+        self.clients.insert(attempt, client);
+    }
+
+    pub(crate) fn forget(&mut self, client: Client) {
+        if let Some(attempt) = self.attempts.remove(&client) {
+            self.clients.remove(&attempt);
+        }
+    }
+
+    pub(crate) fn attempt(&self, client: Client) -> Option<AttemptId> {
+        self.attempts.get(&client).copied()
+    }
+
+    pub(crate) fn client_of(&self, attempt: AttemptId) -> Option<Client> {
+        self.clients.get(&attempt).copied()
+    }
+
+    fn remove(&mut self, id: u64, registry: &Registry) -> Option<Connection> {
+        let connection = self.connections.remove(&id)?;
+        self.unread.remove(&id);
+        let _ = registry.deregister(&mut SourceFd(&connection.socket.as_raw_fd()));
+        Some(connection)
+    }
+
+    /// The connects that were asked for on a connection and are known yet.
+    fn attempts_of(&self, control: u64) -> Vec<(Client, AttemptId)> {
+        let all = Client { control, id: 0 }..=Client { control, id: u64::MAX };
+        self.attempts.range(all).map(|(client, attempt)| (*client, *attempt)).collect()
+    }
+}
+
+impl Connection {
+    /// Sends what waits, as far as the caller reads. An error ends the connection.
+    fn flush(&mut self) -> Result<(), ControlError> {
+        while let Some(reply) = self.waiting.front() {
+            match self.socket.send(reply, None) {
+                Ok(()) => drop(self.waiting.pop_front()),
+                Err(error) if error.is_would_block() => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn listen(path: &std::path::Path, registry: &Registry) -> io::Result<ControlListener> {
+    let listener = ControlListener::bind(path, SOCKET_MODE).map_err(|error| {
+        io::Error::new(error.kind(), format!("control socket {}: {error}", path.display()))
+    })?;
+    listener.set_nonblocking(true)?;
+    let token = Source::ControlListener.token();
+    registry.register(&mut SourceFd(&listener.as_raw_fd()), token, Interest::READABLE)?;
+    Ok(listener)
+}
+
+impl Stack {
+    pub(crate) fn accept_control(&mut self) {
+        loop {
+            let Some(listener) = &self.control.listener else { return };
+            match listener.accept() {
+                Ok(socket) if self.control.connections.len() < MAX_CONNECTIONS => {
+                    if self.control.add(socket, false, &self.registry).is_err() {
+                        self.counters.count("control_connections_failed");
+                    }
+                }
+                Ok(_) => self.counters.count("control_connections_refused"),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(_) => return self.counters.count("control_connections_failed"),
+            }
+        }
+    }
+
+    pub(crate) fn on_control_event(&mut self, id: u64) {
+        self.control.unread.insert(id);
+        self.flush_control(id);
+    }
+
+    /// Answers what has come in on the control connections.
+    pub(crate) fn serve_control(&mut self) {
+        for id in std::mem::take(&mut self.control.unread) {
+            self.serve_connection(id);
+        }
+    }
+
+    fn serve_connection(&mut self, id: u64) {
+        for _ in 0..REQUESTS_PER_TURN {
+            let Some(connection) = self.control.connections.get(&id) else { return };
+            match connection.socket.receive::<Request>() {
+                Ok(Incoming::Message(request, fd)) => self.on_request(id, request, fd),
+                Ok(Incoming::Closed) => return self.drop_control(id),
+                Err(error) if error.is_would_block() => return,
+                Err(error) => {
+                    self.counters.count("control_protocol_errors");
+                    self.log.warn(format_args!("control connection dropped: {error}"));
+                    return self.drop_control(id);
+                }
+            }
+        }
+        self.control.unread.insert(id);
+    }
+
+    fn on_request(&mut self, id: u64, request: Request, fd: Option<OwnedFd>) {
+        let Some(connection) = self.control.connections.get_mut(&id) else { return };
+        if !connection.welcome && !matches!(request, Request::Hello { .. }) {
+            self.counters.count("control_protocol_errors");
+            return self.drop_control(id);
+        }
+        match request {
+            Request::Hello { version, role } => self.on_hello(id, version, role),
+            Request::Open { id: open, destination, source, blocking } => {
+                let client = Client { control: id, id: open };
+                self.on_open(client, Open { destination, source, blocking });
+            }
+            Request::Cancel { id: open } => {
+                if let Some(attempt) = self.control.attempt(Client { control: id, id: open }) {
+                    self.cancel_attempt(attempt);
+                }
+            }
+            Request::Attach { id: open } => match fd {
+                Some(fd) => self.on_attach(Client { control: id, id: open }, fd),
+                None => self.counters.count("attaches_without_socket"),
+            },
+            Request::Status => self.send_status(id),
+            Request::Stop => self.stop(),
+        }
+    }
+
+    fn on_hello(&mut self, id: u64, version: u32, role: Role) {
+        let namespace = runtime::network_namespace().unwrap_or_default();
+        let welcome = Reply::Welcome { version: VERSION, pid: std::process::id(), namespace };
+        self.reply(id, welcome);
+        let Some(connection) = self.control.connections.get_mut(&id) else { return };
+        if version != VERSION {
+            self.counters.count("control_versions_refused");
+            return self.drop_control(id);
+        }
+        connection.welcome = true;
+        if connection.owner && role == Role::Cli {
+            self.log.warn(format_args!("the control connection of a launcher is used by a tool"));
+        }
+    }
+
+    /// Queues a reply; it goes out as soon as the caller reads.
+    pub(crate) fn reply(&mut self, control: u64, reply: Reply) {
+        let Some(connection) = self.control.connections.get_mut(&control) else { return };
+        connection.waiting.push_back(reply);
+        self.flush_control(control);
+    }
+
+    fn flush_control(&mut self, id: u64) {
+        let Some(connection) = self.control.connections.get_mut(&id) else { return };
+        if connection.flush().is_err() {
+            self.drop_control(id);
+        } else if connection.waiting.len() > MAX_WAITING {
+            self.counters.count("control_callers_that_do_not_read");
+            self.drop_control(id);
+        }
+    }
+
+    /// The caller has gone. Its relays go on; what it had only asked for is forgotten.
+    fn drop_control(&mut self, id: u64) {
+        let Some(connection) = self.control.remove(id, &self.registry) else { return };
+        for (client, attempt) in self.control.attempts_of(id) {
+            self.cancel_attempt(attempt);
+            self.control.forget(client);
+        }
+        if connection.owner && self.config.exit_when_drained {
+            self.drain(self.config.drain_timeout);
+        }
+    }
+
+    fn send_status(&mut self, id: u64) {
+        match manypath_control::parts(&self.status()) {
+            Ok(parts) => {
+                parts.into_iter().for_each(|part| self.reply(id, Reply::StatusPart(part)));
+            }
+            Err(error) => self.log.warn(format_args!("no status report: {error}")),
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! The server side: a peer's flow asks for a local service.
+//!
+//! The destination must be one of our addresses that the peer's association uses, and allowed. It
+//! is dialled exactly, never at loopback in its stead, so that a service bound to 127.0.0.1 stays
+//! out of reach. The own end is bound to the same address: if it has moved to another host in the
+//! meantime, the bind fails and nothing leaves this one.
+
+use crate::allow;
+use crate::association::{DialId, FlowUse, RelayId};
+use crate::socket::Socket;
+use crate::stack::Stack;
+use crate::token::Source;
+use manypath_engine::AssociationId;
+use manypath_flow::{FlowId, Refusal};
+use mio::event::Event;
+use socket2::{Domain, Protocol, SockAddr, Socket as RawSocket, Type};
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+
+/// A connection being made to a local service.
+#[derive(Debug)]
+pub(crate) struct Dial {
+    association: AssociationId,
+    flow: FlowId,
+    destination: SocketAddr,
+    socket: Socket,
+}
+
+impl Stack {
+    pub(crate) fn on_incoming(&mut self, id: AssociationId, flow: FlowId, destination: SocketAddr) {
+        if !self.phase.takes_work() {
+            return self.refuse(id, flow, Refusal::Busy, "dial_denied_ending");
+        }
+        let locals = self.local_addresses(id);
+        let admitted =
+            allow::admit(destination, &locals, &self.config.allow, self.config.loopback_paths);
+        match admitted {
+            Ok(destination) => self.dial(id, flow, destination),
+            Err(denied) => {
+                self.log.verbose(format_args!(
+                    "association {}: {destination} not dialled: {denied}",
+                    id.0
+                ));
+                self.refuse(id, flow, Refusal::NotAllowed, denied.counter());
+            }
+        }
+    }
+
+    fn dial(&mut self, association: AssociationId, flow: FlowId, destination: SocketAddr) {
+        let dial = DialId(self.next_id());
+        let token = Source::Dial(dial.0).token();
+        let from = SocketAddr::new(destination.ip(), 0);
+        let socket =
+            connect(Some(from), destination).and_then(|fd| Socket::new(fd, &self.registry, token));
+        match socket {
+            Ok(socket) => {
+                self.set_flow_use(association, flow, FlowUse::Dial(dial));
+                self.dials.insert(dial, Dial { association, flow, destination, socket });
+            }
+            Err(error) => self.refuse_dial(association, flow, destination, &error),
+        }
+    }
+
+    pub(crate) fn on_dial_event(&mut self, id: DialId, event: &Event) {
+        let Some(dial) = self.dials.get_mut(&id) else { return };
+        dial.socket.on_event(event);
+        match dial.socket.is_connected() {
+            Ok(false) => {}
+            Ok(true) => self.on_dialled(id),
+            Err(error) => {
+                let Some(dial) = self.dials.remove(&id) else { return };
+                dial.socket.reset(&self.registry);
+                self.refuse_dial(dial.association, dial.flow, dial.destination, &error);
+            }
+        }
+    }
+
+    /// The token of the socket changes with its use, and the poll reports afresh what is ready.
+    fn on_dialled(&mut self, id: DialId) {
+        let Some(mut dial) = self.dials.remove(&id) else { return };
+        let relay = RelayId(id.0);
+        if let Err(error) = dial.socket.rename(&self.registry, Source::Relay(relay.0).token()) {
+            dial.socket.reset(&self.registry);
+            return self.refuse_dial(dial.association, dial.flow, dial.destination, &error);
+        }
+        if let Some(association) = self.associations.get_mut(&dial.association) {
+            association.mux.accept(dial.flow, dial.destination);
+            self.dirty.insert(dial.association);
+        }
+        self.log.verbose(format_args!(
+            "association {}: flow to {} open",
+            dial.association.0, dial.destination
+        ));
+        self.start_relay(relay, dial.association, dial.flow, dial.socket);
+    }
+
+    pub(crate) fn drop_dial(&mut self, id: DialId) {
+        if let Some(dial) = self.dials.remove(&id) {
+            self.counters.count("dials_dropped");
+            dial.socket.reset(&self.registry);
+        }
+    }
+
+    fn refuse_dial(
+        &mut self,
+        id: AssociationId,
+        flow: FlowId,
+        destination: SocketAddr,
+        error: &io::Error,
+    ) {
+        self.log.verbose(format_args!("association {}: {destination}: {error}", id.0));
+        self.refuse(id, flow, Refusal::Errno(errno_of(error)), "dials_failed");
+    }
+
+    fn refuse(&mut self, id: AssociationId, flow: FlowId, refusal: Refusal, counter: &'static str) {
+        self.counters.count(counter);
+        if let Some(association) = self.associations.get_mut(&id) {
+            association.mux.refuse(flow, refusal);
+            association.flows.remove(&flow);
+            self.dirty.insert(id);
+        }
+    }
+}
+
+/// The Linux error number of a failed connect; ECONNREFUSED for errors that have none.
+pub(crate) fn errno_of(error: &io::Error) -> u16 {
+    let number = error.raw_os_error().unwrap_or(libc::ECONNREFUSED);
+    u16::try_from(number).unwrap_or(libc::ECONNREFUSED as u16)
+}
+
+/// Begins a TCP connection without waiting for it.
+pub(crate) fn connect(from: Option<SocketAddr>, to: SocketAddr) -> io::Result<OwnedFd> {
+    let socket = RawSocket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_nonblocking(true)?;
+    if let Some(from) = from {
+        socket.set_reuse_address(true)?;
+        socket.bind(&SockAddr::from(from))?;
+    }
+    match socket.connect(&SockAddr::from(to)) {
+        Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
+        _ => Ok(socket.into()),
+    }
+}

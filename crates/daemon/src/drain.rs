@@ -1,0 +1,160 @@
+//! The end of a stack: in good order, and bounded.
+//!
+//! ```text
+//! Running ──▶ Draining (nothing new, flows run on) ──▶ Closing (associations shut down) ──▶ over
+//!                      └── no progress, or told twice ──▶ everything is reset
+//! ```
+
+use crate::association::RelayId;
+use crate::stack::Stack;
+use crate::timers::Timer;
+use manypath_engine::{Duration, Instant};
+use manypath_net::Signal;
+
+/// How often a draining stack is looked at.
+const DRAIN_TICK: Duration = Duration::from_millis(200);
+/// How long associations may take to shut down when all flows have ended.
+const CLOSING_TIME: Duration = Duration::from_secs(2);
+
+/// Where the stack stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Phase {
+    Running,
+    /// Nothing new is taken; flows run on.
+    Draining(Drain),
+    /// No flow is left; associations are being shut down until then.
+    Closing(Instant),
+    Over,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Drain {
+    /// How long nothing may move.
+    patience: Duration,
+    /// Whether bytes that move prolong it.
+    renewed_by_progress: bool,
+    last_progress: Instant,
+    /// Changes whenever a byte has moved.
+    mark: u64,
+}
+
+impl Phase {
+    pub(crate) const fn takes_work(self) -> bool {
+        matches!(self, Self::Running)
+    }
+}
+
+impl Stack {
+    /// Takes nothing new and ends when the flows have ended, or when nothing has moved for
+    /// `patience`.
+    pub(crate) fn drain(&mut self, patience: Duration) {
+        self.begin_drain(patience, true);
+    }
+
+    /// Told to end: flows have a moment to finish, then they are reset. Told twice: at once.
+    pub(crate) fn stop(&mut self) {
+        match self.phase {
+            Phase::Draining(drain) if !drain.renewed_by_progress => self.phase = Phase::Over,
+            Phase::Closing(_) => self.phase = Phase::Over,
+            Phase::Running | Phase::Draining(_) => {
+                self.begin_drain(self.config.exit_timeout, false);
+            }
+            Phase::Over => {}
+        }
+    }
+
+    fn begin_drain(&mut self, patience: Duration, renewed_by_progress: bool) {
+        self.log.info(format_args!("ending: {} connections run on", self.flow_count()));
+        let (last_progress, mark) = (self.now, self.progress_mark());
+        self.phase = Phase::Draining(Drain { patience, renewed_by_progress, last_progress, mark });
+        self.timers.set(self.now, Timer::Drain);
+    }
+
+    pub(crate) fn on_drain_timer(&mut self) {
+        match self.phase {
+            Phase::Draining(drain) => self.check_drain(drain),
+            Phase::Closing(until) => {
+                if self.associations.is_empty() || self.now >= until {
+                    self.phase = Phase::Over;
+                }
+            }
+            Phase::Running | Phase::Over => return,
+        }
+        self.timers.set(self.now + DRAIN_TICK, Timer::Drain);
+    }
+
+    fn check_drain(&mut self, mut drain: Drain) {
+        if self.is_drained() {
+            return self.close_associations();
+        }
+        let mark = self.progress_mark();
+        if mark != drain.mark && drain.renewed_by_progress {
+            (drain.mark, drain.last_progress) = (mark, self.now);
+        }
+        if self.now.since(drain.last_progress) < drain.patience {
+            self.phase = Phase::Draining(drain);
+            return;
+        }
+        self.log.warn(format_args!("{} connections are reset", self.flow_count()));
+        self.phase = Phase::Over;
+    }
+
+    fn close_associations(&mut self) {
+        self.phase = Phase::Closing(self.now + CLOSING_TIME);
+        let ids: Vec<_> = self.associations.keys().copied().collect();
+        for id in ids {
+            self.driver.endpoint_mut().shutdown(self.now, id);
+        }
+    }
+
+    fn flow_count(&self) -> usize {
+        let flows = self.associations.values().map(|association| association.flows.len());
+        flows.sum::<usize>() + self.tcp_relays.len()
+    }
+
+    fn is_drained(&self) -> bool {
+        let idle = self.attempts.is_empty() && self.relays.is_empty() && self.tcp_relays.is_empty();
+        idle && self.flow_count() == 0 && self.waiting.is_empty()
+    }
+
+    /// A number that changes when bytes have moved between programs and peers. Heartbeats and
+    /// retransmissions do not change it.
+    fn progress_mark(&self) -> u64 {
+        let endpoint = self.driver.endpoint();
+        let statuses = self.associations.keys().filter_map(|id| endpoint.status(self.now, *id));
+        let left: usize = statuses.map(|status| status.unsent + status.outstanding).sum();
+        let moved = self.relays.values().map(|relay| relay.moved());
+        let moved_tcp = self.tcp_relays.values().map(|relay| relay.moved());
+        let moved: u64 = moved.chain(moved_tcp).sum();
+        // The shift keeps the two numbers from making up for each other.
+        moved.wrapping_add((left as u64).rotate_left(32))
+    }
+
+    pub(crate) fn on_signal(&mut self) {
+        while let Some(signal) = self.signals.as_ref().and_then(|signals| signals.next()) {
+            match signal {
+                Signal::Terminate => self.stop(),
+                Signal::Interrupt | Signal::Hangup if self.config.ignore_interrupt => {}
+                Signal::Interrupt | Signal::Hangup => self.stop(),
+            }
+        }
+    }
+
+    pub(crate) const fn is_over(&self) -> bool {
+        matches!(self.phase, Phase::Over)
+    }
+
+    /// Resets what is left, on both sides.
+    pub(crate) fn end(&mut self) {
+        let relays = self.relays.keys().chain(self.tcp_relays.keys());
+        let relays: Vec<RelayId> = relays.copied().collect();
+        for relay in relays {
+            self.reset_relay(relay, "relays_reset_at_the_end");
+        }
+        let ids: Vec<_> = self.associations.keys().copied().collect();
+        for id in ids {
+            self.driver.endpoint_mut().abort(self.now, id, b"the stack ends");
+        }
+        self.driver.flush(self.now);
+    }
+}

@@ -1,0 +1,213 @@
+//! What flows report, and the relays that they feed.
+
+use crate::association::{FlowUse, RelayId};
+use crate::relay::{Progress, Relay};
+use crate::socket::Socket;
+use crate::stack::Stack;
+use manypath_engine::AssociationId;
+use manypath_flow::{FlowEvent, FlowId};
+use mio::event::Event;
+
+impl Stack {
+    pub(crate) fn drain_flow_events(&mut self) {
+        let ids: Vec<AssociationId> = self.dirty.iter().copied().collect();
+        for id in ids {
+            while let Some(event) = self.next_flow_event(id) {
+                self.on_flow_event(id, event);
+            }
+        }
+    }
+
+    fn next_flow_event(&mut self, id: AssociationId) -> Option<FlowEvent> {
+        self.associations.get_mut(&id)?.mux.poll_event()
+    }
+
+    fn on_flow_event(&mut self, id: AssociationId, event: FlowEvent) {
+        match event {
+            FlowEvent::Incoming { flow, destination, source: _ } => {
+                self.on_incoming(id, flow, destination);
+            }
+            FlowEvent::Opened { flow, local: _ } => self.on_opened(id, flow),
+            FlowEvent::Refused { flow, refusal } => self.on_refused(id, flow, refusal),
+            FlowEvent::Readable(flow) | FlowEvent::Writable(flow) => {
+                if let Some(FlowUse::Relay(relay)) = self.flow_use(id, flow) {
+                    self.ready.insert(relay);
+                }
+            }
+            FlowEvent::Finished(flow) => self.on_flow_finished(id, flow),
+            FlowEvent::Reset(flow) => self.on_flow_reset(id, flow),
+            FlowEvent::Closed(flow) => self.on_flow_closed(id, flow),
+        }
+    }
+
+    pub(crate) fn flow_use(&self, id: AssociationId, flow: FlowId) -> Option<FlowUse> {
+        self.associations.get(&id)?.flows.get(&flow).copied()
+    }
+
+    pub(crate) fn set_flow_use(&mut self, id: AssociationId, flow: FlowId, used: FlowUse) {
+        if let Some(association) = self.associations.get_mut(&id) {
+            association.flows.insert(flow, used);
+        }
+    }
+
+    /// Resets a flow that nobody uses any more. The mux says nothing about it afterwards.
+    pub(crate) fn reset_flow(&mut self, id: AssociationId, flow: FlowId) {
+        if let Some(association) = self.associations.get_mut(&id) {
+            association.mux.reset(flow);
+            self.dirty.insert(id);
+            self.forget_flow(id, flow);
+        }
+    }
+
+    /// The flow is gone. Returns who used it.
+    pub(crate) fn forget_flow(&mut self, id: AssociationId, flow: FlowId) -> Option<FlowUse> {
+        let association = self.associations.get_mut(&id)?;
+        let used = association.flows.remove(&flow);
+        if association.flows.is_empty() && association.initiated {
+            self.watch_idle(id);
+        }
+        used
+    }
+
+    fn on_flow_finished(&mut self, id: AssociationId, flow: FlowId) {
+        let Some(FlowUse::Relay(id)) = self.flow_use(id, flow) else { return };
+        if let Some(relay) = self.relays.get_mut(&id) {
+            relay.on_finished();
+            self.ready.insert(id);
+        }
+    }
+
+    fn on_flow_reset(&mut self, id: AssociationId, flow: FlowId) {
+        let Some(used) = self.flow_use(id, flow) else { return };
+        self.set_flow_use(id, flow, FlowUse::Closing);
+        match used {
+            FlowUse::Attempt(attempt) => self.on_attempt_flow_reset(attempt),
+            FlowUse::Dial(dial) => self.drop_dial(dial),
+            FlowUse::Relay(relay) => self.reset_relay(relay, "relays_reset_by_peer"),
+            FlowUse::Closing => {}
+        }
+    }
+
+    fn on_flow_closed(&mut self, id: AssociationId, flow: FlowId) {
+        match self.forget_flow(id, flow) {
+            Some(FlowUse::Relay(id)) => {
+                if let Some(relay) = self.relays.get_mut(&id) {
+                    relay.on_flow_closed();
+                    self.ready.insert(id);
+                }
+            }
+            Some(FlowUse::Attempt(attempt)) => self.on_attempt_flow_reset(attempt),
+            Some(FlowUse::Dial(dial)) => self.drop_dial(dial),
+            Some(FlowUse::Closing) | None => {}
+        }
+    }
+
+    /// Joins a connected socket, watched under the relay's token, with a flow.
+    pub(crate) fn start_relay(
+        &mut self,
+        id: RelayId,
+        association: AssociationId,
+        flow: FlowId,
+        socket: Socket,
+    ) {
+        self.set_flow_use(association, flow, FlowUse::Relay(id));
+        self.relays.insert(id, Relay::new(association, flow, socket));
+        self.counters.count("relays_started");
+        self.ready.insert(id);
+    }
+
+    pub(crate) fn on_relay_event(&mut self, id: RelayId, event: &Event) {
+        if let Some(relay) = self.relays.get_mut(&id) {
+            relay.socket.on_event(event);
+            self.ready.insert(id);
+        }
+    }
+
+    pub(crate) fn service_relays(&mut self) {
+        for id in std::mem::take(&mut self.ready) {
+            let progress = match self.relays.contains_key(&id) {
+                true => self.service_flow_relay(id),
+                false => self.tcp_relays.get_mut(&id).map(|relay| relay.service()),
+            };
+            match progress {
+                Some(Progress::Waiting) | None => {}
+                Some(Progress::More) => {
+                    self.unfinished.insert(id);
+                }
+                Some(Progress::Done) => self.finish_relay(id),
+                Some(Progress::Broken) => self.break_relay(id),
+            }
+        }
+    }
+
+    fn service_flow_relay(&mut self, id: RelayId) -> Option<Progress> {
+        let relay = self.relays.get_mut(&id)?;
+        let association = self.associations.get_mut(&relay.association)?;
+        self.dirty.insert(relay.association);
+        Some(relay.service(&mut association.mux, &mut self.scratch))
+    }
+
+    /// Both directions have ended in good order.
+    fn finish_relay(&mut self, id: RelayId) {
+        self.counters.count("relays_finished");
+        if let Some(relay) = self.relays.remove(&id) {
+            self.release_flow(&relay);
+            relay.socket.close(&self.registry);
+        }
+        if let Some(relay) = self.tcp_relays.remove(&id) {
+            relay.near.close(&self.registry);
+            relay.far.close(&self.registry);
+        }
+        self.report_closed(id);
+    }
+
+    /// The local socket broke: so does the flow.
+    fn break_relay(&mut self, id: RelayId) {
+        if let Some(relay) = self.relays.get(&id) {
+            let (association, flow) = (relay.association, relay.flow);
+            if self.flow_use(association, flow) == Some(FlowUse::Relay(id)) {
+                self.reset_flow(association, flow);
+            }
+        }
+        self.reset_relay(id, "relays_reset_by_local_socket");
+    }
+
+    /// Resets the local side. `counter` says why.
+    pub(crate) fn reset_relay(&mut self, id: RelayId, counter: &'static str) {
+        self.counters.count(counter);
+        if let Some(relay) = self.relays.remove(&id) {
+            relay.socket.reset(&self.registry);
+        }
+        if let Some(relay) = self.tcp_relays.remove(&id) {
+            relay.near.reset(&self.registry);
+            relay.far.reset(&self.registry);
+        }
+        self.report_closed(id);
+    }
+
+    fn release_flow(&mut self, relay: &Relay) {
+        let id = relay.association;
+        if let Some(FlowUse::Relay(_)) = self.flow_use(id, relay.flow) {
+            self.set_flow_use(id, relay.flow, FlowUse::Closing);
+        }
+    }
+
+    pub(crate) fn on_near_event(&mut self, id: RelayId, event: &Event) {
+        if let Some(relay) = self.tcp_relays.get_mut(&id) {
+            relay.near.on_event(event);
+            self.ready.insert(id);
+        }
+    }
+
+    /// The plain TCP connection of a relay, or of an attempt that has not decided yet.
+    pub(crate) fn on_far_event(&mut self, id: u64, event: &Event) {
+        let relay = RelayId(id);
+        match self.tcp_relays.get_mut(&relay) {
+            Some(found) => {
+                found.far.on_event(event);
+                self.ready.insert(relay);
+            }
+            None => self.on_race_event(id, event),
+        }
+    }
+}

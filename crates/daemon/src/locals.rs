@@ -1,0 +1,184 @@
+//! The local addresses that carry paths.
+
+use crate::config::{self, StackConfig};
+use crate::token::Source;
+use manypath_net::{Driver, Interface, LocalBinding, UdpPort};
+use mio::{Registry, Token};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+/// Loopback addresses that carry paths pair up as networks of this prefix length: 127.0.1.1 with
+/// 127.0.1.2.
+const LOOPBACK_PREFIX: u8 = 24;
+/// IP packet size on loopback paths: what real paths have.
+const LOOPBACK_MTU: u16 = 1500;
+
+/// One of them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Local {
+    pub(crate) addr: SocketAddr,
+    pub(crate) interface: String,
+    pub(crate) mtu: u16,
+}
+
+/// What is open, and which addresses are this host's own.
+#[derive(Debug)]
+pub(crate) struct Locals {
+    pub(crate) open: Vec<Local>,
+    own: Vec<IpAddr>,
+}
+
+impl Locals {
+    /// Whether `addr` is an address of this host.
+    pub(crate) fn is_own(&self, addr: IpAddr) -> bool {
+        self.own.contains(&addr) || self.open.iter().any(|local| local.addr.ip() == addr)
+    }
+
+    /// The interface that has `addr`.
+    pub(crate) fn interface(&self, addr: IpAddr) -> &str {
+        let local = self.open.iter().find(|local| local.addr.ip() == addr);
+        local.map_or("", |local| &local.interface)
+    }
+
+    /// Whether some local address is of the family of `addr`.
+    pub(crate) fn has_family_of(&self, addr: IpAddr) -> bool {
+        self.open.iter().any(|local| local.addr.is_ipv4() == addr.is_ipv4())
+    }
+
+    pub(crate) fn udp_port(&self) -> u16 {
+        self.open.first().map_or(0, |local| local.addr.port())
+    }
+}
+
+/// Opens a socket on each address that `config` asks for.
+pub(crate) fn open(
+    config: &StackConfig,
+    driver: &mut Driver,
+    registry: &Registry,
+) -> io::Result<Locals> {
+    let interfaces = manypath_net::interfaces()?;
+    let chosen = choose(config, &interfaces)?;
+    let bindings: Vec<(Token, LocalBinding)> = chosen
+        .iter()
+        .zip(0..)
+        .map(|((_, binding), id)| (Source::Local(id).token(), binding.clone()))
+        .collect();
+    let port = match config.udp_port {
+        0 => UdpPort::Ephemeral,
+        port => UdpPort::Fixed(port),
+    };
+    let bound = driver.bind_all(registry, &bindings, port)?;
+    let open = bound.iter().zip(&chosen).map(|(address, (interface, _))| Local {
+        addr: address.addr,
+        interface: interface.clone(),
+        mtu: address.mtu,
+    });
+    Ok(Locals { open: open.collect(), own: interfaces.iter().map(|one| one.addr).collect() })
+}
+
+type Chosen = Vec<(String, LocalBinding)>;
+
+fn choose(config: &StackConfig, interfaces: &[Interface]) -> io::Result<Chosen> {
+    let chosen: Chosen = match &config.locals {
+        config::Locals::Auto => {
+            let usable = interfaces.iter().filter(|interface| is_usable(interface));
+            usable.map(|one| (one.name.clone(), LocalBinding::from(one))).collect()
+        }
+        config::Locals::List(addrs) => {
+            let one = |addr: &IpAddr| find(*addr, interfaces, config.loopback_paths);
+            addrs.iter().map(one).collect::<io::Result<_>>()?
+        }
+    };
+    if chosen.is_empty() {
+        let text = "no network interface with a usable address is up: \
+                    connect one, or name addresses explicitly";
+        return Err(io::Error::new(io::ErrorKind::AddrNotAvailable, text));
+    }
+    Ok(chosen)
+}
+
+fn is_usable(interface: &Interface) -> bool {
+    let link_local = match interface.addr {
+        IpAddr::V4(addr) => addr.is_link_local(),
+        IpAddr::V6(addr) => addr.is_unicast_link_local(),
+    };
+    interface.up && !interface.loopback && !interface.addr.is_loopback() && !link_local
+}
+
+fn find(
+    addr: IpAddr,
+    interfaces: &[Interface],
+    loopback: bool,
+) -> io::Result<(String, LocalBinding)> {
+    if addr.is_loopback() {
+        return if loopback { Ok(loopback_binding(addr)) } else { Err(refuse_loopback(addr)) };
+    }
+    let found = interfaces.iter().find(|interface| interface.addr == addr);
+    let interface = found.ok_or_else(|| {
+        let text = format!("{addr} is not an address of this host");
+        io::Error::new(io::ErrorKind::AddrNotAvailable, text)
+    })?;
+    Ok((interface.name.clone(), LocalBinding::from(interface)))
+}
+
+/// Not bound to the device: every address of 127.0.0.0/8 is local without being configured.
+fn loopback_binding(addr: IpAddr) -> (String, LocalBinding) {
+    let prefix_len = if addr.is_ipv4() { LOOPBACK_PREFIX } else { 128 };
+    let addr = SocketAddr::new(addr, 0);
+    ("lo".to_owned(), LocalBinding { addr, device: None, prefix_len, mtu: LOOPBACK_MTU })
+}
+
+fn refuse_loopback(addr: IpAddr) -> io::Error {
+    let text = format!("{addr} is a loopback address: it leads to no other host");
+    io::Error::new(io::ErrorKind::InvalidInput, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interface(name: &str, addr: &str, up: bool) -> Interface {
+        let addr: IpAddr = addr.parse().unwrap();
+        let (prefix_len, mtu, loopback) = (24, 1500, addr.is_loopback());
+        Interface { name: name.into(), index: 1, addr, prefix_len, mtu, up, loopback }
+    }
+
+    fn chosen(locals: config::Locals, loopback_paths: bool) -> Result<Vec<String>, io::ErrorKind> {
+        let host = [
+            interface("lo", "127.0.0.1", true),
+            interface("eth0", "10.0.0.1", true),
+            interface("eth0", "fe80::1", true),
+            interface("eth1", "169.254.0.1", true),
+            interface("wlan0", "10.1.0.1", true),
+            interface("wlan0", "2001:db8::1", true),
+            interface("wwan0", "10.2.0.1", false),
+        ];
+        let config = StackConfig { locals, loopback_paths, ..StackConfig::default() };
+        let chosen = choose(&config, &host).map_err(|error| error.kind())?;
+        Ok(chosen.iter().map(|(name, local)| format!("{name} {}", local.addr.ip())).collect())
+    }
+
+    fn list(addr: &str) -> config::Locals {
+        config::Locals::List(vec![addr.parse().unwrap()])
+    }
+
+    #[test]
+    fn without_a_list_every_address_that_leads_outside_is_used() {
+        let expected = ["eth0 10.0.0.1", "wlan0 10.1.0.1", "wlan0 2001:db8::1"].map(String::from);
+        assert_eq!(chosen(config::Locals::Auto, true), Ok(expected.to_vec()));
+    }
+
+    #[test]
+    fn a_list_is_taken_exactly() {
+        assert_eq!(chosen(list("10.1.0.1"), false), Ok(vec!["wlan0 10.1.0.1".into()]));
+        assert_eq!(chosen(list("10.9.0.1"), false), Err(io::ErrorKind::AddrNotAvailable));
+        let none = config::Locals::List(Vec::new());
+        assert_eq!(chosen(none, false), Err(io::ErrorKind::AddrNotAvailable));
+    }
+
+    #[test]
+    fn loopback_addresses_are_used_only_when_told() {
+        assert_eq!(chosen(list("127.0.1.1"), false), Err(io::ErrorKind::InvalidInput));
+        assert_eq!(chosen(list("127.0.1.1"), true), Ok(vec!["lo 127.0.1.1".into()]));
+    }
+}

@@ -1,0 +1,200 @@
+//! A relay joins a local TCP socket with a flow.
+//!
+//! Nothing is read from the socket that the flow does not take at once, and the peer gets new
+//! credit only for bytes that the socket has really taken: the two kernels' buffers and the flow's
+//! credit are all that can pile up.
+
+use crate::socket::{Moved, Socket};
+use bytes::Bytes;
+use manypath_engine::AssociationId;
+use manypath_flow::{FlowId, FlowMux};
+use std::collections::VecDeque;
+use std::io::IoSlice;
+
+/// Bytes that a relay moves in one direction before others have their turn.
+const TURN: usize = 256 << 10;
+/// Pieces that one write hands to the kernel.
+const MAX_SLICES: usize = 64;
+
+/// What a relay has come to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Progress {
+    /// Nothing can move before the next event.
+    Waiting,
+    /// It has used up its turn.
+    More,
+    /// Both directions have ended.
+    Done,
+    /// The local socket broke.
+    Broken,
+}
+
+/// One direction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Half {
+    Open,
+    /// The source has ended; what is left is still on its way.
+    Ending,
+    Ended,
+}
+
+#[derive(Debug)]
+pub(crate) struct Relay {
+    pub(crate) association: AssociationId,
+    pub(crate) flow: FlowId,
+    pub(crate) socket: Socket,
+    /// Whether the flow still exists; a socket may outlive it until it has taken the last bytes.
+    flow_open: bool,
+    outward: Half,
+    inward: Half,
+    pending: VecDeque<Bytes>,
+    moved: u64,
+}
+
+impl Relay {
+    pub(crate) const fn new(association: AssociationId, flow: FlowId, socket: Socket) -> Self {
+        Self {
+            association,
+            flow,
+            socket,
+            flow_open: true,
+            outward: Half::Open,
+            inward: Half::Open,
+            pending: VecDeque::new(),
+            moved: 0,
+        }
+    }
+
+    /// The peer has ended its direction and everything was read from the flow.
+    pub(crate) fn on_finished(&mut self) {
+        if self.inward == Half::Open {
+            self.inward = Half::Ending;
+        }
+    }
+
+    /// The flow is gone.
+    pub(crate) fn on_flow_closed(&mut self) {
+        self.flow_open = false;
+        self.on_finished();
+        self.outward = Half::Ended;
+    }
+
+    /// Bytes of the flow that the socket has not taken yet.
+    pub(crate) fn pending(&self) -> usize {
+        self.pending.iter().map(Bytes::len).sum()
+    }
+
+    /// Bytes moved so far, in both directions together.
+    pub(crate) const fn moved(&self) -> u64 {
+        self.moved
+    }
+
+    /// Moves what can be moved, as far as one turn goes.
+    pub(crate) fn service(&mut self, mux: &mut FlowMux, scratch: &mut [u8]) -> Progress {
+        if self.socket.is_broken() {
+            return Progress::Broken;
+        }
+        let outward = self.socket_to_flow(mux, scratch);
+        let inward = self.flow_to_socket(mux);
+        if outward == Progress::Broken || inward == Progress::Broken {
+            Progress::Broken
+        } else if self.outward == Half::Ended && self.inward == Half::Ended {
+            Progress::Done
+        } else if outward == Progress::More || inward == Progress::More {
+            Progress::More
+        } else {
+            Progress::Waiting
+        }
+    }
+
+    fn socket_to_flow(&mut self, mux: &mut FlowMux, scratch: &mut [u8]) -> Progress {
+        let mut left = TURN;
+        while self.outward == Half::Open && self.socket.is_readable() {
+            let room = mux.writable(self.flow).min(scratch.len()).min(left);
+            if room == 0 {
+                return if left == 0 { Progress::More } else { Progress::Waiting };
+            }
+            match self.socket.read(&mut scratch[..room]) {
+                Moved::Bytes(bytes) => {
+                    left -= bytes;
+                    self.moved += bytes as u64;
+                    let piece = Bytes::copy_from_slice(&scratch[..bytes]);
+                    if mux.write(self.flow, piece).is_err() {
+                        return Progress::Broken;
+                    }
+                }
+                Moved::End => {
+                    mux.finish(self.flow);
+                    self.outward = Half::Ended;
+                }
+                Moved::Blocked => break,
+                Moved::Broken => return Progress::Broken,
+            }
+        }
+        Progress::Waiting
+    }
+
+    fn flow_to_socket(&mut self, mux: &mut FlowMux) -> Progress {
+        let mut left = TURN;
+        loop {
+            self.refill(mux);
+            if self.pending.is_empty() || !self.socket.is_writable() {
+                break;
+            }
+            if left == 0 {
+                return Progress::More;
+            }
+            match self.write_pending() {
+                Moved::Bytes(bytes) => {
+                    left = left.saturating_sub(bytes);
+                    if self.flow_open {
+                        mux.consumed(self.flow, bytes);
+                    }
+                }
+                Moved::Blocked => break,
+                Moved::End | Moved::Broken => return Progress::Broken,
+            }
+        }
+        if self.inward == Half::Ending && self.pending.is_empty() {
+            self.socket.finish();
+            self.inward = Half::Ended;
+        }
+        Progress::Waiting
+    }
+
+    fn refill(&mut self, mux: &mut FlowMux) {
+        while self.flow_open && self.pending.len() < MAX_SLICES {
+            match mux.read(self.flow) {
+                Some(piece) => self.pending.push_back(piece),
+                None => break,
+            }
+        }
+    }
+
+    fn write_pending(&mut self) -> Moved {
+        let mut slices = [IoSlice::new(&[]); MAX_SLICES];
+        let count = self.pending.len().min(MAX_SLICES);
+        for (slice, piece) in slices.iter_mut().zip(&self.pending) {
+            *slice = IoSlice::new(piece);
+        }
+        let moved = self.socket.write(&slices[..count]);
+        if let Moved::Bytes(bytes) = moved {
+            self.moved += bytes as u64;
+            advance(&mut self.pending, bytes);
+        }
+        moved
+    }
+}
+
+/// Drops `bytes` bytes from the front of the queue.
+fn advance(queue: &mut VecDeque<Bytes>, mut bytes: usize) {
+    while bytes > 0 {
+        let Some(first) = queue.front_mut() else { return };
+        if bytes < first.len() {
+            let _ = first.split_to(bytes);
+            return;
+        }
+        bytes -= first.len();
+        queue.pop_front();
+    }
+}

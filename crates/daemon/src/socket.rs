@@ -1,0 +1,164 @@
+//! A non-blocking local TCP socket and what is known about its readiness.
+//!
+//! Readiness is edge-triggered: it is believed until the socket says that it would block.
+
+use mio::event::Event;
+use mio::net::TcpStream;
+use mio::{Interest, Registry, Token};
+use socket2::SockRef;
+use std::io::{self, IoSlice, Read, Write};
+use std::net::{Shutdown, SocketAddr};
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+/// Bytes that the kernel keeps for each direction of a local socket: enough to keep a fast relay
+/// busy between two turns, little enough that a program is not told that megabytes have gone.
+const KERNEL_BUFFER: usize = 256 << 10;
+
+/// What came of moving bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Moved {
+    /// So many bytes, at least one.
+    Bytes(usize),
+    /// The other side has ended its direction.
+    End,
+    /// Nothing now; an event will tell.
+    Blocked,
+    /// The connection is broken.
+    Broken,
+}
+
+#[derive(Debug)]
+pub(crate) struct Socket {
+    stream: TcpStream,
+    readable: bool,
+    writable: bool,
+    broken: bool,
+}
+
+impl Socket {
+    /// Takes over a socket that is connected, or connecting, and watches it under `token`.
+    pub(crate) fn new(fd: OwnedFd, registry: &Registry, token: Token) -> io::Result<Self> {
+        let stream = std::net::TcpStream::from(fd);
+        stream.set_nonblocking(true)?;
+        let mut stream = TcpStream::from_std(stream);
+        registry.register(&mut stream, token, Interest::READABLE | Interest::WRITABLE)?;
+        let socket = Self { stream, readable: false, writable: false, broken: false };
+        socket.tune();
+        Ok(socket)
+    }
+
+    /// A stack that is killed must not look like one that ended the connection in good order:
+    /// until [`Socket::close`] the kernel answers the loss of the socket with a reset. Each of the
+    /// options only improves matters, so a socket that refuses one is used all the same.
+    fn tune(&self) {
+        let socket = SockRef::from(&self.stream);
+        let _ = socket.set_linger(Some(Duration::ZERO));
+        let _ = socket.set_tcp_nodelay(true);
+        let _ = socket.set_send_buffer_size(KERNEL_BUFFER);
+        let _ = socket.set_recv_buffer_size(KERNEL_BUFFER);
+    }
+
+    /// Notes what the poll said.
+    pub(crate) fn on_event(&mut self, event: &Event) {
+        self.readable |= event.is_readable() || event.is_read_closed();
+        self.writable |= event.is_writable() || event.is_write_closed();
+        self.broken |= event.is_error();
+    }
+
+    /// The error of a connection attempt or of the connection, once.
+    pub(crate) fn take_error(&self) -> Option<io::Error> {
+        self.stream.take_error().unwrap_or_else(Some)
+    }
+
+    /// Whether a connect has come through; an error if it has failed.
+    pub(crate) fn is_connected(&self) -> io::Result<bool> {
+        if let Some(error) = self.take_error() {
+            return Err(error);
+        }
+        match self.stream.peer_addr() {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Watches the socket under another token from now on. Readiness is reported afresh.
+    pub(crate) fn rename(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
+        registry.reregister(&mut self.stream, token, Interest::READABLE | Interest::WRITABLE)
+    }
+
+    pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.stream.local_addr()
+    }
+
+    /// Whether a read may give something.
+    pub(crate) const fn is_readable(&self) -> bool {
+        self.readable
+    }
+
+    /// Whether a write may take something.
+    pub(crate) const fn is_writable(&self) -> bool {
+        self.writable
+    }
+
+    /// Whether the connection has been reset, seen without reading or writing.
+    pub(crate) const fn is_broken(&self) -> bool {
+        self.broken
+    }
+
+    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> Moved {
+        if !self.readable {
+            return Moved::Blocked;
+        }
+        let result = retry(|| self.stream.read(buffer));
+        let moved = outcome(result);
+        self.readable = matches!(moved, Moved::Bytes(_));
+        moved
+    }
+
+    pub(crate) fn write(&mut self, slices: &[IoSlice<'_>]) -> Moved {
+        if !self.writable {
+            return Moved::Blocked;
+        }
+        let result = retry(|| self.stream.write_vectored(slices));
+        let moved = outcome(result);
+        self.writable = matches!(moved, Moved::Bytes(_));
+        moved
+    }
+
+    /// Ends our direction.
+    pub(crate) fn finish(&self) {
+        // The only failure is that the connection is gone, and the next event says so.
+        let _ = self.stream.shutdown(Shutdown::Write);
+    }
+
+    /// Closes in good order: the kernel delivers what it still has.
+    pub(crate) fn close(self, registry: &Registry) {
+        let _ = SockRef::from(&self.stream).set_linger(None);
+        self.reset(registry);
+    }
+
+    /// Closes with a reset, unless [`Socket::close`] took that away.
+    pub(crate) fn reset(mut self, registry: &Registry) {
+        let _ = registry.deregister(&mut self.stream);
+    }
+}
+
+fn retry(mut call: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
+
+fn outcome(result: io::Result<usize>) -> Moved {
+    match result {
+        Ok(0) => Moved::End,
+        Ok(bytes) => Moved::Bytes(bytes),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Moved::Blocked,
+        Err(_) => Moved::Broken,
+    }
+}

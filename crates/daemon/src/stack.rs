@@ -1,0 +1,271 @@
+//! The stack: one thread, one poll, everything a host needs to carry and accept flows.
+//!
+//! ```text
+//! poll ─▶ events ─▶ timers ─▶ settle { endpoint ─▶ flow events ─▶ relays ─▶ messages ─▶ flush }
+//! ```
+//!
+//! Every step is bounded; what is left over is remembered in a set and makes the next poll return
+//! at once. Nothing is polled that cannot make progress.
+
+use crate::association::{Association, DialId, RelayId};
+use crate::attempt::{Attempt, AttemptId};
+use crate::config::StackConfig;
+use crate::control_server::ControlServer;
+use crate::counters::Counters;
+use crate::dial::Dial;
+use crate::drain::Phase;
+use crate::locals::{self, Locals};
+use crate::log::Log;
+use crate::peers::Peers;
+use crate::relay::Relay;
+use crate::tcp_relay::TcpRelay;
+use crate::timers::Timers;
+use crate::token::Source;
+use manypath_engine::{AssociationId, Config, Duration, Endpoint, Instant};
+use manypath_net::{Clock, Driver, Signals};
+use mio::event::Event;
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Registry, Waker};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+
+/// Streams asked for in each direction: as many flows can be open towards one peer.
+pub(crate) const STREAMS: u16 = 1024;
+/// Events taken from the kernel in one turn.
+const EVENTS_PER_TURN: usize = 1024;
+/// Bytes that one read takes from a local socket at most.
+const READ_SIZE: usize = 64 << 10;
+/// Rounds of settling in one turn: a flush may cause events (an unreachable network), and these
+/// more packets.
+const ROUNDS_PER_TURN: usize = 4;
+
+/// The host's stack: owns associations and relays.
+#[derive(Debug)]
+pub struct Stack {
+    pub(crate) config: StackConfig,
+    pub(crate) log: Log,
+    pub(crate) clock: Clock,
+    /// The time of this turn.
+    pub(crate) now: Instant,
+    poll: Poll,
+    pub(crate) registry: Registry,
+    waker: Arc<Waker>,
+    pub(crate) driver: Driver,
+    pub(crate) locals: Locals,
+    pub(crate) associations: BTreeMap<AssociationId, Association>,
+    /// Which association to use for a peer's address, among those that this side began.
+    pub(crate) by_peer: BTreeMap<IpAddr, AssociationId>,
+    /// Associations whose flows may have events or messages.
+    pub(crate) dirty: BTreeSet<AssociationId>,
+    /// Associations with messages that wait for room in the engine.
+    pub(crate) waiting: BTreeSet<AssociationId>,
+    pub(crate) attempts: BTreeMap<AttemptId, Attempt>,
+    pub(crate) dials: BTreeMap<DialId, Dial>,
+    pub(crate) relays: BTreeMap<RelayId, Relay>,
+    pub(crate) tcp_relays: BTreeMap<RelayId, TcpRelay>,
+    /// Relays that can move something.
+    pub(crate) ready: BTreeSet<RelayId>,
+    /// Relays that have used up their turn.
+    pub(crate) unfinished: BTreeSet<RelayId>,
+    pub(crate) control: ControlServer,
+    pub(crate) signals: Option<Signals>,
+    pub(crate) peers: Peers,
+    pub(crate) timers: Timers,
+    pub(crate) counters: Counters,
+    pub(crate) phase: Phase,
+    pub(crate) scratch: Box<[u8]>,
+    /// The last turn ended before everything that it caused was done.
+    unsettled: bool,
+    last_id: u64,
+}
+
+/// Ends a running stack from another thread.
+#[derive(Clone, Debug)]
+pub struct Stopper(Arc<Waker>);
+
+impl Stopper {
+    /// Lets the stack end as SIGTERM does: flows may run on for
+    /// [`exit_timeout`](StackConfig::exit_timeout), then they are reset.
+    pub fn stop(&self) -> io::Result<()> {
+        self.0.wake()
+    }
+}
+
+impl Stack {
+    /// Opens the sockets. Errors say what could not be opened and what to do about it.
+    pub fn new(mut config: StackConfig) -> io::Result<Self> {
+        let clock = Clock::start();
+        let poll = Poll::new()?;
+        let registry = poll.registry().try_clone()?;
+        let log = Log::new(config.log);
+        let mut driver = Driver::new(Endpoint::new(engine_config(&config)?, seed()?));
+        let locals = locals::open(&config, &mut driver, &registry)?;
+        let control = ControlServer::open(&mut config, &registry)?;
+        let signals = watch_signals(&config, &registry)?;
+        let waker = Arc::new(Waker::new(&registry, Source::Wake.token())?);
+        let stack = Self {
+            peers: Peers::new(config.negative_cache),
+            now: clock.now(),
+            log,
+            clock,
+            poll,
+            registry,
+            waker,
+            driver,
+            locals,
+            associations: BTreeMap::new(),
+            by_peer: BTreeMap::new(),
+            dirty: BTreeSet::new(),
+            waiting: BTreeSet::new(),
+            attempts: BTreeMap::new(),
+            dials: BTreeMap::new(),
+            relays: BTreeMap::new(),
+            tcp_relays: BTreeMap::new(),
+            ready: BTreeSet::new(),
+            unfinished: BTreeSet::new(),
+            control,
+            signals,
+            timers: Timers::default(),
+            counters: Counters::default(),
+            phase: Phase::Running,
+            scratch: vec![0; READ_SIZE].into_boxed_slice(),
+            unsettled: false,
+            last_id: 0,
+            config,
+        };
+        stack.announce();
+        Ok(stack)
+    }
+
+    /// A handle that ends the stack from another thread.
+    pub fn stopper(&self) -> Stopper {
+        Stopper(self.waker.clone())
+    }
+
+    /// Works until the stack has been told to end, or its launcher has gone and its flows have
+    /// ended. Errors are those of the poll itself.
+    pub fn run(mut self) -> io::Result<()> {
+        let mut events = Events::with_capacity(EVENTS_PER_TURN);
+        while !self.is_over() {
+            let timeout = self.until_next_turn();
+            match self.poll.poll(&mut events, timeout) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                result => result?,
+            }
+            self.turn(&events);
+        }
+        self.end();
+        Ok(())
+    }
+
+    fn turn(&mut self, events: &Events) {
+        self.now = self.clock.now();
+        for event in events {
+            self.on_event(event);
+        }
+        self.driver.handle_timeout(self.now);
+        while let Some(timer) = self.timers.pop(self.now) {
+            self.on_timer(timer);
+        }
+        self.serve_control();
+        self.settle();
+    }
+
+    /// Lets everything that was caused take effect, and sends what came of it.
+    fn settle(&mut self) {
+        self.unsettled = true;
+        for round in 0..ROUNDS_PER_TURN {
+            let news = self.drain_endpoint();
+            if round > 0 && !news && self.dirty.is_empty() && self.ready.is_empty() {
+                self.unsettled = false;
+                break;
+            }
+            self.drain_flow_events();
+            self.service_relays();
+            self.drain_flow_events();
+            self.pump_messages();
+            self.driver.flush(self.now);
+        }
+        self.ready.append(&mut self.unfinished);
+    }
+
+    fn on_event(&mut self, event: &Event) {
+        let Some(source) = Source::of(event.token()) else { return };
+        match source {
+            Source::Local(_) => {
+                self.driver.handle_event(self.now, event);
+            }
+            Source::Relay(id) => self.on_relay_event(RelayId(id), event),
+            Source::Near(id) => self.on_near_event(RelayId(id), event),
+            Source::Far(id) => self.on_far_event(id, event),
+            Source::Dial(id) => self.on_dial_event(DialId(id), event),
+            Source::Control(id) => self.on_control_event(id),
+            Source::ControlListener => self.accept_control(),
+            Source::Signal => self.on_signal(),
+            Source::Wake => self.stop(),
+        }
+    }
+
+    fn until_next_turn(&self) -> Option<Duration> {
+        if self.unsettled || !self.ready.is_empty() || !self.control.unread.is_empty() {
+            return Some(Duration::ZERO);
+        }
+        let deadlines = [self.timers.next(), self.driver.timeout()];
+        self.clock.until(deadlines.into_iter().flatten().min())
+    }
+
+    fn announce(&self) {
+        let port = self.locals.udp_port();
+        for local in &self.locals.open {
+            self.log.info(format_args!("using {} ({})", local.addr.ip(), local.interface));
+        }
+        if self.config.accept {
+            let allow: Vec<String> = self.config.allow.iter().map(ToString::to_string).collect();
+            let allow = allow.join(", ");
+            self.log.info(format_args!("accepting associations on UDP port {port} for {allow}"));
+        }
+    }
+
+    pub(crate) fn next_id(&mut self) -> u64 {
+        self.last_id += 1;
+        self.last_id
+    }
+}
+
+fn engine_config(config: &StackConfig) -> io::Result<Config> {
+    let port = if config.accept { manypath_flow::SCTP_PORT } else { ephemeral_port()? };
+    Ok(Config {
+        port,
+        accept: config.accept,
+        adaptation: Some(manypath_flow::ADAPTATION),
+        require_adaptation: true,
+        streams: STREAMS,
+        ..Config::default()
+    })
+}
+
+fn watch_signals(config: &StackConfig, registry: &Registry) -> io::Result<Option<Signals>> {
+    if !config.handle_signals {
+        return Ok(None);
+    }
+    let signals = Signals::watch()?;
+    let token = Source::Signal.token();
+    registry.register(&mut SourceFd(&signals.as_raw_fd()), token, Interest::READABLE)?;
+    Ok(Some(signals))
+}
+
+/// A port of the dynamic range (RFC 6335 section 6).
+fn ephemeral_port() -> io::Result<u16> {
+    let mut bytes = [0; 2];
+    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+    Ok(u16::from_be_bytes(bytes) | 0xc000)
+}
+
+fn seed() -> io::Result<[u8; 32]> {
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed).map_err(io::Error::other)?;
+    Ok(seed)
+}

@@ -1,0 +1,190 @@
+//! The snapshot that `manypath status` shows.
+
+use crate::association::{Association, FlowUse};
+use crate::stack::Stack;
+use manypath_control::runtime;
+use manypath_control::status::{
+    AssociationStatus, FlowStatus, LocalStatus, PathStatus, StackStatus,
+};
+use manypath_engine::{self as engine, AssociationId, AssociationState, Duration, IdleReason};
+use manypath_engine::{Instant, PathState};
+use manypath_flow::{self as flow, FlowState};
+use std::collections::BTreeMap;
+
+impl Stack {
+    /// The stack as it stands.
+    pub fn status(&self) -> StackStatus {
+        StackStatus {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            network_namespace: runtime::network_namespace().unwrap_or_default(),
+            uptime_ms: self.age(Instant::ZERO),
+            accepting: self.config.accept,
+            draining: !self.phase.takes_work(),
+            udp_port: self.locals.udp_port(),
+            allow: self.config.allow.iter().map(ToString::to_string).collect(),
+            locals: self.local_statuses(),
+            associations: self.association_statuses(),
+            peers: self.peers.status(self.now),
+            fallbacks: self.counters.fallbacks().clone(),
+            counters: self.all_counters(),
+        }
+    }
+
+    fn local_statuses(&self) -> Vec<LocalStatus> {
+        let locals = self.locals.open.iter();
+        locals
+            .map(|local| LocalStatus {
+                addr: local.addr,
+                interface: local.interface.clone(),
+                mtu: local.mtu.into(),
+            })
+            .collect()
+    }
+
+    fn association_statuses(&self) -> Vec<AssociationStatus> {
+        let all = self.associations.iter();
+        all.filter_map(|(id, association)| self.association_status(*id, association)).collect()
+    }
+
+    fn association_status(
+        &self,
+        id: AssociationId,
+        association: &Association,
+    ) -> Option<AssociationStatus> {
+        let status = self.driver.endpoint().status(self.now, id)?;
+        Some(AssociationStatus {
+            id: id.0,
+            initiated: association.initiated,
+            state: state_name(status.state).to_owned(),
+            age_ms: self.age(association.begun),
+            unsent_bytes: status.unsent as u64,
+            outstanding_bytes: status.outstanding as u64,
+            peer_rwnd_bytes: status.peer_rwnd.into(),
+            receive_queued_bytes: status.receive_queued as u64,
+            paths: status.paths.iter().map(|path| self.path_status(path)).collect(),
+            flows: self.flow_statuses(association),
+        })
+    }
+
+    fn path_status(&self, path: &engine::PathStatus) -> PathStatus {
+        PathStatus {
+            id: path.id.0,
+            local: path.addr.local,
+            remote: path.addr.remote,
+            interface: self.locals.interface(path.addr.local.ip()).to_owned(),
+            state: path_state_name(path.state).to_owned(),
+            primary: path.primary,
+            srtt_us: path.srtt.map(micros),
+            rto_us: micros(path.rto),
+            cwnd_bytes: path.cwnd.into(),
+            ssthresh_bytes: path.ssthresh.into(),
+            in_flight_bytes: path.in_flight as u64,
+            mtu: path.mtu,
+            packets_sent: path.packets_sent,
+            bytes_sent: path.bytes_sent,
+            packets_received: path.packets_received,
+            bytes_received: path.bytes_received,
+            fast_retransmits: path.fast_retransmits,
+            timeouts: path.timeouts,
+            error_count: path.error_count,
+            idle: path.idle.map(|reason| idle_name(reason).to_owned()),
+        }
+    }
+
+    fn flow_statuses(&self, association: &Association) -> Vec<FlowStatus> {
+        let flows = association.flows.iter();
+        flows
+            .filter_map(|(id, used)| {
+                let status = association.mux.status(*id)?;
+                Some(flow_status(&status, self.pending_of(*used)))
+            })
+            .collect()
+    }
+
+    fn pending_of(&self, used: FlowUse) -> u64 {
+        match used {
+            FlowUse::Relay(id) => self.relays.get(&id).map_or(0, |relay| relay.pending() as u64),
+            FlowUse::Attempt(_) | FlowUse::Dial(_) | FlowUse::Closing => 0,
+        }
+    }
+
+    /// Ours, the engine's, the sockets' and the flows', each with its own prefix.
+    fn all_counters(&self) -> BTreeMap<String, u64> {
+        let mut all = BTreeMap::new();
+        all.extend(self.counters.events().iter().map(|(name, n)| (format!("stack_{name}"), *n)));
+        let engine = self.driver.endpoint().counters().entries();
+        all.extend(engine.into_iter().map(|(name, n)| (format!("sctp_{name}"), n)));
+        let net = self.driver.counters().entries();
+        all.extend(net.into_iter().map(|(name, n)| (format!("udp_{name}"), n)));
+        let past = self.counters.past_flows().iter().map(|(name, n)| (*name, *n));
+        let flows = self.associations.values().flat_map(|one| one.mux.counters().entries());
+        for (name, n) in past.chain(flows) {
+            *all.entry(format!("flow_{name}")).or_default() += n;
+        }
+        all
+    }
+}
+
+fn flow_status(status: &flow::FlowStatus, pending: u64) -> FlowStatus {
+    FlowStatus {
+        stream: status.stream,
+        generation: status.generation,
+        initiated: status.opened_here,
+        state: flow_state_name(status.state).to_owned(),
+        destination: status.destination,
+        source: status.source,
+        bytes_in: status.bytes_in,
+        bytes_out: status.bytes_out,
+        waiting_in_bytes: status.buffered.max(pending),
+        waiting_out_bytes: status.queued as u64,
+        credit_bytes: status.send_credit,
+    }
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+const fn state_name(state: AssociationState) -> &'static str {
+    match state {
+        AssociationState::CookieWait => "cookie-wait",
+        AssociationState::CookieEchoed => "cookie-echoed",
+        AssociationState::Established => "established",
+        AssociationState::ShutdownPending => "shutdown-pending",
+        AssociationState::ShutdownSent => "shutdown-sent",
+        AssociationState::ShutdownReceived => "shutdown-received",
+        AssociationState::ShutdownAckSent => "shutdown-ack-sent",
+    }
+}
+
+pub(crate) const fn path_state_name(state: PathState) -> &'static str {
+    match state {
+        PathState::Unconfirmed => "unconfirmed",
+        PathState::Active => "active",
+        PathState::PotentiallyFailed => "potentially-failed",
+        PathState::Inactive => "inactive",
+    }
+}
+
+const fn idle_name(reason: IdleReason) -> &'static str {
+    match reason {
+        IdleReason::NoData => "no data to send",
+        IdleReason::CongestionWindow => "congestion window used up",
+        IdleReason::ReceiveWindow => "peer's receive window used up",
+        IdleReason::Unconfirmed => "peer's address not confirmed yet",
+        IdleReason::Failed => "path has failed",
+        IdleReason::Standby => "another path is primary",
+    }
+}
+
+const fn flow_state_name(state: FlowState) -> &'static str {
+    match state {
+        FlowState::Opening => "opening",
+        FlowState::Incoming => "incoming",
+        FlowState::Open => "open",
+        FlowState::HalfClosedLocal => "half-closed-local",
+        FlowState::HalfClosedRemote => "half-closed-remote",
+        FlowState::Closing => "closing",
+    }
+}

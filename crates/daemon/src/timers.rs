@@ -1,0 +1,42 @@
+//! Deadlines of the stack, kept in order. A deadline is not taken back: whoever set it looks,
+//! when it comes, whether it still means something.
+
+use crate::attempt::AttemptId;
+use manypath_engine::{AssociationId, Instant};
+use std::collections::BTreeSet;
+
+/// What is to be looked at.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Timer {
+    /// A non-blocking connect begins its plain TCP connection.
+    HeadStart(AttemptId),
+    /// The peer of a connect has had its time to answer.
+    Fallback(AttemptId),
+    /// The launcher has had its time to hand over the program's connection.
+    Attach(AttemptId),
+    /// An association without flows may have to go.
+    Idle(AssociationId),
+    /// Whether a draining stack still makes progress.
+    Drain,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Timers {
+    set: BTreeSet<(Instant, Timer)>,
+}
+
+impl Timers {
+    pub(crate) fn set(&mut self, at: Instant, timer: Timer) {
+        self.set.insert((at, timer));
+    }
+
+    pub(crate) fn next(&self) -> Option<Instant> {
+        self.set.first().map(|(at, _)| *at)
+    }
+
+    /// Takes one timer whose time has come.
+    pub(crate) fn pop(&mut self, now: Instant) -> Option<Timer> {
+        self.next().filter(|at| *at <= now)?;
+        self.set.pop_first().map(|(_, timer)| timer)
+    }
+}

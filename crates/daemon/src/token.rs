@@ -1,0 +1,92 @@
+//! Names of everything that the poll watches, packed into mio's tokens.
+
+use mio::Token;
+
+/// What an event is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Source {
+    /// A UDP socket of the driver.
+    Local(u64),
+    /// The socket of a relay.
+    Relay(u64),
+    /// The launcher's end of a plain TCP relay.
+    Near(u64),
+    /// The plain TCP connection of a relay or of an attempt that may become one.
+    Far(u64),
+    /// A connection that the server side is making to a local service.
+    Dial(u64),
+    /// A control connection.
+    Control(u64),
+    /// The listening control socket.
+    ControlListener,
+    /// Signals.
+    Signal,
+    /// Somebody has called [`Stopper::stop`](crate::Stopper::stop).
+    Wake,
+}
+
+const KIND_BITS: u32 = 4;
+
+impl Source {
+    const fn parts(self) -> (u64, u64) {
+        match self {
+            Self::Local(id) => (0, id),
+            Self::Relay(id) => (1, id),
+            Self::Near(id) => (2, id),
+            Self::Far(id) => (3, id),
+            Self::Dial(id) => (4, id),
+            Self::Control(id) => (5, id),
+            Self::ControlListener => (6, 0),
+            Self::Signal => (7, 0),
+            Self::Wake => (8, 0),
+        }
+    }
+
+    pub(crate) fn token(self) -> Token {
+        let (kind, id) = self.parts();
+        // Identifiers count up from one: 2^60 of them are never reached, and pointers are 64 bits
+        // wide wherever the launcher runs.
+        Token((id << KIND_BITS | kind) as usize)
+    }
+
+    pub(crate) fn of(token: Token) -> Option<Self> {
+        let value = token.0 as u64;
+        let id = value >> KIND_BITS;
+        Some(match value & ((1 << KIND_BITS) - 1) {
+            0 => Self::Local(id),
+            1 => Self::Relay(id),
+            2 => Self::Near(id),
+            3 => Self::Far(id),
+            4 => Self::Dial(id),
+            5 => Self::Control(id),
+            6 => Self::ControlListener,
+            7 => Self::Signal,
+            8 => Self::Wake,
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_lead_back_to_their_source() {
+        let sources = [
+            Source::Local(0),
+            Source::Relay(1),
+            Source::Near(7),
+            Source::Far(1 << 40),
+            Source::Dial(3),
+            Source::Control(9),
+            Source::ControlListener,
+            Source::Signal,
+            Source::Wake,
+        ];
+        for source in sources {
+            assert_eq!(Source::of(source.token()), Some(source));
+        }
+        assert_eq!(Source::of(Token(15)), None);
+    }
+}
