@@ -2,17 +2,17 @@
 
 use crate::interfaces::Interface;
 use crate::path_io::UdpIo;
+use crate::socket_option;
 use manypath_engine::LocalAddress;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::AsRawFd;
 
 /// Receive buffer asked for, in bytes: 80 ms at 1 Gbit/s with the kernel's bookkeeping counted in.
-const RECEIVE_BUFFER: usize = 8 << 20;
+const RECEIVE_BUFFER: libc::c_int = 8 << 20;
 /// Send buffer asked for, in bytes: what may wait in the queue of the interface. More would only
 /// lengthen that queue.
-const SEND_BUFFER: usize = 2 << 20;
+const SEND_BUFFER: libc::c_int = 2 << 20;
 /// Ephemeral ports tried until one is free on every address.
 const PORT_ATTEMPTS: usize = 64;
 
@@ -137,27 +137,13 @@ fn bind_device(socket: &Socket, device: &str) -> Option<String> {
 /// (net.core.rmem_max, net.core.wmem_max). A smaller buffer is slower, not wrong: the sizes that
 /// came of it are in the socket's status.
 fn enlarge_buffers(socket: &Socket) {
-    if !set_option(socket, libc::SO_RCVBUFFORCE, RECEIVE_BUFFER) {
-        let _ = socket.set_recv_buffer_size(RECEIVE_BUFFER);
+    let force = |name, value| socket_option::set(socket, libc::SOL_SOCKET, name, value);
+    if force(libc::SO_RCVBUFFORCE, RECEIVE_BUFFER).is_err() {
+        let _ = socket.set_recv_buffer_size(RECEIVE_BUFFER as usize);
     }
-    if !set_option(socket, libc::SO_SNDBUFFORCE, SEND_BUFFER) {
-        let _ = socket.set_send_buffer_size(SEND_BUFFER);
+    if force(libc::SO_SNDBUFFORCE, SEND_BUFFER).is_err() {
+        let _ = socket.set_send_buffer_size(SEND_BUFFER as usize);
     }
-}
-
-fn set_option(socket: &Socket, option: libc::c_int, value: usize) -> bool {
-    let value = libc::c_int::try_from(value).unwrap_or(libc::c_int::MAX);
-    // SAFETY: the option's value is a C int, whose address and size are given.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            option,
-            (&raw const value).cast(),
-            size_of_val(&value) as libc::socklen_t,
-        )
-    };
-    result == 0
 }
 
 /// Keeps the kind of the error and says what it means here and what can be done.

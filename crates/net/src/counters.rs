@@ -42,9 +42,10 @@ counters! {
     /// Times segmentation offload was given up for a while, because the kernel refused a run (EIO
     /// or EINVAL) whose packets it then took one by one. Nothing is lost by that.
     gso_refused,
-    /// Packets dropped because the queue of the interface was full (ENOBUFS).
+    /// Packets dropped because the queue of the interface was full (ENOBUFS), or too much waited
+    /// for the kernel already.
     dropped_queue_full,
-    /// Packets dropped because they are larger than the interface allows (EMSGSIZE).
+    /// Packets dropped because IP cannot carry them even in fragments (EMSGSIZE).
     dropped_too_big,
     /// Packets dropped because there is no route, or the interface or address is gone.
     dropped_no_route,

@@ -6,11 +6,12 @@ use crate::path_io::UdpIo;
 use crate::receive::{ReceiveBuffers, Received};
 use crate::send::Packets;
 use crate::socket::{PathSocket, SocketStatus};
-use crate::status;
+use crate::socket_option;
 use manypath_engine::{Endpoint, Instant, LocalAddress, PacketBatch, PathAddr, Transmit};
 use mio::event::Event;
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
+use socket2::SockRef;
 use std::io;
 use std::os::fd::AsRawFd;
 
@@ -21,9 +22,6 @@ const PACKETS_PER_RUN: usize = crate::send::MAX_DATAGRAM / 1472;
 const RUNS_PER_FLUSH: usize = 64;
 /// Receive calls per socket and turn.
 const RECEIVES_PER_TURN: usize = 4;
-/// Bytes that may wait on a socket before the endpoint is asked for no more packets.
-const WAITING_LIMIT: usize = 1 << 20;
-
 /// Drives one [`Endpoint`] over UDP sockets, one per local address.
 #[derive(Debug)]
 pub struct Driver {
@@ -159,9 +157,6 @@ impl Driver {
     pub fn flush(&mut self, now: Instant) {
         self.unflushed = false;
         for _ in 0..RUNS_PER_FLUSH {
-            if self.is_clogged() {
-                return;
-            }
             let Some(transmit) = self.endpoint.poll_transmit(now, &mut self.batch) else { return };
             self.transmit(now, &transmit);
         }
@@ -250,11 +245,6 @@ impl Driver {
             self.endpoint.handle_unreachable(now, PathAddr { local, remote });
         }
     }
-
-    /// Whether so much waits on a socket that more packets could only wait behind it.
-    fn is_clogged(&self) -> bool {
-        self.sockets.iter().any(|socket| socket.path.waiting.bytes() >= WAITING_LIMIT)
-    }
 }
 
 impl Bound {
@@ -296,10 +286,11 @@ impl Bound {
             local: self.path.local,
             device: self.device.clone(),
             device_error: self.device_error.clone(),
-            receive_buffer: status::receive_buffer(socket),
-            send_buffer: status::send_buffer(socket),
-            receive_overflows: status::receive_overflows(socket),
+            receive_buffer: SockRef::from(socket).recv_buffer_size().unwrap_or(0),
+            send_buffer: SockRef::from(socket).send_buffer_size().unwrap_or(0),
+            receive_overflows: socket_option::receive_overflows(socket),
             offload: self.path.offload.is_trusted(),
+            fragments: self.path.fragments,
             waiting: self.path.waiting.bytes(),
             counters: self.path.counters.clone(),
         }

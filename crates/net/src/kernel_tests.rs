@@ -6,9 +6,10 @@ use crate::path_io::UdpIo;
 use crate::receive::ReceiveBuffers;
 use crate::send::Packets;
 use crate::socket::PathSocket;
-use crate::status;
+use crate::socket_option::receive_overflows;
 use manypath_engine::Instant;
-use namespace::{in_namespace, ip, run};
+use namespace::{in_namespace, in_peer_namespace, ip, run};
+use socket2::SockRef;
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant as StdInstant};
@@ -147,12 +148,11 @@ fn binds_to_the_interface_and_keeps_the_reason_if_it_cannot() {
 #[test]
 fn a_full_receive_buffer_shows_in_the_status() {
     let (mut a, b) = (socket("127.0.0.13"), socket("127.0.0.14"));
-    socket2::SockRef::from(b.io.socket()).set_recv_buffer_size(4096).unwrap();
+    SockRef::from(b.io.socket()).set_recv_buffer_size(4096).unwrap();
     for _ in 0..40 {
         send(&mut a, b.local, &[1; 1400], 1400);
     }
-    assert!(status::receive_overflows(b.io.socket()) > 0);
-    assert!(status::receive_buffer(b.io.socket()) >= 4096);
+    assert!(receive_overflows(b.io.socket()) > 0);
     assert_eq!(a.counters.packets_sent, 40, "the sender cannot know");
 }
 
@@ -186,17 +186,75 @@ fn an_address_that_left_the_host_is_no_verdict_on_offload() {
 }
 
 #[test]
-fn packets_beyond_the_mtu_are_dropped_and_offload_stays() {
+fn an_mtu_that_shrinks_costs_nothing_but_fragments() {
     in_namespace(|| {
         ip("link set lo mtu 1500");
-        let (mut a, mut b) = (socket("127.0.0.1"), socket("127.0.0.2"));
-        send(&mut a, b.local, &packets(3, 2000), 2000);
-        send(&mut a, b.local, &[1; 2000], 2000);
-        assert_eq!(a.counters.dropped_too_big, 5, "{:?}", a.counters);
-        assert!(a.unreachable.is_empty());
-        send(&mut a, b.local, &packets(3, 1400), 1400);
-        assert_eq!(receive(&mut b).len(), 4);
-        assert!(a.offload.is_trusted());
+        for local in ["127.0.0.1", "::1"] {
+            let (mut a, mut b) = (socket(local), socket(local));
+            let bytes = packets(9, 2000);
+            send(&mut a, b.local, &bytes, 2000);
+            send(&mut a, b.local, &[9; 2000], 2000);
+            assert!(a.fragments, "{:?}", a.counters);
+            assert_eq!(receive(&mut b).concat(), [bytes, vec![9; 2000]].concat());
+            assert_eq!(a.counters.packets_sent, 11);
+        }
+    });
+}
+
+/// Host, router, host; the second link is narrower than the first.
+#[test]
+fn a_narrow_link_further_on_is_crossed_in_fragments() {
+    let veth = |near: &str, far: &str, peer| {
+        ip(&format!("link add name {near} type veth peer name {far} netns {peer}"));
+    };
+    let up = |device: &str, address: &str| {
+        ip(&format!("addr add {address} dev {device}"));
+        ip(&format!("link set dev {device} up"));
+    };
+    in_namespace(|| {
+        let (mut router_and_b, remote) = in_peer_namespace(
+            |router| {
+                veth("a", "ra", router);
+                up("a", "10.6.1.1/24");
+                ip("route add 10.6.2.0/24 via 10.6.1.2");
+            },
+            || {
+                run("sysctl", "-qw net.ipv4.ip_forward=1");
+                let b = in_peer_namespace(
+                    |host| {
+                        up("ra", "10.6.1.2/24");
+                        veth("rb", "b", host);
+                        ip("link set dev rb mtu 1300");
+                        up("rb", "10.6.2.2/24");
+                    },
+                    || {
+                        up("b", "10.6.2.1/24");
+                        ip("route add 10.6.1.0/24 via 10.6.2.2");
+                        socket("10.6.2.1")
+                    },
+                );
+                // The router's own socket keeps its namespace.
+                let remote = b.local;
+                ((socket("10.6.1.2"), b), remote)
+            },
+        );
+        let mut a = socket("10.6.1.1");
+        send(&mut a, remote, &packets(4, 1472), 1472);
+        let end = StdInstant::now() + Duration::from_secs(5);
+        while !a.fragments && StdInstant::now() < end {
+            std::thread::sleep(Duration::from_millis(5));
+            a.read_errors();
+        }
+        assert!(a.counters.icmp_too_big > 0, "{:?}", a.counters);
+        receive(&mut router_and_b.1);
+        let bytes = packets(4, 1472);
+        send(&mut a, remote, &bytes, 1472);
+        let mut arrived = Vec::new();
+        while arrived.len() < 5 && StdInstant::now() < end {
+            std::thread::sleep(Duration::from_millis(5));
+            arrived.extend(receive(&mut router_and_b.1));
+        }
+        assert_eq!(arrived.concat(), bytes);
     });
 }
 
@@ -206,23 +264,32 @@ fn back_pressure_neither_loses_nor_reorders() {
     in_namespace(|| {
         run("tc", "qdisc add dev lo root tbf rate 8mbit burst 200k limit 100m");
         let (mut a, mut b) = (socket("127.0.0.1"), socket("127.0.0.2"));
-        let numbers: Vec<u32> = (0..4400).collect();
-        let packets: Vec<u8> = numbers.iter().flat_map(|n| n.to_be_bytes().repeat(350)).collect();
-        packets.chunks(1400 * 44).for_each(|run| send(&mut a, b.local, run, 1400));
-        assert!(a.counters.send_blocked > 0 && a.is_blocked(), "the send buffer must fill");
+        let mut numbers = 0u32..;
+        let mut send_run = |a: &mut PathSocket<UdpIo>| {
+            let packets = numbers.by_ref().take(44).flat_map(|n| n.to_be_bytes().repeat(350));
+            send(a, b.local, &packets.collect::<Vec<_>>(), 1400);
+        };
+        let mut runs = 0;
+        while !a.is_blocked() && runs < 1000 {
+            send_run(&mut a);
+            runs += 1;
+        }
+        assert!(a.counters.send_blocked > 0, "the send buffer must fill");
+        (0..10).for_each(|_| send_run(&mut a));
+        let sent: Vec<u32> = (0..(runs + 10) * 44).collect();
         run("tc", "qdisc change dev lo root tbf rate 4gbit burst 200k limit 100m");
 
         let mut received = Vec::new();
         let end = StdInstant::now() + Duration::from_secs(10);
-        while received.len() < numbers.len() && StdInstant::now() < end {
+        while received.len() < sent.len() && StdInstant::now() < end {
             std::thread::sleep(Duration::from_millis(1));
             a.resume(Instant::ZERO);
             let arrived = receive(&mut b);
             received.extend(arrived.iter().map(|p| u32::from_be_bytes(p[..4].try_into().unwrap())));
         }
-        assert_eq!(received, numbers);
+        assert_eq!(received, sent);
         assert_eq!(a.waiting.bytes(), 0);
-        assert_eq!(a.counters.packets_sent, 4400);
+        assert_eq!(a.counters.packets_sent, sent.len() as u64);
     });
 }
 

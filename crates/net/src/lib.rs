@@ -42,7 +42,7 @@ mod send;
 mod signals;
 mod sockaddr;
 mod socket;
-mod status;
+mod socket_option;
 
 pub use bind::{LocalBinding, UdpPort};
 pub use clock::Clock;

@@ -1,6 +1,7 @@
 //! The seam between a path's socket and the kernel; tests put a scripted kernel behind it.
 
 use crate::error_queue::{self, ErrorReport};
+use crate::socket_option;
 use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
 use std::io::{self, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket};
@@ -27,6 +28,9 @@ pub(crate) trait PathIo {
 
     /// Forgets what was concluded from failures of runs.
     fn forget_failures(&mut self);
+
+    /// From now on packets larger than a link are fragmented by IP, here or further on.
+    fn allow_fragmentation(&mut self) -> io::Result<()>;
 }
 
 /// A UDP socket bound to one local address.
@@ -34,6 +38,7 @@ pub(crate) trait PathIo {
 pub(crate) struct UdpIo {
     socket: UdpSocket,
     state: UdpSocketState,
+    fragments: bool,
 }
 
 impl UdpIo {
@@ -41,7 +46,7 @@ impl UdpIo {
     pub(crate) fn new(socket: UdpSocket) -> io::Result<Self> {
         let state = UdpSocketState::new((&socket).into())?;
         state.enable_transport_errors((&socket).into())?;
-        Ok(Self { socket, state })
+        Ok(Self { socket, state, fragments: false })
     }
 
     pub(crate) fn socket(&self) -> &UdpSocket {
@@ -80,9 +85,24 @@ impl PathIo for UdpIo {
     /// quinn-udp takes any EIO or EINVAL as proof that the socket can neither segment nor set the
     /// IPv4 ECN bits, for ever. [`Offload`](crate::offload::Offload) judges segmentation; a new
     /// state gives the ECN bits another chance. If it cannot be made, the old one goes on working.
+    /// Making it forbids fragmentation.
     fn forget_failures(&mut self) {
         if let Ok(state) = UdpSocketState::new((&self.socket).into()) {
             self.state = state;
+        }
+        if self.fragments {
+            let _ = self.allow_fragmentation();
+        }
+    }
+
+    fn allow_fragmentation(&mut self) -> io::Result<()> {
+        self.fragments = true;
+        let set = |level, name, value| socket_option::set(&self.socket, level, name, value);
+        if self.socket.local_addr()?.is_ipv6() {
+            set(libc::IPPROTO_IPV6, libc::IPV6_DONTFRAG, 0)?;
+            set(libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_DONT)
+        } else {
+            set(libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DONT)
         }
     }
 }

@@ -22,6 +22,7 @@ pub(crate) struct ScriptedIo {
     /// Taken calls: destination, bytes, packet size.
     pub(crate) taken: Vec<(SocketAddr, Vec<u8>, usize)>,
     pub(crate) forgotten: usize,
+    pub(crate) never_fragments: bool,
 }
 
 impl ScriptedIo {
@@ -75,5 +76,9 @@ impl PathIo for ScriptedIo {
 
     fn forget_failures(&mut self) {
         self.forgotten += 1;
+    }
+
+    fn allow_fragmentation(&mut self) -> io::Result<()> {
+        if self.never_fragments { Err(io::ErrorKind::Unsupported.into()) } else { Ok(()) }
     }
 }

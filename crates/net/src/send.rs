@@ -11,6 +11,8 @@ use std::net::SocketAddr;
 
 /// Largest UDP payload over IPv4, and thus the most that one call can send.
 pub(crate) const MAX_DATAGRAM: usize = 65_535 - 20 - 8;
+/// Bytes that may wait for a socket to become writable; runs beyond it are dropped.
+const WAITING_LIMIT: usize = 1 << 20;
 /// Used buffers that are kept for the next time the kernel takes no more.
 const SPARE_BUFFERS: usize = 4;
 
@@ -58,11 +60,17 @@ enum Outcome {
 }
 
 impl<I: PathIo> PathSocket<I> {
-    /// Sends a run after everything that waits; what the kernel does not take waits in turn.
+    /// Sends a run after everything that waits; what the kernel does not take waits in turn, up to a
+    /// bound.
     pub(crate) fn send(&mut self, now: Instant, packets: Packets<'_>) {
         let sent = if self.is_blocked() { 0 } else { self.send_run(now, packets) };
-        if sent < packets.bytes.len() {
+        if sent == packets.bytes.len() {
+            return;
+        }
+        if self.waiting.bytes() < WAITING_LIMIT {
             self.waiting.hold(packets, sent);
+        } else {
+            self.drop_packets(Failure::QueueFull, packets);
         }
     }
 
@@ -131,7 +139,11 @@ impl<I: PathIo> PathSocket<I> {
             self.counters.send_blocked += 1;
             return Outcome::Blocked;
         }
-        let refused = matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL));
+        let errno = error.raw_os_error();
+        if errno == Some(libc::EMSGSIZE) && self.allow_fragmentation() {
+            return Outcome::Again;
+        }
+        let refused = matches!(errno, Some(libc::EIO | libc::EINVAL | libc::EMSGSIZE));
         if refused && piece.count() > 1 {
             self.offload.on_run_refused();
             self.io.forget_failures();

@@ -113,21 +113,20 @@ fn what_the_kernel_does_not_take_waits_in_order() {
 }
 
 #[test]
-fn every_failure_is_counted_with_its_reason() {
+fn failures_of_the_path_drop_the_run_and_are_reported() {
     let cases = [
-        (libc::ENETUNREACH, "dropped_no_route", true),
-        (libc::EHOSTUNREACH, "dropped_no_route", true),
-        (libc::ENODEV, "dropped_no_route", true),
-        (libc::EPERM, "dropped_forbidden", true),
-        (libc::EMSGSIZE, "dropped_too_big", false),
+        (libc::ENETUNREACH, "dropped_no_route"),
+        (libc::EHOSTUNREACH, "dropped_no_route"),
+        (libc::ENODEV, "dropped_no_route"),
+        (libc::EPERM, "dropped_forbidden"),
     ];
-    for (errno, counter, reported) in cases {
+    for (errno, counter) in cases {
         let mut socket = socket();
         socket.io.send_errors = [errno].into();
         send(&mut socket, &run(0, 2));
         assert!(socket.io.taken.is_empty(), "errno {errno}: the whole run shares the fate");
         assert!(socket.counters.entries().contains(&(counter, 3)), "errno {errno}");
-        assert_eq!(!socket.unreachable.is_empty(), reported, "errno {errno}");
+        assert_eq!(socket.unreachable, [remote()], "errno {errno}");
     }
 }
 
@@ -157,8 +156,50 @@ fn an_icmp_error_of_another_destination_does_not_cost_the_run() {
 }
 
 #[test]
+fn a_packet_too_big_is_sent_again_in_fragments() {
+    let mut socket = socket();
+    socket.io.send_errors = [libc::EMSGSIZE].into();
+    let bytes = run(0, 3);
+    send(&mut socket, &bytes);
+    assert_eq!(socket.io.bytes_taken(), bytes);
+    assert!(socket.fragments && socket.offload.is_trusted());
+
+    socket.io.send_errors = [libc::EMSGSIZE, libc::EMSGSIZE].into();
+    send(&mut socket, &bytes);
+    assert_eq!(socket.counters.dropped_too_big, 4, "neither whole nor one by one");
+    assert!(socket.unreachable.is_empty());
+}
+
+#[test]
+fn icmp_too_big_allows_fragments() {
+    let mut socket = socket();
+    let report = ErrorReport { kind: ErrorKind::TooBig, destination: Some(remote()) };
+    socket.io.reports.push_back(report);
+    assert_eq!(socket.read_errors(), 1);
+    assert!(socket.fragments);
+    assert_eq!(socket.counters.icmp_too_big, 1);
+    assert!(socket.unreachable.is_empty());
+}
+
+#[test]
+fn the_bytes_that_wait_are_bounded() {
+    let mut socket = socket();
+    socket.io.send_errors = [libc::EAGAIN].into();
+    let bytes = vec![1; 64_000];
+    for _ in 0..100 {
+        send(&mut socket, &bytes);
+    }
+    let held = socket.waiting.bytes();
+    assert!((WAITING_LIMIT..WAITING_LIMIT + 64_000).contains(&held));
+    assert_eq!(socket.counters.dropped_queue_full, 64_000 - held as u64 / 100);
+    socket.resume(Instant::ZERO);
+    assert_eq!(socket.io.bytes_taken().len(), held);
+}
+
+#[test]
 fn the_kernels_own_reports_are_no_reason_to_try_again() {
     let mut socket = socket();
+    socket.io.never_fragments = true;
     socket.io.send_errors = [libc::EMSGSIZE].into();
     socket.io.reports.push_back(ErrorReport { kind: ErrorKind::Local, destination: None });
     send(&mut socket, &[1; 100]);

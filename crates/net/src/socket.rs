@@ -18,6 +18,8 @@ pub(crate) struct PathSocket<I> {
     pub(crate) local: SocketAddr,
     pub(crate) offload: Offload,
     pub(crate) waiting: Waiting,
+    /// Whether IP may fragment the packets.
+    pub(crate) fragments: bool,
     /// Destinations reported unreachable and not yet told to the endpoint.
     pub(crate) unreachable: Vec<SocketAddr>,
     pub(crate) counters: Counters,
@@ -30,6 +32,7 @@ impl<I: PathIo> PathSocket<I> {
             io,
             local,
             waiting: Waiting::default(),
+            fragments: false,
             unreachable: Vec::new(),
             counters: Counters::default(),
         }
@@ -43,7 +46,7 @@ impl<I: PathIo> PathSocket<I> {
             let Ok(Some(report)) = self.io.next_error() else { break };
             match report.kind {
                 ErrorKind::Unreachable => self.counters.icmp_unreachable += 1,
-                ErrorKind::TooBig => self.counters.icmp_too_big += 1,
+                ErrorKind::TooBig => self.on_icmp_too_big(),
                 ErrorKind::Other => self.counters.icmp_other += 1,
                 ErrorKind::Local => continue,
             }
@@ -53,6 +56,20 @@ impl<I: PathIo> PathSocket<I> {
             }
         }
         reports
+    }
+
+    fn on_icmp_too_big(&mut self) {
+        self.counters.icmp_too_big += 1;
+        self.allow_fragmentation();
+    }
+
+    /// RFC 9260 section 7.3: chunks that were cut for a larger path MTU can only get through in IP
+    /// fragments. The association lives on at some cost until paths learn their MTU themselves.
+    /// Returns whether that changed anything.
+    pub(crate) fn allow_fragmentation(&mut self) -> bool {
+        let changed = !self.fragments && self.io.allow_fragmentation().is_ok();
+        self.fragments |= changed;
+        changed
     }
 
     pub(crate) fn report_unreachable(&mut self, destination: SocketAddr) {
@@ -94,6 +111,8 @@ pub struct SocketStatus {
     pub receive_overflows: u64,
     /// Whether whole runs are given to the kernel for segmentation (GSO).
     pub offload: bool,
+    /// Whether IP may fragment packets, because a link turned out to be narrower than the interface.
+    pub fragments: bool,
     /// Bytes that wait for the socket to become writable.
     pub waiting: usize,
     /// What went out, came in and was dropped.

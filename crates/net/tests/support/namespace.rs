@@ -32,7 +32,8 @@ pub(crate) fn in_peer_namespace<T: Send>(
 ) -> T {
     let (number, numbers) = mpsc::channel();
     let (go, gone) = mpsc::channel::<()>();
-    thread::scope(|scope| {
+    // The channel's end goes into the scope: if `connect` panics, the second thread must not wait.
+    thread::scope(move |scope| {
         let inside = scope.spawn(move || {
             enter_new_namespace();
             // SAFETY: gettid has no preconditions.

@@ -1,5 +1,6 @@
-//! What the kernel tells about a socket.
+//! Socket options that neither std nor socket2 knows.
 
+use std::io;
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 
@@ -7,12 +8,24 @@ use std::os::fd::AsRawFd;
 const MEMINFO_WORDS: usize = 9;
 const MEMINFO_DROPS: usize = 8;
 
-pub(crate) fn receive_buffer(socket: &UdpSocket) -> usize {
-    socket2::SockRef::from(socket).recv_buffer_size().unwrap_or(0)
-}
-
-pub(crate) fn send_buffer(socket: &UdpSocket) -> usize {
-    socket2::SockRef::from(socket).send_buffer_size().unwrap_or(0)
+/// Sets an option whose value is a C int.
+pub(crate) fn set(
+    socket: &impl AsRawFd,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: libc::c_int,
+) -> io::Result<()> {
+    // SAFETY: the address and the size of a C int are given.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            level,
+            name,
+            (&raw const value).cast(),
+            size_of_val(&value) as libc::socklen_t,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Packets dropped because the receive buffer was full; 0 on kernels before 4.12, which do not say.
