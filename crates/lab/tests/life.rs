@@ -17,6 +17,7 @@ use support::{Server, isolations, specs, start, this_binary};
 fn program() {
     match std::env::var("LAB_TEST_PROGRAM").as_deref() {
         Ok("holder ") => holder(),
+        Ok("up ") => up(),
         _ => programs::main(),
     }
 }
@@ -25,6 +26,16 @@ fn program() {
 fn holder() {
     let spec = LabSpec::new(specs(&["1ms"])).named(&std::env::var("LAB_TEST_NAME").unwrap());
     cli::run(spec).unwrap_or_else(|error| println!("{error}"));
+    std::process::exit(0);
+}
+
+/// Starts a background lab named by the environment.
+fn up() {
+    let spec = LabSpec::new(specs(&["1ms"])).named(&std::env::var("LAB_TEST_NAME").unwrap());
+    match cli::up(spec) {
+        Ok(text) => print!("{text}"),
+        Err(error) => println!("error: {error}"),
+    }
     std::process::exit(0);
 }
 
@@ -168,6 +179,30 @@ fn the_foreground_lab_ends_when_asked() {
     eventually("the lab ends", || cli::down(&name).is_ok());
     assert!(holder.wait().unwrap().success());
     assert!(matches!(Lab::attach(&name), Err(LabError::NotRunning(_))));
+}
+
+#[test]
+fn the_background_lab_stays_until_it_is_taken_down() {
+    let name = unique("up");
+    let run_up = || {
+        let mut command = Command::new(this_binary());
+        support::program(&mut command, "up", &[]);
+        // The output ends when the command does: the lab must not hold its streams.
+        let output = command.env("LAB_TEST_NAME", &name).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let first = run_up();
+    if first.contains("cannot make") {
+        println!("SKIPPED: {first}");
+        return;
+    }
+    assert!(first.contains("lab exec"), "{first}");
+    assert!(run_up().contains("is up already"));
+    let status = cli::status(&name, false).unwrap();
+    assert!(status.contains("pathA"), "{status}");
+    assert!(cli::down(&name).unwrap().contains("is down"));
+    assert!(matches!(Lab::attach(&name), Err(LabError::NotRunning(_))));
+    assert!(!support::socket_of(&name).exists());
 }
 
 #[test]

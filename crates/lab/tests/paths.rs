@@ -144,3 +144,21 @@ fn samples_add_up_to_what_was_delivered() {
     let later = lab.samples(busy as u64).unwrap();
     assert_eq!(later.first, busy as u64);
 }
+
+#[test]
+fn a_capture_has_every_packet_and_the_fate_of_the_lost_ones() {
+    let Some(lab) = lab(&["1ms", "loss=100%"]) else { return };
+    let file =
+        std::env::temp_dir().join(format!("manypath-lab-test-{}.pcapng", std::process::id()));
+    let _echo = Server::start(&lab, Host::Right, "udp-echo", &["10.77.1.2:7"]);
+    lab.capture(&file).unwrap();
+    assert_eq!(rtt(&lab, "10.77.1.2:7", "4").2, 4);
+    assert_eq!(rtt(&lab, "10.77.2.2:7", "1").2, 0);
+    let summary = lab.stop_capture().unwrap();
+    let bytes = std::fs::read(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    // Four there and four back, one lost; IPv4, UDP and four bytes each.
+    assert_eq!((summary.packets, summary.bytes, summary.missed), (9, 9 * 32, 0));
+    let has = |text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
+    assert!(has("pathA") && has("pathB") && has("dropped by the lab: random loss"));
+}
