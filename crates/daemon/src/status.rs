@@ -175,6 +175,7 @@ const fn idle_name(reason: IdleReason) -> &'static str {
         IdleReason::Unconfirmed => "peer's address not confirmed yet",
         IdleReason::Failed => "path has failed",
         IdleReason::Standby => "another path is primary",
+        IdleReason::FasterPath => "faster paths deliver the rest sooner",
     }
 }
 

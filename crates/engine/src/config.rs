@@ -57,6 +57,9 @@ pub struct Config {
     pub sack_frequency: u32,
     /// Max.Burst, RFC 9260 section 16: packets per path and transmission opportunity.
     pub max_burst: u32,
+    /// Whether a lost retransmission may be found by missing reports and repeated, once it is older
+    /// than a round trip. RFC 9260 section 7.2.4 rule 5 leaves it to T3-rtx.
+    pub repeat_fast_retransmit: bool,
     /// Valid.Cookie.Life, RFC 9260 section 16.
     pub cookie_life: Duration,
     /// Use every active path at once (concurrent multipath transfer); otherwise only the primary.
@@ -87,6 +90,7 @@ impl Default for Config {
             sack_delay: Duration::from_millis(50),
             sack_frequency: 2,
             max_burst: 4,
+            repeat_fast_retransmit: true,
             cookie_life: Duration::from_secs(60),
             multipath: true,
             max_associations: 4096,

@@ -90,6 +90,8 @@ pub enum IdleReason {
     Failed,
     /// Another path is primary and multipath transfer is off.
     Standby,
+    /// The little that is left arrives sooner over faster paths.
+    FasterPath,
 }
 
 macro_rules! counters {

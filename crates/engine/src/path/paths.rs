@@ -41,6 +41,8 @@ pub(crate) struct Path {
     pub(crate) burst: Burst,
     /// When DATA was sent last.
     pub(crate) last_data: Option<Instant>,
+    /// When the congestion window was full last.
+    pub(crate) window_filled: Option<Instant>,
     /// What it has carried.
     pub(crate) stats: PathCounters,
 }
@@ -61,6 +63,7 @@ impl Path {
             cmt: CmtState::default(),
             burst: Burst::new(),
             last_data: None,
+            window_filled: None,
             stats: PathCounters::default(),
         }
     }

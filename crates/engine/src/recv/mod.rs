@@ -1,0 +1,13 @@
+//! The receiving half of an association.
+//!
+//! A DATA chunk passes the receive window (`window`), is noted by its TSN (`tracker`), and becomes
+//! part of a message (`reassembly`). Once per packet the acknowledgement policy (`ack_policy`) says
+//! whether a SACK is due. Nothing that was acknowledged is ever thrown away.
+
+mod ack_policy;
+mod reassembly;
+mod receiver;
+mod tracker;
+mod window;
+
+pub(crate) use receiver::{DataOutcome, Receiver};

@@ -1,0 +1,225 @@
+//! From DATA chunks to messages (RFC 9260 sections 6.5, 6.6, 6.9): fragments are joined, ordered
+//! messages wait for their predecessors in their stream, whatever the order of arrival.
+
+use crate::event::Message;
+use crate::tsn::Tsn64;
+use alloc::collections::btree_map::Entry;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+use bytes::Bytes;
+use manypath_wire::chunk::Data;
+use manypath_wire::{Ppid, Ssn, StreamId};
+
+/// A complete message and the number of chunks in which it came.
+#[derive(Debug)]
+pub(crate) struct Complete {
+    /// The message.
+    pub(crate) message: Message,
+    /// Number of DATA chunks.
+    pub(crate) chunks: usize,
+}
+
+/// Everything received and not yet read.
+#[derive(Debug, Default)]
+pub(crate) struct Reassembly {
+    streams: BTreeMap<StreamId, InboundStream>,
+    /// Neighbouring fragments of incomplete messages, by the TSN of the first.
+    runs: BTreeMap<Tsn64, Run>,
+    ready: VecDeque<Complete>,
+}
+
+/// An inbound stream. Sequence numbers are unwrapped: the peer may not have more than 2^16 - 1
+/// ordered messages under way in a stream (section 6.1), so each lies at or after the expected one.
+#[derive(Debug, Default)]
+struct InboundStream {
+    expected: u64,
+    waiting: BTreeMap<u64, Complete>,
+}
+
+/// Fragments of one message with consecutive TSNs.
+#[derive(Debug)]
+struct Run {
+    last: Tsn64,
+    begin: bool,
+    end: bool,
+    label: Label,
+    fragments: VecDeque<Bytes>,
+    bytes: usize,
+}
+
+/// What all fragments of a message have in common.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Label {
+    stream: StreamId,
+    ssn: Ssn,
+    ppid: Ppid,
+    unordered: bool,
+}
+
+impl Label {
+    fn of(data: &Data<'_>) -> Self {
+        let Data { stream, ssn, ppid, unordered, .. } = *data;
+        Self { stream, ssn, ppid, unordered }
+    }
+
+    /// Whether fragments can be of one message. The RFC does not say that the payload protocol
+    /// identifier is the same in all of them; the one of the first counts.
+    fn agrees(&self, other: &Self) -> bool {
+        let same_ssn = self.unordered || self.ssn == other.ssn;
+        self.stream == other.stream && self.unordered == other.unordered && same_ssn
+    }
+}
+
+impl Reassembly {
+    /// Takes a chunk that is no duplicate; `payload` is a copy of its user data.
+    ///
+    /// # Errors
+    /// The peer contradicts itself: the text says how.
+    pub(crate) fn insert(
+        &mut self,
+        tsn: Tsn64,
+        data: &Data<'_>,
+        payload: Bytes,
+    ) -> Result<(), &'static str> {
+        let label = Label::of(data);
+        if data.begin && data.end {
+            return self.complete(label, payload, 1);
+        }
+        let (begin, end, bytes) = (data.begin, data.end, payload.len());
+        let fragments = VecDeque::from([payload]);
+        self.join(tsn, Run { last: tsn, begin, end, label, fragments, bytes })
+    }
+
+    /// The next message for the user.
+    pub(crate) fn read(&mut self) -> Option<Complete> {
+        self.ready.pop_front()
+    }
+
+    /// Whether a message waits for the user.
+    pub(crate) fn is_readable(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// All TSNs up to `cum` have arrived. An incomplete message whose neighbour is among them will
+    /// never be complete.
+    ///
+    /// # Errors
+    /// The peer did not end a message that it had begun, or the other way round.
+    pub(crate) fn check(&self, cum: Tsn64) -> Result<(), &'static str> {
+        let Some((&first, run)) = self.runs.first_key_value() else { return Ok(()) };
+        if !run.begin && first <= cum.next() {
+            return Err("a fragment without its beginning");
+        }
+        if !run.end && run.last < cum {
+            return Err("a fragmented message that does not go on");
+        }
+        Ok(())
+    }
+
+    /// Bytes of the oldest incomplete message that have arrived in one piece.
+    pub(crate) fn oldest_partial(&self) -> usize {
+        self.runs.first_key_value().map_or(0, |(_, run)| run.bytes)
+    }
+
+    /// Puts `run` beside its neighbours.
+    fn join(&mut self, first: Tsn64, mut run: Run) -> Result<(), &'static str> {
+        if let Some(next) = self.runs.get(&run.last.next()) {
+            if next.begin != run.end {
+                return Err("a message begins inside another");
+            }
+            if !run.end {
+                let next = self.runs.remove(&run.last.next());
+                run.append(next)?;
+            }
+        }
+        let previous = self.runs.range_mut(..first).next_back();
+        if let Some((&start, previous)) = previous.filter(|(_, r)| r.last.next() == first) {
+            if previous.end != run.begin {
+                return Err("a message begins inside another");
+            }
+            if !run.begin {
+                previous.append(Some(run))?;
+                return self.settle(start);
+            }
+        }
+        self.runs.insert(first, run);
+        self.settle(first)
+    }
+
+    /// Completes the message whose fragments begin at `first`, if they are all there.
+    fn settle(&mut self, first: Tsn64) -> Result<(), &'static str> {
+        let Entry::Occupied(entry) = self.runs.entry(first) else { return Ok(()) };
+        if !(entry.get().begin && entry.get().end) {
+            return Ok(());
+        }
+        let run = entry.remove();
+        let chunks = run.fragments.len();
+        let mut payload = Vec::with_capacity(run.bytes);
+        run.fragments.iter().for_each(|fragment| payload.extend_from_slice(fragment));
+        self.complete(run.label, payload.into(), chunks)
+    }
+
+    /// A whole message has arrived.
+    fn complete(
+        &mut self,
+        label: Label,
+        payload: Bytes,
+        chunks: usize,
+    ) -> Result<(), &'static str> {
+        let Label { stream, ssn, ppid, unordered } = label;
+        let complete = Complete { message: Message { stream, ppid, unordered, payload }, chunks };
+        if unordered {
+            self.ready.push_back(complete);
+            return Ok(());
+        }
+        let stream = self.streams.entry(stream).or_default();
+        if !stream.insert(ssn, complete) {
+            return Err("a stream sequence number used twice");
+        }
+        while let Some(complete) = stream.next() {
+            self.ready.push_back(complete);
+        }
+        Ok(())
+    }
+}
+
+impl InboundStream {
+    /// Returns false if there is a message with this number.
+    #[allow(clippy::cast_possible_truncation, reason = "the low 16 bits are what the peer sees")]
+    fn insert(&mut self, ssn: Ssn, complete: Complete) -> bool {
+        let ahead = ssn.0.wrapping_sub(self.expected as u16);
+        match self.waiting.entry(self.expected + u64::from(ahead)) {
+            Entry::Vacant(entry) => {
+                entry.insert(complete);
+                true
+            }
+            Entry::Occupied(_) => false,
+        }
+    }
+
+    /// The next message in order.
+    fn next(&mut self) -> Option<Complete> {
+        let complete = self.waiting.remove(&self.expected)?;
+        self.expected += 1;
+        Some(complete)
+    }
+}
+
+impl Run {
+    /// Adds the fragments that follow.
+    fn append(&mut self, next: Option<Self>) -> Result<(), &'static str> {
+        let Some(mut next) = next else { return Ok(()) };
+        if !self.label.agrees(&next.label) {
+            return Err("fragments of one message that contradict each other");
+        }
+        self.last = next.last;
+        self.end = next.end;
+        self.bytes += next.bytes;
+        self.fragments.append(&mut next.fragments);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "reassembly_tests.rs"]
+mod tests;

@@ -1,0 +1,191 @@
+//! The receiver: what arrives, what is acknowledged, what is read.
+
+use super::ack_policy::AckPolicy;
+use super::reassembly::Reassembly;
+use super::tracker::{Seen, Tracker};
+use super::window::ReceiveWindow;
+use crate::config::Config;
+use crate::event::Message;
+use crate::path::PathId;
+use crate::time::Instant;
+use alloc::vec::Vec;
+use bytes::Bytes;
+use manypath_wire::chunk::{Data, GapBlock, GapBlocks, Sack, Tsns};
+use manypath_wire::{Chunk, PacketWriter, StreamId, Tsn};
+
+/// A SACK without blocks and duplicates: chunk header, cumulative TSN, a_rwnd, two counts.
+const SACK_LEN: usize = 16;
+/// Bytes of a Gap Ack Block, and of a duplicate TSN.
+const SACK_ITEM: usize = 4;
+
+/// What became of a DATA chunk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum DataOutcome {
+    /// It was taken.
+    Accepted,
+    /// It was here before.
+    Duplicate,
+    /// Dropped: the receive buffer is full.
+    BufferFull,
+    /// Noted and dropped: there is no such stream (RFC 9260 section 6.5).
+    InvalidStream(StreamId),
+    /// It carries no user data: the association must be aborted (section 6.2).
+    NoUserData(Tsn),
+}
+
+/// The receiving half of an association.
+#[derive(Debug)]
+pub(crate) struct Receiver {
+    tracker: Tracker,
+    policy: AckPolicy,
+    reassembly: Reassembly,
+    window: ReceiveWindow,
+    inbound_streams: u16,
+    /// Something in the packet under work must be acknowledged at once.
+    urgent: bool,
+    gaps: Vec<GapBlock>,
+    duplicates: Vec<Tsn>,
+}
+
+impl Receiver {
+    /// Nothing has arrived yet from a peer that begins with `peer_initial_tsn`.
+    pub(crate) fn new(config: &Config, peer_initial_tsn: Tsn, inbound_streams: u16) -> Self {
+        Self {
+            tracker: Tracker::new(peer_initial_tsn),
+            policy: AckPolicy::new(config),
+            reassembly: Reassembly::default(),
+            window: ReceiveWindow::new(config.receive_buffer),
+            inbound_streams,
+            urgent: false,
+            gaps: Vec::new(),
+            duplicates: Vec::new(),
+        }
+    }
+
+    /// A DATA chunk has arrived.
+    ///
+    /// # Errors
+    /// The peer broke the protocol; the text says how.
+    pub(crate) fn handle_data(&mut self, data: &Data<'_>) -> Result<DataOutcome, &'static str> {
+        if data.payload.is_empty() {
+            return Ok(DataOutcome::NoUserData(data.tsn));
+        }
+        let tsn = self.tracker.unwrap(data.tsn);
+        let (len, fills_hole) = (data.payload.len(), tsn < self.tracker.highest());
+        self.urgent |= data.immediate || self.tracker.has_gap();
+        if !self.tracker.has(tsn) && !self.window.accepts(len, fills_hole) {
+            return self.drop_chunk(len);
+        }
+        if self.tracker.observe(tsn) == Seen::Duplicate {
+            self.urgent = true;
+            return Ok(DataOutcome::Duplicate);
+        }
+        self.urgent |= self.tracker.has_gap();
+        if data.stream.0 >= self.inbound_streams {
+            self.urgent = true;
+            return Ok(DataOutcome::InvalidStream(data.stream));
+        }
+        self.window.hold(len);
+        self.reassembly.insert(tsn, data, Bytes::copy_from_slice(data.payload))?;
+        self.reassembly.check(self.tracker.cum())?;
+        Ok(DataOutcome::Accepted)
+    }
+
+    /// A packet with DATA, which came over `via`, has been worked through. `immediate`: the caller
+    /// wants it acknowledged without delay.
+    pub(crate) fn packet_end(&mut self, now: Instant, via: PathId, immediate: bool) {
+        self.policy.on_packet(now, via, immediate || self.urgent);
+        self.urgent = false;
+    }
+
+    /// Where a SACK is to be sent, if one is due.
+    pub(crate) fn sack_due(&self, now: Instant) -> Option<PathId> {
+        self.policy.due(now)
+    }
+
+    /// Whether something has arrived that no SACK has told the peer: it may ride with other chunks.
+    pub(crate) fn is_sack_pending(&self) -> bool {
+        self.policy.is_pending()
+    }
+
+    /// When a SACK becomes due by itself.
+    pub(crate) fn sack_deadline(&self) -> Option<Instant> {
+        self.policy.deadline()
+    }
+
+    /// Makes a SACK due now.
+    pub(crate) fn force_sack(&mut self) {
+        self.policy.force();
+    }
+
+    /// Appends a SACK with the lowest Gap Ack Blocks that fit. Returns false if not even an empty
+    /// one fits.
+    pub(crate) fn write_sack(&mut self, packet: &mut PacketWriter<'_>) -> bool {
+        let Some(room) = packet.room().checked_sub(SACK_LEN) else { return false };
+        let items = room / SACK_ITEM;
+        self.tracker.gap_blocks(items, &mut self.gaps);
+        self.tracker.take_duplicates(items - self.gaps.len(), &mut self.duplicates);
+        let a_rwnd = self.window.a_rwnd();
+        let sack = Sack {
+            flags: 0,
+            cum_tsn: self.cum_tsn(),
+            a_rwnd,
+            gaps: GapBlocks::from_slice(&self.gaps),
+            duplicates: Tsns::from_slice(&self.duplicates),
+        };
+        if packet.push(&Chunk::Sack(sack)).is_err() {
+            return false;
+        }
+        self.window.on_announced(a_rwnd);
+        self.policy.on_sent();
+        true
+    }
+
+    /// The next complete message. When that opens a window that was nearly closed, a SACK becomes
+    /// due to tell the peer.
+    pub(crate) fn read(&mut self) -> Option<Message> {
+        let complete = self.reassembly.read()?;
+        self.window.release(complete.message.payload.len(), complete.chunks);
+        if self.window.wants_update() {
+            self.policy.force();
+        }
+        Some(complete.message)
+    }
+
+    /// Whether [`Self::read`] would give a message.
+    pub(crate) fn is_readable(&self) -> bool {
+        self.reassembly.is_readable()
+    }
+
+    /// The cumulative TSN.
+    pub(crate) fn cum_tsn(&self) -> Tsn {
+        self.tracker.cum().wire()
+    }
+
+    /// Whether TSNs are missing below the highest that arrived.
+    pub(crate) fn has_gap(&self) -> bool {
+        self.tracker.has_gap()
+    }
+
+    /// Bytes received and not yet read.
+    pub(crate) fn queued(&self) -> usize {
+        self.window.held()
+    }
+
+    /// The window that a SACK would announce now.
+    pub(crate) fn a_rwnd(&self) -> u32 {
+        self.window.a_rwnd()
+    }
+
+    fn drop_chunk(&mut self, len: usize) -> Result<DataOutcome, &'static str> {
+        if self.reassembly.oldest_partial() + len > self.window.size() {
+            return Err("a message larger than the receive buffer");
+        }
+        self.urgent = true;
+        Ok(DataOutcome::BufferFull)
+    }
+}
+
+#[cfg(test)]
+#[path = "receiver_tests.rs"]
+mod tests;

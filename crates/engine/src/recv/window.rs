@@ -1,0 +1,134 @@
+//! The receive window: what is held against the configured buffer, and what is announced
+//! (RFC 9260 section 6.2).
+
+/// Every chunk that is held counts for at least so many bytes, so that a peer that sends tiny
+/// chunks cannot make us hold many times the buffer in bookkeeping.
+const LEAST_CHARGE: usize = 64;
+
+/// Less than this, or than half of a tiny buffer, is announced as nothing: silly window syndrome
+/// (RFC 1122 section 4.2.3.3). Two packets of 1500 bytes.
+const SILLY: usize = 3000;
+
+/// Accounting of the receive buffer.
+#[derive(Debug)]
+pub(crate) struct ReceiveWindow {
+    size: usize,
+    bytes: usize,
+    chunks: usize,
+    announced: usize,
+}
+
+impl ReceiveWindow {
+    /// An empty buffer of `size` bytes.
+    pub(crate) fn new(size: u32) -> Self {
+        let size = size as usize;
+        Self { size, bytes: 0, chunks: 0, announced: size }
+    }
+
+    /// A chunk of `bytes` is held now.
+    pub(crate) fn hold(&mut self, bytes: usize) {
+        self.bytes += bytes;
+        self.chunks += 1;
+    }
+
+    /// The user took a message of `bytes` that came in `chunks`.
+    pub(crate) fn release(&mut self, bytes: usize, chunks: usize) {
+        self.bytes = self.bytes.saturating_sub(bytes);
+        self.chunks = self.chunks.saturating_sub(chunks);
+    }
+
+    /// Bytes held: waiting for a gap to be filled, for other fragments or for the reader.
+    pub(crate) fn held(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether a chunk of `bytes` may be taken.
+    ///
+    /// A TSN beyond all others is taken while the window has room. One that fills a hole is worth
+    /// more: the RFC would have the highest held TSN thrown away for it. That one has been
+    /// acknowledged and its loss would cost a retransmission, so it is kept and the hole may be
+    /// filled from a reserve of the size of the window itself. A peer that keeps to the window has
+    /// never more than a window of holes, so the reserve is never short for it.
+    pub(crate) fn accepts(&self, bytes: usize, fills_hole: bool) -> bool {
+        let limit = if fills_hole { 2 * self.size } else { self.size };
+        self.used() + bytes.max(LEAST_CHARGE) <= limit
+    }
+
+    /// Size of the buffer in bytes.
+    pub(crate) fn size(&self) -> usize {
+        self.size
+    }
+
+    /// The window to announce.
+    pub(crate) fn a_rwnd(&self) -> u32 {
+        let free = self.size.saturating_sub(self.used());
+        let window = if free < SILLY.min(self.size / 2) { 0 } else { free };
+        u32::try_from(window).unwrap_or(u32::MAX)
+    }
+
+    /// `a_rwnd` was announced.
+    pub(crate) fn on_announced(&mut self, a_rwnd: u32) {
+        self.announced = a_rwnd as usize;
+    }
+
+    /// Whether the peer should be told that there is room again: the window grew by a quarter of
+    /// the buffer since less than half of it was announced (section 6.2).
+    pub(crate) fn wants_update(&self) -> bool {
+        let now = self.a_rwnd() as usize;
+        self.announced < self.size / 2 && now >= self.announced + self.size / 4
+    }
+
+    fn used(&self) -> usize {
+        self.bytes.max(self.chunks * LEAST_CHARGE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ReceiveWindow;
+
+    #[test]
+    fn announces_what_is_free_but_no_silly_window() {
+        let mut window = ReceiveWindow::new(10_000);
+        assert_eq!(window.a_rwnd(), 10_000);
+        window.hold(7000);
+        assert_eq!(window.a_rwnd(), 3000);
+        window.hold(100);
+        assert_eq!(window.a_rwnd(), 0);
+        window.release(7000, 1);
+        assert_eq!((window.a_rwnd(), window.held()), (9900, 100));
+    }
+
+    #[test]
+    fn a_full_buffer_takes_only_what_fills_holes() {
+        let mut window = ReceiveWindow::new(10_000);
+        window.hold(9000);
+        assert!(window.accepts(1000, false));
+        assert!(!window.accepts(1001, false));
+        assert!(window.accepts(1001, true));
+        window.hold(10_500);
+        assert!(!window.accepts(1000, true));
+    }
+
+    #[test]
+    fn tiny_chunks_are_charged_for_their_bookkeeping() {
+        let mut window = ReceiveWindow::new(6400);
+        (0..100).for_each(|_| window.hold(1));
+        assert!(!window.accepts(1, false));
+        assert_eq!((window.a_rwnd(), window.held()), (0, 100));
+    }
+
+    #[test]
+    fn updates_are_sent_when_a_small_window_has_grown_by_a_quarter() {
+        let mut window = ReceiveWindow::new(40_000);
+        window.hold(39_000);
+        assert!(!window.wants_update());
+        window.on_announced(window.a_rwnd());
+        window.release(8000, 0);
+        assert!(!window.wants_update());
+        window.release(1000, 0);
+        assert!(window.wants_update());
+        window.on_announced(window.a_rwnd());
+        assert!(!window.wants_update());
+    }
+}

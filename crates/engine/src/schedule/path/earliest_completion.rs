@@ -1,0 +1,86 @@
+//! Earliest completion at the end of a transfer (after Lim et al., "ECF: An MPTCP path scheduler to
+//! manage heterogeneous paths", CoNEXT 2017).
+//!
+//! While there is much to send every path helps. When little is left, a chunk on a slow path can be
+//! the last to arrive, although the fast paths would have carried everything sooner. So a path is
+//! left out when the faster ones, at the pace of one window per round trip, will have delivered all
+//! that is left before a chunk sent now on the slow path arrives:
+//!
+//! ```text
+//! left / sum(cwnd_f / srtt_f) + min(srtt_f) / 2  <  srtt_s / 2
+//! ```
+
+use crate::path::congestion::Controller;
+use crate::path::{Path, PathId, PathSet, Paths};
+use crate::time::Duration;
+
+/// Whether `id` should carry something of the `left` bytes that wait to be sent.
+pub(crate) fn is_worth_using(paths: &Paths, usable: PathSet, id: PathId, left: usize) -> bool {
+    let Some(slow) = paths.get(id).and_then(|path| path.rtt.smoothed()) else { return true };
+    let faster = paths
+        .iter()
+        .filter(|path| usable.contains(path.id) && path.id != id)
+        .filter_map(|path| Some((path, path.rtt.smoothed().filter(|srtt| *srtt < slow)?)));
+    let (mut rate, mut fastest) = (0, slow);
+    for (path, srtt) in faster {
+        rate += bytes_per_second(path, srtt);
+        fastest = fastest.min(srtt);
+    }
+    if rate == 0 {
+        return true;
+    }
+    let drain = Duration::from_nanos((left as u64).saturating_mul(1_000_000_000) / rate);
+    drain + fastest / 2 >= slow / 2
+}
+
+fn bytes_per_second(path: &Path, srtt: Duration) -> u64 {
+    let nanos = u64::try_from(srtt.as_nanos()).unwrap_or(u64::MAX).max(1);
+    (path.congestion.window() as u64).saturating_mul(1_000_000_000) / nanos
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_worth_using;
+    use crate::config::Config;
+    use crate::path::congestion::Controller;
+    use crate::path::{PathAddr, PathId, PathSet, PathState, Paths};
+    use crate::time::{Duration, Instant};
+    use core::net::SocketAddr;
+
+    const FAST: PathId = PathId(0);
+    const SLOW: PathId = PathId(1);
+
+    fn two(srtts: [Option<u64>; 2]) -> (Paths, PathSet) {
+        let (mut paths, mut all) = (Paths::new(), PathSet::default());
+        for (port, srtt) in (1..).zip(srtts) {
+            let remote = SocketAddr::from(([10, 0, 0, 1], port));
+            let addr = PathAddr { local: remote, remote };
+            let id = paths.add(addr, 1500, PathState::Active, &Config::default()).unwrap();
+            let path = paths.get_mut(id).unwrap();
+            srtt.map(|ms| path.rtt.on_sample(Instant::ZERO, Duration::from_millis(ms)));
+            all.insert(id);
+        }
+        (paths, all)
+    }
+
+    #[test]
+    fn the_slow_path_helps_only_while_there_is_much_to_send() {
+        let (paths, all) = two([Some(10), Some(110)]);
+        // Until a chunk arrives over the slow path the fast one has delivered five windows.
+        let window = paths.get(FAST).unwrap().congestion.window();
+        assert!(!is_worth_using(&paths, all, SLOW, 5 * window - 100));
+        assert!(is_worth_using(&paths, all, SLOW, 5 * window + 100));
+        assert!(is_worth_using(&paths, all, FAST, 1));
+    }
+
+    #[test]
+    fn a_path_alone_or_not_measured_is_used() {
+        let (paths, all) = two([None, Some(100)]);
+        assert!(is_worth_using(&paths, all, SLOW, 1));
+        assert!(is_worth_using(&paths, all, FAST, 1));
+        let (paths, _) = two([Some(10), Some(110)]);
+        let mut only = PathSet::default();
+        only.insert(SLOW);
+        assert!(is_worth_using(&paths, only, SLOW, 1));
+    }
+}

@@ -1,0 +1,172 @@
+//! Writing DATA chunks into a packet (RFC 9260 section 6.1): what was lost first, then new data, as
+//! far as the packet, the path's congestion window and the peer's window allow.
+
+use super::Sender;
+use super::outstanding::{ChunkState, SentChunk};
+use crate::path::congestion::Controller;
+use crate::path::{Path, PathId, PathSet, Paths};
+use crate::schedule::path::is_worth_using;
+use crate::time::Instant;
+use crate::tsn::Tsn64;
+use manypath_wire::chunk::Data;
+use manypath_wire::{Chunk, PacketWriter};
+
+/// The packet that is being filled.
+struct Job {
+    now: Instant,
+    id: PathId,
+    usable: PathSet,
+    /// Flight of the path before the packet.
+    flight: usize,
+    /// Whether the path is worth using for what waits (see `schedule::path`).
+    worth: bool,
+    /// Ask for an acknowledgement without delay (RFC 7053).
+    immediate: bool,
+}
+
+impl Sender {
+    /// Appends DATA chunks for path `id` to `packet` and takes them for sent: they are in flight
+    /// and T3-rtx runs. Returns their number.
+    pub(crate) fn fill(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        paths: &mut Paths,
+        packet: &mut PacketWriter<'_>,
+    ) -> usize {
+        if self.queue.messages() == 0 && self.lost == 0 {
+            return 0;
+        }
+        let usable = self.usable(paths);
+        let worth = is_worth_using(paths, usable, id, self.waiting());
+        let Some(path) = paths.get_mut(id).filter(|path| usable.contains(path.id)) else {
+            return 0;
+        };
+        on_idle_end(now, path);
+        // A window of a few packets leaves no room for the peer's delayed acknowledgements.
+        let immediate = path.congestion.window() < 4 * path.congestion.chunk_limit();
+        let job = Job { now, id, usable, flight: path.flight, worth, immediate };
+        let repeated = self.fill_lost(&job, paths, packet);
+        repeated + self.fill_new(&job, paths, packet)
+    }
+
+    fn fill_lost(&mut self, job: &Job, paths: &mut Paths, packet: &mut PacketWriter<'_>) -> usize {
+        let mut written = 0;
+        while let Some(path) = paths.get(job.id) {
+            let Some(tsn) = self.next_repeat(path, job.flight, job.worth, paths, job.usable) else {
+                break;
+            };
+            let Some(chunk) = self.outstanding.get(tsn) else { break };
+            if packet.push(&Chunk::Data(chunk.to_data(tsn, job.immediate))).is_err() {
+                break;
+            }
+            self.on_repeated(job.now, tsn, job.id, paths);
+            written += 1;
+        }
+        if let Some(path) = paths.get_mut(job.id).filter(|_| written > 0) {
+            // The privilege of a fast retransmit is for one packet (section 7.2.4 rule 3).
+            path.cmt.fast_packet = false;
+        }
+        written
+    }
+
+    fn fill_new(&mut self, job: &Job, paths: &mut Paths, packet: &mut PacketWriter<'_>) -> usize {
+        let limit = paths.fragment_size();
+        let mut written = 0;
+        while let Some(path) = paths.get(job.id).filter(|_| job.worth) {
+            if !self.new_allowed(job.now, path, job.flight, paths, job.usable) {
+                break;
+            }
+            let Some(len) = self.queue.next_len(limit) else { break };
+            if Data::HEADER_LEN + len > packet.room() {
+                break;
+            }
+            let Some(fragment) = self.queue.pop(limit) else { break };
+            let chunk = SentChunk::new(fragment, job.id, job.now);
+            let tsn = self.outstanding.next_tsn();
+            if packet.push(&Chunk::Data(chunk.to_data(tsn, job.immediate))).is_err() {
+                debug_assert!(false, "the room was looked at");
+            }
+            self.outstanding.push(chunk);
+            let Some(path) = paths.get_mut(job.id) else { break };
+            let is_probe = len > self.window.rwnd();
+            self.on_sent(job.now, tsn, path);
+            if is_probe {
+                self.on_probe_sent(job.now, tsn, path);
+            }
+            written += 1;
+        }
+        written
+    }
+
+    /// A lost chunk has been written into a packet for path `id`.
+    fn on_repeated(&mut self, now: Instant, tsn: Tsn64, id: PathId, paths: &mut Paths) {
+        let Some(chunk) = self.outstanding.get_mut(tsn) else { return };
+        let (from, len) = (chunk.path, chunk.data_len());
+        self.lost = self.lost.saturating_sub(len);
+        if let Some(old) = paths.get_mut(from) {
+            let reported = old.cmt.lost.reported.remove(&tsn);
+            old.cmt.lost.timed_out.remove(&tsn);
+            old.stats.fast_retransmits += u64::from(reported);
+            old.stats.timeout_retransmits += u64::from(!reported);
+            if from != id {
+                old.cmt.cuc.forget();
+            }
+        }
+        let Some(path) = paths.get_mut(id) else { return };
+        let earliest = path.cmt.cuc.earliest() == Some(tsn);
+        if from != id {
+            path.cmt.cuc.forget();
+            chunk.moved = true;
+        }
+        self.on_sent(now, tsn, path);
+        if earliest {
+            // Section 6.1: the earliest outstanding chunk of the path is sent again.
+            path.restart_t3(now);
+        }
+        if self.window.probe() == Some(tsn) {
+            self.on_probe_sent(now, tsn, path);
+        }
+    }
+
+    /// Chunk `tsn` has been written into a packet for `path`.
+    fn on_sent(&mut self, now: Instant, tsn: Tsn64, path: &mut Path) {
+        let Some(chunk) = self.outstanding.get_mut(tsn) else { return };
+        chunk.number = path.cmt.on_sent(tsn, chunk.transmissions == 0);
+        chunk.path = path.id;
+        chunk.last_sent = now;
+        chunk.transmissions += 1;
+        chunk.missing = 0;
+        chunk.state = ChunkState::InFlight;
+        let (data, wire) = (chunk.data_len(), chunk.wire_len());
+        self.in_flight += data;
+        self.window.on_sent(data);
+        path.flight += wire;
+        path.burst.on_sent(wire);
+        path.last_data = Some(now);
+        if path.flight >= path.congestion.window() {
+            path.window_filled = Some(now);
+        }
+        if path.t3.is_none() {
+            path.restart_t3(now);
+        }
+    }
+
+    /// The chunk is a probe of a closed window: its timer is the pause until the next one.
+    fn on_probe_sent(&mut self, now: Instant, tsn: Tsn64, path: &mut Path) {
+        self.window.on_probe_sent(now, tsn);
+        let pause = self.window.probe_pause(path.rtt.rto(), path.rtt.rto_max());
+        path.t3 = Some(now + pause);
+    }
+}
+
+/// Lets the window of a path decay that has not been used for some time (section 7.2.1).
+fn on_idle_end(now: Instant, path: &mut Path) {
+    let Some(last) = path.last_data.filter(|_| path.flight == 0) else { return };
+    let rto = path.rtt.rto().as_nanos().max(1);
+    let rtos = u32::try_from(now.since(last).as_nanos() / rto).unwrap_or(u32::MAX);
+    if rtos > 0 {
+        path.congestion.on_idle(rtos);
+        path.last_data = Some(now);
+    }
+}

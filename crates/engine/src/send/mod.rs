@@ -1,0 +1,26 @@
+//! The sending half of an association.
+//!
+//! Messages wait in `queue`. When a path has a window, `fill` takes fragments, gives them TSNs and
+//! writes them into a packet; from then on they are in `outstanding` until the cumulative TSN has
+//! passed them. `sack_processing` turns a SACK into facts per path (acknowledged, missing) and lets
+//! congestion control, round-trip times and timers draw their conclusions; `retransmit` marks what
+//! is lost. `window` is the peer's receive window.
+//!
+//! No walk over all outstanding chunks happens outside of failures: a SACK costs what it newly
+//! acknowledges, plus what it shows to be missing, plus its Gap Ack Blocks.
+
+mod fill;
+mod outstanding;
+mod queue;
+mod retransmit;
+mod sack_processing;
+mod sack_view;
+mod sender;
+mod window;
+
+pub(crate) use sack_processing::SackOutcome;
+pub(crate) use sack_view::SackView;
+pub(crate) use sender::Sender;
+
+#[cfg(test)]
+mod tests;

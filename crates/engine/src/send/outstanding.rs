@@ -1,0 +1,140 @@
+//! Chunks that were sent and are not cumulatively acknowledged, in TSN order without holes.
+
+use super::queue::Fragment;
+use crate::path::PathId;
+use crate::time::Instant;
+use crate::tsn::Tsn64;
+use alloc::collections::VecDeque;
+use manypath_wire::Tsn;
+use manypath_wire::chunk::Data;
+
+/// Where a chunk is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ChunkState {
+    /// On its way, as far as we know.
+    InFlight,
+    /// To be sent again.
+    Lost,
+    /// The peer has it, but may still throw it away (RFC 9260 section 6.2.1).
+    Acked,
+}
+
+/// A chunk with its history.
+#[derive(Debug)]
+pub(crate) struct SentChunk {
+    /// What it carries.
+    pub(crate) fragment: Fragment,
+    /// Where it is.
+    pub(crate) state: ChunkState,
+    /// The path of its last transmission.
+    pub(crate) path: PathId,
+    /// Number of its last transmission on that path.
+    pub(crate) number: u64,
+    /// When it was sent last.
+    pub(crate) last_sent: Instant,
+    /// How often it was sent.
+    pub(crate) transmissions: u32,
+    /// Whether it was sent on more than one path.
+    pub(crate) moved: bool,
+    /// Missing reports since its last transmission (section 7.2.4).
+    pub(crate) missing: u8,
+    /// The path over which the SACK came that acknowledged it.
+    pub(crate) acked_via: PathId,
+}
+
+impl SentChunk {
+    /// A chunk that is about to be sent for the first time.
+    pub(crate) fn new(fragment: Fragment, path: PathId, now: Instant) -> Self {
+        Self {
+            fragment,
+            state: ChunkState::Lost,
+            path,
+            number: 0,
+            last_sent: now,
+            transmissions: 0,
+            moved: false,
+            missing: 0,
+            acked_via: path,
+        }
+    }
+
+    /// Bytes of user data: the unit of the receive window.
+    pub(crate) fn data_len(&self) -> usize {
+        self.fragment.payload.len()
+    }
+
+    /// Bytes in a packet, header and padding included: the unit of the congestion window.
+    pub(crate) fn wire_len(&self) -> usize {
+        Data::HEADER_LEN + self.fragment.payload.len().next_multiple_of(4)
+    }
+
+    /// The DATA chunk.
+    pub(crate) fn to_data(&self, tsn: Tsn64, immediate: bool) -> Data<'_> {
+        let Fragment { stream, ssn, ppid, unordered, begin, end, ref payload } = self.fragment;
+        Data { tsn: tsn.wire(), stream, ssn, ppid, unordered, begin, end, immediate, payload }
+    }
+}
+
+/// The chunks from the one after the cumulative TSN to the last that was sent.
+#[derive(Debug)]
+pub(crate) struct Outstanding {
+    cum: Tsn64,
+    chunks: VecDeque<SentChunk>,
+}
+
+impl Outstanding {
+    /// Nothing was sent; the first TSN will be `initial`.
+    pub(crate) fn new(initial: Tsn) -> Self {
+        Self { cum: Tsn64::initial(initial).before(), chunks: VecDeque::new() }
+    }
+
+    /// The cumulative TSN: it and all before it are acknowledged.
+    pub(crate) fn cum(&self) -> Tsn64 {
+        self.cum
+    }
+
+    /// The TSN of the next new chunk.
+    pub(crate) fn next_tsn(&self) -> Tsn64 {
+        self.cum.plus(self.chunks.len() as u64 + 1)
+    }
+
+    /// Number of chunks.
+    pub(crate) fn len(&self) -> usize {
+        self.chunks.len()
+    }
+
+    /// Whether everything sent is acknowledged.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.chunks.is_empty()
+    }
+
+    /// Adds a new chunk and gives it its TSN.
+    pub(crate) fn push(&mut self, chunk: SentChunk) -> Tsn64 {
+        let tsn = self.next_tsn();
+        self.chunks.push_back(chunk);
+        tsn
+    }
+
+    /// The chunk `tsn`.
+    pub(crate) fn get(&self, tsn: Tsn64) -> Option<&SentChunk> {
+        self.chunks.get(self.index(tsn)?)
+    }
+
+    /// The chunk `tsn`.
+    pub(crate) fn get_mut(&mut self, tsn: Tsn64) -> Option<&mut SentChunk> {
+        let index = self.index(tsn)?;
+        self.chunks.get_mut(index)
+    }
+
+    /// Moves the cumulative TSN one further and returns the chunk that it has passed.
+    pub(crate) fn pop(&mut self) -> Option<SentChunk> {
+        let chunk = self.chunks.pop_front()?;
+        self.cum = self.cum.next();
+        Some(chunk)
+    }
+
+    fn index(&self, tsn: Tsn64) -> Option<usize> {
+        let ahead = tsn.since(self.cum);
+        usize::try_from(ahead).ok()?.checked_sub(1)
+    }
+}

@@ -1,0 +1,197 @@
+//! Finding what is lost: missing reports (RFC 9260 section 7.2.4, split per path), T3-rtx
+//! (section 6.3.3) and paths that are given up.
+
+use super::Sender;
+use super::outstanding::{ChunkState, Outstanding};
+use crate::cmt::{Sent, SentOrder};
+use crate::path::congestion::Controller;
+use crate::path::{Path, PathId, Paths};
+use crate::time::Instant;
+use crate::tsn::Tsn64;
+
+/// Missing reports that make a chunk lost.
+const MISSING_REPORTS: u8 = 3;
+
+impl Sender {
+    /// T3-rtx of `id` has expired. Returns true if that is no sign of a failing path: a zero-window
+    /// probe that the peer goes on answering, so no error is to be counted.
+    pub(crate) fn handle_t3(&mut self, _now: Instant, id: PathId, paths: &mut Paths) -> bool {
+        let Some(path) = paths.get_mut(id) else { return true };
+        path.t3 = None;
+        if path.flight == 0 {
+            self.distrust(paths);
+            return true;
+        }
+        if let Some(probe) = self.answered_probe(id) {
+            self.lose(probe, paths, Loss::Reported);
+            return true;
+        }
+        path.stats.timeouts += 1;
+        path.rtt.back_off();
+        path.congestion.on_timeout();
+        path.cmt.recovery.leave();
+        path.cmt.fast_packet = false;
+        path.cmt.one_packet = true;
+        self.give_up_flight(id, paths);
+        false
+    }
+
+    /// Path `id` is not used any more: what is in flight on it goes to the others, if there are
+    /// any, without waiting for T3-rtx.
+    pub(crate) fn path_lost(&mut self, _now: Instant, id: PathId, paths: &mut Paths) {
+        if self.usable(paths).contains(id) {
+            return;
+        }
+        self.give_up_flight(id, paths);
+        if let Some(path) = paths.get_mut(id) {
+            path.t3 = None;
+        }
+    }
+
+    /// Counts missing reports for what was sent on `path` before the newest transmission that the
+    /// SACK acknowledged, below the `highest` TSN that it reported. Returns whether chunks were
+    /// found lost.
+    pub(super) fn strike(&mut self, now: Instant, highest: Tsn64, path: &mut Path) -> bool {
+        let Some(newest) = path.cmt.news.newest else { return false };
+        let mut first = core::mem::take(&mut path.cmt.first);
+        let mut again = core::mem::take(&mut path.cmt.again);
+        let mut any = false;
+        for order in [&mut first, &mut again] {
+            order.retain_before(newest, |sent| {
+                let Some(strike) = self.strike_one(now, sent, highest, path) else { return false };
+                any |= strike;
+                !strike
+            });
+        }
+        path.cmt.first = first;
+        path.cmt.again = again;
+        any
+    }
+
+    /// `None` if the transmission is over, otherwise whether the chunk is lost now.
+    fn strike_one(
+        &mut self,
+        now: Instant,
+        sent: Sent,
+        highest: Tsn64,
+        path: &mut Path,
+    ) -> Option<bool> {
+        let round_trip = path.rtt.smoothed().unwrap_or(path.rtt.rto());
+        let repeat = self.repeat_fast_retransmit;
+        let chunk = self.outstanding.get_mut(sent.tsn)?;
+        if chunk.path != path.id || chunk.number != sent.number {
+            return None;
+        }
+        if chunk.state != ChunkState::InFlight {
+            return None;
+        }
+        if sent.tsn > highest {
+            return Some(false);
+        }
+        chunk.missing = chunk.missing.saturating_add(1);
+        // Rule 5 makes a chunk ineligible for a second fast retransmit. A lost retransmission
+        // would then wait for T3-rtx; here it may be repeated once it is older than a round trip.
+        let eligible =
+            chunk.transmissions == 1 || (repeat && now.since(chunk.last_sent) >= round_trip);
+        if chunk.missing < MISSING_REPORTS || !eligible {
+            return Some(false);
+        }
+        chunk.state = ChunkState::Lost;
+        let (data, wire) = (chunk.data_len(), chunk.wire_len());
+        path.flight = path.flight.saturating_sub(wire);
+        path.cmt.lost.reported.insert(sent.tsn);
+        self.on_lost(data);
+        Some(true)
+    }
+
+    /// The probe of a closed window, if it is what is in flight on `id` and SACKs have answered it.
+    fn answered_probe(&self, id: PathId) -> Option<Tsn64> {
+        let probe = self.window.probe().filter(|_| self.window.is_answered())?;
+        let chunk = self.outstanding.get(probe)?;
+        let alone = chunk.path == id && self.in_flight == chunk.data_len();
+        (alone && chunk.state == ChunkState::InFlight).then_some(probe)
+    }
+
+    /// All that is in flight on `id` is to be sent again.
+    fn give_up_flight(&mut self, id: PathId, paths: &mut Paths) {
+        let Some(path) = paths.get_mut(id) else { return };
+        let mut first = core::mem::take(&mut path.cmt.first);
+        let mut again = core::mem::take(&mut path.cmt.again);
+        for order in [&mut first, &mut again] {
+            while let Some(sent) = order.pop() {
+                if is_live(&self.outstanding, id, sent) {
+                    self.lose(sent.tsn, paths, Loss::TimedOut);
+                }
+            }
+        }
+    }
+
+    /// Everything seems to be acknowledged but the cumulative TSN does not move: the peer has
+    /// thrown away what it had acknowledged, and the SACK that said so was lost. Its gap reports
+    /// are not believed any more.
+    fn distrust(&mut self, paths: &mut Paths) {
+        let first = self.outstanding.cum().next();
+        let reneged =
+            self.outstanding.get(first).is_some_and(|chunk| chunk.state == ChunkState::Acked);
+        if !reneged || self.in_flight > 0 || self.lost > 0 {
+            return;
+        }
+        let acked = core::mem::take(&mut self.acked);
+        for tsn in acked.iter().flat_map(crate::ranges::Range::iter) {
+            self.lose(tsn, paths, Loss::TimedOut);
+        }
+    }
+
+    /// Chunk `tsn`, in flight or acknowledged in vain, is to be sent again.
+    pub(super) fn lose(&mut self, tsn: Tsn64, paths: &mut Paths, loss: Loss) {
+        let Some(chunk) = self.outstanding.get_mut(tsn) else { return };
+        let Some(path) = paths.get_mut(chunk.path) else { return };
+        let (data, wire) = (chunk.data_len(), chunk.wire_len());
+        let was = core::mem::replace(&mut chunk.state, ChunkState::Lost);
+        chunk.missing = 0;
+        let lost = &mut path.cmt.lost;
+        match loss {
+            Loss::Reported => lost.reported.insert(tsn),
+            Loss::TimedOut => lost.timed_out.insert(tsn),
+        };
+        match was {
+            ChunkState::InFlight => {
+                path.flight = path.flight.saturating_sub(wire);
+                self.on_lost(data);
+            }
+            ChunkState::Acked => self.lost += data,
+            ChunkState::Lost => {}
+        }
+    }
+
+    fn on_lost(&mut self, data: usize) {
+        self.in_flight = self.in_flight.saturating_sub(data);
+        self.lost += data;
+        self.window.on_lost(data);
+    }
+}
+
+/// How a chunk was found to be lost; decides which path repeats it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Loss {
+    /// By missing reports.
+    Reported,
+    /// By T3-rtx, or with its path.
+    TimedOut,
+}
+
+/// Whether a transmission on path `id` is still under way.
+pub(super) fn is_live(outstanding: &Outstanding, id: PathId, sent: Sent) -> bool {
+    outstanding.get(sent.tsn).is_some_and(|chunk| {
+        chunk.state == ChunkState::InFlight && chunk.path == id && chunk.number == sent.number
+    })
+}
+
+/// The TSN of the earliest transmission of `order` that is under way.
+pub(super) fn earliest_live(
+    outstanding: &Outstanding,
+    id: PathId,
+    order: &mut SentOrder,
+) -> Option<Tsn64> {
+    order.earliest(|sent| is_live(outstanding, id, sent)).map(|sent| sent.tsn)
+}

@@ -1,0 +1,298 @@
+//! Working a SACK in (RFC 9260 sections 6.2.1, 6.3.2, 7.2; the rules per path in `crate::cmt`).
+
+use super::outstanding::{ChunkState, SentChunk};
+use super::retransmit::{Loss, earliest_live, is_live};
+use super::{SackView, Sender};
+use crate::cmt::{News, Sent};
+use crate::path::congestion::{Acked, Controller};
+use crate::path::{Path, PathId, PathSet, Paths};
+use crate::ranges::{Range, difference};
+use crate::time::Instant;
+use crate::tsn::Tsn64;
+
+/// What a SACK has changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct SackOutcome {
+    /// It was older than one seen before and was ignored.
+    pub(crate) stale: bool,
+    /// Something was newly acknowledged.
+    pub(crate) newly_acked: bool,
+    /// Paths that have proved to work: their error counters are to be cleared.
+    pub(crate) acked_paths: PathSet,
+    /// Send buffer has become free.
+    pub(crate) buffer_freed: bool,
+}
+
+impl Sender {
+    /// Works in a SACK that arrived over `via`.
+    ///
+    /// # Errors
+    /// The peer acknowledges what was never sent, or its blocks make no sense.
+    pub(crate) fn handle_sack(
+        &mut self,
+        now: Instant,
+        sack: &SackView<'_>,
+        via: PathId,
+        paths: &mut Paths,
+    ) -> Result<SackOutcome, &'static str> {
+        let cum = Tsn64::near(sack.cum_tsn, self.outstanding.cum());
+        if cum < self.outstanding.cum() {
+            return Ok(SackOutcome { stale: true, ..SackOutcome::default() });
+        }
+        sack.ranges(cum, &mut self.blocks)?;
+        let highest = self.blocks.last().map_or(cum, |block| block.end);
+        if highest >= self.outstanding.next_tsn() {
+            return Err("acknowledgement of a TSN that was never sent");
+        }
+        let buffered = self.buffered;
+        self.begin(paths);
+        self.take_cumulative(now, cum, via, paths);
+        let believed = self.take_revoked(now, highest, via, paths);
+        self.take_gaps(now, via, paths);
+        let mut outcome = SackOutcome::default();
+        for path in paths.iter_mut() {
+            self.settle(now, highest, path, &mut outcome);
+        }
+        self.guard(now, paths);
+        if let Some(a_rwnd) = sack.a_rwnd.filter(|_| believed) {
+            self.update_window(now, a_rwnd, paths);
+        }
+        outcome.buffer_freed = self.buffered < buffered;
+        Ok(outcome)
+    }
+
+    /// The Cumulative TSN Ack of a SHUTDOWN: a SACK that says nothing else.
+    ///
+    /// # Errors
+    /// As [`Self::handle_sack`].
+    pub(crate) fn handle_shutdown_tsn(
+        &mut self,
+        now: Instant,
+        cum_tsn: manypath_wire::Tsn,
+        via: PathId,
+        paths: &mut Paths,
+    ) -> Result<SackOutcome, &'static str> {
+        self.handle_sack(now, &SackView::of_shutdown(cum_tsn), via, paths)
+    }
+
+    fn begin(&mut self, paths: &mut Paths) {
+        for path in paths.iter_mut() {
+            path.cmt.news = News { flight_before: path.flight, ..News::default() };
+            path.cmt.cuc.begin();
+            self.look_for_earliest(path);
+        }
+    }
+
+    /// Finds the chunks whose acknowledgement will be a pseudo-cumulative one.
+    fn look_for_earliest(&self, path: &mut Path) {
+        let (first, again) = path.cmt.cuc.wants();
+        if first {
+            let found = earliest_live(&self.outstanding, path.id, &mut path.cmt.first);
+            path.cmt.cuc.found_first(found);
+        }
+        if again {
+            let found = earliest_live(&self.outstanding, path.id, &mut path.cmt.again);
+            path.cmt.cuc.found_again(found);
+        }
+    }
+
+    fn take_cumulative(&mut self, now: Instant, cum: Tsn64, via: PathId, paths: &mut Paths) {
+        while self.outstanding.cum() < cum {
+            let tsn = self.outstanding.cum().next();
+            if let Some(path) = self.on_acked(now, tsn, via, paths) {
+                path.cmt.news.cum_advanced = true;
+            }
+            let Some(chunk) = self.outstanding.pop() else { break };
+            self.release(&chunk);
+        }
+        self.acked.remove_up_to(cum);
+    }
+
+    fn release(&mut self, chunk: &SentChunk) {
+        self.buffered = self.buffered.saturating_sub(chunk.data_len());
+        if chunk.fragment.end && !chunk.fragment.unordered {
+            self.queue.on_ordered_done(chunk.fragment.stream);
+        }
+    }
+
+    fn take_gaps(&mut self, now: Instant, via: PathId, paths: &mut Paths) {
+        let mut fresh = core::mem::take(&mut self.fresh);
+        fresh.clear();
+        difference(self.blocks.iter().copied(), self.acked.iter(), |range| fresh.push(range));
+        for range in &fresh {
+            for tsn in range.iter() {
+                self.on_acked(now, tsn, via, paths);
+            }
+            self.acked.insert(*range);
+        }
+        self.fresh = fresh;
+    }
+
+    /// Chunks that were reported before and are not any more: either the peer threw them away, or
+    /// the SACK is an older one that was overtaken on another path. It is believed only if it came
+    /// over the path of the SACK that had acknowledged the chunk, or if that path has failed.
+    /// Returns whether the SACK may be taken for the latest.
+    fn take_revoked(
+        &mut self,
+        now: Instant,
+        highest: Tsn64,
+        via: PathId,
+        paths: &mut Paths,
+    ) -> bool {
+        let mut revoked = core::mem::take(&mut self.fresh);
+        revoked.clear();
+        let reported = self.acked.iter().take_while(|range| range.start <= highest);
+        let reported = reported.map(|range| Range { end: range.end.min(highest), ..range });
+        difference(reported, self.blocks.iter().copied(), |range| revoked.push(range));
+        let mut believed = true;
+        for tsn in revoked.iter().flat_map(|range| range.iter()) {
+            believed &= self.revoke(now, tsn, via, paths);
+        }
+        self.fresh = revoked;
+        believed
+    }
+
+    /// Section 6.2.1 rule D iii. Returns false if it is not believed.
+    fn revoke(&mut self, now: Instant, tsn: Tsn64, via: PathId, paths: &mut Paths) -> bool {
+        let Some(chunk) = self.outstanding.get_mut(tsn) else { return true };
+        let witness = chunk.acked_via;
+        if witness != via && paths.get(witness).is_some_and(Path::is_active) {
+            return false;
+        }
+        let Some(path) = paths.get_mut(chunk.path) else { return false };
+        chunk.state = ChunkState::InFlight;
+        chunk.missing = 1;
+        self.in_flight += chunk.data_len();
+        path.flight += chunk.wire_len();
+        let sent = Sent { number: chunk.number, tsn };
+        let is_first = chunk.transmissions == 1;
+        let order = if is_first { &mut path.cmt.first } else { &mut path.cmt.again };
+        order.restore(sent);
+        if path.t3.is_none() {
+            path.restart_t3(now);
+        }
+        self.acked.remove(Range { start: tsn, end: tsn });
+        true
+    }
+
+    /// Chunk `tsn` is reported. Returns the path of its last transmission if that is news.
+    fn on_acked<'p>(
+        &mut self,
+        now: Instant,
+        tsn: Tsn64,
+        via: PathId,
+        paths: &'p mut Paths,
+    ) -> Option<&'p mut Path> {
+        let chunk = self.outstanding.get_mut(tsn)?;
+        let path = paths.get_mut(chunk.path)?;
+        let (data, wire) = (chunk.data_len(), chunk.wire_len());
+        match core::mem::replace(&mut chunk.state, ChunkState::Acked) {
+            ChunkState::Acked => return None,
+            ChunkState::InFlight => {
+                path.flight = path.flight.saturating_sub(wire);
+                self.in_flight = self.in_flight.saturating_sub(data);
+            }
+            ChunkState::Lost => {
+                path.cmt.lost.remove(tsn);
+                self.lost = self.lost.saturating_sub(data);
+            }
+        }
+        chunk.acked_via = via;
+        chunk.missing = 0;
+        note(now, tsn, chunk, path);
+        Some(path)
+    }
+
+    /// Draws the conclusions for one path.
+    fn settle(&mut self, now: Instant, highest: Tsn64, path: &mut Path, outcome: &mut SackOutcome) {
+        self.look_for_earliest(path);
+        path.cmt.recovery.on_sack(self.outstanding.cum(), &path.cmt.cuc);
+        let news = path.cmt.news;
+        if news.acked > 0 {
+            outcome.newly_acked = true;
+            path.cmt.one_packet = false;
+        }
+        if news.proves_path {
+            outcome.acked_paths.insert(path.id);
+        }
+        if let Some(rtt) = news.rtt {
+            path.rtt.on_data_sample(now, rtt);
+        }
+        grow(now, path);
+        let extra = self.max_burst * path.congestion.chunk_limit();
+        let smoothed = path.rtt.smoothed();
+        path.burst.on_sack(now, (path.flight, news.acked), extra, smoothed);
+        if self.strike(now, highest, path) && path.cmt.recovery.enter(path.cmt.highest_tsn) {
+            path.congestion.on_loss();
+            path.cmt.fast_packet = true;
+        }
+        if path.flight == 0 {
+            path.t3 = None;
+        } else if news.cum_advanced || news.earliest_acked {
+            // Rule R3; a chunk of the path that was blocked by another path's loss counts as well,
+            // or every path would time out behind the blocked cumulative TSN.
+            path.restart_t3(now);
+        }
+    }
+
+    /// A timer must run while anything is outstanding: see `Sender::distrust`.
+    fn guard(&self, now: Instant, paths: &mut Paths) {
+        if self.in_flight > 0 || self.lost > 0 {
+            return;
+        }
+        let first = self.outstanding.get(self.outstanding.cum().next());
+        if let Some(path) = first.and_then(|chunk| paths.get_mut(chunk.path)) {
+            path.restart_t3(now);
+        }
+    }
+
+    fn update_window(&mut self, now: Instant, a_rwnd: u32, paths: &mut Paths) {
+        let rwnd = (a_rwnd as usize).saturating_sub(self.in_flight);
+        let outstanding = &self.outstanding;
+        let is_acked =
+            |tsn| outstanding.get(tsn).is_none_or(|chunk| chunk.state == ChunkState::Acked);
+        let needed = paths.fragment_size();
+        let Some(probe) = self.window.on_sack(now, rwnd, needed, is_acked) else { return };
+        let sent = self.outstanding.get(probe).map(|chunk| (chunk.path, chunk.number));
+        let live = sent.is_some_and(|(id, number)| {
+            is_live(&self.outstanding, id, Sent { number, tsn: probe })
+        });
+        if live {
+            self.lose(probe, paths, Loss::Reported);
+        }
+    }
+}
+
+/// Enters a newly acknowledged chunk into the news of the path of its last transmission.
+fn note(now: Instant, tsn: Tsn64, chunk: &SentChunk, path: &mut Path) {
+    let age = now.since(chunk.last_sent);
+    let once = chunk.transmissions == 1;
+    let news = &mut path.cmt.news;
+    news.acked += chunk.wire_len();
+    news.earliest_acked |= path.cmt.cuc.on_acked(tsn);
+    news.proves_path |= !chunk.moved;
+    if once {
+        news.rtt = Some(news.rtt.map_or(age, |rtt| rtt.min(age)));
+    }
+    // Of a chunk that was sent more than once it is not known which transmission has arrived. Too
+    // early an acknowledgement cannot be for the last one, which then says nothing about others.
+    if once || path.rtt.least().is_some_and(|least| age >= least) {
+        news.newest = news.newest.max(Some(chunk.number));
+    }
+}
+
+/// Widens the window of a path (section 7.2.1, 7.2.2; CUC).
+fn grow(now: Instant, path: &mut Path) {
+    let news = path.cmt.news;
+    // The window counts as used also if it was full within the last round trip: what is
+    // acknowledged now left when it was, even if another SACK of the same batch came first.
+    let round_trip = path.rtt.smoothed().unwrap_or_default();
+    let full = path.window_filled.is_some_and(|filled| now.since(filled) <= round_trip);
+    path.congestion.on_acked(Acked {
+        bytes: news.acked,
+        advanced: path.cmt.cuc.advanced(),
+        window_used: full || news.flight_before >= path.congestion.window(),
+        recovering: path.cmt.recovery.is_active(),
+        all_acked: path.flight == 0,
+    });
+}

@@ -1,0 +1,258 @@
+//! The sender: what the user has given, and what of it is where.
+
+use super::outstanding::Outstanding;
+use super::queue::SendQueue;
+use super::window::PeerWindow;
+use crate::cmt::next_lost;
+use crate::config::Config;
+use crate::endpoint::{Outgoing, SendError};
+use crate::path::congestion::Controller;
+use crate::path::{Path, PathId, PathSet, PathState, Paths};
+use crate::ranges::{Range, RangeSet};
+use crate::schedule::path::{PathOrder, by_smallest_srtt, is_worth_using, usable};
+use crate::status::IdleReason;
+use crate::time::Instant;
+use crate::tsn::Tsn64;
+use alloc::vec::Vec;
+use manypath_wire::Tsn;
+
+/// Every message or chunk that is held counts for at least so many bytes of the send buffer, so
+/// that tiny messages cannot fill many times the buffer with bookkeeping.
+const LEAST_CHARGE: usize = 64;
+
+/// Gap Ack Blocks reach this far beyond the cumulative TSN. What is sent beyond could not be
+/// acknowledged, so nothing is.
+const MAX_TSN_SPAN: usize = 65_535;
+
+/// The sending half of an association.
+#[derive(Debug)]
+pub(crate) struct Sender {
+    pub(super) queue: SendQueue,
+    pub(super) outstanding: Outstanding,
+    pub(super) window: PeerWindow,
+    /// TSNs beyond the cumulative one that the peer has reported.
+    pub(super) acked: RangeSet,
+    /// User data in flight on all paths.
+    pub(super) in_flight: usize,
+    /// User data that is to be sent again.
+    pub(super) lost: usize,
+    /// Scratch for a SACK under work: its blocks, and what they newly tell.
+    pub(super) blocks: Vec<Range>,
+    pub(super) fresh: Vec<Range>,
+    /// User data accepted and not cumulatively acknowledged.
+    pub(super) buffered: usize,
+    pub(super) max_burst: usize,
+    pub(super) repeat_fast_retransmit: bool,
+    multipath: bool,
+    limit: usize,
+    outbound_streams: u16,
+}
+
+impl Sender {
+    /// Nothing was sent; the first TSN will be `initial_tsn`. What is known of the peer may be
+    /// given later by [`Self::set_peer`].
+    pub(crate) fn new(
+        config: &Config,
+        initial_tsn: Tsn,
+        peer_rwnd: u32,
+        outbound_streams: u16,
+    ) -> Self {
+        Self {
+            queue: SendQueue::default(),
+            outstanding: Outstanding::new(initial_tsn),
+            window: PeerWindow::new(peer_rwnd),
+            acked: RangeSet::default(),
+            in_flight: 0,
+            lost: 0,
+            blocks: Vec::new(),
+            fresh: Vec::new(),
+            buffered: 0,
+            max_burst: config.max_burst.max(1) as usize,
+            repeat_fast_retransmit: config.repeat_fast_retransmit,
+            multipath: config.multipath,
+            limit: config.send_buffer as usize,
+            outbound_streams,
+        }
+    }
+
+    /// The peer has announced its window and how many streams it takes. Messages that wait on
+    /// streams beyond are dropped; returns their number.
+    pub(crate) fn set_peer(&mut self, peer_rwnd: u32, outbound_streams: u16) -> usize {
+        self.window = PeerWindow::new(peer_rwnd);
+        self.outbound_streams = outbound_streams;
+        let (messages, bytes) = self.queue.drop_streams_from(outbound_streams);
+        self.buffered -= bytes;
+        messages
+    }
+
+    /// Queues a message.
+    pub(crate) fn enqueue(&mut self, message: Outgoing) -> Result<(), SendError> {
+        if message.payload.is_empty() {
+            return Err(SendError::Empty);
+        }
+        if message.stream.0 >= self.outbound_streams {
+            return Err(SendError::InvalidStream);
+        }
+        if message.payload.len() > self.space() {
+            return Err(SendError::BufferFull);
+        }
+        self.buffered += message.payload.len();
+        self.queue.push(message);
+        Ok(())
+    }
+
+    /// Size of the largest message that [`Self::enqueue`] would take now.
+    pub(crate) fn space(&self) -> usize {
+        let held = self.queue.messages() + self.outstanding.len();
+        if held * LEAST_CHARGE >= self.limit {
+            return 0;
+        }
+        self.limit.saturating_sub(self.buffered)
+    }
+
+    /// Bytes queued and not yet sent.
+    pub(crate) fn unsent(&self) -> usize {
+        self.queue.bytes()
+    }
+
+    /// Bytes sent and not yet cumulatively acknowledged.
+    pub(crate) fn outstanding(&self) -> usize {
+        self.buffered - self.queue.bytes()
+    }
+
+    /// Bytes that the peer's receive window takes now.
+    pub(crate) fn peer_rwnd(&self) -> usize {
+        self.window.rwnd()
+    }
+
+    /// Whether everything that was queued is acknowledged.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.queue.messages() == 0 && self.outstanding.is_empty()
+    }
+
+    /// The paths in the order in which they are to be served.
+    pub(crate) fn path_order(&self, paths: &Paths) -> PathOrder {
+        by_smallest_srtt(paths, usable(paths, self.multipath))
+    }
+
+    /// Whether [`Self::fill`] would write something into an empty packet for `id`.
+    pub(crate) fn has_data_for(&self, now: Instant, id: PathId, paths: &Paths) -> bool {
+        if self.queue.messages() == 0 && self.lost == 0 {
+            return false;
+        }
+        let usable = usable(paths, self.multipath);
+        let Some(path) = paths.get(id).filter(|_| usable.contains(id)) else { return false };
+        let worth = is_worth_using(paths, usable, id, self.waiting());
+        self.next_repeat(path, path.flight, worth, paths, usable).is_some()
+            || (worth && self.new_allowed(now, path, path.flight, paths, usable))
+    }
+
+    /// When something may be sent that may not be sent now: the next probe of a closed window.
+    pub(crate) fn deadline(&self, paths: &Paths) -> Option<Instant> {
+        let len = self.queue.next_len(paths.fragment_size())?;
+        if len <= self.window.rwnd() || self.in_flight > 0 || self.lost > 0 {
+            return None;
+        }
+        let prober = self.path_order(paths).next().and_then(|id| paths.get(id))?;
+        Some(self.probe_due(prober))
+    }
+
+    /// Why nothing is sent on `id` now, if so.
+    pub(crate) fn idle_reason(
+        &self,
+        now: Instant,
+        id: PathId,
+        paths: &Paths,
+    ) -> Option<IdleReason> {
+        let path = paths.get(id)?;
+        let usable = usable(paths, self.multipath);
+        if self.has_data_for(now, id, paths) {
+            return None;
+        }
+        Some(match path.state {
+            PathState::Unconfirmed => IdleReason::Unconfirmed,
+            PathState::PotentiallyFailed | PathState::Inactive if !usable.contains(id) => {
+                IdleReason::Failed
+            }
+            PathState::Active | PathState::PotentiallyFailed | PathState::Inactive => {
+                self.shortage(path, paths, usable)
+            }
+        })
+    }
+
+    fn shortage(&self, path: &Path, paths: &Paths, usable: PathSet) -> IdleReason {
+        let next = self.queue.next_len(paths.fragment_size());
+        if !usable.contains(path.id) {
+            IdleReason::Standby
+        } else if next.is_none() && self.lost == 0 {
+            IdleReason::NoData
+        } else if !has_window(path, path.flight) {
+            IdleReason::CongestionWindow
+        } else if next.is_some_and(|len| len > self.window.rwnd()) {
+            IdleReason::ReceiveWindow
+        } else if self.lost == 0 {
+            IdleReason::FasterPath
+        } else {
+            IdleReason::NoData
+        }
+    }
+
+    /// The paths that may carry data.
+    pub(super) fn usable(&self, paths: &Paths) -> PathSet {
+        usable(paths, self.multipath)
+    }
+
+    /// User data that waits to be sent, for the first time or again.
+    pub(super) fn waiting(&self) -> usize {
+        self.queue.bytes() + self.lost
+    }
+
+    /// The lost chunk that `path` may send now, where `flight` was its flight before the packet.
+    pub(super) fn next_repeat(
+        &self,
+        path: &Path,
+        flight: usize,
+        worth: bool,
+        paths: &Paths,
+        usable: PathSet,
+    ) -> Option<Tsn64> {
+        if self.lost == 0 || !(path.cmt.fast_packet || has_window(path, flight)) {
+            return None;
+        }
+        let tsn = next_lost(paths, usable, path.id)?;
+        let own = self.outstanding.get(tsn)?.path == path.id;
+        (own || worth).then_some(tsn)
+    }
+
+    /// Whether `path` may send a new chunk now, where `flight` was its flight before the packet.
+    pub(super) fn new_allowed(
+        &self,
+        now: Instant,
+        path: &Path,
+        flight: usize,
+        paths: &Paths,
+        usable: PathSet,
+    ) -> bool {
+        let Some(len) = self.queue.next_len(paths.fragment_size()) else { return false };
+        if !has_window(path, flight) || self.outstanding.len() >= MAX_TSN_SPAN {
+            return false;
+        }
+        if len <= self.window.rwnd() {
+            return true;
+        }
+        // The window is closed: one probe, when nothing is under way (RFC 9260 section 6.1 rule A).
+        let prober = by_smallest_srtt(paths, usable).next() == Some(path.id);
+        prober && self.in_flight == 0 && self.lost == 0 && now >= self.probe_due(path)
+    }
+
+    fn probe_due(&self, prober: &Path) -> Instant {
+        self.window.probe_due(prober.rtt.rto(), prober.rtt.rto_max())
+    }
+}
+
+/// Whether the congestion window and Max.Burst let one more chunk onto `path` (RFC 9260 section 6.1
+/// rules B and D). `flight` is what was in flight before the packet that is being built.
+fn has_window(path: &Path, flight: usize) -> bool {
+    let limit = path.congestion.window().min(path.burst.limit());
+    path.flight < limit && !(path.cmt.one_packet && flight > 0)
+}

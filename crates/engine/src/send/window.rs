@@ -1,0 +1,94 @@
+//! The peer's receive window (RFC 9260 section 6.2.1) and the probing of a closed one
+//! (section 6.1 rule A).
+//!
+//! A chunk is never cut to fit a small window, so there is no silly window syndrome to avoid on
+//! this side: a chunk leaves whole when it fits, or waits.
+
+use crate::time::{Duration, Instant};
+use crate::tsn::Tsn64;
+
+/// The peer's window as far as known.
+#[derive(Debug)]
+pub(crate) struct PeerWindow {
+    rwnd: usize,
+    closed_since: Option<Instant>,
+    /// Probes sent since the window closed.
+    probes: u32,
+    probe: Option<Tsn64>,
+    answered: bool,
+}
+
+impl PeerWindow {
+    /// The window announced at setup.
+    pub(crate) fn new(rwnd: u32) -> Self {
+        let rwnd = rwnd as usize;
+        Self { rwnd, closed_since: None, probes: 0, probe: None, answered: false }
+    }
+
+    /// Bytes of user data that the peer takes.
+    pub(crate) fn rwnd(&self) -> usize {
+        self.rwnd
+    }
+
+    /// `bytes` were sent (rule B).
+    pub(crate) fn on_sent(&mut self, bytes: usize) {
+        self.rwnd = self.rwnd.saturating_sub(bytes);
+    }
+
+    /// `bytes` were found lost (rule C).
+    pub(crate) fn on_lost(&mut self, bytes: usize) {
+        self.rwnd = self.rwnd.saturating_add(bytes);
+    }
+
+    /// A SACK arrived (rule D): `needed` is the size of a full chunk. Returns the probe if it must
+    /// be sent again at once, because the window has opened without the probe being acknowledged.
+    pub(crate) fn on_sack(
+        &mut self,
+        now: Instant,
+        rwnd: usize,
+        needed: usize,
+        is_acked: impl FnOnce(Tsn64) -> bool,
+    ) -> Option<Tsn64> {
+        self.rwnd = rwnd;
+        self.answered = true;
+        let pending = self.probe.filter(|probe| !is_acked(*probe));
+        self.probe = pending;
+        if rwnd < needed {
+            self.closed_since.get_or_insert(now);
+            return None;
+        }
+        self.closed_since = None;
+        self.probes = 0;
+        self.probe.take()
+    }
+
+    /// When a probe may leave, on a path with this RTO: one RTO after the window closed, then with
+    /// exponentially growing pauses.
+    pub(crate) fn probe_due(&self, rto: Duration, rto_max: Duration) -> Instant {
+        let Some(since) = self.closed_since else { return Instant::ZERO };
+        since + self.probe_pause(rto, rto_max)
+    }
+
+    /// The pause until the next probe.
+    pub(crate) fn probe_pause(&self, rto: Duration, rto_max: Duration) -> Duration {
+        rto.saturating_mul(1u32.checked_shl(self.probes).unwrap_or(u32::MAX)).min(rto_max.max(rto))
+    }
+
+    /// Chunk `tsn` left although the window is closed.
+    pub(crate) fn on_probe_sent(&mut self, now: Instant, tsn: Tsn64) {
+        self.probe = Some(tsn);
+        self.answered = false;
+        self.probes += 1;
+        self.closed_since = Some(now);
+    }
+
+    /// The probe under way.
+    pub(crate) fn probe(&self) -> Option<Tsn64> {
+        self.probe
+    }
+
+    /// Whether SACKs have arrived since the probe was sent: the peer lives, its window is closed.
+    pub(crate) fn is_answered(&self) -> bool {
+        self.answered
+    }
+}
