@@ -39,9 +39,10 @@ fn send(socket: &mut PathSocket<UdpIo>, remote: SocketAddr, bytes: &[u8], segmen
 }
 
 fn receive(socket: &mut PathSocket<UdpIo>) -> Vec<Vec<u8>> {
-    let mut packets = Vec::new();
-    socket.receive(&mut ReceiveBuffers::default(), |_, packet| packets.push(packet.to_vec()));
-    packets
+    let mut buffers = ReceiveBuffers::default();
+    let received = socket.receive(&mut buffers);
+    let datagrams = buffers.datagrams(received.datagrams);
+    datagrams.flat_map(|datagram| datagram.packets().map(<[u8]>::to_vec)).collect()
 }
 
 /// An address on which nobody listens.

@@ -26,10 +26,12 @@
 //! [`Driver::timeout`] come due at once.
 
 mod bind;
+mod bound;
 mod clock;
 mod counters;
 mod driver;
 mod error_queue;
+mod exchange;
 mod interfaces;
 #[cfg(test)]
 mod kernel_tests;

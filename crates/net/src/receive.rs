@@ -24,54 +24,53 @@ impl Default for ReceiveBuffers {
     }
 }
 
+/// Packets of one sender that the kernel put into one buffer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Datagram<'a> {
+    pub(crate) from: SocketAddr,
+    pub(crate) bytes: &'a [u8],
+    /// Size of every packet but the last.
+    stride: usize,
+}
+
+impl<'a> Datagram<'a> {
+    /// The packets, none of them empty.
+    pub(crate) fn packets(self) -> impl ExactSizeIterator<Item = &'a [u8]> {
+        self.bytes.chunks(self.stride.max(1))
+    }
+}
+
 /// What one receive call found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Received {
-    /// More may be waiting in the kernel.
-    Full,
-    /// Nothing more waits: the next datagram will make the socket readable.
-    Drained,
+pub(crate) struct Received {
+    /// Datagrams now in the buffers.
+    pub(crate) datagrams: usize,
+    /// Whether more may be waiting in the kernel. If not, the next one makes the socket readable.
+    pub(crate) more: bool,
 }
 
 impl<I: PathIo> PathSocket<I> {
-    /// Makes one receive call and hands every packet with its sender to `deliver`.
-    pub(crate) fn receive(
-        &mut self,
-        buffers: &mut ReceiveBuffers,
-        mut deliver: impl FnMut(SocketAddr, &[u8]),
-    ) -> Received {
-        let filled = match self.with_errors_read(|io| buffers.fill(io)) {
-            Ok(filled) => filled,
+    /// Makes one receive call.
+    pub(crate) fn receive(&mut self, buffers: &mut ReceiveBuffers) -> Received {
+        let datagrams = match self.with_errors_read(|io| buffers.fill(io)) {
+            Ok(datagrams) => datagrams,
             Err(error) => {
                 let failed = error.kind() != io::ErrorKind::WouldBlock;
                 self.counters.receive_errors += u64::from(failed);
-                return Received::Drained;
+                return Received { datagrams: 0, more: false };
             }
         };
         self.counters.receive_calls += 1;
-        for (meta, bytes) in buffers.filled(filled) {
-            self.split(meta, bytes, &mut deliver);
-        }
-        if filled == BUFFERS { Received::Full } else { Received::Drained }
+        buffers.datagrams(datagrams).for_each(|datagram| self.count_received(&datagram));
+        Received { datagrams, more: datagrams == BUFFERS }
     }
 
-    fn split(
-        &mut self,
-        meta: &RecvMeta,
-        bytes: &[u8],
-        deliver: &mut impl FnMut(SocketAddr, &[u8]),
-    ) {
-        if bytes.is_empty() {
-            self.counters.dropped_empty += 1;
-            return;
-        }
-        let stride = if meta.stride == 0 { bytes.len() } else { meta.stride };
-        self.counters.gro_receives += u64::from(bytes.len() > stride);
-        self.counters.bytes_received += bytes.len() as u64;
-        for packet in bytes.chunks(stride) {
-            self.counters.packets_received += 1;
-            deliver(meta.addr, packet);
-        }
+    fn count_received(&mut self, datagram: &Datagram<'_>) {
+        let packets = datagram.packets().len();
+        self.counters.dropped_empty += u64::from(packets == 0);
+        self.counters.gro_receives += u64::from(packets > 1);
+        self.counters.packets_received += packets as u64;
+        self.counters.bytes_received += datagram.bytes.len() as u64;
     }
 }
 
@@ -83,10 +82,15 @@ impl ReceiveBuffers {
         io.receive(&mut slices, &mut self.meta)
     }
 
-    fn filled(&self, count: usize) -> impl Iterator<Item = (&RecvMeta, &[u8])> {
+    /// The first `count` datagrams of the last call.
+    pub(crate) fn datagrams(&self, count: usize) -> impl Iterator<Item = Datagram<'_>> {
         let buffers = self.memory.chunks_exact(BUFFER_SIZE);
         let pairs = self.meta.iter().zip(buffers).take(count);
-        pairs.map(|(meta, buffer)| (meta, &buffer[..meta.len.min(BUFFER_SIZE)]))
+        pairs.map(|(meta, buffer)| Datagram {
+            from: meta.addr,
+            bytes: &buffer[..meta.len.min(BUFFER_SIZE)],
+            stride: meta.stride,
+        })
     }
 }
 
@@ -107,22 +111,24 @@ mod tests {
         PathSocket::new(io, "192.0.2.2:9899".parse().unwrap())
     }
 
-    fn receive(socket: &mut PathSocket<ScriptedIo>) -> (Vec<Vec<u8>>, Received) {
-        let mut packets = Vec::new();
-        let received = socket.receive(&mut ReceiveBuffers::default(), |from, packet| {
-            assert_eq!(from, sender());
-            packets.push(packet.to_vec());
+    /// The packets of one call, and whether more may wait.
+    fn receive(socket: &mut PathSocket<ScriptedIo>) -> (Vec<Vec<u8>>, bool) {
+        let mut buffers = ReceiveBuffers::default();
+        let Received { datagrams, more } = socket.receive(&mut buffers);
+        let packets = buffers.datagrams(datagrams).flat_map(|datagram| {
+            assert_eq!(datagram.from, sender());
+            datagram.packets().map(<[u8]>::to_vec)
         });
-        (packets, received)
+        (packets.collect(), more)
     }
 
     #[test]
     fn merged_packets_are_split_again() {
         let mut socket = socket([([[1; 50], [2; 50]].concat(), 40), (vec![3; 7], 7)]);
-        let (packets, received) = receive(&mut socket);
+        let (packets, more) = receive(&mut socket);
         let merged = [[1; 50], [2; 50]].concat();
         assert_eq!(packets, [&merged[..40], &merged[40..80], &merged[80..], &[3; 7]]);
-        assert_eq!(received, Received::Drained);
+        assert!(!more);
         assert_eq!(socket.counters.gro_receives, 1);
         assert_eq!((socket.counters.packets_received, socket.counters.bytes_received), (4, 107));
     }
@@ -137,11 +143,11 @@ mod tests {
     #[test]
     fn full_buffers_mean_that_more_may_wait() {
         let mut socket = socket((0..BUFFERS as u8 + 1).map(|n| (vec![n], 1)));
-        let (packets, received) = receive(&mut socket);
-        assert_eq!((packets.len(), received), (BUFFERS, Received::Full));
-        let (packets, received) = receive(&mut socket);
-        assert_eq!((packets.len(), received), (1, Received::Drained));
-        assert_eq!(receive(&mut socket), (vec![], Received::Drained));
+        let (packets, more) = receive(&mut socket);
+        assert_eq!((packets.len(), more), (BUFFERS, true));
+        let (packets, more) = receive(&mut socket);
+        assert_eq!((packets.len(), more), (1, false));
+        assert_eq!(receive(&mut socket), (vec![], false));
         assert_eq!(socket.counters.receive_errors, 0);
     }
 
@@ -159,7 +165,7 @@ mod tests {
     fn failures_are_counted() {
         let mut socket = socket([(vec![5], 1)]);
         socket.io.receive_errors.push_back(libc::ENOMEM);
-        assert_eq!(receive(&mut socket), (vec![], Received::Drained));
+        assert_eq!(receive(&mut socket), (vec![], false));
         assert_eq!(socket.counters.receive_errors, 1);
     }
 }

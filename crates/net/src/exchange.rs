@@ -1,0 +1,121 @@
+//! What goes on between the endpoint and its sockets, in bounded turns.
+
+use crate::bound::Bound;
+use crate::counters::Counters;
+use crate::receive::{Datagram, ReceiveBuffers};
+use crate::send::{MAX_DATAGRAM, Packets};
+use manypath_engine::{Endpoint, Instant, PacketBatch, PathAddr, Transmit};
+
+/// Most packets of one run: as many of 1472 bytes (Ethernet, IPv4) as one datagram holds, so that
+/// a run is one call.
+const PACKETS_PER_RUN: usize = MAX_DATAGRAM / 1472;
+/// Runs sent in one flush.
+const RUNS_PER_FLUSH: usize = 64;
+/// Receive calls per socket and turn.
+const RECEIVES_PER_TURN: usize = 4;
+/// Bytes given to the endpoint between two flushes, so that acknowledgements leave while the rest
+/// of a long queue is still being read. Acknowledgements that arrive are small: many of them open
+/// the way for one long run.
+const BYTES_PER_FLUSH: usize = 32 << 10;
+
+/// The endpoint and its sockets.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) sockets: Vec<Bound>,
+    /// Counts that belong to no socket.
+    pub(crate) counters: Counters,
+    /// The last flush stopped because it had done enough, not because there was nothing to do.
+    pub(crate) unflushed: bool,
+    batch: PacketBatch,
+    /// Bytes given to the endpoint since the last flush.
+    unanswered: usize,
+}
+
+impl Exchange {
+    pub(crate) fn new(endpoint: Endpoint) -> Self {
+        Self {
+            endpoint,
+            sockets: Vec::new(),
+            counters: Counters::default(),
+            unflushed: false,
+            batch: PacketBatch::new(PACKETS_PER_RUN),
+            unanswered: 0,
+        }
+    }
+
+    /// Reads what has arrived, up to a bound.
+    pub(crate) fn read(&mut self, now: Instant, index: usize, buffers: &mut ReceiveBuffers) {
+        for _ in 0..RECEIVES_PER_TURN {
+            let received = self.sockets[index].path.receive(buffers);
+            for datagram in buffers.datagrams(received.datagrams) {
+                self.deliver(now, index, &datagram);
+            }
+            self.sockets[index].unread = received.more;
+            if !received.more {
+                break;
+            }
+        }
+        self.pass_on_unreachable(now, index);
+    }
+
+    fn deliver(&mut self, now: Instant, index: usize, datagram: &Datagram<'_>) {
+        let path = PathAddr { local: self.sockets[index].path.local, remote: datagram.from };
+        for packet in datagram.packets() {
+            self.endpoint.handle_packet(now, path, packet);
+        }
+        self.unanswered += datagram.bytes.len();
+        if self.unanswered >= BYTES_PER_FLUSH {
+            self.flush(now);
+        }
+    }
+
+    /// Reads the error queue of a socket.
+    pub(crate) fn read_errors(&mut self, now: Instant, index: usize) {
+        self.sockets[index].path.read_errors();
+        self.pass_on_unreachable(now, index);
+    }
+
+    /// Sends what waited for a socket to become writable.
+    pub(crate) fn resume(&mut self, now: Instant, index: usize) {
+        self.sockets[index].path.resume(now);
+        self.after_send(now, index);
+    }
+
+    /// Sends the endpoint's packets, up to a bound.
+    pub(crate) fn flush(&mut self, now: Instant) {
+        self.unanswered = 0;
+        self.unflushed = false;
+        for _ in 0..RUNS_PER_FLUSH {
+            let Some(transmit) = self.endpoint.poll_transmit(now, &mut self.batch) else { return };
+            self.transmit(now, &transmit);
+        }
+        self.unflushed = true;
+    }
+
+    fn transmit(&mut self, now: Instant, transmit: &Transmit) {
+        let PathAddr { local, remote } = transmit.path;
+        let packets =
+            Packets { remote, segment_size: transmit.segment_size, bytes: self.batch.bytes() };
+        let position = self.sockets.iter().position(|socket| socket.path.local == local);
+        let Some(index) = position else {
+            self.counters.dropped_no_socket += packets.count();
+            return;
+        };
+        self.sockets[index].path.send(now, packets);
+        self.after_send(now, index);
+    }
+
+    fn after_send(&mut self, now: Instant, index: usize) {
+        self.sockets[index].await_writable_if_blocked();
+        self.pass_on_unreachable(now, index);
+    }
+
+    fn pass_on_unreachable(&mut self, now: Instant, index: usize) {
+        let path = &mut self.sockets[index].path;
+        let local = path.local;
+        for remote in path.unreachable.drain(..) {
+            self.endpoint.handle_unreachable(now, PathAddr { local, remote });
+        }
+    }
+}
