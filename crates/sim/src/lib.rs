@@ -1,13 +1,15 @@
 //! A deterministic network: links, queues, losses, captures.
 //!
 //! [`link`] is the one link model of the project: the simulator runs it in virtual time, the lab
-//! runs it on real packets. Nothing here reads a clock; the same seed gives the same run.
+//! runs it on real packets. [`world`] joins endpoints of the engine by such links. Nothing here reads a clock; the same seed gives the same run.
 #![forbid(unsafe_code)]
 
 pub mod link;
 pub mod pcapng;
 mod rng;
+pub mod world;
 
 pub use link::{DropReason, Link, LinkConfig, LinkCounters, Packet};
 pub use manypath_engine::{Duration, Instant};
 pub use rng::Rng;
+pub use world::World;
