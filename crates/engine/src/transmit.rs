@@ -1,29 +1,53 @@
 //! What `poll_transmit` hands out: runs of equal-sized packets for one path.
 
 use crate::path::PathAddr;
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use manypath_wire::chunk::Chunk;
+use manypath_wire::packet::{CommonHeader, PacketWriter};
 
 /// Memory for one run of packets, owned by the caller and reused between calls.
 #[derive(Debug, Default)]
 pub struct PacketBatch {
-    pub(crate) bytes: Vec<u8>,
+    memory: Vec<u8>,
+    used: usize,
     max_packets: usize,
 }
 
 impl PacketBatch {
     /// Room for up to `max_packets` packets per run.
     pub fn new(max_packets: usize) -> Self {
-        Self { bytes: Vec::new(), max_packets }
+        Self { memory: Vec::new(), used: 0, max_packets }
     }
 
     /// The packets of the run, back to back. Every packet but the last has the run's segment size.
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+        &self.memory[..self.used]
     }
 
     /// The largest number of packets in one run.
     pub fn max_packets(&self) -> usize {
         self.max_packets
+    }
+
+    /// Forgets the last run. The memory is kept.
+    pub(crate) fn clear(&mut self) {
+        self.used = 0;
+    }
+
+    /// Memory for the next packet of at most `size` bytes; [`Self::commit`] makes it part of the
+    /// run. Its bytes are those of older packets: the writer overwrites what it hands out.
+    pub(crate) fn slot(&mut self, size: usize) -> &mut [u8] {
+        let end = self.used + size;
+        if self.memory.len() < end {
+            self.memory.resize(end, 0);
+        }
+        &mut self.memory[self.used..end]
+    }
+
+    /// The first `len` bytes of the last slot are a packet.
+    pub(crate) fn commit(&mut self, len: usize) {
+        self.used += len;
     }
 }
 
@@ -36,4 +60,42 @@ pub struct Transmit {
     pub segment_size: usize,
     /// Number of packets.
     pub packets: usize,
+}
+
+/// Most answers that wait to be sent: what strangers can make us queue is bounded.
+const MAX_REPLIES: usize = 512;
+/// Largest answer: fits the smallest MTU of IPv6 with UDP encapsulation.
+const REPLY_SIZE: usize = 1280 - 40 - 8;
+
+/// Packets of one chunk that belong to no association, or to one that is already gone.
+#[derive(Debug, Default)]
+pub(crate) struct Replies {
+    waiting: VecDeque<(PathAddr, Vec<u8>)>,
+}
+
+impl Replies {
+    /// Queues a packet. False if there are too many already, or if it would be too large.
+    pub(crate) fn push(&mut self, path: PathAddr, header: CommonHeader, chunk: &Chunk<'_>) -> bool {
+        if self.waiting.len() >= MAX_REPLIES {
+            return false;
+        }
+        let mut bytes = alloc::vec![0; REPLY_SIZE];
+        let mut packet = PacketWriter::new(&mut bytes, header);
+        if packet.push(chunk).is_err() {
+            return false;
+        }
+        let len = packet.finish();
+        bytes.truncate(len);
+        self.waiting.push_back((path, bytes));
+        true
+    }
+
+    /// The next packet as a run of one.
+    pub(crate) fn poll(&mut self, batch: &mut PacketBatch) -> Option<Transmit> {
+        let (path, bytes) = self.waiting.pop_front()?;
+        batch.clear();
+        batch.slot(bytes.len()).copy_from_slice(&bytes);
+        batch.commit(bytes.len());
+        Some(Transmit { path, segment_size: bytes.len(), packets: 1 })
+    }
 }

@@ -7,6 +7,9 @@
 mod burst;
 pub(crate) mod congestion;
 mod counters;
+pub(crate) mod failure;
+pub(crate) mod heartbeat;
+pub(crate) mod pairing;
 mod path_set;
 mod paths;
 mod rtt;

@@ -1,6 +1,7 @@
 //! One path and the set of all paths of an association.
 
 use super::congestion::{Controller, Rfc9260};
+use super::heartbeat::Heartbeat;
 use super::{Burst, PathAddr, PathCounters, PathId, PathState, Rtt};
 use crate::cmt::CmtState;
 use crate::config::Config;
@@ -35,6 +36,8 @@ pub(crate) struct Path {
     pub(crate) t3: Option<Instant>,
     /// Consecutive errors (RFC 9260 section 8.2).
     pub(crate) error_count: u32,
+    /// Probing.
+    pub(crate) heartbeat: Heartbeat,
     /// Bookkeeping of concurrent multipath transfer.
     pub(crate) cmt: CmtState,
     /// Max.Burst.
@@ -60,6 +63,7 @@ impl Path {
             flight: 0,
             t3: None,
             error_count: 0,
+            heartbeat: Heartbeat::default(),
             cmt: CmtState::default(),
             burst: Burst::new(),
             last_data: None,

@@ -1,0 +1,257 @@
+//! Probing a path (RFC 9260 sections 5.4 and 8.3, RFC 7829 section 3.2): when to send a HEARTBEAT,
+//! what it carries, and when its silence counts as an error.
+//!
+//! Two paces are kept apart. *Probes* leave often, so that a restored path is found soon. *Errors*
+//! are counted at the pace of the exponentially backed off RTO, so that frequent probing does not
+//! declare a path or a peer dead any faster than the RFC does.
+
+use crate::path::{PathId, PathState};
+use crate::rng::Rng;
+use crate::time::{Duration, Instant};
+use core::net::{IpAddr, SocketAddr};
+
+/// Bytes of the Heartbeat Info value that we send.
+pub(crate) const INFO_LEN: usize = 8 + 8 + 1 + 16 + 2;
+
+/// How many of the last HEARTBEATs may still be answered: an answer may take longer than the pause
+/// between two probes.
+const REMEMBERED: usize = 4;
+
+/// The probing state of one path.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Heartbeat {
+    next: Option<Instant>,
+    wanted: bool,
+    unanswered: Option<Unanswered>,
+    sent: [Option<Sent>; REMEMBERED],
+}
+
+/// A period of silence since a HEARTBEAT, after which an error counts.
+#[derive(Clone, Copy, Debug)]
+struct Unanswered {
+    error_at: Instant,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Sent {
+    nonce: u64,
+    at: Instant,
+}
+
+/// What the expiry of the heartbeat timer means for the path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Expiry {
+    /// Nothing was lost.
+    Quiet,
+    /// A HEARTBEAT has been unanswered for an RTO: back off the RTO and count an error.
+    Unanswered,
+}
+
+/// How a path is to be probed now.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    /// State of the path.
+    pub state: PathState,
+    /// Its current RTO.
+    pub rto: Duration,
+    /// HB.interval.
+    pub interval: Duration,
+    /// Longest pause between two probes of a path that is not Active.
+    pub longest_pause: Duration,
+    /// When DATA was last sent on the path: its acknowledgement tells what a HEARTBEAT would.
+    pub last_data: Option<Instant>,
+}
+
+impl Heartbeat {
+    /// A HEARTBEAT is to be sent as soon as possible.
+    pub(crate) fn probe_now(&mut self) {
+        self.wanted = true;
+        self.next = None;
+    }
+
+    /// Probing begins with the usual pause: the path is known to work.
+    pub(crate) fn start(&mut self, now: Instant, pace: Pace, rng: &mut Rng) {
+        self.wanted = false;
+        self.unanswered = None;
+        self.next = Some(now + pace.idle_pause(rng));
+    }
+
+    /// Probing ends (a SHUTDOWN has been sent, section 8.3).
+    pub(crate) fn stop(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Whether a HEARTBEAT waits to be sent.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.wanted
+    }
+
+    /// When [`Self::handle_timeout`] must be called.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.next
+    }
+
+    /// The value of the Heartbeat Info for the HEARTBEAT that leaves now.
+    pub(crate) fn on_send(
+        &mut self,
+        now: Instant,
+        pace: Pace,
+        to: (PathId, SocketAddr),
+        rng: &mut Rng,
+    ) -> [u8; INFO_LEN] {
+        let sent = Sent { nonce: rng.next_u64(), at: now };
+        self.sent.rotate_right(1);
+        self.sent[0] = Some(sent);
+        self.wanted = false;
+        let error_at = self.unanswered.map_or(now + pace.rto, |silence| silence.error_at);
+        self.unanswered = Some(Unanswered { error_at });
+        self.next = Some(error_at.min(now + pace.probe_pause()));
+        encode(sent, to)
+    }
+
+    /// The timer has expired at `now`; asks for the next HEARTBEAT if the path is idle.
+    pub(crate) fn handle_timeout(&mut self, now: Instant, pace: Pace, rng: &mut Rng) -> Expiry {
+        let used = pace.last_data.filter(|last| *last + pace.interval > now);
+        if let (PathState::Active, None, Some(last)) = (pace.state, self.unanswered, used) {
+            self.next = Some(last + pace.idle_pause(rng));
+            return Expiry::Quiet;
+        }
+        self.probe_now();
+        match self.unanswered {
+            Some(silence) if silence.error_at <= now => {
+                self.unanswered = None;
+                Expiry::Unanswered
+            }
+            Some(_) | None => Expiry::Quiet,
+        }
+    }
+
+    /// A HEARTBEAT ACK with `info` arrived. Returns the round-trip time if the nonce and the
+    /// address are those of a HEARTBEAT that we sent (section 5.4). Each is accepted once.
+    pub(crate) fn on_ack(
+        &mut self,
+        now: Instant,
+        info: &[u8],
+        to: (PathId, SocketAddr),
+    ) -> Option<Duration> {
+        let position = self
+            .sent
+            .iter()
+            .position(|sent| sent.is_some_and(|sent| encode(sent, to).as_slice() == info))?;
+        let sent = self.sent[position].take()?;
+        Some(now.since(sent.at))
+    }
+}
+
+impl Pace {
+    /// RTO plus HB.interval with a jitter of half an RTO to both sides (section 8.3).
+    fn idle_pause(&self, rng: &mut Rng) -> Duration {
+        let rto = u64::try_from(self.rto.as_nanos()).unwrap_or(u64::MAX);
+        self.interval + self.rto / 2 + Duration::from_nanos(rng.below(rto))
+    }
+
+    /// The pause after a HEARTBEAT that may have been lost.
+    fn probe_pause(&self) -> Duration {
+        match self.state {
+            PathState::Active => self.rto,
+            PathState::Unconfirmed | PathState::PotentiallyFailed | PathState::Inactive => {
+                self.rto.min(self.longest_pause)
+            }
+        }
+    }
+}
+
+/// The path the HEARTBEAT was sent on, named from the info of its answer. Nothing else of the info
+/// may be trusted before the path's own [`Heartbeat::on_ack`] has found its nonce.
+pub(crate) fn path_of(info: &[u8]) -> Option<PathId> {
+    (info.len() == INFO_LEN).then(|| PathId(info[16]))
+}
+
+fn encode(sent: Sent, (path, remote): (PathId, SocketAddr)) -> [u8; INFO_LEN] {
+    let address = match remote.ip() {
+        IpAddr::V4(v4) => v4.to_ipv6_mapped(),
+        IpAddr::V6(v6) => v6,
+    };
+    let mut info = [0; INFO_LEN];
+    info[..8].copy_from_slice(&sent.nonce.to_be_bytes());
+    info[8..16].copy_from_slice(&sent.at.as_nanos().to_be_bytes());
+    info[16] = path.0;
+    info[17..33].copy_from_slice(&address.octets());
+    info[33..].copy_from_slice(&remote.port().to_be_bytes());
+    info
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Expiry, Heartbeat, Pace, path_of};
+    use crate::path::{PathId, PathState};
+    use crate::rng::Rng;
+    use crate::time::{Duration, Instant};
+    use core::net::SocketAddr;
+
+    const TO: (PathId, &str) = (PathId(3), "10.0.0.2:9899");
+
+    fn to() -> (PathId, SocketAddr) {
+        (TO.0, TO.1.parse().unwrap())
+    }
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    fn pace(state: PathState, rto: u64) -> Pace {
+        Pace {
+            state,
+            rto: Duration::from_millis(rto),
+            interval: Duration::from_secs(30),
+            longest_pause: Duration::from_secs(2),
+            last_data: None,
+        }
+    }
+
+    #[test]
+    fn an_answer_is_accepted_once_and_gives_the_round_trip_time() {
+        let (mut heartbeat, mut rng) = (Heartbeat::default(), Rng::new([1; 32]));
+        let info = heartbeat.on_send(at(100), pace(PathState::Unconfirmed, 1000), to(), &mut rng);
+        assert_eq!(path_of(&info), Some(PathId(3)));
+        let other: SocketAddr = "10.0.0.3:9899".parse().unwrap();
+        assert_eq!(heartbeat.on_ack(at(130), &info, (PathId(3), other)), None);
+        let mut forged = info;
+        forged[0] ^= 1;
+        assert_eq!(heartbeat.on_ack(at(130), &forged, to()), None);
+        assert_eq!(heartbeat.on_ack(at(140), &info, to()), Some(Duration::from_millis(40)));
+        assert_eq!(heartbeat.on_ack(at(141), &info, to()), None);
+        assert_eq!(path_of(&info[1..]), None);
+    }
+
+    #[test]
+    fn a_failed_path_is_probed_often_and_its_errors_counted_at_the_pace_of_the_rto() {
+        let (mut heartbeat, mut rng) = (Heartbeat::default(), Rng::new([1; 32]));
+        let pace = pace(PathState::Inactive, 5000);
+        let mut seen = std::vec::Vec::new();
+        heartbeat.on_send(at(0), pace, to(), &mut rng);
+        while let Some(now) = heartbeat.deadline().filter(|next| *next < at(10_000)) {
+            seen.push((now, heartbeat.handle_timeout(now, pace, &mut rng)));
+            heartbeat.on_send(now, pace, to(), &mut rng);
+        }
+        let quiet = |millis| (at(millis), Expiry::Quiet);
+        let error = (at(5000), Expiry::Unanswered);
+        assert_eq!(seen, [quiet(2000), quiet(4000), error, quiet(7000), quiet(9000)]);
+    }
+
+    #[test]
+    fn a_busy_path_is_not_probed() {
+        let (mut heartbeat, mut rng) = (Heartbeat::default(), Rng::new([1; 32]));
+        let pace = pace(PathState::Active, 1000);
+        heartbeat.start(at(0), pace, &mut rng);
+        let first = heartbeat.deadline().unwrap();
+        assert!(first >= at(30_500) && first < at(31_500));
+        let busy = Pace { last_data: Some(at(20_000)), ..pace };
+        assert_eq!(heartbeat.handle_timeout(first, busy, &mut rng), Expiry::Quiet);
+        assert!(!heartbeat.is_wanted());
+        let second = heartbeat.deadline().unwrap();
+        assert!(second >= at(50_500));
+        assert_eq!(heartbeat.handle_timeout(second, busy, &mut rng), Expiry::Quiet);
+        assert!(heartbeat.is_wanted());
+    }
+}

@@ -1,0 +1,158 @@
+//! Which local address goes with which remote address: the paths of an association.
+//!
+//! Both endpoints apply the same rules to the same two address lists, so both see the same pairs.
+
+use crate::config::LocalAddress;
+use crate::path::PathAddr;
+use alloc::vec::Vec;
+use core::net::{IpAddr, SocketAddr};
+
+/// Most addresses of a peer that are taken from its INIT or INIT ACK, and most of our own that are
+/// announced. Bounds what a single packet can make an endpoint keep.
+pub(crate) const MAX_ADDRESSES: usize = 16;
+
+/// The pairs of an association whose handshake ran over `handshake`, which is the first of them.
+///
+/// Each address of the peer is paired with the local address in whose network it lies, else with
+/// the local address that the handshake used. Then each local address that is in no pair yet is
+/// paired with the peer's primary address of its family, which makes two uplinks to a server with a
+/// single address two paths. The peer's other addresses have the handshake's UDP port until a
+/// packet from them tells otherwise (RFC 6951 section 5.4).
+pub(crate) fn pairs(
+    handshake: PathAddr,
+    locals: &[LocalAddress],
+    remotes: &[IpAddr],
+) -> Vec<PathAddr> {
+    let mut pairs = alloc::vec![handshake];
+    let others = remotes
+        .iter()
+        .filter(|remote| **remote != handshake.remote.ip() && acceptable(&handshake, **remote));
+    for remote in others {
+        let remote = SocketAddr::new(*remote, handshake.remote.port());
+        if let Some(local) = local_for(&pairs, handshake, locals, remote.ip()) {
+            push_new(&mut pairs, PathAddr { local, remote });
+        }
+    }
+    for local in locals {
+        if !pairs.iter().any(|pair| pair.local.ip() == local.addr.ip())
+            && let Some(remote) = primary_for(handshake, local, remotes)
+        {
+            push_new(&mut pairs, PathAddr { local: local.addr, remote });
+        }
+    }
+    pairs
+}
+
+/// Every way to send a first packet to `remote`, the best first.
+pub(crate) fn candidates(locals: &[LocalAddress], remote: SocketAddr) -> Vec<PathAddr> {
+    let mut fitting: Vec<_> =
+        locals.iter().filter(|l| may_pair(l.addr.ip(), remote.ip())).collect();
+    fitting.sort_by_key(|local| core::cmp::Reverse(matching_prefix(local, remote.ip())));
+    fitting.into_iter().map(|local| PathAddr { local: local.addr, remote }).collect()
+}
+
+/// Our addresses that the peer of an association over `handshake` is told. None at all if the only
+/// one is the source of the packet that would tell it: a host behind a NAT does not know its own.
+pub(crate) fn announced(handshake: &PathAddr, locals: &[LocalAddress]) -> Vec<IpAddr> {
+    let own = handshake.local.ip();
+    let mut addresses = alloc::vec![own];
+    for local in locals.iter().map(|local| local.addr.ip()) {
+        if same_scope(local, own) && !addresses.contains(&local) && addresses.len() < MAX_ADDRESSES
+        {
+            addresses.push(local);
+        }
+    }
+    if addresses.len() == 1 {
+        addresses.clear();
+    }
+    addresses
+}
+
+/// Whether an address that a peer of an association over `handshake` lists can be one of its own.
+pub(crate) fn acceptable(handshake: &PathAddr, listed: IpAddr) -> bool {
+    same_scope(handshake.remote.ip(), listed)
+}
+
+/// Whether packets can go from `local` to `remote` at all.
+pub(crate) fn may_pair(local: IpAddr, remote: IpAddr) -> bool {
+    local.is_ipv4() == remote.is_ipv4() && same_scope(local, remote)
+}
+
+/// Loopback reaches only loopback, link-local only link-local. IPv6 link-local addresses mean
+/// nothing without an interface, and an SCTP address parameter has none: never used.
+pub(crate) fn same_scope(one: IpAddr, other: IpAddr) -> bool {
+    is_unicast(one)
+        && is_unicast(other)
+        && one.is_loopback() == other.is_loopback()
+        && is_link_local(one) == is_link_local(other)
+        && !(is_link_local(one) && one.is_ipv6())
+        && !(is_link_local(other) && other.is_ipv6())
+}
+
+/// Whether `address` can name a single host.
+pub(crate) fn is_unicast(address: IpAddr) -> bool {
+    let broadcast = matches!(address, IpAddr::V4(v4) if v4.is_broadcast());
+    !(address.is_unspecified() || address.is_multicast() || broadcast)
+}
+
+fn is_link_local(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => v4.is_link_local(),
+        IpAddr::V6(v6) => v6.is_unicast_link_local(),
+    }
+}
+
+/// The local address to reach `remote` from: the longest matching network, and among equals one
+/// that has no path yet.
+fn local_for(
+    pairs: &[PathAddr],
+    handshake: PathAddr,
+    locals: &[LocalAddress],
+    remote: IpAddr,
+) -> Option<SocketAddr> {
+    let fitting = || locals.iter().filter(|local| may_pair(local.addr.ip(), remote));
+    let unused = |local: &LocalAddress| !pairs.iter().any(|p| p.local.ip() == local.addr.ip());
+    let near = fitting()
+        .filter(|local| matching_prefix(local, remote).is_some())
+        .rev()
+        .max_by_key(|local| (matching_prefix(local, remote), unused(local)))
+        .map(|local| local.addr);
+    let of_handshake = may_pair(handshake.local.ip(), remote).then_some(handshake.local);
+    near.or(of_handshake).or_else(|| fitting().next().map(|local| local.addr))
+}
+
+/// The remote address for a local one that is in no pair: the first of its family. None if its own
+/// network holds an address of the peer, which then has a nearer local address.
+fn primary_for(
+    handshake: PathAddr,
+    local: &LocalAddress,
+    remotes: &[IpAddr],
+) -> Option<SocketAddr> {
+    let mut all = core::iter::once(handshake.remote.ip()).chain(remotes.iter().copied());
+    if all.clone().any(|remote| matching_prefix(local, remote).is_some()) {
+        return None;
+    }
+    let remote = all.find(|remote| may_pair(local.addr.ip(), *remote))?;
+    Some(SocketAddr::new(remote, handshake.remote.port()))
+}
+
+/// The length of `local`'s prefix if `remote` lies in it.
+fn matching_prefix(local: &LocalAddress, remote: IpAddr) -> Option<u8> {
+    let (differing, bits) = match (local.addr.ip(), remote) {
+        (IpAddr::V4(a), IpAddr::V4(b)) => (u128::from(a.to_bits() ^ b.to_bits()) << 96, 32),
+        (IpAddr::V6(a), IpAddr::V6(b)) => (a.to_bits() ^ b.to_bits(), 128),
+        (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => return None,
+    };
+    let prefix = local.prefix_len.min(bits);
+    (differing.leading_zeros() >= u32::from(prefix)).then_some(prefix)
+}
+
+fn push_new(pairs: &mut Vec<PathAddr>, pair: PathAddr) {
+    if !pairs.contains(&pair) {
+        pairs.push(pair);
+    }
+}
+
+#[cfg(test)]
+#[path = "pairing_tests.rs"]
+mod tests;

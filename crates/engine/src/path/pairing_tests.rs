@@ -1,0 +1,98 @@
+use super::{announced, candidates, pairs};
+use crate::config::LocalAddress;
+use crate::path::PathAddr;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::net::{IpAddr, SocketAddr};
+
+fn local(addr: &str, prefix_len: u8) -> LocalAddress {
+    LocalAddress { addr: socket(addr), prefix_len, mtu: 1500 }
+}
+
+fn ip(text: &str) -> IpAddr {
+    text.parse().unwrap()
+}
+
+fn socket(text: &str) -> SocketAddr {
+    SocketAddr::new(ip(text), 9899)
+}
+
+fn pair(local: &str, remote: &str) -> PathAddr {
+    PathAddr { local: socket(local), remote: socket(remote) }
+}
+
+fn mirrored(pairs: Vec<PathAddr>) -> Vec<PathAddr> {
+    let mut pairs: Vec<_> =
+        pairs.into_iter().map(|p| PathAddr { local: p.remote, remote: p.local }).collect();
+    pairs.sort();
+    pairs
+}
+
+fn sorted(mut pairs: Vec<PathAddr>) -> Vec<PathAddr> {
+    pairs.sort();
+    pairs
+}
+
+#[test]
+fn two_networks_are_two_paths_seen_alike_by_both_ends() {
+    let a = [local("10.1.0.1", 24), local("10.2.0.1", 24)];
+    let z = [local("10.1.0.2", 24), local("10.2.0.2", 24)];
+    let from_a = pairs(pair("10.1.0.1", "10.1.0.2"), &a, &[ip("10.1.0.2"), ip("10.2.0.2")]);
+    let from_z = pairs(pair("10.1.0.2", "10.1.0.1"), &z, &[ip("10.2.0.1"), ip("10.1.0.1")]);
+    assert_eq!(from_a, vec![pair("10.1.0.1", "10.1.0.2"), pair("10.2.0.1", "10.2.0.2")]);
+    assert_eq!(sorted(from_a), mirrored(from_z));
+}
+
+#[test]
+fn two_uplinks_to_a_server_with_one_address_are_two_paths() {
+    let uplinks = [local("192.168.1.5", 24), local("10.9.0.3", 16)];
+    let paths = pairs(pair("192.168.1.5", "198.51.100.1"), &uplinks, &[]);
+    let expected = vec![pair("192.168.1.5", "198.51.100.1"), pair("10.9.0.3", "198.51.100.1")];
+    assert_eq!(paths, expected);
+    let server = [local("198.51.100.1", 24)];
+    let seen = pairs(pair("198.51.100.1", "192.168.1.5"), &server, &[ip("10.9.0.3")]);
+    assert_eq!(sorted(expected), mirrored(seen));
+}
+
+#[test]
+fn routed_networks_use_the_handshake_address_for_every_remote() {
+    let locals = [local("192.168.1.5", 24), local("10.9.0.3", 16)];
+    let paths = pairs(pair("192.168.1.5", "198.51.100.1"), &locals, &[ip("203.0.113.1")]);
+    let expected = vec![
+        pair("192.168.1.5", "198.51.100.1"),
+        pair("192.168.1.5", "203.0.113.1"),
+        pair("10.9.0.3", "198.51.100.1"),
+    ];
+    assert_eq!(paths, expected);
+}
+
+#[test]
+fn loopback_addresses_pair_off_one_to_one() {
+    let locals = [local("127.0.0.1", 8), local("127.0.0.3", 8)];
+    let paths = pairs(pair("127.0.0.1", "127.0.0.2"), &locals, &[ip("127.0.0.4")]);
+    assert_eq!(paths, vec![pair("127.0.0.1", "127.0.0.2"), pair("127.0.0.3", "127.0.0.4")]);
+}
+
+#[test]
+fn scopes_and_families_do_not_mix() {
+    let locals =
+        [local("10.1.0.1", 24), local("127.0.0.1", 8), local("fe80::1", 64), local("fd00::1", 64)];
+    let listed = [ip("fe80::2"), ip("127.0.0.1"), ip("fd00::2")];
+    let paths = pairs(pair("10.1.0.1", "10.1.0.2"), &locals, &listed);
+    assert_eq!(paths, vec![pair("10.1.0.1", "10.1.0.2"), pair("fd00::1", "fd00::2")]);
+    assert_eq!(announced(&paths[0], &locals), vec![ip("10.1.0.1"), ip("fd00::1")]);
+}
+
+#[test]
+fn a_single_address_is_not_announced() {
+    let locals = [local("10.1.0.1", 24)];
+    assert!(announced(&pair("10.1.0.1", "10.1.0.2"), &locals).is_empty());
+}
+
+#[test]
+fn the_nearest_local_address_is_tried_first() {
+    let locals = [local("10.1.0.1", 24), local("10.2.0.1", 24), local("fd00::1", 64)];
+    let tried = candidates(&locals, socket("10.2.0.2"));
+    assert_eq!(tried, vec![pair("10.2.0.1", "10.2.0.2"), pair("10.1.0.1", "10.2.0.2")]);
+    assert!(candidates(&locals, socket("127.0.0.1")).is_empty());
+}
