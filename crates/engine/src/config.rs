@@ -3,6 +3,9 @@
 use crate::time::Duration;
 use core::net::SocketAddr;
 
+/// Largest IP packet assumed where a local address does not tell: that of Ethernet.
+pub(crate) const DEFAULT_MTU: u16 = 1500;
+
 /// A local transport address that an endpoint may use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LocalAddress {

@@ -17,6 +17,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod association;
 mod cmt;
 mod config;
 mod endpoint;
@@ -24,6 +25,7 @@ mod event;
 mod path;
 mod ranges;
 mod recv;
+mod rng;
 mod schedule;
 mod send;
 mod status;

@@ -30,6 +30,8 @@ pub struct AssociationStatus {
     pub peer_rwnd: u32,
     /// Received bytes that wait for a gap to be filled or for the reader.
     pub receive_queued: usize,
+    /// Chunk types beyond RFC 9260 that the peer understands (RFC 5061 section 4.2.7).
+    pub peer_extensions: Vec<u8>,
     /// The paths.
     pub paths: Vec<PathStatus>,
 }
@@ -129,8 +131,19 @@ counters! {
     unknown_chunks,
     /// Chunks that have no meaning in the state in which they arrived.
     unexpected_chunks,
+    /// ERROR chunks received.
+    errors_received,
     /// HEARTBEAT ACKs with a wrong nonce or address (section 8.3).
     bad_heartbeat_acks,
+    /// Packets with the right tag from an address that the peer never named.
+    unknown_addresses,
+    /// HEARTBEAT ACKs and ERRORs not sent because too many waited already.
+    control_drops,
+    /// Answers outside of associations not sent because too many waited already.
+    reply_drops,
+    /// Messages queued before the association was established, on streams that the peer then did
+    /// not take.
+    messages_without_stream,
     /// DATA chunks received twice.
     duplicate_data,
     /// DATA chunks dropped because the receive buffer was full.

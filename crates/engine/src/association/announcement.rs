@@ -1,0 +1,311 @@
+//! What an endpoint says about itself in its INIT or INIT ACK, and how the peer's is read.
+
+use crate::config::{Config, LocalAddress};
+use crate::path::PathAddr;
+use crate::path::pairing::{self, MAX_ADDRESSES};
+use alloc::vec::Vec;
+use core::net::IpAddr;
+use core::time::Duration;
+use manypath_wire::cause::{Cause, CauseWriter, ParameterTypes};
+use manypath_wire::chunk::{Init, InitAck};
+use manypath_wire::error::NoRoom;
+use manypath_wire::parameter::{AddressTypes, Parameter, ParameterWriter, Parameters};
+use manypath_wire::{Tsn, VerificationTag};
+
+/// The smallest a_rwnd an INIT or INIT ACK may announce (RFC 9260 sections 3.3.2 and 3.3.3).
+const MIN_A_RWND: u32 = 1500;
+/// Chunk types beyond RFC 9260 that this endpoint understands (RFC 5061 section 4.2.7).
+const EXTENSIONS: &[u8] = &[];
+/// Most entries of the peer's list of extensions that are kept.
+pub(crate) const MAX_EXTENSIONS: usize = 32;
+/// Most bytes of unrecognized parameters that are reported back, with their headers and padding.
+const MAX_REPORT: usize = 160;
+/// Header and padding of one reported parameter, at most.
+const REPORT_OVERHEAD: usize = 7;
+
+/// The two address types of the Supported Address Types parameter.
+const TYPE_IPV4: u16 = 5;
+const TYPE_IPV6: u16 = 6;
+/// Parameter type of the State Cookie.
+const TYPE_STATE_COOKIE: u16 = 7;
+
+/// The contents of an INIT or INIT ACK, without the cookie.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Announcement {
+    /// Initiate Tag.
+    pub tag: VerificationTag,
+    /// Advertised receiver window credit in bytes.
+    pub a_rwnd: u32,
+    /// Streams the sender wants to send on (OS).
+    pub outbound_streams: u16,
+    /// Streams the sender accepts (MIS).
+    pub inbound_streams: u16,
+    /// TSN of the sender's first DATA chunk.
+    pub initial_tsn: Tsn,
+    /// Adaptation layer indication (RFC 5061 section 4.2.6).
+    pub adaptation: Option<u32>,
+    /// Supported extensions: chunk types (RFC 5061 section 4.2.7).
+    pub extensions: Vec<u8>,
+    /// Listed addresses; none means the packet's source only.
+    pub addresses: Vec<IpAddr>,
+}
+
+/// An INIT or INIT ACK as it was understood.
+#[derive(Clone, Debug)]
+pub(crate) struct Received<'a> {
+    /// Its contents.
+    pub announcement: Announcement,
+    /// The State Cookie, in an INIT ACK.
+    pub cookie: Option<&'a [u8]>,
+    /// The longer life that an INIT asks for its cookie.
+    pub preservative: Duration,
+    /// Parameters to be reported back, each with its header (RFC 9260 section 3.2.2).
+    pub unrecognized: Vec<Vec<u8>>,
+}
+
+/// Why an INIT or INIT ACK is answered by an ABORT.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Refusal {
+    /// No streams, or too small a window.
+    InvalidMandatoryParameter,
+    /// A host name instead of an address (section 5.1.2 rule B).
+    HostName,
+    /// An INIT ACK without a cookie.
+    NoCookie,
+    /// No room for one more association.
+    OutOfResource,
+    /// Nobody accepts associations here.
+    NotAccepting,
+}
+
+impl Refusal {
+    /// The error causes of the ABORT.
+    pub(crate) fn write(self, causes: &mut CauseWriter<'_>) -> Result<(), NoRoom> {
+        match self {
+            Self::InvalidMandatoryParameter => causes.push(&Cause::InvalidMandatoryParameter),
+            Self::HostName => causes.push(&Cause::UnresolvableAddress(&[])),
+            Self::NoCookie => {
+                causes.push(&Cause::MissingMandatoryParameter(ParameterTypes::from_slice(&[
+                    TYPE_STATE_COOKIE,
+                ])))
+            }
+            Self::OutOfResource => causes.push(&Cause::OutOfResource),
+            Self::NotAccepting => Ok(()),
+        }
+    }
+
+    /// The reason in words.
+    pub(crate) const fn text(self) -> &'static str {
+        match self {
+            Self::InvalidMandatoryParameter => "INIT ACK without streams or with a_rwnd below 1500",
+            Self::HostName => "host name address in INIT ACK",
+            Self::NoCookie => "INIT ACK without a cookie",
+            Self::OutOfResource => "too many associations",
+            Self::NotAccepting => "not accepting",
+        }
+    }
+}
+
+impl<'a> Received<'a> {
+    /// Reads an INIT that came over `path`.
+    pub(crate) fn from_init(init: &Init<'a>, path: &PathAddr) -> Result<Self, Refusal> {
+        let announcement = Announcement {
+            tag: init.tag,
+            a_rwnd: init.a_rwnd,
+            outbound_streams: init.outbound_streams,
+            inbound_streams: init.inbound_streams,
+            initial_tsn: init.initial_tsn,
+            adaptation: None,
+            extensions: Vec::new(),
+            addresses: Vec::new(),
+        };
+        let mut received = Self {
+            announcement,
+            cookie: None,
+            preservative: Duration::ZERO,
+            unrecognized: Vec::new(),
+        };
+        received.check_fixed()?;
+        received.read(init.parameters, path)?;
+        Ok(received)
+    }
+
+    /// Reads an INIT ACK that came over `path`.
+    pub(crate) fn from_init_ack(ack: &InitAck<'a>, path: &PathAddr) -> Result<Self, Refusal> {
+        let InitAck { tag, a_rwnd, outbound_streams, inbound_streams, initial_tsn, parameters } =
+            *ack;
+        let init = Init { tag, a_rwnd, outbound_streams, inbound_streams, initial_tsn, parameters };
+        let received = Self::from_init(&init, path)?;
+        if received.cookie.is_none_or(<[u8]>::is_empty) {
+            return Err(Refusal::NoCookie);
+        }
+        Ok(received)
+    }
+
+    fn check_fixed(&self) -> Result<(), Refusal> {
+        let Announcement { a_rwnd, outbound_streams, inbound_streams, .. } = self.announcement;
+        if outbound_streams == 0 || inbound_streams == 0 || a_rwnd < MIN_A_RWND {
+            return Err(Refusal::InvalidMandatoryParameter);
+        }
+        Ok(())
+    }
+
+    /// Reads the parameters up to the first that is malformed or orders to stop.
+    fn read(&mut self, parameters: Parameters<'a>, path: &PathAddr) -> Result<(), Refusal> {
+        for parameter in parameters.iter().map_while(Result::ok) {
+            match parameter {
+                Parameter::Ipv4Address(v4) => self.add_address(v4.into(), path),
+                Parameter::Ipv6Address(v6) => self.add_address(v6.into(), path),
+                Parameter::StateCookie(cookie) => self.cookie = Some(cookie),
+                Parameter::CookiePreservative(millis) => {
+                    self.preservative = Duration::from_millis(millis.into());
+                }
+                Parameter::HostNameAddress(_) => return Err(Refusal::HostName),
+                Parameter::SupportedExtensions(types) => {
+                    self.announcement.extensions =
+                        types[..types.len().min(MAX_EXTENSIONS)].to_vec();
+                }
+                Parameter::AdaptationIndication(indication) => {
+                    self.announcement.adaptation = Some(indication);
+                }
+                // A hint only (section 5.1.2); the others have no meaning here or are not used.
+                Parameter::SupportedAddressTypes(_)
+                | Parameter::EcnCapable
+                | Parameter::ForwardTsnSupported
+                | Parameter::HeartbeatInfo(_)
+                | Parameter::UnrecognizedParameter(_) => {}
+                Parameter::Unknown(unknown) => {
+                    let action = unknown.action();
+                    if action.report {
+                        self.report(unknown.raw());
+                    }
+                    if action.stop {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn add_address(&mut self, address: IpAddr, path: &PathAddr) {
+        let list = &mut self.announcement.addresses;
+        let wanted = pairing::acceptable(path, address) && !list.contains(&address);
+        if wanted && list.len() < MAX_ADDRESSES {
+            list.push(address);
+        }
+    }
+
+    fn report(&mut self, raw: &[u8]) {
+        let cost = |raw: &[u8]| raw.len() + REPORT_OVERHEAD;
+        let reported: usize = self.unrecognized.iter().map(|raw| cost(raw)).sum();
+        if reported + cost(raw) <= MAX_REPORT {
+            self.unrecognized.push(raw.to_vec());
+        }
+    }
+}
+
+impl Announcement {
+    /// What we say to a peer over `path`.
+    pub(crate) fn own(
+        config: &Config,
+        (tag, initial_tsn): (VerificationTag, Tsn),
+        path: &PathAddr,
+        locals: &[LocalAddress],
+    ) -> Self {
+        Self {
+            tag,
+            a_rwnd: config.receive_buffer,
+            outbound_streams: config.streams,
+            inbound_streams: config.streams,
+            initial_tsn,
+            adaptation: config.adaptation,
+            extensions: EXTENSIONS.to_vec(),
+            addresses: pairing::announced(path, locals),
+        }
+    }
+
+    /// The INIT with this content. `buffer` holds its parameters.
+    pub(crate) fn to_init<'b>(
+        &self,
+        families: Families,
+        buffer: &'b mut [u8],
+    ) -> Result<Init<'b>, NoRoom> {
+        let mut parameters = ParameterWriter::new(buffer);
+        self.push_parameters(&mut parameters)?;
+        families.push(&mut parameters)?;
+        let used = parameters.finish();
+        Ok(Init {
+            tag: self.tag,
+            a_rwnd: self.a_rwnd,
+            outbound_streams: self.outbound_streams,
+            inbound_streams: self.inbound_streams,
+            initial_tsn: self.initial_tsn,
+            parameters: Parameters::from_bytes(&buffer[..used]),
+        })
+    }
+
+    /// The INIT ACK with this content. `buffer` holds its parameters.
+    pub(crate) fn to_init_ack<'b>(
+        &self,
+        cookie: &[u8],
+        unrecognized: &[Vec<u8>],
+        buffer: &'b mut [u8],
+    ) -> Result<InitAck<'b>, NoRoom> {
+        let mut parameters = ParameterWriter::new(buffer);
+        parameters.push(&Parameter::StateCookie(cookie))?;
+        self.push_parameters(&mut parameters)?;
+        for raw in unrecognized {
+            parameters.push(&Parameter::UnrecognizedParameter(raw))?;
+        }
+        let used = parameters.finish();
+        Ok(InitAck {
+            tag: self.tag,
+            a_rwnd: self.a_rwnd,
+            outbound_streams: self.outbound_streams,
+            inbound_streams: self.inbound_streams,
+            initial_tsn: self.initial_tsn,
+            parameters: Parameters::from_bytes(&buffer[..used]),
+        })
+    }
+
+    fn push_parameters(&self, parameters: &mut ParameterWriter<'_>) -> Result<(), NoRoom> {
+        for address in &self.addresses {
+            parameters.push(&address_parameter(*address))?;
+        }
+        parameters.push(&Parameter::SupportedExtensions(&self.extensions))?;
+        match self.adaptation {
+            Some(indication) => parameters.push(&Parameter::AdaptationIndication(indication)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The parameter that lists `address`.
+pub(crate) fn address_parameter(address: IpAddr) -> Parameter<'static> {
+    match address {
+        IpAddr::V4(v4) => Parameter::Ipv4Address(v4),
+        IpAddr::V6(v6) => Parameter::Ipv6Address(v6),
+    }
+}
+
+/// Address families that an endpoint can reach, for the Supported Address Types parameter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Families {
+    /// IPv4 addresses are usable.
+    pub ipv4: bool,
+    /// IPv6 addresses are usable.
+    pub ipv6: bool,
+}
+
+impl Families {
+    fn push(self, parameters: &mut ParameterWriter<'_>) -> Result<(), NoRoom> {
+        let types: &[u16] = match (self.ipv4, self.ipv6) {
+            (true, true) => &[TYPE_IPV4, TYPE_IPV6],
+            (true, false) => &[TYPE_IPV4],
+            (false, true) => &[TYPE_IPV6],
+            (false, false) => return Ok(()),
+        };
+        parameters.push(&Parameter::SupportedAddressTypes(AddressTypes::from_slice(types)))
+    }
+}

@@ -1,0 +1,54 @@
+//! What a handler may look at and write to besides its own association.
+
+use super::cookie::CookieKeys;
+use crate::config::{Config, LocalAddress};
+use crate::event::{EndpointEvent, Event};
+use crate::rng::Rng;
+use crate::status::Counters;
+use crate::time::Instant;
+use crate::transmit::Replies;
+use crate::{AssociationId, path::PathAddr};
+use alloc::collections::VecDeque;
+use manypath_wire::chunk::Chunk;
+use manypath_wire::packet::CommonHeader;
+
+/// The endpoint as its associations see it.
+#[derive(Debug)]
+pub(crate) struct Context<'a> {
+    /// The time of the call.
+    pub now: Instant,
+    /// The endpoint's parameters.
+    pub config: &'a Config,
+    /// The endpoint's addresses.
+    pub locals: &'a [LocalAddress],
+    /// The endpoint's randomness.
+    pub rng: &'a mut Rng,
+    /// The endpoint's cookie keys.
+    pub keys: &'a mut CookieKeys,
+    /// What was dropped and refused.
+    pub counters: &'a mut Counters,
+    /// Notifications to the user.
+    pub events: &'a mut VecDeque<EndpointEvent>,
+    /// Packets that do not wait for an association to send them.
+    pub replies: &'a mut Replies,
+}
+
+impl Context<'_> {
+    /// Tells the user.
+    pub(crate) fn emit(&mut self, id: AssociationId, event: Event) {
+        self.events.push_back((id, event));
+    }
+
+    /// Sends a packet of one chunk at the next opportunity, outside of any association.
+    pub(crate) fn reply(&mut self, path: PathAddr, header: CommonHeader, chunk: &Chunk<'_>) {
+        if !self.replies.push(path, header, chunk) {
+            self.counters.reply_drops += 1;
+        }
+    }
+
+    /// Largest IP packet from the local address of `path`.
+    pub(crate) fn mtu(&self, path: &PathAddr) -> u16 {
+        let local = self.locals.iter().find(|local| local.addr.ip() == path.local.ip());
+        local.map_or(crate::config::DEFAULT_MTU, |local| local.mtu)
+    }
+}

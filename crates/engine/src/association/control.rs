@@ -1,0 +1,97 @@
+//! Control chunks that wait to be sent on a certain path.
+
+use crate::path::PathId;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use manypath_wire::cause::Causes;
+use manypath_wire::chunk::{Chunk, Error, HeartbeatAck};
+use manypath_wire::packet::PacketWriter;
+
+/// Most chunks that wait: what a peer can make us queue by its own packets is bounded.
+const MAX_QUEUED: usize = 64;
+
+/// The queue.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ControlQueue {
+    cookie_ack: Option<PathId>,
+    chunks: VecDeque<(PathId, Control)>,
+}
+
+/// One waiting chunk.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Control {
+    /// HEARTBEAT ACK with this info.
+    HeartbeatAck(Vec<u8>),
+    /// ERROR with these causes.
+    Error(Vec<u8>),
+}
+
+/// The queue is full: the chunk was dropped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Full;
+
+impl ControlQueue {
+    /// A COOKIE ACK goes out on `path`.
+    pub(crate) fn push_cookie_ack(&mut self, path: PathId) {
+        self.cookie_ack = Some(path);
+    }
+
+    /// The answer to a HEARTBEAT with `info` that came over `path`.
+    pub(crate) fn push_heartbeat_ack(&mut self, path: PathId, info: &[u8]) -> Result<(), Full> {
+        self.push(path, Control::HeartbeatAck(info.to_vec()))
+    }
+
+    /// An ERROR with `causes` in answer to a packet that came over `path`.
+    pub(crate) fn push_error(&mut self, path: PathId, causes: &[u8]) -> Result<(), Full> {
+        self.push(path, Control::Error(causes.to_vec()))
+    }
+
+    /// The path of the first waiting chunk.
+    pub(crate) fn next_path(&self) -> Option<PathId> {
+        self.cookie_ack.or_else(|| self.chunks.front().map(|(path, _)| *path))
+    }
+
+    /// Writes the COOKIE ACK if it goes out on `path`. It must be the packet's first chunk.
+    pub(crate) fn write_cookie_ack(&mut self, path: PathId, packet: &mut PacketWriter<'_>) -> bool {
+        let wanted = self.cookie_ack == Some(path) && packet.push(&Chunk::CookieAck).is_ok();
+        if wanted {
+            self.cookie_ack = None;
+        }
+        wanted
+    }
+
+    /// Writes what waits for `path` and fits. Returns how many chunks were given up because they
+    /// do not even fit into a packet of their own.
+    pub(crate) fn write(&mut self, path: PathId, packet: &mut PacketWriter<'_>) -> u64 {
+        let mut given_up = 0;
+        self.chunks.retain(|(to, control)| {
+            if *to != path {
+                return true;
+            }
+            let written = control.write(packet).is_ok();
+            let hopeless = !written && packet.is_empty();
+            given_up += u64::from(hopeless);
+            !(written || hopeless)
+        });
+        given_up
+    }
+
+    fn push(&mut self, path: PathId, control: Control) -> Result<(), Full> {
+        if self.chunks.len() >= MAX_QUEUED {
+            return Err(Full);
+        }
+        self.chunks.push_back((path, control));
+        Ok(())
+    }
+}
+
+impl Control {
+    fn write(&self, packet: &mut PacketWriter<'_>) -> Result<(), manypath_wire::error::NoRoom> {
+        match self {
+            Self::HeartbeatAck(info) => packet.push(&Chunk::HeartbeatAck(HeartbeatAck { info })),
+            Self::Error(causes) => {
+                packet.push(&Chunk::Error(Error { causes: Causes::from_bytes(causes) }))
+            }
+        }
+    }
+}

@@ -1,0 +1,353 @@
+//! The State Cookie (RFC 9260 section 5.1.3): everything that an INIT's receiver needs to build the
+//! association later, handed to the peer and authenticated when it comes back, so that an INIT costs
+//! no memory.
+//!
+//! ```text
+//! MAC (32) | key epoch (8) | created (8) | life ms (4) | local port (2) | peer port (2)
+//! local tag (4) | local TSN (4) | local tie-tag (4) | peer's tie-tag (4)
+//! peer: tag (4) | a_rwnd (4) | OS (2) | MIS (2) | TSN (4) | adaptation (1 + 4)
+//! local UDP address (1 + 16 + 2) | remote UDP address (1 + 16 + 2)
+//! count (1) + extensions | count (1) + peer addresses (1 + 16 each)
+//! ```
+//!
+//! The MAC is HMAC-SHA256 over all that follows it. Nothing is read before the MAC has been checked.
+
+use super::announcement::{Announcement, MAX_EXTENSIONS};
+use crate::path::PathAddr;
+use crate::path::pairing::MAX_ADDRESSES;
+use crate::rng::Rng;
+use crate::time::{Duration, Instant};
+use alloc::vec::Vec;
+use core::net::{IpAddr, Ipv6Addr, SocketAddr};
+use hmac::{Hmac, KeyInit, Mac};
+use manypath_wire::{Tsn, VerificationTag};
+use sha2::Sha256;
+
+/// How long a key makes new cookies. The RFC says "e.g., hourly".
+const KEY_LIFE: Duration = Duration::from_secs(3600);
+const MAC_LEN: usize = 32;
+const EPOCH_LEN: usize = 8;
+
+/// The two random numbers that tie a cookie to the association that existed when it was made
+/// (section 5.2.2). Zero in a cookie that was made without one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct TieTags {
+    /// The Local-Tie-Tag.
+    pub local: u32,
+    /// The Peer's-Tie-Tag.
+    pub peer: u32,
+}
+
+impl TieTags {
+    /// The cookie was made when no association existed.
+    pub(crate) const NONE: Self = Self { local: 0, peer: 0 };
+
+    /// Fresh random tie-tags.
+    pub(crate) fn random(rng: &mut Rng) -> Self {
+        Self { local: rng.nonzero_u32(), peer: rng.nonzero_u32() }
+    }
+}
+
+/// The contents of a State Cookie.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Cookie {
+    /// When it was made.
+    pub created: Instant,
+    /// How long it is valid, in whole milliseconds.
+    pub life: Duration,
+    /// Our SCTP port.
+    pub local_port: u16,
+    /// The peer's SCTP port.
+    pub peer_port: u16,
+    /// Our tag.
+    pub local_tag: VerificationTag,
+    /// The TSN of our first DATA chunk.
+    pub local_tsn: Tsn,
+    /// Tie-tags of the association that existed, if one did.
+    pub tie: TieTags,
+    /// The peer's INIT.
+    pub peer: Announcement,
+    /// The path of INIT and INIT ACK.
+    pub path: PathAddr,
+}
+
+/// The keys that authenticate cookies: one in use and the one before it.
+#[derive(Clone)]
+pub(crate) struct CookieKeys {
+    epoch: u64,
+    current: [u8; 32],
+    previous: [u8; 32],
+}
+
+impl core::fmt::Debug for CookieKeys {
+    /// Does not print the keys.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("CookieKeys").field("epoch", &self.epoch).finish_non_exhaustive()
+    }
+}
+
+impl CookieKeys {
+    /// Keys for a new endpoint.
+    pub(crate) fn new(rng: &mut Rng) -> Self {
+        Self { epoch: 0, current: rng.key(), previous: rng.key() }
+    }
+
+    /// Authenticates `cookie` and writes it out.
+    pub(crate) fn seal(&mut self, now: Instant, cookie: &Cookie, rng: &mut Rng) -> Vec<u8> {
+        self.rotate(now, rng);
+        let mut bytes = alloc::vec![0; MAC_LEN];
+        bytes.extend_from_slice(&self.epoch.to_be_bytes());
+        encode(cookie, &mut bytes);
+        let tag = authenticator(&self.current, &bytes[MAC_LEN..]).map(|mac| mac.finalize());
+        if let Some(tag) = tag {
+            bytes[..MAC_LEN].copy_from_slice(&tag.into_bytes());
+        }
+        bytes
+    }
+
+    /// Reads a cookie. None if we did not make it, if it was changed, or if it is so old that its
+    /// key is gone.
+    pub(crate) fn open(&mut self, now: Instant, bytes: &[u8], rng: &mut Rng) -> Option<Cookie> {
+        self.rotate(now, rng);
+        let (mac, signed) = bytes.split_at_checked(MAC_LEN)?;
+        let (epoch, content) = signed.split_at_checked(EPOCH_LEN)?;
+        authenticator(self.key(epoch)?, signed)?.verify_slice(mac).ok()?;
+        decode(content)
+    }
+
+    fn key(&self, epoch: &[u8]) -> Option<&[u8; 32]> {
+        let epoch = u64::from_be_bytes(epoch.try_into().ok()?);
+        if epoch == self.epoch {
+            Some(&self.current)
+        } else if epoch.checked_add(1) == Some(self.epoch) {
+            Some(&self.previous)
+        } else {
+            None
+        }
+    }
+
+    fn rotate(&mut self, now: Instant, rng: &mut Rng) {
+        let life = u64::try_from(KEY_LIFE.as_nanos()).unwrap_or(u64::MAX);
+        let epoch = now.as_nanos() / life;
+        if epoch > self.epoch {
+            // After a pause of more than one epoch nothing that the old key made is still wanted.
+            self.previous = if epoch == self.epoch + 1 { self.current } else { rng.key() };
+            self.current = rng.key();
+            self.epoch = epoch;
+        }
+    }
+}
+
+fn authenticator(key: &[u8; 32], signed: &[u8]) -> Option<Hmac<Sha256>> {
+    let mut mac = <Hmac<Sha256> as KeyInit>::new_from_slice(key).ok()?;
+    mac.update(signed);
+    Some(mac)
+}
+
+fn encode(cookie: &Cookie, out: &mut Vec<u8>) {
+    let mut put = |bytes: &[u8]| out.extend_from_slice(bytes);
+    let life = u32::try_from(cookie.life.as_millis()).unwrap_or(u32::MAX);
+    put(&cookie.created.as_nanos().to_be_bytes());
+    put(&life.to_be_bytes());
+    put(&cookie.local_port.to_be_bytes());
+    put(&cookie.peer_port.to_be_bytes());
+    for word in [cookie.local_tag.0, cookie.local_tsn.0, cookie.tie.local, cookie.tie.peer] {
+        put(&word.to_be_bytes());
+    }
+    let peer = &cookie.peer;
+    put(&peer.tag.0.to_be_bytes());
+    put(&peer.a_rwnd.to_be_bytes());
+    put(&peer.outbound_streams.to_be_bytes());
+    put(&peer.inbound_streams.to_be_bytes());
+    put(&peer.initial_tsn.0.to_be_bytes());
+    put(&[u8::from(peer.adaptation.is_some())]);
+    put(&peer.adaptation.unwrap_or(0).to_be_bytes());
+    for socket in [cookie.path.local, cookie.path.remote] {
+        put(&encode_ip(socket.ip()));
+        put(&socket.port().to_be_bytes());
+    }
+    // Both lists were cut to their limits, far below 256, when they were received.
+    put(&[u8::try_from(peer.extensions.len()).unwrap_or(0)]);
+    put(&peer.extensions);
+    put(&[u8::try_from(peer.addresses.len()).unwrap_or(0)]);
+    peer.addresses.iter().for_each(|address| put(&encode_ip(*address)));
+}
+
+fn encode_ip(address: IpAddr) -> [u8; 17] {
+    let mut bytes = [0; 17];
+    match address {
+        IpAddr::V4(v4) => {
+            bytes[0] = 4;
+            bytes[1..5].copy_from_slice(&v4.octets());
+        }
+        IpAddr::V6(v6) => {
+            bytes[0] = 6;
+            bytes[1..].copy_from_slice(&v6.octets());
+        }
+    }
+    bytes
+}
+
+fn decode(content: &[u8]) -> Option<Cookie> {
+    let mut reader = Reader(content);
+    let cookie = Cookie {
+        created: Instant::from_nanos(reader.u64()?),
+        life: Duration::from_millis(reader.u32()?.into()),
+        local_port: reader.u16()?,
+        peer_port: reader.u16()?,
+        local_tag: VerificationTag(reader.u32()?),
+        local_tsn: Tsn(reader.u32()?),
+        tie: TieTags { local: reader.u32()?, peer: reader.u32()? },
+        peer: Announcement {
+            tag: VerificationTag(reader.u32()?),
+            a_rwnd: reader.u32()?,
+            outbound_streams: reader.u16()?,
+            inbound_streams: reader.u16()?,
+            initial_tsn: Tsn(reader.u32()?),
+            adaptation: reader.adaptation()?,
+            extensions: Vec::new(),
+            addresses: Vec::new(),
+        },
+        path: PathAddr { local: reader.socket()?, remote: reader.socket()? },
+    };
+    reader.lists(cookie)
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, len: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(len)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        self.take(N)?.try_into().ok()
+    }
+
+    fn u8(&mut self) -> Option<u8> {
+        self.array().map(u8::from_be_bytes)
+    }
+
+    fn u16(&mut self) -> Option<u16> {
+        self.array().map(u16::from_be_bytes)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        self.array().map(u32::from_be_bytes)
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        self.array().map(u64::from_be_bytes)
+    }
+
+    fn adaptation(&mut self) -> Option<Option<u32>> {
+        let present = self.u8()? == 1;
+        let indication = self.u32()?;
+        Some(present.then_some(indication))
+    }
+
+    fn ip(&mut self) -> Option<IpAddr> {
+        let family = self.u8()?;
+        let octets: [u8; 16] = self.array()?;
+        match family {
+            4 => octets.first_chunk::<4>().map(|v4| IpAddr::from(*v4)),
+            6 => Some(IpAddr::V6(Ipv6Addr::from(octets))),
+            _ => None,
+        }
+    }
+
+    fn socket(&mut self) -> Option<SocketAddr> {
+        Some(SocketAddr::new(self.ip()?, self.u16()?))
+    }
+
+    fn lists(mut self, mut cookie: Cookie) -> Option<Cookie> {
+        let extensions = usize::from(self.u8()?).min(MAX_EXTENSIONS);
+        cookie.peer.extensions = self.take(extensions)?.to_vec();
+        let addresses = usize::from(self.u8()?).min(MAX_ADDRESSES);
+        for _ in 0..addresses {
+            cookie.peer.addresses.push(self.ip()?);
+        }
+        self.0.is_empty().then_some(cookie)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Announcement, Cookie, CookieKeys, KEY_LIFE, TieTags};
+    use crate::path::PathAddr;
+    use crate::rng::Rng;
+    use crate::time::{Duration, Instant};
+    use manypath_wire::{Tsn, VerificationTag};
+
+    fn cookie() -> Cookie {
+        let peer = Announcement {
+            tag: VerificationTag(7),
+            a_rwnd: 100_000,
+            outbound_streams: 3,
+            inbound_streams: 4,
+            initial_tsn: Tsn(99),
+            adaptation: Some(0),
+            extensions: std::vec![0x10, 0x82],
+            addresses: std::vec!["10.0.0.1".parse().unwrap(), "fd00::1".parse().unwrap()],
+        };
+        Cookie {
+            created: Instant::from_nanos(12_345),
+            life: Duration::from_secs(60),
+            local_port: 1,
+            peer_port: 2,
+            local_tag: VerificationTag(3),
+            local_tsn: Tsn(4),
+            tie: TieTags { local: 5, peer: 6 },
+            peer,
+            path: PathAddr {
+                local: "10.0.0.2:9899".parse().unwrap(),
+                remote: "[fd00::2]:40000".parse().unwrap(),
+            },
+        }
+    }
+
+    fn keys() -> (CookieKeys, Rng) {
+        let mut rng = Rng::new([1; 32]);
+        (CookieKeys::new(&mut rng), rng)
+    }
+
+    #[test]
+    fn a_cookie_comes_back_as_it_was_made() {
+        let (mut keys, mut rng) = keys();
+        let sealed = keys.seal(Instant::ZERO, &cookie(), &mut rng);
+        assert_eq!(keys.open(Instant::ZERO, &sealed, &mut rng), Some(cookie()));
+    }
+
+    #[test]
+    fn every_changed_bit_and_every_cut_is_noticed() {
+        let (mut keys, mut rng) = keys();
+        let sealed = keys.seal(Instant::ZERO, &cookie(), &mut rng);
+        for bit in 0..sealed.len() * 8 {
+            let mut forged = sealed.clone();
+            forged[bit / 8] ^= 1 << (bit % 8);
+            assert!(keys.open(Instant::ZERO, &forged, &mut rng).is_none(), "bit {bit}");
+        }
+        for len in 0..sealed.len() {
+            assert!(keys.open(Instant::ZERO, &sealed[..len], &mut rng).is_none(), "{len} bytes");
+        }
+    }
+
+    #[test]
+    fn a_key_is_good_for_one_more_epoch_and_not_for_two() {
+        let (mut keys, mut rng) = keys();
+        let sealed = keys.seal(Instant::ZERO, &cookie(), &mut rng);
+        let later = Instant::ZERO + KEY_LIFE;
+        assert!(keys.open(later, &sealed, &mut rng).is_some());
+        assert!(keys.open(later + KEY_LIFE, &sealed, &mut rng).is_none());
+    }
+
+    #[test]
+    fn another_endpoint_does_not_accept_the_cookie() {
+        let (mut keys, mut rng) = keys();
+        let sealed = keys.seal(Instant::ZERO, &cookie(), &mut rng);
+        let mut other = CookieKeys::new(&mut rng);
+        assert!(other.open(Instant::ZERO, &sealed, &mut rng).is_none());
+    }
+}

@@ -1,0 +1,118 @@
+//! Errors and successes of paths, and what they mean for the association (RFC 9260 sections 8.1
+//! and 8.2, RFC 7829 section 3.2).
+
+use super::context::Context;
+use super::state::State;
+use super::tcb::Association;
+use crate::event::{CloseReason, Event};
+use crate::path::{PathAddr, PathId, PathState, failure};
+use crate::time::Duration;
+
+impl Association {
+    /// Something sent on `id` was not answered in time. `counts` says whether it also counts for the
+    /// association.
+    pub(super) fn path_error(&mut self, cx: &mut Context<'_>, id: PathId, counts: bool) {
+        if counts {
+            self.error_count += 1;
+        }
+        let Some(path) = self.paths.get_mut(id) else { return };
+        // "continue sending HEARTBEAT chunks [...] but SHOULD stop increasing the counter"
+        if path.state != PathState::Inactive {
+            path.error_count += 1;
+        }
+        let state = failure::after_error(path.state, path.error_count, cx.config);
+        self.set_path_state(cx, id, state);
+        if self.error_count > cx.config.association_max_retransmits {
+            self.close(cx, CloseReason::TooManyFailures);
+        }
+    }
+
+    /// DATA that went over `id` alone was acknowledged.
+    pub(super) fn path_acked(&mut self, cx: &mut Context<'_>, id: PathId) {
+        let Some(path) = self.paths.get_mut(id) else { return };
+        path.error_count = 0;
+        let state = failure::after_data_ack(path.state);
+        self.set_path_state(cx, id, state);
+    }
+
+    /// A HEARTBEAT on `id` was answered, which also confirms the address (section 5.4).
+    pub(super) fn path_confirmed(&mut self, cx: &mut Context<'_>, id: PathId) {
+        let Some(path) = self.paths.get_mut(id) else { return };
+        path.error_count = 0;
+        self.set_path_state(cx, id, PathState::Active);
+    }
+
+    /// Takes a round-trip time measured by a control chunk.
+    pub(super) fn sample(&mut self, cx: &Context<'_>, id: PathId, round_trip: Option<Duration>) {
+        if let (Some(path), Some(round_trip)) = (self.paths.get_mut(id), round_trip) {
+            path.rtt.on_sample(cx.now, round_trip);
+        }
+    }
+
+    /// The network said that `addr` cannot be reached. During setup this ends the attempt over that
+    /// pair of addresses (RFC 6951 section 5.5, RFC 9260 section 10 rule ICMP8). Later the report
+    /// proves nothing, as it is not tied to our tag: it counts as one error of an Active path.
+    pub(crate) fn handle_unreachable(&mut self, cx: &mut Context<'_>, addr: PathAddr) {
+        if matches!(self.state, State::CookieWait(_)) {
+            self.candidate_unreachable(cx, addr);
+        } else if !self.state.is_setting_up() {
+            let active = |id: &PathId| self.paths.get(*id).is_some_and(|path| path.is_active());
+            if let Some(id) = self.paths.by_addr(&addr).filter(active) {
+                self.path_error(cx, id, false);
+            }
+        }
+    }
+
+    fn candidate_unreachable(&mut self, cx: &mut Context<'_>, addr: PathAddr) {
+        let State::CookieWait(waiting) = &mut self.state else { return };
+        if !waiting.candidates.contains(&addr) {
+            return;
+        }
+        if !waiting.unreachable.contains(&addr) {
+            waiting.unreachable.push(addr);
+        }
+        if waiting.unreachable.len() == waiting.candidates.len() {
+            self.close(cx, CloseReason::Unreachable);
+        } else if waiting.candidates.get(waiting.current) == Some(&addr) {
+            waiting.next_candidate();
+            waiting.t1.send_again();
+        }
+    }
+
+    fn set_path_state(&mut self, cx: &mut Context<'_>, id: PathId, state: PathState) {
+        let Some(path) = self.paths.get_mut(id) else { return };
+        let before = core::mem::replace(&mut path.state, state);
+        if before == state {
+            return;
+        }
+        cx.emit(self.id, Event::PathChanged { path: id, state });
+        self.keys_changed |= before == PathState::Unconfirmed;
+        if state == PathState::Active {
+            self.path_returned(cx, id);
+        } else if before == PathState::Active {
+            self.path_left(cx, id);
+        }
+    }
+
+    /// Data leaves the path and a HEARTBEAT asks at once whether it works.
+    fn path_left(&mut self, cx: &Context<'_>, id: PathId) {
+        if self.state.sends_heartbeats()
+            && let Some(path) = self.paths.get_mut(id)
+        {
+            path.heartbeat.probe_now();
+        }
+        self.sender.path_lost(cx.now, id, &mut self.paths);
+    }
+
+    /// What is in flight on the path waits for a T3-rtx that was backed off while nothing got
+    /// through; the fresh RTO is enough.
+    fn path_returned(&mut self, cx: &mut Context<'_>, id: PathId) {
+        let pace = self.pace(cx, id);
+        let heartbeats = self.state.sends_heartbeats();
+        let Some(path) = self.paths.get_mut(id) else { return };
+        path.t3 = path.t3.map(|expiry| expiry.min(cx.now + path.rtt.rto()));
+        if let Some(pace) = pace.filter(|_| heartbeats) {
+            path.heartbeat.start(cx.now, pace, cx.rng);
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! HEARTBEATs of an association (RFC 9260 sections 5.4 and 8.3).
+
+use super::context::Context;
+use super::state::State;
+use super::tcb::Association;
+use crate::path::heartbeat::{self, Expiry, Pace};
+use crate::path::{PathId, PathState};
+
+impl Association {
+    /// Probing begins: unconfirmed paths at once, confirmed ones when they are idle.
+    pub(super) fn start_heartbeats(&mut self, cx: &mut Context<'_>) {
+        let ids: alloc::vec::Vec<_> = self.paths.iter().map(|path| path.id).collect();
+        for id in ids {
+            let pace = self.pace(cx, id);
+            let (Some(path), Some(pace)) = (self.paths.get_mut(id), pace) else { continue };
+            match path.state {
+                PathState::Active => path.heartbeat.start(cx.now, pace, cx.rng),
+                PathState::Unconfirmed | PathState::PotentiallyFailed | PathState::Inactive => {
+                    path.heartbeat.probe_now();
+                }
+            }
+        }
+    }
+
+    /// Probing ends.
+    pub(super) fn stop_heartbeats(&mut self) {
+        self.paths.iter_mut().for_each(|path| path.heartbeat.stop());
+    }
+
+    /// A HEARTBEAT arrived over `via`: it is answered from COOKIE-ECHOED until SHUTDOWN-SENT or
+    /// SHUTDOWN-ACK-SENT. An answer that is queued in COOKIE-ECHOED leaves after the COOKIE ACK has
+    /// come, because nothing but COOKIE ECHOs may be sent before (section 5.1 C).
+    pub(super) fn handle_heartbeat(&mut self, cx: &mut Context<'_>, via: PathId, info: &[u8]) {
+        let answers = match self.state {
+            State::CookieEchoed(_)
+            | State::Established
+            | State::ShutdownPending
+            | State::ShutdownReceived => true,
+            State::CookieWait(_)
+            | State::ShutdownSent(_)
+            | State::ShutdownAckSent(_)
+            | State::Closed => false,
+        };
+        if !answers {
+            cx.counters.unexpected_chunks += 1;
+        } else if self.control.push_heartbeat_ack(via, info).is_err() {
+            cx.counters.control_drops += 1;
+        }
+    }
+
+    /// A HEARTBEAT ACK arrived.
+    pub(super) fn handle_heartbeat_ack(&mut self, cx: &mut Context<'_>, info: &[u8]) {
+        let id = heartbeat::path_of(info);
+        let path = id.and_then(|id| self.paths.get_mut(id));
+        let round_trip = path.and_then(|path| {
+            let to = (path.id, path.addr.remote);
+            path.heartbeat.on_ack(cx.now, info, to)
+        });
+        let (Some(id), Some(round_trip)) = (id, round_trip) else {
+            cx.counters.bad_heartbeat_acks += 1;
+            return;
+        };
+        self.sample(cx, id, Some(round_trip));
+        self.error_count = 0;
+        self.path_confirmed(cx, id);
+        self.rest_heartbeat(cx, id);
+    }
+
+    /// The heartbeat timer of `id` has expired.
+    pub(super) fn handle_heartbeat_timeout(&mut self, cx: &mut Context<'_>, id: PathId) {
+        let pace = self.pace(cx, id);
+        let (Some(path), Some(pace)) = (self.paths.get_mut(id), pace) else { return };
+        let expiry = path.heartbeat.handle_timeout(cx.now, pace, cx.rng);
+        // With DATA outstanding T3-rtx counts the same silence (RFC 7829 section 3.2 item 6).
+        if expiry == Expiry::Quiet || path.flight > 0 {
+            return;
+        }
+        path.rtt.back_off();
+        let counts = id == self.paths.primary() && self.sender.outstanding() == 0;
+        self.path_error(cx, id, counts);
+    }
+
+    /// How `id` is to be probed now.
+    pub(super) fn pace(&self, cx: &Context<'_>, id: PathId) -> Option<Pace> {
+        let path = self.paths.get(id)?;
+        Some(Pace {
+            state: path.state,
+            rto: path.rtt.rto(),
+            interval: cx.config.heartbeat_interval,
+            longest_pause: cx.config.failed_path_probe_interval,
+            last_data: path.last_data,
+        })
+    }
+
+    fn rest_heartbeat(&mut self, cx: &mut Context<'_>, id: PathId) {
+        let pace = self.pace(cx, id);
+        let heartbeats = self.state.sends_heartbeats();
+        if let (Some(path), Some(pace), true) = (self.paths.get_mut(id), pace, heartbeats) {
+            path.heartbeat.start(cx.now, pace, cx.rng);
+        }
+    }
+}

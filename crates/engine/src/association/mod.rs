@@ -1,0 +1,37 @@
+//! One association: its state machine and everything that is not data transfer itself.
+//!
+//! ```text
+//!   user (commands)      endpoint (packets)         clock
+//!         |                    |                      |
+//!       user.rs           receive.rs             timers.rs
+//!         |          /     |     |     \              |
+//!         |    setup  restart heartbeat teardown    fault      each may move `state`
+//!         |          \     |     |     /              |        and ask for chunks
+//!         +-------------- state.rs, control.rs -------+
+//!                              |
+//!                         transmit.rs        builds what is due when the driver polls
+//! ```
+//!
+//! Handlers never transmit. They change the state, note what is to be sent and on which path, and
+//! give events to the [`Context`]. `transmit` then builds packets from what has been noted. Data
+//! transfer is done by [`Sender`](crate::send::Sender) and [`Receiver`](crate::recv::Receiver).
+
+pub(crate) mod announcement;
+mod context;
+pub(crate) mod control;
+pub(crate) mod cookie;
+mod fault;
+mod heartbeat;
+mod receive;
+pub(crate) mod restart;
+pub(crate) mod setup;
+mod state;
+mod status;
+mod tcb;
+mod teardown;
+mod timers;
+mod transmit;
+mod user;
+
+pub(crate) use context::Context;
+pub(crate) use tcb::{Association, Ports};

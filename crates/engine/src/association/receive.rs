@@ -1,0 +1,233 @@
+//! Packets that carry our tag: chunk by chunk to the handlers (RFC 9260 sections 6.10 and 8.5).
+
+use super::context::Context;
+use super::state::State;
+use super::tcb::Association;
+use crate::event::{CloseReason, Event};
+use crate::path::{PathAddr, PathId};
+use crate::recv::DataOutcome;
+use crate::send::SackView;
+use core::ops::ControlFlow::{self, Break, Continue};
+use manypath_wire::cause::{Cause, CauseWriter, Causes};
+use manypath_wire::chunk::{Chunk, Data, Sack, Unknown};
+use manypath_wire::packet::Packet;
+
+/// Most bytes of a chunk that an ERROR reports back.
+const MAX_REPORTED: usize = 512;
+
+/// A packet while its chunks are being processed.
+#[derive(Debug)]
+pub(super) struct Arrival<'a> {
+    /// The packet.
+    pub packet: Packet<'a>,
+    /// Its addresses.
+    pub addr: PathAddr,
+    /// The path it came over.
+    pub via: PathId,
+    has_data: bool,
+    /// A SACK must be sent at once.
+    immediate: bool,
+}
+
+impl Association {
+    /// A packet of `len` bytes with our tag arrived over `addr`.
+    pub(crate) fn handle_packet(
+        &mut self,
+        cx: &mut Context<'_>,
+        addr: PathAddr,
+        packet: Packet<'_>,
+        len: usize,
+    ) {
+        let Some(via) = self.arrival_path(cx, addr) else {
+            cx.counters.unknown_addresses += 1;
+            return;
+        };
+        if let Some(path) = self.paths.get_mut(via) {
+            path.stats.packets_received += 1;
+            path.stats.bytes_received += len as u64;
+        }
+        let mut arrival = Arrival { packet, addr, via, has_data: false, immediate: false };
+        for chunk in packet.chunks() {
+            let Ok(chunk) = chunk else {
+                cx.counters.malformed_chunks += 1;
+                break;
+            };
+            if self.handle_chunk(cx, &mut arrival, chunk).is_break() || self.state.is_closed() {
+                break;
+            }
+        }
+        self.end_packet(cx, &arrival);
+    }
+
+    fn handle_chunk(
+        &mut self,
+        cx: &mut Context<'_>,
+        arrival: &mut Arrival<'_>,
+        chunk: Chunk<'_>,
+    ) -> ControlFlow<()> {
+        match chunk {
+            Chunk::Data(data) => return self.handle_data(cx, arrival, &data),
+            Chunk::Sack(sack) => self.handle_sack(cx, arrival.via, &sack),
+            Chunk::InitAck(ack) if is_alone(&arrival.packet) => {
+                self.handle_init_ack(cx, arrival.addr, &ack);
+            }
+            // "They MUST be the only chunks present in the SCTP packets that carry them": the
+            // packet is dropped. A lone INIT with our tag instead of zero is dropped as well.
+            Chunk::Init(_) | Chunk::InitAck(_) => {
+                cx.counters.unexpected_chunks += 1;
+                return Break(());
+            }
+            Chunk::Heartbeat(heartbeat) => self.handle_heartbeat(cx, arrival.via, heartbeat.info),
+            Chunk::HeartbeatAck(ack) => self.handle_heartbeat_ack(cx, ack.info),
+            Chunk::Abort(abort) => {
+                self.handle_abort(cx, arrival, &abort);
+                return Break(());
+            }
+            Chunk::Shutdown(shutdown) => self.handle_shutdown(cx, arrival.via, shutdown.cum_tsn),
+            Chunk::ShutdownAck => self.handle_shutdown_ack(cx, arrival),
+            Chunk::ShutdownComplete(complete) => {
+                self.handle_shutdown_complete(cx, arrival, complete);
+                return Break(());
+            }
+            Chunk::Error(error) => self.handle_error(cx, error.causes),
+            // As the first chunk it has been dealt with before the association was looked up.
+            Chunk::CookieEcho(_) => arrival.immediate = true,
+            Chunk::CookieAck => self.handle_cookie_ack(cx),
+            // RFC 9260 only reserves these; a peer that sends them expects no answer.
+            Chunk::Ecne(_) | Chunk::Cwr(_) => {}
+            // Not negotiated, so it is a chunk of unknown type: its highest bits say "stop".
+            Chunk::NrSack(_) => {
+                cx.counters.unknown_chunks += 1;
+                return Break(());
+            }
+            Chunk::Unknown(unknown) => return self.handle_unknown(cx, arrival.via, &unknown),
+        }
+        Continue(())
+    }
+
+    fn handle_data(
+        &mut self,
+        cx: &mut Context<'_>,
+        arrival: &mut Arrival<'_>,
+        data: &Data<'_>,
+    ) -> ControlFlow<()> {
+        let takes = self.state.takes_data();
+        let Some(peer) = self.peer.as_mut().filter(|_| takes) else {
+            cx.counters.unexpected_chunks += 1;
+            return Break(());
+        };
+        arrival.has_data = true;
+        arrival.immediate |= data.immediate;
+        match peer.receiver.handle_data(data) {
+            Ok(DataOutcome::Accepted) => {}
+            Ok(DataOutcome::Duplicate) => cx.counters.duplicate_data += 1,
+            Ok(DataOutcome::BufferFull) => cx.counters.receive_buffer_drops += 1,
+            Ok(DataOutcome::InvalidStream(stream)) => {
+                cx.counters.invalid_streams += 1;
+                self.report(cx, arrival.via, &Cause::InvalidStreamIdentifier(stream));
+            }
+            Ok(DataOutcome::NoUserData(tsn)) => {
+                cx.counters.protocol_violations += 1;
+                let reason = CloseReason::ProtocolViolation("DATA without user data");
+                self.abort_because(cx, &Cause::NoUserData(tsn), reason);
+            }
+            Err(text) => self.violation(cx, text),
+        }
+        Continue(())
+    }
+
+    fn handle_sack(&mut self, cx: &mut Context<'_>, via: PathId, sack: &Sack<'_>) {
+        if !(self.state.sends_data() || matches!(self.state, State::ShutdownSent(_))) {
+            cx.counters.unexpected_chunks += 1;
+            return;
+        }
+        let view = SackView::of_sack(sack);
+        match self.sender.handle_sack(cx.now, &view, via, &mut self.paths) {
+            Ok(outcome) => self.after_sack(cx, &outcome),
+            Err(text) => self.violation(cx, text),
+        }
+    }
+
+    /// What newly acknowledged data means for the paths and for the user.
+    pub(super) fn after_sack(&mut self, cx: &mut Context<'_>, outcome: &crate::send::SackOutcome) {
+        cx.counters.stale_sacks += u64::from(outcome.stale);
+        if outcome.newly_acked {
+            self.error_count = 0;
+        }
+        for id in outcome.acked_paths.iter() {
+            self.path_acked(cx, id);
+        }
+        self.announce_writable(cx);
+    }
+
+    fn handle_error(&mut self, cx: &mut Context<'_>, causes: Causes<'_>) {
+        let stale = |cause: Cause<'_>| matches!(cause, Cause::StaleCookie { .. });
+        if causes.iter().map_while(Result::ok).any(stale) {
+            self.handle_stale_cookie();
+        }
+        cx.counters.errors_received += 1;
+    }
+
+    fn handle_unknown(
+        &mut self,
+        cx: &mut Context<'_>,
+        via: PathId,
+        unknown: &Unknown<'_>,
+    ) -> ControlFlow<()> {
+        cx.counters.unknown_chunks += 1;
+        let action = unknown.action();
+        if action.report {
+            let raw = unknown.raw();
+            self.report(
+                cx,
+                via,
+                &Cause::UnrecognizedChunkType(&raw[..raw.len().min(MAX_REPORTED)]),
+            );
+        }
+        if action.stop { Break(()) } else { Continue(()) }
+    }
+
+    /// What is decided once per packet.
+    fn end_packet(&mut self, cx: &mut Context<'_>, arrival: &Arrival<'_>) {
+        if arrival.has_data {
+            if let Some(peer) = &mut self.peer {
+                peer.receiver.packet_end(cx.now, arrival.via, arrival.immediate);
+            }
+            self.announce_readable(cx);
+        }
+        self.shutdown_packet_end(cx, arrival.has_data);
+        self.advance_shutdown(cx);
+    }
+
+    /// Queues an ERROR chunk for the path that `via` names.
+    pub(super) fn report(&mut self, cx: &mut Context<'_>, via: PathId, cause: &Cause<'_>) {
+        let mut buffer = [0; MAX_REPORTED + 8];
+        let mut causes = CauseWriter::new(&mut buffer);
+        let written = causes.push(cause).is_ok();
+        let used = causes.finish();
+        if !written || self.control.push_error(via, &buffer[..used]).is_err() {
+            cx.counters.control_drops += 1;
+        }
+    }
+
+    /// Tells the user that there is something to read, once until the user has been told.
+    fn announce_readable(&mut self, cx: &mut Context<'_>) {
+        let readable = self.peer.as_ref().is_some_and(|peer| peer.receiver.is_readable());
+        if readable && !self.readable_announced {
+            self.readable_announced = true;
+            cx.emit(self.id, Event::Readable);
+        }
+    }
+
+    fn announce_writable(&mut self, cx: &mut Context<'_>) {
+        if self.blocked.is_some_and(|wanted| self.sender.space() >= wanted) {
+            self.blocked = None;
+            cx.emit(self.id, Event::Writable);
+        }
+    }
+}
+
+/// Whether the packet holds a single chunk.
+pub(super) fn is_alone(packet: &Packet<'_>) -> bool {
+    packet.chunks().nth(1).is_none()
+}

@@ -1,0 +1,200 @@
+//! INIT and COOKIE ECHO when an association exists already: collision, restart, duplicates
+//! (RFC 9260 section 5.2).
+
+use super::announcement::{Received, address_parameter};
+use super::context::Context;
+use super::cookie::{Cookie, TieTags};
+use super::state::State;
+use super::tcb::Association;
+use crate::event::Event;
+use crate::path::{PathAddr, PathId, Paths};
+use crate::send::Sender;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+use manypath_wire::cause::{Cause, CauseWriter, Causes};
+use manypath_wire::chunk::{Abort, Chunk};
+use manypath_wire::packet::CommonHeader;
+use manypath_wire::parameter::ParameterWriter;
+use manypath_wire::{Tsn, VerificationTag};
+
+/// What an INIT for an existing association is answered with.
+#[derive(Debug, Default)]
+pub(crate) enum InitAnswer {
+    /// An INIT ACK over `path` with these numbers of ours, and these tie-tags in its cookie.
+    Ack {
+        /// Our tag and initial TSN; None for fresh ones.
+        numbers: Option<(VerificationTag, Tsn)>,
+        /// Tie-tags for the cookie.
+        tie: TieTags,
+        /// Where it goes.
+        path: PathAddr,
+    },
+    /// Nothing more: the association has seen to it.
+    #[default]
+    Done,
+}
+
+/// The rows of table 12 (section 5.2.4).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum CookieAction {
+    /// A: the peer has restarted.
+    Restart,
+    /// B: both sides set up at the same time.
+    Collision,
+    /// C, and every case that the table does not show.
+    Discard,
+    /// D: the tags are those of the association.
+    Duplicate,
+}
+
+/// Decides what a valid cookie means for an association with the tags `local` and `peer` and the
+/// tie-tags `tie` (table 12).
+pub(crate) fn judge(
+    cookie: &Cookie,
+    local: VerificationTag,
+    peer: Option<VerificationTag>,
+    tie: Option<TieTags>,
+) -> CookieAction {
+    let local_matches = cookie.local_tag == local;
+    let peer_matches = peer == Some(cookie.peer.tag);
+    let ties_match = cookie.tie != TieTags::NONE && tie == Some(cookie.tie);
+    match (local_matches, peer_matches) {
+        (true, true) => CookieAction::Duplicate,
+        (true, false) => CookieAction::Collision,
+        (false, false) if ties_match && peer.is_some() => CookieAction::Restart,
+        (false, true | false) => CookieAction::Discard,
+    }
+}
+
+impl Association {
+    /// An INIT arrived over `addr` that names an address of this association (sections 5.2.1, 5.2.2
+    /// and 9.2).
+    pub(crate) fn answer_init(
+        &mut self,
+        cx: &mut Context<'_>,
+        addr: PathAddr,
+        init: &Received<'_>,
+    ) -> InitAnswer {
+        let own_numbers = Some((self.local_tag, self.local_tsn));
+        match self.state {
+            State::CookieWait(_) => {
+                // The answer must go to an address that the user named (section 5.2.1 rule 1).
+                let named = self.peer_addresses.contains(&addr.remote.ip());
+                let path = if named { addr } else { self.handshake };
+                InitAnswer::Ack { numbers: own_numbers, tie: TieTags::NONE, path }
+            }
+            State::ShutdownAckSent(_) => {
+                let _repeated = self.repeat_shutdown_ack();
+                InitAnswer::Done
+            }
+            State::CookieEchoed(_)
+            | State::Established
+            | State::ShutdownPending
+            | State::ShutdownSent(_)
+            | State::ShutdownReceived => {
+                let added = self.added_addresses(addr, init);
+                if !added.is_empty() {
+                    self.refuse_new_addresses(cx, addr, init.announcement.tag, &added);
+                    return InitAnswer::Done;
+                }
+                let tie = *self.tie.get_or_insert_with(|| TieTags::random(cx.rng));
+                let echoed = matches!(self.state, State::CookieEchoed(_));
+                let numbers = own_numbers.filter(|_| echoed);
+                InitAnswer::Ack { numbers, tie, path: addr }
+            }
+            State::Closed => InitAnswer::Done,
+        }
+    }
+
+    /// A COOKIE ECHO with a valid cookie arrived over `addr` in a packet for this association.
+    /// Whether the rest of the packet is to be processed.
+    pub(crate) fn handle_cookie_echo(
+        &mut self,
+        cx: &mut Context<'_>,
+        addr: PathAddr,
+        cookie: Cookie,
+    ) -> bool {
+        match judge(&cookie, self.local_tag, self.peer_tag(), self.tie) {
+            CookieAction::Restart if self.repeat_shutdown_ack() => {
+                self.report(cx, PathId(0), &Cause::CookieReceivedWhileShuttingDown);
+                return false;
+            }
+            CookieAction::Restart => self.restart(cx, cookie),
+            CookieAction::Collision => self.collide(cx, cookie),
+            CookieAction::Discard => {
+                cx.counters.unexpected_chunks += 1;
+                return false;
+            }
+            CookieAction::Duplicate => {
+                if matches!(self.state, State::CookieEchoed(_)) {
+                    self.establish(cx);
+                }
+            }
+        }
+        self.acknowledge_cookie(cx, addr);
+        true
+    }
+
+    /// Action A: everything begins anew, except that the user keeps the association.
+    fn restart(&mut self, cx: &mut Context<'_>, cookie: Cookie) {
+        let outbound = cookie.peer.inbound_streams.min(cx.config.streams);
+        self.local_tag = cookie.local_tag;
+        self.local_tsn = cookie.local_tsn;
+        self.sender = Sender::new(cx.config, cookie.local_tsn, cookie.peer.a_rwnd, outbound);
+        self.paths = Paths::new();
+        self.control = super::control::ControlQueue::default();
+        self.tie = None;
+        self.blocked = None;
+        self.shutdown_wanted = false;
+        self.error_count = 0;
+        self.learn_paths(cx, cookie.path, &cookie.peer.addresses);
+        self.learn_peer(cx, cookie.peer);
+        self.state = State::Established;
+        cx.emit(self.id, Event::Restarted);
+        self.start_heartbeats(cx);
+    }
+
+    /// Action B: the peer's tag and with it all its parameters are those of the cookie.
+    fn collide(&mut self, cx: &mut Context<'_>, cookie: Cookie) {
+        let setting_up = self.state.is_setting_up();
+        if setting_up {
+            self.learn_paths(cx, cookie.path, &cookie.peer.addresses);
+        }
+        self.keys_changed = true;
+        self.learn_peer(cx, cookie.peer);
+        if setting_up {
+            self.establish(cx);
+        }
+    }
+
+    fn added_addresses(&self, addr: PathAddr, init: &Received<'_>) -> Vec<IpAddr> {
+        let source = core::iter::once(addr.remote.ip());
+        let named = source.chain(init.announcement.addresses.iter().copied());
+        named.filter(|address| !self.peer_addresses.contains(address)).collect()
+    }
+
+    fn refuse_new_addresses(
+        &self,
+        cx: &mut Context<'_>,
+        addr: PathAddr,
+        tag: VerificationTag,
+        added: &[IpAddr],
+    ) {
+        let mut list = [0; 512];
+        let mut parameters = ParameterWriter::new(&mut list);
+        for address in added {
+            // At most 17 addresses of 20 bytes: they fit.
+            let _no_room = parameters.push(&address_parameter(*address)).is_err();
+        }
+        let listed = parameters.finish();
+        let mut buffer = [0; 520];
+        let mut causes = CauseWriter::new(&mut buffer);
+        let cause = Cause::RestartWithNewAddresses(&list[..listed]);
+        let _no_room = causes.push(&cause).is_err();
+        let used = causes.finish();
+        let abort = Abort { tag_reflected: false, causes: Causes::from_bytes(&buffer[..used]) };
+        let header = CommonHeader { tag, ..self.header() };
+        cx.counters.refused_inits += 1;
+        cx.reply(addr, header, &Chunk::Abort(abort));
+    }
+}

@@ -1,0 +1,316 @@
+//! Building an association (RFC 9260 section 5.1) from either side.
+
+use super::announcement::{Announcement, Families, Received, Refusal};
+use super::context::Context;
+use super::control::ControlQueue;
+use super::cookie::Cookie;
+use super::state::{CookieEchoed, CookieWait, Retry, State};
+use super::tcb::{Association, Peer, Ports};
+use crate::AssociationId;
+use crate::event::{CloseReason, Event};
+use crate::path::{PathAddr, PathId, PathState, Paths, pairing};
+use crate::recv::Receiver;
+use crate::send::Sender;
+use crate::time::Duration;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+use manypath_wire::cause::{CauseWriter, Causes};
+use manypath_wire::chunk::{Abort, Chunk, InitAck};
+use manypath_wire::packet::CommonHeader;
+use manypath_wire::{Tsn, VerificationTag};
+
+/// The path of the handshake is always the first.
+const HANDSHAKE: PathId = PathId(0);
+/// Largest cookie that is echoed: it must travel in one packet of the smallest MTU.
+const MAX_COOKIE: usize = 1024;
+
+impl Association {
+    /// An association that sends INITs over `candidates` in turn. There is at least one.
+    pub(crate) fn connect(
+        cx: &mut Context<'_>,
+        id: AssociationId,
+        ports: Ports,
+        local_tag: VerificationTag,
+        candidates: Vec<PathAddr>,
+    ) -> Option<Self> {
+        let first = *candidates.first()?;
+        let local_tsn = Tsn(cx.rng.next_u32());
+        let mut paths = Paths::new();
+        paths.add(first, cx.mtu(&first), PathState::Active, cx.config)?;
+        let state = State::CookieWait(CookieWait {
+            t1: Retry::new(),
+            candidates,
+            current: 0,
+            unreachable: Vec::new(),
+        });
+        Some(Self {
+            id,
+            ports,
+            local_tag,
+            local_tsn,
+            initiated: true,
+            tie: None,
+            state,
+            peer: None,
+            peer_addresses: alloc::vec![first.remote.ip()],
+            handshake: first,
+            paths,
+            sender: Sender::new(cx.config, local_tsn, 0, cx.config.streams),
+            control: ControlQueue::default(),
+            error_count: 0,
+            shutdown_wanted: false,
+            blocked: None,
+            readable_announced: false,
+            keys_changed: true,
+        })
+    }
+
+    /// The association that a valid cookie describes (section 5.1.5 step 5).
+    /// The COOKIE ECHO came over `addr`, where its answer goes.
+    pub(crate) fn accept(
+        cx: &mut Context<'_>,
+        id: AssociationId,
+        cookie: Cookie,
+        addr: PathAddr,
+    ) -> Self {
+        let ports = Ports { local: cookie.local_port, peer: cookie.peer_port };
+        let outbound = cookie.peer.inbound_streams.min(cx.config.streams);
+        let sender = Sender::new(cx.config, cookie.local_tsn, cookie.peer.a_rwnd, outbound);
+        let mut association = Self {
+            id,
+            ports,
+            local_tag: cookie.local_tag,
+            local_tsn: cookie.local_tsn,
+            initiated: false,
+            tie: None,
+            state: State::Established,
+            peer: None,
+            peer_addresses: Vec::new(),
+            handshake: cookie.path,
+            paths: Paths::new(),
+            sender,
+            control: ControlQueue::default(),
+            error_count: 0,
+            shutdown_wanted: false,
+            blocked: None,
+            readable_announced: false,
+            keys_changed: true,
+        };
+        association.learn_paths(cx, cookie.path, &cookie.peer.addresses);
+        association.learn_peer(cx, cookie.peer);
+        association.establish(cx);
+        association.acknowledge_cookie(cx, addr);
+        association
+    }
+
+    /// The INIT of this association.
+    pub(super) fn announcement(&self, cx: &Context<'_>) -> Announcement {
+        let numbers = (self.local_tag, self.local_tsn);
+        Announcement::own(cx.config, numbers, &self.handshake, cx.locals)
+    }
+
+    /// Families for the INIT's Supported Address Types.
+    pub(super) fn families(&self, cx: &Context<'_>) -> Families {
+        let own = self.handshake.local.ip();
+        let usable = |v4| {
+            let mut all = cx.locals.iter().map(|local| local.addr.ip());
+            own.is_ipv4() == v4 || all.any(|ip| ip.is_ipv4() == v4 && pairing::same_scope(ip, own))
+        };
+        Families { ipv4: usable(true), ipv6: usable(false) }
+    }
+
+    /// An INIT ACK arrived over `addr`.
+    pub(super) fn handle_init_ack(
+        &mut self,
+        cx: &mut Context<'_>,
+        addr: PathAddr,
+        ack: &InitAck<'_>,
+    ) {
+        let State::CookieWait(waiting) = &self.state else {
+            cx.counters.unexpected_chunks += 1;
+            return;
+        };
+        let round_trip = waiting.t1.round_trip(cx.now);
+        if ack.tag.0 == 0 {
+            return self.refuse_zero_tag(cx, addr);
+        }
+        match Received::from_init_ack(ack, &addr) {
+            Ok(received) if self.is_adaptation_good(cx, &received.announcement) => {
+                self.echo_cookie(cx, addr, received, round_trip);
+            }
+            Ok(_) => {
+                let reason = CloseReason::NoAdaptation;
+                self.refuse_init_ack(cx, addr, ack.tag, (Refusal::NotAccepting, reason));
+            }
+            Err(refusal) => {
+                cx.counters.protocol_violations += 1;
+                let reason = CloseReason::ProtocolViolation(refusal.text());
+                self.refuse_init_ack(cx, addr, ack.tag, (refusal, reason));
+            }
+        }
+    }
+
+    fn is_adaptation_good(&self, cx: &Context<'_>, peer: &Announcement) -> bool {
+        !cx.config.require_adaptation || peer.adaptation == cx.config.adaptation
+    }
+
+    fn echo_cookie(
+        &mut self,
+        cx: &mut Context<'_>,
+        addr: PathAddr,
+        received: Received<'_>,
+        round_trip: Option<Duration>,
+    ) {
+        let cookie = received.cookie.unwrap_or_default();
+        if cookie.len() > MAX_COOKIE {
+            let reason = CloseReason::ProtocolViolation("cookie too large for one packet");
+            let refusal = (Refusal::OutOfResource, reason);
+            return self.refuse_init_ack(cx, addr, received.announcement.tag, refusal);
+        }
+        let report = joined(&received.unrecognized);
+        let echoed = CookieEchoed { t1: Retry::new(), cookie: cookie.to_vec(), report };
+        self.learn_paths(cx, addr, &received.announcement.addresses);
+        self.learn_peer(cx, received.announcement);
+        self.sample(cx, HANDSHAKE, round_trip);
+        self.state = State::CookieEchoed(echoed);
+    }
+
+    /// A COOKIE ACK arrived.
+    pub(super) fn handle_cookie_ack(&mut self, cx: &mut Context<'_>) {
+        let State::CookieEchoed(echoed) = &self.state else {
+            cx.counters.unexpected_chunks += 1;
+            return;
+        };
+        let path = self.echo_path(echoed.t1.sends().saturating_sub(1));
+        let round_trip = echoed.t1.round_trip(cx.now);
+        self.sample(cx, path, round_trip);
+        self.establish(cx);
+    }
+
+    /// The peer did not accept our cookie because it came too late: begin anew with another INIT
+    /// (section 5.2.6 alternative 1). The attempts made so far still count.
+    pub(super) fn handle_stale_cookie(&mut self) {
+        let State::CookieEchoed(echoed) = &self.state else { return };
+        let mut t1 = echoed.t1.clone();
+        t1.send_again();
+        let candidates = alloc::vec![self.handshake];
+        let unreachable = Vec::new();
+        self.state = State::CookieWait(CookieWait { t1, candidates, current: 0, unreachable });
+    }
+
+    /// The handshake is complete.
+    pub(super) fn establish(&mut self, cx: &mut Context<'_>) {
+        self.state = State::Established;
+        self.error_count = 0;
+        self.emit_connected(cx);
+        self.start_heartbeats(cx);
+        if self.shutdown_wanted {
+            self.state = State::ShutdownPending;
+        }
+    }
+
+    /// A COOKIE ACK goes back to where the COOKIE ECHO came from.
+    pub(super) fn acknowledge_cookie(&mut self, cx: &Context<'_>, addr: PathAddr) {
+        let via = self.arrival_path(cx, addr).unwrap_or(self.paths.primary());
+        self.control.push_cookie_ack(via);
+    }
+
+    /// Takes over what the peer said about itself.
+    pub(super) fn learn_peer(&mut self, cx: &mut Context<'_>, announcement: Announcement) {
+        let inbound = announcement.outbound_streams.min(cx.config.streams);
+        let outbound = announcement.inbound_streams.min(cx.config.streams);
+        let dropped = self.sender.set_peer(announcement.a_rwnd, outbound);
+        cx.counters.messages_without_stream += dropped as u64;
+        let receiver = Receiver::new(cx.config, announcement.initial_tsn, inbound);
+        self.peer = Some(Peer { announcement, receiver });
+    }
+
+    /// Makes the paths: `handshake` first, then the other pairs, which are to be verified.
+    pub(super) fn learn_paths(&mut self, cx: &Context<'_>, handshake: PathAddr, listed: &[IpAddr]) {
+        self.keys_changed = true;
+        self.handshake = handshake;
+        self.peer_addresses = alloc::vec![handshake.remote.ip()];
+        for address in listed {
+            if !self.peer_addresses.contains(address) {
+                self.peer_addresses.push(*address);
+            }
+        }
+        let fits = self.paths.iter().next().is_some_and(|path| path.addr == handshake);
+        if !fits {
+            self.paths = Paths::new();
+        }
+        for pair in pairing::pairs(handshake, cx.locals, listed) {
+            if self.paths.by_addr(&pair).is_none() {
+                let confirmed = pair == handshake;
+                let state = if confirmed { PathState::Active } else { PathState::Unconfirmed };
+                // The limit of the path list is the limit of the association.
+                let _too_many = self.paths.add(pair, cx.mtu(&pair), state, cx.config).is_none();
+            }
+        }
+    }
+
+    /// The path of the COOKIE ECHO after `sent` earlier ones: repetitions take the paths in turn.
+    pub(super) fn echo_path(&self, sent: u32) -> PathId {
+        let turn = sent as usize % self.paths.len().max(1);
+        self.paths.iter().nth(turn).map_or(HANDSHAKE, |path| path.id)
+    }
+
+    fn emit_connected(&self, cx: &mut Context<'_>) {
+        let Some(peer) = &self.peer else { return };
+        let announcement = &peer.announcement;
+        let event = Event::Connected {
+            initiated: self.initiated,
+            adaptation: announcement.adaptation,
+            outbound_streams: announcement.inbound_streams.min(cx.config.streams),
+            inbound_streams: announcement.outbound_streams.min(cx.config.streams),
+        };
+        cx.emit(self.id, event);
+    }
+
+    /// "it MUST destroy the TCB and SHOULD send an ABORT chunk with the T bit set" (section 3.3.3).
+    fn refuse_zero_tag(&mut self, cx: &mut Context<'_>, addr: PathAddr) {
+        let header = CommonHeader { tag: self.local_tag, ..self.header() };
+        let abort = Abort { tag_reflected: true, causes: Causes::EMPTY };
+        cx.reply(addr, header, &Chunk::Abort(abort));
+        cx.counters.protocol_violations += 1;
+        self.close(cx, CloseReason::ProtocolViolation("INIT ACK with a zero tag"));
+    }
+
+    fn refuse_init_ack(
+        &mut self,
+        cx: &mut Context<'_>,
+        addr: PathAddr,
+        tag: VerificationTag,
+        (refusal, reason): (Refusal, CloseReason),
+    ) {
+        let header = CommonHeader { tag, ..self.header() };
+        reply_refusal(cx, addr, header, refusal);
+        self.close(cx, reason);
+    }
+}
+
+/// Answers an INIT or INIT ACK by an ABORT that says why.
+pub(crate) fn reply_refusal(
+    cx: &mut Context<'_>,
+    addr: PathAddr,
+    header: CommonHeader,
+    refusal: Refusal,
+) {
+    let mut buffer = [0; 16];
+    let mut causes = CauseWriter::new(&mut buffer);
+    // Every refusal fits into the buffer.
+    let _no_room = refusal.write(&mut causes).is_err();
+    let used = causes.finish();
+    let abort = Abort { tag_reflected: false, causes: Causes::from_bytes(&buffer[..used]) };
+    cx.reply(addr, header, &Chunk::Abort(abort));
+}
+
+/// Parameters one after the other, each padded to 4 bytes.
+fn joined(parameters: &[Vec<u8>]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for parameter in parameters {
+        bytes.extend_from_slice(parameter);
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+    }
+    bytes
+}

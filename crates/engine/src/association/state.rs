@@ -1,0 +1,246 @@
+//! The states of an association (RFC 9260 section 4), each with the data that has a meaning in it.
+
+use crate::path::PathAddr;
+use crate::status::AssociationState;
+use crate::time::{Duration, Instant};
+use alloc::vec::Vec;
+
+/// Where an association is in its life.
+#[derive(Clone, Debug)]
+pub(crate) enum State {
+    /// INIT sent.
+    CookieWait(CookieWait),
+    /// COOKIE ECHO sent.
+    CookieEchoed(CookieEchoed),
+    /// In use.
+    Established,
+    /// Shutdown asked for here; data is still outstanding.
+    ShutdownPending,
+    /// SHUTDOWN sent.
+    ShutdownSent(ShutdownSent),
+    /// SHUTDOWN received; data is still outstanding.
+    ShutdownReceived,
+    /// SHUTDOWN ACK sent.
+    ShutdownAckSent(Retry),
+    /// Over: removed by the endpoint as soon as it looks.
+    Closed,
+}
+
+/// What COOKIE-WAIT needs.
+#[derive(Clone, Debug)]
+pub(crate) struct CookieWait {
+    /// T1-init and its INIT.
+    pub t1: Retry,
+    /// Ways to the peer, tried in turn (section 5.1).
+    pub candidates: Vec<PathAddr>,
+    /// The one in use.
+    pub current: usize,
+    /// Candidates of which the network said that nobody listens there.
+    pub unreachable: Vec<PathAddr>,
+}
+
+impl CookieWait {
+    /// Turns to the next candidate that is not known to be unreachable.
+    pub(crate) fn next_candidate(&mut self) {
+        let count = self.candidates.len();
+        let turns = (1..=count).map(|step| (self.current + step) % count);
+        let usable = |turn: &usize| !self.unreachable.contains(&self.candidates[*turn]);
+        self.current = turns.clone().find(usable).unwrap_or(self.current);
+    }
+}
+
+/// What COOKIE-ECHOED needs.
+#[derive(Clone, Debug)]
+pub(crate) struct CookieEchoed {
+    /// T1-cookie and its COOKIE ECHO.
+    pub t1: Retry,
+    /// The peer's cookie.
+    pub cookie: Vec<u8>,
+    /// Unrecognized parameters of the INIT ACK, to be reported with the COOKIE ECHO.
+    pub report: Vec<u8>,
+}
+
+/// What SHUTDOWN-SENT needs.
+#[derive(Clone, Debug)]
+pub(crate) struct ShutdownSent {
+    /// T2-shutdown and its SHUTDOWN.
+    pub t2: Retry,
+    /// Expiry of T5-shutdown-guard.
+    pub guard: Instant,
+}
+
+impl State {
+    /// The RFC's name for it. A closed association has none.
+    pub(crate) fn name(&self) -> Option<AssociationState> {
+        match self {
+            Self::CookieWait(_) => Some(AssociationState::CookieWait),
+            Self::CookieEchoed(_) => Some(AssociationState::CookieEchoed),
+            Self::Established => Some(AssociationState::Established),
+            Self::ShutdownPending => Some(AssociationState::ShutdownPending),
+            Self::ShutdownSent(_) => Some(AssociationState::ShutdownSent),
+            Self::ShutdownReceived => Some(AssociationState::ShutdownReceived),
+            Self::ShutdownAckSent(_) => Some(AssociationState::ShutdownAckSent),
+            Self::Closed => None,
+        }
+    }
+
+    /// Whether the handshake is not yet complete.
+    pub(crate) fn is_setting_up(&self) -> bool {
+        matches!(self, Self::CookieWait(_) | Self::CookieEchoed(_))
+    }
+
+    /// Whether the association is over.
+    pub(crate) fn is_closed(&self) -> bool {
+        matches!(self, Self::Closed)
+    }
+
+    /// Whether DATA may be sent or retransmitted in packets of any kind.
+    pub(crate) fn sends_data(&self) -> bool {
+        matches!(self, Self::Established | Self::ShutdownPending | Self::ShutdownReceived)
+    }
+
+    /// Whether DATA is taken. The peer has none outstanding once it has sent its SHUTDOWN, but
+    /// copies may still be under way.
+    pub(crate) fn takes_data(&self) -> bool {
+        self.sends_data() || matches!(self, Self::ShutdownSent(_))
+    }
+
+    /// Whether the user may queue messages.
+    pub(crate) fn accepts_messages(&self) -> bool {
+        self.is_setting_up() || matches!(self, Self::Established)
+    }
+
+    /// Whether HEARTBEATs are sent: until a SHUTDOWN or SHUTDOWN ACK was (section 8.3).
+    pub(crate) fn sends_heartbeats(&self) -> bool {
+        self.sends_data()
+    }
+
+    /// The chunk that is being repeated, if one is.
+    pub(crate) fn retry(&self) -> Option<&Retry> {
+        match self {
+            Self::CookieWait(CookieWait { t1, .. })
+            | Self::CookieEchoed(CookieEchoed { t1, .. }) => Some(t1),
+            Self::ShutdownSent(ShutdownSent { t2, .. }) | Self::ShutdownAckSent(t2) => Some(t2),
+            Self::Established | Self::ShutdownPending | Self::ShutdownReceived | Self::Closed => {
+                None
+            }
+        }
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn retry_mut(&mut self) -> Option<&mut Retry> {
+        match self {
+            Self::CookieWait(CookieWait { t1, .. })
+            | Self::CookieEchoed(CookieEchoed { t1, .. }) => Some(t1),
+            Self::ShutdownSent(ShutdownSent { t2, .. }) | Self::ShutdownAckSent(t2) => Some(t2),
+            Self::Established | Self::ShutdownPending | Self::ShutdownReceived | Self::Closed => {
+                None
+            }
+        }
+    }
+
+    /// When T5-shutdown-guard expires.
+    pub(crate) fn guard(&self) -> Option<Instant> {
+        match self {
+            Self::ShutdownSent(sent) => Some(sent.guard),
+            Self::CookieWait(_)
+            | Self::CookieEchoed(_)
+            | Self::Established
+            | Self::ShutdownPending
+            | Self::ShutdownReceived
+            | Self::ShutdownAckSent(_)
+            | Self::Closed => None,
+        }
+    }
+}
+
+/// A chunk that is sent again until it is answered: INIT, COOKIE ECHO, SHUTDOWN, SHUTDOWN ACK.
+#[derive(Clone, Debug)]
+pub(crate) struct Retry {
+    due: bool,
+    sends: u32,
+    last_sent: Instant,
+    expiry: Option<Instant>,
+}
+
+impl Retry {
+    /// To be sent as soon as possible.
+    pub(crate) fn new() -> Self {
+        Self { due: true, sends: 0, last_sent: Instant::ZERO, expiry: None }
+    }
+
+    /// Whether the chunk waits to be sent.
+    pub(crate) fn is_due(&self) -> bool {
+        self.due
+    }
+
+    /// How often it was sent.
+    pub(crate) fn sends(&self) -> u32 {
+        self.sends
+    }
+
+    /// When the timer expires.
+    pub(crate) fn expiry(&self) -> Option<Instant> {
+        self.expiry
+    }
+
+    /// The chunk leaves now.
+    pub(crate) fn on_send(&mut self, now: Instant, rto: Duration) {
+        self.due = false;
+        self.sends += 1;
+        self.last_sent = now;
+        self.expiry = Some(now + rto);
+    }
+
+    /// Whether the timer has expired; then the chunk is due again.
+    pub(crate) fn expire(&mut self, now: Instant) -> bool {
+        let expired = self.expiry.is_some_and(|expiry| expiry <= now);
+        if expired {
+            self.send_again();
+        }
+        expired
+    }
+
+    /// The chunk is due again, whatever the timer says.
+    pub(crate) fn send_again(&mut self) {
+        self.due = true;
+        self.expiry = None;
+    }
+
+    /// Starts counting anew: the peer is alive.
+    pub(crate) fn restart(&mut self, now: Instant, rto: Duration) {
+        self.sends = self.sends.min(1);
+        if self.expiry.is_some() {
+            self.expiry = Some(now + rto);
+        }
+    }
+
+    /// The round-trip time if the answer arrived at `now` and can only be to one copy
+    /// (Karn's algorithm, section 6.3.1 rule C5).
+    pub(crate) fn round_trip(&self, now: Instant) -> Option<Duration> {
+        (self.sends == 1).then(|| now.since(self.last_sent))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Retry;
+    use crate::time::{Duration, Instant};
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn a_chunk_is_due_at_first_and_after_each_expiry() {
+        let mut retry = Retry::new();
+        assert!(retry.is_due() && retry.expiry().is_none());
+        retry.on_send(at(0), Duration::from_secs(1));
+        assert!(!retry.expire(at(999)) && !retry.is_due());
+        assert_eq!(retry.round_trip(at(30)), Some(Duration::from_millis(30)));
+        assert!(retry.expire(at(1000)) && retry.is_due());
+        retry.on_send(at(1000), Duration::from_secs(2));
+        assert_eq!((retry.sends(), retry.expiry()), (2, Some(at(3000))));
+        assert_eq!(retry.round_trip(at(1030)), None);
+    }
+}

@@ -1,0 +1,62 @@
+//! The snapshot of an association.
+
+use super::tcb::Association;
+use crate::path::congestion::Controller;
+use crate::path::{Path, PathState};
+use crate::status::{AssociationStatus, IdleReason, PathStatus};
+use crate::time::Instant;
+
+impl Association {
+    /// The association as it stands. None once it is closed.
+    pub(crate) fn status(&self, now: Instant) -> Option<AssociationStatus> {
+        let receiver = self.peer.as_ref().map(|peer| &peer.receiver);
+        Some(AssociationStatus {
+            state: self.state.name()?,
+            unsent: self.sender.unsent(),
+            outstanding: self.sender.outstanding(),
+            peer_rwnd: saturated(self.sender.peer_rwnd()),
+            receive_queued: receiver.map_or(0, crate::recv::Receiver::queued),
+            peer_extensions: self
+                .peer
+                .as_ref()
+                .map_or_else(Default::default, |peer| peer.announcement.extensions.clone()),
+            paths: self.paths.iter().map(|path| self.path_status(now, path)).collect(),
+        })
+    }
+
+    fn path_status(&self, now: Instant, path: &Path) -> PathStatus {
+        PathStatus {
+            id: path.id,
+            addr: path.addr,
+            state: path.state,
+            primary: path.id == self.paths.primary(),
+            srtt: path.rtt.smoothed(),
+            rto: path.rtt.rto(),
+            cwnd: saturated(path.congestion.window()),
+            ssthresh: saturated(path.congestion.ssthresh()),
+            in_flight: path.flight,
+            mtu: path.mtu(),
+            packets_sent: path.stats.packets_sent,
+            bytes_sent: path.stats.bytes_sent,
+            packets_received: path.stats.packets_received,
+            bytes_received: path.stats.bytes_received,
+            fast_retransmits: path.stats.fast_retransmits,
+            timeouts: path.stats.timeouts,
+            error_count: path.error_count,
+            idle: self.idle(now, path),
+        }
+    }
+
+    fn idle(&self, now: Instant, path: &Path) -> Option<IdleReason> {
+        match path.state {
+            PathState::Unconfirmed => Some(IdleReason::Unconfirmed),
+            PathState::Active | PathState::PotentiallyFailed | PathState::Inactive => {
+                self.sender.idle_reason(now, path.id, &self.paths)
+            }
+        }
+    }
+}
+
+fn saturated(bytes: usize) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,173 @@
+//! The transmission control block (RFC 9260 section 1.3: TCB).
+
+use super::announcement::Announcement;
+use super::context::Context;
+use super::control::ControlQueue;
+use super::cookie::TieTags;
+use super::state::State;
+use crate::AssociationId;
+use crate::event::{CloseReason, Event};
+use crate::path::{PathAddr, PathId, PathState, Paths, failure};
+use crate::recv::Receiver;
+use crate::send::Sender;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+use manypath_wire::packet::CommonHeader;
+use manypath_wire::{Tsn, VerificationTag};
+
+/// The SCTP ports of an association.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Ports {
+    /// Ours.
+    pub local: u16,
+    /// The peer's.
+    pub peer: u16,
+}
+
+/// One association.
+#[derive(Debug)]
+pub(crate) struct Association {
+    pub(super) id: AssociationId,
+    pub(super) ports: Ports,
+    pub(super) local_tag: VerificationTag,
+    /// The TSN of our first DATA chunk.
+    pub(super) local_tsn: Tsn,
+    pub(super) initiated: bool,
+    /// Made when the first cookie needs them (section 5.2.2).
+    pub(super) tie: Option<TieTags>,
+    pub(super) state: State,
+    /// Known from the INIT ACK or the cookie on.
+    pub(super) peer: Option<Peer>,
+    /// Every address the peer may send from: listed ones and those of the handshake.
+    pub(super) peer_addresses: Vec<IpAddr>,
+    /// The addresses of the first path.
+    pub(super) handshake: PathAddr,
+    pub(super) paths: Paths,
+    pub(super) sender: Sender,
+    pub(super) control: ControlQueue,
+    /// Consecutive errors of the association (section 8.1).
+    pub(super) error_count: u32,
+    /// The user asked for a shutdown before the handshake was complete.
+    pub(super) shutdown_wanted: bool,
+    /// Bytes of the message that found the send buffer full.
+    pub(super) blocked: Option<usize>,
+    /// A Readable event waits to be polled.
+    pub(super) readable_announced: bool,
+    /// The endpoint must look again at the tag and the addresses.
+    pub(super) keys_changed: bool,
+}
+
+/// What is known of the peer once it has spoken.
+#[derive(Debug)]
+pub(super) struct Peer {
+    /// Its INIT or INIT ACK.
+    pub announcement: Announcement,
+    /// What comes from it.
+    pub receiver: Receiver,
+}
+
+impl Association {
+    /// Our verification tag.
+    pub(crate) fn local_tag(&self) -> VerificationTag {
+        self.local_tag
+    }
+
+    /// The peer's verification tag, once known.
+    pub(crate) fn peer_tag(&self) -> Option<VerificationTag> {
+        self.peer.as_ref().map(|peer| peer.announcement.tag)
+    }
+
+    /// The SCTP ports.
+    pub(crate) fn ports(&self) -> Ports {
+        self.ports
+    }
+
+    /// Whether the association is over.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.state.is_closed()
+    }
+
+    /// Whether the tag or the confirmed addresses have changed since the last call.
+    pub(crate) fn take_keys_changed(&mut self) -> bool {
+        core::mem::take(&mut self.keys_changed)
+    }
+
+    /// Addresses at which the peer is known to be.
+    pub(crate) fn confirmed_addresses(&self) -> Vec<IpAddr> {
+        let confirmed = self.paths.iter().filter(|path| path.state != PathState::Unconfirmed);
+        let mut addresses: Vec<_> = confirmed.map(|path| path.addr.remote.ip()).collect();
+        addresses.sort_unstable();
+        addresses.dedup();
+        addresses
+    }
+
+    /// Whether SHUTDOWN ACKs are to be treated as out of the blue (section 8.5.1 E).
+    pub(crate) fn is_setting_up(&self) -> bool {
+        self.state.is_setting_up()
+    }
+
+    /// The Readable event has been handed out.
+    pub(crate) fn on_readable_polled(&mut self) {
+        self.readable_announced = false;
+    }
+
+    /// What still waits to be read when the association is over.
+    pub(crate) fn into_unread(self) -> Option<Receiver> {
+        self.peer.map(|peer| peer.receiver).filter(Receiver::is_readable)
+    }
+
+    /// The common header of packets to the peer. Before its tag is known, that of an INIT.
+    pub(super) fn header(&self) -> CommonHeader {
+        CommonHeader {
+            source_port: self.ports.local,
+            destination_port: self.ports.peer,
+            tag: self.peer_tag().unwrap_or(VerificationTag(0)),
+        }
+    }
+
+    /// The path for packets that may take any: the primary while it is Active, else the one that
+    /// has failed least.
+    pub(super) fn control_path(&self) -> PathId {
+        let primary = self.paths.primary();
+        let best = self.paths.iter().min_by_key(|path| {
+            (failure::reluctance(path.state, path.error_count), path.id != primary, path.id)
+        });
+        best.map_or(primary, |path| path.id)
+    }
+
+    /// Ends the association.
+    pub(super) fn close(&mut self, cx: &mut Context<'_>, reason: CloseReason) {
+        if !self.state.is_closed() {
+            self.state = State::Closed;
+            cx.emit(self.id, Event::Closed(reason));
+        }
+    }
+
+    /// The path a packet came over, if it may be the peer's. A new pair of known addresses becomes a
+    /// path; a new port becomes the port of its path (RFC 6951 section 5.4).
+    pub(super) fn arrival_path(&mut self, cx: &Context<'_>, addr: PathAddr) -> Option<PathId> {
+        if let Some(id) = self.paths.by_addr(&addr) {
+            return Some(id);
+        }
+        if !self.peer_addresses.contains(&addr.remote.ip()) {
+            return None;
+        }
+        let moved = self.paths.iter_mut().find(|path| {
+            path.addr.remote.ip() == addr.remote.ip() && path.addr.local.ip() == addr.local.ip()
+        });
+        if let Some(path) = moved {
+            path.addr = addr;
+            return Some(path.id);
+        }
+        self.add_unconfirmed(cx, addr)
+    }
+
+    fn add_unconfirmed(&mut self, cx: &Context<'_>, addr: PathAddr) -> Option<PathId> {
+        let mtu = cx.mtu(&addr);
+        let id = self.paths.add(addr, mtu, PathState::Unconfirmed, cx.config)?;
+        if self.state.sends_heartbeats() {
+            self.paths.get_mut(id)?.heartbeat.probe_now();
+        }
+        Some(id)
+    }
+}

@@ -1,0 +1,103 @@
+//! The timers of an association: T1-init, T1-cookie, T2-shutdown, T5-shutdown-guard, the delayed
+//! SACK, and per path T3-rtx and the heartbeat.
+//!
+//! A timer is an instant kept where its meaning is. Here they are only looked through.
+
+use super::context::Context;
+use super::state::State;
+use super::tcb::Association;
+use crate::event::CloseReason;
+use crate::path::PathId;
+use crate::time::{Duration, Instant};
+use alloc::vec::Vec;
+use manypath_wire::cause::Cause;
+
+impl Association {
+    /// When [`Self::handle_timeout`] must be called.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        let retry = self.state.retry().and_then(super::state::Retry::expiry);
+        let sack = self.peer.as_ref().and_then(|peer| peer.receiver.sack_deadline());
+        let paths = self.paths.iter().flat_map(|path| [path.t3, path.heartbeat.deadline()]);
+        let probe = self.sender.deadline(&self.paths).filter(|_| self.state.sends_data());
+        [retry, self.state.guard(), sack, probe].into_iter().chain(paths).flatten().min()
+    }
+
+    /// Handles every timer that has expired.
+    pub(crate) fn handle_timeout(&mut self, cx: &mut Context<'_>) {
+        if self.state.guard().is_some_and(|guard| guard <= cx.now) {
+            let cause = Cause::UserInitiatedAbort(b"T5-shutdown-guard expired");
+            self.abort_because(cx, &cause, CloseReason::TooManyFailures);
+        }
+        for id in self.expired(cx.now, |path| path.t3) {
+            self.handle_t3(cx, id);
+        }
+        for id in self.expired(cx.now, |path| path.heartbeat.deadline()) {
+            self.handle_heartbeat_timeout(cx, id);
+        }
+        self.handle_retry(cx);
+    }
+
+    fn expired(
+        &self,
+        now: Instant,
+        deadline: impl Fn(&crate::path::Path) -> Option<Instant>,
+    ) -> Vec<PathId> {
+        let expired = self.paths.iter().filter(|path| deadline(path).is_some_and(|at| at <= now));
+        expired.map(|path| path.id).collect()
+    }
+
+    /// T3-rtx. In COOKIE-ECHOED its data leaves only with the next COOKIE ECHO, whose own timer
+    /// counts the errors. A probe of a closed window is no error (section 6.1 rule A).
+    fn handle_t3(&mut self, cx: &mut Context<'_>, id: PathId) {
+        let is_probe = self.sender.handle_t3(cx.now, id, &mut self.paths);
+        if !is_probe && !self.state.is_setting_up() && !self.state.is_closed() {
+            self.path_error(cx, id, true);
+        }
+    }
+
+    /// T1-init, T1-cookie or T2-shutdown.
+    fn handle_retry(&mut self, cx: &mut Context<'_>) {
+        let Some(retry) = self.state.retry_mut() else { return };
+        if !retry.expire(cx.now) {
+            return;
+        }
+        let repetitions = retry.sends();
+        match self.state {
+            State::CookieWait(_) | State::CookieEchoed(_) => self.retry_setup(cx, repetitions),
+            State::ShutdownSent(_) | State::ShutdownAckSent(_) => {
+                self.retry_shutdown(cx, repetitions);
+            }
+            State::Established
+            | State::ShutdownPending
+            | State::ShutdownReceived
+            | State::Closed => {}
+        }
+    }
+
+    fn retry_setup(&mut self, cx: &mut Context<'_>, sends: u32) {
+        if sends > cx.config.max_init_retransmits {
+            return self.close(cx, CloseReason::NoAnswer);
+        }
+        self.paths.iter_mut().for_each(|path| path.rtt.back_off());
+        if let State::CookieWait(waiting) = &mut self.state {
+            waiting.next_candidate();
+        }
+    }
+
+    fn retry_shutdown(&mut self, cx: &mut Context<'_>, sends: u32) {
+        if sends > cx.config.association_max_retransmits {
+            return self.close(cx, CloseReason::TooManyFailures);
+        }
+        let id = self.control_path();
+        if let Some(path) = self.paths.get_mut(id) {
+            path.rtt.back_off();
+        }
+        self.path_error(cx, id, false);
+    }
+
+    /// The RTO of the path for packets that may take any.
+    pub(super) fn control_rto(&self) -> Duration {
+        let path = self.paths.get(self.control_path());
+        path.map_or(Duration::ZERO, |path| path.rtt.rto())
+    }
+}

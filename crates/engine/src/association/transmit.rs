@@ -1,0 +1,281 @@
+//! Packets: what is due, in which order, bundled and lined up in runs (RFC 9260 section 6.10).
+//!
+//! A run is one packet, or DATA packets of equal size on one path with a shorter one at its end.
+//! Packets after the first are limited to the first one's size, so they cannot come out larger.
+
+use super::context::Context;
+use super::state::State;
+use super::tcb::Association;
+use crate::path::{PathId, PathState};
+use crate::transmit::{PacketBatch, Transmit};
+use manypath_wire::cause::{Cause, CauseWriter, Causes};
+use manypath_wire::chunk::{Chunk, CookieEcho, Error, Heartbeat, Shutdown};
+use manypath_wire::packet::PacketWriter;
+
+/// Room for the parameters of an INIT: 16 addresses and a few small ones.
+const INIT_PARAMETERS: usize = 512;
+
+/// Room for a SACK without blocks and the header of a DATA chunk.
+const SACK_AND_DATA_HEADERS: usize = 16 + 16;
+
+/// One finished packet.
+#[derive(Clone, Copy, Debug)]
+struct Built {
+    len: usize,
+    only_data: bool,
+}
+
+impl Association {
+    /// Fills `batch` with the next run.
+    pub(crate) fn poll_transmit(
+        &mut self,
+        cx: &mut Context<'_>,
+        batch: &mut PacketBatch,
+    ) -> Option<Transmit> {
+        batch.clear();
+        match self.state {
+            State::CookieWait(_) => self.transmit_init(cx, batch),
+            State::CookieEchoed(_) => self.transmit_cookie_echo(cx, batch),
+            State::Closed => None,
+            State::Established
+            | State::ShutdownPending
+            | State::ShutdownSent(_)
+            | State::ShutdownReceived
+            | State::ShutdownAckSent(_) => self.transmit_run(cx, batch),
+        }
+    }
+
+    /// INIT, alone in its packet with tag 0.
+    fn transmit_init(&mut self, cx: &Context<'_>, batch: &mut PacketBatch) -> Option<Transmit> {
+        let State::CookieWait(waiting) = &self.state else { return None };
+        if !waiting.t1.is_due() {
+            return None;
+        }
+        let addr = *waiting.candidates.get(waiting.current)?;
+        self.handshake = addr;
+        let first = self.paths.primary();
+        let path = self.paths.get_mut(first)?;
+        path.addr = addr;
+        path.set_mtu(cx.mtu(&addr));
+        let (size, rto) = (path.packet_size(), path.rtt.rto());
+        let mut parameters = [0; INIT_PARAMETERS];
+        let announcement = self.announcement(cx);
+        let init = announcement.to_init(self.families(cx), &mut parameters).ok()?;
+        let mut packet = PacketWriter::new(batch.slot(size), self.header());
+        packet.push(&Chunk::Init(init)).ok()?;
+        let len = packet.finish();
+        if let Some(t1) = self.state.retry_mut() {
+            t1.on_send(cx.now, rto);
+        }
+        self.one_packet(first, len, batch)
+    }
+
+    /// COOKIE ECHO, then the report of unrecognized parameters, then DATA: the user's first bytes
+    /// travel one round trip earlier. On an unconfirmed path a HEARTBEAT goes along instead of DATA
+    /// (section 5.4).
+    fn transmit_cookie_echo(
+        &mut self,
+        cx: &mut Context<'_>,
+        batch: &mut PacketBatch,
+    ) -> Option<Transmit> {
+        let State::CookieEchoed(echoed) = &self.state else { return None };
+        if !echoed.t1.is_due() {
+            return None;
+        }
+        let mut t1 = echoed.t1.clone();
+        let id = self.echo_path(t1.sends());
+        let header = self.header();
+        let path = self.paths.get(id)?;
+        let confirmed = path.state != PathState::Unconfirmed;
+        t1.on_send(cx.now, path.rtt.rto());
+        let mut packet = PacketWriter::new(batch.slot(path.packet_size()), header);
+        packet.push(&Chunk::CookieEcho(CookieEcho { cookie: &echoed.cookie })).ok()?;
+        write_report(&echoed.report, &mut packet);
+        if confirmed {
+            self.sender.fill(cx.now, id, &mut self.paths, &mut packet);
+        } else {
+            self.write_heartbeat(cx, id, &mut packet);
+        }
+        let len = packet.finish();
+        if let Some(retry) = self.state.retry_mut() {
+            *retry = t1;
+        }
+        self.one_packet(id, len, batch)
+    }
+
+    /// The next packet with control chunks, else the next run of DATA.
+    fn transmit_run(&mut self, cx: &mut Context<'_>, batch: &mut PacketBatch) -> Option<Transmit> {
+        if let Some(id) = self.next_control_path(cx) {
+            let size = self.paths.get(id)?.packet_size();
+            if let Some(built) = self.build(cx, id, batch.slot(size)) {
+                batch.commit(built.len);
+                return Some(self.finish_run(id, batch, built, 1));
+            }
+        }
+        if !self.state.sends_data() {
+            return None;
+        }
+        self.sender.path_order(&self.paths).into_iter().find_map(|id| {
+            let ready = self.sender.has_data_for(cx.now, id, &self.paths);
+            if ready { self.data_run(cx, id, batch) } else { None }
+        })
+    }
+
+    fn data_run(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: PathId,
+        batch: &mut PacketBatch,
+    ) -> Option<Transmit> {
+        let size = self.paths.get(id)?.packet_size();
+        let first = self.build(cx, id, batch.slot(size))?;
+        batch.commit(first.len);
+        let mut packets = 1;
+        while first.only_data
+            && packets < batch.max_packets()
+            && self.sender.has_data_for(cx.now, id, &self.paths)
+        {
+            let Some(next) = self.build_data(cx, id, batch.slot(first.len)) else { break };
+            batch.commit(next);
+            packets += 1;
+            if next < first.len {
+                break;
+            }
+        }
+        Some(self.finish_run(id, batch, first, packets))
+    }
+
+    /// The path of the most urgent control chunk.
+    fn next_control_path(&self, cx: &Context<'_>) -> Option<PathId> {
+        let heartbeats = self.state.sends_heartbeats();
+        let wanting = || self.paths.iter().find(|path| path.heartbeat.is_wanted());
+        let retry_due = self.state.retry().is_some_and(super::state::Retry::is_due);
+        self.control
+            .next_path()
+            .or_else(|| wanting().filter(|_| heartbeats).map(|path| path.id))
+            .or_else(|| self.sack_path(cx))
+            .or_else(|| retry_due.then(|| self.control_path()))
+    }
+
+    /// Where a SACK that is due goes: back over the path of the DATA, unless that has failed or was
+    /// never confirmed (section 6.4).
+    fn sack_path(&self, cx: &Context<'_>) -> Option<PathId> {
+        let due = self.peer.as_ref()?.receiver.sack_due(cx.now)?;
+        if matches!(self.state, State::ShutdownAckSent(_)) {
+            return None;
+        }
+        let active = self.paths.get(due).is_some_and(|path| path.is_active());
+        Some(if active { due } else { self.control_path() })
+    }
+
+    /// Whether a SACK that may still wait goes along because there is room for it beside all that is
+    /// to be sent (section 6.1).
+    fn sack_rides_along(&self, id: PathId, packet: &PacketWriter<'_>) -> bool {
+        let pending = self.peer.as_ref().is_some_and(|peer| peer.receiver.is_sack_pending());
+        let active = self.paths.get(id).is_some_and(|path| path.is_active());
+        let data = self.sender.unsent();
+        pending && active && data > 0 && data + SACK_AND_DATA_HEADERS <= packet.room()
+    }
+
+    /// A packet with everything that is due on `id`: control chunks first.
+    fn build(&mut self, cx: &mut Context<'_>, id: PathId, buffer: &mut [u8]) -> Option<Built> {
+        let mut packet = PacketWriter::new(buffer, self.header());
+        let unconfirmed = self.paths.get(id)?.state == PathState::Unconfirmed;
+        let heartbeats = self.state.sends_heartbeats();
+        let acked = self.control.write_cookie_ack(id, &mut packet);
+        let wanted = self.paths.get(id)?.heartbeat.is_wanted();
+        if heartbeats && (wanted || (acked && unconfirmed)) {
+            self.write_heartbeat(cx, id, &mut packet);
+        }
+        cx.counters.control_drops += self.control.write(id, &mut packet);
+        if (self.sack_path(cx) == Some(id) || self.sack_rides_along(id, &packet))
+            && let Some(peer) = &mut self.peer
+        {
+            peer.receiver.write_sack(&mut packet);
+        }
+        self.write_shutdown(cx, id, &mut packet);
+        let only_data = packet.is_empty();
+        if self.state.sends_data() && !unconfirmed {
+            self.sender.fill(cx.now, id, &mut self.paths, &mut packet);
+        }
+        if packet.is_empty() {
+            return None;
+        }
+        Some(Built { len: packet.finish(), only_data })
+    }
+
+    fn build_data(&mut self, cx: &Context<'_>, id: PathId, buffer: &mut [u8]) -> Option<usize> {
+        let mut packet = PacketWriter::new(buffer, self.header());
+        self.sender.fill(cx.now, id, &mut self.paths, &mut packet);
+        (!packet.is_empty()).then(|| packet.finish())
+    }
+
+    fn write_heartbeat(&mut self, cx: &mut Context<'_>, id: PathId, packet: &mut PacketWriter<'_>) {
+        let pace = self.pace(cx, id);
+        let (Some(path), Some(pace)) = (self.paths.get_mut(id), pace) else { return };
+        let to = (id, path.addr.remote);
+        let info = path.heartbeat.on_send(cx.now, pace, to, cx.rng);
+        // Without room it counts as lost and is repeated after an RTO.
+        let _no_room = packet.push(&Chunk::Heartbeat(Heartbeat { info: &info })).is_err();
+    }
+
+    /// SHUTDOWN or SHUTDOWN ACK, if one is due and goes out on `id`.
+    fn write_shutdown(&mut self, cx: &Context<'_>, id: PathId, packet: &mut PacketWriter<'_>) {
+        if self.control_path() != id {
+            return;
+        }
+        let rto = self.control_rto();
+        let Some(peer) = &self.peer else { return };
+        let cum_tsn = peer.receiver.cum_tsn();
+        let (retry, chunk) = match &mut self.state {
+            State::ShutdownSent(sent) => (&mut sent.t2, Chunk::Shutdown(Shutdown { cum_tsn })),
+            State::ShutdownAckSent(t2) => (t2, Chunk::ShutdownAck),
+            State::CookieWait(_)
+            | State::CookieEchoed(_)
+            | State::Established
+            | State::ShutdownPending
+            | State::ShutdownReceived
+            | State::Closed => return,
+        };
+        if retry.is_due() && packet.push(&chunk).is_ok() {
+            retry.on_send(cx.now, rto);
+        }
+    }
+
+    fn one_packet(&mut self, id: PathId, len: usize, batch: &mut PacketBatch) -> Option<Transmit> {
+        batch.commit(len);
+        Some(self.finish_run(id, batch, Built { len, only_data: false }, 1))
+    }
+
+    fn finish_run(
+        &mut self,
+        id: PathId,
+        batch: &PacketBatch,
+        first: Built,
+        packets: usize,
+    ) -> Transmit {
+        let mut addr = self.handshake;
+        if let Some(path) = self.paths.get_mut(id) {
+            path.stats.packets_sent += packets as u64;
+            path.stats.bytes_sent += batch.bytes().len() as u64;
+            addr = path.addr;
+        }
+        Transmit { path: addr, segment_size: first.len, packets }
+    }
+}
+
+/// Reports unrecognized parameters of the INIT ACK (section 3.2.2).
+fn write_report(report: &[u8], packet: &mut PacketWriter<'_>) {
+    if report.is_empty() {
+        return;
+    }
+    let mut buffer = [0; 256];
+    let mut causes = CauseWriter::new(&mut buffer);
+    let written = causes.push(&Cause::UnrecognizedParameters(report)).is_ok();
+    let used = causes.finish();
+    if written {
+        let error = Error { causes: Causes::from_bytes(&buffer[..used]) };
+        // "SHOULD bundle": without room it is left out.
+        let _no_room = packet.push(&Chunk::Error(error)).is_err();
+    }
+}

@@ -1,0 +1,301 @@
+//! The endpoint and the calls that it offers.
+
+use super::index::AddressKey;
+use super::registry::Registry;
+use crate::association::cookie::CookieKeys;
+use crate::association::{Association, Ports};
+use crate::config::{Config, LocalAddress};
+use crate::event::{EndpointEvent, Event, Message};
+use crate::path::{PathAddr, pairing};
+use crate::recv::Receiver;
+use crate::rng::Rng;
+use crate::status::{AssociationStatus, Counters};
+use crate::time::Instant;
+use crate::transmit::{PacketBatch, Replies, Transmit};
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+use bytes::Bytes;
+use core::net::SocketAddr;
+use manypath_wire::{Ppid, StreamId};
+
+/// Names an association of one endpoint. Never used again after the association is gone.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct AssociationId(pub u64);
+
+/// A message to be sent.
+#[derive(Clone, Debug)]
+pub struct Outgoing {
+    /// Stream to send on.
+    pub stream: StreamId,
+    /// Payload protocol identifier, carried unchanged to the peer.
+    pub ppid: Ppid,
+    /// Deliver without regard to the order of the stream.
+    pub unordered: bool,
+    /// The bytes; at least one (RFC 9260 section 6.2: DATA must carry user data).
+    pub payload: Bytes,
+}
+
+/// Why a message was not accepted. Nothing was queued.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SendError {
+    /// The association does not exist (any more).
+    UnknownAssociation,
+    /// The association is shutting down.
+    ShuttingDown,
+    /// The stream is not one of the association's outbound streams.
+    InvalidStream,
+    /// A message carries at least one byte.
+    Empty,
+    /// The send buffer is full; `Event::Writable` will tell when there is room.
+    BufferFull,
+}
+
+/// Why a connect was not started.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ConnectError {
+    /// No local address of the remote's family.
+    NoLocalAddress,
+    /// `Config::max_associations` are in use.
+    TooMany,
+    /// An association between the same addresses and ports exists.
+    AlreadyConnected,
+}
+
+/// First of the ports that IANA leaves for dynamic use, and how many there are.
+const DYNAMIC_PORTS: (u16, u16) = (49152, 16384);
+/// How often a free dynamic port is looked for.
+const PORT_ATTEMPTS: usize = 64;
+
+/// An SCTP endpoint (RFC 9260), sans-IO.
+///
+/// Calls are of three kinds. `handle_*` bring in what the outside knows: packets, the clock, ICMP.
+/// Commands (`connect`, `send`, `shutdown`, ...) change state and never transmit. `poll_*` hand out
+/// what has come of it. After one mutation the driver drains all outputs: `poll_transmit` until
+/// `None`, `poll_event` until `None`, and then sleeps until `poll_timeout`.
+#[derive(Debug)]
+pub struct Endpoint {
+    pub(super) config: Config,
+    pub(super) locals: Vec<LocalAddress>,
+    pub(super) rng: Rng,
+    pub(super) keys: CookieKeys,
+    pub(super) registry: Registry,
+    pub(super) events: VecDeque<EndpointEvent>,
+    pub(super) replies: Replies,
+    pub(super) counters: Counters,
+    /// Messages of associations that are over, until they have been read.
+    pub(super) unread: BTreeMap<AssociationId, Receiver>,
+    last_id: u64,
+}
+
+/// The parts of the endpoint that a handler may use beside its association.
+macro_rules! context {
+    ($endpoint:ident, $now:expr) => {
+        $crate::association::Context {
+            now: $now,
+            config: &$endpoint.config,
+            locals: &$endpoint.locals,
+            rng: &mut $endpoint.rng,
+            keys: &mut $endpoint.keys,
+            counters: &mut $endpoint.counters,
+            events: &mut $endpoint.events,
+            replies: &mut $endpoint.replies,
+        }
+    };
+}
+pub(super) use context;
+
+impl Endpoint {
+    /// An endpoint without associations. `seed` feeds tags, initial TSNs and the cookie key: random
+    /// in production, fixed in a simulation.
+    pub fn new(config: Config, seed: [u8; 32]) -> Self {
+        let mut rng = Rng::new(seed);
+        Self {
+            config,
+            locals: Vec::new(),
+            keys: CookieKeys::new(&mut rng),
+            rng,
+            registry: Registry::default(),
+            events: VecDeque::new(),
+            replies: Replies::default(),
+            counters: Counters::default(),
+            unread: BTreeMap::new(),
+            last_id: 0,
+        }
+    }
+
+    /// Makes a local address usable for associations to come.
+    pub fn add_local_address(&mut self, address: LocalAddress) {
+        self.locals.retain(|local| local.addr.ip() != address.addr.ip());
+        self.locals.push(address);
+    }
+
+    /// Starts an association with the peer at `remote` (UDP address) and its SCTP port `port`. With
+    /// `Config::port` 0 the association gets a port of its own from the dynamic range.
+    pub fn connect(
+        &mut self,
+        now: Instant,
+        remote: SocketAddr,
+        port: u16,
+    ) -> Result<AssociationId, ConnectError> {
+        if self.registry.len() >= self.config.max_associations {
+            return Err(ConnectError::TooMany);
+        }
+        let candidates = pairing::candidates(&self.locals, remote);
+        if candidates.is_empty() {
+            return Err(ConnectError::NoLocalAddress);
+        }
+        let ports = self.free_ports(remote, port).ok_or(ConnectError::AlreadyConnected)?;
+        let (tag, id) = (self.fresh_tag(), self.next_id());
+        let mut cx = context!(self, now);
+        let association = Association::connect(&mut cx, id, ports, tag, candidates)
+            .ok_or(ConnectError::NoLocalAddress)?;
+        self.registry.insert(id, association);
+        self.settle(id);
+        Ok(id)
+    }
+
+    /// A packet (without IP and UDP headers) has arrived.
+    pub fn handle_packet(&mut self, now: Instant, path: PathAddr, bytes: &[u8]) {
+        self.demultiplex(now, path, bytes);
+    }
+
+    /// The network reported that `path` cannot be reached (ICMP or a failed send).
+    pub fn handle_unreachable(&mut self, now: Instant, path: PathAddr) {
+        self.counters.unreachable_reports += 1;
+        for id in self.registry.ids() {
+            self.with(now, id, |association, cx| association.handle_unreachable(cx, path));
+        }
+    }
+
+    /// The time given by `poll_timeout` has come.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        for id in self.registry.expired(now) {
+            self.with(now, id, Association::handle_timeout);
+        }
+    }
+
+    /// Fills `batch` with the next run of packets. Associations take turns, run by run.
+    pub fn poll_transmit(&mut self, now: Instant, batch: &mut PacketBatch) -> Option<Transmit> {
+        if let Some(reply) = self.replies.poll(batch) {
+            return Some(reply);
+        }
+        while let Some(id) = self.registry.next_sender() {
+            let transmit =
+                self.with(now, id, |association, cx| association.poll_transmit(cx, batch));
+            if transmit.is_some() {
+                return transmit;
+            }
+            self.registry.on_silent(id);
+        }
+        None
+    }
+
+    /// The next notification.
+    pub fn poll_event(&mut self) -> Option<EndpointEvent> {
+        let (id, event) = self.events.pop_front()?;
+        if event == Event::Readable
+            && let Some(association) = self.registry.get_mut(id)
+        {
+            association.on_readable_polled();
+        }
+        Some((id, event))
+    }
+
+    /// When `handle_timeout` must be called next.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.registry.next_deadline()
+    }
+
+    /// Queues a message. Data may be queued before the association is established; the first of it
+    /// travels with the COOKIE ECHO.
+    pub fn send(
+        &mut self,
+        now: Instant,
+        id: AssociationId,
+        message: Outgoing,
+    ) -> Result<(), SendError> {
+        self.with(now, id, |association, _| Some(association.send(message)))
+            .unwrap_or(Err(SendError::UnknownAssociation))
+    }
+
+    /// Takes the next complete message. What had arrived before a graceful end can still be read
+    /// after [`Event::Closed`].
+    pub fn read(&mut self, id: AssociationId) -> Option<Message> {
+        let Some(association) = self.registry.get_mut(id) else { return self.read_rest(id) };
+        let message = association.read()?;
+        // Reading may open the receive window, which the peer must learn.
+        self.settle(id);
+        Some(message)
+    }
+
+    /// Bytes that `send` would accept now.
+    pub fn send_space(&self, id: AssociationId) -> usize {
+        self.registry.get(id).map_or(0, Association::send_space)
+    }
+
+    /// Bytes that were accepted and not sent yet; 0 for an association that does not exist.
+    pub fn unsent(&self, id: AssociationId) -> usize {
+        self.registry.get(id).map_or(0, Association::unsent)
+    }
+
+    /// Largest payload that travels as one unfragmented DATA chunk on every path, in bytes.
+    pub fn fragment_size(&self, id: AssociationId) -> usize {
+        self.registry.get(id).map_or(0, Association::fragment_size)
+    }
+
+    /// Graceful shutdown: everything queued is delivered first (RFC 9260 section 9.2).
+    pub fn shutdown(&mut self, now: Instant, id: AssociationId) {
+        self.with(now, id, Association::shutdown);
+    }
+
+    /// Ends the association at once with an ABORT carrying `reason` (RFC 9260 section 9.1). What is
+    /// still unread is discarded.
+    pub fn abort(&mut self, now: Instant, id: AssociationId, reason: &[u8]) {
+        self.with(now, id, |association, cx| association.abort(cx, reason));
+        self.unread.remove(&id);
+    }
+
+    /// The associations that exist now.
+    pub fn associations(&self) -> Vec<AssociationId> {
+        self.registry.ids()
+    }
+
+    /// A snapshot of one association for people and tools.
+    pub fn status(&self, now: Instant, id: AssociationId) -> Option<AssociationStatus> {
+        self.registry.get(id)?.status(now)
+    }
+
+    /// What was dropped, refused and answered by the endpoint as a whole.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    pub(super) fn next_id(&mut self) -> AssociationId {
+        self.last_id += 1;
+        AssociationId(self.last_id)
+    }
+
+    fn read_rest(&mut self, id: AssociationId) -> Option<Message> {
+        let receiver = self.unread.get_mut(&id)?;
+        let message = receiver.read();
+        if !receiver.is_readable() {
+            self.unread.remove(&id);
+        }
+        message
+    }
+
+    /// Ports for an association with the peer's `port` at `remote` that no other has.
+    fn free_ports(&mut self, remote: SocketAddr, port: u16) -> Option<Ports> {
+        let fixed = self.config.port;
+        let (first, count) = DYNAMIC_PORTS;
+        for _ in 0..PORT_ATTEMPTS {
+            let dynamic = first + u16::try_from(self.rng.below(count.into())).unwrap_or(0);
+            let ports = Ports { local: if fixed == 0 { dynamic } else { fixed }, peer: port };
+            let key = AddressKey { remote: remote.ip(), ports };
+            if self.registry.index.by_address(&key).is_none() {
+                return Some(ports);
+            }
+        }
+        None
+    }
+}

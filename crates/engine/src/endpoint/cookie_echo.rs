@@ -1,0 +1,125 @@
+//! COOKIE ECHO (RFC 9260 sections 5.1.5 and 5.2.4): the only way for a peer to make us keep state.
+
+use super::api::context;
+use super::demux::{answer_header, ports_of};
+use super::{AssociationId, Endpoint};
+use crate::association::Association;
+use crate::association::cookie::Cookie;
+use crate::path::PathAddr;
+use crate::time::{Duration, Instant};
+use manypath_wire::cause::{Cause, CauseWriter, Causes};
+use manypath_wire::chunk::{Chunk, Error};
+use manypath_wire::packet::{CommonHeader, Packet};
+
+impl Endpoint {
+    /// A packet whose first chunk is a COOKIE ECHO arrived.
+    pub(super) fn handle_cookie_echo(
+        &mut self,
+        now: Instant,
+        addr: PathAddr,
+        packet: Packet<'_>,
+        sealed: &[u8],
+        len: usize,
+    ) {
+        let header = packet.header();
+        let cookie = self.keys.open(now, sealed, &mut self.rng);
+        let Some(cookie) = cookie.filter(|cookie| belongs(cookie, header)) else {
+            self.counters.bad_cookie += 1;
+            return;
+        };
+        let known = self.association_of(addr, &cookie, header);
+        if let Some(overdue) = self.staleness(now, &cookie, known) {
+            return self.answer_stale(now, addr, header, &cookie, overdue);
+        }
+        let id = match known {
+            Some(id) => {
+                let go_on = self.with(now, id, |association, cx| {
+                    association.handle_cookie_echo(cx, addr, cookie)
+                });
+                go_on.then_some(id)
+            }
+            None => self.accept(now, addr, header, cookie),
+        };
+        if let Some(id) = id {
+            self.with(now, id, |association, cx| {
+                association.handle_packet(cx, addr, packet, len);
+            });
+        }
+    }
+
+    fn association_of(
+        &self,
+        addr: PathAddr,
+        cookie: &Cookie,
+        header: CommonHeader,
+    ) -> Option<AssociationId> {
+        let source = self.by_address(addr.remote.ip(), header);
+        let origin = || self.by_address(cookie.path.remote.ip(), header);
+        source.or_else(origin).or_else(|| self.registry.index.by_tag(cookie.local_tag))
+    }
+
+    /// How long ago the cookie expired, unless it is valid. With both tags of the existing
+    /// association it is valid at any age (section 5.2.4 step 3).
+    fn staleness(
+        &self,
+        now: Instant,
+        cookie: &Cookie,
+        known: Option<AssociationId>,
+    ) -> Option<Duration> {
+        let association = known.and_then(|id| self.registry.get(id));
+        let is_current = |association: &Association| {
+            association.local_tag() == cookie.local_tag
+                && association.peer_tag() == Some(cookie.peer.tag)
+        };
+        let age = now.since(cookie.created);
+        (age > cookie.life && !association.is_some_and(is_current)).then(|| age - cookie.life)
+    }
+
+    fn answer_stale(
+        &mut self,
+        now: Instant,
+        addr: PathAddr,
+        header: CommonHeader,
+        cookie: &Cookie,
+        overdue: Duration,
+    ) {
+        self.counters.stale_cookie += 1;
+        let staleness_us = u32::try_from(overdue.as_micros()).unwrap_or(u32::MAX);
+        let mut buffer = [0; 16];
+        let mut causes = CauseWriter::new(&mut buffer);
+        // Eight bytes: they fit.
+        let _no_room = causes.push(&Cause::StaleCookie { staleness_us }).is_err();
+        let used = causes.finish();
+        let error = Error { causes: Causes::from_bytes(&buffer[..used]) };
+        let mut cx = context!(self, now);
+        cx.reply(addr, answer_header(header, cookie.peer.tag), &Chunk::Error(error));
+    }
+
+    /// Makes the association, if there is room for it.
+    fn accept(
+        &mut self,
+        now: Instant,
+        addr: PathAddr,
+        header: CommonHeader,
+        cookie: Cookie,
+    ) -> Option<AssociationId> {
+        if let Some(refusal) = self.refusal(header) {
+            self.refuse_init(now, addr, header, cookie.peer.tag, refusal);
+            return None;
+        }
+        let id = self.next_id();
+        let mut cx = context!(self, now);
+        let association = Association::accept(&mut cx, id, cookie, addr);
+        self.registry.insert(id, association);
+        self.settle(id);
+        Some(id)
+    }
+}
+
+/// Whether ports and tag of the packet are those of the cookie (section 5.1.5 step 3).
+fn belongs(cookie: &Cookie, header: CommonHeader) -> bool {
+    let ports = ports_of(header);
+    cookie.local_port == ports.local
+        && cookie.peer_port == ports.peer
+        && cookie.local_tag == header.tag
+}

@@ -1,0 +1,117 @@
+//! From a packet to who must handle it (RFC 9260 sections 8.4 and 8.5).
+
+use super::api::context;
+use super::index::AddressKey;
+use super::{AssociationId, Endpoint};
+use crate::association::{Association, Context, Ports};
+use crate::path::{PathAddr, pairing};
+use crate::time::Instant;
+use core::net::IpAddr;
+use manypath_wire::VerificationTag;
+use manypath_wire::chunk::Chunk;
+use manypath_wire::error::ParseError;
+use manypath_wire::packet::{CommonHeader, Packet};
+
+impl Endpoint {
+    pub(super) fn demultiplex(&mut self, now: Instant, addr: PathAddr, bytes: &[u8]) {
+        let packet = match Packet::parse(bytes) {
+            Ok(packet) => packet,
+            Err(error) => return self.count_malformed(error),
+        };
+        if !(pairing::is_unicast(addr.local.ip()) && pairing::is_unicast(addr.remote.ip())) {
+            self.counters.malformed_packets += 1;
+            return;
+        }
+        match packet.chunks().next() {
+            None => self.counters.malformed_packets += 1,
+            Some(Err(_)) => self.counters.malformed_chunks += 1,
+            Some(Ok(Chunk::CookieEcho(echo))) => {
+                self.handle_cookie_echo(now, addr, packet, echo.cookie, bytes.len());
+            }
+            Some(Ok(first)) => self.dispatch(now, addr, packet, first, bytes.len()),
+        }
+    }
+
+    fn dispatch(
+        &mut self,
+        now: Instant,
+        addr: PathAddr,
+        packet: Packet<'_>,
+        first: Chunk<'_>,
+        len: usize,
+    ) {
+        let header = packet.header();
+        if header.tag == VerificationTag(0) {
+            // "it SHOULD verify that the packet contains only an INIT chunk"
+            let alone = packet.chunks().nth(1).is_none();
+            if let (Chunk::Init(init), true) = (first, alone) {
+                self.handle_init(now, addr, header, &init);
+            } else {
+                self.counters.bad_tag += 1;
+            }
+            return;
+        }
+        match self.by_tag(header) {
+            Some(id) => self.with(now, id, |association, cx| {
+                association.handle_packet(cx, addr, packet, len);
+            }),
+            None => self.handle_stranger(now, addr, packet),
+        }
+    }
+
+    /// The association that `header` belongs to by our tag and both ports.
+    fn by_tag(&self, header: CommonHeader) -> Option<AssociationId> {
+        let id = self.registry.index.by_tag(header.tag)?;
+        let association = self.registry.get(id)?;
+        (association.ports() == ports_of(header)).then_some(id)
+    }
+
+    /// The association with the peer at `remote`.
+    pub(super) fn by_address(&self, remote: IpAddr, header: CommonHeader) -> Option<AssociationId> {
+        self.registry.index.by_address(&AddressKey { remote, ports: ports_of(header) })
+    }
+
+    /// Runs `call` on association `id` and brings the endpoint up to date with what it changed.
+    pub(super) fn with<R>(
+        &mut self,
+        now: Instant,
+        id: AssociationId,
+        call: impl FnOnce(&mut Association, &mut Context<'_>) -> R,
+    ) -> R
+    where
+        R: Default,
+    {
+        let mut cx = context!(self, now);
+        let Some(association) = self.registry.get_mut(id) else { return R::default() };
+        let result = call(association, &mut cx);
+        self.settle(id);
+        result
+    }
+
+    /// See [`super::registry::Registry::settle`]. What is unread when an association ends
+    /// gracefully stays readable.
+    pub(super) fn settle(&mut self, id: AssociationId) {
+        let over = self.registry.settle(id);
+        if let Some(unread) = over.and_then(Association::into_unread) {
+            self.unread.insert(id, unread);
+        }
+    }
+
+    fn count_malformed(&mut self, error: ParseError) {
+        if error == ParseError::BadChecksum {
+            self.counters.bad_checksum += 1;
+        } else {
+            self.counters.malformed_packets += 1;
+        }
+    }
+}
+
+/// The ports of a received packet, from our point of view.
+pub(super) fn ports_of(header: CommonHeader) -> Ports {
+    Ports { local: header.destination_port, peer: header.source_port }
+}
+
+/// The header of a packet that answers one with `header`, with `tag`.
+pub(super) fn answer_header(header: CommonHeader, tag: VerificationTag) -> CommonHeader {
+    CommonHeader { source_port: header.destination_port, destination_port: header.source_port, tag }
+}

@@ -1,0 +1,85 @@
+//! From tags and addresses to associations.
+
+use super::AssociationId;
+use crate::association::Ports;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+use manypath_wire::VerificationTag;
+
+/// A transport address of a peer as seen from one of our ports.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct AddressKey {
+    pub(super) remote: IpAddr,
+    pub(super) ports: Ports,
+}
+
+/// Under what an association is found.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Keys {
+    pub(super) tag: VerificationTag,
+    pub(super) addresses: Vec<AddressKey>,
+}
+
+/// The index. An address belongs to the association that claimed it first.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    tags: BTreeMap<VerificationTag, AssociationId>,
+    addresses: BTreeMap<AddressKey, AssociationId>,
+}
+
+impl Index {
+    /// The association whose own tag this is.
+    pub(super) fn by_tag(&self, tag: VerificationTag) -> Option<AssociationId> {
+        self.tags.get(&tag).copied()
+    }
+
+    /// The association whose peer is at this address.
+    pub(super) fn by_address(&self, key: &AddressKey) -> Option<AssociationId> {
+        self.addresses.get(key).copied()
+    }
+
+    /// Makes `id` known under `keys`.
+    pub(super) fn insert(&mut self, id: AssociationId, keys: &Keys) {
+        self.tags.insert(keys.tag, id);
+        for key in &keys.addresses {
+            self.addresses.entry(*key).or_insert(id);
+        }
+    }
+
+    /// Forgets what [`Self::insert`] made known.
+    pub(super) fn remove(&mut self, id: AssociationId, keys: &Keys) {
+        if self.by_tag(keys.tag) == Some(id) {
+            self.tags.remove(&keys.tag);
+        }
+        for key in &keys.addresses {
+            if self.by_address(key) == Some(id) {
+                self.addresses.remove(key);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AddressKey, Index, Keys};
+    use crate::AssociationId;
+    use crate::association::Ports;
+    use manypath_wire::VerificationTag;
+
+    #[test]
+    fn an_address_stays_with_its_first_owner() {
+        let key =
+            AddressKey { remote: "10.0.0.1".parse().unwrap(), ports: Ports { local: 1, peer: 2 } };
+        let keys = |tag| Keys { tag: VerificationTag(tag), addresses: std::vec![key] };
+        let (first, second) = (AssociationId(1), AssociationId(2));
+        let mut index = Index::default();
+        index.insert(first, &keys(7));
+        index.insert(second, &keys(8));
+        assert_eq!(index.by_address(&key), Some(first));
+        index.remove(second, &keys(8));
+        assert_eq!((index.by_tag(VerificationTag(8)), index.by_address(&key)), (None, Some(first)));
+        index.remove(first, &keys(7));
+        assert_eq!((index.by_tag(VerificationTag(7)), index.by_address(&key)), (None, None));
+    }
+}

@@ -1,0 +1,157 @@
+//! INIT (RFC 9260 sections 5.1 B and 5.2): answered from the packet alone. What an association
+//! would need is put into the cookie.
+
+use super::api::context;
+use super::demux::{answer_header, ports_of};
+use super::{AssociationId, Endpoint};
+use crate::association::Context;
+use crate::association::announcement::{Announcement, Received, Refusal};
+use crate::association::cookie::{Cookie, TieTags};
+use crate::association::restart::InitAnswer;
+use crate::association::setup::reply_refusal;
+use crate::path::PathAddr;
+use crate::time::{Duration, Instant};
+use manypath_wire::chunk::{Chunk, Init};
+use manypath_wire::packet::CommonHeader;
+use manypath_wire::{Tsn, VerificationTag};
+
+/// Room for the parameters of an INIT ACK.
+const PARAMETERS: usize = 1232;
+
+impl Endpoint {
+    pub(super) fn handle_init(
+        &mut self,
+        now: Instant,
+        addr: PathAddr,
+        header: CommonHeader,
+        init: &Init<'_>,
+    ) {
+        // Section 3.3.2: silently discarded.
+        if init.tag == VerificationTag(0) {
+            self.counters.refused_inits += 1;
+            return;
+        }
+        let received = match Received::from_init(init, &addr) {
+            Ok(received) => received,
+            Err(refusal) => return self.refuse_init(now, addr, header, init.tag, refusal),
+        };
+        if let Some(id) = self.known_peer(addr, header, &received) {
+            let answer =
+                self.with(now, id, |association, cx| association.answer_init(cx, addr, &received));
+            return self.answer_known(now, header, &received, answer);
+        }
+        match self.refusal(header) {
+            Some(refusal) => self.refuse_init(now, addr, header, init.tag, refusal),
+            None => self.acknowledge(now, addr, header, &received, (None, TieTags::NONE)),
+        }
+    }
+
+    /// Why no association is made with the sender of an INIT or COOKIE ECHO.
+    pub(super) fn refusal(&self, header: CommonHeader) -> Option<Refusal> {
+        if !self.config.accept || header.destination_port != self.config.port {
+            Some(Refusal::NotAccepting)
+        } else if self.registry.len() >= self.config.max_associations {
+            Some(Refusal::OutOfResource)
+        } else {
+            None
+        }
+    }
+
+    pub(super) fn refuse_init(
+        &mut self,
+        now: Instant,
+        addr: PathAddr,
+        header: CommonHeader,
+        tag: VerificationTag,
+        refusal: Refusal,
+    ) {
+        self.counters.refused_inits += 1;
+        let mut cx = context!(self, now);
+        reply_refusal(&mut cx, addr, answer_header(header, tag), refusal);
+    }
+
+    /// The association that any of the INIT's addresses belongs to (section 5.1.2 D).
+    fn known_peer(
+        &self,
+        addr: PathAddr,
+        header: CommonHeader,
+        init: &Received<'_>,
+    ) -> Option<AssociationId> {
+        let source = core::iter::once(addr.remote.ip());
+        let mut named = source.chain(init.announcement.addresses.iter().copied());
+        named.find_map(|address| self.by_address(address, header))
+    }
+
+    fn answer_known(
+        &mut self,
+        now: Instant,
+        header: CommonHeader,
+        init: &Received<'_>,
+        answer: InitAnswer,
+    ) {
+        match answer {
+            InitAnswer::Ack { numbers, tie, path } => {
+                self.acknowledge(now, path, header, init, (numbers, tie));
+            }
+            InitAnswer::Done => {}
+        }
+    }
+
+    /// Sends an INIT ACK with a cookie.
+    fn acknowledge(
+        &mut self,
+        now: Instant,
+        path: PathAddr,
+        header: CommonHeader,
+        init: &Received<'_>,
+        (numbers, tie): (Option<(VerificationTag, Tsn)>, TieTags),
+    ) {
+        let numbers = numbers.unwrap_or_else(|| (self.fresh_tag(), Tsn(self.rng.next_u32())));
+        let mut cx = context!(self, now);
+        let cookie = make_cookie(&cx, path, header, init, numbers, tie);
+        let sealed = cx.keys.seal(now, &cookie, cx.rng);
+        let mut own = Announcement::own(cx.config, numbers, &path, cx.locals);
+        // Section 3.3.3: "MUST NOT be greater than the MIS value sent in the INIT chunk".
+        own.outbound_streams = own.outbound_streams.min(init.announcement.inbound_streams);
+        let mut parameters = [0; PARAMETERS];
+        let header = answer_header(header, init.announcement.tag);
+        match own.to_init_ack(&sealed, &init.unrecognized, &mut parameters) {
+            Ok(ack) => cx.reply(path, header, &Chunk::InitAck(ack)),
+            Err(_no_room) => cx.counters.reply_drops += 1,
+        }
+    }
+
+    /// A tag that no association has.
+    pub(super) fn fresh_tag(&mut self) -> VerificationTag {
+        loop {
+            let tag = VerificationTag(self.rng.nonzero_u32());
+            if self.registry.index.by_tag(tag).is_none() {
+                return tag;
+            }
+        }
+    }
+}
+
+fn make_cookie(
+    cx: &Context<'_>,
+    path: PathAddr,
+    header: CommonHeader,
+    init: &Received<'_>,
+    (local_tag, local_tsn): (VerificationTag, Tsn),
+    tie: TieTags,
+) -> Cookie {
+    let ports = ports_of(header);
+    // A Cookie Preservative may at most double the life, which bounds the time for replays.
+    let life = cx.config.cookie_life + init.preservative.min(cx.config.cookie_life);
+    Cookie {
+        created: cx.now,
+        life: Duration::from_millis(u64::try_from(life.as_millis()).unwrap_or(u64::MAX)),
+        local_port: ports.local,
+        peer_port: ports.peer,
+        local_tag,
+        local_tsn,
+        tie,
+        peer: init.announcement.clone(),
+        path,
+    }
+}

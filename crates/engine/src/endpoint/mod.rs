@@ -1,0 +1,23 @@
+//! The only door to the protocol: one endpoint, all its associations.
+//!
+//! A packet finds its association by our verification tag, which is random and unique here, so that
+//! a peer whose UDP port changes under way is still recognised (RFC 6951 section 5.4). Only packets
+//! that cannot carry our tag are looked up by addresses and ports: INIT, ABORT and SHUTDOWN COMPLETE
+//! with the T bit, and COOKIE ECHO.
+//!
+//! ```text
+//! packet -> demux.rs --- our tag ------------------> association
+//!              |-------- tag 0, INIT --------------> init.rs         answered without state
+//!              |-------- COOKIE ECHO --------------> cookie_echo.rs  makes associations
+//!              '-------- anything else ------------> strangers.rs    RFC 9260 sections 8.4, 8.5
+//! ```
+
+mod api;
+mod cookie_echo;
+mod demux;
+mod index;
+mod init;
+mod registry;
+mod strangers;
+
+pub use api::{AssociationId, ConnectError, Endpoint, Outgoing, SendError};

@@ -1,0 +1,115 @@
+//! Associations with what the endpoint keeps about each: keys, deadline, whether it may have
+//! something to send.
+
+use super::AssociationId;
+use super::index::{AddressKey, Index, Keys};
+use crate::association::Association;
+use crate::time::Instant;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use core::ops::Bound::{Excluded, Unbounded};
+
+/// All associations of an endpoint.
+#[derive(Debug, Default)]
+pub(super) struct Registry {
+    entries: BTreeMap<AssociationId, Entry>,
+    deadlines: BTreeSet<(Instant, AssociationId)>,
+    /// Those that may have something to send.
+    ready: BTreeSet<AssociationId>,
+    /// The one that sent last: the turn is with the next.
+    last_sender: Option<AssociationId>,
+    pub(super) index: Index,
+}
+
+#[derive(Debug)]
+struct Entry {
+    association: Association,
+    keys: Keys,
+    deadline: Option<Instant>,
+}
+
+impl Registry {
+    /// Takes in an association. [`Self::settle`] makes it findable.
+    pub(super) fn insert(&mut self, id: AssociationId, association: Association) {
+        let entry = Entry { association, keys: Keys::default(), deadline: None };
+        self.entries.insert(id, entry);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(super) fn ids(&self) -> Vec<AssociationId> {
+        self.entries.keys().copied().collect()
+    }
+
+    pub(super) fn get(&self, id: AssociationId) -> Option<&Association> {
+        self.entries.get(&id).map(|entry| &entry.association)
+    }
+
+    pub(super) fn get_mut(&mut self, id: AssociationId) -> Option<&mut Association> {
+        self.entries.get_mut(&id).map(|entry| &mut entry.association)
+    }
+
+    /// Brings everything kept about `id` up to date after a change. Returns the association if it
+    /// is over and has been taken out.
+    pub(super) fn settle(&mut self, id: AssociationId) -> Option<Association> {
+        let entry = self.entries.get_mut(&id)?;
+        if entry.association.is_closed() {
+            return self.remove(id);
+        }
+        if entry.association.take_keys_changed() {
+            self.index.remove(id, &entry.keys);
+            entry.keys = keys_of(&entry.association);
+            self.index.insert(id, &entry.keys);
+        }
+        let deadline = entry.association.deadline();
+        let before = core::mem::replace(&mut entry.deadline, deadline);
+        if before != deadline {
+            before.map(|at| self.deadlines.remove(&(at, id)));
+            deadline.map(|at| self.deadlines.insert((at, id)));
+        }
+        self.ready.insert(id);
+        None
+    }
+
+    /// The association found `id` with nothing to send.
+    pub(super) fn on_silent(&mut self, id: AssociationId) {
+        self.ready.remove(&id);
+    }
+
+    /// Whose turn it is to send, in a round over all that may have something.
+    pub(super) fn next_sender(&mut self) -> Option<AssociationId> {
+        let last = self.last_sender.unwrap_or(AssociationId(u64::MAX));
+        let after = self.ready.range((Excluded(last), Unbounded)).next();
+        let next = after.or_else(|| self.ready.first()).copied();
+        self.last_sender = next.or(self.last_sender);
+        next
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        self.deadlines.first().map(|(at, _)| *at)
+    }
+
+    /// Every association with a timer that has expired at `now`.
+    pub(super) fn expired(&self, now: Instant) -> Vec<AssociationId> {
+        self.deadlines.iter().take_while(|(at, _)| *at <= now).map(|(_, id)| *id).collect()
+    }
+
+    fn remove(&mut self, id: AssociationId) -> Option<Association> {
+        let entry = self.entries.remove(&id)?;
+        self.index.remove(id, &entry.keys);
+        entry.deadline.map(|at| self.deadlines.remove(&(at, id)));
+        self.ready.remove(&id);
+        Some(entry.association)
+    }
+}
+
+fn keys_of(association: &Association) -> Keys {
+    let ports = association.ports();
+    let addresses = association.confirmed_addresses().into_iter();
+    Keys {
+        tag: association.local_tag(),
+        addresses: addresses.map(|remote| AddressKey { remote, ports }).collect(),
+    }
+}

@@ -1,0 +1,90 @@
+//! Packets without our tag (RFC 9260 sections 8.4, 8.5 and 8.5.1).
+
+use super::Endpoint;
+use super::api::context;
+use super::demux::answer_header;
+use crate::path::PathAddr;
+use crate::time::Instant;
+use manypath_wire::cause::{Cause, Causes};
+use manypath_wire::chunk::{Abort, Chunk, ShutdownComplete};
+use manypath_wire::packet::Packet;
+
+/// What an out-of-the-blue packet is answered with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Answer {
+    Silence,
+    ShutdownComplete,
+    Abort,
+}
+
+impl Endpoint {
+    /// The tag of `packet` is not one of ours. If its addresses belong to an association it is
+    /// dropped, except for the chunks that may carry the tag of their sender.
+    pub(super) fn handle_stranger(&mut self, now: Instant, addr: PathAddr, packet: Packet<'_>) {
+        let header = packet.header();
+        let Some(id) = self.by_address(addr.remote.ip(), header) else {
+            return self.answer_out_of_the_blue(now, addr, packet);
+        };
+        let Some(association) = self.registry.get(id) else { return };
+        let reflected = association.peer_tag() == Some(header.tag);
+        let setting_up = association.is_setting_up();
+        for chunk in packet.chunks().map_while(Result::ok) {
+            if let Chunk::Abort(abort) = chunk
+                && abort.tag_reflected
+                && reflected
+            {
+                return self.with(now, id, |a, cx| a.aborted_by_peer(cx, &abort));
+            }
+            if let Chunk::ShutdownComplete(complete) = chunk
+                && complete.tag_reflected
+                && reflected
+            {
+                return self.with(now, id, |a, cx| a.completed_by_peer(cx));
+            }
+            if chunk == Chunk::ShutdownAck && setting_up {
+                return self.answer_out_of_the_blue(now, addr, packet);
+            }
+        }
+        self.counters.bad_tag += 1;
+    }
+
+    fn answer_out_of_the_blue(&mut self, now: Instant, addr: PathAddr, packet: Packet<'_>) {
+        self.counters.out_of_the_blue += 1;
+        let header = answer_header(packet.header(), packet.header().tag);
+        let mut cx = context!(self, now);
+        match answer(&packet) {
+            Answer::Silence => {}
+            Answer::ShutdownComplete => {
+                let complete = ShutdownComplete { tag_reflected: true };
+                cx.reply(addr, header, &Chunk::ShutdownComplete(complete));
+            }
+            Answer::Abort => {
+                let abort = Abort { tag_reflected: true, causes: Causes::EMPTY };
+                cx.reply(addr, header, &Chunk::Abort(abort));
+            }
+        }
+    }
+}
+
+/// Rules 2 to 8 of section 8.4, in their order. An INIT with a tag is none that rule 3 is about.
+fn answer(packet: &Packet<'_>) -> Answer {
+    let chunks = || packet.chunks().map_while(Result::ok);
+    let contains = |wanted: fn(&Chunk<'_>) -> bool| chunks().any(|chunk| wanted(&chunk));
+    if contains(|chunk| matches!(chunk, Chunk::Abort(_))) {
+        Answer::Silence
+    } else if contains(|chunk| matches!(chunk, Chunk::ShutdownAck)) {
+        Answer::ShutdownComplete
+    } else if contains(|chunk| {
+        matches!(chunk, Chunk::ShutdownComplete(_) | Chunk::CookieAck) || has_stale_cookie(chunk)
+    }) {
+        Answer::Silence
+    } else {
+        Answer::Abort
+    }
+}
+
+fn has_stale_cookie(chunk: &Chunk<'_>) -> bool {
+    let Chunk::Error(error) = chunk else { return false };
+    let mut causes = error.causes.iter().map_while(Result::ok);
+    causes.any(|cause| matches!(cause, Cause::StaleCookie { .. }))
+}
