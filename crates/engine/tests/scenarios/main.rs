@@ -1,0 +1,4 @@
+//! Scenarios between two endpoints, told as ladders.
+
+mod pair;
+mod setup;

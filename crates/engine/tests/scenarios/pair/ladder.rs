@@ -1,0 +1,54 @@
+//! One line of the ladder for each packet.
+
+use super::Side;
+use manypath_engine::PathAddr;
+use manypath_wire::chunk::Chunk;
+use manypath_wire::packet::Packet;
+use std::net::IpAddr;
+
+/// The path is the third-last byte of the addresses.
+pub(super) fn path_number(addr: &PathAddr) -> u8 {
+    match addr.remote.ip() {
+        IpAddr::V4(v4) => v4.octets()[1],
+        IpAddr::V6(_) => 0,
+    }
+}
+
+pub(super) fn line(from: Side, path: u8, bytes: &[u8], lost: bool) -> String {
+    let names = chunk_names(bytes).join(" ");
+    let lost = if lost { " /lost/" } else { "" };
+    let path = if path == 1 { String::new() } else { format!("{path}") };
+    match from {
+        Side::A => format!("A -{path}> {names}{lost} -> Z"),
+        Side::Z => format!("A <{path}- {names}{lost} <- Z"),
+    }
+}
+
+pub(super) fn chunk_names(bytes: &[u8]) -> Vec<&'static str> {
+    match Packet::parse(bytes) {
+        Ok(packet) => packet.chunks().map(|chunk| chunk.map_or("?", |c| name(&c))).collect(),
+        Err(_) => vec!["?"],
+    }
+}
+
+fn name(chunk: &Chunk<'_>) -> &'static str {
+    match chunk {
+        Chunk::Data(_) => "DATA",
+        Chunk::Init(_) => "INIT",
+        Chunk::InitAck(_) => "INIT_ACK",
+        Chunk::Sack(_) => "SACK",
+        Chunk::Heartbeat(_) => "HEARTBEAT",
+        Chunk::HeartbeatAck(_) => "HEARTBEAT_ACK",
+        Chunk::Abort(_) => "ABORT",
+        Chunk::Shutdown(_) => "SHUTDOWN",
+        Chunk::ShutdownAck => "SHUTDOWN_ACK",
+        Chunk::Error(_) => "ERROR",
+        Chunk::CookieEcho(_) => "COOKIE_ECHO",
+        Chunk::CookieAck => "COOKIE_ACK",
+        Chunk::Ecne(_) => "ECNE",
+        Chunk::Cwr(_) => "CWR",
+        Chunk::ShutdownComplete(_) => "SHUTDOWN_COMPLETE",
+        Chunk::NrSack(_) => "NR_SACK",
+        Chunk::Unknown(_) => "UNKNOWN",
+    }
+}

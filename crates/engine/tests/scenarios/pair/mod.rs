@@ -1,0 +1,375 @@
+//! Two endpoints, A and Z, on an emulated network in virtual time.
+//!
+//! The network is one link per path, each with its one-way delay; links can be cut, single packets
+//! can be dropped by the chunk that they carry. Everything that is sent is written down as a ladder:
+//!
+//! ```text
+//! A -> COOKIE_ECHO DATA -> Z
+//! A <- COOKIE_ACK SACK /lost/ <- Z
+//! ```
+//!
+//! With several paths, a `1` or `2` names the path of all lines that are not on path 1.
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test harness: what goes wrong is to stop the test"
+)]
+
+mod ladder;
+
+use bytes::Bytes;
+use manypath_engine::{
+    AssociationId, Config, Duration, Endpoint, Event, Instant, LocalAddress, Outgoing, PacketBatch,
+    PathAddr, Ppid, StreamId,
+};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+pub(crate) const PORT_A: u16 = 5001;
+pub(crate) const PORT_Z: u16 = 5002;
+const UDP_PORT: u16 = 9899;
+/// More events than this in one drive mean that the endpoints talk in circles.
+const MAX_STEPS: usize = 200_000;
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Side {
+    A,
+    Z,
+}
+
+impl Side {
+    pub(crate) fn other(self) -> Self {
+        match self {
+            Self::A => Self::Z,
+            Self::Z => Self::A,
+        }
+    }
+}
+
+/// One end: the endpoint and what it has told its user.
+pub(crate) struct Node {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) events: Vec<(AssociationId, Event)>,
+    /// Whether messages are read as soon as they are there.
+    pub(crate) reads: bool,
+    pub(crate) received: Vec<(u16, Bytes)>,
+}
+
+/// A packet under way.
+struct Flying {
+    to: Side,
+    path: PathAddr,
+    bytes: Vec<u8>,
+}
+
+struct DropRule {
+    from: Side,
+    chunk: &'static str,
+    left: usize,
+}
+
+pub(crate) struct Pair {
+    pub(crate) now: Instant,
+    pub(crate) a: Node,
+    pub(crate) z: Node,
+    pub(crate) ladder: Vec<String>,
+    pub(crate) links: BTreeMap<u8, Link>,
+    /// What every packet may be turned into before it arrives.
+    pub(crate) mangle: Option<fn(&mut Vec<u8>)>,
+    flying: BTreeMap<(Instant, u64), Flying>,
+    drops: Vec<DropRule>,
+    sequence: u64,
+    batch: PacketBatch,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct Link {
+    pub(crate) up: bool,
+    pub(crate) delay: Duration,
+    /// Bits per second; packets queue without limit.
+    pub(crate) rate: u64,
+    free_at: [Instant; 2],
+    pub(crate) carried: usize,
+}
+
+pub(crate) fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// The defaults of the tests: A connects, Z accepts.
+pub(crate) fn config(side: Side) -> Config {
+    let port = if side == Side::A { PORT_A } else { PORT_Z };
+    Config { port, accept: side == Side::Z, streams: 16, ..Config::default() }
+}
+
+pub(crate) fn address(side: Side, path: u8) -> SocketAddr {
+    let host = if side == Side::A { 1 } else { 2 };
+    SocketAddr::from(([10, path, 0, host], UDP_PORT))
+}
+
+pub(crate) fn endpoint(side: Side, paths: u8, config: Config, seed: u8) -> Endpoint {
+    let mut endpoint = Endpoint::new(config, [seed; 32]);
+    for path in 1..=paths {
+        let addr = address(side, path);
+        endpoint.add_local_address(LocalAddress { addr, prefix_len: 24, mtu: 1500 });
+    }
+    endpoint
+}
+
+impl Pair {
+    /// Both ends on `paths` paths of 10 ms each way.
+    pub(crate) fn new(paths: u8) -> Self {
+        Self::with(paths, config(Side::A), config(Side::Z))
+    }
+
+    pub(crate) fn with(paths: u8, a: Config, z: Config) -> Self {
+        let node =
+            |endpoint| Node { endpoint, events: Vec::new(), reads: true, received: Vec::new() };
+        let link = Link {
+            up: true,
+            delay: millis(10),
+            rate: 1_000_000_000,
+            free_at: [Instant::ZERO; 2],
+            carried: 0,
+        };
+        Self {
+            now: Instant::ZERO,
+            a: node(endpoint(Side::A, paths, a, 1)),
+            z: node(endpoint(Side::Z, paths, z, 2)),
+            ladder: Vec::new(),
+            links: (1..=paths).map(|path| (path, link)).collect(),
+            mangle: None,
+            flying: BTreeMap::new(),
+            drops: Vec::new(),
+            sequence: 0,
+            batch: PacketBatch::new(16),
+        }
+    }
+
+    pub(crate) fn node(&mut self, side: Side) -> &mut Node {
+        match side {
+            Side::A => &mut self.a,
+            Side::Z => &mut self.z,
+        }
+    }
+
+    /// A begins an association with Z.
+    pub(crate) fn connect(&mut self) -> AssociationId {
+        self.connect_from(Side::A)
+    }
+
+    pub(crate) fn connect_from(&mut self, side: Side) -> AssociationId {
+        let port = if side == Side::A { PORT_Z } else { PORT_A };
+        let (now, remote) = (self.now, address(side.other(), 1));
+        self.node(side).endpoint.connect(now, remote, port).unwrap()
+    }
+
+    /// A connects and everything settles; the ladder starts afterwards.
+    pub(crate) fn established(paths: u8) -> (Self, AssociationId, AssociationId) {
+        Self::established_with(paths, config(Side::A), config(Side::Z))
+    }
+
+    pub(crate) fn established_with(
+        paths: u8,
+        a: Config,
+        z: Config,
+    ) -> (Self, AssociationId, AssociationId) {
+        let mut pair = Self::with(paths, a, z);
+        let a = pair.connect();
+        pair.drive(millis(500));
+        let z = pair.z.endpoint.associations()[0];
+        pair.ladder.clear();
+        pair.a.events.clear();
+        pair.z.events.clear();
+        (pair, a, z)
+    }
+
+    pub(crate) fn send(&mut self, side: Side, id: AssociationId, stream: u16, payload: &[u8]) {
+        let now = self.now;
+        let message = Outgoing {
+            stream: StreamId(stream),
+            ppid: Ppid(0),
+            unordered: false,
+            payload: Bytes::copy_from_slice(payload),
+        };
+        self.node(side).endpoint.send(now, id, message).unwrap();
+    }
+
+    /// Drops the next `count` packets from `from` that carry `chunk`.
+    pub(crate) fn lose(&mut self, from: Side, chunk: &'static str, count: usize) {
+        self.drops.push(DropRule { from, chunk, left: count });
+    }
+
+    pub(crate) fn cut(&mut self, path: u8) {
+        self.links.get_mut(&path).unwrap().up = false;
+    }
+
+    pub(crate) fn restore(&mut self, path: u8) {
+        self.links.get_mut(&path).unwrap().up = true;
+    }
+
+    /// Lets `time` pass.
+    pub(crate) fn drive(&mut self, time: Duration) {
+        let end = self.now + time;
+        for _ in 0..MAX_STEPS {
+            self.drain();
+            match self.next_event() {
+                Some(at) if at <= end => self.advance(at),
+                Some(_) | None => {
+                    self.now = end;
+                    return;
+                }
+            }
+        }
+        panic!("no end after {MAX_STEPS} steps:\n{}", self.ladder.join("\n"));
+    }
+
+    /// Lets time pass until `done` says so, at most `limit`. Whether it did.
+    pub(crate) fn drive_until(&mut self, limit: Duration, done: impl Fn(&Self) -> bool) -> bool {
+        let end = self.now + limit;
+        for _ in 0..MAX_STEPS {
+            self.drain();
+            if done(self) {
+                return true;
+            }
+            match self.next_event() {
+                Some(at) if at <= end => self.advance(at),
+                Some(_) | None => return false,
+            }
+        }
+        panic!("no end after {MAX_STEPS} steps:\n{}", self.ladder.join("\n"));
+    }
+
+    /// Puts a packet on the network as if `from` had sent it.
+    pub(crate) fn inject(&mut self, from: Side, path: u8, bytes: &[u8]) {
+        let addr = PathAddr { local: address(from, path), remote: address(from.other(), path) };
+        self.launch(from, addr, bytes);
+    }
+
+    /// Puts a packet on the network from and to any addresses.
+    pub(crate) fn inject_from(&mut self, from: Side, addr: PathAddr, bytes: &[u8]) {
+        self.launch(from, addr, bytes);
+    }
+
+    /// The packets under way.
+    pub(crate) fn in_flight(&self) -> Vec<(Side, PathAddr, Vec<u8>)> {
+        self.flying.values().map(|f| (f.to.other(), f.path, f.bytes.clone())).collect()
+    }
+
+    /// Takes over everything that the endpoints want to say.
+    pub(crate) fn drain(&mut self) {
+        for side in [Side::A, Side::Z] {
+            self.drain_events(side);
+            while self.transmit(side) {}
+            self.drain_events(side);
+        }
+    }
+
+    fn drain_events(&mut self, side: Side) {
+        let node = self.node(side);
+        while let Some((id, event)) = node.endpoint.poll_event() {
+            if event == Event::Readable && node.reads {
+                node.read_all(id);
+            }
+            node.events.push((id, event));
+        }
+    }
+
+    fn transmit(&mut self, side: Side) -> bool {
+        let (now, mut batch) = (self.now, std::mem::take(&mut self.batch));
+        let transmit = self.node(side).endpoint.poll_transmit(now, &mut batch);
+        if let Some(run) = transmit {
+            let packets: Vec<_> = batch.bytes().chunks(run.segment_size).collect();
+            assert_eq!(packets.len(), run.packets, "a run of equal packets");
+            assert!(run.packets <= batch.max_packets());
+            for packet in packets {
+                self.launch(side, run.path, packet);
+            }
+        }
+        self.batch = batch;
+        transmit.is_some()
+    }
+
+    fn launch(&mut self, from: Side, addr: PathAddr, bytes: &[u8]) {
+        let number = ladder::path_number(&addr);
+        let up = self.links.get(&number).is_some_and(|link| link.up);
+        let lost = !up || self.is_dropped(from, bytes);
+        self.ladder.push(ladder::line(from, number, bytes, lost));
+        if lost {
+            return;
+        }
+        let at = self.arrival(from, number, bytes.len());
+        let mut bytes = bytes.to_vec();
+        if let Some(mangle) = self.mangle {
+            mangle(&mut bytes);
+        }
+        self.sequence += 1;
+        let path = PathAddr { local: addr.remote, remote: addr.local };
+        self.flying.insert((at, self.sequence), Flying { to: from.other(), path, bytes });
+    }
+
+    fn arrival(&mut self, from: Side, number: u8, len: usize) -> Instant {
+        let now = self.now;
+        let link = self.links.get_mut(&number).unwrap();
+        let free = &mut link.free_at[from as usize];
+        *free = (*free).max(now) + Duration::from_nanos(len as u64 * 8_000_000_000 / link.rate);
+        link.carried += 1;
+        *free + link.delay
+    }
+
+    fn is_dropped(&mut self, from: Side, bytes: &[u8]) -> bool {
+        let names = ladder::chunk_names(bytes);
+        let rule = self
+            .drops
+            .iter_mut()
+            .find(|rule| rule.left > 0 && rule.from == from && names.contains(&rule.chunk));
+        rule.map(|rule| rule.left -= 1).is_some()
+    }
+
+    fn next_event(&self) -> Option<Instant> {
+        let arrival = self.flying.keys().next().map(|(at, _)| *at);
+        let timers = [self.a.endpoint.poll_timeout(), self.z.endpoint.poll_timeout()];
+        timers.into_iter().chain([arrival]).flatten().min()
+    }
+
+    fn advance(&mut self, at: Instant) {
+        self.now = self.now.max(at);
+        let now = self.now;
+        while let Some(entry) = self.flying.first_entry() {
+            if entry.key().0 > now {
+                break;
+            }
+            let Flying { to, path, bytes } = entry.remove();
+            self.node(to).endpoint.handle_packet(now, path, &bytes);
+        }
+        self.a.endpoint.handle_timeout(now);
+        self.z.endpoint.handle_timeout(now);
+    }
+
+    /// The ladder so far, which begins anew.
+    pub(crate) fn take_ladder(&mut self) -> String {
+        std::mem::take(&mut self.ladder).join("\n")
+    }
+
+    /// Compares the ladder with a picture of it.
+    #[track_caller]
+    pub(crate) fn expect(&mut self, picture: &str) {
+        let wanted: Vec<_> = picture.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
+        let seen = self.take_ladder();
+        assert_eq!(seen.lines().collect::<Vec<_>>(), wanted, "the ladder was:\n{seen}\n");
+    }
+}
+
+impl Node {
+    pub(crate) fn read_all(&mut self, id: AssociationId) {
+        while let Some(message) = self.endpoint.read(id) {
+            self.received.push((message.stream.0, message.payload));
+        }
+    }
+
+    /// The events of any association, without ids.
+    pub(crate) fn heard(&self) -> Vec<&Event> {
+        self.events.iter().map(|(_, event)| event).collect()
+    }
+}
