@@ -36,7 +36,7 @@ impl Stack {
             self.driver.endpoint_mut().connect(self.now, remote, manypath_flow::SCTP_PORT);
         let id = connected.map_err(|error| match error {
             ConnectError::NoLocalAddress => FallbackReason::NoLocalAddress,
-            ConnectError::TooMany => FallbackReason::Busy,
+            ConnectError::TooMany | ConnectError::AlreadyConnected => FallbackReason::Busy,
         })?;
         let mux = FlowMux::new(true, STREAMS, FlowConfig::default());
         let association = Association::new(true, Setup::Connecting, self.now, mux);
