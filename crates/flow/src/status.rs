@@ -112,7 +112,9 @@ counters! {
     growths_no_memory,
     /// Windows made smaller because the receive budget was short.
     window_shrinks,
-    /// Times that a flow of ours waited for credit with data to send.
+    /// Bytes of credit that the peer returned because it was asked to.
+    reclaimed_credit,
+    /// Times that a flow waited for credit with data to send.
     credit_stalls,
     /// Breaches of the protocol by the peer.
     protocol_errors,

@@ -141,13 +141,17 @@ impl Recv {
         self.window = window;
     }
 
-    /// The peer has given credit back, `returned` bytes in all. False if it did not have them.
-    pub(crate) fn give_back(&mut self, returned: u64) -> bool {
-        let possible = self.granted - self.received;
-        let valid = returned <= possible;
-        if valid && !self.ended {
-            self.returned = self.returned.max(returned);
+    /// The peer has given credit back, `returned` bytes in all; how much of it is news. `None` if
+    /// it did not have that much.
+    pub(crate) fn give_back(&mut self, returned: u64) -> Option<u64> {
+        if self.ended {
+            return Some(0);
         }
-        valid || self.ended
+        if returned > self.granted - self.received {
+            return None;
+        }
+        let news = returned.saturating_sub(self.returned);
+        self.returned += news;
+        Some(news)
     }
 }

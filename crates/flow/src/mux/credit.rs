@@ -70,9 +70,10 @@ impl FlowMux {
             self.counters.late_messages += 1;
             return Ok(());
         };
-        match self.with_recv(id, |recv| recv.give_back(back.returned)) {
-            Some(false) => Err(FlowError::BadReturn(key.stream)),
-            Some(true) | None => {
+        match self.with_recv(id, |recv| recv.give_back(back.returned)).flatten() {
+            None => Err(FlowError::BadReturn(key.stream)),
+            Some(bytes) => {
+                self.counters.reclaimed_credit += bytes;
                 self.grant_if_due(id);
                 Ok(())
             }

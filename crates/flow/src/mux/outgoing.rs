@@ -55,18 +55,23 @@ impl FlowMux {
                 return Some(self.send_finish(id, key));
             };
             self.queued -= payload.len();
-            self.after_data(id);
+            self.after_data(id, payload.len());
             return Some(data(key, payload));
         }
         None
     }
 
-    fn after_data(&mut self, id: FlowId) {
+    fn after_data(&mut self, id: FlowId, sent: usize) {
         self.schedule(id);
         self.note_shortage(id);
-        let enough = (self.send_bound() / 2).max(Self::WRITE_FLOOR / 2);
+        let (half, low) = (self.send_bound() / 2, Self::WRITE_FLOOR / 2);
         let Some(flow) = self.flows.get_mut(id) else { return };
-        if flow.send.owes_writable && flow.send.end == End::None && flow.send.queued() <= enough {
+        let queued = flow.send.queued();
+        // Half of the bound is the time to write more, once. But other flows' writes may lower the
+        // bound again before the user gets to it; what certainly can be written is due below `low`.
+        let crosses_low = queued <= low && queued + sent > low;
+        let is_time = flow.send.owes_writable && queued <= half;
+        if (crosses_low || is_time) && flow.send.end == End::None {
             flow.send.owes_writable = false;
             self.events.push_back(FlowEvent::Writable(id));
         }
