@@ -106,7 +106,7 @@ counters! {
     ignored_messages,
     /// Windows enlarged because the peer was short of credit.
     window_growths,
-    /// Enlargements put off because the reader was behind.
+    /// Enlargements put off until the reader has caught up.
     growths_reader_behind,
     /// Enlargements put off because the receive budget was used up.
     growths_no_memory,

@@ -18,6 +18,8 @@ pub(crate) struct Recv {
     returned: u64,
     /// What may be granted beyond the consumed.
     window: u32,
+    /// The peer wants a larger window than the present one.
+    growth_wanted: bool,
     /// The peer's end has come.
     ended: bool,
     /// The reader knows that there is data.
@@ -35,6 +37,7 @@ impl Recv {
             granted: window.into(),
             returned: 0,
             window,
+            growth_wanted: false,
             ended: false,
             announced: false,
             finished: false,
@@ -139,6 +142,25 @@ impl Recv {
 
     pub(crate) fn set_window(&mut self, window: u32) {
         self.window = window;
+        self.growth_wanted = false;
+    }
+
+    /// The peer is short of credit at the present window.
+    pub(crate) fn want_growth(&mut self) {
+        self.growth_wanted = true;
+    }
+
+    /// Whether the reader leaves no more than half a window waiting. A slow one does so only if the
+    /// window is less than twice what it reads in a round trip: then it is too small for it, too.
+    pub(crate) fn keeps_up(&self) -> bool {
+        self.buffered() <= u64::from(self.window / 2)
+    }
+
+    /// Whether the window should grow now; says so once for each time the peer wants it.
+    pub(crate) fn takes_growth(&mut self) -> bool {
+        let now = self.growth_wanted && self.keeps_up() && !self.ended;
+        self.growth_wanted &= !now;
+        now
     }
 
     /// The peer has given credit back, `returned` bytes in all; how much of it is news. `None` if

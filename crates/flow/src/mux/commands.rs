@@ -145,6 +145,7 @@ impl FlowMux {
     /// follows this.
     pub fn consumed(&mut self, id: FlowId, bytes: usize) {
         self.with_recv(id, |recv| recv.consume(bytes));
+        self.grow_if_wanted(id);
         self.shrink_if_tight(id);
         self.grant_if_due(id);
     }

@@ -35,21 +35,28 @@ impl FlowMux {
     }
 
     pub(super) fn handle_want(&mut self, id: Option<FlowId>, want: Want) {
-        let flow = id.and_then(|id| self.flows.get(id).map(|flow| (id, flow)));
+        let flow = id.and_then(|id| self.flows.get_mut(id).map(|flow| (id, flow)));
         let Some((id, flow)) = flow else {
             self.counters.late_messages += 1;
             return;
         };
+        let outdated = want.window != flow.recv.window() || flow.recv.has_ended();
+        if outdated || flow.phase != Phase::Open {
+            return;
+        }
+        flow.recv.want_growth();
+        self.counters.growths_reader_behind += u64::from(!flow.recv.keeps_up());
+        self.grow_if_wanted(id);
+    }
+
+    /// Enlarges the window if the sender wants that, once the reader has kept up.
+    pub(super) fn grow_if_wanted(&mut self, id: FlowId) {
+        let Some(flow) = self.flows.get_mut(id) else { return };
         let window = flow.recv.window();
-        let outdated = want.window != window || flow.recv.has_ended();
-        if outdated || flow.phase != Phase::Open || window >= self.config.max_window {
-            return;
-        }
-        if flow.recv.buffered() > u64::from(window / 2) {
-            self.counters.growths_reader_behind += 1;
-            return;
-        }
         let larger = window.saturating_mul(2).min(self.config.max_window);
+        if larger == window || !flow.recv.takes_growth() {
+            return;
+        }
         if !self.budget.may_grow(larger - window) {
             self.counters.growths_no_memory += 1;
             self.reclaim();

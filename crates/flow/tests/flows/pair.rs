@@ -94,12 +94,17 @@ impl Pair {
 
     /// Messages go to and fro until there are none.
     pub(crate) fn settle(&mut self) {
-        while self.a.has_messages() || self.z.has_messages() {
+        while self.is_busy() {
             self.send_a();
             self.send_z();
             self.arrive_z();
             self.arrive_a();
         }
+    }
+
+    fn is_busy(&self) -> bool {
+        let on_the_way = !self.to_a.is_empty() || !self.to_z.is_empty();
+        on_the_way || self.a.has_messages() || self.z.has_messages()
     }
 
     /// A flow that A has opened and Z accepted, with the events taken.

@@ -1,0 +1,140 @@
+//! What happens when streams, flows or memory run out.
+
+use crate::pair::*;
+use manypath_flow::{FlowConfig, FlowEvent, FlowMux, INITIAL_CREDIT, OpenError, Refusal};
+
+const INITIAL: u64 = INITIAL_CREDIT as u64;
+
+#[test]
+fn opening_fails_when_there_are_too_many() {
+    let mut pair = Pair::with(8, FlowConfig { max_flows: 3, ..FlowConfig::default() });
+    for _ in 0..3 {
+        pair.a.open(destination(), source()).unwrap();
+    }
+    assert_eq!(pair.a.open(destination(), source()), Err(OpenError::TooManyFlows));
+    assert_eq!(pair.a.counters().open_failures, 1);
+}
+
+#[test]
+fn opening_fails_when_memory_is_promised_away() {
+    let receive_budget = 4 * INITIAL + 5;
+    let mut pair = Pair::with(8, FlowConfig { receive_budget, ..FlowConfig::default() });
+    for _ in 0..4 {
+        pair.a.open(destination(), source()).unwrap();
+    }
+    assert_eq!(pair.a.open(destination(), source()), Err(OpenError::NoMemory));
+    assert_eq!(pair.a.promised(), 4 * INITIAL);
+}
+
+#[test]
+fn flows_beyond_the_acceptors_limit_are_refused_busy() {
+    let narrow = FlowConfig { max_flows: 1, ..FlowConfig::default() };
+    let short = FlowConfig { receive_budget: INITIAL, ..FlowConfig::default() };
+    for config in [narrow, short] {
+        let mut pair = Pair::new(8);
+        pair.z = FlowMux::new(false, 8, config);
+        let first = pair.a.open(destination(), source()).unwrap();
+        let second = pair.a.open(destination(), source()).unwrap();
+        pair.a.write(second, pattern(1, 0, 700)).unwrap();
+        pair.settle();
+        let refused = FlowEvent::Refused { flow: second, refusal: Refusal::Busy };
+        assert_eq!(events(&mut pair.a), [refused, FlowEvent::Closed(second)]);
+        assert_eq!(events(&mut pair.z).len(), 1, "the user hears of the first only");
+        let counters = pair.z.counters();
+        assert_eq!(counters.refused_too_many + counters.refused_no_memory, 1);
+        assert_eq!(counters.discarded_bytes, 700);
+        // The first goes on, and its place can be taken after it.
+        pair.a.reset(first);
+        pair.settle();
+        events(&mut pair.z);
+        pair.a.open(destination(), source()).unwrap();
+        pair.settle();
+        assert!(matches!(events(&mut pair.z)[..], [FlowEvent::Incoming { .. }]));
+    }
+}
+
+#[test]
+fn flows_on_streams_that_are_not_there_are_refused() {
+    let mut pair = Pair::new(8);
+    let flows: Vec<_> = (0..6).map(|_| pair.a.open(destination(), source()).unwrap()).collect();
+    pair.a.write(flows[3], pattern(1, 0, 100)).unwrap();
+    pair.a.limit_streams(4);
+    pair.z.limit_streams(4);
+    pair.settle();
+    // Streams 0, 2, 4, 6, 1 and 3 were taken.
+    let lost: Vec<_> = [flows[2], flows[3]]
+        .into_iter()
+        .flat_map(|flow| {
+            let refusal = Refusal::NoStream;
+            [FlowEvent::Refused { flow, refusal }, FlowEvent::Closed(flow)]
+        })
+        .collect();
+    assert_eq!(events(&mut pair.a), lost);
+    assert_eq!(events(&mut pair.z).len(), 4);
+    assert_eq!(pair.a.open(destination(), source()), Err(OpenError::NoStream));
+    assert_eq!(pair.a.streams(), 4);
+}
+
+#[test]
+fn flows_that_cannot_send_leave_others_room_to_write() {
+    let config = FlowConfig { send_budget: 300_000, ..FlowConfig::default() };
+    let mut pair = Pair::with(64, config);
+    let stuck: Vec<_> = (0..40).map(|_| pair.a.open(destination(), source()).unwrap()).collect();
+    let mut queued = 0;
+    for &flow in &stuck {
+        let len = pair.a.writable(flow);
+        pair.a.write(flow, pattern(0, 0, len)).unwrap();
+        queued += len;
+        assert_eq!(pair.a.writable(flow), FlowMux::WRITE_FLOOR.saturating_sub(len));
+    }
+    assert!(queued <= 300_000 + 40 * FlowMux::WRITE_FLOOR);
+    let late = pair.a.open(destination(), source()).unwrap();
+    assert_eq!(pair.a.writable(late), FlowMux::WRITE_FLOOR);
+}
+
+#[test]
+fn idle_flows_return_credit_when_memory_is_short() {
+    let config = FlowConfig {
+        first_window: INITIAL_CREDIT,
+        max_window: 8 * INITIAL_CREDIT,
+        receive_budget: 12 * INITIAL,
+        ..FlowConfig::default()
+    };
+    let mut pair = Pair::with(64, config);
+    let (a, z) = pair.flow();
+    let mut offset = 0;
+    for _ in 0..40 {
+        let len = pair.a.writable(a);
+        pair.a.write(a, pattern(1, offset, len)).unwrap();
+        offset += len as u64;
+        pair.settle();
+        read_all(&mut pair.z, z);
+    }
+    for _ in 0..2 {
+        pair.settle();
+        read_all(&mut pair.z, z);
+    }
+    pair.settle();
+    assert_eq!(pair.z.status(z).unwrap().receive_credit, 8 * INITIAL, "the window has grown");
+    // The flow is idle. Others come until memory is short.
+    for _ in 0..4 {
+        pair.a.open(destination(), source()).unwrap();
+    }
+    pair.settle();
+    assert!(pair.a.open(destination(), source()).is_ok());
+    pair.settle();
+    let refused = pair.z.counters().refused_no_memory;
+    assert_eq!(refused, 1);
+    assert_eq!(pair.z.counters().reclaimed_credit, 7 * INITIAL);
+    assert_eq!(pair.z.status(z).unwrap().receive_credit, INITIAL);
+    assert_eq!(pair.a.status(a).unwrap().send_credit, INITIAL);
+    assert_eq!(pair.z.promised(), 5 * INITIAL);
+    // The flow still works, and its bytes are still in order.
+    pair.a.write(a, pattern(1, offset, 100_000)).unwrap();
+    let mut rest = Vec::new();
+    for _ in 0..4 {
+        pair.settle();
+        rest.extend(read_all(&mut pair.z, z));
+    }
+    assert_eq!(rest, pattern(1, offset, 100_000));
+}
