@@ -1,0 +1,55 @@
+//! The seeds of the fuzz target `wire_packet`: made here, and replayed here without a fuzzer.
+
+use crate::{golden, reparse};
+use manypath_wire::Packet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+fn directory() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/wire_packet")
+}
+
+/// Every file of the corpus. Those that the generator does not make are inputs that a fuzzer found.
+fn files() -> BTreeMap<String, Vec<u8>> {
+    let entries = fs::read_dir(directory()).expect("fuzz/corpus/wire_packet is in the repository");
+    entries
+        .map(|entry| entry.expect("readable").path())
+        .map(|path| {
+            let name = path.file_name().expect("a file").to_string_lossy().into_owned();
+            (name, fs::read(&path).expect("readable"))
+        })
+        .collect()
+}
+
+#[test]
+fn the_corpus_is_what_the_generator_makes() {
+    if env::var_os("MANYPATH_UPDATE").is_some() {
+        fs::create_dir_all(directory()).expect("the corpus can be made");
+        for (name, bytes) in golden::packets() {
+            fs::write(directory().join(name), bytes).expect("the corpus can be written");
+        }
+    }
+    let files = files();
+    for (name, bytes) in golden::packets() {
+        assert_eq!(files.get(name), Some(&bytes), "{name}: run with MANYPATH_UPDATE=1");
+    }
+}
+
+#[test]
+fn the_corpus_has_every_chunk_type() {
+    let packets = golden::packets();
+    let types: BTreeSet<u8> = packets
+        .iter()
+        .flat_map(|(_, bytes)| Packet::parse(bytes).expect("golden").chunks())
+        .map(|chunk| chunk.expect("golden").type_byte())
+        .collect();
+    assert!(types.into_iter().eq((0..=14).chain([16, 0x84])));
+}
+
+#[test]
+fn the_corpus_replays() {
+    let files = files();
+    assert!(files.len() >= golden::packets().len());
+    files.values().for_each(|bytes| reparse::check(bytes));
+}

@@ -1,0 +1,9 @@
+//! Tests of the crate from outside: whole packets, foreign packets, random packets.
+#![forbid(unsafe_code)]
+
+mod arbitrary;
+mod captures;
+mod corpus;
+mod golden;
+mod reparse;
+mod round_trip;

@@ -1,0 +1,287 @@
+//! What is written is read back, for all values of all fields.
+
+use manypath_wire::cause::{Cause, CauseWriter, Causes, ParameterTypes};
+use manypath_wire::chunk::{
+    Abort, Chunk, CookieEcho, Cwr, Data, Ecne, Error, GapBlock, GapBlocks, Heartbeat, HeartbeatAck,
+    Init, InitAck, NrSack, Sack, Shutdown, ShutdownComplete, Tsns, Unknown,
+};
+use manypath_wire::parameter::{
+    AddressTypes, Parameter, ParameterWriter, Parameters, UnknownParameter,
+};
+use manypath_wire::{
+    CommonHeader, NoRoom, Packet, PacketWriter, Ppid, Ssn, StreamId, Tsn, VerificationTag,
+};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+/// A parameter that owns what it is made of.
+#[derive(Clone, Debug)]
+enum OwnedParameter {
+    Ipv4([u8; 4]),
+    Ipv6([u8; 16]),
+    Types(Vec<u16>),
+    Number(bool, u32),
+    Flag(bool),
+    Bytes(u8, Vec<u8>),
+    /// Type, Length and value.
+    Unknown(Vec<u8>),
+}
+
+impl OwnedParameter {
+    fn borrow(&self) -> Parameter<'_> {
+        match self {
+            Self::Ipv4(octets) => Parameter::Ipv4Address((*octets).into()),
+            Self::Ipv6(octets) => Parameter::Ipv6Address((*octets).into()),
+            Self::Types(types) => Parameter::SupportedAddressTypes(AddressTypes::from_slice(types)),
+            Self::Number(false, number) => Parameter::CookiePreservative(*number),
+            Self::Number(true, number) => Parameter::AdaptationIndication(*number),
+            Self::Flag(false) => Parameter::EcnCapable,
+            Self::Flag(true) => Parameter::ForwardTsnSupported,
+            Self::Bytes(0, bytes) => Parameter::HeartbeatInfo(bytes),
+            Self::Bytes(1, bytes) => Parameter::StateCookie(bytes),
+            Self::Bytes(2, bytes) => Parameter::UnrecognizedParameter(bytes),
+            Self::Bytes(3, bytes) => Parameter::HostNameAddress(bytes),
+            Self::Bytes(_, bytes) => Parameter::SupportedExtensions(bytes),
+            Self::Unknown(bytes) => {
+                Parameter::Unknown(UnknownParameter::from_bytes(bytes).expect("well formed"))
+            }
+        }
+    }
+}
+
+fn bytes(max: usize) -> impl Strategy<Value = Vec<u8>> {
+    vec(any::<u8>(), 0..max)
+}
+
+fn parameter() -> impl Strategy<Value = OwnedParameter> {
+    // Types of which the crate knows nothing, with all combinations of the two highest bits.
+    let unknown = (0_u16..4, 0x100_u16..0x3000, bytes(40)).prop_map(|(bits, kind, value)| {
+        let mut raw = Vec::from((bits << 14 | kind).to_be_bytes());
+        raw.extend((4 + value.len() as u16).to_be_bytes());
+        raw.extend(value);
+        OwnedParameter::Unknown(raw)
+    });
+    prop_oneof![
+        any::<[u8; 4]>().prop_map(OwnedParameter::Ipv4),
+        any::<[u8; 16]>().prop_map(OwnedParameter::Ipv6),
+        vec(any::<u16>(), 0..5).prop_map(OwnedParameter::Types),
+        any::<(bool, u32)>().prop_map(|(which, number)| OwnedParameter::Number(which, number)),
+        any::<bool>().prop_map(OwnedParameter::Flag),
+        (0_u8..5, bytes(200)).prop_map(|(which, bytes)| OwnedParameter::Bytes(which, bytes)),
+        unknown,
+    ]
+}
+
+/// A cause that owns what it is made of.
+#[derive(Clone, Debug)]
+enum OwnedCause {
+    Plain(u8),
+    Stream(u16),
+    Missing(Vec<u16>),
+    Number(bool, u32),
+    Bytes(u8, Vec<u8>),
+    Unknown(u16, Vec<u8>),
+}
+
+impl OwnedCause {
+    fn borrow(&self) -> Cause<'_> {
+        match self {
+            Self::Plain(0) => Cause::OutOfResource,
+            Self::Plain(1) => Cause::InvalidMandatoryParameter,
+            Self::Plain(_) => Cause::CookieReceivedWhileShuttingDown,
+            Self::Stream(stream) => Cause::InvalidStreamIdentifier(StreamId(*stream)),
+            Self::Missing(types) => {
+                Cause::MissingMandatoryParameter(ParameterTypes::from_slice(types))
+            }
+            Self::Number(false, number) => Cause::StaleCookie { staleness_us: *number },
+            Self::Number(true, number) => Cause::NoUserData(Tsn(*number)),
+            Self::Bytes(0, bytes) => Cause::UnresolvableAddress(bytes),
+            Self::Bytes(1, bytes) => Cause::UnrecognizedChunkType(bytes),
+            Self::Bytes(2, bytes) => Cause::UnrecognizedParameters(bytes),
+            Self::Bytes(3, bytes) => Cause::RestartWithNewAddresses(bytes),
+            Self::Bytes(4, bytes) => Cause::UserInitiatedAbort(bytes),
+            Self::Bytes(_, bytes) => Cause::ProtocolViolation(bytes),
+            Self::Unknown(code, value) => Cause::Unknown { code: *code, value },
+        }
+    }
+}
+
+fn cause() -> impl Strategy<Value = OwnedCause> {
+    prop_oneof![
+        (0_u8..3).prop_map(OwnedCause::Plain),
+        any::<u16>().prop_map(OwnedCause::Stream),
+        vec(any::<u16>(), 0..5).prop_map(OwnedCause::Missing),
+        any::<(bool, u32)>().prop_map(|(which, number)| OwnedCause::Number(which, number)),
+        (0_u8..6, bytes(200)).prop_map(|(which, bytes)| OwnedCause::Bytes(which, bytes)),
+        (14_u16.., bytes(40)).prop_map(|(code, value)| OwnedCause::Unknown(code, value)),
+    ]
+}
+
+fn gap_blocks() -> impl Strategy<Value = Vec<GapBlock>> {
+    vec(any::<(u16, u16)>().prop_map(|(start, end)| GapBlock { start, end }), 0..40)
+}
+
+fn tsns() -> impl Strategy<Value = Vec<Tsn>> {
+    vec(any::<u32>().prop_map(Tsn), 0..40)
+}
+
+fn write_parameters(parameters: &[OwnedParameter]) -> Vec<u8> {
+    let mut buffer = vec![0xFF; 4096];
+    let mut writer = ParameterWriter::new(&mut buffer);
+    parameters.iter().for_each(|parameter| writer.push(&parameter.borrow()).expect("room"));
+    let len = writer.finish();
+    buffer.truncate(len);
+    buffer
+}
+
+fn write_causes(causes: &[OwnedCause]) -> Vec<u8> {
+    let mut buffer = vec![0xFF; 4096];
+    let mut writer = CauseWriter::new(&mut buffer);
+    causes.iter().for_each(|cause| writer.push(&cause.borrow()).expect("room"));
+    let len = writer.finish();
+    buffer.truncate(len);
+    buffer
+}
+
+const HEADER: CommonHeader =
+    CommonHeader { source_port: 1, destination_port: 2, tag: VerificationTag(3) };
+
+/// The chunk fits into just as many bytes as it says, is read back, and does not fit into less.
+fn round_trip(chunk: Chunk<'_>) -> Result<(), TestCaseError> {
+    let size = CommonHeader::LEN + chunk.encoded_len().next_multiple_of(4);
+    let mut buffer = vec![0xFF; size];
+    let mut writer = PacketWriter::new(&mut buffer, HEADER);
+    prop_assert!(writer.room() >= chunk.encoded_len());
+    prop_assert_eq!(writer.push(&chunk), Ok(()));
+    prop_assert_eq!(writer.finish(), size);
+    let length = u16::from_be_bytes([buffer[14], buffer[15]]);
+    prop_assert_eq!(usize::from(length), chunk.encoded_len());
+    prop_assert_eq!(buffer[12], chunk.type_byte());
+    prop_assert!(buffer[12 + chunk.encoded_len()..].iter().all(|&byte| byte == 0));
+    let packet = Packet::parse(&buffer).expect("the checksum is good");
+    prop_assert!(packet.chunks().eq([Ok(chunk)]));
+
+    let mut small = vec![0xFF; size - 1];
+    let mut writer = PacketWriter::new(&mut small, HEADER);
+    prop_assert_eq!(writer.push(&chunk), Err(NoRoom));
+    prop_assert!(writer.is_empty());
+    Ok(())
+}
+
+fn config() -> ProptestConfig {
+    ProptestConfig { failure_persistence: None, ..ProptestConfig::default() }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn header(source_port: u16, destination_port: u16, tag: u32) {
+        let header = CommonHeader { source_port, destination_port, tag: VerificationTag(tag) };
+        let mut buffer = [0; 12];
+        let len = PacketWriter::new(&mut buffer, header).finish();
+        prop_assert_eq!(Packet::parse(&buffer[..len]).expect("a header").header(), header);
+    }
+
+    #[test]
+    fn data(
+        (tsn, stream, ssn, ppid) in any::<(u32, u16, u16, u32)>(),
+        (unordered, begin, end, immediate) in any::<(bool, bool, bool, bool)>(),
+        payload in bytes(1500),
+    ) {
+        round_trip(Chunk::Data(Data {
+            tsn: Tsn(tsn),
+            stream: StreamId(stream),
+            ssn: Ssn(ssn),
+            ppid: Ppid(ppid),
+            unordered,
+            begin,
+            end,
+            immediate,
+            payload: &payload,
+        }))?;
+    }
+
+    #[test]
+    fn init_and_init_ack(
+        (tag, a_rwnd, tsn) in any::<(u32, u32, u32)>(),
+        (outbound_streams, inbound_streams) in any::<(u16, u16)>(),
+        parameters in vec(parameter(), 0..8),
+    ) {
+        let tag = VerificationTag(tag);
+        let initial_tsn = Tsn(tsn);
+        let bytes = write_parameters(&parameters);
+        let parameters = Parameters::from_bytes(&bytes);
+        round_trip(Chunk::Init(Init {
+            tag, a_rwnd, outbound_streams, inbound_streams, initial_tsn, parameters,
+        }))?;
+        round_trip(Chunk::InitAck(InitAck {
+            tag, a_rwnd, outbound_streams, inbound_streams, initial_tsn, parameters,
+        }))?;
+    }
+
+    #[test]
+    fn sack_and_nr_sack(
+        (flags, cum_tsn, a_rwnd) in any::<(u8, u32, u32)>(),
+        gaps in gap_blocks(),
+        nr_gaps in gap_blocks(),
+        duplicates in tsns(),
+    ) {
+        let cum_tsn = Tsn(cum_tsn);
+        let gaps = GapBlocks::from_slice(&gaps);
+        let nr_gaps = GapBlocks::from_slice(&nr_gaps);
+        let duplicates = Tsns::from_slice(&duplicates);
+        round_trip(Chunk::Sack(Sack { flags, cum_tsn, a_rwnd, gaps, duplicates }))?;
+        round_trip(Chunk::NrSack(NrSack { flags, cum_tsn, a_rwnd, gaps, nr_gaps, duplicates }))?;
+    }
+
+    #[test]
+    fn opaque_chunks(info in bytes(300)) {
+        round_trip(Chunk::Heartbeat(Heartbeat { info: &info }))?;
+        round_trip(Chunk::HeartbeatAck(HeartbeatAck { info: &info }))?;
+        round_trip(Chunk::CookieEcho(CookieEcho { cookie: &info }))?;
+    }
+
+    #[test]
+    fn abort_and_error(tag_reflected: bool, causes in vec(cause(), 0..8)) {
+        let bytes = write_causes(&causes);
+        let causes = Causes::from_bytes(&bytes);
+        round_trip(Chunk::Abort(Abort { tag_reflected, causes }))?;
+        round_trip(Chunk::Error(Error { causes }))?;
+    }
+
+    #[test]
+    fn chunks_of_fixed_length(tsn: u32, tag_reflected: bool) {
+        let tsn = Tsn(tsn);
+        round_trip(Chunk::Shutdown(Shutdown { cum_tsn: tsn }))?;
+        round_trip(Chunk::Ecne(Ecne { lowest_tsn: tsn }))?;
+        round_trip(Chunk::Cwr(Cwr { lowest_tsn: tsn }))?;
+        round_trip(Chunk::ShutdownComplete(ShutdownComplete { tag_reflected }))?;
+        round_trip(Chunk::ShutdownAck)?;
+        round_trip(Chunk::CookieAck)?;
+    }
+
+    #[test]
+    fn unknown(type_byte in 17_u8.., flags: u8, value in bytes(200)) {
+        let mut bytes = vec![type_byte, flags];
+        bytes.extend((4 + value.len() as u16).to_be_bytes());
+        bytes.extend(&value);
+        let unknown = Unknown::from_bytes(&bytes).expect("well formed");
+        prop_assert_eq!(unknown.raw(), &bytes[..]);
+        round_trip(Chunk::Unknown(unknown))?;
+    }
+
+    #[test]
+    fn parameters(owned in vec(parameter(), 0..8)) {
+        let bytes = write_parameters(&owned);
+        let read = Parameters::from_bytes(&bytes).iter();
+        prop_assert!(read.eq(owned.iter().map(|parameter| Ok(parameter.borrow()))));
+    }
+
+    #[test]
+    fn causes(owned in vec(cause(), 0..8)) {
+        let bytes = write_causes(&owned);
+        let read = Causes::from_bytes(&bytes).iter();
+        prop_assert!(read.eq(owned.iter().map(|cause| Ok(cause.borrow()))));
+    }
+}
