@@ -101,7 +101,7 @@ impl Stack {
         let poll = Poll::new()?;
         let registry = poll.registry().try_clone()?;
         let log = Log::new(config.log);
-        let mut driver = Driver::new(Endpoint::new(engine_config(&config)?, seed()?));
+        let mut driver = Driver::new(Endpoint::new(engine_config(&config), seed()?));
         let locals = locals::open(&config, &mut driver, &registry)?;
         let control = ControlServer::open(&mut config, &registry)?;
         let signals = watch_signals(&config, &registry)?;
@@ -163,10 +163,13 @@ impl Stack {
 
     fn turn(&mut self, events: &Events) {
         self.now = self.clock.now();
+        self.counters.count("turns");
         for event in events {
             self.on_event(event);
         }
         self.driver.handle_timeout(self.now);
+        // What the peers did comes before what launchers ask for, so that they are told the truth.
+        self.drain_endpoint();
         while let Some(timer) = self.timers.pop(self.now) {
             self.on_timer(timer);
         }
@@ -235,16 +238,16 @@ impl Stack {
     }
 }
 
-fn engine_config(config: &StackConfig) -> io::Result<Config> {
-    let port = if config.accept { manypath_flow::SCTP_PORT } else { ephemeral_port()? };
-    Ok(Config {
-        port,
+fn engine_config(config: &StackConfig) -> Config {
+    Config {
+        // 0: every association that we begin gets a port of its own.
+        port: if config.accept { manypath_flow::SCTP_PORT } else { 0 },
         accept: config.accept,
         adaptation: Some(manypath_flow::ADAPTATION),
         require_adaptation: true,
         streams: STREAMS,
         ..Config::default()
-    })
+    }
 }
 
 fn watch_signals(config: &StackConfig, registry: &Registry) -> io::Result<Option<Signals>> {
@@ -255,13 +258,6 @@ fn watch_signals(config: &StackConfig, registry: &Registry) -> io::Result<Option
     let token = Source::Signal.token();
     registry.register(&mut SourceFd(&signals.as_raw_fd()), token, Interest::READABLE)?;
     Ok(Some(signals))
-}
-
-/// A port of the dynamic range (RFC 6335 section 6).
-fn ephemeral_port() -> io::Result<u16> {
-    let mut bytes = [0; 2];
-    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
-    Ok(u16::from_be_bytes(bytes) | 0xc000)
 }
 
 fn seed() -> io::Result<[u8; 32]> {

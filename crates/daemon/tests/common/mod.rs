@@ -1,0 +1,326 @@
+//! What the tests of whole stacks need: hosts on loopback addresses of their own, a launcher that
+//! speaks the control protocol, and local services.
+
+#![allow(dead_code, reason = "each test program uses a part of it")]
+
+pub(crate) mod peer;
+
+use manypath_control::status::{FallbackReason, StackStatus};
+use manypath_control::{
+    Assembler, ControlError, ControlSocket, Incoming, Reply, Request, Role, Transport, VERSION,
+};
+use manypath_daemon::{Allow, Level, Locals, Stack, StackConfig, Stopper};
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Longer than anything that a test waits for takes on a busy machine.
+pub(crate) const LIMIT: Duration = Duration::from_secs(20);
+
+static NETWORKS: AtomicU8 = AtomicU8::new(0);
+
+/// Two networks of loopback addresses that no other test uses: two hosts, two paths.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Network {
+    process: u8,
+    first: u8,
+}
+
+impl Network {
+    pub(crate) fn new() -> Self {
+        let process = 16 + (std::process::id() % 200) as u8;
+        Self { process, first: NETWORKS.fetch_add(1, Ordering::Relaxed) * 2 + 1 }
+    }
+
+    fn addr(self, path: u8, host: u8) -> IpAddr {
+        Ipv4Addr::new(127, self.process, self.first + path, host).into()
+    }
+
+    pub(crate) fn client(self) -> [IpAddr; 2] {
+        [self.addr(0, 1), self.addr(1, 1)]
+    }
+
+    pub(crate) fn server(self) -> [IpAddr; 2] {
+        [self.addr(0, 2), self.addr(1, 2)]
+    }
+
+    pub(crate) fn client_config(self) -> StackConfig {
+        StackConfig {
+            locals: Locals::List(self.client().to_vec()),
+            loopback_paths: true,
+            log: Level::Silent,
+            ..StackConfig::default()
+        }
+    }
+
+    pub(crate) fn server_config(self, allow: &[SocketAddr]) -> StackConfig {
+        let entry = |addr: &SocketAddr| Allow { addr: Some(addr.ip()), port: addr.port() };
+        StackConfig {
+            locals: Locals::List(self.server().to_vec()),
+            udp_port: manypath_daemon::DEFAULT_UDP_PORT,
+            accept: true,
+            allow: allow.iter().map(entry).collect(),
+            loopback_paths: true,
+            log: Level::Silent,
+            ..StackConfig::default()
+        }
+    }
+}
+
+/// A stack in a thread of its own, stopped when the test is done with it.
+#[derive(Debug)]
+pub(crate) struct Host {
+    stopper: Stopper,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Host {
+    pub(crate) fn start(config: StackConfig) -> Self {
+        let stack = Stack::new(config).expect("the stack starts");
+        let stopper = stack.stopper();
+        let thread = std::thread::spawn(move || stack.run().expect("the stack runs"));
+        Self { stopper, thread: Some(thread) }
+    }
+
+    /// A stack and the launcher that controls it.
+    pub(crate) fn with_launcher(mut config: StackConfig) -> (Self, Launcher) {
+        let (ours, theirs) = ControlSocket::pair().unwrap();
+        config.control = Some(OwnedFd::from(theirs));
+        (Self::start(config), Launcher::new(ours))
+    }
+
+    /// Waits for the stack to end by itself.
+    pub(crate) fn wait(mut self) -> Duration {
+        let begun = Instant::now();
+        let thread = self.thread.take().unwrap();
+        while !thread.is_finished() {
+            assert!(begun.elapsed() < LIMIT, "the stack does not end");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        thread.join().unwrap();
+        begun.elapsed()
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            // Twice: flows that a failed test has left behind are reset at once.
+            let _ = self.stopper.stop();
+            std::thread::sleep(Duration::from_millis(20));
+            let _ = self.stopper.stop();
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The asking side of a control connection.
+#[derive(Debug)]
+pub(crate) struct Launcher {
+    socket: ControlSocket,
+    last: u64,
+}
+
+impl Launcher {
+    pub(crate) fn new(socket: ControlSocket) -> Self {
+        socket.set_receive_timeout(Some(LIMIT)).unwrap();
+        let launcher = Self { socket, last: 0 };
+        launcher.send(&Request::Hello { version: VERSION, role: Role::Launcher });
+        assert!(matches!(launcher.receive(), Reply::Welcome { version: VERSION, .. }));
+        launcher
+    }
+
+    pub(crate) fn send(&self, request: &Request) {
+        self.socket.send(request, None).unwrap();
+    }
+
+    pub(crate) fn receive(&self) -> Reply {
+        match self.socket.receive() {
+            Ok(Incoming::Message(reply, _)) => reply,
+            other => panic!("no reply: {other:?}"),
+        }
+    }
+
+    /// Whether the stack has closed the connection.
+    pub(crate) fn is_closed(&self) -> bool {
+        matches!(self.socket.receive::<Reply>(), Ok(Incoming::Closed) | Err(ControlError::Closed))
+    }
+
+    /// Asks for a connection; the stack's first answer.
+    pub(crate) fn open(&mut self, destination: SocketAddr, blocking: bool) -> (u64, Reply) {
+        self.last += 1;
+        let id = self.last;
+        self.send(&Request::Open { id, destination, source: None, blocking });
+        loop {
+            match self.receive() {
+                // An earlier connection has ended.
+                Reply::Closed { id: ended } if ended < id => {}
+                reply => return (id, reply),
+            }
+        }
+    }
+
+    /// Connects, over whatever the stack finds; the program's end of the connection.
+    pub(crate) fn connect(
+        &mut self,
+        destination: SocketAddr,
+        blocking: bool,
+    ) -> (Transport, TcpStream) {
+        let (id, first) = self.open(destination, blocking);
+        assert_eq!(first, Reply::Pending { id });
+        match self.receive() {
+            Reply::Accepted { id: accepted, transport, peer, .. } if accepted == id => {
+                assert_eq!(peer, destination);
+                (transport, self.attach(id))
+            }
+            other => panic!("not accepted: {other:?}"),
+        }
+    }
+
+    /// Connects over SCTP.
+    pub(crate) fn connect_sctp(&mut self, destination: SocketAddr) -> TcpStream {
+        let (transport, stream) = self.connect(destination, true);
+        assert_eq!(transport, Transport::Sctp);
+        stream
+    }
+
+    /// Hands over one end of a fresh connection.
+    pub(crate) fn attach(&self, id: u64) -> TcpStream {
+        let (near, far) = tcp_pair();
+        self.socket.send(&Request::Attach { id }, Some(far.as_fd())).unwrap();
+        near
+    }
+
+    /// What the stack does with a connection that it does not carry, and how soon it says so.
+    pub(crate) fn direct(&mut self, destination: SocketAddr) -> (FallbackReason, Duration) {
+        let begun = Instant::now();
+        let (id, mut reply) = self.open(destination, true);
+        if reply == (Reply::Pending { id }) {
+            reply = self.receive();
+        }
+        match reply {
+            Reply::Direct { reason, .. } => (reason, begun.elapsed()),
+            other => panic!("not direct: {other:?}"),
+        }
+    }
+
+    pub(crate) fn status(&self) -> StackStatus {
+        self.send(&Request::Status);
+        let mut assembler = Assembler::default();
+        loop {
+            match self.receive() {
+                Reply::StatusPart(part) => {
+                    if let Some(text) = assembler.add(part).unwrap() {
+                        return serde_json::from_str(&text).unwrap();
+                    }
+                }
+                // Connections of the test end when they do.
+                Reply::Closed { .. } => {}
+                other => panic!("not a status: {other:?}"),
+            }
+        }
+    }
+
+    /// Asks for the status until it is as expected.
+    pub(crate) fn wait_for(
+        &self,
+        what: &str,
+        mut expected: impl FnMut(&StackStatus) -> bool,
+    ) -> StackStatus {
+        let begun = Instant::now();
+        loop {
+            let status = self.status();
+            if expected(&status) {
+                return status;
+            }
+            assert!(begun.elapsed() < LIMIT, "{what} did not come about: {status:#?}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+pub(crate) fn counter(status: &StackStatus, name: &str) -> u64 {
+    status.counters.get(name).copied().unwrap_or_default()
+}
+
+/// Two connected TCP sockets on 127.0.0.1.
+pub(crate) fn tcp_pair() -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (far, _) = listener.accept().unwrap();
+    limit(&near);
+    (near, far)
+}
+
+fn limit(stream: &TcpStream) {
+    stream.set_read_timeout(Some(LIMIT)).unwrap();
+    stream.set_write_timeout(Some(LIMIT)).unwrap();
+}
+
+/// A service on an address of the server, handled by `serve` in a thread per connection. The
+/// threads end with their connections, the listener with the test program.
+pub(crate) fn service(
+    addr: IpAddr,
+    serve: impl Fn(TcpStream) + Clone + Send + 'static,
+) -> SocketAddr {
+    let listener = TcpListener::bind((addr, 0)).unwrap();
+    let addr = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            limit(&stream);
+            let serve = serve.clone();
+            std::thread::spawn(move || serve(stream));
+        }
+    });
+    addr
+}
+
+/// Gives back what it gets, until the end.
+pub(crate) fn echo(mut stream: TcpStream) {
+    let mut other = stream.try_clone().unwrap();
+    let _ = std::io::copy(&mut stream, &mut other);
+    let _ = other.shutdown(Shutdown::Write);
+}
+
+/// A port of `addr` at which nobody listens.
+pub(crate) fn unused_port(addr: IpAddr) -> SocketAddr {
+    TcpListener::bind((addr, 0)).unwrap().local_addr().unwrap()
+}
+
+/// Bytes that differ at every position of any stretch that matters.
+pub(crate) fn pattern(len: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()
+    };
+    let mut bytes = Vec::with_capacity(len + 8);
+    while bytes.len() < len {
+        bytes.extend_from_slice(&next());
+    }
+    bytes.truncate(len);
+    bytes
+}
+
+/// Sends, half-closes and reads to the end.
+pub(crate) fn exchange(mut stream: TcpStream, sent: Vec<u8>) -> Vec<u8> {
+    let mut writer = stream.try_clone().unwrap();
+    let thread = std::thread::spawn(move || {
+        writer.write_all(&sent).unwrap();
+        writer.shutdown(Shutdown::Write).unwrap();
+    });
+    let mut received = Vec::new();
+    stream.read_to_end(&mut received).unwrap();
+    thread.join().unwrap();
+    received
+}
+
+/// Closes with a reset.
+pub(crate) fn reset(stream: TcpStream) {
+    socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO)).unwrap();
+}

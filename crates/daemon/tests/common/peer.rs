@@ -1,0 +1,153 @@
+//! A peer made by hand: it speaks the protocol and keeps none of a stack's rules.
+
+use super::LIMIT;
+use manypath_engine::{
+    AssociationId, CloseReason, Config, Endpoint, Event, Outgoing, Ppid, StreamId,
+};
+use manypath_flow::{ADAPTATION, FlowConfig, FlowEvent, FlowId, FlowMux, Refusal, SCTP_PORT};
+use manypath_net::{Clock, Driver, LocalBinding, UdpPort};
+use mio::{Events, Poll, Token};
+use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, Instant};
+
+#[derive(Debug)]
+pub(crate) struct Peer {
+    poll: Poll,
+    clock: Clock,
+    driver: Driver,
+    /// Everything that the engine has told so far.
+    pub(crate) seen: Vec<(AssociationId, Event)>,
+    pub(crate) mux: FlowMux,
+}
+
+/// What became of a flow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Answer {
+    Opened,
+    Refused(Refusal),
+}
+
+impl Peer {
+    /// A peer at `local`, with whatever else `config` says.
+    pub(crate) fn new(local: IpAddr, port: UdpPort, config: Config) -> Self {
+        let poll = Poll::new().unwrap();
+        let mut driver = Driver::new(Endpoint::new(config, [local_byte(local); 32]));
+        let addr = SocketAddr::new(local, 0);
+        let binding = LocalBinding { addr, device: None, prefix_len: 24, mtu: 1500 };
+        driver.bind_all(poll.registry(), &[(Token(0), binding)], port).unwrap();
+        let mux = FlowMux::new(true, 16, FlowConfig::default());
+        Self { poll, clock: Clock::start(), driver, seen: Vec::new(), mux }
+    }
+
+    /// A client that announces that it carries flows.
+    pub(crate) fn client(local: IpAddr) -> Self {
+        let config = Config { port: 40_000, adaptation: Some(ADAPTATION), ..Config::default() };
+        Self::new(local, UdpPort::Ephemeral, config)
+    }
+
+    pub(crate) fn connect(&mut self, remote: SocketAddr) -> AssociationId {
+        let now = self.clock.now();
+        self.driver.endpoint_mut().connect(now, remote, SCTP_PORT).unwrap()
+    }
+
+    /// Connects and waits until the association is up.
+    pub(crate) fn establish(&mut self, remote: SocketAddr) -> AssociationId {
+        let id = self.connect(remote);
+        let up = |peer: &Self| {
+            let connected = |(_, event): &(_, Event)| matches!(event, Event::Connected { .. });
+            peer.seen.iter().any(connected).then_some(())
+        };
+        self.run_until("the association", up);
+        id
+    }
+
+    /// Asks for a flow to `destination` and waits for the answer.
+    pub(crate) fn open(&mut self, id: AssociationId, destination: SocketAddr) -> (FlowId, Answer) {
+        let source = SocketAddr::from(([192, 0, 2, 7], 1234));
+        let flow = self.mux.open(destination, source).unwrap();
+        self.send_all(id);
+        let begun = Instant::now();
+        loop {
+            self.turn();
+            self.receive_all(id);
+            while let Some(event) = self.mux.poll_event() {
+                match event {
+                    FlowEvent::Opened { flow: opened, .. } if opened == flow => {
+                        return (flow, Answer::Opened);
+                    }
+                    FlowEvent::Refused { flow: refused, refusal } if refused == flow => {
+                        return (flow, Answer::Refused(refusal));
+                    }
+                    _ => {}
+                }
+            }
+            assert!(begun.elapsed() < LIMIT, "no answer for {destination}");
+        }
+    }
+
+    /// Sends one message as it is.
+    pub(crate) fn send_raw(&mut self, id: AssociationId, ppid: u32, payload: &'static [u8]) {
+        let payload = bytes::Bytes::from_static(payload);
+        let message = Outgoing { stream: StreamId(0), ppid: Ppid(ppid), unordered: false, payload };
+        let now = self.clock.now();
+        self.driver.endpoint_mut().send(now, id, message).unwrap();
+        self.driver.flush(now);
+    }
+
+    pub(crate) fn send_all(&mut self, id: AssociationId) {
+        let now = self.clock.now();
+        while let Some(message) = self.mux.poll_message(1200) {
+            self.driver.endpoint_mut().send(now, id, message).unwrap();
+        }
+        self.driver.flush(now);
+    }
+
+    fn receive_all(&mut self, id: AssociationId) {
+        while let Some(message) = self.driver.endpoint_mut().read(id) {
+            self.mux.handle_message(message).unwrap();
+        }
+        self.send_all(id);
+    }
+
+    /// Waits for the end of the association.
+    pub(crate) fn wait_closed(&mut self) -> CloseReason {
+        let closed = |(_, event): &(_, Event)| match event {
+            Event::Closed(reason) => Some(reason.clone()),
+            _ => None,
+        };
+        self.run_until("the end", |peer| peer.seen.iter().find_map(closed))
+    }
+
+    pub(crate) fn run_until<T>(&mut self, what: &str, done: impl Fn(&Self) -> Option<T>) -> T {
+        let begun = Instant::now();
+        loop {
+            if let Some(result) = done(self) {
+                return result;
+            }
+            assert!(begun.elapsed() < LIMIT, "{what} did not come about: {:?}", self.seen);
+            self.turn();
+        }
+    }
+
+    fn turn(&mut self) {
+        let mut events = Events::with_capacity(16);
+        let wait = self.clock.until(self.driver.timeout()).unwrap_or(LIMIT);
+        self.poll.poll(&mut events, Some(wait.min(Duration::from_millis(20)))).unwrap();
+        let now = self.clock.now();
+        for event in &events {
+            self.driver.handle_event(now, event);
+        }
+        self.driver.handle_timeout(now);
+        while let Some(event) = self.driver.endpoint_mut().poll_event() {
+            self.seen.push(event);
+        }
+        self.driver.flush(now);
+    }
+}
+
+fn local_byte(addr: IpAddr) -> u8 {
+    match addr {
+        IpAddr::V4(addr) => addr.octets()[3],
+        IpAddr::V6(addr) => addr.octets()[15],
+    }
+}

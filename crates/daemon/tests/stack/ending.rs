@@ -1,0 +1,100 @@
+//! How stacks, launchers and associations end.
+
+use crate::common::{Host, Network, counter, echo, exchange, pattern, service};
+use manypath_control::{Reply, Request};
+use manypath_daemon::StackConfig;
+use std::io::{ErrorKind, Read, Write};
+use std::time::Duration;
+
+#[test]
+fn without_its_launcher_an_idle_stack_ends() {
+    let network = Network::new();
+    let config = StackConfig { exit_when_drained: true, ..network.client_config() };
+    let (client, launcher) = Host::with_launcher(config);
+    drop(launcher);
+    client.wait();
+}
+
+#[test]
+fn without_its_launcher_a_stack_carries_its_flows_to_their_end() {
+    let network = Network::new();
+    let destination = service(network.server()[0], echo);
+    let _server = Host::start(network.server_config(&[destination]));
+    let config = StackConfig { exit_when_drained: true, ..network.client_config() };
+    let (client, mut launcher) = Host::with_launcher(config);
+    let mut stream = launcher.connect_sctp(destination);
+    stream.write_all(b"before").unwrap();
+    drop(launcher);
+    let sent = pattern(2 << 20, 5);
+    let mut received = exchange(stream, sent.clone());
+    assert!(received.split_off(6) == sent);
+    client.wait();
+}
+
+#[test]
+fn a_launcher_that_is_gone_and_a_flow_that_does_not_move_end_a_stack() {
+    let network = Network::new();
+    let destination = service(network.server()[0], echo);
+    let _server = Host::start(network.server_config(&[destination]));
+    let config = StackConfig {
+        exit_when_drained: true,
+        drain_timeout: Duration::from_millis(300),
+        ..network.client_config()
+    };
+    let (client, mut launcher) = Host::with_launcher(config);
+    let mut stream = launcher.connect_sctp(destination);
+    drop(launcher);
+    client.wait();
+    assert_eq!(stream.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+}
+
+#[test]
+fn a_stack_that_is_told_to_stop_resets_what_does_not_end() {
+    let network = Network::new();
+    let destination = service(network.server()[0], echo);
+    let config = StackConfig {
+        exit_timeout: Duration::from_millis(200),
+        ..network.server_config(&[destination])
+    };
+    let (server, server_control) = Host::with_launcher(config);
+    let (_client, mut launcher) = Host::with_launcher(network.client_config());
+    let mut stream = launcher.connect_sctp(destination);
+    server_control.send(&Request::Stop);
+    server.wait();
+    assert!(server_control.is_closed());
+    assert_eq!(stream.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+    assert_eq!(launcher.receive(), Reply::Closed { id: 1 });
+    let status = launcher.wait_for("the end", |status| status.associations.is_empty());
+    assert_eq!(counter(&status, "stack_relays_lost_with_association"), 1);
+}
+
+#[test]
+fn a_cancelled_connect_is_forgotten() {
+    let network = Network::new();
+    let destination = service(network.server()[0], echo);
+    let _server = Host::start(network.server_config(&[destination]));
+    let (_client, mut launcher) = Host::with_launcher(network.client_config());
+    let (id, first) = launcher.open(destination, true);
+    assert_eq!(first, Reply::Pending { id });
+    assert!(matches!(launcher.receive(), Reply::Accepted { .. }));
+    launcher.send(&Request::Cancel { id });
+    let status = launcher.wait_for("its end", |status| {
+        status.associations.iter().all(|association| association.flows.is_empty())
+    });
+    assert_eq!(counter(&status, "stack_opens_cancelled"), 1);
+    assert_eq!(exchange(launcher.connect_sctp(destination), vec![1; 3]), vec![1; 3]);
+}
+
+#[test]
+fn an_association_without_flows_is_shut_down() {
+    let network = Network::new();
+    let destination = service(network.server()[0], echo);
+    let (_server, server) = Host::with_launcher(network.server_config(&[destination]));
+    let config =
+        StackConfig { idle_timeout: Duration::from_millis(300), ..network.client_config() };
+    let (_client, mut launcher) = Host::with_launcher(config);
+    assert_eq!(exchange(launcher.connect_sctp(destination), vec![1; 3]), vec![1; 3]);
+    let status = server.wait_for("a graceful end", |status| status.associations.is_empty());
+    assert_eq!(counter(&status, "stack_associations_closed_gracefully"), 1);
+    assert_eq!(exchange(launcher.connect_sctp(destination), vec![1; 3]), vec![1; 3]);
+}

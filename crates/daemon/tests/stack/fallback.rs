@@ -1,0 +1,113 @@
+//! Where SCTP cannot be, plain TCP takes over: at once, or within a bound.
+
+use crate::common::{Host, Network, counter, echo, exchange, service, unused_port};
+use manypath_control::status::FallbackReason;
+use manypath_control::{Reply, Transport};
+use manypath_daemon::DEFAULT_UDP_PORT;
+use std::net::UdpSocket;
+use std::time::Duration;
+
+/// What `fallback_timeout` may take on a busy machine.
+const SOON: Duration = Duration::from_millis(250);
+
+#[test]
+fn a_silent_peer_costs_the_timeout_once() {
+    let network = Network::new();
+    let _silent = UdpSocket::bind((network.server()[0], DEFAULT_UDP_PORT)).unwrap();
+    let (_client, mut launcher) = Host::with_launcher(network.client_config());
+    let destination = unused_port(network.server()[0]);
+    let (reason, after) = launcher.direct(destination);
+    assert_eq!(reason, FallbackReason::Silent);
+    let timeout = Duration::from_millis(300);
+    assert!(after >= timeout && after < timeout + SOON, "{after:?}");
+    let (reason, after) = launcher.direct(destination);
+    assert_eq!(reason, FallbackReason::Remembered);
+    assert!(after < SOON, "{after:?}");
+    let status = launcher.status();
+    assert_eq!(status.fallbacks[&FallbackReason::Silent], 1);
+    assert_eq!(status.fallbacks[&FallbackReason::Remembered], 1);
+    assert_eq!(status.peers[0].reason, FallbackReason::Silent);
+}
+
+#[test]
+fn a_host_without_a_stack_is_known_at_once() {
+    let network = Network::new();
+    let (_client, mut launcher) = Host::with_launcher(network.client_config());
+    let (reason, after) = launcher.direct(unused_port(network.server()[0]));
+    assert_eq!(reason, FallbackReason::Refused);
+    assert!(after < SOON, "{after:?}");
+}
+
+#[test]
+fn a_stack_that_accepts_nothing_refuses_at_once() {
+    let network = Network::new();
+    let server = manypath_daemon::StackConfig { accept: false, ..network.server_config(&[]) };
+    let _server = Host::start(server);
+    let (_client, mut launcher) = Host::with_launcher(network.client_config());
+    let (reason, after) = launcher.direct(unused_port(network.server()[0]));
+    assert_eq!(reason, FallbackReason::Refused);
+    assert!(after < SOON, "{after:?}");
+}
+
+#[test]
+fn a_pending_non_blocking_connect_goes_on_over_our_own_tcp() {
+    let network = Network::new();
+    let destination = service(network.server()[0], echo);
+    let (_client, mut launcher) = Host::with_launcher(network.client_config());
+    let (transport, stream) = launcher.connect(destination, false);
+    assert_eq!(transport, Transport::TcpRelay);
+    let sent = crate::common::pattern(3 << 20, 1);
+    assert!(exchange(stream, sent.clone()) == sent);
+    assert_eq!(launcher.receive(), Reply::Closed { id: 1 });
+    assert_eq!(counter(&launcher.status(), "stack_tcp_relays_started"), 1);
+}
+
+#[test]
+fn a_refusal_of_plain_tcp_is_final_when_sctp_was_impossible() {
+    let network = Network::new();
+    let (_client, mut launcher) = Host::with_launcher(network.client_config());
+    let (id, first) = launcher.open(unused_port(network.server()[0]), false);
+    assert_eq!(first, Reply::Pending { id });
+    assert_eq!(launcher.receive(), Reply::Failed { id, errno: libc::ECONNREFUSED });
+}
+
+#[test]
+fn the_race_is_won_by_sctp_when_the_peer_answers() {
+    let network = Network::new();
+    let destination = service(network.server()[0], echo);
+    let _server = Host::start(network.server_config(&[destination]));
+    let config =
+        manypath_daemon::StackConfig { tcp_head_start: Duration::ZERO, ..network.client_config() };
+    let (_client, mut launcher) = Host::with_launcher(config);
+    let (transport, stream) = launcher.connect(destination, false);
+    assert_eq!(transport, Transport::Sctp);
+    assert_eq!(exchange(stream, vec![1; 10]), vec![1; 10]);
+}
+
+#[test]
+fn destinations_that_lead_nowhere_else_are_left_alone() {
+    let network = Network::new();
+    let config = manypath_daemon::StackConfig { loopback_paths: true, ..network.client_config() };
+    let (_client, mut launcher) = Host::with_launcher(config);
+    let own = std::net::SocketAddr::new(network.client()[0], 80);
+    assert_eq!(launcher.direct(own).0, FallbackReason::LocalAddress);
+    assert_eq!(launcher.direct("224.0.0.1:80".parse().unwrap()).0, FallbackReason::NotUnicast);
+    assert_eq!(launcher.direct("0.0.0.0:80".parse().unwrap()).0, FallbackReason::NotUnicast);
+    assert_eq!(
+        launcher.direct("[2001:db8::1]:80".parse().unwrap()).0,
+        FallbackReason::NoLocalAddress
+    );
+    assert!(launcher.status().associations.is_empty());
+}
+
+#[test]
+fn what_a_peer_does_not_allow_is_remembered_for_that_service_only() {
+    let network = Network::new();
+    let open = service(network.server()[0], echo);
+    let hidden = service(network.server()[0], echo);
+    let _server = Host::start(network.server_config(&[open]));
+    let (_client, mut launcher) = Host::with_launcher(network.client_config());
+    assert_eq!(launcher.direct(hidden).0, FallbackReason::NotAllowed);
+    assert_eq!(launcher.direct(hidden).0, FallbackReason::Remembered);
+    assert_eq!(exchange(launcher.connect_sctp(open), vec![3; 30]), vec![3; 30]);
+}

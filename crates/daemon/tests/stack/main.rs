@@ -1,0 +1,17 @@
+//! Whole stacks against each other, over loopback paths.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::wildcard_enum_match_arm,
+    reason = "a test that meets the unexpected has failed"
+)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod admission;
+mod carrying;
+mod ending;
+mod fallback;
+mod hostile;
