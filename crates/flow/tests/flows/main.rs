@@ -3,9 +3,12 @@
 
 mod ends;
 mod errors;
+mod garbage;
 mod limits;
+mod many;
 mod model;
 mod pair;
 mod properties;
 mod reuse;
 mod scenarios;
+mod windows;
