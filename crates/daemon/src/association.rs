@@ -45,10 +45,12 @@ pub(crate) struct Association {
     pub(crate) flows: BTreeMap<FlowId, FlowUse>,
     /// A message that the engine did not take although it had room: goes first next time.
     pub(crate) held: Option<Outgoing>,
+    /// Packets received when the peer's host said that nobody listens there any more.
+    pub(crate) doubted: Option<u64>,
 }
 
 impl Association {
     pub(crate) const fn new(initiated: bool, setup: Setup, begun: Instant, mux: FlowMux) -> Self {
-        Self { initiated, setup, begun, mux, flows: BTreeMap::new(), held: None }
+        Self { initiated, setup, begun, mux, flows: BTreeMap::new(), held: None, doubted: None }
     }
 }

@@ -27,6 +27,7 @@ mod flows;
 mod locals;
 mod log;
 mod peers;
+mod presence;
 mod relay;
 mod socket;
 mod stack;

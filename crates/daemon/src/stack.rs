@@ -34,6 +34,9 @@ use std::sync::Arc;
 
 /// Streams asked for in each direction: as many flows can be open towards one peer.
 pub(crate) const STREAMS: u16 = 1024;
+/// With the short RTO of a client this goes on for 15 s after the fallback, in case that a peer is
+/// only slow: what it answers late counts for the next connection.
+const CLIENT_INIT_RETRANSMITS: u32 = 6;
 /// Events taken from the kernel in one turn.
 const EVENTS_PER_TURN: usize = 1024;
 /// Bytes that one read takes from a local socket at most.
@@ -168,6 +171,7 @@ impl Stack {
             self.on_event(event);
         }
         self.driver.handle_timeout(self.now);
+        self.notice_closed_ports();
         // What the peers did comes before what launchers ask for, so that they are told the truth.
         self.drain_endpoint();
         while let Some(timer) = self.timers.pop(self.now) {
@@ -246,7 +250,18 @@ fn engine_config(config: &StackConfig) -> Config {
         adaptation: Some(manypath_flow::ADAPTATION),
         require_adaptation: true,
         streams: STREAMS,
+        rto_initial: initial_rto(config),
+        max_init_retransmits: if config.accept { 8 } else { CLIENT_INIT_RETRANSMITS },
         ..Config::default()
+    }
+}
+
+/// RFC 9260 section 16 says 1 s, which a fallback timeout of 300 ms never reaches: one lost INIT
+/// would mean plain TCP. A client sends the second INIT, over its next address, in time.
+fn initial_rto(config: &StackConfig) -> Duration {
+    match config.accept {
+        true => Config::default().rto_initial,
+        false => (config.fallback_timeout * 2 / 5).max(Duration::from_millis(20)),
     }
 }
 

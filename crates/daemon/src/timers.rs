@@ -16,6 +16,8 @@ pub(crate) enum Timer {
     Attach(AttemptId),
     /// An association without flows may have to go.
     Idle(AssociationId),
+    /// A peer whose host says that nobody listens has had its time to prove it wrong.
+    Presence(AssociationId),
     /// Whether a draining stack still makes progress.
     Drain,
 }

@@ -59,8 +59,10 @@ counters! {
     dropped_empty,
     /// Receive calls that failed otherwise than by an error of an earlier packet.
     receive_errors,
-    /// ICMP messages that say that a destination cannot be reached.
+    /// ICMP messages that say that a destination cannot be reached, closed ports not counted.
     icmp_unreachable,
+    /// ICMP messages that say that nobody listens at the destination.
+    icmp_port_closed,
     /// ICMP messages that say that a packet was too big for a link further on.
     icmp_too_big,
     /// ICMP messages of other kinds; nothing follows from them.

@@ -6,9 +6,10 @@ use crate::counters::Counters;
 use crate::exchange::Exchange;
 use crate::receive::ReceiveBuffers;
 use crate::socket::SocketStatus;
-use manypath_engine::{Endpoint, Instant, LocalAddress};
+use manypath_engine::{Endpoint, Instant, LocalAddress, PathAddr};
 use mio::event::Event;
 use mio::{Registry, Token};
+use std::collections::BTreeSet;
 use std::io;
 
 /// Drives one [`Endpoint`] over UDP sockets, one per local address.
@@ -137,6 +138,13 @@ impl Driver {
     /// The endpoint, for commands and for `poll_event`. Flush afterwards.
     pub fn endpoint_mut(&mut self) -> &mut Endpoint {
         &mut self.exchange.endpoint
+    }
+
+    /// The paths whose far host has said, since the last call, that nobody listens at the peer's UDP
+    /// port (ICMP port unreachable). The endpoint knows them as unreachable already; after the
+    /// handshake they also mean that the peer's process has ended, unless the message was forged.
+    pub fn take_closed_ports(&mut self) -> BTreeSet<PathAddr> {
+        std::mem::take(&mut self.exchange.closed_ports)
     }
 
     /// The counts of all sockets together.

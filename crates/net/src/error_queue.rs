@@ -19,9 +19,11 @@ pub(crate) struct ErrorReport {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ErrorKind {
-    /// ICMP destination unreachable of any code except the next one's: network, host, protocol,
-    /// port, or prohibited.
+    /// ICMP destination unreachable of any code except the next ones': network, host, protocol, or
+    /// prohibited.
     Unreachable,
+    /// ICMP port unreachable: the host is there, and says that nobody listens.
+    PortClosed,
     /// ICMP fragmentation needed, or ICMPv6 packet too big.
     TooBig,
     /// Any other ICMP message.
@@ -97,11 +99,13 @@ fn is_extended_error(message: &libc::cmsghdr) -> bool {
     )
 }
 
-/// RFC 6951 section 5.5 maps port unreachable to protocol unreachable; for us, whose peers are
-/// always behind a UDP port, all unreachable messages say the same.
+/// For an association that is being set up all unreachable messages say the same (RFC 6951 section
+/// 5.5 maps port unreachable to protocol unreachable). For one that was established a closed port
+/// says more: its peer has ended without a word.
 fn classify(error: &libc::sock_extended_err) -> ErrorKind {
     match (error.ee_origin, error.ee_type, error.ee_code) {
         (libc::SO_EE_ORIGIN_ICMP, 3, 4) | (libc::SO_EE_ORIGIN_ICMP6, 2, _) => ErrorKind::TooBig,
+        (libc::SO_EE_ORIGIN_ICMP, 3, 3) | (libc::SO_EE_ORIGIN_ICMP6, 1, 4) => ErrorKind::PortClosed,
         (libc::SO_EE_ORIGIN_ICMP, 3, _) | (libc::SO_EE_ORIGIN_ICMP6, 1, _) => {
             ErrorKind::Unreachable
         }
@@ -134,11 +138,13 @@ mod tests {
     fn icmp_messages_are_told_apart() {
         let v4 = |kind, code| classify(&error(libc::SO_EE_ORIGIN_ICMP, kind, code));
         let v6 = |kind, code| classify(&error(libc::SO_EE_ORIGIN_ICMP6, kind, code));
-        assert_eq!(v4(3, 3), ErrorKind::Unreachable);
+        assert_eq!(v4(3, 3), ErrorKind::PortClosed);
+        assert_eq!(v4(3, 1), ErrorKind::Unreachable);
         assert_eq!(v4(3, 4), ErrorKind::TooBig);
         assert_eq!(v4(3, 13), ErrorKind::Unreachable);
         assert_eq!(v4(11, 0), ErrorKind::Other);
-        assert_eq!(v6(1, 4), ErrorKind::Unreachable);
+        assert_eq!(v6(1, 4), ErrorKind::PortClosed);
+        assert_eq!(v6(1, 0), ErrorKind::Unreachable);
         assert_eq!(v6(2, 0), ErrorKind::TooBig);
         assert_eq!(v6(3, 0), ErrorKind::Other);
         let local = error(libc::SO_EE_ORIGIN_LOCAL, 0, 0);

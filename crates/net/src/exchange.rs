@@ -5,7 +5,10 @@ use crate::counters::Counters;
 use crate::receive::{Datagram, ReceiveBuffers};
 use crate::send::{MAX_DATAGRAM, Packets};
 use manypath_engine::{Endpoint, Instant, PacketBatch, PathAddr, Transmit};
+use std::collections::BTreeSet;
 
+/// Closed ports that are kept for the user at most; more say nothing new.
+const MAX_CLOSED_PORTS: usize = 1024;
 /// Most packets of one run: as many of 1472 bytes (Ethernet, IPv4) as one datagram holds, so that
 /// a run is one call.
 const PACKETS_PER_RUN: usize = MAX_DATAGRAM / 1472;
@@ -27,6 +30,8 @@ pub(crate) struct Exchange {
     pub(crate) counters: Counters,
     /// The last flush stopped because it had done enough, not because there was nothing to do.
     pub(crate) unflushed: bool,
+    /// Paths whose far host says that nobody listens, for the user to ask for.
+    pub(crate) closed_ports: BTreeSet<PathAddr>,
     batch: PacketBatch,
     /// Bytes given to the endpoint since the last flush.
     unanswered: usize,
@@ -39,6 +44,7 @@ impl Exchange {
             sockets: Vec::new(),
             counters: Counters::default(),
             unflushed: false,
+            closed_ports: BTreeSet::new(),
             batch: PacketBatch::new(PACKETS_PER_RUN),
             unanswered: 0,
         }
@@ -116,6 +122,11 @@ impl Exchange {
         let local = path.local;
         for remote in path.unreachable.drain(..) {
             self.endpoint.handle_unreachable(now, PathAddr { local, remote });
+        }
+        for remote in path.closed.drain(..) {
+            if self.closed_ports.len() < MAX_CLOSED_PORTS {
+                self.closed_ports.insert(PathAddr { local, remote });
+            }
         }
     }
 }

@@ -83,7 +83,8 @@ fn a_closed_port_is_reported_with_its_destination() {
         send(&mut a, closed, b"packet", 6);
         assert_eq!(a.read_errors(), 1);
         assert_eq!(a.unreachable, [closed]);
-        assert_eq!(a.counters.icmp_unreachable, 1);
+        assert_eq!(a.closed, [closed]);
+        assert_eq!(a.counters.icmp_port_closed, 1);
     }
 }
 

@@ -22,6 +22,8 @@ pub(crate) struct PathSocket<I> {
     pub(crate) fragments: bool,
     /// Destinations reported unreachable and not yet told to the endpoint.
     pub(crate) unreachable: Vec<SocketAddr>,
+    /// Of these, the destinations whose hosts say that nobody listens.
+    pub(crate) closed: Vec<SocketAddr>,
     pub(crate) counters: Counters,
 }
 
@@ -34,6 +36,7 @@ impl<I: PathIo> PathSocket<I> {
             waiting: Waiting::default(),
             fragments: false,
             unreachable: Vec::new(),
+            closed: Vec::new(),
             counters: Counters::default(),
         }
     }
@@ -46,16 +49,30 @@ impl<I: PathIo> PathSocket<I> {
             let Ok(Some(report)) = self.io.next_error() else { break };
             match report.kind {
                 ErrorKind::Unreachable => self.counters.icmp_unreachable += 1,
+                ErrorKind::PortClosed => self.counters.icmp_port_closed += 1,
                 ErrorKind::TooBig => self.on_icmp_too_big(),
                 ErrorKind::Other => self.counters.icmp_other += 1,
                 ErrorKind::Local => continue,
             }
             reports += 1;
-            if let (ErrorKind::Unreachable, Some(destination)) = (report.kind, report.destination) {
-                self.report_unreachable(destination);
+            if let Some(destination) = report.destination {
+                self.on_report(report.kind, destination);
             }
         }
         reports
+    }
+
+    fn on_report(&mut self, kind: ErrorKind, destination: SocketAddr) {
+        match kind {
+            ErrorKind::Unreachable => self.report_unreachable(destination),
+            ErrorKind::PortClosed => {
+                self.report_unreachable(destination);
+                if !self.closed.contains(&destination) {
+                    self.closed.push(destination);
+                }
+            }
+            ErrorKind::TooBig | ErrorKind::Other | ErrorKind::Local => {}
+        }
     }
 
     fn on_icmp_too_big(&mut self) {

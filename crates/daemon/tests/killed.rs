@@ -1,0 +1,137 @@
+//! Stacks in processes of their own, and what their deaths do to others.
+//!
+//! This program is both: with `--server` it is the stack that is killed, else it runs the tests.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::wildcard_enum_match_arm,
+    reason = "a test that meets the unexpected has failed"
+)]
+
+mod common;
+
+use common::{Host, Launcher, Network, counter, echo, service};
+use manypath_control::Reply;
+use manypath_control::status::FallbackReason;
+use manypath_daemon::{Allow, Level, Locals, Stack, StackConfig};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [flag, locals, allow] = &arguments[..]
+        && flag == "--server"
+    {
+        return serve(locals, allow);
+    }
+    killed_server_resets_its_relays();
+    println!("ok: killed_server_resets_its_relays");
+    terminated_server_ends_in_good_order();
+    println!("ok: terminated_server_ends_in_good_order");
+}
+
+/// The child: a server until it is killed.
+fn serve(locals: &str, allow: &str) {
+    let allow: Allow = allow.parse().unwrap();
+    let locals = locals.split(',').map(|addr| addr.parse().unwrap()).collect();
+    let config = StackConfig {
+        locals: Locals::List(locals),
+        loopback_paths: true,
+        exit_timeout: Duration::from_millis(200),
+        log: Level::Silent,
+        ..StackConfig::server(vec![allow])
+    };
+    let stack = Stack::new(config).unwrap();
+    println!("ready");
+    stack.run().unwrap();
+}
+
+/// A server process, killed at the latest when the test is done with it.
+struct Server(Child);
+
+impl Server {
+    fn start(network: Network, allow: SocketAddr) -> Self {
+        let locals = network.server().map(|addr| addr.to_string()).join(",");
+        let program = std::env::current_exe().unwrap();
+        let mut child = Command::new(program)
+            .args(["--server", &locals, &allow.to_string()])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n");
+        Self(child)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn connected(launcher: &mut Launcher, destination: SocketAddr) -> TcpStream {
+    let mut stream = launcher.connect_sctp(destination);
+    stream.write_all(b"x").unwrap();
+    stream.read_exact(&mut [0]).unwrap();
+    stream
+}
+
+/// Writes until the connection breaks; how it broke, and how soon.
+fn write_until_broken(stream: &mut TcpStream) -> (ErrorKind, Duration) {
+    let begun = Instant::now();
+    loop {
+        let result = stream.write_all(b"x").and_then(|()| {
+            stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+            stream.read(&mut [0; 64])
+        });
+        match result {
+            Ok(0) => panic!("ended in good order"),
+            Err(error) if error.kind() != ErrorKind::WouldBlock => {
+                return (error.kind(), begun.elapsed());
+            }
+            _ => assert!(begun.elapsed() < common::LIMIT, "still connected"),
+        }
+    }
+}
+
+fn killed_server_resets_its_relays() {
+    let network = Network::new();
+    let destination = service(network.server()[0], echo);
+    let mut server = Server::start(network, destination);
+    let (_client, mut launcher) = Host::with_launcher(network.client_config());
+    let mut stream = connected(&mut launcher, destination);
+    launcher.wait_for("the second path", |status| {
+        status.associations[0].paths.iter().filter(|path| path.state == "active").count() == 2
+    });
+    server.0.kill().unwrap();
+    server.0.wait().unwrap();
+    let (error, after) = write_until_broken(&mut stream);
+    assert!(matches!(error, ErrorKind::ConnectionReset | ErrorKind::BrokenPipe), "{error:?}");
+    assert!(after < Duration::from_secs(5), "{after:?}");
+    assert_eq!(launcher.receive(), Reply::Closed { id: 1 });
+    let status = launcher.status();
+    assert!(status.associations.is_empty());
+    assert_eq!(counter(&status, "stack_peers_gone"), 1);
+    let (reason, after) = launcher.direct(destination);
+    assert_eq!(reason, FallbackReason::Refused);
+    assert!(after < Duration::from_millis(250), "{after:?}");
+}
+
+fn terminated_server_ends_in_good_order() {
+    let network = Network::new();
+    let destination = service(network.server()[0], echo);
+    let mut server = Server::start(network, destination);
+    let (_client, mut launcher) = Host::with_launcher(network.client_config());
+    let mut stream = connected(&mut launcher, destination);
+    let pid = server.0.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    let (error, _) = write_until_broken(&mut stream);
+    assert!(matches!(error, ErrorKind::ConnectionReset | ErrorKind::BrokenPipe), "{error:?}");
+    assert!(server.0.wait().unwrap().success());
+}
