@@ -1,0 +1,188 @@
+//! What a peer can reach on a host with real addresses: two network namespaces and a cable.
+//!
+//! The peer is made by hand and keeps no rules. The host has three services: one that is allowed,
+//! one that is allowed but listens at 127.0.0.1 only, and one that is not allowed. Where the system
+//! gives us no namespaces the test says so and is left out.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::wildcard_enum_match_arm,
+    reason = "a test that meets the unexpected has failed"
+)]
+
+mod common;
+
+use common::peer::{Answer, Peer};
+use manypath_daemon::{Allow, DEFAULT_UDP_PORT, Level, Stack, StackConfig};
+use manypath_flow::Refusal;
+use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
+const SERVER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
+
+fn main() {
+    match std::env::args().nth(1).as_deref() {
+        Some("--server") => server(),
+        Some("--client") => client(),
+        _ => start(),
+    }
+}
+
+/// Goes on in a network namespace of its own, which vanishes with the process.
+fn start() {
+    if let Err(why) = run("unshare", &["--user", "--map-root-user", "--net", "ip", "link"]) {
+        println!("left out: no network namespace, or no ip command: {why}");
+        return;
+    }
+    let program = std::env::current_exe().unwrap();
+    let status = Command::new("unshare")
+        .args(["--user", "--map-root-user", "--net", "--"])
+        .arg(program)
+        .arg("--client")
+        .status()
+        .unwrap();
+    assert!(status.success());
+    println!("ok: only_what_is_allowed_can_be_reached");
+}
+
+fn run(program: &str, arguments: &[&str]) -> Result<(), String> {
+    let output = Command::new(program).args(arguments).output().map_err(|e| e.to_string())?;
+    let text = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    if output.status.success() { Ok(()) } else { Err(text) }
+}
+
+fn ip(arguments: &str) {
+    run("ip", &arguments.split(' ').collect::<Vec<_>>()).expect(arguments);
+}
+
+/// The host under test, in the second namespace. It is told when its cable is plugged in, tells its
+/// ports, and is told when it is all over.
+fn server() {
+    let mut lines = std::io::stdin().lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "plugged");
+    ip("link set lo up");
+    ip(&format!("addr add {SERVER}/24 dev vb"));
+    ip("link set vb up");
+    wait_for_link();
+    let any = IpAddr::from(Ipv4Addr::UNSPECIFIED);
+    let [open, local, hidden] =
+        [any, Ipv4Addr::LOCALHOST.into(), any].map(|addr| TcpListener::bind((addr, 0)).unwrap());
+    let port = |listener: &TcpListener| listener.local_addr().unwrap().port();
+    let allow = [&open, &local].map(|listener| Allow { addr: None, port: port(listener) });
+    let config = StackConfig {
+        handle_signals: false,
+        log: Level::Silent,
+        ..StackConfig::server(allow.to_vec())
+    };
+    let stack = Stack::new(config).unwrap();
+    let stopper = stack.stopper();
+    let thread = std::thread::spawn(move || stack.run().unwrap());
+    println!("{} {} {}", port(&open), port(&local), port(&hidden));
+    assert_eq!(lines.next().unwrap().unwrap(), "over");
+    stopper.stop().unwrap();
+    thread.join().unwrap();
+    assert!(is_touched(&open), "the allowed service was dialled");
+    assert!(!is_touched(&local) && !is_touched(&hidden), "nothing else was");
+}
+
+/// The kernel takes a moment to notice that both ends of the cable are plugged.
+fn wait_for_link() {
+    let begun = std::time::Instant::now();
+    while !manypath_net::interfaces().unwrap().iter().any(|one| one.addr == SERVER && one.up) {
+        assert!(begun.elapsed() < common::LIMIT, "no link");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
+fn is_touched(listener: &TcpListener) -> bool {
+    listener.set_nonblocking(true).unwrap();
+    match listener.accept() {
+        Ok(_) => true,
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::WouldBlock);
+            false
+        }
+    }
+}
+
+/// The server's process and its standard input and output.
+struct Server {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Server {
+    fn start() -> Self {
+        let mut child = Command::new("unshare")
+            .arg("--net")
+            .arg("--")
+            .arg(std::env::current_exe().unwrap())
+            .arg("--server")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let input = child.stdin.take().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Self { child, input, output }
+    }
+
+    fn tell(&mut self, line: &str) {
+        writeln!(self.input, "{line}").unwrap();
+    }
+
+    fn ports(&mut self) -> [u16; 3] {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        let ports: Vec<u16> = line.split_whitespace().map(|word| word.parse().unwrap()).collect();
+        ports.try_into().unwrap()
+    }
+}
+
+/// The cable's other end must be put into the server's namespace, which exists only once `unshare`
+/// has become the server.
+fn plug(server: &Server) {
+    let own = std::fs::read_link("/proc/self/ns/net").unwrap();
+    let theirs = format!("/proc/{}/ns/net", server.child.id());
+    let begun = std::time::Instant::now();
+    while std::fs::read_link(&theirs).unwrap() == own {
+        assert!(begun.elapsed() < common::LIMIT, "the server gets no namespace");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    ip(&format!("link add va type veth peer name vb netns {}", server.child.id()));
+    ip(&format!("addr add {CLIENT}/24 dev va"));
+    ip("link set va up");
+}
+
+fn client() {
+    let mut server = Server::start();
+    plug(&server);
+    server.tell("plugged");
+    let [open, local, hidden] = server.ports();
+    let mut peer = Peer::client(CLIENT.into());
+    let id = peer.establish(SocketAddr::from((SERVER, DEFAULT_UDP_PORT)));
+    let mut ask = |addr: IpAddr, port: u16| peer.open(id, SocketAddr::new(addr, port)).1;
+
+    let denied = Answer::Refused(Refusal::NotAllowed);
+    let localhost = IpAddr::from(Ipv4Addr::LOCALHOST);
+    let mapped = IpAddr::from(Ipv4Addr::LOCALHOST.to_ipv6_mapped());
+    let foreign = IpAddr::from([10, 77, 0, 9]);
+    let any = IpAddr::from(Ipv4Addr::UNSPECIFIED);
+    for addr in [localhost, mapped, foreign, any, IpAddr::from(CLIENT)] {
+        for port in [open, local] {
+            assert_eq!(ask(addr, port), denied, "{addr} {port}");
+        }
+    }
+    assert_eq!(ask(SERVER.into(), hidden), denied);
+    // Allowed, and dialled at the address that the peer used, where nobody listens.
+    let refused = Answer::Refused(Refusal::Errno(libc::ECONNREFUSED as u16));
+    assert_eq!(ask(SERVER.into(), local), refused);
+    assert_eq!(ask(SERVER.into(), open), Answer::Opened);
+
+    server.tell("over");
+    assert!(server.child.wait().unwrap().success());
+}
