@@ -1,0 +1,42 @@
+# The two commands of the README are `make demo` and `make test`; both do all set-up themselves.
+CARGO ?= cargo
+FUZZ_SECONDS ?= 30
+
+.PHONY: all build demo test test-full lint fuzz man clean
+
+all: build
+
+build:
+	$(CARGO) build --release --locked -p manypath-cli
+
+demo:
+	@scripts/setup build demo
+	$(CARGO) build --release --locked -p manypath-cli
+	target/release/manypath demo
+
+test:
+	@scripts/setup build demo test
+	$(CARGO) build --release --locked -p manypath-cli
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) test --workspace --locked
+	scripts/fuzz $(FUZZ_SECONDS)
+
+# The slower checks: ten times the random cases, minutes of fuzzing, the demo itself.
+test-full: test
+	MANYPATH_CASES=20000 $(CARGO) test --release --locked -p manypath-sim
+	scripts/fuzz 300
+	target/release/manypath demo --json
+
+lint:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+fuzz:
+	scripts/fuzz $(FUZZ_SECONDS)
+
+man: build
+	target/release/manypath man target/man
+
+clean:
+	$(CARGO) clean
