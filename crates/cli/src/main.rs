@@ -1,5 +1,31 @@
 //! The manypath command.
+#![forbid(unsafe_code)]
 
-fn main() {
-    println!("manypath {}", env!("CARGO_PKG_VERSION"));
+mod args;
+mod commands;
+mod demo;
+mod failure;
+
+use args::{Cli, Command};
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let result = match &cli.command {
+        Command::Run(args) => commands::run::run(args),
+        Command::Serve(args) => commands::serve::serve(args),
+        Command::Status(args) => commands::status::status(args),
+        Command::Lab(args) => commands::lab::lab(args),
+        Command::Demo(args) => demo::demo(args),
+        Command::Man(args) => commands::man::man(args),
+        Command::Stack(args) => commands::stack::stack(args),
+    };
+    match result {
+        Ok(status) => ExitCode::from(status),
+        Err(failure) => {
+            eprintln!("{failure}");
+            ExitCode::from(failure.status)
+        }
+    }
 }

@@ -23,6 +23,7 @@
 
 mod client;
 mod error;
+mod inherit;
 mod listener;
 mod message;
 mod report;
@@ -32,6 +33,7 @@ pub mod status;
 
 pub use client::ControlClient;
 pub use error::ControlError;
+pub use inherit::inherited;
 pub use listener::ControlListener;
 pub use message::{Reply, Request, Role, StatusPart, Transport, VERSION};
 pub use report::{Assembler, parts};

@@ -1,0 +1,243 @@
+//! The command line as data: one definition gives parsing, help and the man pages.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+/// Let any TCP program use every network path between two hosts.
+///
+/// Connections of unmodified programs travel as streams of one multipath SCTP association in
+/// userland; where the other side has no manypath they are plain TCP.
+/// manypath does not encrypt: use SSH or TLS inside, or WireGuard below.
+#[derive(Parser, Debug)]
+#[command(name = "manypath", version, arg_required_else_help = true, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Command {
+    Run(RunArgs),
+    Serve(ServeArgs),
+    Status(StatusArgs),
+    Lab(LabArgs),
+    Demo(DemoArgs),
+    Man(ManArgs),
+    #[command(hide = true)]
+    Stack(StackArgs),
+}
+
+/// Run a program with its TCP connections carried over every path.
+///
+/// Needs no privilege. UDP, loopback, MPTCP sockets and sockets bound to a device are left alone.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Example:\n  manypath run -- scp big.iso me@server.example:\n  manypath run --report -- curl -O http://server.example/big.iso"
+)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) stack: StackOptions,
+    /// Print what became of the program's connections, on standard error, at its end.
+    #[arg(long)]
+    pub(crate) report: bool,
+    /// Print the report as one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Use the stack behind this control socket instead of an own one.
+    #[arg(long, value_name = "SOCKET")]
+    pub(crate) daemon: Option<PathBuf>,
+    /// Leave io_uring to the program; connections that it makes with it bypass manypath.
+    #[arg(long)]
+    pub(crate) allow_io_uring: bool,
+    /// Program and arguments.
+    #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
+    pub(crate) command: Vec<std::ffi::OsString>,
+}
+
+/// Options of the stack that owns the associations.
+#[derive(Args, Debug, Clone)]
+pub(crate) struct StackOptions {
+    /// Use only these local addresses (default: all addresses of interfaces that are up).
+    #[arg(long = "local", value_name = "ADDR", value_delimiter = ',')]
+    pub(crate) locals: Vec<IpAddr>,
+    /// UDP port of the peer's manypath (RFC 6951).
+    #[arg(long, value_name = "PORT", default_value_t = 9899)]
+    pub(crate) peer_port: u16,
+    /// How long a silent peer may delay the fallback to plain TCP, in milliseconds.
+    #[arg(long, value_name = "MS", default_value_t = 300)]
+    pub(crate) fallback_timeout: u64,
+    /// How long TCP is held back for SCTP to answer first, in milliseconds.
+    #[arg(long, value_name = "MS", default_value_t = 150)]
+    pub(crate) tcp_head_start: u64,
+    /// How long a peer without manypath is remembered, in seconds.
+    #[arg(long, value_name = "S", default_value_t = 60)]
+    pub(crate) negative_cache: u64,
+    /// Say more on standard error: every flow, and every fallback with its reason.
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+    /// Treat loopback addresses as paths: for tests and the demo without privileges only.
+    #[arg(long, hide = true)]
+    pub(crate) loopback_paths: bool,
+}
+
+/// Accept connections from peers and hand them to services of this host.
+///
+/// Nothing is reachable that was not allowed. Services are dialled at the exact address that the
+/// peer used, never at loopback.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Example:\n  manypath serve --allow 22,443\n  manypath serve --allow 192.0.2.7:8080 --port 9899 -v"
+)]
+pub(crate) struct ServeArgs {
+    /// Ports (or address and port) that peers may reach.
+    #[arg(long, value_name = "PORT|ADDR:PORT", value_delimiter = ',', required = true)]
+    pub(crate) allow: Vec<String>,
+    /// UDP port to listen on (RFC 6951).
+    #[arg(long, value_name = "PORT", default_value_t = 9899)]
+    pub(crate) port: u16,
+    #[command(flatten)]
+    pub(crate) stack: StackOptions,
+}
+
+/// The embedded stack of `manypath run`.
+#[derive(Args, Debug)]
+pub(crate) struct StackArgs {
+    /// Descriptor of the launcher's control connection.
+    #[arg(long)]
+    pub(crate) control_fd: i32,
+    #[command(flatten)]
+    pub(crate) stack: StackOptions,
+}
+
+/// Show associations, their paths and flows.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Example:\n  manypath status\n  manypath status --json | jq '.stacks[].associations[].paths'"
+)]
+pub(crate) struct StatusArgs {
+    /// Print one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Ask also stacks in other network namespaces.
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Show the counters of everything dropped, refused or fallen back.
+    #[arg(long)]
+    pub(crate) counters: bool,
+}
+
+/// Two hosts in network namespaces, joined by emulated paths.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Example:\n  manypath lab up --path 20mbit,10ms,queue=100 --path 10mbit,40ms\n  manypath lab exec left -- ping -c 3 10.77.1.2\n  manypath lab path A down\n  manypath lab down"
+)]
+pub(crate) struct LabArgs {
+    /// Name of the lab; several can be up at once.
+    #[arg(long, default_value = "lab", global = true)]
+    pub(crate) name: String,
+    #[command(subcommand)]
+    pub(crate) action: LabAction,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum LabAction {
+    /// Build the hosts and paths; they stay until `lab down`.
+    #[command(
+        after_help = "Example:\n  manypath lab up --path 20mbit,10ms,queue=100 --path rate=10mbit,delay=40ms,loss=0.1%"
+    )]
+    Up {
+        /// A path: rate, one-way delay, loss, queue in packets; repeat for more paths.
+        #[arg(long = "path", value_name = "SPEC", required = true)]
+        paths: Vec<String>,
+        /// Stay in the foreground; the lab ends with the command.
+        #[arg(long)]
+        foreground: bool,
+    },
+    /// Run a command on a host (left or right).
+    #[command(after_help = "Example:\n  manypath lab exec right -- ip addr")]
+    Exec {
+        /// left or right.
+        host: String,
+        /// Program and arguments.
+        #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
+        command: Vec<std::ffi::OsString>,
+    },
+    /// Change a path live: down, up, rate 5mbit, delay 40ms, loss 1%, queue 100.
+    #[command(
+        after_help = "Example:\n  manypath lab path A down\n  manypath lab path B rate 5mbit --towards right"
+    )]
+    Path {
+        /// Name of the path: A, B, ...
+        path: String,
+        /// What to change, and to what.
+        #[arg(required = true, value_name = "CHANGE")]
+        change: Vec<String>,
+        /// Only the direction towards this host.
+        #[arg(long, value_name = "HOST")]
+        towards: Option<String>,
+    },
+    /// Show paths, counters and rates.
+    Status {
+        /// Print one JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write every packet of every path to a pcapng file until stopped.
+    Capture {
+        /// File to write; `-` stops a running capture.
+        file: PathBuf,
+    },
+    /// Take the lab down; programs that still run inside are killed.
+    Down,
+}
+
+/// Move a file with stock scp and curl: plain TCP, kernel MPTCP, manypath, manypath with a cut path.
+///
+/// Writes `report.html` and `.pcapng` captures to the output folder.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Example:\n  manypath demo\n  manypath demo --json > demo.json\n  manypath demo --bytes 5000000 --only curl"
+)]
+pub(crate) struct DemoArgs {
+    /// Print one JSON object instead of progress and table.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Size of the file, in bytes.
+    #[arg(long, default_value_t = 25_000_000)]
+    pub(crate) bytes: u64,
+    /// Only these programs.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub(crate) only: Vec<Program>,
+    /// Only these transports.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub(crate) transport: Vec<TransportChoice>,
+    /// Folder for report and captures.
+    #[arg(long, default_value = "target/demo", value_name = "DIR")]
+    pub(crate) output: PathBuf,
+    /// Emulate the paths on loopback, as where there are neither root nor user namespaces.
+    #[arg(long)]
+    pub(crate) loopback: bool,
+}
+
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Program {
+    Curl,
+    Scp,
+}
+
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum TransportChoice {
+    Tcp,
+    Mptcp,
+    Manypath,
+    ManypathCut,
+}
+
+/// Write the man pages to a folder.
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  manypath man target/man && man target/man/manypath-run.1")]
+pub(crate) struct ManArgs {
+    /// Folder to write to; it is made if it does not exist.
+    pub(crate) dir: PathBuf,
+}

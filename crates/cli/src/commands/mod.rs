@@ -1,0 +1,8 @@
+//! One file per command.
+
+pub(crate) mod lab;
+pub(crate) mod man;
+pub(crate) mod run;
+pub(crate) mod serve;
+pub(crate) mod stack;
+pub(crate) mod status;

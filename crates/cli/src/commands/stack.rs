@@ -1,0 +1,37 @@
+//! The embedded stack of `manypath run`, a process of its own.
+
+use crate::args::{StackArgs, StackOptions};
+use crate::failure::Failure;
+use manypath_daemon::{Level, Locals, Stack, StackConfig};
+use std::time::Duration;
+
+/// Runs the stack until its launcher is gone and its flows are delivered.
+pub(crate) fn stack(args: &StackArgs) -> Result<u8, Failure> {
+    let control = manypath_control::inherited(args.control_fd)
+        .map_err(|e| Failure::new(format!("descriptor {}: {e}", args.control_fd)))?;
+    let mut config = StackConfig::embedded(control);
+    configure(&mut config, &args.stack, Level::Warn);
+    // Without a runtime directory `manypath status` cannot ask this stack; it works all the same.
+    config.runtime_dir = manypath_control::runtime::directory().ok();
+    run(config)
+}
+
+/// Puts the options of the command line into the configuration.
+pub(crate) fn configure(config: &mut StackConfig, options: &StackOptions, base: Level) {
+    if !options.locals.is_empty() {
+        config.locals = Locals::List(options.locals.clone());
+    }
+    config.peer_udp_port = options.peer_port;
+    config.fallback_timeout = Duration::from_millis(options.fallback_timeout);
+    config.tcp_head_start = Duration::from_millis(options.tcp_head_start);
+    config.negative_cache = Duration::from_secs(options.negative_cache);
+    config.loopback_paths = options.loopback_paths;
+    config.log = if options.verbose > 0 { Level::Verbose } else { base };
+}
+
+/// Runs a stack to its end.
+pub(crate) fn run(config: StackConfig) -> Result<u8, Failure> {
+    let stack = Stack::new(config).map_err(|e| Failure::new(e.to_string()))?;
+    stack.run().map_err(|e| Failure::new(e.to_string()))?;
+    Ok(0)
+}

@@ -1,0 +1,167 @@
+//! `manypath status`: what the stacks of this host do, and why a path is idle.
+
+use crate::args::StatusArgs;
+use crate::failure::Failure;
+use manypath_control::status::{AssociationStatus, FlowStatus, PathStatus, StackStatus};
+use manypath_control::{ControlClient, Role, runtime};
+use serde::Serialize;
+use std::fmt::Write;
+use std::time::Duration;
+
+/// How long a stack may take to answer.
+const ANSWER_LIMIT: Duration = Duration::from_secs(2);
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Stacks {
+    stacks: Vec<StackStatus>,
+}
+
+/// Asks every stack and prints what it says.
+pub(crate) fn status(args: &StatusArgs) -> Result<u8, Failure> {
+    let stacks = query(args.all)?;
+    if args.json {
+        let text = serde_json::to_string_pretty(&Stacks { stacks });
+        println!("{}", text.map_err(|e| Failure::new(e.to_string()))?);
+        return Ok(0);
+    }
+    if stacks.is_empty() {
+        println!(
+            "no manypath stack is running here (start one with `manypath run` or `manypath serve`)"
+        );
+    }
+    for stack in &stacks {
+        print!("{}", text(stack, args.counters));
+    }
+    Ok(0)
+}
+
+/// What every stack says that can be asked; one that cannot is named on standard error.
+fn query(all: bool) -> Result<Vec<StackStatus>, Failure> {
+    let here = runtime::network_namespace().map_err(|e| Failure::new(e.to_string()))?;
+    let mut found = Vec::new();
+    for stack in runtime::stacks() {
+        let asked = ControlClient::connect(&stack.path, Role::Cli, ANSWER_LIMIT)
+            .and_then(|client| client.status::<StackStatus>());
+        match asked {
+            Ok(status) if all || status.network_namespace == here => found.push(status),
+            Ok(_) => {}
+            Err(error) => eprintln!("manypath: stack {}: {error}", stack.pid),
+        }
+    }
+    Ok(found)
+}
+
+/// One stack in text.
+fn text(stack: &StackStatus, counters: bool) -> String {
+    let mut out = String::new();
+    let role = if stack.accepting {
+        format!("serving {}", stack.allow.join(","))
+    } else {
+        "client".into()
+    };
+    let draining = if stack.draining { ", draining" } else { "" };
+    let seconds = stack.uptime_ms / 1000;
+    // Writing to a string cannot fail, here and below.
+    let _ = writeln!(
+        out,
+        "stack {} ({role}, udp {}, up {seconds} s{draining}): {} associations",
+        stack.pid,
+        stack.udp_port,
+        stack.associations.len()
+    );
+    stack.associations.iter().for_each(|a| association(&mut out, a));
+    for peer in &stack.peers {
+        let port = peer.port.map_or(String::new(), |p| format!(":{p}"));
+        let _ = writeln!(
+            out,
+            "  {}{port}: plain TCP for {} s more: {}",
+            peer.addr,
+            peer.expires_ms / 1000,
+            peer.reason
+        );
+    }
+    for (reason, count) in &stack.fallbacks {
+        let _ = writeln!(out, "  plain TCP {count} times: {reason}");
+    }
+    if counters {
+        for (name, count) in stack.counters.iter().filter(|(_, count)| **count > 0) {
+            let _ = writeln!(out, "  {name} {count}");
+        }
+    }
+    out
+}
+
+fn association(out: &mut String, status: &AssociationStatus) {
+    let _ = writeln!(
+        out,
+        "  association {} {}: unsent {}, outstanding {}, peer window {}, waiting to be read {}",
+        status.id,
+        status.state,
+        bytes(status.unsent_bytes),
+        bytes(status.outstanding_bytes),
+        bytes(status.peer_rwnd_bytes),
+        bytes(status.receive_queued_bytes)
+    );
+    status.paths.iter().for_each(|p| path(out, p));
+    status.flows.iter().for_each(|f| flow(out, f));
+}
+
+fn path(out: &mut String, path: &PathStatus) {
+    let primary = if path.primary { ", primary" } else { "" };
+    let srtt = path.srtt_us.map_or("-".to_owned(), |us| format!("{:.1} ms", us as f64 / 1e3));
+    let idle = path.idle.as_ref().map_or(String::new(), |why| format!(", idle: {why}"));
+    let _ = writeln!(
+        out,
+        "    path {} {} {} -> {} {}{primary}: srtt {srtt}, cwnd {}, in flight {}, sent {}, received {}, \
+         {} fast retransmits, {} timeouts{idle}",
+        path.id,
+        path.interface,
+        path.local,
+        path.remote,
+        path.state,
+        bytes(path.cwnd_bytes),
+        bytes(path.in_flight_bytes),
+        bytes(path.bytes_sent),
+        bytes(path.bytes_received),
+        path.fast_retransmits,
+        path.timeouts
+    );
+}
+
+fn flow(out: &mut String, flow: &FlowStatus) {
+    let (from, to) = (flow.source, flow.destination);
+    let _ = writeln!(
+        out,
+        "    flow {} {from} -> {to} {}: in {}, out {}, waiting {} in {} out, credit {}",
+        flow.stream,
+        flow.state,
+        bytes(flow.bytes_in),
+        bytes(flow.bytes_out),
+        bytes(flow.waiting_in_bytes),
+        bytes(flow.waiting_out_bytes),
+        bytes(flow.credit_bytes)
+    );
+}
+
+/// A number of bytes for people.
+fn bytes(n: u64) -> String {
+    match n {
+        0..10_000 => format!("{n} B"),
+        10_000..10_000_000 => format!("{:.1} kB", n as f64 / 1e3),
+        10_000_000.. => format!("{:.1} MB", n as f64 / 1e6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bytes;
+
+    #[test]
+    fn sizes_are_short() {
+        assert_eq!(
+            [0, 9_999, 10_000, 12_345_678].map(bytes),
+            ["0 B", "9999 B", "10.0 kB", "12.3 MB"]
+        );
+    }
+}

@@ -1,0 +1,46 @@
+//! An error for a person: what went wrong and what to do about it.
+
+use std::fmt;
+
+/// What a command ends with when it cannot do its work.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    message: String,
+    hint: Option<String>,
+    /// Exit status: 1 for a failure, 2 for wrong arguments.
+    pub(crate) status: u8,
+}
+
+impl Failure {
+    /// A failure with its message.
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None, status: 1 }
+    }
+
+    /// Wrong arguments.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self { status: 2, ..Self::new(message) }
+    }
+
+    /// Adds what the user can do.
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "manypath: {}", self.message)?;
+        match &self.hint {
+            Some(hint) => write!(f, "\n  {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Self::new(error.to_string())
+    }
+}
