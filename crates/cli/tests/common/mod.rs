@@ -1,0 +1,255 @@
+//! Two hosts, two paths, servers on the right host: what every end-to-end test starts with.
+#![allow(dead_code, reason = "every test file uses its own part of the harness")]
+
+use manypath_lab::{Host, Lab, LabSpec};
+use std::ffi::OsStr;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// The binary under test.
+pub const MANYPATH: &str = env!("CARGO_BIN_EXE_manypath");
+
+/// The longest that any program of a test may run.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// A lab with a work folder; everything in it ends with the test.
+pub struct Site {
+    pub lab: Lab,
+    pub dir: PathBuf,
+    services: Vec<Child>,
+}
+
+/// A finished program.
+#[derive(Debug)]
+pub struct Finished {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+    pub time: Duration,
+}
+
+impl Site {
+    /// Two paths: A 100 Mbit/s 5 ms, B 50 Mbit/s 10 ms.
+    pub fn new() -> Self {
+        Self::with_paths(&["100mbit,5ms,queue=200", "50mbit,10ms,queue=200"])
+    }
+
+    pub fn with_paths(paths: &[&str]) -> Self {
+        let paths = paths.iter().map(|p| p.parse().expect("path spec")).collect();
+        let lab = Lab::start(LabSpec::new(paths)).expect("a lab needs root or user namespaces");
+        let dir = unique_dir();
+        Self { lab, dir, services: Vec::new() }
+    }
+
+    /// The server's address on path A.
+    pub fn server(&self) -> String {
+        self.lab.address(Host::Right, 0).to_string()
+    }
+
+    /// A command on a host, with the test's runtime folder.
+    pub fn command(&self, host: Host, program: impl AsRef<OsStr>) -> Command {
+        let mut command = self.lab.command(host, program);
+        command.env("MANYPATH_RUNTIME_DIR", self.dir.join("run")).current_dir(&self.dir);
+        command
+    }
+
+    /// Starts a server on the right host and waits for its port.
+    pub fn service(&mut self, program: &str, args: &[&str], protocol: &str, port: u16) {
+        let log = std::fs::File::create(self.dir.join(format!("log-{port}"))).expect("log");
+        let mut command = self.command(Host::Right, find(program));
+        command.args(args).stdin(Stdio::null());
+        command.stdout(log.try_clone().expect("log")).stderr(log);
+        let child = command.spawn().unwrap_or_else(|e| panic!("{program}: {e}"));
+        let pid = child.id();
+        self.services.push(child);
+        wait_for(&format!("{program} on port {port}"), || bound(pid, protocol, port));
+    }
+
+    /// `manypath serve` on the right host.
+    pub fn serve(&mut self, allow: &str) {
+        self.service(MANYPATH, &["serve", "--allow", allow, "-v"], "udp", 9899);
+    }
+
+    /// nginx on the right host with `files` folder as its root, on port 8080.
+    pub fn web(&mut self) {
+        let (dir, root) = (self.dir.join("nginx"), self.dir.join("www"));
+        std::fs::create_dir_all(&dir).expect("nginx folder");
+        std::fs::create_dir_all(&root).expect("www folder");
+        let (d, r) = (dir.display(), root.display());
+        let conf = format!(
+            "daemon off;\nmaster_process off;\npid {d}/pid;\nerror_log {d}/error.log;\nevents {{}}\n\
+             http {{\naccess_log off;\nclient_body_temp_path {d}/b;\nproxy_temp_path {d}/p;\n\
+             fastcgi_temp_path {d}/f;\nuwsgi_temp_path {d}/u;\nscgi_temp_path {d}/s;\n\
+             server {{ listen 0.0.0.0:8080; listen [::]:8080; root {r}; }}\n\
+             server {{ listen 127.0.0.1:8081; root {r}; }}\n}}\n"
+        );
+        std::fs::write(dir.join("conf"), conf).expect("nginx.conf");
+        let (d, c) = (dir.display().to_string(), dir.join("conf").display().to_string());
+        let log = dir.join("error.log").display().to_string();
+        self.service("nginx", &["-p", &d, "-c", &c, "-e", &log], "tcp", 8080);
+    }
+
+    /// sshd on the right host, port 2222, with keys of its own.
+    pub fn ssh(&mut self) {
+        for key in ["host_key", "client_key"] {
+            let status = Command::new("ssh-keygen")
+                .args(["-q", "-t", "ed25519", "-N", "", "-f"])
+                .arg(self.dir.join(key))
+                .status()
+                .expect("ssh-keygen");
+            assert!(status.success());
+        }
+        let _ = std::fs::create_dir_all("/run/sshd");
+        let d = self.dir.display();
+        let conf = format!(
+            "Port 2222\nListenAddress 0.0.0.0\nHostKey {d}/host_key\n\
+             AuthorizedKeysFile {d}/client_key.pub\nStrictModes no\nUsePAM no\nUseDNS no\n\
+             PasswordAuthentication no\nPermitRootLogin yes\nPidFile none\nMaxStartups 100\n\
+             Subsystem sftp internal-sftp\n"
+        );
+        std::fs::write(self.dir.join("sshd_config"), conf).expect("sshd_config");
+        let conf = self.dir.join("sshd_config").display().to_string();
+        self.service("sshd", &["-D", "-e", "-f", &conf], "tcp", 2222);
+    }
+
+    /// Options that make OpenSSH clients use the test's keys.
+    pub fn ssh_options(&self) -> Vec<String> {
+        let key = self.dir.join("client_key").display().to_string();
+        [
+            "-q",
+            "-F",
+            "/dev/null",
+            "-o",
+            "StrictHostKeyChecking=no",
+            "-o",
+            "UserKnownHostsFile=/dev/null",
+        ]
+        .into_iter()
+        .chain(["-o", "IdentitiesOnly=yes", "-i", &key])
+        .map(str::to_owned)
+        .collect()
+    }
+
+    /// A file of random bytes in the web server's root; returns its content.
+    pub fn random_file(&self, name: &str, bytes: u64) -> Vec<u8> {
+        let mut content = Vec::new();
+        let source = std::fs::File::open("/dev/urandom").expect("urandom");
+        source.take(bytes).read_to_end(&mut content).expect("random bytes");
+        let root = self.dir.join("www");
+        std::fs::create_dir_all(&root).expect("www");
+        std::fs::write(root.join(name), &content).expect("file");
+        content
+    }
+
+    /// Runs a program on the left host as it is.
+    pub fn direct(&self, program: &str, args: &[&str]) -> Finished {
+        let mut command = self.command(Host::Left, find(program));
+        command.args(args);
+        finish(command)
+    }
+
+    /// Runs a program on the left host through manypath.
+    pub fn through(&self, program: &str, args: &[&str]) -> Finished {
+        finish(self.through_command(&[], program, args))
+    }
+
+    /// The command of [`Site::through`], with options for `manypath run`.
+    pub fn through_command(&self, options: &[&str], program: &str, args: &[&str]) -> Command {
+        let mut command = self.command(Host::Left, MANYPATH);
+        command.arg("run").args(options).arg("--").arg(find(program)).args(args);
+        command
+    }
+
+    /// What the server's stack says: the JSON of `manypath status` on the right host.
+    pub fn server_status(&self) -> serde_json::Value {
+        let mut command = self.command(Host::Right, MANYPATH);
+        command.args(["status", "--json"]);
+        let output = finish(command);
+        let all: serde_json::Value = serde_json::from_str(&output.stdout)
+            .unwrap_or_else(|e| panic!("status is not JSON: {e}: {output:?}"));
+        all["stacks"][0].clone()
+    }
+
+    /// A counter of the server's stack.
+    pub fn server_counter(&self, name: &str) -> u64 {
+        self.server_status()["counters"][name].as_u64().unwrap_or(0)
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        for service in &mut self.services {
+            let _ = service.kill();
+            let _ = service.wait();
+        }
+        if std::thread::panicking() {
+            eprintln!("the test's files stay in {}", self.dir.display());
+        } else {
+            let _ = std::fs::remove_dir_all(&self.dir);
+        }
+    }
+}
+
+/// Runs a command to its end, at most a minute.
+pub fn finish(mut command: Command) -> Finished {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let started = Instant::now();
+    let child = command.spawn().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    let pid = child.id();
+    let (done, waiter) = std::sync::mpsc::channel::<()>();
+    let watchdog = std::thread::spawn(move || {
+        if waiter
+            .recv_timeout(LIMIT)
+            .is_err_and(|e| e == std::sync::mpsc::RecvTimeoutError::Timeout)
+        {
+            let _ = Command::new("kill").args(["-9", &pid.to_string()]).status();
+        }
+    });
+    let Output { status, stdout, stderr } = child.wait_with_output().expect("output");
+    let time = started.elapsed();
+    let _ = done.send(());
+    let _ = watchdog.join();
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    Finished { code: status.code(), stdout: text(stdout), stderr: text(stderr), time }
+}
+
+/// The full path of a program, also where only root's PATH has it.
+pub fn find(program: &str) -> PathBuf {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let more = ["/usr/sbin", "/sbin", "/usr/local/go/bin"].map(PathBuf::from);
+    let all = std::env::split_paths(&path).chain(more);
+    let found = all.map(|dir| dir.join(program)).find(|file| file.is_file());
+    found.unwrap_or_else(|| panic!("{program} is missing: run scripts/setup build demo test"))
+}
+
+/// Waits until `condition` holds, at most ten seconds.
+pub fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
+    let limit = Instant::now() + Duration::from_secs(10);
+    while !condition() {
+        assert!(Instant::now() < limit, "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Whether a process's network namespace has the port bound (UDP) or listened on (TCP).
+fn bound(pid: u32, protocol: &str, port: u16) -> bool {
+    let state = if protocol == "tcp" { "0A" } else { "07" };
+    let table = std::fs::read_to_string(format!("/proc/{pid}/net/{protocol}")).unwrap_or_default();
+    table.lines().skip(1).any(|line| {
+        let mut fields = line.split_whitespace().skip(1);
+        let local = fields.next().unwrap_or_default();
+        local.ends_with(&format!(":{port:04X}")) && fields.nth(1) == Some(state)
+    })
+}
+
+fn unique_dir() -> PathBuf {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let dir =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{number}", std::process::id()));
+    std::fs::create_dir_all(&dir).expect("work folder");
+    dir
+}

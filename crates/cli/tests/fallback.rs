@@ -1,0 +1,203 @@
+//! What happens where SCTP is not the answer: refused, silent, not allowed, dead.
+
+mod common;
+
+use common::{Site, finish, wait_for};
+use manypath_lab::Host;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+#[test]
+fn a_closed_port_fails_as_on_tcp() {
+    let mut site = Site::new();
+    site.serve("8080,8090");
+    let url = format!("http://{}:8090/", site.server());
+    let direct = site.direct("curl", &["-sS", &url]);
+    let through = site.through("curl", &["-sS", &url]);
+    assert_eq!(direct.code, Some(7), "{direct:?}");
+    assert_eq!(through.code, Some(7), "{through:?}");
+}
+
+#[test]
+fn a_host_without_manypath_is_reached_by_plain_tcp() {
+    let mut site = Site::new();
+    site.web();
+    site.random_file("small", 10_000);
+    let url = format!("http://{}:8080/small", site.server());
+    let done =
+        site.through("curl", &["-sS", "-f", "-o", "/dev/null", "-w", "%{size_download}", &url]);
+    assert_eq!((done.code, done.stdout.as_str()), (Some(0), "10000"), "{done:?}");
+}
+
+#[test]
+fn a_port_that_is_not_allowed_is_reached_by_plain_tcp() {
+    let mut site = Site::new();
+    site.web();
+    site.random_file("small", 10_000);
+    site.serve("1234");
+    let url = format!("http://{}:8080/small", site.server());
+    let done =
+        site.through("curl", &["-sS", "-f", "-o", "/dev/null", "-w", "%{size_download}", &url]);
+    assert_eq!((done.code, done.stdout.as_str()), (Some(0), "10000"), "{done:?}");
+}
+
+/// The server's host swallows everything that comes for UDP port 9899, without an ICMP.
+fn swallow_udp(site: &Site) -> std::process::Child {
+    let program = "import socket,time\n\
+        s=[socket.socket(f,socket.SOCK_DGRAM) for f in (socket.AF_INET,)]\n\
+        s[0].bind(('0.0.0.0',9899))\nprint('bound',flush=True)\ntime.sleep(60)";
+    let mut command = site.command(Host::Right, common::find("python3"));
+    let mut child = command.args(["-c", program]).stdout(Stdio::piped()).spawn().expect("python3");
+    let mut line = [0; 6];
+    std::io::Read::read_exact(child.stdout.as_mut().expect("stdout"), &mut line).expect("bound");
+    child
+}
+
+#[test]
+fn a_silent_peer_costs_at_most_the_fallback_timeout() {
+    let mut site = Site::new();
+    site.web();
+    site.random_file("small", 10_000);
+    let mut silent = swallow_udp(&site);
+    let url = format!("http://{}:8080/small", site.server());
+    // %{time_connect} is what the program itself sees; ssh-like blocking connects are probed below.
+    let args = ["-sS", "-f", "-o", "/dev/null", "-w", "%{time_connect}", &url];
+    let times: Vec<f64> =
+        (0..5).map(|_| site.through("curl", &args).stdout.parse().expect("time")).collect();
+    let median = median(times);
+    assert!(median < 0.3 + 0.15, "connect took {median} s");
+
+    let program = "import socket,sys,time\nt=time.time()\ns=socket.create_connection((sys.argv[1],8080))\nprint(time.time()-t)";
+    let times: Vec<f64> = (0..5)
+        .map(|_| {
+            site.through("python3", &["-c", program, &site.server()])
+                .stdout
+                .trim()
+                .parse()
+                .expect("time")
+        })
+        .collect();
+    let median = self::median(times);
+    let _ = silent.kill();
+    let _ = silent.wait();
+    assert!(median < 0.3 + 0.15, "blocking connect took {median} s");
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+#[test]
+fn an_unreachable_host_fails_as_on_tcp() {
+    let site = Site::new();
+    let url = "http://192.0.2.1:8080/";
+    let direct = site.direct("curl", &["-sS", "--connect-timeout", "3", url]);
+    let through = site.through("curl", &["-sS", "--connect-timeout", "3", url]);
+    assert_eq!(direct.code, through.code, "{direct:?} {through:?}");
+}
+
+#[test]
+fn killing_the_stack_ends_connections_and_leaves_plain_tcp() {
+    let mut site = Site::with_paths(&["20mbit,5ms,queue=100", "10mbit,10ms,queue=100"]);
+    site.web();
+    site.random_file("file", 20_000_000);
+    site.random_file("small", 10_000);
+    site.serve("8080");
+    // One program, so that both connections belong to one launcher.
+    let script = format!(
+        "curl -sS -f -o /dev/null http://{0}:8080/file; echo first $?; \
+         curl -sS -f -m 1 -o /dev/null -w '%{{size_download}}' http://{0}:8080/small; echo; echo second $?",
+        site.server()
+    );
+    let mut command = site.through_command(&[], "sh", &["-c", &script]);
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = child.spawn().expect("manypath run");
+    wait_for("the transfer to run", || {
+        let status = site.server_status();
+        status["associations"][0]["flows"][0]["bytes_out"].as_u64().unwrap_or(0) > 1_000_000
+    });
+    let stack = stack_of(child.id());
+    let killed = Instant::now();
+    let status = Command::new("kill").args(["-9", &stack.to_string()]).status().expect("kill");
+    assert!(status.success());
+    let output = child.wait_with_output().expect("output");
+    let took = killed.elapsed();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[0].starts_with("first ") && lines[0] != "first 0", "{text}");
+    assert_eq!(lines[1..], ["10000", "second 0"], "{text}");
+    assert!(took < Duration::from_secs(3), "{took:?}");
+}
+
+/// The embedded stack among the children of the launcher.
+fn stack_of(launcher: u32) -> u32 {
+    let children = std::fs::read_to_string(format!("/proc/{launcher}/task/{launcher}/children"));
+    let children = children.expect("children");
+    let is_stack = |pid: &&str| {
+        let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.split('\0').nth(1) == Some("stack")
+    };
+    children.split_whitespace().find(is_stack).expect("a stack").parse().expect("pid")
+}
+
+#[test]
+fn a_cut_path_is_survived_and_used_again() {
+    let mut site = Site::with_paths(&["20mbit,10ms,queue=100", "10mbit,40ms,queue=100"]);
+    site.web();
+    let content = site.random_file("file", 12_000_000);
+    site.serve("8080");
+    let out = site.dir.join("got").display().to_string();
+    let url = format!("http://{}:8080/file", site.server());
+    let mut command = site.through_command(&[], "curl", &["-sS", "-f", "-o", &out, &url]);
+    let child = command.stdin(Stdio::null()).spawn().expect("manypath run");
+    let size = || std::fs::metadata(&out).map_or(0, |m| m.len());
+    wait_for("the transfer to run", || size() > 2_000_000);
+    let path = site.lab.path("A").expect("path A");
+    path.down().expect("cut");
+    let at_cut = size();
+    wait_for("progress without path A", || size() > at_cut + 500_000);
+    path.up().expect("restore");
+    let restored = site.lab.elapsed().expect("clock");
+    let output = child.wait_with_output().expect("output");
+    assert!(output.status.success());
+    assert!(std::fs::read(&out).expect("file") == content, "the file arrived damaged");
+    let samples = site.lab.samples(0).expect("samples");
+    let first = (restored.as_nanos() / samples.bucket.as_nanos()) as usize + 1;
+    let path_a = samples.paths.iter().find(|p| p.name == "A").expect("A");
+    let after: u64 =
+        path_a.towards_left.iter().skip(first.saturating_sub(samples.first as usize)).sum();
+    assert!(after > 500_000, "path A carried {after} bytes after it returned");
+}
+
+#[test]
+fn wrong_use_gets_a_clear_message() {
+    let site = Site::new();
+    let say = |args: &[&str]| {
+        let mut command = site.command(Host::Left, common::MANYPATH);
+        command.args(args);
+        let done = finish(command);
+        (done.code, done.stderr)
+    };
+    assert_eq!(say(&["run"]).0, Some(2));
+    let (code, text) = say(&["run", "--", "no-such-program"]);
+    assert_eq!(code, Some(127), "{text}");
+    assert!(text.contains("no-such-program"), "{text}");
+    let (code, text) = say(&["serve", "--allow", "nonsense"]);
+    assert!(code != Some(0) && text.contains("nonsense"), "{code:?} {text}");
+    let (code, text) = say(&["lab", "--name", "none", "path", "A", "down"]);
+    assert!(code != Some(0) && text.contains("none"), "{code:?} {text}");
+    let (code, text) = say(&["run", "--daemon", "/nonexistent.sock", "--", "true"]);
+    assert!(code != Some(0) && text.contains("/nonexistent.sock"), "{code:?} {text}");
+}
+
+#[test]
+fn a_busy_port_is_named() {
+    let mut site = Site::new();
+    site.serve("8080");
+    let mut command = site.command(Host::Right, common::MANYPATH);
+    command.args(["serve", "--allow", "8080"]);
+    let done = finish(command);
+    assert_ne!(done.code, Some(0));
+    assert!(done.stderr.contains("9899") && done.stderr.contains("--port"), "{done:?}");
+}
