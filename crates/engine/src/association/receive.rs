@@ -195,7 +195,7 @@ impl Association {
             }
             self.announce_readable(cx);
         }
-        self.shutdown_packet_end(cx, arrival.has_data);
+        self.shutdown_packet_end(arrival.has_data);
         self.advance_shutdown(cx);
     }
 

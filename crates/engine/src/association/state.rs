@@ -208,11 +208,8 @@ impl Retry {
     }
 
     /// Starts counting anew: the peer is alive.
-    pub(crate) fn restart(&mut self, now: Instant, rto: Duration) {
+    pub(crate) fn forgive(&mut self) {
         self.sends = self.sends.min(1);
-        if self.expiry.is_some() {
-            self.expiry = Some(now + rto);
-        }
     }
 
     /// The round-trip time if the answer arrived at `now` and can only be to one copy

@@ -81,8 +81,12 @@ impl Association {
         }
     }
 
-    /// An ABORT whose tag is good.
+    /// An ABORT whose tag is good. In SHUTDOWN-ACK-SENT both sides have everything: the peer has
+    /// completed the shutdown, and something that came late met no association there any more.
     pub(crate) fn aborted_by_peer(&mut self, cx: &mut Context<'_>, abort: &Abort<'_>) {
+        if matches!(self.state, State::ShutdownAckSent(_)) {
+            return self.close(cx, CloseReason::Graceful);
+        }
         let first = abort.causes.iter().next().and_then(Result::ok);
         self.close(cx, CloseReason::PeerAborted(first.map(|cause| cause.code())));
     }
@@ -198,10 +202,13 @@ impl Association {
 
     /// In SHUTDOWN-SENT every packet proves that the peer is alive, and DATA is answered by a
     /// SHUTDOWN at once, with a SACK for what its TSN cannot acknowledge.
-    pub(super) fn shutdown_packet_end(&mut self, cx: &Context<'_>, has_data: bool) {
-        let rto = self.control_rto();
+    ///
+    /// Section 9.2 says that any packet SHOULD restart T2-shutdown. Here only DATA does: a peer that
+    /// has lost the SHUTDOWN goes on probing its failed paths, and its HEARTBEATs would keep T2 from
+    /// ever expiring.
+    pub(super) fn shutdown_packet_end(&mut self, has_data: bool) {
         let State::ShutdownSent(sent) = &mut self.state else { return };
-        sent.t2.restart(cx.now, rto);
+        sent.t2.forgive();
         if has_data {
             sent.t2.send_again();
             if let Some(peer) = &mut self.peer {

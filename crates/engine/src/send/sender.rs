@@ -220,8 +220,10 @@ impl Sender {
             return None;
         }
         let tsn = next_lost(paths, usable, path.id)?;
-        let own = self.outstanding.get(tsn)?.path == path.id;
-        (own || worth).then_some(tsn)
+        let last = self.outstanding.get(tsn)?.path;
+        // The path on which it timed out does not repeat it, so a slow one must, worth using or not.
+        let timed_out = || paths.get(last).is_some_and(|p| p.cmt.lost.timed_out.contains(&tsn));
+        (worth || last == path.id || timed_out()).then_some(tsn)
     }
 
     /// Whether `path` may send a new chunk now, where `flight` was its flight before the packet.
