@@ -1,4 +1,6 @@
 //! Scenarios between two endpoints, told as ladders.
 
+mod cookie;
 mod pair;
+mod restart;
 mod setup;

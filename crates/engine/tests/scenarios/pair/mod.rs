@@ -77,6 +77,11 @@ pub(crate) struct Pair {
     pub(crate) links: BTreeMap<u8, Link>,
     /// What every packet may be turned into before it arrives.
     pub(crate) mangle: Option<fn(&mut Vec<u8>)>,
+    /// Whether packets are kept in `recorded`.
+    pub(crate) record: bool,
+    pub(crate) recorded: Vec<(Side, PathAddr, Vec<u8>)>,
+    /// The last packet that did not arrive.
+    pub(crate) last_lost: Option<Vec<u8>>,
     flying: BTreeMap<(Instant, u64), Flying>,
     drops: Vec<DropRule>,
     sequence: u64,
@@ -140,6 +145,9 @@ impl Pair {
             ladder: Vec::new(),
             links: (1..=paths).map(|path| (path, link)).collect(),
             mangle: None,
+            record: false,
+            recorded: Vec::new(),
+            last_lost: None,
             flying: BTreeMap::new(),
             drops: Vec::new(),
             sequence: 0,
@@ -292,11 +300,15 @@ impl Pair {
     }
 
     fn launch(&mut self, from: Side, addr: PathAddr, bytes: &[u8]) {
+        if self.record {
+            self.recorded.push((from, addr, bytes.to_vec()));
+        }
         let number = ladder::path_number(&addr);
         let up = self.links.get(&number).is_some_and(|link| link.up);
         let lost = !up || self.is_dropped(from, bytes);
         self.ladder.push(ladder::line(from, number, bytes, lost));
         if lost {
+            self.last_lost = Some(bytes.to_vec());
             return;
         }
         let at = self.arrival(from, number, bytes.len());

@@ -1,0 +1,150 @@
+//! Setup chunks for an association that exists: both ends at once, a reboot, copies
+//! (RFC 9260 section 5.2).
+
+use crate::pair::{Pair, Side, config, endpoint, millis};
+use manypath_engine::{AssociationState, CloseReason, Duration, Event};
+
+#[test]
+fn both_ends_connect_at_once() {
+    let mut pair = Pair::new(1);
+    let a = pair.connect_from(Side::A);
+    let z = pair.connect_from(Side::Z);
+    pair.send(Side::A, a, 0, b"from a");
+    pair.send(Side::Z, z, 0, b"from z");
+    pair.drive(millis(500));
+    assert_eq!(
+        (pair.a.endpoint.associations(), pair.z.endpoint.associations()),
+        (vec![a], vec![z])
+    );
+    for (node, id, text) in [(&pair.a, a, "from z"), (&pair.z, z, "from a")] {
+        assert_eq!(node.received, [(0, text.into())], "{:#?}", pair.ladder);
+        let status = node.endpoint.status(pair.now, id).unwrap();
+        assert_eq!(status.state, AssociationState::Established);
+        let ups = node.heard().iter().filter(|e| matches!(e, Event::Connected { .. })).count();
+        assert_eq!(ups, 1);
+    }
+}
+
+#[test]
+fn both_ends_connect_and_every_chunk_of_one_is_lost_once() {
+    for chunk in ["INIT", "INIT_ACK", "COOKIE_ECHO", "COOKIE_ACK"] {
+        let mut pair = Pair::new(1);
+        pair.lose(Side::A, chunk, 1);
+        let a = pair.connect_from(Side::A);
+        let z = pair.connect_from(Side::Z);
+        pair.send(Side::A, a, 0, b"from a");
+        pair.send(Side::Z, z, 0, b"from z");
+        pair.drive(Duration::from_secs(4));
+        assert_eq!(pair.a.received, [(0, "from z".into())], "{chunk}: {:#?}", pair.ladder);
+        assert_eq!(pair.z.received, [(0, "from a".into())], "{chunk}: {:#?}", pair.ladder);
+        assert_eq!(pair.a.endpoint.associations(), [a]);
+        assert_eq!(pair.z.endpoint.associations(), [z]);
+    }
+}
+
+#[test]
+fn the_second_end_connects_while_the_first_is_half_way() {
+    for delay in [5, 15, 25, 35, 45] {
+        let mut pair = Pair::new(1);
+        let a = pair.connect_from(Side::A);
+        pair.drive(millis(delay));
+        let (now, remote) = (pair.now, crate::pair::address(Side::A, 1));
+        let second = pair.z.endpoint.connect(now, remote, crate::pair::PORT_A);
+        pair.send(Side::A, a, 0, b"from a");
+        pair.drive(Duration::from_secs(4));
+        assert_eq!(pair.a.endpoint.associations(), [a], "{delay}");
+        assert_eq!(pair.z.endpoint.associations().len(), 1, "{delay}");
+        assert_eq!(pair.z.received, [(0, "from a".into())], "{delay}: {:#?}", pair.ladder);
+        assert_eq!(second.is_err(), delay >= 35, "an association exists from the cookie on");
+    }
+}
+
+#[test]
+fn a_rebooted_peer_gets_the_association_anew() {
+    let (mut pair, _, z) = Pair::established(2);
+    pair.a.endpoint = endpoint(Side::A, 2, config(Side::A), 99);
+    let again = pair.connect();
+    pair.send(Side::A, again, 0, b"after the reboot");
+    pair.drive(millis(200));
+    pair.expect(
+        "A -> INIT -> Z
+         A <- INIT_ACK <- Z
+         A -> COOKIE_ECHO DATA -> Z
+         A <- COOKIE_ACK SACK <- Z
+         A <2- HEARTBEAT <- Z
+         A -2> HEARTBEAT -> Z
+         A -2> HEARTBEAT_ACK -> Z
+         A <2- HEARTBEAT_ACK <- Z",
+    );
+    assert_eq!(pair.z.endpoint.associations(), [z]);
+    assert_eq!(pair.z.heard()[..2], [&Event::Restarted, &Event::Readable]);
+    assert_eq!(pair.z.received, [(0, "after the reboot".into())]);
+    pair.send(Side::Z, z, 1, b"welcome back");
+    pair.drive(millis(200));
+    assert_eq!(pair.a.received, [(1, "welcome back".into())]);
+}
+
+#[test]
+fn a_reboot_with_new_addresses_is_refused() {
+    let (mut pair, _, z) = Pair::established(1);
+    pair.a.endpoint = endpoint(Side::A, 2, config(Side::A), 99);
+    pair.connect();
+    pair.drive(millis(100));
+    pair.expect("A -> INIT -> Z\nA <- ABORT <- Z");
+    let restart_with_new_addresses = CloseReason::PeerAborted(Some(11));
+    assert_eq!(pair.a.heard(), [&Event::Closed(restart_with_new_addresses)]);
+    let status = pair.z.endpoint.status(pair.now, z).unwrap();
+    assert_eq!(status.state, AssociationState::Established);
+}
+
+#[test]
+fn the_peer_of_a_rebooted_end_learns_it_by_an_abort() {
+    let (mut pair, _, z) = Pair::established(1);
+    pair.a.endpoint = endpoint(Side::A, 1, config(Side::A), 99);
+    pair.send(Side::Z, z, 0, b"anybody there?");
+    pair.drive(millis(100));
+    pair.expect("A <- DATA <- Z\nA -> ABORT -> Z");
+    assert_eq!(pair.z.heard(), [&Event::Closed(CloseReason::PeerAborted(None))]);
+}
+
+#[test]
+fn a_copied_handshake_changes_nothing() {
+    let mut pair = Pair::new(1);
+    pair.record = true;
+    let a = pair.connect();
+    pair.drive(millis(100));
+    let z = pair.z.endpoint.associations()[0];
+    let copies = std::mem::take(&mut pair.recorded);
+    assert_eq!(copies.len(), 4);
+    for (from, addr, bytes) in copies {
+        pair.inject_from(from, addr, &bytes);
+        pair.drive(millis(100));
+    }
+    pair.send(Side::A, a, 0, b"still here");
+    pair.drive(millis(100));
+    assert_eq!(pair.z.received, [(0, "still here".into())]);
+    assert_eq!(pair.z.endpoint.associations(), [z]);
+    assert_eq!(pair.a.endpoint.associations(), [a]);
+}
+
+#[test]
+fn an_init_while_the_shutdown_is_nearly_over_repeats_the_shutdown_ack() {
+    let (mut pair, a, _) = Pair::established(1);
+    pair.lose(Side::Z, "SHUTDOWN_ACK", 1);
+    let now = pair.now;
+    pair.a.endpoint.shutdown(now, a);
+    pair.drive(millis(30));
+    pair.a.endpoint = endpoint(Side::A, 1, config(Side::A), 99);
+    pair.ladder.clear();
+    pair.connect();
+    pair.drive(millis(1500));
+    pair.expect(
+        "A -> INIT -> Z
+         A <- SHUTDOWN_ACK <- Z
+         A -> SHUTDOWN_COMPLETE -> Z
+         A -> INIT -> Z
+         A <- INIT_ACK <- Z
+         A -> COOKIE_ECHO -> Z
+         A <- COOKIE_ACK <- Z",
+    );
+}
