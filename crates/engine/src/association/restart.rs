@@ -149,6 +149,7 @@ impl Association {
         self.error_count = 0;
         self.learn_paths(cx, cookie.path, &cookie.peer.addresses);
         self.learn_peer(cx, cookie.peer);
+        self.sample_cookie(cx, cookie.created);
         self.state = State::Established;
         cx.emit(self.id, Event::Restarted);
         self.start_heartbeats(cx);

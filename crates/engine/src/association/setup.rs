@@ -11,7 +11,7 @@ use crate::event::{CloseReason, Event};
 use crate::path::{PathAddr, PathId, PathState, Paths, pairing};
 use crate::recv::Receiver;
 use crate::send::Sender;
-use crate::time::Duration;
+use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use manypath_wire::cause::{CauseWriter, Causes};
@@ -96,8 +96,10 @@ impl Association {
             readable_announced: false,
             keys_changed: true,
         };
+        let created = cookie.created;
         association.learn_paths(cx, cookie.path, &cookie.peer.addresses);
         association.learn_peer(cx, cookie.peer);
+        association.sample_cookie(cx, created);
         association.establish(cx);
         association.acknowledge_cookie(cx, addr);
         association
@@ -214,6 +216,13 @@ impl Association {
         if self.shutdown_wanted {
             self.state = State::ShutdownPending;
         }
+    }
+
+    /// The time from INIT ACK to COOKIE ECHO is a round trip, which the cookie has kept. It comes out
+    /// too long if the COOKIE ECHO is a repetition, but still below RTO.Initial it tells more.
+    pub(super) fn sample_cookie(&mut self, cx: &Context<'_>, created: Instant) {
+        let round_trip = Some(cx.now.since(created));
+        self.sample(cx, HANDSHAKE, round_trip.filter(|time| *time < cx.config.rto_initial));
     }
 
     /// A COOKIE ACK goes back to where the COOKIE ECHO came from.

@@ -1,5 +1,6 @@
 //! Cookies that come too late, changed, or to the wrong place (RFC 9260 section 5.1.5).
 
+use crate::craft::checksummed;
 use crate::pair::{Pair, Side, config, millis};
 use manypath_engine::{Config, Duration, Event};
 use manypath_wire::packet::{CommonHeader, Packet, PacketWriter};
@@ -103,12 +104,4 @@ fn an_old_cookie_is_stale_and_a_very_old_one_is_unknown() {
     pair.drive(millis(100));
     let counters = pair.z.endpoint.counters();
     assert_eq!((counters.stale_cookie, counters.bad_cookie), (1, 1));
-}
-
-/// `bytes` as a packet with a good checksum.
-fn checksummed(mut bytes: Vec<u8>) -> Vec<u8> {
-    bytes[8..12].fill(0);
-    let crc = manypath_wire::checksum::crc32c(&[&bytes]);
-    bytes[8..12].copy_from_slice(&crc.to_le_bytes());
-    bytes
 }

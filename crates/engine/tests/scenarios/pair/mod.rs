@@ -108,6 +108,16 @@ pub(crate) fn config(side: Side) -> Config {
     Config { port, accept: side == Side::Z, streams: 16, ..Config::default() }
 }
 
+/// An ordered message.
+pub(crate) fn message(stream: u16, payload: &[u8]) -> Outgoing {
+    Outgoing {
+        stream: StreamId(stream),
+        ppid: Ppid(0),
+        unordered: false,
+        payload: Bytes::copy_from_slice(payload),
+    }
+}
+
 pub(crate) fn address(side: Side, path: u8) -> SocketAddr {
     let host = if side == Side::A { 1 } else { 2 };
     SocketAddr::from(([10, path, 0, host], UDP_PORT))
@@ -195,13 +205,7 @@ impl Pair {
 
     pub(crate) fn send(&mut self, side: Side, id: AssociationId, stream: u16, payload: &[u8]) {
         let now = self.now;
-        let message = Outgoing {
-            stream: StreamId(stream),
-            ppid: Ppid(0),
-            unordered: false,
-            payload: Bytes::copy_from_slice(payload),
-        };
-        self.node(side).endpoint.send(now, id, message).unwrap();
+        self.node(side).endpoint.send(now, id, message(stream, payload)).unwrap();
     }
 
     /// Drops the next `count` packets from `from` that carry `chunk`.
@@ -258,6 +262,21 @@ impl Pair {
     /// Puts a packet on the network from and to any addresses.
     pub(crate) fn inject_from(&mut self, from: Side, addr: PathAddr, bytes: &[u8]) {
         self.launch(from, addr, bytes);
+    }
+
+    /// The tag that `side` expects, learned from what its peer sends.
+    pub(crate) fn tag_of(&mut self, side: Side) -> u32 {
+        self.record = true;
+        let (now, id) = (self.now, self.node(side.other()).endpoint.associations()[0]);
+        let sent = self.recorded.len();
+        self.node(side.other()).endpoint.send(now, id, message(15, b"tag?")).unwrap();
+        self.drive(millis(100));
+        let probe = self.recorded[sent..].iter().find(|(from, _, _)| *from != side).unwrap();
+        let tag = u32::from_be_bytes(probe.2[4..8].try_into().unwrap());
+        self.ladder.clear();
+        self.node(side).received.clear();
+        self.node(side).events.clear();
+        tag
     }
 
     /// The packets under way.
