@@ -156,7 +156,7 @@ impl Association {
             path.addr.remote.ip() == addr.remote.ip() && path.addr.local.ip() == addr.local.ip()
         });
         if let Some(path) = moved {
-            path.addr = addr;
+            path.addr.remote = addr.remote;
             return Some(path.id);
         }
         self.add_unconfirmed(cx, addr)

@@ -2,7 +2,9 @@
 
 mod cookie;
 mod craft;
+mod data;
 mod pair;
+mod paths;
 mod restart;
 mod setup;
 mod strangers;

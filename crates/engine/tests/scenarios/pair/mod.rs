@@ -21,7 +21,7 @@ mod ladder;
 use bytes::Bytes;
 use manypath_engine::{
     AssociationId, Config, Duration, Endpoint, Event, Instant, LocalAddress, Outgoing, PacketBatch,
-    PathAddr, Ppid, StreamId,
+    PathAddr, Ppid, StreamId, Transmit,
 };
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -80,6 +80,8 @@ pub(crate) struct Pair {
     /// Whether packets are kept in `recorded`.
     pub(crate) record: bool,
     pub(crate) recorded: Vec<(Side, PathAddr, Vec<u8>)>,
+    /// Every run of packets that an endpoint handed out.
+    pub(crate) runs: Vec<Transmit>,
     /// The last packet that did not arrive.
     pub(crate) last_lost: Option<Vec<u8>>,
     flying: BTreeMap<(Instant, u64), Flying>,
@@ -92,8 +94,10 @@ pub(crate) struct Pair {
 pub(crate) struct Link {
     pub(crate) up: bool,
     pub(crate) delay: Duration,
-    /// Bits per second; packets queue without limit.
+    /// Bits per second.
     pub(crate) rate: u64,
+    /// Largest time that a packet waits for those before it; beyond it is dropped.
+    pub(crate) queue: Duration,
     free_at: [Instant; 2],
     pub(crate) carried: usize,
 }
@@ -145,6 +149,7 @@ impl Pair {
             up: true,
             delay: millis(10),
             rate: 1_000_000_000,
+            queue: Duration::MAX,
             free_at: [Instant::ZERO; 2],
             carried: 0,
         };
@@ -155,6 +160,7 @@ impl Pair {
             ladder: Vec::new(),
             links: (1..=paths).map(|path| (path, link)).collect(),
             mangle: None,
+            runs: Vec::new(),
             record: false,
             recorded: Vec::new(),
             last_lost: None,
@@ -310,6 +316,7 @@ impl Pair {
             let packets: Vec<_> = batch.bytes().chunks(run.segment_size).collect();
             assert_eq!(packets.len(), run.packets, "a run of equal packets");
             assert!(run.packets <= batch.max_packets());
+            self.runs.push(run);
             for packet in packets {
                 self.launch(side, run.path, packet);
             }
@@ -323,8 +330,9 @@ impl Pair {
             self.recorded.push((from, addr, bytes.to_vec()));
         }
         let number = ladder::path_number(&addr);
-        let up = self.links.get(&number).is_some_and(|link| link.up);
-        let lost = !up || self.is_dropped(from, bytes);
+        let now = self.now;
+        let takes = |link: &Link| link.up && link.free_at[from as usize].since(now) <= link.queue;
+        let lost = !self.links.get(&number).is_some_and(takes) || self.is_dropped(from, bytes);
         self.ladder.push(ladder::line(from, number, bytes, lost));
         if lost {
             self.last_lost = Some(bytes.to_vec());
