@@ -9,7 +9,7 @@ mod support;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use support::case::{Outcome, run, run_captured};
 
-const CASES: u64 = 2000;
+const CASES: u64 = 5000;
 
 fn number_from_environment(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
