@@ -25,8 +25,9 @@ pub enum Request {
         id: u64,
         /// Where the program wants to go, as it said.
         destination: SocketAddr,
-        /// The address the program's socket is bound to; absent when it is not bound. The port is
-        /// 0 when only the address is bound.
+        /// The address the program's socket is bound to; absent when it is bound to none. The port
+        /// is the program's socket's own and cannot be bound again; 0 when only the address is
+        /// bound.
         source: Option<SocketAddr>,
         /// The program's thread waits and its socket is untouched, so `Direct` stays possible
         /// after `Pending`.

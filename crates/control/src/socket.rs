@@ -1,10 +1,12 @@
 //! One control connection: JSON messages in packets, with at most one file descriptor each.
 
 use crate::error::ControlError;
+use crate::listener;
 use serde::{Serialize, de::DeserializeOwned};
 use std::io;
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::path::Path;
 use std::time::Duration;
 
 /// Largest packet, in bytes. Long replies travel in parts.
@@ -50,6 +52,14 @@ impl ControlSocket {
         let own = fds.map(|fd| Self { fd: unsafe { OwnedFd::from_raw_fd(fd) } });
         let [left, right] = own;
         Ok((left, right))
+    }
+
+    /// Connects to the stack that listens at `path`.
+    ///
+    /// # Errors
+    /// `NotFound` or `ConnectionRefused` when no stack listens there.
+    pub fn connect(path: &Path) -> io::Result<Self> {
+        listener::connect(path)
     }
 
     /// Takes over a descriptor that is a connected `SOCK_SEQPACKET` socket, such as one inherited
@@ -120,7 +130,7 @@ impl ControlSocket {
         if text.len() > MAX_PACKET {
             return Err(ControlError::TooLong(text.len()));
         }
-        Ok(send_packet(self.as_raw_fd(), &text, fd.map(|fd| fd.as_raw_fd()))?)
+        Ok(self.send_bytes(&text, fd)?)
     }
 
     /// Receives one message.
@@ -131,7 +141,7 @@ impl ControlSocket {
     /// dropped then.
     pub fn receive<T: DeserializeOwned>(&self) -> Result<Incoming<T>, ControlError> {
         let mut buffer = vec![0u8; MAX_PACKET];
-        let (length, fd) = match receive_packet(self.as_raw_fd(), &mut buffer) {
+        let (length, fd) = match self.receive_bytes(&mut buffer) {
             Err(e) if e.raw_os_error() == Some(libc::ECONNRESET) => return Ok(Incoming::Closed),
             other => other?,
         };
@@ -142,6 +152,26 @@ impl ControlSocket {
         let message =
             serde_json::from_slice(text).map_err(|e| ControlError::Malformed(e.to_string()))?;
         Ok(Incoming::Message(message, fd))
+    }
+
+    /// Sends one packet of bytes that are no message, with a descriptor if there is one. It
+    /// neither allocates nor locks, so that it may be called between fork and exec.
+    ///
+    /// # Errors
+    /// As the kernel says; an empty packet would look like the end and is refused.
+    pub fn send_bytes(&self, bytes: &[u8], fd: Option<BorrowedFd<'_>>) -> io::Result<()> {
+        if bytes.is_empty() {
+            return Err(io::Error::from(io::ErrorKind::InvalidInput));
+        }
+        send_packet(self.as_raw_fd(), bytes, fd.map(|fd| fd.as_raw_fd()))
+    }
+
+    /// Receives one packet of bytes; 0 bytes mean that the other side has closed.
+    ///
+    /// # Errors
+    /// As the kernel says; `InvalidData` when the packet does not fit.
+    pub fn receive_bytes(&self, buffer: &mut [u8]) -> io::Result<(usize, Option<OwnedFd>)> {
+        receive_packet(self.as_raw_fd(), buffer)
     }
 }
 

@@ -1,1 +1,39 @@
 //! Launcher and socket call translation for unmodified programs.
+//!
+//! [`run`] starts a command under a seccomp filter that sends a few of its system calls, those
+//! that name or ask for an address, to the launcher. The program keeps its **own** TCP sockets: the
+//! launcher connects such a socket, over loopback, to the stack, which carries the bytes through
+//! an SCTP association. So everything else a program does with a socket (options, epoll, dup,
+//! fork, passing it on, half-close) is the kernel's business and works as always.
+//!
+//! The parts, from the outside in:
+//!
+//! * [`launcher`](run): starts command and stack, one loop, signals, exit status;
+//! * `command`, `signals`, `stack_link`: the three partners of the launcher;
+//! * `supervisor`: what each trapped call and each reply of the stack does;
+//! * `gate`: how a loopback socket is held in SYN_SENT until the destination has answered;
+//! * `table`: the connections; `socket`, `program`, `address`: looking at the program's things;
+//! * `filter`, `seccomp`: the kernel facility.
+//!
+//! What must not be touched goes on as plain TCP, counted with a reason in [`Report`]: when the
+//! launcher has no stack, every call is answered "continue" and the program notices nothing.
+//! This is a translation, not a sandbox: a program that wants to get around it can.
+
+mod address;
+mod command;
+mod filter;
+mod gate;
+mod launcher;
+mod options;
+mod program;
+mod report;
+mod seccomp;
+mod signals;
+mod socket;
+mod stack_link;
+mod supervisor;
+mod table;
+
+pub use launcher::run;
+pub use options::{Outcome, RunError, RunOptions, ShimState, StackChoice};
+pub use report::Report;

@@ -1,0 +1,196 @@
+//! The seccomp filter: which system calls of the program reach the launcher.
+//!
+//! Only calls that name or ask for an address do. Reading, writing, polling, closing stay in the
+//! kernel: the program really holds a TCP socket. The filter looks at numbers and plain arguments,
+//! never at memory, so it cannot see what kind of socket a call is about.
+//!
+//! A call of another architecture than the filter's (32-bit binaries, x32) is let through: such a
+//! program uses plain TCP.
+
+use libc::{sock_filter, sock_fprog};
+use std::mem;
+
+/// System call numbers and audit identity of one machine architecture.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Architecture {
+    audit: u32,
+    /// Numbers from here on belong to another calling convention (x32).
+    foreign_from: Option<u32>,
+    pub(crate) connect: u32,
+    pub(crate) getsockname: u32,
+    pub(crate) getpeername: u32,
+    pub(crate) sendto: u32,
+    pub(crate) sendmsg: u32,
+    pub(crate) sendmmsg: u32,
+    pub(crate) setsockopt: u32,
+    pub(crate) getsockopt: u32,
+    io_uring_setup: u32,
+}
+
+pub(crate) const X86_64: Architecture = Architecture {
+    audit: 0xC000_003E,
+    foreign_from: Some(0x4000_0000),
+    connect: 42,
+    getsockname: 51,
+    getpeername: 52,
+    sendto: 44,
+    sendmsg: 46,
+    sendmmsg: 307,
+    setsockopt: 54,
+    getsockopt: 55,
+    io_uring_setup: 425,
+};
+
+pub(crate) const AARCH64: Architecture = Architecture {
+    audit: 0xC000_00B7,
+    foreign_from: None,
+    connect: 203,
+    getsockname: 204,
+    getpeername: 205,
+    sendto: 206,
+    sendmsg: 211,
+    sendmmsg: 269,
+    setsockopt: 208,
+    getsockopt: 209,
+    io_uring_setup: 425,
+};
+
+/// The architecture this program was built for, if the filter knows it.
+pub(crate) const NATIVE: Option<Architecture> = if cfg!(target_arch = "x86_64") {
+    Some(X86_64)
+} else if cfg!(target_arch = "aarch64") {
+    Some(AARCH64)
+} else {
+    None
+};
+
+/// A filter program, ready for the kernel.
+#[derive(Debug, Clone)]
+pub(crate) struct Filter(Vec<sock_filter>);
+
+impl Filter {
+    /// The filter for `arch`. With `hide_io_uring` the program is told that the kernel has no
+    /// io_uring, whose connects no filter can see.
+    pub(crate) fn new(arch: &Architecture, hide_io_uring: bool) -> Self {
+        let mut code = vec![load(ARCH), skip_unless_equal(arch.audit, 1), jump(1), ret(ALLOW)];
+        code.push(load(NUMBER));
+        if let Some(first) = arch.foreign_from {
+            code.extend([skip_if_below(first, 1), ret(ALLOW)]);
+        }
+        for rule in rules(arch, hide_io_uring) {
+            let body = rule.body();
+            code.push(skip_unless_equal(rule.call, body.len() as u8));
+            code.extend(body);
+        }
+        code.push(ret(ALLOW));
+        Self(code)
+    }
+
+    /// What the kernel wants to see. The pointer lives as long as the filter.
+    pub(crate) fn as_program(&self) -> sock_fprog {
+        sock_fprog { len: self.0.len() as u16, filter: self.0.as_ptr().cast_mut() }
+    }
+}
+
+/// One system call, the conditions on its arguments, and what to do when all hold.
+struct Rule {
+    call: u32,
+    conditions: Vec<(u32, Condition)>,
+    action: u32,
+}
+
+#[derive(Clone, Copy)]
+enum Condition {
+    Equal(u32),
+    AnyBit(u32),
+}
+
+impl Rule {
+    fn trap(call: u32, conditions: &[(u32, Condition)]) -> Self {
+        Self { call, conditions: conditions.to_vec(), action: libc::SECCOMP_RET_USER_NOTIF }
+    }
+
+    fn fail(call: u32, conditions: &[(u32, Condition)], errno: i32) -> Self {
+        let action = libc::SECCOMP_RET_ERRNO | errno.cast_unsigned();
+        Self { call, conditions: conditions.to_vec(), action }
+    }
+
+    /// Returns in every case, so what it loads harms nobody behind it.
+    fn body(&self) -> Vec<sock_filter> {
+        let mut body = Vec::new();
+        for (i, &(argument, condition)) in self.conditions.iter().enumerate() {
+            // Over the remaining conditions and the action, to the last line.
+            let to_allow = (2 * (self.conditions.len() - i) - 1) as u8;
+            body.push(load(ARGUMENTS + 8 * argument));
+            body.push(match condition {
+                Condition::Equal(value) => skip_unless_equal(value, to_allow),
+                Condition::AnyBit(mask) => skip_unless_set(mask, to_allow),
+            });
+        }
+        body.extend([ret(self.action), ret(ALLOW)]);
+        body
+    }
+}
+
+fn rules(arch: &Architecture, hide_io_uring: bool) -> Vec<Rule> {
+    use Condition::{AnyBit, Equal};
+    let fast_open = libc::MSG_FASTOPEN.cast_unsigned();
+    let is = |value: i32| Equal(value.cast_unsigned());
+    let mut rules = vec![
+        Rule::trap(arch.sendto, &[(3, AnyBit(fast_open))]),
+        Rule::trap(arch.sendmsg, &[(2, AnyBit(fast_open))]),
+        Rule::trap(arch.sendmmsg, &[(3, AnyBit(fast_open))]),
+        Rule::trap(arch.getsockopt, &[(1, is(libc::SOL_SOCKET)), (2, is(libc::SO_ERROR))]),
+        Rule::trap(arch.connect, &[]),
+        Rule::trap(arch.getsockname, &[]),
+        Rule::trap(arch.getpeername, &[]),
+        // With this option the kernel would connect at the first write, where no trap is.
+        Rule::fail(
+            arch.setsockopt,
+            &[(1, is(libc::IPPROTO_TCP)), (2, is(libc::TCP_FASTOPEN_CONNECT))],
+            libc::ENOPROTOOPT,
+        ),
+    ];
+    if hide_io_uring {
+        rules.push(Rule::fail(arch.io_uring_setup, &[], libc::ENOSYS));
+    }
+    rules
+}
+
+const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
+const NUMBER: u32 = mem::offset_of!(libc::seccomp_data, nr) as u32;
+const ARCH: u32 = mem::offset_of!(libc::seccomp_data, arch) as u32;
+/// Both architectures are little-endian: the low half of an argument comes first, and the
+/// arguments compared here are C ints, whose high half the kernel ignores.
+const ARGUMENTS: u32 = mem::offset_of!(libc::seccomp_data, args) as u32;
+
+const fn load(offset: u32) -> sock_filter {
+    line(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, offset)
+}
+
+const fn ret(action: u32) -> sock_filter {
+    line(libc::BPF_RET | libc::BPF_K, 0, 0, action)
+}
+
+const fn jump(over: u32) -> sock_filter {
+    line(libc::BPF_JMP | libc::BPF_JA, 0, 0, over)
+}
+
+const fn skip_unless_equal(value: u32, over: u8) -> sock_filter {
+    line(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, over, value)
+}
+
+const fn skip_unless_set(mask: u32, over: u8) -> sock_filter {
+    line(libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K, 0, over, mask)
+}
+
+const fn skip_if_below(value: u32, over: u8) -> sock_filter {
+    line(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K, 0, over, value)
+}
+
+const fn line(code: u32, jt: u8, jf: u8, k: u32) -> sock_filter {
+    sock_filter { code: code as u16, jt, jf, k }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,218 @@
+//! `manypath run`: the launcher's life.
+
+use crate::command::{Change, Command};
+use crate::filter::{Filter, NATIVE};
+use crate::options::{Outcome, RunError, RunOptions, ShimState};
+use crate::report::Report;
+use crate::seccomp::Listener;
+use crate::signals::{Arrived, Signals};
+use crate::stack_link::StackLink;
+use crate::supervisor::Supervisor;
+use libc::pollfd;
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+use std::process;
+use std::time::{Duration, Instant};
+
+/// Traps taken in one turn of the loop, before the stack is heard again.
+const TRAPS_PER_TURN: usize = 32;
+
+/// Runs a command with its connections taken to a stack, and waits for its end.
+///
+/// Must be called on the main thread of a process that has no other: the command dies with the
+/// calling thread, and processes that the command leaves behind are served by a fork of this one.
+///
+/// # Errors
+/// Only when the command was not run. A missing stack, kernel facility or permission is told by a
+/// notice, and the command uses plain TCP.
+pub fn run(options: &RunOptions) -> Result<Outcome, RunError> {
+    let signals = Signals::block().map_err(RunError::Launcher)?;
+    let filter = NATIVE.map(|arch| Filter::new(&arch, options.hide_io_uring));
+    let (command, listener) = Command::start(&options.command, filter, signals.inherited())
+        .inspect_err(|_| {
+            signals.inherited().restore();
+        })?;
+    let (supervisor, shim) = match listener {
+        Ok(listener) => (supervise(options, listener), ShimState::Active),
+        Err(error) => (None, explain(options, error)),
+    };
+    let mut launcher = Launcher { command, signals, supervisor, stop_asked: false };
+    let status = launcher.run_to_end(options);
+    let report = launcher.report();
+    launcher.serve_survivors(options);
+    launcher.signals.inherited().restore();
+    Ok(Outcome { status, shim, report })
+}
+
+fn supervise(options: &RunOptions, listener: Listener) -> Option<Supervisor> {
+    let stack = StackLink::new(&options.stack).unwrap_or_else(|e| {
+        (options.notice)(&format!("no stack, all connections are plain TCP: {e}"));
+        StackLink::default()
+    });
+    Some(Supervisor::new(listener, stack, NATIVE?, options.answer_limit))
+}
+
+/// The command runs outside the shim.
+fn explain(options: &RunOptions, error: io::Error) -> ShimState {
+    if error.raw_os_error() == Some(libc::EBUSY) {
+        let text = "already inside another `manypath run`, which serves this command too";
+        (options.notice)(text);
+        return ShimState::Nested;
+    }
+    (options.notice)(&format!(
+        "this kernel does not let calls be translated ({error}); all connections are plain TCP"
+    ));
+    ShimState::Unavailable(error)
+}
+
+struct Launcher {
+    command: Command,
+    signals: Signals,
+    supervisor: Option<Supervisor>,
+    /// The job was asked to stop; we stop when the command has.
+    stop_asked: bool,
+}
+
+impl Launcher {
+    fn run_to_end(&mut self, options: &RunOptions) -> u8 {
+        loop {
+            self.turn(options);
+            if let Some(status) = self.handle_signals() {
+                return status;
+            }
+        }
+    }
+
+    fn report(&self) -> Report {
+        self.supervisor.as_ref().map_or_else(Report::default, |s| s.report.clone())
+    }
+
+    /// Waits for something to do, and does it.
+    fn turn(&mut self, options: &RunOptions) {
+        let signals = self.signals.as_raw_fd();
+        match &mut self.supervisor {
+            Some(supervisor) => {
+                turn(supervisor, signals);
+                if let Some(fault) = supervisor.stack.take_fault() {
+                    (options.notice)(&format!("{fault}; new connections are plain TCP"));
+                }
+            }
+            None => {
+                poll(&mut [interest(signals)], None);
+            }
+        }
+    }
+
+    /// The command's exit status, once it has ended.
+    fn handle_signals(&mut self) -> Option<u8> {
+        let mut stopped = false;
+        while let Some(arrived) = self.signals.read() {
+            match arrived {
+                Arrived::Pass(signal) => self.command.signal(signal),
+                Arrived::Stop => self.stop_asked = true,
+                Arrived::Child | Arrived::Ours => {}
+            }
+        }
+        while let Some(change) = self.command.change() {
+            match change {
+                Change::Ended(status) => return Some(status),
+                Change::Stopped => stopped = true,
+                Change::Continued => stopped = false,
+            }
+        }
+        if stopped && std::mem::take(&mut self.stop_asked) {
+            self.stop_with_command();
+        }
+        if let Some(supervisor) = &mut self.supervisor {
+            supervisor.stack.reap();
+        }
+        None
+    }
+
+    /// Lets the shell see the job stopped. Returns when it goes on.
+    fn stop_with_command(&self) {
+        // SAFETY: plain numbers.
+        unsafe { libc::raise(libc::SIGSTOP) };
+        self.command.signal(libc::SIGCONT);
+    }
+
+    /// Processes that the command has left behind are still under the filter, which nobody can
+    /// take off: a fork of the launcher goes on answering, in the background, until the last ends.
+    fn serve_survivors(&mut self, options: &RunOptions) {
+        let Some(supervisor) = &mut self.supervisor else { return };
+        if is_deserted(&supervisor.listener) {
+            return;
+        }
+        // SAFETY: the process has no other thread, so the child may do anything.
+        match unsafe { libc::fork() } {
+            0 => {
+                detach();
+                while !is_deserted(&supervisor.listener) {
+                    turn(supervisor, -1);
+                }
+                process::exit(0);
+            }
+            -1 => (options.notice)("processes left behind by the command lose their network"),
+            _ => {}
+        }
+    }
+}
+
+/// One turn of the loop; the signals' descriptor only wakes it.
+fn turn(supervisor: &mut Supervisor, signals: RawFd) {
+    let listener = supervisor.listener.as_raw_fd();
+    let mut entries = vec![interest(signals), interest(listener), supervisor.stack.interest()];
+    entries.extend(supervisor.table.completing().map(|(_, far)| pollfd {
+        fd: far.as_raw_fd(),
+        events: libc::POLLOUT,
+        revents: 0,
+    }));
+    poll(&mut entries, supervisor.timeout());
+    // The stack first: a new connect must not be given to one that has just died.
+    supervisor.handle_stack();
+    for _ in 0..TRAPS_PER_TURN {
+        let mut ready = [interest(listener)];
+        if poll(&mut ready, Some(Duration::ZERO)) == 0 || !has(&ready, libc::POLLIN) {
+            break;
+        }
+        if supervisor.handle_trap().is_err() {
+            break;
+        }
+    }
+    supervisor.handle_far_ends();
+    supervisor.handle_time(Instant::now());
+}
+
+/// Whether no process is under the filter any more.
+fn is_deserted(listener: &Listener) -> bool {
+    let mut entry = [interest(listener.as_raw_fd())];
+    poll(&mut entry, Some(Duration::ZERO)) > 0 && has(&entry, libc::POLLHUP)
+}
+
+fn interest(fd: RawFd) -> pollfd {
+    pollfd { fd, events: libc::POLLIN, revents: 0 }
+}
+
+fn has(entries: &[pollfd], event: i16) -> bool {
+    entries.iter().any(|entry| entry.revents & event != 0)
+}
+
+fn poll(entries: &mut [pollfd], timeout: Option<Duration>) -> usize {
+    let timeout = timeout.map_or(-1, |t| i32::try_from(t.as_millis()).unwrap_or(i32::MAX));
+    let count = entries.len() as libc::nfds_t;
+    // SAFETY: the kernel writes only to the entries.
+    let ready = unsafe { libc::poll(entries.as_mut_ptr(), count, timeout) };
+    usize::try_from(ready).unwrap_or(0)
+}
+
+/// Leaves the terminal and the standard streams, on whose end somebody may wait.
+fn detach() {
+    // SAFETY: plain system calls on constant strings and numbers.
+    unsafe {
+        libc::setsid();
+        let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC);
+        for fd in 0..3 {
+            libc::dup2(null, fd);
+        }
+    }
+}

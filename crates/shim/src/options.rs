@@ -1,0 +1,127 @@
+//! What a run is asked to do, and what came of it.
+
+use crate::report::Report;
+use std::ffi::OsString;
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What to run, and how.
+#[derive(Debug, Clone)]
+pub struct RunOptions {
+    /// The program and its arguments.
+    pub command: Vec<OsString>,
+    /// Which stack carries its connections.
+    pub stack: StackChoice,
+    /// Tell the program that the kernel has no `io_uring`, whose connects cannot be seen; programs
+    /// then use the ordinary calls. Otherwise they use plain TCP. Default: on.
+    pub hide_io_uring: bool,
+    /// How long the stack may take for its first answer to an open, before the connection goes on
+    /// as plain TCP. Default: 1 s, which covers the stack's start.
+    pub answer_limit: Duration,
+    /// Takes one line for the user, without a prefix. Default: standard error.
+    pub notice: fn(&str),
+}
+
+impl RunOptions {
+    /// The defaults.
+    #[must_use]
+    pub fn new(command: Vec<OsString>, stack: StackChoice) -> Self {
+        Self {
+            command,
+            stack,
+            hide_io_uring: true,
+            answer_limit: Duration::from_secs(1),
+            notice: |line| eprintln!("manypath: {line}"),
+        }
+    }
+}
+
+/// Which stack carries the program's connections.
+#[derive(Debug, Clone)]
+pub enum StackChoice {
+    /// A stack of its own: `exe ARGS --control-fd N` is started, N being its end of the control
+    /// connection.
+    Embedded {
+        /// The stack's program, usually this one.
+        exe: PathBuf,
+        /// Its arguments.
+        args: Vec<OsString>,
+        /// Where its standard error goes; nowhere if absent.
+        log: Option<PathBuf>,
+    },
+    /// The stack that listens at this control socket.
+    System {
+        /// The socket's path.
+        socket: PathBuf,
+    },
+}
+
+/// What came of a run.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The command's exit status; 128 plus the signal's number when one ended it.
+    pub status: u8,
+    /// Whether the command was under the shim.
+    pub shim: ShimState,
+    /// What became of its connects.
+    pub report: Report,
+}
+
+/// Whether the command was under the shim.
+#[derive(Debug)]
+pub enum ShimState {
+    /// It was.
+    Active,
+    /// An outer launcher has it under its shim.
+    Nested,
+    /// The kernel or this machine's architecture does not allow it.
+    Unavailable(io::Error),
+}
+
+/// Why nothing was run.
+#[derive(Debug)]
+pub enum RunError {
+    /// There is no such program.
+    NotFound(OsString),
+    /// The program cannot be executed.
+    NotExecutable(OsString, io::Error),
+    /// There was no command to run.
+    NoCommand,
+    /// The launcher could not prepare.
+    Launcher(io::Error),
+}
+
+impl RunError {
+    /// The exit status by which shells tell this: 127 not found, 126 not executable, 125 when the
+    /// launcher itself failed.
+    #[must_use]
+    pub const fn exit_status(&self) -> u8 {
+        match self {
+            Self::NotFound(_) => 127,
+            Self::NotExecutable(..) => 126,
+            Self::NoCommand | Self::Launcher(_) => 125,
+        }
+    }
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotFound(program) => write!(f, "{}: command not found", program.display()),
+            Self::NotExecutable(program, e) => write!(f, "{}: {e}", program.display()),
+            Self::NoCommand => f.write_str("no command to run"),
+            Self::Launcher(e) => write!(f, "cannot launch: {e}"),
+        }
+    }
+}
+
+impl std::error::Error for RunError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::NotExecutable(_, e) | Self::Launcher(e) => Some(e),
+            Self::NotFound(_) | Self::NoCommand => None,
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! The kernel's side of trapping: the filter's installation and the notification descriptor.
+
+use crate::filter::Filter;
+use std::io;
+use std::mem;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+/// Says that a filter costs no speculation barriers; without it kernels before 5.16 slow down
+/// every filtered program.
+const FLAG_SPEC_ALLOW: libc::c_ulong = 1 << 2;
+
+/// Wakes the launcher on the program's own processor: a trap is a ping-pong, not parallel work.
+/// Linux 6.6; older ones refuse it, which is no loss.
+const SYNC_WAKE_UP: u64 = 1;
+
+/// Puts the calling thread, and all that it will start, under the filter. Called between fork and
+/// exec: no allocation, no locks.
+///
+/// The kernel wants either the privilege or the promise never to gain privileges. The promise
+/// takes setuid programs their right, so it is given only where there is no other way.
+///
+/// # Errors
+/// `EBUSY` when an outer launcher already listens; whatever a kernel without this facility says.
+pub(crate) fn install(filter: &Filter) -> io::Result<OwnedFd> {
+    match try_install(filter) {
+        Err(e) if e.raw_os_error() == Some(libc::EACCES) => {
+            // SAFETY: plain numbers.
+            check(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) })?;
+            try_install(filter)
+        }
+        other => other,
+    }
+}
+
+fn try_install(filter: &Filter) -> io::Result<OwnedFd> {
+    let program = filter.as_program();
+    let flags = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | FLAG_SPEC_ALLOW;
+    // SAFETY: `program` points into `filter`, which outlives the call.
+    let fd = unsafe {
+        libc::syscall(
+            libc::SYS_seccomp,
+            libc::c_ulong::from(libc::SECCOMP_SET_MODE_FILTER),
+            flags,
+            &raw const program,
+        )
+    };
+    let fd = RawFd::try_from(fd).unwrap_or(-1);
+    // SAFETY: the kernel has just made it.
+    check(fd).map(|fd| unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// One trapped call. Its thread waits until it is answered.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Trap {
+    /// The notification's identity.
+    pub(crate) id: u64,
+    /// The calling thread.
+    pub(crate) thread: libc::pid_t,
+    /// System call number.
+    pub(crate) call: u32,
+    /// The call's arguments.
+    pub(crate) args: [u64; 6],
+}
+
+/// The answer to a trapped call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// The kernel executes the call as if it had not been trapped.
+    Continue,
+    /// The call returns this.
+    Value(i64),
+    /// The call fails with this error number.
+    Error(i32),
+}
+
+/// The descriptor at which trapped calls arrive.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    fd: OwnedFd,
+}
+
+impl Listener {
+    pub(crate) fn new(fd: OwnedFd) -> Self {
+        // SAFETY: the request takes a plain number.
+        unsafe { libc::ioctl(fd.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SET_FLAGS, SYNC_WAKE_UP) };
+        Self { fd }
+    }
+
+    /// Takes the next trapped call, after the descriptor was seen readable. `None` when the caller
+    /// has gone in between.
+    ///
+    /// # Errors
+    /// Only when the descriptor itself is broken.
+    pub(crate) fn receive(&self) -> io::Result<Option<Trap>> {
+        // SAFETY: all zeroes is a valid notification, and the kernel insists on it.
+        let mut raw: libc::seccomp_notif = unsafe { mem::zeroed() };
+        // SAFETY: the kernel fills one notification.
+        let result =
+            unsafe { libc::ioctl(self.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut raw) };
+        match check(result) {
+            Ok(_) => Ok(Some(Trap {
+                id: raw.id,
+                thread: raw.pid.cast_signed(),
+                call: raw.data.nr.cast_unsigned(),
+                args: raw.data.args,
+            })),
+            Err(e) if matches!(e.raw_os_error(), Some(libc::ENOENT | libc::EINTR)) => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Answers a trapped call; false when its caller no longer waits.
+    pub(crate) fn answer(&self, id: u64, answer: Answer) -> bool {
+        // SAFETY: all zeroes is a valid response.
+        let mut raw: libc::seccomp_notif_resp = unsafe { mem::zeroed() };
+        raw.id = id;
+        match answer {
+            Answer::Continue => raw.flags = libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32,
+            Answer::Value(value) => raw.val = value,
+            Answer::Error(errno) => raw.error = -errno,
+        }
+        // SAFETY: the kernel reads one response.
+        let result =
+            unsafe { libc::ioctl(self.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw mut raw) };
+        result == 0
+    }
+
+    /// Whether the caller of a trapped call still waits. What was read from its memory, or by its
+    /// thread's number, belongs to it only if this still holds afterwards.
+    pub(crate) fn is_waiting(&self, id: u64) -> bool {
+        // SAFETY: the kernel reads one number.
+        let result = unsafe {
+            libc::ioctl(self.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &raw const id)
+        };
+        result == 0
+    }
+}
+
+impl AsRawFd for Listener {
+    fn as_raw_fd(&self) -> RawFd {
+        self.fd.as_raw_fd()
+    }
+}
+
+fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}

@@ -1,0 +1,172 @@
+//! Looking at the program's socket, and touching it without being noticed.
+//!
+//! A copied descriptor shares the open file with the program: options and flags set here are set
+//! there.
+
+use crate::address;
+use socket2::{SockAddr, SockRef};
+use std::io;
+use std::mem;
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::time::Duration;
+
+/// What kind of socket a program connects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// TCP, and whether the socket is of the IPv6 family.
+    Tcp { v6: bool },
+    /// None of our business, by name.
+    Other(&'static str),
+}
+
+const IPPROTO_MPTCP: i32 = 262;
+const TCP_CLOSE: u8 = 7;
+
+/// What kind of socket this is.
+///
+/// # Errors
+/// When the descriptor is no socket.
+pub(crate) fn kind(socket: BorrowedFd<'_>) -> io::Result<Kind> {
+    match option::<i32>(socket, libc::SOL_SOCKET, libc::SO_PROTOCOL)? {
+        libc::IPPROTO_TCP => {}
+        libc::IPPROTO_UDP => return Ok(Kind::Other("udp")),
+        IPPROTO_MPTCP => return Ok(Kind::Other("mptcp")),
+        _ => return Ok(Kind::Other("not-tcp")),
+    }
+    match option::<i32>(socket, libc::SOL_SOCKET, libc::SO_DOMAIN)? {
+        libc::AF_INET => Ok(Kind::Tcp { v6: false }),
+        libc::AF_INET6 => Ok(Kind::Tcp { v6: true }),
+        _ => Ok(Kind::Other("not-tcp")),
+    }
+}
+
+/// The socket's identity: the same for all its descriptors in all processes, never reused.
+///
+/// # Errors
+/// When the descriptor is no socket.
+pub(crate) fn cookie(socket: BorrowedFd<'_>) -> io::Result<u64> {
+    SockRef::from(&socket).cookie()
+}
+
+/// The identity of the network namespace in which the socket lives.
+///
+/// # Errors
+/// When the descriptor is no socket, or the kernel is older than 5.14.
+pub(crate) fn namespace(socket: BorrowedFd<'_>) -> io::Result<u64> {
+    option(socket, libc::SOL_SOCKET, libc::SO_NETNS_COOKIE)
+}
+
+/// Whether the socket is tied to an interface: loopback is out of its reach then.
+pub(crate) fn is_bound_to_device(socket: BorrowedFd<'_>) -> bool {
+    option::<i32>(socket, libc::SOL_SOCKET, libc::SO_BINDTOIFINDEX).is_ok_and(|index| index != 0)
+}
+
+/// Whether connect would begin something new. A socket that is connected, listening, connecting,
+/// or whose failed attempt has not been fetched yet has a history that only the kernel knows.
+pub(crate) fn is_fresh(socket: BorrowedFd<'_>) -> bool {
+    let state = option::<u8>(socket, libc::IPPROTO_TCP, libc::TCP_INFO);
+    let events = libc::POLLIN | libc::POLLERR;
+    state.is_ok_and(|state| state == TCP_CLOSE) && ready(socket, libc::POLLIN) & events == 0
+}
+
+/// Whether an IPv6 socket refuses IPv4 in disguise.
+pub(crate) fn is_v6_only(socket: BorrowedFd<'_>) -> bool {
+    SockRef::from(&socket).only_v6().unwrap_or(false)
+}
+
+/// Whether connect returns at once.
+pub(crate) fn is_nonblocking(socket: BorrowedFd<'_>) -> bool {
+    SockRef::from(&socket).nonblocking().unwrap_or(false)
+}
+
+/// How long a blocking connect may take at most.
+pub(crate) fn connect_limit(socket: BorrowedFd<'_>) -> Option<Duration> {
+    SockRef::from(&socket).write_timeout().ok().flatten()
+}
+
+/// The socket's own address; an IPv4 address without its IPv6 coat.
+///
+/// # Errors
+/// When the descriptor is no socket.
+pub(crate) fn local(socket: BorrowedFd<'_>) -> io::Result<SocketAddr> {
+    let own = SockRef::from(&socket).local_addr()?.as_socket();
+    own.map(address::unmapped).ok_or_else(|| io::Error::from_raw_os_error(libc::EAFNOSUPPORT))
+}
+
+/// Takes the pending error, as `getsockopt(SO_ERROR)` does; 0 for none.
+pub(crate) fn take_error(socket: BorrowedFd<'_>) -> i32 {
+    match SockRef::from(&socket).take_error() {
+        Ok(error) => error.and_then(|e| e.raw_os_error()).unwrap_or(0),
+        Err(_) => 0,
+    }
+}
+
+/// Connects a program's socket and returns at once, whatever mode the socket is in. The mode is
+/// the program's again when this returns.
+///
+/// # Errors
+/// `EINPROGRESS` is success and not reported; all others as `connect` says.
+pub(crate) fn connect(socket: BorrowedFd<'_>, to: SocketAddr, v6_socket: bool) -> io::Result<()> {
+    let to = SockAddr::from(if v6_socket { address::mapped(to) } else { to });
+    let socket = SockRef::from(&socket);
+    let blocking = !socket.nonblocking()?;
+    if blocking {
+        socket.set_nonblocking(true)?;
+    }
+    let result = socket.connect(&to);
+    if blocking {
+        socket.set_nonblocking(false)?;
+    }
+    match result {
+        Err(e) if e.raw_os_error() == Some(libc::EINPROGRESS) => Ok(()),
+        other => other,
+    }
+}
+
+/// Which of `events` (or error and hang-up) the socket has now.
+pub(crate) fn ready(socket: BorrowedFd<'_>, events: i16) -> i16 {
+    let mut entry = libc::pollfd { fd: socket.as_raw_fd(), events, revents: 0 };
+    // SAFETY: one valid entry; the call does not wait.
+    let count = unsafe { libc::poll(&raw mut entry, 1, 0) };
+    if count > 0 { entry.revents } else { 0 }
+}
+
+/// The address from which this host would reach `destination`, by its routes. Nothing is sent.
+///
+/// # Errors
+/// `ENETUNREACH` when there is no route.
+pub(crate) fn route_source(destination: SocketAddr) -> io::Result<SocketAddr> {
+    let domain = socket2::Domain::for_address(destination);
+    let probe = socket2::Socket::new(domain, socket2::Type::DGRAM, None)?;
+    probe.connect(&destination.into())?;
+    let local = probe.local_addr()?.as_socket();
+    local.ok_or_else(|| io::Error::from_raw_os_error(libc::EAFNOSUPPORT))
+}
+
+/// Sets an option that is one C int.
+///
+/// # Errors
+/// As the kernel says.
+pub(crate) fn set_int(socket: BorrowedFd<'_>, level: i32, name: i32, value: i32) -> io::Result<()> {
+    let length = mem::size_of_val(&value) as libc::socklen_t;
+    let value = (&raw const value).cast();
+    // SAFETY: the kernel reads one int, which outlives the call.
+    let result = unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, value, length) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Numbers only: every bit pattern the kernel may write must be a value.
+trait Number: Copy + Default {}
+impl Number for u8 {}
+impl Number for i32 {}
+impl Number for u64 {}
+
+fn option<T: Number>(socket: BorrowedFd<'_>, level: i32, name: i32) -> io::Result<T> {
+    let mut value = T::default();
+    let mut length = mem::size_of::<T>() as libc::socklen_t;
+    let to = (&raw mut value).cast();
+    // SAFETY: the kernel writes at most `length` bytes into `value`, a number.
+    let result = unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, to, &raw mut length) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(value) }
+}

@@ -1,0 +1,176 @@
+//! The launcher's line to the stack. Nothing here waits; losing the stack is a normal event.
+
+use crate::options::StackChoice;
+use libc::pollfd;
+use manypath_control::{ControlClient, ControlError, ControlSocket, Reply, Request, Role};
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// Requests that wait because the stack does not read. A stack this far behind is not alive.
+const MAX_QUEUE: usize = 4096;
+
+/// The launcher's line to the stack.
+#[derive(Debug, Default)]
+pub(crate) struct StackLink {
+    client: Option<ControlClient>,
+    /// The embedded stack's process, until it has ended.
+    process: Option<Child>,
+    queue: VecDeque<(Request, Option<OwnedFd>)>,
+    welcomed: bool,
+    /// It left an open without any answer; new ones are not given to it until it says something.
+    silent: bool,
+    /// The stack is gone and the supervisor has not been told yet.
+    lost: bool,
+    /// Why, if it was more than a closed connection.
+    fault: Option<ControlError>,
+}
+
+impl StackLink {
+    /// Starts the stack, or connects to the running one, as chosen.
+    ///
+    /// # Errors
+    /// When it cannot be started or reached.
+    pub(crate) fn new(choice: &StackChoice) -> io::Result<Self> {
+        let (socket, process) = match choice {
+            StackChoice::Embedded { exe, args, log } => start(exe, args, log.as_deref())?,
+            StackChoice::System { socket } => (ControlSocket::connect(socket)?, None),
+        };
+        let client = ControlClient::start(socket, Role::Launcher).map_err(io::Error::other)?;
+        client.socket().set_nonblocking(true)?;
+        Ok(Self { client: Some(client), process, ..Self::default() })
+    }
+
+    /// Whether an open may be given to the stack.
+    pub(crate) fn is_usable(&self) -> bool {
+        self.client.is_some() && !self.silent
+    }
+
+    /// Stops giving opens to the stack until it says something.
+    pub(crate) fn distrust(&mut self) {
+        self.silent = true;
+    }
+
+    /// Sends, or queues while the stack is slow. Without a stack the request is dropped, and a
+    /// descriptor with it, whose linger setting makes that a reset.
+    pub(crate) fn send(&mut self, request: Request, fd: Option<OwnedFd>) {
+        if self.client.is_none() {
+            return;
+        }
+        self.queue.push_back((request, fd));
+        self.flush();
+        if self.queue.len() > MAX_QUEUE {
+            self.lose(None);
+        }
+    }
+
+    /// The next reply, if there is one.
+    pub(crate) fn receive(&mut self) -> Option<Reply> {
+        let client = self.client.as_ref()?;
+        match client.receive() {
+            Ok(reply) => {
+                self.silent = false;
+                if !self.welcomed {
+                    self.welcomed = true;
+                    if let Err(e) = client.check_welcome(&reply) {
+                        self.lose(Some(e));
+                        return None;
+                    }
+                }
+                Some(reply)
+            }
+            Err(e) if e.is_would_block() => None,
+            Err(ControlError::Closed) => {
+                self.lose(None);
+                None
+            }
+            Err(e) => {
+                self.lose(Some(e));
+                None
+            }
+        }
+    }
+
+    /// Sends what waits. True once after the stack was lost.
+    pub(crate) fn flush_and_is_lost(&mut self) -> bool {
+        self.flush();
+        std::mem::take(&mut self.lost)
+    }
+
+    /// Why the stack was lost, if it was more than its end.
+    pub(crate) fn take_fault(&mut self) -> Option<ControlError> {
+        self.fault.take()
+    }
+
+    /// Collects the embedded stack's process if it has ended; its end itself is seen at the
+    /// control connection.
+    pub(crate) fn reap(&mut self) {
+        self.process.take_if(|process| !matches!(process.try_wait(), Ok(None)));
+    }
+
+    /// What to poll for.
+    pub(crate) fn interest(&self) -> pollfd {
+        let fd = self.client.as_ref().map_or(-1, AsRawFd::as_raw_fd);
+        let writing = if self.queue.is_empty() { 0 } else { libc::POLLOUT };
+        pollfd { fd, events: libc::POLLIN | writing, revents: 0 }
+    }
+
+    fn flush(&mut self) {
+        while let (Some(client), Some((request, fd))) = (&self.client, self.queue.front()) {
+            match client.send(request, fd.as_ref().map(AsFd::as_fd)) {
+                Ok(()) => drop(self.queue.pop_front()),
+                Err(e) if e.is_would_block() => return,
+                Err(ControlError::Closed) => self.lose(None),
+                Err(e) => self.lose(Some(e)),
+            }
+        }
+    }
+
+    fn lose(&mut self, fault: Option<ControlError>) {
+        self.client = None;
+        self.queue.clear();
+        self.lost = true;
+        self.fault = fault;
+    }
+}
+
+/// Starts the embedded stack in a session of its own: no signal of the terminal reaches it, and it
+/// may outlive us until its flows are drained. It keeps none of our standard streams open, on
+/// whose end somebody may wait.
+fn start(
+    exe: &Path,
+    args: &[OsString],
+    log: Option<&Path>,
+) -> io::Result<(ControlSocket, Option<Child>)> {
+    let (ours, theirs) = ControlSocket::pair()?;
+    let fd = theirs.as_raw_fd();
+    let mut command = Command::new(exe);
+    command.args(args).arg("--control-fd").arg(fd.to_string());
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    command.stderr(match log {
+        Some(path) => OpenOptions::new().create(true).append(true).open(path)?.into(),
+        None => Stdio::from(File::options().write(true).open("/dev/null")?),
+    });
+    // SAFETY: the closure makes only system calls.
+    unsafe { command.pre_exec(move || enter_session(fd)) };
+    Ok((ours, Some(command.spawn()?)))
+}
+
+fn enter_session(control: RawFd) -> io::Result<()> {
+    // SAFETY: plain numbers and an initialised signal set.
+    unsafe {
+        libc::setsid();
+        let mut none = std::mem::zeroed();
+        libc::sigemptyset(&raw mut none);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+        if libc::fcntl(control, libc::F_SETFD, 0) < 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,215 @@
+//! The calls that connect.
+
+use super::Supervisor;
+use crate::address::{self, MAX_SOCKADDR, ProgramAddress};
+use crate::program;
+use crate::seccomp::{Answer, Trap};
+use crate::socket::{self, Kind};
+use crate::table::{Caller, Connection, Phase, Purpose};
+use manypath_control::Request;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
+use std::time::Instant;
+
+/// A call that connects, as the program made it.
+pub(super) struct Attempt {
+    pub(super) address: u64,
+    pub(super) length: u32,
+    /// The call itself asks not to wait, whatever the socket's mode.
+    pub(super) nonblocking: bool,
+    pub(super) purpose: Purpose,
+}
+
+/// What to do with a call: answer now, answer later (`None`), or leave it to the kernel and count
+/// the reason.
+type Decision = Result<Option<Answer>, &'static str>;
+
+impl Supervisor {
+    pub(super) fn on_connect(&mut self, trap: &Trap) -> Option<Answer> {
+        let address = trap.args[1];
+        let length = trap.args[2] as u32;
+        let purpose = Purpose::Connect;
+        self.on_attempt(trap, Attempt { address, length, nonblocking: false, purpose })
+    }
+
+    pub(super) fn on_attempt(&mut self, trap: &Trap, attempt: Attempt) -> Option<Answer> {
+        self.decide(trap, attempt).unwrap_or_else(|reason| {
+            self.report.leave(reason);
+            Some(Answer::Continue)
+        })
+    }
+
+    fn decide(&mut self, trap: &Trap, attempt: Attempt) -> Decision {
+        let written = match read_address(trap, &attempt)? {
+            ProgramAddress::Ip(written) => written,
+            ProgramAddress::Unspecified => return Ok(Some(self.on_dissolve(trap))),
+            ProgramAddress::Other => return Err("other-family"),
+        };
+        let destination = address::unmapped(written);
+        let unsuitable = address::unsuitable(destination);
+        if let Some(reason) = unsuitable.filter(|_| self.table.is_empty()) {
+            return Err(reason);
+        }
+        let fd = trap.args[0] as RawFd;
+        let socket = program::descriptor(trap.thread, fd).map_err(|_| "out-of-reach")?;
+        if !self.listener.is_waiting(trap.id) {
+            return Ok(None);
+        }
+        let v6_socket = match socket::kind(socket.as_fd()).map_err(|_| "no-socket")? {
+            Kind::Tcp { v6 } => v6,
+            Kind::Other(name) => return Err(name),
+        };
+        let cookie = socket::cookie(socket.as_fd()).map_err(|_| "no-cookie")?;
+        let caller = caller(trap, socket, attempt);
+        if let Some(known) = self.table.of_socket(cookie) {
+            let id = known.id;
+            return Ok(self.again(id, caller));
+        }
+        if !socket::is_fresh(caller.socket.as_fd()) {
+            return Ok(Some(Answer::Continue));
+        }
+        self.check_reach(caller.socket.as_fd(), unsuitable, written, v6_socket)?;
+        self.open(cookie, v6_socket, destination, caller);
+        Ok(None)
+    }
+
+    /// Whether this socket can be connected to our gate, and there is a stack to ask.
+    fn check_reach(
+        &self,
+        socket: BorrowedFd<'_>,
+        unsuitable: Option<&'static str>,
+        written: SocketAddr,
+        v6_socket: bool,
+    ) -> Result<(), &'static str> {
+        let disguised = v6_socket && address::unmapped(written).is_ipv4();
+        if let Some(reason) = unsuitable {
+            Err(reason)
+        } else if written.is_ipv6() != v6_socket || disguised && socket::is_v6_only(socket) {
+            Err("wrong-family")
+        } else if socket::is_bound_to_device(socket) {
+            Err("bound-to-device")
+        } else if self.namespace.is_some() && socket::namespace(socket).ok() != self.namespace {
+            Err("other-network-namespace")
+        } else if !self.stack.is_usable() {
+            Err("no-stack")
+        } else {
+            Ok(())
+        }
+    }
+
+    fn open(&mut self, cookie: u64, v6_socket: bool, destination: SocketAddr, caller: Caller) {
+        let id = self.next_id();
+        let blocking = caller.blocking;
+        let source = bound_source(caller.socket.as_fd());
+        self.report.opened += 1;
+        self.stack.send(Request::Open { id, destination, source, blocking }, None);
+        self.table.put(Connection {
+            id,
+            cookie,
+            v6_socket,
+            destination,
+            source,
+            phase: Phase::Asking { until: Instant::now() + self.answer_limit },
+            callers: vec![caller],
+            held: None,
+            local: None,
+            peer: destination,
+            transport: None,
+            unheard: false,
+        });
+    }
+
+    pub(super) fn next_id(&mut self) -> u64 {
+        let id = self.next_id;
+        self.next_id += 1;
+        id
+    }
+
+    /// Connect on a socket that has a history here.
+    fn again(&mut self, id: u64, caller: Caller) -> Option<Answer> {
+        let mut connection = self.table.take(id)?;
+        let answer = match connection.phase {
+            Phase::Asking { .. } | Phase::Deciding => self.join(&mut connection, caller),
+            Phase::Held | Phase::Completing { .. } | Phase::Delayed { .. } => {
+                join_held(&mut connection, caller)
+            }
+            Phase::Failed { errno } => return Some(self.fetch_failure(connection, errno, &caller)),
+            Phase::Active | Phase::Closed => Some(Answer::Continue),
+        };
+        self.table.put(connection);
+        answer
+    }
+
+    /// A call during an undecided attempt: the repetition of an interrupted one takes its place,
+    /// another thread's waits too, or hears that the attempt is under way.
+    fn join(&self, connection: &mut Connection, caller: Caller) -> Option<Answer> {
+        let waits = |c: &Caller| c.trap.is_some_and(|trap| self.listener.is_waiting(trap.id));
+        connection.callers.retain(waits);
+        if connection.callers.is_empty() || caller.blocking {
+            connection.callers.push(caller);
+            return None;
+        }
+        Some(Answer::Error(libc::EALREADY))
+    }
+
+    /// `connect(AF_UNSPEC)`: whatever was under way is over.
+    fn on_dissolve(&mut self, trap: &Trap) -> Answer {
+        if self.table.is_empty() {
+            return Answer::Continue;
+        }
+        let socket = program::descriptor(trap.thread, trap.args[0] as RawFd);
+        let cookie = socket.and_then(|socket| socket::cookie(socket.as_fd()));
+        let known = cookie.ok().and_then(|cookie| self.table.of_socket(cookie));
+        if let Some(id) = known.map(|connection| connection.id) {
+            self.update(id, |this, connection| {
+                this.abandon(connection);
+                None
+            });
+        }
+        Answer::Continue
+    }
+}
+
+fn read_address(trap: &Trap, attempt: &Attempt) -> Result<ProgramAddress, &'static str> {
+    let length = attempt.length as usize;
+    if length > MAX_SOCKADDR {
+        return Err("other-family");
+    }
+    let mut bytes = [0; MAX_SOCKADDR];
+    let bytes = bytes.get_mut(..length).unwrap_or_default();
+    program::read(trap.thread, attempt.address, bytes).map_err(|_| "out-of-reach")?;
+    Ok(address::parse(bytes))
+}
+
+fn caller(trap: &Trap, socket: OwnedFd, attempt: Attempt) -> Caller {
+    let limit = socket::connect_limit(socket.as_fd());
+    let blocking = !attempt.nonblocking && !socket::is_nonblocking(socket.as_fd());
+    Caller {
+        trap: Some(*trap),
+        thread: trap.thread,
+        fd: trap.args[0] as RawFd,
+        socket,
+        blocking,
+        until: limit.filter(|_| blocking).map(|limit| Instant::now() + limit),
+        purpose: attempt.purpose,
+    }
+}
+
+/// A call while the socket waits at the gate. One that does not wait is for the kernel, which
+/// knows the right error; one that waits may have to hear an error which the kernel does not know.
+fn join_held(connection: &mut Connection, caller: Caller) -> Option<Answer> {
+    if caller.blocking {
+        connection.callers.push(caller);
+        return None;
+    }
+    if std::mem::take(&mut connection.unheard) {
+        return Some(Answer::Error(libc::EINPROGRESS));
+    }
+    Some(Answer::Continue)
+}
+
+/// Where the program has bound the socket, if it has bound it to an address. A port alone leads
+/// nowhere else, and a socket shows one also after a failed connect.
+fn bound_source(socket: BorrowedFd<'_>) -> Option<SocketAddr> {
+    socket::local(socket).ok().filter(|local| !local.ip().is_unspecified())
+}

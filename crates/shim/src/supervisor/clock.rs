@@ -1,0 +1,102 @@
+//! What time does: limits, and noticing that a caller was interrupted, of which nobody tells.
+
+use super::Supervisor;
+use crate::seccomp::Answer;
+use crate::table::{Caller, Connection, Phase};
+use manypath_control::Request;
+use std::time::{Duration, Instant};
+
+/// How often callers that wait are looked after.
+const TICK: Duration = Duration::from_millis(20);
+
+impl Supervisor {
+    /// How long the loop may sleep.
+    pub(crate) fn timeout(&self) -> Option<Duration> {
+        (!self.table.clocked().is_empty()).then_some(TICK)
+    }
+
+    /// Looks after everything that time alone may change.
+    pub(crate) fn handle_time(&mut self, now: Instant) {
+        for id in self.table.clocked() {
+            self.update(id, |this, connection| this.on_tick(connection, now));
+        }
+    }
+
+    fn on_tick(&mut self, connection: Connection, now: Instant) -> Option<Connection> {
+        match connection.phase {
+            Phase::Asking { until } if now >= until => {
+                self.on_no_answer(&connection);
+                None
+            }
+            Phase::Asking { .. } | Phase::Deciding => self.look_after(connection, now),
+            Phase::Delayed { until, tries } if now >= until => self.complete(connection, tries),
+            Phase::Held | Phase::Completing { .. } => Some(self.look_after_joined(connection, now)),
+            Phase::Delayed { .. } | Phase::Active | Phase::Failed { .. } | Phase::Closed => {
+                Some(connection)
+            }
+        }
+    }
+
+    /// A stack that does not answer at all is worse than none.
+    fn on_no_answer(&mut self, connection: &Connection) {
+        self.stack.send(Request::Cancel { id: connection.id }, None);
+        self.stack.distrust();
+        self.report.leave("stack-silent");
+        self.leave_to_kernel(connection);
+    }
+
+    /// A blocking attempt outlives its call when a signal or the socket's own time limit ends the
+    /// call: the attempt then goes on in the background, as a non-blocking one.
+    fn look_after(&mut self, mut connection: Connection, now: Instant) -> Option<Connection> {
+        let waits = |c: &Caller| c.trap.is_some_and(|trap| self.listener.is_waiting(trap.id));
+        let (mut waiting, gone): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut connection.callers).into_iter().partition(waits);
+        let expired = |caller: &Caller| caller.until.is_some_and(|until| now >= until);
+        let anybody_blocks = waiting.iter().any(|c| c.blocking && !expired(c));
+        let was_blocking = gone.iter().chain(&waiting).any(|c| c.blocking);
+        if anybody_blocks || !was_blocking && !waiting.is_empty() {
+            connection.callers = waiting;
+            return Some(connection);
+        }
+        for mut caller in gone {
+            if waiting.is_empty() && self.still_has(&caller, connection.cookie) {
+                caller.trap = None;
+                waiting.push(caller);
+            }
+        }
+        if waiting.is_empty() {
+            self.abandon(connection);
+            return None;
+        }
+        connection.callers = waiting;
+        Some(if was_blocking { self.go_on_in_background(connection) } else { connection })
+    }
+
+    /// Asks the stack anew, for an attempt that can no longer end in plain TCP of the program's
+    /// own.
+    fn go_on_in_background(&mut self, mut connection: Connection) -> Connection {
+        self.stack.send(Request::Cancel { id: connection.id }, None);
+        connection.id = self.next_id();
+        connection.phase = Phase::Asking { until: Instant::now() + self.answer_limit };
+        for caller in &mut connection.callers {
+            caller.blocking = false;
+        }
+        let Connection { id, destination, source, .. } = connection;
+        let open = Request::Open { id, destination, source, blocking: false };
+        self.stack.send(open, None);
+        connection
+    }
+
+    /// Calls that joined an attempt in the background: they may leave without consequence.
+    fn look_after_joined(&self, mut connection: Connection, now: Instant) -> Connection {
+        connection.callers.retain(|caller| {
+            let waits = caller.trap.is_some_and(|trap| self.listener.is_waiting(trap.id));
+            let expired = caller.until.is_some_and(|until| now >= until);
+            if waits && expired {
+                self.tell(caller, Answer::Error(libc::EALREADY));
+            }
+            waits && !expired
+        });
+        connection
+    }
+}

@@ -1,0 +1,144 @@
+//! The ends of attempts: errors, plain TCP, nobody left to tell.
+
+use super::Supervisor;
+use crate::program;
+use crate::seccomp::Answer;
+use crate::socket;
+use crate::table::{Caller, Connection, Phase};
+use manypath_control::Request;
+use std::os::fd::AsFd;
+
+impl Supervisor {
+    /// Answers a waiting call; false when nobody waits any more.
+    pub(super) fn tell(&self, caller: &Caller, answer: Answer) -> bool {
+        caller.trap.is_some_and(|trap| self.listener.answer(trap.id, answer))
+    }
+
+    /// Gives the connection's place at its gate back.
+    pub(super) fn release(&mut self, connection: &mut Connection) {
+        if let Some(held) = connection.held.take() {
+            self.gates.leave(held.gate);
+        }
+    }
+
+    /// The program's own socket goes on as plain TCP.
+    pub(super) fn leave_to_kernel(&self, connection: &Connection) {
+        for caller in &connection.callers {
+            if caller.trap.is_some() {
+                self.tell(caller, Answer::Continue);
+            } else {
+                // Interrupted connects go on in the background. Should it fail at once, the
+                // program finds an unconnected socket, as after an interrupted failure.
+                let to = connection.destination;
+                let _ = socket::connect(caller.socket.as_fd(), to, connection.v6_socket);
+            }
+        }
+    }
+
+    /// An untouched socket fails: those who wait hear why.
+    pub(super) fn refuse(&mut self, mut connection: Connection, errno: i32) -> Option<Connection> {
+        if connection.callers.iter().all(|caller| caller.trap.is_some()) {
+            for caller in &connection.callers {
+                self.tell(caller, Answer::Error(errno));
+            }
+            return None;
+        }
+        // Nobody waits in a call, so the socket itself must show the failure.
+        connection = self.hold(connection)?;
+        self.fail_held(&mut connection, errno);
+        Some(connection)
+    }
+
+    /// A socket at the gate fails with `errno`: it is reset, and the calls that fetch its error
+    /// are answered with the true one.
+    pub(super) fn fail_held(&mut self, connection: &mut Connection, errno: i32) {
+        // Closes a far end that may already be connected; its linger setting makes that a reset.
+        connection.phase = Phase::Failed { errno };
+        if let Some(held) = connection.held {
+            // It fails when the program has closed the socket: then there is nothing to reset.
+            let _ = self.gates.reset(held.gate, held.own);
+        }
+        self.release(connection);
+        for caller in std::mem::take(&mut connection.callers) {
+            let answer = failure_answer(connection, errno, &caller);
+            self.tell(&caller, answer);
+        }
+    }
+
+    /// Connect on a socket that has failed. It tells the error once and makes the socket fresh.
+    pub(super) fn fetch_failure(
+        &mut self,
+        connection: Connection,
+        errno: i32,
+        caller: &Caller,
+    ) -> Answer {
+        let answer = failure_answer(&connection, errno, caller);
+        if answer == Answer::Continue {
+            self.table.put(connection);
+        }
+        answer
+    }
+
+    /// The program has dissolved the connection.
+    pub(super) fn abandon(&mut self, mut connection: Connection) {
+        match connection.phase {
+            Phase::Active | Phase::Failed { .. } | Phase::Closed => {}
+            Phase::Asking { .. }
+            | Phase::Deciding
+            | Phase::Held
+            | Phase::Completing { .. }
+            | Phase::Delayed { .. } => {
+                self.stack.send(Request::Cancel { id: connection.id }, None);
+                self.report.given_up += 1;
+            }
+        }
+        self.release(&mut connection);
+        for caller in &connection.callers {
+            self.tell(caller, Answer::Error(libc::ECONNABORTED));
+        }
+    }
+
+    /// The stack is gone. What it relayed is reset by its death; everything else goes on without.
+    pub(super) fn on_stack_lost(&mut self) {
+        self.report.stack_lost = true;
+        for id in self.table.ids() {
+            self.update(id, |this, mut connection| {
+                match connection.phase {
+                    Phase::Asking { .. } | Phase::Deciding => {
+                        this.report.leave("stack-lost");
+                        this.leave_to_kernel(&connection);
+                        return None;
+                    }
+                    Phase::Held | Phase::Completing { .. } | Phase::Delayed { .. } => {
+                        this.report.failed += 1;
+                        this.fail_held(&mut connection, libc::ECONNABORTED);
+                    }
+                    Phase::Active => {
+                        this.release(&mut connection);
+                        connection.phase = Phase::Closed;
+                    }
+                    Phase::Failed { .. } | Phase::Closed => {}
+                }
+                Some(connection)
+            });
+        }
+    }
+
+    /// Whether the program still has the socket that this caller came with.
+    pub(super) fn still_has(&self, caller: &Caller, cookie: u64) -> bool {
+        let socket = program::descriptor(caller.thread, caller.fd);
+        socket.and_then(|socket| socket::cookie(socket.as_fd())).is_ok_and(|now| now == cookie)
+    }
+}
+
+/// Lets the kernel settle the reset socket and puts the true error in place of the reset.
+fn failure_answer(connection: &Connection, errno: i32, caller: &Caller) -> Answer {
+    let to = connection.destination;
+    match socket::connect(caller.socket.as_fd(), to, connection.v6_socket) {
+        Err(e) if e.raw_os_error() == Some(libc::ECONNRESET) => Answer::Error(errno),
+        // The program has fetched the error in another way before.
+        Err(e) if e.raw_os_error() == Some(libc::ECONNABORTED) => Answer::Error(libc::ECONNABORTED),
+        // The reset is still under way.
+        Ok(()) | Err(_) => Answer::Continue,
+    }
+}

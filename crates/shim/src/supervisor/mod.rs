@@ -1,0 +1,108 @@
+//! Answers the program's trapped calls.
+//!
+//! One thread, one loop ([`crate::launcher`]), no waiting on any single attempt: each connect is a
+//! [`Connection`] that moves from phase to phase when the stack replies, when a far end becomes
+//! ready, when the program calls again, or when time passes.
+//!
+//! ```text
+//!            connect()                        stack: Pending              stack: Accepted
+//!  (fresh) ------------> Asking --+--blocking------> Deciding --+------------> Completing --> Active
+//!                           |     +--non-blocking--> Held ------+                               |
+//!                           |                          |                                        |
+//!        stack: Direct      | stack: Failed            | stack: Failed                          v
+//!        plain TCP <--------+--> errno                 +--------> Failed                     Closed
+//! ```
+//!
+//! Where the files are: `attempt` the calls that connect, `names` the calls that ask for addresses
+//! or errors, `replies` what the stack says, `completion` joining a socket with its far end,
+//! `failure` the ends of attempts, `clock` what time does, `send` fast open.
+
+mod attempt;
+mod clock;
+mod completion;
+mod failure;
+mod names;
+mod replies;
+mod send;
+
+use crate::filter::Architecture;
+use crate::gate::Gates;
+use crate::report::Report;
+use crate::seccomp::{Answer, Listener, Trap};
+use crate::socket;
+use crate::stack_link::StackLink;
+use crate::table::{Connection, Table};
+use socket2::{Domain, Socket, Type};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+/// The launcher's state.
+#[derive(Debug)]
+pub(crate) struct Supervisor {
+    pub(crate) listener: Listener,
+    pub(crate) stack: StackLink,
+    pub(crate) report: Report,
+    pub(crate) table: Table,
+    gates: Gates,
+    numbers: Architecture,
+    /// How long the stack may take for its first answer to an open.
+    answer_limit: Duration,
+    /// The network namespace in which the gates are; `None` on kernels that cannot tell.
+    namespace: Option<u64>,
+    next_id: u64,
+}
+
+impl Supervisor {
+    pub(crate) fn new(
+        listener: Listener,
+        stack: StackLink,
+        numbers: Architecture,
+        answer_limit: Duration,
+    ) -> Self {
+        let probe = Socket::new(Domain::IPV4, Type::DGRAM, None);
+        let namespace = probe.ok().and_then(|probe| socket::namespace(probe.as_fd()).ok());
+        let (report, table, gates) = Default::default();
+        let next_id = 1;
+        Self { listener, stack, report, table, gates, numbers, answer_limit, namespace, next_id }
+    }
+
+    /// Takes one trapped call; the listener was seen readable.
+    ///
+    /// # Errors
+    /// Only when the listener is broken.
+    pub(crate) fn handle_trap(&mut self) -> std::io::Result<()> {
+        let Some(trap) = self.listener.receive()? else { return Ok(()) };
+        if let Some(answer) = self.dispatch(&trap) {
+            self.listener.answer(trap.id, answer);
+        }
+        Ok(())
+    }
+
+    /// `None` when the call is answered later, or its caller has gone.
+    fn dispatch(&mut self, trap: &Trap) -> Option<Answer> {
+        let numbers = &self.numbers;
+        match trap.call {
+            call if call == numbers.connect => self.on_connect(trap),
+            call if call == numbers.getpeername => Some(self.on_getpeername(trap)),
+            call if call == numbers.getsockname => Some(self.on_getsockname(trap)),
+            call if call == numbers.getsockopt => Some(self.on_pending_error(trap)),
+            call if call == numbers.sendto => self.on_sendto(trap),
+            call if call == numbers.sendmsg => self.on_sendmsg(trap),
+            call if call == numbers.sendmmsg => self.on_sendmmsg(trap),
+            _ => Some(Answer::Continue),
+        }
+    }
+
+    /// Lets `change` move a connection on; what it does not return is forgotten.
+    fn update(
+        &mut self,
+        id: u64,
+        change: impl FnOnce(&mut Self, Connection) -> Option<Connection>,
+    ) {
+        if let Some(connection) = self.table.take(id)
+            && let Some(connection) = change(self, connection)
+        {
+            self.table.put(connection);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The calls that ask for addresses and for the pending error.
+
+use super::Supervisor;
+use crate::address;
+use crate::program;
+use crate::seccomp::{Answer, Trap};
+use crate::socket;
+use crate::table::{Connection, Phase};
+use socket2::SockRef;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd, RawFd};
+
+impl Supervisor {
+    pub(super) fn on_getpeername(&self, trap: &Trap) -> Answer {
+        let Some((connection, socket)) = self.asked(trap) else { return Answer::Continue };
+        // Whether there is a peer at all is for the kernel to say.
+        if SockRef::from(&socket).peer_addr().is_err() {
+            return Answer::Continue;
+        }
+        let name = address::emit(connection.peer, connection.v6_socket);
+        give_name(trap, &name)
+    }
+
+    pub(super) fn on_getsockname(&self, trap: &Trap) -> Answer {
+        let Some((connection, _socket)) = self.asked(trap) else { return Answer::Continue };
+        let Some(local) = connection.local else { return Answer::Continue };
+        let name = address::emit(local, connection.v6_socket);
+        give_name(trap, &name)
+    }
+
+    /// `getsockopt(SO_ERROR)`: a socket that we reset shows the true reason instead. Fetching it
+    /// takes it away, and with it all that the kernel does not know.
+    pub(super) fn on_pending_error(&mut self, trap: &Trap) -> Answer {
+        if !self.table.has_failed() {
+            return Answer::Continue;
+        }
+        let Some((connection, socket)) = self.asked(trap) else { return Answer::Continue };
+        let (id, Phase::Failed { errno }) = (connection.id, &connection.phase) else {
+            return Answer::Continue;
+        };
+        let errno = *errno;
+        let length = match program::read_int(trap.thread, trap.args[4]) {
+            Ok(length) if length >= 0 => length.min(4),
+            _ => return Answer::Continue,
+        };
+        if socket::take_error(socket.as_fd()) == 0 {
+            return Answer::Continue;
+        }
+        self.table.take(id);
+        let value = errno.to_ne_bytes();
+        give(trap, trap.args[3], trap.args[4], &value, length)
+    }
+
+    /// The connection that the call asks about, if it is one of ours.
+    fn asked(&self, trap: &Trap) -> Option<(&Connection, OwnedFd)> {
+        if self.table.is_empty() {
+            return None;
+        }
+        let socket = program::descriptor(trap.thread, trap.args[0] as RawFd).ok()?;
+        let connection = self.table.of_socket(socket::cookie(socket.as_fd()).ok()?)?;
+        self.listener.is_waiting(trap.id).then_some((connection, socket))
+    }
+}
+
+/// Writes an address as the kernel does: cut to the room there is, with the true length.
+fn give_name(trap: &Trap, name: &[u8]) -> Answer {
+    match program::read_int(trap.thread, trap.args[2]) {
+        Ok(room) if room >= 0 => {
+            let cut = room.min(name.len() as i32);
+            let length = name.len() as i32;
+            let written = name.get(..cut as usize).unwrap_or_default();
+            answer(
+                program::write(trap.thread, trap.args[1], written)
+                    .and_then(|()| program::write_int(trap.thread, trap.args[2], length)),
+            )
+        }
+        // The kernel knows the right error.
+        Ok(_) | Err(_) => Answer::Continue,
+    }
+}
+
+fn give(trap: &Trap, to: u64, length_at: u64, value: &[u8], length: i32) -> Answer {
+    let written = value.get(..length as usize).unwrap_or_default();
+    answer(
+        program::write_int(trap.thread, length_at, length)
+            .and_then(|()| program::write(trap.thread, to, written)),
+    )
+}
+
+fn answer(written: io::Result<()>) -> Answer {
+    match written {
+        Ok(()) => Answer::Value(0),
+        Err(_) => Answer::Error(libc::EFAULT),
+    }
+}

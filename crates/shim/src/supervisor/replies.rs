@@ -1,0 +1,138 @@
+//! What the stack says.
+
+use super::Supervisor;
+use crate::seccomp::Answer;
+use crate::table::{Connection, Phase};
+use manypath_control::status::FallbackReason;
+use manypath_control::{Reply, Request, Transport};
+use std::net::SocketAddr;
+
+impl Supervisor {
+    /// Takes what the stack has said since the last time; notices when it is gone.
+    pub(crate) fn handle_stack(&mut self) {
+        while let Some(reply) = self.stack.receive() {
+            self.on_reply(reply);
+        }
+        if self.stack.flush_and_is_lost() {
+            self.on_stack_lost();
+        }
+    }
+
+    fn on_reply(&mut self, reply: Reply) {
+        match reply {
+            Reply::Pending { id } => self.update(id, Self::on_pending),
+            Reply::Direct { id, reason } => self.update(id, |t, c| t.on_direct(c, reason)),
+            Reply::Accepted { id, transport, local, peer } => {
+                self.update(id, |t, c| t.on_accepted(c, transport, local, peer));
+            }
+            Reply::Failed { id, errno } => self.update(id, |t, c| t.on_failed(c, errno)),
+            Reply::Closed { id } => self.update(id, Self::on_closed),
+            // The link has looked at the welcome, and nobody asks for status here.
+            Reply::Welcome { .. } | Reply::StatusPart(_) => {}
+        }
+    }
+
+    fn on_pending(&mut self, mut connection: Connection) -> Option<Connection> {
+        if !matches!(connection.phase, Phase::Asking { .. }) {
+            return Some(connection);
+        }
+        if connection.callers.iter().any(|caller| caller.blocking) {
+            connection.phase = Phase::Deciding;
+            return Some(connection);
+        }
+        self.hold(connection)
+    }
+
+    fn on_direct(
+        &mut self,
+        mut connection: Connection,
+        reason: FallbackReason,
+    ) -> Option<Connection> {
+        match connection.phase {
+            Phase::Asking { .. } | Phase::Deciding => {
+                self.report.leave(reason.name());
+                self.leave_to_kernel(&connection);
+                None
+            }
+            // Too late: the program's socket is committed. The stack knows that.
+            Phase::Held | Phase::Completing { .. } | Phase::Delayed { .. } => {
+                self.fail_held(&mut connection, libc::ECONNABORTED);
+                Some(connection)
+            }
+            Phase::Active | Phase::Failed { .. } | Phase::Closed => Some(connection),
+        }
+    }
+
+    fn on_accepted(
+        &mut self,
+        mut connection: Connection,
+        transport: Transport,
+        local: SocketAddr,
+        peer: SocketAddr,
+    ) -> Option<Connection> {
+        if matches!(connection.phase, Phase::Asking { .. } | Phase::Deciding) {
+            connection = self.hold(connection)?;
+        }
+        if !matches!(connection.phase, Phase::Held) {
+            return Some(connection);
+        }
+        connection.transport = Some(transport);
+        connection.peer = peer;
+        connection.local = Some(completed(local, connection.local));
+        self.complete(connection, 0)
+    }
+
+    fn on_failed(&mut self, mut connection: Connection, errno: i32) -> Option<Connection> {
+        match connection.phase {
+            Phase::Asking { .. } | Phase::Deciding => {
+                self.report.failed += 1;
+                self.refuse(connection, errno)
+            }
+            Phase::Held | Phase::Completing { .. } | Phase::Delayed { .. } => {
+                self.report.failed += 1;
+                self.fail_held(&mut connection, errno);
+                Some(connection)
+            }
+            Phase::Active | Phase::Failed { .. } | Phase::Closed => Some(connection),
+        }
+    }
+
+    fn on_closed(&mut self, mut connection: Connection) -> Option<Connection> {
+        self.release(&mut connection);
+        connection.phase = Phase::Closed;
+        Some(connection)
+    }
+
+    /// Puts the undecided socket into the gate and tells those who do not wait.
+    pub(super) fn hold(&mut self, mut connection: Connection) -> Option<Connection> {
+        let Some(Ok((held, local))) = self.enter_gate(&connection) else {
+            self.stack.send(Request::Cancel { id: connection.id }, None);
+            self.report.leave("no-gate");
+            self.leave_to_kernel(&connection);
+            return None;
+        };
+        connection.held = Some(held);
+        connection.local = Some(local);
+        connection.phase = Phase::Held;
+        let (waiting, told) = connection.callers.into_iter().partition(|c| c.blocking);
+        connection.callers = waiting;
+        for caller in told {
+            let heard = self.tell(&caller, Answer::Error(libc::EINPROGRESS));
+            connection.unheard |= caller.trap.is_some() && !heard;
+        }
+        Some(connection)
+    }
+}
+
+/// The address that the program shall see as its own, where the stack leaves parts of it open.
+fn completed(mut told: SocketAddr, ours: Option<SocketAddr>) -> SocketAddr {
+    if let Some(ours) = ours {
+        if told.ip().is_unspecified() {
+            told.set_ip(ours.ip());
+        }
+        if told.port() == 0 {
+            told.set_port(ours.port());
+        }
+    }
+    told
+}

@@ -1,0 +1,58 @@
+//! The same program, directly and through the shim: what it prints must be the same.
+
+use crate::harness::{Test, Verdict};
+use crate::launch::{Done, Shim, direct};
+use crate::network::Network;
+
+pub(crate) const TESTS: &[Test] = &[
+    ("probe_ipv4", |_| compare(V4, &Shim::default())),
+    ("probe_ipv6", |_| compare(V6, &Shim::default())),
+    ("probe_mapped", |_| compare(MAPPED, &Shim::default())),
+    ("probe_unprivileged", unprivileged),
+    ("probe_direct_answers", |_| same(DIRECT, &Shim::default()).0),
+    ("probe_late_direct_answers", |_| same(LATE, &Shim::default()).0),
+    ("probe_without_a_stack", |_| same(V4, &Shim { nobody: false, stack: vec![] }).0),
+];
+
+const PROBE: &str = include_str!("probe.py");
+const V4: [&str; 4] = ["10.99.0.2", "10.98.0.1", "10.99.0.1", "192.0.2.1"];
+const V6: [&str; 4] = ["fd99::2", "fd98::1", "fd99::1", "2001:db8::1"];
+const MAPPED: [&str; 4] =
+    ["::ffff:10.99.0.2", "::ffff:10.98.0.1", "::ffff:10.99.0.1", "::ffff:192.0.2.1"];
+const DIRECT: [&str; 4] = ["10.99.0.3", "10.98.0.1", "10.99.0.1", "192.0.2.1"];
+const LATE: [&str; 4] = ["10.99.0.4", "10.98.0.1", "10.99.0.1", "192.0.2.1"];
+
+/// Equal output, and nearly all of the probe's connections went through the stack.
+fn compare(addresses: [&str; 4], shim: &Shim) -> Verdict {
+    let (verdict, done) = same(addresses, shim);
+    assert!(done.count("sctp") > 150, "few went through the stack: {}", done.report);
+    for reason in ["udp", "loopback", "mptcp", "other-family"] {
+        assert!(done.count(reason) > 0, "{reason} was not counted: {}", done.report);
+    }
+    verdict
+}
+
+fn unprivileged(network: &Network) -> Verdict {
+    if !network.real_root {
+        return Verdict::Skipped("only the real root can become somebody else".into());
+    }
+    compare(V4, &Shim { nobody: true, ..Shim::default() })
+}
+
+fn same(addresses: [&str; 4], shim: &Shim) -> (Verdict, Done) {
+    let [host, silent, source, unroutable] = addresses;
+    let command = ["/usr/bin/python3", "-c", PROBE, host, "7000", silent, source, unroutable];
+    let expected = direct(&command).expect_status(0);
+    let done = shim.run(&command).expect_status(0);
+    if std::env::var_os("MANYPATH_SHOW").is_some() {
+        println!("{}", expected.stdout);
+    }
+    let pairs = expected.stdout.lines().zip(done.stdout.lines());
+    let differences: Vec<String> = pairs
+        .filter(|(direct, shim)| direct != shim)
+        .map(|(direct, shim)| format!("direct: {direct}\nshim:   {shim}"))
+        .collect();
+    assert!(differences.is_empty(), "{}\n{}", differences.join("\n"), done.report);
+    assert_eq!(expected.stdout.lines().count(), done.stdout.lines().count(), "{done:#?}");
+    (Verdict::Passed, done)
+}
