@@ -156,4 +156,6 @@ counters! {
     protocol_violations,
     /// ICMP or send errors reported by the network.
     unreachable_reports,
+    /// ICMP errors among them that quote no packet of an association (section 10), ignored.
+    unproven_reports,
 }

@@ -19,7 +19,7 @@ pub(crate) struct Bound {
     device: Option<String>,
     device_error: Option<String>,
     /// Whether the poll reports that the socket has become writable.
-    awaits_writable: bool,
+    pub(crate) awaits_writable: bool,
     /// Whether a turn has left datagrams in the kernel that no new event will report.
     pub(crate) unread: bool,
 }
@@ -43,18 +43,18 @@ impl Bound {
     }
 
     /// Writability is asked for only while packets wait: else every packet that leaves the
-    /// interface would wake the loop.
-    pub(crate) fn await_writable_if_blocked(&mut self) {
+    /// interface would wake the loop. Tells whether that has changed, and to what.
+    pub(crate) fn await_writable_if_blocked(&mut self) -> Option<bool> {
         let blocked = self.path.is_blocked();
         if blocked == self.awaits_writable {
-            return;
+            return None;
         }
         let readable = Interest::READABLE;
         let interest = if blocked { readable | Interest::WRITABLE } else { readable };
         let fd = self.path.io.socket().as_raw_fd();
-        if self.registry.reregister(&mut SourceFd(&fd), self.token, interest).is_ok() {
-            self.awaits_writable = blocked;
-        }
+        self.registry.reregister(&mut SourceFd(&fd), self.token, interest).ok()?;
+        self.awaits_writable = blocked;
+        Some(blocked)
     }
 
     pub(crate) fn status(&self) -> SocketStatus {

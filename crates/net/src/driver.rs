@@ -15,7 +15,7 @@ use std::io;
 /// Drives one [`Endpoint`] over UDP sockets, one per local address.
 #[derive(Debug)]
 pub struct Driver {
-    exchange: Exchange,
+    pub(crate) exchange: Exchange,
     buffers: ReceiveBuffers,
 }
 
@@ -142,7 +142,8 @@ impl Driver {
 
     /// The paths whose far host has said, since the last call, that nobody listens at the peer's UDP
     /// port (ICMP port unreachable). The endpoint knows them as unreachable already; after the
-    /// handshake they also mean that the peer's process has ended, unless the message was forged.
+    /// handshake they also mean that the peer's process has ended. Messages that do not quote the tag
+    /// of an association do not count.
     pub fn take_closed_ports(&mut self) -> BTreeSet<PathAddr> {
         std::mem::take(&mut self.exchange.closed_ports)
     }

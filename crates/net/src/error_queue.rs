@@ -15,6 +15,30 @@ pub(crate) struct ErrorReport {
     pub(crate) kind: ErrorKind,
     /// Where the packet was going that caused the error.
     pub(crate) destination: Option<SocketAddr>,
+    pub(crate) quote: Quote,
+}
+
+/// The start of an SCTP packet as an ICMP message quotes it; empty if it quotes only UDP and IP
+/// headers. 20 bytes are what tells whose packet it is: common header, chunk header, Initiate Tag.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Quote {
+    bytes: [u8; 20],
+    length: usize,
+}
+
+impl Quote {
+    /// The first bytes of `packet`.
+    #[cfg(test)]
+    pub(crate) fn of(packet: &[u8]) -> Self {
+        let mut quote = Self::default();
+        quote.length = packet.len().min(quote.bytes.len());
+        quote.bytes[..quote.length].copy_from_slice(&packet[..quote.length]);
+        quote
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,9 +60,9 @@ pub(crate) enum ErrorKind {
 pub(crate) fn receive(socket: RawFd) -> io::Result<Option<ErrorReport>> {
     let mut name = Aligned([0; size_of::<libc::sockaddr_storage>()]);
     let mut control = Aligned([0; 256]);
-    let mut quote = [0u8; 8];
+    let mut quote = Quote::default();
     let mut part =
-        libc::iovec { iov_base: quote.as_mut_ptr().cast(), iov_len: size_of_val(&quote) };
+        libc::iovec { iov_base: quote.bytes.as_mut_ptr().cast(), iov_len: quote.bytes.len() };
     // SAFETY: msghdr is plain data, for which all zeroes is a legal value.
     let mut header: libc::msghdr = unsafe { zeroed() };
     header.msg_name = name.0.as_mut_ptr().cast();
@@ -47,27 +71,27 @@ pub(crate) fn receive(socket: RawFd) -> io::Result<Option<ErrorReport>> {
     header.msg_iovlen = 1;
     header.msg_control = control.0.as_mut_ptr().cast();
     header.msg_controllen = control.0.len() as _;
-    if !receive_message(socket, &mut header)? {
-        return Ok(None);
-    }
+    let Some(length) = receive_message(socket, &mut header)? else { return Ok(None) };
+    quote.length = length.min(quote.bytes.len());
     let filled = (header.msg_namelen as usize).min(name.0.len());
     let kind = extended_error(&header).map_or(ErrorKind::Other, |error| classify(&error));
-    Ok(Some(ErrorReport { kind, destination: sockaddr::parse(&name.0[..filled]) }))
+    let destination = sockaddr::parse(&name.0[..filled]);
+    Ok(Some(ErrorReport { kind, destination, quote }))
 }
 
-/// `false` if the error queue is empty.
-fn receive_message(socket: RawFd, header: &mut libc::msghdr) -> io::Result<bool> {
+/// The length of the quote that was received; `None` if the error queue is empty.
+fn receive_message(socket: RawFd, header: &mut libc::msghdr) -> io::Result<Option<usize>> {
     loop {
         // SAFETY: the caller's header describes live buffers with their true lengths.
         let result =
             unsafe { libc::recvmsg(socket, header, libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT) };
-        if result >= 0 {
-            return Ok(true);
+        if let Ok(length) = usize::try_from(result) {
+            return Ok(Some(length));
         }
         let error = io::Error::last_os_error();
         match error.raw_os_error() {
             Some(libc::EINTR) => {}
-            Some(libc::EAGAIN) => return Ok(false),
+            Some(libc::EAGAIN) => return Ok(None),
             _ => return Err(error),
         }
     }

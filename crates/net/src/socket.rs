@@ -1,7 +1,7 @@
 //! One local address: its socket and everything that waits, is judged or is counted there.
 
 use crate::counters::Counters;
-use crate::error_queue::ErrorKind;
+use crate::error_queue::{ErrorKind, Quote};
 use crate::offload::Offload;
 use crate::path_io::PathIo;
 use crate::send::Waiting;
@@ -20,11 +20,19 @@ pub(crate) struct PathSocket<I> {
     pub(crate) waiting: Waiting,
     /// Whether IP may fragment the packets.
     pub(crate) fragments: bool,
-    /// Destinations reported unreachable and not yet told to the endpoint.
-    pub(crate) unreachable: Vec<SocketAddr>,
-    /// Of these, the destinations whose hosts say that nobody listens.
-    pub(crate) closed: Vec<SocketAddr>,
+    /// Reports not yet told to the endpoint.
+    pub(crate) unreachable: Vec<Unreachable>,
     pub(crate) counters: Counters,
+}
+
+/// A destination cannot be reached.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Unreachable {
+    pub(crate) remote: SocketAddr,
+    /// What ICMP quotes of our packet; `None` if sending failed here.
+    pub(crate) quote: Option<Quote>,
+    /// Whether its host says that nobody listens.
+    pub(crate) port_closed: bool,
 }
 
 impl<I: PathIo> PathSocket<I> {
@@ -36,7 +44,6 @@ impl<I: PathIo> PathSocket<I> {
             waiting: Waiting::default(),
             fragments: false,
             unreachable: Vec::new(),
-            closed: Vec::new(),
             counters: Counters::default(),
         }
     }
@@ -56,23 +63,19 @@ impl<I: PathIo> PathSocket<I> {
             }
             reports += 1;
             if let Some(destination) = report.destination {
-                self.on_report(report.kind, destination);
+                self.on_report(report.kind, destination, report.quote);
             }
         }
         reports
     }
 
-    fn on_report(&mut self, kind: ErrorKind, destination: SocketAddr) {
-        match kind {
-            ErrorKind::Unreachable => self.report_unreachable(destination),
-            ErrorKind::PortClosed => {
-                self.report_unreachable(destination);
-                if !self.closed.contains(&destination) {
-                    self.closed.push(destination);
-                }
-            }
-            ErrorKind::TooBig | ErrorKind::Other | ErrorKind::Local => {}
-        }
+    fn on_report(&mut self, kind: ErrorKind, remote: SocketAddr, quote: Quote) {
+        let port_closed = match kind {
+            ErrorKind::Unreachable => false,
+            ErrorKind::PortClosed => true,
+            ErrorKind::TooBig | ErrorKind::Other | ErrorKind::Local => return,
+        };
+        self.report_unreachable(Unreachable { remote, quote: Some(quote), port_closed });
     }
 
     fn on_icmp_too_big(&mut self) {
@@ -89,9 +92,9 @@ impl<I: PathIo> PathSocket<I> {
         changed
     }
 
-    pub(crate) fn report_unreachable(&mut self, destination: SocketAddr) {
-        if !self.unreachable.contains(&destination) {
-            self.unreachable.push(destination);
+    pub(crate) fn report_unreachable(&mut self, report: Unreachable) {
+        if !self.unreachable.contains(&report) {
+            self.unreachable.push(report);
         }
     }
 

@@ -6,62 +6,12 @@ mod host;
 #[path = "support/namespace.rs"]
 mod namespace;
 
-use bytes::Bytes;
-use host::{Host, drive};
-use manypath_engine::{CloseReason, Config, Event};
+use host::{Host, LIMIT, SCTP_PORT, config, drive, loopback, pair, text, transfer};
+use manypath_engine::{CloseReason, Event};
 use manypath_net::{LocalBinding, UdpPort, interfaces};
 use namespace::{in_namespace, in_peer_namespace, ip};
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, UdpSocket};
 use std::time::{Duration, Instant};
-
-const SCTP_PORT: u16 = 7;
-const LIMIT: Duration = Duration::from_secs(20);
-
-fn config(port: u16, accept: bool) -> Config {
-    Config { port, accept, streams: 4, ..Config::default() }
-}
-
-/// Addresses of 127.0.0.0/8 that form networks of their own, with an Ethernet MTU.
-fn loopback(ips: &[&str]) -> Vec<LocalBinding> {
-    let binding = |ip: &&str| {
-        let addr = SocketAddr::new(ip.parse().unwrap(), 0);
-        LocalBinding { addr, device: None, prefix_len: 24, mtu: 1500 }
-    };
-    ips.iter().map(binding).collect()
-}
-
-fn pair(client: &[LocalBinding], server: &[LocalBinding]) -> (Host, Host) {
-    (Host::new(1, config(1, false), client), Host::new(2, config(SCTP_PORT, true), server))
-}
-
-/// A text in which every place is different, so that loss and reordering show.
-fn text(size: usize) -> Bytes {
-    (0..size.div_ceil(8) as u64).flat_map(|n| (n * 0x9e37_79b9).to_be_bytes()).collect()
-}
-
-/// Sends `text` in messages of `message` bytes until the other side has all of it. `after` is
-/// called once, when a third has arrived.
-fn transfer(a: &mut Host, b: &mut Host, text: &Bytes, message: usize, after: impl FnOnce()) {
-    let id = a.connect(b.locals[0], SCTP_PORT);
-    let (mut queued, mut after) = (0, Some(after));
-    drive(a, b, LIMIT, |a, b| {
-        while queued < text.len() {
-            let end = text.len().min(queued + message);
-            if !a.send(id, text.slice(queued..end)) {
-                break;
-            }
-            queued = end;
-        }
-        a.driver.flush(a.clock.now());
-        if b.bytes_received() * 3 > text.len()
-            && let Some(after) = after.take()
-        {
-            after();
-        }
-        b.bytes_received() >= text.len()
-    });
-    assert_eq!(b.received.concat(), text[..], "every byte once and in order");
-}
 
 #[test]
 fn a_transfer_uses_every_path_and_offload() {
@@ -103,7 +53,7 @@ fn a_closed_port_ends_the_setup_at_once() {
     });
     assert_eq!(a.events, [(id, Event::Closed(CloseReason::Unreachable))]);
     assert!(start.elapsed() < Duration::from_millis(500), "long before T1-init");
-    assert_eq!(a.driver.counters().icmp_unreachable, 1);
+    assert_eq!(a.driver.counters().icmp_port_closed, 1);
 }
 
 #[test]

@@ -9,6 +9,7 @@ use crate::time::Instant;
 use crate::transmit::Replies;
 use crate::{AssociationId, path::PathAddr};
 use alloc::collections::VecDeque;
+use core::net::SocketAddr;
 use manypath_wire::chunk::Chunk;
 use manypath_wire::packet::CommonHeader;
 
@@ -21,6 +22,8 @@ pub(crate) struct Context<'a> {
     pub config: &'a Config,
     /// The endpoint's addresses.
     pub locals: &'a [LocalAddress],
+    /// Local addresses whose sockets take no more packets for now.
+    pub blocked: &'a [SocketAddr],
     /// The endpoint's randomness.
     pub rng: &'a mut Rng,
     /// The endpoint's cookie keys.
@@ -44,6 +47,11 @@ impl Context<'_> {
         if !self.replies.push(path, header, chunk) {
             self.counters.reply_drops += 1;
         }
+    }
+
+    /// Whether the socket of `path` takes packets.
+    pub(crate) fn is_open(&self, path: &PathAddr) -> bool {
+        !self.blocked.contains(&path.local)
     }
 
     /// Largest IP packet from the local address of `path`.

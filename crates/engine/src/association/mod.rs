@@ -22,6 +22,7 @@ pub(crate) mod control;
 pub(crate) mod cookie;
 mod fault;
 mod heartbeat;
+mod icmp;
 mod receive;
 pub(crate) mod restart;
 pub(crate) mod setup;

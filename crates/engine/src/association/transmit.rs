@@ -116,7 +116,8 @@ impl Association {
             return None;
         }
         self.sender.path_order(&self.paths).into_iter().find_map(|id| {
-            let ready = self.sender.has_data_for(cx.now, id, &self.paths);
+            let open = self.paths.get(id).is_some_and(|path| cx.is_open(&path.addr));
+            let ready = open && self.sender.has_data_for(cx.now, id, &self.paths);
             if ready { self.data_run(cx, id, batch) } else { None }
         })
     }

@@ -76,6 +76,8 @@ const PORT_ATTEMPTS: usize = 64;
 pub struct Endpoint {
     pub(super) config: Config,
     pub(super) locals: Vec<LocalAddress>,
+    /// Local addresses whose sockets take no more packets for now.
+    pub(super) blocked: Vec<SocketAddr>,
     pub(super) rng: Rng,
     pub(super) keys: CookieKeys,
     pub(super) registry: Registry,
@@ -94,6 +96,7 @@ macro_rules! context {
             now: $now,
             config: &$endpoint.config,
             locals: &$endpoint.locals,
+            blocked: &$endpoint.blocked,
             rng: &mut $endpoint.rng,
             keys: &mut $endpoint.keys,
             counters: &mut $endpoint.counters,
@@ -112,6 +115,7 @@ impl Endpoint {
         Self {
             config,
             locals: Vec::new(),
+            blocked: Vec::new(),
             keys: CookieKeys::new(&mut rng),
             rng,
             registry: Registry::default(),
@@ -159,11 +163,41 @@ impl Endpoint {
         self.demultiplex(now, path, bytes);
     }
 
-    /// The network reported that `path` cannot be reached (ICMP or a failed send).
+    /// ICMP reported that `path` cannot be reached by the packet that begins with `quote`: what the
+    /// message quotes after the UDP header, 20 bytes or more. A message that does not prove that its
+    /// sender saw a packet of an association is counted and ignored (RFC 9260 section 10, RFC 6951
+    /// section 5.5). Returns whether it proves that.
+    pub fn handle_icmp_unreachable(&mut self, now: Instant, path: PathAddr, quote: &[u8]) -> bool {
+        self.counters.unreachable_reports += 1;
+        let sent = |association: &Association| association.has_sent(quote);
+        let mut concerned = self.registry.ids();
+        concerned.retain(|id| self.registry.get(*id).is_some_and(sent));
+        let proven = !concerned.is_empty();
+        self.counters.unproven_reports += u64::from(!proven);
+        for id in concerned {
+            self.with(now, id, |association, cx| association.handle_unreachable(cx, path));
+        }
+        proven
+    }
+
+    /// The local system reported that `path` cannot be reached: sending failed.
     pub fn handle_unreachable(&mut self, now: Instant, path: PathAddr) {
         self.counters.unreachable_reports += 1;
         for id in self.registry.ids() {
             self.with(now, id, |association, cx| association.handle_unreachable(cx, path));
+        }
+    }
+
+    /// Sockets at `local` take no more packets for now (`blocked`), or do again. Until then no DATA is
+    /// handed out for the paths from there, so that it stays free to go elsewhere; control chunks are.
+    pub fn handle_backpressure(&mut self, now: Instant, local: SocketAddr, blocked: bool) {
+        self.blocked.retain(|other| *other != local);
+        if blocked {
+            self.blocked.push(local);
+            return;
+        }
+        for id in self.registry.ids() {
+            self.with(now, id, |_, _| ());
         }
     }
 

@@ -1,4 +1,5 @@
 //! A host of a test: a driver with its poll, and everything that its endpoint told.
+#![allow(dead_code, reason = "not every test that includes this file needs all of it")]
 
 use bytes::Bytes;
 use manypath_engine::{AssociationId, Config, Endpoint, EndpointEvent, Event, Outgoing};
@@ -7,6 +8,13 @@ use manypath_wire::{Ppid, StreamId};
 use mio::{Events, Poll, Token};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
+
+pub(crate) const SCTP_PORT: u16 = 7;
+pub(crate) const LIMIT: Duration = Duration::from_secs(20);
+
+pub(crate) fn config(port: u16, accept: bool) -> Config {
+    Config { port, accept, streams: 4, ..Config::default() }
+}
 
 pub(crate) struct Host {
     pub(crate) driver: Driver,
@@ -94,4 +102,52 @@ pub(crate) fn drive(
         a.turn(Duration::from_micros(200));
         b.turn(Duration::from_micros(200));
     }
+}
+
+/// Addresses of 127.0.0.0/8 that form networks of their own, with an Ethernet MTU.
+pub(crate) fn loopback(ips: &[&str]) -> Vec<LocalBinding> {
+    let binding = |ip: &&str| {
+        let addr = SocketAddr::new(ip.parse().unwrap(), 0);
+        LocalBinding { addr, device: None, prefix_len: 24, mtu: 1500 }
+    };
+    ips.iter().map(binding).collect()
+}
+
+pub(crate) fn pair(client: &[LocalBinding], server: &[LocalBinding]) -> (Host, Host) {
+    (Host::new(1, config(1, false), client), Host::new(2, config(SCTP_PORT, true), server))
+}
+
+/// A text in which every place is different, so that loss and reordering show.
+pub(crate) fn text(size: usize) -> Bytes {
+    (0..size.div_ceil(8) as u64).flat_map(|n| (n * 0x9e37_79b9).to_be_bytes()).collect()
+}
+
+/// Sends `text` in messages of `message` bytes until the other side has all of it. `after` is
+/// called once, when a third has arrived.
+pub(crate) fn transfer(
+    a: &mut Host,
+    b: &mut Host,
+    text: &Bytes,
+    message: usize,
+    after: impl FnOnce(),
+) {
+    let id = a.connect(b.locals[0], SCTP_PORT);
+    let (mut queued, mut after) = (0, Some(after));
+    drive(a, b, LIMIT, |a, b| {
+        while queued < text.len() {
+            let end = text.len().min(queued + message);
+            if !a.send(id, text.slice(queued..end)) {
+                break;
+            }
+            queued = end;
+        }
+        a.driver.flush(a.clock.now());
+        if b.bytes_received() * 3 > text.len()
+            && let Some(after) = after.take()
+        {
+            after();
+        }
+        b.bytes_received() >= text.len()
+    });
+    assert_eq!(b.received.concat(), text[..], "every byte once and in order");
 }

@@ -1,0 +1,139 @@
+//! What the network and the local system report: unreachable destinations, sockets that are full.
+
+use bytes::Bytes;
+use manypath_engine::{
+    AssociationId, CloseReason, Config, Endpoint, Event, Instant, LocalAddress, Outgoing,
+    PacketBatch, PathAddr, Ppid, StreamId, Transmit,
+};
+use std::net::SocketAddr;
+
+const NOW: Instant = Instant::ZERO;
+
+fn address(host: u8, path: u8) -> SocketAddr {
+    SocketAddr::from(([10, path, 0, host], 9899))
+}
+
+/// The way from A to Z on a path.
+fn path(path: u8) -> PathAddr {
+    PathAddr { local: address(1, path), remote: address(2, path) }
+}
+
+fn endpoint(host: u8, paths: u8) -> Endpoint {
+    let config = Config { port: 7, accept: host == 2, ..Config::default() };
+    let mut endpoint = Endpoint::new(config, [host; 32]);
+    for path in 0..paths {
+        let addr = address(host, path);
+        endpoint.add_local_address(LocalAddress { addr, prefix_len: 24, mtu: 1500 });
+    }
+    endpoint
+}
+
+fn poll(endpoint: &mut Endpoint) -> Option<(Transmit, Vec<u8>)> {
+    let mut batch = PacketBatch::new(8);
+    let transmit = endpoint.poll_transmit(NOW, &mut batch)?;
+    Some((transmit, batch.bytes().to_vec()))
+}
+
+/// Carries everything that `from` sends to `to`, and returns where it went.
+fn carry(from: &mut Endpoint, to: &mut Endpoint) -> Vec<PathAddr> {
+    let mut paths = Vec::new();
+    while let Some((transmit, bytes)) = poll(from) {
+        let arrival = PathAddr { local: transmit.path.remote, remote: transmit.path.local };
+        for packet in bytes.chunks(transmit.segment_size) {
+            to.handle_packet(NOW, arrival, packet);
+        }
+        paths.push(transmit.path);
+    }
+    paths
+}
+
+fn exchange(a: &mut Endpoint, z: &mut Endpoint) {
+    while carry(a, z).len() + carry(z, a).len() > 0 {}
+}
+
+fn connected(paths: u8) -> (Endpoint, Endpoint, AssociationId) {
+    let (mut a, mut z) = (endpoint(1, paths), endpoint(2, paths));
+    let id = a.connect(NOW, address(2, 0), 7).expect("a local address");
+    exchange(&mut a, &mut z);
+    (a, z, id)
+}
+
+fn closed(endpoint: &mut Endpoint) -> Option<CloseReason> {
+    std::iter::from_fn(|| endpoint.poll_event()).find_map(|(_, event)| match event {
+        Event::Closed(reason) => Some(reason),
+        Event::Connected { .. }
+        | Event::Readable
+        | Event::Writable
+        | Event::PathChanged { .. }
+        | Event::Restarted
+        | Event::PeerShutdown => None,
+    })
+}
+
+#[test]
+fn icmp_that_quotes_our_init_ends_the_attempt() {
+    let mut a = endpoint(1, 1);
+    a.connect(NOW, address(2, 0), 7).unwrap();
+    let (transmit, init) = poll(&mut a).unwrap();
+    assert!(a.handle_icmp_unreachable(NOW, transmit.path, &init[..20]));
+    assert_eq!(closed(&mut a), Some(CloseReason::Unreachable));
+    assert_eq!(a.counters().unproven_reports, 0);
+}
+
+#[test]
+fn icmp_that_proves_nothing_is_counted_and_ignored() {
+    let mut a = endpoint(1, 1);
+    a.connect(NOW, address(2, 0), 7).unwrap();
+    let (transmit, init) = poll(&mut a).unwrap();
+    let altered = |at: usize| {
+        let mut quote = init[..20].to_vec();
+        quote[at] ^= 1;
+        quote
+    };
+    // Too short for the Initiate Tag; other ports; another tag; not an INIT; another Initiate Tag.
+    let quotes = [init[..19].to_vec(), vec![], altered(1), altered(3), altered(7), altered(12)];
+    for quote in quotes.iter().chain([&altered(19)]) {
+        assert!(!a.handle_icmp_unreachable(NOW, transmit.path, quote));
+    }
+    assert_eq!(closed(&mut a), None);
+    let counters = a.counters();
+    assert_eq!((counters.unreachable_reports, counters.unproven_reports), (7, 7));
+}
+
+#[test]
+fn icmp_counts_as_an_error_of_the_path_if_it_knows_the_tag() {
+    let (mut a, _, id) = connected(1);
+    a.send(NOW, id, message(100)).unwrap();
+    let (_, packet) = poll(&mut a).unwrap();
+    let errors = |a: &Endpoint| a.status(NOW, id).unwrap().paths[0].error_count;
+    assert_eq!(errors(&a), 0);
+    assert!(a.handle_icmp_unreachable(NOW, path(0), &packet[..8]));
+    assert_eq!(errors(&a), 1);
+    let mut foreign = packet[..8].to_vec();
+    foreign[4] ^= 1;
+    assert!(!a.handle_icmp_unreachable(NOW, path(0), &foreign));
+    assert_eq!(errors(&a), 1);
+}
+
+#[test]
+fn a_blocked_socket_gets_no_data_and_stops_no_other_path() {
+    let (mut a, mut z, id) = connected(2);
+    a.handle_backpressure(NOW, address(1, 0), true);
+    for _ in 0..3 {
+        a.send(NOW, id, message(1000)).unwrap();
+    }
+    let used = carry(&mut a, &mut z);
+    assert!(!used.is_empty() && used.iter().all(|used| *used == path(1)), "{used:?}");
+    exchange(&mut a, &mut z);
+
+    a.handle_backpressure(NOW, address(1, 1), true);
+    a.send(NOW, id, message(1000)).unwrap();
+    assert!(poll(&mut a).is_none(), "both are full");
+    a.handle_backpressure(NOW, address(1, 0), false);
+    assert_eq!(carry(&mut a, &mut z), [path(0)], "nothing was forgotten");
+}
+
+fn message(size: usize) -> Outgoing {
+    let payload = Bytes::from(vec![1; size]);
+    Outgoing { stream: StreamId(0), ppid: Ppid(0), unordered: false, payload }
+}
