@@ -1,8 +1,16 @@
 //! Scenarios between two endpoints, told as ladders.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests: what goes wrong is to stop the test"
+)]
 
+mod chance;
+mod chaos;
 mod cookie;
 mod craft;
 mod data;
+mod hostile;
 mod pair;
 mod paths;
 mod restart;

@@ -9,15 +9,10 @@
 //! ```
 //!
 //! With several paths, a `1` or `2` names the path of all lines that are not on path 1.
-#![allow(
-    dead_code,
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test harness: what goes wrong is to stop the test"
-)]
 
 mod ladder;
 
+use crate::chance::Chance;
 use bytes::Bytes;
 use manypath_engine::{
     AssociationId, Config, Duration, Endpoint, Event, Instant, LocalAddress, Outgoing, PacketBatch,
@@ -75,6 +70,10 @@ pub(crate) struct Pair {
     pub(crate) z: Node,
     pub(crate) ladder: Vec<String>,
     pub(crate) links: BTreeMap<u8, Link>,
+    /// No ladder is kept.
+    pub(crate) quiet: bool,
+    /// What chance does to packets.
+    pub(crate) chaos: Option<Chaos>,
     /// What every packet may be turned into before it arrives.
     pub(crate) mangle: Option<fn(&mut Vec<u8>)>,
     /// Whether packets are kept in `recorded`.
@@ -100,6 +99,36 @@ pub(crate) struct Link {
     pub(crate) queue: Duration,
     free_at: [Instant; 2],
     pub(crate) carried: usize,
+}
+
+/// What chance does to packets, in parts of 1000.
+pub(crate) struct Chaos {
+    pub(crate) loss: u64,
+    pub(crate) copies: u64,
+    pub(crate) damage: u64,
+    /// Largest random addition to the delay, which changes the order.
+    pub(crate) jitter: Duration,
+    pub(crate) chance: Chance,
+}
+
+impl Chaos {
+    /// What arrives in place of `bytes`, and how much later.
+    fn strike(&mut self, bytes: Vec<u8>) -> Vec<(Duration, Vec<u8>)> {
+        let mut arriving = Vec::new();
+        let copies = 1 + usize::from(self.chance.hits(self.copies));
+        for mut bytes in vec![bytes; copies] {
+            if self.chance.hits(self.loss) {
+                continue;
+            }
+            if self.chance.hits(self.damage) {
+                let at = self.chance.below(bytes.len() as u64) as usize;
+                bytes[at] ^= 1 << self.chance.below(8);
+            }
+            let jitter = self.chance.below(1 + self.jitter.as_nanos() as u64);
+            arriving.push((Duration::from_nanos(jitter), bytes));
+        }
+        arriving
+    }
 }
 
 pub(crate) fn millis(millis: u64) -> Duration {
@@ -159,6 +188,8 @@ impl Pair {
             z: node(endpoint(Side::Z, paths, z, 2)),
             ladder: Vec::new(),
             links: (1..=paths).map(|path| (path, link)).collect(),
+            quiet: false,
+            chaos: None,
             mangle: None,
             runs: Vec::new(),
             record: false,
@@ -227,6 +258,10 @@ impl Pair {
         self.links.get_mut(&path).unwrap().up = true;
     }
 
+    pub(crate) fn restore_all(&mut self) {
+        self.links.values_mut().for_each(|link| link.up = true);
+    }
+
     /// Lets `time` pass.
     pub(crate) fn drive(&mut self, time: Duration) {
         let end = self.now + time;
@@ -285,11 +320,6 @@ impl Pair {
         tag
     }
 
-    /// The packets under way.
-    pub(crate) fn in_flight(&self) -> Vec<(Side, PathAddr, Vec<u8>)> {
-        self.flying.values().map(|f| (f.to.other(), f.path, f.bytes.clone())).collect()
-    }
-
     /// Takes over everything that the endpoints want to say.
     pub(crate) fn drain(&mut self) {
         for side in [Side::A, Side::Z] {
@@ -333,7 +363,9 @@ impl Pair {
         let now = self.now;
         let takes = |link: &Link| link.up && link.free_at[from as usize].since(now) <= link.queue;
         let lost = !self.links.get(&number).is_some_and(takes) || self.is_dropped(from, bytes);
-        self.ladder.push(ladder::line(from, number, bytes, lost));
+        if !self.quiet {
+            self.ladder.push(ladder::line(from, number, bytes, lost));
+        }
         if lost {
             self.last_lost = Some(bytes.to_vec());
             return;
@@ -343,9 +375,16 @@ impl Pair {
         if let Some(mangle) = self.mangle {
             mangle(&mut bytes);
         }
-        self.sequence += 1;
         let path = PathAddr { local: addr.remote, remote: addr.local };
-        self.flying.insert((at, self.sequence), Flying { to: from.other(), path, bytes });
+        let arriving = match &mut self.chaos {
+            Some(chaos) => chaos.strike(bytes),
+            None => vec![(Duration::ZERO, bytes)],
+        };
+        for (later, bytes) in arriving {
+            self.sequence += 1;
+            let flying = Flying { to: from.other(), path, bytes };
+            self.flying.insert((at + later, self.sequence), flying);
+        }
     }
 
     fn arrival(&mut self, from: Side, number: u8, len: usize) -> Instant {
