@@ -1,23 +1,14 @@
 //! Peers that say anything at all: no panic, and no more memory than was promised.
 
 use crate::pair::*;
+use crate::replay::{CONFIG, check_limits, react};
 use bytes::Bytes;
 use manypath_engine::{Message, Ppid, StreamId};
 use manypath_flow::message::{Accept, Body, Control, Credit, Finish, Open, Return, Want};
 use manypath_flow::{
-    FlowConfig, FlowEvent, FlowMux, INITIAL_CREDIT, PPID_CONTROL, PPID_DATA_OF_ACCEPTOR,
-    PPID_DATA_OF_OPENER, Refusal,
+    FlowMux, INITIAL_CREDIT, PPID_CONTROL, PPID_DATA_OF_ACCEPTOR, PPID_DATA_OF_OPENER, Refusal,
 };
 use proptest::prelude::*;
-
-const CONFIG: FlowConfig = FlowConfig {
-    first_window: INITIAL_CREDIT,
-    max_window: 4 * INITIAL_CREDIT,
-    receive_budget: 12 * INITIAL_CREDIT as u64,
-    send_buffer: 20_000,
-    send_budget: 100_000,
-    max_flows: 5,
-};
 
 fn number() -> impl Strategy<Value = u64> + Clone {
     let near = prop_oneof![Just(0_u64), Just(INITIAL_CREDIT.into()), Just(u64::MAX)];
@@ -74,42 +65,6 @@ fn received() -> impl Strategy<Value = Message> {
     })
 }
 
-/// The user answers, reads, writes and closes, as `dice` will have it.
-fn react(mux: &mut FlowMux, dice: u8) {
-    if dice.is_multiple_of(2) {
-        while let Some(event) = mux.poll_event() {
-            if let (FlowEvent::Incoming { flow, .. }, true) = (event, dice < 200) {
-                mux.accept(flow, local());
-            }
-        }
-    }
-    let flow = mux.flows().nth(usize::from(dice / 50));
-    if let Some(flow) = flow {
-        match dice % 7 {
-            0 => mux.finish(flow),
-            1 => mux.reset(flow),
-            2 => mux.refuse(flow, Refusal::NotAllowed),
-            3 => drop(mux.write(flow, Bytes::from_static(&[1; 3000]))),
-            _ => drop(read_all(mux, flow)),
-        }
-    } else {
-        let _ = mux.open(destination(), source());
-    }
-    for _ in 0..dice % 11 {
-        mux.poll_message(usize::from(dice) * 8);
-    }
-}
-
-fn check(mux: &FlowMux) {
-    assert!(mux.promised() <= CONFIG.receive_budget);
-    assert!(mux.len() <= 2 * CONFIG.max_flows);
-    for flow in mux.flows() {
-        let status = mux.status(flow).unwrap();
-        assert!(status.buffered <= CONFIG.max_window.into());
-        assert!(status.queued <= CONFIG.send_buffer);
-    }
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..Default::default() })]
 
@@ -123,7 +78,7 @@ proptest! {
             // A real caller aborts the association at the first error; nothing breaks if not.
             errors += u64::from(mux.handle_message(message).is_err());
             react(&mut mux, dice);
-            check(&mux);
+            check_limits(&mux);
         }
         prop_assert_eq!(mux.counters().protocol_errors, errors);
     }

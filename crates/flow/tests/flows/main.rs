@@ -1,6 +1,7 @@
 //! Flows seen from outside: two muxes joined by messages.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod corpus;
 mod ends;
 mod errors;
 mod garbage;
@@ -9,6 +10,7 @@ mod many;
 mod model;
 mod pair;
 mod properties;
+mod replay;
 mod reuse;
 mod scenarios;
 mod windows;
