@@ -118,7 +118,14 @@ impl Lab {
     /// Lets the hosts' kernels use every path for MPTCP connections that left opens to right: the
     /// kernel's own multipath TCP, for comparison. The error says what is missing for it.
     pub fn enable_mptcp(&self) -> Result<(), LabError> {
-        crate::mptcp::enable(self)
+        crate::kernel::enable_mptcp(self)
+    }
+
+    /// Makes `name` ("cubic", "bbr" ..) the congestion control of the TCP connections that the hosts
+    /// begin or accept from now on; otherwise it is the system's default, which differs between
+    /// machines. The error says what is missing for it.
+    pub fn set_congestion_control(&self, name: &str) -> Result<(), LabError> {
+        crate::kernel::set_congestion_control(self, name)
     }
 
     /// Waits until somebody asks for the lab's end: `manypath lab down` from outside, which is

