@@ -98,11 +98,6 @@ impl RangeSet {
     pub(crate) fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
-
-    /// Removes everything.
-    pub(crate) fn clear(&mut self) {
-        self.ranges.clear();
-    }
 }
 
 /// Calls `found` for each maximal range that is in `these` and not in `those`. Both are disjoint

@@ -187,6 +187,7 @@ impl Paths {
     }
 
     /// Makes `id` the primary path if it exists.
+    #[cfg(test)]
     pub(crate) fn set_primary(&mut self, id: PathId) {
         if self.position(id).is_some() {
             self.primary = id;

@@ -162,19 +162,9 @@ impl Receiver {
         self.tracker.cum().wire()
     }
 
-    /// Whether TSNs are missing below the highest that arrived.
-    pub(crate) fn has_gap(&self) -> bool {
-        self.tracker.has_gap()
-    }
-
     /// Bytes received and not yet read.
     pub(crate) fn queued(&self) -> usize {
         self.window.held()
-    }
-
-    /// The window that a SACK would announce now.
-    pub(crate) fn a_rwnd(&self) -> u32 {
-        self.window.a_rwnd()
     }
 
     fn drop_chunk(&mut self, len: usize) -> Result<DataOutcome, &'static str> {

@@ -1,1 +1,201 @@
+//! The receiver as a whole: when it acknowledges what, and how it treats its buffer.
 
+use super::{DataOutcome, Receiver};
+use crate::config::Config;
+use crate::path::PathId;
+use crate::time::{Duration, Instant};
+use alloc::vec::Vec;
+use manypath_wire::chunk::Data;
+use manypath_wire::{
+    Chunk, CommonHeader, Packet, PacketWriter, Ppid, Ssn, StreamId, Tsn, VerificationTag,
+};
+
+const A: PathId = PathId(0);
+const B: PathId = PathId(1);
+
+struct Bench {
+    receiver: Receiver,
+    now: Instant,
+}
+
+/// What a SACK says: cumulative TSN, a_rwnd, blocks, duplicates.
+type Said = (u32, u32, Vec<(u16, u16)>, Vec<u32>);
+
+impl Bench {
+    fn new(receive_buffer: u32) -> Self {
+        let config = Config { receive_buffer, ..Config::default() };
+        let mut bench = Self { receiver: Receiver::new(&config, Tsn(1), 4), now: Instant::ZERO };
+        bench.receiver.policy.on_sent();
+        bench
+    }
+
+    /// A packet with one whole message of `len` bytes; stream 0, SSN = TSN - 1.
+    fn arrive(&mut self, tsn: u32, len: usize, via: PathId) -> DataOutcome {
+        let payload = alloc::vec![5; len];
+        self.packet(&[chunk(tsn, &payload)], via)[0]
+    }
+
+    fn packet(&mut self, chunks: &[Data<'_>], via: PathId) -> Vec<DataOutcome> {
+        let outcomes = chunks.iter().map(|data| self.receiver.handle_data(data).unwrap()).collect();
+        self.receiver.packet_end(self.now, via, false);
+        outcomes
+    }
+
+    fn is_due(&self) -> bool {
+        self.receiver.sack_due(self.now).is_some()
+    }
+
+    fn sack(&mut self) -> Said {
+        self.sack_into(1472)
+    }
+
+    fn sack_into(&mut self, size: usize) -> Said {
+        let mut buffer = alloc::vec![0; size];
+        let header = CommonHeader { source_port: 1, destination_port: 2, tag: VerificationTag(3) };
+        let mut writer = PacketWriter::new(&mut buffer, header);
+        assert!(self.receiver.write_sack(&mut writer));
+        let len = writer.finish();
+        let packet = Packet::parse(&buffer[..len]).unwrap();
+        let Some(Ok(Chunk::Sack(sack))) = packet.chunks().next() else { panic!("not a SACK") };
+        let gaps = sack.gaps.iter().map(|gap| (gap.start, gap.end)).collect();
+        let duplicates = sack.duplicates.iter().map(|tsn| tsn.0).collect();
+        (sack.cum_tsn.0, sack.a_rwnd, gaps, duplicates)
+    }
+}
+
+fn chunk(tsn: u32, payload: &[u8]) -> Data<'_> {
+    Data {
+        tsn: Tsn(tsn),
+        stream: StreamId(0),
+        ssn: Ssn(tsn.wrapping_sub(1) as u16),
+        ppid: Ppid(0),
+        unordered: false,
+        begin: true,
+        end: true,
+        immediate: false,
+        payload,
+    }
+}
+
+#[test]
+fn the_second_packet_is_acknowledged_to_the_path_of_the_last() {
+    let mut bench = Bench::new(100_000);
+    bench.arrive(1, 10, A);
+    assert!(!bench.is_due() && bench.receiver.is_sack_pending());
+    bench.arrive(2, 10, B);
+    assert_eq!(bench.receiver.sack_due(bench.now), Some(B));
+    assert_eq!(bench.sack(), (2, 99_872, [].into(), [].into()));
+    assert!(!bench.receiver.is_sack_pending());
+}
+
+#[test]
+fn a_lone_packet_is_acknowledged_after_the_delay() {
+    let mut bench = Bench::new(100_000);
+    bench.arrive(1, 10, B);
+    let deadline = bench.receiver.sack_deadline().unwrap();
+    assert_eq!(deadline, bench.now + Duration::from_millis(50));
+    assert_eq!(bench.receiver.sack_due(deadline), Some(B));
+}
+
+#[test]
+fn a_gap_and_its_filling_are_acknowledged_at_once() {
+    let mut bench = Bench::new(100_000);
+    bench.arrive(2, 10, A);
+    assert!(bench.is_due());
+    let (cum, _, gaps, _) = bench.sack();
+    assert_eq!((cum, gaps), (0, [(2, 2)].into()));
+    bench.arrive(1, 10, A);
+    assert!(bench.is_due());
+    assert_eq!(bench.sack().0, 2);
+    bench.arrive(3, 10, A);
+    assert!(!bench.is_due());
+}
+
+#[test]
+fn duplicates_are_acknowledged_at_once_and_listed() {
+    let mut bench = Bench::new(100_000);
+    bench.arrive(1, 10, A);
+    bench.sack();
+    assert_eq!(bench.arrive(1, 10, B), DataOutcome::Duplicate);
+    assert!(bench.is_due());
+    assert_eq!(bench.sack().3, [1]);
+    assert_eq!(bench.sack().3, Vec::<u32>::new());
+}
+
+#[test]
+fn the_immediate_bit_is_obeyed() {
+    let mut bench = Bench::new(100_000);
+    bench.packet(&[Data { immediate: true, ..chunk(1, b"x") }], A);
+    assert!(bench.is_due());
+}
+
+#[test]
+fn chunks_for_other_streams_are_acknowledged_and_dropped() {
+    let mut bench = Bench::new(100_000);
+    let outcomes = bench.packet(&[Data { stream: StreamId(4), ..chunk(1, b"x") }], A);
+    assert_eq!(outcomes, [DataOutcome::InvalidStream(StreamId(4))]);
+    assert_eq!(bench.sack().0, 1);
+    assert_eq!((bench.receiver.read(), bench.receiver.queued()), (None, 0));
+}
+
+#[test]
+fn empty_chunks_are_refused_with_their_tsn() {
+    let mut bench = Bench::new(100_000);
+    assert_eq!(bench.packet(&[chunk(7, b"")], A), [DataOutcome::NoUserData(Tsn(7))]);
+    assert_eq!(bench.sack().0, 0);
+}
+
+#[test]
+fn a_full_buffer_drops_new_data_and_says_so_at_once() {
+    let mut bench = Bench::new(20_000);
+    for tsn in [1, 2, 4, 5, 6] {
+        assert_eq!(bench.arrive(tsn, 4000, A), DataOutcome::Accepted);
+    }
+    bench.sack();
+    assert_eq!(bench.arrive(7, 4000, A), DataOutcome::BufferFull);
+    assert!(bench.is_due());
+    assert_eq!(bench.sack(), (2, 0, [(2, 4)].into(), [].into()));
+    // What fills the hole is taken nevertheless: nothing acknowledged is thrown away for it.
+    assert_eq!(bench.arrive(3, 4000, A), DataOutcome::Accepted);
+    assert_eq!(bench.sack(), (6, 0, [].into(), [].into()));
+    assert_eq!(bench.receiver.queued(), 24_000);
+}
+
+#[test]
+fn reading_reopens_a_closed_window_with_a_sack() {
+    let mut bench = Bench::new(20_000);
+    for tsn in 1..=5 {
+        bench.arrive(tsn, 4000, A);
+    }
+    assert_eq!(bench.sack().1, 0);
+    assert_eq!(bench.receiver.read().unwrap().payload.len(), 4000);
+    assert!(!bench.is_due());
+    bench.receiver.read();
+    assert!(bench.is_due());
+    assert_eq!(bench.sack().1, 8000);
+}
+
+#[test]
+fn as_many_blocks_as_fit_lowest_first() {
+    let mut bench = Bench::new(1 << 20);
+    for tsn in (2..1000).step_by(2) {
+        bench.arrive(tsn, 10, A);
+    }
+    let (_, _, gaps, _) = bench.sack_into(12 + 16 + 40);
+    assert_eq!(gaps, (1..=10).map(|n| (2 * n, 2 * n)).collect::<Vec<_>>());
+    let mut tiny = [0; 24];
+    let header = CommonHeader { source_port: 1, destination_port: 2, tag: VerificationTag(3) };
+    assert!(!bench.receiver.write_sack(&mut PacketWriter::new(&mut tiny, header)));
+}
+
+#[test]
+fn a_message_larger_than_the_buffer_is_an_error_not_a_stall() {
+    let mut bench = Bench::new(10_000);
+    let payload = alloc::vec![0; 4000];
+    let mut last = Ok(DataOutcome::Accepted);
+    for tsn in 1..=3 {
+        let data = Data { begin: tsn == 1, end: false, ssn: Ssn(0), ..chunk(tsn, &payload) };
+        last = bench.receiver.handle_data(&data);
+    }
+    assert!(last.is_err());
+}

@@ -89,7 +89,7 @@ impl Sender {
             }
             self.outstanding.push(chunk);
             let Some(path) = paths.get_mut(job.id) else { break };
-            let is_probe = len > self.window.rwnd();
+            let is_probe = len > self.rwnd_for_new();
             self.on_sent(job.now, tsn, path);
             if is_probe {
                 self.on_probe_sent(job.now, tsn, path);

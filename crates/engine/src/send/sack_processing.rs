@@ -75,7 +75,7 @@ impl Sender {
         self.handle_sack(now, &SackView::of_shutdown(cum_tsn), via, paths)
     }
 
-    fn begin(&mut self, paths: &mut Paths) {
+    fn begin(&self, paths: &mut Paths) {
         for path in paths.iter_mut() {
             path.cmt.news = News { flight_before: path.flight, ..News::default() };
             path.cmt.cuc.begin();

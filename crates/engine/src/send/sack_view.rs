@@ -1,10 +1,11 @@
-//! SACK, NR-SACK and the Cumulative TSN Ack of SHUTDOWN through one view.
+//! SACK and the Cumulative TSN Ack of SHUTDOWN through one view. Another kind of acknowledgement
+//! (NR-SACK) needs only another constructor here.
 
 use crate::ranges::Range;
 use crate::tsn::Tsn64;
 use alloc::vec::Vec;
 use manypath_wire::Tsn;
-use manypath_wire::chunk::{GapBlock, GapBlocks, NrSack, Sack};
+use manypath_wire::chunk::{GapBlock, GapBlocks, Sack};
 
 /// What an acknowledgement says.
 #[derive(Clone, Copy, Debug)]
@@ -13,28 +14,20 @@ pub(crate) struct SackView<'a> {
     pub(crate) cum_tsn: Tsn,
     /// The receive window, if it was announced.
     pub(crate) a_rwnd: Option<u32>,
-    /// Gap Ack Blocks. Of an NR-SACK the renegable ones.
+    /// Gap Ack Blocks.
     pub(crate) gaps: GapBlocks<'a>,
-    /// The non-renegable Gap Ack Blocks of an NR-SACK.
-    pub(crate) nr_gaps: GapBlocks<'a>,
 }
 
 impl<'a> SackView<'a> {
     /// The view of a SACK.
     pub(crate) fn of_sack(sack: &Sack<'a>) -> Self {
         let Sack { cum_tsn, a_rwnd, gaps, .. } = *sack;
-        Self { cum_tsn, a_rwnd: Some(a_rwnd), gaps, nr_gaps: GapBlocks::EMPTY }
-    }
-
-    /// The view of an NR-SACK (draft-natarajan-tsvwg-sctp-nrsack).
-    pub(crate) fn of_nr_sack(sack: &NrSack<'a>) -> Self {
-        let NrSack { cum_tsn, a_rwnd, gaps, nr_gaps, .. } = *sack;
-        Self { cum_tsn, a_rwnd: Some(a_rwnd), gaps, nr_gaps }
+        Self { cum_tsn, a_rwnd: Some(a_rwnd), gaps }
     }
 
     /// The view of a SHUTDOWN, which says nothing but the cumulative TSN.
     pub(crate) fn of_shutdown(cum_tsn: Tsn) -> Self {
-        Self { cum_tsn, a_rwnd: None, gaps: GapBlocks::EMPTY, nr_gaps: GapBlocks::EMPTY }
+        Self { cum_tsn, a_rwnd: None, gaps: GapBlocks::EMPTY }
     }
 
     /// All blocks as ascending, disjoint ranges beyond `cum`.
@@ -44,7 +37,7 @@ impl<'a> SackView<'a> {
     pub(crate) fn ranges(&self, cum: Tsn64, into: &mut Vec<Range>) -> Result<(), &'static str> {
         into.clear();
         let mut sorted = true;
-        for GapBlock { start, end } in self.gaps.iter().chain(self.nr_gaps.iter()) {
+        for GapBlock { start, end } in self.gaps.iter() {
             if start == 0 || end < start {
                 return Err("a Gap Ack Block without extent");
             }
@@ -78,37 +71,27 @@ mod tests {
     use manypath_wire::Tsn;
     use manypath_wire::chunk::{GapBlock, GapBlocks};
 
-    fn ranges(
-        gaps: &[(u16, u16)],
-        nr_gaps: &[(u16, u16)],
-    ) -> Result<Vec<(u64, u64)>, &'static str> {
+    fn ranges(gaps: &[(u16, u16)]) -> Result<Vec<(u64, u64)>, &'static str> {
         let cum = Tsn64::initial(Tsn(0));
-        let blocks = |pairs: &[(u16, u16)]| -> Vec<GapBlock> {
-            pairs.iter().map(|(start, end)| GapBlock { start: *start, end: *end }).collect()
-        };
-        let (gaps, nr_gaps) = (blocks(gaps), blocks(nr_gaps));
-        let view = SackView {
-            cum_tsn: Tsn(0),
-            a_rwnd: None,
-            gaps: GapBlocks::from_slice(&gaps),
-            nr_gaps: GapBlocks::from_slice(&nr_gaps),
-        };
+        let gaps: Vec<GapBlock> =
+            gaps.iter().map(|(start, end)| GapBlock { start: *start, end: *end }).collect();
+        let view = SackView { cum_tsn: Tsn(0), a_rwnd: None, gaps: GapBlocks::from_slice(&gaps) };
         let mut into = Vec::new();
         view.ranges(cum, &mut into)?;
         Ok(into.iter().map(|range| (range.start.since(cum), range.end.since(cum))).collect())
     }
 
     #[test]
-    fn blocks_of_both_kinds_become_one_list() {
-        let merged = ranges(&[(2, 5), (10, 10)], &[(5, 5), (8, 8), (11, 12)]);
-        assert_eq!(merged, Ok([(2, 5), (8, 8), (10, 12)].into()));
-        assert_eq!(ranges(&[(9, 9), (2, 3), (3, 7)], &[]), Ok([(2, 7), (9, 9)].into()));
-        assert_eq!(ranges(&[], &[]), Ok(Vec::new()));
+    fn blocks_become_ascending_disjoint_ranges() {
+        assert_eq!(ranges(&[(2, 5), (10, 10)]), Ok([(2, 5), (10, 10)].into()));
+        assert_eq!(ranges(&[(9, 9), (2, 3), (3, 7)]), Ok([(2, 7), (9, 9)].into()));
+        assert_eq!(ranges(&[(4, 5), (6, 6)]), Ok([(4, 6)].into()));
+        assert_eq!(ranges(&[]), Ok(Vec::new()));
     }
 
     #[test]
     fn senseless_blocks_are_refused() {
-        assert!(ranges(&[(0, 3)], &[]).is_err());
-        assert!(ranges(&[(4, 3)], &[]).is_err());
+        assert!(ranges(&[(0, 3)]).is_err());
+        assert!(ranges(&[(4, 3)]).is_err());
     }
 }

@@ -150,7 +150,7 @@ impl Sender {
     /// When something may be sent that may not be sent now: the next probe of a closed window.
     pub(crate) fn deadline(&self, paths: &Paths) -> Option<Instant> {
         let len = self.queue.next_len(paths.fragment_size())?;
-        if len <= self.window.rwnd() || self.in_flight > 0 || self.lost > 0 {
+        if len <= self.rwnd_for_new() || self.in_flight > 0 || self.lost > 0 {
             return None;
         }
         let prober = self.path_order(paths).next().and_then(|id| paths.get(id))?;
@@ -188,7 +188,7 @@ impl Sender {
             IdleReason::NoData
         } else if !has_window(path, path.flight) {
             IdleReason::CongestionWindow
-        } else if next.is_some_and(|len| len > self.window.rwnd()) {
+        } else if next.is_some_and(|len| len > self.rwnd_for_new()) {
             IdleReason::ReceiveWindow
         } else if self.lost == 0 {
             IdleReason::FasterPath
@@ -239,12 +239,19 @@ impl Sender {
         if !has_window(path, flight) || self.outstanding.len() >= MAX_TSN_SPAN {
             return false;
         }
-        if len <= self.window.rwnd() {
+        if len <= self.rwnd_for_new() {
             return true;
         }
         // The window is closed: one probe, when nothing is under way (RFC 9260 section 6.1 rule A).
         let prober = by_smallest_srtt(paths, usable).next() == Some(path.id);
         prober && self.in_flight == 0 && self.lost == 0 && now >= self.probe_due(path)
+    }
+
+    /// What the peer's window leaves for new data when all that is lost has been repeated: a
+    /// chunk that was marked lost gave its bytes back to the window (section 6.2.1 rule C), but it
+    /// will need them again, and it goes first (section 6.1 rule C).
+    pub(super) fn rwnd_for_new(&self) -> usize {
+        self.window.rwnd().saturating_sub(self.lost)
     }
 
     fn probe_due(&self, prober: &Path) -> Instant {

@@ -57,7 +57,9 @@ mod tests {
             let addr = PathAddr { local: remote, remote };
             let id = paths.add(addr, 1500, PathState::Active, &Config::default()).unwrap();
             let path = paths.get_mut(id).unwrap();
-            srtt.map(|ms| path.rtt.on_sample(Instant::ZERO, Duration::from_millis(ms)));
+            if let Some(srtt) = srtt {
+                path.rtt.on_sample(Instant::ZERO, Duration::from_millis(srtt));
+            }
             all.insert(id);
         }
         (paths, all)

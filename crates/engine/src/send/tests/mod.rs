@@ -1,1 +1,224 @@
+//! The sender against hand-made SACKs (`golden`, `congestion`, `timers`, `window`), and together
+//! with the receiver over a network with random faults (`model`).
 
+mod congestion;
+mod golden;
+mod model;
+mod timers;
+mod window;
+
+use super::outstanding::ChunkState;
+use super::{SackOutcome, SackView, Sender};
+use crate::config::Config;
+use crate::endpoint::Outgoing;
+use crate::path::{Path, PathAddr, PathId, PathState, Paths};
+use crate::time::{Duration, Instant};
+use crate::tsn::Tsn64;
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+use bytes::Bytes;
+use core::net::SocketAddr;
+use manypath_wire::chunk::{GapBlock, GapBlocks};
+use manypath_wire::{
+    Chunk, CommonHeader, Packet, PacketWriter, Ppid, StreamId, Tsn, VerificationTag,
+};
+
+const HEADER: CommonHeader =
+    CommonHeader { source_port: 1, destination_port: 2, tag: VerificationTag(3) };
+
+/// User data of a chunk that fills a packet of 1500 bytes over UDP and IPv4.
+const FULL: usize = 1444;
+
+/// A sender with paths, a clock and nobody at the other end. Its first TSN is 1.
+struct Bench {
+    sender: Sender,
+    paths: Paths,
+    now: Instant,
+    a_rwnd: u32,
+}
+
+impl Bench {
+    /// `count` active paths whose windows are wide open.
+    fn new(count: u16, config: &Config) -> Self {
+        let mut paths = Paths::new();
+        for port in 1..=count {
+            let remote = SocketAddr::from(([10, 0, 0, 1], port));
+            let addr = PathAddr { local: remote, remote };
+            paths.add(addr, 1500, PathState::Active, config).unwrap();
+        }
+        let sender = Sender::new(config, Tsn(1), 1 << 20, 10);
+        Self { sender, paths, now: Instant::ZERO, a_rwnd: 1 << 20 }
+    }
+
+    /// As [`Self::new`], with windows opened far by acknowledged data and round trips of 100 ms.
+    fn opened(count: u16) -> Self {
+        Self::opened_with(count, &Config::default())
+    }
+
+    fn opened_with(count: u16, config: &Config) -> Self {
+        let mut bench = Self::new(count, &Config { send_buffer: 1 << 30, ..config.clone() });
+        for id in 0..count {
+            // Slow start with every packet acknowledged, until 64 kB are allowed.
+            while bench.cwnd(id as u8) < 64_000 {
+                bench.queue(60);
+                let sent = bench.send_all(id as u8);
+                bench.pass(100);
+                let cum = sent.last().copied().unwrap_or(bench.cum());
+                bench.sack(cum, &[], id as u8);
+            }
+        }
+        while bench.sender.queue.pop(usize::MAX).is_some() {}
+        bench.sender.buffered = 0;
+        assert!(bench.sender.is_drained());
+        // TSNs count from 1 again.
+        bench.sender.outstanding = super::outstanding::Outstanding::new(Tsn(1));
+        for path in bench.paths.iter_mut() {
+            path.cmt = crate::cmt::CmtState::default();
+            path.stats = crate::path::PathCounters::default();
+            path.burst = crate::path::Burst::new();
+            path.last_data = None;
+        }
+        bench
+    }
+
+    fn pass(&mut self, millis: u64) {
+        self.now = self.now + Duration::from_millis(millis);
+    }
+
+    fn path(&self, id: u8) -> &Path {
+        self.paths.get(PathId(id)).unwrap()
+    }
+
+    fn cwnd(&self, id: u8) -> usize {
+        use crate::path::congestion::Controller;
+        self.path(id).congestion.window()
+    }
+
+    fn cum(&self) -> u64 {
+        self.sender.outstanding.cum().since(Tsn64::initial(Tsn(0)))
+    }
+
+    /// Queues `count` messages that fill a packet each.
+    fn queue(&mut self, count: usize) {
+        (0..count).for_each(|_| self.queue_bytes(FULL));
+    }
+
+    fn queue_bytes(&mut self, len: usize) {
+        let payload = Bytes::from(alloc::vec![1; len]);
+        let message = Outgoing { stream: StreamId(0), ppid: Ppid(0), unordered: false, payload };
+        self.sender.enqueue(message).unwrap();
+    }
+
+    /// Sends one packet on a path, whatever the path scheduler would say, and returns its TSNs.
+    fn send(&mut self, id: u8) -> Vec<u64> {
+        let id = PathId(id);
+        let mut buffer = alloc::vec![0; self.paths.get(id).unwrap().packet_size()];
+        let mut writer = PacketWriter::new(&mut buffer, HEADER);
+        let promised = self.sender.has_data_for(self.now, id, &self.paths);
+        let count = self.sender.fill(self.now, id, &mut self.paths, &mut writer);
+        assert_eq!(promised, count > 0, "has_data_for and fill disagree");
+        let len = writer.finish();
+        let tsns: Vec<u64> = data_of(&buffer[..len]).map(|tsn| u64::from(tsn.0)).collect();
+        assert_eq!(tsns.len(), count);
+        self.check();
+        tsns
+    }
+
+    /// Sends all that a path lets out.
+    fn send_all(&mut self, id: u8) -> Vec<u64> {
+        let mut all = Vec::new();
+        loop {
+            let sent = self.send(id);
+            if sent.is_empty() {
+                return all;
+            }
+            all.extend(sent);
+        }
+    }
+
+    /// Queues and sends `count` full chunks on a path.
+    fn push(&mut self, id: u8, count: usize) -> Vec<u64> {
+        self.queue(count);
+        (0..count).flat_map(|_| self.send(id)).collect()
+    }
+
+    /// A SACK with absolute TSNs in its blocks arrives over a path.
+    fn sack(&mut self, cum: u64, blocks: &[(u64, u64)], via: u8) -> SackOutcome {
+        self.try_sack(cum, blocks, via).unwrap()
+    }
+
+    fn try_sack(
+        &mut self,
+        cum: u64,
+        blocks: &[(u64, u64)],
+        via: u8,
+    ) -> Result<SackOutcome, &'static str> {
+        let offset = |tsn: u64| u16::try_from(tsn - cum).unwrap();
+        let gaps: Vec<GapBlock> = blocks
+            .iter()
+            .map(|(start, end)| GapBlock { start: offset(*start), end: offset(*end) })
+            .collect();
+        let view = SackView {
+            cum_tsn: Tsn(cum as u32),
+            a_rwnd: Some(self.a_rwnd),
+            gaps: GapBlocks::from_slice(&gaps),
+        };
+        let outcome = self.sender.handle_sack(self.now, &view, PathId(via), &mut self.paths);
+        self.check();
+        outcome
+    }
+
+    fn missing(&self, tsn: u64) -> u8 {
+        self.sender.outstanding.get(Tsn64::initial(Tsn(0)).plus(tsn)).unwrap().missing
+    }
+
+    fn is_lost(&self, tsn: u64) -> bool {
+        let chunk = self.sender.outstanding.get(Tsn64::initial(Tsn(0)).plus(tsn)).unwrap();
+        chunk.state == ChunkState::Lost
+    }
+
+    fn check(&self) {
+        check(&self.sender, &self.paths);
+    }
+}
+
+fn data_of(packet: &[u8]) -> impl Iterator<Item = Tsn> {
+    let chunks = Packet::parse(packet).unwrap().chunks();
+    chunks.map(|chunk| {
+        let Ok(Chunk::Data(data)) = chunk else { panic!("not DATA: {chunk:?}") };
+        data.tsn
+    })
+}
+
+/// Conservation: every count equals what the chunks say.
+fn check(sender: &Sender, paths: &Paths) {
+    let all: Vec<_> = (1..=sender.outstanding.len() as u64)
+        .map(|ahead| sender.outstanding.cum().plus(ahead))
+        .map(|tsn| (tsn, sender.outstanding.get(tsn).unwrap()))
+        .collect();
+    let sum = |state: ChunkState| -> usize {
+        all.iter().filter(|(_, c)| c.state == state).map(|(_, c)| c.data_len()).sum()
+    };
+    assert_eq!(sender.in_flight, sum(ChunkState::InFlight));
+    assert_eq!(sender.lost, sum(ChunkState::Lost));
+    let held: usize = all.iter().map(|(_, chunk)| chunk.data_len()).sum();
+    assert_eq!(sender.buffered, held + sender.queue.bytes());
+    let tsns = |wanted: &dyn Fn(&super::outstanding::SentChunk) -> bool| -> BTreeSet<Tsn64> {
+        all.iter().filter(|(_, chunk)| wanted(chunk)).map(|(tsn, _)| *tsn).collect()
+    };
+    let acked: BTreeSet<Tsn64> = sender.acked.iter().flat_map(crate::ranges::Range::iter).collect();
+    assert_eq!(acked, tsns(&|chunk| chunk.state == ChunkState::Acked));
+    for path in paths.iter() {
+        let flight: usize = all
+            .iter()
+            .filter(|(_, c)| c.state == ChunkState::InFlight && c.path == path.id)
+            .map(|(_, chunk)| chunk.wire_len())
+            .sum();
+        assert_eq!(path.flight, flight, "flight of {:?}", path.id);
+        assert!(flight == 0 || path.t3.is_some(), "data in flight without T3-rtx");
+        let lost = &path.cmt.lost;
+        let waiting: BTreeSet<Tsn64> = lost.reported.union(&lost.timed_out).copied().collect();
+        assert_eq!(waiting, tsns(&|c| c.state == ChunkState::Lost && c.path == path.id));
+        assert!(lost.reported.is_disjoint(&lost.timed_out));
+    }
+}
