@@ -298,7 +298,7 @@ impl Stack {
             return;
         }
         let token = Source::Far(id.0).token();
-        let socket = dial::connect(attempt.open.source, attempt.open.destination)
+        let socket = connect_from(attempt.open.source, attempt.open.destination)
             .and_then(|fd| Socket::new(fd, &self.registry, token));
         attempt.tcp = match socket {
             Ok(socket) => Tcp::Connecting(socket),
@@ -459,6 +459,17 @@ impl Stack {
             Timer::Presence(id) => self.on_presence_timer(id),
             Timer::Drain => self.on_drain_timer(),
         }
+    }
+}
+
+/// Connects from the address that the program chose, and from its port unless the program's own
+/// socket occupies it.
+fn connect_from(source: Option<SocketAddr>, to: SocketAddr) -> io::Result<OwnedFd> {
+    match dial::connect(source, to) {
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+            dial::connect(source.map(|source| SocketAddr::new(source.ip(), 0)), to)
+        }
+        result => result,
     }
 }
 

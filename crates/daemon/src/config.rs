@@ -52,7 +52,8 @@ pub struct StackConfig {
     /// Drain and end when the launcher behind `control` has gone.
     pub exit_when_drained: bool,
     /// Take SIGTERM, SIGINT and SIGHUP as orders to end in good order. The stack must then be made
-    /// before its process has other threads, and run in the same one.
+    /// before its process has other threads, and run in the same one. It also raises the process's
+    /// limit of open files.
     pub handle_signals: bool,
     /// Go on at SIGINT and SIGHUP: what happens at the terminal is meant for the program, not for
     /// its stack.

@@ -110,7 +110,17 @@ impl Stack {
         error: &io::Error,
     ) {
         self.log.verbose(format_args!("association {}: {destination}: {error}", id.0));
-        self.refuse(id, flow, Refusal::Errno(errno_of(error)), "dials_failed");
+        match error.raw_os_error() {
+            // Our own shortage, or an address that is ours no longer: plain TCP may tell more.
+            Some(
+                libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM | libc::EADDRNOTAVAIL,
+            )
+            | None => self.refuse(id, flow, Refusal::Busy, "dials_impossible"),
+            Some(errno) => {
+                let errno = u16::try_from(errno).unwrap_or(libc::ECONNREFUSED as u16);
+                self.refuse(id, flow, Refusal::Errno(errno), "dials_failed");
+            }
+        }
     }
 
     fn refuse(&mut self, id: AssociationId, flow: FlowId, refusal: Refusal, counter: &'static str) {
@@ -121,12 +131,6 @@ impl Stack {
             self.dirty.insert(id);
         }
     }
-}
-
-/// The Linux error number of a failed connect; ECONNREFUSED for errors that have none.
-pub(crate) fn errno_of(error: &io::Error) -> u16 {
-    let number = error.raw_os_error().unwrap_or(libc::ECONNREFUSED);
-    u16::try_from(number).unwrap_or(libc::ECONNREFUSED as u16)
 }
 
 /// Begins a TCP connection without waiting for it.

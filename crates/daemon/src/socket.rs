@@ -55,6 +55,8 @@ impl Socket {
         let socket = SockRef::from(&self.stream);
         let _ = socket.set_linger(Some(Duration::ZERO));
         let _ = socket.set_tcp_nodelay(true);
+        // Urgent data keeps its place in the stream, as a flow has no other.
+        let _ = socket.set_out_of_band_inline(true);
         let _ = socket.set_send_buffer_size(KERNEL_BUFFER);
         let _ = socket.set_recv_buffer_size(KERNEL_BUFFER);
     }

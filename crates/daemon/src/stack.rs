@@ -41,9 +41,9 @@ const CLIENT_INIT_RETRANSMITS: u32 = 6;
 const EVENTS_PER_TURN: usize = 1024;
 /// Bytes that one read takes from a local socket at most.
 const READ_SIZE: usize = 64 << 10;
-/// Rounds of settling in one turn: a flush may cause events (an unreachable network), and these
-/// more packets.
-const ROUNDS_PER_TURN: usize = 4;
+/// Rounds of settling in one turn: a flush makes room for more messages, and may cause events (an
+/// unreachable network).
+const ROUNDS_PER_TURN: usize = 8;
 
 /// The host's stack: owns associations and relays.
 #[derive(Debug)]
@@ -186,7 +186,7 @@ impl Stack {
         self.unsettled = true;
         for round in 0..ROUNDS_PER_TURN {
             let news = self.drain_endpoint();
-            if round > 0 && !news && self.dirty.is_empty() && self.ready.is_empty() {
+            if round > 0 && !news && self.is_settled() {
                 self.unsettled = false;
                 break;
             }
@@ -197,6 +197,10 @@ impl Stack {
             self.driver.flush(self.now);
         }
         self.ready.append(&mut self.unfinished);
+    }
+
+    fn is_settled(&self) -> bool {
+        self.dirty.is_empty() && self.ready.is_empty() && !self.can_pump()
     }
 
     fn on_event(&mut self, event: &Event) {
@@ -265,10 +269,13 @@ fn initial_rto(config: &StackConfig) -> Duration {
     }
 }
 
+/// What a stack does that has its process to itself.
 fn watch_signals(config: &StackConfig, registry: &Registry) -> io::Result<Option<Signals>> {
     if !config.handle_signals {
         return Ok(None);
     }
+    // The usual limit serves until it is reached, and then refusals are counted.
+    let _ = manypath_net::raise_descriptor_limit();
     let signals = Signals::watch()?;
     let token = Source::Signal.token();
     registry.register(&mut SourceFd(&signals.as_raw_fd()), token, Interest::READABLE)?;

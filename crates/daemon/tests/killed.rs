@@ -29,6 +29,8 @@ fn main() {
     }
     killed_server_resets_its_relays();
     println!("ok: killed_server_resets_its_relays");
+    restarted_server_is_found_again();
+    println!("ok: restarted_server_is_found_again");
     terminated_server_ends_in_good_order();
     println!("ok: terminated_server_ends_in_good_order");
 }
@@ -121,6 +123,21 @@ fn killed_server_resets_its_relays() {
     let (reason, after) = launcher.direct(destination);
     assert_eq!(reason, FallbackReason::Refused);
     assert!(after < Duration::from_millis(250), "{after:?}");
+}
+
+fn restarted_server_is_found_again() {
+    let network = Network::new();
+    let destination = service(network.server()[0], echo);
+    let server = Server::start(network, destination);
+    let (_client, mut launcher) = Host::with_launcher(network.client_config());
+    let mut stream = connected(&mut launcher, destination);
+    drop(server);
+    let _server = Server::start(network, destination);
+    let (error, after) = write_until_broken(&mut stream);
+    assert!(matches!(error, ErrorKind::ConnectionReset | ErrorKind::BrokenPipe), "{error:?}");
+    assert!(after < Duration::from_secs(5), "{after:?}");
+    assert_eq!(launcher.receive(), Reply::Closed { id: 1 });
+    connected(&mut launcher, destination);
 }
 
 fn terminated_server_ends_in_good_order() {

@@ -37,6 +37,7 @@ mod exchange;
 mod interfaces;
 #[cfg(test)]
 mod kernel_tests;
+mod limits;
 #[cfg(test)]
 #[path = "../tests/support/namespace.rs"]
 mod namespace;
@@ -59,5 +60,6 @@ pub use clock::Clock;
 pub use counters::Counters;
 pub use driver::Driver;
 pub use interfaces::{Interface, interfaces};
+pub use limits::raise_descriptor_limit;
 pub use signals::{Signal, Signals};
 pub use socket::SocketStatus;

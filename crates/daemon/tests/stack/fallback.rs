@@ -2,7 +2,7 @@
 
 use crate::common::{Host, Network, counter, echo, exchange, service, unused_port};
 use manypath_control::status::FallbackReason;
-use manypath_control::{Reply, Transport};
+use manypath_control::{Reply, Request, Transport};
 use manypath_daemon::DEFAULT_UDP_PORT;
 use std::net::UdpSocket;
 use std::time::Duration;
@@ -60,6 +60,24 @@ fn a_pending_non_blocking_connect_goes_on_over_our_own_tcp() {
     assert!(exchange(stream, sent.clone()) == sent);
     assert_eq!(launcher.receive(), Reply::Closed { id: 1 });
     assert_eq!(counter(&launcher.status(), "stack_tcp_relays_started"), 1);
+}
+
+#[test]
+fn a_source_port_that_the_program_occupies_does_not_matter() {
+    let network = Network::new();
+    let destination = service(network.server()[0], echo);
+    let (_client, launcher) = Host::with_launcher(network.client_config());
+    let occupied = std::net::TcpListener::bind((network.client()[0], 0)).unwrap();
+    let source = occupied.local_addr().unwrap();
+    launcher.send(&Request::Open { id: 9, destination, source: Some(source), blocking: false });
+    assert_eq!(launcher.receive(), Reply::Pending { id: 9 });
+    match launcher.receive() {
+        Reply::Accepted { transport: Transport::TcpRelay, local, .. } => {
+            assert_eq!(local.ip(), source.ip());
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(exchange(launcher.attach(9), vec![4; 40]), vec![4; 40]);
 }
 
 #[test]
