@@ -24,7 +24,7 @@ pub(crate) struct Holder {
     namespaces: [Namespaces; 2],
     capture: Mutex<Option<(PathBuf, Capture)>>,
     end: End,
-    // Last, so that nothing runs on the hosts any more when the paths are gone.
+    /// Dropped last: that ends the programs on the hosts and waits until they are gone.
     anchors: [Anchor; 2],
 }
 

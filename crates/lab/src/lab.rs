@@ -1,6 +1,6 @@
 //! The door of the crate: a lab, held by this process or by another.
 
-use crate::control::{Client, Request, Response, Server, Socket};
+use crate::control::{Client, Clients, Request, Response, Server, Socket};
 use crate::error::LabError;
 use crate::holder::Holder;
 use crate::host::{Host, Namespaces, path_name};
@@ -23,10 +23,12 @@ pub struct Lab {
 }
 
 enum Backend {
-    /// The server goes first, since its sessions share the holder.
+    /// Dropped in this order: the server's sessions share the holder, and the clients are to know
+    /// when all is over.
     Here {
         _server: Option<Server>,
         holder: Arc<Holder>,
+        _clients: Clients,
     },
     Elsewhere(Client),
 }
@@ -38,8 +40,10 @@ impl Lab {
         let socket = spec.name.as_deref().map(Socket::bind).transpose()?;
         let leftover = socket.as_ref().and_then(Socket::leftover);
         let holder = Arc::new(Holder::start(&spec, leftover.as_ref())?);
-        let server = socket.map(|socket| Server::start(socket, Arc::clone(&holder))).transpose()?;
-        Ok(Self { backend: Backend::Here { _server: server, holder } })
+        let clients = Clients::default();
+        let serve = |socket| Server::start(socket, Arc::clone(&holder), Arc::clone(&clients));
+        let server = socket.map(serve).transpose()?;
+        Ok(Self { backend: Backend::Here { _server: server, holder, _clients: clients } })
     }
 
     /// Connects to the lab `name` that another process of this user holds.

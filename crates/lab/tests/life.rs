@@ -200,7 +200,13 @@ fn the_background_lab_stays_until_it_is_taken_down() {
     assert!(run_up().contains("is up already"));
     let status = cli::status(&name, false).unwrap();
     assert!(status.contains("pathA"), "{status}");
+    let lab = Lab::attach(&name).unwrap();
+    let mut sleeper = lab.command(Host::Right, "sleep").arg("600").spawn().unwrap();
+    let network = network_of(sleeper.id()).unwrap();
     assert!(cli::down(&name).unwrap().contains("is down"));
+    // It says so when all is over, not before.
+    assert_eq!(inhabitants(&network), 0);
+    assert!(!sleeper.wait().unwrap().success());
     assert!(matches!(Lab::attach(&name), Err(LabError::NotRunning(_))));
     assert!(!support::socket_of(&name).exists());
 }

@@ -5,7 +5,7 @@ mod client;
 mod server;
 
 pub(crate) use client::Client;
-pub(crate) use server::{Server, Socket};
+pub(crate) use server::{Clients, Server, Socket};
 
 use crate::error::LabError;
 use crate::host::Host;

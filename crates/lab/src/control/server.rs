@@ -72,6 +72,10 @@ fn make_directory(directory: &Path) -> Result<(), LabError> {
     Ok(())
 }
 
+/// Connections of clients that outlive the server. A client that has asked for the end knows that it
+/// has come when its connection ends, so these are to be dropped last.
+pub(crate) type Clients = Arc<Mutex<Vec<UnixStream>>>;
+
 /// Answers other processes until it is dropped.
 pub(crate) struct Server {
     wake: Option<UnixStream>,
@@ -79,11 +83,15 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) fn start(socket: Socket, holder: Arc<Holder>) -> Result<Self, LabError> {
+    pub(crate) fn start(
+        socket: Socket,
+        holder: Arc<Holder>,
+        clients: Clients,
+    ) -> Result<Self, LabError> {
         let (wake, woken) = UnixStream::pair().map_err(LabError::io("socketpair"))?;
         let thread = std::thread::Builder::new()
             .name("lab-control".into())
-            .spawn(move || serve(&socket, &woken, &holder))
+            .spawn(move || serve(&socket, &woken, &holder, &clients))
             .map_err(LabError::io("starting a thread"))?;
         Ok(Self { wake: Some(wake), thread: Some(thread) })
     }
@@ -101,9 +109,8 @@ impl Drop for Server {
 /// A client's thread, and its stream so that the thread can be ended.
 type Session = (JoinHandle<()>, UnixStream);
 
-fn serve(socket: &Socket, woken: &UnixStream, holder: &Arc<Holder>) {
-    let sessions: Mutex<Vec<Session>> = Mutex::default();
-    let mut sessions = sessions.into_inner().unwrap_or_else(PoisonError::into_inner);
+fn serve(socket: &Socket, woken: &UnixStream, holder: &Arc<Holder>, clients: &Clients) {
+    let mut sessions: Vec<Session> = Vec::new();
     loop {
         let fds = [socket.listener.as_fd(), woken.as_fd()];
         let Ok([_, ended]) = wait::readable(fds, None) else { break };
@@ -118,9 +125,9 @@ fn serve(socket: &Socket, woken: &UnixStream, holder: &Arc<Holder>) {
         }
     }
     for (thread, stream) in sessions {
-        // Only reading: a client that asked for the end must not be told before it has come.
         let _ = stream.shutdown(std::net::Shutdown::Read);
         let _ = thread.join();
+        clients.lock().unwrap_or_else(PoisonError::into_inner).push(stream);
     }
 }
 
