@@ -22,6 +22,11 @@ impl Failure {
         Self { status: 2, ..Self::new(message) }
     }
 
+    /// Sets the exit status.
+    pub(crate) fn with_status(self, status: u8) -> Self {
+        Self { status, ..self }
+    }
+
     /// Adds what the user can do.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());

@@ -1,6 +1,101 @@
-//! `manypath run`.
-use crate::args::RunArgs;
+//! `manypath run`: a program with its connections carried over every path.
+
+use crate::args::{RunArgs, StackOptions};
 use crate::failure::Failure;
-pub(crate) fn run(_args: &RunArgs) -> Result<u8, Failure> {
-    Err(Failure::new("pending"))
+use manypath_control::{ControlClient, Role};
+use manypath_shim::{Outcome, RunOptions, ShimState, StackChoice};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long a stack behind `--daemon` may take to answer.
+const ANSWER_LIMIT: Duration = Duration::from_secs(2);
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct ReportJson<'a> {
+    status: u8,
+    shim: &'static str,
+    opened: u64,
+    sctp: u64,
+    tcp_relay: u64,
+    failed: u64,
+    given_up: u64,
+    left_to_the_kernel: &'a BTreeMap<&'static str, u64>,
+    stack_lost: bool,
+}
+
+/// Runs the program; the exit status is the program's.
+pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
+    let stack = match &args.daemon {
+        Some(socket) => system_stack(socket)?,
+        None => embedded_stack(&args.stack)?,
+    };
+    let mut options = RunOptions::new(args.command.clone(), stack);
+    options.hide_io_uring = !args.allow_io_uring;
+    let outcome = manypath_shim::run(&options)
+        .map_err(|e| Failure::new(e.to_string()).with_status(e.exit_status()))?;
+    if args.json {
+        eprintln!("{}", json(&outcome)?);
+    } else if args.report {
+        eprintln!("manypath: {}", outcome.report);
+    }
+    Ok(outcome.status)
+}
+
+/// The stack behind a control socket, if it answers.
+fn system_stack(socket: &Path) -> Result<StackChoice, Failure> {
+    ControlClient::connect(socket, Role::Cli, ANSWER_LIMIT).map_err(|e| {
+        Failure::new(format!("no stack answers at {}: {e}", socket.display()))
+            .hint("leave out --daemon, or start `manypath serve` and take its socket from the runtime directory")
+    })?;
+    Ok(StackChoice::System { socket: socket.to_owned() })
+}
+
+/// A stack of its own: this program once more.
+fn embedded_stack(options: &StackOptions) -> Result<StackChoice, Failure> {
+    let exe = std::env::current_exe()
+        .map_err(|e| Failure::new(format!("cannot find my own program: {e}")))?;
+    // Only on request: a stack that drains would keep the caller's pipe open after the program's end.
+    let log = (options.verbose > 0).then(|| PathBuf::from("/dev/stderr"));
+    Ok(StackChoice::Embedded { exe, args: stack_args(options), log })
+}
+
+/// The options of the stack, as arguments for it.
+fn stack_args(options: &StackOptions) -> Vec<OsString> {
+    let mut args = vec!["stack".to_owned()];
+    let mut option = |name: &str, value: String| args.extend([format!("--{name}"), value]);
+    option("peer-port", options.peer_port.to_string());
+    option("fallback-timeout", options.fallback_timeout.to_string());
+    option("tcp-head-start", options.tcp_head_start.to_string());
+    option("negative-cache", options.negative_cache.to_string());
+    for local in &options.locals {
+        option("local", local.to_string());
+    }
+    args.extend((0..options.verbose).map(|_| "-v".to_owned()));
+    args.extend(options.loopback_paths.then(|| "--loopback-paths".to_owned()));
+    args.into_iter().map(OsString::from).collect()
+}
+
+fn json(outcome: &Outcome) -> Result<String, Failure> {
+    let shim = match outcome.shim {
+        ShimState::Active => "active",
+        ShimState::Nested => "nested",
+        ShimState::Unavailable(_) => "unavailable",
+    };
+    let report = &outcome.report;
+    let json = ReportJson {
+        status: outcome.status,
+        shim,
+        opened: report.opened,
+        sctp: report.sctp,
+        tcp_relay: report.tcp_relay,
+        failed: report.failed,
+        given_up: report.given_up,
+        left_to_the_kernel: &report.left,
+        stack_lost: report.stack_lost,
+    };
+    serde_json::to_string(&json).map_err(|e| Failure::new(e.to_string()))
 }
