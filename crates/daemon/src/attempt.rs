@@ -456,6 +456,7 @@ impl Stack {
             Timer::Fallback(id) => self.on_fallback_timer(id),
             Timer::Attach(id) => self.on_attach_timer(id),
             Timer::Idle(id) => self.on_idle_timer(id),
+            Timer::Rescan => self.on_rescan_timer(),
             Timer::Presence(id) => self.on_presence_timer(id),
             Timer::Drain => self.on_drain_timer(),
         }

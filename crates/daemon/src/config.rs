@@ -14,6 +14,7 @@ pub const DEFAULT_UDP_PORT: u16 = 9899;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Locals {
     /// Every unicast address of every interface that is up, except loopback and link-local ones.
+    /// Addresses that come later are used by associations that begin later.
     Auto,
     /// Exactly these; each must be an address of this host.
     List(Vec<IpAddr>),

@@ -1,9 +1,13 @@
 //! The local addresses that carry paths.
 
 use crate::config::{self, StackConfig};
+use crate::stack::Stack;
+use crate::timers::Timer;
 use crate::token::Source;
+use manypath_engine::Duration;
 use manypath_net::{Driver, Interface, LocalBinding, UdpPort};
 use mio::{Registry, Token};
+use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
@@ -12,6 +16,9 @@ use std::net::{IpAddr, SocketAddr};
 const LOOPBACK_PREFIX: u8 = 24;
 /// IP packet size on loopback paths: what real paths have.
 const LOOPBACK_MTU: u16 = 1500;
+
+/// How often new addresses are looked for, unless they are listed.
+const RESCAN_INTERVAL: Duration = Duration::from_secs(2);
 
 /// One of them.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -26,6 +33,8 @@ pub(crate) struct Local {
 pub(crate) struct Locals {
     pub(crate) open: Vec<Local>,
     own: Vec<IpAddr>,
+    /// Addresses that could not be used, each reported once.
+    failed: BTreeSet<IpAddr>,
 }
 
 impl Locals {
@@ -73,28 +82,68 @@ pub(crate) fn open(
         interface: interface.clone(),
         mtu: address.mtu,
     });
-    Ok(Locals { open: open.collect(), own: interfaces.iter().map(|one| one.addr).collect() })
+    Ok(Locals { open: open.collect(), own: addresses(&interfaces), failed: BTreeSet::new() })
+}
+
+fn addresses(interfaces: &[Interface]) -> Vec<IpAddr> {
+    interfaces.iter().map(|interface| interface.addr).collect()
+}
+
+impl Stack {
+    /// Addresses come and go: those that have come carry the paths of associations to come.
+    pub(crate) fn on_rescan_timer(&mut self) {
+        self.timers.set(self.now + RESCAN_INTERVAL, Timer::Rescan);
+        let Ok(interfaces) = manypath_net::interfaces() else {
+            return self.counters.count("interface_scans_failed");
+        };
+        self.locals.own = addresses(&interfaces);
+        for interface in interfaces.iter().filter(|interface| is_usable(interface)) {
+            let addr = interface.addr;
+            let known = self.locals.open.iter().any(|local| local.addr.ip() == addr);
+            if !known && !self.locals.failed.contains(&addr) {
+                self.add_local(interface);
+            }
+        }
+    }
+
+    fn add_local(&mut self, interface: &Interface) {
+        let mut binding = LocalBinding::from(interface);
+        if self.locals.open.is_empty() {
+            binding.addr.set_port(self.config.udp_port);
+        }
+        let token = Source::Local(self.locals.open.len() as u64).token();
+        match self.driver.bind(&self.registry, token, binding) {
+            Ok(bound) => {
+                self.log.info(format_args!("using {} ({})", interface.addr, interface.name));
+                let (addr, mtu) = (bound.addr, bound.mtu);
+                self.locals.open.push(Local { addr, interface: interface.name.clone(), mtu });
+            }
+            Err(error) => {
+                self.log.warn(format_args!("{} is not used: {error}", interface.addr));
+                self.counters.count("addresses_not_usable");
+                self.locals.failed.insert(interface.addr);
+            }
+        }
+    }
 }
 
 type Chosen = Vec<(String, LocalBinding)>;
 
 fn choose(config: &StackConfig, interfaces: &[Interface]) -> io::Result<Chosen> {
-    let chosen: Chosen = match &config.locals {
+    match &config.locals {
         config::Locals::Auto => {
             let usable = interfaces.iter().filter(|interface| is_usable(interface));
-            usable.map(|one| (one.name.clone(), LocalBinding::from(one))).collect()
+            Ok(usable.map(|one| (one.name.clone(), LocalBinding::from(one))).collect())
+        }
+        config::Locals::List(addrs) if addrs.is_empty() => {
+            let text = "the list of local addresses is empty";
+            Err(io::Error::new(io::ErrorKind::InvalidInput, text))
         }
         config::Locals::List(addrs) => {
             let one = |addr: &IpAddr| find(*addr, interfaces, config.loopback_paths);
-            addrs.iter().map(one).collect::<io::Result<_>>()?
+            addrs.iter().map(one).collect()
         }
-    };
-    if chosen.is_empty() {
-        let text = "no network interface with a usable address is up: \
-                    connect one, or name addresses explicitly";
-        return Err(io::Error::new(io::ErrorKind::AddrNotAvailable, text));
     }
-    Ok(chosen)
 }
 
 fn is_usable(interface: &Interface) -> bool {
@@ -173,7 +222,7 @@ mod tests {
         assert_eq!(chosen(list("10.1.0.1"), false), Ok(vec!["wlan0 10.1.0.1".into()]));
         assert_eq!(chosen(list("10.9.0.1"), false), Err(io::ErrorKind::AddrNotAvailable));
         let none = config::Locals::List(Vec::new());
-        assert_eq!(chosen(none, false), Err(io::ErrorKind::AddrNotAvailable));
+        assert_eq!(chosen(none, false), Err(io::ErrorKind::InvalidInput));
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! Whether a peer is still there, when its host says that nobody listens at its port.
 //!
-//! A process that is killed says no goodbye. Its host answers for it, by ICMP port unreachable, but
-//! such a message is easily forged and proves nothing by itself (RFC 9260 section 10). So it only
-//! raises a doubt: the engine probes the path at once, and an association from which nothing has
-//! come for a second, on no path, while the doubt lasted, is given up. Programs then see a reset
-//! soon, as they would with TCP, instead of after many retransmissions.
+//! A process that is killed says no goodbye. Its host answers for it, by ICMP port unreachable.
+//! Such a message quotes our tag, but may still come from a router or a firewall that has changed
+//! its mind, so it only raises a doubt: the engine probes the path at once, and an association from
+//! which nothing has come for a second, on no path, while the doubt lasted, is given up. Programs
+//! then see a reset soon, as they would with TCP, instead of after many retransmissions.
 
 use crate::association::Setup;
 use crate::stack::Stack;

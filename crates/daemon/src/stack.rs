@@ -9,7 +9,7 @@
 
 use crate::association::{Association, DialId, RelayId};
 use crate::attempt::{Attempt, AttemptId};
-use crate::config::StackConfig;
+use crate::config::{self, StackConfig};
 use crate::control_server::ControlServer;
 use crate::counters::Counters;
 use crate::dial::Dial;
@@ -19,7 +19,7 @@ use crate::log::Log;
 use crate::peers::Peers;
 use crate::relay::Relay;
 use crate::tcp_relay::TcpRelay;
-use crate::timers::Timers;
+use crate::timers::{Timer, Timers};
 use crate::token::Source;
 use manypath_engine::{AssociationId, Config, Duration, Endpoint, Instant};
 use manypath_net::{Clock, Driver, Signals};
@@ -109,7 +109,7 @@ impl Stack {
         let control = ControlServer::open(&mut config, &registry)?;
         let signals = watch_signals(&config, &registry)?;
         let waker = Arc::new(Waker::new(&registry, Source::Wake.token())?);
-        let stack = Self {
+        let mut stack = Self {
             peers: Peers::new(config.negative_cache),
             now: clock.now(),
             log,
@@ -140,6 +140,9 @@ impl Stack {
             config,
         };
         stack.announce();
+        if stack.config.locals == config::Locals::Auto {
+            stack.timers.set(stack.now, Timer::Rescan);
+        }
         Ok(stack)
     }
 
@@ -233,7 +236,11 @@ impl Stack {
         for local in &self.locals.open {
             self.log.info(format_args!("using {} ({})", local.addr.ip(), local.interface));
         }
+        if self.locals.open.is_empty() {
+            self.log.warn(format_args!("no interface with a usable address is up yet"));
+        }
         if self.config.accept {
+            let port = if port == 0 { self.config.udp_port } else { port };
             let allow: Vec<String> = self.config.allow.iter().map(ToString::to_string).collect();
             let allow = allow.join(", ");
             self.log.info(format_args!("accepting associations on UDP port {port} for {allow}"));

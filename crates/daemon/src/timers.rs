@@ -18,6 +18,8 @@ pub(crate) enum Timer {
     Idle(AssociationId),
     /// A peer whose host says that nobody listens has had its time to prove it wrong.
     Presence(AssociationId),
+    /// New local addresses are looked for.
+    Rescan,
     /// Whether a draining stack still makes progress.
     Drain,
 }

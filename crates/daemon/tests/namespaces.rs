@@ -15,6 +15,7 @@ mod common;
 
 use common::peer::{Answer, Peer};
 use manypath_daemon::{Allow, DEFAULT_UDP_PORT, Level, Stack, StackConfig};
+use manypath_engine::{AssociationId, Event};
 use manypath_flow::Refusal;
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
@@ -22,6 +23,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
+const CLIENT_LATER: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 1);
+const LATER: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 2);
 
 fn main() {
     match std::env::args().nth(1).as_deref() {
@@ -46,6 +49,7 @@ fn start() {
         .unwrap();
     assert!(status.success());
     println!("ok: only_what_is_allowed_can_be_reached");
+    println!("ok: an_address_that_comes_later_is_used");
 }
 
 fn run(program: &str, arguments: &[&str]) -> Result<(), String> {
@@ -81,6 +85,8 @@ fn server() {
     let stopper = stack.stopper();
     let thread = std::thread::spawn(move || stack.run().unwrap());
     println!("{} {} {}", port(&open), port(&local), port(&hidden));
+    assert_eq!(lines.next().unwrap().unwrap(), "add an address");
+    ip(&format!("addr add {LATER}/24 dev vb"));
     assert_eq!(lines.next().unwrap().unwrap(), "over");
     stopper.stop().unwrap();
     thread.join().unwrap();
@@ -158,6 +164,21 @@ fn plug(server: &Server) {
     ip("link set va up");
 }
 
+/// An association with the server's second address, which it has to notice first.
+fn establish_when_possible() -> (Peer, AssociationId) {
+    let begun = std::time::Instant::now();
+    loop {
+        let mut peer = Peer::client(CLIENT_LATER.into());
+        let id = peer.connect(SocketAddr::from((LATER, DEFAULT_UDP_PORT)));
+        let decided = |peer: &Peer| peer.seen.first().map(|(_, event)| event.clone());
+        if let Event::Connected { .. } = peer.run_until("an answer", decided) {
+            return (peer, id);
+        }
+        assert!(begun.elapsed() < common::LIMIT, "the address is not used");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+}
+
 fn client() {
     let mut server = Server::start();
     plug(&server);
@@ -182,6 +203,11 @@ fn client() {
     let refused = Answer::Refused(Refusal::Errno(libc::ECONNREFUSED as u16));
     assert_eq!(ask(SERVER.into(), local), refused);
     assert_eq!(ask(SERVER.into(), open), Answer::Opened);
+
+    server.tell("add an address");
+    ip(&format!("addr add {CLIENT_LATER}/24 dev va"));
+    let (mut peer, id) = establish_when_possible();
+    assert_eq!(peer.open(id, SocketAddr::from((LATER, open))).1, Answer::Opened);
 
     server.tell("over");
     assert!(server.child.wait().unwrap().success());
