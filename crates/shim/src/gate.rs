@@ -192,3 +192,6 @@ fn begin(far: &Socket, waiting: SocketAddr) -> io::Result<()> {
         other => other,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -117,7 +117,8 @@ impl Connection {
         }
     }
 
-    fn is_over(&self) -> bool {
+    /// Whether only its memory is left.
+    pub(crate) fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Failed { .. } | Phase::Closed)
     }
 }
@@ -211,3 +212,6 @@ impl Table {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -61,12 +61,13 @@ impl Supervisor {
         };
         let cookie = socket::cookie(socket.as_fd()).map_err(|_| "no-cookie")?;
         let caller = caller(trap, socket, attempt);
-        if let Some(known) = self.table.of_socket(cookie) {
-            let id = known.id;
-            return Ok(self.again(id, caller));
-        }
-        if !socket::is_fresh(caller.socket.as_fd()) {
-            return Ok(Some(Answer::Continue));
+        let fresh = socket::is_fresh(caller.socket.as_fd());
+        match self.table.of_socket(cookie).map(|known| (known.id, known.is_over())) {
+            // The kernel has settled the end of what was before.
+            Some((id, true)) if fresh => drop(self.table.take(id)),
+            Some((id, _)) => return Ok(self.again(id, caller)),
+            None if !fresh => return Ok(Some(Answer::Continue)),
+            None => {}
         }
         self.check_reach(caller.socket.as_fd(), unsuitable, written, v6_socket)?;
         self.open(cookie, v6_socket, destination, caller);

@@ -112,8 +112,7 @@ impl Supervisor {
         // Most likely the program has closed the socket. If it has not, it must hear something.
         self.stack.send(Request::Cancel { id: connection.id }, None);
         self.report.given_up += 1;
-        self.fail_held(&mut connection, libc::ECONNABORTED);
-        Some(connection)
+        self.fail_held(connection, libc::ECONNABORTED)
     }
 }
 

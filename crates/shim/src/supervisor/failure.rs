@@ -36,7 +36,7 @@ impl Supervisor {
     }
 
     /// An untouched socket fails: those who wait hear why.
-    pub(super) fn refuse(&mut self, mut connection: Connection, errno: i32) -> Option<Connection> {
+    pub(super) fn refuse(&mut self, connection: Connection, errno: i32) -> Option<Connection> {
         if connection.callers.iter().all(|caller| caller.trap.is_some()) {
             for caller in &connection.callers {
                 self.tell(caller, Answer::Error(errno));
@@ -44,25 +44,32 @@ impl Supervisor {
             return None;
         }
         // Nobody waits in a call, so the socket itself must show the failure.
-        connection = self.hold(connection)?;
-        self.fail_held(&mut connection, errno);
-        Some(connection)
+        let held = self.hold(connection)?;
+        self.fail_held(held, errno)
     }
 
     /// A socket at the gate fails with `errno`: it is reset, and the calls that fetch its error
     /// are answered with the true one.
-    pub(super) fn fail_held(&mut self, connection: &mut Connection, errno: i32) {
+    /// One who waits fetches it at once, which makes the socket fresh again.
+    pub(super) fn fail_held(
+        &mut self,
+        mut connection: Connection,
+        errno: i32,
+    ) -> Option<Connection> {
         // Closes a far end that may already be connected; its linger setting makes that a reset.
         connection.phase = Phase::Failed { errno };
         if let Some(held) = connection.held {
             // It fails when the program has closed the socket: then there is nothing to reset.
             let _ = self.gates.reset(held.gate, held.own);
         }
-        self.release(connection);
+        self.release(&mut connection);
+        let mut fetched = false;
         for caller in std::mem::take(&mut connection.callers) {
-            let answer = failure_answer(connection, errno, &caller);
+            let answer = failure_answer(&connection, errno, &caller);
+            fetched |= answer != Answer::Continue;
             self.tell(&caller, answer);
         }
+        (!fetched).then_some(connection)
     }
 
     /// Connect on a socket that has failed. It tells the error once and makes the socket fresh.
@@ -111,7 +118,7 @@ impl Supervisor {
                     }
                     Phase::Held | Phase::Completing { .. } | Phase::Delayed { .. } => {
                         this.report.failed += 1;
-                        this.fail_held(&mut connection, libc::ECONNABORTED);
+                        return this.fail_held(connection, libc::ECONNABORTED);
                     }
                     Phase::Active => {
                         this.release(&mut connection);
@@ -133,6 +140,10 @@ impl Supervisor {
 
 /// Lets the kernel settle the reset socket and puts the true error in place of the reset.
 fn failure_answer(connection: &Connection, errno: i32, caller: &Caller) -> Answer {
+    if socket::is_fresh(caller.socket.as_fd()) {
+        // Another thread that waited was first; the kernel tells the later ones no more.
+        return Answer::Error(libc::ECONNABORTED);
+    }
     let to = connection.destination;
     match socket::connect(caller.socket.as_fd(), to, connection.v6_socket) {
         Err(e) if e.raw_os_error() == Some(libc::ECONNRESET) => Answer::Error(errno),

@@ -43,11 +43,7 @@ impl Supervisor {
         self.hold(connection)
     }
 
-    fn on_direct(
-        &mut self,
-        mut connection: Connection,
-        reason: FallbackReason,
-    ) -> Option<Connection> {
+    fn on_direct(&mut self, connection: Connection, reason: FallbackReason) -> Option<Connection> {
         match connection.phase {
             Phase::Asking { .. } | Phase::Deciding => {
                 self.report.leave(reason.name());
@@ -56,8 +52,7 @@ impl Supervisor {
             }
             // Too late: the program's socket is committed. The stack knows that.
             Phase::Held | Phase::Completing { .. } | Phase::Delayed { .. } => {
-                self.fail_held(&mut connection, libc::ECONNABORTED);
-                Some(connection)
+                self.fail_held(connection, libc::ECONNABORTED)
             }
             Phase::Active | Phase::Failed { .. } | Phase::Closed => Some(connection),
         }
@@ -82,7 +77,7 @@ impl Supervisor {
         self.complete(connection, 0)
     }
 
-    fn on_failed(&mut self, mut connection: Connection, errno: i32) -> Option<Connection> {
+    fn on_failed(&mut self, connection: Connection, errno: i32) -> Option<Connection> {
         match connection.phase {
             Phase::Asking { .. } | Phase::Deciding => {
                 self.report.failed += 1;
@@ -90,8 +85,7 @@ impl Supervisor {
             }
             Phase::Held | Phase::Completing { .. } | Phase::Delayed { .. } => {
                 self.report.failed += 1;
-                self.fail_held(&mut connection, errno);
-                Some(connection)
+                self.fail_held(connection, errno)
             }
             Phase::Active | Phase::Failed { .. } | Phase::Closed => Some(connection),
         }

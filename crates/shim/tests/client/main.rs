@@ -5,10 +5,15 @@
 //! runs a command through the shim, `stack` is the test stack, anything else runs the tests
 //! (those whose name contains the first argument that is no option).
 
+mod attempts;
 mod harness;
 mod launch;
+mod launching;
+mod loss;
 mod network;
 mod probes;
+mod programs;
+mod python;
 mod servers;
 mod stack;
 
@@ -25,5 +30,7 @@ fn main() -> ExitCode {
 }
 
 fn tests(args: &[String]) -> ExitCode {
-    harness::run(probes::TESTS, args)
+    let tests =
+        [probes::TESTS, attempts::TESTS, loss::TESTS, launching::TESTS, programs::TESTS].concat();
+    harness::run(&tests, args)
 }

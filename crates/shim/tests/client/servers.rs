@@ -100,7 +100,8 @@ fn http(mut stream: TcpStream) -> io::Result<()> {
         }
         let text = String::from_utf8_lossy(&request).into_owned();
         let path = text.split(' ').nth(1).unwrap_or("/0").trim_start_matches('/');
-        let length: usize = path.parse().unwrap_or(0);
+        let length = path.split('?').next().unwrap_or("0");
+        let length: usize = length.parse().unwrap_or(0);
         let close = text.to_ascii_lowercase().contains("connection: close");
         let ending = if close { "close" } else { "keep-alive" };
         write!(
