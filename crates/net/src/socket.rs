@@ -9,7 +9,7 @@ use std::io;
 use std::net::SocketAddr;
 
 /// Error reports read in one go.
-const ERRORS_PER_CALL: usize = 64;
+const ERRORS_PER_CALL: usize = 1024;
 
 /// The socket of one local address. Sending is in `send.rs`, receiving in `receive.rs`.
 #[derive(Debug)]
