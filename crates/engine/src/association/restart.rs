@@ -7,12 +7,12 @@ use super::cookie::{Cookie, TieTags};
 use super::state::State;
 use super::tcb::Association;
 use crate::event::Event;
-use crate::path::{PathAddr, PathId, Paths};
+use crate::path::{PathAddr, Paths};
 use crate::send::Sender;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use manypath_wire::cause::{Cause, CauseWriter, Causes};
-use manypath_wire::chunk::{Abort, Chunk};
+use manypath_wire::chunk::{Abort, Chunk, Error};
 use manypath_wire::packet::CommonHeader;
 use manypath_wire::parameter::ParameterWriter;
 use manypath_wire::{Tsn, VerificationTag};
@@ -116,7 +116,7 @@ impl Association {
     ) -> bool {
         match judge(&cookie, self.local_tag, self.peer_tag(), self.tie) {
             CookieAction::Restart if self.repeat_shutdown_ack() => {
-                self.report(cx, PathId(0), &Cause::CookieReceivedWhileShuttingDown);
+                self.refuse_while_shutting_down(cx, addr, cookie.peer.tag);
                 return false;
             }
             CookieAction::Restart => self.restart(cx, cookie),
@@ -133,6 +133,22 @@ impl Association {
         }
         self.acknowledge_cookie(cx, addr);
         true
+    }
+
+    /// The rebooted peer learns with its new tag why it gets no association yet.
+    fn refuse_while_shutting_down(
+        &self,
+        cx: &mut Context<'_>,
+        addr: PathAddr,
+        tag: VerificationTag,
+    ) {
+        let mut buffer = [0; 8];
+        let mut causes = CauseWriter::new(&mut buffer);
+        // Four bytes: they fit.
+        let _no_room = causes.push(&Cause::CookieReceivedWhileShuttingDown).is_err();
+        let used = causes.finish();
+        let error = Error { causes: Causes::from_bytes(&buffer[..used]) };
+        cx.reply(addr, CommonHeader { tag, ..self.header() }, &Chunk::Error(error));
     }
 
     /// Action A: everything begins anew, except that the user keeps the association.

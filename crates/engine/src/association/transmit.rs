@@ -15,6 +15,8 @@ use manypath_wire::packet::PacketWriter;
 /// Room for the parameters of an INIT: 16 addresses and a few small ones.
 const INIT_PARAMETERS: usize = 512;
 
+/// Headers of a HEARTBEAT chunk and of its parameter.
+const HEARTBEAT_HEADERS: usize = 4 + 4;
 /// Room for a SACK without blocks and the header of a DATA chunk.
 const SACK_AND_DATA_HEADERS: usize = 16 + 16;
 
@@ -215,7 +217,8 @@ impl Association {
         let pace = self.pace(cx, id);
         let (Some(path), Some(pace)) = (self.paths.get_mut(id), pace) else { return };
         let to = (id, path.addr.remote);
-        let info = path.heartbeat.on_send(cx.now, pace, to, cx.rng);
+        let room = packet.room().saturating_sub(HEARTBEAT_HEADERS);
+        let info = path.heartbeat.on_send(cx.now, pace, to, cx.rng, room);
         // Without room it counts as lost and is repeated after an RTO.
         let _no_room = packet.push(&Chunk::Heartbeat(Heartbeat { info: &info })).is_err();
     }

@@ -4,14 +4,18 @@
 //! Two paces are kept apart. *Probes* leave often, so that a restored path is found soon. *Errors*
 //! are counted at the pace of the exponentially backed off RTO, so that frequent probing does not
 //! declare a path or a peer dead any faster than the RFC does.
+//!
+//! A path that is not Active is probed with full-sized packets. Small probes would call a path good
+//! on which every full DATA packet vanishes because a link is narrower than the interface.
 
 use crate::path::{PathId, PathState};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
+use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 
-/// Bytes of the Heartbeat Info value that we send.
-pub(crate) const INFO_LEN: usize = 8 + 8 + 1 + 16 + 2;
+/// Bytes of the Heartbeat Info value that have a meaning. Zeros may follow.
+const INFO_LEN: usize = 8 + 8 + 1 + 16 + 2;
 
 /// How many of the last HEARTBEATs may still be answered: an answer may take longer than the pause
 /// between two probes.
@@ -91,14 +95,16 @@ impl Heartbeat {
         self.next
     }
 
-    /// The value of the Heartbeat Info for the HEARTBEAT that leaves now.
+    /// The value of the Heartbeat Info for the HEARTBEAT that leaves now, at most `room` bytes unless
+    /// that is less than it needs.
     pub(crate) fn on_send(
         &mut self,
         now: Instant,
         pace: Pace,
         to: (PathId, SocketAddr),
         rng: &mut Rng,
-    ) -> [u8; INFO_LEN] {
+        room: usize,
+    ) -> Vec<u8> {
         let sent = Sent { nonce: rng.next_u64(), at: now };
         self.sent.rotate_right(1);
         self.sent[0] = Some(sent);
@@ -106,7 +112,11 @@ impl Heartbeat {
         let error_at = self.unanswered.map_or(now + pace.rto, |silence| silence.error_at);
         self.unanswered = Some(Unanswered { error_at });
         self.next = Some(error_at.min(now + pace.probe_pause()));
-        encode(sent, to)
+        let mut info = encode(sent, to).to_vec();
+        if pace.state != PathState::Active {
+            info.resize(room.max(INFO_LEN), 0);
+        }
+        info
     }
 
     /// The timer has expired at `now`; asks for the next HEARTBEAT if the path is idle.
@@ -137,7 +147,7 @@ impl Heartbeat {
         let position = self
             .sent
             .iter()
-            .position(|sent| sent.is_some_and(|sent| encode(sent, to).as_slice() == info))?;
+            .position(|sent| sent.is_some_and(|sent| info.starts_with(&encode(sent, to))))?;
         let sent = self.sent[position].take()?;
         Some(now.since(sent.at))
     }
@@ -164,7 +174,7 @@ impl Pace {
 /// The path the HEARTBEAT was sent on, named from the info of its answer. Nothing else of the info
 /// may be trusted before the path's own [`Heartbeat::on_ack`] has found its nonce.
 pub(crate) fn path_of(info: &[u8]) -> Option<PathId> {
-    (info.len() == INFO_LEN).then(|| PathId(info[16]))
+    (info.len() >= INFO_LEN).then(|| PathId(info[16]))
 }
 
 fn encode(sent: Sent, (path, remote): (PathId, SocketAddr)) -> [u8; INFO_LEN] {
@@ -189,6 +199,7 @@ mod tests {
     use crate::time::{Duration, Instant};
     use core::net::SocketAddr;
 
+    const ROOM: usize = 1400;
     const TO: (PathId, &str) = (PathId(3), "10.0.0.2:9899");
 
     fn to() -> (PathId, SocketAddr) {
@@ -212,16 +223,20 @@ mod tests {
     #[test]
     fn an_answer_is_accepted_once_and_gives_the_round_trip_time() {
         let (mut heartbeat, mut rng) = (Heartbeat::default(), Rng::new([1; 32]));
-        let info = heartbeat.on_send(at(100), pace(PathState::Unconfirmed, 1000), to(), &mut rng);
+        let info =
+            heartbeat.on_send(at(100), pace(PathState::Unconfirmed, 1000), to(), &mut rng, ROOM);
         assert_eq!(path_of(&info), Some(PathId(3)));
         let other: SocketAddr = "10.0.0.3:9899".parse().unwrap();
         assert_eq!(heartbeat.on_ack(at(130), &info, (PathId(3), other)), None);
-        let mut forged = info;
+        let mut forged = info.clone();
         forged[0] ^= 1;
         assert_eq!(heartbeat.on_ack(at(130), &forged, to()), None);
         assert_eq!(heartbeat.on_ack(at(140), &info, to()), Some(Duration::from_millis(40)));
         assert_eq!(heartbeat.on_ack(at(141), &info, to()), None);
-        assert_eq!(path_of(&info[1..]), None);
+        assert_eq!(path_of(&info[..34]), None);
+        assert_eq!(info.len(), ROOM);
+        let info = heartbeat.on_send(at(100), pace(PathState::Active, 1000), to(), &mut rng, ROOM);
+        assert!(info.len() < 40, "a working path is probed with little");
     }
 
     #[test]
@@ -229,10 +244,10 @@ mod tests {
         let (mut heartbeat, mut rng) = (Heartbeat::default(), Rng::new([1; 32]));
         let pace = pace(PathState::Inactive, 5000);
         let mut seen = std::vec::Vec::new();
-        heartbeat.on_send(at(0), pace, to(), &mut rng);
+        heartbeat.on_send(at(0), pace, to(), &mut rng, ROOM);
         while let Some(now) = heartbeat.deadline().filter(|next| *next < at(10_000)) {
             seen.push((now, heartbeat.handle_timeout(now, pace, &mut rng)));
-            heartbeat.on_send(now, pace, to(), &mut rng);
+            heartbeat.on_send(now, pace, to(), &mut rng, ROOM);
         }
         let quiet = |millis| (at(millis), Expiry::Quiet);
         let error = (at(5000), Expiry::Unanswered);

@@ -423,6 +423,11 @@ impl Pair {
         }
         self.a.endpoint.handle_timeout(now);
         self.z.endpoint.handle_timeout(now);
+        self.drain();
+        for side in [Side::A, Side::Z] {
+            let next = self.node(side).endpoint.poll_timeout();
+            assert!(next.is_none_or(|at| at > now), "{side:?} does not let time pass");
+        }
     }
 
     /// The ladder so far, which begins anew.
