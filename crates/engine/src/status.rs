@@ -141,6 +141,8 @@ counters! {
     control_drops,
     /// Answers outside of associations not sent because too many waited already.
     reply_drops,
+    /// Ended associations whose unread messages were dropped because there were too many of them.
+    unread_drops,
     /// Messages queued before the association was established, on streams that the peer then did
     /// not take.
     messages_without_stream,

@@ -7,6 +7,7 @@ use super::tcb::Association;
 use crate::event::{CloseReason, Event};
 use crate::path::{PathAddr, PathId, PathState, failure};
 use crate::time::Duration;
+use alloc::vec::Vec;
 
 impl Association {
     /// Something sent on `id` was not answered in time. `counts` says whether it also counts for the
@@ -113,6 +114,15 @@ impl Association {
         path.t3 = path.t3.map(|expiry| expiry.min(cx.now + path.rtt.rto()));
         if let Some(pace) = pace.filter(|_| heartbeats) {
             path.heartbeat.start(cx.now, pace, cx.rng);
+        }
+        self.leave_failed_paths(cx);
+    }
+
+    /// While no path was Active, data went on over a failed one. Now it need not wait there.
+    fn leave_failed_paths(&mut self, cx: &Context<'_>) {
+        let failed = self.paths.iter().filter(|path| !path.is_active() && path.flight > 0);
+        for id in failed.map(|path| path.id).collect::<Vec<_>>() {
+            self.sender.path_lost(cx.now, id, &mut self.paths);
         }
     }
 }

@@ -175,7 +175,15 @@ impl Association {
     fn collide(&mut self, cx: &mut Context<'_>, cookie: Cookie) {
         let setting_up = self.state.is_setting_up();
         if setting_up {
-            self.learn_paths(cx, cookie.path, &cookie.peer.addresses);
+            // From COOKIE-ECHOED on DATA may be in flight: its paths must stay.
+            let echoed = matches!(self.state, State::CookieEchoed(_));
+            let handshake = if echoed { self.handshake } else { cookie.path };
+            let source = cookie.path.remote.ip();
+            let mut listed = cookie.peer.addresses.clone();
+            if !listed.contains(&source) {
+                listed.push(source);
+            }
+            self.learn_paths(cx, handshake, &listed);
         }
         self.keys_changed = true;
         self.learn_peer(cx, cookie.peer);

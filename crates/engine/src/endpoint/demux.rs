@@ -95,6 +95,10 @@ impl Endpoint {
         if let Some(unread) = over.and_then(Association::into_unread) {
             self.unread.insert(id, unread);
         }
+        if self.unread.len() > self.config.max_associations.max(1) {
+            self.unread.pop_first();
+            self.counters.unread_drops += 1;
+        }
     }
 
     fn count_malformed(&mut self, error: ParseError) {

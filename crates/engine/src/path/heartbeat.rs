@@ -82,7 +82,9 @@ impl Heartbeat {
 
     /// Probing ends (a SHUTDOWN has been sent, section 8.3).
     pub(crate) fn stop(&mut self) {
-        *self = Self::default();
+        self.wanted = false;
+        self.next = None;
+        self.unanswered = None;
     }
 
     /// Whether a HEARTBEAT waits to be sent.

@@ -12,6 +12,7 @@ mod craft;
 mod data;
 mod hostile;
 mod pair;
+mod parameters;
 mod paths;
 mod restart;
 mod setup;

@@ -176,6 +176,35 @@ fn a_total_outage_of_seconds_is_survived_and_of_minutes_is_not() {
 }
 
 #[test]
+fn a_path_that_is_narrower_than_its_interface_is_not_used() {
+    let mut pair = Pair::new(2);
+    pair.links.get_mut(&2).unwrap().largest = 1400;
+    let a = pair.connect();
+    pair.send(Side::A, a, 0, &vec![1; 1_000_000]);
+    pair.drive(Duration::from_secs(2));
+    assert_eq!(states(&pair, a), [PathState::Active, PathState::Unconfirmed]);
+    assert_eq!(pair.z.received.len(), 1);
+    assert_eq!(path(&pair, a, 1).timeouts, 0);
+}
+
+#[test]
+fn after_a_total_outage_data_moves_to_the_path_that_returns_first() {
+    for returning in [1, 2] {
+        let (mut pair, a, _) = Pair::established(2);
+        pair.send(Side::A, a, 0, &vec![1; 1_000_000]);
+        pair.drive(millis(15));
+        pair.cut(1);
+        pair.cut(2);
+        pair.drive(Duration::from_secs(40));
+        pair.restore(returning);
+        let restored = pair.now;
+        assert!(pair.drive_until(Duration::from_secs(60), |pair| !pair.z.received.is_empty()));
+        let waited = pair.now.since(restored);
+        assert!(waited < Duration::from_secs(3), "path {returning}: {waited:?}");
+    }
+}
+
+#[test]
 fn idle_paths_are_probed_every_heartbeat_interval() {
     let (mut pair, a, _) = Pair::established(2);
     pair.drive(Duration::from_secs(95));

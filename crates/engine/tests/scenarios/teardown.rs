@@ -1,7 +1,9 @@
 //! The end of an association (RFC 9260 section 9), with each chunk of it lost.
 
 use crate::pair::{Pair, Side, config, message, millis};
-use manypath_engine::{AssociationState, CloseReason, Config, Duration, Event, SendError};
+use manypath_engine::{
+    AssociationId, AssociationState, CloseReason, Config, Duration, Event, SendError,
+};
 
 const GRACEFUL: Event = Event::Closed(CloseReason::Graceful);
 
@@ -189,6 +191,23 @@ fn what_had_arrived_can_be_read_after_the_end() {
     let texts: Vec<_> = pair.z.received.iter().map(|(_, text)| text.clone()).collect();
     assert_eq!(texts, ["one", "two", "three"]);
     assert!(pair.z.endpoint.read(z).is_none());
+}
+
+#[test]
+fn unread_ends_are_bounded() {
+    let few = Config { max_associations: 3, ..config(Side::Z) };
+    let mut pair = Pair::with(1, Config { port: 0, ..config(Side::A) }, few);
+    pair.z.reads = false;
+    for _ in 0..5 {
+        let a = pair.connect();
+        pair.send(Side::A, a, 0, b"unread");
+        pair.a.endpoint.shutdown(pair.now, a);
+        pair.drive(Duration::from_secs(1));
+    }
+    assert_over(&pair);
+    assert_eq!(pair.z.endpoint.counters().unread_drops, 2);
+    let readable = (1..=5).filter(|id| pair.z.endpoint.read(AssociationId(*id)).is_some());
+    assert_eq!(readable.count(), 3);
 }
 
 #[test]

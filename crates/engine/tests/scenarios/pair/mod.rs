@@ -97,8 +97,9 @@ pub(crate) struct Link {
     pub(crate) rate: u64,
     /// Largest time that a packet waits for those before it; beyond it is dropped.
     pub(crate) queue: Duration,
+    /// Largest SCTP packet that gets through.
+    pub(crate) largest: usize,
     free_at: [Instant; 2],
-    pub(crate) carried: usize,
 }
 
 /// What chance does to packets, in parts of 1000.
@@ -179,8 +180,8 @@ impl Pair {
             delay: millis(10),
             rate: 1_000_000_000,
             queue: Duration::MAX,
+            largest: usize::MAX,
             free_at: [Instant::ZERO; 2],
-            carried: 0,
         };
         Self {
             now: Instant::ZERO,
@@ -361,7 +362,11 @@ impl Pair {
         }
         let number = ladder::path_number(&addr);
         let now = self.now;
-        let takes = |link: &Link| link.up && link.free_at[from as usize].since(now) <= link.queue;
+        let takes = |link: &Link| {
+            link.up
+                && bytes.len() <= link.largest
+                && link.free_at[from as usize].since(now) <= link.queue
+        };
         let lost = !self.links.get(&number).is_some_and(takes) || self.is_dropped(from, bytes);
         if !self.quiet {
             self.ladder.push(ladder::line(from, number, bytes, lost));
@@ -392,7 +397,6 @@ impl Pair {
         let link = self.links.get_mut(&number).unwrap();
         let free = &mut link.free_at[from as usize];
         *free = (*free).max(now) + Duration::from_nanos(len as u64 * 8_000_000_000 / link.rate);
-        link.carried += 1;
         *free + link.delay
     }
 
