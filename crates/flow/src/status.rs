@@ -110,8 +110,10 @@ counters! {
     growths_reader_behind,
     /// Enlargements put off because the receive budget was used up.
     growths_no_memory,
-    /// Windows made smaller because the receive budget was short.
+    /// Windows halved as their reader consumed because the receive budget was short.
     window_shrinks,
+    /// Windows of idle flows reset to the first size because the receive budget was short.
+    windows_reclaimed,
     /// Bytes of credit that the peer returned because it was asked to.
     reclaimed_credit,
     /// Times that a flow waited for credit with data to send.

@@ -72,8 +72,16 @@ impl Recv {
 
     /// Memory that this direction may come to need: its part of the receive budget.
     pub(crate) fn charge(&self) -> u64 {
-        let held = self.buffered() + self.credit();
-        if self.ended { held } else { held.max(self.window.into()) }
+        if self.ended { self.held() } else { self.held().max(self.window.into()) }
+    }
+
+    fn held(&self) -> u64 {
+        self.buffered() + self.credit()
+    }
+
+    /// Whether what is promised has come down to the window since that was made smaller.
+    pub(crate) fn has_shrunk(&self) -> bool {
+        self.held() <= self.window.into()
     }
 
     /// Takes received bytes; false if there was no credit for them.

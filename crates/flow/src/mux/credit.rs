@@ -8,7 +8,7 @@
 
 use super::FlowMux;
 use crate::error::FlowError;
-use crate::flow::{Hints, Phase};
+use crate::flow::{Flow, Hints, Phase};
 use crate::lanes::LaneKey;
 use crate::message::{Credit, Return, Want};
 use crate::table::FlowId;
@@ -89,7 +89,7 @@ impl FlowMux {
 
     /// Queues a grant if it is worth a message.
     pub(super) fn grant_if_due(&mut self, id: FlowId) {
-        let due = |flow: &crate::flow::Flow| flow.phase == Phase::Open && flow.recv.is_grant_due();
+        let due = |flow: &Flow| flow.phase == Phase::Open && flow.recv.is_grant_due();
         if self.flows.get(id).is_some_and(due) {
             self.hint(id, |hints| hints.credit = true);
         }
@@ -104,11 +104,12 @@ impl FlowMux {
         }
     }
 
-    /// A flow that has grown gives way to new ones as its reader goes on.
+    /// A flow that has grown gives way to new ones as its reader goes on, half of its window at a
+    /// time.
     pub(super) fn shrink_if_tight(&mut self, id: FlowId) {
         let first = self.config.first_window;
-        let grown = |flow: &crate::flow::Flow| flow.recv.window() > first;
-        if self.budget.is_tight() && self.flows.get(id).is_some_and(grown) {
+        let can = |flow: &Flow| flow.recv.window() > first && flow.recv.has_shrunk();
+        if self.budget.is_tight() && self.flows.get(id).is_some_and(can) {
             self.counters.window_shrinks += 1;
             self.with_recv(id, |recv| recv.set_window((recv.window() / 2).max(first)));
         }
@@ -122,7 +123,7 @@ impl FlowMux {
             let Some((id, flow)) = self.flows.at(self.reclaim_cursor) else { continue };
             let (window, unused) = (flow.recv.window(), flow.recv.credit());
             if window > first && unused >= u64::from(window) / 4 * 3 {
-                self.counters.window_shrinks += 1;
+                self.counters.windows_reclaimed += 1;
                 self.with_recv(id, |recv| recv.set_window(first));
                 self.hint(id, |hints| (hints.credit, hints.reclaim) = (true, true));
             }

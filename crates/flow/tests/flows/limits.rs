@@ -1,7 +1,7 @@
 //! What happens when streams, flows or memory run out.
 
 use crate::pair::*;
-use manypath_flow::{FlowConfig, FlowEvent, FlowMux, INITIAL_CREDIT, OpenError, Refusal};
+use manypath_flow::{FlowConfig, FlowEvent, FlowId, FlowMux, INITIAL_CREDIT, OpenError, Refusal};
 
 const INITIAL: u64 = INITIAL_CREDIT as u64;
 
@@ -92,15 +92,17 @@ fn flows_that_cannot_send_leave_others_room_to_write() {
     assert_eq!(pair.a.writable(late), FlowMux::WRITE_FLOOR);
 }
 
-#[test]
-fn idle_flows_return_credit_when_memory_is_short() {
-    let config = FlowConfig {
+fn growing_config() -> FlowConfig {
+    FlowConfig {
         first_window: INITIAL_CREDIT,
         max_window: 8 * INITIAL_CREDIT,
         receive_budget: 12 * INITIAL,
         ..FlowConfig::default()
-    };
-    let mut pair = Pair::with(64, config);
+    }
+}
+
+/// A flow from A whose window at Z has grown to the largest, and how many bytes it has carried.
+fn grown(pair: &mut Pair) -> (FlowId, FlowId, u64) {
     let (a, z) = pair.flow();
     let mut offset = 0;
     for _ in 0..40 {
@@ -116,15 +118,25 @@ fn idle_flows_return_credit_when_memory_is_short() {
     }
     pair.settle();
     assert_eq!(pair.z.status(z).unwrap().receive_credit, 8 * INITIAL, "the window has grown");
-    // The flow is idle. Others come until memory is short.
+    (a, z, offset)
+}
+
+fn open_four_more(pair: &mut Pair) {
     for _ in 0..4 {
         pair.a.open(destination(), source()).unwrap();
     }
     pair.settle();
-    assert!(pair.a.open(destination(), source()).is_ok());
+}
+
+#[test]
+fn idle_flows_return_credit_when_memory_is_short() {
+    let mut pair = Pair::with(64, growing_config());
+    let (a, z, offset) = grown(&mut pair);
+    open_four_more(&mut pair);
+    assert_eq!(pair.z.counters().refused_no_memory, 0);
+    pair.a.open(destination(), source()).unwrap();
     pair.settle();
-    let refused = pair.z.counters().refused_no_memory;
-    assert_eq!(refused, 1);
+    assert_eq!(pair.z.counters().refused_no_memory, 1);
     assert_eq!(pair.z.counters().reclaimed_credit, 7 * INITIAL);
     assert_eq!(pair.z.status(z).unwrap().receive_credit, INITIAL);
     assert_eq!(pair.a.status(a).unwrap().send_credit, INITIAL);
@@ -137,4 +149,36 @@ fn idle_flows_return_credit_when_memory_is_short() {
         rest.extend(read_all(&mut pair.z, z));
     }
     assert_eq!(rest, pattern(1, offset, 100_000));
+}
+
+#[test]
+fn busy_flows_give_way_as_their_readers_consume() {
+    let mut pair = Pair::with(64, growing_config());
+    let (a, z, offset) = grown(&mut pair);
+    open_four_more(&mut pair);
+    assert_eq!(pair.z.promised(), 12 * INITIAL);
+    pair.a.write(a, pattern(1, offset, 200_000)).unwrap();
+    pair.settle();
+    read_all(&mut pair.z, z);
+    let counters = pair.z.counters();
+    assert_eq!((counters.window_shrinks, counters.windows_reclaimed), (1, 0));
+    assert_eq!(pair.z.status(z).unwrap().receive_window, 4 * INITIAL_CREDIT);
+    assert_eq!(pair.z.promised(), 12 * INITIAL - 200_000, "a window shrinks as it is consumed");
+}
+
+#[test]
+fn credit_of_a_flow_with_data_to_send_is_not_returned() {
+    let mut pair = Pair::with(64, growing_config());
+    let (a, z, offset) = grown(&mut pair);
+    open_four_more(&mut pair);
+    pair.a.open(destination(), source()).unwrap();
+    pair.send_a();
+    pair.arrive_z();
+    pair.a.write(a, pattern(1, offset, 200_000)).unwrap();
+    pair.send_z();
+    pair.arrive_a();
+    pair.settle();
+    assert_eq!(pair.z.counters().windows_reclaimed, 1);
+    assert_eq!(pair.z.counters().reclaimed_credit, 0);
+    assert_eq!(read_all(&mut pair.z, z), pattern(1, offset, 200_000));
 }

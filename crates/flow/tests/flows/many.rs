@@ -32,7 +32,9 @@ fn crowd() -> (Pair, Vec<FlowId>) {
 fn ten_thousand_flows_take_turns() {
     let (mut pair, flows) = crowd();
     for &flow in &flows {
-        pair.a.write(flow, pattern(0, 0, 3 * FRAGMENT)).unwrap();
+        for _ in 0..3 {
+            pair.a.write(flow, pattern(0, 0, FRAGMENT)).unwrap();
+        }
     }
     for _ in 0..3 {
         let mut turns = BTreeMap::new();

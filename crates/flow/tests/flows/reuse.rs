@@ -76,6 +76,29 @@ fn late_reset_does_not_reach_the_next_flow() {
     assert_eq!(events(&mut pair.a), [FlowEvent::Opened { flow: next, local: local() }]);
 }
 
+/// RESET after FINISH is not an end: it must not count as the end of the flow that came meanwhile.
+#[test]
+fn reset_that_waits_while_the_stream_is_used_again() {
+    let mut pair = Pair::new(1);
+    let (a, z) = pair.flow();
+    pair.a.finish(a);
+    pair.settle();
+    pair.z.finish(z);
+    pair.send_z();
+    pair.a.reset(a);
+    pair.arrive_a();
+    let next = pair.a.open(destination(), source()).unwrap();
+    pair.settle();
+    let next_z = events(&mut pair.z).last().map(FlowEvent::flow).unwrap();
+    pair.z.accept(next_z, local());
+    pair.z.finish(next_z);
+    pair.settle();
+    assert_eq!(pair.a.open(destination(), source()), Err(OpenError::NoStream));
+    pair.a.finish(next);
+    pair.settle();
+    assert!(pair.a.open(destination(), source()).is_ok());
+}
+
 #[test]
 fn a_stream_is_free_again_while_the_reader_still_reads() {
     let mut pair = Pair::new(1);
