@@ -4,6 +4,7 @@ use crate::association::{FlowUse, RelayId};
 use crate::relay::{Progress, Relay};
 use crate::socket::Socket;
 use crate::stack::Stack;
+use crate::tcp_relay::TcpRelay;
 use manypath_engine::AssociationId;
 use manypath_flow::{FlowEvent, FlowId};
 use mio::event::Event;
@@ -123,21 +124,41 @@ impl Stack {
         }
     }
 
+    /// Lets the relays move bytes, one after the other, until the turn's budget is used up. The
+    /// next turn begins where this one has stopped.
     pub(crate) fn service_relays(&mut self) {
-        for id in std::mem::take(&mut self.ready) {
-            let progress = match self.relays.contains_key(&id) {
-                true => self.service_flow_relay(id),
-                false => self.tcp_relays.get_mut(&id).map(|relay| relay.service()),
-            };
-            match progress {
-                Some(Progress::Waiting) | None => {}
-                Some(Progress::More) => {
-                    self.unfinished.insert(id);
-                }
-                Some(Progress::Done) => self.finish_relay(id),
-                Some(Progress::Broken) => self.break_relay(id),
+        let mut before = std::mem::take(&mut self.ready);
+        let after = before.split_off(&self.next_relay);
+        for id in after.into_iter().chain(before) {
+            if self.turn_budget == 0 {
+                self.unfinished.insert(id);
+            } else {
+                self.service_relay(id);
+                self.next_relay = RelayId(id.0 + 1);
             }
         }
+    }
+
+    fn service_relay(&mut self, id: RelayId) {
+        let before = self.moved_by(id);
+        let progress = match self.relays.contains_key(&id) {
+            true => self.service_flow_relay(id),
+            false => self.tcp_relays.get_mut(&id).map(TcpRelay::service),
+        };
+        self.turn_budget = self.turn_budget.saturating_sub(self.moved_by(id) - before);
+        match progress {
+            Some(Progress::Waiting) | None => {}
+            Some(Progress::More) => {
+                self.unfinished.insert(id);
+            }
+            Some(Progress::Done) => self.finish_relay(id),
+            Some(Progress::Broken) => self.break_relay(id),
+        }
+    }
+
+    fn moved_by(&self, id: RelayId) -> u64 {
+        let flow = self.relays.get(&id).map(Relay::moved);
+        flow.or_else(|| self.tcp_relays.get(&id).map(TcpRelay::moved)).unwrap_or_default()
     }
 
     fn service_flow_relay(&mut self, id: RelayId) -> Option<Progress> {

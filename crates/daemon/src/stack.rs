@@ -41,6 +41,9 @@ const CLIENT_INIT_RETRANSMITS: u32 = 6;
 const EVENTS_PER_TURN: usize = 1024;
 /// Bytes that one read takes from a local socket at most.
 const READ_SIZE: usize = 64 << 10;
+/// Bytes that all relays together move in one turn: some milliseconds of copying, after which the
+/// UDP sockets are looked at again.
+const BYTES_PER_TURN: u64 = 8 << 20;
 /// Rounds of settling in one turn: a flush makes room for more messages, and may cause events (an
 /// unreachable network).
 const ROUNDS_PER_TURN: usize = 8;
@@ -73,6 +76,10 @@ pub struct Stack {
     pub(crate) ready: BTreeSet<RelayId>,
     /// Relays that have used up their turn.
     pub(crate) unfinished: BTreeSet<RelayId>,
+    /// The relay whose turn it is.
+    pub(crate) next_relay: RelayId,
+    /// Bytes that relays may still move in this turn.
+    pub(crate) turn_budget: u64,
     pub(crate) control: ControlServer,
     pub(crate) signals: Option<Signals>,
     pub(crate) peers: Peers,
@@ -129,6 +136,8 @@ impl Stack {
             tcp_relays: BTreeMap::new(),
             ready: BTreeSet::new(),
             unfinished: BTreeSet::new(),
+            next_relay: RelayId(0),
+            turn_budget: 0,
             control,
             signals,
             timers: Timers::default(),
@@ -187,6 +196,7 @@ impl Stack {
     /// Lets everything that was caused take effect, and sends what came of it.
     fn settle(&mut self) {
         self.unsettled = true;
+        self.turn_budget = BYTES_PER_TURN;
         for round in 0..ROUNDS_PER_TURN {
             let news = self.drain_endpoint();
             if round > 0 && !news && self.is_settled() {

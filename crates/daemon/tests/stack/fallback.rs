@@ -30,6 +30,19 @@ fn a_silent_peer_costs_the_timeout_once() {
 }
 
 #[test]
+fn a_late_answer_clears_what_was_remembered() {
+    let network = Network::new();
+    let destination = service(network.server()[0], echo);
+    let silent = UdpSocket::bind((network.server()[0], DEFAULT_UDP_PORT)).unwrap();
+    let (_client, mut launcher) = Host::with_launcher(network.client_config());
+    assert_eq!(launcher.direct(destination).0, FallbackReason::Silent);
+    drop(silent);
+    let _server = Host::start(network.server_config(&[destination]));
+    launcher.wait_for("a late answer", |status| status.peers.is_empty());
+    assert_eq!(exchange(launcher.connect_sctp(destination), vec![3; 30]), vec![3; 30]);
+}
+
+#[test]
 fn a_host_without_a_stack_is_known_at_once() {
     let network = Network::new();
     let (_client, mut launcher) = Host::with_launcher(network.client_config());
@@ -128,4 +141,8 @@ fn what_a_peer_does_not_allow_is_remembered_for_that_service_only() {
     assert_eq!(launcher.direct(hidden).0, FallbackReason::NotAllowed);
     assert_eq!(launcher.direct(hidden).0, FallbackReason::Remembered);
     assert_eq!(exchange(launcher.connect_sctp(open), vec![3; 30]), vec![3; 30]);
+    let also_hidden = service(network.server()[0], echo);
+    let (transport, stream) = launcher.connect(also_hidden, false);
+    assert_eq!(transport, Transport::TcpRelay);
+    assert_eq!(exchange(stream, vec![2; 20]), vec![2; 20]);
 }
