@@ -60,6 +60,9 @@ pub struct Config {
     pub sack_frequency: u32,
     /// Max.Burst, RFC 9260 section 16: packets per path and transmission opportunity.
     pub max_burst: u32,
+    /// Whether the first slow start of a path ends when round-trip times begin to grow (HyStart++,
+    /// RFC 9406) instead of by loss.
+    pub hystart: bool,
     /// Whether a lost retransmission may be found by missing reports and repeated, once it is older
     /// than a round trip. RFC 9260 section 7.2.4 rule 5 leaves it to T3-rtx.
     pub repeat_fast_retransmit: bool,
@@ -93,6 +96,7 @@ impl Default for Config {
             sack_delay: Duration::from_millis(50),
             sack_frequency: 2,
             max_burst: 4,
+            hystart: true,
             repeat_fast_retransmit: true,
             cookie_life: Duration::from_secs(60),
             multipath: true,

@@ -59,7 +59,7 @@ impl Path {
             state,
             mtu,
             rtt: Rtt::new(config),
-            congestion: Rfc9260::new(limit, addr.remote.is_ipv6()),
+            congestion: Rfc9260::new(limit, addr.remote.is_ipv6(), config.hystart),
             flight: 0,
             t3: None,
             error_count: 0,

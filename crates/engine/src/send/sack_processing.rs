@@ -294,5 +294,8 @@ fn grow(now: Instant, path: &mut Path) {
         window_used: full || news.flight_before >= path.congestion.window(),
         recovering: path.cmt.recovery.is_active(),
         all_acked: path.flight == 0,
+        newest: news.newest,
+        sent: path.cmt.transmissions,
+        rtt: news.rtt,
     });
 }

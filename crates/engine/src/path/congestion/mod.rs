@@ -1,9 +1,12 @@
 //! Congestion control of one path. What decides *that* data was acknowledged or lost lives in
 //! `send` and `cmt`; a controller only turns these facts into a window.
 
+mod hystart;
 mod rfc9260;
 
 pub(crate) use rfc9260::Rfc9260;
+
+use crate::time::Duration;
 
 /// Data of this path that one SACK acknowledged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,6 +21,12 @@ pub(crate) struct Acked {
     pub recovering: bool,
     /// Whether nothing is in flight on the path any more.
     pub all_acked: bool,
+    /// Largest transmission number newly acknowledged, if it is not ambiguous.
+    pub newest: Option<u64>,
+    /// Transmissions made so far.
+    pub sent: u64,
+    /// The round-trip time, if it was measured.
+    pub rtt: Option<Duration>,
 }
 
 /// The window of a path and how it moves. All sizes in bytes of DATA chunks with header and

@@ -1,5 +1,6 @@
 //! The congestion control of RFC 9260 section 7.2, run for every path by itself.
 
+use super::hystart::{Growth, HyStart};
 use super::{Acked, Controller};
 
 /// L of section 7.2.1: by how many PMDCS one SACK may widen the window in slow start. A receiver
@@ -14,12 +15,14 @@ pub(crate) struct Rfc9260 {
     ssthresh: usize,
     partial_bytes_acked: usize,
     chunk_limit: usize,
+    /// Until the first loss, if wanted.
+    hystart: Option<HyStart>,
 }
 
 impl Rfc9260 {
     /// The initial window of section 7.2.1 for a path whose largest DATA chunk has `chunk_limit`
-    /// bytes.
-    pub(crate) fn new(chunk_limit: usize, is_ipv6: bool) -> Self {
+    /// bytes. `hystart`: end the first slow start by HyStart++.
+    pub(crate) fn new(chunk_limit: usize, is_ipv6: bool, hystart: bool) -> Self {
         let bound = if is_ipv6 { 4344 } else { 4404 };
         Self {
             cwnd: (4 * chunk_limit).min(bound.max(2 * chunk_limit)),
@@ -27,6 +30,26 @@ impl Rfc9260 {
             ssthresh: u32::MAX as usize,
             partial_bytes_acked: 0,
             chunk_limit,
+            hystart: hystart.then(HyStart::default),
+        }
+    }
+
+    /// Section 7.2.1.
+    fn start_slowly(&mut self, acked: Acked) {
+        let growth = match &mut self.hystart {
+            Some(hystart) => hystart.on_acked(acked.newest, acked.sent, acked.rtt),
+            None => Growth::By(1),
+        };
+        match growth {
+            Growth::By(divisor) if acked.window_used => {
+                let step = acked.bytes.min(SLOW_START_LIMIT * self.chunk_limit);
+                self.cwnd += step / divisor;
+            }
+            Growth::By(_) => {}
+            Growth::Over => {
+                self.ssthresh = self.cwnd;
+                self.hystart = None;
+            }
         }
     }
 
@@ -71,8 +94,8 @@ impl Controller for Rfc9260 {
         if acked.bytes > 0 && acked.advanced && !acked.recovering {
             if self.cwnd > self.ssthresh {
                 self.avoid_congestion(acked);
-            } else if acked.window_used {
-                self.cwnd += acked.bytes.min(SLOW_START_LIMIT * self.chunk_limit);
+            } else {
+                self.start_slowly(acked);
             }
         }
         if acked.all_acked {
@@ -84,12 +107,14 @@ impl Controller for Rfc9260 {
         self.ssthresh = self.halved();
         self.cwnd = self.ssthresh;
         self.partial_bytes_acked = 0;
+        self.hystart = None;
     }
 
     fn on_timeout(&mut self) {
         self.ssthresh = self.halved();
         self.cwnd = self.chunk_limit;
         self.partial_bytes_acked = 0;
+        self.hystart = None;
     }
 
     fn on_idle(&mut self, rtos: u32) {
@@ -110,24 +135,33 @@ mod tests {
     const P: usize = 1444;
 
     fn acked(bytes: usize) -> Acked {
-        Acked { bytes, advanced: true, window_used: true, recovering: false, all_acked: false }
+        Acked {
+            bytes,
+            advanced: true,
+            window_used: true,
+            recovering: false,
+            all_acked: false,
+            newest: None,
+            sent: 0,
+            rtt: None,
+        }
     }
 
     fn avoiding(cwnd: usize) -> Rfc9260 {
-        Rfc9260 { cwnd, ssthresh: cwnd - 1, partial_bytes_acked: 0, chunk_limit: P }
+        Rfc9260 { cwnd, ssthresh: cwnd - 1, partial_bytes_acked: 0, chunk_limit: P, hystart: None }
     }
 
     #[test]
     fn initial_window() {
-        assert_eq!(Rfc9260::new(1444, false).window(), 4404);
-        assert_eq!(Rfc9260::new(1444, true).window(), 4344);
-        assert_eq!(Rfc9260::new(1000, false).window(), 4000);
-        assert_eq!(Rfc9260::new(9000, false).window(), 18_000);
+        assert_eq!(Rfc9260::new(1444, false, true).window(), 4404);
+        assert_eq!(Rfc9260::new(1444, true, true).window(), 4344);
+        assert_eq!(Rfc9260::new(1000, false, true).window(), 4000);
+        assert_eq!(Rfc9260::new(9000, false, true).window(), 18_000);
     }
 
     #[test]
     fn slow_start_grows_by_what_was_acked_up_to_its_limit() {
-        let mut control = Rfc9260::new(P, false);
+        let mut control = Rfc9260::new(P, false, false);
         control.on_acked(acked(2 * P));
         assert_eq!(control.window(), 4404 + 2 * P);
         control.on_acked(acked(100 * P));
@@ -136,7 +170,7 @@ mod tests {
 
     #[test]
     fn no_growth_without_full_window_progress_or_during_recovery() {
-        let mut control = Rfc9260::new(P, false);
+        let mut control = Rfc9260::new(P, false, false);
         control.on_acked(Acked { window_used: false, ..acked(P) });
         control.on_acked(Acked { advanced: false, ..acked(P) });
         control.on_acked(Acked { recovering: true, ..acked(P) });
