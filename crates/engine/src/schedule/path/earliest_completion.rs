@@ -7,33 +7,45 @@
 //! that is left before a chunk sent now on the slow path arrives:
 //!
 //! ```text
-//! left / sum(cwnd_f / srtt_f) + min(srtt_f) / 2  <  srtt_s / 2
+//! left / sum(cwnd_f / srtt_f) + min(forward_f)  <  forward_s,    forward = srtt - least rtt / 2
 //! ```
+//!
+//! What a round trip takes beyond the least is time in the queue on the way to the peer.
 
 use crate::path::congestion::Controller;
 use crate::path::{Path, PathId, PathSet, Paths};
 use crate::time::Duration;
 
-/// Whether `id` should carry something of the `left` bytes that wait to be sent.
+/// Whether `id` should carry something of the `left` bytes that wait to be sent. True for the first
+/// in the order of `smallest_srtt`, so that something is always sent.
 pub(crate) fn is_worth_using(paths: &Paths, usable: PathSet, id: PathId, left: usize) -> bool {
-    let Some(slow) = paths.get(id).and_then(|path| path.rtt.smoothed()) else { return true };
-    let faster = paths
-        .iter()
-        .filter(|path| usable.contains(path.id) && path.id != id)
-        .filter_map(|path| Some((path, path.rtt.smoothed().filter(|srtt| *srtt < slow)?)));
-    let (mut rate, mut fastest) = (0, slow);
-    for (path, srtt) in faster {
-        rate += bytes_per_second(path, srtt);
-        fastest = fastest.min(srtt);
+    let Some(slow) = paths.get(id).filter(|path| path.rtt.smoothed().is_some()) else {
+        return true;
+    };
+    let is_faster = |path: &&Path| {
+        usable.contains(path.id)
+            && path.rtt.smoothed().is_some_and(|srtt| Some(srtt) < slow.rtt.smoothed())
+    };
+    let (mut rate, mut fastest) = (0, Duration::MAX);
+    for path in paths.iter().filter(is_faster) {
+        rate += bytes_per_second(path);
+        fastest = fastest.min(forward(path));
     }
     if rate == 0 {
         return true;
     }
     let drain = Duration::from_nanos((left as u64).saturating_mul(1_000_000_000) / rate);
-    drain + fastest / 2 >= slow / 2
+    drain + fastest >= forward(slow)
 }
 
-fn bytes_per_second(path: &Path, srtt: Duration) -> u64 {
+/// How long a packet takes to the peer.
+fn forward(path: &Path) -> Duration {
+    let least = path.rtt.least().unwrap_or_default();
+    path.rtt.smoothed().unwrap_or_default().saturating_sub(least / 2)
+}
+
+fn bytes_per_second(path: &Path) -> u64 {
+    let srtt = path.rtt.smoothed().unwrap_or_default();
     let nanos = u64::try_from(srtt.as_nanos()).unwrap_or(u64::MAX).max(1);
     (path.congestion.window() as u64).saturating_mul(1_000_000_000) / nanos
 }
