@@ -1,7 +1,7 @@
 //! Working a SACK in (RFC 9260 sections 6.2.1, 6.3.2, 7.2; the rules per path in `crate::cmt`).
 
 use super::outstanding::{ChunkState, SentChunk};
-use super::retransmit::{Loss, earliest_live, is_live};
+use super::retransmit::{Loss, earliest_live};
 use super::{SackView, Sender};
 use crate::cmt::{News, Sent};
 use crate::path::congestion::{Acked, Controller};
@@ -253,11 +253,8 @@ impl Sender {
             |tsn| outstanding.get(tsn).is_none_or(|chunk| chunk.state == ChunkState::Acked);
         let needed = paths.fragment_size();
         let Some(probe) = self.window.on_sack(now, rwnd, needed, is_acked) else { return };
-        let sent = self.outstanding.get(probe).map(|chunk| (chunk.path, chunk.number));
-        let live = sent.is_some_and(|(id, number)| {
-            is_live(&self.outstanding, id, Sent { number, tsn: probe })
-        });
-        if live {
+        let sent = self.outstanding.get(probe);
+        if sent.is_some_and(|chunk| chunk.state == ChunkState::InFlight) {
             self.lose(probe, paths, Loss::Reported);
         }
     }

@@ -202,9 +202,10 @@ impl Sender {
         usable(paths, self.multipath)
     }
 
-    /// User data that waits to be sent, for the first time or again.
+    /// User data that can be sent before the peer announces more: when its window is nearly used
+    /// up, a chunk on a slow path holds up the fast ones just as at the end of a transfer.
     pub(super) fn waiting(&self) -> usize {
-        self.queue.bytes() + self.lost
+        (self.queue.bytes() + self.lost).min(self.window.rwnd())
     }
 
     /// The lost chunk that `path` may send now, where `flight` was its flight before the packet.

@@ -10,7 +10,10 @@
 //! left / sum(cwnd_f / srtt_f) + min(forward_f)  <  forward_s,    forward = srtt - least rtt / 2
 //! ```
 //!
-//! What a round trip takes beyond the least is time in the queue on the way to the peer.
+//! What a round trip takes beyond the least is time in the queue on the way to the peer. What is
+//! left is what can be sent before the peer must open its window: with small windows the rule is
+//! always at work (12 MB over 100 Mbit/s 5 ms and 10 Mbit/s 50 ms, receive buffer of 256 KiB,
+//! simulated: 88 Mbit/s with it, 17 without).
 
 use crate::path::congestion::Controller;
 use crate::path::{Path, PathId, PathSet, Paths};
