@@ -5,14 +5,14 @@ mod common;
 
 use common::{Finished, Site, find, finish};
 use manypath_lab::Host;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 
 /// Runs `act`; asserts that exactly `flows` connections reached the server's stack meanwhile.
 fn carried(site: &Site, flows: u64, act: impl FnOnce() -> Finished) -> Finished {
-    let before = site.server_counter("flows_incoming");
+    let before = site.server_counter("stack_relays_started");
     let finished = act();
-    let carried = site.server_counter("flows_incoming") - before;
+    let carried = site.server_counter("stack_relays_started") - before;
     assert_eq!(carried, flows, "connections carried by manypath: {finished:?}");
     finished
 }
@@ -129,14 +129,15 @@ fn user() -> String {
 fn netcat_half_closes() {
     let mut site = Site::new();
     site.serve("7000");
-    let script = "cat | tr a-z A-Z";
     // The answer can only come after the end of the request was seen: that is what half-close is.
-    let mut server = site.command(Host::Right, "/bin/sh");
-    let nc = find("nc").display().to_string();
-    server.arg("-c").arg(format!("rm -f f; mkfifo f; {nc} -l 7000 <f | ({script}) >f"));
-    let mut server = server.stdin(Stdio::null()).spawn().expect("nc");
-    std::thread::sleep(std::time::Duration::from_millis(300));
-    let before = site.server_counter("flows_incoming");
+    let program = "import socket\ns=socket.create_server(('0.0.0.0',7000))\nprint('up',flush=True)\n\
+        c,_=s.accept()\nr=b''\nwhile d:=c.recv(99): r+=d\nc.sendall(r.upper())\nc.close()";
+    let mut server = site.command(Host::Right, find("python3"));
+    server.args(["-c", program]).stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut server = server.spawn().expect("server");
+    let mut up = [0; 3];
+    server.stdout.as_mut().expect("stdout").read_exact(&mut up).expect("the server is up");
+    let before = site.server_counter("stack_relays_started");
     let mut command = site.through_command(&[], "nc", &["-N", &site.server(), "7000"]);
     let mut client = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("client");
     client.stdin.take().expect("stdin").write_all(b"half closed\n").expect("request");
@@ -144,7 +145,7 @@ fn netcat_half_closes() {
     let _ = server.kill();
     let _ = server.wait();
     assert_eq!(String::from_utf8_lossy(&output.stdout), "HALF CLOSED\n");
-    assert_eq!(site.server_counter("flows_incoming") - before, 1);
+    assert_eq!(site.server_counter("stack_relays_started") - before, 1);
 }
 
 #[test]
