@@ -13,6 +13,9 @@ pub struct LocalAddress {
     pub addr: SocketAddr,
     /// Length of the network prefix; pairs local with remote addresses of one network.
     pub prefix_len: u8,
+    /// Number of the interface that has the address, 0 if that is not known. Both families on one
+    /// interface share its link: only one of them makes a path.
+    pub interface: u32,
     /// Largest IP packet on the interface, in bytes.
     pub mtu: u16,
 }

@@ -23,7 +23,7 @@ fn endpoint(host: u8, paths: u8) -> Endpoint {
     let mut endpoint = Endpoint::new(config, [host; 32]);
     for path in 0..paths {
         let addr = address(host, path);
-        endpoint.add_local_address(LocalAddress { addr, prefix_len: 24, mtu: 1500 });
+        endpoint.add_local_address(LocalAddress { addr, prefix_len: 24, interface: 0, mtu: 1500 });
     }
     endpoint
 }

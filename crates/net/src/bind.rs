@@ -105,7 +105,12 @@ fn open(binding: &LocalBinding, port: u16) -> io::Result<Opened> {
     addr.set_port(io.socket().local_addr()?.port());
     Ok(Opened {
         io,
-        address: LocalAddress { addr, prefix_len: binding.prefix_len, mtu: binding.mtu },
+        address: LocalAddress {
+            addr,
+            prefix_len: binding.prefix_len,
+            interface: binding.device.as_deref().map_or(0, crate::interfaces::number_of),
+            mtu: binding.mtu,
+        },
         device: binding.device.clone().filter(|_| device_error.is_none()),
         device_error,
     })

@@ -1,7 +1,7 @@
 //! The addresses of this host.
 
 use crate::sockaddr;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -90,6 +90,11 @@ fn index_of(name: &CStr) -> Option<u32> {
         0 => None,
         index => Some(index),
     }
+}
+
+/// Number of the interface `name`, 0 if there is none of that name.
+pub(crate) fn number_of(name: &str) -> u32 {
+    CString::new(name).ok().and_then(|name| index_of(&name)).unwrap_or(0)
 }
 
 fn ip_at(address: *const libc::sockaddr) -> Option<IpAddr> {

@@ -40,7 +40,26 @@ pub(crate) fn pairs(
             push_new(&mut pairs, PathAddr { local: local.addr, remote });
         }
     }
-    pairs
+    one_family_per_interface(pairs, locals)
+}
+
+/// Leaves out pairs whose interface already has a path of the other family: both would share one
+/// link, each with a congestion window of its own.
+fn one_family_per_interface(pairs: Vec<PathAddr>, locals: &[LocalAddress]) -> Vec<PathAddr> {
+    let interface = |pair: &PathAddr| {
+        let local = locals.iter().find(|local| local.addr.ip() == pair.local.ip());
+        local.map_or(0, |local| local.interface)
+    };
+    let mut kept: Vec<PathAddr> = Vec::new();
+    for pair in pairs {
+        let shares = |other: &PathAddr| {
+            other.local.is_ipv4() != pair.local.is_ipv4() && interface(other) == interface(&pair)
+        };
+        if interface(&pair) == 0 || !kept.iter().any(shares) {
+            kept.push(pair);
+        }
+    }
+    kept
 }
 
 /// Every way to send a first packet to `remote`, the best first.

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 
 fn local(addr: &str, prefix_len: u8) -> LocalAddress {
-    LocalAddress { addr: socket(addr), prefix_len, mtu: 1500 }
+    LocalAddress { addr: socket(addr), prefix_len, interface: 0, mtu: 1500 }
 }
 
 fn ip(text: &str) -> IpAddr {
@@ -95,4 +95,27 @@ fn the_nearest_local_address_is_tried_first() {
     let tried = candidates(&locals, socket("10.2.0.2"));
     assert_eq!(tried, vec![pair("10.2.0.1", "10.2.0.2"), pair("10.1.0.1", "10.2.0.2")]);
     assert!(candidates(&locals, socket("127.0.0.1")).is_empty());
+}
+
+#[test]
+fn two_families_on_one_interface_are_one_path() {
+    let on =
+        |interface, addr: &str, prefix_len| LocalAddress { interface, ..local(addr, prefix_len) };
+    let a =
+        [on(2, "10.1.0.1", 24), on(2, "fd01::1", 64), on(3, "10.2.0.1", 24), on(3, "fd02::1", 64)];
+    let z = ["10.1.0.2", "fd01::2", "10.2.0.2", "fd02::2"].map(ip);
+    let v4 = vec![pair("10.1.0.1", "10.1.0.2"), pair("10.2.0.1", "10.2.0.2")];
+    assert_eq!(pairs(v4[0], &a, &z), v4);
+    let v6 = vec![pair("fd02::1", "fd02::2"), pair("fd01::1", "fd01::2")];
+    assert_eq!(sorted(pairs(v6[0], &a, &z)), sorted(v6), "the handshake decides the family");
+}
+
+#[test]
+fn an_interface_with_the_other_family_only_is_used_with_it() {
+    let on =
+        |interface, addr: &str, prefix_len| LocalAddress { interface, ..local(addr, prefix_len) };
+    let a = [on(2, "10.1.0.1", 24), on(3, "fd02::1", 64)];
+    let z = ["10.1.0.2", "fd02::2"].map(ip);
+    let both = vec![pair("10.1.0.1", "10.1.0.2"), pair("fd02::1", "fd02::2")];
+    assert_eq!(pairs(both[0], &a, &z), both);
 }

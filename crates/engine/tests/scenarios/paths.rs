@@ -269,7 +269,7 @@ fn two_uplinks_to_a_server_with_one_address_are_two_paths() {
     let mut pair = Pair::new(1);
     pair.links.insert(9, pair.links[&1]);
     let second = SocketAddr::from(([10, 9, 0, 1], 9899));
-    let second = LocalAddress { addr: second, prefix_len: 24, mtu: 1400 };
+    let second = LocalAddress { addr: second, prefix_len: 24, interface: 0, mtu: 1400 };
     pair.a.endpoint.add_local_address(second);
     let a = pair.connect();
     pair.drive(millis(200));

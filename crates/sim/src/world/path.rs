@@ -28,7 +28,9 @@ pub struct Joint {
 impl Joint {
     pub(super) fn ends(&self) -> [(HostId, LocalAddress); 2] {
         let Self { prefix_len, mtu, .. } = *self;
-        [0, 1].map(|i| (self.hosts[i], LocalAddress { addr: self.addresses[i], prefix_len, mtu }))
+        let local =
+            |i: usize| LocalAddress { addr: self.addresses[i], prefix_len, interface: 0, mtu };
+        [0, 1].map(|i| (self.hosts[i], local(i)))
     }
 }
 

@@ -161,7 +161,7 @@ pub(crate) fn endpoint(side: Side, paths: u8, config: Config, seed: u8) -> Endpo
     let mut endpoint = Endpoint::new(config, [seed; 32]);
     for path in 1..=paths {
         let addr = address(side, path);
-        endpoint.add_local_address(LocalAddress { addr, prefix_len: 24, mtu: 1500 });
+        endpoint.add_local_address(LocalAddress { addr, prefix_len: 24, interface: 0, mtu: 1500 });
     }
     endpoint
 }
