@@ -2,7 +2,7 @@
 
 use crate::attempt::AttemptId;
 use manypath_engine::{Instant, Outgoing};
-use manypath_flow::{FlowId, FlowMux};
+use manypath_flow::{FlowConfig, FlowId, FlowMux};
 use std::collections::BTreeMap;
 
 /// Names a relay of this stack. Never used again.
@@ -41,6 +41,8 @@ pub(crate) struct Association {
     pub(crate) initiated: bool,
     pub(crate) setup: Setup,
     pub(crate) begun: Instant,
+    /// Streams that both sides have, in each direction.
+    pub(crate) streams: u16,
     pub(crate) mux: FlowMux,
     pub(crate) flows: BTreeMap<FlowId, FlowUse>,
     /// A message that the engine did not take although it had room: goes first next time.
@@ -50,7 +52,9 @@ pub(crate) struct Association {
 }
 
 impl Association {
-    pub(crate) const fn new(initiated: bool, setup: Setup, begun: Instant, mux: FlowMux) -> Self {
-        Self { initiated, setup, begun, mux, flows: BTreeMap::new(), held: None, doubted: None }
+    pub(crate) fn new(initiated: bool, setup: Setup, begun: Instant, streams: u16) -> Self {
+        let mux = FlowMux::new(initiated, streams, FlowConfig::default());
+        let flows = BTreeMap::new();
+        Self { initiated, setup, begun, streams, mux, flows, held: None, doubted: None }
     }
 }

@@ -8,7 +8,6 @@ use manypath_control::status::FallbackReason;
 use manypath_engine::{
     AssociationId, CloseReason, ConnectError, Event, Instant, PathId, PathState, SendError,
 };
-use manypath_flow::{FlowConfig, FlowMux};
 use std::net::{IpAddr, SocketAddr};
 
 /// Bytes that may wait unsent in the engine. Flows share what is behind this line fairly: a small
@@ -20,7 +19,8 @@ const UNSENT_LIMIT: usize = 128 << 10;
 struct Up {
     initiated: bool,
     adaptation: Option<u32>,
-    outbound_streams: u16,
+    /// Usable in both directions.
+    streams: u16,
 }
 
 impl Stack {
@@ -39,8 +39,7 @@ impl Stack {
             ConnectError::NoLocalAddress => FallbackReason::NoLocalAddress,
             ConnectError::TooMany | ConnectError::AlreadyConnected => FallbackReason::Busy,
         })?;
-        let mux = FlowMux::new(true, STREAMS, FlowConfig::default());
-        let association = Association::new(true, Setup::Connecting, self.now, mux);
+        let association = Association::new(true, Setup::Connecting, self.now, STREAMS);
         self.associations.insert(id, association);
         self.by_peer.insert(destination.ip(), id);
         self.log.info(format_args!("association {} to {remote}: trying", id.0));
@@ -65,8 +64,9 @@ impl Stack {
 
     fn on_association_event(&mut self, id: AssociationId, event: Event) {
         match event {
-            Event::Connected { initiated, adaptation, outbound_streams, inbound_streams: _ } => {
-                self.on_connected(id, &Up { initiated, adaptation, outbound_streams });
+            Event::Connected { initiated, adaptation, outbound_streams, inbound_streams } => {
+                let streams = outbound_streams.min(inbound_streams);
+                self.on_connected(id, &Up { initiated, adaptation, streams });
             }
             Event::Readable => self.read_messages(id),
             Event::Writable => {
@@ -86,13 +86,13 @@ impl Stack {
             return;
         }
         if !up.initiated {
-            let mux = FlowMux::new(false, up.outbound_streams, FlowConfig::default());
-            let association = Association::new(false, Setup::Established, self.now, mux);
+            let association = Association::new(false, Setup::Established, self.now, up.streams);
             self.associations.insert(id, association);
         }
         let Some(association) = self.associations.get_mut(&id) else { return };
         association.setup = Setup::Established;
-        association.mux.limit_streams(up.outbound_streams);
+        association.streams = up.streams;
+        association.mux.limit_streams(up.streams);
         self.dirty.insert(id);
         self.adopt_peer_addresses(id);
         self.watch_idle(id);
@@ -167,8 +167,8 @@ impl Stack {
         self.counters.count("associations_restarted");
         self.end_flows(id, FallbackReason::AssociationLost);
         let Some(association) = self.associations.get_mut(&id) else { return };
-        let mux = FlowMux::new(association.initiated, STREAMS, FlowConfig::default());
-        *association = Association::new(association.initiated, Setup::Established, self.now, mux);
+        let Association { initiated, streams, .. } = *association;
+        *association = Association::new(initiated, Setup::Established, self.now, streams);
         self.log.info(format_args!("association {}: the peer has restarted", id.0));
     }
 

@@ -45,12 +45,15 @@ pub(crate) fn pairs(
 
 /// Leaves out pairs whose interface already has a path of the other family: both would share one
 /// link, each with a congestion window of its own.
-fn one_family_per_interface(pairs: Vec<PathAddr>, locals: &[LocalAddress]) -> Vec<PathAddr> {
+fn one_family_per_interface(mut pairs: Vec<PathAddr>, locals: &[LocalAddress]) -> Vec<PathAddr> {
     let interface = |pair: &PathAddr| {
         let local = locals.iter().find(|local| local.addr.ip() == pair.local.ip());
         local.map_or(0, |local| local.interface)
     };
+    let first_family = pairs.first().is_some_and(|handshake| handshake.local.is_ipv4());
     let mut kept: Vec<PathAddr> = Vec::new();
+    // Stable: the handshake's pair stays first, its family goes before the other.
+    pairs.sort_by_key(|pair| pair.local.is_ipv4() != first_family);
     for pair in pairs {
         let shares = |other: &PathAddr| {
             other.local.is_ipv4() != pair.local.is_ipv4() && interface(other) == interface(&pair)
