@@ -9,34 +9,34 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// The binary under test.
-pub const MANYPATH: &str = env!("CARGO_BIN_EXE_manypath");
+pub(crate) const MANYPATH: &str = env!("CARGO_BIN_EXE_manypath");
 
 /// The longest that any program of a test may run.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// A lab with a work folder; everything in it ends with the test.
-pub struct Site {
-    pub lab: Lab,
-    pub dir: PathBuf,
+pub(crate) struct Site {
+    pub(crate) lab: Lab,
+    pub(crate) dir: PathBuf,
     services: Vec<Child>,
 }
 
 /// A finished program.
 #[derive(Debug)]
-pub struct Finished {
-    pub code: Option<i32>,
-    pub stdout: String,
-    pub stderr: String,
-    pub time: Duration,
+pub(crate) struct Finished {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) time: Duration,
 }
 
 impl Site {
     /// Two paths: A 100 Mbit/s 5 ms, B 50 Mbit/s 10 ms.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::with_paths(&["100mbit,5ms,queue=200", "50mbit,10ms,queue=200"])
     }
 
-    pub fn with_paths(paths: &[&str]) -> Self {
+    pub(crate) fn with_paths(paths: &[&str]) -> Self {
         let paths = paths.iter().map(|p| p.parse().expect("path spec")).collect();
         let lab = Lab::start(LabSpec::new(paths)).expect("a lab needs root or user namespaces");
         let dir = unique_dir();
@@ -44,19 +44,19 @@ impl Site {
     }
 
     /// The server's address on path A.
-    pub fn server(&self) -> String {
+    pub(crate) fn server(&self) -> String {
         self.lab.address(Host::Right, 0).to_string()
     }
 
     /// A command on a host, with the test's runtime folder.
-    pub fn command(&self, host: Host, program: impl AsRef<OsStr>) -> Command {
+    pub(crate) fn command(&self, host: Host, program: impl AsRef<OsStr>) -> Command {
         let mut command = self.lab.command(host, program);
         command.env("MANYPATH_RUNTIME_DIR", self.dir.join("run")).current_dir(&self.dir);
         command
     }
 
     /// Starts a server on the right host and waits for its port.
-    pub fn service(&mut self, program: &str, args: &[&str], protocol: &str, port: u16) {
+    pub(crate) fn service(&mut self, program: &str, args: &[&str], protocol: &str, port: u16) {
         let log = std::fs::File::create(self.dir.join(format!("log-{port}"))).expect("log");
         let mut command = self.command(Host::Right, find(program));
         command.args(args).stdin(Stdio::null());
@@ -68,12 +68,12 @@ impl Site {
     }
 
     /// `manypath serve` on the right host.
-    pub fn serve(&mut self, allow: &str) {
+    pub(crate) fn serve(&mut self, allow: &str) {
         self.service(MANYPATH, &["serve", "--allow", allow, "-v"], "udp", 9899);
     }
 
     /// nginx on the right host with `files` folder as its root, on port 8080.
-    pub fn web(&mut self) {
+    pub(crate) fn web(&mut self) {
         let (dir, root) = (self.dir.join("nginx"), self.dir.join("www"));
         std::fs::create_dir_all(&dir).expect("nginx folder");
         std::fs::create_dir_all(&root).expect("www folder");
@@ -92,7 +92,7 @@ impl Site {
     }
 
     /// sshd on the right host, port 2222, with keys of its own.
-    pub fn ssh(&mut self) {
+    pub(crate) fn ssh(&mut self) {
         for key in ["host_key", "client_key"] {
             let status = Command::new("ssh-keygen")
                 .args(["-q", "-t", "ed25519", "-N", "", "-f"])
@@ -115,7 +115,7 @@ impl Site {
     }
 
     /// Options that make OpenSSH clients use the test's keys.
-    pub fn ssh_options(&self) -> Vec<String> {
+    pub(crate) fn ssh_options(&self) -> Vec<String> {
         let key = self.dir.join("client_key").display().to_string();
         [
             "-q",
@@ -133,7 +133,7 @@ impl Site {
     }
 
     /// A file of random bytes in the web server's root; returns its content.
-    pub fn random_file(&self, name: &str, bytes: u64) -> Vec<u8> {
+    pub(crate) fn random_file(&self, name: &str, bytes: u64) -> Vec<u8> {
         let mut content = Vec::new();
         let source = std::fs::File::open("/dev/urandom").expect("urandom");
         source.take(bytes).read_to_end(&mut content).expect("random bytes");
@@ -144,26 +144,31 @@ impl Site {
     }
 
     /// Runs a program on the left host as it is.
-    pub fn direct(&self, program: &str, args: &[&str]) -> Finished {
+    pub(crate) fn direct(&self, program: &str, args: &[&str]) -> Finished {
         let mut command = self.command(Host::Left, find(program));
         command.args(args);
         finish(command)
     }
 
     /// Runs a program on the left host through manypath.
-    pub fn through(&self, program: &str, args: &[&str]) -> Finished {
+    pub(crate) fn through(&self, program: &str, args: &[&str]) -> Finished {
         finish(self.through_command(&[], program, args))
     }
 
     /// The command of [`Site::through`], with options for `manypath run`.
-    pub fn through_command(&self, options: &[&str], program: &str, args: &[&str]) -> Command {
+    pub(crate) fn through_command(
+        &self,
+        options: &[&str],
+        program: &str,
+        args: &[&str],
+    ) -> Command {
         let mut command = self.command(Host::Left, MANYPATH);
         command.arg("run").args(options).arg("--").arg(find(program)).args(args);
         command
     }
 
     /// What the server's stack says: the JSON of `manypath status` on the right host.
-    pub fn server_status(&self) -> serde_json::Value {
+    pub(crate) fn server_status(&self) -> serde_json::Value {
         let mut command = self.command(Host::Right, MANYPATH);
         command.args(["status", "--json"]);
         let output = finish(command);
@@ -173,7 +178,7 @@ impl Site {
     }
 
     /// A counter of the server's stack.
-    pub fn server_counter(&self, name: &str) -> u64 {
+    pub(crate) fn server_counter(&self, name: &str) -> u64 {
         self.server_status()["counters"][name].as_u64().unwrap_or(0)
     }
 }
@@ -193,7 +198,7 @@ impl Drop for Site {
 }
 
 /// Runs a command to its end, at most a minute.
-pub fn finish(mut command: Command) -> Finished {
+pub(crate) fn finish(mut command: Command) -> Finished {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let started = Instant::now();
     let child = command.spawn().unwrap_or_else(|e| panic!("{command:?}: {e}"));
@@ -216,7 +221,7 @@ pub fn finish(mut command: Command) -> Finished {
 }
 
 /// The full path of a program, also where only root's PATH has it.
-pub fn find(program: &str) -> PathBuf {
+pub(crate) fn find(program: &str) -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let more = ["/usr/sbin", "/sbin", "/usr/local/go/bin"].map(PathBuf::from);
     let all = std::env::split_paths(&path).chain(more);
@@ -225,7 +230,7 @@ pub fn find(program: &str) -> PathBuf {
 }
 
 /// Waits until `condition` holds, at most ten seconds.
-pub fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
+pub(crate) fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
     let limit = Instant::now() + Duration::from_secs(10);
     while !condition() {
         assert!(Instant::now() < limit, "waited in vain for {what}");
