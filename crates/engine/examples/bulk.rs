@@ -100,7 +100,12 @@ impl Bench {
             let mut endpoint = Endpoint::new(config, [number as u8; 32]);
             for path in 0..lines.len() {
                 let addr = address(path, number);
-                endpoint.add_local_address(LocalAddress { addr, prefix_len: 24, mtu: 1500 });
+                endpoint.add_local_address(LocalAddress {
+                    addr,
+                    prefix_len: 24,
+                    interface: 0,
+                    mtu: 1500,
+                });
             }
             let batch = PacketBatch::new(32);
             Node { endpoint, id: None, batch, spent: std::time::Duration::ZERO }

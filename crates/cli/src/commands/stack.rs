@@ -31,11 +31,10 @@ pub(crate) fn configure(config: &mut StackConfig, options: &StackOptions, base: 
 
 /// Runs a stack to its end.
 pub(crate) fn run(config: StackConfig) -> Result<u8, Failure> {
-    let stack = Stack::new(config).map_err(|e| match e.kind() {
-        std::io::ErrorKind::AddrInUse => {
-            Failure::new(e.to_string()).hint("another port: --port PORT")
-        }
-        _ => Failure::new(e.to_string()),
+    let stack = Stack::new(config).map_err(|e| {
+        let failure = Failure::new(e.to_string());
+        let busy = e.kind() == std::io::ErrorKind::AddrInUse;
+        if busy { failure.hint("another port: --port PORT") } else { failure }
     })?;
     stack.run().map_err(|e| Failure::new(e.to_string()))?;
     Ok(0)
