@@ -91,18 +91,18 @@ impl Association {
         if state == PathState::Active {
             self.path_returned(cx, id);
         } else if before == PathState::Active {
-            self.path_left(cx, id);
+            self.path_left(id);
         }
     }
 
     /// Data leaves the path and a HEARTBEAT asks at once whether it works.
-    fn path_left(&mut self, cx: &Context<'_>, id: PathId) {
+    fn path_left(&mut self, id: PathId) {
         if self.state.sends_heartbeats()
             && let Some(path) = self.paths.get_mut(id)
         {
             path.heartbeat.probe_now();
         }
-        self.sender.path_lost(cx.now, id, &mut self.paths);
+        self.sender.path_lost(id, &mut self.paths);
     }
 
     /// What is in flight on the path waits for a T3-rtx that was backed off while nothing got
@@ -115,14 +115,14 @@ impl Association {
         if let Some(pace) = pace.filter(|_| heartbeats) {
             path.heartbeat.start(cx.now, pace, cx.rng);
         }
-        self.leave_failed_paths(cx);
+        self.leave_failed_paths();
     }
 
     /// While no path was Active, data went on over a failed one. Now it need not wait there.
-    fn leave_failed_paths(&mut self, cx: &Context<'_>) {
+    fn leave_failed_paths(&mut self) {
         let failed = self.paths.iter().filter(|path| !path.is_active() && path.flight > 0);
         for id in failed.map(|path| path.id).collect::<Vec<_>>() {
-            self.sender.path_lost(cx.now, id, &mut self.paths);
+            self.sender.path_lost(id, &mut self.paths);
         }
     }
 }

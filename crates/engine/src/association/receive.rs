@@ -163,7 +163,7 @@ impl Association {
     fn handle_error(&mut self, cx: &mut Context<'_>, causes: Causes<'_>) {
         let stale = |cause: Cause<'_>| matches!(cause, Cause::StaleCookie { .. });
         if causes.iter().map_while(Result::ok).any(stale) {
-            self.handle_stale_cookie(cx);
+            self.handle_stale_cookie();
         }
         cx.counters.errors_received += 1;
     }

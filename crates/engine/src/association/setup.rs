@@ -192,13 +192,13 @@ impl Association {
     /// The peer did not accept our cookie because it came too late: begin anew with another INIT
     /// (section 5.2.6 alternative 1). The attempts made so far still count. DATA that came with the
     /// cookie was discarded with it.
-    pub(super) fn handle_stale_cookie(&mut self, cx: &Context<'_>) {
+    pub(super) fn handle_stale_cookie(&mut self) {
         let State::CookieEchoed(echoed) = &self.state else { return };
         let mut t1 = echoed.t1.clone();
         t1.send_again();
         let carriers = self.paths.iter().filter(|path| path.flight > 0);
         for id in carriers.map(|path| path.id).collect::<Vec<_>>() {
-            self.sender.handle_t3(cx.now, id, &mut self.paths);
+            self.sender.handle_t3(id, &mut self.paths);
         }
         // What the peer said belongs to the cookie that it has just refused.
         self.peer = None;

@@ -49,7 +49,7 @@ impl Association {
     /// T3-rtx. In COOKIE-ECHOED its data leaves only with the next COOKIE ECHO, whose own timer
     /// counts the errors. A probe of a closed window is no error (section 6.1 rule A).
     fn handle_t3(&mut self, cx: &mut Context<'_>, id: PathId) {
-        let is_probe = self.sender.handle_t3(cx.now, id, &mut self.paths);
+        let is_probe = self.sender.handle_t3(id, &mut self.paths);
         if !is_probe && !self.state.is_setting_up() && !self.state.is_closed() {
             self.path_error(cx, id, true);
         }

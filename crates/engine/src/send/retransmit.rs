@@ -15,7 +15,7 @@ const MISSING_REPORTS: u8 = 3;
 impl Sender {
     /// T3-rtx of `id` has expired. Returns true if that is no sign of a failing path: a zero-window
     /// probe that the peer goes on answering, so no error is to be counted.
-    pub(crate) fn handle_t3(&mut self, _now: Instant, id: PathId, paths: &mut Paths) -> bool {
+    pub(crate) fn handle_t3(&mut self, id: PathId, paths: &mut Paths) -> bool {
         let Some(path) = paths.get_mut(id) else { return true };
         path.t3 = None;
         if path.flight == 0 {
@@ -38,7 +38,7 @@ impl Sender {
 
     /// Path `id` is not used any more: what is in flight on it goes to the others, if there are
     /// any, without waiting for T3-rtx.
-    pub(crate) fn path_lost(&mut self, _now: Instant, id: PathId, paths: &mut Paths) {
+    pub(crate) fn path_lost(&mut self, id: PathId, paths: &mut Paths) {
         if self.usable(paths).contains(id) {
             return;
         }

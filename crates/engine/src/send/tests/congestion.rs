@@ -30,7 +30,7 @@ fn what_another_path_repeats_moves_both_pseudo_acknowledgements() {
     bench.pass(300);
     bench.sack(0, &[(5, 6)], 1);
     assert_eq!(bench.path(0).cmt.cuc.wants(), (false, true));
-    assert!(!bench.sender.handle_t3(bench.now, PathId(0), &mut bench.paths));
+    assert!(!bench.sender.handle_t3(PathId(0), &mut bench.paths));
     assert_eq!(bench.send(1), [1]);
     assert_eq!(bench.path(0).cmt.cuc.wants(), (true, true));
     assert_eq!(bench.path(1).cmt.cuc.wants(), (true, true));
@@ -102,7 +102,7 @@ fn after_a_timeout_one_packet_is_in_flight_until_something_is_acknowledged() {
     }
     bench.send_all(0);
     bench.pass(1000);
-    assert!(!bench.sender.handle_t3(bench.now, PathId(0), &mut bench.paths));
+    assert!(!bench.sender.handle_t3(PathId(0), &mut bench.paths));
     assert_eq!(bench.cwnd(0), 1460);
     assert_eq!(bench.send(0), (1..=12).collect::<Vec<u64>>());
     assert_eq!(bench.send(0), Vec::<u64>::new());

@@ -201,7 +201,7 @@ impl Model {
         for id in (0..3).map(PathId) {
             let path = self.paths.get(id).unwrap();
             if path.t3.is_some_and(|at| at <= self.now)
-                && !self.sender.handle_t3(self.now, id, &mut self.paths)
+                && !self.sender.handle_t3(id, &mut self.paths)
             {
                 self.fail(id);
             }
@@ -210,7 +210,7 @@ impl Model {
 
     fn fail(&mut self, id: PathId) {
         self.paths.get_mut(id).unwrap().state = PathState::PotentiallyFailed;
-        self.sender.path_lost(self.now, id, &mut self.paths);
+        self.sender.path_lost(id, &mut self.paths);
     }
 
     fn read(&mut self, count: usize) {
