@@ -118,7 +118,12 @@ fn client(setting: &Setting<'_>, case: Case, received: &Path) -> Result<Command,
     }
     let exe = std::env::current_exe().map_err(|e| e.to_string())?;
     let mut command = setting.world.client_command(&exe, Listen::Tcp)?;
-    command.arg("run").args(setting.world.run_options()).arg("--").arg(program).args(args);
+    command
+        .arg("run")
+        .args(setting.world.run_options())
+        .args(["--json", "--"])
+        .arg(program)
+        .args(args);
     Ok(command)
 }
 
@@ -194,6 +199,9 @@ impl Watch<'_> {
             if let Some(status) = ended {
                 let mut errors = String::new();
                 child.stderr.take().map(|mut e| e.read_to_string(&mut errors));
+                if status.success() && self.case.through_manypath() {
+                    check_carried(&errors)?;
+                }
                 let failed =
                     || format!("{} failed: {status}: {}", self.case.program_name(), errors.trim());
                 return status.success().then_some(time).ok_or_else(failed);
@@ -263,6 +271,17 @@ impl Watch<'_> {
     }
 }
 
+/// The report of `manypath run`, on the last line of its standard error, must tell of SCTP: a
+/// fallback to plain TCP would be measured as something that it is not.
+fn check_carried(errors: &str) -> Result<(), String> {
+    let last = errors.lines().last().unwrap_or_default();
+    let report: serde_json::Value = serde_json::from_str(last).unwrap_or_default();
+    match report["sctp"].as_u64() {
+        Some(1..) => Ok(()),
+        Some(0) | None => Err(format!("the connection did not go through manypath: {last}")),
+    }
+}
+
 /// After `up`: time until path A carried more than probes (a bucket of at least three full packets).
 fn time_to_return(series: &Series, up: Duration) -> Option<f64> {
     let (_, buckets) = series.paths.iter().find(|(name, _)| name == "A")?;
@@ -281,6 +300,14 @@ pub(crate) fn sha256(file: &Path) -> Result<[u8; 32], String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_transfer_by_plain_tcp_is_not_taken_for_ours() {
+        let by_tcp = r#"{"sctp":0,"left_to_the_kernel":{"refused":1}}"#;
+        assert!(check_carried(by_tcp).is_err_and(|why| why.contains("refused")));
+        assert!(check_carried("").is_err());
+        assert_eq!(check_carried("some warning\n{\"sctp\":1}"), Ok(()));
+    }
 
     #[test]
     fn a_returned_path_is_seen_by_its_data_not_by_probes() {
