@@ -9,6 +9,7 @@ use crate::signals::{Arrived, Signals};
 use crate::stack_link::StackLink;
 use crate::supervisor::Supervisor;
 use libc::pollfd;
+use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::process;
@@ -45,6 +46,7 @@ pub fn run(options: &RunOptions) -> Result<Outcome, RunError> {
 }
 
 fn supervise(options: &RunOptions, listener: Listener) -> Option<Supervisor> {
+    raise_descriptor_limit();
     let stack = StackLink::new(&options.stack).unwrap_or_else(|e| {
         (options.notice)(&format!("no stack, all connections are plain TCP: {e}"));
         StackLink::default()
@@ -205,14 +207,45 @@ fn poll(entries: &mut [pollfd], timeout: Option<Duration>) -> usize {
     usize::try_from(ready).unwrap_or(0)
 }
 
-/// Leaves the terminal and the standard streams, on whose end somebody may wait.
+/// Leaves the terminal, the standard streams and whatever else our caller had left open: somebody
+/// may wait for their end. All descriptors of our own are closed on exec, inherited ones are not.
 fn detach() {
+    for fd in (3..descriptor_limit()).filter(|fd| is_inherited(*fd)) {
+        // SAFETY: nothing in this process owns an inherited descriptor.
+        unsafe { libc::close(fd) };
+    }
     // SAFETY: plain system calls on constant strings and numbers.
     unsafe {
         libc::setsid();
         let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC);
         for fd in 0..3 {
             libc::dup2(null, fd);
+        }
+    }
+}
+
+fn is_inherited(fd: RawFd) -> bool {
+    // SAFETY: plain numbers.
+    let flags = unsafe { libc::fcntl(fd, libc::F_GETFD) };
+    flags >= 0 && flags & libc::FD_CLOEXEC == 0
+}
+
+/// One more than the highest open descriptor.
+fn descriptor_limit() -> RawFd {
+    let entries = fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<RawFd>().ok());
+    numbers.max().map_or(3, |highest| highest + 1)
+}
+
+/// The launcher holds one descriptor per waiting call, and the stack, which inherits the limit,
+/// two per connection. The command is already running and keeps the limit it was given.
+fn raise_descriptor_limit() {
+    // SAFETY: the kernel fills the limits, then reads them.
+    unsafe {
+        let mut limit: libc::rlimit = std::mem::zeroed();
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 {
+            limit.rlim_cur = limit.rlim_max;
+            libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
         }
     }
 }

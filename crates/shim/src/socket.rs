@@ -4,7 +4,7 @@
 //! there.
 
 use crate::address;
-use socket2::{SockAddr, SockRef};
+use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 use std::io;
 use std::mem;
 use std::net::SocketAddr;
@@ -75,6 +75,19 @@ pub(crate) fn is_v6_only(socket: BorrowedFd<'_>) -> bool {
     SockRef::from(&socket).only_v6().unwrap_or(false)
 }
 
+/// Whether this host has the address that the socket is bound to, if it is bound to one. The far
+/// end could not reach another (`IP_TRANSPARENT`, `IP_FREEBIND`).
+pub(crate) fn has_own_source(socket: BorrowedFd<'_>) -> bool {
+    let Ok(local) = local(socket) else { return false };
+    if local.ip().is_unspecified() {
+        return true;
+    }
+    let probe = Socket::new(Domain::for_address(local), Type::DGRAM, None);
+    let mut address = local;
+    address.set_port(0);
+    probe.is_ok_and(|probe| probe.bind(&address.into()).is_ok())
+}
+
 /// Whether connect returns at once.
 pub(crate) fn is_nonblocking(socket: BorrowedFd<'_>) -> bool {
     SockRef::from(&socket).nonblocking().unwrap_or(false)
@@ -137,8 +150,7 @@ pub(crate) fn ready(socket: BorrowedFd<'_>, events: i16) -> i16 {
 /// # Errors
 /// `ENETUNREACH` when there is no route.
 pub(crate) fn route_source(destination: SocketAddr) -> io::Result<SocketAddr> {
-    let domain = socket2::Domain::for_address(destination);
-    let probe = socket2::Socket::new(domain, socket2::Type::DGRAM, None)?;
+    let probe = Socket::new(Domain::for_address(destination), Type::DGRAM, None)?;
     probe.connect(&destination.into())?;
     let local = probe.local_addr()?.as_socket();
     local.ok_or_else(|| io::Error::from_raw_os_error(libc::EAFNOSUPPORT))

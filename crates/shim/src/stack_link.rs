@@ -168,6 +168,9 @@ fn enter_session(control: RawFd) -> io::Result<()> {
         let mut none = std::mem::zeroed();
         libc::sigemptyset(&raw mut none);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+        // Whatever else our caller has left open is not for the stack to keep open.
+        let flags = libc::CLOSE_RANGE_CLOEXEC;
+        libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, flags);
         if libc::fcntl(control, libc::F_SETFD, 0) < 0 {
             return Err(io::Error::last_os_error());
         }

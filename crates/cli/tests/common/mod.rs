@@ -241,7 +241,7 @@ pub(crate) fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
 
 /// Whether a process's network namespace has the port bound (UDP) or listened on (TCP).
 fn bound(pid: u32, protocol: &str, port: u16) -> bool {
-    let state = if protocol == "tcp" { "0A" } else { "07" };
+    let state = if protocol.starts_with("tcp") { "0A" } else { "07" };
     let table = std::fs::read_to_string(format!("/proc/{pid}/net/{protocol}")).unwrap_or_default();
     table.lines().skip(1).any(|line| {
         let mut fields = line.split_whitespace().skip(1);

@@ -7,6 +7,7 @@ use crate::seccomp::{Answer, Trap};
 use crate::socket::{self, Kind};
 use crate::table::{Caller, Connection, Phase, Purpose};
 use manypath_control::Request;
+use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Instant;
@@ -51,7 +52,12 @@ impl Supervisor {
             return Err(reason);
         }
         let fd = trap.args[0] as RawFd;
-        let socket = program::descriptor(trap.thread, fd).map_err(|_| "out-of-reach")?;
+        let socket = match program::descriptor(trap.thread, fd) {
+            Ok(socket) => socket,
+            // The kernel will say so.
+            Err(e) if e.raw_os_error() == Some(libc::EBADF) => return Ok(Some(Answer::Continue)),
+            Err(e) => return Err(out_of_reach(&e)),
+        };
         if !self.listener.is_waiting(trap.id) {
             return Ok(None);
         }
@@ -89,6 +95,8 @@ impl Supervisor {
             Err("wrong-family")
         } else if socket::is_bound_to_device(socket) {
             Err("bound-to-device")
+        } else if !socket::has_own_source(socket) {
+            Err("foreign-source")
         } else if self.namespace.is_some() && socket::namespace(socket).ok() != self.namespace {
             Err("other-network-namespace")
         } else if !self.stack.is_usable() {
@@ -180,6 +188,13 @@ fn read_address(trap: &Trap, attempt: &Attempt) -> Result<ProgramAddress, &'stat
     let bytes = bytes.get_mut(..length).unwrap_or_default();
     program::read(trap.thread, attempt.address, bytes).map_err(|_| "out-of-reach")?;
     Ok(address::parse(bytes))
+}
+
+fn out_of_reach(error: &io::Error) -> &'static str {
+    match error.raw_os_error() {
+        Some(libc::EMFILE | libc::ENFILE) => "no-descriptors",
+        _ => "out-of-reach",
+    }
 }
 
 fn caller(trap: &Trap, socket: OwnedFd, attempt: Attempt) -> Caller {

@@ -92,9 +92,19 @@ impl Supervisor {
     }
 
     fn on_closed(&mut self, mut connection: Connection) -> Option<Connection> {
-        self.release(&mut connection);
-        connection.phase = Phase::Closed;
-        Some(connection)
+        match connection.phase {
+            Phase::Active => {
+                self.release(&mut connection);
+                connection.phase = Phase::Closed;
+                Some(connection)
+            }
+            // Nothing to close yet: the stack has lost it.
+            Phase::Asking { .. } | Phase::Deciding => self.refuse(connection, libc::ECONNABORTED),
+            Phase::Held | Phase::Completing { .. } | Phase::Delayed { .. } => {
+                self.fail_held(connection, libc::ECONNABORTED)
+            }
+            Phase::Failed { .. } | Phase::Closed => Some(connection),
+        }
     }
 
     /// Puts the undecided socket into the gate and tells those who do not wait.

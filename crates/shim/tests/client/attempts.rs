@@ -14,6 +14,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_killed_program_leaves_nothing", killed_program),
     ("answers_are_counted", counted),
     ("bound_to_device", bound_to_device),
+    ("foreign_source", foreign_source),
     ("other_network_namespace", other_namespace),
     ("not_dumpable", not_dumpable),
     ("hidden_calls", hidden),
@@ -155,6 +156,20 @@ show(begin(s, ECHO), echo(s))";
     let done = run(&Shim::default(), text);
     expect(&done, "0 True\n");
     assert_eq!(done.count("bound-to-device"), 1, "{done:#?}");
+    Verdict::Passed
+}
+
+/// A source address that this host does not have leads nowhere, but the kernel must say so.
+fn foreign_source(_: &Network) -> Verdict {
+    let text = "
+IP_FREEBIND = 15
+s = tcp()
+s.setsockopt(socket.IPPROTO_IP, IP_FREEBIND, 1)
+s.bind(('192.0.2.77', 0))
+show(begin(s, ECHO), s.getsockname()[0])";
+    let done = run(&Shim::default(), text);
+    expect(&done, "ENETUNREACH 192.0.2.77\n");
+    assert_eq!(done.count("foreign-source"), 1, "{done:#?}");
     Verdict::Passed
 }
 

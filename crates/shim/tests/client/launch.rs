@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// No command of these tests takes so long.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// The launcher process: `launch REPORT USER STACK-ARGS -- COMMAND`.
+/// The launcher process: `as-launcher REPORT USER STACK-ARGS -- COMMAND`.
 pub(crate) fn main(args: &[String]) -> ExitCode {
     let (report, user) = (&args[0], &args[1]);
     let mut rest = args[2..].iter();
@@ -87,7 +87,7 @@ impl Done {
 
 impl Default for Shim {
     fn default() -> Self {
-        Self { nobody: false, stack: vec!["stack".into()] }
+        Self { nobody: false, stack: vec!["as-stack".into()] }
     }
 }
 
@@ -112,7 +112,13 @@ impl Shim {
                 .expect("report for nobody");
         }
         let mut launcher = Command::new("/proc/self/exe");
-        launcher.arg("launch").arg(&report).arg(user).args(&self.stack).arg("--").args(command);
+        launcher
+            .arg("as-launcher")
+            .arg(&report)
+            .arg(user)
+            .args(&self.stack)
+            .arg("--")
+            .args(command);
         (spawn(launcher), report)
     }
 

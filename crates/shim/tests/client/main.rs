@@ -1,8 +1,8 @@
 //! The shim as a whole: real programs, a real kernel, two hosts in network namespaces, and a small
 //! stack that relays to plain TCP in place of the real one.
 //!
-//! Launcher and stack must be processes of their own. So this program is all of them: `launch`
-//! runs a command through the shim, `stack` is the test stack, anything else runs the tests
+//! Launcher and stack must be processes of their own. So this program is all of them: `as-launcher`
+//! runs a command through the shim, `as-stack` is the test stack, anything else runs the tests
 //! (those whose name contains the first argument that is no option).
 
 mod attempts;
@@ -23,8 +23,8 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let args: Vec<String> = env::args().skip(1).collect();
     match args.first().map(String::as_str) {
-        Some("launch") => launch::main(&args[1..]),
-        Some("stack") => stack::main(&args[1..]),
+        Some("as-launcher") => launch::main(&args[1..]),
+        Some("as-stack") => stack::main(&args[1..]),
         _ => tests(&args),
     }
 }

@@ -1,12 +1,14 @@
 """What a program can see of a TCP connection, one line per check.
 
 Run directly and through the shim: both must print the same. Arguments: the server's host address,
-the port base, a silent address of the same family, a source address that may be bound, and an
-unroutable address."""
+the port base, a silent address of the same family, a source address that may be bound, an
+unroutable address; and "far" if the server is told of the far host's own address as its client's,
+so that what it sees is left out."""
 import array, ctypes, errno, fcntl, os, select, signal, socket, struct, sys, tempfile, threading, time
 
 HOST, BASE, SILENT, SOURCE, UNROUTABLE = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4], sys.argv[5]
 COUNT, WHO, ECHO, CLOSED, UDP, ENDING = (BASE + i for i in (1, 2, 3, 6, 7, 8))
+FAR = sys.argv[6:] == ["far"]
 FAMILY = socket.AF_INET6 if ":" in SOURCE or ":" in HOST else socket.AF_INET
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -296,7 +298,7 @@ def _():
     s.bind((SOURCE, 0))
     begin(s, WHO)
     seen = readall(s).split()
-    return seen[0], s.getsockname()[0]
+    return "" if FAR else seen[0], s.getsockname()[0]
 
 
 @check("bind(port) before connect, close, connect again from the same port")
@@ -367,7 +369,7 @@ def _():
     peer, own = s.getpeername(), s.getsockname()
     seen = readall(s).decode().split()
     plain = own[0].replace("::ffff:", "")
-    return peer, own[2:], plain, seen == [plain, str(own[1]), peer[0].replace("::ffff:", ""), str(peer[1])]
+    return peer, own[2:], plain, own[1] > 0, FAR or seen == [plain, str(own[1]), peer[0].replace("::ffff:", ""), str(peer[1])]
 
 
 @check("names: truncation, no room, negative room")

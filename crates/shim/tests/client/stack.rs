@@ -34,13 +34,11 @@ pub(crate) fn main(args: &[String]) -> ExitCode {
     if let Some(path) = value(args, "--pid-file") {
         std::fs::write(path, std::process::id().to_string()).expect("pid file");
     }
-    if args.iter().any(|arg| arg == "deaf") {
-        loop {
-            thread::park();
-        }
-    }
+    let deaf = args.iter().any(|arg| arg == "deaf");
     while let Ok(Incoming::Message(request, fd)) = shared.control.receive() {
-        handle(&shared, request, fd);
+        if !deaf {
+            handle(&shared, request, fd);
+        }
     }
     ExitCode::SUCCESS
 }
