@@ -5,12 +5,21 @@ use manypath_engine::Duration;
 pub struct LinkConfig {
     /// Capacity in bits per second, counted over whole IP packets; `None` is unlimited.
     pub rate_bps: Option<u64>,
+    /// Bytes of framing around each IP packet, which the rate counts too (PPP: 7).
+    pub framing: u16,
     /// One-way propagation delay.
     pub delay: Duration,
     /// Packets lost at random, per million.
     pub loss_ppm: u32,
+    /// Losses that come in bursts, besides `loss_ppm`.
+    pub bursts: Option<GilbertElliott>,
+    /// Bits that arrive wrong, per 10^12. A packet with a wrong bit is lost: the link layer's own
+    /// checksum finds it.
+    pub bit_errors: u64,
     /// Packets that may wait for the transmitter; the next one is dropped (drop-tail).
     pub queue_packets: usize,
+    /// Bytes of IP packets that may wait for the transmitter, besides the limit in packets.
+    pub queue_bytes: Option<usize>,
     /// A link that is down is a black hole: nobody is told.
     pub up: bool,
     /// Packets that arrive twice, per million.
@@ -30,9 +39,13 @@ impl Default for LinkConfig {
     fn default() -> Self {
         Self {
             rate_bps: None,
+            framing: 0,
             delay: Duration::ZERO,
             loss_ppm: 0,
+            bursts: None,
+            bit_errors: 0,
             queue_packets: 100,
+            queue_bytes: None,
             up: true,
             duplicate_ppm: 0,
             reorder_ppm: 0,
@@ -41,4 +54,16 @@ impl Default for LinkConfig {
             jitter: Duration::ZERO,
         }
     }
+}
+
+/// Losses in bursts (Gilbert 1960, Elliott 1963): a link is good or bad; before each packet it may
+/// change its mind. All numbers are per million.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GilbertElliott {
+    /// From good to bad.
+    pub to_bad_ppm: u32,
+    /// From bad to good.
+    pub to_good_ppm: u32,
+    /// Packets lost while the link is bad.
+    pub loss_bad_ppm: u32,
 }

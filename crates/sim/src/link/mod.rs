@@ -16,7 +16,7 @@ mod counters;
 #[cfg(test)]
 mod tests;
 
-pub use config::LinkConfig;
+pub use config::{GilbertElliott, LinkConfig};
 pub use counters::{DropReason, LinkCounters};
 
 use crate::rng::Rng;
@@ -46,7 +46,10 @@ impl Packet for Vec<u8> {
 pub struct Link<P> {
     config: LinkConfig,
     rng: Rng,
+    /// State of the burst losses.
+    bad: bool,
     waiting: VecDeque<P>,
+    waiting_bytes: usize,
     /// The packet on the transmitter and when its last bit leaves.
     sending: Option<(Instant, P)>,
     /// Packets on the wire by time of arrival; equal times keep their order.
@@ -62,7 +65,9 @@ impl<P: Packet> Link<P> {
         Self {
             config,
             rng: Rng::new(seed),
+            bad: false,
             waiting: VecDeque::new(),
+            waiting_bytes: 0,
             sending: None,
             flying: VecDeque::new(),
             last_arrival: Instant::ZERO,
@@ -74,10 +79,11 @@ impl<P: Packet> Link<P> {
     pub fn enqueue(&mut self, now: Instant, packet: P) -> Result<(), DropReason> {
         self.advance(now);
         self.counters.count_in(packet.wire_len());
-        if let Some(reason) = self.refusal() {
+        if let Some(reason) = self.refusal(packet.wire_len()) {
             self.counters.count_drop(reason, 1);
             return Err(reason);
         }
+        self.waiting_bytes += packet.wire_len();
         self.waiting.push_back(packet);
         self.start_next(now);
         self.counters.queue_peak = self.counters.queue_peak.max(self.waiting.len());
@@ -138,16 +144,41 @@ impl<P: Packet> Link<P> {
         self.waiting.len() + usize::from(self.sending.is_some()) + self.flying.len()
     }
 
-    fn refusal(&mut self) -> Option<DropReason> {
+    fn refusal(&mut self, len: usize) -> Option<DropReason> {
         if !self.config.up {
             Some(DropReason::Down)
-        } else if self.rng.ppm(self.config.loss_ppm) {
+        } else if self.is_lost(len) {
             Some(DropReason::Loss)
-        } else if self.sending.is_some() && self.waiting.len() >= self.config.queue_packets {
+        } else if self.sending.is_some() && !self.has_room(len) {
             Some(DropReason::QueueFull)
         } else {
             None
         }
+    }
+
+    fn has_room(&self, len: usize) -> bool {
+        let bytes = self.config.queue_bytes.unwrap_or(usize::MAX);
+        self.waiting.len() < self.config.queue_packets && self.waiting_bytes + len <= bytes
+    }
+
+    fn is_lost(&mut self, len: usize) -> bool {
+        let burst = self.config.bursts.is_some_and(|bursts| self.is_lost_in_burst(bursts));
+        burst || self.rng.ppm(self.config.loss_ppm) || self.has_wrong_bit(len)
+    }
+
+    fn is_lost_in_burst(&mut self, bursts: GilbertElliott) -> bool {
+        let change = if self.bad { bursts.to_good_ppm } else { bursts.to_bad_ppm };
+        self.bad ^= self.rng.ppm(change);
+        self.bad && self.rng.ppm(bursts.loss_bad_ppm)
+    }
+
+    fn has_wrong_bit(&mut self, len: usize) -> bool {
+        if self.config.bit_errors == 0 {
+            return false;
+        }
+        let bits = 8 * (len + usize::from(self.config.framing));
+        let wrong = 1.0 - power(1.0 - self.config.bit_errors as f64 * 1e-12, bits);
+        self.rng.ppm((wrong * 1e6).round() as u32)
     }
 
     /// Brings transmitter and wire to the state that they have at `now`.
@@ -162,9 +193,11 @@ impl<P: Packet> Link<P> {
     fn start_next(&mut self, now: Instant) {
         while self.sending.is_none() {
             let Some(packet) = self.waiting.pop_front() else { return };
+            self.waiting_bytes -= packet.wire_len();
             match self.config.rate_bps {
                 Some(rate) => {
-                    let done = now + serialisation(packet.wire_len(), rate);
+                    let len = packet.wire_len() + usize::from(self.config.framing);
+                    let done = now + serialisation(len, rate);
                     self.sending = Some((done, packet));
                 }
                 None => self.take_off(now, packet),
@@ -206,21 +239,35 @@ impl<P: Packet> Link<P> {
     fn drop_everything(&mut self) {
         self.counters.count_drop(DropReason::Down, self.in_transit() as u64);
         self.waiting.clear();
+        self.waiting_bytes = 0;
         self.sending = None;
         self.flying.clear();
     }
 
     /// A shortened queue drops its youngest packets, as if they had come just now.
     fn waiting_beyond_limit(&mut self) {
-        let excess = self.waiting.len().saturating_sub(self.config.queue_packets);
-        self.waiting.truncate(self.config.queue_packets);
-        self.counters.count_drop(DropReason::QueueFull, excess as u64);
+        let bytes = self.config.queue_bytes.unwrap_or(usize::MAX);
+        let mut excess = 0;
+        while self.waiting.len() > self.config.queue_packets || self.waiting_bytes > bytes {
+            let Some(packet) = self.waiting.pop_back() else { break };
+            self.waiting_bytes -= packet.wire_len();
+            excess += 1;
+        }
+        self.counters.count_drop(DropReason::QueueFull, excess);
     }
 }
 
 fn serialisation(bytes: usize, rate_bps: u64) -> Duration {
-    let nanos = (bytes as u128 * 8 * 1_000_000_000).div_ceil(u128::from(rate_bps.max(1)));
-    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    // A packet has less than 2^17 bytes: everything fits into 64 bits.
+    Duration::from_nanos((bytes as u64 * 8_000_000_000).div_ceil(rate_bps.max(1)))
+}
+
+/// `base` to the power `exponent`, by multiplications alone: the same on any machine.
+fn power(base: f64, exponent: usize) -> f64 {
+    (0..usize::BITS).rev().fold(1.0, |result, bit| {
+        let squared = result * result;
+        if exponent >> bit & 1 == 1 { squared * base } else { squared }
+    })
 }
 
 /// Time that the rest of a packet needs when the rate changes from `before` to `after`.

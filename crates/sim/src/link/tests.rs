@@ -186,3 +186,52 @@ fn the_seed_decides() {
     assert_eq!(run(1), run(1));
     assert_ne!(run(1), run(2));
 }
+
+#[test]
+fn framing_takes_time_on_the_wire() {
+    // 1243 bytes and 7 of framing at 10 Mbit/s take 1 ms.
+    let config = LinkConfig { framing: 7, ..config(10_000_000, 0, 100) };
+    let mut link = Link::new(config, 1);
+    link.enqueue(at(0), vec![0; 1243]).unwrap();
+    assert_eq!(times(&mut link), [MS]);
+    assert_eq!(link.counters().bytes_out, 1243);
+}
+
+#[test]
+fn a_queue_can_be_limited_in_bytes() {
+    let config = LinkConfig { queue_bytes: Some(1000), ..config(10_000_000, 0, 100) };
+    let mut link = Link::new(config, 1);
+    for len in [1250, 600, 401, 400] {
+        let _ = link.enqueue(at(0), vec![0; len]);
+    }
+    let lens: Vec<_> = drain(&mut link).iter().map(|(_, packet)| packet.len()).collect();
+    assert_eq!(lens, [1250, 600, 400]);
+    assert_eq!(link.counters().dropped_queue, 1);
+    balance(&link);
+}
+
+/// Long runs of losses, and the average that the chain's stationary state gives.
+#[test]
+fn bursts_of_losses_have_the_length_asked_for() {
+    let bursts =
+        GilbertElliott { to_bad_ppm: 10_000, to_good_ppm: 200_000, loss_bad_ppm: 1_000_000 };
+    let config = LinkConfig { bursts: Some(bursts), ..LinkConfig::default() };
+    let mut link = Link::new(config, 3);
+    let fates: Vec<_> = (0..200_000).map(|_| link.enqueue(at(0), vec![0]).is_err()).collect();
+    let lost = fates.iter().filter(|lost| **lost).count() as f64;
+    let starts = fates.windows(2).filter(|pair| !pair[0] && pair[1]).count() as f64;
+    assert!((lost / 200_000.0 - 1.0 / 21.0).abs() < 0.005, "{lost} lost");
+    assert!((lost / starts - 5.0).abs() < 0.3, "bursts of {}", lost / starts);
+}
+
+#[test]
+fn bit_errors_hit_long_packets_more_often() {
+    // 10^-5 per bit: 1 - (1 - 10^-5)^12000 = 0.113 for 1500 bytes, 0.0032 for 40.
+    let lost = |len: usize| {
+        let config = LinkConfig { bit_errors: 10_000_000, ..LinkConfig::default() };
+        let mut link = Link::new(config, 3);
+        (0..50_000).filter(|_| link.enqueue(at(0), vec![0; len]).is_err()).count() as f64 / 5e4
+    };
+    assert!((lost(1500) - 0.113).abs() < 0.006);
+    assert!((lost(40) - 0.0032).abs() < 0.001);
+}

@@ -9,55 +9,66 @@ const IPPROTO_SCTP: u8 = 132;
 const HOP_LIMIT: u8 = 64;
 const UDP_HEADER: usize = 8;
 
-/// One IP packet.
+/// Port of background traffic in captures: discard (RFC 863).
+const DISCARD: u16 = 9;
+
+/// One IP packet on its way through the links of a route. Its IP and UDP headers are only counted;
+/// they are written when somebody captures it.
 #[derive(Clone, Debug)]
 pub(super) struct Datagram {
-    bytes: Vec<u8>,
-    /// Where SCTP begins.
-    sctp_at: usize,
-}
-
-impl Datagram {
-    /// The SCTP packet `sctp` on its way from `path.local` to `path.remote`.
-    pub(super) fn new(path: PathAddr, sctp: &[u8]) -> Self {
-        let native = path.local.port() == 0;
-        let udp_len = if native { 0 } else { UDP_HEADER };
-        let protocol = if native { IPPROTO_SCTP } else { IPPROTO_UDP };
-        let mut bytes = Vec::with_capacity(sctp.len() + 48);
-        let payload = sctp.len() + udp_len;
-        let pseudo_sum = match (path.local.ip(), path.remote.ip()) {
-            (IpAddr::V4(from), IpAddr::V4(to)) => {
-                v4_header(&mut bytes, from, to, protocol, payload)
-            }
-            (from, to) => v6_header(&mut bytes, mapped(from), mapped(to), protocol, payload),
-        };
-        if !native {
-            udp_header(&mut bytes, path, sctp, pseudo_sum);
-        }
-        let sctp_at = bytes.len();
-        bytes.extend_from_slice(sctp);
-        Self { bytes, sctp_at }
-    }
-
-    pub(super) fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    pub(super) fn sctp(&self) -> &[u8] {
-        &self.bytes[self.sctp_at..]
-    }
+    /// The path that it travels.
+    pub(super) path: usize,
+    /// Which end of the path it goes to.
+    pub(super) end: usize,
+    /// Links of the route that it has passed.
+    pub(super) hop: usize,
+    /// The SCTP packet; empty for background traffic.
+    pub(super) sctp: Vec<u8>,
+    /// Bytes of the whole IP packet.
+    pub(super) ip_len: usize,
 }
 
 impl Packet for Datagram {
     fn wire_len(&self) -> usize {
-        self.bytes.len()
+        self.ip_len
     }
 
     /// Only SCTP: a wrong IP header would not arrive at all, and the UDP checksum would hide from
     /// the endpoint what its own checksum is there to find.
     fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.bytes[self.sctp_at..]
+        &mut self.sctp
     }
+}
+
+/// Bytes that IP and, with encapsulation ports, UDP add to an SCTP packet between `path`'s ends.
+pub(super) fn header_len(path: PathAddr) -> usize {
+    let ip = if path.local.is_ipv4() && path.remote.is_ipv4() { 20 } else { 40 };
+    if path.local.port() == 0 { ip } else { ip + UDP_HEADER }
+}
+
+/// The SCTP packet `sctp` on its way from `path.local` to `path.remote`, with all headers.
+pub(super) fn ip_packet(path: PathAddr, sctp: &[u8]) -> Vec<u8> {
+    let native = path.local.port() == 0;
+    let udp_len = if native { 0 } else { UDP_HEADER };
+    let protocol = if native { IPPROTO_SCTP } else { IPPROTO_UDP };
+    let mut bytes = Vec::with_capacity(sctp.len() + 48);
+    let payload = sctp.len() + udp_len;
+    let pseudo_sum = match (path.local.ip(), path.remote.ip()) {
+        (IpAddr::V4(from), IpAddr::V4(to)) => v4_header(&mut bytes, from, to, protocol, payload),
+        (from, to) => v6_header(&mut bytes, mapped(from), mapped(to), protocol, payload),
+    };
+    if !native {
+        udp_header(&mut bytes, path, sctp, pseudo_sum);
+    }
+    bytes.extend_from_slice(sctp);
+    bytes
+}
+
+/// A packet of background traffic of `ip_len` bytes: UDP to the discard port, filled with zeros.
+pub(super) fn background_packet(mut path: PathAddr, ip_len: usize) -> Vec<u8> {
+    path.local.set_port(DISCARD);
+    path.remote.set_port(DISCARD);
+    ip_packet(path, &vec![0; ip_len.saturating_sub(header_len(path))])
 }
 
 fn mapped(ip: IpAddr) -> Ipv6Addr {
@@ -126,33 +137,42 @@ mod tests {
     }
 
     /// Over a correct packet with its checksum in place the sum folds to zero.
-    fn udp_is_correct(datagram: &Datagram, addresses: std::ops::Range<usize>) -> bool {
-        let udp = &datagram.bytes[datagram.sctp_at - UDP_HEADER..];
-        let pseudo = sum(&datagram.bytes[addresses]) + u64::from(IPPROTO_UDP) + udp.len() as u64;
+    fn udp_is_correct(packet: &[u8], udp_at: usize, addresses: std::ops::Range<usize>) -> bool {
+        let udp = &packet[udp_at..];
+        let pseudo = sum(&packet[addresses]) + u64::from(IPPROTO_UDP) + udp.len() as u64;
         fold(pseudo + sum(udp)) == 0
     }
 
     #[test]
     fn ipv4_and_udp_are_as_the_rfcs_say() {
-        let datagram = Datagram::new(path("10.0.0.1:9899", "10.0.0.2:9900"), b"odd");
-        assert_eq!(datagram.bytes.len(), 20 + 8 + 3);
-        assert_eq!(fold(sum(&datagram.bytes[..20])), 0);
-        assert_eq!(datagram.bytes[2..4], [0, 31]);
-        assert_eq!(datagram.bytes[20..26], [0x26, 0xAB, 0x26, 0xAC, 0, 11]);
-        assert!(udp_is_correct(&datagram, 12..20));
-        assert_eq!(datagram.sctp(), b"odd");
+        let path = path("10.0.0.1:9899", "10.0.0.2:9900");
+        let packet = ip_packet(path, b"odd");
+        assert_eq!(packet.len(), header_len(path) + 3);
+        assert_eq!(fold(sum(&packet[..20])), 0);
+        assert_eq!(packet[2..4], [0, 31]);
+        assert_eq!(packet[20..26], [0x26, 0xAB, 0x26, 0xAC, 0, 11]);
+        assert!(udp_is_correct(&packet, 20, 12..20));
+        assert_eq!(&packet[28..], b"odd");
     }
 
     #[test]
     fn ipv6_carries_the_same() {
-        let datagram = Datagram::new(path("[fd00::1]:9899", "[fd00::2]:9899"), &[7; 64]);
-        assert_eq!((datagram.bytes[0], datagram.bytes[6], datagram.bytes.len()), (0x60, 17, 112));
-        assert!(udp_is_correct(&datagram, 8..40));
+        let path = path("[fd00::1]:9899", "[fd00::2]:9899");
+        let packet = ip_packet(path, &[7; 64]);
+        assert_eq!((packet[0], packet[6], packet.len()), (0x60, 17, header_len(path) + 64));
+        assert!(udp_is_correct(&packet, 40, 8..40));
     }
 
     #[test]
     fn port_zero_is_native_sctp() {
-        let datagram = Datagram::new(path("10.0.0.1:0", "10.0.0.2:0"), &[7; 64]);
-        assert_eq!((datagram.bytes[9], datagram.bytes.len()), (132, 84));
+        let packet = ip_packet(path("10.0.0.1:0", "10.0.0.2:0"), &[7; 64]);
+        assert_eq!((packet[9], packet.len()), (132, 84));
+    }
+
+    #[test]
+    fn background_traffic_is_udp_of_the_length_asked_for() {
+        let packet = background_packet(path("10.0.0.1:0", "10.0.0.2:0"), 500);
+        assert_eq!((packet[9], packet.len()), (17, 500));
+        assert!(udp_is_correct(&packet, 20, 12..20));
     }
 }

@@ -8,6 +8,8 @@ pub struct HostId(pub(super) usize);
 pub(super) struct Host {
     pub endpoint: Endpoint,
     pub batch: PacketBatch,
+    /// Whether something has happened since the endpoint last had nothing to send.
+    pub may_send: bool,
 }
 
 impl Host {
@@ -15,6 +17,12 @@ impl Host {
     const RUN: usize = 32;
 
     pub(super) fn new(endpoint: Endpoint) -> Self {
-        Self { endpoint, batch: PacketBatch::new(Self::RUN) }
+        Self { endpoint, batch: PacketBatch::new(Self::RUN), may_send: true }
+    }
+
+    /// The packet that begins at byte `at` of the last run, of at most `size` bytes.
+    pub(super) fn packet(&self, at: usize, size: usize) -> Option<Vec<u8>> {
+        let rest = self.batch.bytes().get(at..)?;
+        (!rest.is_empty()).then(|| rest[..rest.len().min(size.max(1))].to_vec())
     }
 }

@@ -9,6 +9,9 @@
 //! host 0: Endpoint ── path 0: Link ⇄ Link ── host 1: Endpoint
 //!                  ── path 1: Link ⇄ Link ──
 //! ```
+//!
+//! Each direction of a path is a route: normally one link, made with the path. Further links can be
+//! put in front of it (an access network), and paths can share links (a common bottleneck).
 
 mod datagram;
 mod host;
@@ -16,13 +19,13 @@ mod path;
 mod trace;
 
 pub use host::HostId;
-pub use path::{Joint, PathNumber};
+pub use path::{Joint, LinkNumber, PathNumber};
 
-use crate::link::{LinkConfig, LinkCounters};
+use crate::link::{Link, LinkConfig, LinkCounters};
 use crate::rng::Rng;
-use datagram::Datagram;
+use datagram::{Datagram, background_packet, ip_packet};
 use host::Host;
-use manypath_engine::{Config, Endpoint, Instant, PathAddr};
+use manypath_engine::{Config, Endpoint, Instant};
 use path::Path;
 use std::collections::BTreeMap;
 use trace::Trace;
@@ -37,6 +40,7 @@ pub struct World {
     rng: Rng,
     hosts: Vec<Host>,
     paths: Vec<Path>,
+    links: Vec<Link<Datagram>>,
     schedule: BTreeMap<(Instant, usize), Change>,
     scheduled: usize,
     trace: Trace,
@@ -46,8 +50,7 @@ pub struct World {
 /// One scheduled change of a link.
 #[derive(Debug)]
 struct Change {
-    path: PathNumber,
-    towards: HostId,
+    link: LinkNumber,
     config: LinkConfig,
 }
 
@@ -59,6 +62,7 @@ impl World {
             rng: Rng::new(seed),
             hosts: Vec::new(),
             paths: Vec::new(),
+            links: Vec::new(),
             schedule: BTreeMap::new(),
             scheduled: 0,
             trace: Trace::default(),
@@ -79,20 +83,51 @@ impl World {
             self.hosts[host.0].endpoint.add_local_address(local);
         }
         let seed = self.rng.next_u64();
-        self.paths.push(Path::new(joint, seed));
+        let back = self.push_link(joint.back.clone(), seed);
+        let forth = self.push_link(joint.forth.clone(), !seed);
+        self.paths.push(Path::new(joint, [vec![back], vec![forth]]));
         PathNumber(self.paths.len() - 1)
+    }
+
+    /// Adds a link that no path uses yet.
+    pub fn add_link(&mut self, config: LinkConfig) -> LinkNumber {
+        let seed = self.rng.next_u64();
+        self.push_link(config, seed)
+    }
+
+    /// Lets packets towards a host pass `links` in this order, instead of what they passed before.
+    /// The last of them is the path's link for the calls that name a path and a direction.
+    pub fn set_route(&mut self, path: PathNumber, towards: HostId, links: Vec<LinkNumber>) {
+        let end = self.paths[path.0].end_of(towards);
+        if !links.is_empty() {
+            self.paths[path.0].routes[end] = links;
+        }
+    }
+
+    /// The last link that packets towards a host pass on a path.
+    pub fn link_of(&self, path: PathNumber, towards: HostId) -> LinkNumber {
+        let path = &self.paths[path.0];
+        let route = &path.routes[path.end_of(towards)];
+        route[route.len() - 1]
     }
 
     /// Lets a direction of a path change at a time to come.
     pub fn schedule(&mut self, at: Instant, path: PathNumber, towards: HostId, config: LinkConfig) {
-        self.schedule.insert((at, self.scheduled), Change { path, towards, config });
+        let link = self.link_of(path, towards);
+        self.schedule.insert((at, self.scheduled), Change { link, config });
         self.scheduled += 1;
     }
 
     /// Changes a direction of a path now.
     pub fn set_link(&mut self, path: PathNumber, towards: HostId, config: LinkConfig) {
-        let now = self.now;
-        self.paths[path.0].link_mut(towards).set_config(now, config);
+        let link = self.link_of(path, towards);
+        self.links[link.0].set_config(self.now, config);
+    }
+
+    /// Sends a packet of `ip_len` bytes that no endpoint sees along a path: background traffic.
+    pub fn send_background(&mut self, path: PathNumber, towards: HostId, ip_len: usize) {
+        let end = self.paths[path.0].end_of(towards);
+        self.enter(Datagram { path: path.0, end, hop: 0, sctp: Vec::new(), ip_len });
     }
 
     /// The time.
@@ -103,12 +138,18 @@ impl World {
     /// The endpoint of a host, for commands, events and reading. What it wants to send is sent when
     /// the world goes on.
     pub fn endpoint(&mut self, host: HostId) -> &mut Endpoint {
+        self.hosts[host.0].may_send = true;
         &mut self.hosts[host.0].endpoint
+    }
+
+    /// The endpoint of a host, to look at.
+    pub fn look(&self, host: HostId) -> &Endpoint {
+        &self.hosts[host.0].endpoint
     }
 
     /// What has passed a direction of a path.
     pub fn link_counters(&self, path: PathNumber, towards: HostId) -> &LinkCounters {
-        self.paths[path.0].link(towards).counters()
+        self.links[self.link_of(path, towards).0].counters()
     }
 
     /// Packets that were sent between addresses which no path joins.
@@ -156,7 +197,7 @@ impl World {
     /// When something happens next.
     fn next_event(&self) -> Option<Instant> {
         let changes = self.schedule.keys().map(|(at, _)| *at).take(1);
-        let arrivals = self.paths.iter().filter_map(Path::next_deadline);
+        let arrivals = self.links.iter().filter_map(Link::next_deadline);
         let timers = self.hosts.iter().filter_map(|host| host.endpoint.poll_timeout());
         changes.chain(arrivals).chain(timers).min()
     }
@@ -164,62 +205,94 @@ impl World {
     fn advance_to(&mut self, at: Instant) {
         self.now = self.now.max(at);
         while let Some(entry) = self.schedule.first_entry().filter(|e| e.key().0 <= self.now) {
-            let Change { path, towards, config } = entry.remove();
-            self.set_link(path, towards, config);
+            let Change { link, config } = entry.remove();
+            self.links[link.0].set_config(self.now, config);
         }
-        for index in 0..self.paths.len() {
-            self.deliver_from(index);
+        for link in 0..self.links.len() {
+            self.deliver_from(link);
         }
         for host in &mut self.hosts {
             if host.endpoint.poll_timeout().is_some_and(|at| at <= self.now) {
                 host.endpoint.handle_timeout(self.now);
+                host.may_send = true;
             }
         }
     }
 
-    /// Hands over what has arrived on one path; after each packet the receiver may send.
-    fn deliver_from(&mut self, index: usize) {
-        while let Some((to, path, datagram)) = self.paths[index].poll(self.now) {
-            self.hosts[to.0].endpoint.handle_packet(self.now, path, datagram.sctp());
-            self.transmit(to);
+    /// Hands over what has left one link; after each packet the receiver may send.
+    fn deliver_from(&mut self, link: usize) {
+        while let Some(mut datagram) = self.links[link].poll(self.now) {
+            datagram.hop += 1;
+            let path = &self.paths[datagram.path];
+            match path.routes[datagram.end].get(datagram.hop) {
+                Some(next) => {
+                    // The link counts what it drops.
+                    let _ = self.links[next.0].enqueue(self.now, datagram);
+                }
+                None => self.deliver(&datagram),
+            }
         }
+    }
+
+    fn deliver(&mut self, datagram: &Datagram) {
+        if datagram.sctp.is_empty() {
+            return; // background traffic has done its work
+        }
+        let path = &self.paths[datagram.path];
+        let (to, addr) = (path.host(datagram.end), path.addr(datagram.end));
+        let now = self.now;
+        self.endpoint(to).handle_packet(now, addr, &datagram.sctp);
+        self.transmit(to);
     }
 
     fn transmit_all(&mut self) {
         for host in 0..self.hosts.len() {
-            self.transmit(HostId(host));
+            if self.hosts[host].may_send {
+                self.transmit(HostId(host));
+            }
         }
     }
 
     /// Puts all that a host's endpoint wants to send on the paths.
     fn transmit(&mut self, host: HostId) {
-        let now = self.now;
-        let Self { hosts, paths, trace, unroutable, .. } = self;
-        let Host { endpoint, batch } = &mut hosts[host.0];
-        while let Some(run) = endpoint.poll_transmit(now, batch) {
-            let path = paths.iter_mut().enumerate().find(|(_, path)| path.carries(host, run.path));
-            let Some((number, path)) = path else {
-                *unroutable += run.packets as u64;
+        self.hosts[host.0].may_send = false;
+        loop {
+            let Host { endpoint, batch, .. } = &mut self.hosts[host.0];
+            let Some(run) = endpoint.poll_transmit(self.now, batch) else { return };
+            let Some(number) = self.paths.iter().position(|path| path.carries(host, run.path))
+            else {
+                self.unroutable += run.packets as u64;
                 continue;
             };
-            for sctp in batch.bytes().chunks(run.segment_size.max(1)) {
-                send(now, number, path, trace, run.path, sctp, host);
+            let end = 1 - self.paths[number].end_of(host);
+            let mut at = 0;
+            while let Some(sctp) = self.hosts[host.0].packet(at, run.segment_size) {
+                at += sctp.len();
+                let ip_len = sctp.len() + self.paths[number].header_len();
+                self.enter(Datagram { path: number, end, hop: 0, sctp, ip_len });
             }
         }
     }
-}
 
-fn send(
-    now: Instant,
-    number: usize,
-    path: &mut Path,
-    trace: &mut Trace,
-    addr: PathAddr,
-    sctp: &[u8],
-    from: HostId,
-) {
-    let datagram = Datagram::new(addr, sctp);
-    let record = datagram.clone();
-    let fate = path.link_mut(path.peer_of(from)).enqueue(now, datagram);
-    trace.record(now, number, record.bytes(), fate.err());
+    /// A packet enters the first link of its route.
+    fn enter(&mut self, datagram: Datagram) {
+        let path = &self.paths[datagram.path];
+        let sender = 1 - datagram.end;
+        let packet = self.trace.is_capturing().then(|| match datagram.sctp.is_empty() {
+            true => background_packet(path.addr(sender), datagram.ip_len),
+            false => ip_packet(path.addr(sender), &datagram.sctp),
+        });
+        let number = datagram.path;
+        self.trace.note(self.now, &datagram);
+        let fate = self.links[path.routes[datagram.end][0].0].enqueue(self.now, datagram);
+        self.trace.note_fate(fate.is_err());
+        if let Some(packet) = packet {
+            self.trace.capture(self.now, number, &packet, fate.err());
+        }
+    }
+
+    fn push_link(&mut self, config: LinkConfig, seed: u64) -> LinkNumber {
+        self.links.push(Link::new(config, seed));
+        LinkNumber(self.links.len() - 1)
+    }
 }

@@ -1,12 +1,16 @@
-use super::datagram::Datagram;
+use super::datagram::header_len;
 use super::host::HostId;
-use crate::link::{Link, LinkConfig};
-use manypath_engine::{Instant, LocalAddress, PathAddr};
+use crate::link::LinkConfig;
+use manypath_engine::{LocalAddress, PathAddr};
 use std::net::SocketAddr;
 
 /// Names a path of a world.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct PathNumber(pub(super) usize);
+
+/// Names a link of a world.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct LinkNumber(pub(super) usize);
 
 /// A path to be made: two ends and a link in each direction.
 #[derive(Clone, Debug)]
@@ -34,18 +38,21 @@ impl Joint {
     }
 }
 
+/// Two ends and, for each, the links that lead to it.
 #[derive(Debug)]
 pub(super) struct Path {
     hosts: [HostId; 2],
     addresses: [SocketAddr; 2],
-    /// Indexed by the end that they lead to.
-    links: [Link<Datagram>; 2],
+    /// Indexed by the end that they lead to; in the order in which a packet passes the links.
+    pub(super) routes: [Vec<LinkNumber>; 2],
+    header_len: usize,
 }
 
 impl Path {
-    pub(super) fn new(joint: &Joint, seed: u64) -> Self {
-        let links = [Link::new(joint.back.clone(), seed), Link::new(joint.forth.clone(), !seed)];
-        Self { hosts: joint.hosts, addresses: joint.addresses, links }
+    pub(super) fn new(joint: &Joint, routes: [Vec<LinkNumber>; 2]) -> Self {
+        let [local, remote] = joint.addresses;
+        let header_len = header_len(PathAddr { local, remote });
+        Self { hosts: joint.hosts, addresses: joint.addresses, routes, header_len }
     }
 
     /// Whether a packet that `from` sends on `addr` goes this way.
@@ -56,32 +63,21 @@ impl Path {
             && self.addresses[1 - end] == addr.remote
     }
 
-    pub(super) fn peer_of(&self, host: HostId) -> HostId {
-        self.hosts[1 - self.end_of(host)]
+    /// Bytes that IP and UDP add to an SCTP packet.
+    pub(super) fn header_len(&self) -> usize {
+        self.header_len
     }
 
-    pub(super) fn link(&self, towards: HostId) -> &Link<Datagram> {
-        &self.links[self.end_of(towards)]
+    pub(super) fn host(&self, end: usize) -> HostId {
+        self.hosts[end]
     }
 
-    pub(super) fn link_mut(&mut self, towards: HostId) -> &mut Link<Datagram> {
-        &mut self.links[self.end_of(towards)]
+    /// The addresses as the host at `end` sees them.
+    pub(super) fn addr(&self, end: usize) -> PathAddr {
+        PathAddr { local: self.addresses[end], remote: self.addresses[1 - end] }
     }
 
-    pub(super) fn next_deadline(&self) -> Option<Instant> {
-        self.links.iter().filter_map(Link::next_deadline).min()
-    }
-
-    /// The next packet that has arrived at either end: whose it is, on which path of that host.
-    pub(super) fn poll(&mut self, now: Instant) -> Option<(HostId, PathAddr, Datagram)> {
-        (0..2).find_map(|end| {
-            let datagram = self.links[end].poll(now)?;
-            let (local, remote) = (self.addresses[end], self.addresses[1 - end]);
-            Some((self.hosts[end], PathAddr { local, remote }, datagram))
-        })
-    }
-
-    fn end_of(&self, host: HostId) -> usize {
+    pub(super) fn end_of(&self, host: HostId) -> usize {
         usize::from(self.hosts[0] != host)
     }
 }

@@ -1,10 +1,11 @@
 //! What is kept of a run: a hash always, a capture on request.
 
+use super::datagram::Datagram;
 use crate::link::DropReason;
 use crate::pcapng::{InterfaceId, LinkType, Writer};
 use manypath_engine::Instant;
 
-/// FNV-1a, 64 bits (Fowler, Noll, Vo): it need not resist anybody.
+/// Mixing by FNV-1a (Fowler, Noll, Vo), a word at a time: it need not resist anybody.
 const FNV_OFFSET: u64 = 0xCBF2_9CE4_8422_2325;
 const FNV_PRIME: u64 = 0x0000_0100_0000_01B3;
 
@@ -27,19 +28,37 @@ impl Default for Trace {
 }
 
 impl Trace {
-    /// A packet has been sent into a path, or was dropped there.
-    pub(super) fn record(
+    /// A packet is being sent. Its common header stands for its bytes: it ends in their CRC32c.
+    pub(super) fn note(&mut self, now: Instant, datagram: &Datagram) {
+        self.mix(now.as_nanos());
+        self.mix(
+            (datagram.path as u64) << 32 | (datagram.end as u64) << 31 | datagram.ip_len as u64,
+        );
+        for word in datagram.sctp.chunks_exact(4).take(3) {
+            self.mix(u32::from_be_bytes([word[0], word[1], word[2], word[3]]).into());
+        }
+    }
+
+    /// Whether the packet noted last was dropped by the first link.
+    pub(super) fn note_fate(&mut self, dropped: bool) {
+        self.mix(dropped.into());
+    }
+
+    /// Whether packets are wanted for a capture.
+    pub(super) fn is_capturing(&self) -> bool {
+        self.capture.is_some()
+    }
+
+    /// Keeps a packet, from its IP header on.
+    pub(super) fn capture(
         &mut self,
         now: Instant,
         path: usize,
-        bytes: &[u8],
+        packet: &[u8],
         dropped: Option<DropReason>,
     ) {
-        self.mix(&now.as_nanos().to_le_bytes());
-        self.mix(&[path as u8, u8::from(dropped.is_some())]);
-        self.mix(bytes);
         if let Some(capture) = &mut self.capture {
-            capture.write(now, path, bytes, dropped);
+            capture.write(now, path, packet, dropped);
         }
     }
 
@@ -56,9 +75,9 @@ impl Trace {
         capture.and_then(|capture| capture.writer.finish().ok()).unwrap_or_default()
     }
 
-    fn mix(&mut self, bytes: &[u8]) {
-        let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(FNV_PRIME);
-        self.hash = bytes.iter().fold(self.hash, step);
+    fn mix(&mut self, word: u64) {
+        // Rotation brings the high bits, which multiplication fills, back to the low ones.
+        self.hash = (self.hash ^ word).wrapping_mul(FNV_PRIME).rotate_left(29);
     }
 }
 

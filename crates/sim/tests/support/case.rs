@@ -188,6 +188,7 @@ fn random_link(rng: &mut Rng) -> LinkConfig {
         reorder_delay: Duration::from_micros(1 + rng.below(100_000)),
         corrupt_ppm,
         jitter,
+        ..LinkConfig::default()
     }
 }
 
