@@ -19,7 +19,7 @@ fn rust_files(dir: &Path, out: &mut Vec<PathBuf>) {
 
 fn sources() -> Vec<(PathBuf, String)> {
     let mut files = Vec::new();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("workspace").join("crates");
     rust_files(&root, &mut files);
     assert!(files.len() > 20, "no sources found");
     files.into_iter().map(|f| (f.clone(), std::fs::read_to_string(f).expect("text"))).collect()
