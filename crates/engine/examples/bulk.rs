@@ -1,6 +1,6 @@
 //! What the engine costs: two endpoints in memory, joined by paths with a rate, a delay and a loss
-//! rate in virtual time, move a lot of data. Prints processor seconds per GiB, for both endpoints
-//! together and for each.
+//! rate in virtual time, move a lot of data. Prints the seconds that the endpoints need per GiB, for
+//! both together and for each. Wall clock: run it on an idle machine.
 //!
 //! ```text
 //! cargo run --release -p manypath-engine --example bulk [GIB]
@@ -29,8 +29,8 @@ struct Line {
     lose_one_in: u64,
 }
 
-/// One direction of a path: a link with a queue of any length... that never is long, because the
-/// windows are bounded by the buffers.
+/// One direction of a path: a link with a queue of any length. It never is long, because the windows
+/// are bounded by the buffers.
 struct Direction {
     line: Line,
     free_at: Instant,
@@ -64,7 +64,7 @@ struct Node {
     endpoint: Endpoint,
     id: Option<AssociationId>,
     batch: PacketBatch,
-    /// Processor time spent in the endpoint.
+    /// Time spent in the endpoint.
     spent: std::time::Duration,
 }
 
@@ -233,6 +233,7 @@ fn main() {
     measure("one path, 500 Mbit/s, 25 ms", &[line(500, 25, 0)], total);
     measure("one path, 500 Mbit/s, 5 ms, 0.02 % lost", &[line(500, 5, 5000)], total);
     measure("300 Mbit/s 5 ms + 200 Mbit/s 20 ms", &[line(300, 5, 0), line(200, 20, 0)], total);
+    measure("400 Mbit/s 2 ms + 400 Mbit/s 60 ms", &[line(400, 2, 0), line(400, 60, 0)], total);
     let lossy = [line(300, 5, 3001), line(200, 20, 5003)];
-    measure("the same, 0.03 % and 0.02 % lost", &lossy, total);
+    measure("300 and 200 Mbit/s, 0.03 and 0.02 % lost", &lossy, total);
 }
