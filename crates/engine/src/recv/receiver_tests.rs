@@ -199,3 +199,12 @@ fn a_message_larger_than_the_buffer_is_an_error_not_a_stall() {
     }
     assert!(last.is_err());
 }
+
+#[test]
+fn a_message_that_does_not_go_on_is_an_error() {
+    let mut bench = Bench::new(10_000);
+    let begin = Data { end: false, ..chunk(1, b"x") };
+    assert_eq!(bench.receiver.handle_data(&begin), Ok(DataOutcome::Accepted));
+    let other = Data { unordered: true, ..chunk(2, b"y") };
+    assert!(bench.receiver.handle_data(&other).is_err());
+}

@@ -123,6 +123,12 @@ impl SendQueue {
         }
     }
 
+    /// Ordered messages under way in all streams.
+    #[cfg(test)]
+    pub(crate) fn ordered_under_way(&self) -> u32 {
+        self.streams.values().map(|stream| stream.ordered_under_way).sum()
+    }
+
     /// Drops what waits on streams that the peer does not have: numbers from `limit` on. Returns
     /// (messages, bytes) dropped.
     pub(crate) fn drop_streams_from(&mut self, limit: u16) -> (usize, usize) {

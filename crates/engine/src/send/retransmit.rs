@@ -148,7 +148,6 @@ impl Sender {
         let Some(path) = paths.get_mut(chunk.path) else { return };
         let (data, wire) = (chunk.data_len(), chunk.wire_len());
         let was = core::mem::replace(&mut chunk.state, ChunkState::Lost);
-        chunk.missing = 0;
         let lost = &mut path.cmt.lost;
         match loss {
             Loss::Reported => lost.reported.insert(tsn),

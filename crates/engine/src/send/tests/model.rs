@@ -256,6 +256,7 @@ impl Model {
         }
         self.read(usize::MAX);
         assert!(self.sender.is_drained(), "stalled");
+        assert_eq!(self.sender.queue.ordered_under_way(), 0);
     }
 
     fn check_reading(&self) {

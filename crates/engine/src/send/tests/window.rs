@@ -4,10 +4,12 @@ use super::{Bench, FULL};
 use crate::config::Config;
 use crate::endpoint::{Outgoing, SendError};
 use crate::path::PathId;
+use crate::send::outstanding::SentChunk;
+use crate::send::queue::Fragment;
 use crate::time::Duration;
 use alloc::vec::Vec;
 use bytes::Bytes;
-use manypath_wire::{Ppid, StreamId};
+use manypath_wire::{Ppid, Ssn, StreamId};
 
 const A: PathId = PathId(0);
 
@@ -40,6 +42,19 @@ fn nothing_new_leaves_beyond_the_peers_window() {
     assert_eq!(bench.send_all(0), Vec::<u64>::new());
     bench.sack(4, &[], 0);
     assert_eq!(bench.send_all(0), [5]);
+}
+
+#[test]
+fn a_slow_path_is_left_out_when_the_peers_window_is_nearly_used_up() {
+    let mut bench = Bench::opened(2);
+    let slow = Duration::from_secs(2);
+    bench.paths.get_mut(PathId(1)).unwrap().rtt.on_sample(bench.now, slow);
+    bench.queue(400);
+    assert_eq!(bench.send(1), [1]);
+    bench.a_rwnd = 20 * FULL as u32;
+    bench.sack(1, &[], 1);
+    assert_eq!(bench.send(1), Vec::<u64>::new());
+    assert_eq!(bench.send(0), [2]);
 }
 
 #[test]
@@ -160,6 +175,27 @@ fn tiny_messages_are_bounded_by_their_number() {
     assert_eq!(bench.sender.space(), 0);
     bench.sack(50, &[], 0);
     assert_eq!(bench.sender.space(), 6350);
+}
+
+#[test]
+fn nothing_is_sent_beyond_what_gap_ack_blocks_can_report() {
+    let mut bench = Bench::opened(1);
+    let fragment = Fragment {
+        stream: StreamId(0),
+        ssn: Ssn(0),
+        ppid: Ppid(0),
+        unordered: true,
+        begin: true,
+        end: true,
+        payload: Bytes::from_static(b"x"),
+    };
+    bench.queue(1);
+    for _ in 1..u16::MAX {
+        bench.sender.outstanding.push(SentChunk::new(fragment.clone(), A, bench.now));
+    }
+    assert!(bench.sender.has_data_for(bench.now, A, &bench.paths));
+    bench.sender.outstanding.push(SentChunk::new(fragment, A, bench.now));
+    assert!(!bench.sender.has_data_for(bench.now, A, &bench.paths));
 }
 
 #[test]
