@@ -18,7 +18,7 @@ pub struct RunOptions {
     /// then use the ordinary calls. Otherwise they use plain TCP. Default: on.
     pub hide_io_uring: bool,
     /// How long the stack may take for its first answer to an open, before the connection goes on
-    /// as plain TCP. Default: 1 s, which covers the stack's start.
+    /// as plain TCP; three times as long while the stack is starting. Default: 1 s.
     pub answer_limit: Duration,
     /// Takes one line for the user, without a prefix. Default: standard error.
     pub notice: fn(&str),

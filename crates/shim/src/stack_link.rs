@@ -51,6 +51,11 @@ impl StackLink {
         self.client.is_some() && !self.silent
     }
 
+    /// Whether the stack has not said its first word yet.
+    pub(crate) fn is_starting(&self) -> bool {
+        !self.welcomed
+    }
+
     /// Stops giving opens to the stack until it says something.
     pub(crate) fn distrust(&mut self) {
         self.silent = true;

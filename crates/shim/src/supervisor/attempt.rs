@@ -118,7 +118,7 @@ impl Supervisor {
             v6_socket,
             destination,
             source,
-            phase: Phase::Asking { until: Instant::now() + self.answer_limit },
+            phase: Phase::Asking { until: self.answer_deadline() },
             callers: vec![caller],
             held: None,
             local: None,
@@ -126,6 +126,12 @@ impl Supervisor {
             transport: None,
             unheard: false,
         });
+    }
+
+    /// When an open that is sent now should have had its first answer.
+    pub(super) fn answer_deadline(&self) -> Instant {
+        let patience = if self.stack.is_starting() { 3 } else { 1 };
+        Instant::now() + self.answer_limit * patience
     }
 
     pub(super) fn next_id(&mut self) -> u64 {

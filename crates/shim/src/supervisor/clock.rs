@@ -77,7 +77,7 @@ impl Supervisor {
     fn go_on_in_background(&mut self, mut connection: Connection) -> Connection {
         self.stack.send(Request::Cancel { id: connection.id }, None);
         connection.id = self.next_id();
-        connection.phase = Phase::Asking { until: Instant::now() + self.answer_limit };
+        connection.phase = Phase::Asking { until: self.answer_deadline() };
         for caller in &mut connection.callers {
             caller.blocking = false;
         }
