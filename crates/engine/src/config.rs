@@ -1,5 +1,6 @@
 //! Every parameter of an endpoint, with its default and the source of the default.
 
+use crate::path::CongestionControl;
 use crate::time::Duration;
 use core::net::SocketAddr;
 
@@ -63,6 +64,8 @@ pub struct Config {
     pub sack_frequency: u32,
     /// Max.Burst, RFC 9260 section 16: packets per path and transmission opportunity.
     pub max_burst: u32,
+    /// How the congestion window of a path moves. RFC 9260 section 7.2 by default.
+    pub congestion: CongestionControl,
     /// Whether the first slow start of a path ends when round-trip times begin to grow (HyStart++,
     /// RFC 9406) instead of by loss.
     pub hystart: bool,
@@ -99,6 +102,7 @@ impl Default for Config {
             sack_delay: Duration::from_millis(50),
             sack_frequency: 2,
             max_burst: 4,
+            congestion: CongestionControl::Rfc9260,
             hystart: true,
             repeat_fast_retransmit: true,
             cookie_life: Duration::from_secs(60),

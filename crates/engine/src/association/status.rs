@@ -1,7 +1,6 @@
 //! The snapshot of an association.
 
 use super::tcb::Association;
-use crate::path::congestion::Controller;
 use crate::path::{Path, PathState};
 use crate::status::{AssociationStatus, IdleReason, PathStatus};
 use crate::time::Instant;

@@ -15,6 +15,7 @@ mod paths;
 mod rtt;
 
 pub(crate) use burst::Burst;
+pub use congestion::CongestionControl;
 pub(crate) use counters::PathCounters;
 pub(crate) use path_set::PathSet;
 pub(crate) use paths::{Path, Paths};

@@ -1,6 +1,6 @@
 //! One path and the set of all paths of an association.
 
-use super::congestion::{Controller, Rfc9260};
+use super::congestion::Congestion;
 use super::heartbeat::Heartbeat;
 use super::{Burst, PathAddr, PathCounters, PathId, PathState, Rtt};
 use crate::cmt::CmtState;
@@ -28,7 +28,7 @@ pub(crate) struct Path {
     /// Round-trip time and RTO.
     pub(crate) rtt: Rtt,
     /// Congestion control.
-    pub(crate) congestion: Rfc9260,
+    pub(crate) congestion: Congestion,
     /// Bytes in flight: DATA chunks with header and padding, neither acknowledged nor marked for
     /// retransmission.
     pub(crate) flight: usize,
@@ -53,13 +53,14 @@ pub(crate) struct Path {
 impl Path {
     fn new(id: PathId, addr: PathAddr, mtu: u16, state: PathState, config: &Config) -> Self {
         let limit = packet_size(&addr, mtu) - CommonHeader::LEN;
+        let is_ipv6 = addr.remote.is_ipv6();
         Self {
             id,
             addr,
             state,
             mtu,
             rtt: Rtt::new(config),
-            congestion: Rfc9260::new(limit, addr.remote.is_ipv6(), config.hystart),
+            congestion: Congestion::new(config.congestion, limit, is_ipv6, config.hystart),
             flight: 0,
             t3: None,
             error_count: 0,

@@ -3,7 +3,6 @@
 
 use super::Sender;
 use super::outstanding::{ChunkState, SentChunk};
-use crate::path::congestion::Controller;
 use crate::path::{Path, PathId, PathSet, Paths};
 use crate::schedule::path::is_worth_using;
 use crate::time::Instant;

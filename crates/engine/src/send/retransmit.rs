@@ -4,7 +4,7 @@
 use super::Sender;
 use super::outstanding::{ChunkState, Outstanding};
 use crate::cmt::{Sent, SentOrder};
-use crate::path::congestion::Controller;
+use crate::path::congestion::CongestionEvent;
 use crate::path::{Path, PathId, Paths};
 use crate::time::Instant;
 use crate::tsn::Tsn64;
@@ -28,7 +28,7 @@ impl Sender {
         }
         path.stats.timeouts += 1;
         path.rtt.back_off();
-        path.congestion.on_timeout();
+        path.congestion.on_timeout(&CongestionEvent { used: path.flight });
         path.cmt.recovery.leave();
         path.cmt.fast_packet = false;
         path.cmt.one_packet = true;

@@ -4,7 +4,7 @@ use super::outstanding::{ChunkState, SentChunk};
 use super::retransmit::{Loss, earliest_live};
 use super::{SackView, Sender};
 use crate::cmt::{News, Sent};
-use crate::path::congestion::{Acked, Controller};
+use crate::path::congestion::{Acked, CongestionEvent};
 use crate::path::{Path, PathId, PathSet, Paths};
 use crate::ranges::{Range, difference};
 use crate::time::Instant;
@@ -223,7 +223,7 @@ impl Sender {
         let smoothed = path.rtt.smoothed();
         path.burst.on_sack(now, (path.flight, news.acked), extra, smoothed);
         if self.strike(now, highest, path) && path.cmt.recovery.enter(path.cmt.highest_tsn) {
-            path.congestion.on_loss();
+            path.congestion.on_loss(&CongestionEvent { used: used_window(now, path) });
             path.cmt.fast_packet = true;
         }
         if path.flight == 0 {
@@ -281,18 +281,27 @@ fn note(now: Instant, tsn: Tsn64, chunk: &SentChunk, path: &mut Path) {
 /// Widens the window of a path (section 7.2.1, 7.2.2; CUC).
 fn grow(now: Instant, path: &mut Path) {
     let news = path.cmt.news;
-    // The window counts as used also if it was full within the last round trip: what is
-    // acknowledged now left when it was, even if another SACK of the same batch came first.
-    let round_trip = path.rtt.smoothed().unwrap_or_default();
-    let full = path.window_filled.is_some_and(|filled| now.since(filled) <= round_trip);
-    path.congestion.on_acked(Acked {
+    let window_used = used_window(now, path) >= path.congestion.window();
+    path.congestion.on_acked(&Acked {
+        now,
         bytes: news.acked,
         advanced: path.cmt.cuc.advanced(),
-        window_used: full || news.flight_before >= path.congestion.window(),
+        window_used,
         recovering: path.cmt.recovery.is_active(),
         all_acked: path.flight == 0,
         newest: news.newest,
         sent: path.cmt.transmissions,
         rtt: news.rtt,
+        srtt: path.rtt.smoothed(),
     });
+}
+
+/// How much of the window was in use when what is acknowledged now was under way. The window counts
+/// as full also if it was so within the last round trip: what is acknowledged now left when it was,
+/// even if another SACK of the same batch came first.
+fn used_window(now: Instant, path: &Path) -> usize {
+    let round_trip = path.rtt.smoothed().unwrap_or_default();
+    let full = path.window_filled.is_some_and(|filled| now.since(filled) <= round_trip);
+    let before = path.cmt.news.flight_before;
+    if full { before.max(path.congestion.window()) } else { before }
 }

@@ -6,7 +6,6 @@ use super::window::PeerWindow;
 use crate::cmt::next_lost;
 use crate::config::Config;
 use crate::endpoint::{Outgoing, SendError};
-use crate::path::congestion::Controller;
 use crate::path::{Path, PathId, PathSet, PathState, Paths};
 use crate::ranges::{Range, RangeSet};
 use crate::schedule::path::{PathOrder, by_smallest_srtt, is_worth_using, usable};

@@ -1,16 +1,36 @@
 //! Congestion control of one path. What decides *that* data was acknowledged or lost lives in
-//! `send` and `cmt`; a controller only turns these facts into a window.
+//! `send` and `cmt`; here these facts become a window. One algorithm per file.
+//!
+//! ```text
+//!   facts (Acked, CongestionEvent) ──> Congestion ──> Controller: how far to widen, how deep to cut
+//!                               └────────> Window: cwnd, ssthresh, slow start (shared by all)
+//! ```
+//!
+//! * `rfc9260` - each path by itself, as RFC 9260 section 7.2 says.
+//! * `cubic` - CUBIC (RFC 9438) on each path by itself.
+//! * `hystart` - the end of the first slow start (RFC 9406), for all of them.
 
+#[allow(clippy::module_inception, reason = "the type that the module is about")]
+mod congestion;
+mod cubic;
 mod hystart;
+mod name;
 mod rfc9260;
+#[cfg(test)]
+mod testing;
+mod window;
 
-pub(crate) use rfc9260::Rfc9260;
+pub(crate) use congestion::Congestion;
+pub use name::CongestionControl;
+pub(crate) use window::Window;
 
-use crate::time::Duration;
+use crate::time::{Duration, Instant};
 
 /// Data of this path that one SACK acknowledged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Acked {
+    /// When.
+    pub now: Instant,
     /// Bytes newly acknowledged: chunk headers and padding included.
     pub bytes: usize,
     /// Whether the path's (pseudo-)cumulative acknowledgement moved (CUC, `cmt::cuc`).
@@ -27,25 +47,25 @@ pub(crate) struct Acked {
     pub sent: u64,
     /// The round-trip time, if it was measured.
     pub rtt: Option<Duration>,
+    /// The smoothed round-trip time, once measured.
+    pub srtt: Option<Duration>,
 }
 
-/// The window of a path and how it moves. All sizes in bytes of DATA chunks with header and
-/// padding (RFC 9260 section 7.2).
-pub(crate) trait Controller {
-    /// The congestion window.
-    fn window(&self) -> usize;
-    /// The slow start threshold.
-    fn ssthresh(&self) -> usize;
-    /// Largest DATA chunk of the path (PMDCS), the unit of growth.
-    fn chunk_limit(&self) -> usize;
-    /// The path's packet size has changed.
-    fn set_chunk_limit(&mut self, bytes: usize);
-    /// A SACK acknowledged data.
-    fn on_acked(&mut self, acked: Acked);
-    /// A loss was found by missing reports: one event per window (section 7.2.3).
-    fn on_loss(&mut self);
-    /// T3-rtx expired.
-    fn on_timeout(&mut self);
-    /// Nothing was sent for `rtos` retransmission timeouts.
-    fn on_idle(&mut self, rtos: u32);
+/// The path has lost data.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct CongestionEvent {
+    /// How much of the window was in use.
+    pub used: usize,
+}
+
+/// An algorithm: how the window of a path grows beyond the slow start threshold, and what is left
+/// of it after a loss.
+pub(crate) trait Controller: core::fmt::Debug + Send + Sync {
+    /// A SACK acknowledged data while the window was above the slow start threshold.
+    fn avoid_congestion(&mut self, window: &mut Window, acked: &Acked);
+    /// The new slow start threshold after a loss. There is one loss per window (RFC 9260 section
+    /// 7.2.3), or T3-rtx has expired.
+    fn on_loss(&mut self, window: &Window, event: &CongestionEvent) -> usize;
+    /// The path was idle, its window has decayed.
+    fn on_idle(&mut self) {}
 }

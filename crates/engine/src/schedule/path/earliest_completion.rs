@@ -15,7 +15,6 @@
 //! always at work (12 MB over 100 Mbit/s 5 ms and 10 Mbit/s 50 ms, receive buffer of 256 KiB,
 //! simulated: 88 Mbit/s with it, 17 without).
 
-use crate::path::congestion::Controller;
 use crate::path::{Path, PathId, PathSet, Paths};
 use crate::time::Duration;
 
@@ -57,7 +56,6 @@ fn bytes_per_second(path: &Path) -> u64 {
 mod tests {
     use super::is_worth_using;
     use crate::config::Config;
-    use crate::path::congestion::Controller;
     use crate::path::{PathAddr, PathId, PathSet, PathState, Paths};
     use crate::time::{Duration, Instant};
     use core::net::SocketAddr;

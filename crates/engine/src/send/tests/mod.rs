@@ -90,7 +90,6 @@ impl Bench {
     }
 
     fn cwnd(&self, id: u8) -> usize {
-        use crate::path::congestion::Controller;
         self.path(id).congestion.window()
     }
 
