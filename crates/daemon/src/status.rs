@@ -174,6 +174,7 @@ const fn idle_name(reason: IdleReason) -> &'static str {
         IdleReason::ReceiveWindow => "peer's receive window used up",
         IdleReason::Unconfirmed => "peer's address not confirmed yet",
         IdleReason::Failed => "path has failed",
+        IdleReason::OtherStreams => "what waits belongs to streams of other paths",
         IdleReason::Standby => "another path is primary",
         IdleReason::FasterPath => "faster paths deliver the rest sooner",
     }

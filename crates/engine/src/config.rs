@@ -1,6 +1,9 @@
 //! Every parameter of an endpoint, with its default and the source of the default.
 
 use crate::path::CongestionControl;
+use crate::schedule::map::StreamMapping;
+use crate::schedule::path::PathScheduling;
+use crate::schedule::stream::StreamScheduling;
 use crate::time::Duration;
 use core::net::SocketAddr;
 
@@ -76,6 +79,13 @@ pub struct Config {
     pub cookie_life: Duration,
     /// Use every active path at once (concurrent multipath transfer); otherwise only the primary.
     pub multipath: bool,
+    /// Which stream goes next when several have something to send (RFC 8260 section 3). First come,
+    /// first served by default: it adds no delay of its own.
+    pub stream_scheduling: StreamScheduling,
+    /// Which path the messages of a stream take. Any by default.
+    pub stream_mapping: StreamMapping,
+    /// Which path takes data first. `earliest-completion` by default.
+    pub path_scheduling: PathScheduling,
     /// Most associations that the endpoint keeps; INITs beyond it are refused.
     pub max_associations: usize,
 }
@@ -107,6 +117,9 @@ impl Default for Config {
             repeat_fast_retransmit: true,
             cookie_life: Duration::from_secs(60),
             multipath: true,
+            stream_scheduling: StreamScheduling::Fcfs,
+            stream_mapping: StreamMapping::Any,
+            path_scheduling: PathScheduling::EarliestCompletion,
             max_associations: 4096,
         }
     }

@@ -39,7 +39,13 @@ pub use endpoint::{AssociationId, ConnectError, Endpoint, Outgoing, SendError};
 pub use event::{CloseReason, EndpointEvent, Event, Message};
 pub use names::UnknownName;
 pub use path::{CongestionControl, PathAddr, PathId, PathState};
-pub use status::{AssociationState, AssociationStatus, Counters, IdleReason, PathStatus};
+pub use schedule::map::StreamMapping;
+pub use schedule::path::PathScheduling;
+pub use schedule::stream::StreamScheduling;
+pub use status::{
+    AssociationState, AssociationStatus, Counters, IdleReason, PathStatus, SenderQueueInfo,
+    StreamQueueInfo,
+};
 pub use time::{Duration, Instant};
 pub use transmit::{PacketBatch, Transmit};
 

@@ -3,6 +3,7 @@
 use crate::path::{PathAddr, PathId, PathState};
 use crate::time::Duration;
 use alloc::vec::Vec;
+use manypath_wire::StreamId;
 
 /// State of an association (RFC 9260 section 4).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -90,10 +91,49 @@ pub enum IdleReason {
     Unconfirmed,
     /// The path has failed or is suspected to have.
     Failed,
+    /// What waits is of streams that are tied to other paths, or that wait to change theirs.
+    OtherStreams,
     /// Another path is primary and multipath transfer is off.
     Standby,
     /// The little that is left arrives sooner over faster paths.
     FasterPath,
+}
+
+/// What an association holds to be sent, per stream: the `SCTP_SQINFO` of
+/// draft-dreibholz-tsvwg-sctpsocket-sqinfo. With it an application can fill a send buffer that is
+/// shared by streams on dissimilar paths.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct SenderQueueInfo {
+    /// Size of the send buffer in bytes.
+    pub limit: usize,
+    /// Bytes accepted and not acknowledged for good, of all streams.
+    pub queued: usize,
+    /// The streams that were ever used, in the order of their numbers.
+    pub streams: Vec<StreamQueueInfo>,
+}
+
+/// What one stream holds to be sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StreamQueueInfo {
+    /// Its number.
+    pub stream: StreamId,
+    /// Bytes not sent yet.
+    pub unsent: usize,
+    /// Bytes sent and not acknowledged for good.
+    pub in_flight: usize,
+    /// The path that the stream is tied to; `None`: any.
+    pub path: Option<PathId>,
+    /// What that path carries: its congestion window per round trip, in bytes per second. `None`
+    /// without such a path, or before its first measurement.
+    pub path_rate: Option<u64>,
+}
+
+impl StreamQueueInfo {
+    /// Bytes accepted and not acknowledged for good. It must include what is under way: with what
+    /// is unsent alone, an application could not keep a slow path's stream from filling the buffer.
+    pub fn queued(&self) -> usize {
+        self.unsent + self.in_flight
+    }
 }
 
 macro_rules! counters {

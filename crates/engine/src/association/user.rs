@@ -2,7 +2,9 @@
 
 use super::tcb::Association;
 use crate::event::Message;
+use crate::status::SenderQueueInfo;
 use crate::{Outgoing, SendError};
+use manypath_wire::StreamId;
 
 impl Association {
     /// Queues a message.
@@ -31,6 +33,16 @@ impl Association {
     /// Bytes accepted and not sent yet.
     pub(crate) fn unsent(&self) -> usize {
         self.sender.unsent()
+    }
+
+    /// What is held to be sent, per stream.
+    pub(crate) fn sender_queue_info(&self) -> SenderQueueInfo {
+        self.sender.queue_info(&self.paths)
+    }
+
+    /// Bytes of one stream accepted and not acknowledged for good.
+    pub(crate) fn queued_on(&self, stream: StreamId) -> usize {
+        self.sender.queued_on(stream)
     }
 
     /// Largest payload of an unfragmented message.

@@ -9,7 +9,7 @@ use crate::event::{EndpointEvent, Event, Message};
 use crate::path::{PathAddr, pairing};
 use crate::recv::Receiver;
 use crate::rng::Rng;
-use crate::status::{AssociationStatus, Counters};
+use crate::status::{AssociationStatus, Counters, SenderQueueInfo};
 use crate::time::Instant;
 use crate::transmit::{PacketBatch, Replies, Transmit};
 use alloc::collections::{BTreeMap, VecDeque};
@@ -270,6 +270,17 @@ impl Endpoint {
     /// Bytes that were accepted and not sent yet; 0 for an association that does not exist.
     pub fn unsent(&self, id: AssociationId) -> usize {
         self.registry.get(id).map_or(0, Association::unsent)
+    }
+
+    /// What an association holds to be sent, per stream: unsent, in flight, and on which path.
+    pub fn sender_queue_info(&self, id: AssociationId) -> Option<SenderQueueInfo> {
+        self.registry.get(id).map(Association::sender_queue_info)
+    }
+
+    /// Bytes of one stream that were accepted and not acknowledged for good (`queued_on_stream` of
+    /// `SCTP_SQINFO`); 0 for an association that does not exist.
+    pub fn queued_on_stream(&self, id: AssociationId, stream: StreamId) -> usize {
+        self.registry.get(id).map_or(0, |association| association.queued_on(stream))
     }
 
     /// Largest payload that travels as one unfragmented DATA chunk on every path, in bytes.

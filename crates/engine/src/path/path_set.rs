@@ -22,6 +22,11 @@ impl PathSet {
         self == Self::default()
     }
 
+    /// Number of paths in the set.
+    pub(crate) fn len(self) -> usize {
+        self.0.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
     /// Whether `id` is in the set and nothing else is.
     pub(crate) fn is_only(self, id: PathId) -> bool {
         let mut only = Self::default();
@@ -55,6 +60,7 @@ mod tests {
         assert!(set.contains(PathId(63)) && !set.contains(PathId(62)));
         let ids: Vec<u8> = set.iter().map(|id| id.0).collect();
         assert_eq!(ids, [0, 63, 64, 200, 255]);
+        assert_eq!((set.len(), PathSet::default().len()), (5, 0));
         assert!(!set.is_only(PathId(0)));
         let mut one = PathSet::default();
         one.insert(PathId(200));

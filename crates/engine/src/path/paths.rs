@@ -5,7 +5,7 @@ use super::heartbeat::Heartbeat;
 use super::{Burst, PathAddr, PathCounters, PathId, PathState, Rtt};
 use crate::cmt::CmtState;
 use crate::config::Config;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
 use manypath_wire::chunk::Data;
 use manypath_wire::packet::CommonHeader;
@@ -97,6 +97,13 @@ impl Path {
     /// Whether nothing speaks against sending user data on it.
     pub(crate) fn is_active(&self) -> bool {
         self.state == PathState::Active
+    }
+
+    /// What it carries while its window is full, in bytes per second, once a round trip is known.
+    pub(crate) fn window_rate(&self) -> Option<u64> {
+        let srtt = self.rtt.smoothed()?.max(Duration::from_nanos(1)).as_nanos();
+        let rate = (self.congestion.window() as u128 * 1_000_000_000) / srtt;
+        Some(u64::try_from(rate).unwrap_or(u64::MAX))
     }
 
     /// (Re)starts T3-rtx (RFC 9260 section 6.3.2).

@@ -3,8 +3,8 @@
 
 use super::Sender;
 use super::outstanding::{ChunkState, SentChunk};
+use super::queue::Taker;
 use crate::path::{Path, PathId, PathSet, Paths};
-use crate::schedule::path::is_worth_using;
 use crate::time::Instant;
 use crate::tsn::Tsn64;
 use manypath_wire::chunk::Data;
@@ -37,7 +37,7 @@ impl Sender {
             return 0;
         }
         let usable = self.usable(paths);
-        let worth = is_worth_using(paths, usable, id, self.waiting());
+        let worth = self.is_worth_using(paths, usable, id);
         let Some(path) = paths.get_mut(id).filter(|path| usable.contains(path.id)) else {
             return 0;
         };
@@ -71,16 +71,17 @@ impl Sender {
 
     fn fill_new(&mut self, job: &Job, paths: &mut Paths, packet: &mut PacketWriter<'_>) -> usize {
         let limit = paths.fragment_size();
+        let taker = Taker { path: job.id, usable: job.usable };
         let mut written = 0;
         while let Some(path) = paths.get(job.id).filter(|_| job.worth) {
             if !self.new_allowed(job.now, path, job.flight, paths, job.usable) {
                 break;
             }
-            let Some(len) = self.queue.next_len(limit) else { break };
+            let Some(len) = self.queue.next_len(taker, limit) else { break };
             if Data::HEADER_LEN + len > packet.room() {
                 break;
             }
-            let Some(fragment) = self.queue.pop(limit) else { break };
+            let Some(fragment) = self.queue.pop(taker, limit) else { break };
             let chunk = SentChunk::new(fragment, job.id, job.now);
             let tsn = self.outstanding.next_tsn();
             if packet.push(&Chunk::Data(chunk.to_data(tsn, job.immediate))).is_err() {

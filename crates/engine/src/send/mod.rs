@@ -12,10 +12,12 @@
 mod fill;
 mod outstanding;
 mod queue;
+mod queue_info;
 mod retransmit;
 mod sack_processing;
 mod sack_view;
 mod sender;
+mod stream;
 mod window;
 
 pub(crate) use sack_processing::SackOutcome;

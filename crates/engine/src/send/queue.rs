@@ -1,15 +1,18 @@
 //! Messages that wait to be sent, per stream, and their fragmentation (RFC 9260 section 6.9).
 //!
-//! TSN and SSN are given when a fragment leaves, not when the message is queued.
+//! TSN and SSN are given when a fragment leaves, not when the message is queued. Which stream goes
+//! next is asked per path: streams may be tied to paths (`crate::schedule::map`).
 
+use super::stream::{OutboundStream, Waiting};
+use crate::config::Config;
 use crate::endpoint::Outgoing;
-use crate::schedule::stream::{Fcfs, StreamScheduler};
-use alloc::collections::{BTreeMap, VecDeque};
+use crate::path::{PathId, PathSet};
+use crate::schedule::map::{StreamMapping, home};
+use crate::schedule::stream::{Departure, Lane, StreamScheduler};
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 use bytes::Bytes;
 use manypath_wire::{Ppid, Ssn, StreamId};
-
-/// Most ordered messages of a stream that may be sent and not acknowledged (section 6.1).
-const MAX_ORDERED: u32 = (1 << 16) - 1;
 
 /// A piece of a message, ready for a DATA chunk.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -30,41 +33,55 @@ pub(crate) struct Fragment {
     pub(crate) payload: Bytes,
 }
 
+/// A path that asks for something to send.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Taker {
+    /// The path.
+    pub(crate) path: PathId,
+    /// All paths that carry data now.
+    pub(crate) usable: PathSet,
+}
+
 /// All messages that wait.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct SendQueue {
     streams: BTreeMap<StreamId, OutboundStream>,
-    scheduler: Fcfs,
+    scheduler: Box<dyn StreamScheduler>,
+    mapping: StreamMapping,
+    /// The stream whose first message is partly sent: nothing else may leave before its rest.
+    begun: Option<StreamId>,
+    arrivals: u64,
     bytes: usize,
     messages: usize,
 }
 
-#[derive(Debug, Default)]
-struct OutboundStream {
-    waiting: VecDeque<Waiting>,
-    next_ssn: u16,
-    /// Ordered messages of which something was sent and not everything acknowledged.
-    ordered_under_way: u32,
-}
-
-/// A message, or what is left of it.
-#[derive(Debug)]
-struct Waiting {
-    ppid: Ppid,
-    unordered: bool,
-    begun: bool,
-    rest: Bytes,
-}
-
 impl SendQueue {
+    /// Nothing waits.
+    pub(crate) fn new(config: &Config) -> Self {
+        Self {
+            streams: BTreeMap::new(),
+            scheduler: config.stream_scheduling.scheduler(),
+            mapping: config.stream_mapping.clone(),
+            begun: None,
+            arrivals: 0,
+            bytes: 0,
+            messages: 0,
+        }
+    }
+
     /// Queues a message.
     pub(crate) fn push(&mut self, message: Outgoing) {
-        let Outgoing { stream, ppid, unordered, payload: rest } = message;
+        let Outgoing { stream: id, ppid, unordered, payload: rest } = message;
         self.bytes += rest.len();
         self.messages += 1;
-        self.scheduler.on_queued(stream);
-        let waiting = &mut self.streams.entry(stream).or_default().waiting;
-        waiting.push_back(Waiting { ppid, unordered, begun: false, rest });
+        let stream = self.streams.entry(id).or_default();
+        stream.push(Waiting { arrival: self.arrivals, ppid, unordered, begun: false, rest });
+        self.arrivals += 1;
+        if stream.waiting.len() == 1
+            && let Some(head) = stream.head()
+        {
+            self.scheduler.add(id, head);
+        }
     }
 
     /// Bytes that wait.
@@ -77,49 +94,47 @@ impl SendQueue {
         self.messages
     }
 
+    /// The streams that were ever used.
+    pub(crate) fn streams(&self) -> impl Iterator<Item = (StreamId, &OutboundStream)> {
+        self.streams.iter().map(|(id, stream)| (*id, stream))
+    }
+
+    /// A stream, if it was ever used.
+    pub(crate) fn stream(&self, id: StreamId) -> Option<&OutboundStream> {
+        self.streams.get(&id)
+    }
+
+    /// The path that `stream` is tied to while these paths are `usable`.
+    pub(crate) fn home(&self, stream: StreamId, usable: PathSet) -> Option<PathId> {
+        home(&self.mapping, stream, usable)
+    }
+
     /// Payload size of the fragment that [`Self::pop`] would give.
-    pub(crate) fn next_len(&self, limit: usize) -> Option<usize> {
-        let stream = self.streams.get(&self.scheduler.next()?)?;
-        let message = stream.waiting.front()?;
-        let blocked =
-            !message.unordered && !message.begun && stream.ordered_under_way >= MAX_ORDERED;
-        (!blocked).then(|| message.rest.len().min(limit))
+    pub(crate) fn next_len(&self, taker: Taker, limit: usize) -> Option<usize> {
+        let stream = self.streams.get(&self.next_stream(taker)?)?;
+        Some(stream.waiting.front()?.rest.len().min(limit))
     }
 
     /// Takes the next fragment of at most `limit` bytes.
-    pub(crate) fn pop(&mut self, limit: usize) -> Option<Fragment> {
-        let len = self.next_len(limit)?;
-        let id = self.scheduler.next()?;
+    pub(crate) fn pop(&mut self, taker: Taker, limit: usize) -> Option<Fragment> {
+        let (id, lane) = (self.next_stream(taker)?, self.lane(taker.path));
         let stream = self.streams.get_mut(&id)?;
-        let message = stream.waiting.front_mut()?;
-        let (begin, end) = (!message.begun, message.rest.len() == len);
-        message.begun = true;
-        let fragment = Fragment {
-            stream: id,
-            ssn: Ssn(if message.unordered { 0 } else { stream.next_ssn }),
-            ppid: message.ppid,
-            unordered: message.unordered,
-            begin,
-            end,
-            payload: message.rest.split_to(len),
-        };
-        if !fragment.unordered {
-            stream.ordered_under_way += u32::from(begin);
-            stream.next_ssn = stream.next_ssn.wrapping_add(u16::from(end));
-        }
-        self.bytes -= len;
-        if end {
-            stream.waiting.pop_front();
+        let fragment = stream.take(id, limit)?;
+        stream.path = Some(taker.path);
+        self.bytes -= fragment.payload.len();
+        if fragment.end {
             self.messages -= 1;
-            self.scheduler.on_sent();
+            let bytes = core::mem::take(&mut stream.departing);
+            self.scheduler.on_sent(id, Departure { lane, bytes, next: stream.head() });
         }
+        self.begun = (!fragment.end).then_some(id);
         Some(fragment)
     }
 
-    /// An ordered message of `stream` was acknowledged to its end.
-    pub(crate) fn on_ordered_done(&mut self, stream: StreamId) {
-        if let Some(stream) = self.streams.get_mut(&stream) {
-            stream.ordered_under_way = stream.ordered_under_way.saturating_sub(1);
+    /// The chunk with this fragment is acknowledged for good.
+    pub(crate) fn on_acked(&mut self, fragment: &Fragment) {
+        if let Some(stream) = self.streams.get_mut(&fragment.stream) {
+            stream.on_acked(fragment);
         }
     }
 
@@ -133,76 +148,46 @@ impl SendQueue {
     /// (messages, bytes) dropped.
     pub(crate) fn drop_streams_from(&mut self, limit: u16) -> (usize, usize) {
         let gone = self.streams.split_off(&StreamId(limit));
-        let dropped = gone.values().flat_map(|stream| &stream.waiting);
-        let (messages, bytes) =
-            dropped.fold((0, 0), |(count, bytes), message| (count + 1, bytes + message.rest.len()));
-        self.scheduler.on_dropped(|stream| stream.0 >= limit);
+        gone.keys().for_each(|id| self.scheduler.remove(*id));
+        self.begun = self.begun.filter(|id| id.0 < limit);
+        let messages = gone.values().map(|stream| stream.waiting.len()).sum();
+        let bytes = gone.values().map(|stream| stream.unsent).sum();
         self.messages -= messages;
         self.bytes -= bytes;
         (messages, bytes)
     }
+
+    fn next_stream(&self, taker: Taker) -> Option<StreamId> {
+        match self.begun {
+            Some(begun) => self.may_go_on(begun, taker).then_some(begun),
+            None => self.scheduler.next(self.lane(taker.path), &|id| self.may_begin(id, taker)),
+        }
+    }
+
+    /// Whether a message of `id` may begin on the path. While something of the stream is under way on
+    /// another path that works, a stream that is to change its path waits, so that its messages do
+    /// not overtake each other.
+    fn may_begin(&self, id: StreamId, taker: Taker) -> bool {
+        let Some(stream) = self.streams.get(&id).filter(|stream| !stream.is_blocked()) else {
+            return false;
+        };
+        let Some(home) = self.home(id, taker.usable) else { return true };
+        home == taker.path && stream.bound_to(taker.usable).is_none_or(|path| path == home)
+    }
+
+    /// Whether the path may send the rest of a message of `id`: it stays on its path.
+    fn may_go_on(&self, id: StreamId, taker: Taker) -> bool {
+        let Some(home) = self.home(id, taker.usable) else { return true };
+        let begun_on = self.streams.get(&id).and_then(|stream| stream.path);
+        let path = begun_on.filter(|path| taker.usable.contains(*path));
+        path.unwrap_or(home) == taker.path
+    }
+
+    fn lane(&self, path: PathId) -> Lane {
+        (self.mapping != StreamMapping::Any).then_some(path)
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{Fragment, MAX_ORDERED, SendQueue};
-    use crate::endpoint::Outgoing;
-    use alloc::vec::Vec;
-    use bytes::Bytes;
-    use manypath_wire::{Ppid, StreamId};
-
-    fn push(queue: &mut SendQueue, stream: u16, unordered: bool, len: usize) {
-        let payload = Bytes::from(alloc::vec![7; len]);
-        queue.push(Outgoing { stream: StreamId(stream), ppid: Ppid(1), unordered, payload });
-    }
-
-    fn drain(queue: &mut SendQueue) -> Vec<(u16, u16, bool, bool, usize)> {
-        let all: Vec<Fragment> = core::iter::from_fn(|| queue.pop(1000)).collect();
-        all.iter().map(|f| (f.stream.0, f.ssn.0, f.begin, f.end, f.payload.len())).collect()
-    }
-
-    #[test]
-    fn messages_are_cut_and_numbered_when_they_leave() {
-        let mut queue = SendQueue::default();
-        push(&mut queue, 5, false, 2500);
-        push(&mut queue, 2, false, 10);
-        push(&mut queue, 5, true, 1001);
-        push(&mut queue, 5, false, 1000);
-        assert_eq!((queue.bytes(), queue.messages()), (4511, 4));
-        let expected = [
-            (5, 0, true, false, 1000),
-            (5, 0, false, false, 1000),
-            (5, 0, false, true, 500),
-            (2, 0, true, true, 10),
-            (5, 0, true, false, 1000),
-            (5, 0, false, true, 1),
-            (5, 1, true, true, 1000),
-        ];
-        assert_eq!(drain(&mut queue), expected);
-        assert_eq!((queue.bytes(), queue.messages()), (0, 0));
-    }
-
-    #[test]
-    fn a_stream_has_no_more_ordered_messages_under_way_than_numbers() {
-        let mut queue = SendQueue::default();
-        for _ in 0..=MAX_ORDERED {
-            push(&mut queue, 1, false, 1);
-        }
-        assert_eq!(drain(&mut queue).len(), MAX_ORDERED as usize);
-        assert_eq!((queue.next_len(9), queue.messages()), (None, 1));
-        queue.on_ordered_done(StreamId(1));
-        assert_eq!(drain(&mut queue), [(1, u16::MAX, true, true, 1)]);
-        push(&mut queue, 1, true, 1);
-        assert_eq!(queue.next_len(9), Some(1));
-    }
-
-    #[test]
-    fn streams_that_the_peer_does_not_have_are_dropped() {
-        let mut queue = SendQueue::default();
-        push(&mut queue, 9, false, 5);
-        push(&mut queue, 1, false, 6);
-        push(&mut queue, 10, false, 7);
-        assert_eq!(queue.drop_streams_from(9), (2, 12));
-        assert_eq!(drain(&mut queue), [(1, 0, true, true, 6)]);
-    }
-}
+#[path = "queue_tests.rs"]
+mod tests;

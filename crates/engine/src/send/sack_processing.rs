@@ -45,6 +45,7 @@ impl Sender {
             return Err("acknowledgement of a TSN that was never sent");
         }
         let buffered = self.buffered;
+        self.sack_path = Some(via);
         self.begin(paths);
         self.take_cumulative(now, cum, via, paths);
         let believed = self.take_revoked(now, highest, via, paths);
@@ -110,9 +111,7 @@ impl Sender {
 
     fn release(&mut self, chunk: &SentChunk) {
         self.buffered = self.buffered.saturating_sub(chunk.data_len());
-        if chunk.fragment.end && !chunk.fragment.unordered {
-            self.queue.on_ordered_done(chunk.fragment.stream);
-        }
+        self.queue.on_acked(&chunk.fragment);
     }
 
     fn take_gaps(&mut self, now: Instant, via: PathId, paths: &mut Paths) {

@@ -1,14 +1,14 @@
 //! The sender: what the user has given, and what of it is where.
 
 use super::outstanding::Outstanding;
-use super::queue::SendQueue;
+use super::queue::{SendQueue, Taker};
 use super::window::PeerWindow;
 use crate::cmt::next_lost;
 use crate::config::Config;
 use crate::endpoint::{Outgoing, SendError};
 use crate::path::{Path, PathId, PathSet, PathState, Paths};
 use crate::ranges::{Range, RangeSet};
-use crate::schedule::path::{PathOrder, by_smallest_srtt, is_worth_using, usable};
+use crate::schedule::path::{PathOrder, PathScheduling, by_smallest_srtt, is_worth_using, usable};
 use crate::status::IdleReason;
 use crate::time::Instant;
 use crate::tsn::Tsn64;
@@ -42,6 +42,9 @@ pub(crate) struct Sender {
     pub(super) buffered: usize,
     pub(super) max_burst: usize,
     pub(super) repeat_fast_retransmit: bool,
+    /// The path over which the last SACK came.
+    pub(super) sack_path: Option<PathId>,
+    scheduling: PathScheduling,
     multipath: bool,
     limit: usize,
     outbound_streams: u16,
@@ -57,7 +60,7 @@ impl Sender {
         outbound_streams: u16,
     ) -> Self {
         Self {
-            queue: SendQueue::default(),
+            queue: SendQueue::new(config),
             outstanding: Outstanding::new(initial_tsn),
             window: PeerWindow::new(peer_rwnd),
             acked: RangeSet::default(),
@@ -68,7 +71,9 @@ impl Sender {
             buffered: 0,
             max_burst: config.max_burst.max(1) as usize,
             repeat_fast_retransmit: config.repeat_fast_retransmit,
-            multipath: config.multipath,
+            sack_path: None,
+            scheduling: config.path_scheduling,
+            multipath: config.multipath && config.path_scheduling != PathScheduling::Primary,
             limit: config.send_buffer as usize,
             outbound_streams,
         }
@@ -109,6 +114,11 @@ impl Sender {
         self.limit.saturating_sub(self.buffered)
     }
 
+    /// Size of the send buffer in bytes.
+    pub(super) fn limit(&self) -> usize {
+        self.limit
+    }
+
     /// Bytes queued and not yet sent.
     pub(crate) fn unsent(&self) -> usize {
         self.queue.bytes()
@@ -131,7 +141,7 @@ impl Sender {
 
     /// The paths in the order in which they are to be served.
     pub(crate) fn path_order(&self, paths: &Paths) -> PathOrder {
-        by_smallest_srtt(paths, usable(paths, self.multipath))
+        self.scheduling.order(paths, self.usable(paths), self.sack_path)
     }
 
     /// Whether [`Self::fill`] would write something into an empty packet for `id`.
@@ -141,18 +151,20 @@ impl Sender {
         }
         let usable = usable(paths, self.multipath);
         let Some(path) = paths.get(id).filter(|_| usable.contains(id)) else { return false };
-        let worth = is_worth_using(paths, usable, id, self.waiting());
+        let worth = self.is_worth_using(paths, usable, id);
         self.next_repeat(path, path.flight, worth, paths, usable).is_some()
             || (worth && self.new_allowed(now, path, path.flight, paths, usable))
     }
 
     /// When something may be sent that may not be sent now: the next probe of a closed window.
     pub(crate) fn deadline(&self, paths: &Paths) -> Option<Instant> {
-        let len = self.queue.next_len(paths.fragment_size())?;
+        let usable = self.usable(paths);
+        let prober = self.prober(paths, usable)?;
+        let taker = Taker { path: prober.id, usable };
+        let len = self.queue.next_len(taker, paths.fragment_size())?;
         if len <= self.rwnd_for_new() || self.in_flight > 0 || self.lost > 0 {
             return None;
         }
-        let prober = self.path_order(paths).next().and_then(|id| paths.get(id))?;
         Some(self.probe_due(prober))
     }
 
@@ -180,11 +192,12 @@ impl Sender {
     }
 
     fn shortage(&self, path: &Path, paths: &Paths, usable: PathSet) -> IdleReason {
-        let next = self.queue.next_len(paths.fragment_size());
+        let next = self.queue.next_len(Taker { path: path.id, usable }, paths.fragment_size());
         if !usable.contains(path.id) {
             IdleReason::Standby
         } else if next.is_none() && self.lost == 0 {
-            IdleReason::NoData
+            let elsewhere = self.queue.messages() > 0;
+            if elsewhere { IdleReason::OtherStreams } else { IdleReason::NoData }
         } else if !has_window(path, path.flight) {
             IdleReason::CongestionWindow
         } else if next.is_some_and(|len| len > self.rwnd_for_new()) {
@@ -193,6 +206,16 @@ impl Sender {
             IdleReason::FasterPath
         } else {
             IdleReason::NoData
+        }
+    }
+
+    /// Whether `id` should carry something of what waits.
+    pub(super) fn is_worth_using(&self, paths: &Paths, usable: PathSet, id: PathId) -> bool {
+        match self.scheduling {
+            PathScheduling::EarliestCompletion => is_worth_using(paths, usable, id, self.waiting()),
+            PathScheduling::Primary
+            | PathScheduling::LeastRecentlyUsed
+            | PathScheduling::SmallestSrtt => true,
         }
     }
 
@@ -235,7 +258,8 @@ impl Sender {
         paths: &Paths,
         usable: PathSet,
     ) -> bool {
-        let Some(len) = self.queue.next_len(paths.fragment_size()) else { return false };
+        let taker = Taker { path: path.id, usable };
+        let Some(len) = self.queue.next_len(taker, paths.fragment_size()) else { return false };
         if !has_window(path, flight) || self.outstanding.len() >= MAX_TSN_SPAN {
             return false;
         }
@@ -243,8 +267,11 @@ impl Sender {
             return true;
         }
         // The window is closed: one probe, when nothing is under way (RFC 9260 section 6.1 rule A).
-        let prober = by_smallest_srtt(paths, usable).next() == Some(path.id);
-        prober && self.in_flight == 0 && self.lost == 0 && now >= self.probe_due(path)
+        let prober = self.prober(paths, usable);
+        prober.is_some_and(|prober| prober.id == path.id)
+            && self.in_flight == 0
+            && self.lost == 0
+            && now >= self.probe_due(path)
     }
 
     /// What the peer's window leaves for new data when all that is lost has been repeated: a
@@ -252,6 +279,14 @@ impl Sender {
     /// will need them again, and it goes first (section 6.1 rule C).
     pub(super) fn rwnd_for_new(&self) -> usize {
         self.window.rwnd().saturating_sub(self.lost)
+    }
+
+    /// The path that probes a closed window: of those that have something to send, the fastest.
+    fn prober<'p>(&self, paths: &'p Paths, usable: PathSet) -> Option<&'p Path> {
+        let limit = paths.fragment_size();
+        let has_data =
+            |path: &PathId| self.queue.next_len(Taker { path: *path, usable }, limit).is_some();
+        by_smallest_srtt(paths, usable).find(has_data).and_then(|id| paths.get(id))
     }
 
     fn probe_due(&self, prober: &Path) -> Instant {

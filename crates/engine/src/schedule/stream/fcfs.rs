@@ -1,50 +1,70 @@
 //! First come, first served (RFC 8260 section 3.1): messages leave in the order in which they were
 //! queued, whatever their stream.
 
-use super::StreamScheduler;
-use alloc::collections::VecDeque;
+use super::{Departure, Head, Lane, StreamScheduler};
+use alloc::collections::{BTreeMap, BTreeSet};
 use manypath_wire::StreamId;
 
-/// The streams of the queued messages in order of arrival.
+/// The streams by the arrival of their first message.
 #[derive(Debug, Default)]
 pub(crate) struct Fcfs {
-    order: VecDeque<StreamId>,
+    order: BTreeSet<(u64, StreamId)>,
+    arrivals: BTreeMap<StreamId, u64>,
 }
 
 impl StreamScheduler for Fcfs {
-    fn on_queued(&mut self, stream: StreamId) {
-        self.order.push_back(stream);
+    fn add(&mut self, stream: StreamId, head: Head) {
+        self.order.insert((head.arrival, stream));
+        self.arrivals.insert(stream, head.arrival);
     }
 
-    fn next(&self) -> Option<StreamId> {
-        self.order.front().copied()
+    fn next(&self, _lane: Lane, may: &dyn Fn(StreamId) -> bool) -> Option<StreamId> {
+        self.order.iter().map(|(_, stream)| *stream).find(|stream| may(*stream))
     }
 
-    fn on_sent(&mut self) {
-        self.order.pop_front();
+    fn on_sent(&mut self, stream: StreamId, departure: Departure) {
+        let arrival = self.arrivals.get(&stream);
+        if arrival.copied() == departure.next.map(|head| head.arrival) {
+            return;
+        }
+        self.remove(stream);
+        if let Some(head) = departure.next {
+            self.add(stream, head);
+        }
     }
 
-    fn on_dropped(&mut self, gone: impl Fn(StreamId) -> bool) {
-        self.order.retain(|stream| !gone(*stream));
+    fn remove(&mut self, stream: StreamId) {
+        if let Some(arrival) = self.arrivals.remove(&stream) {
+            self.order.remove(&(arrival, stream));
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Fcfs, StreamScheduler};
+    use super::super::testing::Bench;
+    use super::Fcfs;
     use manypath_wire::StreamId;
 
     #[test]
     fn order_of_arrival() {
-        let mut fcfs = Fcfs::default();
+        let mut bench = Bench::new(Fcfs::default());
+        for stream in [3, 1, 3, 2, 1] {
+            bench.queue(stream, 10, 1);
+        }
+        assert_eq!(bench.send(2), [3, 1]);
+        bench.drop_stream(1);
+        assert_eq!(bench.send(9), [3, 2]);
+    }
+
+    #[test]
+    fn a_stream_that_may_not_send_holds_up_no_other() {
+        let mut bench = Bench::new(Fcfs::default());
         for stream in [3, 1, 3, 2] {
-            fcfs.on_queued(StreamId(stream));
+            bench.queue(stream, 10, 1);
         }
-        fcfs.on_dropped(|stream| stream == StreamId(1));
-        for stream in [3, 3, 2] {
-            assert_eq!(fcfs.next(), Some(StreamId(stream)));
-            fcfs.on_sent();
-        }
-        assert_eq!(fcfs.next(), None);
+        let not_three = |stream| stream != StreamId(3);
+        assert_eq!(bench.send_for(None, &not_three), Some(1));
+        assert_eq!(bench.send(9), [3, 3, 2]);
     }
 }

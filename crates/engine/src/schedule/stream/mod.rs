@@ -1,20 +1,57 @@
-//! Which stream's message is sent next. Without I-DATA (RFC 8260) a message that was begun locks
-//! the scheduler until its last fragment has left.
+//! Which stream goes next (RFC 8260 section 3), one scheduler per file, chosen by name in `kind`.
+//!
+//! A scheduler knows the streams that have something to send, and of each what comes first. Whether
+//! a stream may use the path that asks is the business of `schedule::path`: it is asked by `may`.
+//! Without I-DATA a message that was begun must be finished before anything else is sent; the queue
+//! sees to that and asks a scheduler only between messages.
 
 mod fcfs;
+mod kind;
+mod round_robin;
 
 pub(crate) use fcfs::Fcfs;
+pub use kind::StreamScheduling;
+pub(crate) use round_robin::RoundRobin;
 
+use crate::path::PathId;
+use core::fmt::Debug;
 use manypath_wire::StreamId;
 
-/// Chooses among streams by message.
-pub(crate) trait StreamScheduler {
-    /// A message was queued on `stream`.
-    fn on_queued(&mut self, stream: StreamId);
-    /// The stream whose first message is to be sent next.
-    fn next(&self) -> Option<StreamId>;
-    /// The message of the stream that `next` named has left completely.
-    fn on_sent(&mut self);
-    /// All messages of the streams for which `gone` holds were dropped.
-    fn on_dropped(&mut self, gone: impl Fn(StreamId) -> bool);
+/// What a stream has to send first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Head {
+    /// Number of the message in the order in which messages were given by the user.
+    pub(crate) arrival: u64,
+    /// Bytes that leave before another stream can be chosen.
+    pub(crate) len: usize,
 }
+
+/// Something of a stream has left.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Departure {
+    /// Where the stream is one of those that share the turns of a single path.
+    pub(crate) lane: Lane,
+    /// Bytes that have left since the stream was chosen.
+    pub(crate) bytes: usize,
+    /// What the stream has to send now.
+    pub(crate) next: Option<Head>,
+}
+
+/// Streams that take turns with each other: those of one path if streams are tied to paths,
+/// otherwise all.
+pub(crate) type Lane = Option<PathId>;
+
+/// Chooses among streams.
+pub(crate) trait StreamScheduler: Debug + Send {
+    /// `stream` had nothing to send and has now.
+    fn add(&mut self, stream: StreamId, head: Head);
+    /// The stream that is to send next, of those that `may`.
+    fn next(&self, lane: Lane, may: &dyn Fn(StreamId) -> bool) -> Option<StreamId>;
+    /// Something of `stream` has left.
+    fn on_sent(&mut self, stream: StreamId, departure: Departure);
+    /// What `stream` had to send was dropped.
+    fn remove(&mut self, stream: StreamId);
+}
+
+#[cfg(test)]
+pub(crate) mod testing;

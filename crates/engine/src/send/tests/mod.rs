@@ -8,6 +8,7 @@ mod timers;
 mod window;
 
 use super::outstanding::ChunkState;
+use super::queue::SendQueue;
 use super::{SackOutcome, SackView, Sender};
 use crate::config::Config;
 use crate::endpoint::Outgoing;
@@ -67,7 +68,7 @@ impl Bench {
                 bench.sack(cum, &[], id as u8);
             }
         }
-        while bench.sender.queue.pop(usize::MAX).is_some() {}
+        bench.sender.queue = SendQueue::new(config);
         bench.sender.buffered = 0;
         assert!(bench.sender.is_drained());
         // TSNs count from 1 again.

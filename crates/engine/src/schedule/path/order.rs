@@ -1,0 +1,37 @@
+//! Paths in the order in which they are served.
+
+use crate::path::{Path, PathId, PathSet, Paths};
+
+/// Room for every path that an association can have.
+const MAX: usize = 32;
+
+/// Paths in the order in which they are served. Iterates without allocation.
+#[derive(Clone, Debug)]
+pub(crate) struct PathOrder {
+    ids: [PathId; MAX],
+    len: usize,
+    next: usize,
+}
+
+impl PathOrder {
+    /// The paths of `usable` by ascending `key`; the lower number first among equals.
+    pub(super) fn by<K: Ord>(paths: &Paths, usable: PathSet, key: impl Fn(&Path) -> K) -> Self {
+        let mut order = Self { ids: [PathId(0); MAX], len: 0, next: 0 };
+        for path in paths.iter().filter(|path| usable.contains(path.id)).take(MAX) {
+            order.ids[order.len] = path.id;
+            order.len += 1;
+        }
+        order.ids[..order.len].sort_by_key(|id| paths.get(*id).map(&key));
+        order
+    }
+}
+
+impl Iterator for PathOrder {
+    type Item = PathId;
+
+    fn next(&mut self) -> Option<PathId> {
+        let id = *self.ids[..self.len].get(self.next)?;
+        self.next += 1;
+        Some(id)
+    }
+}

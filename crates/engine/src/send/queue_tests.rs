@@ -1,0 +1,161 @@
+//! Fragmentation, numbering and the choice of the stream.
+
+use super::{Fragment, SendQueue, Taker};
+use crate::config::Config;
+use crate::endpoint::Outgoing;
+use crate::path::{PathId, PathSet};
+use crate::schedule::stream::StreamScheduling;
+use crate::send::stream::MAX_ORDERED;
+use alloc::vec::Vec;
+use bytes::Bytes;
+use manypath_wire::{Ppid, StreamId};
+
+fn queue() -> SendQueue {
+    SendQueue::new(&Config::default())
+}
+
+fn mapped(mapping: &str) -> SendQueue {
+    let stream_mapping = mapping.parse().unwrap();
+    let stream_scheduling = StreamScheduling::RoundRobin;
+    SendQueue::new(&Config { stream_mapping, stream_scheduling, ..Config::default() })
+}
+
+fn taker(path: u8, usable: &[u8]) -> Taker {
+    let mut set = PathSet::default();
+    usable.iter().for_each(|id| set.insert(PathId(*id)));
+    Taker { path: PathId(path), usable: set }
+}
+
+fn push(queue: &mut SendQueue, stream: u16, unordered: bool, len: usize) {
+    let payload = Bytes::from(alloc::vec![7; len]);
+    queue.push(Outgoing { stream: StreamId(stream), ppid: Ppid(1), unordered, payload });
+}
+
+fn pop(queue: &mut SendQueue, limit: usize) -> Option<Fragment> {
+    queue.pop(taker(0, &[0]), limit)
+}
+
+fn drain(queue: &mut SendQueue) -> Vec<(u16, u16, bool, bool, usize)> {
+    let all: Vec<Fragment> = core::iter::from_fn(|| pop(queue, 1000)).collect();
+    all.iter().map(|f| (f.stream.0, f.ssn.0, f.begin, f.end, f.payload.len())).collect()
+}
+
+/// The stream that a path sends of next.
+fn next(queue: &mut SendQueue, path: u8, usable: &[u8]) -> Option<Fragment> {
+    let taker = taker(path, usable);
+    let promised = queue.next_len(taker, 1000);
+    let fragment = queue.pop(taker, 1000);
+    assert_eq!(promised, fragment.as_ref().map(|fragment| fragment.payload.len()));
+    fragment
+}
+
+fn next_stream(queue: &mut SendQueue, path: u8, usable: &[u8]) -> Option<u16> {
+    next(queue, path, usable).map(|fragment| fragment.stream.0)
+}
+
+#[test]
+fn messages_are_cut_and_numbered_when_they_leave() {
+    let mut queue = queue();
+    push(&mut queue, 5, false, 2500);
+    push(&mut queue, 2, false, 10);
+    push(&mut queue, 5, true, 1001);
+    push(&mut queue, 5, false, 1000);
+    assert_eq!((queue.bytes(), queue.messages()), (4511, 4));
+    let expected = [
+        (5, 0, true, false, 1000),
+        (5, 0, false, false, 1000),
+        (5, 0, false, true, 500),
+        (2, 0, true, true, 10),
+        (5, 0, true, false, 1000),
+        (5, 0, false, true, 1),
+        (5, 1, true, true, 1000),
+    ];
+    assert_eq!(drain(&mut queue), expected);
+    assert_eq!((queue.bytes(), queue.messages()), (0, 0));
+}
+
+#[test]
+fn a_stream_has_no_more_ordered_messages_under_way_than_numbers() {
+    let mut queue = queue();
+    for _ in 0..=MAX_ORDERED {
+        push(&mut queue, 1, false, 1);
+    }
+    let first = pop(&mut queue, 1000).unwrap();
+    assert_eq!(drain(&mut queue).len(), MAX_ORDERED as usize - 1);
+    assert_eq!((queue.next_len(taker(0, &[0]), 9), queue.messages()), (None, 1));
+    // Others go on.
+    push(&mut queue, 2, false, 5);
+    assert_eq!(drain(&mut queue), [(2, 0, true, true, 5)]);
+    queue.on_acked(&first);
+    assert_eq!(drain(&mut queue), [(1, u16::MAX, true, true, 1)]);
+    push(&mut queue, 1, true, 1);
+    assert_eq!(queue.next_len(taker(0, &[0]), 9), Some(1));
+}
+
+#[test]
+fn streams_that_the_peer_does_not_have_are_dropped() {
+    let mut queue = queue();
+    push(&mut queue, 9, false, 5);
+    push(&mut queue, 1, false, 6);
+    push(&mut queue, 10, false, 7);
+    assert_eq!(queue.drop_streams_from(9), (2, 12));
+    assert_eq!(drain(&mut queue), [(1, 0, true, true, 6)]);
+}
+
+#[test]
+fn a_path_without_data_of_its_own_streams_stays_idle() {
+    let mut queue = mapped("0,1,0,-");
+    for stream in [0, 0, 1, 2, 3] {
+        push(&mut queue, stream, false, 100);
+    }
+    assert_eq!(next_stream(&mut queue, 1, &[0, 1]), Some(1));
+    assert_eq!(next_stream(&mut queue, 1, &[0, 1]), Some(3));
+    assert_eq!(next_stream(&mut queue, 1, &[0, 1]), None);
+    let rest: Vec<u16> = (0..3).filter_map(|_| next_stream(&mut queue, 0, &[0, 1])).collect();
+    assert_eq!(rest, [0, 2, 0]);
+    assert_eq!((queue.bytes(), queue.messages()), (0, 0));
+}
+
+#[test]
+fn a_message_that_was_begun_is_finished_on_its_path_before_anything_else() {
+    let mut queue = mapped("modulo");
+    push(&mut queue, 1, false, 2500);
+    push(&mut queue, 0, false, 100);
+    assert_eq!(next_stream(&mut queue, 1, &[0, 1]), Some(1));
+    assert_eq!(next_stream(&mut queue, 0, &[0, 1]), None);
+    assert_eq!(next_stream(&mut queue, 1, &[0, 1]), Some(1));
+    // Its path has failed: the rest goes over the other one.
+    assert_eq!(next_stream(&mut queue, 0, &[0]), Some(1));
+    assert_eq!(next_stream(&mut queue, 0, &[0]), Some(0));
+}
+
+#[test]
+fn streams_leave_a_failed_path_at_once_and_return_when_nothing_is_under_way() {
+    let mut queue = mapped("0,1");
+    (0..4).for_each(|_| push(&mut queue, 1, false, 100));
+    next(&mut queue, 1, &[0, 1]).unwrap();
+    let moved = next(&mut queue, 0, &[0]).unwrap();
+    // Path 1 is back, but what was sent over path 0 could be overtaken.
+    assert_eq!(next_stream(&mut queue, 1, &[0, 1]), None);
+    assert_eq!(next_stream(&mut queue, 0, &[0, 1]), None);
+    queue.on_acked(&moved);
+    queue.on_acked(&moved);
+    assert_eq!(next_stream(&mut queue, 0, &[0, 1]), None);
+    assert_eq!(next_stream(&mut queue, 1, &[0, 1]), Some(1));
+}
+
+#[test]
+fn bytes_are_counted_per_stream_until_they_are_acknowledged() {
+    let mut queue = queue();
+    push(&mut queue, 4, false, 1500);
+    push(&mut queue, 6, false, 10);
+    let count = |queue: &SendQueue| -> Vec<_> {
+        queue.streams().map(|(id, s)| (id.0, s.unsent(), s.unacked())).collect()
+    };
+    assert_eq!(count(&queue), [(4, 1500, 0), (6, 10, 0)]);
+    let first = pop(&mut queue, 1000).unwrap();
+    assert_eq!(count(&queue), [(4, 500, 1000), (6, 10, 0)]);
+    pop(&mut queue, 1000);
+    queue.on_acked(&first);
+    assert_eq!(count(&queue), [(4, 0, 500), (6, 10, 0)]);
+}
