@@ -1,8 +1,8 @@
 //! One path and the set of all paths of an association.
 
-use super::congestion::Congestion;
+use super::congestion::{Congestion, Group};
 use super::heartbeat::Heartbeat;
-use super::{Burst, PathAddr, PathCounters, PathId, PathState, Rtt};
+use super::{Burst, PathAddr, PathCounters, PathId, PathSet, PathState, Rtt};
 use crate::cmt::CmtState;
 use crate::config::Config;
 use crate::time::{Duration, Instant};
@@ -205,6 +205,18 @@ impl Paths {
     /// Largest payload that travels as one DATA chunk on every path (AMDCS without header).
     pub(crate) fn fragment_size(&self) -> usize {
         self.list.iter().map(Path::fragment_size).min().unwrap_or(0)
+    }
+
+    /// Looks at all paths that carry data, for congestion control that couples them.
+    pub(crate) fn couple(&mut self, usable: PathSet) -> Group {
+        if !self.list.first().is_some_and(|path| path.congestion.is_coupled()) {
+            return Group::default();
+        }
+        for path in &mut self.list {
+            path.congestion.take_stand(path.rtt.smoothed());
+        }
+        let carrying = self.list.iter().filter(|p| usable.contains(p.id) || p.flight > 0);
+        Group::of(carrying.map(|path| path.congestion.own()))
     }
 
     /// Numbers grow and are never used again, so the list is sorted.

@@ -41,6 +41,9 @@ impl Sender {
         let Some(path) = paths.get_mut(id).filter(|path| usable.contains(path.id)) else {
             return 0;
         };
+        if path.last_data.is_none() {
+            path.congestion.begin(usable.iter().count());
+        }
         on_idle_end(now, path);
         // A window of a few packets leaves no room for the peer's delayed acknowledgements.
         let immediate = path.congestion.window() < 4 * path.congestion.chunk_limit();

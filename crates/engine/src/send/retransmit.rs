@@ -26,9 +26,11 @@ impl Sender {
             self.lose(probe, paths, Loss::Reported);
             return true;
         }
+        let group = paths.couple(self.usable(paths));
+        let Some(path) = paths.get_mut(id) else { return true };
         path.stats.timeouts += 1;
         path.rtt.back_off();
-        path.congestion.on_timeout(&CongestionEvent { used: path.flight });
+        path.congestion.on_timeout(&CongestionEvent { used: path.flight }, &group);
         path.cmt.recovery.leave();
         path.cmt.fast_packet = false;
         path.cmt.one_packet = true;

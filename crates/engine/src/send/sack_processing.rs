@@ -4,7 +4,7 @@ use super::outstanding::{ChunkState, SentChunk};
 use super::retransmit::{Loss, earliest_live};
 use super::{SackView, Sender};
 use crate::cmt::{News, Sent};
-use crate::path::congestion::{Acked, CongestionEvent};
+use crate::path::congestion::{Acked, CongestionEvent, Group};
 use crate::path::{Path, PathId, PathSet, Paths};
 use crate::ranges::{Range, difference};
 use crate::time::Instant;
@@ -51,8 +51,9 @@ impl Sender {
         let believed = self.take_revoked(now, highest, via, paths);
         self.take_gaps(now, via, paths);
         let mut outcome = SackOutcome::default();
+        let group = paths.couple(self.usable(paths));
         for path in paths.iter_mut() {
-            self.settle(now, highest, path, &mut outcome);
+            self.settle(now, highest, path, &group, &mut outcome);
         }
         self.guard(now, paths);
         if let Some(a_rwnd) = sack.a_rwnd.filter(|_| believed) {
@@ -203,7 +204,14 @@ impl Sender {
     }
 
     /// Draws the conclusions for one path.
-    fn settle(&mut self, now: Instant, highest: Tsn64, path: &mut Path, outcome: &mut SackOutcome) {
+    fn settle(
+        &mut self,
+        now: Instant,
+        highest: Tsn64,
+        path: &mut Path,
+        group: &Group,
+        outcome: &mut SackOutcome,
+    ) {
         self.look_for_earliest(path);
         path.cmt.recovery.on_sack(self.outstanding.cum(), &path.cmt.cuc);
         let news = path.cmt.news;
@@ -217,12 +225,12 @@ impl Sender {
         if let Some(rtt) = news.rtt {
             path.rtt.on_data_sample(now, rtt);
         }
-        grow(now, path);
+        grow(now, path, group);
         let extra = self.max_burst * path.congestion.chunk_limit();
         let smoothed = path.rtt.smoothed();
         path.burst.on_sack(now, (path.flight, news.acked), extra, smoothed);
         if self.strike(now, highest, path) && path.cmt.recovery.enter(path.cmt.highest_tsn) {
-            path.congestion.on_loss(&CongestionEvent { used: used_window(now, path) });
+            path.congestion.on_loss(&CongestionEvent { used: used_window(now, path) }, group);
             path.cmt.fast_packet = true;
         }
         if path.flight == 0 {
@@ -278,10 +286,10 @@ fn note(now: Instant, tsn: Tsn64, chunk: &SentChunk, path: &mut Path) {
 }
 
 /// Widens the window of a path (section 7.2.1, 7.2.2; CUC).
-fn grow(now: Instant, path: &mut Path) {
+fn grow(now: Instant, path: &mut Path, group: &Group) {
     let news = path.cmt.news;
     let window_used = used_window(now, path) >= path.congestion.window();
-    path.congestion.on_acked(&Acked {
+    let acked = Acked {
         now,
         bytes: news.acked,
         advanced: path.cmt.cuc.advanced(),
@@ -292,7 +300,8 @@ fn grow(now: Instant, path: &mut Path) {
         sent: path.cmt.transmissions,
         rtt: news.rtt,
         srtt: path.rtt.smoothed(),
-    });
+    };
+    path.congestion.on_acked(&acked, group);
 }
 
 /// How much of the window was in use when what is acknowledged now was under way. The window counts

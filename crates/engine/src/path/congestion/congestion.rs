@@ -1,11 +1,17 @@
+use super::group::{Group, LossInterval, Member, Standing};
 use super::{Acked, CongestionControl, CongestionEvent, Controller, Window};
+use crate::time::Duration;
 use alloc::boxed::Box;
 
 /// Congestion control of one path: its window and the algorithm that moves it.
 #[derive(Debug)]
 pub(crate) struct Congestion {
     pub(super) window: Window,
+    name: CongestionControl,
     controller: Box<dyn Controller>,
+    interval: LossInterval,
+    /// What the path was when its group was looked at last.
+    own: Member,
 }
 
 impl Congestion {
@@ -18,7 +24,32 @@ impl Congestion {
         hystart: bool,
     ) -> Self {
         let window = Window::new(chunk_limit, is_ipv6, hystart);
-        Self { window, controller: name.controller() }
+        let (controller, interval) = (name.controller(), LossInterval::default());
+        Self { window, name, controller, interval, own: Member::default() }
+    }
+
+    /// The path sends its first data, as one of `paths` that do.
+    pub(crate) fn begin(&mut self, paths: usize) {
+        if self.name.divides_initial_window() {
+            self.window.cwnd = (self.window.cwnd / paths.max(1)).max(self.window.chunk_limit);
+        }
+    }
+
+    /// Whether the groups that the other calls take must be made.
+    pub(crate) fn is_coupled(&self) -> bool {
+        self.name.is_coupled()
+    }
+
+    /// Joins a group that is looked at now.
+    pub(crate) fn take_stand(&mut self, srtt: Option<Duration>) -> Member {
+        let (cwnd, ssthresh) = (self.window.cwnd, self.window.known_ssthresh());
+        self.own = Member { cwnd, ssthresh, srtt, interval: self.interval.longest() };
+        self.own
+    }
+
+    /// What [`Self::take_stand`] returned last.
+    pub(crate) fn own(&self) -> Member {
+        self.own
     }
 
     /// The congestion window.
@@ -42,12 +73,15 @@ impl Congestion {
     }
 
     /// A SACK acknowledged data.
-    pub(crate) fn on_acked(&mut self, acked: &Acked) {
+    pub(crate) fn on_acked(&mut self, acked: &Acked, group: &Group) {
+        self.interval.on_acked(acked.bytes);
+        let standing = Standing { own: self.own, group };
         if acked.bytes > 0 && acked.advanced && !acked.recovering {
             if self.window.is_starting() {
-                self.window.start_slowly(acked);
+                let share = self.controller.share(&standing);
+                self.window.start_slowly(acked, share);
             } else {
-                self.controller.avoid_congestion(&mut self.window, acked);
+                self.controller.avoid_congestion(&mut self.window, acked, &standing);
             }
         }
         if acked.all_acked {
@@ -56,15 +90,20 @@ impl Congestion {
     }
 
     /// A loss was found by missing reports: one event per window (RFC 9260 section 7.2.3).
-    pub(crate) fn on_loss(&mut self, event: &CongestionEvent) {
-        let ssthresh = self.controller.on_loss(&self.window, event);
+    pub(crate) fn on_loss(&mut self, event: &CongestionEvent, group: &Group) {
+        let ssthresh = self.threshold_after(event, group);
         self.window.cut(ssthresh, ssthresh);
     }
 
     /// T3-rtx expired.
-    pub(crate) fn on_timeout(&mut self, event: &CongestionEvent) {
-        let ssthresh = self.controller.on_loss(&self.window, event);
+    pub(crate) fn on_timeout(&mut self, event: &CongestionEvent, group: &Group) {
+        let ssthresh = self.threshold_after(event, group);
         self.window.cut(ssthresh, self.window.chunk_limit);
+    }
+
+    fn threshold_after(&mut self, event: &CongestionEvent, group: &Group) -> usize {
+        self.interval.on_loss();
+        self.controller.on_loss(&self.window, event, &Standing { own: self.own, group })
     }
 
     /// Nothing was sent for `rtos` retransmission timeouts.

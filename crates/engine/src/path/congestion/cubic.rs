@@ -9,6 +9,7 @@
 //! Windows are bytes here, so C is counted in chunks of the path per cubic second. Times are
 //! microseconds, and the cube root is an integer one: the same on every machine.
 
+use super::group::Standing;
 use super::{Acked, CongestionEvent, Controller, Window};
 use crate::time::{Duration, Instant};
 
@@ -55,7 +56,7 @@ struct Epoch {
 }
 
 impl Controller for Cubic {
-    fn avoid_congestion(&mut self, window: &mut Window, acked: &Acked) {
+    fn avoid_congestion(&mut self, window: &mut Window, acked: &Acked, _standing: &Standing<'_>) {
         let epoch = self.epoch.get_or_insert_with(|| Epoch::new(acked.now, window, self.w_max));
         if acked.window_used {
             epoch.estimate(window, acked.bytes, self.cwnd_prior);
@@ -67,7 +68,12 @@ impl Controller for Cubic {
     }
 
     /// Sections 4.6 to 4.8. What the user did not use of the window says nothing about the path.
-    fn on_loss(&mut self, window: &Window, event: &CongestionEvent) -> usize {
+    fn on_loss(
+        &mut self,
+        window: &Window,
+        event: &CongestionEvent,
+        _standing: &Standing<'_>,
+    ) -> usize {
         self.w_max = if window.cwnd < self.w_max {
             window.cwnd * FAST_CONVERGENCE.0 / FAST_CONVERGENCE.1
         } else {
@@ -149,7 +155,7 @@ fn cube_root(cube: u128) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::super::testing::{P, acked, avoiding};
-    use super::super::{Acked, Congestion, CongestionControl, CongestionEvent};
+    use super::super::{Acked, Congestion, CongestionControl, CongestionEvent, Group};
     use super::cube_root;
     use crate::time::{Duration, Instant};
 
@@ -162,7 +168,7 @@ mod tests {
     /// A path that has lost data at a window of `cwnd`.
     fn after_loss(cwnd: usize) -> Congestion {
         let mut control = avoiding(CongestionControl::Cubic, cwnd);
-        control.on_loss(&CongestionEvent { used: cwnd });
+        control.on_loss(&CongestionEvent { used: cwnd }, &Group::default());
         // Growth begins above the threshold.
         control.window.cwnd += 1;
         control
@@ -172,7 +178,8 @@ mod tests {
     fn run(control: &mut Congestion, millis: std::ops::Range<u64>, window_used: bool) {
         for now in millis.step_by(RTT_MS as usize) {
             for _ in 0..control.window() / P {
-                control.on_acked(&Acked { now: at(now), window_used, ..acked(P) });
+                control
+                    .on_acked(&Acked { now: at(now), window_used, ..acked(P) }, &Group::default());
             }
         }
     }
@@ -189,12 +196,12 @@ mod tests {
     #[test]
     fn a_loss_leaves_seven_tenths_of_what_was_used() {
         let mut control = avoiding(CongestionControl::Cubic, 100 * P);
-        control.on_loss(&CongestionEvent { used: 100 * P });
+        control.on_loss(&CongestionEvent { used: 100 * P }, &Group::default());
         assert_eq!((control.window(), control.ssthresh()), (70 * P, 70 * P));
         let mut control = avoiding(CongestionControl::Cubic, 100 * P);
-        control.on_loss(&CongestionEvent { used: 50 * P });
+        control.on_loss(&CongestionEvent { used: 50 * P }, &Group::default());
         assert_eq!(control.window(), 35 * P);
-        control.on_timeout(&CongestionEvent { used: P });
+        control.on_timeout(&CongestionEvent { used: P }, &Group::default());
         assert_eq!((control.window(), control.ssthresh()), (P, 2 * P));
     }
 
@@ -234,7 +241,7 @@ mod tests {
         run(&mut control, 0..2_000, true);
         let second = control.window();
         assert!(second < 1000 * P);
-        control.on_loss(&CongestionEvent { used: second });
+        control.on_loss(&CongestionEvent { used: second }, &Group::default());
         control.window.cwnd += 1;
         // The plateau is at 0.85 of the second loss: K = cbrt((0.85 - 0.7) * 900 / 0.4) = 7 s.
         run(&mut control, 2_000..9_000, true);
@@ -256,10 +263,10 @@ mod tests {
     #[test]
     fn absurd_times_and_windows_do_no_harm() {
         let mut control = after_loss(u32::MAX as usize);
-        control.on_acked(&acked(P));
+        control.on_acked(&acked(P), &Group::default());
         let late = Instant::from_nanos(u64::MAX);
         let srtt = Some(Duration::MAX);
-        control.on_acked(&Acked { now: late, srtt, ..acked(P) });
+        control.on_acked(&Acked { now: late, srtt, ..acked(P) }, &Group::default());
         assert!(control.window() >= u32::MAX as usize * 7 / 10);
     }
 }

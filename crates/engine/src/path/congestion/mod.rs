@@ -8,23 +8,35 @@
 //!
 //! * `rfc9260` - each path by itself, as RFC 9260 section 7.2 says.
 //! * `cubic` - CUBIC (RFC 9438) on each path by itself.
+//! * `rpv1`, `rpv2` - resource pooling: coupled slow start, avoidance and cut.
+//! * `lia`, `olia` - linked increases: coupled avoidance.
+//! * `group` - what the coupled ones know of the other paths.
 //! * `hystart` - the end of the first slow start (RFC 9406), for all of them.
 
 #[allow(clippy::module_inception, reason = "the type that the module is about")]
 mod congestion;
 mod cubic;
+mod group;
 mod hystart;
+#[cfg(test)]
+mod identities;
+mod lia;
 mod name;
+mod olia;
 mod rfc9260;
+mod rpv1;
+mod rpv2;
 #[cfg(test)]
 mod testing;
 mod window;
 
 pub(crate) use congestion::Congestion;
+pub(crate) use group::Group;
 pub use name::CongestionControl;
 pub(crate) use window::Window;
 
 use crate::time::{Duration, Instant};
+use group::{Share, Standing};
 
 /// Data of this path that one SACK acknowledged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,11 +73,23 @@ pub(crate) struct CongestionEvent {
 /// An algorithm: how the window of a path grows beyond the slow start threshold, and what is left
 /// of it after a loss.
 pub(crate) trait Controller: core::fmt::Debug + Send + Sync {
+    /// The path's part of what a slow start alone would add.
+    fn share(&self, _standing: &Standing<'_>) -> Share {
+        Share::ALL
+    }
+
     /// A SACK acknowledged data while the window was above the slow start threshold.
-    fn avoid_congestion(&mut self, window: &mut Window, acked: &Acked);
+    fn avoid_congestion(&mut self, window: &mut Window, acked: &Acked, standing: &Standing<'_>);
+
     /// The new slow start threshold after a loss. There is one loss per window (RFC 9260 section
     /// 7.2.3), or T3-rtx has expired.
-    fn on_loss(&mut self, window: &Window, event: &CongestionEvent) -> usize;
+    fn on_loss(
+        &mut self,
+        window: &Window,
+        event: &CongestionEvent,
+        standing: &Standing<'_>,
+    ) -> usize;
+
     /// The path was idle, its window has decayed.
     fn on_idle(&mut self) {}
 }

@@ -1,6 +1,10 @@
 use super::Controller;
 use super::cubic::Cubic;
+use super::lia::Lia;
+use super::olia::Olia;
 use super::rfc9260::Rfc9260;
+use super::rpv1::RpV1;
+use super::rpv2::RpV2;
 use alloc::boxed::Box;
 
 crate::names::named! {
@@ -10,6 +14,14 @@ crate::names::named! {
         Rfc9260 = "rfc9260",
         /// CUBIC (RFC 9438) on every path by itself.
         Cubic = "cubic",
+        /// CMT/RPv1: resource pooling by slow start thresholds.
+        RpV1 = "rpv1",
+        /// CMT/RPv2: resource pooling by bandwidths.
+        RpV2 = "rpv2",
+        /// LIA (RFC 6356).
+        Lia = "lia",
+        /// OLIA (draft-khalili-mptcp-congestion-control-05).
+        Olia = "olia",
     }
 }
 
@@ -19,6 +31,26 @@ impl CongestionControl {
         match self {
             Self::Rfc9260 => Box::new(Rfc9260),
             Self::Cubic => Box::new(Cubic::default()),
+            Self::RpV1 => Box::new(RpV1),
+            Self::RpV2 => Box::new(RpV2),
+            Self::Lia => Box::new(Lia),
+            Self::Olia => Box::new(Olia),
+        }
+    }
+
+    /// Whether the paths of an association look at each other.
+    pub fn is_coupled(self) -> bool {
+        match self {
+            Self::Rfc9260 | Self::Cubic => false,
+            Self::RpV1 | Self::RpV2 | Self::Lia | Self::Olia => true,
+        }
+    }
+
+    /// Whether the paths of an association share one initial window.
+    pub(super) fn divides_initial_window(self) -> bool {
+        match self {
+            Self::RpV1 | Self::RpV2 => true,
+            Self::Rfc9260 | Self::Cubic | Self::Lia | Self::Olia => false,
         }
     }
 }

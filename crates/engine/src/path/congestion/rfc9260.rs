@@ -1,5 +1,6 @@
 //! The congestion control of RFC 9260 section 7.2, run for every path by itself.
 
+use super::group::Standing;
 use super::{Acked, CongestionEvent, Controller, Window};
 
 /// Has no state beyond the window.
@@ -8,14 +9,19 @@ pub(super) struct Rfc9260;
 
 impl Controller for Rfc9260 {
     /// Section 7.2.2.
-    fn avoid_congestion(&mut self, window: &mut Window, acked: &Acked) {
+    fn avoid_congestion(&mut self, window: &mut Window, acked: &Acked, _standing: &Standing<'_>) {
         if window.completes(acked) {
             window.cwnd += window.chunk_limit;
         }
     }
 
     /// Section 7.2.3.
-    fn on_loss(&mut self, window: &Window, _event: &CongestionEvent) -> usize {
+    fn on_loss(
+        &mut self,
+        window: &Window,
+        _event: &CongestionEvent,
+        _standing: &Standing<'_>,
+    ) -> usize {
         window.halved()
     }
 }
@@ -23,27 +29,27 @@ impl Controller for Rfc9260 {
 #[cfg(test)]
 mod tests {
     use super::super::testing::{P, acked, avoiding};
-    use super::super::{Acked, CongestionControl, CongestionEvent};
+    use super::super::{Acked, CongestionControl, CongestionEvent, Group};
 
     #[test]
     fn avoidance_adds_one_chunk_per_window() {
         let mut control = avoiding(CongestionControl::Rfc9260, 10 * P);
         for _ in 0..9 {
-            control.on_acked(&acked(P));
+            control.on_acked(&acked(P), &Group::default());
         }
         assert_eq!(control.window(), 10 * P);
-        control.on_acked(&acked(P));
+        control.on_acked(&acked(P), &Group::default());
         assert_eq!((control.window(), control.window.partial_bytes_acked), (11 * P, 0));
     }
 
     #[test]
     fn an_unused_window_keeps_no_more_credit_than_one_window() {
         let mut control = avoiding(CongestionControl::Rfc9260, 10 * P);
-        control.on_acked(&Acked { window_used: false, ..acked(50 * P) });
+        control.on_acked(&Acked { window_used: false, ..acked(50 * P) }, &Group::default());
         assert_eq!((control.window(), control.window.partial_bytes_acked), (10 * P, 10 * P));
-        control.on_acked(&acked(P));
+        control.on_acked(&acked(P), &Group::default());
         assert_eq!((control.window(), control.window.partial_bytes_acked), (11 * P, P));
-        control.on_acked(&Acked { all_acked: true, ..acked(P) });
+        control.on_acked(&Acked { all_acked: true, ..acked(P) }, &Group::default());
         assert_eq!(control.window.partial_bytes_acked, 0);
     }
 
@@ -51,11 +57,11 @@ mod tests {
     fn loss_halves_and_timeout_leaves_one_chunk() {
         let mut control = avoiding(CongestionControl::Rfc9260, 20 * P);
         let event = CongestionEvent { used: 20 * P };
-        control.on_loss(&event);
+        control.on_loss(&event, &Group::default());
         assert_eq!((control.window(), control.ssthresh()), (10 * P, 10 * P));
-        control.on_timeout(&event);
+        control.on_timeout(&event, &Group::default());
         assert_eq!((control.window(), control.ssthresh()), (P, 5 * P));
-        control.on_loss(&event);
+        control.on_loss(&event, &Group::default());
         assert_eq!((control.window(), control.ssthresh()), (4 * P, 4 * P));
     }
 }

@@ -2,6 +2,7 @@
 //! acknowledged bytes, the cut and the decay (RFC 9260 section 7.2).
 
 use super::Acked;
+use super::group::Share;
 use super::hystart::{Growth, HyStart};
 
 /// L of section 7.2.1: by how many PMDCS one SACK may widen the window in slow start. A receiver
@@ -46,8 +47,8 @@ impl Window {
         self.cwnd <= self.ssthresh
     }
 
-    /// Slow start, section 7.2.1.
-    pub(super) fn start_slowly(&mut self, acked: &Acked) {
+    /// Slow start, section 7.2.1, of which the path takes `share`.
+    pub(super) fn start_slowly(&mut self, acked: &Acked, share: Share) {
         let growth = match &mut self.hystart {
             Some(hystart) => hystart.on_acked(acked.newest, acked.sent, acked.rtt),
             None => Growth::By(1),
@@ -55,7 +56,7 @@ impl Window {
         match growth {
             Growth::By(divisor) if acked.window_used => {
                 let step = acked.bytes.min(SLOW_START_LIMIT * self.chunk_limit);
-                self.cwnd += step / divisor;
+                self.cwnd += share.of(step / divisor);
             }
             Growth::By(_) => {}
             Growth::Over => {
@@ -78,6 +79,11 @@ impl Window {
             self.partial_bytes_acked = self.cwnd;
         }
         acked.window_used
+    }
+
+    /// The slow start threshold, as far as it says something about the path.
+    pub(super) fn known_ssthresh(&self) -> usize {
+        if self.ssthresh == NO_THRESHOLD { self.cwnd } else { self.ssthresh }
     }
 
     /// What section 7.2.3 leaves of the window.
@@ -109,7 +115,7 @@ impl Window {
 #[cfg(test)]
 mod tests {
     use super::super::testing::{P, acked, avoiding};
-    use super::super::{Acked, Congestion, CongestionControl};
+    use super::super::{Acked, Congestion, CongestionControl, Group};
 
     fn new(chunk_limit: usize, is_ipv6: bool, hystart: bool) -> Congestion {
         Congestion::new(CongestionControl::Rfc9260, chunk_limit, is_ipv6, hystart)
@@ -126,19 +132,19 @@ mod tests {
     #[test]
     fn slow_start_grows_by_what_was_acked_up_to_its_limit() {
         let mut control = new(P, false, false);
-        control.on_acked(&acked(2 * P));
+        control.on_acked(&acked(2 * P), &Group::default());
         assert_eq!(control.window(), 4404 + 2 * P);
-        control.on_acked(&acked(100 * P));
+        control.on_acked(&acked(100 * P), &Group::default());
         assert_eq!(control.window(), 4404 + 6 * P);
     }
 
     #[test]
     fn no_growth_without_full_window_progress_or_during_recovery() {
         let mut control = new(P, false, false);
-        control.on_acked(&Acked { window_used: false, ..acked(P) });
-        control.on_acked(&Acked { advanced: false, ..acked(P) });
-        control.on_acked(&Acked { recovering: true, ..acked(P) });
-        control.on_acked(&acked(0));
+        control.on_acked(&Acked { window_used: false, ..acked(P) }, &Group::default());
+        control.on_acked(&Acked { advanced: false, ..acked(P) }, &Group::default());
+        control.on_acked(&Acked { recovering: true, ..acked(P) }, &Group::default());
+        control.on_acked(&acked(0), &Group::default());
         assert_eq!(control.window(), 4404);
     }
 

@@ -1,0 +1,44 @@
+//! CMT/RPv2, resource pooling with regard to bandwidths (Becke, Dreibholz, Adhari, Rathgeb: "On the
+//! Fairness of Transport Protocols in a Multi-Path Environment", ICC 2012; Dreibholz et al.,
+//! ConTEL 2011): as RPv1, but in the proportion of b = w / T, and a loss takes half of the summed
+//! bandwidth from the path that had it.
+//!
+//! The floor of the threshold is as in `rpv1`. The authors' option of pausing a path whose window
+//! would have to become negative is left out.
+
+use super::group::{Share, Standing};
+use super::{Acked, CongestionEvent, Controller, Window};
+
+/// Has no state beyond the window.
+#[derive(Debug)]
+pub(super) struct RpV2;
+
+impl Controller for RpV2 {
+    fn share(&self, standing: &Standing<'_>) -> Share {
+        standing.rate_share()
+    }
+
+    fn avoid_congestion(&mut self, window: &mut Window, acked: &Acked, standing: &Standing<'_>) {
+        if window.completes(acked) {
+            window.cwnd += standing.rate_share().of(window.chunk_limit);
+        }
+    }
+
+    fn on_loss(
+        &mut self,
+        window: &Window,
+        _event: &CongestionEvent,
+        standing: &Standing<'_>,
+    ) -> usize {
+        let share = standing.rate_share();
+        let left = window.cwnd.saturating_sub(cut(window.cwnd, standing));
+        left.max(share.of(4 * window.chunk_limit)).max(window.chunk_limit)
+    }
+}
+
+/// w max(1/2, (B/2) / b), where B is the sum of all b.
+fn cut(cwnd: usize, standing: &Standing<'_>) -> usize {
+    let own = standing.own.rate().max(1);
+    let cut = (cwnd as u128 * standing.total_rate()) / (2 * own);
+    usize::try_from(cut).unwrap_or(cwnd).max(cwnd.div_ceil(2))
+}
