@@ -16,14 +16,13 @@ demo:
 
 test:
 	@scripts/setup build demo test
-	$(CARGO) build --release --locked -p manypath-cli
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(CARGO) test --workspace --locked
 	scripts/fuzz $(FUZZ_SECONDS)
 
 # The slower checks: ten times the random cases, minutes of fuzzing, the demo itself.
-test-full: test
+test-full: test build
 	MANYPATH_CASES=20000 $(CARGO) test --release --locked -p manypath-sim
 	scripts/fuzz 300
 	target/release/manypath demo --json
