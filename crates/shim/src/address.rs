@@ -59,10 +59,12 @@ pub(crate) fn mapped(address: SocketAddr) -> SocketAddr {
     }
 }
 
-/// Why no association can lead to this (unmapped) address, if so.
-pub(crate) fn unsuitable(address: SocketAddr) -> Option<&'static str> {
+/// Why no association can lead to this (unmapped) address, if so. With `loopback_paths` addresses
+/// of 127.0.0.0/8 can.
+pub(crate) fn unsuitable(address: SocketAddr, loopback_paths: bool) -> Option<&'static str> {
     let ip = address.ip();
-    if ip.is_loopback() || ip.is_unspecified() {
+    let carried = loopback_paths && ip.is_ipv4();
+    if (ip.is_loopback() && !carried) || ip.is_unspecified() {
         // The kernel takes the unspecified address as this host.
         Some("loopback")
     } else if ip.is_multicast() || matches!(ip, IpAddr::V4(v4) if v4.is_broadcast()) {
@@ -151,11 +153,12 @@ mod tests {
 
     #[test]
     fn unsuitable_destinations_have_a_reason() {
-        let reason = |text| unsuitable(unmapped(address(text)));
+        let reason = |text| unsuitable(unmapped(address(text)), false);
         assert_eq!(reason("127.9.9.9:80"), Some("loopback"));
         assert_eq!(reason("0.0.0.0:80"), Some("loopback"));
         assert_eq!(reason("[::1]:80"), Some("loopback"));
         assert_eq!(reason("[::]:80"), Some("loopback"));
+        assert_eq!(unsuitable(address("127.0.1.2:80"), true), None);
         assert_eq!(reason("[::ffff:127.0.0.1]:80"), Some("loopback"));
         assert_eq!(reason("224.0.0.1:80"), Some("not-unicast"));
         assert_eq!(reason("255.255.255.255:80"), Some("not-unicast"));

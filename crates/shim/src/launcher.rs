@@ -51,7 +51,7 @@ fn supervise(options: &RunOptions, listener: Listener) -> Option<Supervisor> {
         (options.notice)(&format!("no stack, all connections are plain TCP: {e}"));
         StackLink::default()
     });
-    Some(Supervisor::new(listener, stack, NATIVE?, options.answer_limit))
+    Some(Supervisor::new(listener, stack, NATIVE?, options))
 }
 
 /// The command runs outside the shim.

@@ -20,6 +20,9 @@ pub struct RunOptions {
     /// How long the stack may take for its first answer to an open, before the connection goes on
     /// as plain TCP; three times as long while the stack is starting. Default: 1 s.
     pub answer_limit: Duration,
+    /// Carry connections to addresses of 127.0.0.0/8 as well, for a stack whose paths are emulated
+    /// there. Default: off, loopback is left alone.
+    pub loopback_paths: bool,
     /// Takes one line for the user, without a prefix. Default: standard error.
     pub notice: fn(&str),
 }
@@ -33,6 +36,7 @@ impl RunOptions {
             stack,
             hide_io_uring: true,
             answer_limit: Duration::from_secs(1),
+            loopback_paths: false,
             notice: |line| eprintln!("manypath: {line}"),
         }
     }

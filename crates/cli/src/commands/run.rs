@@ -35,6 +35,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
     };
     let mut options = RunOptions::new(args.command.clone(), stack);
     options.hide_io_uring = !args.allow_io_uring;
+    options.loopback_paths = args.stack.loopback_paths;
     let outcome = manypath_shim::run(&options)
         .map_err(|e| Failure::new(e.to_string()).with_status(e.exit_status()))?;
     if args.json {

@@ -47,7 +47,7 @@ impl Supervisor {
             ProgramAddress::Other => return Err("other-family"),
         };
         let destination = address::unmapped(written);
-        let unsuitable = address::unsuitable(destination);
+        let unsuitable = address::unsuitable(destination, self.loopback_paths);
         if let Some(reason) = unsuitable.filter(|_| self.table.is_empty()) {
             return Err(reason);
         }

@@ -27,6 +27,7 @@ mod send;
 
 use crate::filter::Architecture;
 use crate::gate::Gates;
+use crate::options::RunOptions;
 use crate::report::Report;
 use crate::seccomp::{Answer, Listener, Trap};
 use crate::socket;
@@ -47,6 +48,8 @@ pub(crate) struct Supervisor {
     numbers: Architecture,
     /// How long the stack may take for its first answer to an open.
     answer_limit: Duration,
+    /// Whether loopback destinations are carried too.
+    loopback_paths: bool,
     /// The network namespace in which the gates are; `None` on kernels that cannot tell.
     namespace: Option<u64>,
     next_id: u64,
@@ -57,13 +60,25 @@ impl Supervisor {
         listener: Listener,
         stack: StackLink,
         numbers: Architecture,
-        answer_limit: Duration,
+        options: &RunOptions,
     ) -> Self {
+        let (answer_limit, loopback_paths) = (options.answer_limit, options.loopback_paths);
         let probe = Socket::new(Domain::IPV4, Type::DGRAM, None);
         let namespace = probe.ok().and_then(|probe| socket::namespace(probe.as_fd()).ok());
         let (report, table, gates) = Default::default();
         let next_id = 1;
-        Self { listener, stack, report, table, gates, numbers, answer_limit, namespace, next_id }
+        Self {
+            listener,
+            stack,
+            report,
+            table,
+            gates,
+            numbers,
+            answer_limit,
+            loopback_paths,
+            namespace,
+            next_id,
+        }
     }
 
     /// Takes one trapped call; the listener was seen readable.
