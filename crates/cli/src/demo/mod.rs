@@ -159,7 +159,8 @@ impl<'a> Demo<'a> {
                 self.outcomes.push(outcome);
             }
             Err(reason) => {
-                progress.end(&format!("FAILED: {reason}"));
+                let log = services::server_log(self.setting.world);
+                progress.end(&format!("FAILED: {reason}\n  the server's log ends with:\n{log}"));
                 self.failed = true;
                 self.skipped
                     .push(Skipped { name: case.name(), reason: format!("failed: {reason}") });

@@ -155,6 +155,13 @@ pub(crate) fn start_manypath(world: &World) -> Result<Service, Failure> {
     Ok(service)
 }
 
+/// The last lines that `manypath serve` has logged.
+pub(crate) fn server_log(world: &World) -> String {
+    let log = fs::read_to_string(world.work_dir().join("serve/log")).unwrap_or_default();
+    let lines: Vec<&str> = log.lines().collect();
+    lines[lines.len().saturating_sub(8)..].join("\n")
+}
+
 /// Starts a TCP service and waits until its port accepts connections.
 fn start(mut command: Command, dir: &Path, port: u16) -> Result<Service, String> {
     let log_file = dir.join("log");
