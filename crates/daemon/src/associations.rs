@@ -254,10 +254,14 @@ impl Stack {
         loop {
             if endpoint.unsent(id) >= UNSENT_LIMIT {
                 self.waiting.insert(id);
+                endpoint.set_more_to_come(id, true);
                 return;
             }
             let next = association.held.take().or_else(|| association.mux.poll_message(fragment));
-            let Some(message) = next else { return };
+            let Some(message) = next else {
+                endpoint.set_more_to_come(id, false);
+                return;
+            };
             match endpoint.send(self.now, id, message.clone()) {
                 // The flow may have room now: look at it once more.
                 Ok(()) => drop(self.dirty.insert(id)),

@@ -21,6 +21,15 @@ struct Transfer {
 
 /// Sends [`BYTES`] over the paths; the first is cut for a while if `cut` says when.
 fn transfer(links: &[LinkConfig], cut: Option<(Duration, Duration)>) -> Transfer {
+    transfer_with_backlog(links, cut, usize::MAX)
+}
+
+/// The same by a user who keeps at most `backlog` bytes unsent in the endpoint and holds the rest.
+fn transfer_with_backlog(
+    links: &[LinkConfig],
+    cut: Option<(Duration, Duration)>,
+    backlog: usize,
+) -> Transfer {
     let mut world = World::new(1);
     let hosts = pair(&mut world, &Config { streams: 16, ..Config::default() });
     let joints = (0..).zip(links).map(|(number, link)| joint(hosts, number, link.clone()));
@@ -38,7 +47,7 @@ fn transfer(links: &[LinkConfig], cut: Option<(Duration, Duration)>) -> Transfer
     let (mut last, mut longest_stall) = (None, Duration::ZERO);
     let done = world.run(Instant::ZERO + Duration::from_secs(300), |world| {
         let now = world.now();
-        while left > 0 {
+        while left > 0 && world.endpoint(hosts[0]).unsent(id) < backlog {
             let len = left.min(MESSAGE);
             let payload = payload[..len].to_vec().into();
             let message =
@@ -49,6 +58,7 @@ fn transfer(links: &[LinkConfig], cut: Option<(Duration, Duration)>) -> Transfer
                 Err(error) => panic!("{error:?}"),
             }
         }
+        world.endpoint(hosts[0]).set_more_to_come(id, left > 0);
         for host in hosts {
             while let Some((id, event)) = world.endpoint(host).poll_event() {
                 assert!(!matches!(event, Event::Closed(_)), "{event:?}");
@@ -91,6 +101,13 @@ const PAYLOAD_SHARE: f64 = (1500.0 - 20.0 - 8.0 - 12.0 - 16.0) / 1500.0;
 fn two_dissimilar_paths_give_nearly_their_sum() {
     let result = transfer(&[link(20, 10, 100), link(10, 40, 100)], None);
     println!("20 Mbit/s 10 ms + 10 Mbit/s 40 ms: {result}");
+    assert!(result.goodput_mbps >= 0.95 * 30.0 * PAYLOAD_SHARE, "{result}");
+}
+
+#[test]
+fn a_user_who_holds_back_what_he_has_gets_the_sum_too() {
+    let result = transfer_with_backlog(&[link(20, 10, 100), link(10, 40, 100)], None, 128 << 10);
+    println!("20 Mbit/s 10 ms + 10 Mbit/s 40 ms, 128 KiB unsent at most: {result}");
     assert!(result.goodput_mbps >= 0.95 * 30.0 * PAYLOAD_SHARE, "{result}");
 }
 

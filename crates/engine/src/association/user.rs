@@ -35,6 +35,11 @@ impl Association {
         self.sender.unsent()
     }
 
+    /// Whether the user holds back more than it has queued.
+    pub(crate) fn set_more_to_come(&mut self, more: bool) {
+        self.sender.set_more_to_come(more);
+    }
+
     /// What is held to be sent, per stream.
     pub(crate) fn sender_queue_info(&self) -> SenderQueueInfo {
         self.sender.queue_info(&self.paths)

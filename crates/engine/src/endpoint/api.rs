@@ -272,6 +272,15 @@ impl Endpoint {
         self.registry.get(id).map_or(0, Association::unsent)
     }
 
+    /// Tells whether the user holds back more than it has queued, to keep its own queue short. The
+    /// end of a transfer is not near then, however little is [`Self::unsent`]: slow paths go on to
+    /// carry their share.
+    pub fn set_more_to_come(&mut self, id: AssociationId, more: bool) {
+        if let Some(association) = self.registry.get_mut(id) {
+            association.set_more_to_come(more);
+        }
+    }
+
     /// What an association holds to be sent, per stream: unsent, in flight, and on which path.
     pub fn sender_queue_info(&self, id: AssociationId) -> Option<SenderQueueInfo> {
         self.registry.get(id).map(Association::sender_queue_info)

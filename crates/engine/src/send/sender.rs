@@ -44,6 +44,8 @@ pub(crate) struct Sender {
     pub(super) repeat_fast_retransmit: bool,
     /// The path over which the last SACK came.
     pub(super) sack_path: Option<PathId>,
+    /// Whether the user holds back more than it has queued.
+    more_to_come: bool,
     scheduling: PathScheduling,
     multipath: bool,
     limit: usize,
@@ -66,6 +68,7 @@ impl Sender {
             acked: RangeSet::default(),
             in_flight: 0,
             lost: 0,
+            more_to_come: false,
             blocks: Vec::new(),
             fresh: Vec::new(),
             buffered: 0,
@@ -227,7 +230,13 @@ impl Sender {
     /// User data that can be sent before the peer announces more: when its window is nearly used
     /// up, a chunk on a slow path holds up the fast ones just as at the end of a transfer.
     pub(super) fn waiting(&self) -> usize {
-        (self.queue.bytes() + self.lost).min(self.window.rwnd())
+        let queued = if self.more_to_come { usize::MAX } else { self.queue.bytes() + self.lost };
+        queued.min(self.window.rwnd())
+    }
+
+    /// Whether what is queued is only the first part of what the user has.
+    pub(crate) fn set_more_to_come(&mut self, more: bool) {
+        self.more_to_come = more;
     }
 
     /// The lost chunk that `path` may send now, where `flight` was its flight before the packet.
