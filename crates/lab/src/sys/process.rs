@@ -75,6 +75,8 @@ pub(crate) struct EndSignals(libc::sigset_t);
 
 impl EndSignals {
     /// Blocks SIGINT, SIGTERM and SIGHUP in this thread and in those that it starts from now on.
+    /// SIGINT and SIGTERM count even if the parent had them ignored, as shells do for background
+    /// commands: a lab must not outlive the script that it belongs to.
     pub(crate) fn block() -> Self {
         // SAFETY: the set is plain data, filled before it is used.
         unsafe {
@@ -83,6 +85,8 @@ impl EndSignals {
             for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
                 libc::sigaddset(&raw mut set, signal);
             }
+            libc::signal(libc::SIGINT, libc::SIG_DFL);
+            libc::signal(libc::SIGTERM, libc::SIG_DFL);
             libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
             Self(set)
         }
