@@ -3,8 +3,9 @@
 use crate::path::CongestionControl;
 use crate::schedule::map::StreamMapping;
 use crate::schedule::path::PathScheduling;
-use crate::schedule::stream::StreamScheduling;
+use crate::schedule::stream::{StreamOptions, StreamScheduling};
 use crate::time::Duration;
+use alloc::vec::Vec;
 use core::net::SocketAddr;
 
 /// Largest IP packet assumed where a local address does not tell: that of Ethernet.
@@ -82,6 +83,9 @@ pub struct Config {
     /// Which stream goes next when several have something to send (RFC 8260 section 3). First come,
     /// first served by default: it adds no delay of its own.
     pub stream_scheduling: StreamScheduling,
+    /// Wishes for the outbound streams, in the order of their numbers; streams beyond the list have
+    /// the default ones. `Endpoint::set_stream_options` changes them.
+    pub stream_options: Vec<StreamOptions>,
     /// Which path the messages of a stream take. Any by default.
     pub stream_mapping: StreamMapping,
     /// Which path takes data first. `earliest-completion` by default.
@@ -118,6 +122,7 @@ impl Default for Config {
             cookie_life: Duration::from_secs(60),
             multipath: true,
             stream_scheduling: StreamScheduling::Fcfs,
+            stream_options: Vec::new(),
             stream_mapping: StreamMapping::Any,
             path_scheduling: PathScheduling::EarliestCompletion,
             max_associations: 4096,

@@ -41,7 +41,7 @@ pub use names::UnknownName;
 pub use path::{CongestionControl, PathAddr, PathId, PathState};
 pub use schedule::map::StreamMapping;
 pub use schedule::path::PathScheduling;
-pub use schedule::stream::StreamScheduling;
+pub use schedule::stream::{StreamOptions, StreamScheduling};
 pub use status::{
     AssociationState, AssociationStatus, Counters, IdleReason, PathStatus, SenderQueueInfo,
     StreamQueueInfo,

@@ -117,7 +117,7 @@ impl Association {
         if !self.state.sends_data() {
             return None;
         }
-        self.sender.path_order(&self.paths).into_iter().find_map(|id| {
+        self.sender.path_order(cx.now, &self.paths).into_iter().find_map(|id| {
             let open = self.paths.get(id).is_some_and(|path| cx.is_open(&path.addr));
             let ready = open && self.sender.has_data_for(cx.now, id, &self.paths);
             if ready { self.data_run(cx, id, batch) } else { None }

@@ -3,7 +3,7 @@
 use super::tcb::Association;
 use crate::event::Message;
 use crate::status::SenderQueueInfo;
-use crate::{Outgoing, SendError};
+use crate::{Outgoing, SendError, StreamOptions};
 use manypath_wire::StreamId;
 
 impl Association {
@@ -18,6 +18,11 @@ impl Association {
             self.blocked = Some(len);
         }
         result
+    }
+
+    /// The user has other wishes for a stream. False if there is no such stream.
+    pub(crate) fn set_stream_options(&mut self, stream: StreamId, options: StreamOptions) -> bool {
+        self.sender.set_stream_options(stream, options)
     }
 
     /// Takes the next complete message.

@@ -9,6 +9,7 @@ use crate::event::{EndpointEvent, Event, Message};
 use crate::path::{PathAddr, pairing};
 use crate::recv::Receiver;
 use crate::rng::Rng;
+use crate::schedule::stream::StreamOptions;
 use crate::status::{AssociationStatus, Counters, SenderQueueInfo};
 use crate::time::Instant;
 use crate::transmit::{PacketBatch, Replies, Transmit};
@@ -250,6 +251,18 @@ impl Endpoint {
     ) -> Result<(), SendError> {
         self.with(now, id, |association, _| Some(association.send(message)))
             .unwrap_or(Err(SendError::UnknownAssociation))
+    }
+
+    /// Says how a stream is to be treated by the stream scheduler (`SCTP_STREAM_SCHEDULER_VALUE`, RFC
+    /// 8260 section 4.3.3). False if there is no such association or outbound stream.
+    pub fn set_stream_options(
+        &mut self,
+        now: Instant,
+        id: AssociationId,
+        stream: StreamId,
+        options: StreamOptions,
+    ) -> bool {
+        self.with(now, id, |association, _| association.set_stream_options(stream, options))
     }
 
     /// Takes the next complete message. What had arrived before a graceful end can still be read

@@ -76,6 +76,11 @@ impl Rtt {
         self.smoothed
     }
 
+    /// The mean deviation of the round-trip time (RTTVAR).
+    pub(crate) fn variation(&self) -> Duration {
+        self.variation
+    }
+
     /// The smallest round-trip time ever measured.
     pub(crate) fn least(&self) -> Option<Duration> {
         self.least

@@ -49,7 +49,9 @@ impl Sender {
         let immediate = path.congestion.window() < 4 * path.congestion.chunk_limit();
         let job = Job { now, id, usable, flight: path.flight, worth, immediate };
         let repeated = self.fill_lost(&job, paths, packet);
-        repeated + self.fill_new(&job, paths, packet)
+        let new = self.fill_new(&job, paths, packet);
+        self.queue.on_packet_end();
+        repeated + new
     }
 
     fn fill_lost(&mut self, job: &Job, paths: &mut Paths, packet: &mut PacketWriter<'_>) -> usize {

@@ -8,7 +8,7 @@ use crate::config::Config;
 use crate::endpoint::Outgoing;
 use crate::path::{PathId, PathSet};
 use crate::schedule::map::{StreamMapping, home};
-use crate::schedule::stream::{Departure, Lane, StreamScheduler};
+use crate::schedule::stream::{Departure, Lane, StreamOptions, StreamScheduler};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use bytes::Bytes;
@@ -58,9 +58,13 @@ pub(crate) struct SendQueue {
 impl SendQueue {
     /// Nothing waits.
     pub(crate) fn new(config: &Config) -> Self {
+        let mut scheduler = config.stream_scheduling.scheduler();
+        for (number, options) in (0..).zip(&config.stream_options) {
+            scheduler.set_options(StreamId(number), *options);
+        }
         Self {
             streams: BTreeMap::new(),
-            scheduler: config.stream_scheduling.scheduler(),
+            scheduler,
             mapping: config.stream_mapping.clone(),
             begun: None,
             arrivals: 0,
@@ -82,6 +86,16 @@ impl SendQueue {
         {
             self.scheduler.add(id, head);
         }
+    }
+
+    /// The user has other wishes for a stream.
+    pub(crate) fn set_options(&mut self, stream: StreamId, options: StreamOptions) {
+        self.scheduler.set_options(stream, options);
+    }
+
+    /// A packet is complete.
+    pub(crate) fn on_packet_end(&mut self) {
+        self.scheduler.on_packet_end();
     }
 
     /// Bytes that wait.
@@ -107,6 +121,12 @@ impl SendQueue {
     /// The path that `stream` is tied to while these paths are `usable`.
     pub(crate) fn home(&self, stream: StreamId, usable: PathSet) -> Option<PathId> {
         home(&self.mapping, stream, usable)
+    }
+
+    /// Whether what [`Self::pop`] would give cannot go over another path.
+    pub(crate) fn is_tied(&self, taker: Taker) -> bool {
+        self.mapping != StreamMapping::Any
+            && self.next_stream(taker).is_some_and(|id| self.home(id, taker.usable).is_some())
     }
 
     /// Payload size of the fragment that [`Self::pop`] would give.

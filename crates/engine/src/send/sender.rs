@@ -8,12 +8,15 @@ use crate::config::Config;
 use crate::endpoint::{Outgoing, SendError};
 use crate::path::{Path, PathId, PathSet, PathState, Paths};
 use crate::ranges::{Range, RangeSet};
-use crate::schedule::path::{PathOrder, PathScheduling, by_smallest_srtt, is_worth_using, usable};
+use crate::schedule::path::{
+    Demand, PathOrder, PathScheduling, PathSelector, by_smallest_srtt, usable,
+};
+use crate::schedule::stream::StreamOptions;
 use crate::status::IdleReason;
 use crate::time::Instant;
 use crate::tsn::Tsn64;
 use alloc::vec::Vec;
-use manypath_wire::Tsn;
+use manypath_wire::{StreamId, Tsn};
 
 /// Every message or chunk that is held counts for at least so many bytes of the send buffer, so
 /// that tiny messages cannot fill many times the buffer with bookkeeping.
@@ -46,7 +49,7 @@ pub(crate) struct Sender {
     pub(super) sack_path: Option<PathId>,
     /// Whether the user holds back more than it has queued.
     more_to_come: bool,
-    scheduling: PathScheduling,
+    selector: PathSelector,
     multipath: bool,
     limit: usize,
     outbound_streams: u16,
@@ -75,7 +78,7 @@ impl Sender {
             max_burst: config.max_burst.max(1) as usize,
             repeat_fast_retransmit: config.repeat_fast_retransmit,
             sack_path: None,
-            scheduling: config.path_scheduling,
+            selector: PathSelector::new(config.path_scheduling),
             multipath: config.multipath && config.path_scheduling != PathScheduling::Primary,
             limit: config.send_buffer as usize,
             outbound_streams,
@@ -106,6 +109,15 @@ impl Sender {
         self.buffered += message.payload.len();
         self.queue.push(message);
         Ok(())
+    }
+
+    /// The user has other wishes for a stream. False if there is no such stream.
+    pub(crate) fn set_stream_options(&mut self, stream: StreamId, options: StreamOptions) -> bool {
+        let exists = stream.0 < self.outbound_streams;
+        if exists {
+            self.queue.set_options(stream, options);
+        }
+        exists
     }
 
     /// Size of the largest message that [`Self::enqueue`] would take now.
@@ -143,8 +155,10 @@ impl Sender {
     }
 
     /// The paths in the order in which they are to be served.
-    pub(crate) fn path_order(&self, paths: &Paths) -> PathOrder {
-        self.scheduling.order(paths, self.usable(paths), self.sack_path)
+    pub(crate) fn path_order(&mut self, now: Instant, paths: &Paths) -> PathOrder {
+        let (usable, demand) = (self.usable(paths), self.demand());
+        self.selector.observe(now, paths, usable, demand);
+        self.selector.order(paths, usable, self.sack_path)
     }
 
     /// Whether [`Self::fill`] would write something into an empty packet for `id`.
@@ -152,7 +166,7 @@ impl Sender {
         if self.queue.messages() == 0 && self.lost == 0 {
             return false;
         }
-        let usable = usable(paths, self.multipath);
+        let usable = self.usable(paths);
         let Some(path) = paths.get(id).filter(|_| usable.contains(id)) else { return false };
         let worth = self.is_worth_using(paths, usable, id);
         self.next_repeat(path, path.flight, worth, paths, usable).is_some()
@@ -179,7 +193,7 @@ impl Sender {
         paths: &Paths,
     ) -> Option<IdleReason> {
         let path = paths.get(id)?;
-        let usable = usable(paths, self.multipath);
+        let usable = self.usable(paths);
         if self.has_data_for(now, id, paths) {
             return None;
         }
@@ -214,24 +228,21 @@ impl Sender {
 
     /// Whether `id` should carry something of what waits.
     pub(super) fn is_worth_using(&self, paths: &Paths, usable: PathSet, id: PathId) -> bool {
-        match self.scheduling {
-            PathScheduling::EarliestCompletion => is_worth_using(paths, usable, id, self.waiting()),
-            PathScheduling::Primary
-            | PathScheduling::LeastRecentlyUsed
-            | PathScheduling::SmallestSrtt => true,
-        }
+        self.selector.is_worth_using(paths, usable, id, self.demand())
+            || self.queue.is_tied(Taker { path: id, usable })
     }
 
     /// The paths that may carry data.
     pub(super) fn usable(&self, paths: &Paths) -> PathSet {
-        usable(paths, self.multipath)
+        self.selector.admitted(paths, usable(paths, self.multipath))
     }
 
-    /// User data that can be sent before the peer announces more: when its window is nearly used
-    /// up, a chunk on a slow path holds up the fast ones just as at the end of a transfer.
-    pub(super) fn waiting(&self) -> usize {
-        let queued = if self.more_to_come { usize::MAX } else { self.queue.bytes() + self.lost };
-        queued.min(self.window.rwnd())
+    /// What waits. When the peer's window is nearly used up, a chunk on a slow path holds up the
+    /// fast ones just as at the end of a transfer.
+    fn demand(&self) -> Demand {
+        let left = if self.more_to_come { usize::MAX } else { self.queue.bytes() + self.lost };
+        let window = (self.window.rwnd() + self.in_flight).min(self.limit);
+        Demand { left, sendable: left.min(self.window.rwnd()), window }
     }
 
     /// Whether what is queued is only the first part of what the user has.

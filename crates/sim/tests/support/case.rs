@@ -2,7 +2,9 @@
 
 use super::exchange::{Side, random_messages};
 use super::{PORT, address, joint, pair};
-use manypath_engine::{AssociationStatus, CloseReason, Config, Duration, Instant};
+use manypath_engine::{
+    AssociationStatus, CloseReason, Config, Duration, Instant, PathScheduling, StreamScheduling,
+};
 use manypath_sim::world::{HostId, PathNumber};
 use manypath_sim::{LinkConfig, Rng, World};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -147,12 +149,19 @@ fn random_config(rng: &mut Rng) -> Config {
         association_max_retransmits: 1000,
         max_init_retransmits: 1000,
         rto_max: Duration::from_secs(4),
+        stream_scheduling: pick_any(rng, StreamScheduling::ALL),
+        path_scheduling: pick_any(rng, PathScheduling::ALL),
+        stream_mapping: pick_any(rng, &["any", "modulo", "0,1,-,2,0"]).parse().unwrap(),
         ..Config::default()
     }
 }
 
 fn pick<T: Copy, const N: usize>(rng: &mut Rng, from: [T; N]) -> T {
     from[rng.below(N as u64) as usize]
+}
+
+fn pick_any<T: Copy>(rng: &mut Rng, from: &[T]) -> T {
+    from[rng.below(from.len() as u64) as usize]
 }
 
 fn random_paths(rng: &mut Rng, world: &mut World, hosts: [HostId; 2]) -> Vec<PathNumber> {

@@ -1,8 +1,6 @@
 //! The path schedulers by name.
 
-use super::{PathOrder, by_least_recently_used, by_smallest_srtt};
 use crate::names::named;
-use crate::path::{PathId, PathSet, Paths};
 
 named! {
     /// Which path takes data first when several have a window.
@@ -17,18 +15,12 @@ named! {
         /// As `smallest-srtt`, but a slow path is left out when the faster ones will have delivered
         /// everything before it could. Production.
         EarliestCompletion = "earliest-completion",
-    }
-}
-
-impl PathScheduling {
-    /// The paths of `usable` in the order in which they are to be served. `sack` is the path over
-    /// which the last SACK came.
-    pub(crate) fn order(self, paths: &Paths, usable: PathSet, sack: Option<PathId>) -> PathOrder {
-        match self {
-            Self::LeastRecentlyUsed => by_least_recently_used(paths, usable, sack),
-            Self::Primary | Self::SmallestSrtt | Self::EarliestCompletion => {
-                by_smallest_srtt(paths, usable)
-            }
-        }
+        /// The primary path, then the largest congestion window among paths without errors (LSFR).
+        Lsfr = "lsfr",
+        /// ECF as published (CoNEXT 2017): waits for the fastest path if that completes sooner.
+        Ecf = "ecf",
+        /// BLEST as published (IFIP Networking 2016): leaves a slow path out if what is sent there
+        /// would block the send window.
+        Blest = "blest",
     }
 }

@@ -1,17 +1,23 @@
-//! Which path takes data: which ones may (`usable`), in which order (chosen by name in `kind`), and
-//! whether a slow one should be left out near the end of a transfer (`earliest_completion`).
+//! Which path takes data: which ones may (`usable`), and then, as chosen by name (`kind`), in which
+//! order they are served and whether a slow one should be left out (`selector`).
 
+mod blest;
 mod earliest_completion;
+mod ecf;
 mod kind;
 mod least_recently_used;
+mod lsfr;
 mod order;
+mod selector;
 mod smallest_srtt;
 mod usable;
 
-pub(crate) use earliest_completion::is_worth_using;
+use earliest_completion::is_worth_using;
 pub use kind::PathScheduling;
-pub(crate) use least_recently_used::by_least_recently_used;
+use least_recently_used::by_least_recently_used;
+use lsfr::{by_lsfr, without_errors};
 pub(crate) use order::PathOrder;
+pub(crate) use selector::{Demand, PathSelector};
 pub(crate) use smallest_srtt::by_smallest_srtt;
 pub(crate) use usable::usable;
 

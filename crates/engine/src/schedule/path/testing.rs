@@ -2,6 +2,7 @@
 
 use crate::config::Config;
 use crate::path::{PathAddr, PathSet, PathState, Paths};
+use crate::time::{Duration, Instant};
 use core::net::SocketAddr;
 
 /// `count` active paths.
@@ -11,6 +12,15 @@ pub(crate) fn paths(count: u16) -> (Paths, PathSet) {
         let remote = SocketAddr::from(([10, 0, 0, 1], port));
         let addr = PathAddr { local: remote, remote };
         all.insert(paths.add(addr, 1500, PathState::Active, &Config::default()).unwrap());
+    }
+    (paths, all)
+}
+
+/// Active paths with these round-trip times in milliseconds, measured once.
+pub(crate) fn measured(srtts: &[u64]) -> (Paths, PathSet) {
+    let (mut paths, all) = paths(srtts.len() as u16);
+    for (path, srtt) in paths.iter_mut().zip(srtts) {
+        path.rtt.on_sample(Instant::ZERO, Duration::from_millis(*srtt));
     }
     (paths, all)
 }

@@ -1,6 +1,8 @@
 //! The stream schedulers by name.
 
-use super::{Fcfs, RoundRobin, StreamScheduler};
+use super::{
+    FairCapacity, Fcfs, Priority, RoundRobin, RoundRobinPacket, StreamScheduler, WeightedFair,
+};
 use crate::names::named;
 use alloc::boxed::Box;
 
@@ -11,6 +13,14 @@ named! {
         Fcfs = "fcfs",
         /// Round robin by message; by chunk where messages are interleaved.
         RoundRobin = "round-robin",
+        /// Round robin by packet: none carries data of two streams.
+        RoundRobinPacket = "round-robin-packet",
+        /// Strict priorities, the lowest value of [`StreamOptions`](super::StreamOptions) first.
+        Priority = "priority",
+        /// The same number of bytes for all.
+        FairCapacity = "fair-capacity",
+        /// Bytes according to the weights in [`StreamOptions`](super::StreamOptions).
+        WeightedFair = "weighted-fair",
     }
 }
 
@@ -20,6 +30,10 @@ impl StreamScheduling {
         match self {
             Self::Fcfs => Box::new(Fcfs::default()),
             Self::RoundRobin => Box::new(RoundRobin::default()),
+            Self::RoundRobinPacket => Box::new(RoundRobinPacket::default()),
+            Self::Priority => Box::new(Priority::default()),
+            Self::FairCapacity => Box::new(FairCapacity::default()),
+            Self::WeightedFair => Box::new(WeightedFair::default()),
         }
     }
 }

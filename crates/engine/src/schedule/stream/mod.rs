@@ -5,13 +5,23 @@
 //! Without I-DATA a message that was begun must be finished before anything else is sent; the queue
 //! sees to that and asks a scheduler only between messages.
 
+mod fair_capacity;
 mod fcfs;
 mod kind;
+mod options;
+mod priority;
 mod round_robin;
+mod round_robin_packet;
+mod weighted_fair;
 
-pub(crate) use fcfs::Fcfs;
+use fair_capacity::FairCapacity;
+use fcfs::Fcfs;
 pub use kind::StreamScheduling;
-pub(crate) use round_robin::RoundRobin;
+pub use options::StreamOptions;
+use priority::Priority;
+use round_robin::RoundRobin;
+use round_robin_packet::RoundRobinPacket;
+use weighted_fair::WeightedFair;
 
 use crate::path::PathId;
 use core::fmt::Debug;
@@ -51,6 +61,10 @@ pub(crate) trait StreamScheduler: Debug + Send {
     fn on_sent(&mut self, stream: StreamId, departure: Departure);
     /// What `stream` had to send was dropped.
     fn remove(&mut self, stream: StreamId);
+    /// The user has other wishes for `stream`.
+    fn set_options(&mut self, _stream: StreamId, _options: StreamOptions) {}
+    /// A packet is complete.
+    fn on_packet_end(&mut self) {}
 }
 
 #[cfg(test)]

@@ -235,7 +235,7 @@ impl Model {
             if self.sender.is_drained() {
                 break;
             }
-            let order: Vec<PathId> = self.sender.path_order(&self.paths).collect();
+            let order: Vec<PathId> = self.sender.path_order(self.now, &self.paths).collect();
             order.into_iter().for_each(|id| {
                 while self.sender.has_data_for(self.now, id, &self.paths) {
                     self.send(id);

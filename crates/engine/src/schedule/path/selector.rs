@@ -1,0 +1,126 @@
+//! The path scheduler of one association: the order of the paths, and whether one that has a window
+//! should be used at all.
+
+use super::blest::Blest;
+use super::ecf::{Verdict, decide};
+use super::{
+    PathOrder, PathScheduling, by_least_recently_used, by_lsfr, by_smallest_srtt, is_worth_using,
+    without_errors,
+};
+use crate::path::{Path, PathId, PathSet, Paths};
+use crate::time::{Duration, Instant};
+
+/// What is to be sent, and what the windows of the association leave for it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Demand {
+    /// Bytes that wait to be sent for the first time or again.
+    pub(crate) left: usize,
+    /// What of `left` can be sent before the peer must announce more.
+    pub(crate) sendable: usize,
+    /// Bytes that may be outstanding in all.
+    pub(crate) window: usize,
+}
+
+/// A path scheduler with its state.
+#[derive(Debug)]
+pub(crate) struct PathSelector {
+    scheduling: PathScheduling,
+    /// ECF: the last decision was to wait for the fastest path.
+    waiting: bool,
+    blest: Blest,
+}
+
+impl PathSelector {
+    pub(crate) fn new(scheduling: PathScheduling) -> Self {
+        Self { scheduling, waiting: false, blest: Blest::new() }
+    }
+
+    /// Of the paths that are `usable`, those that the scheduler may use at all.
+    pub(crate) fn admitted(&self, paths: &Paths, usable: PathSet) -> PathSet {
+        match self.scheduling {
+            PathScheduling::Lsfr => without_errors(paths, usable),
+            PathScheduling::Primary
+            | PathScheduling::LeastRecentlyUsed
+            | PathScheduling::SmallestSrtt
+            | PathScheduling::EarliestCompletion
+            | PathScheduling::Ecf
+            | PathScheduling::Blest => usable,
+        }
+    }
+
+    /// The paths in the order in which they are to be served. `sack` is the path over which the last
+    /// SACK came.
+    pub(crate) fn order(&self, paths: &Paths, usable: PathSet, sack: Option<PathId>) -> PathOrder {
+        match self.scheduling {
+            PathScheduling::LeastRecentlyUsed => by_least_recently_used(paths, usable, sack),
+            PathScheduling::Lsfr => by_lsfr(paths, usable),
+            PathScheduling::Primary
+            | PathScheduling::SmallestSrtt
+            | PathScheduling::EarliestCompletion
+            | PathScheduling::Ecf
+            | PathScheduling::Blest => by_smallest_srtt(paths, usable),
+        }
+    }
+
+    /// Takes the state of the paths into account, before they are served.
+    pub(crate) fn observe(&mut self, now: Instant, paths: &Paths, usable: PathSet, demand: Demand) {
+        let mut order = by_smallest_srtt(paths, usable).filter_map(|id| paths.get(id));
+        let Some(fast) = order.next() else { return };
+        match self.scheduling {
+            PathScheduling::Ecf => {
+                let Some(slow) = order.find(|path| has_window(path)) else { return };
+                match decide(fast, slow, demand.left, self.waiting) {
+                    Verdict::Wait => self.waiting = true,
+                    Verdict::Use => {}
+                    Verdict::UseAndForget => self.waiting = false,
+                }
+            }
+            PathScheduling::Blest => {
+                let Some(slow) = order.next() else { return };
+                let blocked = demand.sendable == 0 && demand.left > 0 && has_window(fast);
+                let srtt = slow.rtt.smoothed().unwrap_or(Duration::ZERO);
+                self.blest.observe(now, srtt, blocked && slow.flight > 0);
+            }
+            PathScheduling::Primary
+            | PathScheduling::LeastRecentlyUsed
+            | PathScheduling::SmallestSrtt
+            | PathScheduling::EarliestCompletion
+            | PathScheduling::Lsfr => {}
+        }
+    }
+
+    /// Whether `id` should carry something. True for the fastest path, so that something is always
+    /// sent.
+    pub(crate) fn is_worth_using(
+        &self,
+        paths: &Paths,
+        usable: PathSet,
+        id: PathId,
+        demand: Demand,
+    ) -> bool {
+        let beside_fastest = |decide: &dyn Fn(&Path, &Path) -> bool| {
+            let fast = by_smallest_srtt(paths, usable).next().and_then(|id| paths.get(id));
+            let pair = fast.zip(paths.get(id)).filter(|(fast, slow)| fast.id != slow.id);
+            pair.is_none_or(|(fast, slow)| decide(fast, slow))
+        };
+        match self.scheduling {
+            PathScheduling::EarliestCompletion => {
+                is_worth_using(paths, usable, id, demand.sendable)
+            }
+            PathScheduling::Ecf => beside_fastest(&|fast, slow| {
+                decide(fast, slow, demand.left, self.waiting) != Verdict::Wait
+            }),
+            PathScheduling::Blest => {
+                beside_fastest(&|fast, slow| self.blest.allows(fast, slow, demand.window))
+            }
+            PathScheduling::Primary
+            | PathScheduling::LeastRecentlyUsed
+            | PathScheduling::SmallestSrtt
+            | PathScheduling::Lsfr => true,
+        }
+    }
+}
+
+fn has_window(path: &Path) -> bool {
+    path.flight < path.congestion.window()
+}
