@@ -11,7 +11,7 @@ const WIDTH: f64 = 860.0;
 const HEIGHT: f64 = 220.0;
 const LEFT: f64 = 48.0;
 const BOTTOM: f64 = 30.0;
-const TOP: f64 = 12.0;
+const TOP: f64 = 28.0;
 /// Curves are means over this many buckets.
 const SMOOTH: usize = 4;
 const COLOURS: [&str; 3] = ["#1f6fb4", "#d1622b", "#3a8f4d"];
@@ -89,7 +89,9 @@ fn summary(outcomes: &[Outcome], sum_mbps: f64) -> String {
 fn plot(outcome: &Outcome, seconds: f64, mbps: f64) -> String {
     let x = |s: f64| LEFT + s / seconds * (WIDTH - LEFT - 10.0);
     let y = |m: f64| HEIGHT - BOTTOM - (m / mbps).min(1.0) * (HEIGHT - BOTTOM - TOP);
-    let mut svg = format!("<svg viewBox='0 0 {WIDTH} {HEIGHT}' role=img>");
+    let mut svg = format!(
+        "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {WIDTH} {HEIGHT}' role='img'>"
+    );
     if let Some((down, up)) = outcome.cut {
         let (from, to) = (x(down.as_secs_f64()), x(up.as_secs_f64()));
         let _ = write!(
@@ -112,11 +114,11 @@ fn plot(outcome: &Outcome, seconds: f64, mbps: f64) -> String {
             .collect();
         let _ = write!(
             svg,
-            "<polyline points='{}' fill=none stroke='{colour}' stroke-width=1.6 />\
+            "<polyline points='{}' fill='none' stroke='{colour}' stroke-width='1.6' />\
              <text x='{}' y='{}' style='fill:{colour}'>{}</text>",
             line.join(" "),
-            WIDTH - 60.0,
-            TOP + 14.0 * (index as f64 + 1.0),
+            WIDTH - 210.0 + 70.0 * index as f64,
+            TOP - 12.0,
             escape(&name)
         );
     }
@@ -129,7 +131,7 @@ fn axes(svg: &mut String, seconds: f64, mbps: f64, x: impl Fn(f64) -> f64, y: im
     while at <= seconds {
         let _ = write!(
             svg,
-            "<text x='{:.1}' y='{}' text-anchor=middle>{at} s</text>",
+            "<text x='{:.1}' y='{}' text-anchor='middle'>{at} s</text>",
             x(at),
             HEIGHT - 10.0
         );
@@ -141,14 +143,14 @@ fn axes(svg: &mut String, seconds: f64, mbps: f64, x: impl Fn(f64) -> f64, y: im
         let _ = write!(
             svg,
             "<line x1='{LEFT}' x2='{}' y1='{line:.1}' y2='{line:.1}' stroke='#ddd'/>\
-             <text x='{}' y='{:.1}' text-anchor=end>{at}</text>",
+             <text x='{}' y='{:.1}' text-anchor='end'>{at}</text>",
             WIDTH - 10.0,
             LEFT - 6.0,
             line + 4.0
         );
         at += 10.0;
     }
-    let _ = write!(svg, "<text x=4 y='{}'>Mbit/s</text>", TOP - 1.0);
+    let _ = write!(svg, "<text x='4' y='{}'>Mbit/s</text>", TOP - 12.0);
 }
 
 /// Mbit/s per bucket of every path and of all together.
