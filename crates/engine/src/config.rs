@@ -1,6 +1,6 @@
 //! Every parameter of an endpoint, with its default and the source of the default.
 
-use crate::path::CongestionControl;
+use crate::path::{BurstLimit, CongestionControl, Pacing};
 use crate::schedule::map::StreamMapping;
 use crate::schedule::path::PathScheduling;
 use crate::schedule::stream::{StreamOptions, StreamScheduling};
@@ -68,6 +68,10 @@ pub struct Config {
     pub sack_frequency: u32,
     /// Max.Burst, RFC 9260 section 16: packets per path and transmission opportunity.
     pub max_burst: u32,
+    /// How Max.Burst is applied.
+    pub burst_limit: BurstLimit,
+    /// Whether packets are spread over the round trip instead.
+    pub pacing: Pacing,
     /// How the congestion window of a path moves. RFC 9260 section 7.2 by default.
     pub congestion: CongestionControl,
     /// Whether the first slow start of a path ends when round-trip times begin to grow (HyStart++,
@@ -116,6 +120,8 @@ impl Default for Config {
             sack_delay: Duration::from_millis(50),
             sack_frequency: 2,
             max_burst: 4,
+            burst_limit: BurstLimit::Acknowledged,
+            pacing: Pacing::Off,
             congestion: CongestionControl::Rfc9260,
             hystart: true,
             repeat_fast_retransmit: true,

@@ -38,7 +38,7 @@ pub use config::{Config, LocalAddress};
 pub use endpoint::{AssociationId, ConnectError, Endpoint, Outgoing, SendError};
 pub use event::{CloseReason, EndpointEvent, Event, Message};
 pub use names::UnknownName;
-pub use path::{CongestionControl, PathAddr, PathId, PathState};
+pub use path::{BurstLimit, CongestionControl, Pacing, PathAddr, PathId, PathState};
 pub use schedule::map::StreamMapping;
 pub use schedule::path::PathScheduling;
 pub use schedule::stream::{StreamOptions, StreamScheduling};

@@ -85,6 +85,8 @@ pub enum IdleReason {
     NoData,
     /// The congestion window is used up: acknowledgements are awaited.
     CongestionWindow,
+    /// Max.Burst is reached, or the packet waits for its time (pacing).
+    Burst,
     /// The peer's receive window is used up.
     ReceiveWindow,
     /// The peer's address is not confirmed yet (RFC 9260 section 5.4).

@@ -4,13 +4,14 @@
 //! cargo run --release -p manypath-sim --example congestion [SECONDS [SEEDS]]
 //! ```
 //!
-//! Goodput is user data that the receiver has read after a warm-up of ten seconds, as the mean of
-//! the seeds, in Mbit/s of 10^6 bits. What was sent again is counted over the whole run.
+//! Goodput is user data that the receiver has read, as the mean of the seeds, in Mbit/s of 10^6
+//! bits: once in the first three seconds, which are slow start, once from the tenth second on. What
+//! was sent again is counted over the whole run.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failing helper fails the run")]
 
 use manypath_engine::{
-    AssociationId, Config, CongestionControl, Duration, Event, Instant, Outgoing, Ppid, SendError,
-    StreamId,
+    AssociationId, BurstLimit, Config, CongestionControl, Duration, Event, Instant, Outgoing,
+    Pacing, Ppid, SendError, StreamId,
 };
 use manypath_sim::world::{HostId, Joint};
 use manypath_sim::{LinkConfig, World};
@@ -18,7 +19,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 const PORT: u16 = 7;
 const MESSAGE: usize = 1444;
-const WARM_UP: Duration = Duration::from_secs(10);
+const START: u64 = 3;
+const WARM_UP: u64 = 10;
 
 /// A set of paths that is looked at.
 struct Setup {
@@ -30,7 +32,8 @@ struct Setup {
 #[derive(Default)]
 struct Outcome {
     mbps: f64,
-    fast_retransmits: u64,
+    start: f64,
+    sent_again: u64,
     timeouts: u64,
 }
 
@@ -106,14 +109,14 @@ impl Transfer {
     }
 
     fn outcome(mut self, seconds: u64) -> Outcome {
-        let begin = Instant::ZERO + WARM_UP;
-        let before = self.run(begin);
-        let bytes = self.run(begin + Duration::from_secs(seconds)) - before;
+        let [start, before, after] = [START, WARM_UP, WARM_UP + seconds]
+            .map(|end| self.run(Instant::ZERO + Duration::from_secs(end)));
         let now = self.world.now();
         let status = self.world.endpoint(self.hosts[0]).status(now, self.client).unwrap();
         Outcome {
-            mbps: bytes as f64 * 8.0 / seconds as f64 / 1e6,
-            fast_retransmits: status.paths.iter().map(|path| path.fast_retransmits).sum(),
+            mbps: (after - before) as f64 * 8.0 / seconds as f64 / 1e6,
+            start: start as f64 * 8.0 / START as f64 / 1e6,
+            sent_again: status.paths.iter().map(|path| path.fast_retransmits).sum(),
             timeouts: status.paths.iter().map(|path| path.timeouts).sum(),
         }
     }
@@ -142,12 +145,31 @@ fn mean(links: &[LinkConfig], config: &Config, seconds: u64, seeds: u64) -> Outc
     for seed in 1..=seeds {
         let one = Transfer::new(links, config, seed).outcome(seconds);
         sum.mbps += one.mbps / seeds as f64;
-        sum.fast_retransmits += one.fast_retransmits;
+        sum.start += one.start / seeds as f64;
+        sum.sent_again += one.sent_again;
         sum.timeouts += one.timeouts;
     }
-    sum.fast_retransmits /= seeds;
+    sum.sent_again /= seeds;
     sum.timeouts /= seeds;
     sum
+}
+
+/// What is compared in every setup: each congestion control as it is by default, then other ways to
+/// bound bursts.
+fn variants() -> Vec<(String, Config)> {
+    let controls = CongestionControl::ALL.iter().map(|congestion| {
+        (congestion.to_string(), Config { congestion: *congestion, ..Config::default() })
+    });
+    let paced = [CongestionControl::Rfc9260, CongestionControl::Cubic].map(|congestion| {
+        let config = Config { congestion, pacing: Pacing::On, ..Config::default() };
+        (format!("{congestion}, paced"), config)
+    });
+    let limits = BurstLimit::ALL.iter().filter(|limit| **limit != BurstLimit::Acknowledged);
+    let limits = limits.map(|burst_limit| {
+        let config = Config { burst_limit: *burst_limit, ..Config::default() };
+        (format!("{}, burst limit {burst_limit}", config.congestion), config)
+    });
+    controls.chain(paced).chain(limits).collect()
 }
 
 fn main() {
@@ -155,13 +177,12 @@ fn main() {
     let (seconds, seeds) = (arguments.next().unwrap_or(60), arguments.next().unwrap_or(4));
     for Setup { name, links } in setups() {
         println!("{name}, queue 100:");
-        for congestion in CongestionControl::ALL {
-            let config = Config { congestion: *congestion, ..Config::default() };
-            let Outcome { mbps, fast_retransmits, timeouts } =
-                mean(&links, &config, seconds, seeds);
+        for (variant, config) in variants() {
+            let outcome = mean(&links, &config, seconds, seeds);
+            let Outcome { mbps, start, sent_again, timeouts } = outcome;
             println!(
-                "  {:8} {mbps:6.2} Mbit/s, {fast_retransmits:5} chunks sent again, {timeouts:3} timeouts",
-                congestion.name()
+                "  {variant:29} {mbps:6.2} Mbit/s, in the first seconds {start:6.2}, \
+                 {sent_again:5} chunks sent again, {timeouts:3} timeouts"
             );
         }
     }

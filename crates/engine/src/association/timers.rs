@@ -1,5 +1,5 @@
 //! The timers of an association: T1-init, T1-cookie, T2-shutdown, T5-shutdown-guard, the delayed
-//! SACK, and per path T3-rtx and the heartbeat.
+//! SACK, and per path T3-rtx, the heartbeat and the pacer.
 //!
 //! A timer is an instant kept where its meaning is. Here they are only looked through.
 
@@ -17,7 +17,10 @@ impl Association {
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let retry = self.state.retry().and_then(super::state::Retry::expiry);
         let sack = self.peer.as_ref().and_then(|peer| peer.receiver.sack_deadline());
-        let paths = self.paths.iter().flat_map(|path| [path.t3, path.heartbeat.deadline()]);
+        let paths = self
+            .paths
+            .iter()
+            .flat_map(|path| [path.t3, path.heartbeat.deadline(), path.pacer.deadline()]);
         let probe = self.sender.deadline(&self.paths).filter(|_| self.state.sends_data());
         [retry, self.state.guard(), sack, probe].into_iter().chain(paths).flatten().min()
     }
@@ -28,6 +31,7 @@ impl Association {
             let cause = Cause::UserInitiatedAbort(b"T5-shutdown-guard expired");
             self.abort_because(cx, &cause, CloseReason::TooManyFailures);
         }
+        self.paths.iter_mut().for_each(|path| path.pacer.expire(cx.now));
         for id in self.expired(cx.now, |path| path.t3) {
             self.handle_t3(cx, id);
         }

@@ -9,14 +9,18 @@ pub(crate) mod congestion;
 mod counters;
 pub(crate) mod failure;
 pub(crate) mod heartbeat;
+mod pacer;
 pub(crate) mod pairing;
 mod path_set;
 mod paths;
 mod rtt;
 
 pub(crate) use burst::Burst;
+pub use burst::BurstLimit;
 pub use congestion::CongestionControl;
 pub(crate) use counters::PathCounters;
+pub use pacer::Pacing;
+pub(crate) use pacer::{Pace, Pacer};
 pub(crate) use path_set::PathSet;
 pub(crate) use paths::{Path, Paths};
 pub(crate) use rtt::Rtt;

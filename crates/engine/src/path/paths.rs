@@ -2,7 +2,7 @@
 
 use super::congestion::{Congestion, Group};
 use super::heartbeat::Heartbeat;
-use super::{Burst, PathAddr, PathCounters, PathId, PathSet, PathState, Rtt};
+use super::{Burst, Pace, Pacer, PathAddr, PathCounters, PathId, PathSet, PathState, Rtt};
 use crate::cmt::CmtState;
 use crate::config::Config;
 use crate::time::{Duration, Instant};
@@ -42,6 +42,8 @@ pub(crate) struct Path {
     pub(crate) cmt: CmtState,
     /// Max.Burst.
     pub(crate) burst: Burst,
+    /// Pacing.
+    pub(crate) pacer: Pacer,
     /// When DATA was sent last.
     pub(crate) last_data: Option<Instant>,
     /// When the congestion window was full last.
@@ -66,7 +68,8 @@ impl Path {
             error_count: 0,
             heartbeat: Heartbeat::default(),
             cmt: CmtState::default(),
-            burst: Burst::new(),
+            burst: Burst::new(config),
+            pacer: Pacer::new(config.pacing),
             last_data: None,
             window_filled: None,
             stats: PathCounters::default(),
@@ -104,6 +107,24 @@ impl Path {
         let srtt = self.rtt.smoothed()?.max(Duration::from_nanos(1)).as_nanos();
         let rate = (self.congestion.window() as u128 * 1_000_000_000) / srtt;
         Some(u64::try_from(rate).unwrap_or(u64::MAX))
+    }
+
+    /// Whether another chunk may leave now without making a burst.
+    pub(crate) fn may_follow(&self, now: Instant) -> bool {
+        if self.is_paced() { self.pacer.allows(now) } else { self.burst.allows(now, self.flight) }
+    }
+
+    /// A packet with `bytes` of DATA chunks has left.
+    pub(crate) fn on_packet(&mut self, now: Instant, bytes: usize) {
+        self.burst.on_packet(now, bytes);
+        if let Some(rtt) = self.rtt.current().filter(|_| self.pacer.is_on()) {
+            let (cwnd, is_starting) = (self.congestion.window(), self.congestion.is_starting());
+            self.pacer.on_packet(now, bytes, Pace { cwnd, is_starting, rtt });
+        }
+    }
+
+    fn is_paced(&self) -> bool {
+        self.pacer.is_on() && self.rtt.smoothed().is_some()
     }
 
     /// (Re)starts T3-rtx (RFC 9260 section 6.3.2).

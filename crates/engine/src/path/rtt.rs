@@ -9,6 +9,7 @@ pub(crate) struct Rtt {
     smoothed: Option<Duration>,
     variation: Duration,
     least: Option<Duration>,
+    latest: Option<Duration>,
     rto: Duration,
     bounds: (Duration, Duration),
     next_sample: Instant,
@@ -21,6 +22,7 @@ impl Rtt {
             smoothed: None,
             variation: Duration::ZERO,
             least: None,
+            latest: None,
             rto: config.rto_initial,
             bounds: (config.rto_min, config.rto_max),
             next_sample: Instant::ZERO,
@@ -49,6 +51,7 @@ impl Rtt {
     /// Like [`Self::on_sample`] for acknowledged DATA, of which at most one sample per round trip
     /// is taken (rule C4).
     pub(crate) fn on_data_sample(&mut self, now: Instant, rtt: Duration) {
+        self.latest = Some(rtt);
         if now >= self.next_sample {
             self.on_sample(now, rtt);
         } else {
@@ -79,6 +82,12 @@ impl Rtt {
     /// The mean deviation of the round-trip time (RTTVAR).
     pub(crate) fn variation(&self) -> Duration {
         self.variation
+    }
+
+    /// What a round trip of data takes now: as the smoothed time, but at once when it gets shorter.
+    pub(crate) fn current(&self) -> Option<Duration> {
+        let smoothed = self.smoothed?;
+        Some(self.latest.map_or(smoothed, |latest| latest.min(smoothed)))
     }
 
     /// The smallest round-trip time ever measured.
@@ -141,7 +150,8 @@ mod tests {
         assert_eq!(rtt.smoothed(), Some(ms(100)));
         rtt.on_data_sample(at(60), ms(80));
         assert_eq!((rtt.smoothed(), rtt.least()), (Some(ms(100)), Some(ms(80))));
+        assert_eq!(rtt.current(), Some(ms(80)));
         rtt.on_data_sample(at(100), ms(180));
-        assert_eq!(rtt.smoothed(), Some(ms(110)));
+        assert_eq!((rtt.smoothed(), rtt.current()), (Some(ms(110)), Some(ms(110))));
     }
 }

@@ -49,15 +49,20 @@ impl Sender {
         let immediate = path.congestion.window() < 4 * path.congestion.chunk_limit();
         let job = Job { now, id, usable, flight: path.flight, worth, immediate };
         let repeated = self.fill_lost(&job, paths, packet);
-        let new = self.fill_new(&job, paths, packet);
+        let written = repeated + self.fill_new(&job, paths, packet);
         self.queue.on_packet_end();
-        repeated + new
+        if let Some(path) = paths.get_mut(id).filter(|_| written > 0) {
+            path.on_packet(now, path.flight.saturating_sub(job.flight));
+        }
+        written
     }
 
     fn fill_lost(&mut self, job: &Job, paths: &mut Paths, packet: &mut PacketWriter<'_>) -> usize {
         let mut written = 0;
         while let Some(path) = paths.get(job.id) {
-            let Some(tsn) = self.next_repeat(path, job.flight, job.worth, paths, job.usable) else {
+            let Some(tsn) =
+                self.next_repeat(job.now, path, job.flight, job.worth, paths, job.usable)
+            else {
                 break;
             };
             let Some(chunk) = self.outstanding.get(tsn) else { break };
@@ -147,7 +152,6 @@ impl Sender {
         self.in_flight += data;
         self.window.on_sent(data);
         path.flight += wire;
-        path.burst.on_sent(wire);
         path.last_data = Some(now);
         if path.flight >= path.congestion.window() {
             path.window_filled = Some(now);

@@ -226,9 +226,8 @@ impl Sender {
             path.rtt.on_data_sample(now, rtt);
         }
         grow(now, path, group);
-        let extra = self.max_burst * path.congestion.chunk_limit();
-        let smoothed = path.rtt.smoothed();
-        path.burst.on_sack(now, (path.flight, news.acked), extra, smoothed);
+        let (chunk_limit, smoothed) = (path.congestion.chunk_limit(), path.rtt.smoothed());
+        path.burst.on_sack(now, (path.flight, news.acked), chunk_limit, smoothed);
         if self.strike(now, highest, path) && path.cmt.recovery.enter(path.cmt.highest_tsn) {
             path.congestion.on_loss(&CongestionEvent { used: used_window(now, path) }, group);
             path.cmt.fast_packet = true;

@@ -43,7 +43,6 @@ pub(crate) struct Sender {
     pub(super) fresh: Vec<Range>,
     /// User data accepted and not cumulatively acknowledged.
     pub(super) buffered: usize,
-    pub(super) max_burst: usize,
     pub(super) repeat_fast_retransmit: bool,
     /// The path over which the last SACK came.
     pub(super) sack_path: Option<PathId>,
@@ -75,7 +74,6 @@ impl Sender {
             blocks: Vec::new(),
             fresh: Vec::new(),
             buffered: 0,
-            max_burst: config.max_burst.max(1) as usize,
             repeat_fast_retransmit: config.repeat_fast_retransmit,
             sack_path: None,
             selector: PathSelector::new(config.path_scheduling),
@@ -169,7 +167,7 @@ impl Sender {
         let usable = self.usable(paths);
         let Some(path) = paths.get(id).filter(|_| usable.contains(id)) else { return false };
         let worth = self.is_worth_using(paths, usable, id);
-        self.next_repeat(path, path.flight, worth, paths, usable).is_some()
+        self.next_repeat(now, path, path.flight, worth, paths, usable).is_some()
             || (worth && self.new_allowed(now, path, path.flight, paths, usable))
     }
 
@@ -203,19 +201,21 @@ impl Sender {
                 IdleReason::Failed
             }
             PathState::Active | PathState::PotentiallyFailed | PathState::Inactive => {
-                self.shortage(path, paths, usable)
+                self.shortage(now, path, paths, usable)
             }
         })
     }
 
-    fn shortage(&self, path: &Path, paths: &Paths, usable: PathSet) -> IdleReason {
+    fn shortage(&self, now: Instant, path: &Path, paths: &Paths, usable: PathSet) -> IdleReason {
         let next = self.queue.next_len(Taker { path: path.id, usable }, paths.fragment_size());
         if !usable.contains(path.id) {
             IdleReason::Standby
         } else if next.is_none() && self.lost == 0 {
             let elsewhere = self.queue.messages() > 0;
             if elsewhere { IdleReason::OtherStreams } else { IdleReason::NoData }
-        } else if !has_window(path, path.flight) {
+        } else if path.flight < path.congestion.window() && !path.may_follow(now) {
+            IdleReason::Burst
+        } else if !has_window(now, path, path.flight) {
             IdleReason::CongestionWindow
         } else if next.is_some_and(|len| len > self.rwnd_for_new()) {
             IdleReason::ReceiveWindow
@@ -253,13 +253,14 @@ impl Sender {
     /// The lost chunk that `path` may send now, where `flight` was its flight before the packet.
     pub(super) fn next_repeat(
         &self,
+        now: Instant,
         path: &Path,
         flight: usize,
         worth: bool,
         paths: &Paths,
         usable: PathSet,
     ) -> Option<Tsn64> {
-        if self.lost == 0 || !(path.cmt.fast_packet || has_window(path, flight)) {
+        if self.lost == 0 || !(path.cmt.fast_packet || has_window(now, path, flight)) {
             return None;
         }
         let tsn = next_lost(paths, usable, path.id)?;
@@ -280,7 +281,7 @@ impl Sender {
     ) -> bool {
         let taker = Taker { path: path.id, usable };
         let Some(len) = self.queue.next_len(taker, paths.fragment_size()) else { return false };
-        if !has_window(path, flight) || self.outstanding.len() >= MAX_TSN_SPAN {
+        if !has_window(now, path, flight) || self.outstanding.len() >= MAX_TSN_SPAN {
             return false;
         }
         if len <= self.rwnd_for_new() {
@@ -314,9 +315,10 @@ impl Sender {
     }
 }
 
-/// Whether the congestion window and Max.Burst let one more chunk onto `path` (RFC 9260 section 6.1
-/// rules B and D). `flight` is what was in flight before the packet that is being built.
-fn has_window(path: &Path, flight: usize) -> bool {
-    let limit = path.congestion.window().min(path.burst.limit());
-    path.flight < limit && !(path.cmt.one_packet && flight > 0)
+/// Whether the congestion window and Max.Burst (RFC 9260 section 6.1 rules B and D), or pacing, let
+/// one more chunk onto `path`. `flight` is what was in flight before the packet that is being built.
+fn has_window(now: Instant, path: &Path, flight: usize) -> bool {
+    path.flight < path.congestion.window()
+        && path.may_follow(now)
+        && !(path.cmt.one_packet && flight > 0)
 }

@@ -62,6 +62,11 @@ impl Congestion {
         self.window.ssthresh
     }
 
+    /// Whether the path is in slow start.
+    pub(crate) fn is_starting(&self) -> bool {
+        self.window.is_starting()
+    }
+
     /// Largest DATA chunk of the path (PMDCS), the unit of growth.
     pub(crate) fn chunk_limit(&self) -> usize {
         self.window.chunk_limit

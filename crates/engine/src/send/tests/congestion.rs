@@ -2,7 +2,7 @@
 
 use super::{Bench, FULL};
 use crate::config::Config;
-use crate::path::PathId;
+use crate::path::{Pacer, Pacing, PathId};
 use alloc::vec::Vec;
 
 const WIRE: usize = FULL + 16;
@@ -130,4 +130,26 @@ fn every_path_starts_with_its_own_initial_window() {
     bench.queue(100);
     let counts: Vec<usize> = (0..3).map(|id| bench.send_all(id).len()).collect();
     assert_eq!(counts, [4, 4, 4]);
+}
+
+#[test]
+fn paced_packets_leave_one_after_the_other() {
+    let mut bench = Bench::opened(1);
+    bench.paths.get_mut(PathId(0)).unwrap().pacer = Pacer::new(Pacing::On);
+    bench.queue(200);
+    let start = bench.now;
+    let window = bench.cwnd(0);
+    let mut trains = Vec::new();
+    while bench.path(0).flight < window {
+        trains.push(bench.send_all(0).len());
+        let path = bench.paths.get_mut(PathId(0)).unwrap();
+        let Some(hold) = path.pacer.deadline() else { break };
+        assert!(hold > bench.now);
+        bench.now = hold;
+        path.pacer.expire(hold);
+    }
+    assert!(trains.iter().all(|packets| (1..=2).contains(packets)), "{trains:?}");
+    // Twice the window per round trip of 100 ms.
+    let millis = bench.now.since(start).as_millis();
+    assert!((45..=55).contains(&millis), "{millis}");
 }

@@ -76,7 +76,7 @@ impl Bench {
         for path in bench.paths.iter_mut() {
             path.cmt = crate::cmt::CmtState::default();
             path.stats = crate::path::PathCounters::default();
-            path.burst = crate::path::Burst::new();
+            path.burst = crate::path::Burst::new(config);
             path.last_data = None;
         }
         bench

@@ -1,0 +1,158 @@
+//! Pacing: packets leave spread over the round trip instead of all at once when an acknowledgement
+//! comes. Each pushes the time of the next one back by what it takes at the path's rate, that is
+//! the congestion window per round-trip time, times two in slow start and 5/4 later, so that pacing
+//! does not keep the window from being used up and from growing. The time is the smoothed one, or
+//! the latest if that is less: when a queue drains after a loss, the smoothed time falls behind, and
+//! the path would stand idle.
+//!
+//! To spare timers, packets for up to one millisecond leave together; and a driver that comes late
+//! may make up for as much.
+
+use crate::names::named;
+use crate::time::{Duration, Instant};
+
+named! {
+    /// Whether packets are spread over the round trip.
+    pub enum Pacing as "pacing" {
+        /// Packets leave as soon as the windows allow; bursts are bounded by Max.Burst.
+        Off = "off",
+        /// Packets leave at the path's rate, once a round trip was measured. Max.Burst has no
+        /// meaning then.
+        On = "on",
+    }
+}
+
+/// What may leave together.
+const QUANTUM: Duration = Duration::from_millis(1);
+
+/// The pace of a path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Pace {
+    /// The congestion window in bytes.
+    pub cwnd: usize,
+    /// Whether the path is in slow start.
+    pub is_starting: bool,
+    /// What a round trip takes.
+    pub rtt: Duration,
+}
+
+/// When the packets of one path leave.
+#[derive(Clone, Debug)]
+pub(crate) struct Pacer {
+    pacing: Pacing,
+    /// When the next packet would leave if each had its own time.
+    due: Instant,
+    /// Nothing leaves before.
+    hold: Option<Instant>,
+}
+
+impl Pacer {
+    /// Nothing was sent yet.
+    pub(crate) fn new(pacing: Pacing) -> Self {
+        Self { pacing, due: Instant::ZERO, hold: None }
+    }
+
+    /// Whether packets are paced at all.
+    pub(crate) fn is_on(&self) -> bool {
+        self.pacing == Pacing::On
+    }
+
+    /// Whether a packet may leave now.
+    pub(crate) fn allows(&self, now: Instant) -> bool {
+        self.hold.is_none_or(|hold| hold <= now)
+    }
+
+    /// A packet with `bytes` of DATA chunks has left.
+    pub(crate) fn on_packet(&mut self, now: Instant, bytes: usize, pace: Pace) {
+        // Lateness of up to a quantum is made up for.
+        let late = Instant::from_nanos(now.as_nanos().saturating_sub(QUANTUM.as_nanos() as u64));
+        self.due = self.due.max(late) + gap(bytes, pace);
+        self.hold = (self.due > now + QUANTUM).then_some(self.due);
+    }
+
+    /// When packets may leave that may not now.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.hold
+    }
+
+    /// Time has passed.
+    pub(crate) fn expire(&mut self, now: Instant) {
+        self.hold = self.hold.filter(|hold| *hold > now);
+    }
+}
+
+/// What `bytes` take at the path's rate.
+fn gap(bytes: usize, pace: Pace) -> Duration {
+    let (up, down) = if pace.is_starting { (2, 1) } else { (5, 4) };
+    let window = pace.cwnd.max(1) as u128 * up;
+    let nanos = pace.rtt.as_nanos().saturating_mul(bytes as u128 * down) / window;
+    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Pace, Pacer, Pacing, QUANTUM};
+    use crate::time::{Duration, Instant};
+
+    /// 1250 bytes take two milliseconds.
+    const SLOW: Pace = Pace { cwnd: 20_000, is_starting: false, rtt: Duration::from_millis(40) };
+    /// 1250 bytes take 20 microseconds.
+    const FAST: Pace = Pace { cwnd: 2_000_000, is_starting: false, rtt: Duration::from_millis(40) };
+
+    fn at(micros: u64) -> Instant {
+        Instant::ZERO + Duration::from_micros(1_000_000 + micros)
+    }
+
+    /// Sends all that may leave at `now`.
+    fn train(pacer: &mut Pacer, now: Instant, pace: Pace) -> u32 {
+        let mut packets = 0;
+        while pacer.allows(now) {
+            pacer.on_packet(now, 1250, pace);
+            packets += 1;
+        }
+        packets
+    }
+
+    #[test]
+    fn slow_paths_send_one_packet_at_a_time() {
+        let mut pacer = Pacer::new(Pacing::On);
+        // Two at first: as if the driver had come late.
+        assert_eq!(train(&mut pacer, at(0), SLOW), 2);
+        let mut next = pacer.deadline().unwrap();
+        for _ in 0..10 {
+            assert!(!pacer.allows(Instant::from_nanos(next.as_nanos() - 1)));
+            assert_eq!(train(&mut pacer, next, SLOW), 1);
+            let after = pacer.deadline().unwrap();
+            assert_eq!(after.since(next), Duration::from_millis(2));
+            next = after;
+        }
+    }
+
+    #[test]
+    fn fast_paths_send_a_quantum_at_a_time() {
+        let mut pacer = Pacer::new(Pacing::On);
+        // At first as if the driver had come late.
+        assert_eq!(train(&mut pacer, at(0), FAST), 101);
+        let next = pacer.deadline().unwrap();
+        assert_eq!(next, at(0) + QUANTUM + Duration::from_micros(20));
+        assert_eq!(train(&mut pacer, next, FAST), 51);
+    }
+
+    #[test]
+    fn slow_start_is_paced_at_twice_the_rate() {
+        let pace = Pace { is_starting: true, ..SLOW };
+        assert_eq!(super::gap(1250, pace) * 8, super::gap(1250, SLOW) * 5);
+    }
+
+    #[test]
+    fn a_hold_is_over_when_its_time_has_come() {
+        let mut pacer = Pacer::new(Pacing::On);
+        train(&mut pacer, at(0), SLOW);
+        let hold = pacer.deadline().unwrap();
+        pacer.expire(at(0));
+        assert_eq!(pacer.deadline(), Some(hold));
+        pacer.expire(hold);
+        assert_eq!(pacer.deadline(), None);
+        assert!(pacer.allows(at(0)));
+    }
+}
