@@ -172,6 +172,7 @@ const fn idle_name(reason: IdleReason) -> &'static str {
         IdleReason::NoData => "no data to send",
         IdleReason::CongestionWindow => "congestion window used up",
         IdleReason::Burst => "the next packet would make a burst",
+        IdleReason::BufferShare => "share of the buffers used up",
         IdleReason::ReceiveWindow => "peer's receive window used up",
         IdleReason::Unconfirmed => "peer's address not confirmed yet",
         IdleReason::Failed => "path has failed",

@@ -1,9 +1,11 @@
 //! Every parameter of an endpoint, with its default and the source of the default.
 
 use crate::path::{BurstLimit, CongestionControl, Pacing};
+use crate::recv::NrSack;
 use crate::schedule::map::StreamMapping;
 use crate::schedule::path::PathScheduling;
 use crate::schedule::stream::{StreamOptions, StreamScheduling};
+use crate::send::BufferSplit;
 use crate::time::Duration;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
@@ -94,6 +96,12 @@ pub struct Config {
     pub stream_mapping: StreamMapping,
     /// Which path takes data first. `earliest-completion` by default.
     pub path_scheduling: PathScheduling,
+    /// Acknowledgement of what the receiver never throws away (NR-SACK, draft-tuexen-tsvwg-
+    /// sctp-multipath section 4), with peers that know it. Off by default.
+    pub nr_sack: NrSack,
+    /// How much of the buffers on both sides one path may occupy (Dreibholz et al. 2010). Not
+    /// limited by default.
+    pub buffer_split: BufferSplit,
     /// Most associations that the endpoint keeps; INITs beyond it are refused.
     pub max_associations: usize,
 }
@@ -131,6 +139,8 @@ impl Default for Config {
             stream_options: Vec::new(),
             stream_mapping: StreamMapping::Any,
             path_scheduling: PathScheduling::EarliestCompletion,
+            nr_sack: NrSack::Off,
+            buffer_split: BufferSplit::NONE,
             max_associations: 4096,
         }
     }

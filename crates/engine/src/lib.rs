@@ -39,9 +39,11 @@ pub use endpoint::{AssociationId, ConnectError, Endpoint, Outgoing, SendError};
 pub use event::{CloseReason, EndpointEvent, Event, Message};
 pub use names::UnknownName;
 pub use path::{BurstLimit, CongestionControl, Pacing, PathAddr, PathId, PathState};
+pub use recv::NrSack;
 pub use schedule::map::StreamMapping;
 pub use schedule::path::PathScheduling;
 pub use schedule::stream::{StreamOptions, StreamScheduling};
+pub use send::{BufferSplit, SplitMeasure, SplitShares, SplitSides};
 pub use status::{
     AssociationState, AssociationStatus, Counters, IdleReason, PathStatus, SenderQueueInfo,
     StreamQueueInfo,

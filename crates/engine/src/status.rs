@@ -87,6 +87,8 @@ pub enum IdleReason {
     CongestionWindow,
     /// Max.Burst is reached, or the packet waits for its time (pacing).
     Burst,
+    /// The path's share of the send buffer or of the peer's window is used up.
+    BufferShare,
     /// The peer's receive window is used up.
     ReceiveWindow,
     /// The peer's address is not confirmed yet (RFC 9260 section 5.4).

@@ -14,8 +14,6 @@ use manypath_wire::{Tsn, VerificationTag};
 
 /// The smallest a_rwnd an INIT or INIT ACK may announce (RFC 9260 sections 3.3.2 and 3.3.3).
 const MIN_A_RWND: u32 = 1500;
-/// Chunk types beyond RFC 9260 that this endpoint understands (RFC 5061 section 4.2.7).
-const EXTENSIONS: &[u8] = &[];
 /// Most entries of the peer's list of extensions that are kept.
 pub(crate) const MAX_EXTENSIONS: usize = 32;
 /// Most bytes of unrecognized parameters that are reported back, with their headers and padding.
@@ -220,7 +218,7 @@ impl Announcement {
             inbound_streams: config.streams,
             initial_tsn,
             adaptation: config.adaptation,
-            extensions: EXTENSIONS.to_vec(),
+            extensions: config.nr_sack.extension().into_iter().collect(),
             addresses: pairing::announced(path, locals),
         }
     }

@@ -5,11 +5,11 @@ use super::state::State;
 use super::tcb::Association;
 use crate::event::{CloseReason, Event};
 use crate::path::{PathAddr, PathId};
-use crate::recv::DataOutcome;
+use crate::recv::{DataOutcome, NrSack};
 use crate::send::SackView;
 use core::ops::ControlFlow::{self, Break, Continue};
 use manypath_wire::cause::{Cause, CauseWriter, Causes};
-use manypath_wire::chunk::{Chunk, Data, Sack, Unknown};
+use manypath_wire::chunk::{Chunk, Data, Unknown};
 use manypath_wire::packet::Packet;
 
 /// Most bytes of a chunk that an ERROR reports back.
@@ -67,7 +67,10 @@ impl Association {
     ) -> ControlFlow<()> {
         match chunk {
             Chunk::Data(data) => return self.handle_data(cx, arrival, &data),
-            Chunk::Sack(sack) => self.handle_sack(cx, arrival.via, &sack),
+            Chunk::Sack(sack) => self.handle_sack(cx, arrival.via, &SackView::of_sack(&sack)),
+            Chunk::NrSack(sack) if self.uses_nr_sack() => {
+                self.handle_sack(cx, arrival.via, &SackView::of_nr_sack(&sack));
+            }
             Chunk::InitAck(ack) if is_alone(&arrival.packet) => {
                 self.handle_init_ack(cx, arrival.addr, &ack);
             }
@@ -136,16 +139,19 @@ impl Association {
         Continue(())
     }
 
-    fn handle_sack(&mut self, cx: &mut Context<'_>, via: PathId, sack: &Sack<'_>) {
+    fn handle_sack(&mut self, cx: &mut Context<'_>, via: PathId, sack: &SackView<'_>) {
         if !(self.state.sends_data() || matches!(self.state, State::ShutdownSent(_))) {
             cx.counters.unexpected_chunks += 1;
             return;
         }
-        let view = SackView::of_sack(sack);
-        match self.sender.handle_sack(cx.now, &view, via, &mut self.paths) {
+        match self.sender.handle_sack(cx.now, sack, via, &mut self.paths) {
             Ok(outcome) => self.after_sack(cx, &outcome),
             Err(text) => self.violation(cx, text),
         }
+    }
+
+    fn uses_nr_sack(&self) -> bool {
+        self.peer.as_ref().is_some_and(|peer| peer.receiver.nr_sack() != NrSack::Off)
     }
 
     /// What newly acknowledged data means for the paths and for the user.

@@ -237,7 +237,8 @@ impl Association {
         let outbound = announcement.inbound_streams.min(cx.config.streams);
         let dropped = self.sender.set_peer(announcement.a_rwnd, outbound);
         cx.counters.messages_without_stream += dropped as u64;
-        let receiver = Receiver::new(cx.config, announcement.initial_tsn, inbound);
+        let nr_sack = cx.config.nr_sack.agreed(&announcement.extensions);
+        let receiver = Receiver::new(cx.config, announcement.initial_tsn, inbound, nr_sack);
         self.peer = Some(Peer { announcement, receiver });
     }
 

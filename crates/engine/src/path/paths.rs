@@ -32,6 +32,9 @@ pub(crate) struct Path {
     /// Bytes in flight: DATA chunks with header and padding, neither acknowledged nor marked for
     /// retransmission.
     pub(crate) flight: usize,
+    /// User data whose last transmission was on the path and which is not acknowledged for good
+    /// (the measure `queued` of buffer splitting).
+    pub(crate) booked: usize,
     /// When T3-rtx expires, if it runs.
     pub(crate) t3: Option<Instant>,
     /// Consecutive errors (RFC 9260 section 8.2).
@@ -64,6 +67,7 @@ impl Path {
             rtt: Rtt::new(config),
             congestion: Congestion::new(config.congestion, limit, is_ipv6, config.hystart),
             flight: 0,
+            booked: 0,
             t3: None,
             error_count: 0,
             heartbeat: Heartbeat::default(),

@@ -5,9 +5,11 @@
 //! whether a SACK is due. Nothing that was acknowledged is ever thrown away.
 
 mod ack_policy;
+mod nr_sack;
 mod reassembly;
 mod receiver;
 mod tracker;
 mod window;
 
+pub use nr_sack::NrSack;
 pub(crate) use receiver::{DataOutcome, Receiver};

@@ -2,6 +2,7 @@
 //! messages wait for their predecessors in their stream, whatever the order of arrival.
 
 use crate::event::Message;
+use crate::ranges::Range;
 use crate::tsn::Tsn64;
 use alloc::collections::btree_map::Entry;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -17,6 +18,7 @@ pub(crate) struct Complete {
     pub(crate) message: Message,
     /// Number of DATA chunks.
     pub(crate) chunks: usize,
+    tsns: Range,
 }
 
 /// Everything received and not yet read.
@@ -26,6 +28,8 @@ pub(crate) struct Reassembly {
     /// Neighbouring fragments of incomplete messages, by the TSN of the first.
     runs: BTreeMap<Tsn64, Run>,
     ready: VecDeque<Complete>,
+    /// TSNs of messages that have become ready and that nobody has asked for.
+    settled: Vec<Range>,
 }
 
 /// An inbound stream. Sequence numbers are unwrapped: the peer may not have more than 2^16 - 1
@@ -83,7 +87,7 @@ impl Reassembly {
     ) -> Result<(), &'static str> {
         let label = Label::of(data);
         if data.begin && data.end {
-            return self.complete(label, payload, 1);
+            return self.complete(label, payload, Range { start: tsn, end: tsn });
         }
         let (begin, end, bytes) = (data.begin, data.end, payload.len());
         let fragments = VecDeque::from([payload]);
@@ -93,6 +97,11 @@ impl Reassembly {
     /// The next message for the user.
     pub(crate) fn read(&mut self) -> Option<Complete> {
         self.ready.pop_front()
+    }
+
+    /// The TSNs of messages that can be delivered since the last call.
+    pub(crate) fn take_settled(&mut self) -> impl Iterator<Item = Range> {
+        self.settled.drain(..)
     }
 
     /// Whether a message waits for the user.
@@ -153,22 +162,20 @@ impl Reassembly {
             return Ok(());
         }
         let run = entry.remove();
-        let chunks = run.fragments.len();
+        let tsns = Range { start: first, end: run.last };
         let mut payload = Vec::with_capacity(run.bytes);
         run.fragments.iter().for_each(|fragment| payload.extend_from_slice(fragment));
-        self.complete(run.label, payload.into(), chunks)
+        self.complete(run.label, payload.into(), tsns)
     }
 
     /// A whole message has arrived.
-    fn complete(
-        &mut self,
-        label: Label,
-        payload: Bytes,
-        chunks: usize,
-    ) -> Result<(), &'static str> {
+    fn complete(&mut self, label: Label, payload: Bytes, tsns: Range) -> Result<(), &'static str> {
         let Label { stream, ssn, ppid, unordered } = label;
-        let complete = Complete { message: Message { stream, ppid, unordered, payload }, chunks };
+        let chunks = usize::try_from(tsns.end.since(tsns.start)).unwrap_or(usize::MAX) + 1;
+        let message = Message { stream, ppid, unordered, payload };
+        let complete = Complete { message, chunks, tsns };
         if unordered {
+            self.settled.push(tsns);
             self.ready.push_back(complete);
             return Ok(());
         }
@@ -177,6 +184,7 @@ impl Reassembly {
             return Err("a stream sequence number used twice");
         }
         while let Some(complete) = stream.next() {
+            self.settled.push(complete.tsns);
             self.ready.push_back(complete);
         }
         Ok(())

@@ -1,20 +1,24 @@
 //! The receiver: what arrives, what is acknowledged, what is read.
 
 use super::ack_policy::AckPolicy;
+use super::nr_sack::NrSack;
 use super::reassembly::Reassembly;
 use super::tracker::{Seen, Tracker};
 use super::window::ReceiveWindow;
 use crate::config::Config;
 use crate::event::Message;
 use crate::path::PathId;
+use crate::ranges::RangeSet;
 use crate::time::Instant;
 use alloc::vec::Vec;
 use bytes::Bytes;
-use manypath_wire::chunk::{Data, GapBlock, GapBlocks, Sack, Tsns};
+use manypath_wire::chunk::{Data, GapBlock, GapBlocks, NrSack as NrSackChunk, Sack, Tsns};
 use manypath_wire::{Chunk, PacketWriter, StreamId, Tsn};
 
 /// A SACK without blocks and duplicates: chunk header, cumulative TSN, a_rwnd, two counts.
 const SACK_LEN: usize = 16;
+/// An NR-SACK without blocks and duplicates: two counts more.
+const NR_SACK_LEN: usize = 20;
 /// Bytes of a Gap Ack Block, and of a duplicate TSN.
 const SACK_ITEM: usize = 4;
 
@@ -41,23 +45,36 @@ pub(crate) struct Receiver {
     reassembly: Reassembly,
     window: ReceiveWindow,
     inbound_streams: u16,
+    nr_sack: NrSack,
+    /// Beyond the cumulative TSN: what can be delivered (case 2 of NR-SACK).
+    deliverable: RangeSet,
     /// Something in the packet under work must be acknowledged at once.
     urgent: bool,
     gaps: Vec<GapBlock>,
+    nr_gaps: Vec<GapBlock>,
     duplicates: Vec<Tsn>,
 }
 
 impl Receiver {
-    /// Nothing has arrived yet from a peer that begins with `peer_initial_tsn`.
-    pub(crate) fn new(config: &Config, peer_initial_tsn: Tsn, inbound_streams: u16) -> Self {
+    /// Nothing has arrived yet from a peer that begins with `peer_initial_tsn`. `nr_sack` is what
+    /// was agreed with it.
+    pub(crate) fn new(
+        config: &Config,
+        peer_initial_tsn: Tsn,
+        inbound_streams: u16,
+        nr_sack: NrSack,
+    ) -> Self {
         Self {
             tracker: Tracker::new(peer_initial_tsn),
             policy: AckPolicy::new(config),
             reassembly: Reassembly::default(),
             window: ReceiveWindow::new(config.receive_buffer),
             inbound_streams,
+            nr_sack,
+            deliverable: RangeSet::default(),
             urgent: false,
             gaps: Vec::new(),
+            nr_gaps: Vec::new(),
             duplicates: Vec::new(),
         }
     }
@@ -88,7 +105,13 @@ impl Receiver {
         self.window.hold(len);
         self.reassembly.insert(tsn, data, Bytes::copy_from_slice(data.payload))?;
         self.reassembly.check(self.tracker.cum())?;
+        self.note_deliverable();
         Ok(DataOutcome::Accepted)
+    }
+
+    /// What was agreed with the peer about NR-SACK.
+    pub(crate) fn nr_sack(&self) -> NrSack {
+        self.nr_sack
     }
 
     /// A packet with DATA, which came over `via`, has been worked through. `immediate`: the caller
@@ -118,22 +141,17 @@ impl Receiver {
         self.policy.force();
     }
 
-    /// Appends a SACK with the lowest Gap Ack Blocks that fit. Returns false if not even an empty
-    /// one fits.
+    /// Appends a SACK, or an NR-SACK if that was agreed, with the lowest Gap Ack Blocks that fit.
+    /// Returns false if not even an empty one fits.
     pub(crate) fn write_sack(&mut self, packet: &mut PacketWriter<'_>) -> bool {
-        let Some(room) = packet.room().checked_sub(SACK_LEN) else { return false };
+        let fixed = if self.nr_sack == NrSack::Off { SACK_LEN } else { NR_SACK_LEN };
+        let Some(room) = packet.room().checked_sub(fixed) else { return false };
         let items = room / SACK_ITEM;
-        self.tracker.gap_blocks(items, &mut self.gaps);
-        self.tracker.take_duplicates(items - self.gaps.len(), &mut self.duplicates);
+        self.collect_blocks(items);
+        let left = items - self.gaps.len() - self.nr_gaps.len();
+        self.tracker.take_duplicates(left, &mut self.duplicates);
         let a_rwnd = self.window.a_rwnd();
-        let sack = Sack {
-            flags: 0,
-            cum_tsn: self.cum_tsn(),
-            a_rwnd,
-            gaps: GapBlocks::from_slice(&self.gaps),
-            duplicates: Tsns::from_slice(&self.duplicates),
-        };
-        if packet.push(&Chunk::Sack(sack)).is_err() {
+        if packet.push(&self.acknowledgement(a_rwnd)).is_err() {
             return false;
         }
         self.window.on_announced(a_rwnd);
@@ -165,6 +183,37 @@ impl Receiver {
     /// Bytes received and not yet read.
     pub(crate) fn queued(&self) -> usize {
         self.window.held()
+    }
+
+    /// The blocks of the next acknowledgement, at most `items`.
+    fn collect_blocks(&mut self, items: usize) {
+        let Self { tracker, gaps, nr_gaps, .. } = self;
+        gaps.clear();
+        nr_gaps.clear();
+        match self.nr_sack {
+            NrSack::Off | NrSack::Case1 => tracker.gap_blocks(items, gaps),
+            NrSack::Case2 => tracker.split_blocks(&self.deliverable, items, (gaps, nr_gaps)),
+            NrSack::Case3 => tracker.gap_blocks(items, nr_gaps),
+        }
+    }
+
+    fn acknowledgement(&self, a_rwnd: u32) -> Chunk<'_> {
+        let (flags, cum_tsn) = (0, self.cum_tsn());
+        let gaps = GapBlocks::from_slice(&self.gaps);
+        let duplicates = Tsns::from_slice(&self.duplicates);
+        if self.nr_sack == NrSack::Off {
+            return Chunk::Sack(Sack { flags, cum_tsn, a_rwnd, gaps, duplicates });
+        }
+        let nr_gaps = GapBlocks::from_slice(&self.nr_gaps);
+        Chunk::NrSack(NrSackChunk { flags, cum_tsn, a_rwnd, gaps, nr_gaps, duplicates })
+    }
+
+    fn note_deliverable(&mut self) {
+        let settled = self.reassembly.take_settled();
+        if self.nr_sack == NrSack::Case2 {
+            settled.for_each(|range| self.deliverable.insert(range));
+            self.deliverable.remove_up_to(self.tracker.cum());
+        }
     }
 
     fn drop_chunk(&mut self, len: usize) -> Result<DataOutcome, &'static str> {

@@ -1,11 +1,11 @@
 //! The receiver as a whole: when it acknowledges what, and how it treats its buffer.
 
-use super::{DataOutcome, Receiver};
+use super::{DataOutcome, NrSack, Receiver};
 use crate::config::Config;
 use crate::path::PathId;
 use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
-use manypath_wire::chunk::Data;
+use manypath_wire::chunk::{Data, GapBlocks};
 use manypath_wire::{
     Chunk, CommonHeader, Packet, PacketWriter, Ppid, Ssn, StreamId, Tsn, VerificationTag,
 };
@@ -24,7 +24,10 @@ type Said = (u32, u32, Vec<(u16, u16)>, Vec<u32>);
 impl Bench {
     fn new(receive_buffer: u32) -> Self {
         let config = Config { receive_buffer, ..Config::default() };
-        let mut bench = Self { receiver: Receiver::new(&config, Tsn(1), 4), now: Instant::ZERO };
+        let mut bench = Self {
+            receiver: Receiver::new(&config, Tsn(1), 4, config.nr_sack),
+            now: Instant::ZERO,
+        };
         bench.receiver.policy.on_sent();
         bench
     }
@@ -207,4 +210,68 @@ fn a_message_that_does_not_go_on_is_an_error() {
     assert_eq!(bench.receiver.handle_data(&begin), Ok(DataOutcome::Accepted));
     let other = Data { unordered: true, ..chunk(2, b"y") };
     assert!(bench.receiver.handle_data(&other).is_err());
+}
+
+/// The receiver of the draft's example: 2, 3, 5-8, 11 and 13-16 have come, of which 5-8, 13 and 16
+/// can be delivered.
+fn nr_bench(nr_sack: NrSack) -> Bench {
+    let config = Config::default();
+    let mut bench =
+        Bench { receiver: Receiver::new(&config, Tsn(2), 4, nr_sack), now: Instant::ZERO };
+    let payload = [1; 10];
+    for tsn in [16, 2, 3, 5, 6, 7, 8, 11, 13, 14, 15] {
+        let unordered = [5, 6, 7, 8, 13, 16].contains(&tsn);
+        // On stream 1 the first message is missing.
+        let stream = StreamId(u16::from(tsn > 10));
+        let ssn = Ssn(tsn as u16 - 2);
+        let data = Data { unordered, stream, ssn, ..chunk(tsn, &payload) };
+        bench.packet(&[data], A);
+    }
+    bench
+}
+
+type NrSaid = (u32, Vec<(u16, u16)>, Vec<(u16, u16)>);
+
+fn nr_sack_into(bench: &mut Bench, size: usize) -> NrSaid {
+    let mut buffer = alloc::vec![0; size];
+    let header = CommonHeader { source_port: 1, destination_port: 2, tag: VerificationTag(3) };
+    let mut writer = PacketWriter::new(&mut buffer, header);
+    assert!(bench.receiver.write_sack(&mut writer));
+    let len = writer.finish();
+    let packet = Packet::parse(&buffer[..len]).unwrap();
+    let Some(Ok(Chunk::NrSack(sack))) = packet.chunks().next() else { panic!("no NR-SACK") };
+    let pairs = |blocks: GapBlocks<'_>| blocks.iter().map(|gap| (gap.start, gap.end)).collect();
+    (sack.cum_tsn.0, pairs(sack.gaps), pairs(sack.nr_gaps))
+}
+
+#[test]
+fn the_three_cases_differ_in_what_they_call_safe() {
+    let all = [(2, 5), (8, 8), (10, 13)];
+    let said = |nr_sack| nr_sack_into(&mut nr_bench(nr_sack), 1472);
+    assert_eq!(said(NrSack::Case1), (3, all.into(), [].into()));
+    let deliverable = [(2, 5), (10, 10), (13, 13)];
+    assert_eq!(said(NrSack::Case2), (3, [(8, 8), (11, 12)].into(), deliverable.into()));
+    assert_eq!(said(NrSack::Case3), (3, [].into(), all.into()));
+}
+
+#[test]
+fn the_lowest_blocks_of_both_kinds_are_kept_when_room_is_short() {
+    // Room for the fixed fields and three blocks; a duplicate must wait.
+    let mut bench = nr_bench(NrSack::Case2);
+    bench.arrive(2, 10, A);
+    let size = CommonHeader::LEN + 20 + 3 * 4;
+    assert_eq!(nr_sack_into(&mut bench, size), (3, [(8, 8)].into(), [(2, 5), (10, 10)].into()));
+}
+
+#[test]
+fn what_was_safe_stays_safe_until_the_cumulative_tsn_has_passed_it() {
+    let mut bench = nr_bench(NrSack::Case2);
+    nr_sack_into(&mut bench, 1472);
+    while bench.receiver.read().is_some() {}
+    bench.packet(&[Data { unordered: true, ..chunk(10, &[1]) }], A);
+    let (cum, gaps, safe) = nr_sack_into(&mut bench, 1472);
+    assert_eq!((cum, gaps), (3, [(8, 8), (11, 12)].into()));
+    assert_eq!(safe, [(2, 5), (7, 7), (10, 10), (13, 13)]);
+    bench.packet(&[Data { ssn: Ssn(2), ..chunk(4, &[1]) }], A);
+    assert_eq!(nr_sack_into(&mut bench, 1472).2, [(2, 2), (5, 5), (8, 8)]);
 }

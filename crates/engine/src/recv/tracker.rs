@@ -1,7 +1,7 @@
 //! Which TSNs have arrived: the cumulative TSN, what is held beyond gaps, and duplicates
 //! (RFC 9260 sections 6.2 and 6.7).
 
-use crate::ranges::{Range, RangeSet};
+use crate::ranges::{Range, RangeSet, difference};
 use crate::tsn::Tsn64;
 use alloc::vec::Vec;
 use manypath_wire::Tsn;
@@ -82,12 +82,32 @@ impl Tracker {
     /// from the cumulative TSN cannot be reported yet.
     pub(crate) fn gap_blocks(&self, limit: usize, into: &mut Vec<GapBlock>) {
         into.clear();
-        let blocks = self.beyond.iter().map_while(|range| {
-            let start = u16::try_from(range.start.since(self.cum)).ok()?;
-            let end = u16::try_from(range.end.since(self.cum)).unwrap_or(u16::MAX);
-            Some(GapBlock { start, end })
-        });
-        into.extend(blocks.take(limit));
+        into.extend(self.beyond.iter().map_while(|range| self.block(range)).take(limit));
+    }
+
+    /// As [`Self::gap_blocks`], but what is in `safe` goes into blocks of its own. The limit is for
+    /// both kinds together.
+    pub(crate) fn split_blocks(
+        &self,
+        safe: &RangeSet,
+        limit: usize,
+        (gaps, safe_gaps): (&mut Vec<GapBlock>, &mut Vec<GapBlock>),
+    ) {
+        gaps.clear();
+        safe_gaps.clear();
+        difference(self.beyond.iter(), safe.iter(), |range| gaps.extend(self.block(range)));
+        safe_gaps.extend(safe.iter().map_while(|range| self.block(range)));
+        while gaps.len() + safe_gaps.len() > limit {
+            let start = |blocks: &[GapBlock]| blocks.last().map(|block| block.start);
+            let highest = if start(gaps) > start(safe_gaps) { &mut *gaps } else { &mut *safe_gaps };
+            highest.pop();
+        }
+    }
+
+    fn block(&self, range: Range) -> Option<GapBlock> {
+        let start = u16::try_from(range.start.since(self.cum)).ok()?;
+        let end = u16::try_from(range.end.since(self.cum)).unwrap_or(u16::MAX);
+        Some(GapBlock { start, end })
     }
 
     /// Duplicates since the last call, at most `limit` of them; the rest is forgotten.

@@ -99,6 +99,7 @@ impl Sender {
             }
             self.outstanding.push(chunk);
             let Some(path) = paths.get_mut(job.id) else { break };
+            path.booked += len;
             let is_probe = len > self.rwnd_for_new();
             self.on_sent(job.now, tsn, path);
             if is_probe {
@@ -120,12 +121,14 @@ impl Sender {
             old.stats.fast_retransmits += u64::from(reported);
             old.stats.timeout_retransmits += u64::from(!reported);
             if from != id {
+                old.booked = old.booked.saturating_sub(len);
                 old.cmt.cuc.forget();
             }
         }
         let Some(path) = paths.get_mut(id) else { return };
         let earliest = path.cmt.cuc.earliest() == Some(tsn);
         if from != id {
+            path.booked += len;
             path.cmt.cuc.forget();
             chunk.moved = true;
         }

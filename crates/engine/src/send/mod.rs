@@ -9,6 +9,7 @@
 //! No walk over all outstanding chunks happens outside of failures: a SACK costs what it newly
 //! acknowledges, plus what it shows to be missing, plus its Gap Ack Blocks.
 
+mod buffer_split;
 mod fill;
 mod outstanding;
 mod queue;
@@ -20,6 +21,7 @@ mod sender;
 mod stream;
 mod window;
 
+pub use buffer_split::{BufferSplit, SplitMeasure, SplitShares, SplitSides};
 pub(crate) use sack_processing::SackOutcome;
 pub(crate) use sack_view::SackView;
 pub(crate) use sender::Sender;

@@ -5,6 +5,7 @@ use crate::path::PathId;
 use crate::time::Instant;
 use crate::tsn::Tsn64;
 use alloc::collections::VecDeque;
+use bytes::Bytes;
 use manypath_wire::Tsn;
 use manypath_wire::chunk::Data;
 
@@ -17,6 +18,15 @@ pub(crate) enum ChunkState {
     Lost,
     /// The peer has it, but may still throw it away (RFC 9260 section 6.2.1).
     Acked,
+    /// The peer has it for good (NR-SACK). Only its TSN is still of interest.
+    Released,
+}
+
+impl ChunkState {
+    /// Whether the peer has it, for now or for good.
+    pub(crate) fn is_acked(self) -> bool {
+        matches!(self, Self::Acked | Self::Released)
+    }
 }
 
 /// A chunk with its history.
@@ -80,12 +90,13 @@ impl SentChunk {
 pub(crate) struct Outstanding {
     cum: Tsn64,
     chunks: VecDeque<SentChunk>,
+    released: usize,
 }
 
 impl Outstanding {
     /// Nothing was sent; the first TSN will be `initial`.
     pub(crate) fn new(initial: Tsn) -> Self {
-        Self { cum: Tsn64::initial(initial).before(), chunks: VecDeque::new() }
+        Self { cum: Tsn64::initial(initial).before(), chunks: VecDeque::new(), released: 0 }
     }
 
     /// The cumulative TSN: it and all before it are acknowledged.
@@ -101,6 +112,11 @@ impl Outstanding {
     /// Number of chunks.
     pub(crate) fn len(&self) -> usize {
         self.chunks.len()
+    }
+
+    /// Number of chunks whose user data is held.
+    pub(crate) fn held(&self) -> usize {
+        self.chunks.len() - self.released
     }
 
     /// Whether everything sent is acknowledged.
@@ -126,10 +142,21 @@ impl Outstanding {
         self.chunks.get_mut(index)
     }
 
+    /// The peer has chunk `tsn` for good. Returns what is let go if that is news.
+    pub(crate) fn release(&mut self, tsn: Tsn64) -> Option<SentChunk> {
+        let chunk = self.get_mut(tsn).filter(|chunk| chunk.state != ChunkState::Released)?;
+        chunk.state = ChunkState::Released;
+        let whole = SentChunk { fragment: chunk.fragment.clone(), ..*chunk };
+        chunk.fragment.payload = Bytes::new();
+        self.released += 1;
+        Some(whole)
+    }
+
     /// Moves the cumulative TSN one further and returns the chunk that it has passed.
     pub(crate) fn pop(&mut self) -> Option<SentChunk> {
         let chunk = self.chunks.pop_front()?;
         self.cum = self.cum.next();
+        self.released -= usize::from(chunk.state == ChunkState::Released);
         Some(chunk)
     }
 

@@ -138,7 +138,7 @@ impl Sender {
         if !reneged || self.in_flight > 0 || self.lost > 0 {
             return;
         }
-        let acked = core::mem::take(&mut self.acked);
+        let acked = core::mem::replace(&mut self.acked, self.released.clone());
         for tsn in acked.iter().flat_map(crate::ranges::Range::iter) {
             self.lose(tsn, paths, Loss::TimedOut);
         }
@@ -146,7 +146,8 @@ impl Sender {
 
     /// Chunk `tsn`, in flight or acknowledged in vain, is to be sent again.
     pub(super) fn lose(&mut self, tsn: Tsn64, paths: &mut Paths, loss: Loss) {
-        let Some(chunk) = self.outstanding.get_mut(tsn) else { return };
+        let held = self.outstanding.get_mut(tsn);
+        let Some(chunk) = held.filter(|chunk| chunk.state != ChunkState::Released) else { return };
         let Some(path) = paths.get_mut(chunk.path) else { return };
         let (data, wire) = (chunk.data_len(), chunk.wire_len());
         let was = core::mem::replace(&mut chunk.state, ChunkState::Lost);
@@ -161,7 +162,7 @@ impl Sender {
                 self.on_lost(data);
             }
             ChunkState::Acked => self.lost += data,
-            ChunkState::Lost => {}
+            ChunkState::Lost | ChunkState::Released => {}
         }
     }
 

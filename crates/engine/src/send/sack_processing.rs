@@ -40,6 +40,7 @@ impl Sender {
             return Ok(SackOutcome { stale: true, ..SackOutcome::default() });
         }
         sack.ranges(cum, &mut self.blocks)?;
+        sack.nr_ranges(cum, &mut self.nr_blocks)?;
         let highest = self.blocks.last().map_or(cum, |block| block.end);
         if highest >= self.outstanding.next_tsn() {
             return Err("acknowledgement of a TSN that was never sent");
@@ -50,6 +51,8 @@ impl Sender {
         self.take_cumulative(now, cum, via, paths);
         let believed = self.take_revoked(now, highest, via, paths);
         self.take_gaps(now, via, paths);
+        self.take_non_renegable(paths);
+        self.check_released()?;
         let mut outcome = SackOutcome::default();
         let group = paths.couple(self.usable(paths));
         for path in paths.iter_mut() {
@@ -105,14 +108,48 @@ impl Sender {
                 path.cmt.news.cum_advanced = true;
             }
             let Some(chunk) = self.outstanding.pop() else { break };
-            self.release(&chunk);
+            if chunk.state != ChunkState::Released {
+                self.release(&chunk, paths);
+            }
         }
         self.acked.remove_up_to(cum);
+        self.released.remove_up_to(cum);
     }
 
-    fn release(&mut self, chunk: &SentChunk) {
+    /// The chunk is acknowledged for good.
+    fn release(&mut self, chunk: &SentChunk, paths: &mut Paths) {
         self.buffered = self.buffered.saturating_sub(chunk.data_len());
         self.queue.on_acked(&chunk.fragment);
+        if let Some(path) = paths.get_mut(chunk.path) {
+            path.booked = path.booked.saturating_sub(chunk.data_len());
+        }
+    }
+
+    /// What the peer will not renege on need not be kept.
+    fn take_non_renegable(&mut self, paths: &mut Paths) {
+        let mut fresh = core::mem::take(&mut self.fresh);
+        fresh.clear();
+        let blocks = self.nr_blocks.iter().copied();
+        difference(blocks, self.released.iter(), |range| fresh.push(range));
+        for range in &fresh {
+            for tsn in range.iter() {
+                if let Some(chunk) = self.outstanding.release(tsn) {
+                    self.release(&chunk, paths);
+                }
+            }
+            self.released.insert(*range);
+        }
+        self.fresh = fresh;
+    }
+
+    /// The next TSN cannot have arrived for good, or the cumulative TSN would have passed it. What
+    /// it carried is gone, so a peer that goes back on its word cannot be served any more.
+    fn check_released(&self) -> Result<(), &'static str> {
+        let next = self.outstanding.get(self.outstanding.cum().next());
+        match next.map(|chunk| chunk.state) {
+            Some(ChunkState::Released) => Err("a non-renegable TSN was reneged on"),
+            Some(ChunkState::InFlight | ChunkState::Lost | ChunkState::Acked) | None => Ok(()),
+        }
     }
 
     fn take_gaps(&mut self, now: Instant, via: PathId, paths: &mut Paths) {
@@ -159,6 +196,10 @@ impl Sender {
         if witness != via && paths.get(witness).is_some_and(Path::is_active) {
             return false;
         }
+        if chunk.state == ChunkState::Released {
+            // The peer should go on reporting it, but that it does not do so proves nothing.
+            return true;
+        }
         let Some(path) = paths.get_mut(chunk.path) else { return false };
         chunk.state = ChunkState::InFlight;
         chunk.missing = 1;
@@ -187,6 +228,10 @@ impl Sender {
         let path = paths.get_mut(chunk.path)?;
         let (data, wire) = (chunk.data_len(), chunk.wire_len());
         match core::mem::replace(&mut chunk.state, ChunkState::Acked) {
+            ChunkState::Released => {
+                chunk.state = ChunkState::Released;
+                return None;
+            }
             ChunkState::Acked => return None,
             ChunkState::InFlight => {
                 path.flight = path.flight.saturating_sub(wire);
@@ -255,8 +300,7 @@ impl Sender {
     fn update_window(&mut self, now: Instant, a_rwnd: u32, paths: &mut Paths) {
         let rwnd = (a_rwnd as usize).saturating_sub(self.in_flight);
         let outstanding = &self.outstanding;
-        let is_acked =
-            |tsn| outstanding.get(tsn).is_none_or(|chunk| chunk.state == ChunkState::Acked);
+        let is_acked = |tsn| outstanding.get(tsn).is_none_or(|chunk| chunk.state.is_acked());
         let needed = paths.fragment_size();
         let Some(probe) = self.window.on_sack(now, rwnd, needed, is_acked) else { return };
         let sent = self.outstanding.get(probe);

@@ -1,11 +1,10 @@
-//! SACK and the Cumulative TSN Ack of SHUTDOWN through one view. Another kind of acknowledgement
-//! (NR-SACK) needs only another constructor here.
+//! SACK, NR-SACK and the Cumulative TSN Ack of SHUTDOWN through one view.
 
 use crate::ranges::Range;
 use crate::tsn::Tsn64;
 use alloc::vec::Vec;
 use manypath_wire::Tsn;
-use manypath_wire::chunk::{GapBlock, GapBlocks, Sack};
+use manypath_wire::chunk::{GapBlock, GapBlocks, NrSack, Sack};
 
 /// What an acknowledgement says.
 #[derive(Clone, Copy, Debug)]
@@ -16,40 +15,64 @@ pub(crate) struct SackView<'a> {
     pub(crate) a_rwnd: Option<u32>,
     /// Gap Ack Blocks.
     pub(crate) gaps: GapBlocks<'a>,
+    /// Gap Ack Blocks of what the peer will never renege on.
+    pub(crate) nr_gaps: GapBlocks<'a>,
 }
 
 impl<'a> SackView<'a> {
     /// The view of a SACK.
     pub(crate) fn of_sack(sack: &Sack<'a>) -> Self {
         let Sack { cum_tsn, a_rwnd, gaps, .. } = *sack;
-        Self { cum_tsn, a_rwnd: Some(a_rwnd), gaps }
+        Self { cum_tsn, a_rwnd: Some(a_rwnd), gaps, nr_gaps: GapBlocks::EMPTY }
+    }
+
+    /// The view of an NR-SACK.
+    pub(crate) fn of_nr_sack(sack: &NrSack<'a>) -> Self {
+        let NrSack { cum_tsn, a_rwnd, gaps, nr_gaps, .. } = *sack;
+        Self { cum_tsn, a_rwnd: Some(a_rwnd), gaps, nr_gaps }
     }
 
     /// The view of a SHUTDOWN, which says nothing but the cumulative TSN.
     pub(crate) fn of_shutdown(cum_tsn: Tsn) -> Self {
-        Self { cum_tsn, a_rwnd: None, gaps: GapBlocks::EMPTY }
+        Self { cum_tsn, a_rwnd: None, gaps: GapBlocks::EMPTY, nr_gaps: GapBlocks::EMPTY }
     }
 
-    /// All blocks as ascending, disjoint ranges beyond `cum`.
+    /// All blocks of both kinds as ascending, disjoint ranges beyond `cum`.
     ///
     /// # Errors
     /// A block ends before it begins, or begins at the cumulative TSN.
     pub(crate) fn ranges(&self, cum: Tsn64, into: &mut Vec<Range>) -> Result<(), &'static str> {
-        into.clear();
-        let mut sorted = true;
-        for GapBlock { start, end } in self.gaps.iter() {
-            if start == 0 || end < start {
-                return Err("a Gap Ack Block without extent");
-            }
-            let range = Range { start: cum.plus(start.into()), end: cum.plus(end.into()) };
-            sorted &= into.last().is_none_or(|last| last.end.next() < range.start);
-            into.push(range);
-        }
-        if !sorted {
-            merge(into);
-        }
-        Ok(())
+        collect(self.gaps.iter().chain(self.nr_gaps.iter()), cum, into)
     }
+
+    /// The non-renegable blocks as ascending, disjoint ranges beyond `cum`.
+    ///
+    /// # Errors
+    /// As [`Self::ranges`].
+    pub(crate) fn nr_ranges(&self, cum: Tsn64, into: &mut Vec<Range>) -> Result<(), &'static str> {
+        collect(self.nr_gaps.iter(), cum, into)
+    }
+}
+
+fn collect(
+    blocks: impl Iterator<Item = GapBlock>,
+    cum: Tsn64,
+    into: &mut Vec<Range>,
+) -> Result<(), &'static str> {
+    into.clear();
+    let mut sorted = true;
+    for GapBlock { start, end } in blocks {
+        if start == 0 || end < start {
+            return Err("a Gap Ack Block without extent");
+        }
+        let range = Range { start: cum.plus(start.into()), end: cum.plus(end.into()) };
+        sorted &= into.last().is_none_or(|last| last.end.next() < range.start);
+        into.push(range);
+    }
+    if !sorted {
+        merge(into);
+    }
+    Ok(())
 }
 
 fn merge(ranges: &mut Vec<Range>) {
@@ -75,7 +98,7 @@ mod tests {
         let cum = Tsn64::initial(Tsn(0));
         let gaps: Vec<GapBlock> =
             gaps.iter().map(|(start, end)| GapBlock { start: *start, end: *end }).collect();
-        let view = SackView { cum_tsn: Tsn(0), a_rwnd: None, gaps: GapBlocks::from_slice(&gaps) };
+        let view = SackView { gaps: GapBlocks::from_slice(&gaps), ..SackView::of_shutdown(Tsn(0)) };
         let mut into = Vec::new();
         view.ranges(cum, &mut into)?;
         Ok(into.iter().map(|range| (range.start.since(cum), range.end.since(cum))).collect())

@@ -1,5 +1,6 @@
 //! The sender: what the user has given, and what of it is where.
 
+use super::buffer_split::{BufferSplit, Buffers};
 use super::outstanding::Outstanding;
 use super::queue::{SendQueue, Taker};
 use super::window::PeerWindow;
@@ -34,14 +35,17 @@ pub(crate) struct Sender {
     pub(super) window: PeerWindow,
     /// TSNs beyond the cumulative one that the peer has reported.
     pub(super) acked: RangeSet,
+    /// Those among them that the peer has for good (NR-SACK).
+    pub(super) released: RangeSet,
     /// User data in flight on all paths.
     pub(super) in_flight: usize,
     /// User data that is to be sent again.
     pub(super) lost: usize,
-    /// Scratch for a SACK under work: its blocks, and what they newly tell.
+    /// Scratch for a SACK under work: its blocks, the non-renegable ones, and what they newly tell.
     pub(super) blocks: Vec<Range>,
+    pub(super) nr_blocks: Vec<Range>,
     pub(super) fresh: Vec<Range>,
-    /// User data accepted and not cumulatively acknowledged.
+    /// User data accepted and not acknowledged for good.
     pub(super) buffered: usize,
     pub(super) repeat_fast_retransmit: bool,
     /// The path over which the last SACK came.
@@ -49,8 +53,9 @@ pub(crate) struct Sender {
     /// Whether the user holds back more than it has queued.
     more_to_come: bool,
     selector: PathSelector,
+    split: BufferSplit,
     multipath: bool,
-    limit: usize,
+    pub(super) limit: usize,
     outbound_streams: u16,
 }
 
@@ -68,15 +73,18 @@ impl Sender {
             outstanding: Outstanding::new(initial_tsn),
             window: PeerWindow::new(peer_rwnd),
             acked: RangeSet::default(),
+            released: RangeSet::default(),
             in_flight: 0,
             lost: 0,
             more_to_come: false,
             blocks: Vec::new(),
+            nr_blocks: Vec::new(),
             fresh: Vec::new(),
             buffered: 0,
             repeat_fast_retransmit: config.repeat_fast_retransmit,
             sack_path: None,
             selector: PathSelector::new(config.path_scheduling),
+            split: config.buffer_split,
             multipath: config.multipath && config.path_scheduling != PathScheduling::Primary,
             limit: config.send_buffer as usize,
             outbound_streams,
@@ -120,7 +128,7 @@ impl Sender {
 
     /// Size of the largest message that [`Self::enqueue`] would take now.
     pub(crate) fn space(&self) -> usize {
-        let held = self.queue.messages() + self.outstanding.len();
+        let held = self.queue.messages() + self.outstanding.held();
         if held * LEAST_CHARGE >= self.limit {
             return 0;
         }
@@ -137,7 +145,7 @@ impl Sender {
         self.queue.bytes()
     }
 
-    /// Bytes sent and not yet cumulatively acknowledged.
+    /// Bytes sent and not yet acknowledged for good.
     pub(crate) fn outstanding(&self) -> usize {
         self.buffered - self.queue.bytes()
     }
@@ -217,6 +225,8 @@ impl Sender {
             IdleReason::Burst
         } else if !has_window(now, path, path.flight) {
             IdleReason::CongestionWindow
+        } else if next.is_some() && !self.split_allows(path, paths, usable) {
+            IdleReason::BufferShare
         } else if next.is_some_and(|len| len > self.rwnd_for_new()) {
             IdleReason::ReceiveWindow
         } else if self.lost == 0 {
@@ -284,6 +294,9 @@ impl Sender {
         if !has_window(now, path, flight) || self.outstanding.len() >= MAX_TSN_SPAN {
             return false;
         }
+        if !self.split_allows(path, paths, usable) {
+            return false;
+        }
         if len <= self.rwnd_for_new() {
             return true;
         }
@@ -293,6 +306,12 @@ impl Sender {
             && self.in_flight == 0
             && self.lost == 0
             && now >= self.probe_due(path)
+    }
+
+    /// Whether the share of `path` in the buffers of both sides has room.
+    fn split_allows(&self, path: &Path, paths: &Paths, usable: PathSet) -> bool {
+        let receive = self.window.rwnd() + self.in_flight;
+        self.split.allows(path, paths, usable, Buffers { send: self.limit, receive })
     }
 
     /// What the peer's window leaves for new data when all that is lost has been repeated: a

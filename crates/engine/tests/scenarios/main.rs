@@ -10,6 +10,7 @@ mod chaos;
 mod cookie;
 mod craft;
 mod data;
+mod extensions;
 mod hostile;
 mod pair;
 mod parameters;

@@ -1,9 +1,11 @@
-//! The sender against hand-made SACKs (`golden`, `congestion`, `timers`, `window`), and together
-//! with the receiver over a network with random faults (`model`).
+//! The sender against hand-made SACKs (`golden`, `congestion`, `timers`, `window`, `nr_sack`,
+//! `buffer_split`), and together with the receiver over a network with random faults (`model`).
 
+mod buffer_split;
 mod congestion;
 mod golden;
 mod model;
+mod nr_sack;
 mod timers;
 mod window;
 
@@ -76,6 +78,7 @@ impl Bench {
         for path in bench.paths.iter_mut() {
             path.cmt = crate::cmt::CmtState::default();
             path.stats = crate::path::PathCounters::default();
+            path.booked = 0;
             path.burst = crate::path::Burst::new(config);
             path.last_data = None;
         }
@@ -159,9 +162,9 @@ impl Bench {
             .map(|(start, end)| GapBlock { start: offset(*start), end: offset(*end) })
             .collect();
         let view = SackView {
-            cum_tsn: Tsn(cum as u32),
             a_rwnd: Some(self.a_rwnd),
             gaps: GapBlocks::from_slice(&gaps),
+            ..SackView::of_shutdown(Tsn(cum as u32))
         };
         let outcome = self.sender.handle_sack(self.now, &view, PathId(via), &mut self.paths);
         self.check();
@@ -207,7 +210,11 @@ fn check(sender: &Sender, paths: &Paths) {
         all.iter().filter(|(_, chunk)| wanted(chunk)).map(|(tsn, _)| *tsn).collect()
     };
     let acked: BTreeSet<Tsn64> = sender.acked.iter().flat_map(crate::ranges::Range::iter).collect();
-    assert_eq!(acked, tsns(&|chunk| chunk.state == ChunkState::Acked));
+    assert_eq!(acked, tsns(&|chunk| chunk.state.is_acked()));
+    let released = sender.released.iter().flat_map(crate::ranges::Range::iter);
+    let released: BTreeSet<Tsn64> = released.collect();
+    assert_eq!(released, tsns(&|chunk| chunk.state == ChunkState::Released));
+    assert_eq!(sender.outstanding.held() + released.len(), all.len());
     for path in paths.iter() {
         let flight: usize = all
             .iter()
@@ -215,6 +222,9 @@ fn check(sender: &Sender, paths: &Paths) {
             .map(|(_, chunk)| chunk.wire_len())
             .sum();
         assert_eq!(path.flight, flight, "flight of {:?}", path.id);
+        let booked: usize =
+            all.iter().filter(|(_, c)| c.path == path.id).map(|(_, c)| c.data_len()).sum();
+        assert_eq!(path.booked, booked, "booked on {:?}", path.id);
         assert!(flight == 0 || path.t3.is_some(), "data in flight without T3-rtx");
         let lost = &path.cmt.lost;
         let waiting: BTreeSet<Tsn64> = lost.reported.union(&lost.timed_out).copied().collect();

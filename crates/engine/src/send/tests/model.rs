@@ -5,7 +5,7 @@ use super::{HEADER, check};
 use crate::config::Config;
 use crate::endpoint::Outgoing;
 use crate::path::{PathAddr, PathId, PathState, Paths};
-use crate::recv::{DataOutcome, Receiver};
+use crate::recv::{DataOutcome, NrSack, Receiver};
 use crate::send::{SackView, Sender};
 use crate::time::{Duration, Instant};
 use alloc::vec;
@@ -90,7 +90,7 @@ struct Model {
 }
 
 impl Model {
-    fn new(initial: u32, receive_buffer: u32) -> Self {
+    fn new(initial: u32, receive_buffer: u32, nr_sack: NrSack) -> Self {
         let config = Config { receive_buffer, send_buffer: 200_000, ..Config::default() };
         let mut paths = Paths::new();
         for port in 1..=3 {
@@ -100,7 +100,7 @@ impl Model {
         }
         Self {
             sender: Sender::new(&config, Tsn(initial), receive_buffer, 3),
-            receiver: Receiver::new(&config, Tsn(initial), 3),
+            receiver: Receiver::new(&config, Tsn(initial), 3, nr_sack),
             paths,
             now: Instant::ZERO,
             data: Vec::new(),
@@ -186,10 +186,11 @@ impl Model {
     }
 
     fn sack_arrives(&mut self, via: PathId, packet: &[u8]) {
-        let Some(Ok(Chunk::Sack(sack))) = Packet::parse(packet).unwrap().chunks().next() else {
-            panic!("not a SACK")
+        let view = match Packet::parse(packet).unwrap().chunks().next() {
+            Some(Ok(Chunk::Sack(sack))) => SackView::of_sack(&sack),
+            Some(Ok(Chunk::NrSack(sack))) => SackView::of_nr_sack(&sack),
+            other => panic!("not a SACK: {other:?}"),
         };
-        let view = SackView::of_sack(&sack);
         let outcome = self.sender.handle_sack(self.now, &view, via, &mut self.paths).unwrap();
         for id in outcome.acked_paths.iter() {
             self.paths.get_mut(id).unwrap().state = PathState::Active;
@@ -282,9 +283,10 @@ proptest! {
     fn every_byte_once_and_in_order(
         initial in prop_oneof![Just(u32::MAX - 20), any::<u32>()],
         receive_buffer in prop_oneof![Just(8000u32), Just(100_000)],
+        nr_sack in prop::sample::select(NrSack::ALL),
         steps in prop::collection::vec(step(), 1..400),
     ) {
-        let mut model = Model::new(initial, receive_buffer);
+        let mut model = Model::new(initial, receive_buffer, nr_sack);
         for step in &steps {
             model.apply(step);
         }
