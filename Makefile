@@ -21,11 +21,10 @@ test:
 	$(CARGO) test --workspace --locked
 	scripts/fuzz $(FUZZ_SECONDS)
 
-# The slower checks: more random cases, longer fuzzing, the lab at speed, the demo itself.
+# The slower checks: ten times the random cases, minutes of fuzzing, the demo itself.
 test-full: test build
 	MANYPATH_CASES=20000 $(CARGO) test --release --locked -p manypath-sim
-	$(CARGO) test --release --locked -p manypath-lab --test throughput -- --ignored
-	scripts/fuzz 120
+	scripts/fuzz 300
 	target/release/manypath demo --json
 
 lint:

@@ -86,6 +86,10 @@ pub struct Config {
     pub cookie_life: Duration,
     /// Use every active path at once (concurrent multipath transfer); otherwise only the primary.
     pub multipath: bool,
+    /// Whether messages may be interleaved with those of other streams (I-DATA, RFC 8260) where the
+    /// peer can do that too. Off by default: it costs 4 bytes per chunk, and helps only with messages
+    /// of many packets on several streams.
+    pub interleaving: bool,
     /// Which stream goes next when several have something to send (RFC 8260 section 3). First come,
     /// first served by default: it adds no delay of its own.
     pub stream_scheduling: StreamScheduling,
@@ -135,6 +139,7 @@ impl Default for Config {
             repeat_fast_retransmit: true,
             cookie_life: Duration::from_secs(60),
             multipath: true,
+            interleaving: false,
             stream_scheduling: StreamScheduling::Fcfs,
             stream_options: Vec::new(),
             stream_mapping: StreamMapping::Any,

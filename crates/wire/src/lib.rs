@@ -32,4 +32,4 @@ pub use error::{NoRoom, ParseError};
 pub use packet::{CommonHeader, Packet, PacketWriter};
 pub use parameter::{Parameter, ParameterWriter, Parameters};
 
-pub use numbers::{Ppid, Ssn, StreamId, Tsn, VerificationTag};
+pub use numbers::{Fsn, Mid, Ppid, Ssn, StreamId, Tsn, VerificationTag};

@@ -4,6 +4,5 @@ pub(crate) mod lab;
 pub(crate) mod man;
 pub(crate) mod run;
 pub(crate) mod serve;
-pub(crate) mod sim;
 pub(crate) mod stack;
 pub(crate) mod status;

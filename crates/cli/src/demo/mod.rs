@@ -5,8 +5,6 @@
 
 mod loopback;
 mod measure;
-mod ports;
-mod programs;
 mod progress;
 mod report;
 mod services;
@@ -17,10 +15,9 @@ mod world;
 use crate::args::{DemoArgs, Program, TransportChoice};
 use crate::failure::Failure;
 use measure::Run;
-use ports::Listen;
 use progress::Progress;
 use serde::Serialize;
-use services::{Keys, Service};
+use services::{Keys, Listen, Service};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 use core::time::Duration;
 use manypath_wire::cause::{Cause, CauseWriter, ParameterTypes};
-use manypath_wire::chunk::{Init, InitAck};
+use manypath_wire::chunk::{Init, InitAck, types};
 use manypath_wire::error::NoRoom;
 use manypath_wire::parameter::{AddressTypes, Parameter, ParameterWriter, Parameters};
 use manypath_wire::{Tsn, VerificationTag};
@@ -218,7 +218,7 @@ impl Announcement {
             inbound_streams: config.streams,
             initial_tsn,
             adaptation: config.adaptation,
-            extensions: config.nr_sack.extension().into_iter().collect(),
+            extensions: extensions(config),
             addresses: pairing::announced(path, locals),
         }
     }
@@ -277,6 +277,20 @@ impl Announcement {
             None => Ok(()),
         }
     }
+}
+
+/// Chunk types beyond RFC 9260 that this endpoint understands (RFC 5061 section 4.2.7).
+fn extensions(config: &Config) -> Vec<u8> {
+    let mut list: Vec<u8> = config.nr_sack.extension().into_iter().collect();
+    if config.interleaving {
+        list.extend([types::I_DATA, types::I_FORWARD_TSN]);
+    }
+    list
+}
+
+/// Whether both ends use I-DATA (RFC 8260 section 2.2.1).
+pub(crate) fn is_interleaving(config: &Config, peer: &Announcement) -> bool {
+    config.interleaving && peer.extensions.contains(&types::I_DATA)
 }
 
 /// The parameter that lists `address`.

@@ -5,11 +5,11 @@ use super::state::State;
 use super::tcb::Association;
 use crate::event::{CloseReason, Event};
 use crate::path::{PathAddr, PathId};
-use crate::recv::{DataOutcome, NrSack};
+use crate::recv::{DataOutcome, NrSack, Receiver};
 use crate::send::SackView;
 use core::ops::ControlFlow::{self, Break, Continue};
 use manypath_wire::cause::{Cause, CauseWriter, Causes};
-use manypath_wire::chunk::{Chunk, Data, Unknown};
+use manypath_wire::chunk::{Chunk, Unknown, types};
 use manypath_wire::packet::Packet;
 
 /// Most bytes of a chunk that an ERROR reports back.
@@ -66,7 +66,21 @@ impl Association {
         chunk: Chunk<'_>,
     ) -> ControlFlow<()> {
         match chunk {
-            Chunk::Data(data) => return self.handle_data(cx, arrival, &data),
+            Chunk::Data(data) => {
+                return self.handle_data(cx, arrival, data.immediate, |receiver| {
+                    receiver.handle_data(&data)
+                });
+            }
+            Chunk::IData(data) => {
+                return self.handle_data(cx, arrival, data.immediate, |receiver| {
+                    receiver.handle_i_data(&data)
+                });
+            }
+            Chunk::IForwardTsn(forward) => {
+                return self.handle_data(cx, arrival, false, |receiver| {
+                    receiver.handle_i_forward_tsn(&forward).map(|()| DataOutcome::Accepted)
+                });
+            }
             Chunk::Sack(sack) => self.handle_sack(cx, arrival.via, &SackView::of_sack(&sack)),
             Chunk::NrSack(sack) if self.uses_nr_sack() => {
                 self.handle_sack(cx, arrival.via, &SackView::of_nr_sack(&sack));
@@ -112,7 +126,8 @@ impl Association {
         &mut self,
         cx: &mut Context<'_>,
         arrival: &mut Arrival<'_>,
-        data: &Data<'_>,
+        immediate: bool,
+        handle: impl FnOnce(&mut Receiver) -> Result<DataOutcome, &'static str>,
     ) -> ControlFlow<()> {
         let takes = self.state.takes_data();
         let Some(peer) = self.peer.as_mut().filter(|_| takes) else {
@@ -120,8 +135,8 @@ impl Association {
             return Break(());
         };
         arrival.has_data = true;
-        arrival.immediate |= data.immediate;
-        match peer.receiver.handle_data(data) {
+        arrival.immediate |= immediate;
+        match handle(&mut peer.receiver) {
             Ok(DataOutcome::Accepted) => {}
             Ok(DataOutcome::Duplicate) => cx.counters.duplicate_data += 1,
             Ok(DataOutcome::BufferFull) => cx.counters.receive_buffer_drops += 1,
@@ -181,6 +196,11 @@ impl Association {
         unknown: &Unknown<'_>,
     ) -> ControlFlow<()> {
         cx.counters.unknown_chunks += 1;
+        let interleaving = self.peer.as_ref().is_some_and(|peer| peer.receiver.is_interleaving());
+        if interleaving && unknown.type_byte == types::FORWARD_TSN {
+            self.violation(cx, "FORWARD-TSN although I-DATA was agreed on");
+            return Break(());
+        }
         let action = unknown.action();
         if action.report {
             let raw = unknown.raw();

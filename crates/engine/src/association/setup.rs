@@ -1,6 +1,6 @@
 //! Building an association (RFC 9260 section 5.1) from either side.
 
-use super::announcement::{Announcement, Families, Received, Refusal};
+use super::announcement::{Announcement, Families, Received, Refusal, is_interleaving};
 use super::context::Context;
 use super::control::ControlQueue;
 use super::cookie::Cookie;
@@ -238,7 +238,11 @@ impl Association {
         let dropped = self.sender.set_peer(announcement.a_rwnd, outbound);
         cx.counters.messages_without_stream += dropped as u64;
         let nr_sack = cx.config.nr_sack.agreed(&announcement.extensions);
-        let receiver = Receiver::new(cx.config, announcement.initial_tsn, inbound, nr_sack);
+        let mut receiver = Receiver::new(cx.config, announcement.initial_tsn, inbound, nr_sack);
+        if is_interleaving(cx.config, &announcement) {
+            receiver.interleave();
+            self.sender.interleave();
+        }
         self.peer = Some(Peer { announcement, receiver });
     }
 

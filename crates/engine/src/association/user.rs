@@ -57,6 +57,6 @@ impl Association {
 
     /// Largest payload of an unfragmented message.
     pub(crate) fn fragment_size(&self) -> usize {
-        self.paths.fragment_size()
+        self.sender.fragment_size(&self.paths)
     }
 }

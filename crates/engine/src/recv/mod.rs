@@ -5,6 +5,8 @@
 //! whether a SACK is due. Nothing that was acknowledged is ever thrown away.
 
 mod ack_policy;
+mod interleaved;
+mod interleaving;
 mod nr_sack;
 mod reassembly;
 mod receiver;

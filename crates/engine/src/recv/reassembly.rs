@@ -18,7 +18,6 @@ pub(crate) struct Complete {
     pub(crate) message: Message,
     /// Number of DATA chunks.
     pub(crate) chunks: usize,
-    tsns: Range,
 }
 
 /// Everything received and not yet read.
@@ -37,7 +36,7 @@ pub(crate) struct Reassembly {
 #[derive(Debug, Default)]
 struct InboundStream {
     expected: u64,
-    waiting: BTreeMap<u64, Complete>,
+    waiting: BTreeMap<u64, (Complete, Range)>,
 }
 
 /// Fragments of one message with consecutive TSNs.
@@ -92,6 +91,12 @@ impl Reassembly {
         let (begin, end, bytes) = (data.begin, data.end, payload.len());
         let fragments = VecDeque::from([payload]);
         self.join(tsn, Run { last: tsn, begin, end, label, fragments, bytes })
+    }
+
+    /// A message that was put together elsewhere waits for the user.
+    pub(crate) fn push_ready(&mut self, complete: Complete, tsns: &[Tsn64]) {
+        self.settled.extend(tsns.iter().map(|tsn| Range { start: *tsn, end: *tsn }));
+        self.ready.push_back(complete);
     }
 
     /// The next message for the user.
@@ -173,18 +178,18 @@ impl Reassembly {
         let Label { stream, ssn, ppid, unordered } = label;
         let chunks = usize::try_from(tsns.end.since(tsns.start)).unwrap_or(usize::MAX) + 1;
         let message = Message { stream, ppid, unordered, payload };
-        let complete = Complete { message, chunks, tsns };
+        let complete = Complete { message, chunks };
         if unordered {
             self.settled.push(tsns);
             self.ready.push_back(complete);
             return Ok(());
         }
         let stream = self.streams.entry(stream).or_default();
-        if !stream.insert(ssn, complete) {
+        if !stream.insert(ssn, complete, tsns) {
             return Err("a stream sequence number used twice");
         }
-        while let Some(complete) = stream.next() {
-            self.settled.push(complete.tsns);
+        while let Some((complete, tsns)) = stream.next() {
+            self.settled.push(tsns);
             self.ready.push_back(complete);
         }
         Ok(())
@@ -194,11 +199,11 @@ impl Reassembly {
 impl InboundStream {
     /// Returns false if there is a message with this number.
     #[allow(clippy::cast_possible_truncation, reason = "the low 16 bits are what the peer sees")]
-    fn insert(&mut self, ssn: Ssn, complete: Complete) -> bool {
+    fn insert(&mut self, ssn: Ssn, complete: Complete, tsns: Range) -> bool {
         let ahead = ssn.0.wrapping_sub(self.expected as u16);
         match self.waiting.entry(self.expected + u64::from(ahead)) {
             Entry::Vacant(entry) => {
-                entry.insert(complete);
+                entry.insert((complete, tsns));
                 true
             }
             Entry::Occupied(_) => false,
@@ -206,7 +211,7 @@ impl InboundStream {
     }
 
     /// The next message in order.
-    fn next(&mut self) -> Option<Complete> {
+    fn next(&mut self) -> Option<(Complete, Range)> {
         let complete = self.waiting.remove(&self.expected)?;
         self.expected += 1;
         Some(complete)

@@ -1,6 +1,7 @@
 //! The receiver: what arrives, what is acknowledged, what is read.
 
 use super::ack_policy::AckPolicy;
+use super::interleaved::Interleaved;
 use super::nr_sack::NrSack;
 use super::reassembly::Reassembly;
 use super::tracker::{Seen, Tracker};
@@ -10,6 +11,7 @@ use crate::event::Message;
 use crate::path::PathId;
 use crate::ranges::RangeSet;
 use crate::time::Instant;
+use crate::tsn::Tsn64;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use manypath_wire::chunk::{Data, GapBlock, GapBlocks, NrSack as NrSackChunk, Sack, Tsns};
@@ -37,19 +39,30 @@ pub(crate) enum DataOutcome {
     NoUserData(Tsn),
 }
 
+/// Whether a chunk is taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Admission {
+    /// It is, and this is its TSN.
+    Take(Tsn64),
+    /// It is not.
+    Refuse(DataOutcome),
+}
+
 /// The receiving half of an association.
 #[derive(Debug)]
 pub(crate) struct Receiver {
-    tracker: Tracker,
+    pub(super) tracker: Tracker,
     policy: AckPolicy,
-    reassembly: Reassembly,
-    window: ReceiveWindow,
-    inbound_streams: u16,
+    pub(super) reassembly: Reassembly,
+    /// Where I-DATA was agreed on.
+    pub(super) interleaved: Option<Interleaved>,
+    pub(super) window: ReceiveWindow,
+    pub(super) inbound_streams: u16,
     nr_sack: NrSack,
     /// Beyond the cumulative TSN: what can be delivered (case 2 of NR-SACK).
     deliverable: RangeSet,
     /// Something in the packet under work must be acknowledged at once.
-    urgent: bool,
+    pub(super) urgent: bool,
     gaps: Vec<GapBlock>,
     nr_gaps: Vec<GapBlock>,
     duplicates: Vec<Tsn>,
@@ -68,6 +81,7 @@ impl Receiver {
             tracker: Tracker::new(peer_initial_tsn),
             policy: AckPolicy::new(config),
             reassembly: Reassembly::default(),
+            interleaved: None,
             window: ReceiveWindow::new(config.receive_buffer),
             inbound_streams,
             nr_sack,
@@ -84,26 +98,16 @@ impl Receiver {
     /// # Errors
     /// The peer broke the protocol; the text says how.
     pub(crate) fn handle_data(&mut self, data: &Data<'_>) -> Result<DataOutcome, &'static str> {
-        if data.payload.is_empty() {
-            return Ok(DataOutcome::NoUserData(data.tsn));
+        if self.interleaved.is_some() {
+            return Err("DATA although I-DATA was agreed on");
         }
-        let tsn = self.tracker.unwrap(data.tsn);
-        let (len, fills_hole) = (data.payload.len(), tsn < self.tracker.highest());
-        self.urgent |= data.immediate || self.tracker.has_gap();
-        if !self.tracker.has(tsn) && !self.window.accepts(len, fills_hole) {
-            return self.drop_chunk(len);
-        }
-        if self.tracker.observe(tsn) == Seen::Duplicate {
-            self.urgent = true;
-            return Ok(DataOutcome::Duplicate);
-        }
-        self.urgent |= self.tracker.has_gap();
-        if data.stream.0 >= self.inbound_streams {
-            self.urgent = true;
-            return Ok(DataOutcome::InvalidStream(data.stream));
-        }
-        self.window.hold(len);
-        self.reassembly.insert(tsn, data, Bytes::copy_from_slice(data.payload))?;
+        let Data { tsn, stream, immediate, payload, .. } = *data;
+        let tsn = match self.admit(tsn, stream, immediate, payload.len())? {
+            Admission::Take(tsn) => tsn,
+            Admission::Refuse(outcome) => return Ok(outcome),
+        };
+        self.window.hold(payload.len());
+        self.reassembly.insert(tsn, data, Bytes::copy_from_slice(payload))?;
         self.reassembly.check(self.tracker.cum())?;
         self.note_deliverable();
         Ok(DataOutcome::Accepted)
@@ -208,7 +212,7 @@ impl Receiver {
         Chunk::NrSack(NrSackChunk { flags, cum_tsn, a_rwnd, gaps, nr_gaps, duplicates })
     }
 
-    fn note_deliverable(&mut self) {
+    pub(super) fn note_deliverable(&mut self) {
         let settled = self.reassembly.take_settled();
         if self.nr_sack == NrSack::Case2 {
             settled.for_each(|range| self.deliverable.insert(range));
@@ -216,9 +220,42 @@ impl Receiver {
         }
     }
 
+    /// Whether a chunk is taken: notes its TSN, and what must be acknowledged at once.
+    pub(super) fn admit(
+        &mut self,
+        tsn: Tsn,
+        stream: StreamId,
+        immediate: bool,
+        len: usize,
+    ) -> Result<Admission, &'static str> {
+        if len == 0 {
+            return Ok(Admission::Refuse(DataOutcome::NoUserData(tsn)));
+        }
+        let tsn = self.tracker.unwrap(tsn);
+        let fills_hole = tsn < self.tracker.highest();
+        self.urgent |= immediate || self.tracker.has_gap();
+        if !self.tracker.has(tsn) && !self.window.accepts(len, fills_hole) {
+            return self.drop_chunk(len).map(Admission::Refuse);
+        }
+        if self.tracker.observe(tsn) == Seen::Duplicate {
+            self.urgent = true;
+            return Ok(Admission::Refuse(DataOutcome::Duplicate));
+        }
+        self.urgent |= self.tracker.has_gap();
+        if stream.0 >= self.inbound_streams {
+            self.urgent = true;
+            return Ok(Admission::Refuse(DataOutcome::InvalidStream(stream)));
+        }
+        Ok(Admission::Take(tsn))
+    }
+
     fn drop_chunk(&mut self, len: usize) -> Result<DataOutcome, &'static str> {
         if self.reassembly.oldest_partial() + len > self.window.size() {
             return Err("a message larger than the receive buffer");
+        }
+        // Only new TSNs could complete a message, and there is no room for them.
+        if self.interleaved.is_some() && !self.is_readable() && !self.tracker.has_gap() {
+            return Err("incomplete messages fill the receive buffer");
         }
         self.urgent = true;
         Ok(DataOutcome::BufferFull)

@@ -63,6 +63,18 @@ impl Tracker {
         Seen::New
     }
 
+    /// All TSNs up to `tsn` are to be taken for received (RFC 3758 section 3.6).
+    pub(crate) fn forward(&mut self, tsn: Tsn64) {
+        if tsn <= self.cum {
+            return;
+        }
+        self.beyond.remove_up_to(tsn);
+        self.cum = tsn;
+        if let Some(range) = self.beyond.take_first_from(tsn.next()) {
+            self.cum = range.end;
+        }
+    }
+
     /// The cumulative TSN: it and all before it have arrived.
     pub(crate) fn cum(&self) -> Tsn64 {
         self.cum

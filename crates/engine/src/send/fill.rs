@@ -7,8 +7,7 @@ use super::queue::Taker;
 use crate::path::{Path, PathId, PathSet, Paths};
 use crate::time::Instant;
 use crate::tsn::Tsn64;
-use manypath_wire::chunk::Data;
-use manypath_wire::{Chunk, PacketWriter};
+use manypath_wire::PacketWriter;
 
 /// The packet that is being filled.
 struct Job {
@@ -66,7 +65,7 @@ impl Sender {
                 break;
             };
             let Some(chunk) = self.outstanding.get(tsn) else { break };
-            if packet.push(&Chunk::Data(chunk.to_data(tsn, job.immediate))).is_err() {
+            if packet.push(&chunk.to_chunk(tsn, job.immediate)).is_err() {
                 break;
             }
             self.on_repeated(job.now, tsn, job.id, paths);
@@ -80,7 +79,8 @@ impl Sender {
     }
 
     fn fill_new(&mut self, job: &Job, paths: &mut Paths, packet: &mut PacketWriter<'_>) -> usize {
-        let limit = paths.fragment_size();
+        let limit = self.fragment_size(paths);
+        let header = self.header_len();
         let taker = Taker { path: job.id, usable: job.usable };
         let mut written = 0;
         while let Some(path) = paths.get(job.id).filter(|_| job.worth) {
@@ -88,13 +88,13 @@ impl Sender {
                 break;
             }
             let Some(len) = self.queue.next_len(taker, limit) else { break };
-            if Data::HEADER_LEN + len > packet.room() {
+            if header + len > packet.room() {
                 break;
             }
             let Some(fragment) = self.queue.pop(taker, limit) else { break };
             let chunk = SentChunk::new(fragment, job.id, job.now);
             let tsn = self.outstanding.next_tsn();
-            if packet.push(&Chunk::Data(chunk.to_data(tsn, job.immediate))).is_err() {
+            if packet.push(&chunk.to_chunk(tsn, job.immediate)).is_err() {
                 debug_assert!(false, "the room was looked at");
             }
             self.outstanding.push(chunk);

@@ -1,13 +1,13 @@
 //! Chunks that were sent and are not cumulatively acknowledged, in TSN order without holes.
 
-use super::queue::Fragment;
+use super::queue::{Fragment, Number};
 use crate::path::PathId;
 use crate::time::Instant;
 use crate::tsn::Tsn64;
 use alloc::collections::VecDeque;
 use bytes::Bytes;
 use manypath_wire::Tsn;
-use manypath_wire::chunk::Data;
+use manypath_wire::chunk::{Chunk, Data, FragmentPlace, IData};
 
 /// Where a chunk is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,13 +75,31 @@ impl SentChunk {
 
     /// Bytes in a packet, header and padding included: the unit of the congestion window.
     pub(crate) fn wire_len(&self) -> usize {
-        Data::HEADER_LEN + self.fragment.payload.len().next_multiple_of(4)
+        self.fragment.header_len() + self.fragment.payload.len().next_multiple_of(4)
     }
 
-    /// The DATA chunk.
-    pub(crate) fn to_data(&self, tsn: Tsn64, immediate: bool) -> Data<'_> {
-        let Fragment { stream, ssn, ppid, unordered, begin, end, ref payload } = self.fragment;
-        Data { tsn: tsn.wire(), stream, ssn, ppid, unordered, begin, end, immediate, payload }
+    /// The DATA or I-DATA chunk.
+    pub(crate) fn to_chunk(&self, tsn: Tsn64, immediate: bool) -> Chunk<'_> {
+        let Fragment { stream, number, ppid, unordered, begin, end, ref payload } = self.fragment;
+        let tsn = tsn.wire();
+        match number {
+            Number::Ssn(ssn) => Chunk::Data(Data {
+                tsn,
+                stream,
+                ssn,
+                ppid,
+                unordered,
+                begin,
+                end,
+                immediate,
+                payload,
+            }),
+            Number::Mid(mid, fsn) => {
+                let place =
+                    if begin { FragmentPlace::First(ppid) } else { FragmentPlace::Later(fsn) };
+                Chunk::IData(IData { tsn, stream, mid, place, unordered, end, immediate, payload })
+            }
+        }
     }
 }
 

@@ -12,15 +12,16 @@ use crate::schedule::stream::{Departure, Lane, StreamOptions, StreamScheduler};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use bytes::Bytes;
-use manypath_wire::{Ppid, Ssn, StreamId};
+use manypath_wire::chunk::{Data, IData};
+use manypath_wire::{Fsn, Mid, Ppid, Ssn, StreamId};
 
 /// A piece of a message, ready for a DATA chunk.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Fragment {
     /// Stream of the message.
     pub(crate) stream: StreamId,
-    /// Its number in the stream; 0 if unordered.
-    pub(crate) ssn: Ssn,
+    /// Its place in the stream.
+    pub(crate) number: Number,
     /// Payload protocol identifier.
     pub(crate) ppid: Ppid,
     /// Whether the message is unordered.
@@ -31,6 +32,25 @@ pub(crate) struct Fragment {
     pub(crate) end: bool,
     /// The bytes.
     pub(crate) payload: Bytes,
+}
+
+/// How a fragment finds its place at the receiver.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Number {
+    /// In DATA: the number of its message, 0 if unordered. Its TSN tells the rest.
+    Ssn(Ssn),
+    /// In I-DATA: the number of its message, and its own in the message.
+    Mid(Mid, Fsn),
+}
+
+impl Fragment {
+    /// Bytes of its chunk before the user data.
+    pub(crate) fn header_len(&self) -> usize {
+        match self.number {
+            Number::Ssn(_) => Data::HEADER_LEN,
+            Number::Mid(..) => IData::HEADER_LEN,
+        }
+    }
 }
 
 /// A path that asks for something to send.
@@ -50,6 +70,11 @@ pub(crate) struct SendQueue {
     mapping: StreamMapping,
     /// The stream whose first message is partly sent: nothing else may leave before its rest.
     begun: Option<StreamId>,
+    /// Whether messages of different streams may be interleaved (I-DATA), and how many bytes messages
+    /// that are partly sent may have together. The peer holds them until they are complete.
+    interleaving: Option<usize>,
+    /// Bytes of the messages that are partly sent, sent or not.
+    partly_sent: usize,
     arrivals: u64,
     bytes: usize,
     messages: usize,
@@ -67,6 +92,8 @@ impl SendQueue {
             scheduler,
             mapping: config.stream_mapping.clone(),
             begun: None,
+            interleaving: None,
+            partly_sent: 0,
             arrivals: 0,
             bytes: 0,
             messages: 0,
@@ -91,6 +118,17 @@ impl SendQueue {
     /// The user has other wishes for a stream.
     pub(crate) fn set_options(&mut self, stream: StreamId, options: StreamOptions) {
         self.scheduler.set_options(stream, options);
+    }
+
+    /// Messages may be interleaved from now on, and those that are partly sent may have so many bytes
+    /// together. To be called before anything leaves.
+    pub(crate) fn set_interleaving(&mut self, most_partly_sent: usize) {
+        self.interleaving = Some(most_partly_sent);
+    }
+
+    /// Whether messages are interleaved.
+    pub(crate) fn is_interleaving(&self) -> bool {
+        self.interleaving.is_some()
     }
 
     /// A packet is complete.
@@ -139,15 +177,18 @@ impl SendQueue {
     pub(crate) fn pop(&mut self, taker: Taker, limit: usize) -> Option<Fragment> {
         let (id, lane) = (self.next_stream(taker)?, self.lane(taker.path));
         let stream = self.streams.get_mut(&id)?;
-        let fragment = stream.take(id, limit)?;
+        let before = stream.partly_sent();
+        let interleaving = self.interleaving.is_some();
+        let fragment = stream.take(id, limit, interleaving)?;
         stream.path = Some(taker.path);
+        self.partly_sent = self.partly_sent + stream.partly_sent() - before;
         self.bytes -= fragment.payload.len();
-        if fragment.end {
-            self.messages -= 1;
+        self.messages -= usize::from(fragment.end);
+        if fragment.end || interleaving {
             let bytes = core::mem::take(&mut stream.departing);
             self.scheduler.on_sent(id, Departure { lane, bytes, next: stream.head() });
         }
-        self.begun = (!fragment.end).then_some(id);
+        self.begun = (!fragment.end && !interleaving).then_some(id);
         Some(fragment)
     }
 
@@ -169,6 +210,7 @@ impl SendQueue {
     pub(crate) fn drop_streams_from(&mut self, limit: u16) -> (usize, usize) {
         let gone = self.streams.split_off(&StreamId(limit));
         gone.keys().for_each(|id| self.scheduler.remove(*id));
+        self.partly_sent -= gone.values().map(OutboundStream::partly_sent).sum::<usize>();
         self.begun = self.begun.filter(|id| id.0 < limit);
         let messages = gone.values().map(|stream| stream.waiting.len()).sum();
         let bytes = gone.values().map(|stream| stream.unsent).sum();
@@ -188,9 +230,17 @@ impl SendQueue {
     /// another path that works, a stream that is to change its path waits, so that its messages do
     /// not overtake each other.
     fn may_begin(&self, id: StreamId, taker: Taker) -> bool {
-        let Some(stream) = self.streams.get(&id).filter(|stream| !stream.is_blocked()) else {
-            return false;
+        let Some(stream) = self.streams.get(&id) else { return false };
+        let blocked = match self.interleaving {
+            None => stream.is_blocked(),
+            Some(most) => {
+                let more = stream.to_begin();
+                more > 0 && self.partly_sent > 0 && self.partly_sent + more > most
+            }
         };
+        if blocked {
+            return false;
+        }
         let Some(home) = self.home(id, taker.usable) else { return true };
         home == taker.path && stream.bound_to(taker.usable).is_none_or(|path| path == home)
     }

@@ -1,6 +1,6 @@
 //! Fragmentation, numbering and the choice of the stream.
 
-use super::{Fragment, SendQueue, Taker};
+use super::{Fragment, Number, SendQueue, Taker};
 use crate::config::Config;
 use crate::endpoint::Outgoing;
 use crate::path::{PathId, PathSet};
@@ -37,7 +37,11 @@ fn pop(queue: &mut SendQueue, limit: usize) -> Option<Fragment> {
 
 fn drain(queue: &mut SendQueue) -> Vec<(u16, u16, bool, bool, usize)> {
     let all: Vec<Fragment> = core::iter::from_fn(|| pop(queue, 1000)).collect();
-    all.iter().map(|f| (f.stream.0, f.ssn.0, f.begin, f.end, f.payload.len())).collect()
+    let ssn = |f: &Fragment| match f.number {
+        Number::Ssn(ssn) => ssn.0,
+        Number::Mid(..) => panic!("not interleaved"),
+    };
+    all.iter().map(|f| (f.stream.0, ssn(f), f.begin, f.end, f.payload.len())).collect()
 }
 
 /// The stream that a path sends of next.
@@ -158,4 +162,48 @@ fn bytes_are_counted_per_stream_until_they_are_acknowledged() {
     pop(&mut queue, 1000);
     queue.on_acked(&first);
     assert_eq!(count(&queue), [(4, 0, 500), (6, 10, 0)]);
+}
+
+#[test]
+fn interleaved_messages_take_turns_by_chunk_and_number_their_fragments() {
+    let stream_scheduling = StreamScheduling::RoundRobin;
+    let mut queue = SendQueue::new(&Config { stream_scheduling, ..Config::default() });
+    queue.set_interleaving(100_000);
+    push(&mut queue, 1, false, 2500);
+    push(&mut queue, 2, true, 1500);
+    push(&mut queue, 1, true, 10);
+    push(&mut queue, 1, false, 10);
+    let all: Vec<Fragment> = core::iter::from_fn(|| pop(&mut queue, 1000)).collect();
+    let seen: Vec<_> = all
+        .iter()
+        .map(|f| match f.number {
+            Number::Mid(mid, fsn) => (f.stream.0, mid.0, fsn.0, f.payload.len()),
+            Number::Ssn(_) => panic!("interleaved"),
+        })
+        .collect();
+    let expected = [
+        (1, 0, 0, 1000),
+        (2, 0, 0, 1000),
+        (1, 0, 1, 1000),
+        (2, 0, 1, 500),
+        (1, 0, 2, 500),
+        (1, 0, 0, 10),
+        (1, 1, 0, 10),
+    ];
+    assert_eq!(seen, expected);
+    assert_eq!((queue.bytes(), queue.messages()), (0, 0));
+}
+
+/// The peer holds what it cannot deliver yet: if all messages were begun, none might be completed.
+#[test]
+fn no_more_messages_are_begun_than_the_peer_can_hold() {
+    let stream_scheduling = StreamScheduling::RoundRobin;
+    let mut queue = SendQueue::new(&Config { stream_scheduling, ..Config::default() });
+    queue.set_interleaving(5000);
+    (0..4).for_each(|stream| push(&mut queue, stream, false, 2500));
+    push(&mut queue, 4, false, 9000);
+    let streams: Vec<u16> =
+        core::iter::from_fn(|| pop(&mut queue, 1000)).map(|f| f.stream.0).collect();
+    assert_eq!(streams[..12], [0, 1, 0, 1, 0, 1, 2, 3, 2, 3, 2, 3]);
+    assert_eq!(streams[12..], [4; 9]);
 }

@@ -301,7 +301,7 @@ impl Sender {
         let rwnd = (a_rwnd as usize).saturating_sub(self.in_flight);
         let outstanding = &self.outstanding;
         let is_acked = |tsn| outstanding.get(tsn).is_none_or(|chunk| chunk.state.is_acked());
-        let needed = paths.fragment_size();
+        let needed = self.fragment_size(paths);
         let Some(probe) = self.window.on_sack(now, rwnd, needed, is_acked) else { return };
         let sent = self.outstanding.get(probe);
         if sent.is_some_and(|chunk| chunk.state == ChunkState::InFlight) {

@@ -17,6 +17,7 @@ use crate::status::IdleReason;
 use crate::time::Instant;
 use crate::tsn::Tsn64;
 use alloc::vec::Vec;
+use manypath_wire::chunk::{Data, IData};
 use manypath_wire::{StreamId, Tsn};
 
 /// Every message or chunk that is held counts for at least so many bytes of the send buffer, so
@@ -99,6 +100,12 @@ impl Sender {
         let (messages, bytes) = self.queue.drop_streams_from(outbound_streams);
         self.buffered -= bytes;
         messages
+    }
+
+    /// Messages are interleaved with this peer. Those that are partly sent may take half of its
+    /// receive buffer, so that there is always room to complete them.
+    pub(crate) fn interleave(&mut self) {
+        self.queue.set_interleaving(self.window.rwnd() / 2);
     }
 
     /// Queues a message.
@@ -184,7 +191,7 @@ impl Sender {
         let usable = self.usable(paths);
         let prober = self.prober(paths, usable)?;
         let taker = Taker { path: prober.id, usable };
-        let len = self.queue.next_len(taker, paths.fragment_size())?;
+        let len = self.queue.next_len(taker, self.fragment_size(paths))?;
         if len <= self.rwnd_for_new() || self.in_flight > 0 || self.lost > 0 {
             return None;
         }
@@ -215,7 +222,7 @@ impl Sender {
     }
 
     fn shortage(&self, now: Instant, path: &Path, paths: &Paths, usable: PathSet) -> IdleReason {
-        let next = self.queue.next_len(Taker { path: path.id, usable }, paths.fragment_size());
+        let next = self.queue.next_len(Taker { path: path.id, usable }, self.fragment_size(paths));
         if !usable.contains(path.id) {
             IdleReason::Standby
         } else if next.is_none() && self.lost == 0 {
@@ -240,6 +247,16 @@ impl Sender {
     pub(super) fn is_worth_using(&self, paths: &Paths, usable: PathSet, id: PathId) -> bool {
         self.selector.is_worth_using(paths, usable, id, self.demand())
             || self.queue.is_tied(Taker { path: id, usable })
+    }
+
+    /// Largest payload that travels as one chunk on every path.
+    pub(crate) fn fragment_size(&self, paths: &Paths) -> usize {
+        (paths.fragment_size() + Data::HEADER_LEN).saturating_sub(self.header_len())
+    }
+
+    /// Bytes of a chunk before the user data.
+    pub(super) fn header_len(&self) -> usize {
+        if self.queue.is_interleaving() { IData::HEADER_LEN } else { Data::HEADER_LEN }
     }
 
     /// The paths that may carry data.
@@ -290,7 +307,7 @@ impl Sender {
         usable: PathSet,
     ) -> bool {
         let taker = Taker { path: path.id, usable };
-        let Some(len) = self.queue.next_len(taker, paths.fragment_size()) else { return false };
+        let Some(len) = self.queue.next_len(taker, self.fragment_size(paths)) else { return false };
         if !has_window(now, path, flight) || self.outstanding.len() >= MAX_TSN_SPAN {
             return false;
         }
@@ -323,7 +340,7 @@ impl Sender {
 
     /// The path that probes a closed window: of those that have something to send, the fastest.
     fn prober<'p>(&self, paths: &'p Paths, usable: PathSet) -> Option<&'p Path> {
-        let limit = paths.fragment_size();
+        let limit = self.fragment_size(paths);
         let has_data =
             |path: &PathId| self.queue.next_len(Taker { path: *path, usable }, limit).is_some();
         by_smallest_srtt(paths, usable).find(has_data).and_then(|id| paths.get(id))

@@ -1,11 +1,11 @@
 //! One outbound stream: what waits on it and what of it is under way.
 
-use super::queue::Fragment;
+use super::queue::{Fragment, Number};
 use crate::path::{PathId, PathSet};
 use crate::schedule::stream::Head;
 use alloc::collections::VecDeque;
 use bytes::Bytes;
-use manypath_wire::{Ppid, Ssn, StreamId};
+use manypath_wire::{Fsn, Mid, Ppid, Ssn, StreamId};
 
 /// Most ordered messages of a stream that may be sent and not acknowledged (RFC 9260 section 6.1).
 pub(super) const MAX_ORDERED: u32 = (1 << 16) - 1;
@@ -23,6 +23,11 @@ pub(crate) struct OutboundStream {
     /// Bytes of its first message that have left.
     pub(super) departing: usize,
     next_ssn: u16,
+    /// Numbers of the next ordered and unordered message, and of the next fragment, with I-DATA.
+    next_mids: [u32; 2],
+    next_fsn: u32,
+    /// Bytes of its first message, if a part of it has left.
+    begun_len: usize,
     /// Ordered messages of which something was sent and not everything acknowledged.
     pub(super) ordered_under_way: u32,
 }
@@ -70,15 +75,43 @@ impl OutboundStream {
         self.path.filter(|path| self.unacked > 0 && usable.contains(*path))
     }
 
-    /// Takes a fragment of at most `limit` bytes off the first message.
-    pub(super) fn take(&mut self, id: StreamId, limit: usize) -> Option<Fragment> {
+    /// Bytes of its message that is partly sent.
+    pub(super) fn partly_sent(&self) -> usize {
+        self.begun_len
+    }
+
+    /// Bytes of its first message, if that was not begun.
+    pub(super) fn to_begin(&self) -> usize {
+        let first = self.waiting.front().filter(|first| !first.begun);
+        first.map_or(0, |first| first.rest.len())
+    }
+
+    /// Takes a fragment of at most `limit` bytes off the first message, for I-DATA if `interleaving`.
+    pub(super) fn take(
+        &mut self,
+        id: StreamId,
+        limit: usize,
+        interleaving: bool,
+    ) -> Option<Fragment> {
         let message = self.waiting.front_mut()?;
         let len = message.rest.len().min(limit);
         let (begin, end) = (!message.begun, message.rest.len() == len);
         message.begun = true;
+        if begin {
+            self.begun_len = message.rest.len();
+        }
+        let number = if interleaving {
+            let mid = &mut self.next_mids[usize::from(message.unordered)];
+            let number = Number::Mid(Mid(*mid), Fsn(self.next_fsn));
+            *mid = mid.wrapping_add(u32::from(end));
+            self.next_fsn = if end { 0 } else { self.next_fsn.wrapping_add(1) };
+            number
+        } else {
+            Number::Ssn(Ssn(if message.unordered { 0 } else { self.next_ssn }))
+        };
         let fragment = Fragment {
             stream: id,
-            ssn: Ssn(if message.unordered { 0 } else { self.next_ssn }),
+            number,
             ppid: message.ppid,
             unordered: message.unordered,
             begin,
@@ -91,6 +124,7 @@ impl OutboundStream {
         }
         if end {
             self.waiting.pop_front();
+            self.begun_len = 0;
         }
         self.unsent -= len;
         self.unacked += len;

@@ -12,6 +12,7 @@ mod craft;
 mod data;
 mod extensions;
 mod hostile;
+mod interleaving;
 mod pair;
 mod parameters;
 mod paths;

@@ -149,6 +149,7 @@ fn random_config(rng: &mut Rng) -> Config {
         association_max_retransmits: 1000,
         max_init_retransmits: 1000,
         rto_max: Duration::from_secs(4),
+        interleaving: rng.ppm(300_000),
         stream_scheduling: pick_any(rng, StreamScheduling::ALL),
         path_scheduling: pick_any(rng, PathScheduling::ALL),
         stream_mapping: pick_any(rng, &["any", "modulo", "0,1,-,2,0"]).parse().unwrap(),

@@ -1,8 +1,9 @@
 //! The dispatcher: any chunk.
 
 use super::{
-    Abort, CookieEcho, Cwr, Data, Ecne, Error, Heartbeat, HeartbeatAck, Init, InitAck, NrSack,
-    RawChunk, Sack, Shutdown, ShutdownComplete, Unknown, cookie_ack, shutdown_ack, types,
+    Abort, CookieEcho, Cwr, Data, Ecne, Error, Heartbeat, HeartbeatAck, IData, IForwardTsn, Init,
+    InitAck, NrSack, RawChunk, Sack, Shutdown, ShutdownComplete, Unknown, cookie_ack, shutdown_ack,
+    types,
 };
 use crate::bytes::Output;
 use crate::error::{NoRoom, ParseError};
@@ -43,6 +44,10 @@ pub enum Chunk<'a> {
     ShutdownComplete(ShutdownComplete),
     /// Selective Acknowledgement with non-renegable blocks (16).
     NrSack(NrSack<'a>),
+    /// Payload Data supporting Interleaving (64).
+    IData(IData<'a>),
+    /// Forward Cumulative TSN supporting Interleaving (194).
+    IForwardTsn(IForwardTsn<'a>),
     /// A chunk of another type.
     Unknown(Unknown<'a>),
 }
@@ -71,6 +76,8 @@ impl<'a> Chunk<'a> {
             types::CWR => Cwr::parse(raw).map(Self::Cwr),
             types::SHUTDOWN_COMPLETE => Ok(Self::ShutdownComplete(ShutdownComplete::parse(raw))),
             types::NR_SACK => NrSack::parse(raw).map(Self::NrSack),
+            types::I_DATA => IData::parse(raw).map(Self::IData),
+            types::I_FORWARD_TSN => IForwardTsn::parse(raw).map(Self::IForwardTsn),
             _ => Ok(Self::Unknown(Unknown::parse(raw))),
         }
     }
@@ -94,6 +101,8 @@ impl<'a> Chunk<'a> {
             Self::Cwr(_) => types::CWR,
             Self::ShutdownComplete(_) => types::SHUTDOWN_COMPLETE,
             Self::NrSack(_) => types::NR_SACK,
+            Self::IData(_) => types::I_DATA,
+            Self::IForwardTsn(_) => types::I_FORWARD_TSN,
             Self::Unknown(chunk) => chunk.type_byte,
         }
     }
@@ -115,6 +124,8 @@ impl<'a> Chunk<'a> {
             Self::Error(chunk) => chunk.causes.encoded_len(),
             Self::CookieEcho(chunk) => chunk.cookie.len(),
             Self::NrSack(chunk) => chunk.value_len(),
+            Self::IData(chunk) => chunk.value_len(),
+            Self::IForwardTsn(chunk) => chunk.value_len(),
             Self::Unknown(chunk) => chunk.value.len(),
             Self::Shutdown(_) | Self::Ecne(_) | Self::Cwr(_) => size_of::<crate::Tsn>(),
             Self::ShutdownAck | Self::CookieAck | Self::ShutdownComplete(_) => 0,
@@ -139,6 +150,8 @@ impl<'a> Chunk<'a> {
             Self::Cwr(chunk) => chunk.emit(out),
             Self::ShutdownComplete(chunk) => chunk.emit(out),
             Self::NrSack(chunk) => chunk.emit(out),
+            Self::IData(chunk) => chunk.emit(out),
+            Self::IForwardTsn(chunk) => chunk.emit(out),
             Self::Unknown(chunk) => chunk.emit(out),
         }
     }
@@ -163,6 +176,8 @@ impl fmt::Display for Chunk<'_> {
             Self::Cwr(chunk) => chunk.fmt(f),
             Self::ShutdownComplete(chunk) => chunk.fmt(f),
             Self::NrSack(chunk) => chunk.fmt(f),
+            Self::IData(chunk) => chunk.fmt(f),
+            Self::IForwardTsn(chunk) => chunk.fmt(f),
             Self::Unknown(chunk) => chunk.fmt(f),
         }
     }

@@ -6,10 +6,21 @@ use crate::error::{NoRoom, ParseError};
 use crate::numbers::{Ppid, Ssn, StreamId, Tsn};
 use core::fmt;
 
-const FLAG_IMMEDIATE: u8 = 0x08;
-const FLAG_UNORDERED: u8 = 0x04;
-const FLAG_BEGIN: u8 = 0x02;
-const FLAG_END: u8 = 0x01;
+/// The flags of DATA and I-DATA.
+pub(super) mod flags {
+    pub(crate) const IMMEDIATE: u8 = 0x08;
+    pub(crate) const UNORDERED: u8 = 0x04;
+    pub(crate) const BEGIN: u8 = 0x02;
+    pub(crate) const END: u8 = 0x01;
+
+    /// The byte with these bits set.
+    pub(crate) const fn of(immediate: bool, unordered: bool, begin: bool, end: bool) -> u8 {
+        (if immediate { IMMEDIATE } else { 0 })
+            | (if unordered { UNORDERED } else { 0 })
+            | (if begin { BEGIN } else { 0 })
+            | (if end { END } else { 0 })
+    }
+}
 
 /// Payload Data (RFC 9260 section 3.3.1; the I bit is RFC 7053).
 ///
@@ -63,22 +74,23 @@ impl<'a> Data<'a> {
         else {
             return Err(raw.length_error());
         };
-        let is_set = |flag| raw.flags() & flag != 0;
+        let is_set = |flag| is_set(&raw, flag);
         Ok(Self {
             tsn: Tsn(tsn),
             stream: StreamId(stream),
             ssn: Ssn(ssn),
             ppid: Ppid(ppid),
-            unordered: is_set(FLAG_UNORDERED),
-            begin: is_set(FLAG_BEGIN),
-            end: is_set(FLAG_END),
-            immediate: is_set(FLAG_IMMEDIATE),
+            unordered: is_set(flags::UNORDERED),
+            begin: is_set(flags::BEGIN),
+            end: is_set(flags::END),
+            immediate: is_set(flags::IMMEDIATE),
             payload: reader.rest(),
         })
     }
 
     pub(super) fn emit(&self, out: &mut Output<'_>) -> Result<(), NoRoom> {
-        out.block([types::DATA, self.flags()], |out| {
+        let flags = flags::of(self.immediate, self.unordered, self.begin, self.end);
+        out.block([types::DATA, flags], |out| {
             out.u32(self.tsn.0)?;
             out.u16(self.stream.0)?;
             out.u16(self.ssn.0)?;
@@ -90,34 +102,26 @@ impl<'a> Data<'a> {
     pub(super) const fn value_len(&self) -> usize {
         Self::HEADER_LEN - RawChunk::HEADER_LEN + self.payload.len()
     }
+}
 
-    const fn flags(&self) -> u8 {
-        let mut flags = 0;
-        if self.immediate {
-            flags |= FLAG_IMMEDIATE;
-        }
-        if self.unordered {
-            flags |= FLAG_UNORDERED;
-        }
-        if self.begin {
-            flags |= FLAG_BEGIN;
-        }
-        if self.end {
-            flags |= FLAG_END;
-        }
-        flags
+/// Whether the chunk has this flag.
+pub(super) fn is_set(raw: &RawChunk<'_>, flag: u8) -> bool {
+    raw.flags() & flag != 0
+}
+
+/// `-UBE`
+pub(super) fn flag_letters(f: &mut fmt::Formatter<'_>, set: [bool; 4]) -> fmt::Result {
+    for (set, letter) in set.into_iter().zip(['I', 'U', 'B', 'E']) {
+        write!(f, "{}", if set { letter } else { '-' })?;
     }
+    Ok(())
 }
 
 impl fmt::Display for Data<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "DATA tsn={} stream={} ssn={}", self.tsn.0, self.stream.0, self.ssn.0)?;
         write!(f, " ppid={} flags=", self.ppid.0)?;
-        let letters =
-            [(self.immediate, 'I'), (self.unordered, 'U'), (self.begin, 'B'), (self.end, 'E')];
-        for (set, letter) in letters {
-            write!(f, "{}", if set { letter } else { '-' })?;
-        }
+        flag_letters(f, [self.immediate, self.unordered, self.begin, self.end])?;
         write!(f, " len={}", self.payload.len())
     }
 }

@@ -34,3 +34,9 @@ pub const SHUTDOWN_COMPLETE: u8 = 14;
 /// Selective Acknowledgement with non-renegable blocks
 /// (draft-tuexen-tsvwg-sctp-multipath section 3.2).
 pub const NR_SACK: u8 = 16;
+/// Payload Data supporting Interleaving (RFC 8260 section 2.1).
+pub const I_DATA: u8 = 64;
+/// Forward Cumulative TSN (RFC 3758 section 3.2).
+pub const FORWARD_TSN: u8 = 192;
+/// Forward Cumulative TSN supporting Interleaving (RFC 8260 section 2.3.1).
+pub const I_FORWARD_TSN: u8 = 194;

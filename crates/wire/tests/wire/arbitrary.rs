@@ -59,16 +59,20 @@ fn mutation() -> impl Strategy<Value = Mutation> {
 
 /// A chunk whose type and Length are plausible and whose value is not.
 fn plausible_chunk() -> impl Strategy<Value = Vec<u8>> {
-    (0_u8..20, any::<u8>(), vec(plausible_block(), 0..5), -4_i16..=4).prop_map(
-        |(type_byte, flags, blocks, off)| {
+    (
+        prop_oneof![0_u8..20, Just(64), Just(194)],
+        any::<u8>(),
+        vec(plausible_block(), 0..5),
+        -4_i16..=4,
+    )
+        .prop_map(|(type_byte, flags, blocks, off)| {
             let value = blocks.concat();
             let length = (4 + value.len() as u16).wrapping_add_signed(off);
             let mut chunk = vec![type_byte, flags];
             chunk.extend(length.to_be_bytes());
             chunk.extend(value);
             chunk
-        },
-    )
+        })
 }
 
 /// Bytes that may be taken for fields or for a parameter or cause.

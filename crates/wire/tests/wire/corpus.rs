@@ -44,7 +44,7 @@ fn the_corpus_has_every_chunk_type() {
         .flat_map(|(_, bytes)| Packet::parse(bytes).expect("golden").chunks())
         .map(|chunk| chunk.expect("golden").type_byte())
         .collect();
-    assert!(types.into_iter().eq((0..=14).chain([16, 0x84])));
+    assert!(types.into_iter().eq((0..=14).chain([16, 64, 0x84, 194])));
 }
 
 #[test]

@@ -1,13 +1,14 @@
 //! A packet of each kind.
 
 use manypath_wire::chunk::{
-    Abort, CookieEcho, Cwr, Data, Ecne, Error, GapBlock, GapBlocks, Heartbeat, HeartbeatAck, Init,
-    InitAck, NrSack, Sack, Shutdown, ShutdownComplete, Tsns, Unknown, types,
+    Abort, CookieEcho, Cwr, Data, Ecne, Error, FragmentPlace, GapBlock, GapBlocks, Heartbeat,
+    HeartbeatAck, IData, IForwardTsn, Init, InitAck, NrSack, Sack, Shutdown, ShutdownComplete,
+    SkippedMessage, SkippedMessages, Tsns, Unknown, types,
 };
 use manypath_wire::parameter::{AddressTypes, UnknownParameter, types as parameter_types};
 use manypath_wire::{
-    Cause, CauseWriter, Causes, Chunk, CommonHeader, PacketWriter, Parameter, ParameterWriter,
-    Parameters, Ppid, Ssn, StreamId, Tsn, VerificationTag, cause,
+    Cause, CauseWriter, Causes, Chunk, CommonHeader, Fsn, Mid, PacketWriter, Parameter,
+    ParameterWriter, Parameters, Ppid, Ssn, StreamId, Tsn, VerificationTag, cause,
 };
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -22,6 +23,7 @@ const DUPLICATES: [Tsn; 2] = [Tsn(0xFFFF_FFFF), Tsn(0)];
 pub(crate) fn packets() -> Vec<(&'static str, Vec<u8>)> {
     let mut packets = setup();
     packets.extend(transfer());
+    packets.extend(interleaving());
     packets.extend(teardown());
     packets
 }
@@ -81,6 +83,30 @@ fn transfer() -> Vec<(&'static str, Vec<u8>)> {
         ("ecne", packet(2, &[Chunk::Ecne(Ecne { lowest_tsn: Tsn(17) })])),
         ("cwr", packet(1, &[Chunk::Cwr(Cwr { lowest_tsn: Tsn(17) })])),
         ("unknown", packet(2, &[Chunk::Unknown(pad), Chunk::CookieAck])),
+    ]
+}
+
+fn interleaving() -> Vec<(&'static str, Vec<u8>)> {
+    const SKIPPED: [SkippedMessage; 2] = [
+        SkippedMessage { stream: StreamId(1), unordered: false, mid: Mid(8) },
+        SkippedMessage { stream: StreamId(1), unordered: true, mid: Mid(u32::MAX) },
+    ];
+    let first = IData {
+        tsn: Tsn(5),
+        stream: StreamId(1),
+        mid: Mid(9),
+        place: FragmentPlace::First(Ppid(51)),
+        unordered: false,
+        end: false,
+        immediate: false,
+        payload: b"begin",
+    };
+    let last = IData { tsn: Tsn(6), place: FragmentPlace::Later(Fsn(1)), end: true, ..first };
+    let skipped = SkippedMessages::from_slice(&SKIPPED);
+    let forward = IForwardTsn { cum_tsn: Tsn(4), skipped };
+    vec![
+        ("i_data", packet(2, &[Chunk::IData(first), Chunk::IData(last)])),
+        ("i_forward_tsn", packet(2, &[Chunk::IForwardTsn(forward)])),
     ]
 }
 

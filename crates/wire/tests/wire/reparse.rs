@@ -52,7 +52,11 @@ fn check_contents(chunk: &Chunk<'_>) {
         Chunk::Sack(sack) => assert_eq!(sack.gaps.iter().count(), sack.gaps.len()),
         Chunk::NrSack(sack) => assert_eq!(sack.nr_gaps.iter().rev().count(), sack.nr_gaps.len()),
         Chunk::Unknown(unknown) => assert_eq!(unknown.raw().len(), unknown.value.len() + 4),
+        Chunk::IForwardTsn(chunk) => {
+            assert_eq!(chunk.skipped.iter().count(), chunk.skipped.len());
+        }
         Chunk::Data(_)
+        | Chunk::IData(_)
         | Chunk::Heartbeat(_)
         | Chunk::HeartbeatAck(_)
         | Chunk::Shutdown(_)

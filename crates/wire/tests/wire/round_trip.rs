@@ -2,14 +2,15 @@
 
 use manypath_wire::cause::{Cause, CauseWriter, Causes, ParameterTypes};
 use manypath_wire::chunk::{
-    Abort, Chunk, CookieEcho, Cwr, Data, Ecne, Error, GapBlock, GapBlocks, Heartbeat, HeartbeatAck,
-    Init, InitAck, NrSack, Sack, Shutdown, ShutdownComplete, Tsns, Unknown,
+    Abort, Chunk, CookieEcho, Cwr, Data, Ecne, Error, FragmentPlace, GapBlock, GapBlocks,
+    Heartbeat, HeartbeatAck, IData, IForwardTsn, Init, InitAck, NrSack, Sack, Shutdown,
+    ShutdownComplete, SkippedMessage, SkippedMessages, Tsns, Unknown,
 };
 use manypath_wire::parameter::{
     AddressTypes, Parameter, ParameterWriter, Parameters, UnknownParameter,
 };
 use manypath_wire::{
-    CommonHeader, NoRoom, Packet, PacketWriter, Ppid, Ssn, StreamId, Tsn, VerificationTag,
+    CommonHeader, Fsn, Mid, NoRoom, Packet, PacketWriter, Ppid, Ssn, StreamId, Tsn, VerificationTag,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -262,7 +263,44 @@ proptest! {
     }
 
     #[test]
-    fn unknown(type_byte in 17_u8.., flags: u8, value in bytes(200)) {
+    fn i_data(
+        (tsn, stream, mid, field) in any::<(u32, u16, u32, u32)>(),
+        (unordered, begin, end, immediate) in any::<(bool, bool, bool, bool)>(),
+        payload in bytes(1500),
+    ) {
+        let place = if begin {
+            FragmentPlace::First(Ppid(field))
+        } else {
+            FragmentPlace::Later(Fsn(field))
+        };
+        round_trip(Chunk::IData(IData {
+            tsn: Tsn(tsn),
+            stream: StreamId(stream),
+            mid: Mid(mid),
+            place,
+            unordered,
+            end,
+            immediate,
+            payload: &payload,
+        }))?;
+    }
+
+    #[test]
+    fn i_forward_tsn(tsn: u32, skipped in vec(any::<(u16, bool, u32)>(), 0..40)) {
+        let skipped: Vec<_> = skipped
+            .into_iter()
+            .map(|(stream, unordered, mid)| SkippedMessage {
+                stream: StreamId(stream),
+                unordered,
+                mid: Mid(mid),
+            })
+            .collect();
+        let skipped = SkippedMessages::from_slice(&skipped);
+        round_trip(Chunk::IForwardTsn(IForwardTsn { cum_tsn: Tsn(tsn), skipped }))?;
+    }
+
+    #[test]
+    fn unknown(type_byte in (17_u8..).prop_filter("known", |byte| ![64, 194].contains(byte)), flags: u8, value in bytes(200)) {
         let mut bytes = vec![type_byte, flags];
         bytes.extend((4 + value.len() as u16).to_be_bytes());
         bytes.extend(&value);

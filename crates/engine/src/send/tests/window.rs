@@ -5,7 +5,7 @@ use crate::config::Config;
 use crate::endpoint::{Outgoing, SendError};
 use crate::path::PathId;
 use crate::send::outstanding::SentChunk;
-use crate::send::queue::Fragment;
+use crate::send::queue::{Fragment, Number};
 use crate::time::Duration;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -182,7 +182,7 @@ fn nothing_is_sent_beyond_what_gap_ack_blocks_can_report() {
     let mut bench = Bench::opened(1);
     let fragment = Fragment {
         stream: StreamId(0),
-        ssn: Ssn(0),
+        number: Number::Ssn(Ssn(0)),
         ppid: Ppid(0),
         unordered: true,
         begin: true,

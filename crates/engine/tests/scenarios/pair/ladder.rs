@@ -49,6 +49,8 @@ fn name(chunk: &Chunk<'_>) -> &'static str {
         Chunk::Cwr(_) => "CWR",
         Chunk::ShutdownComplete(_) => "SHUTDOWN_COMPLETE",
         Chunk::NrSack(_) => "NR_SACK",
+        Chunk::IData(_) => "I_DATA",
+        Chunk::IForwardTsn(_) => "I_FORWARD_TSN",
         Chunk::Unknown(_) => "UNKNOWN",
     }
 }

@@ -1,0 +1,173 @@
+//! From I-DATA chunks to messages (RFC 8260 section 2.2.3): fragments find each other by stream,
+//! message identifier and fragment sequence number, whatever their TSNs. Ordered messages wait for
+//! their predecessors, unordered ones for nothing.
+
+use super::reassembly::Complete;
+use crate::event::Message;
+use crate::tsn::Tsn64;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use bytes::Bytes;
+use manypath_wire::chunk::{FragmentPlace, IData, SkippedMessage};
+use manypath_wire::{Mid, Ppid, StreamId};
+
+/// All that has arrived and cannot be delivered yet.
+#[derive(Debug, Default)]
+pub(crate) struct Interleaved {
+    /// Ordered (false) and unordered (true) messages of a stream have numbers of their own.
+    series: BTreeMap<(StreamId, bool), Series>,
+}
+
+/// Messages with consecutive numbers. Identifiers are unwrapped to 64 bits.
+#[derive(Debug, Default)]
+struct Series {
+    /// Messages before this one were delivered or given up; of unordered ones only the latter.
+    next: u64,
+    messages: BTreeMap<u64, Partial>,
+}
+
+/// A message of which something has arrived.
+#[derive(Debug, Default)]
+struct Partial {
+    fragments: BTreeMap<u32, (Tsn64, Bytes)>,
+    ppid: Ppid,
+    last: Option<u32>,
+    bytes: usize,
+}
+
+/// A complete message, and the TSNs of its chunks.
+pub(crate) type Whole = (Complete, Vec<Tsn64>);
+
+/// User data that was held and is dropped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Dropped {
+    pub(crate) bytes: usize,
+    pub(crate) chunks: usize,
+}
+
+impl Interleaved {
+    /// Takes a chunk that is no duplicate; `payload` is a copy of its user data. Messages that can be
+    /// delivered now go to `ready`. Returns what is dropped at once: a fragment of a message that
+    /// was given up.
+    ///
+    /// # Errors
+    /// The peer contradicts itself: the text says how.
+    pub(crate) fn insert(
+        &mut self,
+        tsn: Tsn64,
+        chunk: &IData<'_>,
+        payload: Bytes,
+        ready: &mut Vec<Whole>,
+    ) -> Result<Dropped, &'static str> {
+        let key = (chunk.stream, chunk.unordered);
+        let series = self.series.entry(key).or_default();
+        let Some(mid) = series.unwrap(chunk.mid) else {
+            return Ok(Dropped { bytes: payload.len(), chunks: 1 });
+        };
+        let message = series.messages.entry(mid).or_default();
+        message.insert(tsn, chunk, payload)?;
+        if chunk.unordered {
+            if message.is_complete()
+                && let Some(message) = series.messages.remove(&mid)
+            {
+                ready.push(message.into_complete(chunk.stream, true));
+            }
+        } else {
+            series.deliver(chunk.stream, ready);
+        }
+        Ok(Dropped::default())
+    }
+
+    /// The messages up to `skipped.mid` will not come any more (RFC 8260 section 2.3.1): those that
+    /// are complete are delivered, the others dropped, and who waited for them waits no longer.
+    pub(crate) fn skip(&mut self, skipped: &SkippedMessage, ready: &mut Vec<Whole>) -> Dropped {
+        let SkippedMessage { stream, unordered, mid } = *skipped;
+        let series = self.series.entry((stream, unordered)).or_default();
+        let Some(mid) = series.unwrap(mid) else { return Dropped::default() };
+        let later = series.messages.split_off(&(mid + 1));
+        let mut dropped = Dropped::default();
+        for message in core::mem::replace(&mut series.messages, later).into_values() {
+            if message.is_complete() {
+                ready.push(message.into_complete(stream, unordered));
+            } else {
+                dropped.bytes += message.bytes;
+                dropped.chunks += message.fragments.len();
+            }
+        }
+        series.next = mid + 1;
+        if !unordered {
+            series.deliver(stream, ready);
+        }
+        dropped
+    }
+}
+
+impl Series {
+    /// The number that `mid` stands for; `None` if it lies before all that can still come.
+    #[allow(clippy::cast_possible_truncation, reason = "the wire carries the low 32 bits")]
+    fn unwrap(&self, mid: Mid) -> Option<u64> {
+        let ahead = mid.0.wrapping_sub(self.next as u32);
+        (ahead < 1 << 31).then(|| self.next + u64::from(ahead))
+    }
+
+    /// Hands out what is complete and in order.
+    fn deliver(&mut self, stream: StreamId, ready: &mut Vec<Whole>) {
+        while let Some(entry) = self.messages.first_entry() {
+            if *entry.key() != self.next || !entry.get().is_complete() {
+                return;
+            }
+            ready.push(entry.remove().into_complete(stream, false));
+            self.next += 1;
+        }
+    }
+}
+
+impl Partial {
+    fn insert(
+        &mut self,
+        tsn: Tsn64,
+        chunk: &IData<'_>,
+        payload: Bytes,
+    ) -> Result<(), &'static str> {
+        let number = match chunk.place {
+            FragmentPlace::First(ppid) => {
+                self.ppid = ppid;
+                0
+            }
+            FragmentPlace::Later(fsn) if fsn.0 > 0 => fsn.0,
+            FragmentPlace::Later(_) => return Err("a later fragment with the first one's number"),
+        };
+        let beyond = self.last.is_some_and(|last| number > last);
+        let highest = self.fragments.last_key_value().map(|(number, _)| *number);
+        let before = chunk.end && (self.last.is_some() || highest > Some(number));
+        if beyond || before {
+            return Err("a fragment beyond the end of its message");
+        }
+        if chunk.end {
+            self.last = Some(number);
+        }
+        self.bytes += payload.len();
+        match self.fragments.insert(number, (tsn, payload)) {
+            None => Ok(()),
+            Some(_) => Err("a fragment sequence number used twice"),
+        }
+    }
+
+    fn is_complete(&self) -> bool {
+        self.last.is_some_and(|last| self.fragments.len() == last as usize + 1)
+    }
+
+    fn into_complete(self, stream: StreamId, unordered: bool) -> Whole {
+        let (tsns, parts): (Vec<_>, Vec<_>) = self.fragments.into_values().unzip();
+        let payload = match &parts[..] {
+            [only] => only.clone(),
+            _ => parts.concat().into(),
+        };
+        let message = Message { stream, ppid: self.ppid, unordered, payload };
+        (Complete { message, chunks: tsns.len() }, tsns)
+    }
+}
+
+#[cfg(test)]
+#[path = "interleaved_tests.rs"]
+mod tests;
