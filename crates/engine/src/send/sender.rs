@@ -195,7 +195,8 @@ impl Sender {
         if len <= self.rwnd_for_new() || self.in_flight > 0 || self.lost > 0 {
             return None;
         }
-        Some(self.probe_due(prober))
+        // Pacing may hold the probe back.
+        Some(self.probe_due(prober).max(prober.pacer.deadline().unwrap_or_default()))
     }
 
     /// Why nothing is sent on `id` now, if so.

@@ -3,7 +3,8 @@
 use super::exchange::{Side, random_messages};
 use super::{PORT, address, joint, pair};
 use manypath_engine::{
-    AssociationStatus, CloseReason, Config, Duration, Instant, PathScheduling, StreamScheduling,
+    AssociationStatus, BurstLimit, CloseReason, Config, CongestionControl, Duration, Instant,
+    Pacing, PathScheduling, StreamScheduling,
 };
 use manypath_sim::world::{HostId, PathNumber};
 use manypath_sim::{LinkConfig, Rng, World};
@@ -153,6 +154,9 @@ fn random_config(rng: &mut Rng) -> Config {
         stream_scheduling: pick_any(rng, StreamScheduling::ALL),
         path_scheduling: pick_any(rng, PathScheduling::ALL),
         stream_mapping: pick_any(rng, &["any", "modulo", "0,1,-,2,0"]).parse().unwrap(),
+        congestion: pick_any(rng, CongestionControl::ALL),
+        pacing: pick_any(rng, Pacing::ALL),
+        burst_limit: pick_any(rng, BurstLimit::ALL),
         ..Config::default()
     }
 }

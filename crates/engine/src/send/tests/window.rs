@@ -3,7 +3,7 @@
 use super::{Bench, FULL};
 use crate::config::Config;
 use crate::endpoint::{Outgoing, SendError};
-use crate::path::PathId;
+use crate::path::{Pace, Pacer, Pacing, PathId};
 use crate::send::outstanding::SentChunk;
 use crate::send::queue::{Fragment, Number};
 use crate::time::Duration;
@@ -79,6 +79,18 @@ fn one_probe_for_the_association_after_one_rto() {
     assert_eq!(send_everywhere(&mut bench), [2]);
     assert_eq!(bench.path(0).flight, 1460, "the probe goes over the fastest path");
     assert_eq!(bench.sender.deadline(&bench.paths), None);
+}
+
+#[test]
+fn a_probe_that_pacing_holds_back_does_not_ask_to_be_sent_now() {
+    let mut bench = closed();
+    let path = bench.paths.get_mut(A).unwrap();
+    path.pacer = Pacer::new(Pacing::On);
+    let pace = Pace { cwnd: 1000, is_starting: false, rtt: Duration::from_secs(1) };
+    path.pacer.on_packet(bench.now, 2500, pace);
+    let due = path.pacer.deadline();
+    assert!(due > Some(bench.now + path.rtt.rto()));
+    assert_eq!(bench.sender.deadline(&bench.paths), due);
 }
 
 #[test]
