@@ -1,5 +1,6 @@
 //! Every parameter of an endpoint, with its default and the source of the default.
 
+use crate::cmt::{CwndUpdate, FastRecoveryScope, SplitFastRetransmit};
 use crate::path::{BurstLimit, CongestionControl, Pacing};
 use crate::recv::NrSack;
 use crate::schedule::map::StreamMapping;
@@ -100,6 +101,21 @@ pub struct Config {
     pub stream_mapping: StreamMapping,
     /// Which path takes data first. `earliest-completion` by default.
     pub path_scheduling: PathScheduling,
+    /// What makes a chunk count as missing. `txseq`: what was sent later on the same path.
+    pub split_fast_retransmit: SplitFastRetransmit,
+    /// Missing reports that make a chunk lost. RFC 9260 section 7.2.4: 3; RFC 2960 and the LSFR
+    /// paper: 4.
+    pub missing_reports: u8,
+    /// Whose acknowledgement lets the window of a path grow (CUC). Version 2 by default.
+    pub cwnd_update: CwndUpdate,
+    /// What is in fast recovery after a loss. The path by default.
+    pub fast_recovery: FastRecoveryScope,
+    /// Whether T3-rtx of a path starts again when its earliest chunk is acknowledged, although the
+    /// cumulative TSN stands still. Otherwise paths time out behind the loss of another one.
+    pub smart_t3: bool,
+    /// Delayed acknowledgement for CMT (DAC): with several paths gaps do not hurry a SACK, and what
+    /// a SACK counts for as missing reports is told in its flags. Off by default.
+    pub delayed_ack_cmt: bool,
     /// Acknowledgement of what the receiver never throws away (NR-SACK, draft-tuexen-tsvwg-
     /// sctp-multipath section 4), with peers that know it. Off by default.
     pub nr_sack: NrSack,
@@ -144,6 +160,12 @@ impl Default for Config {
             stream_options: Vec::new(),
             stream_mapping: StreamMapping::Any,
             path_scheduling: PathScheduling::EarliestCompletion,
+            split_fast_retransmit: SplitFastRetransmit::TxSeq,
+            missing_reports: 3,
+            cwnd_update: CwndUpdate::V2,
+            fast_recovery: FastRecoveryScope::Path,
+            smart_t3: true,
+            delayed_ack_cmt: false,
             nr_sack: NrSack::Off,
             buffer_split: BufferSplit::NONE,
             max_associations: 4096,

@@ -34,6 +34,7 @@ mod time;
 mod transmit;
 mod tsn;
 
+pub use cmt::{CwndUpdate, FastRecoveryScope, SplitFastRetransmit};
 pub use config::{Config, LocalAddress};
 pub use endpoint::{AssociationId, ConnectError, Endpoint, Outgoing, SendError};
 pub use event::{CloseReason, EndpointEvent, Event, Message};

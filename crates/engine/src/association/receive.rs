@@ -217,7 +217,8 @@ impl Association {
     fn end_packet(&mut self, cx: &mut Context<'_>, arrival: &Arrival<'_>) {
         if arrival.has_data {
             if let Some(peer) = &mut self.peer {
-                peer.receiver.packet_end(cx.now, arrival.via, arrival.immediate);
+                let paths = self.paths.iter().filter(|path| path.is_active()).count();
+                peer.receiver.packet_end(cx.now, arrival.via, arrival.immediate, paths);
             }
             self.announce_readable(cx);
         }

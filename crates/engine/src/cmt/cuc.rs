@@ -1,4 +1,4 @@
-//! Congestion window update for CMT, version 2 (Iyengar, Amer, Stewart 2006;
+//! Congestion window update for CMT (Iyengar, Amer, Stewart 2006;
 //! draft-tuexen-tsvwg-sctp-multipath 5.2).
 //!
 //! With several paths the cumulative TSN stands still most of the time, although every path by
@@ -11,7 +11,32 @@
 //! replaced by the path's queues in transmission order (`sfr`), whose first live entry is the same
 //! chunk; among retransmissions "earliest" means the one that was sent first.
 
+use super::News;
 use crate::tsn::Tsn64;
+
+crate::names::named! {
+    /// Whose acknowledgement lets the window of a path grow.
+    pub enum CwndUpdate as "congestion window update" {
+        /// The cumulative TSN's, if it passes a chunk of the path (RFC 9260 section 7.2.1).
+        None = "none",
+        /// The earliest chunk's of the path, retransmitted or not (version 1). A lost
+        /// retransmission holds the window up.
+        V1 = "v1",
+        /// The earliest chunk's that was sent once, or the earliest retransmission's (version 2).
+        V2 = "v2",
+    }
+}
+
+impl CwndUpdate {
+    /// Whether the SACK under work lets the window grow.
+    pub(crate) fn advances(self, news: &News, cuc: &Cuc) -> bool {
+        match self {
+            Self::None => news.cum_advanced,
+            Self::V1 => news.earliest_acked,
+            Self::V2 => cuc.advanced(),
+        }
+    }
+}
 
 /// The two pseudo-cumulative acknowledgements of a path.
 #[derive(Clone, Debug, Default)]
@@ -92,7 +117,7 @@ impl Cuc {
 
 #[cfg(test)]
 mod tests {
-    use super::Cuc;
+    use super::{Cuc, CwndUpdate, News};
     use crate::tsn::Tsn64;
     use manypath_wire::Tsn;
 
@@ -120,6 +145,21 @@ mod tests {
         cuc.found_again(Some(tsn(9)));
         assert!(!cuc.on_acked(tsn(9)));
         assert!(cuc.advanced() && !cuc.first_acked);
+    }
+
+    #[test]
+    fn the_versions_want_different_acknowledgements() {
+        let mut cuc = Cuc::default();
+        cuc.found_first(Some(tsn(9)));
+        cuc.found_again(Some(tsn(5)));
+        let earliest_acked = cuc.on_acked(tsn(9));
+        let mut news = News { earliest_acked, ..News::default() };
+        let seen = |news: &News| -> [bool; 3] {
+            [CwndUpdate::None, CwndUpdate::V1, CwndUpdate::V2].map(|v| v.advances(news, &cuc))
+        };
+        assert_eq!(seen(&news), [false, false, true]);
+        news.cum_advanced = true;
+        assert_eq!(seen(&news), [true, false, true]);
     }
 
     #[test]

@@ -1,21 +1,30 @@
 //! Concurrent multipath transfer: what a sender must know per path so that reordering between
 //! paths does not look like loss. One algorithm per file.
 //!
-//! * `sfr` - split fast retransmit: a chunk is missing only if something sent later *on its path*
-//!   has arrived (Iyengar et al., draft-tuexen-tsvwg-sctp-multipath).
+//! * `fast_retransmit` - which chunks a SACK reports missing: with split fast retransmit only if
+//!   something sent later *on their path* has arrived; `sfr` - the order of what was sent.
+//! * `dac` - delayed acknowledgements in spite of gaps, and what they count for.
 //! * `cuc` - cwnd update for CMT: a window grows with its own path's pseudo-cumulative
 //!   acknowledgement, whatever the association's cumulative TSN does.
 //! * `recovery` - fast recovery per path.
 //! * `rtx_policy` - which path repeats a lost chunk.
 
 mod cuc;
+pub(crate) mod dac;
+mod fast_retransmit;
 mod recovery;
 mod rtx_policy;
+mod rules;
 mod sfr;
 
 pub(crate) use cuc::Cuc;
+pub use cuc::CwndUpdate;
+pub use fast_retransmit::SplitFastRetransmit;
+pub(crate) use fast_retransmit::{Extent, Reach};
 pub(crate) use recovery::FastRecovery;
+pub use recovery::FastRecoveryScope;
 pub(crate) use rtx_policy::{Lost, next_lost};
+pub(crate) use rules::Rules;
 pub(crate) use sfr::{Sent, SentOrder};
 
 use crate::time::Duration;
@@ -51,8 +60,12 @@ pub(crate) struct CmtState {
 pub(crate) struct News {
     /// Bytes newly acknowledged.
     pub(crate) acked: usize,
-    /// Largest transmission number newly acknowledged.
-    pub(crate) newest: Option<u64>,
+    /// Transmission numbers newly acknowledged, ambiguous ones left out.
+    pub(crate) numbers: Option<Extent<u64>>,
+    /// TSNs newly acknowledged.
+    pub(crate) tsns: Option<Extent<Tsn64>>,
+    /// Those of chunks that T3-rtx has never repeated.
+    pub(crate) sure_tsns: Option<Extent<Tsn64>>,
     /// The cumulative TSN passed a chunk that was not yet acknowledged.
     pub(crate) cum_advanced: bool,
     /// The earliest chunk of the path was acknowledged.

@@ -4,6 +4,17 @@
 use super::Cuc;
 use crate::tsn::Tsn64;
 
+crate::names::named! {
+    /// What is in fast recovery after a loss.
+    pub enum FastRecoveryScope as "scope of fast recovery" {
+        /// The path: it is cut once per window, the others go on.
+        Path = "path",
+        /// The association (RFC 9260 section 7.2.4): until everything that was outstanding is
+        /// acknowledged cumulatively no window is cut again, and none grows.
+        Association = "association",
+    }
+}
+
 /// Fast recovery of one path.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FastRecovery {

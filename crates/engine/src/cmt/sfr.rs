@@ -1,5 +1,5 @@
-//! Split fast retransmit (Iyengar, Amer, Stewart 2006; draft-tuexen-tsvwg-sctp-multipath 5.1),
-//! ordered by transmission.
+//! The order of transmission on a path, by which split fast retransmit finds what is missing
+//! (Iyengar, Amer, Stewart 2006; draft-tuexen-tsvwg-sctp-multipath 5.1).
 //!
 //! A chunk gets a missing report only if the SACK newly acknowledges something that was sent later
 //! *on the same path*. The published algorithm compares TSNs, which is the same as long as nothing
@@ -10,6 +10,7 @@
 //! The queue keeps what is in flight in order of transmission, so that the work per SACK is in
 //! proportion to what was newly acknowledged and what is missing, not to the window.
 
+use super::Reach;
 use crate::tsn::Tsn64;
 use alloc::collections::VecDeque;
 
@@ -54,12 +55,19 @@ impl SentOrder {
         None
     }
 
-    /// Calls `keep` for each transmission before number `newest` and forgets those for which it
-    /// returns false.
-    pub(crate) fn retain_before(&mut self, newest: u64, mut keep: impl FnMut(Sent) -> bool) {
+    /// Calls `keep` for each transmission after which something has arrived and forgets those for
+    /// which it returns false. `in_tsn_order`: TSNs grow with the numbers.
+    pub(crate) fn retain_reached(
+        &mut self,
+        reach: Reach,
+        in_tsn_order: bool,
+        mut keep: impl FnMut(Sent) -> bool,
+    ) {
         let (mut read, mut write) = (0, 0);
-        while let Some(&sent) = self.queue.get(read).filter(|sent| sent.number < newest) {
-            if keep(sent) {
+        let sorted = in_tsn_order || matches!(reach, Reach::Numbers(_));
+        let ends = |sent: &Sent| sorted && !reach.is_beyond(*sent);
+        while let Some(&sent) = self.queue.get(read).filter(|sent| !ends(sent)) {
+            if !reach.is_beyond(sent) || keep(sent) {
                 self.queue[write] = sent;
                 write += 1;
             }
@@ -83,6 +91,7 @@ impl SentOrder {
 #[cfg(test)]
 mod tests {
     use super::{Sent, SentOrder};
+    use crate::cmt::{Extent, Reach};
     use crate::tsn::Tsn64;
     use alloc::vec::Vec;
     use manypath_wire::Tsn;
@@ -103,12 +112,28 @@ mod tests {
     fn only_earlier_transmissions_are_looked_at() {
         let mut order = order(&[1, 2, 3, 4, 5]);
         let mut seen = Vec::new();
-        order.retain_before(4, |sent| {
+        let reach = Reach::Numbers(Extent { least: 4, most: 4 });
+        order.retain_reached(reach, false, |sent| {
             seen.push(sent.number);
             sent.number != 2
         });
         assert_eq!(seen, [1, 2, 3]);
         assert_eq!(order.queue, [sent(1), sent(3), sent(4), sent(5)]);
+    }
+
+    #[test]
+    fn retransmissions_are_in_no_order_of_tsns() {
+        let mut order = SentOrder::default();
+        for (number, of) in [(1, 8), (2, 3), (3, 9), (4, 5)] {
+            order.push(Sent { number, ..sent(of) });
+        }
+        let least = sent(6).tsn;
+        let mut seen = Vec::new();
+        order.retain_reached(Reach::Tsns(Extent { least, most: least }), false, |sent| {
+            seen.push(sent.number);
+            false
+        });
+        assert_eq!((seen, order.len()), (Vec::from([2, 4]), 2));
     }
 
     #[test]

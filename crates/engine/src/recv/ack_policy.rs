@@ -11,6 +11,8 @@ pub(crate) struct AckPolicy {
     delay: Duration,
     frequency: u32,
     packets: u32,
+    /// Packets since the last acknowledgement, which the first one of all does not change.
+    since: u8,
     now_due: bool,
     deadline: Option<Instant>,
     source: PathId,
@@ -27,17 +29,19 @@ impl AckPolicy {
             delay: config.sack_delay.min(MAX_DELAY),
             frequency,
             packets: frequency - 1,
+            since: 0,
             now_due: false,
             deadline: None,
             source: PathId(0),
         }
     }
 
-    /// A packet with DATA arrived on `via`. `immediate`: it showed a gap, filled one, carried a
-    /// duplicate or an I bit, or something of it had to be dropped.
+    /// A packet with DATA arrived on `via`. `immediate`: it showed a gap or filled one (without DAC),
+    /// carried a duplicate or an I bit, or something of it had to be dropped.
     pub(crate) fn on_packet(&mut self, now: Instant, via: PathId, immediate: bool) {
         self.source = via;
         self.packets += 1;
+        self.since = self.since.saturating_add(1);
         if immediate || self.packets >= self.frequency {
             self.now_due = true;
         }
@@ -58,6 +62,11 @@ impl AckPolicy {
         (self.now_due || expired).then_some(self.source)
     }
 
+    /// Packets with DATA since the last acknowledgement.
+    pub(crate) fn packets(&self) -> u8 {
+        self.since
+    }
+
     /// Whether something has arrived that was not acknowledged yet.
     pub(crate) fn is_pending(&self) -> bool {
         self.now_due || self.deadline.is_some()
@@ -71,6 +80,7 @@ impl AckPolicy {
     /// An acknowledgement was sent.
     pub(crate) fn on_sent(&mut self) {
         self.packets = 0;
+        self.since = 0;
         self.now_due = false;
         self.deadline = None;
     }

@@ -56,7 +56,7 @@ impl Receiver {
             return Ok(());
         }
         self.tracker.forward(cum);
-        self.urgent |= self.tracker.has_gap();
+        self.gap |= self.tracker.has_gap();
         let streams = self.inbound_streams;
         for skipped in forward.skipped.iter().filter(|item| item.stream.0 < streams) {
             let Some(interleaved) = &mut self.interleaved else { break };

@@ -6,6 +6,7 @@ use super::nr_sack::NrSack;
 use super::reassembly::Reassembly;
 use super::tracker::{Seen, Tracker};
 use super::window::ReceiveWindow;
+use crate::cmt::dac;
 use crate::config::Config;
 use crate::event::Message;
 use crate::path::PathId;
@@ -63,6 +64,10 @@ pub(crate) struct Receiver {
     deliverable: RangeSet,
     /// Something in the packet under work must be acknowledged at once.
     pub(super) urgent: bool,
+    /// There was a gap before the packet under work, or it made one.
+    pub(super) gap: bool,
+    /// Delayed acknowledgement for CMT: gaps are no reason to hurry while there are several paths.
+    delayed_ack_cmt: bool,
     gaps: Vec<GapBlock>,
     nr_gaps: Vec<GapBlock>,
     duplicates: Vec<Tsn>,
@@ -87,6 +92,8 @@ impl Receiver {
             nr_sack,
             deliverable: RangeSet::default(),
             urgent: false,
+            gap: false,
+            delayed_ack_cmt: config.delayed_ack_cmt,
             gaps: Vec::new(),
             nr_gaps: Vec::new(),
             duplicates: Vec::new(),
@@ -118,11 +125,13 @@ impl Receiver {
         self.nr_sack
     }
 
-    /// A packet with DATA, which came over `via`, has been worked through. `immediate`: the caller
-    /// wants it acknowledged without delay.
-    pub(crate) fn packet_end(&mut self, now: Instant, via: PathId, immediate: bool) {
-        self.policy.on_packet(now, via, immediate || self.urgent);
+    /// A packet with DATA, which came over `via`, one of so many `paths`, has been worked through.
+    /// `immediate`: the caller wants it acknowledged without delay.
+    pub(crate) fn packet_end(&mut self, now: Instant, via: PathId, immediate: bool, paths: usize) {
+        let gap = self.gap && !(self.delayed_ack_cmt && paths > 1);
+        self.policy.on_packet(now, via, immediate || self.urgent || gap);
         self.urgent = false;
+        self.gap = false;
     }
 
     /// Where a SACK is to be sent, if one is due.
@@ -202,7 +211,8 @@ impl Receiver {
     }
 
     fn acknowledgement(&self, a_rwnd: u32) -> Chunk<'_> {
-        let (flags, cum_tsn) = (0, self.cum_tsn());
+        let cum_tsn = self.cum_tsn();
+        let flags = if self.delayed_ack_cmt { dac::flags(self.policy.packets()) } else { 0 };
         let gaps = GapBlocks::from_slice(&self.gaps);
         let duplicates = Tsns::from_slice(&self.duplicates);
         if self.nr_sack == NrSack::Off {
@@ -233,7 +243,8 @@ impl Receiver {
         }
         let tsn = self.tracker.unwrap(tsn);
         let fills_hole = tsn < self.tracker.highest();
-        self.urgent |= immediate || self.tracker.has_gap();
+        self.urgent |= immediate;
+        self.gap |= self.tracker.has_gap();
         if !self.tracker.has(tsn) && !self.window.accepts(len, fills_hole) {
             return self.drop_chunk(len).map(Admission::Refuse);
         }
@@ -241,7 +252,7 @@ impl Receiver {
             self.urgent = true;
             return Ok(Admission::Refuse(DataOutcome::Duplicate));
         }
-        self.urgent |= self.tracker.has_gap();
+        self.gap |= self.tracker.has_gap();
         if stream.0 >= self.inbound_streams {
             self.urgent = true;
             return Ok(Admission::Refuse(DataOutcome::InvalidStream(stream)));

@@ -40,7 +40,7 @@ impl Bench {
 
     fn packet(&mut self, chunks: &[Data<'_>], via: PathId) -> Vec<DataOutcome> {
         let outcomes = chunks.iter().map(|data| self.receiver.handle_data(data).unwrap()).collect();
-        self.receiver.packet_end(self.now, via, false);
+        self.receiver.packet_end(self.now, via, false, 2);
         outcomes
     }
 
@@ -274,4 +274,42 @@ fn what_was_safe_stays_safe_until_the_cumulative_tsn_has_passed_it() {
     assert_eq!(safe, [(2, 5), (7, 7), (10, 10), (13, 13)]);
     bench.packet(&[Data { ssn: Ssn(2), ..chunk(4, &[1]) }], A);
     assert_eq!(nr_sack_into(&mut bench, 1472).2, [(2, 2), (5, 5), (8, 8)]);
+}
+
+#[test]
+fn with_dac_gaps_of_several_paths_do_not_hurry_and_the_flags_count_packets() {
+    let flags = |bench: &mut Bench| {
+        let mut buffer = [0; 1472];
+        let header = CommonHeader { source_port: 1, destination_port: 2, tag: VerificationTag(3) };
+        let mut writer = PacketWriter::new(&mut buffer, header);
+        assert!(bench.receiver.write_sack(&mut writer));
+        let len = writer.finish();
+        let packet = Packet::parse(&buffer[..len]).unwrap();
+        let Some(Ok(Chunk::Sack(sack))) = packet.chunks().next() else { panic!("no SACK") };
+        sack.flags
+    };
+    let mut bench = Bench::new(100_000);
+    bench.receiver = Receiver::new(
+        &Config { delayed_ack_cmt: true, sack_frequency: 3, ..Config::default() },
+        Tsn(1),
+        4,
+        NrSack::Off,
+    );
+    bench.receiver.policy.on_sent();
+    bench.arrive(3, 10, A);
+    assert!(!bench.is_due() && bench.receiver.is_sack_pending());
+    bench.arrive(5, 10, B);
+    assert_eq!(flags(&mut bench), 0x80);
+    for tsn in 6..=8 {
+        assert!(!bench.is_due());
+        bench.arrive(tsn, 10, A);
+    }
+    assert!(bench.is_due());
+    assert_eq!(flags(&mut bench), 0xC0);
+    // A duplicate, and anything on an only path, is still told at once.
+    bench.arrive(8, 10, A);
+    assert_eq!((bench.is_due(), flags(&mut bench)), (true, 0x40));
+    bench.receiver.handle_data(&chunk(10, &[1])).unwrap();
+    bench.receiver.packet_end(bench.now, A, false, 1);
+    assert!(bench.is_due());
 }

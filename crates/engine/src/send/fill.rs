@@ -114,17 +114,20 @@ impl Sender {
     fn on_repeated(&mut self, now: Instant, tsn: Tsn64, id: PathId, paths: &mut Paths) {
         let Some(chunk) = self.outstanding.get_mut(tsn) else { return };
         let (from, len) = (chunk.path, chunk.data_len());
+        let mut timed_out = false;
         self.lost = self.lost.saturating_sub(len);
         if let Some(old) = paths.get_mut(from) {
             let reported = old.cmt.lost.reported.remove(&tsn);
             old.cmt.lost.timed_out.remove(&tsn);
             old.stats.fast_retransmits += u64::from(reported);
             old.stats.timeout_retransmits += u64::from(!reported);
+            timed_out = !reported;
             if from != id {
                 old.booked = old.booked.saturating_sub(len);
                 old.cmt.cuc.forget();
             }
         }
+        chunk.timed_out |= timed_out;
         let Some(path) = paths.get_mut(id) else { return };
         let earliest = path.cmt.cuc.earliest() == Some(tsn);
         if from != id {

@@ -46,6 +46,8 @@ pub(crate) struct SentChunk {
     pub(crate) transmissions: u32,
     /// Whether it was sent on more than one path.
     pub(crate) moved: bool,
+    /// Whether it was ever repeated because of T3-rtx.
+    pub(crate) timed_out: bool,
     /// Missing reports since its last transmission (section 7.2.4).
     pub(crate) missing: u8,
     /// The path over which the SACK came that acknowledged it.
@@ -63,6 +65,7 @@ impl SentChunk {
             last_sent: now,
             transmissions: 0,
             moved: false,
+            timed_out: false,
             missing: 0,
             acked_via: path,
         }

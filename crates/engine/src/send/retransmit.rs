@@ -3,14 +3,11 @@
 
 use super::Sender;
 use super::outstanding::{ChunkState, Outstanding};
-use crate::cmt::{Sent, SentOrder};
+use super::sack_processing::Facts;
+use crate::cmt::{Rules, Sent, SentOrder};
 use crate::path::congestion::CongestionEvent;
 use crate::path::{Path, PathId, Paths};
-use crate::time::Instant;
 use crate::tsn::Tsn64;
-
-/// Missing reports that make a chunk lost.
-const MISSING_REPORTS: u8 = 3;
 
 impl Sender {
     /// T3-rtx of `id` has expired. Returns true if that is no sign of a failing path: a zero-window
@@ -32,6 +29,7 @@ impl Sender {
         path.rtt.back_off();
         path.congestion.on_timeout(&CongestionEvent { used: path.flight }, &group);
         path.cmt.recovery.leave();
+        self.recovery.leave();
         path.cmt.fast_packet = false;
         path.cmt.one_packet = true;
         self.give_up_flight(id, paths);
@@ -50,17 +48,19 @@ impl Sender {
         }
     }
 
-    /// Counts missing reports for what was sent on `path` before the newest transmission that the
-    /// SACK acknowledged, below the `highest` TSN that it reported. Returns whether chunks were
-    /// found lost.
-    pub(super) fn strike(&mut self, now: Instant, highest: Tsn64, path: &mut Path) -> bool {
-        let Some(newest) = path.cmt.news.newest else { return false };
+    /// Counts missing reports for what was sent on `path` before what the SACK newly acknowledges.
+    /// Returns whether chunks were found lost.
+    pub(super) fn strike(&mut self, facts: &Facts<'_>, path: &mut Path) -> bool {
+        let rule = self.rules.split_fast_retransmit;
+        let Some(reach) = rule.reach(&path.cmt.news, facts.newly_acked) else { return false };
         let mut first = core::mem::take(&mut path.cmt.first);
         let mut again = core::mem::take(&mut path.cmt.again);
         let mut any = false;
-        for order in [&mut first, &mut again] {
-            order.retain_before(newest, |sent| {
-                let Some(strike) = self.strike_one(now, sent, highest, path) else { return false };
+        for (order, in_tsn_order) in [(&mut first, true), (&mut again, false)] {
+            order.retain_reached(reach, in_tsn_order, |sent| {
+                let reports = facts.reports.against(sent, reach);
+                let strike = self.strike_one(facts, sent, reports, path);
+                let Some(strike) = strike else { return false };
                 any |= strike;
                 !strike
             });
@@ -73,13 +73,13 @@ impl Sender {
     /// `None` if the transmission is over, otherwise whether the chunk is lost now.
     fn strike_one(
         &mut self,
-        now: Instant,
+        facts: &Facts<'_>,
         sent: Sent,
-        highest: Tsn64,
+        reports: u8,
         path: &mut Path,
     ) -> Option<bool> {
         let round_trip = path.rtt.smoothed().unwrap_or(path.rtt.rto());
-        let repeat = self.repeat_fast_retransmit;
+        let Rules { repeat_fast_retransmit: repeat, missing_reports, .. } = self.rules;
         let chunk = self.outstanding.get_mut(sent.tsn)?;
         if chunk.path != path.id || chunk.number != sent.number {
             return None;
@@ -87,15 +87,15 @@ impl Sender {
         if chunk.state != ChunkState::InFlight {
             return None;
         }
-        if sent.tsn > highest {
+        if sent.tsn > facts.highest {
             return Some(false);
         }
-        chunk.missing = chunk.missing.saturating_add(1);
+        chunk.missing = chunk.missing.saturating_add(reports);
         // Rule 5 makes a chunk ineligible for a second fast retransmit. A lost retransmission
         // would then wait for T3-rtx; here it may be repeated once it is older than a round trip.
         let eligible =
-            chunk.transmissions == 1 || (repeat && now.since(chunk.last_sent) >= round_trip);
-        if chunk.missing < MISSING_REPORTS || !eligible {
+            chunk.transmissions == 1 || (repeat && facts.now.since(chunk.last_sent) >= round_trip);
+        if chunk.missing < missing_reports || !eligible {
             return Some(false);
         }
         chunk.state = ChunkState::Lost;

@@ -3,7 +3,8 @@
 use super::outstanding::{ChunkState, SentChunk};
 use super::retransmit::{Loss, earliest_live};
 use super::{SackView, Sender};
-use crate::cmt::{News, Sent};
+use crate::cmt::dac::Reports;
+use crate::cmt::{Cuc, Extent, FastRecoveryScope, News, Sent};
 use crate::path::congestion::{Acked, CongestionEvent, Group};
 use crate::path::{Path, PathId, PathSet, Paths};
 use crate::ranges::{Range, difference};
@@ -21,6 +22,21 @@ pub(crate) struct SackOutcome {
     pub(crate) acked_paths: PathSet,
     /// Send buffer has become free.
     pub(crate) buffer_freed: bool,
+}
+
+/// What a SACK says about all paths, while conclusions are drawn for each.
+#[derive(Debug)]
+pub(super) struct Facts<'a> {
+    pub(super) now: Instant,
+    /// The highest TSN that it reports.
+    pub(super) highest: Tsn64,
+    /// TSNs newly acknowledged on all paths (RFC 9260's HTNA).
+    pub(super) newly_acked: Option<Extent<Tsn64>>,
+    /// How many missing reports it counts for.
+    pub(super) reports: Reports,
+    /// Whether the association was in fast recovery when it came.
+    recovering: bool,
+    group: &'a Group,
 }
 
 impl Sender {
@@ -55,8 +71,9 @@ impl Sender {
         self.check_released()?;
         let mut outcome = SackOutcome::default();
         let group = paths.couple(self.usable(paths));
+        let facts = self.facts(now, highest, sack, (paths, &group));
         for path in paths.iter_mut() {
-            self.settle(now, highest, path, &group, &mut outcome);
+            self.settle(&facts, path, &mut outcome);
         }
         self.guard(now, paths);
         if let Some(a_rwnd) = sack.a_rwnd.filter(|_| believed) {
@@ -249,14 +266,8 @@ impl Sender {
     }
 
     /// Draws the conclusions for one path.
-    fn settle(
-        &mut self,
-        now: Instant,
-        highest: Tsn64,
-        path: &mut Path,
-        group: &Group,
-        outcome: &mut SackOutcome,
-    ) {
+    fn settle(&mut self, facts: &Facts<'_>, path: &mut Path, outcome: &mut SackOutcome) {
+        let Facts { now, group, .. } = *facts;
         self.look_for_earliest(path);
         path.cmt.recovery.on_sack(self.outstanding.cum(), &path.cmt.cuc);
         let news = path.cmt.news;
@@ -270,19 +281,59 @@ impl Sender {
         if let Some(rtt) = news.rtt {
             path.rtt.on_data_sample(now, rtt);
         }
-        grow(now, path, group);
+        let recovering = facts.recovering || path.cmt.recovery.is_active();
+        let advanced = self.rules.cwnd_update.advances(&news, &path.cmt.cuc);
+        grow(now, path, (advanced, recovering), group);
         let (chunk_limit, smoothed) = (path.congestion.chunk_limit(), path.rtt.smoothed());
         path.burst.on_sack(now, (path.flight, news.acked), chunk_limit, smoothed);
-        if self.strike(now, highest, path) && path.cmt.recovery.enter(path.cmt.highest_tsn) {
+        if self.strike(facts, path) && self.enter_recovery(facts, path) {
             path.congestion.on_loss(&CongestionEvent { used: used_window(now, path) }, group);
             path.cmt.fast_packet = true;
         }
         if path.flight == 0 {
             path.t3 = None;
-        } else if news.cum_advanced || news.earliest_acked {
-            // Rule R3; a chunk of the path that was blocked by another path's loss counts as well,
-            // or every path would time out behind the blocked cumulative TSN.
+        } else if news.cum_advanced || (news.earliest_acked && self.rules.smart_t3) {
+            // Rule R3; a chunk of the path that was blocked by another path's loss counts as well
+            // (smart T3), or every path would time out behind the blocked cumulative TSN.
             path.restart_t3(now);
+        }
+    }
+
+    /// Chunks of `path` were found lost. Returns whether its window is to be cut for it.
+    fn enter_recovery(&mut self, facts: &Facts<'_>, path: &mut Path) -> bool {
+        match self.rules.fast_recovery {
+            FastRecoveryScope::Path => path.cmt.recovery.enter(path.cmt.highest_tsn),
+            FastRecoveryScope::Association => {
+                self.recovery.enter(Some(self.outstanding.next_tsn().before()));
+                !facts.recovering
+            }
+        }
+    }
+
+    fn facts<'g>(
+        &mut self,
+        now: Instant,
+        highest: Tsn64,
+        sack: &SackView<'_>,
+        (paths, group): (&Paths, &'g Group),
+    ) -> Facts<'g> {
+        self.recovery.on_sack(self.outstanding.cum(), &Cuc::default());
+        let recovering = self.recovery.is_active();
+        let acking = paths.iter().filter(|path| path.cmt.news.tsns.is_some()).count();
+        let all = paths.iter().map(|path| path.cmt.news.tsns);
+        let mut newly_acked = all.fold(None, Extent::union);
+        if recovering && paths.iter().any(|path| path.cmt.news.cum_advanced) {
+            // Section 7.2.4: in fast recovery such a SACK strikes all that it reports missing.
+            newly_acked = Extent::with(newly_acked, highest.next());
+        }
+        let dac = self.rules.delayed_ack_cmt;
+        Facts {
+            now,
+            highest,
+            newly_acked,
+            reports: if dac { Reports::new(sack.flags, acking) } else { Reports::ONE },
+            recovering,
+            group,
         }
     }
 
@@ -324,22 +375,26 @@ fn note(now: Instant, tsn: Tsn64, chunk: &SentChunk, path: &mut Path) {
     // Of a chunk that was sent more than once it is not known which transmission has arrived. Too
     // early an acknowledgement cannot be for the last one, which then says nothing about others.
     if once || path.rtt.least().is_some_and(|least| age >= least) {
-        news.newest = news.newest.max(Some(chunk.number));
+        news.numbers = Extent::with(news.numbers, chunk.number);
+    }
+    news.tsns = Extent::with(news.tsns, tsn);
+    if !chunk.timed_out {
+        news.sure_tsns = Extent::with(news.sure_tsns, tsn);
     }
 }
 
 /// Widens the window of a path (section 7.2.1, 7.2.2; CUC).
-fn grow(now: Instant, path: &mut Path, group: &Group) {
+fn grow(now: Instant, path: &mut Path, (advanced, recovering): (bool, bool), group: &Group) {
     let news = path.cmt.news;
     let window_used = used_window(now, path) >= path.congestion.window();
     let acked = Acked {
         now,
         bytes: news.acked,
-        advanced: path.cmt.cuc.advanced(),
+        advanced,
         window_used,
-        recovering: path.cmt.recovery.is_active(),
+        recovering,
         all_acked: path.flight == 0,
-        newest: news.newest,
+        newest: news.numbers.map(|numbers| numbers.most),
         sent: path.cmt.transmissions,
         rtt: news.rtt,
         srtt: path.rtt.smoothed(),

@@ -9,6 +9,8 @@ use manypath_wire::chunk::{GapBlock, GapBlocks, NrSack, Sack};
 /// What an acknowledgement says.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SackView<'a> {
+    /// Chunk flags.
+    pub(crate) flags: u8,
     /// Cumulative TSN Ack.
     pub(crate) cum_tsn: Tsn,
     /// The receive window, if it was announced.
@@ -22,19 +24,19 @@ pub(crate) struct SackView<'a> {
 impl<'a> SackView<'a> {
     /// The view of a SACK.
     pub(crate) fn of_sack(sack: &Sack<'a>) -> Self {
-        let Sack { cum_tsn, a_rwnd, gaps, .. } = *sack;
-        Self { cum_tsn, a_rwnd: Some(a_rwnd), gaps, nr_gaps: GapBlocks::EMPTY }
+        let Sack { flags, cum_tsn, a_rwnd, gaps, .. } = *sack;
+        Self { flags, cum_tsn, a_rwnd: Some(a_rwnd), gaps, nr_gaps: GapBlocks::EMPTY }
     }
 
     /// The view of an NR-SACK.
     pub(crate) fn of_nr_sack(sack: &NrSack<'a>) -> Self {
-        let NrSack { cum_tsn, a_rwnd, gaps, nr_gaps, .. } = *sack;
-        Self { cum_tsn, a_rwnd: Some(a_rwnd), gaps, nr_gaps }
+        let NrSack { flags, cum_tsn, a_rwnd, gaps, nr_gaps, .. } = *sack;
+        Self { flags, cum_tsn, a_rwnd: Some(a_rwnd), gaps, nr_gaps }
     }
 
     /// The view of a SHUTDOWN, which says nothing but the cumulative TSN.
     pub(crate) fn of_shutdown(cum_tsn: Tsn) -> Self {
-        Self { cum_tsn, a_rwnd: None, gaps: GapBlocks::EMPTY, nr_gaps: GapBlocks::EMPTY }
+        Self { flags: 0, cum_tsn, a_rwnd: None, gaps: GapBlocks::EMPTY, nr_gaps: GapBlocks::EMPTY }
     }
 
     /// All blocks of both kinds as ascending, disjoint ranges beyond `cum`.

@@ -4,7 +4,7 @@ use super::buffer_split::{BufferSplit, Buffers};
 use super::outstanding::Outstanding;
 use super::queue::{SendQueue, Taker};
 use super::window::PeerWindow;
-use crate::cmt::next_lost;
+use crate::cmt::{FastRecovery, Rules, next_lost};
 use crate::config::Config;
 use crate::endpoint::{Outgoing, SendError};
 use crate::path::{Path, PathId, PathSet, PathState, Paths};
@@ -48,7 +48,9 @@ pub(crate) struct Sender {
     pub(super) fresh: Vec<Range>,
     /// User data accepted and not acknowledged for good.
     pub(super) buffered: usize,
-    pub(super) repeat_fast_retransmit: bool,
+    pub(super) rules: Rules,
+    /// Fast recovery of the association, if that is its scope.
+    pub(super) recovery: FastRecovery,
     /// The path over which the last SACK came.
     pub(super) sack_path: Option<PathId>,
     /// Whether the user holds back more than it has queued.
@@ -82,7 +84,8 @@ impl Sender {
             nr_blocks: Vec::new(),
             fresh: Vec::new(),
             buffered: 0,
-            repeat_fast_retransmit: config.repeat_fast_retransmit,
+            rules: Rules::new(config),
+            recovery: FastRecovery::default(),
             sack_path: None,
             selector: PathSelector::new(config.path_scheduling),
             split: config.buffer_split,

@@ -1,7 +1,8 @@
 //! The sender against hand-made SACKs (`golden`, `congestion`, `timers`, `window`, `nr_sack`,
-//! `buffer_split`), and together with the receiver over a network with random faults (`model`).
+//! `buffer_split`, `cmt`), and together with the receiver over a network with random faults (`model`).
 
 mod buffer_split;
+mod cmt;
 mod congestion;
 mod golden;
 mod model;
@@ -156,12 +157,23 @@ impl Bench {
         blocks: &[(u64, u64)],
         via: u8,
     ) -> Result<SackOutcome, &'static str> {
+        self.flagged_sack(0, cum, blocks, via)
+    }
+
+    fn flagged_sack(
+        &mut self,
+        flags: u8,
+        cum: u64,
+        blocks: &[(u64, u64)],
+        via: u8,
+    ) -> Result<SackOutcome, &'static str> {
         let offset = |tsn: u64| u16::try_from(tsn - cum).unwrap();
         let gaps: Vec<GapBlock> = blocks
             .iter()
             .map(|(start, end)| GapBlock { start: offset(*start), end: offset(*end) })
             .collect();
         let view = SackView {
+            flags,
             a_rwnd: Some(self.a_rwnd),
             gaps: GapBlocks::from_slice(&gaps),
             ..SackView::of_shutdown(Tsn(cum as u32))

@@ -172,7 +172,7 @@ impl Model {
             let fine = [DataOutcome::Accepted, DataOutcome::Duplicate, DataOutcome::BufferFull];
             assert!(fine.contains(&outcome), "{outcome:?}");
         }
-        self.receiver.packet_end(self.now, via, false);
+        self.receiver.packet_end(self.now, via, false, 3);
         assert!(self.receiver.queued() <= 2 * 100_000);
     }
 

@@ -1,0 +1,32 @@
+//! The choices of concurrent multipath transfer that an association has made.
+
+use super::{FastRecoveryScope, SplitFastRetransmit};
+use crate::cmt::CwndUpdate;
+use crate::config::Config;
+
+/// See the fields of the same names in [`Config`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules {
+    pub(crate) split_fast_retransmit: SplitFastRetransmit,
+    pub(crate) cwnd_update: CwndUpdate,
+    pub(crate) delayed_ack_cmt: bool,
+    pub(crate) fast_recovery: FastRecoveryScope,
+    pub(crate) smart_t3: bool,
+    pub(crate) missing_reports: u8,
+    pub(crate) repeat_fast_retransmit: bool,
+}
+
+impl Rules {
+    /// What `config` says.
+    pub(crate) fn new(config: &Config) -> Self {
+        Self {
+            split_fast_retransmit: config.split_fast_retransmit,
+            cwnd_update: config.cwnd_update,
+            delayed_ack_cmt: config.delayed_ack_cmt,
+            fast_recovery: config.fast_recovery,
+            smart_t3: config.smart_t3,
+            missing_reports: config.missing_reports.max(1),
+            repeat_fast_retransmit: config.repeat_fast_retransmit,
+        }
+    }
+}
