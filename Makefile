@@ -21,10 +21,11 @@ test:
 	$(CARGO) test --workspace --locked
 	scripts/fuzz $(FUZZ_SECONDS)
 
-# The slower checks: ten times the random cases, minutes of fuzzing, the demo itself.
+# The slower checks: more random cases, longer fuzzing, the lab at speed, the demo itself.
 test-full: test build
 	MANYPATH_CASES=20000 $(CARGO) test --release --locked -p manypath-sim
-	scripts/fuzz 300
+	$(CARGO) test --release --locked -p manypath-lab --test throughput -- --ignored
+	scripts/fuzz 120
 	target/release/manypath demo --json
 
 lint:

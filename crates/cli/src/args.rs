@@ -22,6 +22,7 @@ pub(crate) enum Command {
     Serve(ServeArgs),
     Status(StatusArgs),
     Lab(LabArgs),
+    Sim(SimArgs),
     Demo(DemoArgs),
     Man(ManArgs),
     #[command(hide = true)]
@@ -190,6 +191,92 @@ pub(crate) enum LabAction {
     },
     /// Take the lab down; programs that still run inside are killed.
     Down,
+}
+
+/// Simulate: the same protocol engine in virtual time, with the same result on any machine.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Example:\n  manypath sim run scenario.toml --out results\n  manypath sim run scenario.toml --shard 0/8 --out results --resume\n  manypath sim merge results --out merged\n  manypath sim compare before after"
+)]
+pub(crate) struct SimArgs {
+    #[command(subcommand)]
+    pub(crate) action: SimAction,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum SimAction {
+    /// Do the runs of a scenario file: cases x sweep x seeds.
+    #[command(
+        after_help = "Example:\n  manypath sim run scenario.toml --out results --jobs 2\n  manypath sim run scenario.toml --set measure=60s --seeds 4 --series 100ms"
+    )]
+    Run(SimRunArgs),
+    /// Put the results of shards together: one results.csv.
+    #[command(after_help = "Example:\n  manypath sim merge shard0 shard1 --out merged")]
+    Merge {
+        /// Folders with results, or journals (runs*.jsonl).
+        #[arg(required = true)]
+        results: Vec<PathBuf>,
+        /// Folder to write to.
+        #[arg(long, value_name = "DIR")]
+        out: PathBuf,
+    },
+    /// Compare two results point by point, with 95 % confidence intervals.
+    #[command(
+        after_help = "Example:\n  manypath sim compare before after --figure throughput_mbps,delay_ms"
+    )]
+    Compare {
+        /// Folder with results.
+        a: PathBuf,
+        /// Folder with results.
+        b: PathBuf,
+        /// Figures to compare: columns of results.csv.
+        #[arg(long, value_delimiter = ',', default_values_t = ["throughput_mbps".to_owned(), "delay_ms".to_owned()])]
+        figure: Vec<String>,
+        /// Print one JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// What to simulate and where to put it.
+#[derive(Args, Debug)]
+pub(crate) struct SimRunArgs {
+    /// Scenario file (TOML).
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) campaign: CampaignOptions,
+    /// Set a key of the scenario, as `path.B.delay=50ms`; repeat for more.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Keep a time series of each run with this period, as 100ms.
+    #[arg(long, value_name = "PERIOD")]
+    pub(crate) series: Option<String>,
+    /// Keep every packet of each run as a pcapng file.
+    #[arg(long)]
+    pub(crate) pcapng: bool,
+    /// Print the means as one JSON object instead of a table.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// How many runs are done, where and with what.
+#[derive(Args, Debug)]
+pub(crate) struct CampaignOptions {
+    /// Folder for results.csv, manifest.json and the journal.
+    #[arg(long, value_name = "DIR", default_value = "target/sim")]
+    pub(crate) out: PathBuf,
+    /// Runs at a time; by default one per processor.
+    #[arg(long, value_name = "N")]
+    pub(crate) jobs: Option<usize>,
+    /// Use the seeds 1 to N.
+    #[arg(long, value_name = "N")]
+    pub(crate) seeds: Option<u32>,
+    /// Do only this part of the runs: 0/8 is the first of eight.
+    #[arg(long, value_name = "I/N", default_value = "0/1")]
+    pub(crate) shard: String,
+    /// Leave out runs that an earlier call has finished.
+    #[arg(long)]
+    pub(crate) resume: bool,
 }
 
 /// Move a file with stock scp and curl: plain TCP, kernel MPTCP, manypath, manypath with a cut path.

@@ -17,6 +17,7 @@ fn main() -> ExitCode {
         Command::Serve(args) => commands::serve::serve(args),
         Command::Status(args) => commands::status::status(args),
         Command::Lab(args) => commands::lab::lab(args),
+        Command::Sim(args) => commands::sim::sim(args),
         Command::Demo(args) => demo::demo(args),
         Command::Man(args) => commands::man::man(args),
         Command::Stack(args) => commands::stack::stack(args),

@@ -41,16 +41,35 @@ fn a_port_that_is_not_allowed_is_reached_by_plain_tcp() {
     assert_eq!((done.code, done.stdout.as_str()), (Some(0), "10000"), "{done:?}");
 }
 
-/// The server's host swallows everything that comes for UDP port 9899, without an ICMP.
-fn swallow_udp(site: &Site) -> std::process::Child {
-    let program = "import socket,time\n\
-        s=[socket.socket(f,socket.SOCK_DGRAM) for f in (socket.AF_INET,)]\n\
-        s[0].bind(('0.0.0.0',9899))\nprint('bound',flush=True)\ntime.sleep(60)";
+/// What listens on the server's UDP port 9899 instead of manypath: it does `act` with each packet.
+fn foreign_udp(site: &Site, act: &str) -> std::process::Child {
+    let program = format!(
+        "import os,socket\ns=socket.socket(socket.AF_INET,socket.SOCK_DGRAM)\n\
+         s.bind(('0.0.0.0',9899))\nprint('bound',flush=True)\n\
+         while True:\n p,a=s.recvfrom(65536)\n {act}"
+    );
     let mut command = site.command(Host::Right, common::find("python3"));
-    let mut child = command.args(["-c", program]).stdout(Stdio::piped()).spawn().expect("python3");
+    let mut child = command.args(["-c", &program]).stdout(Stdio::piped()).spawn().expect("python3");
     let mut line = [0; 6];
     std::io::Read::read_exact(child.stdout.as_mut().expect("stdout"), &mut line).expect("bound");
     child
+}
+
+#[test]
+fn a_peer_that_answers_garbage_is_reached_by_plain_tcp() {
+    let mut site = Site::new();
+    site.web();
+    site.random_file("small", 10_000);
+    let url = format!("http://{}:8080/small", site.server());
+    let args = ["-sS", "-f", "-o", "/dev/null", "-w", "%{size_download}", &url];
+    // Noise, our own packet sent back, and the same with damage.
+    for answer in ["os.urandom(200)", "p", "p[:20]+os.urandom(40)"] {
+        let mut peer = foreign_udp(&site, &format!("s.sendto({answer},a)"));
+        let done = site.through("curl", &args);
+        let _ = peer.kill();
+        let _ = peer.wait();
+        assert_eq!((done.code, done.stdout.as_str()), (Some(0), "10000"), "{answer}: {done:?}");
+    }
 }
 
 #[test]
@@ -58,7 +77,7 @@ fn a_silent_peer_costs_at_most_the_fallback_timeout() {
     let mut site = Site::new();
     site.web();
     site.random_file("small", 10_000);
-    let mut silent = swallow_udp(&site);
+    let mut silent = foreign_udp(&site, "pass");
     let url = format!("http://{}:8080/small", site.server());
     // %{time_connect} is what the program itself sees; ssh-like blocking connects are probed below.
     let args = ["-sS", "-f", "-o", "/dev/null", "-w", "%{time_connect}", &url];

@@ -4,9 +4,12 @@
 //! runs it on real packets. [`world`] joins endpoints of the engine by such links. Nothing here reads a clock; the same seed gives the same run.
 #![forbid(unsafe_code)]
 
+pub mod campaign;
 pub mod link;
 pub mod pcapng;
 mod rng;
+pub mod scenario;
+pub mod simulation;
 pub mod world;
 
 pub use link::{DropReason, Link, LinkConfig, LinkCounters, Packet};

@@ -4,5 +4,6 @@ pub(crate) mod lab;
 pub(crate) mod man;
 pub(crate) mod run;
 pub(crate) mod serve;
+pub(crate) mod sim;
 pub(crate) mod stack;
 pub(crate) mod status;

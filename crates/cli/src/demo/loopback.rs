@@ -4,8 +4,8 @@
 //! client's stack sends to 127.0.i.2 at the relay's port, the relay passes the datagrams through
 //! the link model and on to the server's stack, and back the same way.
 
-use super::services::UDP_PORT;
-use super::world::Series;
+use super::measure::Series;
+use super::ports::UDP_PORT;
 use manypath_lab::{LinkConfig, PathSpec};
 use manypath_sim::pcapng::{InterfaceId, LinkType, Writer};
 use manypath_sim::{Link, Packet};

@@ -31,6 +31,15 @@ impl Growth {
     }
 }
 
+/// Delivered bytes per path in buckets of equal length.
+#[derive(Debug, Clone)]
+pub(crate) struct Series {
+    /// Length of a bucket.
+    pub(crate) bucket: Duration,
+    /// Name of the path, IP bytes delivered per bucket (the busier direction).
+    pub(crate) paths: Vec<(String, Vec<u64>)>,
+}
+
 /// The emulated paths, as far as the figures need them.
 #[derive(Debug, Clone)]
 pub(crate) struct Ceilings {

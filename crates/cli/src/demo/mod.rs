@@ -5,6 +5,8 @@
 
 mod loopback;
 mod measure;
+mod ports;
+mod programs;
 mod progress;
 mod report;
 mod services;
@@ -15,9 +17,10 @@ mod world;
 use crate::args::{DemoArgs, Program, TransportChoice};
 use crate::failure::Failure;
 use measure::Run;
+use ports::Listen;
 use progress::Progress;
 use serde::Serialize;
-use services::{Keys, Listen, Service};
+use services::{Keys, Service};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,9 +1,8 @@
 //! `report.html`: the table and a plot of every run's throughput per path, in one file.
 
 use super::Skipped;
-use super::measure::Run;
+use super::measure::{Run, Series};
 use super::transfer::Outcome;
-use super::world::Series;
 use std::fmt::Write;
 use std::time::Duration;
 

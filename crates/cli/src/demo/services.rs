@@ -1,5 +1,7 @@
 //! The servers of the right host: stock sshd, stock nginx, `manypath serve`.
 
+use super::ports::{HTTP_MPTCP_PORT, HTTP_PORT, Listen, SSH_MPTCP_PORT, SSH_PORT, UDP_PORT};
+use super::programs::need_program;
 use super::world::World;
 use crate::failure::Failure;
 use std::fs;
@@ -7,27 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// TCP ports of the services on the right host.
-pub(crate) const HTTP_PORT: u16 = 8080;
-/// The nginx that listens with MPTCP.
-pub(crate) const HTTP_MPTCP_PORT: u16 = 8081;
-/// The sshd that listens with TCP.
-pub(crate) const SSH_PORT: u16 = 2222;
-/// The sshd that listens with MPTCP.
-pub(crate) const SSH_MPTCP_PORT: u16 = 2223;
-
-/// UDP port of `manypath serve`.
-pub(crate) const UDP_PORT: u16 = 9899;
-
 /// How long a service may take until it listens.
 const START_LIMIT: Duration = Duration::from_secs(10);
-
-/// Kind of socket that a service listens with.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Listen {
-    Tcp,
-    Mptcp,
-}
 
 /// A running server; killed when dropped.
 #[derive(Debug)]
@@ -39,19 +22,6 @@ impl Drop for Service {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
-}
-
-/// First of the paths that exists.
-pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let more = ["/usr/sbin", "/usr/local/sbin", "/sbin", "/usr/bin"].map(PathBuf::from);
-    std::env::split_paths(&path).chain(more).map(|dir| dir.join(name)).find(|p| p.is_file())
-}
-
-/// The program's path, or what to install.
-pub(crate) fn need_program(name: &str, package: &str) -> Result<PathBuf, String> {
-    let hint = format!("{name} is missing: apt-get install {package}");
-    find_program(name).ok_or(hint)
 }
 
 /// Starts nginx serving the folder `root`.

@@ -1,9 +1,11 @@
 //! One transfer: start the program, watch the file grow, cut and restore a path, check the file.
 
-use super::measure::{Growth, Run};
+use super::measure::{Growth, Run, Series};
+use super::ports::{HTTP_MPTCP_PORT, HTTP_PORT, Listen, SSH_MPTCP_PORT, SSH_PORT};
+use super::programs::need_program;
 use super::progress::Progress;
-use super::services::{self, HTTP_MPTCP_PORT, HTTP_PORT, Keys, Listen, SSH_MPTCP_PORT, SSH_PORT};
-use super::world::{Series, World};
+use super::services::Keys;
+use super::world::World;
 use crate::args::{Program, TransportChoice};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -131,7 +133,7 @@ type CommandLine = (PathBuf, Vec<String>);
 
 /// A download.
 fn curl(setting: &Setting<'_>, case: Case, received: &Path) -> Result<CommandLine, String> {
-    let curl = services::need_program("curl", "curl")?;
+    let curl = need_program("curl", "curl")?;
     let port = if case.socket() == Listen::Mptcp { HTTP_MPTCP_PORT } else { HTTP_PORT };
     let url = format!("http://{}:{port}/file", setting.world.server_address());
     let args = ["-sS", "-f", "-o", &received.to_string_lossy(), &url].map(str::to_owned);
@@ -140,7 +142,7 @@ fn curl(setting: &Setting<'_>, case: Case, received: &Path) -> Result<CommandLin
 
 /// An upload.
 fn scp(setting: &Setting<'_>, case: Case, received: &Path) -> Result<CommandLine, String> {
-    let scp = services::need_program("scp", "openssh-client")?;
+    let scp = need_program("scp", "openssh-client")?;
     let keys = setting.keys.as_ref().ok_or("no SSH server")?;
     let port = if case.socket() == Listen::Mptcp { SSH_MPTCP_PORT } else { SSH_PORT };
     let user = current_user()?;

@@ -1,8 +1,9 @@
 //! Where the demo takes place: two hosts of a lab, or emulated paths on loopback.
 
 use super::loopback::LoopbackPaths;
-use super::measure::Ceilings;
-use super::services::{self, HTTP_PORT, Listen, SSH_PORT};
+use super::measure::{Ceilings, Series};
+use super::ports::{HTTP_PORT, Listen, SSH_PORT};
+use super::programs::need_program;
 use crate::failure::Failure;
 use manypath_lab::{Change, Host, Lab, LabSpec, PathSpec};
 use std::path::{Path, PathBuf};
@@ -12,15 +13,6 @@ use std::time::Duration;
 /// The two paths: rate in bit/s and the rest of their specification.
 const PATHS: [(&str, u64, &str); 2] =
     [("A", 20_000_000, "20mbit,10ms,queue=100"), ("B", 10_000_000, "10mbit,40ms,queue=100")];
-
-/// Delivered bytes per path in buckets of equal length.
-#[derive(Debug, Clone)]
-pub(crate) struct Series {
-    /// Length of a bucket.
-    pub(crate) bucket: Duration,
-    /// Name of the path, IP bytes delivered per bucket (the busier direction).
-    pub(crate) paths: Vec<(String, Vec<u64>)>,
-}
 
 /// The hosts and paths of a demo.
 #[derive(Debug)]
@@ -133,7 +125,7 @@ impl World {
     fn command(&self, host: Host, program: &Path, socket: Listen) -> Result<Command, String> {
         let wrapper = match socket {
             Listen::Tcp => None,
-            Listen::Mptcp => Some(services::need_program("mptcpize", "mptcpize")?),
+            Listen::Mptcp => Some(need_program("mptcpize", "mptcpize")?),
         };
         let first = wrapper.as_deref().unwrap_or(program);
         let mut command = match &self.kind {

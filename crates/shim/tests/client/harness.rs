@@ -29,13 +29,16 @@ pub(crate) fn run(tests: &[Test], args: &[String]) -> ExitCode {
             return ExitCode::SUCCESS;
         }
     };
-    let mut failed = 0;
+    let (mut passed, mut failed) = (0, 0);
     for (name, test) in tests.iter().filter(|(name, _)| chosen(name)) {
         let begun = Instant::now();
         let result = panic::catch_unwind(AssertUnwindSafe(|| test(&network)));
         let seconds = begun.elapsed().as_secs_f32();
         match result {
-            Ok(Verdict::Passed) => println!("test {name} ... ok ({seconds:.1} s)"),
+            Ok(Verdict::Passed) => {
+                println!("test {name} ... ok ({seconds:.1} s)");
+                passed += 1;
+            }
             Ok(Verdict::Skipped(why)) => println!("test {name} ... skipped: {why}"),
             Err(_) => {
                 println!("test {name} ... FAILED ({seconds:.1} s)");
@@ -43,6 +46,6 @@ pub(crate) fn run(tests: &[Test], args: &[String]) -> ExitCode {
             }
         }
     }
-    println!("{failed} failed");
+    println!("{passed} passed, {failed} failed");
     ExitCode::from(u8::from(failed > 0))
 }

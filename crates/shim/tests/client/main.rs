@@ -30,6 +30,12 @@ fn main() -> ExitCode {
 }
 
 fn tests(args: &[String]) -> ExitCode {
+    // A shell that runs the tests in the background has SIGINT ignored, and ignored it would stay in
+    // every program that the tests start: no trap could catch it.
+    for signal in [libc::SIGINT, libc::SIGQUIT] {
+        // SAFETY: the default action needs no handler.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
     let tests =
         [probes::TESTS, attempts::TESTS, loss::TESTS, launching::TESTS, programs::TESTS].concat();
     harness::run(&tests, args)

@@ -25,7 +25,7 @@ use crate::link::{Link, LinkConfig, LinkCounters};
 use crate::rng::Rng;
 use datagram::{Datagram, background_packet, ip_packet};
 use host::Host;
-use manypath_engine::{Config, Endpoint, Instant};
+use manypath_engine::{Config, Endpoint, EndpointEvent, Instant};
 use path::Path;
 use std::collections::BTreeMap;
 use trace::Trace;
@@ -45,6 +45,8 @@ pub struct World {
     scheduled: usize,
     trace: Trace,
     unroutable: u64,
+    /// Things that happened since the time last moved.
+    standing: u32,
 }
 
 /// One scheduled change of a link.
@@ -67,6 +69,7 @@ impl World {
             scheduled: 0,
             trace: Trace::default(),
             unroutable: 0,
+            standing: 0,
         }
     }
 
@@ -147,9 +150,19 @@ impl World {
         &self.hosts[host.0].endpoint
     }
 
+    /// The next notification of a host's endpoint.
+    pub fn poll_event(&mut self, host: HostId) -> Option<EndpointEvent> {
+        self.hosts[host.0].endpoint.poll_event()
+    }
+
     /// What has passed a direction of a path.
     pub fn link_counters(&self, path: PathNumber, towards: HostId) -> &LinkCounters {
         self.links[self.link_of(path, towards).0].counters()
+    }
+
+    /// Packets that wait for the transmitter of a direction of a path.
+    pub fn queue_len(&self, path: PathNumber, towards: HostId) -> usize {
+        self.links[self.link_of(path, towards).0].queue_len()
     }
 
     /// Packets that were sent between addresses which no path joins.
@@ -175,23 +188,29 @@ impl World {
     /// Goes on until `limit` or until `done`, which is asked at the beginning and each time
     /// something has happened. Says whether it was done.
     pub fn run(&mut self, limit: Instant, mut done: impl FnMut(&mut Self) -> bool) -> bool {
-        let mut standing = 0;
         loop {
             if done(self) {
                 return true;
             }
-            self.transmit_all();
-            let before = self.now;
-            match self.next_event() {
-                Some(at) if at <= limit => self.advance_to(at),
-                _ => {
-                    self.now = self.now.max(limit);
-                    return false;
-                }
+            if !self.step(limit) {
+                return false;
             }
-            standing = if self.now == before { standing + 1 } else { 0 };
-            assert!(standing < MOST_AT_ONCE, "a timer expires again and again at {before:?}");
         }
+    }
+
+    /// Goes on to the next time at which something happens, or to `limit` if that is sooner. Says
+    /// whether something has happened.
+    pub fn step(&mut self, limit: Instant) -> bool {
+        self.transmit_all();
+        let before = self.now;
+        let Some(at) = self.next_event().filter(|at| *at <= limit) else {
+            self.now = self.now.max(limit);
+            return false;
+        };
+        self.advance_to(at);
+        self.standing = if self.now == before { self.standing + 1 } else { 0 };
+        assert!(self.standing < MOST_AT_ONCE, "a timer expires again and again at {before:?}");
+        true
     }
 
     /// When something happens next.

@@ -1,0 +1,90 @@
+//! `manypath sim`: runs, shards spread by a tool that knows nothing of us, errors, comparison.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing helper fails the test")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const SCENARIO: &str = r#"name = "small"
+seeds = 3
+measure = "1s"
+[engine]
+buffer = "64KiB"
+[[path]]
+rate = "5mbit"
+delay = "5ms"
+[[app]]
+kind = "saturated"
+[sweep]
+"path.A.loss" = [0, 0.02]
+"#;
+
+/// A folder that is removed at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let dir = std::env::temp_dir().join(format!("manypath-sim-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        std::fs::write(dir.join("small.toml"), SCENARIO).unwrap();
+        Self(dir)
+    }
+
+    fn read(&self, file: &str) -> String {
+        std::fs::read_to_string(self.0.join(file)).unwrap()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn sim(dir: &Path, args: &[&str]) -> Output {
+    let program = env!("CARGO_BIN_EXE_manypath");
+    Command::new(program).current_dir(dir).arg("sim").args(args).output().unwrap()
+}
+
+fn ok(output: &Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// The line of docs/simulation.md for one machine.
+#[test]
+fn shards_spread_by_xargs_give_what_one_call_gives() {
+    let folder = Folder::new("shards");
+    let table = ok(&sim(&folder.0, &["run", "small.toml", "--out", "whole"]));
+    assert!(table.contains("0.02") && table.contains("6 runs in whole"), "{table}");
+    let program = env!("CARGO_BIN_EXE_manypath");
+    let line = format!(
+        "seq 0 3 | xargs -P 2 -I{{}} {program} sim run small.toml --shard {{}}/4 --jobs 1 --out parts --resume"
+    );
+    let output = Command::new("sh").current_dir(&folder.0).args(["-c", &line]).output().unwrap();
+    ok(&output);
+    ok(&sim(&folder.0, &["merge", "parts", "--out", "merged"]));
+    assert_eq!(folder.read("merged/results.csv"), folder.read("whole/results.csv"));
+    let same = ok(&sim(&folder.0, &["compare", "whole", "merged"]));
+    assert!(same.contains("path.A.loss=0.02") && !same.contains("different"), "{same}");
+}
+
+#[test]
+fn wrong_input_is_answered_with_what_is_allowed() {
+    let folder = Folder::new("wrong");
+    let fails = |args: &[&str], message: &str| {
+        let output = sim(&folder.0, args);
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && text.contains(message), "{text}");
+    };
+    std::fs::write(folder.0.join("typo.toml"), SCENARIO.replace("delay", "dealy")).unwrap();
+    fails(
+        &["run", "typo.toml"],
+        "typo.toml:8: path.0.dealy: unknown key (did you mean \"delay\"?)",
+    );
+    fails(&["run", "none.toml"], "none.toml: ");
+    fails(&["run", "small.toml", "--shard", "3/3"], "expected i/n");
+    fails(&["run", "small.toml", "--set", "measure"], "expected KEY=VALUE");
+    fails(&["run", "small.toml", "--set", "measure=long"], "measure: expected a time");
+    fails(&["run", "small.toml", "--series", "1"], "expected a time");
+    fails(&["compare", "no", "nothing"], "no");
+}

@@ -1,0 +1,89 @@
+//! The engine's parameters by name: everything of [`Config`] that a scenario can set.
+
+use super::document::Node;
+use super::error::{ScenarioError, list, nearest};
+use super::setting::Setting;
+use manypath_engine::Config;
+
+/// One parameter of the engine.
+struct EngineOption {
+    name: &'static str,
+    set: fn(&mut Config, &Node) -> Result<(), String>,
+    show: fn(&Config) -> String,
+}
+
+macro_rules! options {
+    ($($field:ident),* $(,)?) => { &[$(EngineOption {
+        name: stringify!($field),
+        set: |config, node| { config.$field = Setting::read(node)?; Ok(()) },
+        show: |config| config.$field.show(),
+    }),*] };
+}
+
+const OPTIONS: &[EngineOption] = options![
+    receive_buffer,
+    send_buffer,
+    rto_initial,
+    rto_min,
+    rto_max,
+    association_max_retransmits,
+    path_max_retransmits,
+    potentially_failed_retransmits,
+    heartbeat_interval,
+    failed_path_probe_interval,
+    sack_delay,
+    sack_frequency,
+    max_burst,
+    burst_limit,
+    pacing,
+    hystart,
+    repeat_fast_retransmit,
+    multipath,
+    congestion,
+    stream_scheduling,
+    stream_mapping,
+    path_scheduling,
+    nr_sack,
+    buffer_split,
+];
+
+/// Sets both buffers: the sigma of the papers.
+const BUFFER: &str = "buffer";
+
+/// The configuration that the table `engine` describes.
+pub(super) fn read(node: Option<&Node>) -> Result<Config, ScenarioError> {
+    let mut config = Config::default();
+    for (key, value) in node.map_or(&[][..], Node::entries) {
+        set(&mut config, key, value)
+            .map_err(|message| ScenarioError::new(value.line, format!("engine.{key}"), message))?;
+    }
+    Ok(config)
+}
+
+/// Its parameters as columns of a result.
+pub(super) fn parameters(config: &Config, out: &mut Vec<(String, String)>) {
+    let Config { send_buffer, receive_buffer, .. } = config;
+    let buffer = if send_buffer == receive_buffer { send_buffer.show() } else { String::new() };
+    out.push((format!("engine.{BUFFER}"), buffer));
+    out.extend(OPTIONS.iter().map(|o| (format!("engine.{}", o.name), (o.show)(config))));
+}
+
+fn set(config: &mut Config, key: &str, value: &Node) -> Result<(), String> {
+    if key == BUFFER {
+        config.send_buffer = u32::read(value)?;
+        config.receive_buffer = config.send_buffer;
+        return Ok(());
+    }
+    match OPTIONS.iter().find(|option| option.name == key) {
+        Some(option) => (option.set)(config, value),
+        None => Err(unknown(key)),
+    }
+}
+
+fn unknown(key: &str) -> String {
+    let mut names: Vec<_> = OPTIONS.iter().map(|option| option.name).collect();
+    names.push(BUFFER);
+    let meant = nearest(key, &names)
+        .map_or_else(String::new, |name| format!(" (did you mean \"{name}\"?)"));
+    format!("the engine has no such option{meant}; allowed are {}", list(&names))
+}

@@ -1,0 +1,79 @@
+use std::fmt;
+
+/// What is wrong with a scenario file: where, which key, and what would be allowed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ScenarioError {
+    pub(crate) file: String,
+    /// Line, counted from 1; 0 if it is about the file as a whole.
+    pub(crate) line: usize,
+    /// Dotted name of the key, empty if there is none.
+    pub(crate) key: String,
+    pub(crate) message: String,
+}
+
+impl ScenarioError {
+    pub(crate) fn new(line: usize, key: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { file: String::new(), line, key: key.into(), message: message.into() }
+    }
+
+    pub(crate) fn in_file(self, file: &str) -> Self {
+        Self { file: file.to_owned(), ..self }
+    }
+
+    /// Line of the file, counted from 1; 0 if the error is about the file as a whole.
+    pub fn line(&self) -> usize {
+        self.line
+    }
+}
+
+impl fmt::Display for ScenarioError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)?;
+        if self.line > 0 {
+            write!(f, ":{}", self.line)?;
+        }
+        if !self.key.is_empty() {
+            write!(f, ": {}", self.key)?;
+        }
+        write!(f, ": {}", self.message)
+    }
+}
+
+impl std::error::Error for ScenarioError {}
+
+/// `names` for people: "a, b, c".
+pub(crate) fn list(names: &[&str]) -> String {
+    names.join(", ")
+}
+
+/// The name among `names` that was probably meant: at most two letters differ.
+pub(crate) fn nearest<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
+    let scored = names.iter().map(|other| (distance(name, other), *other));
+    scored.filter(|(distance, _)| *distance <= 2).min().map(|(_, name)| name)
+}
+
+/// Levenshtein's edit distance.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
+    for (i, from) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, to) in b.chars().enumerate() {
+            let replaced = diagonal + usize::from(from != to);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[row.len() - 1]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_is_recognised() {
+        assert_eq!(nearest("dealy", &["rate", "delay"]), Some("delay"));
+        assert_eq!(nearest("bandwidth", &["rate", "delay"]), None);
+    }
+}

@@ -1,0 +1,36 @@
+//! Scenario files: what is simulated, with which parameters, how often.
+//!
+//! ```text
+//! file ─▶ document (TOML tree with lines) ─▶ plan: cases x sweep x seeds ─▶ scenario of each run
+//! ```
+//!
+//! Every key can be swept or set by a case, under its dotted name. Whatever is wrong is reported with
+//! file, line, key and what is allowed; nothing is ignored.
+
+#![allow(
+    clippy::wildcard_enum_match_arm,
+    reason = "a key has a value of the right kind, or of any other kind, which is wrong alike"
+)]
+
+mod applications;
+mod document;
+mod engine_options;
+mod error;
+mod network;
+mod plan;
+mod section;
+mod setting;
+mod setup;
+
+pub use applications::{AppKind, AppSpec};
+pub use error::ScenarioError;
+pub use network::{Access, Background, LinkChange, PathSpec};
+pub use plan::{Plan, Run};
+pub use setup::Scenario;
+
+/// Reads a time as scenarios have it ("100ms"); the error says what is expected.
+pub fn duration(text: &str) -> Result<manypath_engine::Duration, String> {
+    use setting::Setting;
+    let value = document::Value::Text(text.to_owned());
+    manypath_engine::Duration::read(&document::Node { line: 0, value })
+}

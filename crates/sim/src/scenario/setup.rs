@@ -1,0 +1,138 @@
+use super::applications::AppSpec;
+use super::document::{Node, Value};
+use super::engine_options;
+use super::error::ScenarioError;
+use super::network::{Background, PathSpec};
+use super::section::Section;
+use super::setting::Setting;
+use manypath_engine::{Config, Duration};
+
+/// One simulation, all its parameters decided.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// Its name.
+    pub name: String,
+    /// The association begins at a random time between these.
+    pub start: (Duration, Duration),
+    /// From the start of the association until the measurement begins.
+    pub warmup: Duration,
+    /// How long is measured. A run whose applications are all done ends sooner.
+    pub measure: Duration,
+    /// Parameters of both endpoints.
+    pub config: Config,
+    /// Whether SCTP travels in UDP (RFC 6951) rather than directly over IP.
+    pub udp: bool,
+    /// The paths.
+    pub paths: Vec<PathSpec>,
+    /// The applications of the sender.
+    pub apps: Vec<AppSpec>,
+    /// Other traffic.
+    pub background: Vec<Background>,
+}
+
+/// Keys of the file that describe the sweep and not a run.
+pub(super) const PLAN_KEYS: [&str; 4] = ["description", "seeds", "sweep", "case"];
+
+/// Longest run.
+const LONGEST: Duration = Duration::from_secs(100_000);
+
+impl Scenario {
+    pub(super) fn read(document: &Node) -> Result<Self, ScenarioError> {
+        let mut root = Section::root(document);
+        for key in PLAN_KEYS {
+            root.take(key);
+        }
+        let name = root.value("name", "scenario".to_owned())?;
+        let start = read_start(&mut root)?;
+        let warmup = root.value("warmup", Duration::ZERO)?;
+        let measure = root.value("measure", Duration::from_secs(60))?;
+        if measure.is_zero() || warmup + measure > LONGEST {
+            return Err(root.error("measure", "a run takes more than 0 and up to 100000 s"));
+        }
+        let udp = root.value("udp", true)?;
+        let mut config = engine_options::read(root.take("engine"))?;
+        let paths = read_paths(&mut root)?;
+        let apps = read_apps(&mut root)?;
+        config.streams = apps.last().map_or(1, |app| app.first_stream + app.streams);
+        let background = root.tables("background")?;
+        let background = background
+            .into_iter()
+            .map(|section| Background::read(section, &paths))
+            .collect::<Result<_, _>>()?;
+        root.finish()?;
+        Ok(Self { name, start, warmup, measure, config, udp, paths, apps, background })
+    }
+
+    /// Every parameter with its value, in a fixed order: times in s, rates in bit/s, sizes in bytes,
+    /// probabilities as parts of one.
+    pub fn parameters(&self) -> Vec<(String, String)> {
+        let mut out = vec![
+            ("start.min".to_owned(), self.start.0.show()),
+            ("start.max".to_owned(), self.start.1.show()),
+            ("warmup".to_owned(), self.warmup.show()),
+            ("measure".to_owned(), self.measure.show()),
+            ("udp".to_owned(), self.udp.show()),
+        ];
+        engine_options::parameters(&self.config, &mut out);
+        self.paths.iter().for_each(|path| path.parameters(&mut out));
+        self.apps.iter().for_each(|app| app.parameters(&mut out));
+        for (number, b) in self.background.iter().enumerate() {
+            let mut add =
+                |key: &str, value: String| out.push((format!("background.{number}.{key}"), value));
+            add("path", self.paths[b.path].name.clone());
+            add("rate", b.rate_bps.show());
+            add("packet", b.packet.show());
+            add("towards", if b.forth { "receiver" } else { "sender" }.to_owned());
+            add("from", b.from.show());
+            add("until", b.until.show());
+        }
+        out
+    }
+}
+
+fn read_start(root: &mut Section<'_>) -> Result<(Duration, Duration), ScenarioError> {
+    let Some(mut section) = root.table("start")? else {
+        return Ok((Duration::ZERO, Duration::ZERO));
+    };
+    let (min, max) = (section.required("min")?, section.required("max")?);
+    if min > max {
+        return Err(section.error("max", "is less than min"));
+    }
+    section.finish().map(|()| (min, max))
+}
+
+fn read_paths(root: &mut Section<'_>) -> Result<Vec<PathSpec>, ScenarioError> {
+    let mut paths = Vec::new();
+    for (number, section) in root.tables("path")?.into_iter().enumerate() {
+        paths.push(PathSpec::read(section, number, &paths)?);
+    }
+    if paths.is_empty() || paths.len() > 64 {
+        return Err(root.error("path", "a scenario has 1 to 64 tables [[path]]"));
+    }
+    Ok(paths)
+}
+
+fn read_apps(root: &mut Section<'_>) -> Result<Vec<AppSpec>, ScenarioError> {
+    let mut apps: Vec<AppSpec> = Vec::new();
+    for section in root.tables("app")? {
+        let first = apps.last().map_or(0, |app| app.first_stream + app.streams);
+        let app = AppSpec::read(section, first)?;
+        if apps.iter().any(|other| other.name == app.name) {
+            let message = format!("two applications are called \"{}\": give them names", app.name);
+            return Err(root.error("app", message));
+        }
+        apps.push(app);
+    }
+    if apps.is_empty() {
+        return Err(root.error("app", "a scenario has at least one table [[app]]"));
+    }
+    Ok(apps)
+}
+
+/// The text of a key at the top of the document, for the plan.
+pub(super) fn top_text(document: &Node, key: &str) -> String {
+    match document.get(key).map(|node| &node.value) {
+        Some(Value::Text(text)) => text.clone(),
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,95 @@
+//! When each message was made and when it was delivered.
+//!
+//! Messages of a stream are delivered in the order in which they were sent, so a queue of times per
+//! stream is all that is needed. Time counts from generation, when the application had the message,
+//! until the receiving application has all of it; waiting in the send buffer is part of it.
+
+use super::histogram::Histogram;
+use manypath_engine::{Duration, Instant};
+use std::collections::VecDeque;
+
+/// The messages of one direction.
+#[derive(Debug)]
+pub(super) struct Ledger {
+    streams: Vec<StreamLedger>,
+    window: (Instant, Instant),
+    last: Option<Instant>,
+    longest_gap: Duration,
+}
+
+/// One stream of one direction.
+#[derive(Clone, Debug, Default)]
+pub(super) struct StreamLedger {
+    generated: VecDeque<Instant>,
+    /// Bytes delivered while measuring.
+    pub(super) bytes: u64,
+    /// Bytes delivered at all.
+    pub(super) bytes_ever: u64,
+    /// Delays in nanoseconds of messages delivered while measuring.
+    pub(super) delays: Histogram,
+    last: Option<Instant>,
+    /// Longest time between two deliveries while measuring.
+    pub(super) longest_gap: Duration,
+}
+
+impl Ledger {
+    pub(super) fn new(streams: u16, window: (Instant, Instant)) -> Self {
+        Self {
+            streams: vec![StreamLedger::default(); streams.into()],
+            window,
+            last: None,
+            longest_gap: Duration::ZERO,
+        }
+    }
+
+    pub(super) fn on_sent(&mut self, stream: u16, generated: Instant) {
+        if let Some(stream) = self.streams.get_mut(usize::from(stream)) {
+            stream.generated.push_back(generated);
+        }
+    }
+
+    pub(super) fn on_delivered(&mut self, now: Instant, stream: u16, len: usize) {
+        let Some(stream) = self.streams.get_mut(usize::from(stream)) else { return };
+        let generated = stream.generated.pop_front();
+        stream.bytes_ever += len as u64;
+        let (from, to) = self.window;
+        if now < from || now > to {
+            return;
+        }
+        stream.bytes += len as u64;
+        if let Some(generated) = generated {
+            let delay = now.since(generated).as_nanos();
+            stream.delays.add(u64::try_from(delay).unwrap_or(u64::MAX));
+        }
+        note_gap(&mut stream.last, &mut stream.longest_gap, now, from);
+        note_gap(&mut self.last, &mut self.longest_gap, now, from);
+    }
+
+    /// The measurement ended at `end`: silence until then is a gap too.
+    pub(super) fn finish(&mut self, end: Instant) {
+        let from = self.window.0;
+        for stream in &mut self.streams {
+            note_gap(&mut stream.last, &mut stream.longest_gap, end, from);
+        }
+        note_gap(&mut self.last, &mut self.longest_gap, end, from);
+    }
+
+    pub(super) fn streams(&self) -> &[StreamLedger] {
+        &self.streams
+    }
+
+    /// Bytes delivered at all, on all streams.
+    pub(super) fn bytes_ever(&self) -> u64 {
+        self.streams.iter().map(|stream| stream.bytes_ever).sum()
+    }
+
+    /// Longest time between two deliveries of any stream.
+    pub(super) fn longest_gap(&self) -> Duration {
+        self.longest_gap
+    }
+}
+
+fn note_gap(last: &mut Option<Instant>, longest: &mut Duration, now: Instant, from: Instant) {
+    *longest = (*longest).max(now.since(last.unwrap_or(from)));
+    *last = Some(now);
+}

@@ -1,0 +1,18 @@
+//! One run: a scenario becomes a world, applications fill it, and figures come out.
+//!
+//! ```text
+//! Scenario ─▶ network (world, hosts, paths) ─▶ session: events, applications, timers ─▶ Outcome
+//!                                                  └▶ ledger: when each message was made and delivered
+//! ```
+
+mod apps;
+mod background;
+mod histogram;
+mod ledger;
+mod network;
+mod outcome;
+mod sampler;
+mod session;
+
+pub use outcome::Outcome;
+pub use session::{RunOptions, run};

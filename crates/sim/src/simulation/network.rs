@@ -1,0 +1,97 @@
+//! The world of a scenario: two hosts, their paths, the access networks in front of them.
+
+use crate::link::LinkConfig;
+use crate::scenario::{Access, PathSpec, Scenario};
+use crate::world::{HostId, Joint, PathNumber, World};
+use manypath_engine::{Config, Instant};
+use std::net::{Ipv4Addr, SocketAddr};
+
+/// SCTP ports of the two hosts.
+const SENDER_PORT: u16 = 5000;
+pub(super) const RECEIVER_PORT: u16 = 7;
+/// UDP encapsulation port (RFC 6951).
+const ENCAPSULATION: u16 = 9899;
+
+/// A world and the names of what is in it.
+#[derive(Debug)]
+pub(super) struct Network {
+    pub(super) world: World,
+    pub(super) sender: HostId,
+    pub(super) receiver: HostId,
+    pub(super) paths: Vec<PathNumber>,
+}
+
+impl Network {
+    /// Builds the network. The association will begin at `start`: changes count from then.
+    pub(super) fn new(scenario: &Scenario, seed: u64, start: Instant) -> Self {
+        let mut world = World::new(seed);
+        let config = |port, accept| Config { port, accept, ..scenario.config.clone() };
+        let sender = world.add_host(config(SENDER_PORT, false));
+        let receiver = world.add_host(config(RECEIVER_PORT, true));
+        let mut network = Self { world, sender, receiver, paths: Vec::new() };
+        for (number, path) in scenario.paths.iter().enumerate() {
+            network.add_path(path, number, scenario.udp);
+            network.schedule(path, number, start);
+        }
+        network
+    }
+
+    /// The receiver's address on the first path.
+    pub(super) fn destination(&self, udp: bool) -> SocketAddr {
+        address(0, 2, udp)
+    }
+
+    fn add_path(&mut self, spec: &PathSpec, number: usize, udp: bool) {
+        // The access network at the far end only adds its delay.
+        let behind = spec.access.delay / 2;
+        let lengthen =
+            |link: &LinkConfig| LinkConfig { delay: link.delay + behind, ..link.clone() };
+        let path = self.world.join(&Joint {
+            hosts: [self.sender, self.receiver],
+            addresses: [address(number, 1, udp), address(number, 2, udp)],
+            prefix_len: 24,
+            mtu: spec.mtu,
+            forth: lengthen(&spec.forth),
+            back: lengthen(&spec.back),
+        });
+        self.paths.push(path);
+        for towards in [self.sender, self.receiver] {
+            let shared = spec.shares.map(|other| self.paths[other]);
+            let bottleneck = self.world.link_of(shared.unwrap_or(path), towards);
+            let mut route = vec![bottleneck];
+            if !spec.access.is_none() {
+                route.insert(0, self.world.add_link(access_link(&spec.access)));
+            }
+            self.world.set_route(path, towards, route);
+        }
+    }
+
+    fn schedule(&mut self, spec: &PathSpec, number: usize, start: Instant) {
+        let behind = spec.access.delay / 2;
+        for change in &spec.changes {
+            let at = start + change.at;
+            for (towards, link) in [(self.receiver, &change.forth), (self.sender, &change.back)] {
+                let link = LinkConfig { delay: link.delay + behind, ..link.clone() };
+                self.world.schedule(at, self.paths[number], towards, link);
+            }
+        }
+    }
+}
+
+/// The access network at the near end. Its queue never drops: it is faster than the bottleneck.
+fn access_link(access: &Access) -> LinkConfig {
+    LinkConfig {
+        rate_bps: access.rate_bps,
+        delay: access.delay / 2,
+        jitter: access.jitter,
+        queue_packets: usize::MAX,
+        ..LinkConfig::default()
+    }
+}
+
+/// Address of host 1 or 2 on a path.
+fn address(path: usize, host: u8, udp: bool) -> SocketAddr {
+    // A scenario has at most 64 paths.
+    let network = u8::try_from(path + 1).unwrap_or(u8::MAX);
+    (Ipv4Addr::new(10, 77, network, host), if udp { ENCAPSULATION } else { 0 }).into()
+}

@@ -1,0 +1,144 @@
+//! The figures of a run.
+
+use super::apps::Way;
+use super::histogram::Histogram;
+use super::ledger::StreamLedger;
+use super::session::Session;
+use manypath_engine::Instant;
+
+/// Streams that get columns of their own.
+const MOST_STREAMS: usize = 64;
+
+/// What has come out of a run.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Name and value of each figure, in a fixed order; NaN where there is none. Throughputs count
+    /// payload delivered to the receiving application in Mbit/s, delays are in ms.
+    pub figures: Vec<(String, f64)>,
+    /// Stands for every packet of the run: equal if two runs were equal.
+    pub trace_hash: u64,
+    /// Why the association ended before the run did.
+    pub failure: Option<String>,
+    /// The time series as CSV, if it was asked for.
+    pub series: Option<String>,
+    /// The capture (pcapng), if it was asked for.
+    pub capture: Option<Vec<u8>>,
+    /// Packets sent by both ends.
+    pub packets: u64,
+    /// Simulated time.
+    pub simulated_s: f64,
+}
+
+impl Outcome {
+    /// The figure with this name.
+    pub fn figure(&self, name: &str) -> Option<f64> {
+        self.figures.iter().find(|(other, _)| other == name).map(|(_, value)| *value)
+    }
+}
+
+pub(super) fn figures(session: &Session<'_>) -> Outcome {
+    let now = session.network.world.now();
+    let mut figures = Figures { out: Vec::new(), seconds: now.since(session.from).as_secs_f64() };
+    let forth = &session.ledgers[Way::Forth as usize];
+    figures.totals(session, forth.streams());
+    figures.apps(session);
+    figures.streams(forth.streams());
+    let packets = figures.paths(session, now);
+    Outcome {
+        figures: figures.out,
+        trace_hash: session.network.world.trace_hash(),
+        failure: session.closed.as_ref().map(|reason| format!("{reason:?}")),
+        series: None,
+        capture: None,
+        packets,
+        simulated_s: now.since(Instant::ZERO).as_secs_f64(),
+    }
+}
+
+struct Figures {
+    out: Vec<(String, f64)>,
+    /// Time measured.
+    seconds: f64,
+}
+
+impl Figures {
+    fn add(&mut self, name: impl Into<String>, value: Option<f64>) {
+        self.out.push((name.into(), value.unwrap_or(f64::NAN)));
+    }
+
+    fn mbps(&self, bytes: u64) -> Option<f64> {
+        (self.seconds > 0.0).then(|| bytes as f64 * 8.0 / self.seconds / 1e6)
+    }
+
+    fn totals(&mut self, session: &Session<'_>, streams: &[StreamLedger]) {
+        let end = session.network.world.now();
+        self.add("throughput_mbps", self.mbps(streams.iter().map(|s| s.bytes).sum()));
+        self.delays("", streams);
+        let means: Vec<_> = streams.iter().filter_map(|s| s.delays.mean()).collect();
+        let of_streams = means.iter().sum::<f64>() / means.len() as f64 / 1e6;
+        self.add("stream_delay_ms", (!means.is_empty()).then_some(of_streams));
+        let gap = session.ledgers[Way::Forth as usize].longest_gap();
+        self.add("longest_gap_s", Some(gap.as_secs_f64()));
+        self.add("duration_s", Some(end.since(session.start).as_secs_f64()));
+        self.add("rwnd_blocked", Some(session.sampler.blocked()));
+    }
+
+    fn apps(&mut self, session: &Session<'_>) {
+        let forth = session.ledgers[Way::Forth as usize].streams();
+        let back = session.ledgers[Way::Back as usize].streams();
+        for app in &session.scenario.apps {
+            let range = usize::from(app.first_stream)..usize::from(app.first_stream + app.streams);
+            let mine = forth.get(range.clone()).unwrap_or_default();
+            let answers = back.get(range).unwrap_or_default();
+            if session.scenario.apps.len() > 1 {
+                let prefix = format!("{}_", app.name);
+                self.add(
+                    format!("{prefix}throughput_mbps"),
+                    self.mbps(mine.iter().map(|s| s.bytes).sum()),
+                );
+                self.delays(&prefix, mine);
+            }
+            if answers.iter().any(|stream| stream.delays.count() > 0) {
+                self.delays(&format!("{}_answer_", app.name), answers);
+            }
+        }
+    }
+
+    fn streams(&mut self, streams: &[StreamLedger]) {
+        for (number, stream) in streams.iter().enumerate().take(MOST_STREAMS) {
+            self.add(format!("s{number}_throughput_mbps"), self.mbps(stream.bytes));
+            self.add(format!("s{number}_delay_ms"), stream.delays.mean().map(|ns| ns / 1e6));
+            self.add(format!("s{number}_gap_s"), Some(stream.longest_gap.as_secs_f64()));
+        }
+    }
+
+    fn delays(&mut self, prefix: &str, streams: &[StreamLedger]) {
+        let mut all = Histogram::default();
+        streams.iter().for_each(|stream| all.merge(&stream.delays));
+        let ms = |nanos: u64| nanos as f64 / 1e6;
+        self.add(format!("{prefix}delay_ms"), all.mean().map(|ns| ns / 1e6));
+        self.add(format!("{prefix}delay_p99_ms"), all.quantile(0.99).map(ms));
+        self.add(format!("{prefix}delay_max_ms"), all.max().map(ms));
+    }
+
+    /// Figures of the paths, over the whole run. Returns the packets that both ends have sent.
+    fn paths(&mut self, session: &Session<'_>, now: Instant) -> u64 {
+        let network = &session.network;
+        let look = network.world.look(network.sender);
+        let status = session.associations[0].and_then(|id| look.status(now, id));
+        let mut packets = 0;
+        for (number, (spec, path)) in session.scenario.paths.iter().zip(&network.paths).enumerate()
+        {
+            let state = status.as_ref().and_then(|status| status.paths.get(number));
+            packets += state.map_or(0, |state| state.packets_sent + state.packets_received);
+            let name = &spec.name;
+            self.add(format!("{name}_packets_sent"), state.map(|s| s.packets_sent as f64));
+            self.add(format!("{name}_fast_retransmits"), state.map(|s| s.fast_retransmits as f64));
+            self.add(format!("{name}_timeouts"), state.map(|s| s.timeouts as f64));
+            let link = network.world.link_counters(*path, network.receiver);
+            self.add(format!("{name}_dropped_queue"), Some(link.dropped_queue as f64));
+            self.add(format!("{name}_dropped_loss"), Some(link.dropped_loss as f64));
+        }
+        packets
+    }
+}
