@@ -1,8 +1,8 @@
 //! Every parameter of an endpoint, with its default and the source of the default.
 
-use crate::cmt::{CwndUpdate, FastRecoveryScope, SplitFastRetransmit};
-use crate::path::{BurstLimit, CongestionControl, Pacing};
-use crate::recv::NrSack;
+use crate::cmt::{CwndUpdate, FastRecoveryScope, RetransmissionPolicy, SplitFastRetransmit};
+use crate::path::{BurstLimit, CongestionControl, InitialWindow, Pacing};
+use crate::recv::{NrSack, SackPath};
 use crate::schedule::map::StreamMapping;
 use crate::schedule::path::PathScheduling;
 use crate::schedule::stream::{StreamOptions, StreamScheduling};
@@ -69,6 +69,11 @@ pub struct Config {
     pub sack_delay: Duration,
     /// DATA packets after which a SACK is sent at once, RFC 9260 section 6.2.
     pub sack_frequency: u32,
+    /// Over which path a SACK goes back. RFC 9260 section 6.4 by default.
+    pub sack_path: SackPath,
+    /// Whether a path with a window of less than four packets asks for acknowledgements without
+    /// delay (I bit, RFC 7053).
+    pub immediate_sacks: bool,
     /// Max.Burst, RFC 9260 section 16: packets per path and transmission opportunity.
     pub max_burst: u32,
     /// How Max.Burst is applied.
@@ -80,6 +85,12 @@ pub struct Config {
     /// Whether the first slow start of a path ends when round-trip times begin to grow (HyStart++,
     /// RFC 9406) instead of by loss.
     pub hystart: bool,
+    /// The window of a path before the first acknowledgement.
+    pub initial_window: InitialWindow,
+    /// L of RFC 9260 section 7.2.1: by how many PMDCS one SACK may widen the window in slow start.
+    /// A receiver that gets its packets in batches acknowledges them in batches; with 1, as RFC
+    /// 4960 has it, that would slow the start down. Bursts are bounded elsewhere, by Max.Burst.
+    pub slow_start_limit: u32,
     /// Whether a lost retransmission may be found by missing reports and repeated, once it is older
     /// than a round trip. RFC 9260 section 7.2.4 rule 5 leaves it to T3-rtx.
     pub repeat_fast_retransmit: bool,
@@ -113,6 +124,11 @@ pub struct Config {
     /// Whether T3-rtx of a path starts again when its earliest chunk is acknowledged, although the
     /// cumulative TSN stands still. Otherwise paths time out behind the loss of another one.
     pub smart_t3: bool,
+    /// Which path repeats what missing reports have found lost. `same` by default, as long as the
+    /// path is usable.
+    pub fast_retransmission_policy: RetransmissionPolicy,
+    /// Which path repeats what was lost by T3-rtx. `asap` by default.
+    pub timeout_retransmission_policy: RetransmissionPolicy,
     /// Delayed acknowledgement for CMT (DAC): with several paths gaps do not hurry a SACK, and what
     /// a SACK counts for as missing reports is told in its flags. Off by default.
     pub delayed_ack_cmt: bool,
@@ -147,11 +163,15 @@ impl Default for Config {
             failed_path_probe_interval: Duration::from_secs(2),
             sack_delay: Duration::from_millis(50),
             sack_frequency: 2,
+            sack_path: SackPath::Standard,
+            immediate_sacks: true,
             max_burst: 4,
             burst_limit: BurstLimit::Acknowledged,
             pacing: Pacing::Off,
             congestion: CongestionControl::Rfc9260,
             hystart: true,
+            initial_window: InitialWindow::Rfc9260,
+            slow_start_limit: 4,
             repeat_fast_retransmit: true,
             cookie_life: Duration::from_secs(60),
             multipath: true,
@@ -165,6 +185,8 @@ impl Default for Config {
             cwnd_update: CwndUpdate::V2,
             fast_recovery: FastRecoveryScope::Path,
             smart_t3: true,
+            fast_retransmission_policy: RetransmissionPolicy::Same,
+            timeout_retransmission_policy: RetransmissionPolicy::Asap,
             delayed_ack_cmt: false,
             nr_sack: NrSack::Off,
             buffer_split: BufferSplit::NONE,

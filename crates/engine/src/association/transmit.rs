@@ -7,6 +7,8 @@ use super::context::Context;
 use super::state::State;
 use super::tcb::Association;
 use crate::path::{PathId, PathState};
+use crate::recv::SackPath;
+use crate::time::Duration;
 use crate::transmit::{PacketBatch, Transmit};
 use manypath_wire::cause::{Cause, CauseWriter, Causes};
 use manypath_wire::chunk::{Chunk, CookieEcho, Error, Heartbeat, Shutdown};
@@ -167,6 +169,16 @@ impl Association {
         if matches!(self.state, State::ShutdownAckSent(_)) {
             return None;
         }
+        let sources = self.peer.as_ref()?.receiver.sack_sources();
+        let among = || self.paths.iter().filter(|p| p.is_active() && sources.contains(p.id));
+        let chosen = match cx.config.sack_path {
+            SackPath::Standard => None,
+            SackPath::SmallestSrtt => {
+                among().min_by_key(|path| path.rtt.smoothed().unwrap_or(Duration::MAX))
+            }
+            SackPath::RoundRobin => among().min_by_key(|path| path.last_sack),
+        };
+        let due = chosen.map_or(due, |path| path.id);
         let active = self.paths.get(due).is_some_and(|path| path.is_active());
         Some(if active { due } else { self.control_path() })
     }
@@ -194,7 +206,10 @@ impl Association {
         if (self.sack_path(cx) == Some(id) || self.sack_rides_along(id, &packet))
             && let Some(peer) = &mut self.peer
         {
-            peer.receiver.write_sack(&mut packet);
+            let written = peer.receiver.write_sack(&mut packet);
+            if let Some(path) = self.paths.get_mut(id).filter(|_| written) {
+                path.last_sack = Some(cx.now);
+            }
         }
         self.write_shutdown(cx, id, &mut packet);
         let only_data = packet.is_empty();

@@ -12,6 +12,7 @@
 mod cuc;
 pub(crate) mod dac;
 mod fast_retransmit;
+mod loss_rate;
 mod recovery;
 mod rtx_policy;
 mod rules;
@@ -21,9 +22,11 @@ pub(crate) use cuc::Cuc;
 pub use cuc::CwndUpdate;
 pub use fast_retransmit::SplitFastRetransmit;
 pub(crate) use fast_retransmit::{Extent, Reach};
+pub(crate) use loss_rate::LossRate;
 pub(crate) use recovery::FastRecovery;
 pub use recovery::FastRecoveryScope;
-pub(crate) use rtx_policy::{Lost, next_lost};
+pub use rtx_policy::RetransmissionPolicy;
+pub(crate) use rtx_policy::{Lost, Policies, next_lost};
 pub(crate) use rules::Rules;
 pub(crate) use sfr::{Sent, SentOrder};
 
@@ -47,6 +50,8 @@ pub(crate) struct CmtState {
     pub(crate) recovery: FastRecovery,
     /// Chunks sent last on this path that are to be sent again.
     pub(crate) lost: Lost,
+    /// How much is lost.
+    pub(crate) loss_rate: LossRate,
     /// The next retransmission may leave in one packet without regard to cwnd (RFC 9260 7.2.4).
     pub(crate) fast_packet: bool,
     /// After a timeout only one packet may be in flight until something is acknowledged (7.2.1).

@@ -1,15 +1,19 @@
 //! Which path repeats a lost chunk.
 //!
 //! A fast retransmission stays on the path of the original (RFC 9260 section 6.4), unless that path
-//! is not usable any more. What timed out goes to another path (same section). Of the published
-//! policies (Iyengar: SAME, ASAP, CWND, SSTHRESH, LOSSRATE) this is ASAP with the order of the path
-//! scheduler: no path is chosen when the loss is found, the chunk waits with the path that lost it,
-//! and the first path with a window takes it. So it never waits for a path without window, a failed
-//! path's data spreads over all others, and nothing has to be moved when a path fails.
+//! is not usable any more. What timed out goes to another path if there is one (same section). Which
+//! one is what the published policies differ in (Iyengar: SAME, ASAP, CWND, SSTHRESH, LOSSRATE).
+//!
+//! No path is chosen when the loss is found. The chunk waits with the path that lost it, and a path
+//! that has a window asks whether it may take it. With ASAP the first one may, in the order of the
+//! path scheduler: the chunk never waits for a path without window, and a failed path's data spreads
+//! over all others. The other policies name one path, anew each time. If that path has no window,
+//! what is in flight on it will be acknowledged or will time out within its RTO.
 
-use crate::path::{PathId, PathSet, Paths};
+use crate::path::{Path, PathId, PathSet, Paths};
 use crate::tsn::Tsn64;
 use alloc::collections::BTreeSet;
+use core::cmp::Reverse;
 
 /// Chunks that were sent last on one path and are to be sent again.
 #[derive(Debug, Default)]
@@ -34,14 +38,85 @@ impl Lost {
     }
 }
 
+crate::names::named! {
+    /// Which path repeats what was lost. After T3-rtx all but `same` choose among the other paths.
+    pub enum RetransmissionPolicy as "retransmission policy" {
+        /// The path that lost it.
+        Same = "same",
+        /// The first that has a window.
+        Asap = "asap",
+        /// The one with the largest congestion window.
+        Cwnd = "cwnd",
+        /// The one with the largest slow start threshold.
+        Ssthresh = "ssthresh",
+        /// The one with the lowest loss rate.
+        LossRate = "loss-rate",
+        /// The one after the path that lost it, in the order of their numbers (the simulations of
+        /// Dreibholz et al.).
+        Next = "next",
+    }
+}
+
+/// How what was lost is repeated.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Policies {
+    /// After missing reports.
+    pub(crate) fast: RetransmissionPolicy,
+    /// After T3-rtx.
+    pub(crate) timeout: RetransmissionPolicy,
+}
+
+impl RetransmissionPolicy {
+    /// Whether `taker` may repeat what was lost on `path`. `leave`: not on that path if there is
+    /// another.
+    fn lets(
+        self,
+        taker: PathId,
+        path: &Path,
+        leave: bool,
+        (paths, usable): (&Paths, PathSet),
+    ) -> bool {
+        let mut candidates = usable;
+        if leave && !usable.is_only(path.id) {
+            candidates.remove(path.id);
+        }
+        let best = |key: &dyn Fn(&Path) -> (u64, u64)| {
+            let candidates = paths.iter().filter(|path| candidates.contains(path.id));
+            candidates.max_by_key(|path| (key(path), Reverse(path.id))).map(|path| path.id)
+        };
+        let window = |path: &Path| path.congestion.window() as u64;
+        match self {
+            Self::Same => taker == path.id || !usable.contains(path.id),
+            Self::Asap => candidates.contains(taker),
+            Self::Cwnd => best(&|path| (window(path), 0)) == Some(taker),
+            Self::Ssthresh => {
+                best(&|path| (path.congestion.ssthresh() as u64, window(path))) == Some(taker)
+            }
+            Self::LossRate => {
+                let kept = |path: &Path| u64::MAX - path.cmt.loss_rate.level();
+                best(&|path| (kept(path), window(path))) == Some(taker)
+            }
+            Self::Next => {
+                let after = candidates.iter().find(|id| *id > path.id);
+                after.or(candidates.iter().next()) == Some(taker)
+            }
+        }
+    }
+}
+
 /// The lowest TSN that path `taker` may repeat, where `usable` are the paths that may carry data.
-pub(crate) fn next_lost(paths: &Paths, usable: PathSet, taker: PathId) -> Option<Tsn64> {
-    let alone = usable.is_only(taker);
+pub(crate) fn next_lost(
+    policies: Policies,
+    paths: &Paths,
+    usable: PathSet,
+    taker: PathId,
+) -> Option<Tsn64> {
     let candidates = paths.iter().filter(|path| !path.cmt.lost.is_empty()).flat_map(|path| {
-        let lost = &path.cmt.lost;
-        let (own, given_up) = (path.id == taker, !usable.contains(path.id));
-        let reported = lost.reported.first().filter(|_| own || given_up);
-        let timed_out = lost.timed_out.first().filter(|_| !own || alone);
+        let (lost, all) = (&path.cmt.lost, (paths, usable));
+        let reported = lost.reported.first();
+        let reported = reported.filter(|_| policies.fast.lets(taker, path, false, all));
+        let timed_out = lost.timed_out.first();
+        let timed_out = timed_out.filter(|_| policies.timeout.lets(taker, path, true, all));
         reported.into_iter().chain(timed_out)
     });
     candidates.min().copied()
@@ -49,10 +124,11 @@ pub(crate) fn next_lost(paths: &Paths, usable: PathSet, taker: PathId) -> Option
 
 #[cfg(test)]
 mod tests {
-    use super::next_lost;
+    use super::{Policies, RetransmissionPolicy};
     use crate::config::Config;
     use crate::path::{PathAddr, PathId, PathSet, PathState, Paths};
     use crate::tsn::Tsn64;
+    use alloc::vec::Vec;
     use core::net::SocketAddr;
     use manypath_wire::Tsn;
 
@@ -74,6 +150,52 @@ mod tests {
         let mut set = PathSet::default();
         ids.iter().for_each(|id| set.insert(PathId(*id)));
         set
+    }
+
+    fn next_lost(paths: &Paths, usable: PathSet, taker: PathId) -> Option<Tsn64> {
+        let (fast, timeout) = (RetransmissionPolicy::Same, RetransmissionPolicy::Asap);
+        super::next_lost(Policies { fast, timeout }, paths, usable, taker)
+    }
+
+    /// The paths of four that may repeat what was reported missing, or timed out, on path 1.
+    fn takers(policy: RetransmissionPolicy, timed_out: bool) -> Vec<u8> {
+        let mut paths = three();
+        let remote = SocketAddr::from(([10, 0, 0, 1], 4));
+        let addr = PathAddr { local: remote, remote };
+        paths.add(addr, 1500, PathState::Active, &Config::default()).unwrap();
+        for (path, (chunks, losses)) in paths.iter_mut().zip([(9, 3), (50, 0), (20, 9), (30, 2)]) {
+            path.congestion.set_chunk_limit(1000 * chunks);
+            (0..losses).for_each(|_| path.cmt.loss_rate.on_lost());
+        }
+        let lost = &mut paths.get_mut(PathId(1)).unwrap().cmt.lost;
+        if timed_out {
+            lost.timed_out.insert(tsn(5))
+        } else {
+            lost.reported.insert(tsn(5))
+        };
+        let policies = Policies { fast: policy, timeout: policy };
+        let takes =
+            |id: &u8| super::next_lost(policies, &paths, set(&[0, 1, 2, 3]), PathId(*id)).is_some();
+        (0..4).filter(takes).collect()
+    }
+
+    #[test]
+    fn each_policy_names_its_path() {
+        use RetransmissionPolicy::{Asap, Cwnd, LossRate, Next, Same, Ssthresh};
+        for (policy, fast, timeout) in [
+            (Same, [1].as_slice(), [1].as_slice()),
+            (Asap, &[0, 1, 2, 3], &[0, 2, 3]),
+            (Cwnd, &[1], &[3]),
+            (Ssthresh, &[1], &[3]),
+            (LossRate, &[1], &[3]),
+            (Next, &[2], &[2]),
+        ] {
+            assert_eq!(
+                (&*takers(policy, false), &*takers(policy, true)),
+                (fast, timeout),
+                "{policy}"
+            );
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The choices of concurrent multipath transfer that an association has made.
 
-use super::{FastRecoveryScope, SplitFastRetransmit};
+use super::{FastRecoveryScope, Policies, SplitFastRetransmit};
 use crate::cmt::CwndUpdate;
 use crate::config::Config;
 
@@ -13,6 +13,8 @@ pub(crate) struct Rules {
     pub(crate) fast_recovery: FastRecoveryScope,
     pub(crate) smart_t3: bool,
     pub(crate) missing_reports: u8,
+    pub(crate) policies: Policies,
+    pub(crate) immediate_sacks: bool,
     pub(crate) repeat_fast_retransmit: bool,
 }
 
@@ -26,6 +28,11 @@ impl Rules {
             fast_recovery: config.fast_recovery,
             smart_t3: config.smart_t3,
             missing_reports: config.missing_reports.max(1),
+            policies: Policies {
+                fast: config.fast_retransmission_policy,
+                timeout: config.timeout_retransmission_policy,
+            },
+            immediate_sacks: config.immediate_sacks,
             repeat_fast_retransmit: config.repeat_fast_retransmit,
         }
     }

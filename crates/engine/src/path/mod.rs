@@ -17,7 +17,7 @@ mod rtt;
 
 pub(crate) use burst::Burst;
 pub use burst::BurstLimit;
-pub use congestion::CongestionControl;
+pub use congestion::{CongestionControl, InitialWindow};
 pub(crate) use counters::PathCounters;
 pub use pacer::Pacing;
 pub(crate) use pacer::{Pace, Pacer};

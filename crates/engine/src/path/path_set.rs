@@ -12,6 +12,11 @@ impl PathSet {
         self.0[usize::from(id.0 >> 6)] |= 1 << (id.0 & 63);
     }
 
+    /// Takes a path out.
+    pub(crate) fn remove(&mut self, id: PathId) {
+        self.0[usize::from(id.0 >> 6)] &= !(1 << (id.0 & 63));
+    }
+
     /// Whether `id` is in the set.
     pub(crate) fn contains(self, id: PathId) -> bool {
         self.0[usize::from(id.0 >> 6)] & (1 << (id.0 & 63)) != 0
@@ -62,6 +67,8 @@ mod tests {
         assert_eq!(ids, [0, 63, 64, 200, 255]);
         assert_eq!((set.len(), PathSet::default().len()), (5, 0));
         assert!(!set.is_only(PathId(0)));
+        set.remove(PathId(64));
+        assert!(!set.contains(PathId(64)) && set.contains(PathId(0)));
         let mut one = PathSet::default();
         one.insert(PathId(200));
         assert!(one.is_only(PathId(200)) && !one.is_only(PathId(8)));

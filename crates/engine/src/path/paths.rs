@@ -49,6 +49,8 @@ pub(crate) struct Path {
     pub(crate) pacer: Pacer,
     /// When DATA was sent last.
     pub(crate) last_data: Option<Instant>,
+    /// When a SACK was sent last.
+    pub(crate) last_sack: Option<Instant>,
     /// When the congestion window was full last.
     pub(crate) window_filled: Option<Instant>,
     /// What it has carried.
@@ -59,13 +61,15 @@ impl Path {
     fn new(id: PathId, addr: PathAddr, mtu: u16, state: PathState, config: &Config) -> Self {
         let limit = packet_size(&addr, mtu) - CommonHeader::LEN;
         let is_ipv6 = addr.remote.is_ipv6();
+        let mut congestion = Congestion::new(config.congestion, limit, is_ipv6, config.hystart);
+        congestion.set_start(config, mtu);
         Self {
             id,
             addr,
             state,
             mtu,
             rtt: Rtt::new(config),
-            congestion: Congestion::new(config.congestion, limit, is_ipv6, config.hystart),
+            congestion,
             flight: 0,
             booked: 0,
             t3: None,
@@ -75,6 +79,7 @@ impl Path {
             burst: Burst::new(config),
             pacer: Pacer::new(config.pacing),
             last_data: None,
+            last_sack: None,
             window_filled: None,
             stats: PathCounters::default(),
         }

@@ -2,8 +2,20 @@
 //! after SACK.Delay, and at once when there is something that the sender must know.
 
 use crate::config::Config;
-use crate::path::PathId;
+use crate::path::{PathId, PathSet};
 use crate::time::{Duration, Instant};
+
+crate::names::named! {
+    /// Over which path an acknowledgement goes back.
+    pub enum SackPath as "SACK path" {
+        /// That of the last packet with DATA (RFC 9260 section 6.4).
+        Standard = "standard",
+        /// Of those that have brought DATA since the last SACK, the one with the smallest srtt.
+        SmallestSrtt = "smallest-srtt",
+        /// Of those, the one that carried a SACK the longest time ago.
+        RoundRobin = "round-robin",
+    }
+}
 
 /// State of the delayed acknowledgement.
 #[derive(Debug)]
@@ -16,6 +28,7 @@ pub(crate) struct AckPolicy {
     now_due: bool,
     deadline: Option<Instant>,
     source: PathId,
+    sources: PathSet,
 }
 
 /// Longest delay that may be configured (RFC 9260 section 6.2).
@@ -33,6 +46,7 @@ impl AckPolicy {
             now_due: false,
             deadline: None,
             source: PathId(0),
+            sources: PathSet::default(),
         }
     }
 
@@ -40,6 +54,7 @@ impl AckPolicy {
     /// carried a duplicate or an I bit, or something of it had to be dropped.
     pub(crate) fn on_packet(&mut self, now: Instant, via: PathId, immediate: bool) {
         self.source = via;
+        self.sources.insert(via);
         self.packets += 1;
         self.since = self.since.saturating_add(1);
         if immediate || self.packets >= self.frequency {
@@ -62,6 +77,11 @@ impl AckPolicy {
         (self.now_due || expired).then_some(self.source)
     }
 
+    /// The paths that have brought DATA since the last acknowledgement.
+    pub(crate) fn sources(&self) -> PathSet {
+        self.sources
+    }
+
     /// Packets with DATA since the last acknowledgement.
     pub(crate) fn packets(&self) -> u8 {
         self.since
@@ -81,6 +101,7 @@ impl AckPolicy {
     pub(crate) fn on_sent(&mut self) {
         self.packets = 0;
         self.since = 0;
+        self.sources = PathSet::default();
         self.now_due = false;
         self.deadline = None;
     }

@@ -13,5 +13,6 @@ mod receiver;
 mod tracker;
 mod window;
 
+pub use ack_policy::SackPath;
 pub use nr_sack::NrSack;
 pub(crate) use receiver::{DataOutcome, Receiver};

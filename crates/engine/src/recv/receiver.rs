@@ -9,7 +9,7 @@ use super::window::ReceiveWindow;
 use crate::cmt::dac;
 use crate::config::Config;
 use crate::event::Message;
-use crate::path::PathId;
+use crate::path::{PathId, PathSet};
 use crate::ranges::RangeSet;
 use crate::time::Instant;
 use crate::tsn::Tsn64;
@@ -137,6 +137,11 @@ impl Receiver {
     /// Where a SACK is to be sent, if one is due.
     pub(crate) fn sack_due(&self, now: Instant) -> Option<PathId> {
         self.policy.due(now)
+    }
+
+    /// The paths that have brought DATA since the last SACK.
+    pub(crate) fn sack_sources(&self) -> PathSet {
+        self.policy.sources()
     }
 
     /// Whether something has arrived that no SACK has told the peer: it may ride with other chunks.

@@ -45,7 +45,8 @@ impl Sender {
         }
         on_idle_end(now, path);
         // A window of a few packets leaves no room for the peer's delayed acknowledgements.
-        let immediate = path.congestion.window() < 4 * path.congestion.chunk_limit();
+        let immediate = self.rules.immediate_sacks
+            && path.congestion.window() < 4 * path.congestion.chunk_limit();
         let job = Job { now, id, usable, flight: path.flight, worth, immediate };
         let repeated = self.fill_lost(&job, paths, packet);
         let written = repeated + self.fill_new(&job, paths, packet);

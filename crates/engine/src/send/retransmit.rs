@@ -102,6 +102,7 @@ impl Sender {
         let (data, wire) = (chunk.data_len(), chunk.wire_len());
         path.flight = path.flight.saturating_sub(wire);
         path.cmt.lost.reported.insert(sent.tsn);
+        path.cmt.loss_rate.on_lost();
         self.on_lost(data);
         Some(true)
     }
@@ -151,6 +152,7 @@ impl Sender {
         let Some(path) = paths.get_mut(chunk.path) else { return };
         let (data, wire) = (chunk.data_len(), chunk.wire_len());
         let was = core::mem::replace(&mut chunk.state, ChunkState::Lost);
+        path.cmt.loss_rate.on_lost();
         let lost = &mut path.cmt.lost;
         match loss {
             Loss::Reported => lost.reported.insert(tsn),

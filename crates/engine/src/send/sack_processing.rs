@@ -365,6 +365,7 @@ impl Sender {
 fn note(now: Instant, tsn: Tsn64, chunk: &SentChunk, path: &mut Path) {
     let age = now.since(chunk.last_sent);
     let once = chunk.transmissions == 1;
+    path.cmt.loss_rate.on_acked();
     let news = &mut path.cmt.news;
     news.acked += chunk.wire_len();
     news.earliest_acked |= path.cmt.cuc.on_acked(tsn);

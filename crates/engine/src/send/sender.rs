@@ -4,7 +4,7 @@ use super::buffer_split::{BufferSplit, Buffers};
 use super::outstanding::Outstanding;
 use super::queue::{SendQueue, Taker};
 use super::window::PeerWindow;
-use crate::cmt::{FastRecovery, Rules, next_lost};
+use crate::cmt::{FastRecovery, RetransmissionPolicy, Rules, next_lost};
 use crate::config::Config;
 use crate::endpoint::{Outgoing, SendError};
 use crate::path::{Path, PathId, PathSet, PathState, Paths};
@@ -294,11 +294,13 @@ impl Sender {
         if self.lost == 0 || !(path.cmt.fast_packet || has_window(now, path, flight)) {
             return None;
         }
-        let tsn = next_lost(paths, usable, path.id)?;
+        let tsn = next_lost(self.rules.policies, paths, usable, path.id)?;
         let last = self.outstanding.get(tsn)?.path;
-        // The path on which it timed out does not repeat it, so a slow one must, worth using or not.
+        // The path on which it timed out does not repeat it, so a slow one must, worth using or not;
+        // so must the one that the policy has chosen.
         let timed_out = || paths.get(last).is_some_and(|p| p.cmt.lost.timed_out.contains(&tsn));
-        (worth || last == path.id || timed_out()).then_some(tsn)
+        let bound = || self.rules.policies.fast != RetransmissionPolicy::Same || timed_out();
+        (worth || last == path.id || bound()).then_some(tsn)
     }
 
     /// Whether `path` may send a new chunk now, where `flight` was its flight before the packet.

@@ -1,5 +1,6 @@
 use super::group::{Group, LossInterval, Member, Standing};
 use super::{Acked, CongestionControl, CongestionEvent, Controller, Window};
+use crate::config::Config;
 use crate::time::Duration;
 use alloc::boxed::Box;
 
@@ -26,6 +27,11 @@ impl Congestion {
         let window = Window::new(chunk_limit, is_ipv6, hystart);
         let (controller, interval) = (name.controller(), LossInterval::default());
         Self { window, name, controller, interval, own: Member::default() }
+    }
+
+    /// The path starts as `config` says, on packets of `mtu` bytes.
+    pub(crate) fn set_start(&mut self, config: &Config, mtu: u16) {
+        self.window.set_start(config.initial_window, mtu.into(), config.slow_start_limit);
     }
 
     /// The path sends its first data, as one of `paths` that do.

@@ -5,10 +5,15 @@ use super::Acked;
 use super::group::Share;
 use super::hystart::{Growth, HyStart};
 
-/// L of section 7.2.1: by how many PMDCS one SACK may widen the window in slow start. A receiver
-/// that gets its packets in batches acknowledges them in batches; with L = 1 that would slow the
-/// start down. Bursts are bounded elsewhere, by Max.Burst.
-const SLOW_START_LIMIT: usize = 4;
+crate::names::named! {
+    /// The congestion window before the first acknowledgement.
+    pub enum InitialWindow as "initial window" {
+        /// `min(4 * PMDCS, max(2 * PMDCS, 4404))` (RFC 9260 section 7.2.1; 4344 with IPv6).
+        Rfc9260 = "rfc9260",
+        /// `min(4 * MTU, max(2 * MTU, 4380))` (RFC 4960 section 7.2.1).
+        Rfc4960 = "rfc4960",
+    }
+}
 
 /// "Arbitrarily high"; what a u32 can show.
 const NO_THRESHOLD: usize = u32::MAX as usize;
@@ -21,6 +26,8 @@ pub(crate) struct Window {
     pub(super) partial_bytes_acked: usize,
     /// Largest DATA chunk of the path (PMDCS), the unit of growth.
     pub(super) chunk_limit: usize,
+    /// L of section 7.2.1: by how many PMDCS one SACK may widen the window in slow start.
+    slow_start_limit: usize,
     /// Until the first loss, if wanted.
     hystart: Option<HyStart>,
 }
@@ -34,8 +41,17 @@ impl Window {
             ssthresh: NO_THRESHOLD,
             partial_bytes_acked: 0,
             chunk_limit,
+            slow_start_limit: 4,
             hystart: hystart.then(HyStart::default),
         }
+    }
+
+    /// The path starts otherwise, on packets of `mtu` bytes.
+    pub(super) fn set_start(&mut self, initial: InitialWindow, mtu: usize, limit: u32) {
+        if initial == InitialWindow::Rfc4960 {
+            self.cwnd = (4 * mtu).min(4380.max(2 * mtu));
+        }
+        self.slow_start_limit = limit.max(1) as usize;
     }
 
     pub(super) fn set_chunk_limit(&mut self, bytes: usize) {
@@ -55,7 +71,7 @@ impl Window {
         };
         match growth {
             Growth::By(divisor) if acked.window_used => {
-                let step = acked.bytes.min(SLOW_START_LIMIT * self.chunk_limit);
+                let step = acked.bytes.min(self.slow_start_limit * self.chunk_limit);
                 self.cwnd += share.of(step / divisor);
             }
             Growth::By(_) => {}
