@@ -210,6 +210,17 @@ pub(crate) enum SimAction {
         after_help = "Example:\n  manypath sim run scenario.toml --out results --jobs 2\n  manypath sim run scenario.toml --set measure=60s --seeds 4 --series 100ms"
     )]
     Run(SimRunArgs),
+    /// Simulate a published figure: SVG, PNG, CSV and a table that compares with the publication.
+    #[command(
+        after_help = "Example:\n  manypath sim figure dreibholz2010-fig7 --out figures\n  manypath sim figure --all --seeds 2 --set measure=30s"
+    )]
+    Figure(SimFigureArgs),
+    /// List the published figures that can be simulated.
+    List {
+        /// Print one JSON object.
+        #[arg(long)]
+        json: bool,
+    },
     /// Put the results of shards together: one results.csv.
     #[command(after_help = "Example:\n  manypath sim merge shard0 shard1 --out merged")]
     Merge {
@@ -255,6 +266,35 @@ pub(crate) struct SimRunArgs {
     #[arg(long)]
     pub(crate) pcapng: bool,
     /// Print the means as one JSON object instead of a table.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Which figures, and how thoroughly.
+#[derive(Args, Debug)]
+pub(crate) struct SimFigureArgs {
+    /// Names, as `manypath sim list` shows them.
+    #[arg(required_unless_present = "all")]
+    pub(crate) names: Vec<String>,
+    /// All figures; one page about them, README.md, is written too.
+    #[arg(long, conflicts_with = "names")]
+    pub(crate) all: bool,
+    /// Folder for pictures, tables and verdicts; the runs are kept in it too.
+    #[arg(long, value_name = "DIR", default_value = "target/figures")]
+    pub(crate) out: PathBuf,
+    /// Runs at a time; by default one per processor.
+    #[arg(long, value_name = "N")]
+    pub(crate) jobs: Option<usize>,
+    /// Use the seeds 1 to N instead of those of the publication.
+    #[arg(long, value_name = "N")]
+    pub(crate) seeds: Option<u32>,
+    /// Set a key of the scenario, as `measure=60s`; repeat for more.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Leave out runs that an earlier call has finished.
+    #[arg(long)]
+    pub(crate) resume: bool,
+    /// Print the verdicts as one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
 }

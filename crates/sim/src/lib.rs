@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod campaign;
+pub mod figure;
 pub mod link;
 pub mod pcapng;
 mod rng;

@@ -45,6 +45,13 @@ const OPTIONS: &[EngineOption] = options![
     path_scheduling,
     nr_sack,
     buffer_split,
+    interleaving,
+    split_fast_retransmit,
+    missing_reports,
+    cwnd_update,
+    fast_recovery,
+    delayed_ack_cmt,
+    smart_t3,
 ];
 
 /// Sets both buffers: the sigma of the papers.

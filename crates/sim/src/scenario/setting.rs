@@ -5,8 +5,8 @@
 
 use super::document::{Node, Value};
 use manypath_engine::{
-    BufferSplit, BurstLimit, CongestionControl, Duration, NrSack, Pacing, PathScheduling,
-    StreamMapping, StreamScheduling, UnknownName,
+    BufferSplit, BurstLimit, CongestionControl, CwndUpdate, Duration, FastRecoveryScope, NrSack,
+    Pacing, PathScheduling, SplitFastRetransmit, StreamMapping, StreamScheduling, UnknownName,
 };
 
 /// A type that keys can have.
@@ -161,7 +161,7 @@ macro_rules! whole_number_setting {
         }
     )* };
 }
-whole_number_setting!(u16, u32, u64, usize);
+whole_number_setting!(u8, u16, u32, u64, usize);
 
 /// The engine's choices by name tell themselves what is allowed.
 macro_rules! named_setting {
@@ -181,9 +181,12 @@ named_setting!(
     BufferSplit,
     BurstLimit,
     CongestionControl,
+    CwndUpdate,
+    FastRecoveryScope,
     NrSack,
     Pacing,
     PathScheduling,
+    SplitFastRetransmit,
     StreamMapping,
     StreamScheduling,
 );

@@ -19,26 +19,31 @@ pub(super) fn options(
     out: &Path,
     keep: RunOptions,
 ) -> Result<Options, Failure> {
-    let jobs = match args.jobs {
-        Some(0) => return Err(Failure::usage("--jobs: at least one run at a time")),
-        Some(jobs) => jobs,
-        None => std::thread::available_parallelism().map_or(1, usize::from),
-    };
+    let jobs = jobs(args.jobs)?;
     let shard = args.shard.parse().map_err(|e| Failure::usage(format!("--shard: {e}")))?;
     let (out, resume, version) = (out.to_owned(), args.resume, program()?);
     Ok(Options { out, jobs, shard, resume, keep, version })
 }
 
+/// Runs at a time.
+pub(super) fn jobs(wanted: Option<usize>) -> Result<usize, Failure> {
+    match wanted {
+        Some(0) => Err(Failure::usage("--jobs: at least one run at a time")),
+        Some(jobs) => Ok(jobs),
+        None => Ok(std::thread::available_parallelism().map_or(1, usize::from)),
+    }
+}
+
 /// The keys of a scenario that the command line replaces.
 pub(super) fn overrides(
-    args: &CampaignOptions,
+    seeds: Option<u32>,
     set: &[String],
 ) -> Result<Vec<(String, String)>, Failure> {
     let pair = |text: &String| match text.split_once('=') {
         Some((key, value)) => Ok((key.trim().to_owned(), value.trim().to_owned())),
         None => Err(Failure::usage(format!("--set {text}: expected KEY=VALUE"))),
     };
-    let seeds = args.seeds.map(|seeds| Ok(("seeds".to_owned(), seeds.to_string())));
+    let seeds = seeds.map(|seeds| Ok(("seeds".to_owned(), seeds.to_string())));
     set.iter().map(pair).chain(seeds).collect()
 }
 
@@ -52,7 +57,7 @@ pub(super) fn run_plan(plan: &Plan, options: &Options) -> Result<Vec<Record>, Fa
 
 /// This program: version and a hash of its file, so that results of another build are not taken for
 /// its own.
-fn program() -> Result<String, Failure> {
+pub(super) fn program() -> Result<String, Failure> {
     let file = std::env::current_exe().and_then(std::fs::read)?;
     let hash: String = Sha256::digest(&file).iter().take(6).map(|b| format!("{b:02x}")).collect();
     Ok(format!("manypath {} {hash}", env!("CARGO_PKG_VERSION")))

@@ -2,7 +2,9 @@
 
 mod campaign;
 mod compare;
+mod figure;
 mod merge;
+mod page;
 mod run;
 mod table;
 
@@ -13,6 +15,8 @@ use crate::failure::Failure;
 pub(crate) fn sim(args: &SimArgs) -> Result<u8, Failure> {
     match &args.action {
         SimAction::Run(args) => run::run(args),
+        SimAction::Figure(args) => figure::figure(args),
+        SimAction::List { json } => figure::list(*json),
         SimAction::Merge { results, out } => merge::merge(results, out),
         SimAction::Compare { a, b, figure, json } => compare::compare(a, b, figure, *json),
     }

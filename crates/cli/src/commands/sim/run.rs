@@ -11,7 +11,7 @@ pub(super) fn run(args: &SimRunArgs) -> Result<u8, Failure> {
     let file = args.file.display().to_string();
     let text =
         std::fs::read_to_string(&args.file).map_err(|e| Failure::new(format!("{file}: {e}")))?;
-    let overrides = campaign::overrides(&args.campaign, &args.set)?;
+    let overrides = campaign::overrides(args.campaign.seeds, &args.set)?;
     let plan = Plan::parse(&text, &file, &overrides).map_err(|e| Failure::usage(e.to_string()))?;
     let keep = RunOptions { series: series(args)?, capture: args.pcapng };
     let options = campaign::options(&args.campaign, &args.campaign.out, keep)?;

@@ -1,0 +1,130 @@
+//! `manypath sim figure` and `manypath sim list`.
+
+use super::campaign;
+use super::page::{self, Result as Outcome};
+use super::table::align;
+use crate::args::SimFigureArgs;
+use crate::failure::Failure;
+use manypath_sim::campaign::{Options, Record, Shard};
+use manypath_sim::figure::{Criterion, Figure, Runs, figures, plot, to_csv};
+use manypath_sim::scenario::Plan;
+use manypath_sim::simulation::RunOptions;
+use std::path::Path;
+
+/// Simulates figures and writes what they look like. Fails if a criterion is not met.
+pub(super) fn figure(args: &SimFigureArgs) -> Result<u8, Failure> {
+    let chosen = choose(args)?;
+    let mut results: Vec<Outcome> = Vec::new();
+    let mut simulated: Vec<(&str, Vec<Record>)> = Vec::new();
+    for figure in chosen {
+        // Figures of the same scenario share its runs.
+        let known = simulated.iter().position(|(scenario, _)| *scenario == figure.scenario);
+        let at = match known {
+            Some(at) => at,
+            None => {
+                simulated.push((figure.scenario, simulate(figure, args)?));
+                simulated.len() - 1
+            }
+        };
+        let result = write(figure, &simulated[at].1, &args.out)?;
+        if !args.json {
+            print!("{}", to_text(&result));
+        }
+        results.push(result);
+    }
+    if args.all {
+        std::fs::write(args.out.join("README.md"), page::page(&results))?;
+    }
+    if args.json {
+        print!("{}", to_json(&results));
+    }
+    let met = results.iter().flat_map(|result| &result.verdict).all(|criterion| criterion.met);
+    Ok(if met { 0 } else { 1 })
+}
+
+/// Names and titles of all figures.
+pub(super) fn list(json: bool) -> Result<u8, Failure> {
+    if json {
+        let rows = figures().iter().map(|figure| {
+            serde_json::json!({"name": figure.name, "title": figure.title, "scenario": figure.file})
+        });
+        println!("{:#}", serde_json::Value::from_iter(rows));
+        return Ok(0);
+    }
+    let row = |figure: &Figure| vec![figure.name.to_owned(), figure.title.to_owned()];
+    print!("{}", align(figures().iter().map(row).collect()));
+    Ok(0)
+}
+
+fn choose(args: &SimFigureArgs) -> Result<Vec<&'static Figure>, Failure> {
+    if args.all {
+        return Ok(figures().iter().collect());
+    }
+    let find = |name: &String| {
+        figures().iter().find(|figure| figure.name == *name).ok_or_else(|| {
+            let names: Vec<_> = figures().iter().map(|figure| figure.name).collect();
+            Failure::usage(format!("there is no figure {name}"))
+                .hint(format!("there are: {}", names.join(", ")))
+        })
+    };
+    args.names.iter().map(find).collect()
+}
+
+fn simulate(figure: &Figure, args: &SimFigureArgs) -> Result<Vec<Record>, Failure> {
+    let overrides = campaign::overrides(args.seeds, &args.set)?;
+    let plan = Plan::parse(figure.scenario, figure.file, &overrides)
+        .map_err(|e| Failure::usage(e.to_string()))?;
+    let options = Options {
+        out: args.out.join("runs").join(&plan.name),
+        jobs: campaign::jobs(args.jobs)?,
+        shard: Shard::default(),
+        resume: args.resume,
+        keep: RunOptions::default(),
+        version: campaign::program()?,
+    };
+    if !args.json {
+        println!("{}: {} runs", plan.description, plan.runs.len());
+    }
+    campaign::run_plan(&plan, &options)
+}
+
+/// Writes picture, table and verdict of a figure.
+fn write(figure: &'static Figure, records: &[Record], out: &Path) -> Result<Outcome, Failure> {
+    let runs = Runs::new(records);
+    let chart = (figure.draw)(&runs);
+    let verdict = (figure.judge)(&runs);
+    let file = |extension: &str| out.join(format!("{}.{extension}", figure.name));
+    std::fs::write(file("svg"), plot::to_svg(&chart))?;
+    std::fs::write(file("png"), plot::to_png(&chart))?;
+    std::fs::write(file("csv"), to_csv(&chart))?;
+    let json = serde_json::to_string_pretty(&verdict).map_err(|e| Failure::new(e.to_string()))?;
+    std::fs::write(file("verdict.json"), json.clone() + "\n")?;
+    // Where a single figure was asked for, its verdict has the plain name.
+    std::fs::write(out.join("verdict.json"), json + "\n")?;
+    Ok(Outcome { figure, verdict, runs: page::Effort::of(records) })
+}
+
+fn to_text(result: &Outcome) -> String {
+    let head = ["criterion", "published", "ours", "tolerance", "met"].map(str::to_owned).to_vec();
+    let row = |c: &Criterion| {
+        let met = if c.met { "yes" } else { "NO" };
+        vec![
+            c.criterion.clone(),
+            c.published.clone(),
+            c.ours.clone(),
+            c.tolerance.clone(),
+            met.to_owned(),
+        ]
+    };
+    let rows = std::iter::once(head).chain(result.verdict.iter().map(row)).collect();
+    format!("\n{} - {} ({})\n{}", result.figure.name, result.figure.title, result.runs, align(rows))
+}
+
+fn to_json(results: &[Outcome]) -> String {
+    let rows = results.iter().map(|result| {
+        serde_json::json!({
+            "figure": result.figure.name, "effort": result.runs.to_string(), "verdict": result.verdict,
+        })
+    });
+    format!("{:#}\n", serde_json::Value::from_iter(rows))
+}

@@ -1,0 +1,28 @@
+use super::curves::Runs;
+use super::dreibholz2010;
+use super::plot::Chart;
+use super::verdict::Criterion;
+
+/// A published figure.
+#[derive(Clone, Copy, Debug)]
+pub struct Figure {
+    /// Its name, as `manypath sim figure` takes it.
+    pub name: &'static str,
+    /// What it shows.
+    pub title: &'static str,
+    /// The scenario's text; figures with the same text share their runs.
+    pub scenario: &'static str,
+    /// Where that text is, for messages.
+    pub file: &'static str,
+    /// What to know about it (Markdown).
+    pub notes: &'static str,
+    /// Makes the curves.
+    pub draw: fn(&Runs<'_>) -> Chart,
+    /// Compares with what was published.
+    pub judge: fn(&Runs<'_>) -> Vec<Criterion>,
+}
+
+/// All figures.
+pub fn figures() -> &'static [Figure] {
+    dreibholz2010::FIGURES
+}

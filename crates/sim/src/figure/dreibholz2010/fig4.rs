@@ -1,0 +1,73 @@
+use super::{DELAYS, SIGMA, THROUGHPUT, mbps};
+use crate::figure::curves::Runs;
+use crate::figure::plot::{Chart, Panel};
+use crate::figure::verdict::Criterion;
+
+/// "The expected payload throughput of around 19.2 Mbit/s".
+const FULL: f64 = 18.9;
+
+pub(super) fn draw(runs: &Runs<'_>) -> Chart {
+    let curves = (1..)
+        .zip(DELAYS)
+        .map(|(number, (name, choice))| runs.curve(number, name, choice, THROUGHPUT));
+    let panel = Panel {
+        title: String::new(),
+        x_label: SIGMA.into(),
+        y_label: "Throughput [Mbit/s]".into(),
+        curves: curves.collect(),
+    };
+    let title = "Throughput on dissimilar delay paths (Figure 4)".into();
+    Chart { title, panels: vec![panel] }
+}
+
+pub(super) fn judge(runs: &Runs<'_>) -> Vec<Criterion> {
+    let at = |curve: usize, kib: f64| runs.mean(DELAYS[curve - 1].1, THROUGHPUT, kib);
+    let full = "around 19.2 Mbit/s";
+    let reaches = |curve: usize, kib: f64| {
+        let ours = at(curve, kib);
+        let criterion = format!("curve {curve} is full at {kib} KiB");
+        Criterion::new(criterion, full, mbps(ours), ">= 18.9 Mbit/s", ours >= FULL)
+    };
+    let before = at(6, 256.0);
+    let mut out = vec![reaches(1, 64.0), reaches(4, 64.0), reaches(3, 224.0)];
+    out.push(Criterion::new(
+        "curve 6 is not yet full at 256 KiB",
+        "288 KiB is required",
+        mbps(before),
+        "< 18.5 Mbit/s",
+        before < 18.5,
+    ));
+    out.push(reaches(6, 288.0));
+    out.extend([(2, 5), (3, 6)].map(|(fixed, rr)| knees(runs, fixed, rr)));
+    out.push(equal_at_equal_delays(runs));
+    out
+}
+
+/// Fixed mapping needs less buffer than round robin where the delays differ.
+fn knees(runs: &Runs<'_>, fixed: usize, round_robin: usize) -> Criterion {
+    let knee = |curve: usize| runs.knee(DELAYS[curve - 1].1, THROUGHPUT, FULL);
+    let (a, b) = (knee(fixed), knee(round_robin));
+    let show = |knee: Option<f64>| knee.map_or("never".to_owned(), |kib| format!("{kib} KiB"));
+    let published = if fixed == 3 { "224 KiB and 288 KiB" } else { "Fixed before Round-Robin" };
+    let met = a.is_some_and(|a| b.is_none_or(|b| a < b));
+    let criterion = format!("curve {fixed} is full before curve {round_robin}");
+    Criterion::new(criterion, published, format!("{} and {}", show(a), show(b)), "order", met)
+}
+
+fn equal_at_equal_delays(runs: &Runs<'_>) -> Criterion {
+    let at = |curve: usize, kib: f64| runs.mean(DELAYS[curve - 1].1, THROUGHPUT, kib);
+    let sizes = runs.buffers(DELAYS[0].1).into_iter().filter(|kib| *kib >= 64.0);
+    let worst = sizes.map(|kib| (at(1, kib) / at(4, kib) - 1.0).abs()).fold(0.0, worse);
+    Criterion::new(
+        "curves 1 and 4 are the same from 64 KiB on",
+        "regardless of the scheduling policy",
+        format!("{:.2} % apart", worst * 100.0),
+        "< 2 %",
+        worst < 0.02,
+    )
+}
+
+/// The larger of two; not a number, which is no agreement, wins.
+pub(super) fn worse(a: f64, b: f64) -> f64 {
+    if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) }
+}

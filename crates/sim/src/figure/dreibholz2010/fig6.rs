@@ -1,0 +1,119 @@
+use super::fig4::worse;
+use super::{PAYLOAD_SHARE, SIGMA, fixed, mbps, round_robin};
+use crate::figure::curves::{Choice, Runs};
+use crate::figure::plot::{Chart, Panel};
+use crate::figure::verdict::Criterion;
+
+const STREAMS: [&str; 2] = ["s0_throughput_mbps", "s1_throughput_mbps"];
+
+const CURVES: [(&str, Choice); 6] = [
+    ("Σ=Fixed, ρB=25 Mbit/s", fixed(&[("path.B.rate", "25000000")])),
+    ("Σ=Fixed, ρB=50 Mbit/s", fixed(&[("path.B.rate", "50000000")])),
+    ("Σ=Fixed with API extension, ρB=25 Mbit/s", informed(&[("path.B.rate", "25000000")])),
+    ("Σ=Fixed with API extension, ρB=50 Mbit/s", informed(&[("path.B.rate", "50000000")])),
+    ("Σ=Round-Robin, ρB=25 Mbit/s", round_robin(&[("path.B.rate", "25000000")])),
+    ("Σ=Round-Robin, ρB=50 Mbit/s", round_robin(&[("path.B.rate", "50000000")])),
+];
+
+const fn informed(with: &'static [(&'static str, &'static str)]) -> Choice {
+    Choice { case: "Fixed with API extension", with }
+}
+
+pub(super) fn draw(runs: &Runs<'_>) -> Chart {
+    let panel = |stream: usize| {
+        let curves = (1..)
+            .zip(CURVES)
+            .map(|(number, (name, choice))| runs.curve(number, name, choice, STREAMS[stream]));
+        Panel {
+            title: format!("Stream #{stream}"),
+            x_label: SIGMA.into(),
+            y_label: "Bit rate [Mbit/s]".into(),
+            curves: curves.collect(),
+        }
+    };
+    let title = "Per-stream bit rate on bandwidth dissimilarity (Figure 6)".into();
+    Chart { title, panels: vec![panel(0), panel(1)] }
+}
+
+pub(super) fn judge(runs: &Runs<'_>) -> Vec<Criterion> {
+    let mut out = Vec::new();
+    out.extend([1, 2].map(|curve| limited_by_the_slow_path(runs, curve)));
+    // Equation 2 of the notes and one step of the sizes that are simulated.
+    out.push(informed_sender(runs, 3, 25.0, 160.0));
+    out.push(informed_sender(runs, 4, 50.0, 288.0));
+    out.push(asymptote(runs, 5, 17.5, 1280.0));
+    out.push(asymptote(runs, 6, 30.0, 3072.0));
+    out.extend([5, 6].map(|curve| equal_streams(runs, curve)));
+    out
+}
+
+fn rate(runs: &Runs<'_>, curve: usize, stream: usize, kib: f64) -> f64 {
+    runs.mean(CURVES[curve - 1].1, STREAMS[stream], kib)
+}
+
+/// Without knowledge of the queues both streams run at the slow path's rate.
+fn limited_by_the_slow_path(runs: &Runs<'_>, curve: usize) -> Criterion {
+    let slow = 10.0 * PAYLOAD_SHARE;
+    let sizes = runs.buffers(CURVES[curve - 1].1).into_iter().filter(|kib| *kib >= 64.0);
+    let both = sizes.flat_map(|kib| [0, 1].map(|stream| rate(runs, curve, stream, kib)));
+    let (mut least, mut most) = (f64::INFINITY, 0.0);
+    for rate in both {
+        least = -worse(-least, -rate);
+        most = worse(most, rate);
+    }
+    Criterion::new(
+        format!("curve {curve}: neither stream gets more than the slow path gives"),
+        "around 10 Mbit/s of link rate, 9.63 of payload",
+        format!("{least:.2} to {}", mbps(most)),
+        "2 %",
+        least >= 0.98 * slow && most <= 1.02 * slow,
+    )
+}
+
+/// With it the fast path is full.
+fn informed_sender(runs: &Runs<'_>, curve: usize, rate_b: f64, from: f64) -> Criterion {
+    let sizes: Vec<f64> =
+        runs.buffers(CURVES[curve - 1].1).into_iter().filter(|kib| *kib >= from).collect();
+    let least = |stream: usize| {
+        let rates = sizes.iter().map(|kib| -rate(runs, curve, stream, *kib));
+        -rates.fold(f64::NEG_INFINITY, worse)
+    };
+    let (slow, fast) = (least(0), least(1));
+    let met = fast >= 0.98 * rate_b * PAYLOAD_SHARE
+        && slow + fast >= 0.98 * (rate_b + 10.0) * PAYLOAD_SHARE;
+    Criterion::new(
+        format!("curve {curve}: both paths are full from {from} KiB on"),
+        "nearly ρA + ρB",
+        format!("at least {slow:.2} + {}", mbps(fast)),
+        "2 %",
+        met,
+    )
+}
+
+/// Round robin gets to the mean of both paths, if the buffer is large enough.
+fn asymptote(runs: &Runs<'_>, curve: usize, mean: f64, from: f64) -> Criterion {
+    let ours = rate(runs, curve, 0, from);
+    let full = mean * PAYLOAD_SHARE;
+    Criterion::new(
+        format!("curve {curve}: each stream gets (ρA + ρB) / 2 at {from} KiB"),
+        &format!("nearly (ρA + ρB) / 2, {full:.2} Mbit/s of payload"),
+        mbps(ours),
+        "4 %",
+        (ours / full - 1.0).abs() <= 0.04,
+    )
+}
+
+fn equal_streams(runs: &Runs<'_>, curve: usize) -> Criterion {
+    let sizes = runs.buffers(CURVES[curve - 1].1);
+    let apart = sizes
+        .iter()
+        .map(|kib| (rate(runs, curve, 0, *kib) / rate(runs, curve, 1, *kib) - 1.0).abs());
+    let apart = apart.fold(0.0, worse);
+    Criterion::new(
+        format!("curve {curve}: both streams get the same"),
+        "equally split",
+        format!("{:.2} % apart", apart * 100.0),
+        "1 %",
+        apart <= 0.01,
+    )
+}

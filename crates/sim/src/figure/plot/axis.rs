@@ -1,0 +1,57 @@
+//! Ticks at round numbers.
+
+/// A range of values and the ticks in it.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Axis {
+    pub(super) from: f64,
+    pub(super) to: f64,
+    pub(super) ticks: Vec<f64>,
+}
+
+impl Axis {
+    /// From zero to a round number that is not less than `most`, with up to `count` steps.
+    pub(super) fn up_to(most: f64, count: usize) -> Self {
+        let most = if most > 0.0 && most.is_finite() { most } else { 1.0 };
+        let step = round_step(most / count as f64, &[1.0, 2.0, 2.5, 5.0, 10.0]);
+        Self::with_step(most, step)
+    }
+
+    /// The same in KiB: steps are powers of two.
+    pub(super) fn up_to_kib(most: f64) -> Self {
+        let most = most.max(1.0);
+        let step = [8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0]
+            .into_iter()
+            .find(|step| most / step <= 9.0);
+        Self::with_step(most, step.unwrap_or(2048.0))
+    }
+
+    /// Part of the way from the beginning to the end.
+    pub(super) fn place(&self, value: f64) -> f64 {
+        (value - self.from) / (self.to - self.from)
+    }
+
+    fn with_step(most: f64, step: f64) -> Self {
+        let steps = (most / step - 1e-9).ceil().max(1.0) as usize;
+        let ticks = (0..=steps).map(|i| i as f64 * step).collect();
+        Self { from: 0.0, to: steps as f64 * step, ticks }
+    }
+}
+
+fn round_step(least: f64, mantissas: &[f64]) -> f64 {
+    let power = 10f64.powf(least.log10().floor());
+    let fits = mantissas.iter().map(|m| m * power).find(|step| *step >= least * (1.0 - 1e-9));
+    fits.unwrap_or(10.0 * power)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_round() {
+        assert_eq!(Axis::up_to(19.27, 5).ticks, [0.0, 5.0, 10.0, 15.0, 20.0]);
+        assert_eq!(Axis::up_to(650.0, 7).ticks.last(), Some(&700.0));
+        assert_eq!(Axis::up_to_kib(352.0).ticks.get(1), Some(&64.0));
+        assert_eq!(Axis::up_to(0.0, 5).to, 1.0);
+    }
+}

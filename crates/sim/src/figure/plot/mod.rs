@@ -1,0 +1,62 @@
+//! Charts: lines with error bars over a common x axis, as papers have them, as SVG and PNG.
+//!
+//! ```text
+//! Chart (panels, curves) ─▶ layout ─▶ shapes (lines, areas, texts) ─▶ svg
+//!                                                                  └▶ raster ─▶ png
+//! ```
+
+mod axis;
+mod layout;
+mod png;
+mod raster;
+mod shape;
+mod svg;
+
+pub use png::to_png;
+pub use svg::to_svg;
+
+/// A figure of one or more panels side by side.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Chart {
+    /// Above everything.
+    pub title: String,
+    /// From left to right.
+    pub panels: Vec<Panel>,
+}
+
+/// One system of axes.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Panel {
+    /// Above it.
+    pub title: String,
+    /// Below the x axis.
+    pub x_label: String,
+    /// Beside the y axis.
+    pub y_label: String,
+    /// What is drawn.
+    pub curves: Vec<Curve>,
+}
+
+/// One line.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Curve {
+    /// Its number in the paper: decides colour, dashes and marker.
+    pub number: usize,
+    /// In the legend.
+    pub name: String,
+    /// In the order of x.
+    pub points: Vec<Point>,
+}
+
+/// A mean with its confidence interval.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Point {
+    /// Where.
+    pub x: f64,
+    /// Mean.
+    pub y: f64,
+    /// Half the width of the interval.
+    pub error: f64,
+    /// Number of values.
+    pub count: usize,
+}

@@ -1,0 +1,103 @@
+//! The published figures, reduced to the points that decide: the criteria are met with the options
+//! of the paper, and are not met when one that matters is switched off.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing helper fails the test")]
+
+use manypath_sim::campaign::{Options, Record, Shard, execute};
+use manypath_sim::figure::{Criterion, Figure, Runs, figures, plot, to_csv};
+use manypath_sim::scenario::Plan;
+use manypath_sim::simulation::RunOptions;
+
+fn figure(name: &str) -> &'static Figure {
+    figures().iter().find(|figure| figure.name == name).unwrap()
+}
+
+/// Simulates a figure's scenario with some keys replaced.
+fn simulate(figure: &Figure, set: &[(&str, &str)]) -> Vec<Record> {
+    let short = [("seeds", "1"), ("warmup", "\"6s\""), ("measure", "\"15s\"")];
+    let set: Vec<_> =
+        short.iter().chain(set).map(|(key, value)| ((*key).into(), (*value).into())).collect();
+    let plan = Plan::parse(figure.scenario, figure.file, &set).unwrap_or_else(|e| panic!("{e}"));
+    let name = format!("manypath-figure-{}-{}-{}", figure.name, set.len(), std::process::id());
+    let out = std::env::temp_dir().join(name);
+    let options = Options {
+        out: out.clone(),
+        jobs: 2,
+        shard: Shard::default(),
+        resume: false,
+        keep: RunOptions::default(),
+        version: "test".into(),
+    };
+    let records = execute(&plan, &options, &mut |_| ()).unwrap();
+    std::fs::remove_dir_all(out).unwrap();
+    records
+}
+
+/// The criteria that are not met.
+fn missed(figure: &Figure, records: &[Record]) -> Vec<Criterion> {
+    let verdict = (figure.judge)(&Runs::new(records));
+    verdict.into_iter().filter(|criterion| !criterion.met).collect()
+}
+
+const FIG7_POINTS: (&str, &str) = ("sweep", "{ \"engine.buffer\" = [\"128KiB\", \"256KiB\"] }");
+
+#[test]
+fn every_figure_has_a_scenario_of_24_seeds_of_300_s() {
+    for figure in figures() {
+        let plan = Plan::parse(figure.scenario, figure.file, &[]).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(plan.seeds.len(), 24, "{}", figure.name);
+        let run = &plan.runs[0].scenario;
+        assert_eq!((run.measure.as_secs(), run.warmup.as_secs()), (300, 19), "{}", figure.name);
+        assert!(figure.notes.contains("What the paper says"), "{}", figure.name);
+    }
+}
+
+#[test]
+fn figure_7_is_as_published() {
+    let figure = figure("dreibholz2010-fig7");
+    let records = simulate(figure, &[FIG7_POINTS]);
+    let missed = missed(figure, &records);
+    assert!(missed.is_empty(), "{missed:#?}");
+    let chart = (figure.draw)(&Runs::new(&records));
+    let csv = to_csv(&chart);
+    // Two panels of four curves of two points.
+    assert_eq!(csv.lines().count(), 1 + 2 * 4 * 2, "{csv}");
+    let svg = plot::to_svg(&chart);
+    assert!(svg.contains("1: Σ=Fixed, ν=true") && svg.ends_with("</svg>\n"));
+    assert_eq!(svg.matches("<text").count(), svg.matches("</text>").count());
+    let png = plot::to_png(&chart);
+    assert!(png.starts_with(b"\x89PNG\r\n\x1a\n") && png.ends_with(b"IEND\xaeB`\x82"));
+}
+
+#[test]
+fn figure_7_needs_the_split_by_queued_bytes() {
+    let figure = figure("dreibholz2010-fig7");
+    for split in ["none", "both-outstanding-equal"] {
+        let split = format!("\"{split}\"");
+        let records = simulate(figure, &[FIG7_POINTS, ("engine.buffer_split", &split)]);
+        assert!(!missed(figure, &records).is_empty(), "{split}");
+    }
+}
+
+#[test]
+fn figure_6_needs_the_queue_information() {
+    let figure = figure("dreibholz2010-fig6");
+    let points = ("sweep", "{ \"path.B.rate\" = [\"25mbit\"], \"engine.buffer\" = [\"160KiB\"] }");
+    let curve_3 = |records: &[Record]| {
+        let verdict = (figure.judge)(&Runs::new(records));
+        verdict.into_iter().find(|c| c.criterion.starts_with("curve 3")).unwrap()
+    };
+    let with = curve_3(&simulate(figure, &[points]));
+    assert!(with.met, "{with:?}");
+    let runs = simulate(figure, &[points]);
+    let without: Vec<_> = runs
+        .into_iter()
+        .map(|run| Record {
+            case: run
+                .case
+                .replace("Fixed with API extension", "-")
+                .replace("Fixed", "Fixed with API extension"),
+            ..run
+        })
+        .collect();
+    assert!(!curve_3(&without).met);
+}
