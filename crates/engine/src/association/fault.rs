@@ -36,7 +36,7 @@ impl Association {
         self.set_path_state(cx, id, state);
     }
 
-    /// A HEARTBEAT on `id` was answered, which also confirms the address (section 5.4).
+    /// HEARTBEATs on `id` were answered, which also confirms the address (section 5.4).
     pub(super) fn path_confirmed(&mut self, cx: &mut Context<'_>, id: PathId) {
         let Some(path) = self.paths.get_mut(id) else { return };
         path.error_count = 0;

@@ -48,22 +48,36 @@ impl Association {
         }
     }
 
-    /// A HEARTBEAT ACK arrived.
+    /// A HEARTBEAT ACK arrived. The first one of an address shows that it is the peer's, a second one
+    /// that packets of full size get there.
     pub(super) fn handle_heartbeat_ack(&mut self, cx: &mut Context<'_>, info: &[u8]) {
         let id = heartbeat::path_of(info);
         let path = id.and_then(|id| self.paths.get_mut(id));
-        let round_trip = path.and_then(|path| {
+        let answer = path.and_then(|path| {
             let to = (path.id, path.addr.remote);
             path.heartbeat.on_ack(cx.now, info, to)
         });
-        let (Some(id), Some(round_trip)) = (id, round_trip) else {
+        let (Some(id), Some(answer)) = (id, answer) else {
             cx.counters.bad_heartbeat_acks += 1;
             return;
         };
-        self.sample(cx, id, Some(round_trip));
+        self.sample(cx, id, Some(answer.round_trip));
         self.error_count = 0;
+        if !answer.full_sized && self.probe_with_full_size(id) {
+            return;
+        }
         self.path_confirmed(cx, id);
         self.rest_heartbeat(cx, id);
+    }
+
+    /// The address of an unconfirmed path has answered a small HEARTBEAT: a large one follows.
+    fn probe_with_full_size(&mut self, id: PathId) -> bool {
+        let heartbeats = self.state.sends_heartbeats();
+        let path = self.paths.get_mut(id).filter(|path| path.state == PathState::Unconfirmed);
+        let Some(path) = path.filter(|_| heartbeats) else { return false };
+        path.error_count = 0;
+        path.heartbeat.probe_now();
+        true
     }
 
     /// The heartbeat timer of `id` has expired.
@@ -89,6 +103,7 @@ impl Association {
             interval: cx.config.heartbeat_interval,
             longest_pause: cx.config.failed_path_probe_interval,
             last_data: path.last_data,
+            silent: path.error_count > cx.config.path_max_retransmits,
         })
     }
 

@@ -7,6 +7,9 @@
 //!
 //! A path that is not Active is probed with full-sized packets. Small probes would call a path good
 //! on which every full DATA packet vanishes because a link is narrower than the interface.
+//!
+//! But a peer may list addresses of others. Until one of them has answered it gets only small
+//! probes, and few when it stays silent, so that nobody can make us flood a stranger.
 
 use crate::path::{PathId, PathState};
 use crate::rng::Rng;
@@ -28,6 +31,8 @@ pub(crate) struct Heartbeat {
     wanted: bool,
     unanswered: Option<Unanswered>,
     sent: [Option<Sent>; REMEMBERED],
+    /// A HEARTBEAT was answered: the address is the peer's.
+    answered: bool,
 }
 
 /// A period of silence since a HEARTBEAT, after which an error counts.
@@ -40,6 +45,16 @@ struct Unanswered {
 struct Sent {
     nonce: u64,
     at: Instant,
+    full_sized: bool,
+}
+
+/// What the answer to a HEARTBEAT tells.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Answer {
+    /// The time it took.
+    pub round_trip: Duration,
+    /// Whether the HEARTBEAT was as large as a packet may be.
+    pub full_sized: bool,
 }
 
 /// What the expiry of the heartbeat timer means for the path.
@@ -64,6 +79,8 @@ pub(crate) struct Pace {
     pub longest_pause: Duration,
     /// When DATA was last sent on the path: its acknowledgement tells what a HEARTBEAT would.
     pub last_data: Option<Instant>,
+    /// More errors in a row than Path.Max.Retrans.
+    pub silent: bool,
 }
 
 impl Heartbeat {
@@ -107,7 +124,12 @@ impl Heartbeat {
         rng: &mut Rng,
         room: usize,
     ) -> Vec<u8> {
-        let sent = Sent { nonce: rng.next_u64(), at: now };
+        let full_sized = match pace.state {
+            PathState::Active => false,
+            PathState::Unconfirmed => self.answered,
+            PathState::PotentiallyFailed | PathState::Inactive => true,
+        };
+        let sent = Sent { nonce: rng.next_u64(), at: now, full_sized };
         self.sent.rotate_right(1);
         self.sent[0] = Some(sent);
         self.wanted = false;
@@ -115,7 +137,7 @@ impl Heartbeat {
         self.unanswered = Some(Unanswered { error_at });
         self.next = Some(error_at.min(now + pace.probe_pause()));
         let mut info = encode(sent, to).to_vec();
-        if pace.state != PathState::Active {
+        if full_sized {
             info.resize(room.max(INFO_LEN), 0);
         }
         info
@@ -138,20 +160,21 @@ impl Heartbeat {
         }
     }
 
-    /// A HEARTBEAT ACK with `info` arrived. Returns the round-trip time if the nonce and the
-    /// address are those of a HEARTBEAT that we sent (section 5.4). Each is accepted once.
+    /// A HEARTBEAT ACK with `info` arrived. Returns what it tells if the nonce and the address are
+    /// those of a HEARTBEAT that we sent (section 5.4). Each is accepted once.
     pub(crate) fn on_ack(
         &mut self,
         now: Instant,
         info: &[u8],
         to: (PathId, SocketAddr),
-    ) -> Option<Duration> {
+    ) -> Option<Answer> {
         let position = self
             .sent
             .iter()
             .position(|sent| sent.is_some_and(|sent| info.starts_with(&encode(sent, to))))?;
         let sent = self.sent[position].take()?;
-        Some(now.since(sent.at))
+        self.answered = true;
+        Some(Answer { round_trip: now.since(sent.at), full_sized: sent.full_sized })
     }
 }
 
@@ -166,6 +189,8 @@ impl Pace {
     fn probe_pause(&self) -> Duration {
         match self.state {
             PathState::Active => self.rto,
+            // Perhaps it belongs to somebody else.
+            PathState::Unconfirmed if self.silent => self.rto,
             PathState::Unconfirmed | PathState::PotentiallyFailed | PathState::Inactive => {
                 self.rto.min(self.longest_pause)
             }
@@ -195,7 +220,7 @@ fn encode(sent: Sent, (path, remote): (PathId, SocketAddr)) -> [u8; INFO_LEN] {
 
 #[cfg(test)]
 mod tests {
-    use super::{Expiry, Heartbeat, Pace, path_of};
+    use super::{Answer, Expiry, Heartbeat, Pace, path_of};
     use crate::path::{PathId, PathState};
     use crate::rng::Rng;
     use crate::time::{Duration, Instant};
@@ -219,6 +244,7 @@ mod tests {
             interval: Duration::from_secs(30),
             longest_pause: Duration::from_secs(2),
             last_data: None,
+            silent: false,
         }
     }
 
@@ -226,19 +252,38 @@ mod tests {
     fn an_answer_is_accepted_once_and_gives_the_round_trip_time() {
         let (mut heartbeat, mut rng) = (Heartbeat::default(), Rng::new([1; 32]));
         let info =
-            heartbeat.on_send(at(100), pace(PathState::Unconfirmed, 1000), to(), &mut rng, ROOM);
+            heartbeat.on_send(at(100), pace(PathState::Inactive, 1000), to(), &mut rng, ROOM);
         assert_eq!(path_of(&info), Some(PathId(3)));
         let other: SocketAddr = "10.0.0.3:9899".parse().unwrap();
         assert_eq!(heartbeat.on_ack(at(130), &info, (PathId(3), other)), None);
         let mut forged = info.clone();
         forged[0] ^= 1;
         assert_eq!(heartbeat.on_ack(at(130), &forged, to()), None);
-        assert_eq!(heartbeat.on_ack(at(140), &info, to()), Some(Duration::from_millis(40)));
+        let answer = Answer { round_trip: Duration::from_millis(40), full_sized: true };
+        assert_eq!(heartbeat.on_ack(at(140), &info, to()), Some(answer));
         assert_eq!(heartbeat.on_ack(at(141), &info, to()), None);
         assert_eq!(path_of(&info[..34]), None);
         assert_eq!(info.len(), ROOM);
         let info = heartbeat.on_send(at(100), pace(PathState::Active, 1000), to(), &mut rng, ROOM);
         assert!(info.len() < 40, "a working path is probed with little");
+    }
+
+    #[test]
+    fn an_address_gets_large_probes_only_when_it_has_answered_and_few_when_it_does_not() {
+        let (mut heartbeat, mut rng) = (Heartbeat::default(), Rng::new([1; 32]));
+        let unconfirmed = pace(PathState::Unconfirmed, 5000);
+        let info = heartbeat.on_send(at(0), unconfirmed, to(), &mut rng, ROOM);
+        assert!(info.len() < 40, "it may belong to somebody else");
+        assert_eq!(heartbeat.deadline(), Some(at(2000)));
+        let silent = Pace { silent: true, ..unconfirmed };
+        let info = heartbeat.on_send(at(5000), silent, to(), &mut rng, ROOM);
+        heartbeat.handle_timeout(at(5000), silent, &mut rng);
+        heartbeat.on_send(at(5000), silent, to(), &mut rng, ROOM);
+        assert_eq!(heartbeat.deadline(), Some(at(10_000)));
+        assert!(heartbeat.on_ack(at(5100), &info, to()).is_some_and(|answer| !answer.full_sized));
+        let info = heartbeat.on_send(at(6000), unconfirmed, to(), &mut rng, ROOM);
+        assert_eq!(info.len(), ROOM);
+        assert!(heartbeat.on_ack(at(6100), &info, to()).is_some_and(|answer| answer.full_sized));
     }
 
     #[test]

@@ -38,6 +38,10 @@ fn the_second_path_is_verified_at_once() {
          A <2- HEARTBEAT <- Z
          A -2> HEARTBEAT -> Z
          A -2> HEARTBEAT_ACK -> Z
+         A <2- HEARTBEAT_ACK <- Z
+         A <2- HEARTBEAT <- Z
+         A -2> HEARTBEAT -> Z
+         A -2> HEARTBEAT_ACK -> Z
          A <2- HEARTBEAT_ACK <- Z",
     );
     assert_eq!(states(&pair, a), [PathState::Active; 2]);
@@ -64,6 +68,20 @@ fn nothing_but_heartbeats_goes_to_an_unconfirmed_path() {
     pair.restore(2);
     pair.drive(millis(2100));
     assert_eq!(states(&pair, a), [PathState::Active; 2]);
+}
+
+#[test]
+fn an_address_that_the_peer_only_lists_gets_little() {
+    let mut pair = Pair::new(2);
+    pair.cut(2);
+    let a = pair.connect();
+    pair.drive(Duration::from_secs(60));
+    let first_minute = path(&pair, a, 2);
+    pair.drive(Duration::from_secs(600));
+    let (first, all) = (first_minute, path(&pair, a, 2));
+    assert!(first.packets_sent > 10 && all.packets_sent > first.packets_sent);
+    assert!(all.bytes_sent < 60 * all.packets_sent, "{all:?}");
+    assert!(all.packets_sent - first.packets_sent < 20, "{all:?} after {first:?}");
 }
 
 #[test]

@@ -74,6 +74,10 @@ fn a_rebooted_peer_gets_the_association_anew() {
          A <2- HEARTBEAT <- Z
          A -2> HEARTBEAT -> Z
          A -2> HEARTBEAT_ACK -> Z
+         A <2- HEARTBEAT_ACK <- Z
+         A <2- HEARTBEAT <- Z
+         A -2> HEARTBEAT -> Z
+         A -2> HEARTBEAT_ACK -> Z
          A <2- HEARTBEAT_ACK <- Z",
     );
     assert_eq!(pair.z.endpoint.associations(), [z]);
