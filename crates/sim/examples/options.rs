@@ -1,0 +1,81 @@
+//! What single options of the production profile do with small buffers.
+//!
+//! ```text
+//! cargo run --release -p manypath-sim --example options [SECONDS [SEEDS]]
+//! ```
+//!
+//! Two paths of 20 Mbit/s 10 ms and 10 Mbit/s 40 ms, without loss and with 0.5 % of it, one stream
+//! that is always full. Goodput in Mbit/s, the mean of the seeds; below it the mean delay of a
+//! message in ms.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing helper fails the run")]
+
+use manypath_engine::{Config, NrSack, RetransmissionPolicy, SackPath};
+use manypath_sim::scenario::{Plan, Scenario};
+use manypath_sim::simulation::{RunOptions, run};
+
+const BUFFERS_KIB: [u32; 4] = [64, 128, 256, 8192];
+
+fn variants() -> Vec<(&'static str, Config)> {
+    let production = Config::production;
+    let nr = || Config { nr_sack: NrSack::Case3, ..production() };
+    let split = |name: &str| Config { buffer_split: name.parse().unwrap(), ..nr() };
+    vec![
+        ("production", production()),
+        ("plain SACK", Config { nr_sack: NrSack::Off, ..production() }),
+        ("NR-SACK case 2", Config { nr_sack: NrSack::Case2, ..production() }),
+        ("NR-SACK case 3", nr()),
+        ("NR-SACK, split proportional", split("both-queued-proportional")),
+        ("NR-SACK, split equal", split("both-queued-equal")),
+        ("DAC", Config { delayed_ack_cmt: true, ..production() }),
+        ("NR-SACK, DAC", Config { delayed_ack_cmt: true, ..nr() }),
+        ("SACK by smallest srtt", Config { sack_path: SackPath::SmallestSrtt, ..production() }),
+        ("NR-SACK, SACK by smallest srtt", Config { sack_path: SackPath::SmallestSrtt, ..nr() }),
+        (
+            "T3 by ssthresh",
+            Config {
+                timeout_retransmission_policy: RetransmissionPolicy::Ssthresh,
+                ..production()
+            },
+        ),
+    ]
+}
+
+fn scenario(loss: &str, seconds: u64) -> Scenario {
+    let text = format!(
+        "name = \"options\"\nwarmup = \"5s\"\nmeasure = \"{seconds}s\"\n\
+         [[path]]\nname = \"A\"\nrate = \"20mbit\"\ndelay = \"10ms\"\nloss = \"{loss}\"\n\
+         [[path]]\nname = \"B\"\nrate = \"10mbit\"\ndelay = \"40ms\"\nloss = \"{loss}\"\n\
+         [[app]]\nkind = \"saturated\"\nstreams = 1\nmessage = 1444\n"
+    );
+    let plan = Plan::parse(&text, "options.toml", &[]).unwrap_or_else(|error| panic!("{error}"));
+    plan.runs[0].scenario.clone()
+}
+
+/// Goodput and delay.
+fn mean(scenario: &Scenario, config: &Config, kib: u32, seeds: u64) -> (f64, f64) {
+    let buffer = kib << 10;
+    let config = Config { send_buffer: buffer, receive_buffer: buffer, ..config.clone() };
+    let scenario = Scenario { config, ..scenario.clone() };
+    let (mut mbps, mut delay) = (0.0, 0.0);
+    for seed in 1..=seeds {
+        let outcome = run(&scenario, seed, RunOptions::default());
+        mbps += outcome.figure("throughput_mbps").unwrap() / seeds as f64;
+        delay += outcome.figure("delay_ms").unwrap() / seeds as f64;
+    }
+    (mbps, delay)
+}
+
+fn main() {
+    let mut arguments = std::env::args().skip(1).map(|text| text.parse().unwrap());
+    let (seconds, seeds) = (arguments.next().unwrap_or(60), arguments.next().unwrap_or(4));
+    for loss in ["0%", "0.5%"] {
+        println!("loss {loss}; buffers of {BUFFERS_KIB:?} KiB:");
+        let scenario = scenario(loss, seconds);
+        for (name, config) in variants() {
+            let of = BUFFERS_KIB.map(|kib| mean(&scenario, &config, kib, seeds));
+            let goodput = of.map(|(mbps, _)| format!("{mbps:6.2}")).join(" ");
+            let delay = of.map(|(_, delay)| format!("{delay:5.0}")).join(" ");
+            println!("  {name:32} {goodput} Mbit/s   {delay} ms");
+        }
+    }
+}
