@@ -78,9 +78,13 @@ pub struct Config {
     pub max_burst: u32,
     /// How Max.Burst is applied.
     pub burst_limit: BurstLimit,
-    /// Whether packets are spread over the round trip instead.
+    /// Whether packets are spread over the round trip instead. Off by default: in the simulator it
+    /// changes the goodput by no more than 3 %, and it costs timers.
     pub pacing: Pacing,
-    /// How the congestion window of a path moves. RFC 9260 section 7.2 by default.
+    /// How the congestion window of a path moves. RFC 9260 section 7.2 by default: where only queues
+    /// lose packets CUBIC is no faster (simulated: 28.9 Mbit/s each over 20 Mbit/s 10 ms and 10 Mbit/s
+    /// 40 ms), and beside other flows it takes more than its part. With 0.5 % of random loss there
+    /// CUBIC has 16.5 Mbit/s and RFC 9260 14.0.
     pub congestion: CongestionControl,
     /// Whether the first slow start of a path ends when round-trip times begin to grow (HyStart++,
     /// RFC 9406) instead of by loss.
