@@ -142,6 +142,10 @@ pub struct Config {
     /// How much of the buffers on both sides one path may occupy (Dreibholz et al. 2010). Not
     /// limited by default.
     pub buffer_split: BufferSplit,
+    /// How full of what waits for the cumulative TSN a path's share of a buffer must be, in percent,
+    /// for the chunk that holds it up to be sent again there. 50 is the published value; 0, the
+    /// default: never.
+    pub rescheduling_percent: u32,
     /// Most associations that the endpoint keeps; INITs beyond it are refused.
     pub max_associations: usize,
 }
@@ -194,6 +198,7 @@ impl Default for Config {
             delayed_ack_cmt: false,
             nr_sack: NrSack::Off,
             buffer_split: BufferSplit::NONE,
+            rescheduling_percent: 0,
             max_associations: 4096,
         }
     }

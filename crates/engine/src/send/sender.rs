@@ -186,11 +186,19 @@ impl Sender {
         let Some(path) = paths.get(id).filter(|_| usable.contains(id)) else { return false };
         let worth = self.is_worth_using(paths, usable, id);
         self.next_repeat(now, path, path.flight, worth, paths, usable).is_some()
+            || self.to_reschedule(now, path, path.flight, usable).is_some()
             || (worth && self.new_allowed(now, path, path.flight, paths, usable))
     }
 
-    /// When something may be sent that may not be sent now: the next probe of a closed window.
+    /// When something may be sent that may not be sent now: the next probe of a closed window, or
+    /// new data on a path that is held back.
     pub(crate) fn deadline(&self, paths: &Paths) -> Option<Instant> {
+        let held_back = paths.iter().filter_map(|path| path.held_back).min();
+        let waits = self.queue.messages() > 0;
+        self.next_probe(paths).into_iter().chain(held_back.filter(|_| waits)).min()
+    }
+
+    fn next_probe(&self, paths: &Paths) -> Option<Instant> {
         let usable = self.usable(paths);
         let prober = self.prober(paths, usable)?;
         let taker = Taker { path: prober.id, usable };
@@ -317,7 +325,7 @@ impl Sender {
         if !has_window(now, path, flight) || self.outstanding.len() >= MAX_TSN_SPAN {
             return false;
         }
-        if !self.split_allows(path, paths, usable) {
+        if path.is_held_back(now) || !self.split_allows(path, paths, usable) {
             return false;
         }
         if len <= self.rwnd_for_new() {
@@ -359,7 +367,7 @@ impl Sender {
 
 /// Whether the congestion window and Max.Burst (RFC 9260 section 6.1 rules B and D), or pacing, let
 /// one more chunk onto `path`. `flight` is what was in flight before the packet that is being built.
-fn has_window(now: Instant, path: &Path, flight: usize) -> bool {
+pub(super) fn has_window(now: Instant, path: &Path, flight: usize) -> bool {
     path.flight < path.congestion.window()
         && path.may_follow(now)
         && !(path.cmt.one_packet && flight > 0)
