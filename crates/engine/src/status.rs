@@ -196,6 +196,8 @@ counters! {
     duplicate_data,
     /// DATA chunks dropped because the receive buffer was full.
     receive_buffer_drops,
+    /// DATA chunks dropped because their TSN was too far ahead to be acknowledged.
+    tsns_too_far_ahead,
     /// DATA chunks on streams that do not exist (section 6.5).
     invalid_streams,
     /// SACKs older than one already seen.

@@ -140,6 +140,7 @@ impl Association {
             Ok(DataOutcome::Accepted) => {}
             Ok(DataOutcome::Duplicate) => cx.counters.duplicate_data += 1,
             Ok(DataOutcome::BufferFull) => cx.counters.receive_buffer_drops += 1,
+            Ok(DataOutcome::BeyondReport) => cx.counters.tsns_too_far_ahead += 1,
             Ok(DataOutcome::InvalidStream(stream)) => {
                 cx.counters.invalid_streams += 1;
                 self.report(cx, arrival.via, &Cause::InvalidStreamIdentifier(stream));

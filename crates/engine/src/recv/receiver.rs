@@ -25,6 +25,10 @@ const NR_SACK_LEN: usize = 20;
 /// Bytes of a Gap Ack Block, and of a duplicate TSN.
 const SACK_ITEM: usize = 4;
 
+/// Gap Ack Blocks reach this far beyond the cumulative TSN. What comes from beyond could not be
+/// acknowledged, so it is not kept: a peer could else make us keep account of any number of gaps.
+const MAX_TSN_AHEAD: u64 = 65_535;
+
 /// What became of a DATA chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum DataOutcome {
@@ -34,6 +38,8 @@ pub(crate) enum DataOutcome {
     Duplicate,
     /// Dropped: the receive buffer is full.
     BufferFull,
+    /// Dropped: its TSN is too far ahead to be acknowledged.
+    BeyondReport,
     /// Noted and dropped: there is no such stream (RFC 9260 section 6.5).
     InvalidStream(StreamId),
     /// It carries no user data: the association must be aborted (section 6.2).
@@ -250,6 +256,10 @@ impl Receiver {
         let fills_hole = tsn < self.tracker.highest();
         self.urgent |= immediate;
         self.gap |= self.tracker.has_gap();
+        if tsn.since(self.tracker.cum()) > MAX_TSN_AHEAD {
+            self.urgent = true;
+            return Ok(Admission::Refuse(DataOutcome::BeyondReport));
+        }
         if !self.tracker.has(tsn) && !self.window.accepts(len, fills_hole) {
             return self.drop_chunk(len).map(Admission::Refuse);
         }

@@ -165,6 +165,19 @@ fn a_full_buffer_drops_new_data_and_says_so_at_once() {
 }
 
 #[test]
+fn what_could_not_be_acknowledged_is_not_kept() {
+    let mut bench = Bench::new(1 << 20);
+    assert_eq!(bench.arrive(65_535, 10, A), DataOutcome::Accepted);
+    for tsn in [65_536, 1 << 20, (1 << 31) - 1] {
+        assert_eq!(bench.arrive(tsn, 10, A), DataOutcome::BeyondReport);
+    }
+    let (cum, _, blocks, _) = bench.sack();
+    assert_eq!((cum, blocks), (0, Vec::from([(65_535, 65_535)])));
+    assert_eq!(bench.arrive(1, 10, A), DataOutcome::Accepted);
+    assert_eq!(bench.arrive(65_536, 10, A), DataOutcome::Accepted);
+}
+
+#[test]
 fn reading_reopens_a_closed_window_with_a_sack() {
     let mut bench = Bench::new(20_000);
     for tsn in 1..=5 {
