@@ -50,7 +50,8 @@ pub fn socket_path(directory: &Path, pid: u32) -> PathBuf {
 /// Files that no process listens at any more are removed.
 #[must_use]
 pub fn stacks() -> Vec<StackSocket> {
-    let mut found: Vec<_> = places().iter().flat_map(|place| sockets_in(place)).collect();
+    let safe = |place: &&PathBuf| check_safe(place, &[user(), 0]).is_ok();
+    let mut found: Vec<_> = places().iter().filter(safe).flat_map(|p| sockets_in(p)).collect();
     found.retain(|stack| !remove_if_stale(&stack.path));
     found.sort_by_key(|stack| stack.pid);
     found
@@ -85,16 +86,17 @@ fn prepare(path: PathBuf) -> io::Result<PathBuf> {
         Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(context(e)),
         _ => {}
     }
-    check_safe(&path).map_err(context)?;
+    check_safe(&path, &[user()]).map_err(context)?;
     Ok(path)
 }
 
-/// The directory must be a real one, ours, and writable by nobody else.
-fn check_safe(path: &Path) -> io::Result<()> {
+/// The directory must be a real one, of one of `owners`, and writable by nobody else. Elsewhere
+/// anybody could pretend to be a stack, or have the caller remove files.
+fn check_safe(path: &Path, owners: &[u32]) -> io::Result<()> {
     let meta = fs::symlink_metadata(path)?;
     let fault = if !meta.is_dir() {
         "is not a directory"
-    } else if meta.uid() != user() {
+    } else if !owners.contains(&meta.uid()) {
         "belongs to another user"
     } else if meta.mode() & 0o022 != 0 {
         "can be written by others"

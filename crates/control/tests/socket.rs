@@ -180,6 +180,9 @@ fn the_runtime_directory_is_searched_and_swept() {
     drop(alive);
     std::fs::set_permissions(&dir, std::os::unix::fs::PermissionsExt::from_mode(0o777))
         .expect("opened to the world");
+    drop(std::os::unix::net::UnixListener::bind(&dead).expect("stale file"));
+    assert_eq!(runtime::stacks(), [], "anybody could have put a socket there");
+    assert!(dead.exists(), "nothing is removed there");
     let unsafe_place = runtime::directory().expect_err("writable by others");
     assert!(unsafe_place.to_string().contains("written by others"), "{unsafe_place}");
     std::fs::remove_dir_all(dir).expect("removed");
