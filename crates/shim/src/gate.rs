@@ -19,7 +19,8 @@ use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsFd;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// Sockets held or open at one gate before another gate is made: the kernel has about 28,000
 /// ports to tell them apart, and finding a free one gets slow when most are taken.
@@ -32,6 +33,9 @@ const MAX_GATES: usize = 16;
 /// Receive and send buffers of the stack's ends, in bytes. The program must not believe that
 /// megabytes are delivered which sit in this host.
 const FAR_BUFFER: usize = 256 * 1024;
+
+/// How long a gate may take to be closed.
+const FILL_TIME: Duration = Duration::from_secs(1);
 
 const IPV6_MINHOPCOUNT: i32 = 73;
 
@@ -158,10 +162,24 @@ impl Gate {
         listener.listen(0)?;
         let address = listener.local_addr()?;
         let filler = Socket::new(Domain::for_address(at), Type::STREAM, None)?;
-        filler.connect_timeout(&address, Duration::from_secs(1))?;
+        filler.connect_timeout(&address, FILL_TIME)?;
+        await_filler(&listener)?;
         let address = address.as_socket().unwrap_or(at);
         Ok(Self { address, users: 0, _listener: listener, _filler: filler })
     }
+}
+
+/// The filler believes in its connection before the listener does. A socket that came in between
+/// would be let in.
+fn await_filler(listener: &Socket) -> io::Result<()> {
+    let limit = Instant::now() + FILL_TIME;
+    while socket::ready(listener.as_fd(), libc::POLLIN) == 0 {
+        if Instant::now() > limit {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        thread::sleep(Duration::from_micros(100));
+    }
+    Ok(())
 }
 
 /// A socket that shares its port with the gate's listener and with all other far ends.
