@@ -44,7 +44,7 @@ pub use path::{BurstLimit, CongestionControl, InitialWindow, Pacing, PathAddr, P
 pub use recv::{NrSack, SackPath};
 pub use schedule::map::StreamMapping;
 pub use schedule::path::PathScheduling;
-pub use schedule::stream::{StreamOptions, StreamScheduling};
+pub use schedule::stream::{StreamClass, StreamOptions, StreamScheduling};
 pub use send::{BufferSplit, SplitMeasure, SplitShares, SplitSides};
 pub use status::{
     AssociationState, AssociationStatus, Counters, IdleReason, PathStatus, SenderQueueInfo,

@@ -7,6 +7,8 @@ pub(crate) struct PathCounters {
     pub(crate) packets_sent: u64,
     /// SCTP bytes sent.
     pub(crate) bytes_sent: u64,
+    /// Bytes of DATA chunks acknowledged, header and padding included.
+    pub(crate) bytes_acked: u64,
     /// Packets received.
     pub(crate) packets_received: u64,
     /// SCTP bytes received.
@@ -15,8 +17,6 @@ pub(crate) struct PathCounters {
     pub(crate) fast_retransmits: u64,
     /// DATA chunks sent again after T3-rtx expired or their path was lost.
     pub(crate) timeout_retransmits: u64,
-    /// DATA chunks that were sent again on another path, or again, because they held up others.
-    pub(crate) rescheduled: u64,
     /// Expiries of T3-rtx, zero-window probes not counted.
     pub(crate) timeouts: u64,
 }

@@ -49,8 +49,6 @@ pub(crate) struct Path {
     pub(crate) pacer: Pacer,
     /// When DATA was sent last.
     pub(crate) last_data: Option<Instant>,
-    /// Until when it takes no new data because a chunk was rescheduled.
-    pub(crate) held_back: Option<Instant>,
     /// When a SACK was sent last.
     pub(crate) last_sack: Option<Instant>,
     /// When the congestion window was full last.
@@ -81,7 +79,6 @@ impl Path {
             burst: Burst::new(config),
             pacer: Pacer::new(config.pacing),
             last_data: None,
-            held_back: None,
             last_sack: None,
             window_filled: None,
             stats: PathCounters::default(),
@@ -114,11 +111,6 @@ impl Path {
         self.state == PathState::Active
     }
 
-    /// Whether it takes no new data for a while.
-    pub(crate) fn is_held_back(&self, now: Instant) -> bool {
-        self.held_back.is_some_and(|until| now < until)
-    }
-
     /// What it carries while its window is full, in bytes per second, once a round trip is known.
     pub(crate) fn window_rate(&self) -> Option<u64> {
         let srtt = self.rtt.smoothed()?.max(Duration::from_nanos(1)).as_nanos();
@@ -142,6 +134,13 @@ impl Path {
 
     fn is_paced(&self) -> bool {
         self.pacer.is_on() && self.rtt.smoothed().is_some()
+    }
+
+    /// How long a packet takes to the peer. What a round trip takes beyond the least is time in the
+    /// queue on the way there. Zero before the first measurement.
+    pub(crate) fn forward_delay(&self) -> Duration {
+        let least = self.rtt.least().unwrap_or_default();
+        self.rtt.smoothed().unwrap_or_default().saturating_sub(least / 2)
     }
 
     /// (Re)starts T3-rtx (RFC 9260 section 6.3.2).

@@ -3,7 +3,6 @@
 
 use super::Sender;
 use super::outstanding::{ChunkState, SentChunk};
-use super::queue::Taker;
 use crate::path::{Path, PathId, PathSet, Paths};
 use crate::time::Instant;
 use crate::tsn::Tsn64;
@@ -36,7 +35,7 @@ impl Sender {
             return 0;
         }
         let usable = self.usable(paths);
-        let worth = self.is_worth_using(paths, usable, id);
+        let worth = self.is_worth_using(now, paths, usable, id);
         let Some(path) = paths.get_mut(id).filter(|path| usable.contains(path.id)) else {
             return 0;
         };
@@ -44,13 +43,11 @@ impl Sender {
             path.congestion.begin(usable.iter().count());
         }
         on_idle_end(now, path);
-        path.held_back = path.held_back.filter(|until| now < *until);
         // A window of a few packets leaves no room for the peer's delayed acknowledgements.
         let immediate = self.rules.immediate_sacks
             && path.congestion.window() < 4 * path.congestion.chunk_limit();
         let job = Job { now, id, usable, flight: path.flight, worth, immediate };
-        let repeated =
-            self.fill_lost(&job, paths, packet) + self.fill_rescheduled(&job, paths, packet);
+        let repeated = self.fill_lost(&job, paths, packet);
         let written = repeated + self.fill_new(&job, paths, packet);
         self.queue.on_packet_end();
         if let Some(path) = paths.get_mut(id).filter(|_| written > 0) {
@@ -81,28 +78,10 @@ impl Sender {
         written
     }
 
-    /// Sends the chunk again that holds up all others.
-    fn fill_rescheduled(
-        &mut self,
-        job: &Job,
-        paths: &mut Paths,
-        packet: &mut PacketWriter<'_>,
-    ) -> usize {
-        let Some(path) = paths.get(job.id) else { return 0 };
-        let Some(tsn) = self.to_reschedule(job.now, path, job.flight, job.usable) else { return 0 };
-        let Some(chunk) = self.outstanding.get(tsn) else { return 0 };
-        if packet.push(&chunk.to_chunk(tsn, true)).is_err() {
-            return 0;
-        }
-        self.reschedule(job.now, tsn, job.usable, paths);
-        self.on_repeated(job.now, tsn, job.id, paths);
-        1
-    }
-
     fn fill_new(&mut self, job: &Job, paths: &mut Paths, packet: &mut PacketWriter<'_>) -> usize {
         let limit = self.fragment_size(paths);
         let header = self.header_len();
-        let taker = Taker { path: job.id, usable: job.usable };
+        let taker = self.taker(job.now, paths, job.usable, job.id);
         let mut written = 0;
         while let Some(path) = paths.get(job.id).filter(|_| job.worth) {
             if !self.new_allowed(job.now, path, job.flight, paths, job.usable) {

@@ -6,11 +6,13 @@
 use super::stream::{OutboundStream, Waiting};
 use crate::config::Config;
 use crate::endpoint::Outgoing;
-use crate::path::{PathId, PathSet};
-use crate::schedule::map::{StreamMapping, home};
+use crate::path::{PathId, PathSet, Paths};
+use crate::schedule::map::{DynamicMap, StreamMapping, home};
 use crate::schedule::stream::{Departure, Lane, StreamOptions, StreamScheduler};
+use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 use bytes::Bytes;
 use manypath_wire::chunk::{Data, IData};
 use manypath_wire::{Fsn, Mid, Ppid, Ssn, StreamId};
@@ -56,10 +58,19 @@ impl Fragment {
 /// A path that asks for something to send.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Taker {
+    /// Other paths whose streams it may serve when its own have nothing (dynamic mapping).
+    pub(crate) helps: PathSet,
     /// The path.
     pub(crate) path: PathId,
     /// All paths that carry data now.
     pub(crate) usable: PathSet,
+}
+
+impl Taker {
+    /// A path that helps no other.
+    pub(crate) fn alone(path: PathId, usable: PathSet) -> Self {
+        Self { path, usable, helps: PathSet::default() }
+    }
 }
 
 /// All messages that wait.
@@ -68,6 +79,9 @@ pub(crate) struct SendQueue {
     streams: BTreeMap<StreamId, OutboundStream>,
     scheduler: Box<dyn StreamScheduler>,
     mapping: StreamMapping,
+    dynamic: Option<DynamicMap>,
+    /// Wishes for streams that were not used yet.
+    options: BTreeMap<StreamId, StreamOptions>,
     /// The stream whose first message is partly sent: nothing else may leave before its rest.
     begun: Option<StreamId>,
     /// Whether messages of different streams may be interleaved (I-DATA), and how many bytes messages
@@ -91,6 +105,8 @@ impl SendQueue {
             streams: BTreeMap::new(),
             scheduler,
             mapping: config.stream_mapping.clone(),
+            dynamic: (config.stream_mapping == StreamMapping::Dynamic).then(DynamicMap::default),
+            options: (0..).map(StreamId).zip(config.stream_options.iter().copied()).collect(),
             begun: None,
             interleaving: None,
             partly_sent: 0,
@@ -105,7 +121,11 @@ impl SendQueue {
         let Outgoing { stream: id, ppid, unordered, payload: rest } = message;
         self.bytes += rest.len();
         self.messages += 1;
-        let stream = self.streams.entry(id).or_default();
+        let options = self.options.get(&id).copied().unwrap_or_default();
+        let stream = self.streams.entry(id).or_insert_with(|| OutboundStream::new(options));
+        if let Some(dynamic) = &mut self.dynamic {
+            dynamic.incomplete |= dynamic.home(id).is_none();
+        }
         stream.push(Waiting { arrival: self.arrivals, ppid, unordered, begun: false, rest });
         self.arrivals += 1;
         if stream.waiting.len() == 1
@@ -118,6 +138,43 @@ impl SendQueue {
     /// The user has other wishes for a stream.
     pub(crate) fn set_options(&mut self, stream: StreamId, options: StreamOptions) {
         self.scheduler.set_options(stream, options);
+        self.options.insert(stream, options);
+        if let Some(stream) = self.streams.get_mut(&stream) {
+            stream.options = options;
+        }
+    }
+
+    /// Lets the dynamic mapping take a look at the paths.
+    /// `limit` is the size of the send buffer.
+    pub(crate) fn replan(&mut self, now: Instant, paths: &Paths, usable: PathSet, limit: usize) {
+        let Some(dynamic) = &mut self.dynamic else { return };
+        dynamic.release(now);
+        if !dynamic.is_due(now, paths, usable) {
+            return;
+        }
+        let age = dynamic.age(now);
+        let active = self.streams.values().filter(|stream| stream.is_active()).count();
+        let much = limit / (4 * active.max(1));
+        let reports: Vec<_> =
+            self.streams.iter_mut().map(|(id, stream)| stream.report(*id, age, much)).collect();
+        dynamic.replan(now, paths, usable, &reports);
+    }
+
+    /// Whether paths may help each other.
+    pub(crate) fn is_dynamic(&self) -> bool {
+        self.dynamic.is_some()
+    }
+
+    /// Bytes that wait on the streams of `path`.
+    pub(crate) fn unsent_on(&self, path: PathId) -> usize {
+        let Some(dynamic) = &self.dynamic else { return 0 };
+        let here = self.streams.iter().filter(|(id, _)| dynamic.home(**id) == Some(path));
+        here.map(|(_, stream)| stream.unsent).sum()
+    }
+
+    /// When something may be sent that may not be sent now.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.dynamic.as_ref()?.deadline().filter(|_| self.messages > 0)
     }
 
     /// Messages may be interleaved from now on, and those that are partly sent may have so many bytes
@@ -158,7 +215,10 @@ impl SendQueue {
 
     /// The path that `stream` is tied to while these paths are `usable`.
     pub(crate) fn home(&self, stream: StreamId, usable: PathSet) -> Option<PathId> {
-        home(&self.mapping, stream, usable)
+        match &self.dynamic {
+            Some(dynamic) => dynamic.home(stream).filter(|home| usable.contains(*home)),
+            None => home(&self.mapping, stream, usable),
+        }
     }
 
     /// Whether what [`Self::pop`] would give cannot go over another path.
@@ -222,7 +282,34 @@ impl SendQueue {
     fn next_stream(&self, taker: Taker) -> Option<StreamId> {
         match self.begun {
             Some(begun) => self.may_go_on(begun, taker).then_some(begun),
-            None => self.scheduler.next(self.lane(taker.path), &|id| self.may_begin(id, taker)),
+            None => {
+                let lane = self.lane(taker.path);
+                let own = self.scheduler.next(lane, &|id| self.may_begin(id, taker));
+                let helps = !taker.helps.is_empty();
+                own.or_else(|| self.scheduler.next(lane, &|id| helps && self.may_help(id, taker)))
+            }
+        }
+    }
+
+    /// Whether the path may send something of `id`, a stream of another one.
+    fn may_help(&self, id: StreamId, taker: Taker) -> bool {
+        let (Some(stream), Some(dynamic)) = (self.streams.get(&id), &self.dynamic) else {
+            return false;
+        };
+        let home = self.home(id, taker.usable);
+        stream.options.splittable
+            && home.is_some_and(|home| taker.helps.contains(home))
+            && !self.is_blocked(stream)
+            && !dynamic.is_held(id)
+    }
+
+    fn is_blocked(&self, stream: &OutboundStream) -> bool {
+        match self.interleaving {
+            None => stream.is_blocked(),
+            Some(most) => {
+                let more = stream.to_begin();
+                more > 0 && self.partly_sent > 0 && self.partly_sent + more > most
+            }
         }
     }
 
@@ -231,15 +318,12 @@ impl SendQueue {
     /// not overtake each other.
     fn may_begin(&self, id: StreamId, taker: Taker) -> bool {
         let Some(stream) = self.streams.get(&id) else { return false };
-        let blocked = match self.interleaving {
-            None => stream.is_blocked(),
-            Some(most) => {
-                let more = stream.to_begin();
-                more > 0 && self.partly_sent > 0 && self.partly_sent + more > most
-            }
-        };
-        if blocked {
+        if self.is_blocked(stream) {
             return false;
+        }
+        if let Some(dynamic) = &self.dynamic {
+            let here = self.home(id, taker.usable).is_none_or(|home| home == taker.path);
+            return here && !dynamic.is_held(id);
         }
         let Some(home) = self.home(id, taker.usable) else { return true };
         home == taker.path && stream.bound_to(taker.usable).is_none_or(|path| path == home)
@@ -247,6 +331,9 @@ impl SendQueue {
 
     /// Whether the path may send the rest of a message of `id`: it stays on its path.
     fn may_go_on(&self, id: StreamId, taker: Taker) -> bool {
+        if self.dynamic.is_some() {
+            return true;
+        }
         let Some(home) = self.home(id, taker.usable) else { return true };
         let begun_on = self.streams.get(&id).and_then(|stream| stream.path);
         let path = begun_on.filter(|path| taker.usable.contains(*path));

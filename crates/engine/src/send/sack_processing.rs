@@ -271,6 +271,7 @@ impl Sender {
         self.look_for_earliest(path);
         path.cmt.recovery.on_sack(self.outstanding.cum(), &path.cmt.cuc);
         let news = path.cmt.news;
+        path.stats.bytes_acked += news.acked as u64;
         if news.acked > 0 {
             outcome.newly_acked = true;
             path.cmt.one_packet = false;

@@ -9,6 +9,7 @@ use crate::config::Config;
 use crate::endpoint::{Outgoing, SendError};
 use crate::path::{Path, PathId, PathSet, PathState, Paths};
 use crate::ranges::{Range, RangeSet};
+use crate::schedule::map::helps;
 use crate::schedule::path::{
     Demand, PathOrder, PathScheduling, PathSelector, by_smallest_srtt, usable,
 };
@@ -174,6 +175,7 @@ impl Sender {
     pub(crate) fn path_order(&mut self, now: Instant, paths: &Paths) -> PathOrder {
         let (usable, demand) = (self.usable(paths), self.demand());
         self.selector.observe(now, paths, usable, demand);
+        self.queue.replan(now, paths, usable, self.limit);
         self.selector.order(paths, usable, self.sack_path)
     }
 
@@ -184,30 +186,27 @@ impl Sender {
         }
         let usable = self.usable(paths);
         let Some(path) = paths.get(id).filter(|_| usable.contains(id)) else { return false };
-        let worth = self.is_worth_using(paths, usable, id);
+        let worth = self.is_worth_using(now, paths, usable, id);
         self.next_repeat(now, path, path.flight, worth, paths, usable).is_some()
-            || self.to_reschedule(now, path, path.flight, usable).is_some()
             || (worth && self.new_allowed(now, path, path.flight, paths, usable))
     }
 
-    /// When something may be sent that may not be sent now: the next probe of a closed window, or
-    /// new data on a path that is held back.
+    /// When something may be sent that may not be sent now: the next probe of a closed window.
     pub(crate) fn deadline(&self, paths: &Paths) -> Option<Instant> {
-        let held_back = paths.iter().filter_map(|path| path.held_back).min();
-        let waits = self.queue.messages() > 0;
-        self.next_probe(paths).into_iter().chain(held_back.filter(|_| waits)).min()
+        let usable = self.usable(paths);
+        let held = self.queue.deadline();
+        let probe =
+            self.prober(paths, usable).and_then(|prober| self.next_probe(prober, paths, usable));
+        held.into_iter().chain(probe).min()
     }
 
-    fn next_probe(&self, paths: &Paths) -> Option<Instant> {
-        let usable = self.usable(paths);
-        let prober = self.prober(paths, usable)?;
-        let taker = Taker { path: prober.id, usable };
-        let len = self.queue.next_len(taker, self.fragment_size(paths))?;
-        if len <= self.rwnd_for_new() || self.in_flight > 0 || self.lost > 0 {
-            return None;
-        }
+    fn next_probe(&self, prober: &Path, paths: &Paths, usable: PathSet) -> Option<Instant> {
+        let len =
+            self.queue.next_len(Taker::alone(prober.id, usable), self.fragment_size(paths))?;
+        let closed = len > self.rwnd_for_new() && self.in_flight == 0 && self.lost == 0;
         // Pacing may hold the probe back.
-        Some(self.probe_due(prober).max(prober.pacer.deadline().unwrap_or_default()))
+        let due = || self.probe_due(prober).max(prober.pacer.deadline().unwrap_or_default());
+        closed.then(due)
     }
 
     /// Why nothing is sent on `id` now, if so.
@@ -234,7 +233,8 @@ impl Sender {
     }
 
     fn shortage(&self, now: Instant, path: &Path, paths: &Paths, usable: PathSet) -> IdleReason {
-        let next = self.queue.next_len(Taker { path: path.id, usable }, self.fragment_size(paths));
+        let next =
+            self.queue.next_len(self.taker(now, paths, usable, path.id), self.fragment_size(paths));
         if !usable.contains(path.id) {
             IdleReason::Standby
         } else if next.is_none() && self.lost == 0 {
@@ -256,9 +256,38 @@ impl Sender {
     }
 
     /// Whether `id` should carry something of what waits.
-    pub(super) fn is_worth_using(&self, paths: &Paths, usable: PathSet, id: PathId) -> bool {
+    pub(super) fn is_worth_using(
+        &self,
+        now: Instant,
+        paths: &Paths,
+        usable: PathSet,
+        id: PathId,
+    ) -> bool {
         self.selector.is_worth_using(paths, usable, id, self.demand())
-            || self.queue.is_tied(Taker { path: id, usable })
+            || self.queue.is_tied(self.taker(now, paths, usable, id))
+    }
+
+    /// `id` as one that asks for something to send. It may help paths that are held up.
+    pub(super) fn taker(&self, now: Instant, paths: &Paths, usable: PathSet, id: PathId) -> Taker {
+        let mut taker = Taker::alone(id, usable);
+        if self.queue.is_dynamic()
+            && let Some(helper) = paths.get(id)
+        {
+            let others = paths.iter().filter(|path| path.id != id && usable.contains(path.id));
+            let held_up = others.filter(|path| !self.is_free(now, path, paths, usable));
+            for path in held_up {
+                let left = self.queue.unsent_on(path.id).min(self.window.rwnd());
+                if left > 0 && helps(helper, path, left) {
+                    taker.helps.insert(path.id);
+                }
+            }
+        }
+        taker
+    }
+
+    /// Whether nothing holds up new data on `path`.
+    fn is_free(&self, now: Instant, path: &Path, paths: &Paths, usable: PathSet) -> bool {
+        has_window(now, path, path.flight) && self.split_allows(path, paths, usable)
     }
 
     /// Largest payload that travels as one chunk on every path.
@@ -320,12 +349,12 @@ impl Sender {
         paths: &Paths,
         usable: PathSet,
     ) -> bool {
-        let taker = Taker { path: path.id, usable };
+        let taker = self.taker(now, paths, usable, path.id);
         let Some(len) = self.queue.next_len(taker, self.fragment_size(paths)) else { return false };
         if !has_window(now, path, flight) || self.outstanding.len() >= MAX_TSN_SPAN {
             return false;
         }
-        if path.is_held_back(now) || !self.split_allows(path, paths, usable) {
+        if !self.split_allows(path, paths, usable) {
             return false;
         }
         if len <= self.rwnd_for_new() {
@@ -356,7 +385,7 @@ impl Sender {
     fn prober<'p>(&self, paths: &'p Paths, usable: PathSet) -> Option<&'p Path> {
         let limit = self.fragment_size(paths);
         let has_data =
-            |path: &PathId| self.queue.next_len(Taker { path: *path, usable }, limit).is_some();
+            |path: &PathId| self.queue.next_len(Taker::alone(*path, usable), limit).is_some();
         by_smallest_srtt(paths, usable).find(has_data).and_then(|id| paths.get(id))
     }
 
@@ -367,7 +396,7 @@ impl Sender {
 
 /// Whether the congestion window and Max.Burst (RFC 9260 section 6.1 rules B and D), or pacing, let
 /// one more chunk onto `path`. `flight` is what was in flight before the packet that is being built.
-pub(super) fn has_window(now: Instant, path: &Path, flight: usize) -> bool {
+fn has_window(now: Instant, path: &Path, flight: usize) -> bool {
     path.flight < path.congestion.window()
         && path.may_follow(now)
         && !(path.cmt.one_packet && flight > 0)

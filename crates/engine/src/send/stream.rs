@@ -2,7 +2,9 @@
 
 use super::queue::{Fragment, Number};
 use crate::path::{PathId, PathSet};
-use crate::schedule::stream::Head;
+use crate::schedule::map::{StreamReport, StreamView};
+use crate::schedule::stream::{Head, StreamOptions};
+use crate::time::Duration;
 use alloc::collections::VecDeque;
 use bytes::Bytes;
 use manypath_wire::{Fsn, Mid, Ppid, Ssn, StreamId};
@@ -22,6 +24,12 @@ pub(crate) struct OutboundStream {
     pub(super) path: Option<PathId>,
     /// Bytes of its first message that have left.
     pub(super) departing: usize,
+    /// The user's wishes.
+    pub(super) options: StreamOptions,
+    /// Bytes that the user has given since the last plan of the dynamic mapping, and whether at some
+    /// time nothing of them waited.
+    given: u64,
+    emptied: bool,
     next_ssn: u16,
     /// Numbers of the next ordered and unordered message, and of the next fragment, with I-DATA.
     next_mids: [u32; 2],
@@ -43,6 +51,11 @@ pub(super) struct Waiting {
 }
 
 impl OutboundStream {
+    /// An unused stream.
+    pub(super) fn new(options: StreamOptions) -> Self {
+        Self { options, ..Self::default() }
+    }
+
     /// Bytes that wait.
     pub(crate) fn unsent(&self) -> usize {
         self.unsent
@@ -55,6 +68,7 @@ impl OutboundStream {
 
     pub(super) fn push(&mut self, message: Waiting) {
         self.unsent += message.rest.len();
+        self.given += message.rest.len() as u64;
         self.waiting.push_back(message);
     }
 
@@ -127,9 +141,32 @@ impl OutboundStream {
             self.begun_len = 0;
         }
         self.unsent -= len;
+        self.emptied |= self.unsent == 0;
         self.unacked += len;
         self.departing += len;
         Some(fragment)
+    }
+
+    /// Whether the user has given something since the last plan, or it is not acknowledged yet.
+    pub(super) fn is_active(&self) -> bool {
+        self.given > 0 || self.unsent + self.unacked > 0
+    }
+
+    /// What the dynamic mapping must know; `age` is the time since it was told last. A stream that
+    /// holds `much` is saturated even if nothing of it waits: its user may have to wait for room.
+    pub(super) fn report(
+        &mut self,
+        id: StreamId,
+        age: Option<Duration>,
+        much: usize,
+    ) -> StreamReport {
+        let waits = self.unsent > 0 && !core::mem::take(&mut self.emptied);
+        let saturated = waits || self.unsent + self.unacked >= much;
+        let nanos = age.unwrap_or_default().as_nanos().max(1_000_000);
+        let rate = u128::from(core::mem::take(&mut self.given)) * 1_000_000_000 / nanos;
+        let demand = (!saturated).then(|| u64::try_from(rate).unwrap_or(u64::MAX));
+        let view = StreamView { id, options: self.options, demand };
+        StreamReport { view, under_way: self.unacked > 0 }
     }
 
     pub(super) fn on_acked(&mut self, fragment: &Fragment) {

@@ -5,9 +5,8 @@
 
 use super::document::{Node, Value};
 use manypath_engine::{
-    BufferSplit, BurstLimit, CongestionControl, CwndUpdate, Duration, FastRecoveryScope,
-    InitialWindow, NrSack, Pacing, PathScheduling, RetransmissionPolicy, SackPath,
-    SplitFastRetransmit, StreamMapping, StreamScheduling, UnknownName,
+    BufferSplit, BurstLimit, CongestionControl, CwndUpdate, Duration, FastRecoveryScope, NrSack,
+    Pacing, PathScheduling, SplitFastRetransmit, StreamMapping, StreamScheduling, UnknownName,
 };
 
 /// A type that keys can have.
@@ -184,12 +183,9 @@ named_setting!(
     CongestionControl,
     CwndUpdate,
     FastRecoveryScope,
-    InitialWindow,
     NrSack,
     Pacing,
     PathScheduling,
-    RetransmissionPolicy,
-    SackPath,
     SplitFastRetransmit,
     StreamMapping,
     StreamScheduling,

@@ -153,7 +153,7 @@ fn random_config(rng: &mut Rng) -> Config {
         interleaving: rng.ppm(300_000),
         stream_scheduling: pick_any(rng, StreamScheduling::ALL),
         path_scheduling: pick_any(rng, PathScheduling::ALL),
-        stream_mapping: pick_any(rng, &["any", "modulo", "0,1,-,2,0"]).parse().unwrap(),
+        stream_mapping: pick_any(rng, &["any", "modulo", "dynamic", "0,1,-,2,0"]).parse().unwrap(),
         congestion: pick_any(rng, CongestionControl::ALL),
         pacing: pick_any(rng, Pacing::ALL),
         burst_limit: pick_any(rng, BurstLimit::ALL),

@@ -12,7 +12,7 @@ use manypath_wire::StreamId;
 /// The path that `stream` is tied to while these paths are `usable`; `None`: any of them.
 pub(crate) fn home(mapping: &StreamMapping, stream: StreamId, usable: PathSet) -> Option<PathId> {
     match mapping {
-        StreamMapping::Any => None,
+        StreamMapping::Any | StreamMapping::Dynamic => None,
         StreamMapping::Modulo => modulo(stream, usable),
         StreamMapping::Manual(list) => {
             let path = (*list.get(usize::from(stream.0))?)?;

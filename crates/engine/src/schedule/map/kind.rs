@@ -14,6 +14,8 @@ pub enum StreamMapping {
     Any,
     /// The usable path with the number `stream modulo usable paths`. Named `modulo`.
     Modulo,
+    /// The path that suits the stream best, from what paths carry and streams need. Named `dynamic`.
+    Dynamic,
     /// Per stream, in the order of their numbers, the number of its path; `None`, and streams
     /// beyond the list: any path. Written as a list such as `0,1,1,-`. Streams of a path that has
     /// failed are spread over the others as by `modulo`, until it is back.
@@ -23,7 +25,7 @@ pub enum StreamMapping {
 impl StreamMapping {
     /// What can be written, for messages to users.
     pub const NAMES: &'static [&'static str] =
-        &["any", "modulo", "a list of path numbers such as 0,1,1,-"];
+        &["any", "modulo", "dynamic", "a list of path numbers such as 0,1,1,-"];
 }
 
 impl fmt::Display for StreamMapping {
@@ -31,6 +33,7 @@ impl fmt::Display for StreamMapping {
         match self {
             Self::Any => f.write_str("any"),
             Self::Modulo => f.write_str("modulo"),
+            Self::Dynamic => f.write_str("dynamic"),
             Self::Manual(list) => {
                 for (index, entry) in list.iter().enumerate() {
                     f.write_str(if index == 0 { "" } else { "," })?;
@@ -56,6 +59,7 @@ impl FromStr for StreamMapping {
         match text {
             "any" => Ok(Self::Any),
             "modulo" => Ok(Self::Modulo),
+            "dynamic" => Ok(Self::Dynamic),
             list => match list.split(',').map(entry).collect() {
                 Ok(list) => Ok(Self::Manual(list)),
                 Err(_) => Err(UnknownName {
@@ -76,7 +80,7 @@ mod tests {
 
     #[test]
     fn mappings_are_read_as_they_are_written() {
-        for text in ["any", "modulo", "0", "2,0,1,-,1"] {
+        for text in ["any", "modulo", "dynamic", "0", "2,0,1,-,1"] {
             assert_eq!(text.parse::<StreamMapping>().unwrap().to_string(), text);
         }
         let list = StreamMapping::Manual([Some(PathId(1)), None].into());

@@ -31,19 +31,13 @@ pub(crate) fn is_worth_using(paths: &Paths, usable: PathSet, id: PathId, left: u
     let (mut rate, mut fastest) = (0, Duration::MAX);
     for path in paths.iter().filter(is_faster) {
         rate += bytes_per_second(path);
-        fastest = fastest.min(forward(path));
+        fastest = fastest.min(path.forward_delay());
     }
     if rate == 0 {
         return true;
     }
     let drain = Duration::from_nanos((left as u64).saturating_mul(1_000_000_000) / rate);
-    drain + fastest >= forward(slow)
-}
-
-/// How long a packet takes to the peer.
-fn forward(path: &Path) -> Duration {
-    let least = path.rtt.least().unwrap_or_default();
-    path.rtt.smoothed().unwrap_or_default().saturating_sub(least / 2)
+    drain + fastest >= slow.forward_delay()
 }
 
 fn bytes_per_second(path: &Path) -> u64 {

@@ -17,7 +17,7 @@ mod weighted_fair;
 use fair_capacity::FairCapacity;
 use fcfs::Fcfs;
 pub use kind::StreamScheduling;
-pub use options::StreamOptions;
+pub use options::{StreamClass, StreamOptions};
 use priority::Priority;
 use round_robin::RoundRobin;
 use round_robin_packet::RoundRobinPacket;
