@@ -88,3 +88,39 @@ fn wrong_input_is_answered_with_what_is_allowed() {
     fails(&["run", "small.toml", "--series", "1"], "expected a time");
     fails(&["compare", "no", "nothing"], "no");
 }
+
+#[test]
+fn a_figure_leaves_pictures_points_and_a_verdict() {
+    let folder = Folder::new("figure");
+    let names = ok(&sim(&folder.0, &["list"]));
+    assert_eq!(names.matches("dreibholz2010-fig").count(), 4, "{names}");
+    let args = [
+        "figure",
+        "dreibholz2010-fig7",
+        "--out",
+        "out",
+        "--seeds",
+        "1",
+        "--set",
+        "measure=5s",
+        "--set",
+        "sweep={ \"engine.buffer\" = [\"256KiB\"] }",
+    ];
+    let output = sim(&folder.0, &args);
+    // At 128 KiB nothing was simulated: those criteria cannot be met, and the command says so.
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+    let table = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(table.contains("curve 4 at 256 KiB: throughput") && table.contains("NO"), "{table}");
+    let verdict: serde_json::Value =
+        serde_json::from_str(&folder.read("out/verdict.json")).unwrap();
+    let criteria = verdict.as_array().unwrap();
+    assert_eq!(criteria.len(), 8);
+    for key in ["criterion", "published", "ours", "tolerance", "met"] {
+        assert!(criteria.iter().all(|criterion| criterion.get(key).is_some()), "{key}");
+    }
+    assert!(folder.read("out/dreibholz2010-fig7.svg").contains("</svg>"));
+    assert!(folder.read("out/dreibholz2010-fig7.csv").lines().count() > 8);
+    assert!(std::fs::metadata(folder.0.join("out/dreibholz2010-fig7.png")).unwrap().len() > 10_000);
+    let unknown = sim(&folder.0, &["figure", "fig8"]);
+    assert!(String::from_utf8_lossy(&unknown.stderr).contains("there are: dreibholz2010-fig4"));
+}
