@@ -105,6 +105,11 @@ impl State {
         self.sends_data() || matches!(self, Self::ShutdownSent(_))
     }
 
+    /// Whether SACKs are sent. After its SHUTDOWN the peer needs none.
+    pub(crate) fn sends_sacks(&self) -> bool {
+        !matches!(self, Self::ShutdownAckSent(_))
+    }
+
     /// Whether the user may queue messages.
     pub(crate) fn accepts_messages(&self) -> bool {
         self.is_setting_up() || matches!(self, Self::Established)

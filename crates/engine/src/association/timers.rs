@@ -16,7 +16,9 @@ impl Association {
     /// When [`Self::handle_timeout`] must be called.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let retry = self.state.retry().and_then(super::state::Retry::expiry);
-        let sack = self.peer.as_ref().and_then(|peer| peer.receiver.sack_deadline());
+        // In SHUTDOWN-ACK-SENT no SACK is sent any more: its time would stay in the past.
+        let sacks = self.peer.as_ref().filter(|_| self.state.sends_sacks());
+        let sack = sacks.and_then(|peer| peer.receiver.sack_deadline());
         let paths = self
             .paths
             .iter()

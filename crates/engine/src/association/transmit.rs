@@ -166,7 +166,7 @@ impl Association {
     /// never confirmed (section 6.4).
     fn sack_path(&self, cx: &Context<'_>) -> Option<PathId> {
         let due = self.peer.as_ref()?.receiver.sack_due(cx.now)?;
-        if matches!(self.state, State::ShutdownAckSent(_)) {
+        if !self.state.sends_sacks() {
             return None;
         }
         let sources = self.peer.as_ref()?.receiver.sack_sources();

@@ -2,8 +2,10 @@
 
 use crate::craft::packet;
 use crate::pair::{Pair, Side, config, message, millis};
-use manypath_engine::{CloseReason, Config, Duration, Event, SendError, Tsn};
-use manypath_wire::chunk::{Chunk, Data, GapBlocks, Sack};
+use manypath_engine::{
+    AssociationState, CloseReason, Config, Duration, Event, PacketBatch, SendError, Tsn,
+};
+use manypath_wire::chunk::{Chunk, Data, GapBlocks, Sack, Shutdown};
 use manypath_wire::{Ppid, Ssn, StreamId};
 
 #[test]
@@ -119,6 +121,29 @@ fn next_tsn(pair: &mut Pair) -> (u32, u32) {
         packet.chunks().flatten().find_map(data).filter(|_| *from == Side::A)
     });
     (sent.unwrap().wrapping_add(1), tag)
+}
+
+#[test]
+fn data_that_comes_with_the_shutdown_keeps_no_timer_busy() {
+    let (mut pair, _, z) = Pair::established(1);
+    let (tsn, tag) = next_tsn(&mut pair);
+    pair.send(Side::Z, z, 0, b"acknowledged by a SACK, which says the TSN");
+    pair.drive(millis(200));
+    let cum_tsn = pair.recorded.iter().rev().find_map(|(from, _, bytes)| {
+        let packet = manypath_wire::packet::Packet::parse(bytes).unwrap();
+        let cum = |chunk| if let Chunk::Sack(sack) = chunk { Some(sack.cum_tsn) } else { None };
+        packet.chunks().flatten().find_map(cum).filter(|_| *from == Side::A)
+    });
+    let shutdown = Chunk::Shutdown(Shutdown { cum_tsn: cum_tsn.unwrap() });
+    pair.inject(Side::A, 1, &packet(Side::A, tag, &[data(tsn, 0, b"late"), shutdown]));
+    assert!(pair.drive_until(millis(20), |pair| {
+        let status = pair.z.endpoint.status(pair.now, z).unwrap();
+        status.state == AssociationState::ShutdownAckSent
+    }));
+    let due = pair.z.endpoint.poll_timeout().unwrap();
+    pair.z.endpoint.handle_timeout(due);
+    while pair.z.endpoint.poll_transmit(due, &mut PacketBatch::new(1)).is_some() {}
+    assert!(pair.z.endpoint.poll_timeout() > Some(due), "it would be called without end");
 }
 
 #[test]
