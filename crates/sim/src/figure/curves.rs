@@ -53,12 +53,10 @@ impl<'a> Runs<'a> {
         sizes
     }
 
-    /// The smallest simulated size from which on `figure` stays at or above `level`.
+    /// The smallest simulated size at which `figure` reaches `level`.
     pub(super) fn knee(&self, choice: Choice, figure: &str, level: f64) -> Option<f64> {
-        let above = |kib: &f64| self.mean(choice, figure, *kib) >= level;
         let sizes = self.buffers(choice);
-        let start = sizes.iter().rposition(|kib| !above(kib)).map_or(0, |last| last + 1);
-        sizes.get(start).copied()
+        sizes.into_iter().find(|kib| self.mean(choice, figure, *kib) >= level)
     }
 
     fn chosen(&self, choice: Choice) -> impl Iterator<Item = &'a Record> {
