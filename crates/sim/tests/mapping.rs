@@ -154,8 +154,14 @@ fn a_single_stream_uses_both_paths() {
 
 #[test]
 fn the_map_follows_when_the_rates_of_the_paths_are_swapped() {
+    for kib in [256, 512] {
+        swap(kib);
+    }
+}
+
+fn swap(kib: u32) {
     let links = [link(10, 10, 100), link(2, 10, 100)];
-    let mut run = Run::new("dynamic", &links, 6, 256, true);
+    let mut run = Run::new("dynamic", &links, 6, kib, true);
     run.seconds(20);
     let before: f64 = run.seconds(10).iter().sum();
     run.set(0, &links[1]);

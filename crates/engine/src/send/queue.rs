@@ -165,6 +165,13 @@ impl SendQueue {
         self.dynamic.is_some()
     }
 
+    /// Whether the streams of `path` have anything waiting or under way.
+    pub(crate) fn has_streams_on(&self, path: PathId) -> bool {
+        let Some(dynamic) = &self.dynamic else { return false };
+        let mut active = self.streams.iter().filter(|(_, s)| s.unsent + s.unacked > 0);
+        active.any(|(id, _)| dynamic.home(*id) == Some(path))
+    }
+
     /// Bytes that wait on the streams of `path`.
     pub(crate) fn unsent_on(&self, path: PathId) -> usize {
         let Some(dynamic) = &self.dynamic else { return 0 };

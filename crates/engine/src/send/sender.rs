@@ -277,7 +277,10 @@ impl Sender {
             let held_up = others.filter(|path| !self.is_free(now, path, paths, usable));
             for path in held_up {
                 let left = self.queue.unsent_on(path.id).min(self.window.rwnd());
-                if left > 0 && helps(helper, path, left) {
+                // A slow path with streams of its own would hold up those of the others for nothing.
+                let suits = helper.forward_delay() <= path.forward_delay()
+                    || !self.queue.has_streams_on(id);
+                if left > 0 && suits && helps(helper, path, left) {
                     taker.helps.insert(path.id);
                 }
             }
