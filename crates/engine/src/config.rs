@@ -78,9 +78,13 @@ pub struct Config {
     pub max_burst: u32,
     /// How Max.Burst is applied.
     pub burst_limit: BurstLimit,
-    /// Whether packets are spread over the round trip instead.
+    /// Whether packets are spread over the round trip instead. Off by default: in the simulator it
+    /// changes the goodput by no more than 3 %, and it costs timers.
     pub pacing: Pacing,
-    /// How the congestion window of a path moves. RFC 9260 section 7.2 by default.
+    /// How the congestion window of a path moves. RFC 9260 section 7.2 by default: where only queues
+    /// lose packets CUBIC is no faster (simulated: 28.9 Mbit/s each over 20 Mbit/s 10 ms and 10 Mbit/s
+    /// 40 ms), and beside other flows it takes more than its part. With 0.5 % of random loss there
+    /// CUBIC has 16.5 Mbit/s and RFC 9260 14.0.
     pub congestion: CongestionControl,
     /// Whether the first slow start of a path ends when round-trip times begin to grow (HyStart++,
     /// RFC 9406) instead of by loss.
@@ -138,6 +142,10 @@ pub struct Config {
     /// How much of the buffers on both sides one path may occupy (Dreibholz et al. 2010). Not
     /// limited by default.
     pub buffer_split: BufferSplit,
+    /// How full of what waits for the cumulative TSN a path's share of a buffer must be, in percent,
+    /// for the chunk that holds it up to be sent again there. 50 is the published value; 0, the
+    /// default: never.
+    pub rescheduling_percent: u32,
     /// Most associations that the endpoint keeps; INITs beyond it are refused.
     pub max_associations: usize,
 }
@@ -190,6 +198,7 @@ impl Default for Config {
             delayed_ack_cmt: false,
             nr_sack: NrSack::Off,
             buffer_split: BufferSplit::NONE,
+            rescheduling_percent: 0,
             max_associations: 4096,
         }
     }

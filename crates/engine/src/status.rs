@@ -70,6 +70,8 @@ pub struct PathStatus {
     pub bytes_received: u64,
     /// DATA chunks retransmitted after a fast retransmit.
     pub fast_retransmits: u64,
+    /// DATA chunks of the path sent again because they held up others (chunk rescheduling).
+    pub rescheduled: u64,
     /// Expiries of T3-rtx.
     pub timeouts: u64,
     /// Consecutive errors (RFC 9260 section 8.2).

@@ -13,23 +13,26 @@ use manypath_engine::{Config, NrSack, RetransmissionPolicy, SackPath};
 use manypath_sim::scenario::{Plan, Scenario};
 use manypath_sim::simulation::{RunOptions, run};
 
-const BUFFERS_KIB: [u32; 4] = [64, 128, 256, 8192];
+const BUFFERS_KIB: [u32; 5] = [64, 128, 192, 256, 8192];
 
 fn variants() -> Vec<(&'static str, Config)> {
     let production = Config::production;
-    let nr = || Config { nr_sack: NrSack::Case3, ..production() };
-    let split = |name: &str| Config { buffer_split: name.parse().unwrap(), ..nr() };
+    let nr = |nr_sack| Config { nr_sack, ..production() };
+    let split = |name: &str, nr_sack| Config { buffer_split: name.parse().unwrap(), ..nr(nr_sack) };
+    let proportional = |nr_sack| split("both-queued-proportional", nr_sack);
+    let (off, case_2, case_3) = (NrSack::Off, NrSack::Case2, NrSack::Case3);
     vec![
         ("production", production()),
-        ("plain SACK", Config { nr_sack: NrSack::Off, ..production() }),
-        ("NR-SACK case 2", Config { nr_sack: NrSack::Case2, ..production() }),
-        ("NR-SACK case 3", nr()),
-        ("NR-SACK, split proportional", split("both-queued-proportional")),
-        ("NR-SACK, split equal", split("both-queued-equal")),
+        ("plain SACK, not split", split("none", off)),
+        ("NR-SACK case 2, not split", split("none", case_2)),
+        ("NR-SACK case 3, not split", split("none", case_3)),
+        ("plain SACK, split proportional", proportional(off)),
+        ("case 2, split proportional", proportional(case_2)),
+        ("case 3, split proportional", proportional(case_3)),
+        ("case 2, split equal", split("both-queued-equal", case_2)),
+        ("rescheduling", Config { rescheduling_percent: 50, ..production() }),
         ("DAC", Config { delayed_ack_cmt: true, ..production() }),
-        ("NR-SACK, DAC", Config { delayed_ack_cmt: true, ..nr() }),
         ("SACK by smallest srtt", Config { sack_path: SackPath::SmallestSrtt, ..production() }),
-        ("NR-SACK, SACK by smallest srtt", Config { sack_path: SackPath::SmallestSrtt, ..nr() }),
         (
             "T3 by ssthresh",
             Config {

@@ -112,6 +112,16 @@ fn sweeps_and_cases_are_checked_too() {
 }
 
 #[test]
+fn a_profile_is_the_base_of_the_other_options() {
+    let text = TWO_PATHS.replace("[engine]", "[engine]\nhystart = true\nprofile = \"paper\"");
+    let config = plan(&text).runs[0].scenario.config.clone();
+    assert!(config.hystart && config.delayed_ack_cmt);
+    assert_eq!(config.rto_initial.as_secs(), 3);
+    let wrong = error_with("buffer = \"128KiB\"", "profile = \"papper\"");
+    assert!(wrong.contains("engine.profile: expected one of production, paper"), "{wrong}");
+}
+
+#[test]
 fn a_plan_has_cases_times_sweep_times_seeds() {
     let text = format!(
         "seeds = 3\n{TWO_PATHS}
@@ -184,9 +194,8 @@ fn a_saturated_sender_fills_the_paths_and_serves_its_streams_equally() {
 
 #[test]
 fn queue_information_gives_the_fast_path_s_stream_more() {
-    let mapped = TWO_PATHS
-        .replace("[engine]", "[engine]\nstream_mapping = \"0,1\"")
-        .replace("128KiB", "1MiB");
+    let paper = "[engine]\nprofile = \"paper\"\nstream_mapping = \"0,1\"";
+    let mapped = TWO_PATHS.replace("[engine]", paper).replace("\"3s\"", "\"10s\"");
     let informed = mapped.replace("streams = 2", "streams = 2\nqueue_info = true");
     let ratio = |text: &str| {
         let outcome = first(text);

@@ -40,6 +40,7 @@ impl Association {
             packets_received: path.stats.packets_received,
             bytes_received: path.stats.bytes_received,
             fast_retransmits: path.stats.fast_retransmits,
+            rescheduled: path.stats.rescheduled,
             timeouts: path.stats.timeouts,
             error_count: path.error_count,
             idle: self.idle(now, path),

@@ -40,6 +40,9 @@ impl Association {
         for id in self.expired(cx.now, |path| path.heartbeat.deadline()) {
             self.handle_heartbeat_timeout(cx, id);
         }
+        for path in self.paths.iter_mut() {
+            path.held_back = path.held_back.filter(|until| cx.now < *until);
+        }
         self.handle_retry(cx);
     }
 

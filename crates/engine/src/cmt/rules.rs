@@ -15,6 +15,7 @@ pub(crate) struct Rules {
     pub(crate) missing_reports: u8,
     pub(crate) policies: Policies,
     pub(crate) immediate_sacks: bool,
+    pub(crate) rescheduling_percent: u32,
     pub(crate) repeat_fast_retransmit: bool,
 }
 
@@ -32,6 +33,7 @@ impl Rules {
                 fast: config.fast_retransmission_policy,
                 timeout: config.timeout_retransmission_policy,
             },
+            rescheduling_percent: config.rescheduling_percent,
             immediate_sacks: config.immediate_sacks,
             repeat_fast_retransmit: config.repeat_fast_retransmit,
         }

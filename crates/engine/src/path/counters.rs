@@ -17,6 +17,8 @@ pub(crate) struct PathCounters {
     pub(crate) fast_retransmits: u64,
     /// DATA chunks sent again after T3-rtx expired or their path was lost.
     pub(crate) timeout_retransmits: u64,
+    /// DATA chunks that were sent again on another path, or again, because they held up others.
+    pub(crate) rescheduled: u64,
     /// Expiries of T3-rtx, zero-window probes not counted.
     pub(crate) timeouts: u64,
 }

@@ -49,6 +49,8 @@ pub(crate) struct Path {
     pub(crate) pacer: Pacer,
     /// When DATA was sent last.
     pub(crate) last_data: Option<Instant>,
+    /// Until when it takes no new data because a chunk was rescheduled.
+    pub(crate) held_back: Option<Instant>,
     /// When a SACK was sent last.
     pub(crate) last_sack: Option<Instant>,
     /// When the congestion window was full last.
@@ -79,6 +81,7 @@ impl Path {
             burst: Burst::new(config),
             pacer: Pacer::new(config.pacing),
             last_data: None,
+            held_back: None,
             last_sack: None,
             window_filled: None,
             stats: PathCounters::default(),
@@ -109,6 +112,11 @@ impl Path {
     /// Whether nothing speaks against sending user data on it.
     pub(crate) fn is_active(&self) -> bool {
         self.state == PathState::Active
+    }
+
+    /// Whether it takes no new data for a while.
+    pub(crate) fn is_held_back(&self, now: Instant) -> bool {
+        self.held_back.is_some_and(|until| now < until)
     }
 
     /// What it carries while its window is full, in bytes per second, once a round trip is known.

@@ -43,11 +43,13 @@ impl Sender {
             path.congestion.begin(usable.iter().count());
         }
         on_idle_end(now, path);
+        path.held_back = path.held_back.filter(|until| now < *until);
         // A window of a few packets leaves no room for the peer's delayed acknowledgements.
         let immediate = self.rules.immediate_sacks
             && path.congestion.window() < 4 * path.congestion.chunk_limit();
         let job = Job { now, id, usable, flight: path.flight, worth, immediate };
-        let repeated = self.fill_lost(&job, paths, packet);
+        let repeated =
+            self.fill_lost(&job, paths, packet) + self.fill_rescheduled(&job, paths, packet);
         let written = repeated + self.fill_new(&job, paths, packet);
         self.queue.on_packet_end();
         if let Some(path) = paths.get_mut(id).filter(|_| written > 0) {
@@ -76,6 +78,24 @@ impl Sender {
             path.cmt.fast_packet = false;
         }
         written
+    }
+
+    /// Sends the chunk again that holds up all others.
+    fn fill_rescheduled(
+        &mut self,
+        job: &Job,
+        paths: &mut Paths,
+        packet: &mut PacketWriter<'_>,
+    ) -> usize {
+        let Some(path) = paths.get(job.id) else { return 0 };
+        let Some(tsn) = self.to_reschedule(job.now, path, job.flight, job.usable) else { return 0 };
+        let Some(chunk) = self.outstanding.get(tsn) else { return 0 };
+        if packet.push(&chunk.to_chunk(tsn, true)).is_err() {
+            return 0;
+        }
+        self.reschedule(job.now, tsn, job.usable, paths);
+        self.on_repeated(job.now, tsn, job.id, paths);
+        1
     }
 
     fn fill_new(&mut self, job: &Job, paths: &mut Paths, packet: &mut PacketWriter<'_>) -> usize {

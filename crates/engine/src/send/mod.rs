@@ -14,6 +14,7 @@ mod fill;
 mod outstanding;
 mod queue;
 mod queue_info;
+mod rescheduling;
 mod retransmit;
 mod sack_processing;
 mod sack_view;

@@ -46,6 +46,8 @@ pub(crate) struct SentChunk {
     pub(crate) transmissions: u32,
     /// Whether it was sent on more than one path.
     pub(crate) moved: bool,
+    /// Whether it was sent again because it held others up.
+    pub(crate) rescheduled: bool,
     /// Whether it was ever repeated because of T3-rtx.
     pub(crate) timed_out: bool,
     /// Missing reports since its last transmission (section 7.2.4).
@@ -65,6 +67,7 @@ impl SentChunk {
             last_sent: now,
             transmissions: 0,
             moved: false,
+            rescheduled: false,
             timed_out: false,
             missing: 0,
             acked_via: path,

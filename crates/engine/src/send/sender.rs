@@ -188,16 +188,20 @@ impl Sender {
         let Some(path) = paths.get(id).filter(|_| usable.contains(id)) else { return false };
         let worth = self.is_worth_using(now, paths, usable, id);
         self.next_repeat(now, path, path.flight, worth, paths, usable).is_some()
+            || self.to_reschedule(now, path, path.flight, usable).is_some()
             || (worth && self.new_allowed(now, path, path.flight, paths, usable))
     }
 
-    /// When something may be sent that may not be sent now: the next probe of a closed window.
+    /// When something may be sent that may not be sent now: the next probe of a closed window, or
+    /// new data on a path or of a stream that is held back.
     pub(crate) fn deadline(&self, paths: &Paths) -> Option<Instant> {
         let usable = self.usable(paths);
-        let held = self.queue.deadline();
+        let streams = self.queue.deadline();
         let probe =
             self.prober(paths, usable).and_then(|prober| self.next_probe(prober, paths, usable));
-        held.into_iter().chain(probe).min()
+        let held_back = paths.iter().filter_map(|path| path.held_back).min();
+        let held_back = held_back.filter(|_| self.queue.messages() > 0);
+        streams.into_iter().chain(probe).chain(held_back).min()
     }
 
     fn next_probe(&self, prober: &Path, paths: &Paths, usable: PathSet) -> Option<Instant> {
@@ -357,7 +361,7 @@ impl Sender {
         if !has_window(now, path, flight) || self.outstanding.len() >= MAX_TSN_SPAN {
             return false;
         }
-        if !self.split_allows(path, paths, usable) {
+        if path.is_held_back(now) || !self.split_allows(path, paths, usable) {
             return false;
         }
         if len <= self.rwnd_for_new() {
@@ -399,7 +403,7 @@ impl Sender {
 
 /// Whether the congestion window and Max.Burst (RFC 9260 section 6.1 rules B and D), or pacing, let
 /// one more chunk onto `path`. `flight` is what was in flight before the packet that is being built.
-fn has_window(now: Instant, path: &Path, flight: usize) -> bool {
+pub(super) fn has_window(now: Instant, path: &Path, flight: usize) -> bool {
     path.flight < path.congestion.window()
         && path.may_follow(now)
         && !(path.cmt.one_packet && flight > 0)

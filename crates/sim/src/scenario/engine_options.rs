@@ -2,7 +2,7 @@
 
 use super::document::Node;
 use super::error::{ScenarioError, list, nearest};
-use super::setting::Setting;
+use super::setting::{Setting, one_of};
 use manypath_engine::Config;
 
 /// One parameter of the engine.
@@ -52,15 +52,28 @@ const OPTIONS: &[EngineOption] = options![
     fast_recovery,
     delayed_ack_cmt,
     smart_t3,
+    sack_path,
+    immediate_sacks,
+    initial_window,
+    slow_start_limit,
+    fast_retransmission_policy,
+    timeout_retransmission_policy,
 ];
 
 /// Sets both buffers: the sigma of the papers.
 const BUFFER: &str = "buffer";
 
+/// The set of parameters that the others are changes of.
+const PROFILE: &str = "profile";
+
 /// The configuration that the table `engine` describes.
 pub(super) fn read(node: Option<&Node>) -> Result<Config, ScenarioError> {
-    let mut config = Config::default();
-    for (key, value) in node.map_or(&[][..], Node::entries) {
+    let entries = node.map_or(&[][..], Node::entries);
+    let mut config = match entries.iter().find(|(key, _)| key == PROFILE) {
+        Some((_, value)) => profile(value)?,
+        None => Config::production(),
+    };
+    for (key, value) in entries.iter().filter(|(key, _)| key != PROFILE) {
         set(&mut config, key, value)
             .map_err(|message| ScenarioError::new(value.line, format!("engine.{key}"), message))?;
     }
@@ -73,6 +86,14 @@ pub(super) fn parameters(config: &Config, out: &mut Vec<(String, String)>) {
     let buffer = if send_buffer == receive_buffer { send_buffer.show() } else { String::new() };
     out.push((format!("engine.{BUFFER}"), buffer));
     out.extend(OPTIONS.iter().map(|o| (format!("engine.{}", o.name), (o.show)(config))));
+}
+
+fn profile(value: &Node) -> Result<Config, ScenarioError> {
+    type Profile = (&'static str, fn() -> Config);
+    const PROFILES: [Profile; 2] = [("production", Config::production), ("paper", Config::paper)];
+    let make = one_of(value, &PROFILES);
+    let wrong = |message| ScenarioError::new(value.line, format!("engine.{PROFILE}"), message);
+    make.map(|make| make()).map_err(wrong)
 }
 
 fn set(config: &mut Config, key: &str, value: &Node) -> Result<(), String> {
@@ -89,7 +110,7 @@ fn set(config: &mut Config, key: &str, value: &Node) -> Result<(), String> {
 
 fn unknown(key: &str) -> String {
     let mut names: Vec<_> = OPTIONS.iter().map(|option| option.name).collect();
-    names.push(BUFFER);
+    names.extend([BUFFER, PROFILE]);
     let meant = nearest(key, &names)
         .map_or_else(String::new, |name| format!(" (did you mean \"{name}\"?)"));
     format!("the engine has no such option{meant}; allowed are {}", list(&names))

@@ -5,8 +5,9 @@
 
 use super::document::{Node, Value};
 use manypath_engine::{
-    BufferSplit, BurstLimit, CongestionControl, CwndUpdate, Duration, FastRecoveryScope, NrSack,
-    Pacing, PathScheduling, SplitFastRetransmit, StreamMapping, StreamScheduling, UnknownName,
+    BufferSplit, BurstLimit, CongestionControl, CwndUpdate, Duration, FastRecoveryScope,
+    InitialWindow, NrSack, Pacing, PathScheduling, RetransmissionPolicy, SackPath,
+    SplitFastRetransmit, StreamMapping, StreamScheduling, UnknownName,
 };
 
 /// A type that keys can have.
@@ -183,9 +184,12 @@ named_setting!(
     CongestionControl,
     CwndUpdate,
     FastRecoveryScope,
+    InitialWindow,
     NrSack,
     Pacing,
     PathScheduling,
+    RetransmissionPolicy,
+    SackPath,
     SplitFastRetransmit,
     StreamMapping,
     StreamScheduling,

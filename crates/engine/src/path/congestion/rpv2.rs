@@ -1,7 +1,7 @@
-//! CMT/RPv2, resource pooling with regard to bandwidths (Becke, Dreibholz, Adhari, Rathgeb: "On the
-//! Fairness of Transport Protocols in a Multi-Path Environment", ICC 2012; Dreibholz et al.,
-//! ConTEL 2011): as RPv1, but in the proportion of b = w / T, and a loss takes half of the summed
-//! bandwidth from the path that had it.
+//! CMT/RPv2, resource pooling with regard to bandwidths (Dreibholz, Becke, Adhari, Rathgeb: "On the
+//! Impact of Congestion Control for Concurrent Multipath Transfer on the Transport Layer", ConTEL
+//! 2011): as RPv1, but in the proportion of b = w / T, and a loss takes half of the summed bandwidth
+//! from the path that had it.
 //!
 //! The floor of the threshold is as in `rpv1`. The authors' option of pausing a path whose window
 //! would have to become negative is left out.

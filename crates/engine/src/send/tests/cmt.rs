@@ -274,3 +274,36 @@ fn a_path_behind_another_ones_loss_times_out_only_without_the_smart_timer() {
         assert_eq!(bench.path(1).t3, None);
     }
 }
+
+#[test]
+fn a_chunk_that_holds_up_a_full_share_is_sent_again_on_the_path_that_waits() {
+    let config = Config {
+        rescheduling_percent: 50,
+        path_scheduling: crate::schedule::path::PathScheduling::SmallestSrtt,
+        ..Config::default()
+    };
+    let mut bench = Bench::opened_with(2, &config);
+    bench.sender.limit = 20 * super::FULL;
+    bench.push(1, 2);
+    assert_eq!(bench.push(0, 6), [3, 4, 5, 6, 7, 8]);
+    let windows = [bench.cwnd(0), bench.cwnd(1)];
+    bench.queue(4);
+    bench.pass(50);
+    // Four of ten wait for the cumulative TSN: too few.
+    bench.sack(0, &[(3, 6)], 0);
+    assert_eq!(bench.send(0), [9]);
+    bench.sack(0, &[(3, 8)], 0);
+    assert_eq!(bench.send(0), [1]);
+    assert_eq!(bench.path(1).stats.rescheduled, 1);
+    assert_eq!((bench.cwnd(0), bench.cwnd(1)), (windows[0], windows[1] / 2));
+    // It is not sent a third time, and 2 is not in the way.
+    assert_eq!(bench.send(0), [10]);
+    // The path of 2 is in recovery already: it is held back for a round trip.
+    bench.sack(1, &[(3, 9)], 0);
+    assert_eq!(bench.send(0), [2]);
+    assert!(bench.path(1).is_held_back(bench.now));
+    assert_eq!(bench.send(1), Vec::<u64>::new());
+    let until = bench.sender.deadline(&bench.paths).unwrap();
+    bench.now = until;
+    assert_eq!(bench.send(1), [11]);
+}

@@ -1,0 +1,66 @@
+//! Chunk rescheduling (the option of the simulation model of Dreibholz et al.): when a path's share
+//! of a buffer is full of what waits for the cumulative TSN, the chunk that holds it up is sent
+//! again on that path, ahead of new data.
+//!
+//! The path that the chunk was sent on is treated as if it had lost it: its window is cut once; if
+//! that has just been done, it takes no new data for a round trip.
+
+use super::Sender;
+use super::outstanding::ChunkState;
+use super::retransmit::Loss;
+use super::sender::has_window;
+use crate::path::congestion::CongestionEvent;
+use crate::path::{Path, PathId, PathSet, Paths};
+use crate::time::{Duration, Instant};
+use crate::tsn::Tsn64;
+
+impl Sender {
+    /// The chunk that `path` should send again now. `flight` is what was in flight before the packet
+    /// that is being built.
+    pub(super) fn to_reschedule(
+        &self,
+        now: Instant,
+        path: &Path,
+        flight: usize,
+        usable: PathSet,
+    ) -> Option<Tsn64> {
+        let percent = self.rules.rescheduling_percent as usize;
+        let busy = path.cmt.recovery.is_active() || path.is_held_back(now);
+        if percent == 0 || busy || !has_window(now, path, flight) {
+            return None;
+        }
+        let waiting = path.booked.saturating_sub(path.flight);
+        let limit = self.limit.min(self.window.rwnd() + self.outstanding());
+        if waiting * 100 * usable.len().max(1) < limit * percent {
+            return None;
+        }
+        let tsn = self.outstanding.cum().next();
+        let chunk = self.outstanding.get(tsn)?;
+        let old = now.since(chunk.last_sent) > path.rtt.smoothed()? * 2;
+        let fresh = !chunk.moved && !chunk.rescheduled;
+        let due = chunk.path != path.id || old;
+        (chunk.state == ChunkState::InFlight && fresh && due).then_some(tsn)
+    }
+
+    /// Chunk `tsn` is about to leave the path that it was sent on.
+    pub(super) fn reschedule(
+        &mut self,
+        now: Instant,
+        tsn: Tsn64,
+        usable: PathSet,
+        paths: &mut Paths,
+    ) {
+        let group = paths.couple(usable);
+        let Some(chunk) = self.outstanding.get_mut(tsn) else { return };
+        chunk.rescheduled = true;
+        let from: PathId = chunk.path;
+        self.lose(tsn, paths, Loss::Reported);
+        let Some(path) = paths.get_mut(from) else { return };
+        path.stats.rescheduled += 1;
+        if path.cmt.recovery.enter(path.cmt.highest_tsn) {
+            path.congestion.on_loss(&CongestionEvent { used: path.flight }, &group);
+        } else {
+            path.held_back = Some(now + path.rtt.smoothed().unwrap_or(Duration::ZERO));
+        }
+    }
+}
