@@ -9,6 +9,7 @@ use super::ports::UDP_PORT;
 use manypath_lab::{LinkConfig, PathSpec};
 use manypath_sim::pcapng::{InterfaceId, LinkType, Writer};
 use manypath_sim::{Link, Packet};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufWriter;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -51,8 +52,17 @@ struct Direction {
     path: usize,
     link: Mutex<State>,
     wake: Condvar,
-    /// Where the receiving socket's peer is, once known.
-    target: Mutex<Option<SocketAddr>>,
+    targets: Mutex<Targets>,
+}
+
+/// Where the datagrams of a direction go.
+#[derive(Debug)]
+enum Targets {
+    /// All to the server.
+    Server(SocketAddr),
+    /// To the client that has the packet's SCTP destination port. A stack that is still closing its
+    /// association must not get the packets of the next one.
+    Clients(BTreeMap<[u8; 2], SocketAddr>),
 }
 
 #[derive(Debug)]
@@ -102,8 +112,9 @@ impl LoopbackPaths {
         let to_server = UdpSocket::bind((address(index, 1), 0))?;
         self.client_port = to_client.local_addr()?.port();
         let server = SocketAddr::from((address(index, 2), UDP_PORT));
-        let right = Arc::new(Direction::new(index, spec.towards_right, Some(server)));
-        let left = Arc::new(Direction::new(index, spec.towards_left, None));
+        let right = Arc::new(Direction::new(index, spec.towards_right, Targets::Server(server)));
+        let left =
+            Arc::new(Direction::new(index, spec.towards_left, Targets::Clients(BTreeMap::new())));
         self.spawn(&right, to_client.try_clone()?, to_server.try_clone()?, Some(Arc::clone(&left)));
         self.spawn(&left, to_server, to_client, None);
         self.directions.extend([right, left]);
@@ -217,10 +228,10 @@ impl Shared {
 }
 
 impl Direction {
-    fn new(path: usize, config: LinkConfig, target: Option<SocketAddr>) -> Self {
+    fn new(path: usize, config: LinkConfig, targets: Targets) -> Self {
         let link = Link::new(config, path as u64);
         let state = State { link, buckets: Vec::new() };
-        Self { path, link: Mutex::new(state), wake: Condvar::new(), target: Mutex::new(target) }
+        Self { path, link: Mutex::new(state), wake: Condvar::new(), targets: Mutex::new(targets) }
     }
 
     /// Datagrams from the socket into the link; `back` learns where they come from.
@@ -232,8 +243,8 @@ impl Direction {
         while !shared.stopping() {
             // Time-outs and errors that ICMP causes are all the same here: try again.
             let Ok((length, source)) = socket.recv_from(&mut buffer) else { continue };
-            if let Some(back) = back {
-                *lock(&back.target) = Some(source);
+            if let (Some(back), Some(port)) = (back, sctp_port(&buffer[..length], 0)) {
+                lock(&back.targets).learn(port, source);
             }
             let datagram = Datagram(buffer[..length].to_vec());
             // A dropped datagram is counted by the link.
@@ -271,14 +282,53 @@ impl Direction {
             let _ =
                 capture.packet(interfaces[self.path], nanos, &datagram.0, datagram.0.len(), None);
         }
-        if let Some(target) = *lock(&self.target) {
+        if let Some(target) = lock(&self.targets).of(&datagram.0) {
             // UDP may lose; the stacks above repair it.
             let _ = socket.send_to(&datagram.0, target);
         }
     }
 }
 
+impl Targets {
+    /// The client with the SCTP port `port` sends from `source`.
+    fn learn(&mut self, port: [u8; 2], source: SocketAddr) {
+        if let Self::Clients(clients) = self {
+            clients.insert(port, source);
+        }
+    }
+
+    fn of(&self, packet: &[u8]) -> Option<SocketAddr> {
+        match self {
+            Self::Server(server) => Some(*server),
+            Self::Clients(clients) => clients.get(&sctp_port(packet, 2)?).copied(),
+        }
+    }
+}
+
+/// The SCTP port at `offset` of the common header: 0 is the source's, 2 the destination's.
+fn sctp_port(packet: &[u8], offset: usize) -> Option<[u8; 2]> {
+    packet.get(offset..offset + 2)?.try_into().ok()
+}
+
 /// Address of host `host` (1 client, 2 server) on path `index`.
 fn address(index: usize, host: u8) -> Ipv4Addr {
     Ipv4Addr::new(127, 0, index as u8 + 1, host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SocketAddr, Targets};
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn each_client_gets_the_packets_of_its_own_association() {
+        let source = |port| SocketAddr::from(([127, 0, 1, 1], port));
+        let mut targets = Targets::Clients(BTreeMap::new());
+        targets.learn([1, 1], source(1000));
+        targets.learn([2, 2], source(2000));
+        assert_eq!(targets.of(&[9, 9, 1, 1, 0]), Some(source(1000)));
+        assert_eq!(targets.of(&[9, 9, 2, 2, 0]), Some(source(2000)));
+        assert_eq!(targets.of(&[9, 9, 3, 3]), None);
+        assert_eq!(targets.of(&[9]), None);
+    }
 }
