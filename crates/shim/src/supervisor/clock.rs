@@ -25,7 +25,7 @@ impl Supervisor {
     fn on_tick(&mut self, connection: Connection, now: Instant) -> Option<Connection> {
         match connection.phase {
             Phase::Asking { until } if now >= until => {
-                self.on_no_answer(&connection);
+                self.on_no_answer(connection);
                 None
             }
             Phase::Asking { .. } | Phase::Deciding => self.look_after(connection, now),
@@ -38,7 +38,7 @@ impl Supervisor {
     }
 
     /// A stack that does not answer at all is worse than none.
-    fn on_no_answer(&mut self, connection: &Connection) {
+    fn on_no_answer(&mut self, connection: Connection) {
         self.stack.send(Request::Cancel { id: connection.id }, None);
         self.stack.distrust();
         self.report.leave("stack-silent");

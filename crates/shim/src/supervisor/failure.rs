@@ -21,17 +21,23 @@ impl Supervisor {
         }
     }
 
-    /// The program's own socket goes on as plain TCP.
-    pub(super) fn leave_to_kernel(&self, connection: &Connection) {
-        for caller in &connection.callers {
-            if caller.trap.is_some() {
-                self.tell(caller, Answer::Continue);
+    /// The program's own socket goes on as plain TCP. Our copies are closed before the program runs
+    /// on: while one is open, a socket that the program closes stays in its epoll sets.
+    pub(super) fn leave_to_kernel(&self, connection: Connection) {
+        let Connection { callers, destination, v6_socket, .. } = connection;
+        let mut waiting = Vec::new();
+        for caller in callers {
+            if let Some(trap) = caller.trap {
+                waiting.push(trap.id);
             } else {
                 // Interrupted connects go on in the background. Should it fail at once, the
                 // program finds an unconnected socket, as after an interrupted failure.
-                let to = connection.destination;
-                let _ = socket::connect(caller.socket.as_fd(), to, connection.v6_socket);
+                let _ = socket::connect(caller.socket.as_fd(), destination, v6_socket);
             }
+        }
+        for id in waiting {
+            // A caller that was killed meanwhile needs no answer.
+            let _ = self.listener.answer(id, Answer::Continue);
         }
     }
 
@@ -113,7 +119,7 @@ impl Supervisor {
                 match connection.phase {
                     Phase::Asking { .. } | Phase::Deciding => {
                         this.report.leave("stack-lost");
-                        this.leave_to_kernel(&connection);
+                        this.leave_to_kernel(connection);
                         return None;
                     }
                     Phase::Held | Phase::Completing { .. } | Phase::Delayed { .. } => {

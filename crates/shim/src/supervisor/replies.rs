@@ -47,7 +47,7 @@ impl Supervisor {
         match connection.phase {
             Phase::Asking { .. } | Phase::Deciding => {
                 self.report.leave(reason.name());
-                self.leave_to_kernel(&connection);
+                self.leave_to_kernel(connection);
                 None
             }
             // Too late: the program's socket is committed. The stack knows that.
@@ -112,7 +112,7 @@ impl Supervisor {
         let Some(Ok((held, local))) = self.enter_gate(&connection) else {
             self.stack.send(Request::Cancel { id: connection.id }, None);
             self.report.leave("no-gate");
-            self.leave_to_kernel(&connection);
+            self.leave_to_kernel(connection);
             return None;
         };
         connection.held = Some(held);
