@@ -37,6 +37,11 @@ pub enum ParseError {
         /// Chunk type.
         type_byte: u8,
     },
+    /// An ASCONF chunk does not begin with an address parameter.
+    NoAddress {
+        /// Chunk type.
+        type_byte: u8,
+    },
     /// One to three bytes follow the last parameter.
     ParameterHeader,
     /// The Length of a parameter is not one that its type can have.
@@ -88,6 +93,9 @@ impl fmt::Display for ParseError {
             }
             Self::NoHeartbeatInfo { type_byte } => {
                 write!(f, "chunk of type {type_byte} without heartbeat information")
+            }
+            Self::NoAddress { type_byte } => {
+                write!(f, "chunk of type {type_byte} without an address")
             }
             Self::ParameterHeader => f.write_str("chunk ends within a parameter header"),
             Self::ParameterLength { parameter_type, length } => {
@@ -150,6 +158,7 @@ mod tests {
                 ParseError::NoHeartbeatInfo { type_byte },
                 "chunk of type 3 without heartbeat information",
             ),
+            (ParseError::NoAddress { type_byte }, "chunk of type 3 without an address"),
             (ParseError::ParameterHeader, "chunk ends within a parameter header"),
             (
                 ParseError::ParameterLength { parameter_type: 0xC006, length },

@@ -145,6 +145,10 @@ macro_rules! item {
 
 item!(u16, [u8; 2], Self::from_be_bytes, Self::to_be_bytes);
 item!(crate::Tsn, [u8; 4], |wire| Self(u32::from_be_bytes(wire)), |tsn: Self| tsn.0.to_be_bytes());
+item!(crate::StreamId, [u8; 2], |wire| Self(u16::from_be_bytes(wire)), |id: Self| id
+    .0
+    .to_be_bytes());
+item!(crate::chunk::SkippedStream, [u8; 4], Self::from_be_bytes, Self::to_be_bytes);
 item!(crate::chunk::SkippedMessage, [u8; 8], Self::from_be_bytes, Self::to_be_bytes);
 item!(crate::chunk::GapBlock, [u8; 4], Self::from_be_bytes, Self::to_be_bytes);
 

@@ -2,7 +2,7 @@
 
 use crate::bytes::{Output, Reader};
 use crate::checksum::crc32c;
-use crate::chunk::{Chunk, RawChunk};
+use crate::chunk::{Auth, Chunk, RawChunk};
 use crate::error::{NoRoom, ParseError};
 use crate::numbers::VerificationTag;
 
@@ -97,6 +97,14 @@ pub struct Chunks<'a> {
     rest: &'a [u8],
 }
 
+impl<'a> Chunks<'a> {
+    /// The bytes of the chunks that are still to come: before an AUTH chunk, what it covers (RFC 4895
+    /// section 6.3).
+    pub const fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+}
+
 impl<'a> Iterator for Chunks<'a> {
     type Item = Result<Chunk<'a>, ParseError>;
 
@@ -146,6 +154,17 @@ impl<'b> PacketWriter<'b> {
             return Err(NoRoom);
         }
         chunk.emit(&mut self.out)
+    }
+
+    /// What was written from byte `at` of the packet on: what an AUTH chunk that begins there covers
+    /// (RFC 4895 section 6.2).
+    pub fn written_from(&self, at: usize) -> &[u8] {
+        self.out.written().get(at..).unwrap_or_default()
+    }
+
+    /// Fills in the HMAC of the AUTH chunk that begins at byte `at` of the packet.
+    pub fn set_hmac(&mut self, at: usize, hmac: &[u8]) {
+        self.out.overwrite(at + Auth::HEADER_LEN, hmac);
     }
 
     /// Bytes left for one more chunk, its chunk header included and its padding excluded.
@@ -260,6 +279,29 @@ mod tests {
         bytes[15] = 4;
         let packet = Packet::parse_unchecked(&bytes).unwrap();
         assert!(packet.chunks().eq([Err(ParseError::ChunkLength { type_byte: 7, length: 4 })]));
+    }
+
+    #[test]
+    fn an_auth_chunk_covers_itself_and_what_follows() {
+        let auth = Auth { key: 1, hmac_id: 2, hmac: &[0; 4] };
+        let mut buffer = [0xFF; 64];
+        let mut writer = PacketWriter::new(&mut buffer, HEADER);
+        writer.push(&Chunk::CookieAck).unwrap();
+        let at = writer.len();
+        writer.push(&Chunk::Auth(auth)).unwrap();
+        writer.push(&Chunk::ShutdownAck).unwrap();
+        let covered = b"\x0f\x00\x00\x0c\x00\x01\x00\x02\0\0\0\0\x08\x00\x00\x04";
+        assert_eq!(writer.written_from(at), covered);
+        writer.set_hmac(at, b"HMAC");
+        let len = writer.finish();
+        let mut chunks = Packet::parse(&buffer[..len]).unwrap().chunks();
+        assert_eq!(chunks.next(), Some(Ok(Chunk::CookieAck)));
+        let rest = chunks.rest();
+        assert_eq!(
+            (&rest[..8], &rest[8..12], &rest[12..]),
+            (&covered[..8], &b"HMAC"[..], &covered[12..])
+        );
+        assert_eq!(chunks.next(), Some(Ok(Chunk::Auth(Auth { hmac: b"HMAC", ..auth }))));
     }
 
     #[test]

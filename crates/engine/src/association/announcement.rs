@@ -171,7 +171,24 @@ impl<'a> Received<'a> {
                 | Parameter::EcnCapable
                 | Parameter::ForwardTsnSupported
                 | Parameter::HeartbeatInfo(_)
+                | Parameter::Random(_)
+                | Parameter::Chunks(_)
+                | Parameter::HmacAlgo(_)
                 | Parameter::UnrecognizedParameter(_) => {}
+                // "A robust implementation SHOULD ignore the parameter" (RFC 5061 section 4.2).
+                Parameter::AddIpAddress(_)
+                | Parameter::DeleteIpAddress(_)
+                | Parameter::ErrorIndication(_)
+                | Parameter::SetPrimaryAddress(_)
+                | Parameter::SuccessIndication(_) => {}
+                // Known from RE-CONFIG; as in other types without the highest bit, nothing more is
+                // read.
+                Parameter::OutgoingSsnReset(_)
+                | Parameter::IncomingSsnReset(_)
+                | Parameter::SsnTsnReset { .. }
+                | Parameter::ReConfigResponse(_)
+                | Parameter::AddOutgoingStreams(_)
+                | Parameter::AddIncomingStreams(_) => break,
                 Parameter::Unknown(unknown) => {
                     let action = unknown.action();
                     if action.report {

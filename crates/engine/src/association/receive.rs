@@ -24,6 +24,8 @@ pub(super) struct Arrival<'a> {
     pub addr: PathAddr,
     /// The path it came over.
     pub via: PathId,
+    /// The packet from the chunk under work on.
+    pub rest: &'a [u8],
     has_data: bool,
     /// A SACK must be sent at once.
     immediate: bool,
@@ -46,8 +48,12 @@ impl Association {
             path.stats.packets_received += 1;
             path.stats.bytes_received += len as u64;
         }
-        let mut arrival = Arrival { packet, addr, via, has_data: false, immediate: false };
-        for chunk in packet.chunks() {
+        let (has_data, immediate) = (false, false);
+        let mut arrival = Arrival { packet, addr, via, rest: &[], has_data, immediate };
+        let mut chunks = packet.chunks();
+        loop {
+            arrival.rest = chunks.rest();
+            let Some(chunk) = chunks.next() else { break };
             let Ok(chunk) = chunk else {
                 cx.counters.malformed_chunks += 1;
                 break;
@@ -112,11 +118,13 @@ impl Association {
             Chunk::CookieAck => self.handle_cookie_ack(cx),
             // RFC 9260 only reserves these; a peer that sends them expects no answer.
             Chunk::Ecne(_) | Chunk::Cwr(_) => {}
-            // Not negotiated, so it is a chunk of unknown type: its highest bits say "stop".
-            Chunk::NrSack(_) => {
-                cx.counters.unknown_chunks += 1;
-                return Break(());
-            }
+            // Not negotiated, so it is a chunk of unknown type.
+            Chunk::NrSack(_)
+            | Chunk::Auth(_)
+            | Chunk::AsconfAck(_)
+            | Chunk::ReConfig(_)
+            | Chunk::ForwardTsn(_)
+            | Chunk::Asconf(_) => return self.handle_unsupported(cx, arrival),
             Chunk::Unknown(unknown) => return self.handle_unknown(cx, arrival.via, &unknown),
         }
         Continue(())
@@ -188,6 +196,18 @@ impl Association {
             self.handle_stale_cookie();
         }
         cx.counters.errors_received += 1;
+    }
+
+    /// The chunk under work belongs to an extension that was not agreed on.
+    fn handle_unsupported(
+        &mut self,
+        cx: &mut Context<'_>,
+        arrival: &Arrival<'_>,
+    ) -> ControlFlow<()> {
+        match Unknown::from_bytes(arrival.rest) {
+            Ok(unknown) => self.handle_unknown(cx, arrival.via, &unknown),
+            Err(_) => Continue(()),
+        }
     }
 
     fn handle_unknown(

@@ -1,5 +1,6 @@
-//! Causes about addresses: Unresolvable Address (RFC 9260 section 3.3.10.5) and Restart of an
-//! Association with New Addresses (section 3.3.10.11).
+//! Causes about addresses: Unresolvable Address (RFC 9260 section 3.3.10.5), Restart of an
+//! Association with New Addresses (section 3.3.10.11), and those that hold the request of an ASCONF
+//! (RFC 5061 section 4.3).
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -15,6 +16,13 @@
 //! |        Cause Code = 11        |         Cause Length          |
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! /                       New Address TLVs                        /
+//! \                                                               \
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//!
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! | Code=0xA0, 0xA1, 0xA2 or 0xA4 |      Cause Length=Variable    |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! /                     TLV-Copied-From-ASCONF                    /
 //! \                                                               \
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! ```

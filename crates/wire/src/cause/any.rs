@@ -40,6 +40,18 @@ pub enum Cause<'a> {
     UserInitiatedAbort(&'a [u8]),
     /// The peer broke the protocol; the bytes may say how (13).
     ProtocolViolation(&'a [u8]),
+    /// The request, complete, would delete the last address (0xA0).
+    DeleteLastAddress(&'a [u8]),
+    /// There are no resources for the request, complete (0xA1).
+    ResourceShortage(&'a [u8]),
+    /// The request, complete, would delete the source of its packet (0xA2).
+    DeleteSourceAddress(&'a [u8]),
+    /// An ASCONF-ACK acknowledges what was never sent (0xA3).
+    IllegalAsconfAck,
+    /// The request, complete, is not allowed (0xA4).
+    NoAuthorization(&'a [u8]),
+    /// An AUTH chunk has an HMAC Identifier that was not offered (0x105).
+    UnsupportedHmac(u16),
     /// A cause of another code.
     Unknown {
         /// Cause code.
@@ -71,6 +83,12 @@ impl<'a> Cause<'a> {
             codes::RESTART_WITH_NEW_ADDRESSES => Ok(Self::RestartWithNewAddresses(tlv.value)),
             codes::USER_INITIATED_ABORT => Ok(Self::UserInitiatedAbort(tlv.value)),
             codes::PROTOCOL_VIOLATION => Ok(Self::ProtocolViolation(tlv.value)),
+            codes::DELETE_LAST_ADDRESS => Ok(Self::DeleteLastAddress(tlv.value)),
+            codes::RESOURCE_SHORTAGE => Ok(Self::ResourceShortage(tlv.value)),
+            codes::DELETE_SOURCE_ADDRESS => Ok(Self::DeleteSourceAddress(tlv.value)),
+            codes::ILLEGAL_ASCONF_ACK => Ok(Self::IllegalAsconfAck),
+            codes::NO_AUTHORIZATION => Ok(Self::NoAuthorization(tlv.value)),
+            codes::UNSUPPORTED_HMAC => data::parse_u16(tlv).map(Self::UnsupportedHmac),
             code => Ok(Self::Unknown { code, value: tlv.value }),
         }
     }
@@ -91,6 +109,12 @@ impl<'a> Cause<'a> {
             Self::RestartWithNewAddresses(_) => codes::RESTART_WITH_NEW_ADDRESSES,
             Self::UserInitiatedAbort(_) => codes::USER_INITIATED_ABORT,
             Self::ProtocolViolation(_) => codes::PROTOCOL_VIOLATION,
+            Self::DeleteLastAddress(_) => codes::DELETE_LAST_ADDRESS,
+            Self::ResourceShortage(_) => codes::RESOURCE_SHORTAGE,
+            Self::DeleteSourceAddress(_) => codes::DELETE_SOURCE_ADDRESS,
+            Self::IllegalAsconfAck => codes::ILLEGAL_ASCONF_ACK,
+            Self::NoAuthorization(_) => codes::NO_AUTHORIZATION,
+            Self::UnsupportedHmac(_) => codes::UNSUPPORTED_HMAC,
             Self::Unknown { code, .. } => *code,
         }
     }
@@ -105,15 +129,21 @@ impl<'a> Cause<'a> {
             Self::MissingMandatoryParameter(types) => unrecognized::emit_missing(out, *types),
             Self::StaleCookie { staleness_us } => out.u32(*staleness_us),
             Self::NoUserData(tsn) => out.u32(tsn.0),
+            Self::UnsupportedHmac(id) => out.u16(*id),
             Self::UnresolvableAddress(bytes)
             | Self::UnrecognizedChunkType(bytes)
             | Self::UnrecognizedParameters(bytes)
             | Self::RestartWithNewAddresses(bytes)
             | Self::UserInitiatedAbort(bytes)
             | Self::ProtocolViolation(bytes)
+            | Self::DeleteLastAddress(bytes)
+            | Self::ResourceShortage(bytes)
+            | Self::DeleteSourceAddress(bytes)
+            | Self::NoAuthorization(bytes)
             | Self::Unknown { value: bytes, .. } => out.bytes(bytes),
             Self::OutOfResource
             | Self::InvalidMandatoryParameter
+            | Self::IllegalAsconfAck
             | Self::CookieReceivedWhileShuttingDown => Ok(()),
         }
     }
@@ -143,6 +173,16 @@ impl fmt::Display for Cause<'_> {
             }
             Self::UserInitiatedAbort(reason) => abort::fmt(f, "user-initiated abort", reason),
             Self::ProtocolViolation(text) => abort::fmt(f, "protocol violation", text),
+            Self::DeleteLastAddress(request) => {
+                address::fmt(f, "request to delete the last address", request)
+            }
+            Self::ResourceShortage(request) => address::fmt(f, "resource shortage", request),
+            Self::DeleteSourceAddress(request) => {
+                address::fmt(f, "request to delete the source address", request)
+            }
+            Self::IllegalAsconfAck => f.write_str("illegal ASCONF-ACK"),
+            Self::NoAuthorization(request) => address::fmt(f, "no authorization", request),
+            Self::UnsupportedHmac(id) => write!(f, "unsupported HMAC identifier {id}"),
             Self::Unknown { code, value } => {
                 write!(f, "unknown cause {code}, {} bytes", value.len())
             }

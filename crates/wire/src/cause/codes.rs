@@ -26,3 +26,15 @@ pub const RESTART_WITH_NEW_ADDRESSES: u16 = 11;
 pub const USER_INITIATED_ABORT: u16 = 12;
 /// Protocol Violation.
 pub const PROTOCOL_VIOLATION: u16 = 13;
+/// Request to Delete Last Remaining IP Address (RFC 5061 section 4.3.1).
+pub const DELETE_LAST_ADDRESS: u16 = 0xA0;
+/// Operation Refused Due to Resource Shortage (RFC 5061 section 4.3.2).
+pub const RESOURCE_SHORTAGE: u16 = 0xA1;
+/// Request to Delete Source IP Address (RFC 5061 section 4.3.3).
+pub const DELETE_SOURCE_ADDRESS: u16 = 0xA2;
+/// Association Aborted Due to Illegal ASCONF-ACK (RFC 5061 section 4.3.4).
+pub const ILLEGAL_ASCONF_ACK: u16 = 0xA3;
+/// Request Refused - No Authorization (RFC 5061 section 4.3.5).
+pub const NO_AUTHORIZATION: u16 = 0xA4;
+/// Unsupported HMAC Identifier (RFC 4895 section 4.1).
+pub const UNSUPPORTED_HMAC: u16 = 0x105;

@@ -41,6 +41,11 @@ pub(super) fn parse_u32(tlv: Tlv<'_>) -> Result<u32, ParseError> {
     Reader::new(tlv.value).u32().ok_or(length_error(&tlv))
 }
 
+/// A value that begins with 16 bits.
+pub(super) fn parse_u16(tlv: Tlv<'_>) -> Result<u16, ParseError> {
+    Reader::new(tlv.value).u16().ok_or(length_error(&tlv))
+}
+
 /// The error of a cause that is too short for its fields.
 pub(super) const fn length_error(tlv: &Tlv<'_>) -> ParseError {
     ParseError::CauseLength { code: tlv.kind, length: tlv.length() }

@@ -1,9 +1,9 @@
 //! The dispatcher: any chunk.
 
 use super::{
-    Abort, CookieEcho, Cwr, Data, Ecne, Error, Heartbeat, HeartbeatAck, IData, IForwardTsn, Init,
-    InitAck, NrSack, RawChunk, Sack, Shutdown, ShutdownComplete, Unknown, cookie_ack, shutdown_ack,
-    types,
+    Abort, Asconf, AsconfAck, Auth, CookieEcho, Cwr, Data, Ecne, Error, ForwardTsn, Heartbeat,
+    HeartbeatAck, IData, IForwardTsn, Init, InitAck, NrSack, RawChunk, ReConfig, Sack, Shutdown,
+    ShutdownComplete, Unknown, cookie_ack, shutdown_ack, types,
 };
 use crate::bytes::Output;
 use crate::error::{NoRoom, ParseError};
@@ -42,10 +42,20 @@ pub enum Chunk<'a> {
     Cwr(Cwr),
     /// Shutdown Complete (14).
     ShutdownComplete(ShutdownComplete),
+    /// Authentication (15).
+    Auth(Auth<'a>),
     /// Selective Acknowledgement with non-renegable blocks (16).
     NrSack(NrSack<'a>),
     /// Payload Data supporting Interleaving (64).
     IData(IData<'a>),
+    /// Address Configuration Acknowledgment (0x80).
+    AsconfAck(AsconfAck<'a>),
+    /// Re-configuration (130).
+    ReConfig(ReConfig<'a>),
+    /// Forward Cumulative TSN (192).
+    ForwardTsn(ForwardTsn<'a>),
+    /// Address Configuration Change (0xC1).
+    Asconf(Asconf<'a>),
     /// Forward Cumulative TSN supporting Interleaving (194).
     IForwardTsn(IForwardTsn<'a>),
     /// A chunk of another type.
@@ -56,7 +66,8 @@ impl<'a> Chunk<'a> {
     /// Reads a chunk's fields.
     ///
     /// # Errors
-    /// [`ParseError::ChunkLength`], [`ParseError::AckCounts`], [`ParseError::NoHeartbeatInfo`].
+    /// [`ParseError::ChunkLength`], [`ParseError::AckCounts`], [`ParseError::NoHeartbeatInfo`],
+    /// [`ParseError::NoAddress`].
     /// Parameters and causes are not looked at: their iterators report what is wrong with them.
     pub fn parse(raw: RawChunk<'a>) -> Result<Self, ParseError> {
         match raw.type_byte() {
@@ -75,8 +86,13 @@ impl<'a> Chunk<'a> {
             types::ECNE => Ecne::parse(raw).map(Self::Ecne),
             types::CWR => Cwr::parse(raw).map(Self::Cwr),
             types::SHUTDOWN_COMPLETE => Ok(Self::ShutdownComplete(ShutdownComplete::parse(raw))),
+            types::AUTH => Auth::parse(raw).map(Self::Auth),
             types::NR_SACK => NrSack::parse(raw).map(Self::NrSack),
             types::I_DATA => IData::parse(raw).map(Self::IData),
+            types::ASCONF_ACK => AsconfAck::parse(raw).map(Self::AsconfAck),
+            types::RE_CONFIG => Ok(Self::ReConfig(ReConfig::parse(raw))),
+            types::FORWARD_TSN => ForwardTsn::parse(raw).map(Self::ForwardTsn),
+            types::ASCONF => Asconf::parse(raw).map(Self::Asconf),
             types::I_FORWARD_TSN => IForwardTsn::parse(raw).map(Self::IForwardTsn),
             _ => Ok(Self::Unknown(Unknown::parse(raw))),
         }
@@ -100,8 +116,13 @@ impl<'a> Chunk<'a> {
             Self::Ecne(_) => types::ECNE,
             Self::Cwr(_) => types::CWR,
             Self::ShutdownComplete(_) => types::SHUTDOWN_COMPLETE,
+            Self::Auth(_) => types::AUTH,
             Self::NrSack(_) => types::NR_SACK,
             Self::IData(_) => types::I_DATA,
+            Self::AsconfAck(_) => types::ASCONF_ACK,
+            Self::ReConfig(_) => types::RE_CONFIG,
+            Self::ForwardTsn(_) => types::FORWARD_TSN,
+            Self::Asconf(_) => types::ASCONF,
             Self::IForwardTsn(_) => types::I_FORWARD_TSN,
             Self::Unknown(chunk) => chunk.type_byte,
         }
@@ -123,8 +144,13 @@ impl<'a> Chunk<'a> {
             Self::Abort(chunk) => chunk.causes.encoded_len(),
             Self::Error(chunk) => chunk.causes.encoded_len(),
             Self::CookieEcho(chunk) => chunk.cookie.len(),
+            Self::Auth(chunk) => chunk.value_len(),
             Self::NrSack(chunk) => chunk.value_len(),
             Self::IData(chunk) => chunk.value_len(),
+            Self::AsconfAck(chunk) => chunk.value_len(),
+            Self::ReConfig(chunk) => chunk.parameters.encoded_len(),
+            Self::ForwardTsn(chunk) => chunk.value_len(),
+            Self::Asconf(chunk) => chunk.value_len(),
             Self::IForwardTsn(chunk) => chunk.value_len(),
             Self::Unknown(chunk) => chunk.value.len(),
             Self::Shutdown(_) | Self::Ecne(_) | Self::Cwr(_) => size_of::<crate::Tsn>(),
@@ -149,8 +175,13 @@ impl<'a> Chunk<'a> {
             Self::Ecne(chunk) => chunk.emit(out),
             Self::Cwr(chunk) => chunk.emit(out),
             Self::ShutdownComplete(chunk) => chunk.emit(out),
+            Self::Auth(chunk) => chunk.emit(out),
             Self::NrSack(chunk) => chunk.emit(out),
             Self::IData(chunk) => chunk.emit(out),
+            Self::AsconfAck(chunk) => chunk.emit(out),
+            Self::ReConfig(chunk) => chunk.emit(out),
+            Self::ForwardTsn(chunk) => chunk.emit(out),
+            Self::Asconf(chunk) => chunk.emit(out),
             Self::IForwardTsn(chunk) => chunk.emit(out),
             Self::Unknown(chunk) => chunk.emit(out),
         }
@@ -175,8 +206,13 @@ impl fmt::Display for Chunk<'_> {
             Self::Ecne(chunk) => chunk.fmt(f),
             Self::Cwr(chunk) => chunk.fmt(f),
             Self::ShutdownComplete(chunk) => chunk.fmt(f),
+            Self::Auth(chunk) => chunk.fmt(f),
             Self::NrSack(chunk) => chunk.fmt(f),
             Self::IData(chunk) => chunk.fmt(f),
+            Self::AsconfAck(chunk) => chunk.fmt(f),
+            Self::ReConfig(chunk) => chunk.fmt(f),
+            Self::ForwardTsn(chunk) => chunk.fmt(f),
+            Self::Asconf(chunk) => chunk.fmt(f),
             Self::IForwardTsn(chunk) => chunk.fmt(f),
             Self::Unknown(chunk) => chunk.fmt(f),
         }

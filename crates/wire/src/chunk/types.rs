@@ -31,12 +31,20 @@ pub const ECNE: u8 = 12;
 pub const CWR: u8 = 13;
 /// Shutdown Complete.
 pub const SHUTDOWN_COMPLETE: u8 = 14;
+/// Authentication (RFC 4895 section 5.1).
+pub const AUTH: u8 = 15;
 /// Selective Acknowledgement with non-renegable blocks
 /// (draft-tuexen-tsvwg-sctp-multipath section 3.2).
 pub const NR_SACK: u8 = 16;
 /// Payload Data supporting Interleaving (RFC 8260 section 2.1).
 pub const I_DATA: u8 = 64;
+/// Address Configuration Acknowledgment (RFC 5061 section 4.1.2).
+pub const ASCONF_ACK: u8 = 0x80;
+/// Re-configuration (RFC 6525 section 3.1).
+pub const RE_CONFIG: u8 = 130;
 /// Forward Cumulative TSN (RFC 3758 section 3.2).
 pub const FORWARD_TSN: u8 = 192;
+/// Address Configuration Change (RFC 5061 section 4.1.1).
+pub const ASCONF: u8 = 0xC1;
 /// Forward Cumulative TSN supporting Interleaving (RFC 8260 section 2.3.1).
 pub const I_FORWARD_TSN: u8 = 194;

@@ -4,17 +4,25 @@
 //! iterated over. What is malformed comes out as an error at its place; the chunk itself parses.
 
 mod address;
+mod address_configuration;
 mod any;
+mod authentication;
 mod capability;
 mod cookie;
 mod heartbeat;
 mod parameters;
+mod reconfiguration;
 pub mod types;
 mod unrecognized;
 
 pub use address::AddressTypes;
+pub use address_configuration::{AddressRequest, ErrorIndication, address_parameter};
 pub use any::Parameter;
+pub use authentication::{HmacIds, hmac_ids};
 pub use parameters::{ParameterIter, ParameterWriter, Parameters};
+pub use reconfiguration::{
+    AddStreams, IncomingSsnReset, OutgoingSsnReset, ReConfigResponse, ReConfigResult, StreamIds,
+};
 pub use unrecognized::UnknownParameter;
 
 pub(crate) use crate::tlv::HEADER_LEN;

@@ -129,7 +129,7 @@ impl<'b> ParameterWriter<'b> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parameter::{AddressTypes, UnknownParameter};
+    use crate::parameter::{AddressTypes, HmacIds, UnknownParameter};
     use core::net::{Ipv4Addr, Ipv6Addr};
     use std::string::ToString;
     use std::vec::Vec;
@@ -138,7 +138,7 @@ mod tests {
     #[rustfmt::skip]
     fn table() -> Vec<(Parameter<'static>, &'static [u8], &'static str)> {
         let types = AddressTypes::from_slice(&[5, 6]);
-        let unknown = UnknownParameter::from_bytes(b"\x80\x03\x00\x06\x80\xc1").unwrap();
+        let unknown = UnknownParameter::from_bytes(b"\x80\x05\x00\x06ab").unwrap();
         std::vec![
             (Parameter::HeartbeatInfo(b"abc"), b"\x00\x01\x00\x07abc\0", "heartbeat_info=3 bytes"),
             (Parameter::Ipv4Address(Ipv4Addr::new(192, 0, 2, 1)),
@@ -156,13 +156,17 @@ mod tests {
             (Parameter::SupportedAddressTypes(types),
                 b"\x00\x0c\x00\x08\x00\x05\x00\x06", "supported_address_types=[5, 6]"),
             (Parameter::EcnCapable, b"\x80\x00\x00\x04", "ecn_capable"),
+            (Parameter::Random(b"not 32"), b"\x80\x02\x00\x0anot 32\0\0", "random=6 bytes"),
+            (Parameter::Chunks(&[0xC1]), b"\x80\x03\x00\x05\xc1\0\0\0", "chunks=[193]"),
+            (Parameter::HmacAlgo(HmacIds::from_slice(&[3])),
+                b"\x80\x04\x00\x06\x00\x03\0\0", "hmac_algo=[3]"),
             (Parameter::SupportedExtensions(&[0x10, 0xC1]),
                 b"\x80\x08\x00\x06\x10\xc1\0\0", "supported_extensions=[16, 193]"),
             (Parameter::ForwardTsnSupported, b"\xc0\x00\x00\x04", "forward_tsn_supported"),
             (Parameter::AdaptationIndication(0x6d70),
                 b"\xc0\x06\x00\x08\x00\x00\x6d\x70", "adaptation=0x00006d70"),
             (Parameter::Unknown(unknown),
-                b"\x80\x03\x00\x06\x80\xc1\0\0", "unknown type=0x8003 value=2 bytes"),
+                b"\x80\x05\x00\x06ab\0\0", "unknown type=0x8005 value=2 bytes"),
         ]
     }
 

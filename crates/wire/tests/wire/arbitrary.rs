@@ -60,7 +60,7 @@ fn mutation() -> impl Strategy<Value = Mutation> {
 /// A chunk whose type and Length are plausible and whose value is not.
 fn plausible_chunk() -> impl Strategy<Value = Vec<u8>> {
     (
-        prop_oneof![0_u8..20, Just(64), Just(194)],
+        prop_oneof![0_u8..20, Just(64), 0x80_u8..0x84, 192_u8..195],
         any::<u8>(),
         vec(plausible_block(), 0..5),
         -4_i16..=4,
@@ -77,7 +77,7 @@ fn plausible_chunk() -> impl Strategy<Value = Vec<u8>> {
 
 /// Bytes that may be taken for fields or for a parameter or cause.
 fn plausible_block() -> impl Strategy<Value = Vec<u8>> {
-    let kind = prop_oneof![0_u16..16, Just(0x8000), Just(0x8008), Just(0xC000), Just(0xC006)];
+    let kind = prop_oneof![0_u16..20, 0x8000_u16..0x8009, 0xC000_u16..0xC007];
     (kind, vec(any::<u8>(), 0..24), 0_u16..9).prop_map(|(kind, value, off)| {
         let length = 4 + value.len() as u16;
         let mut block = Vec::from(kind.to_be_bytes());

@@ -1,11 +1,16 @@
 //! A packet of each kind.
 
 use manypath_wire::chunk::{
-    Abort, CookieEcho, Cwr, Data, Ecne, Error, FragmentPlace, GapBlock, GapBlocks, Heartbeat,
-    HeartbeatAck, IData, IForwardTsn, Init, InitAck, NrSack, Sack, Shutdown, ShutdownComplete,
-    SkippedMessage, SkippedMessages, Tsns, Unknown, types,
+    Abort, Asconf, AsconfAck, Auth, CookieEcho, Cwr, Data, Ecne, Error, ForwardTsn, FragmentPlace,
+    GapBlock, GapBlocks, Heartbeat, HeartbeatAck, IData, IForwardTsn, Init, InitAck, NrSack,
+    ReConfig, Sack, Shutdown, ShutdownComplete, SkippedMessage, SkippedMessages, SkippedStream,
+    SkippedStreams, Tsns, Unknown, types,
 };
-use manypath_wire::parameter::{AddressTypes, UnknownParameter, types as parameter_types};
+use manypath_wire::parameter::{
+    AddStreams, AddressRequest, AddressTypes, ErrorIndication, HmacIds, IncomingSsnReset,
+    OutgoingSsnReset, ReConfigResponse, ReConfigResult, StreamIds, UnknownParameter, hmac_ids,
+    types as parameter_types,
+};
 use manypath_wire::{
     Cause, CauseWriter, Causes, Chunk, CommonHeader, Fsn, Mid, PacketWriter, Parameter,
     ParameterWriter, Parameters, Ppid, Ssn, StreamId, Tsn, VerificationTag, cause,
@@ -24,6 +29,8 @@ pub(crate) fn packets() -> Vec<(&'static str, Vec<u8>)> {
     let mut packets = setup();
     packets.extend(transfer());
     packets.extend(interleaving());
+    packets.extend(reconfiguration());
+    packets.extend(authenticated());
     packets.extend(teardown());
     packets
 }
@@ -103,10 +110,69 @@ fn interleaving() -> Vec<(&'static str, Vec<u8>)> {
     };
     let last = IData { tsn: Tsn(6), place: FragmentPlace::Later(Fsn(1)), end: true, ..first };
     let skipped = SkippedMessages::from_slice(&SKIPPED);
-    let forward = IForwardTsn { cum_tsn: Tsn(4), skipped };
+    let i_forward = IForwardTsn { cum_tsn: Tsn(4), skipped };
+    const STREAMS: [SkippedStream; 2] = [
+        SkippedStream { stream: StreamId(1), ssn: Ssn(8) },
+        SkippedStream { stream: StreamId(7), ssn: Ssn(0) },
+    ];
+    let skipped = SkippedStreams::from_slice(&STREAMS);
+    let forward = ForwardTsn { cum_tsn: Tsn(4), skipped };
     vec![
+        ("forward_tsn", packet(2, &[Chunk::ForwardTsn(forward), data(b"and data")])),
         ("i_data", packet(2, &[Chunk::IData(first), Chunk::IData(last)])),
-        ("i_forward_tsn", packet(2, &[Chunk::IForwardTsn(forward)])),
+        ("i_forward_tsn", packet(2, &[Chunk::IForwardTsn(i_forward)])),
+    ]
+}
+
+fn reconfiguration() -> Vec<(&'static str, Vec<u8>)> {
+    const STREAMS: [StreamId; 3] = [StreamId(1), StreamId(2), StreamId(5)];
+    let streams = StreamIds::from_slice(&STREAMS);
+    let next_tsns = Some((Tsn(0x8000_0001), Tsn(9)));
+    let response = |result, next_tsns| {
+        Parameter::ReConfigResponse(ReConfigResponse { response: 3, result, next_tsns })
+    };
+    let outgoing = OutgoingSsnReset { request: 4, response: 3, last_tsn: Tsn(17), streams };
+    let incoming = IncomingSsnReset { request: 5, streams: StreamIds::EMPTY };
+    let add = AddStreams { request: 4, count: 16 };
+    let requests = [
+        Parameter::OutgoingSsnReset(outgoing),
+        Parameter::IncomingSsnReset(incoming),
+        Parameter::SsnTsnReset { request: 4 },
+        Parameter::AddOutgoingStreams(add),
+        Parameter::AddIncomingStreams(add),
+    ];
+    let responses = [
+        response(ReConfigResult::PERFORMED, next_tsns),
+        response(ReConfigResult::IN_PROGRESS, None),
+    ];
+    let chunk = |list: &[Parameter<'_>], tag| {
+        let bytes = parameters(list);
+        packet(tag, &[Chunk::ReConfig(ReConfig { parameters: Parameters::from_bytes(&bytes) })])
+    };
+    vec![("re_config_request", chunk(&requests, 2)), ("re_config_response", chunk(&responses, 1))]
+}
+
+fn authenticated() -> Vec<(&'static str, Vec<u8>)> {
+    let address = Ipv4Addr::new(192, 0, 2, 1).into();
+    let request = AddressRequest { correlation: 7, address };
+    let requests = parameters(&[
+        Parameter::AddIpAddress(request),
+        Parameter::DeleteIpAddress(AddressRequest {
+            address: Ipv6Addr::UNSPECIFIED.into(),
+            ..request
+        }),
+        Parameter::SetPrimaryAddress(request),
+    ]);
+    let refused = causes(&[Cause::DeleteLastAddress(&requests[..16])]);
+    let error = ErrorIndication { correlation: 7, causes: Causes::from_bytes(&refused) };
+    let answers = parameters(&[Parameter::ErrorIndication(error), Parameter::SuccessIndication(7)]);
+    let auth = Chunk::Auth(Auth { key: 1, hmac_id: hmac_ids::SHA_256, hmac: &[0xA5; 32] });
+    let asconf = Asconf { sequence: 4, address, parameters: Parameters::from_bytes(&requests) };
+    let ack = AsconfAck { sequence: 4, parameters: Parameters::from_bytes(&answers) };
+    vec![
+        ("auth", packet(2, &[auth, data(b"signed")])),
+        ("asconf", packet(2, &[auth, Chunk::Asconf(asconf)])),
+        ("asconf_ack", packet(1, &[auth, Chunk::AsconfAck(ack)])),
     ]
 }
 
@@ -126,6 +192,7 @@ fn teardown() -> Vec<(&'static str, Vec<u8>)> {
 }
 
 fn init_parameters() -> Vec<Parameter<'static>> {
+    const HMAC_IDS: [u16; 2] = [hmac_ids::SHA_256, hmac_ids::SHA_1];
     const TYPES: [u16; 2] = [parameter_types::IPV4_ADDRESS, parameter_types::IPV6_ADDRESS];
     vec![
         Parameter::Ipv4Address(Ipv4Addr::new(192, 0, 2, 1)),
@@ -136,11 +203,14 @@ fn init_parameters() -> Vec<Parameter<'static>> {
         Parameter::ForwardTsnSupported,
         Parameter::AdaptationIndication(0x6D70),
         Parameter::SupportedExtensions(&[types::NR_SACK]),
+        Parameter::Random(&[0x5A; 32]),
+        Parameter::Chunks(&[types::ASCONF, types::ASCONF_ACK]),
+        Parameter::HmacAlgo(HmacIds::from_slice(&HMAC_IDS)),
     ]
 }
 
 fn init_ack_parameters() -> Vec<Parameter<'static>> {
-    let unknown = UnknownParameter::from_bytes(b"\x80\x03\x00\x06\x80\xc1").expect("CHUNKS");
+    let unknown = UnknownParameter::from_bytes(b"\x80\x05\x00\x06pa").expect("PAD");
     vec![
         Parameter::StateCookie(b"a cookie of 21 bytes."),
         Parameter::UnrecognizedParameter(b"\xc1\x23\x00\x04"),
@@ -164,6 +234,12 @@ fn all_causes() -> Vec<Cause<'static>> {
         Cause::CookieReceivedWhileShuttingDown,
         Cause::RestartWithNewAddresses(b"\x00\x05\x00\x08\xc0\x00\x02\x01"),
         Cause::ProtocolViolation(b"first fragment expected"),
+        Cause::DeleteLastAddress(b"\xc0\x02\x00\x10\0\0\0\x01\x00\x05\x00\x08\xc0\x00\x02\x01"),
+        Cause::ResourceShortage(b""),
+        Cause::DeleteSourceAddress(b"\xc0\x02\x00\x10\0\0\0\x01\x00\x05\x00\x08\xc0\x00\x02\x01"),
+        Cause::IllegalAsconfAck,
+        Cause::NoAuthorization(b""),
+        Cause::UnsupportedHmac(2),
         Cause::Unknown { code: 0xB0, value: b"?" },
     ]
 }

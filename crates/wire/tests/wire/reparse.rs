@@ -2,7 +2,7 @@
 //! The fuzz target `wire_packet` uses this file as well.
 
 use manypath_wire::{
-    CauseWriter, Causes, Chunk, Packet, PacketWriter, ParameterWriter, Parameters,
+    CauseWriter, Causes, Chunk, Packet, PacketWriter, Parameter, ParameterWriter, Parameters,
 };
 use std::fmt::Write;
 
@@ -55,7 +55,14 @@ fn check_contents(chunk: &Chunk<'_>) {
         Chunk::IForwardTsn(chunk) => {
             assert_eq!(chunk.skipped.iter().count(), chunk.skipped.len());
         }
+        Chunk::ForwardTsn(chunk) => {
+            assert_eq!(chunk.skipped.iter().count(), chunk.skipped.len());
+        }
+        Chunk::ReConfig(chunk) => check_parameters(chunk.parameters),
+        Chunk::Asconf(chunk) => check_parameters(chunk.parameters),
+        Chunk::AsconfAck(chunk) => check_parameters(chunk.parameters),
         Chunk::Data(_)
+        | Chunk::Auth(_)
         | Chunk::IData(_)
         | Chunk::Heartbeat(_)
         | Chunk::HeartbeatAck(_)
@@ -76,6 +83,15 @@ fn check_parameters(parameters: Parameters<'_>) {
     let mut writer = ParameterWriter::new(&mut buffer);
     read.iter().for_each(|parameter| writer.push(parameter).expect("not longer than before"));
     let len = writer.finish();
+    for parameter in &read {
+        match parameter {
+            Parameter::OutgoingSsnReset(reset) => {
+                assert_eq!(reset.streams.iter().count(), reset.streams.len());
+            }
+            Parameter::ErrorIndication(error) => check_causes(error.causes),
+            _ => {}
+        }
+    }
     let again: Vec<_> = Parameters::from_bytes(&buffer[..len]).iter().collect();
     assert_eq!(again, read.into_iter().map(Ok).collect::<Vec<_>>());
 }

@@ -2,18 +2,22 @@
 
 use manypath_wire::cause::{Cause, CauseWriter, Causes, ParameterTypes};
 use manypath_wire::chunk::{
-    Abort, Chunk, CookieEcho, Cwr, Data, Ecne, Error, FragmentPlace, GapBlock, GapBlocks,
-    Heartbeat, HeartbeatAck, IData, IForwardTsn, Init, InitAck, NrSack, Sack, Shutdown,
-    ShutdownComplete, SkippedMessage, SkippedMessages, Tsns, Unknown,
+    Abort, Asconf, AsconfAck, Auth, Chunk, CookieEcho, Cwr, Data, Ecne, Error, ForwardTsn,
+    FragmentPlace, GapBlock, GapBlocks, Heartbeat, HeartbeatAck, IData, IForwardTsn, Init, InitAck,
+    NrSack, ReConfig, Sack, Shutdown, ShutdownComplete, SkippedMessage, SkippedMessages,
+    SkippedStream, SkippedStreams, Tsns, Unknown,
 };
 use manypath_wire::parameter::{
-    AddressTypes, Parameter, ParameterWriter, Parameters, UnknownParameter,
+    AddStreams, AddressRequest, AddressTypes, ErrorIndication, HmacIds, IncomingSsnReset,
+    OutgoingSsnReset, Parameter, ParameterWriter, Parameters, ReConfigResponse, ReConfigResult,
+    StreamIds, UnknownParameter,
 };
 use manypath_wire::{
     CommonHeader, Fsn, Mid, NoRoom, Packet, PacketWriter, Ppid, Ssn, StreamId, Tsn, VerificationTag,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
+use std::net::IpAddr;
 
 /// A parameter that owns what it is made of.
 #[derive(Clone, Debug)]
@@ -21,9 +25,17 @@ enum OwnedParameter {
     Ipv4([u8; 4]),
     Ipv6([u8; 16]),
     Types(Vec<u16>),
-    Number(bool, u32),
+    Number(u8, u32),
     Flag(bool),
     Bytes(u8, Vec<u8>),
+    HmacIds(Vec<u16>),
+    Outgoing([u32; 3], Vec<StreamId>),
+    Incoming(u32, Vec<StreamId>),
+    Response(u32, u32, Option<(u32, u32)>),
+    Add(bool, u32, u16),
+    Request(u8, u32, IpAddr),
+    /// A correlation, and causes as they are written.
+    Error(u32, Vec<u8>),
     /// Type, Length and value.
     Unknown(Vec<u8>),
 }
@@ -34,15 +46,35 @@ impl OwnedParameter {
             Self::Ipv4(octets) => Parameter::Ipv4Address((*octets).into()),
             Self::Ipv6(octets) => Parameter::Ipv6Address((*octets).into()),
             Self::Types(types) => Parameter::SupportedAddressTypes(AddressTypes::from_slice(types)),
-            Self::Number(false, number) => Parameter::CookiePreservative(*number),
-            Self::Number(true, number) => Parameter::AdaptationIndication(*number),
+            Self::Number(0, number) => Parameter::CookiePreservative(*number),
+            Self::Number(1, number) => Parameter::AdaptationIndication(*number),
+            Self::Number(2, number) => Parameter::SsnTsnReset { request: *number },
+            Self::Number(_, number) => Parameter::SuccessIndication(*number),
             Self::Flag(false) => Parameter::EcnCapable,
             Self::Flag(true) => Parameter::ForwardTsnSupported,
             Self::Bytes(0, bytes) => Parameter::HeartbeatInfo(bytes),
             Self::Bytes(1, bytes) => Parameter::StateCookie(bytes),
             Self::Bytes(2, bytes) => Parameter::UnrecognizedParameter(bytes),
             Self::Bytes(3, bytes) => Parameter::HostNameAddress(bytes),
+            Self::Bytes(4, bytes) => Parameter::Random(bytes),
+            Self::Bytes(5, bytes) => Parameter::Chunks(bytes),
             Self::Bytes(_, bytes) => Parameter::SupportedExtensions(bytes),
+            Self::HmacIds(ids) => Parameter::HmacAlgo(HmacIds::from_slice(ids)),
+            Self::Outgoing(..) | Self::Incoming(..) | Self::Response(..) | Self::Add(..) => {
+                self.borrow_reconfiguration()
+            }
+            Self::Request(kind, correlation, address) => {
+                let request = AddressRequest { correlation: *correlation, address: *address };
+                match kind {
+                    0 => Parameter::AddIpAddress(request),
+                    1 => Parameter::DeleteIpAddress(request),
+                    _ => Parameter::SetPrimaryAddress(request),
+                }
+            }
+            Self::Error(correlation, causes) => Parameter::ErrorIndication(ErrorIndication {
+                correlation: *correlation,
+                causes: Causes::from_bytes(causes),
+            }),
             Self::Unknown(bytes) => {
                 Parameter::Unknown(UnknownParameter::from_bytes(bytes).expect("well formed"))
             }
@@ -50,8 +82,47 @@ impl OwnedParameter {
     }
 }
 
+impl OwnedParameter {
+    fn borrow_reconfiguration(&self) -> Parameter<'_> {
+        match self {
+            Self::Outgoing([request, response, last_tsn], streams) => {
+                Parameter::OutgoingSsnReset(OutgoingSsnReset {
+                    request: *request,
+                    response: *response,
+                    last_tsn: Tsn(*last_tsn),
+                    streams: StreamIds::from_slice(streams),
+                })
+            }
+            Self::Incoming(request, streams) => Parameter::IncomingSsnReset(IncomingSsnReset {
+                request: *request,
+                streams: StreamIds::from_slice(streams),
+            }),
+            Self::Response(response, result, next) => {
+                Parameter::ReConfigResponse(ReConfigResponse {
+                    response: *response,
+                    result: ReConfigResult(*result),
+                    next_tsns: next.map(|(own, peers)| (Tsn(own), Tsn(peers))),
+                })
+            }
+            Self::Add(outgoing, request, count) => {
+                let add = AddStreams { request: *request, count: *count };
+                if *outgoing {
+                    Parameter::AddOutgoingStreams(add)
+                } else {
+                    Parameter::AddIncomingStreams(add)
+                }
+            }
+            other => other.borrow(),
+        }
+    }
+}
+
 fn bytes(max: usize) -> impl Strategy<Value = Vec<u8>> {
     vec(any::<u8>(), 0..max)
+}
+
+fn streams() -> impl Strategy<Value = Vec<StreamId>> {
+    vec(any::<u16>().prop_map(StreamId), 0..6)
 }
 
 fn parameter() -> impl Strategy<Value = OwnedParameter> {
@@ -66,9 +137,19 @@ fn parameter() -> impl Strategy<Value = OwnedParameter> {
         any::<[u8; 4]>().prop_map(OwnedParameter::Ipv4),
         any::<[u8; 16]>().prop_map(OwnedParameter::Ipv6),
         vec(any::<u16>(), 0..5).prop_map(OwnedParameter::Types),
-        any::<(bool, u32)>().prop_map(|(which, number)| OwnedParameter::Number(which, number)),
+        (0_u8..4, any::<u32>()).prop_map(|(which, number)| OwnedParameter::Number(which, number)),
         any::<bool>().prop_map(OwnedParameter::Flag),
-        (0_u8..5, bytes(200)).prop_map(|(which, bytes)| OwnedParameter::Bytes(which, bytes)),
+        (0_u8..7, bytes(200)).prop_map(|(which, bytes)| OwnedParameter::Bytes(which, bytes)),
+        vec(any::<u16>(), 0..5).prop_map(OwnedParameter::HmacIds),
+        (any::<[u32; 3]>(), streams()).prop_map(|(n, ids)| OwnedParameter::Outgoing(n, ids)),
+        (any::<u32>(), streams()).prop_map(|(n, ids)| OwnedParameter::Incoming(n, ids)),
+        any::<(u32, u32, Option<(u32, u32)>)>()
+            .prop_map(|(to, result, next)| OwnedParameter::Response(to, result, next)),
+        any::<(bool, u32, u16)>().prop_map(|(out, n, count)| OwnedParameter::Add(out, n, count)),
+        (0_u8..3, any::<u32>(), any::<IpAddr>())
+            .prop_map(|(kind, id, address)| OwnedParameter::Request(kind, id, address)),
+        (any::<u32>(), vec(cause(), 0..3))
+            .prop_map(|(id, causes)| OwnedParameter::Error(id, write_causes(&causes))),
         unknown,
     ]
 }
@@ -79,6 +160,7 @@ enum OwnedCause {
     Plain(u8),
     Stream(u16),
     Missing(Vec<u16>),
+    Hmac(u16),
     Number(bool, u32),
     Bytes(u8, Vec<u8>),
     Unknown(u16, Vec<u8>),
@@ -89,7 +171,9 @@ impl OwnedCause {
         match self {
             Self::Plain(0) => Cause::OutOfResource,
             Self::Plain(1) => Cause::InvalidMandatoryParameter,
+            Self::Plain(2) => Cause::IllegalAsconfAck,
             Self::Plain(_) => Cause::CookieReceivedWhileShuttingDown,
+            Self::Hmac(id) => Cause::UnsupportedHmac(*id),
             Self::Stream(stream) => Cause::InvalidStreamIdentifier(StreamId(*stream)),
             Self::Missing(types) => {
                 Cause::MissingMandatoryParameter(ParameterTypes::from_slice(types))
@@ -101,6 +185,10 @@ impl OwnedCause {
             Self::Bytes(2, bytes) => Cause::UnrecognizedParameters(bytes),
             Self::Bytes(3, bytes) => Cause::RestartWithNewAddresses(bytes),
             Self::Bytes(4, bytes) => Cause::UserInitiatedAbort(bytes),
+            Self::Bytes(5, bytes) => Cause::DeleteLastAddress(bytes),
+            Self::Bytes(6, bytes) => Cause::ResourceShortage(bytes),
+            Self::Bytes(7, bytes) => Cause::DeleteSourceAddress(bytes),
+            Self::Bytes(8, bytes) => Cause::NoAuthorization(bytes),
             Self::Bytes(_, bytes) => Cause::ProtocolViolation(bytes),
             Self::Unknown(code, value) => Cause::Unknown { code: *code, value },
         }
@@ -109,12 +197,14 @@ impl OwnedCause {
 
 fn cause() -> impl Strategy<Value = OwnedCause> {
     prop_oneof![
-        (0_u8..3).prop_map(OwnedCause::Plain),
+        (0_u8..4).prop_map(OwnedCause::Plain),
+        any::<u16>().prop_map(OwnedCause::Hmac),
         any::<u16>().prop_map(OwnedCause::Stream),
         vec(any::<u16>(), 0..5).prop_map(OwnedCause::Missing),
         any::<(bool, u32)>().prop_map(|(which, number)| OwnedCause::Number(which, number)),
-        (0_u8..6, bytes(200)).prop_map(|(which, bytes)| OwnedCause::Bytes(which, bytes)),
-        (14_u16.., bytes(40)).prop_map(|(code, value)| OwnedCause::Unknown(code, value)),
+        (0_u8..10, bytes(200)).prop_map(|(which, bytes)| OwnedCause::Bytes(which, bytes)),
+        (prop_oneof![14_u16..0xA0, 0x106_u16..], bytes(40))
+            .prop_map(|(code, value)| OwnedCause::Unknown(code, value)),
     ]
 }
 
@@ -143,6 +233,9 @@ fn write_causes(causes: &[OwnedCause]) -> Vec<u8> {
     buffer.truncate(len);
     buffer
 }
+
+/// Known chunk types beyond those with the lowest numbers.
+const KNOWN: [u8; 6] = [64, 0x80, 130, 192, 0xC1, 194];
 
 const HEADER: CommonHeader =
     CommonHeader { source_port: 1, destination_port: 2, tag: VerificationTag(3) };
@@ -300,7 +393,39 @@ proptest! {
     }
 
     #[test]
-    fn unknown(type_byte in (17_u8..).prop_filter("known", |byte| ![64, 194].contains(byte)), flags: u8, value in bytes(200)) {
+    fn forward_tsn(tsn: u32, skipped in vec(any::<(u16, u16)>(), 0..40)) {
+        let skipped: Vec<_> = skipped
+            .into_iter()
+            .map(|(stream, ssn)| SkippedStream { stream: StreamId(stream), ssn: Ssn(ssn) })
+            .collect();
+        let skipped = SkippedStreams::from_slice(&skipped);
+        round_trip(Chunk::ForwardTsn(ForwardTsn { cum_tsn: Tsn(tsn), skipped }))?;
+    }
+
+    #[test]
+    fn auth((key, hmac_id) in any::<(u16, u16)>(), hmac in bytes(70)) {
+        round_trip(Chunk::Auth(Auth { key, hmac_id, hmac: &hmac }))?;
+    }
+
+    #[test]
+    fn chunks_of_parameters(
+        sequence: u32,
+        address: IpAddr,
+        parameters in vec(parameter(), 0..8),
+    ) {
+        let bytes = write_parameters(&parameters);
+        let parameters = Parameters::from_bytes(&bytes);
+        round_trip(Chunk::ReConfig(ReConfig { parameters }))?;
+        round_trip(Chunk::Asconf(Asconf { sequence, address, parameters }))?;
+        round_trip(Chunk::AsconfAck(AsconfAck { sequence, parameters }))?;
+    }
+
+    #[test]
+    fn unknown(
+        type_byte in (17_u8..).prop_filter("known", |byte| !KNOWN.contains(byte)),
+        flags: u8,
+        value in bytes(200),
+    ) {
         let mut bytes = vec![type_byte, flags];
         bytes.extend((4 + value.len() as u16).to_be_bytes());
         bytes.extend(&value);

@@ -48,8 +48,13 @@ fn name(chunk: &Chunk<'_>) -> &'static str {
         Chunk::Ecne(_) => "ECNE",
         Chunk::Cwr(_) => "CWR",
         Chunk::ShutdownComplete(_) => "SHUTDOWN_COMPLETE",
+        Chunk::Auth(_) => "AUTH",
         Chunk::NrSack(_) => "NR_SACK",
         Chunk::IData(_) => "I_DATA",
+        Chunk::AsconfAck(_) => "ASCONF_ACK",
+        Chunk::ReConfig(_) => "RE_CONFIG",
+        Chunk::ForwardTsn(_) => "FORWARD_TSN",
+        Chunk::Asconf(_) => "ASCONF",
         Chunk::IForwardTsn(_) => "I_FORWARD_TSN",
         Chunk::Unknown(_) => "UNKNOWN",
     }
