@@ -259,6 +259,12 @@ pub(crate) struct SimRunArgs {
     /// Set a key of the scenario, as `path.B.delay=50ms`; repeat for more.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
+    /// Only the runs of this setup; repeat for more.
+    #[arg(long = "setup", value_name = "NAME")]
+    pub(crate) setups: Vec<String>,
+    /// Only the runs of this case; repeat for more.
+    #[arg(long = "case", value_name = "NAME")]
+    pub(crate) cases: Vec<String>,
     /// Keep a time series of each run with this period, as 100ms.
     #[arg(long, value_name = "PERIOD")]
     pub(crate) series: Option<String>,
@@ -291,6 +297,9 @@ pub(crate) struct SimFigureArgs {
     /// Set a key of the scenario, as `measure=60s`; repeat for more.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
+    /// Do only this part of the runs and draw nothing; a call with --resume finds the parts and draws.
+    #[arg(long, value_name = "I/N", default_value = "0/1")]
+    pub(crate) shard: String,
     /// Leave out runs that an earlier call has finished.
     #[arg(long)]
     pub(crate) resume: bool,

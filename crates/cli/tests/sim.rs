@@ -50,16 +50,23 @@ fn ok(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// The line of docs/simulation.md for one machine.
+/// The line of docs/simulation.md for one machine, for another scenario and into another folder.
+fn documented_line() -> String {
+    let docs = include_str!("../../../docs/simulation.md");
+    let line = docs.lines().find(|line| line.contains("xargs")).unwrap();
+    let program = env!("CARGO_BIN_EXE_manypath");
+    line.replace("manypath", program)
+        .replace(" s.toml", " small.toml")
+        .replace("out out", "out parts")
+}
+
 #[test]
 fn shards_spread_by_xargs_give_what_one_call_gives() {
     let folder = Folder::new("shards");
     let table = ok(&sim(&folder.0, &["run", "small.toml", "--out", "whole"]));
     assert!(table.contains("0.02") && table.contains("6 runs in whole"), "{table}");
-    let program = env!("CARGO_BIN_EXE_manypath");
-    let line = format!(
-        "seq 0 3 | xargs -P 2 -I{{}} {program} sim run small.toml --shard {{}}/4 --jobs 1 --out parts --resume"
-    );
+    let line = documented_line();
+    assert!(line.contains("small.toml --shard {}/8") && line.contains("--out parts"), "{line}");
     let output = Command::new("sh").current_dir(&folder.0).args(["-c", &line]).output().unwrap();
     ok(&output);
     ok(&sim(&folder.0, &["merge", "parts", "--out", "merged"]));
@@ -87,6 +94,28 @@ fn wrong_input_is_answered_with_what_is_allowed() {
     fails(&["run", "small.toml", "--set", "measure=long"], "measure: expected a time");
     fails(&["run", "small.toml", "--series", "1"], "expected a time");
     fails(&["compare", "no", "nothing"], "no");
+}
+
+#[test]
+fn the_parts_of_a_figure_are_drawn_together() {
+    let folder = Folder::new("figure-shards");
+    let figure = |more: &[&str]| {
+        let points = "sweep={ \"engine.buffer\" = [\"256KiB\"] }";
+        let args = ["figure", "dreibholz2010-fig7", "--out", "out", "--seeds", "1", "--jobs", "1"];
+        let set = ["--set", "measure=1s", "--set", "warmup=1s", "--set", points];
+        sim(&folder.0, &[&args, &set[..], more].concat())
+    };
+    for shard in ["0/2", "1/2"] {
+        let text = ok(&figure(&["--shard", shard]));
+        assert!(text.contains(&format!("2 runs of shard {shard}")), "{text}");
+    }
+    assert!(!folder.0.join("out/verdict.json").exists());
+    let drawn = figure(&["--resume"]);
+    let text = String::from_utf8_lossy(&drawn.stdout).into_owned();
+    assert!(text.contains("4 runs, 1 seeds") && drawn.stderr.is_empty(), "{text}");
+    assert!(folder.read("out/dreibholz2010-fig7.csv").lines().count() > 8);
+    let manifest = folder.read("out/runs/dreibholz2010-fig7/manifest.json");
+    assert!(manifest.contains("\"program\": \"manypath ") && manifest.contains("\"commit\""));
 }
 
 #[test]

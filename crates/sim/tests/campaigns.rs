@@ -50,6 +50,7 @@ fn options(out: &Path) -> Options {
         resume: false,
         keep: RunOptions::default(),
         version: "test".into(),
+        commit: None,
     }
 }
 
@@ -76,6 +77,19 @@ fn shards_merged_are_the_whole_whatever_the_threads() {
     assert_eq!(csv.lines().count(), 7);
     let manifest = std::fs::read_to_string(whole.0.join("manifest.json")).unwrap();
     assert!(manifest.contains("\"runs\": 6"), "{manifest}");
+}
+
+#[test]
+fn what_shards_have_done_into_the_same_folder_is_taken_up() {
+    let folder = Folder::new("taken");
+    let shard = Shard { index: 1, count: 3 };
+    assert_eq!(go(&Options { shard, ..options(&folder.0) }).0, 2);
+    let commit = Some("0123abcd".to_owned());
+    let (done, records) = go(&Options { resume: true, commit, ..options(&folder.0) });
+    assert_eq!((done, records.len()), (4, 6));
+    let manifest = std::fs::read_to_string(folder.0.join("manifest.json")).unwrap();
+    let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
+    assert_eq!((&manifest["program"], &manifest["commit"]), (&"test".into(), &"0123abcd".into()));
 }
 
 #[test]

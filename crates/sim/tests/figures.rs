@@ -26,6 +26,7 @@ fn simulate(figure: &Figure, set: &[(&str, &str)]) -> Vec<Record> {
         resume: false,
         keep: RunOptions::default(),
         version: "test".into(),
+        commit: None,
     };
     let records = execute(&plan, &options, &mut |_| ()).unwrap();
     std::fs::remove_dir_all(out).unwrap();

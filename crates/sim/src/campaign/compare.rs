@@ -63,8 +63,8 @@ fn describe(record: &Record, varying: &[String]) -> String {
     let values = varying
         .iter()
         .filter_map(|name| record.parameter(name).map(|value| format!("{name}={value}")));
-    let case = (!record.case.is_empty()).then(|| record.case.clone());
-    case.into_iter().chain(values).collect::<Vec<_>>().join(" ")
+    let names = [&record.setup, &record.case].into_iter().filter(|name| !name.is_empty());
+    names.cloned().chain(values).collect::<Vec<_>>().join(" ")
 }
 
 /// Parameters that vary inside each of the results. One that only differs between them is what is

@@ -29,6 +29,8 @@ pub struct Options {
     pub keep: RunOptions,
     /// Names the program: runs of another version are not taken up.
     pub version: String,
+    /// The commit that the program was built from, if that is known.
+    pub commit: Option<String>,
 }
 
 /// One of `count` equal parts, counted from 0.
@@ -104,8 +106,9 @@ pub fn execute(
     fs::create_dir_all(&options.out).map_err(at(&options.out))?;
     let path = Journal::path(&options.out, index, count);
     let mut finished = BTreeMap::new();
-    if options.resume && path.exists() {
-        let records = journal::read(&path).map_err(at(&path))?;
+    if options.resume {
+        // Shards that were done into the same folder count too.
+        let records = journal::read_all(&options.out).map_err(at(&options.out))?;
         finished.extend(records.into_iter().map(|record| (record.id.clone(), record)));
     }
     let mut journal = Journal::open(&path, options.resume).map_err(at(&path))?;
@@ -198,6 +201,8 @@ fn write_results(
         "scenario": plan.name,
         "description": plan.description,
         "program": options.version,
+        "commit": options.commit,
+        "setups": plan.setups,
         "cases": plan.cases,
         "swept": plan.swept,
         "seeds": plan.seeds,

@@ -76,15 +76,27 @@ fn journals(result: &Path) -> io::Result<Vec<PathBuf>> {
     if !result.is_dir() {
         return Ok(vec![result.to_owned()]);
     }
-    let is_journal = |path: &PathBuf| {
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        name.starts_with(PREFIX) && name.ends_with(EXTENSION)
-    };
-    let entries = std::fs::read_dir(result)?.collect::<io::Result<Vec<_>>>()?;
-    let mut journals: Vec<_> = entries.into_iter().map(|e| e.path()).filter(is_journal).collect();
-    journals.sort();
+    let journals = journals_in(result)?;
     match journals.is_empty() {
         true => Err(io::Error::other(format!("{}: no runs*.jsonl in it", result.display()))),
         false => Ok(journals),
     }
+}
+
+/// All runs of all journals in a folder; there may be none.
+pub(super) fn read_all(dir: &Path) -> io::Result<Vec<Record>> {
+    let journals = journals_in(dir)?;
+    let all = journals.iter().map(|journal| read(journal)).collect::<io::Result<Vec<_>>>()?;
+    Ok(all.into_iter().flatten().collect())
+}
+
+fn journals_in(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    let is_journal = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        name.starts_with(PREFIX) && name.ends_with(EXTENSION)
+    };
+    let entries = std::fs::read_dir(dir)?.collect::<io::Result<Vec<_>>>()?;
+    let mut journals: Vec<_> = entries.into_iter().map(|e| e.path()).filter(is_journal).collect();
+    journals.sort();
+    Ok(journals)
 }

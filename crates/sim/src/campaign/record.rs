@@ -11,6 +11,9 @@ pub struct Record {
     pub index: usize,
     /// Name of the scenario.
     pub scenario: String,
+    /// Name of the setup, empty if the scenario has none.
+    #[serde(default)]
+    pub setup: String,
     /// Name of the case, empty if the scenario has none.
     pub case: String,
     /// Seed.
@@ -39,6 +42,7 @@ impl Record {
             id,
             index,
             scenario: run.scenario.name.clone(),
+            setup: run.setup.clone(),
             case: run.case.clone(),
             seed: run.seed,
             parameters: run.scenario.parameters(),
@@ -68,6 +72,7 @@ pub(super) fn id(run: &Run, version: &str) -> String {
     let mut hash = Fnv(0xCBF2_9CE4_8422_2325);
     hash.text(version);
     hash.text(&run.scenario.name);
+    hash.text(&run.setup);
     hash.text(&run.case);
     hash.text(&run.seed.to_string());
     for (name, value) in run.scenario.parameters() {

@@ -7,7 +7,7 @@ pub fn to_csv(records: &[Record]) -> String {
     let parameters =
         columns(records.iter().map(|r| r.parameters.iter().map(|(name, _)| name.as_str())));
     let figures = columns(records.iter().map(|r| r.figures.iter().map(|(name, _)| name.as_str())));
-    let fixed = ["id", "index", "scenario", "case", "seed"];
+    let fixed = ["id", "index", "scenario", "setup", "case", "seed"];
     let names = fixed.iter().chain(&parameters).chain(&["trace_hash", "failure"]).chain(&figures);
     let mut out = row(names.map(|name| (*name).to_owned()));
     for record in records {
@@ -15,6 +15,7 @@ pub fn to_csv(records: &[Record]) -> String {
             record.id.clone(),
             record.index.to_string(),
             record.scenario.clone(),
+            record.setup.clone(),
             record.case.clone(),
             record.seed.to_string(),
         ];

@@ -18,8 +18,15 @@ pub struct Figure {
     pub notes: &'static str,
     /// Makes the curves.
     pub draw: fn(&Runs<'_>) -> Chart,
+    /// What the runs say beyond that (Markdown); may be empty.
+    pub details: fn(&Runs<'_>) -> String,
     /// Compares with what was published.
     pub judge: fn(&Runs<'_>) -> Vec<Criterion>,
+}
+
+/// For figures whose picture and verdict say everything.
+pub(super) fn no_details(_: &Runs<'_>) -> String {
+    String::new()
 }
 
 /// All figures.

@@ -1,9 +1,11 @@
 //! What the sender's applications do.
 
 use super::error::ScenarioError;
+use super::network::PathSpec;
 use super::section::Section;
 use super::setting::{Rate, Setting, one_of};
-use manypath_engine::Duration;
+use super::stream_options;
+use manypath_engine::{Duration, StreamOptions};
 
 /// One application and the streams that it uses.
 #[derive(Clone, Debug)]
@@ -16,6 +18,8 @@ pub struct AppSpec {
     pub first_stream: u16,
     /// Number of its streams.
     pub streams: u16,
+    /// What it says about each of its streams.
+    pub stream_options: Vec<StreamOptions>,
     /// Bytes of a message.
     pub message: usize,
     /// When it begins, from the start of the association.
@@ -56,7 +60,11 @@ pub enum AppKind {
 }
 
 impl AppSpec {
-    pub(super) fn read(mut section: Section<'_>, first_stream: u16) -> Result<Self, ScenarioError> {
+    pub(super) fn read(
+        mut section: Section<'_>,
+        first_stream: u16,
+        paths: &[PathSpec],
+    ) -> Result<Self, ScenarioError> {
         const KINDS: [(&str, u8); 4] =
             [("saturated", 0), ("file", 1), ("request-response", 2), ("on-off", 3)];
         let kind = section.read("kind", None, |node| one_of(node, &KINDS).map(Some))?;
@@ -73,6 +81,7 @@ impl AppSpec {
         if !(1..=1 << 20).contains(&message) {
             return Err(section.error("message", "a message has between 1 byte and 1 MiB"));
         }
+        let stream_options = stream_options::read(&mut section, streams, paths)?;
         let kind = match kind {
             0 => AppKind::Saturated { queue_info: section.value("queue_info", false)? },
             1 => AppKind::File { bytes: section.required::<u64>("bytes")?.max(1) },
@@ -83,11 +92,11 @@ impl AppSpec {
             _ => read_on_off(&mut section)?,
         };
         section.finish()?;
-        Ok(Self { name, kind, first_stream, streams, message, start })
+        Ok(Self { name, kind, first_stream, streams, stream_options, message, start })
     }
 
     /// Its parameters as columns of a result.
-    pub(super) fn parameters(&self, out: &mut Vec<(String, String)>) {
+    pub(super) fn parameters(&self, paths: &[PathSpec], out: &mut Vec<(String, String)>) {
         let mut add =
             |key: &str, value: String| out.push((format!("app.{}.{key}", self.name), value));
         add("streams", self.streams.show());
@@ -113,6 +122,9 @@ impl AppSpec {
                 add("on", on.show());
                 add("off", off.show());
             }
+        }
+        for (key, value) in stream_options::parameters(&self.stream_options, paths) {
+            add(&format!("stream_options.{key}"), value);
         }
     }
 }

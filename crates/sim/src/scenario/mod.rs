@@ -1,10 +1,10 @@
 //! Scenario files: what is simulated, with which parameters, how often.
 //!
 //! ```text
-//! file ─▶ document (TOML tree with lines) ─▶ plan: cases x sweep x seeds ─▶ scenario of each run
+//! file ─▶ document (TOML tree with lines) ─▶ plan: setups x cases x sweep x seeds ─▶ scenario of each run
 //! ```
 //!
-//! Every key can be swept or set by a case, under its dotted name. Whatever is wrong is reported with
+//! Every key can be swept or set by a setup or a case, under its dotted name. Whatever is wrong is reported with
 //! file, line, key and what is allowed; nothing is ignored.
 
 #![allow(
@@ -21,6 +21,8 @@ mod plan;
 mod section;
 mod setting;
 mod setup;
+mod stream_options;
+mod variants;
 
 pub use applications::{AppKind, AppSpec};
 pub use error::ScenarioError;

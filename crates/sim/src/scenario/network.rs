@@ -219,7 +219,7 @@ fn read_shares(
     read_path_name(section, "shares", earlier)
 }
 
-fn read_path_name(
+pub(super) fn read_path_name(
     section: &mut Section<'_>,
     key: &'static str,
     paths: &[PathSpec],

@@ -1,10 +1,10 @@
-//! All runs of a scenario file: cases x sweep x seeds.
+//! All runs of a scenario file: setups x cases x sweep x seeds.
 
 use super::document::{Node, Value};
 use super::error::ScenarioError;
-use super::section::Section;
 use super::setting::Setting;
 use super::setup::{Scenario, top_text};
+use super::variants::{Axes, read_cases, read_setups, set_all};
 use std::path::Path;
 
 /// More runs than anybody means to ask for.
@@ -20,6 +20,8 @@ pub struct Plan {
     pub description: String,
     /// Keys that the sweep varies.
     pub swept: Vec<String>,
+    /// Names of the setups, in their order; one without a name if the file has none.
+    pub setups: Vec<String>,
     /// Names of the cases, in their order; one without a name if the file has none.
     pub cases: Vec<String>,
     /// The seeds.
@@ -31,6 +33,8 @@ pub struct Plan {
 /// One run of a plan.
 #[derive(Clone, Debug)]
 pub struct Run {
+    /// Name of its setup.
+    pub setup: String,
     /// Name of its case.
     pub case: String,
     /// Values of the swept keys as the file has them.
@@ -67,100 +71,79 @@ impl Plan {
         Self::expand(&document).map_err(|error| error.in_file(file))
     }
 
+    /// Keeps the runs of the named setups and cases only; all of either kind if none is named.
+    ///
+    /// # Errors
+    /// A name that the plan does not have.
+    pub fn retain(&mut self, setups: &[String], cases: &[String]) -> Result<(), String> {
+        let runs = &self.runs;
+        check_names("setup", setups, &self.setups, |name| runs.iter().any(|r| r.setup == name))?;
+        check_names("case", cases, &self.cases, |name| runs.iter().any(|r| r.case == name))?;
+        let keeps = |wanted: &[String], name: &String| wanted.is_empty() || wanted.contains(name);
+        self.runs.retain(|run| keeps(setups, &run.setup) && keeps(cases, &run.case));
+        self.setups.retain(|name| keeps(setups, name));
+        Ok(())
+    }
+
     fn expand(document: &Node) -> Result<Self, ScenarioError> {
         let seeds = read_seeds(document)?;
-        let sweep = Axes::read(document)?;
+        let sweep = Axes::read(document.get("sweep"), "sweep")?;
         let cases = read_cases(document)?;
-        let points: usize = sweep.axes.iter().map(|(_, values)| values.len()).product();
+        let setups = read_setups(document, &cases)?;
+        let points: usize = setups.iter().map(|setup| setup.axes(&sweep).points()).sum();
         if points.saturating_mul(cases.len()).saturating_mul(seeds.len()) > MOST_RUNS {
             return Err(ScenarioError::new(0, "sweep", "these are more than a million runs"));
         }
         let mut runs = Vec::new();
-        for (case, settings) in &cases {
-            for point in 0..points {
+        for (setup, case) in setups.iter().flat_map(|s| cases.iter().map(move |c| (s, c))) {
+            let axes = setup.axes(&sweep);
+            for point in 0..axes.points() {
                 let mut effective = document.clone();
-                let values = sweep.set(point, &mut effective)?;
-                for (key, value) in settings {
-                    effective.set(key, value)?;
+                set_all(&setup.settings, &mut effective)?;
+                let values = axes.set(point, &mut effective)?;
+                set_all(&case.settings, &mut effective)?;
+                set_all(setup.settings_of(&case.name), &mut effective)?;
+                for (case, scenario) in case.scenarios(Scenario::read(&effective)?) {
+                    let run = |seed: &u64| Run {
+                        setup: setup.name.clone(),
+                        case: case.clone(),
+                        point: values.clone(),
+                        seed: *seed,
+                        scenario: scenario.clone(),
+                    };
+                    runs.extend(seeds.iter().map(run));
                 }
-                let scenario = Scenario::read(&effective)?;
-                let run = |seed: &u64| Run {
-                    case: case.clone(),
-                    point: values.clone(),
-                    seed: *seed,
-                    scenario: scenario.clone(),
-                };
-                runs.extend(seeds.iter().map(run));
+            }
+        }
+        let mut swept: Vec<String> = Vec::new();
+        for (key, _) in setups.iter().flat_map(|setup| &setup.axes(&sweep).axes) {
+            if !swept.contains(key) {
+                swept.push(key.clone());
             }
         }
         Ok(Self {
             name: top_text(document, "name"),
             description: top_text(document, "description"),
-            swept: sweep.axes.into_iter().map(|(key, _)| key).collect(),
-            cases: cases.into_iter().map(|(name, _)| name).collect(),
+            swept,
+            setups: setups.into_iter().map(|setup| setup.name).collect(),
+            cases: cases.into_iter().map(|case| case.name).collect(),
             seeds,
             runs,
         })
     }
 }
 
-/// Keys and the values that they take.
-struct Axes {
-    axes: Vec<(String, Vec<Node>)>,
-}
-
-impl Axes {
-    fn read(document: &Node) -> Result<Self, ScenarioError> {
-        let Some(sweep) = document.get("sweep") else { return Ok(Self { axes: Vec::new() }) };
-        if !matches!(sweep.value, Value::Table(_)) {
-            return Err(ScenarioError::new(sweep.line, "sweep", "expected a table"));
-        }
-        let mut axes = Vec::new();
-        for (key, values) in sweep.entries() {
-            let values = match &values.value {
-                Value::Array(values) if !values.is_empty() => values.clone(),
-                _ => {
-                    let message =
-                        "expected an array of values; quote dotted keys: \"path.B.delay\"";
-                    return Err(ScenarioError::new(values.line, format!("sweep.{key}"), message));
-                }
-            };
-            axes.push((key.clone(), values));
-        }
-        Ok(Self { axes })
-    }
-
-    /// Sets the values of point number `point`; the last axis varies fastest.
-    fn set(&self, mut point: usize, document: &mut Node) -> Result<Vec<String>, ScenarioError> {
-        let mut chosen = Vec::new();
-        for (key, values) in self.axes.iter().rev() {
-            let value = &values[point % values.len()];
-            point /= values.len();
-            document.set(key, value)?;
-            chosen.push(value.to_string());
-        }
-        chosen.reverse();
-        Ok(chosen)
-    }
-}
-
-type Case = (String, Vec<(String, Node)>);
-
-fn read_cases(document: &Node) -> Result<Vec<Case>, ScenarioError> {
-    let mut cases: Vec<Case> = Vec::new();
-    for mut section in Section::root(document).tables("case")? {
-        let name: String = section.required("name")?;
-        let settings = section.take("set").map_or(Vec::new(), |set| set.entries().to_vec());
-        if cases.iter().any(|(other, _)| *other == name) {
-            return Err(section.error("name", format!("there are two cases \"{name}\"")));
-        }
-        section.finish()?;
-        cases.push((name, settings));
-    }
-    if cases.is_empty() {
-        cases.push((String::new(), Vec::new()));
-    }
-    Ok(cases)
+/// Every wanted name must be there.
+fn check_names(
+    what: &str,
+    wanted: &[String],
+    all: &[String],
+    exists: impl Fn(&str) -> bool,
+) -> Result<(), String> {
+    let unknown = wanted.iter().find(|name| !all.contains(name) && !exists(name));
+    unknown.map_or(Ok(()), |name| {
+        Err(format!("there is no {what} \"{name}\"; there are: {}", all.join(", ")))
+    })
 }
 
 /// `seeds = 24` means 1 to 24; an array lists them.

@@ -5,7 +5,7 @@ use super::error::ScenarioError;
 use super::network::{Background, PathSpec};
 use super::section::Section;
 use super::setting::Setting;
-use manypath_engine::{Config, Duration};
+use manypath_engine::{Config, Duration, StreamMapping};
 
 /// One simulation, all its parameters decided.
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ pub struct Scenario {
 }
 
 /// Keys of the file that describe the sweep and not a run.
-pub(super) const PLAN_KEYS: [&str; 4] = ["description", "seeds", "sweep", "case"];
+pub(super) const PLAN_KEYS: [&str; 5] = ["description", "seeds", "sweep", "setup", "case"];
 
 /// Longest run.
 const LONGEST: Duration = Duration::from_secs(100_000);
@@ -52,8 +52,9 @@ impl Scenario {
         let udp = root.value("udp", true)?;
         let mut config = engine_options::read(root.take("engine"))?;
         let paths = read_paths(&mut root)?;
-        let apps = read_apps(&mut root)?;
+        let apps = read_apps(&mut root, &paths)?;
         config.streams = apps.last().map_or(1, |app| app.first_stream + app.streams);
+        config.stream_options = apps.iter().flat_map(|app| app.stream_options.clone()).collect();
         let background = root.tables("background")?;
         let background = background
             .into_iter()
@@ -61,6 +62,18 @@ impl Scenario {
             .collect::<Result<_, _>>()?;
         root.finish()?;
         Ok(Self { name, start, warmup, measure, config, udp, paths, apps, background })
+    }
+
+    /// The same with one of its paths alone: what this path gives to applications that have no other.
+    pub(super) fn alone(&self, path: usize) -> Self {
+        let mut one = self.clone();
+        one.paths = vec![PathSpec { shares: None, ..self.paths[path].clone() }];
+        one.background.retain(|background| background.path == path);
+        one.background.iter_mut().for_each(|background| background.path = 0);
+        one.config.stream_mapping = StreamMapping::Any;
+        let apps = one.apps.iter_mut().flat_map(|app| &mut app.stream_options);
+        apps.chain(&mut one.config.stream_options).for_each(|options| options.pinned = None);
+        one
     }
 
     /// Every parameter with its value, in a fixed order: times in s, rates in bit/s, sizes in bytes,
@@ -75,7 +88,7 @@ impl Scenario {
         ];
         engine_options::parameters(&self.config, &mut out);
         self.paths.iter().for_each(|path| path.parameters(&mut out));
-        self.apps.iter().for_each(|app| app.parameters(&mut out));
+        self.apps.iter().for_each(|app| app.parameters(&self.paths, &mut out));
         for (number, b) in self.background.iter().enumerate() {
             let mut add =
                 |key: &str, value: String| out.push((format!("background.{number}.{key}"), value));
@@ -112,11 +125,11 @@ fn read_paths(root: &mut Section<'_>) -> Result<Vec<PathSpec>, ScenarioError> {
     Ok(paths)
 }
 
-fn read_apps(root: &mut Section<'_>) -> Result<Vec<AppSpec>, ScenarioError> {
+fn read_apps(root: &mut Section<'_>, paths: &[PathSpec]) -> Result<Vec<AppSpec>, ScenarioError> {
     let mut apps: Vec<AppSpec> = Vec::new();
     for section in root.tables("app")? {
         let first = apps.last().map_or(0, |app| app.first_stream + app.streams);
-        let app = AppSpec::read(section, first)?;
+        let app = AppSpec::read(section, first, paths)?;
         if apps.iter().any(|other| other.name == app.name) {
             let message = format!("two applications are called \"{}\": give them names", app.name);
             return Err(root.error("app", message));

@@ -90,14 +90,9 @@ impl Figures {
             let range = usize::from(app.first_stream)..usize::from(app.first_stream + app.streams);
             let mine = forth.get(range.clone()).unwrap_or_default();
             let answers = back.get(range).unwrap_or_default();
-            if session.scenario.apps.len() > 1 {
-                let prefix = format!("{}_", app.name);
-                self.add(
-                    format!("{prefix}throughput_mbps"),
-                    self.mbps(mine.iter().map(|s| s.bytes).sum()),
-                );
-                self.delays(&prefix, mine);
-            }
+            let rate = self.mbps(mine.iter().map(|s| s.bytes).sum());
+            self.add(format!("{}_throughput_mbps", app.name), rate);
+            self.delays(&format!("{}_", app.name), mine);
             if answers.iter().any(|stream| stream.delays.count() > 0) {
                 self.delays(&format!("{}_answer_", app.name), answers);
             }

@@ -22,7 +22,7 @@ pub(super) fn options(
     let jobs = jobs(args.jobs)?;
     let shard = args.shard.parse().map_err(|e| Failure::usage(format!("--shard: {e}")))?;
     let (out, resume, version) = (out.to_owned(), args.resume, program()?);
-    Ok(Options { out, jobs, shard, resume, keep, version })
+    Ok(Options { out, jobs, shard, resume, keep, version, commit: commit() })
 }
 
 /// Runs at a time.
@@ -61,6 +61,11 @@ pub(super) fn program() -> Result<String, Failure> {
     let file = std::env::current_exe().and_then(std::fs::read)?;
     let hash: String = Sha256::digest(&file).iter().take(6).map(|b| format!("{b:02x}")).collect();
     Ok(format!("manypath {} {hash}", env!("CARGO_PKG_VERSION")))
+}
+
+/// The commit that this program was built from, if it was built from a repository.
+pub(super) fn commit() -> Option<String> {
+    option_env!("MANYPATH_COMMIT").map(str::to_owned)
 }
 
 /// One line on standard error that is written anew; plain lines now and then if that is no terminal.

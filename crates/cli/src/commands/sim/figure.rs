@@ -14,6 +14,10 @@ use std::path::Path;
 /// Simulates figures and writes what they look like. Fails if a criterion is not met.
 pub(super) fn figure(args: &SimFigureArgs) -> Result<u8, Failure> {
     let chosen = choose(args)?;
+    let shard: Shard = args.shard.parse().map_err(|e| Failure::usage(format!("--shard: {e}")))?;
+    if shard != Shard::default() {
+        return part(&chosen, args, shard);
+    }
     let mut results: Vec<Outcome> = Vec::new();
     let mut simulated: Vec<(&str, Vec<Record>)> = Vec::new();
     for figure in chosen {
@@ -22,7 +26,7 @@ pub(super) fn figure(args: &SimFigureArgs) -> Result<u8, Failure> {
         let at = match known {
             Some(at) => at,
             None => {
-                simulated.push((figure.scenario, simulate(figure, args)?));
+                simulated.push((figure.scenario, simulate(figure, args, shard)?));
                 simulated.len() - 1
             }
         };
@@ -40,6 +44,20 @@ pub(super) fn figure(args: &SimFigureArgs) -> Result<u8, Failure> {
     }
     let met = results.iter().flat_map(|result| &result.verdict).all(|criterion| criterion.met);
     Ok(if met { 0 } else { 1 })
+}
+
+/// Does a part of the runs. A later call with `--resume` and without `--shard` finds them in the same
+/// folder, does what is left, and draws.
+fn part(chosen: &[&'static Figure], args: &SimFigureArgs, shard: Shard) -> Result<u8, Failure> {
+    let mut done: Vec<&str> = Vec::new();
+    for figure in chosen {
+        if !done.contains(&figure.scenario) {
+            done.push(figure.scenario);
+            let records = simulate(figure, args, shard)?;
+            println!("{}: {} runs of shard {}", figure.name, records.len(), args.shard);
+        }
+    }
+    Ok(0)
 }
 
 /// Names and titles of all figures.
@@ -70,17 +88,18 @@ fn choose(args: &SimFigureArgs) -> Result<Vec<&'static Figure>, Failure> {
     args.names.iter().map(find).collect()
 }
 
-fn simulate(figure: &Figure, args: &SimFigureArgs) -> Result<Vec<Record>, Failure> {
+fn simulate(figure: &Figure, args: &SimFigureArgs, shard: Shard) -> Result<Vec<Record>, Failure> {
     let overrides = campaign::overrides(args.seeds, &args.set)?;
     let plan = Plan::parse(figure.scenario, figure.file, &overrides)
         .map_err(|e| Failure::usage(e.to_string()))?;
     let options = Options {
         out: args.out.join("runs").join(&plan.name),
         jobs: campaign::jobs(args.jobs)?,
-        shard: Shard::default(),
+        shard,
         resume: args.resume,
         keep: RunOptions::default(),
         version: campaign::program()?,
+        commit: campaign::commit(),
     };
     if !args.json {
         println!("{}: {} runs", plan.description, plan.runs.len());
@@ -101,7 +120,12 @@ fn write(figure: &'static Figure, records: &[Record], out: &Path) -> Result<Outc
     std::fs::write(file("verdict.json"), json.clone() + "\n")?;
     // Where a single figure was asked for, its verdict has the plain name.
     std::fs::write(out.join("verdict.json"), json + "\n")?;
-    Ok(Outcome { figure, verdict, runs: page::Effort::of(records) })
+    let details = (figure.details)(&runs);
+    let result = Outcome { figure, verdict, details, runs: page::Effort::of(records) };
+    if !result.details.is_empty() {
+        std::fs::write(file("md"), page::one(&result))?;
+    }
+    Ok(result)
 }
 
 fn to_text(result: &Outcome) -> String {

@@ -9,6 +9,8 @@ use std::fmt;
 pub(super) struct Result {
     pub(super) figure: &'static Figure,
     pub(super) verdict: Vec<Criterion>,
+    /// What else there is to say (Markdown).
+    pub(super) details: String,
     pub(super) runs: Effort,
 }
 
@@ -42,19 +44,32 @@ pub(super) fn page(results: &[Result]) -> String {
          Made by `manypath sim figure --all` with the protocol engine that the live stack uses. Means \
          over the seeds with 95 % confidence intervals.\n",
     );
-    for Result { figure, verdict, runs } in results {
-        let name = figure.name;
-        out += &format!("\n## {name}: {}\n\n![{}]({name}.svg)\n\n", figure.title, figure.title);
-        out += &format!("{runs}. [Points]({name}.csv), [picture]({name}.png).\n\n");
-        out += "| criterion | published | ours | tolerance | met |\n|---|---|---|---|---|\n";
-        for c in verdict {
-            let met = if c.met { "yes" } else { "**no**" };
-            let cells =
-                [&c.criterion, &c.published, &c.ours, &c.tolerance].map(|text| escape(text));
-            out += &format!("| {} | {met} |\n", cells.join(" | "));
+    for result in results {
+        out += &section(result, "##");
+        if !result.details.is_empty() {
+            out += &format!("\n[All of it]({}.md).\n", result.figure.name);
         }
-        out += &format!("\n{}\n", figure.notes.trim());
     }
+    out
+}
+
+/// A page about one figure alone, with all that there is to say.
+pub(super) fn one(result: &Result) -> String {
+    format!("{}\n{}\n", section(result, "#").trim_start(), result.details.trim())
+}
+
+fn section(result: &Result, heading: &str) -> String {
+    let Result { figure, verdict, details: _, runs } = result;
+    let (name, title) = (figure.name, figure.title);
+    let mut out = format!("\n{heading} {name}: {title}\n\n![{title}]({name}.svg)\n\n");
+    out += &format!("{runs}. [Points]({name}.csv), [picture]({name}.png).\n\n");
+    out += "| criterion | published | ours | tolerance | met |\n|---|---|---|---|---|\n";
+    for c in verdict {
+        let met = if c.met { "yes" } else { "**no**" };
+        let cells = [&c.criterion, &c.published, &c.ours, &c.tolerance].map(|text| escape(text));
+        out += &format!("| {} | {met} |\n", cells.join(" | "));
+    }
+    out += &format!("\n{}\n", figure.notes.trim());
     out
 }
 

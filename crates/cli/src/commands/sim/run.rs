@@ -12,7 +12,9 @@ pub(super) fn run(args: &SimRunArgs) -> Result<u8, Failure> {
     let text =
         std::fs::read_to_string(&args.file).map_err(|e| Failure::new(format!("{file}: {e}")))?;
     let overrides = campaign::overrides(args.campaign.seeds, &args.set)?;
-    let plan = Plan::parse(&text, &file, &overrides).map_err(|e| Failure::usage(e.to_string()))?;
+    let mut plan =
+        Plan::parse(&text, &file, &overrides).map_err(|e| Failure::usage(e.to_string()))?;
+    plan.retain(&args.setups, &args.cases).map_err(Failure::usage)?;
     let keep = RunOptions { series: series(args)?, capture: args.pcapng };
     let options = campaign::options(&args.campaign, &args.campaign.out, keep)?;
     let records = campaign::run_plan(&plan, &options)?;

@@ -19,7 +19,7 @@ pub(super) fn summary(records: &[Record], swept: &[String], json: bool) -> Strin
         });
         return format!("{:#}\n", serde_json::Value::from_iter(rows));
     }
-    let head = ["case"].into_iter().chain(swept.iter().map(String::as_str)).chain(SHOWN);
+    let head = ["setup", "case"].into_iter().chain(swept.iter().map(String::as_str)).chain(SHOWN);
     let mut rows = vec![head.map(str::to_owned).collect()];
     for (point, runs) in &points {
         let cell = |name| {
@@ -56,7 +56,8 @@ fn mean(runs: &[&Record], figure: &str) -> Option<Summary> {
 fn points<'a>(records: &'a [Record], swept: &[String]) -> Vec<(Vec<String>, Vec<&'a Record>)> {
     let mut points: Vec<(Vec<String>, Vec<&Record>)> = Vec::new();
     for record in records {
-        let point: Vec<_> = std::iter::once(record.case.clone())
+        let point: Vec<_> = [record.setup.clone(), record.case.clone()]
+            .into_iter()
             .chain(swept.iter().map(|key| record.parameter(key).unwrap_or("").to_owned()))
             .collect();
         match points.last_mut() {

@@ -6,7 +6,7 @@ mod fig5;
 mod fig6;
 mod fig7;
 
-use super::catalogue::Figure;
+use super::catalogue::{Figure, no_details};
 use super::curves::Choice;
 
 macro_rules! paper_file {
@@ -24,6 +24,7 @@ pub(super) const FIGURES: &[Figure] = &[
         file: "papers/dreibholz2010/fig4/scenario.toml",
         notes: paper_file!("fig4/notes.md"),
         draw: fig4::draw,
+        details: no_details,
         judge: fig4::judge,
     },
     Figure {
@@ -33,6 +34,7 @@ pub(super) const FIGURES: &[Figure] = &[
         file: "papers/dreibholz2010/fig4/scenario.toml",
         notes: paper_file!("fig5/notes.md"),
         draw: fig5::draw,
+        details: no_details,
         judge: fig5::judge,
     },
     Figure {
@@ -42,6 +44,7 @@ pub(super) const FIGURES: &[Figure] = &[
         file: "papers/dreibholz2010/fig6/scenario.toml",
         notes: paper_file!("fig6/notes.md"),
         draw: fig6::draw,
+        details: no_details,
         judge: fig6::judge,
     },
     Figure {
@@ -51,6 +54,7 @@ pub(super) const FIGURES: &[Figure] = &[
         file: "papers/dreibholz2010/fig7/scenario.toml",
         notes: paper_file!("fig7/notes.md"),
         draw: fig7::draw,
+        details: no_details,
         judge: fig7::judge,
     },
 ];
