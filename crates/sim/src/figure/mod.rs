@@ -4,9 +4,11 @@
 mod catalogue;
 mod curves;
 mod dreibholz2010;
+mod manypath_dynamic;
 pub mod plot;
 mod verdict;
 
 pub use catalogue::{Figure, figures};
 pub use curves::{Runs, to_csv};
+pub use manypath_dynamic::design;
 pub use verdict::Criterion;
