@@ -1,7 +1,8 @@
 //! The engine's only source of randomness: ChaCha20 (RFC 8439 section 2.3) run from a 32-byte seed.
 //!
-//! Tags, initial TSNs, nonces and cookie keys must not be guessable (RFC 9260 section 5.3.1), and
-//! the same seed must give the same packets on any machine: a stream cipher gives both.
+//! Tags, initial TSNs, nonces and cookie keys must not be guessable (RFC 9260 section 5.3.1: "It is
+//! very important that the Initiate Tag value be randomized"), and the same seed must give the same
+//! packets on any machine: a stream cipher gives both.
 
 const CONSTANTS: [u32; 4] = [0x6170_7865, 0x3320_646e, 0x7962_2d32, 0x6b20_6574];
 const DOUBLE_ROUNDS: usize = 10;

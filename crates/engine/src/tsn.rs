@@ -1,5 +1,6 @@
-//! TSNs unwrapped to 64 bits. On the wire they are serial numbers without a total order
-//! (RFC 9260 section 1.7); here comparison and subtraction are the ordinary ones.
+//! TSNs unwrapped to 64 bits. On the wire they are serial numbers without a total order (RFC 9260
+//! section 1.6: "all arithmetic dealing with Transmission Sequence Numbers MUST be performed modulo
+//! 2^32"); here comparison and subtraction are the ordinary ones.
 
 use manypath_wire::Tsn;
 
