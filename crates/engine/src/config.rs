@@ -1,6 +1,8 @@
 //! Every parameter of an endpoint, with its default and the source of the default.
 
-use crate::cmt::{CwndUpdate, FastRecoveryScope, RetransmissionPolicy, SplitFastRetransmit};
+use crate::cmt::{
+    CwndUpdate, FastRecoveryScope, PathSuspicion, RetransmissionPolicy, SplitFastRetransmit,
+};
 use crate::path::{BurstLimit, CongestionControl, InitialWindow, Pacing};
 use crate::recv::{NrSack, SackPath};
 use crate::schedule::map::StreamMapping;
@@ -60,6 +62,10 @@ pub struct Config {
     pub path_max_retransmits: u32,
     /// Errors after which a path is potentially failed (PFMR, RFC 7829 section 3); 0 by default.
     pub potentially_failed_retransmits: u32,
+    /// What makes a path potentially failed before T3-rtx does. `silence` by default: in the simulator
+    /// a path that is lost in mid-transfer then stops a stream for less than 0.25 s, with T3-rtx alone
+    /// for 0.28 s and more.
+    pub path_suspicion: PathSuspicion,
     /// HB.interval, RFC 9260 section 16.
     pub heartbeat_interval: Duration,
     /// The longest pause between two probes of a path that has failed while others work, so that a
@@ -167,6 +173,7 @@ impl Default for Config {
             association_max_retransmits: 10,
             path_max_retransmits: 5,
             potentially_failed_retransmits: 0,
+            path_suspicion: PathSuspicion::Silence,
             heartbeat_interval: Duration::from_secs(30),
             failed_path_probe_interval: Duration::from_secs(2),
             sack_delay: Duration::from_millis(50),

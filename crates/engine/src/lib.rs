@@ -35,7 +35,9 @@ mod time;
 mod transmit;
 mod tsn;
 
-pub use cmt::{CwndUpdate, FastRecoveryScope, RetransmissionPolicy, SplitFastRetransmit};
+pub use cmt::{
+    CwndUpdate, FastRecoveryScope, PathSuspicion, RetransmissionPolicy, SplitFastRetransmit,
+};
 pub use config::{Config, LocalAddress};
 pub use endpoint::{AssociationId, ConnectError, Endpoint, Outgoing, SendError};
 pub use event::{CloseReason, EndpointEvent, Event, Message};

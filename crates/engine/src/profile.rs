@@ -1,6 +1,8 @@
 //! The named sets of parameters.
 
-use crate::cmt::{CwndUpdate, FastRecoveryScope, RetransmissionPolicy, SplitFastRetransmit};
+use crate::cmt::{
+    CwndUpdate, FastRecoveryScope, PathSuspicion, RetransmissionPolicy, SplitFastRetransmit,
+};
 use crate::config::Config;
 use crate::path::{BurstLimit, CongestionControl, InitialWindow, Pacing};
 use crate::recv::{NrSack, SackPath};
@@ -28,6 +30,7 @@ impl Config {
             rto_max: Duration::from_secs(60),
             // No potentially failed state.
             potentially_failed_retransmits: u32::MAX,
+            path_suspicion: PathSuspicion::Off,
             heartbeat_interval: Duration::from_secs(30),
             failed_path_probe_interval: Duration::from_secs(60),
             sack_delay: Duration::from_millis(200),

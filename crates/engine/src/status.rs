@@ -72,6 +72,17 @@ pub struct PathStatus {
     pub fast_retransmits: u64,
     /// DATA chunks of the path sent again because they held up others (chunk rescheduling).
     pub rescheduled: u64,
+    /// Times that nothing was heard of the path in time and a chunk was sent again on another one.
+    pub probes: u64,
+    /// Probes after which the path was heard of after all.
+    pub spurious_probes: u64,
+    /// Times that the path was taken for potentially failed because of its silence.
+    pub suspicions: u64,
+    /// Suspicions that were wrong.
+    pub spurious_suspicions: u64,
+    /// DATA chunks of the path that were sent again although they had arrived, as far as is known:
+    /// their acknowledgement came too early to be for the last transmission.
+    pub spurious_retransmits: u64,
     /// Expiries of T3-rtx.
     pub timeouts: u64,
     /// Consecutive errors (RFC 9260 section 8.2).

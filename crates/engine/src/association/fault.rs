@@ -28,9 +28,21 @@ impl Association {
         }
     }
 
+    /// `id` is silent while others are not.
+    pub(super) fn suspect(&mut self, cx: &mut Context<'_>, id: PathId) {
+        let Some(path) = self.paths.get_mut(id).filter(|path| path.is_active()) else { return };
+        path.cmt.silence.suspect(&path.rtt, path.flight);
+        path.stats.suspicions += 1;
+        self.set_path_state(cx, id, PathState::PotentiallyFailed);
+    }
+
     /// DATA that went over `id` alone was acknowledged.
     pub(super) fn path_acked(&mut self, cx: &mut Context<'_>, id: PathId) {
         let Some(path) = self.paths.get_mut(id) else { return };
+        if let Some(suspicion) = path.cmt.silence.settle() {
+            path.cmt.silence.survive(cx.now, suspicion);
+            path.stats.spurious_suspicions += 1;
+        }
         path.error_count = 0;
         let state = failure::after_data_ack(path.state);
         self.set_path_state(cx, id, state);
@@ -38,6 +50,7 @@ impl Association {
 
     /// HEARTBEATs on `id` were answered, which also confirms the address (section 5.4).
     pub(super) fn path_confirmed(&mut self, cx: &mut Context<'_>, id: PathId) {
+        self.sender.on_suspect_answered(cx.now, id, &mut self.paths);
         let Some(path) = self.paths.get_mut(id) else { return };
         path.error_count = 0;
         self.set_path_state(cx, id, PathState::Active);

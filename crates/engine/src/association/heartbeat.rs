@@ -90,6 +90,7 @@ impl Association {
             return;
         }
         path.rtt.back_off();
+        self.sender.on_suspect_silent(id, &mut self.paths);
         let counts = id == self.paths.primary() && self.sender.outstanding() == 0;
         self.path_error(cx, id, counts);
     }

@@ -187,6 +187,9 @@ impl Association {
         for id in outcome.acked_paths.iter() {
             self.path_acked(cx, id);
         }
+        for id in outcome.silent_paths.iter() {
+            self.suspect(cx, id);
+        }
         self.announce_writable(cx);
     }
 

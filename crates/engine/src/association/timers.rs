@@ -19,11 +19,12 @@ impl Association {
         // In SHUTDOWN-ACK-SENT no SACK is sent any more: its time would stay in the past.
         let sacks = self.peer.as_ref().filter(|_| self.state.sends_sacks());
         let sack = sacks.and_then(|peer| peer.receiver.sack_deadline());
-        let paths = self
-            .paths
-            .iter()
-            .flat_map(|path| [path.t3, path.heartbeat.deadline(), path.pacer.deadline()]);
-        let probe = self.sender.deadline(&self.paths).filter(|_| self.state.sends_data());
+        let sends = self.state.sends_data();
+        let paths = self.paths.iter().flat_map(|path| {
+            let silence = self.sender.silence_deadline(path, &self.paths).filter(|_| sends);
+            [path.t3, path.heartbeat.deadline(), path.pacer.deadline(), silence]
+        });
+        let probe = self.sender.deadline(&self.paths).filter(|_| sends);
         [retry, self.state.guard(), sack, probe].into_iter().chain(paths).flatten().min()
     }
 
@@ -36,6 +37,10 @@ impl Association {
         self.paths.iter_mut().for_each(|path| path.pacer.expire(cx.now));
         for id in self.expired(cx.now, |path| path.t3) {
             self.handle_t3(cx, id);
+        }
+        if self.state.sends_data() {
+            let silent = self.sender.silent_paths(cx.now, &mut self.paths);
+            silent.iter().for_each(|id| self.suspect(cx, id));
         }
         for id in self.expired(cx.now, |path| path.heartbeat.deadline()) {
             self.handle_heartbeat_timeout(cx, id);

@@ -8,6 +8,7 @@
 //!   acknowledgement, whatever the association's cumulative TSN does.
 //! * `recovery` - fast recovery per path.
 //! * `rtx_policy` - which path repeats a lost chunk.
+//! * `silence` - suspecting a path that is silent while others are not.
 
 mod cuc;
 pub(crate) mod dac;
@@ -17,6 +18,7 @@ mod recovery;
 mod rtx_policy;
 mod rules;
 mod sfr;
+mod silence;
 
 pub(crate) use cuc::Cuc;
 pub use cuc::CwndUpdate;
@@ -29,6 +31,8 @@ pub use rtx_policy::RetransmissionPolicy;
 pub(crate) use rtx_policy::{Lost, Policies, next_lost};
 pub(crate) use rules::Rules;
 pub(crate) use sfr::{Sent, SentOrder};
+pub use silence::PathSuspicion;
+pub(crate) use silence::Silence;
 
 use crate::time::Duration;
 use crate::tsn::Tsn64;
@@ -56,6 +60,8 @@ pub(crate) struct CmtState {
     pub(crate) fast_packet: bool,
     /// After a timeout only one packet may be in flight until something is acknowledged (7.2.1).
     pub(crate) one_packet: bool,
+    /// Whether the path is heard of.
+    pub(crate) silence: Silence,
     /// What the SACK under work tells about the path.
     pub(crate) news: News,
 }

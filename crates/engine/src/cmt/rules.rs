@@ -1,8 +1,9 @@
 //! The choices of concurrent multipath transfer that an association has made.
 
-use super::{FastRecoveryScope, Policies, SplitFastRetransmit};
+use super::{FastRecoveryScope, PathSuspicion, Policies, SplitFastRetransmit};
 use crate::cmt::CwndUpdate;
 use crate::config::Config;
+use crate::time::Duration;
 
 /// See the fields of the same names in [`Config`].
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +18,9 @@ pub(crate) struct Rules {
     pub(crate) immediate_sacks: bool,
     pub(crate) rescheduling_percent: u32,
     pub(crate) repeat_fast_retransmit: bool,
+    pub(crate) path_suspicion: PathSuspicion,
+    /// What the peer is taken to have for SACK.Delay.
+    pub(crate) sack_delay: Duration,
 }
 
 impl Rules {
@@ -36,6 +40,8 @@ impl Rules {
             rescheduling_percent: config.rescheduling_percent,
             immediate_sacks: config.immediate_sacks,
             repeat_fast_retransmit: config.repeat_fast_retransmit,
+            path_suspicion: config.path_suspicion,
+            sack_delay: config.sack_delay,
         }
     }
 }

@@ -19,6 +19,16 @@ pub(crate) struct PathCounters {
     pub(crate) timeout_retransmits: u64,
     /// DATA chunks that were sent again on another path, or again, because they held up others.
     pub(crate) rescheduled: u64,
+    /// Times that the path was overdue and a chunk was sent again elsewhere to find out why.
+    pub(crate) probes: u64,
+    /// Those among them after which the path was heard of again.
+    pub(crate) spurious_probes: u64,
+    /// Times that the path was suspected because of its silence.
+    pub(crate) suspicions: u64,
+    /// Those among them that were wrong.
+    pub(crate) spurious_suspicions: u64,
+    /// DATA chunks that were sent again although they had arrived, as far as is known.
+    pub(crate) spurious_retransmits: u64,
     /// Expiries of T3-rtx, zero-window probes not counted.
     pub(crate) timeouts: u64,
 }

@@ -169,7 +169,7 @@ impl Sender {
     fn on_sent(&mut self, now: Instant, tsn: Tsn64, path: &mut Path) {
         let Some(chunk) = self.outstanding.get_mut(tsn) else { return };
         chunk.number = path.cmt.on_sent(tsn, chunk.transmissions == 0);
-        chunk.path = path.id;
+        chunk.from = core::mem::replace(&mut chunk.path, path.id);
         chunk.last_sent = now;
         chunk.transmissions += 1;
         chunk.missing = 0;
@@ -177,6 +177,7 @@ impl Sender {
         let (data, wire) = (chunk.data_len(), chunk.wire_len());
         self.in_flight += data;
         self.window.on_sent(data);
+        path.cmt.silence.on_sent(now, path.flight == 0);
         path.flight += wire;
         path.last_data = Some(now);
         if path.flight >= path.congestion.window() {

@@ -19,6 +19,7 @@ mod retransmit;
 mod sack_processing;
 mod sack_view;
 mod sender;
+mod silence;
 mod stream;
 mod window;
 

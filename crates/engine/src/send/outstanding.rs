@@ -38,6 +38,8 @@ pub(crate) struct SentChunk {
     pub(crate) state: ChunkState,
     /// The path of its last transmission.
     pub(crate) path: PathId,
+    /// The path of the transmission before that.
+    pub(crate) from: PathId,
     /// Number of its last transmission on that path.
     pub(crate) number: u64,
     /// When it was sent last.
@@ -63,6 +65,7 @@ impl SentChunk {
             fragment,
             state: ChunkState::Lost,
             path,
+            from: path,
             number: 0,
             last_sent: now,
             transmissions: 0,

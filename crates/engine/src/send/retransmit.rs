@@ -32,6 +32,7 @@ impl Sender {
         self.recovery.leave();
         path.cmt.fast_packet = false;
         path.cmt.one_packet = true;
+        path.cmt.silence.settle();
         self.give_up_flight(id, paths);
         false
     }

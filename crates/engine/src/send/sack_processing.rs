@@ -20,6 +20,8 @@ pub(crate) struct SackOutcome {
     pub(crate) newly_acked: bool,
     /// Paths that have proved to work: their error counters are to be cleared.
     pub(crate) acked_paths: PathSet,
+    /// Paths that are silent while others are not: they are to be suspected.
+    pub(crate) silent_paths: PathSet,
     /// Send buffer has become free.
     pub(crate) buffer_freed: bool,
 }
@@ -79,6 +81,7 @@ impl Sender {
         if let Some(a_rwnd) = sack.a_rwnd.filter(|_| believed) {
             self.update_window(now, a_rwnd, paths);
         }
+        outcome.silent_paths = self.silent_paths(now, paths);
         outcome.buffer_freed = self.buffered < buffered;
         Ok(outcome)
     }
@@ -242,6 +245,12 @@ impl Sender {
         paths: &'p mut Paths,
     ) -> Option<&'p mut Path> {
         let chunk = self.outstanding.get_mut(tsn)?;
+        let (from, to) = (chunk.from, paths.get(chunk.path)?);
+        let in_vain = chunk.state == ChunkState::InFlight && is_for_earlier(now, chunk, to);
+        if let Some(from) = paths.get_mut(from).filter(|_| in_vain) {
+            from.stats.spurious_retransmits += 1;
+            from.cmt.silence.on_late_acknowledgement();
+        }
         let path = paths.get_mut(chunk.path)?;
         let (data, wire) = (chunk.data_len(), chunk.wire_len());
         match core::mem::replace(&mut chunk.state, ChunkState::Acked) {
@@ -298,6 +307,7 @@ impl Sender {
             // (smart T3), or every path would time out behind the blocked cumulative TSN.
             path.restart_t3(now);
         }
+        self.note_sounds(now, path);
     }
 
     /// Chunks of `path` were found lost. Returns whether its window is to be cut for it.
@@ -366,6 +376,7 @@ impl Sender {
 fn note(now: Instant, tsn: Tsn64, chunk: &SentChunk, path: &mut Path) {
     let age = now.since(chunk.last_sent);
     let once = chunk.transmissions == 1;
+    let sure = once || (path.rtt.least().is_some() && !is_for_earlier(now, chunk, path));
     path.cmt.loss_rate.on_acked();
     let news = &mut path.cmt.news;
     news.acked += chunk.wire_len();
@@ -376,13 +387,19 @@ fn note(now: Instant, tsn: Tsn64, chunk: &SentChunk, path: &mut Path) {
     }
     // Of a chunk that was sent more than once it is not known which transmission has arrived. Too
     // early an acknowledgement cannot be for the last one, which then says nothing about others.
-    if once || path.rtt.least().is_some_and(|least| age >= least) {
+    if sure {
         news.numbers = Extent::with(news.numbers, chunk.number);
     }
     news.tsns = Extent::with(news.tsns, tsn);
     if !chunk.timed_out {
         news.sure_tsns = Extent::with(news.sure_tsns, tsn);
     }
+}
+
+/// Whether an acknowledgement comes too early to be for the last transmission of a chunk on `path`.
+fn is_for_earlier(now: Instant, chunk: &SentChunk, path: &Path) -> bool {
+    let least = path.rtt.least().unwrap_or_default();
+    chunk.transmissions > 1 && now.since(chunk.last_sent) < least
 }
 
 /// Widens the window of a path (section 7.2.1, 7.2.2; CUC).

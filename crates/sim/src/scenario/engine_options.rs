@@ -29,6 +29,7 @@ const OPTIONS: &[EngineOption] = options![
     association_max_retransmits,
     path_max_retransmits,
     potentially_failed_retransmits,
+    path_suspicion,
     heartbeat_interval,
     failed_path_probe_interval,
     sack_delay,

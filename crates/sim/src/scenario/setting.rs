@@ -6,7 +6,7 @@
 use super::document::{Node, Value};
 use manypath_engine::{
     BufferSplit, BurstLimit, CongestionControl, CwndUpdate, Duration, FastRecoveryScope,
-    InitialWindow, NrSack, Pacing, PathScheduling, RetransmissionPolicy, SackPath,
+    InitialWindow, NrSack, Pacing, PathScheduling, PathSuspicion, RetransmissionPolicy, SackPath,
     SplitFastRetransmit, StreamMapping, StreamScheduling, UnknownName,
 };
 
@@ -189,6 +189,7 @@ named_setting!(
     Pacing,
     PathScheduling,
     RetransmissionPolicy,
+    PathSuspicion,
     SackPath,
     SplitFastRetransmit,
     StreamMapping,

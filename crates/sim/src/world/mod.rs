@@ -127,6 +127,13 @@ impl World {
         self.links[link.0].set_config(self.now, config);
     }
 
+    /// Switches the device with which a host is on a path on or off. While it is off nothing gets in
+    /// or out, and an endpoint that tries to send is told so, as a kernel would.
+    pub fn set_device(&mut self, host: HostId, path: PathNumber, up: bool) {
+        let end = self.paths[path.0].end_of(host);
+        self.paths[path.0].up[end] = up;
+    }
+
     /// Sends a packet of `ip_len` bytes that no endpoint sees along a path: background traffic.
     pub fn send_background(&mut self, path: PathNumber, towards: HostId, ip_len: usize) {
         let end = self.paths[path.0].end_of(towards);
@@ -258,6 +265,9 @@ impl World {
             return; // background traffic has done its work
         }
         let path = &self.paths[datagram.path];
+        if !path.up[datagram.end] {
+            return;
+        }
         let (to, addr) = (path.host(datagram.end), path.addr(datagram.end));
         let now = self.now;
         self.endpoint(to).handle_packet(now, addr, &datagram.sctp);
@@ -284,6 +294,10 @@ impl World {
                 continue;
             };
             let end = 1 - self.paths[number].end_of(host);
+            if !self.paths[number].up[1 - end] {
+                self.hosts[host.0].endpoint.handle_unreachable(self.now, run.path);
+                continue;
+            }
             let mut at = 0;
             while let Some(sctp) = self.hosts[host.0].packet(at, run.segment_size) {
                 at += sctp.len();

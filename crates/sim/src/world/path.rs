@@ -45,6 +45,8 @@ pub(super) struct Path {
     addresses: [SocketAddr; 2],
     /// Indexed by the end that they lead to; in the order in which a packet passes the links.
     pub(super) routes: [Vec<LinkNumber>; 2],
+    /// Whether the device at each end is on.
+    pub(super) up: [bool; 2],
     header_len: usize,
 }
 
@@ -52,7 +54,7 @@ impl Path {
     pub(super) fn new(joint: &Joint, routes: [Vec<LinkNumber>; 2]) -> Self {
         let [local, remote] = joint.addresses;
         let header_len = header_len(PathAddr { local, remote });
-        Self { hosts: joint.hosts, addresses: joint.addresses, routes, header_len }
+        Self { hosts: joint.hosts, addresses: joint.addresses, routes, up: [true; 2], header_len }
     }
 
     /// Whether a packet that `from` sends on `addr` goes this way.

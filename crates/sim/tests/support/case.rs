@@ -4,8 +4,8 @@ use super::exchange::{Side, random_messages};
 use super::{PORT, address, joint, pair};
 use manypath_engine::{
     AssociationStatus, BufferSplit, BurstLimit, CloseReason, Config, CongestionControl, CwndUpdate,
-    Duration, FastRecoveryScope, Instant, NrSack, Pacing, PathScheduling, RetransmissionPolicy,
-    SackPath, SplitFastRetransmit, StreamScheduling,
+    Duration, FastRecoveryScope, Instant, NrSack, Pacing, PathScheduling, PathSuspicion,
+    RetransmissionPolicy, SackPath, SplitFastRetransmit, StreamScheduling,
 };
 use manypath_sim::world::{HostId, PathNumber};
 use manypath_sim::{LinkConfig, Rng, World};
@@ -165,6 +165,7 @@ fn random_config(rng: &mut Rng) -> Config {
         cwnd_update: pick_any(rng, CwndUpdate::ALL),
         fast_recovery: pick_any(rng, FastRecoveryScope::ALL),
         smart_t3: rng.ppm(700_000),
+        path_suspicion: pick_any(rng, PathSuspicion::ALL),
         delayed_ack_cmt: rng.ppm(500_000),
         fast_retransmission_policy: pick_any(rng, RetransmissionPolicy::ALL),
         timeout_retransmission_policy: pick_any(rng, RetransmissionPolicy::ALL),
