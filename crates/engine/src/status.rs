@@ -83,6 +83,9 @@ pub struct PathStatus {
     /// DATA chunks of the path that were sent again although they had arrived, as far as is known:
     /// their acknowledgement came too early to be for the last transmission.
     pub spurious_retransmits: u64,
+    /// Bytes of user data sent on the path that had been sent before, on it or on another one, for
+    /// whatever reason.
+    pub bytes_retransmitted: u64,
     /// Expiries of T3-rtx.
     pub timeouts: u64,
     /// Consecutive errors (RFC 9260 section 8.2).

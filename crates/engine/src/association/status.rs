@@ -46,6 +46,7 @@ impl Association {
             suspicions: path.stats.suspicions,
             spurious_suspicions: path.stats.spurious_suspicions,
             spurious_retransmits: path.stats.spurious_retransmits,
+            bytes_retransmitted: path.stats.bytes_retransmitted,
             timeouts: path.stats.timeouts,
             error_count: path.error_count,
             idle: self.idle(now, path),

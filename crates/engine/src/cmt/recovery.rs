@@ -12,6 +12,9 @@ crate::names::named! {
         /// The association (RFC 9260 section 7.2.4): until everything that was outstanding is
         /// acknowledged cumulatively no window is cut again, and none grows.
         Association = "association",
+        /// Nothing: every SACK that finds a loss cuts the window of the path (RFC 2960 section
+        /// 7.2.4). For comparison only.
+        None = "none",
     }
 }
 

@@ -29,6 +29,8 @@ pub(crate) struct PathCounters {
     pub(crate) spurious_suspicions: u64,
     /// DATA chunks that were sent again although they had arrived, as far as is known.
     pub(crate) spurious_retransmits: u64,
+    /// User data of chunks sent on the path that had been sent before, on it or on another one.
+    pub(crate) bytes_retransmitted: u64,
     /// Expiries of T3-rtx, zero-window probes not counted.
     pub(crate) timeouts: u64,
 }

@@ -149,6 +149,7 @@ impl Sender {
         }
         chunk.timed_out |= timed_out;
         let Some(path) = paths.get_mut(id) else { return };
+        path.stats.bytes_retransmitted += len as u64;
         let earliest = path.cmt.cuc.earliest() == Some(tsn);
         if from != id {
             path.booked += len;

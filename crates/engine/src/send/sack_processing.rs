@@ -318,6 +318,7 @@ impl Sender {
                 self.recovery.enter(Some(self.outstanding.next_tsn().before()));
                 !facts.recovering
             }
+            FastRecoveryScope::None => true,
         }
     }
 

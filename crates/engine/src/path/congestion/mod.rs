@@ -7,6 +7,7 @@
 //! ```
 //!
 //! * `rfc9260` - each path by itself, as RFC 9260 section 7.2 says.
+//! * `rfc2960` - the same with the lower floor of RFC 2960, for comparisons.
 //! * `cubic` - CUBIC (RFC 9438) on each path by itself.
 //! * `rpv1`, `rpv2` - resource pooling: coupled slow start, avoidance and cut.
 //! * `lia`, `olia` - linked increases: coupled avoidance.
@@ -23,6 +24,7 @@ mod identities;
 mod lia;
 mod name;
 mod olia;
+mod rfc2960;
 mod rfc9260;
 mod rpv1;
 mod rpv2;

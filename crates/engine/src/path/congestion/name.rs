@@ -2,6 +2,7 @@ use super::Controller;
 use super::cubic::Cubic;
 use super::lia::Lia;
 use super::olia::Olia;
+use super::rfc2960::Rfc2960;
 use super::rfc9260::Rfc9260;
 use super::rpv1::RpV1;
 use super::rpv2::RpV2;
@@ -12,6 +13,8 @@ crate::names::named! {
     pub enum CongestionControl as "congestion control" {
         /// RFC 9260 section 7.2 on every path by itself.
         Rfc9260 = "rfc9260",
+        /// As RFC 2960 had it: a loss may leave two packets. For comparison only.
+        Rfc2960 = "rfc2960",
         /// CUBIC (RFC 9438) on every path by itself.
         Cubic = "cubic",
         /// CMT/RPv1: resource pooling by slow start thresholds.
@@ -30,6 +33,7 @@ impl CongestionControl {
     pub(super) fn controller(self) -> Box<dyn Controller> {
         match self {
             Self::Rfc9260 => Box::new(Rfc9260),
+            Self::Rfc2960 => Box::new(Rfc2960),
             Self::Cubic => Box::new(Cubic::default()),
             Self::RpV1 => Box::new(RpV1),
             Self::RpV2 => Box::new(RpV2),
@@ -41,7 +45,7 @@ impl CongestionControl {
     /// Whether the paths of an association look at each other.
     pub fn is_coupled(self) -> bool {
         match self {
-            Self::Rfc9260 | Self::Cubic => false,
+            Self::Rfc9260 | Self::Rfc2960 | Self::Cubic => false,
             Self::RpV1 | Self::RpV2 | Self::Lia | Self::Olia => true,
         }
     }
@@ -50,7 +54,7 @@ impl CongestionControl {
     pub(super) fn divides_initial_window(self) -> bool {
         match self {
             Self::RpV1 | Self::RpV2 => true,
-            Self::Rfc9260 | Self::Cubic | Self::Lia | Self::Olia => false,
+            Self::Rfc9260 | Self::Rfc2960 | Self::Cubic | Self::Lia | Self::Olia => false,
         }
     }
 }

@@ -236,8 +236,11 @@ fn moving_a_chunk_looks_for_the_earliest_of_both_paths_again() {
 
 #[test]
 fn fast_recovery_of_the_association_cuts_once_and_stops_all_growth() {
-    for (fast_recovery, cuts) in [(FastRecoveryScope::Path, 2), (FastRecoveryScope::Association, 1)]
-    {
+    for (fast_recovery, cuts) in [
+        (FastRecoveryScope::Path, 2),
+        (FastRecoveryScope::Association, 1),
+        (FastRecoveryScope::None, 2),
+    ] {
         let mut bench = Bench::opened_with(2, &Config { fast_recovery, ..Config::default() });
         bench.push(0, 10);
         bench.push(1, 10);
@@ -256,6 +259,28 @@ fn fast_recovery_of_the_association_cuts_once_and_stops_all_growth() {
         // It ends when all that was outstanding is acknowledged cumulatively.
         bench.sack(20, &[], 0);
         assert!(!bench.sender.recovery.is_active());
+    }
+}
+
+#[test]
+fn without_fast_recovery_each_sack_that_finds_a_loss_cuts_again() {
+    for (fast_recovery, cuts) in [(FastRecoveryScope::Path, 1), (FastRecoveryScope::None, 3)] {
+        let mut bench = Bench::opened_with(1, &Config { fast_recovery, ..Config::default() });
+        bench.push(0, 12);
+        let mut window = bench.cwnd(0);
+        bench.pass(100);
+        let mut seen = 0;
+        // 1, 3 and 5 get their third report one after the other.
+        for blocks in [&[(2, 2)][..], &[(2, 2), (4, 4)], &[(2, 2), (4, 4), (6, 6)]] {
+            bench.sack(0, blocks, 0);
+        }
+        for last in 6..=9 {
+            seen += usize::from(bench.cwnd(0) < window);
+            window = bench.cwnd(0);
+            bench.sack(0, &[(2, 2), (4, 4), (6, last)], 0);
+        }
+        assert_eq!(seen, cuts, "{fast_recovery}");
+        assert!([1, 3, 5].into_iter().all(|tsn| bench.is_lost(tsn)));
     }
 }
 
