@@ -5,6 +5,9 @@ use super::error::ScenarioError;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+/// Names every element of an array.
+pub(super) const EVERY: &str = "*";
+
 /// A value and the line that it begins in.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Node {
@@ -56,26 +59,27 @@ impl Node {
     }
 
     /// Sets the value of a dotted key such as `path.B.delay`. Elements of an array of tables are
-    /// named by their `name`, or by their number or letter.
+    /// named by their `name`, or by their number or letter; `*` names all of them.
     pub(crate) fn set(&mut self, key: &str, value: &Self) -> Result<(), ScenarioError> {
         let unknown = |part: &str| {
             ScenarioError::new(value.line, key, format!("there is no \"{part}\" to set it in"))
         };
         let (first, rest) = key.split_once('.').map_or((key, None), |(a, b)| (a, Some(b)));
-        let next = match &mut self.value {
-            Value::Table(entries) => entry(entries, first, value.line),
-            Value::Array(elements) => named(elements, first).ok_or_else(|| unknown(first))?,
+        let targets = match &mut self.value {
+            Value::Table(entries) => vec![entry(entries, first, value.line)],
+            Value::Array(elements) if first == EVERY => elements.iter_mut().collect(),
+            Value::Array(elements) => vec![named(elements, first).ok_or_else(|| unknown(first))?],
             _ => return Err(unknown(first)),
         };
-        match rest {
-            Some(rest) => {
-                next.set(rest, value).map_err(|e| ScenarioError { key: key.to_owned(), ..e })
-            }
-            None => {
-                *next = value.clone();
-                Ok(())
+        for target in targets {
+            match rest {
+                Some(rest) => target
+                    .set(rest, value)
+                    .map_err(|e| ScenarioError { key: key.to_owned(), ..e })?,
+                None => *target = value.clone(),
             }
         }
+        Ok(())
     }
 
     fn empty_table(line: usize) -> Self {
@@ -186,8 +190,10 @@ mod tests {
         document.set("path.B.delay", &value).unwrap();
         document.set("path.0.delay", &value).unwrap();
         document.set("engine.x", &value).unwrap();
+        document.set("path.*.loss", &value).unwrap();
         let path = document.get("path").unwrap();
         assert!(path.elements().iter().all(|node| node.get("delay") == Some(&value)));
+        assert!(path.elements().iter().all(|node| node.get("loss") == Some(&value)));
         assert_eq!(document.get("engine").and_then(|engine| engine.get("x")), Some(&value));
         let error = document.set("path.C.delay", &value).unwrap_err();
         assert_eq!((error.line, error.key.as_str()), (9, "path.C.delay"));

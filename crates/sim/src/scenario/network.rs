@@ -1,5 +1,6 @@
 //! Paths, their links and what else travels on them.
 
+use super::document::EVERY;
 use super::error::ScenarioError;
 use super::section::Section;
 use super::setting::{BitErrors, Rate, Setting, Share};
@@ -131,12 +132,19 @@ impl Access {
 }
 
 impl Background {
+    /// The traffic that a table describes: one for each path that it names.
     pub(super) fn read(
         mut section: Section<'_>,
         paths: &[PathSpec],
-    ) -> Result<Self, ScenarioError> {
-        let path = read_path_name(&mut section, "path", paths)?
-            .ok_or_else(|| section.error("path", "is missing"))?;
+    ) -> Result<Vec<Self>, ScenarioError> {
+        let every = section.optional::<String>("path")?.is_some_and(|name| name == EVERY);
+        let on = match every {
+            true => (0..paths.len()).collect(),
+            false => vec![
+                read_path_name(&mut section, "path", paths)?
+                    .ok_or_else(|| section.error("path", "is missing"))?,
+            ],
+        };
         let rate_bps = match section.required::<Rate>("rate")? {
             Rate(Some(rate)) => rate,
             Rate(None) => return Err(section.error("rate", "background traffic has a rate")),
@@ -151,7 +159,7 @@ impl Background {
         let from = section.value("from", Duration::ZERO)?;
         let until = section.value("until", Duration::from_secs(1_000_000))?;
         section.finish()?;
-        Ok(Self { path, rate_bps, packet, forth, from, until })
+        Ok(on.into_iter().map(|path| Self { path, rate_bps, packet, forth, from, until }).collect())
     }
 }
 

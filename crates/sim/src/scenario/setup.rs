@@ -59,7 +59,8 @@ impl Scenario {
         let background = background
             .into_iter()
             .map(|section| Background::read(section, &paths))
-            .collect::<Result<_, _>>()?;
+            .collect::<Result<Vec<_>, _>>()?
+            .concat();
         root.finish()?;
         Ok(Self { name, start, warmup, measure, config, udp, paths, apps, background })
     }

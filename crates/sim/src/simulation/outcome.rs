@@ -129,6 +129,8 @@ impl Figures {
             let name = &spec.name;
             self.add(format!("{name}_packets_sent"), state.map(|s| s.packets_sent as f64));
             self.add(format!("{name}_fast_retransmits"), state.map(|s| s.fast_retransmits as f64));
+            let again = state.map(|s| s.bytes_retransmitted as f64);
+            self.add(format!("{name}_bytes_retransmitted"), again);
             self.add(format!("{name}_timeouts"), state.map(|s| s.timeouts as f64));
             let link = network.world.link_counters(*path, network.receiver);
             self.add(format!("{name}_dropped_queue"), Some(link.dropped_queue as f64));
