@@ -27,6 +27,11 @@ impl<'a> Runs<'a> {
         Self { records }
     }
 
+    /// All of them.
+    pub(super) fn all(&self) -> impl Iterator<Item = &'a Record> + use<'a> {
+        self.records.iter()
+    }
+
     /// Mean of `figure` over the buffer size in KiB.
     pub(super) fn curve(&self, number: usize, name: &str, choice: Choice, figure: &str) -> Curve {
         let point = |x| self.at(choice, figure, x).map(|summary| point(x, summary));
@@ -73,11 +78,15 @@ pub fn to_csv(chart: &Chart) -> String {
     for panel in &chart.panels {
         for curve in &panel.curves {
             for p in &curve.points {
+                let x = match panel.groups.get(p.x as usize) {
+                    Some(group) => format!("\"{group}\""),
+                    None => p.x.to_string(),
+                };
                 // Memory takes everything.
                 let _ = writeln!(
                     out,
-                    "\"{}\",{},\"{}\",{},{:.6},{:.6},{}",
-                    panel.title, curve.number, curve.name, p.x, p.y, p.error, p.count
+                    "\"{}\",{},\"{}\",{x},{:.6},{:.6},{}",
+                    panel.title, curve.number, curve.name, p.y, p.error, p.count
                 );
             }
         }

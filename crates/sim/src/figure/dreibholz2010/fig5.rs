@@ -16,6 +16,7 @@ pub(super) fn draw(runs: &Runs<'_>) -> Chart {
             x_label: SIGMA.into(),
             y_label: "Average message delay [ms]".into(),
             curves: curves.collect(),
+            groups: Vec::new(),
         }
     };
     let title = "Per-stream average message delay on dissimilar delay paths (Figure 5)".into();

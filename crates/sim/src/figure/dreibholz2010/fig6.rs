@@ -29,6 +29,7 @@ pub(super) fn draw(runs: &Runs<'_>) -> Chart {
             x_label: SIGMA.into(),
             y_label: "Bit rate [Mbit/s]".into(),
             curves: curves.collect(),
+            groups: Vec::new(),
         }
     };
     let title = "Per-stream bit rate on bandwidth dissimilarity (Figure 6)".into();

@@ -27,6 +27,7 @@ pub(super) fn draw(runs: &Runs<'_>) -> Chart {
             x_label: SIGMA.into(),
             y_label: y_label.into(),
             curves: curves.collect(),
+            groups: Vec::new(),
         }
     };
     let title = "Seven streams over three paths (Figure 7)".into();

@@ -25,6 +25,11 @@ impl Axis {
         Self::with_step(most, step.unwrap_or(2048.0))
     }
 
+    /// Room for so many groups of bars; no ticks, groups have names.
+    pub(super) fn of_groups(count: usize) -> Self {
+        Self { from: 0.0, to: count as f64, ticks: Vec::new() }
+    }
+
     /// Part of the way from the beginning to the end.
     pub(super) fn place(&self, value: f64) -> f64 {
         (value - self.from) / (self.to - self.from)

@@ -1,16 +1,17 @@
 //! Where everything of a chart goes.
 
 use super::axis::Axis;
+use super::bars;
 use super::shape::{Anchor, Colour, Drawing, Place, Shape};
-use super::{Chart, Curve, Panel};
+use super::{Chart, Curve, Panel, Point};
 
-const PANEL: (f64, f64) = (560.0, 380.0);
+pub(super) const PANEL: (f64, f64) = (560.0, 380.0);
 const MARGIN_LEFT: f64 = 70.0;
 const MARGIN_RIGHT: f64 = 20.0;
 const MARGIN_TOP: f64 = 64.0;
 const MARGIN_BOTTOM: f64 = 58.0;
 const LEGEND_LINE: f64 = 18.0;
-const INK: Colour = [30, 30, 30];
+pub(super) const INK: Colour = [30, 30, 30];
 const GRID: Colour = [222, 222, 222];
 
 /// Colours that people with colour vision deficiencies can tell apart (Okabe and Ito).
@@ -40,7 +41,7 @@ pub(super) fn draw(chart: &Chart) -> Drawing {
 }
 
 /// A panel's axes and where they are.
-struct Frame {
+pub(super) struct Frame {
     x: Axis,
     y: Axis,
     /// Left upper corner.
@@ -52,7 +53,11 @@ impl Frame {
         let points = || panel.curves.iter().flat_map(|curve| &curve.points);
         let x = points().map(|point| point.x).fold(0.0, f64::max);
         let y = points().map(|point| point.y + point.error).fold(0.0, f64::max);
-        let x = if panel.x_label.contains("KiB") { Axis::up_to_kib(x) } else { Axis::up_to(x, 8) };
+        let x = match panel.groups.len() {
+            0 if panel.x_label.contains("KiB") => Axis::up_to_kib(x),
+            0 => Axis::up_to(x, 8),
+            groups => Axis::of_groups(groups),
+        };
         Self { x, y: Axis::up_to(y, 7), origin }
     }
 
@@ -70,8 +75,13 @@ impl Frame {
             upright: true,
             bold: false,
         });
+        if !panel.groups.is_empty() {
+            bars::draw(self, panel, out);
+        }
         for (place, curve) in panel.curves.iter().enumerate() {
-            self.curve(curve, out);
+            if panel.groups.is_empty() {
+                self.curve(curve, out);
+            }
             self.legend(place, curve, out);
         }
     }
@@ -96,15 +106,23 @@ impl Frame {
     fn curve(&self, curve: &Curve, out: &mut Vec<Shape>) {
         let colour = colour(curve.number);
         let places: Vec<_> = curve.points.iter().map(|p| self.place(p.x, p.y)).collect();
-        for point in curve.points.iter().filter(|point| point.error > 0.0) {
-            let (x, high) = self.place(point.x, point.y + point.error);
-            let (_, low) = self.place(point.x, (point.y - point.error).max(0.0));
-            out.push(line(vec![(x, high), (x, low)], colour, 1.2));
-            out.push(line(vec![(x - 4.0, high), (x + 4.0, high)], colour, 1.2));
-            out.push(line(vec![(x - 4.0, low), (x + 4.0, low)], colour, 1.2));
+        for point in &curve.points {
+            self.interval(point.x, point, colour, out);
         }
         out.push(stroke(curve.number, places.clone()));
         out.extend(places.into_iter().map(|place| marker(curve.number, place)));
+    }
+
+    /// The confidence interval of a point that is drawn at `x`.
+    pub(super) fn interval(&self, x: f64, point: &Point, colour: Colour, out: &mut Vec<Shape>) {
+        if point.error <= 0.0 {
+            return;
+        }
+        let (x, high) = self.place(x, point.y + point.error);
+        let (_, low) = self.place(x, (point.y - point.error).max(0.0));
+        out.push(line(vec![(x, high), (x, low)], colour, 1.2));
+        out.push(line(vec![(x - 4.0, high), (x + 4.0, high)], colour, 1.2));
+        out.push(line(vec![(x - 4.0, low), (x + 4.0, low)], colour, 1.2));
     }
 
     fn legend(&self, row: usize, curve: &Curve, out: &mut Vec<Shape>) {
@@ -116,13 +134,13 @@ impl Frame {
         out.push(text((left + 50.0, y + 4.5), &name, 13.0, Anchor::Start, false));
     }
 
-    fn place(&self, x: f64, y: f64) -> Place {
+    pub(super) fn place(&self, x: f64, y: f64) -> Place {
         let (left, top) = self.origin;
         (left + self.x.place(x) * PANEL.0, top + (1.0 - self.y.place(y)) * PANEL.1)
     }
 }
 
-fn colour(number: usize) -> Colour {
+pub(super) fn colour(number: usize) -> Colour {
     COLOURS[number.saturating_sub(1) % COLOURS.len()]
 }
 
@@ -146,7 +164,7 @@ fn line(places: Vec<Place>, colour: Colour, width: f64) -> Shape {
     Shape::Line { places, colour, width, dash: &[] }
 }
 
-fn text(at: Place, text: &str, size: f64, anchor: Anchor, bold: bool) -> Shape {
+pub(super) fn text(at: Place, text: &str, size: f64, anchor: Anchor, bold: bool) -> Shape {
     Shape::Text { at, text: text.to_owned(), size, anchor, upright: false, bold }
 }
 

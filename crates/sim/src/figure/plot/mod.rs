@@ -1,4 +1,4 @@
-//! Charts: lines with error bars over a common x axis, as papers have them, as SVG and PNG.
+//! Charts: lines with error bars over a common x axis, or groups of bars, as SVG and PNG.
 //!
 //! ```text
 //! Chart (panels, curves) ─▶ layout ─▶ shapes (lines, areas, texts) ─▶ svg
@@ -6,6 +6,7 @@
 //! ```
 
 mod axis;
+mod bars;
 mod layout;
 mod png;
 mod raster;
@@ -35,6 +36,9 @@ pub struct Panel {
     pub y_label: String,
     /// What is drawn.
     pub curves: Vec<Curve>,
+    /// Empty: curves are lines. Otherwise each curve has a bar in each of these groups; the x of a
+    /// point is the number of its group.
+    pub groups: Vec<String>,
 }
 
 /// One line.
