@@ -42,12 +42,15 @@ fn missed(figure: &Figure, records: &[Record]) -> Vec<Criterion> {
 const FIG7_POINTS: (&str, &str) = ("sweep", "{ \"engine.buffer\" = [\"128KiB\", \"256KiB\"] }");
 
 #[test]
-fn every_figure_has_a_scenario_of_24_seeds_of_300_s() {
+fn every_figure_has_a_scenario_of_24_seeds_and_those_of_2010_of_300_s() {
     for figure in figures() {
         let plan = Plan::parse(figure.scenario, figure.file, &[]).unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(plan.seeds.len(), 24, "{}", figure.name);
         let run = &plan.runs[0].scenario;
-        assert_eq!((run.measure.as_secs(), run.warmup.as_secs()), (300, 19), "{}", figure.name);
+        if figure.name.starts_with("dreibholz2010") {
+            let times = (run.measure.as_secs(), run.warmup.as_secs());
+            assert_eq!(times, (300, 19), "{}", figure.name);
+        }
         assert!(figure.notes.contains("What the paper says"), "{}", figure.name);
     }
 }

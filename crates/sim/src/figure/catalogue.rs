@@ -1,7 +1,9 @@
 use super::curves::Runs;
 use super::dreibholz2010;
+use super::lsfr;
 use super::plot::Chart;
 use super::verdict::Criterion;
+use std::sync::LazyLock;
 
 /// A published figure.
 #[derive(Clone, Copy, Debug)]
@@ -31,5 +33,7 @@ pub(super) fn no_details(_: &Runs<'_>) -> String {
 
 /// All figures.
 pub fn figures() -> &'static [Figure] {
-    dreibholz2010::FIGURES
+    static ALL: LazyLock<Vec<Figure>> =
+        LazyLock::new(|| [dreibholz2010::FIGURES, lsfr::FIGURES].concat());
+    &ALL
 }

@@ -1,8 +1,8 @@
 //! `manypath sim figure` and `manypath sim list`.
 
-use super::campaign;
 use super::page::{self, Result as Outcome};
 use super::table::align;
+use super::{bars, campaign};
 use crate::args::SimFigureArgs;
 use crate::failure::Failure;
 use manypath_sim::campaign::{Options, Record, Shard};
@@ -121,7 +121,7 @@ fn write(figure: &'static Figure, records: &[Record], out: &Path) -> Result<Outc
     // Where a single figure was asked for, its verdict has the plain name.
     std::fs::write(out.join("verdict.json"), json + "\n")?;
     let details = (figure.details)(&runs);
-    let result = Outcome { figure, verdict, details, runs: page::Effort::of(records) };
+    let result = Outcome { figure, verdict, chart, details, runs: page::Effort::of(records) };
     if !result.details.is_empty() {
         std::fs::write(file("md"), page::one(&result))?;
     }
@@ -141,7 +141,10 @@ fn to_text(result: &Outcome) -> String {
         ]
     };
     let rows = std::iter::once(head).chain(result.verdict.iter().map(row)).collect();
-    format!("\n{} - {} ({})\n{}", result.figure.name, result.figure.title, result.runs, align(rows))
+    let Outcome { figure, chart, runs, .. } = result;
+    let (name, title, notes) = (figure.name, figure.title, figure.notes);
+    let (values, verdict) = (bars::to_text(chart), align(rows));
+    format!("\n{name} - {title} ({runs})\n{values}\n{verdict}\n{notes}")
 }
 
 fn to_json(results: &[Outcome]) -> String {

@@ -1,5 +1,6 @@
 //! `manypath sim`: simulations from the command line.
 
+mod bars;
 mod campaign;
 mod compare;
 mod figure;

@@ -1,6 +1,8 @@
 //! One page about all figures that a reader can follow.
 
+use super::bars;
 use manypath_sim::campaign::Record;
+use manypath_sim::figure::plot::Chart;
 use manypath_sim::figure::{Criterion, Figure};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,6 +11,7 @@ use std::fmt;
 pub(super) struct Result {
     pub(super) figure: &'static Figure,
     pub(super) verdict: Vec<Criterion>,
+    pub(super) chart: Chart,
     /// What else there is to say (Markdown).
     pub(super) details: String,
     pub(super) runs: Effort,
@@ -59,7 +62,7 @@ pub(super) fn one(result: &Result) -> String {
 }
 
 fn section(result: &Result, heading: &str) -> String {
-    let Result { figure, verdict, details: _, runs } = result;
+    let Result { figure, verdict, chart, details: _, runs } = result;
     let (name, title) = (figure.name, figure.title);
     let mut out = format!("\n{heading} {name}: {title}\n\n![{title}]({name}.svg)\n\n");
     out += &format!("{runs}. [Points]({name}.csv), [picture]({name}.png).\n\n");
@@ -69,6 +72,7 @@ fn section(result: &Result, heading: &str) -> String {
         let cells = [&c.criterion, &c.published, &c.ours, &c.tolerance].map(|text| escape(text));
         out += &format!("| {} | {met} |\n", cells.join(" | "));
     }
+    out += &bars::to_markdown(chart);
     out += &format!("\n{}\n", figure.notes.trim());
     out
 }

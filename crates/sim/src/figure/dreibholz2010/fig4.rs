@@ -15,7 +15,7 @@ pub(super) fn draw(runs: &Runs<'_>) -> Chart {
         x_label: SIGMA.into(),
         y_label: "Throughput [Mbit/s]".into(),
         curves: curves.collect(),
-            groups: Vec::new(),
+        groups: Vec::new(),
     };
     let title = "Throughput on dissimilar delay paths (Figure 4)".into();
     Chart { title, panels: vec![panel] }

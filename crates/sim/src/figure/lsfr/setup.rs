@@ -136,8 +136,13 @@ pub(super) fn mean(summary: Option<Summary>) -> f64 {
 
 /// A panel of bars.
 pub(super) fn panel(title: &str, groups: Vec<String>, curves: Vec<Curve>) -> Panel {
-    let (title, x_label) = (title.to_owned(), String::new());
-    Panel { y_label: title.clone(), title, x_label, curves, groups }
+    Panel {
+        title: title.to_owned(),
+        x_label: String::new(),
+        y_label: String::new(),
+        curves,
+        groups,
+    }
 }
 
 /// Bars of the groups in their order.

@@ -41,10 +41,8 @@ fn at_5_mb(runs: &Runs<'_>, setup: Setup) -> [Criterion; 3] {
     let name = format!("{}, PLR 0, 5 MB", setup.name());
     let gain = mean(setup.time_ratio(runs, LSFR, NO_LSFR));
     let again = mean(setup.of(runs, NO_LSFR, retransmitted));
-    let (with, without) = (
-        mean(setup.time_ratio(runs, LSFR, NO_LS)),
-        mean(setup.time_ratio(runs, NO_LSFR, NO_LS)),
-    );
+    let (with, without) =
+        (mean(setup.time_ratio(runs, LSFR, NO_LS)), mean(setup.time_ratio(runs, NO_LSFR, NO_LS)));
     [
         Criterion::new(
             format!("{name}: time with LSFR / without"),
