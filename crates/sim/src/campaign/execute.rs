@@ -83,20 +83,38 @@ pub struct Progress {
 pub enum CampaignError {
     /// A file could not be read or written.
     File(PathBuf, io::Error),
+    /// A run could not be done.
+    Run(String),
 }
 
 impl fmt::Display for CampaignError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self::File(path, error) = self;
-        write!(f, "{}: {error}", path.display())
+        match self {
+            Self::File(path, error) => write!(f, "{}: {error}", path.display()),
+            Self::Run(error) => f.write_str(error),
+        }
     }
 }
 
 impl std::error::Error for CampaignError {}
 
-/// Does what is left of this shard of `plan` and writes journal, `results.csv` and `manifest.json`.
-/// Returns all runs of the shard in the order of the plan.
+/// Simulates what is left of this shard of `plan` and writes journal, `results.csv` and
+/// `manifest.json`. Returns all runs of the shard in the order of the plan.
 pub fn execute(
+    plan: &Plan,
+    options: &Options,
+    report: &mut dyn FnMut(Progress),
+) -> Result<Vec<Record>, CampaignError> {
+    let simulate = |_, job: &Run| Ok(run(&job.scenario, job.seed, options.keep));
+    execute_by(&simulate, plan, options, report)
+}
+
+/// How a run is done, given its place in the plan. An error ends the campaign.
+pub type Runner<'a> = dyn Fn(usize, &Run) -> Result<Outcome, String> + Sync + 'a;
+
+/// As [`execute`], with something else than the simulator.
+pub fn execute_by(
+    runner: &Runner<'_>,
     plan: &Plan,
     options: &Options,
     report: &mut dyn FnMut(Progress),
@@ -119,13 +137,16 @@ pub fn execute(
     let todo: Vec<&Job<'_>> = mine.iter().filter(|job| !finished.contains_key(&job.id)).collect();
     let mut meter = Meter::new(started, mine.len(), mine.len() - todo.len());
     let mut failed = None;
-    run_all(&todo, options, |job, outcome, wall_s| {
-        meter.on_done(&outcome);
-        let record = Record::new(job.run, job.index, job.id.clone(), &outcome, wall_s);
-        let kept = journal.append(&record).map_err(at(&path));
-        let kept = kept.and_then(|()| keep_extras(&options.out, &record, &outcome));
+    run_all(&todo, runner, options, |job, outcome, wall_s| {
+        let kept = outcome.map_err(CampaignError::Run).and_then(|outcome| {
+            meter.on_done(&outcome);
+            let record = Record::new(job.run, job.index, job.id.clone(), &outcome, wall_s);
+            journal.append(&record).map_err(at(&path))?;
+            keep_extras(&options.out, &record, &outcome)?;
+            finished.insert(record.id.clone(), record);
+            Ok(())
+        });
         failed = failed.take().or(kept.err());
-        finished.insert(record.id.clone(), record);
         report(meter.progress());
         failed.is_none()
     });
@@ -148,8 +169,9 @@ struct Job<'a> {
 /// on.
 fn run_all(
     jobs: &[&Job<'_>],
+    runner: &Runner<'_>,
     options: &Options,
-    mut done: impl FnMut(&Job<'_>, Outcome, f64) -> bool,
+    mut done: impl FnMut(&Job<'_>, Result<Outcome, String>, f64) -> bool,
 ) {
     let next = AtomicUsize::new(0);
     let (sender, receiver) = mpsc::channel();
@@ -159,7 +181,7 @@ fn run_all(
             scope.spawn(move || {
                 while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let begun = Instant::now();
-                    let outcome = run(&job.run.scenario, job.run.seed, options.keep);
+                    let outcome = runner(job.index, job.run);
                     if sender.send((*job, outcome, begun.elapsed().as_secs_f64())).is_err() {
                         return;
                     }

@@ -18,7 +18,7 @@ mod statistics;
 mod table;
 
 pub use compare::{Comparison, compare};
-pub use execute::{CampaignError, Options, Progress, Shard, execute};
+pub use execute::{CampaignError, Options, Progress, Runner, Shard, execute, execute_by};
 pub use journal::merge;
 pub use record::Record;
 pub use statistics::{Summary, student_t_975, summarise};

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 /// The messages of one direction.
 #[derive(Debug)]
-pub(super) struct Ledger {
+pub struct Ledger {
     streams: Vec<StreamLedger>,
     window: (Instant, Instant),
     last: Option<Instant>,
@@ -33,7 +33,8 @@ pub(super) struct StreamLedger {
 }
 
 impl Ledger {
-    pub(super) fn new(streams: u16, window: (Instant, Instant)) -> Self {
+    /// Of an association with so many streams, measured between two times.
+    pub fn new(streams: u16, window: (Instant, Instant)) -> Self {
         Self {
             streams: vec![StreamLedger::default(); streams.into()],
             window,
@@ -49,8 +50,20 @@ impl Ledger {
     }
 
     pub(super) fn on_delivered(&mut self, now: Instant, stream: u16, len: usize) {
+        let stream_ledger = self.streams.get_mut(usize::from(stream));
+        let generated = stream_ledger.and_then(|stream| stream.generated.pop_front());
+        self.note_delivery(now, stream, len, generated);
+    }
+
+    /// A message of `len` bytes, which exists since `generated` if that is known, was delivered.
+    pub fn note_delivery(
+        &mut self,
+        now: Instant,
+        stream: u16,
+        len: usize,
+        generated: Option<Instant>,
+    ) {
         let Some(stream) = self.streams.get_mut(usize::from(stream)) else { return };
-        let generated = stream.generated.pop_front();
         stream.bytes_ever += len as u64;
         let (from, to) = self.window;
         if now < from || now > to {
@@ -66,7 +79,7 @@ impl Ledger {
     }
 
     /// The measurement ended at `end`: silence until then is a gap too.
-    pub(super) fn finish(&mut self, end: Instant) {
+    pub fn finish(&mut self, end: Instant) {
         let from = self.window.0;
         for stream in &mut self.streams {
             note_gap(&mut stream.last, &mut stream.longest_gap, end, from);

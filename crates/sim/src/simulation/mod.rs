@@ -7,6 +7,7 @@
 
 mod apps;
 mod background;
+mod desk;
 mod histogram;
 mod ledger;
 mod network;
@@ -14,5 +15,7 @@ mod outcome;
 mod sampler;
 mod session;
 
-pub use outcome::Outcome;
+pub use apps::{Applications, Desk, Way};
+pub use ledger::Ledger;
+pub use outcome::{Outcome, delivery_figures};
 pub use session::{RunOptions, run};

@@ -1,9 +1,9 @@
 //! The figures of a run.
 
-use super::apps::Way;
 use super::histogram::Histogram;
-use super::ledger::StreamLedger;
+use super::ledger::{Ledger, StreamLedger};
 use super::session::Session;
+use crate::scenario::AppSpec;
 use manypath_engine::Instant;
 
 /// Streams that get columns of their own.
@@ -38,11 +38,10 @@ impl Outcome {
 
 pub(super) fn figures(session: &Session<'_>) -> Outcome {
     let now = session.network.world.now();
-    let mut figures = Figures { out: Vec::new(), seconds: now.since(session.from).as_secs_f64() };
-    let forth = &session.ledgers[Way::Forth as usize];
-    figures.totals(session, forth.streams());
-    figures.apps(session);
-    figures.streams(forth.streams());
+    let ledgers = session.ledgers.each_ref();
+    let times = (session.start, session.from, now);
+    let mut figures = Figures::default();
+    figures.deliveries(&session.scenario.apps, ledgers, times, session.sampler.blocked());
     let packets = figures.paths(session, now);
     Outcome {
         figures: figures.out,
@@ -55,6 +54,22 @@ pub(super) fn figures(session: &Session<'_>) -> Outcome {
     }
 }
 
+/// The figures of what was delivered: all of a run's except those of its paths. `ledgers` are those
+/// of the way to the receiver and back; `times` are the start of the association and of the
+/// measurement, and the end; `blocked` is the part of the time in which the receive window kept a
+/// path idle.
+pub fn delivery_figures(
+    apps: &[AppSpec],
+    ledgers: [&Ledger; 2],
+    times: (Instant, Instant, Instant),
+    blocked: f64,
+) -> Vec<(String, f64)> {
+    let mut figures = Figures::default();
+    figures.deliveries(apps, ledgers, times, blocked);
+    figures.out
+}
+
+#[derive(Default)]
 struct Figures {
     out: Vec<(String, f64)>,
     /// Time measured.
@@ -62,6 +77,21 @@ struct Figures {
 }
 
 impl Figures {
+    fn deliveries(
+        &mut self,
+        apps: &[AppSpec],
+        [forth, back]: [&Ledger; 2],
+        (start, from, end): (Instant, Instant, Instant),
+        blocked: f64,
+    ) {
+        self.seconds = end.since(from).as_secs_f64();
+        self.totals(forth);
+        self.add("duration_s", Some(end.since(start).as_secs_f64()));
+        self.add("rwnd_blocked", Some(blocked));
+        self.apps(apps, forth.streams(), back.streams());
+        self.streams(forth.streams());
+    }
+
     fn add(&mut self, name: impl Into<String>, value: Option<f64>) {
         self.out.push((name.into(), value.unwrap_or(f64::NAN)));
     }
@@ -70,23 +100,18 @@ impl Figures {
         (self.seconds > 0.0).then(|| bytes as f64 * 8.0 / self.seconds / 1e6)
     }
 
-    fn totals(&mut self, session: &Session<'_>, streams: &[StreamLedger]) {
-        let end = session.network.world.now();
+    fn totals(&mut self, ledger: &Ledger) {
+        let streams = ledger.streams();
         self.add("throughput_mbps", self.mbps(streams.iter().map(|s| s.bytes).sum()));
         self.delays("", streams);
         let means: Vec<_> = streams.iter().filter_map(|s| s.delays.mean()).collect();
         let of_streams = means.iter().sum::<f64>() / means.len() as f64 / 1e6;
         self.add("stream_delay_ms", (!means.is_empty()).then_some(of_streams));
-        let gap = session.ledgers[Way::Forth as usize].longest_gap();
-        self.add("longest_gap_s", Some(gap.as_secs_f64()));
-        self.add("duration_s", Some(end.since(session.start).as_secs_f64()));
-        self.add("rwnd_blocked", Some(session.sampler.blocked()));
+        self.add("longest_gap_s", Some(ledger.longest_gap().as_secs_f64()));
     }
 
-    fn apps(&mut self, session: &Session<'_>) {
-        let forth = session.ledgers[Way::Forth as usize].streams();
-        let back = session.ledgers[Way::Back as usize].streams();
-        for app in &session.scenario.apps {
+    fn apps(&mut self, apps: &[AppSpec], forth: &[StreamLedger], back: &[StreamLedger]) {
+        for app in apps {
             let range = usize::from(app.first_stream)..usize::from(app.first_stream + app.streams);
             let mine = forth.get(range.clone()).unwrap_or_default();
             let answers = back.get(range).unwrap_or_default();

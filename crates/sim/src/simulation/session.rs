@@ -1,11 +1,12 @@
-use super::apps::{self, Application, Desk, Way};
+use super::apps::{Applications, Way};
 use super::background::Source;
+use super::desk::SimulatedDesk;
 use super::ledger::Ledger;
 use super::network::{Network, RECEIVER_PORT};
 use super::outcome::{self, Outcome};
 use super::sampler::Sampler;
 use crate::rng::Rng;
-use crate::scenario::{AppSpec, Scenario};
+use crate::scenario::Scenario;
 use manypath_engine::{AssociationId, CloseReason, Duration, Event, Instant};
 
 /// What to keep of a run besides its figures.
@@ -41,18 +42,9 @@ pub(super) struct Session<'a> {
     pub(super) sampler: Sampler,
     pub(super) closed: Option<CloseReason>,
     established: bool,
-    apps: Vec<App<'a>>,
+    apps: Applications<'a>,
     sources: Vec<Source>,
-    /// Room in the send buffer when applications last had a look at it.
-    space: usize,
     capture: bool,
-}
-
-/// An application and, once it has begun, what it does.
-#[derive(Debug)]
-struct App<'a> {
-    spec: &'a AppSpec,
-    running: Option<Box<dyn Application>>,
 }
 
 impl<'a> Session<'a> {
@@ -68,7 +60,6 @@ impl<'a> Session<'a> {
             network.world.start_capture();
         }
         let ledger = || Ledger::new(scenario.config.streams, (from, end));
-        let app = |spec| App { spec, running: None };
         Self {
             scenario,
             network,
@@ -80,9 +71,8 @@ impl<'a> Session<'a> {
             sampler: Sampler::new(start, from, options.series),
             closed: None,
             established: false,
-            apps: scenario.apps.iter().map(app).collect(),
+            apps: Applications::new(&scenario.apps, start),
             sources: scenario.background.iter().map(|spec| Source::new(spec, start)).collect(),
-            space: 0,
             capture: options.capture,
         }
     }
@@ -101,16 +91,18 @@ impl<'a> Session<'a> {
 
     /// Whether every application is one that ends and has.
     fn is_done(&self) -> bool {
-        let total = |app: &App<'_>| app.running.as_ref()?.total();
-        let totals: Option<u64> = self.apps.iter().map(total).sum();
-        totals.is_some_and(|total| self.ledgers[Way::Forth as usize].bytes_ever() >= total)
+        let delivered = self.ledgers[Way::Forth as usize].bytes_ever();
+        self.apps.total().is_some_and(|total| delivered >= total)
     }
 
     fn go_on(&mut self) {
         self.take_events();
-        self.start_apps();
-        self.offer_space();
-        self.run_timers();
+        if self.established {
+            self.apps.begin(self.network.world.now());
+        }
+        let (apps, mut desk) = self.apps_and_desk();
+        apps.work(&mut desk);
+        self.run_sources();
         let limit = self.next_timer().map_or(self.end, |at| at.min(self.end));
         self.network.world.step(limit);
     }
@@ -144,62 +136,12 @@ impl<'a> Session<'a> {
         while let Some(message) = self.network.world.endpoint(host).read(id) {
             let stream = message.stream.0;
             self.ledgers[way as usize].on_delivered(now, stream, message.payload.len());
-            let app = self.apps.iter_mut().rev().find(|app| app.spec.first_stream <= stream);
-            let Some(app) = app.and_then(|app| app.running.as_mut()) else { continue };
-            app.on_delivered(
-                &mut desk(self.scenario, &mut self.network, self.associations, &mut self.ledgers),
-                way,
-                stream,
-            );
+            let (apps, mut desk) = self.apps_and_desk();
+            apps.on_delivered(&mut desk, way, stream);
         }
     }
 
-    fn start_apps(&mut self) {
-        if !self.established {
-            return;
-        }
-        let now = self.network.world.now();
-        for app in self.apps.iter_mut().filter(|app| app.running.is_none()) {
-            if self.start + app.spec.start <= now {
-                app.running = Some(apps::start(app.spec, now));
-                self.space = 0;
-            }
-        }
-    }
-
-    /// Lets applications send when there is more room than they have left.
-    fn offer_space(&mut self) {
-        let Some(id) = self.associations[0] else { return };
-        if self.send_space(id) <= self.space {
-            return;
-        }
-        for app in self.apps.iter_mut().filter_map(|app| app.running.as_mut()) {
-            app.on_space(&mut desk(
-                self.scenario,
-                &mut self.network,
-                self.associations,
-                &mut self.ledgers,
-            ));
-        }
-        self.space = self.send_space(id);
-    }
-
-    fn send_space(&self, id: AssociationId) -> usize {
-        self.network.world.look(self.network.sender).send_space(id)
-    }
-
-    fn run_timers(&mut self) {
-        let now = self.network.world.now();
-        for app in self.apps.iter_mut().filter_map(|app| app.running.as_mut()) {
-            if app.next_timer().is_some_and(|at| at <= now) {
-                app.on_timer(&mut desk(
-                    self.scenario,
-                    &mut self.network,
-                    self.associations,
-                    &mut self.ledgers,
-                ));
-            }
-        }
+    fn run_sources(&mut self) {
         self.sources.iter_mut().for_each(|source| source.run(&mut self.network));
         if let Some(id) = self.associations[0] {
             self.sampler.run(&self.network, id, &self.ledgers[Way::Forth as usize]);
@@ -207,13 +149,19 @@ impl<'a> Session<'a> {
     }
 
     fn next_timer(&self) -> Option<Instant> {
-        let now = self.network.world.now();
-        let apps = self.apps.iter().filter_map(|app| match &app.running {
-            Some(running) => running.next_timer(),
-            None => Some(self.start + app.spec.start).filter(|at| *at > now),
-        });
+        let apps = self.apps.next_timer(self.network.world.now());
         let sources = self.sources.iter().filter_map(Source::next);
-        apps.chain(sources).chain([self.sampler.next()]).min()
+        sources.chain(apps).chain([self.sampler.next()]).min()
+    }
+
+    fn apps_and_desk(&mut self) -> (&mut Applications<'a>, SimulatedDesk<'_>) {
+        let desk = SimulatedDesk {
+            network: &mut self.network,
+            associations: self.associations,
+            ledgers: &mut self.ledgers,
+            send_buffer: self.scenario.config.send_buffer as usize,
+        };
+        (&mut self.apps, desk)
     }
 
     fn finish(mut self) -> Outcome {
@@ -225,14 +173,4 @@ impl<'a> Session<'a> {
         outcome.series = self.sampler.into_series();
         outcome
     }
-}
-
-fn desk<'a>(
-    scenario: &Scenario,
-    network: &'a mut Network,
-    associations: [Option<AssociationId>; 2],
-    ledgers: &'a mut [Ledger; 2],
-) -> Desk<'a> {
-    let send_buffer = scenario.config.send_buffer as usize;
-    Desk { network, associations, ledgers, send_buffer }
 }

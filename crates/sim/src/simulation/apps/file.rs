@@ -21,7 +21,7 @@ impl File {
 }
 
 impl Application for File {
-    fn on_space(&mut self, desk: &mut Desk<'_>) {
+    fn on_space(&mut self, desk: &mut dyn Desk) {
         let now = desk.now();
         while self.left > 0 {
             let len = self.left.min(self.message as u64);

@@ -45,7 +45,7 @@ impl OnOff {
 }
 
 impl Application for OnOff {
-    fn on_space(&mut self, desk: &mut Desk<'_>) {
+    fn on_space(&mut self, desk: &mut dyn Desk) {
         while let Some((stream, generated)) = self.waiting.front() {
             if !desk.send(Way::Forth, *stream, self.message, *generated) {
                 return;
@@ -54,7 +54,7 @@ impl Application for OnOff {
         }
     }
 
-    fn on_timer(&mut self, desk: &mut Desk<'_>) {
+    fn on_timer(&mut self, desk: &mut dyn Desk) {
         while self.next <= desk.now() {
             self.waiting.push_back((self.first + self.turn, self.next));
             self.turn = (self.turn + 1) % self.streams;

@@ -38,7 +38,7 @@ impl RequestResponse {
 }
 
 impl Application for RequestResponse {
-    fn on_space(&mut self, desk: &mut Desk<'_>) {
+    fn on_space(&mut self, desk: &mut dyn Desk) {
         let now = desk.now();
         for (stream, state) in (self.first..).zip(&mut self.streams) {
             if let State::Request(since) = state {
@@ -50,7 +50,7 @@ impl Application for RequestResponse {
         }
     }
 
-    fn on_delivered(&mut self, desk: &mut Desk<'_>, way: Way, stream: u16) {
+    fn on_delivered(&mut self, desk: &mut dyn Desk, way: Way, stream: u16) {
         let (now, response, think) = (desk.now(), self.response, self.think);
         let Some(state) = self.stream(stream) else { return };
         match (*state, way) {
@@ -63,7 +63,7 @@ impl Application for RequestResponse {
         }
     }
 
-    fn on_timer(&mut self, desk: &mut Desk<'_>) {
+    fn on_timer(&mut self, desk: &mut dyn Desk) {
         let now = desk.now();
         for state in &mut self.streams {
             if matches!(state, State::Thinking(until) if *until <= now) {

@@ -20,14 +20,14 @@ impl Saturated {
         Self { first, streams, message, queue_info, last: streams - 1 }
     }
 
-    fn wants(&self, desk: &Desk<'_>, stream: u16) -> bool {
+    fn wants(&self, desk: &dyn Desk, stream: u16) -> bool {
         let (queued, buffer) = desk.queued(stream);
         !self.queue_info || queued < buffer / usize::from(self.streams)
     }
 }
 
 impl Application for Saturated {
-    fn on_space(&mut self, desk: &mut Desk<'_>) {
+    fn on_space(&mut self, desk: &mut dyn Desk) {
         let now = desk.now();
         self.last = (self.last + 1) % self.streams;
         let (mut stream, mut left_out) = (self.last, 0);
