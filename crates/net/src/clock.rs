@@ -15,6 +15,17 @@ impl Clock {
         Self { origin: std::time::Instant::now() }
     }
 
+    /// A clock whose origin is that of the machine's monotonic clock, so that all processes of the
+    /// machine have the same instants, to the microsecond.
+    pub fn of_machine() -> Self {
+        // Read between the two, so that neither reading is far from it.
+        let before = std::time::Instant::now();
+        let since_origin = monotonic();
+        let half = before.elapsed() / 2;
+        let origin = (before + half).checked_sub(since_origin).unwrap_or(before);
+        Self { origin }
+    }
+
     /// The time now.
     pub fn now(&self) -> Instant {
         self.at(std::time::Instant::now())
@@ -32,6 +43,15 @@ impl Clock {
     }
 }
 
+/// Time of the machine's monotonic clock.
+fn monotonic() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes a timespec to where one is. This clock always exists.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -42,6 +62,15 @@ mod tests {
         let later = clock.origin + Duration::from_millis(3);
         assert_eq!(clock.at(later), Instant::from_nanos(3_000_000));
         assert_eq!(clock.at(clock.origin - Duration::from_secs(1)), Instant::ZERO);
+    }
+
+    #[test]
+    fn clocks_of_the_machine_agree() {
+        let (one, other) = (Clock::of_machine(), Clock::of_machine());
+        let instant = std::time::Instant::now();
+        let apart =
+            one.at(instant).since(other.at(instant)).max(other.at(instant).since(one.at(instant)));
+        assert!(one.at(instant) > Instant::ZERO && apart < Duration::from_millis(1), "{apart:?}");
     }
 
     #[test]
