@@ -210,6 +210,18 @@ pub(crate) enum SimAction {
         after_help = "Example:\n  manypath sim run scenario.toml --out results --jobs 2\n  manypath sim run scenario.toml --set measure=60s --seeds 4 --series 100ms"
     )]
     Run(SimRunArgs),
+    /// Do the runs of a scenario file on real sockets, and compare them with the simulation.
+    ///
+    /// Each run has a lab of its own with the scenario's paths; a sender and a receiver process on
+    /// its hosts drive the live stack with the scenario's engine options and applications (saturated,
+    /// on-off). Times are real: each run takes warmup + measure.
+    #[command(
+        after_help = "Example:\n  manypath sim live papers/dreibholz2010/live/fig7.toml --seeds 1\n  manypath sim live scenario.toml --set measure=20s --jobs 2 --tolerance 0.07"
+    )]
+    Live(SimLiveArgs),
+    /// One host of a live run.
+    #[command(hide = true)]
+    LiveHost(SimLiveHostArgs),
     /// Simulate a published figure: SVG, PNG, CSV and a table that compares with the publication.
     #[command(
         after_help = "Example:\n  manypath sim figure dreibholz2010-fig7 --out figures\n  manypath sim figure --all --seeds 2 --set measure=30s"
@@ -274,6 +286,51 @@ pub(crate) struct SimRunArgs {
     /// Print the means as one JSON object instead of a table.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// What to run live and where to put it.
+#[derive(Args, Debug)]
+pub(crate) struct SimLiveArgs {
+    /// Scenario file (TOML).
+    pub(crate) file: PathBuf,
+    /// Folder for the results, live and simulated.
+    #[arg(long, value_name = "DIR", default_value = "target/live")]
+    pub(crate) out: PathBuf,
+    /// Labs at a time. More than one needs processors that are idle otherwise.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) jobs: usize,
+    /// Use the seeds 1 to N: as many repetitions.
+    #[arg(long, value_name = "N")]
+    pub(crate) seeds: Option<u32>,
+    /// Do only this part of the runs: 0/8 is the first of eight.
+    #[arg(long, value_name = "I/N", default_value = "0/1")]
+    pub(crate) shard: String,
+    /// Leave out runs that an earlier call has finished.
+    #[arg(long)]
+    pub(crate) resume: bool,
+    /// Set a key of the scenario, as `path.B.delay=50ms`; repeat for more.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Fail if a mean goodput differs from the simulated one by a larger part than this.
+    #[arg(long, value_name = "PART")]
+    pub(crate) tolerance: Option<f64>,
+    /// Print the means as one JSON object instead of a table.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Which host of which run.
+#[derive(Args, Debug)]
+pub(crate) struct SimLiveHostArgs {
+    pub(crate) file: PathBuf,
+    #[arg(long)]
+    pub(crate) run: usize,
+    #[arg(long)]
+    pub(crate) sender: bool,
+    #[arg(long)]
+    pub(crate) seeds: Option<u32>,
+    #[arg(long = "set")]
+    pub(crate) set: Vec<String>,
 }
 
 /// Which figures, and how thoroughly.

@@ -2,7 +2,7 @@
 
 use crate::args::CampaignOptions;
 use crate::failure::Failure;
-use manypath_sim::campaign::{Options, Progress, Record, execute};
+use manypath_sim::campaign::{Options, Progress, Record, Runner, execute, execute_by};
 use manypath_sim::scenario::Plan;
 use manypath_sim::simulation::RunOptions;
 use sha2::{Digest, Sha256};
@@ -51,6 +51,18 @@ pub(super) fn overrides(
 pub(super) fn run_plan(plan: &Plan, options: &Options) -> Result<Vec<Record>, Failure> {
     let mut display = Display::new();
     let records = execute(plan, options, &mut |progress| display.update(progress));
+    display.finish();
+    records.map_err(|e| Failure::new(e.to_string()))
+}
+
+/// As [`run_plan`], with something else than the simulator.
+pub(super) fn run_plan_by(
+    runner: &Runner<'_>,
+    plan: &Plan,
+    options: &Options,
+) -> Result<Vec<Record>, Failure> {
+    let mut display = Display::new();
+    let records = execute_by(runner, plan, options, &mut |progress| display.update(progress));
     display.finish();
     records.map_err(|e| Failure::new(e.to_string()))
 }

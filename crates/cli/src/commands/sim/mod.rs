@@ -4,6 +4,7 @@ mod bars;
 mod campaign;
 mod compare;
 mod figure;
+mod live;
 mod merge;
 mod page;
 mod run;
@@ -16,6 +17,8 @@ use crate::failure::Failure;
 pub(crate) fn sim(args: &SimArgs) -> Result<u8, Failure> {
     match &args.action {
         SimAction::Run(args) => run::run(args),
+        SimAction::Live(args) => live::live(args),
+        SimAction::LiveHost(args) => live::host(args),
         SimAction::Figure(args) => figure::figure(args),
         SimAction::List { json } => figure::list(*json),
         SimAction::Merge { results, out } => merge::merge(results, out),

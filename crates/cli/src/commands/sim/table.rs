@@ -48,12 +48,15 @@ pub(super) fn align(rows: Vec<Vec<String>>) -> String {
     out
 }
 
-fn mean(runs: &[&Record], figure: &str) -> Option<Summary> {
+pub(super) fn mean(runs: &[&Record], figure: &str) -> Option<Summary> {
     summarise(runs.iter().map(|run| run.figure(figure)))
 }
 
 /// Case and swept values of each point, and its runs.
-fn points<'a>(records: &'a [Record], swept: &[String]) -> Vec<(Vec<String>, Vec<&'a Record>)> {
+pub(super) fn points<'a>(
+    records: &'a [Record],
+    swept: &[String],
+) -> Vec<(Vec<String>, Vec<&'a Record>)> {
     let mut points: Vec<(Vec<String>, Vec<&Record>)> = Vec::new();
     for record in records {
         let point: Vec<_> = [record.setup.clone(), record.case.clone()]
