@@ -293,6 +293,10 @@ pub(crate) struct SimRunArgs {
 pub(crate) struct SimLiveArgs {
     /// Scenario file (TOML).
     pub(crate) file: PathBuf,
+    /// What carries the messages. MPTCP is the kernel's, with CUBIC, one connection; it needs
+    /// iproute2 and, unless autotuned, root. Nothing is simulated for it.
+    #[arg(long, value_enum, default_value = "manypath")]
+    pub(crate) transport: LiveTransport,
     /// Folder for the results, live and simulated.
     #[arg(long, value_name = "DIR", default_value = "target/live")]
     pub(crate) out: PathBuf,
@@ -319,6 +323,16 @@ pub(crate) struct SimLiveArgs {
     pub(crate) json: bool,
 }
 
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum LiveTransport {
+    /// The live stack.
+    Manypath,
+    /// The kernel's MPTCP, send and receive buffer of the scenario's sizes.
+    Mptcp,
+    /// The kernel's MPTCP, which chooses its buffer sizes.
+    MptcpAutotuned,
+}
+
 /// Which host of which run.
 #[derive(Args, Debug)]
 pub(crate) struct SimLiveHostArgs {
@@ -327,6 +341,8 @@ pub(crate) struct SimLiveHostArgs {
     pub(crate) run: usize,
     #[arg(long)]
     pub(crate) sender: bool,
+    #[arg(long, value_enum)]
+    pub(crate) transport: LiveTransport,
     #[arg(long)]
     pub(crate) seeds: Option<u32>,
     #[arg(long = "set")]

@@ -3,11 +3,20 @@
 use crate::error::LabError;
 use crate::host::Host;
 use crate::lab::Lab;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
+use std::os::fd::AsFd;
 use std::path::Path;
 
 /// Most additional subflows and announced addresses per connection.
 const LIMIT: &str = "8";
+
+/// Gives a socket buffers of these sizes in bytes, also beyond what the system allows to programs
+/// (`SO_SNDBUFFORCE`, `SO_RCVBUFFORCE`): needs root. The kernel takes its own bookkeeping out of
+/// twice as much.
+pub fn force_buffers(socket: &impl AsFd, send: u32, receive: u32) -> io::Result<()> {
+    crate::sys::set_socket_option(socket.as_fd(), libc::SO_SNDBUFFORCE, send)?;
+    crate::sys::set_socket_option(socket.as_fd(), libc::SO_RCVBUFFORCE, receive)
+}
 
 pub(crate) fn enable_mptcp(lab: &Lab) -> Result<(), LabError> {
     if !Path::new("/proc/sys/net/mptcp").exists() {

@@ -36,6 +36,7 @@ mod units;
 
 pub use error::LabError;
 pub use host::{Host, Isolation, MTU};
+pub use kernel::force_buffers;
 pub use lab::{Lab, PathHandle};
 pub use manypath_sim::LinkConfig;
 pub use spec::{Change, LabSpec, PathSpec};

@@ -43,3 +43,24 @@ pub(crate) fn write_file(path: &std::ffi::CStr, value: &[u8]) -> io::Result<()> 
     let written = unsafe { libc::write(file.as_raw_fd(), value.as_ptr().cast(), value.len()) };
     check_size(written).map(drop)
 }
+
+/// Sets a number of bytes among the options of a socket.
+pub(crate) fn set_socket_option(
+    socket: std::os::fd::BorrowedFd<'_>,
+    name: libc::c_int,
+    bytes: u32,
+) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+    let value = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
+    // SAFETY: address and size are those of a C int that lives until the call ends.
+    check(unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            name,
+            (&raw const value).cast(),
+            size_of_val(&value) as libc::socklen_t,
+        )
+    })
+    .map(drop)
+}

@@ -1,7 +1,8 @@
 //! A process on a host of the lab: the live stack's driver and its loop.
 
-use super::{receiver, sender};
-use crate::args::SimLiveHostArgs;
+use super::report::Report;
+use super::{kernel, receiver, sender};
+use crate::args::{LiveTransport, SimLiveHostArgs};
 use crate::failure::Failure;
 use manypath_engine::{Config, Endpoint, Instant};
 use manypath_lab::Host;
@@ -25,16 +26,37 @@ pub(in super::super) fn host(args: &SimLiveHostArgs) -> Result<u8, Failure> {
     let missing = || Failure::usage(format!("--run {}: there is no such run", args.run));
     let run = plan.runs.get(args.run).ok_or_else(missing)?;
     let side = if args.sender { Host::Left } else { Host::Right };
-    let stack = LiveStack::bind(&run.scenario, side, run.seed)?;
-    say("ready")?;
-    let start = read_start()?;
-    let times = Times::new(&run.scenario, start);
-    let report = match side {
-        Host::Left => sender::send(stack, &run.scenario, times)?,
-        Host::Right => receiver::receive(stack, &run.scenario, times)?,
+    let report = match args.transport {
+        LiveTransport::Manypath => manypath(&run.scenario, side, run.seed)?,
+        LiveTransport::Mptcp => mptcp(&run.scenario, side, false)?,
+        LiveTransport::MptcpAutotuned => mptcp(&run.scenario, side, true)?,
     };
     say(&serde_json::to_string(&report).map_err(|e| Failure::new(e.to_string()))?)?;
     Ok(0)
+}
+
+fn manypath(scenario: &Scenario, side: Host, seed: u64) -> Result<Report, Failure> {
+    let stack = LiveStack::bind(scenario, side, seed)?;
+    let times = get_ready(scenario)?;
+    match side {
+        Host::Left => sender::send(stack, scenario, times),
+        Host::Right => receiver::receive(stack, scenario, times),
+    }
+}
+
+fn mptcp(scenario: &Scenario, side: Host, autotuned: bool) -> Result<Report, Failure> {
+    let socket = kernel::open(scenario, side, autotuned)?;
+    let times = get_ready(scenario)?;
+    match side {
+        Host::Left => kernel::send(socket, scenario, times),
+        Host::Right => kernel::receive(&socket, scenario, times, autotuned),
+    }
+}
+
+/// Says that everything is in place, and gets to know when to start.
+fn get_ready(scenario: &Scenario) -> Result<Times, Failure> {
+    say("ready")?;
+    Ok(Times::new(scenario, read_start()?))
 }
 
 fn say(line: &str) -> Result<(), Failure> {

@@ -8,6 +8,7 @@
 //! ```
 
 mod host;
+mod kernel;
 mod receiver;
 mod report;
 mod sender;
@@ -17,7 +18,8 @@ mod table;
 pub(super) use host::host;
 
 use super::campaign;
-use crate::args::SimLiveArgs;
+use super::table::summary;
+use crate::args::{LiveTransport, SimLiveArgs};
 use crate::failure::Failure;
 use manypath_sim::campaign::{Options, Record};
 use manypath_sim::scenario::Plan;
@@ -28,11 +30,20 @@ use std::path::Path;
 pub(super) fn live(args: &SimLiveArgs) -> Result<u8, Failure> {
     let plan = load(&args.file, args.seeds, &args.set)?;
     for run in &plan.runs {
-        stage::check(&run.scenario)?;
+        stage::check(&run.scenario, args.transport)?;
     }
-    let options = options(args, "live", format!("live {}", campaign::program()?))?;
+    let folder = match args.transport {
+        LiveTransport::Manypath => "live",
+        LiveTransport::Mptcp => "mptcp",
+        LiveTransport::MptcpAutotuned => "mptcp-autotuned",
+    };
+    let options = options(args, folder, format!("{folder} {}", campaign::program()?))?;
     let runner = |index, run: &_| stage::perform(args, index, run);
     let lived = campaign::run_plan_by(&runner, &plan, &options)?;
+    if args.transport != LiveTransport::Manypath {
+        print!("{}", summary(&lived, &plan.swept, args.json));
+        return Ok(0);
+    }
     let options = self::options(args, "simulated", campaign::program()?)?;
     let simulated = campaign::run_plan(&plan, &options)?;
     print!("{}", table::table(&plan.swept, &simulated, &lived, args.json));

@@ -38,14 +38,24 @@ pub(super) fn receive(
         }
         stack.driver.flush(now);
     }
+    Ok(Report { failure, ..report(scenario, times, forth, &back) })
+}
+
+/// The figures of what was delivered.
+pub(super) fn report(
+    scenario: &Scenario,
+    times: Times,
+    mut forth: Ledger,
+    back: &Ledger,
+) -> Report {
     forth.finish(times.end);
     let when = (times.start, times.from, times.end);
-    let figures = delivery_figures(&scenario.apps, [&forth, &back], when, f64::NAN);
+    let figures = delivery_figures(&scenario.apps, [&forth, back], when, f64::NAN);
     let value = |(name, value): (String, f64)| (name, value.is_finite().then_some(value));
-    Ok(Report { figures: figures.into_iter().map(value).collect(), failure, packets: 0 })
+    Report { figures: figures.into_iter().map(value).collect(), ..Report::default() }
 }
 
 /// When a message was made.
-fn stamp(payload: &[u8]) -> Option<Instant> {
+pub(super) fn stamp(payload: &[u8]) -> Option<Instant> {
     payload.first_chunk::<STAMP>().map(|bytes| Instant::from_nanos(u64::from_be_bytes(*bytes)))
 }

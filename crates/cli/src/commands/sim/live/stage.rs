@@ -2,8 +2,9 @@
 
 use super::report::Report;
 use super::sender::STAMP;
-use crate::args::SimLiveArgs;
+use crate::args::{LiveTransport, SimLiveArgs};
 use crate::failure::Failure;
+use clap::ValueEnum;
 use manypath_lab::{DirectionStatus, Host, Lab, LabSpec, MTU, PathSpec};
 use manypath_net::Clock;
 use manypath_sim::Instant;
@@ -18,7 +19,9 @@ use std::time::Duration;
 const LEAD: Duration = Duration::from_millis(100);
 
 /// Whether a scenario can be run live.
-pub(super) fn check(scenario: &Scenario) -> Result<(), Failure> {
+pub(super) fn check(scenario: &Scenario, transport: LiveTransport) -> Result<(), Failure> {
+    let kernel = transport != LiveTransport::Manypath;
+    let saturated = |app: &scenario::AppSpec| matches!(app.kind, AppKind::Saturated { .. });
     let lives = |app: &scenario::AppSpec| match app.kind {
         AppKind::Saturated { .. } | AppKind::OnOff { .. } => true,
         AppKind::File { .. } | AppKind::RequestResponse { .. } => false,
@@ -39,6 +42,11 @@ pub(super) fn check(scenario: &Scenario) -> Result<(), Failure> {
         ),
         (!scenario.apps.iter().all(lives), "kind", "only saturated and on-off run live"),
         (
+            kernel && (scenario.apps.len() > 1 || !scenario.apps.iter().all(saturated)),
+            "[[app]]",
+            "MPTCP runs have one saturated application",
+        ),
+        (
             scenario.apps.iter().any(|app| app.message < STAMP),
             "message",
             "live messages carry the time of their making: at least 8 bytes",
@@ -54,6 +62,9 @@ pub(super) fn check(scenario: &Scenario) -> Result<(), Failure> {
 pub(super) fn perform(args: &SimLiveArgs, index: usize, run: &Run) -> Result<Outcome, String> {
     let paths = run.scenario.paths.iter().map(path_spec).collect();
     let lab = Lab::start(LabSpec::new(paths)).map_err(|e| e.to_string())?;
+    if args.transport != LiveTransport::Manypath {
+        lab.enable_mptcp().map_err(|e| e.to_string())?;
+    }
     let mut receiver = Process::start(&lab, Host::Right, args, index)?;
     let mut sender = Process::start(&lab, Host::Left, args, index)?;
     receiver.wait_until_ready()?;
@@ -130,6 +141,8 @@ impl Process {
         if let Some(seeds) = args.seeds {
             command.args(["--seeds", &seeds.to_string()]);
         }
+        let transport = args.transport.to_possible_value();
+        command.arg("--transport").arg(transport.as_ref().map_or("", |value| value.get_name()));
         if host == Host::Left {
             command.arg("--sender");
         }
