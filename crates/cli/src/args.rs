@@ -312,6 +312,9 @@ pub(crate) struct SimLiveArgs {
     /// Leave out runs that an earlier call has finished.
     #[arg(long)]
     pub(crate) resume: bool,
+    /// Run only this case; repeat for more.
+    #[arg(long = "case", value_name = "NAME")]
+    pub(crate) cases: Vec<String>,
     /// Set a key of the scenario, as `path.B.delay=50ms`; repeat for more.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
@@ -345,6 +348,8 @@ pub(crate) struct SimLiveHostArgs {
     pub(crate) transport: LiveTransport,
     #[arg(long)]
     pub(crate) seeds: Option<u32>,
+    #[arg(long = "case")]
+    pub(crate) cases: Vec<String>,
     #[arg(long = "set")]
     pub(crate) set: Vec<String>,
 }

@@ -22,7 +22,7 @@ const LONGEST: Duration = Duration::from_millis(100);
 
 /// `manypath sim live-host`: binds, says "ready", reads the time of the start, does its part, reports.
 pub(in super::super) fn host(args: &SimLiveHostArgs) -> Result<u8, Failure> {
-    let plan = super::load(&args.file, args.seeds, &args.set)?;
+    let plan = super::load(&args.file, args.seeds, &args.set, &args.cases)?;
     let missing = || Failure::usage(format!("--run {}: there is no such run", args.run));
     let run = plan.runs.get(args.run).ok_or_else(missing)?;
     let side = if args.sender { Host::Left } else { Host::Right };

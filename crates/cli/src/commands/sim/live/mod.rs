@@ -28,7 +28,7 @@ use std::path::Path;
 
 /// Runs, simulates, compares.
 pub(super) fn live(args: &SimLiveArgs) -> Result<u8, Failure> {
-    let plan = load(&args.file, args.seeds, &args.set)?;
+    let plan = load(&args.file, args.seeds, &args.set, &args.cases)?;
     for run in &plan.runs {
         stage::check(&run.scenario, args.transport)?;
     }
@@ -54,11 +54,19 @@ pub(super) fn live(args: &SimLiveArgs) -> Result<u8, Failure> {
 }
 
 /// The plan of a scenario file with what the command line changes.
-fn load(file: &Path, seeds: Option<u32>, set: &[String]) -> Result<Plan, Failure> {
+fn load(
+    file: &Path,
+    seeds: Option<u32>,
+    set: &[String],
+    cases: &[String],
+) -> Result<Plan, Failure> {
     let name = file.display().to_string();
     let text = std::fs::read_to_string(file).map_err(|e| Failure::new(format!("{name}: {e}")))?;
     let overrides = campaign::overrides(seeds, set)?;
-    Plan::parse(&text, &name, &overrides).map_err(|e| Failure::usage(e.to_string()))
+    let plan = Plan::parse(&text, &name, &overrides);
+    let mut plan = plan.map_err(|e| Failure::usage(e.to_string()))?;
+    plan.retain(&[], cases).map_err(Failure::usage)?;
+    Ok(plan)
 }
 
 fn options(args: &SimLiveArgs, folder: &str, version: String) -> Result<Options, Failure> {
@@ -69,6 +77,7 @@ fn options(args: &SimLiveArgs, folder: &str, version: String) -> Result<Options,
         resume: args.resume,
         keep: RunOptions::default(),
         version,
+        commit: campaign::commit(),
     })
 }
 

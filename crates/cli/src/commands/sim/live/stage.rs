@@ -138,6 +138,9 @@ impl Process {
         for set in &args.set {
             command.args(["--set", set]);
         }
+        for case in &args.cases {
+            command.args(["--case", case]);
+        }
         if let Some(seeds) = args.seeds {
             command.args(["--seeds", &seeds.to_string()]);
         }

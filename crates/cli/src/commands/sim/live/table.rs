@@ -27,7 +27,8 @@ pub(super) fn table(
         });
         return format!("{:#}\n", serde_json::Value::from_iter(rows));
     }
-    let head = ["case"].into_iter().chain(swept.iter().map(String::as_str)).map(str::to_owned);
+    let head =
+        ["setup", "case"].into_iter().chain(swept.iter().map(String::as_str)).map(str::to_owned);
     let columns = |name: &str| [format!("{name}: sim"), "live".to_owned(), "ratio".to_owned()];
     let head = head.chain(SHOWN.iter().flat_map(|name| columns(name))).collect();
     let row = |pair: &Pair<'_>| {
