@@ -8,7 +8,7 @@ use crate::recv::{NrSack, SackPath};
 use crate::schedule::map::StreamMapping;
 use crate::schedule::path::PathScheduling;
 use crate::schedule::stream::{StreamOptions, StreamScheduling};
-use crate::send::BufferSplit;
+use crate::send::{BufferSplit, WindowProbing};
 use crate::time::Duration;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
@@ -39,6 +39,8 @@ pub struct Config {
     pub accept: bool,
     /// Streams asked for in each direction.
     pub streams: u16,
+    /// Most streams taken from the peer (MIS), if that is not the same number.
+    pub inbound_streams: Option<u16>,
     /// Adaptation layer indication to announce (RFC 5061 section 4.2.6).
     pub adaptation: Option<u32>,
     /// Give up an association that we begin if the INIT ACK does not announce exactly `adaptation`:
@@ -54,6 +56,9 @@ pub struct Config {
     pub rto_min: Duration,
     /// RTO.Max. RFC 9260 section 16 says 60 s.
     pub rto_max: Duration,
+    /// The largest RTO for INIT and COOKIE ECHO, if RTO.Max is not (`sinit_max_init_timeo`, RFC 6458
+    /// section 5.3.1).
+    pub rto_max_init: Option<Duration>,
     /// Max.Init.Retransmits, RFC 9260 section 16.
     pub max_init_retransmits: u32,
     /// Association.Max.Retrans, RFC 9260 section 16.
@@ -66,6 +71,9 @@ pub struct Config {
     /// a path that is lost in mid-transfer then stops a stream for less than 0.25 s, with T3-rtx alone
     /// for 0.28 s and more.
     pub path_suspicion: PathSuspicion,
+    /// Whether confirmed paths are probed by HEARTBEATs (SPP_HB_DISABLE of RFC 6458 section 8.1.12).
+    /// Without them a failed path is found working again only if the peer uses it.
+    pub heartbeats: bool,
     /// HB.interval, RFC 9260 section 16.
     pub heartbeat_interval: Duration,
     /// The longest pause between two probes of a path that has failed while others work, so that a
@@ -97,6 +105,8 @@ pub struct Config {
     pub hystart: bool,
     /// The window of a path before the first acknowledgement.
     pub initial_window: InitialWindow,
+    /// The same in packets of full size, instead of the rule that `initial_window` names.
+    pub initial_packets: Option<u32>,
     /// L of RFC 9260 section 7.2.1: by how many PMDCS one SACK may widen the window in slow start.
     /// A receiver that gets its packets in batches acknowledges them in batches; with 1, as RFC
     /// 4960 has it, that would slow the start down. Bursts are bounded elsewhere, by Max.Burst.
@@ -104,6 +114,8 @@ pub struct Config {
     /// Whether a lost retransmission may be found by missing reports and repeated, once it is older
     /// than a round trip. RFC 9260 section 7.2.4 rule 5 leaves it to T3-rtx.
     pub repeat_fast_retransmit: bool,
+    /// When a closed window of the peer is probed.
+    pub window_probing: WindowProbing,
     /// Valid.Cookie.Life, RFC 9260 section 16.
     pub cookie_life: Duration,
     /// Use every active path at once (concurrent multipath transfer); otherwise only the primary.
@@ -156,12 +168,20 @@ pub struct Config {
     pub max_associations: usize,
 }
 
+impl Config {
+    /// Most streams taken from the peer.
+    pub(crate) fn max_inbound_streams(&self) -> u16 {
+        self.inbound_streams.unwrap_or(self.streams)
+    }
+}
+
 impl Default for Config {
     fn default() -> Self {
         Self {
             port: 0,
             accept: false,
             streams: 1024,
+            inbound_streams: None,
             adaptation: None,
             require_adaptation: false,
             receive_buffer: 8 << 20,
@@ -169,11 +189,13 @@ impl Default for Config {
             rto_initial: Duration::from_secs(1),
             rto_min: Duration::from_millis(200),
             rto_max: Duration::from_secs(60),
+            rto_max_init: None,
             max_init_retransmits: 8,
             association_max_retransmits: 10,
             path_max_retransmits: 5,
             potentially_failed_retransmits: 0,
             path_suspicion: PathSuspicion::Silence,
+            heartbeats: true,
             heartbeat_interval: Duration::from_secs(30),
             failed_path_probe_interval: Duration::from_secs(2),
             sack_delay: Duration::from_millis(50),
@@ -186,8 +208,10 @@ impl Default for Config {
             congestion: CongestionControl::Rfc9260,
             hystart: true,
             initial_window: InitialWindow::Rfc9260,
+            initial_packets: None,
             slow_start_limit: 4,
             repeat_fast_retransmit: true,
+            window_probing: WindowProbing::Rfc9260,
             cookie_life: Duration::from_secs(60),
             multipath: true,
             interleaving: false,

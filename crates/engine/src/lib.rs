@@ -47,7 +47,7 @@ pub use recv::{NrSack, SackPath};
 pub use schedule::map::StreamMapping;
 pub use schedule::path::PathScheduling;
 pub use schedule::stream::{StreamClass, StreamOptions, StreamScheduling};
-pub use send::{BufferSplit, SplitMeasure, SplitShares, SplitSides};
+pub use send::{BufferSplit, SplitMeasure, SplitShares, SplitSides, WindowProbing};
 pub use status::{
     AssociationState, AssociationStatus, Counters, IdleReason, PathStatus, SenderQueueInfo,
     StreamQueueInfo,

@@ -22,6 +22,9 @@ const MAX_REPORT: usize = 160;
 const REPORT_OVERHEAD: usize = 7;
 
 /// The two address types of the Supported Address Types parameter.
+/// Longest Host Name Address parameter that is reported back.
+pub(crate) const MAX_HOST_NAME: usize = 264;
+
 const TYPE_IPV4: u16 = 5;
 const TYPE_IPV6: u16 = 6;
 /// Parameter type of the State Cookie.
@@ -63,11 +66,11 @@ pub(crate) struct Received<'a> {
 
 /// Why an INIT or INIT ACK is answered by an ABORT.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Refusal {
+pub(crate) enum Refusal<'a> {
     /// No streams, or too small a window.
     InvalidMandatoryParameter,
     /// A host name instead of an address (section 5.1.2 rule B).
-    HostName,
+    HostName(&'a [u8]),
     /// An INIT ACK without a cookie.
     NoCookie,
     /// No room for one more association.
@@ -76,12 +79,12 @@ pub(crate) enum Refusal {
     NotAccepting,
 }
 
-impl Refusal {
+impl Refusal<'_> {
     /// The error causes of the ABORT.
     pub(crate) fn write(self, causes: &mut CauseWriter<'_>) -> Result<(), NoRoom> {
         match self {
             Self::InvalidMandatoryParameter => causes.push(&Cause::InvalidMandatoryParameter),
-            Self::HostName => causes.push(&Cause::UnresolvableAddress(&[])),
+            Self::HostName(name) => push_host_name(name, causes),
             Self::NoCookie => {
                 causes.push(&Cause::MissingMandatoryParameter(ParameterTypes::from_slice(&[
                     TYPE_STATE_COOKIE,
@@ -96,7 +99,7 @@ impl Refusal {
     pub(crate) const fn text(self) -> &'static str {
         match self {
             Self::InvalidMandatoryParameter => "INIT ACK without streams or with a_rwnd below 1500",
-            Self::HostName => "host name address in INIT ACK",
+            Self::HostName(_) => "host name address in INIT ACK",
             Self::NoCookie => "INIT ACK without a cookie",
             Self::OutOfResource => "too many associations",
             Self::NotAccepting => "not accepting",
@@ -104,9 +107,19 @@ impl Refusal {
     }
 }
 
+/// The cause holds the whole parameter (section 3.3.10.5). A name that is too long for that is left
+/// out.
+fn push_host_name(name: &[u8], causes: &mut CauseWriter<'_>) -> Result<(), NoRoom> {
+    let mut buffer = [0; MAX_HOST_NAME];
+    let mut parameter = ParameterWriter::new(&mut buffer);
+    let _too_long = parameter.push(&Parameter::HostNameAddress(name)).is_err();
+    let used = parameter.finish();
+    causes.push(&Cause::UnresolvableAddress(&buffer[..used]))
+}
+
 impl<'a> Received<'a> {
     /// Reads an INIT that came over `path`.
-    pub(crate) fn from_init(init: &Init<'a>, path: &PathAddr) -> Result<Self, Refusal> {
+    pub(crate) fn from_init(init: &Init<'a>, path: &PathAddr) -> Result<Self, Refusal<'a>> {
         let announcement = Announcement {
             tag: init.tag,
             a_rwnd: init.a_rwnd,
@@ -129,18 +142,19 @@ impl<'a> Received<'a> {
     }
 
     /// Reads an INIT ACK that came over `path`.
-    pub(crate) fn from_init_ack(ack: &InitAck<'a>, path: &PathAddr) -> Result<Self, Refusal> {
+    pub(crate) fn from_init_ack(ack: &InitAck<'a>, path: &PathAddr) -> Result<Self, Refusal<'a>> {
         let InitAck { tag, a_rwnd, outbound_streams, inbound_streams, initial_tsn, parameters } =
             *ack;
         let init = Init { tag, a_rwnd, outbound_streams, inbound_streams, initial_tsn, parameters };
         let received = Self::from_init(&init, path)?;
-        if received.cookie.is_none_or(<[u8]>::is_empty) {
+        // An empty one is odd, but it is there.
+        if received.cookie.is_none() {
             return Err(Refusal::NoCookie);
         }
         Ok(received)
     }
 
-    fn check_fixed(&self) -> Result<(), Refusal> {
+    fn check_fixed(&self) -> Result<(), Refusal<'a>> {
         let Announcement { a_rwnd, outbound_streams, inbound_streams, .. } = self.announcement;
         if outbound_streams == 0 || inbound_streams == 0 || a_rwnd < MIN_A_RWND {
             return Err(Refusal::InvalidMandatoryParameter);
@@ -149,7 +163,7 @@ impl<'a> Received<'a> {
     }
 
     /// Reads the parameters up to the first that is malformed or orders to stop.
-    fn read(&mut self, parameters: Parameters<'a>, path: &PathAddr) -> Result<(), Refusal> {
+    fn read(&mut self, parameters: Parameters<'a>, path: &PathAddr) -> Result<(), Refusal<'a>> {
         for parameter in parameters.iter().map_while(Result::ok) {
             match parameter {
                 Parameter::Ipv4Address(v4) => self.add_address(v4.into(), path),
@@ -158,7 +172,7 @@ impl<'a> Received<'a> {
                 Parameter::CookiePreservative(millis) => {
                     self.preservative = Duration::from_millis(millis.into());
                 }
-                Parameter::HostNameAddress(_) => return Err(Refusal::HostName),
+                Parameter::HostNameAddress(name) => return Err(Refusal::HostName(name)),
                 Parameter::SupportedExtensions(types) => {
                     self.announcement.extensions =
                         types[..types.len().min(MAX_EXTENSIONS)].to_vec();
@@ -232,7 +246,7 @@ impl Announcement {
             tag,
             a_rwnd: config.receive_buffer,
             outbound_streams: config.streams,
-            inbound_streams: config.streams,
+            inbound_streams: config.max_inbound_streams(),
             initial_tsn,
             adaptation: config.adaptation,
             extensions: extensions(config),
@@ -288,7 +302,9 @@ impl Announcement {
         for address in &self.addresses {
             parameters.push(&address_parameter(*address))?;
         }
-        parameters.push(&Parameter::SupportedExtensions(&self.extensions))?;
+        if !self.extensions.is_empty() {
+            parameters.push(&Parameter::SupportedExtensions(&self.extensions))?;
+        }
         match self.adaptation {
             Some(indication) => parameters.push(&Parameter::AdaptationIndication(indication)),
             None => Ok(()),

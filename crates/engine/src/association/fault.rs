@@ -24,7 +24,7 @@ impl Association {
         let state = failure::after_error(path.state, path.error_count, cx.config);
         self.set_path_state(cx, id, state);
         if self.error_count > cx.config.association_max_retransmits {
-            self.close(cx, CloseReason::TooManyFailures);
+            self.give_up(cx, CloseReason::TooManyFailures);
         }
     }
 
@@ -104,13 +104,14 @@ impl Association {
         if state == PathState::Active {
             self.path_returned(cx, id);
         } else if before == PathState::Active {
-            self.path_left(id);
+            self.path_left(cx, id);
         }
     }
 
     /// Data leaves the path and a HEARTBEAT asks at once whether it works.
-    fn path_left(&mut self, id: PathId) {
+    fn path_left(&mut self, cx: &Context<'_>, id: PathId) {
         if self.state.sends_heartbeats()
+            && cx.config.heartbeats
             && let Some(path) = self.paths.get_mut(id)
         {
             path.heartbeat.probe_now();

@@ -84,6 +84,9 @@ impl Association {
     pub(super) fn handle_heartbeat_timeout(&mut self, cx: &mut Context<'_>, id: PathId) {
         let pace = self.pace(cx, id);
         let (Some(path), Some(pace)) = (self.paths.get_mut(id), pace) else { return };
+        if !cx.config.heartbeats && path.state != PathState::Unconfirmed {
+            return path.heartbeat.stop();
+        }
         let expiry = path.heartbeat.handle_timeout(cx.now, pace, cx.rng);
         // With DATA outstanding T3-rtx counts the same silence (RFC 7829 section 3.2 item 6).
         if expiry == Expiry::Quiet || path.flight > 0 {

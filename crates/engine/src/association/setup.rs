@@ -1,6 +1,8 @@
 //! Building an association (RFC 9260 section 5.1) from either side.
 
-use super::announcement::{Announcement, Families, Received, Refusal, is_interleaving};
+use super::announcement::{
+    Announcement, Families, MAX_HOST_NAME, Received, Refusal, is_interleaving,
+};
 use super::context::Context;
 use super::control::ControlQueue;
 use super::cookie::Cookie;
@@ -14,7 +16,7 @@ use crate::send::Sender;
 use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
 use core::net::IpAddr;
-use manypath_wire::cause::{CauseWriter, Causes};
+use manypath_wire::cause::{Cause, CauseWriter, Causes};
 use manypath_wire::chunk::{Abort, Chunk, InitAck};
 use manypath_wire::packet::CommonHeader;
 use manypath_wire::{Tsn, VerificationTag};
@@ -233,7 +235,7 @@ impl Association {
 
     /// Takes over what the peer said about itself.
     pub(super) fn learn_peer(&mut self, cx: &mut Context<'_>, announcement: Announcement) {
-        let inbound = announcement.outbound_streams.min(cx.config.streams);
+        let inbound = announcement.outbound_streams.min(cx.config.max_inbound_streams());
         let outbound = announcement.inbound_streams.min(cx.config.streams);
         let dropped = self.sender.set_peer(announcement.a_rwnd, outbound);
         cx.counters.messages_without_stream += dropped as u64;
@@ -283,7 +285,7 @@ impl Association {
             initiated: self.initiated,
             adaptation: announcement.adaptation,
             outbound_streams: announcement.inbound_streams.min(cx.config.streams),
-            inbound_streams: announcement.outbound_streams.min(cx.config.streams),
+            inbound_streams: announcement.outbound_streams.min(cx.config.max_inbound_streams()),
         };
         cx.emit(self.id, event);
     }
@@ -291,7 +293,12 @@ impl Association {
     /// "it MUST destroy the TCB and SHOULD send an ABORT chunk with the T bit set" (section 3.3.3).
     fn refuse_zero_tag(&mut self, cx: &mut Context<'_>, addr: PathAddr) {
         let header = CommonHeader { tag: self.local_tag, ..self.header() };
-        let abort = Abort { tag_reflected: true, causes: Causes::EMPTY };
+        let mut buffer = [0; 4];
+        let mut causes = CauseWriter::new(&mut buffer);
+        // Four bytes: it fits.
+        let _no_room = causes.push(&Cause::InvalidMandatoryParameter).is_err();
+        let used = causes.finish();
+        let abort = Abort { tag_reflected: true, causes: Causes::from_bytes(&buffer[..used]) };
         cx.reply(addr, header, &Chunk::Abort(abort));
         cx.counters.protocol_violations += 1;
         self.close(cx, CloseReason::ProtocolViolation("INIT ACK with a zero tag"));
@@ -302,7 +309,7 @@ impl Association {
         cx: &mut Context<'_>,
         addr: PathAddr,
         tag: VerificationTag,
-        (refusal, reason): (Refusal, CloseReason),
+        (refusal, reason): (Refusal<'_>, CloseReason),
     ) {
         let header = CommonHeader { tag, ..self.header() };
         reply_refusal(cx, addr, header, refusal);
@@ -315,9 +322,9 @@ pub(crate) fn reply_refusal(
     cx: &mut Context<'_>,
     addr: PathAddr,
     header: CommonHeader,
-    refusal: Refusal,
+    refusal: Refusal<'_>,
 ) {
-    let mut buffer = [0; 16];
+    let mut buffer = [0; 8 + MAX_HOST_NAME];
     let mut causes = CauseWriter::new(&mut buffer);
     // Every refusal fits into the buffer.
     let _no_room = refusal.write(&mut causes).is_err();

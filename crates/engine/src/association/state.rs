@@ -99,10 +99,10 @@ impl State {
         matches!(self, Self::Established | Self::ShutdownPending | Self::ShutdownReceived)
     }
 
-    /// Whether DATA is taken. The peer has none outstanding once it has sent its SHUTDOWN, but
-    /// copies may still be under way.
+    /// Whether DATA is taken (section 6). The peer has none outstanding once it has sent its SHUTDOWN:
+    /// what comes later are copies.
     pub(crate) fn takes_data(&self) -> bool {
-        self.sends_data() || matches!(self, Self::ShutdownSent(_))
+        matches!(self, Self::Established | Self::ShutdownPending | Self::ShutdownSent(_))
     }
 
     /// Whether SACKs are sent. After its SHUTDOWN the peer needs none.

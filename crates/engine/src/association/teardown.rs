@@ -66,6 +66,16 @@ impl Association {
         self.close(cx, reason);
     }
 
+    /// Gives the association up because the peer does not answer. An ABORT tells it, should it be able
+    /// to hear us: it need not find out by itself, and data of its own finds no silence.
+    pub(super) fn give_up(&mut self, cx: &mut Context<'_>, reason: CloseReason) {
+        if self.peer.is_some() && !self.state.is_closed() {
+            let abort = Abort { tag_reflected: false, causes: Causes::EMPTY };
+            self.reply(cx, self.control_path(), &Chunk::Abort(abort));
+        }
+        self.close(cx, reason);
+    }
+
     /// An ABORT arrived (sections 8.5.1 B and 9.1). It must have our tag and no T bit, or the peer's
     /// tag and the T bit.
     pub(super) fn handle_abort(
@@ -212,7 +222,7 @@ impl Association {
         if has_data {
             sent.t2.send_again();
             if let Some(peer) = &mut self.peer {
-                peer.receiver.force_sack();
+                peer.receiver.on_shutdown_sent();
             }
         }
     }

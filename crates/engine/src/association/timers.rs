@@ -90,9 +90,10 @@ impl Association {
 
     fn retry_setup(&mut self, cx: &mut Context<'_>, sends: u32) {
         if sends > cx.config.max_init_retransmits {
-            return self.close(cx, CloseReason::NoAnswer);
+            return self.give_up(cx, CloseReason::NoAnswer);
         }
-        self.paths.iter_mut().for_each(|path| path.rtt.back_off());
+        let limit = cx.config.rto_max_init.unwrap_or(cx.config.rto_max);
+        self.paths.iter_mut().for_each(|path| path.rtt.back_off_to(limit));
         if let State::CookieWait(waiting) = &mut self.state {
             waiting.next_candidate();
         }
@@ -100,7 +101,7 @@ impl Association {
 
     fn retry_shutdown(&mut self, cx: &mut Context<'_>, sends: u32) {
         if sends > cx.config.association_max_retransmits {
-            return self.close(cx, CloseReason::TooManyFailures);
+            return self.give_up(cx, CloseReason::TooManyFailures);
         }
         let id = self.control_path();
         if let Some(path) = self.paths.get_mut(id) {

@@ -128,6 +128,13 @@ impl Endpoint {
         }
     }
 
+    /// Changes parameters. Associations that exist follow where they look at them anew (timeouts of
+    /// the handshake, HEARTBEATs, limits of failures); windows, buffers, the bounds of the RTO and
+    /// what was agreed on with the peer stay as they began.
+    pub fn configure(&mut self, change: impl FnOnce(&mut Config)) {
+        change(&mut self.config);
+    }
+
     /// Makes a local address usable for associations to come.
     pub fn add_local_address(&mut self, address: LocalAddress) {
         self.locals.retain(|local| local.addr.ip() != address.addr.ip());

@@ -47,7 +47,7 @@ impl Endpoint {
     }
 
     /// Why no association is made with the sender of an INIT or COOKIE ECHO.
-    pub(super) fn refusal(&self, header: CommonHeader) -> Option<Refusal> {
+    pub(super) fn refusal(&self, header: CommonHeader) -> Option<Refusal<'static>> {
         if !self.config.accept || header.destination_port != self.config.port {
             Some(Refusal::NotAccepting)
         } else if self.registry.len() >= self.config.max_associations {
@@ -63,7 +63,7 @@ impl Endpoint {
         addr: PathAddr,
         header: CommonHeader,
         tag: VerificationTag,
-        refusal: Refusal,
+        refusal: Refusal<'_>,
     ) {
         self.counters.refused_inits += 1;
         let mut cx = context!(self, now);

@@ -64,6 +64,12 @@ impl Rtt {
         self.rto = (self.rto * 2).min(self.bounds.1);
     }
 
+    /// The same, up to `limit`.
+    pub(crate) fn back_off_to(&mut self, limit: Duration) {
+        self.back_off();
+        self.rto = self.rto.min(limit);
+    }
+
     /// The retransmission timeout.
     pub(crate) fn rto(&self) -> Duration {
         self.rto

@@ -160,9 +160,15 @@ impl Receiver {
         self.policy.deadline()
     }
 
-    /// Makes a SACK due now.
-    pub(crate) fn force_sack(&mut self) {
-        self.policy.force();
+    /// A SHUTDOWN acknowledges what has arrived up to the cumulative TSN. A SACK is due for the rest:
+    /// "if there are TSNs [...] larger than the Cumulative TSN Ack Point" or duplicates (RFC 9260
+    /// section 9.2).
+    pub(crate) fn on_shutdown_sent(&mut self) {
+        if self.tracker.has_more_to_tell() {
+            self.policy.force();
+        } else {
+            self.policy.on_sent();
+        }
     }
 
     /// Appends a SACK, or an NR-SACK if that was agreed, with the lowest Gap Ack Blocks that fit.

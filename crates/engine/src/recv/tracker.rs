@@ -122,6 +122,11 @@ impl Tracker {
         Some(GapBlock { start, end })
     }
 
+    /// Whether the cumulative TSN alone does not say all: there are gaps or duplicates.
+    pub(crate) fn has_more_to_tell(&self) -> bool {
+        !self.beyond.is_empty() || !self.duplicates.is_empty()
+    }
+
     /// Duplicates since the last call, at most `limit` of them; the rest is forgotten.
     pub(crate) fn take_duplicates(&mut self, limit: usize, into: &mut Vec<Tsn>) {
         into.clear();

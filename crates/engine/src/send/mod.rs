@@ -27,6 +27,7 @@ pub use buffer_split::{BufferSplit, SplitMeasure, SplitShares, SplitSides};
 pub(crate) use sack_processing::SackOutcome;
 pub(crate) use sack_view::SackView;
 pub(crate) use sender::Sender;
+pub use window::WindowProbing;
 
 #[cfg(test)]
 mod tests;

@@ -23,6 +23,7 @@ impl Sender {
             self.lose(probe, paths, Loss::Reported);
             return true;
         }
+        self.window.on_timeout();
         let group = paths.couple(self.usable(paths));
         let Some(path) = paths.get_mut(id) else { return true };
         path.stats.timeouts += 1;

@@ -75,7 +75,7 @@ impl Sender {
         Self {
             queue: SendQueue::new(config),
             outstanding: Outstanding::new(initial_tsn),
-            window: PeerWindow::new(peer_rwnd),
+            window: PeerWindow::new(config.window_probing, peer_rwnd),
             acked: RangeSet::default(),
             released: RangeSet::default(),
             in_flight: 0,
@@ -99,7 +99,7 @@ impl Sender {
     /// The peer has announced its window and how many streams it takes. Messages that wait on
     /// streams beyond are dropped; returns their number.
     pub(crate) fn set_peer(&mut self, peer_rwnd: u32, outbound_streams: u16) -> usize {
-        self.window = PeerWindow::new(peer_rwnd);
+        self.window.restart(peer_rwnd);
         self.outbound_streams = outbound_streams;
         let (messages, bytes) = self.queue.drop_streams_from(outbound_streams);
         self.buffered -= bytes;

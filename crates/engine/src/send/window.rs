@@ -7,9 +7,22 @@
 use crate::time::{Duration, Instant};
 use crate::tsn::Tsn64;
 
+crate::names::named! {
+    /// When a closed window is probed.
+    pub enum WindowProbing as "window probing" {
+        /// One RTO after it was found closed, then with exponentially growing pauses; again at once
+        /// when the window opens without the probe being acknowledged (RFC 9260 section 6.1 A).
+        Rfc9260 = "rfc9260",
+        /// At once, because one chunk may be in flight whatever the window is; repeated by T3-rtx
+        /// alone (RFC 2960 section 6.1 A, as implementations that are older than RFC 9260 do).
+        Immediate = "immediate",
+    }
+}
+
 /// The peer's window as far as known.
 #[derive(Debug)]
 pub(crate) struct PeerWindow {
+    probing: WindowProbing,
     rwnd: usize,
     closed_since: Option<Instant>,
     /// Probes sent since the window closed.
@@ -20,9 +33,14 @@ pub(crate) struct PeerWindow {
 
 impl PeerWindow {
     /// The window announced at setup.
-    pub(crate) fn new(rwnd: u32) -> Self {
+    pub(crate) fn new(probing: WindowProbing, rwnd: u32) -> Self {
         let rwnd = rwnd as usize;
-        Self { rwnd, closed_since: None, probes: 0, probe: None, answered: false }
+        Self { probing, rwnd, closed_since: None, probes: 0, probe: None, answered: false }
+    }
+
+    /// The peer has announced its window at setup.
+    pub(crate) fn restart(&mut self, rwnd: u32) {
+        *self = Self::new(self.probing, rwnd);
     }
 
     /// Bytes of user data that the peer takes.
@@ -59,19 +77,26 @@ impl PeerWindow {
         }
         self.closed_since = None;
         self.probes = 0;
-        self.probe.take()
+        self.probe.take().filter(|_| self.probing == WindowProbing::Rfc9260)
     }
 
     /// When a probe may leave, on a path with this RTO: one RTO after the window closed, then with
     /// exponentially growing pauses.
     pub(crate) fn probe_due(&self, rto: Duration, rto_max: Duration) -> Instant {
         let Some(since) = self.closed_since else { return Instant::ZERO };
+        if self.probes == 0 && self.probing == WindowProbing::Immediate {
+            return since;
+        }
         since + self.probe_pause(rto, rto_max)
     }
 
     /// The pause until the next probe.
     pub(crate) fn probe_pause(&self, rto: Duration, rto_max: Duration) -> Duration {
-        rto.saturating_mul(1u32.checked_shl(self.probes).unwrap_or(u32::MAX)).min(rto_max.max(rto))
+        let doublings = match self.probing {
+            WindowProbing::Rfc9260 => self.probes,
+            WindowProbing::Immediate => self.probes.saturating_sub(1),
+        };
+        rto.saturating_mul(1u32.checked_shl(doublings).unwrap_or(u32::MAX)).min(rto_max.max(rto))
     }
 
     /// Chunk `tsn` left although the window is closed.
@@ -80,6 +105,13 @@ impl PeerWindow {
         self.answered = false;
         self.probes += 1;
         self.closed_since = Some(now);
+    }
+
+    /// Nothing came back within an RTO, which is doubled for that: the pause is not doubled twice.
+    pub(crate) fn on_timeout(&mut self) {
+        if self.probe.is_some() {
+            self.probes = self.probes.saturating_sub(1);
+        }
     }
 
     /// The probe under way.

@@ -54,6 +54,12 @@ impl Window {
         self.slow_start_limit = limit.max(1) as usize;
     }
 
+    /// The path starts with so many packets of full size.
+    pub(super) fn set_packets(&mut self, packets: Option<u32>) {
+        let wanted = packets.map(|packets| packets as usize * self.chunk_limit);
+        self.cwnd = wanted.unwrap_or(self.cwnd);
+    }
+
     pub(super) fn set_chunk_limit(&mut self, bytes: usize) {
         self.chunk_limit = bytes;
         self.cwnd = self.cwnd.max(bytes);

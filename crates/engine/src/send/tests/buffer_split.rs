@@ -2,7 +2,7 @@
 
 use super::{Bench, FULL};
 use crate::config::Config;
-use crate::send::window::PeerWindow;
+use crate::send::window::{PeerWindow, WindowProbing};
 
 /// Two paths with wide windows and a send buffer of `send` full chunks.
 fn bench(split: &str, send: usize) -> Bench {
@@ -36,7 +36,7 @@ fn a_path_takes_its_share_of_the_peers_window_and_a_packet() {
         [("none", 20), ("receiver-queued-equal", 11), ("receiver-outstanding-equal", 10)]
     {
         let mut bench = bench(split, 100);
-        bench.sender.window = PeerWindow::new(20 * FULL as u32);
+        bench.sender.window = PeerWindow::new(WindowProbing::Rfc9260, 20 * FULL as u32);
         bench.queue(40);
         assert_eq!(bench.send_all(0).len(), most, "{split}");
     }

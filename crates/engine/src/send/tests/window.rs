@@ -6,6 +6,7 @@ use crate::endpoint::{Outgoing, SendError};
 use crate::path::{Pace, Pacer, Pacing, PathId};
 use crate::send::outstanding::SentChunk;
 use crate::send::queue::{Fragment, Number};
+use crate::send::window::WindowProbing;
 use crate::time::Duration;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -79,6 +80,26 @@ fn one_probe_for_the_association_after_one_rto() {
     assert_eq!(send_everywhere(&mut bench), [2]);
     assert_eq!(bench.path(0).flight, 1460, "the probe goes over the fastest path");
     assert_eq!(bench.sender.deadline(&bench.paths), None);
+}
+
+#[test]
+fn immediate_probing_keeps_one_chunk_in_flight_whatever_the_window_is() {
+    let window_probing = WindowProbing::Immediate;
+    let mut bench = Bench::opened_with(1, &Config { window_probing, ..Config::default() });
+    bench.push(0, 1);
+    bench.a_rwnd = 0;
+    bench.sack(1, &[], 0);
+    bench.queue(2);
+    assert_eq!(bench.send_all(0), [2]);
+    let rto = bench.path(0).rtt.rto();
+    assert_eq!(bench.path(0).t3, Some(bench.now + rto));
+    bench.now = bench.now + rto;
+    assert!(!bench.sender.handle_t3(A, &mut bench.paths), "nobody has answered");
+    assert_eq!(bench.send(0), [2]);
+    assert_eq!(bench.path(0).t3, Some(bench.now + rto * 2), "the pause is doubled once");
+    bench.a_rwnd = 100_000;
+    bench.sack(1, &[], 0);
+    assert!(bench.send_all(0).is_empty(), "the probe is left to its timer");
 }
 
 #[test]
