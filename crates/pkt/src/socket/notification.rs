@@ -1,0 +1,131 @@
+//! Notifications (RFC 6458 section 6) and who wants them.
+
+use super::filled::Filled;
+use manypath_engine::{CloseReason, PathState};
+use std::collections::BTreeSet;
+
+/// The association id that scripts know: FreeBSD's first one.
+pub(crate) const ASSOCIATION: i64 = 3;
+
+/// Something that happened to an association.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Notification {
+    /// It is established.
+    Up {
+        /// Streams to the peer.
+        outbound_streams: u16,
+        /// Streams from the peer.
+        inbound_streams: u16,
+    },
+    /// The peer has said what it speaks.
+    Adaptation(u32),
+    /// A path has changed.
+    Path(PathState),
+    /// The peer has begun anew.
+    Restart,
+    /// The peer sends no more.
+    PeerShutdown,
+    /// It is over.
+    Closed {
+        /// Why.
+        reason: CloseReason,
+        /// Whether it was established before.
+        established: bool,
+    },
+}
+
+/// What a socket wants to be told.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Subscriptions {
+    /// Types of notifications.
+    pub events: BTreeSet<&'static str>,
+    /// Whether messages come with sctp_sndrcvinfo (sctp_data_io_event).
+    pub data_io: bool,
+    /// Whether messages come with sctp_rcvinfo.
+    pub receive_info: bool,
+    /// Whether messages come with sctp_nxtinfo.
+    pub next_info: bool,
+}
+
+impl Notification {
+    /// The name under which it is subscribed to.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Up { .. } | Self::Restart | Self::Closed { .. } => "SCTP_ASSOC_CHANGE",
+            Self::Adaptation(_) => "SCTP_ADAPTATION_INDICATION",
+            Self::Path(_) => "SCTP_PEER_ADDR_CHANGE",
+            Self::PeerShutdown => "SCTP_SHUTDOWN_EVENT",
+        }
+    }
+
+    /// Whether messages that came before it are read before it.
+    pub(crate) fn is_after_data(&self) -> bool {
+        matches!(self, Self::PeerShutdown | Self::Closed { .. })
+    }
+
+    /// The structure that the user gets, and its length.
+    pub(crate) fn filled(&self) -> (Filled, usize) {
+        match self {
+            Self::Up { outbound_streams, inbound_streams } => {
+                change(1, (*outbound_streams, *inbound_streams))
+            }
+            Self::Restart => change(3, (0, 0)),
+            Self::Closed { reason: CloseReason::Graceful, .. } => change(4, (0, 0)),
+            Self::Closed { established: false, .. } => change(5, (0, 0)),
+            Self::Closed { .. } => change(2, (0, 0)),
+            Self::Adaptation(indication) => {
+                let fields = [
+                    ("sai_type", 6),
+                    ("sai_flags", 0),
+                    ("sai_length", 16),
+                    ("sai_adaptation_ind", i64::from(*indication)),
+                    ("sai_assoc_id", ASSOCIATION),
+                ];
+                (Filled::numbers(fields), 16)
+            }
+            Self::Path(state) => {
+                let state = match state {
+                    PathState::Active => 6,
+                    PathState::Unconfirmed => 4,
+                    PathState::PotentiallyFailed | PathState::Inactive => 2,
+                };
+                let fields = [
+                    ("spc_type", 2),
+                    ("spc_flags", 0),
+                    ("spc_length", 152),
+                    ("spc_state", state),
+                    ("spc_error", 0),
+                    ("spc_assoc_id", ASSOCIATION),
+                ];
+                (Filled::numbers(fields), 152)
+            }
+            Self::PeerShutdown => {
+                let fields = [
+                    ("sse_type", 5),
+                    ("sse_flags", 0),
+                    ("sse_length", 12),
+                    ("sse_assoc_id", ASSOCIATION),
+                ];
+                (Filled::numbers(fields), 12)
+            }
+        }
+    }
+}
+
+/// A sctp_assoc_change. Of the extensions that it lists, this stack has the use of several buffers.
+fn change(state: i64, (outbound, inbound): (u16, u16)) -> (Filled, usize) {
+    let features = if state == 1 { vec![Filled::Int(4)] } else { Vec::new() };
+    let length = 20 + features.len();
+    let fields = vec![
+        ("sac_type", Filled::Int(1)),
+        ("sac_flags", Filled::Int(0)),
+        ("sac_length", Filled::Int(i64::try_from(length).unwrap_or(0))),
+        ("sac_state", Filled::Int(state)),
+        ("sac_error", Filled::Int(0)),
+        ("sac_outbound_streams", Filled::Int(outbound.into())),
+        ("sac_inbound_streams", Filled::Int(inbound.into())),
+        ("sac_assoc_id", Filled::Int(ASSOCIATION)),
+        ("sac_info", Filled::List(features)),
+    ];
+    (Filled::Struct(fields), length)
+}

@@ -1,0 +1,158 @@
+//! `getsockopt(fd, level, option, value, [length])`: the value is what the script expects.
+
+use super::kept;
+use super::set::EVENTS;
+use crate::language::Why;
+use crate::language::ast::Value;
+use crate::socket::arguments::Arguments;
+use crate::socket::constants::constant;
+use crate::socket::descriptor::Socket;
+use crate::socket::errno::{Called, Outcome};
+use crate::socket::filled::{Filled, fits};
+use crate::socket::lifecycle::take_error;
+use crate::socket::notification::ASSOCIATION;
+use crate::world::{LinkId, World};
+use manypath_engine::{AssociationState, Duration, PathState};
+use std::net::SocketAddr;
+
+/// Reads an option and compares it.
+pub(crate) fn get(world: &mut World, args: &Arguments<'_>) -> Called {
+    let (fd, option, expected) = (args.int(0)?, args.name(2)?, args.value(3)?);
+    let found = match option {
+        "SO_ERROR" => {
+            let error = take_error(world, fd)?;
+            Filled::Int(error.and_then(constant).unwrap_or(0))
+        }
+        "SCTP_STATUS" | "SCTP_GET_PEER_ADDR_INFO" => {
+            let Some(link) = world.sockets.get(fd)?.link else {
+                return Ok(Outcome::Fails("EINVAL"));
+            };
+            of_association(world, option, link)?
+        }
+        "SCTP_EVENT" => event(world.sockets.get(fd)?, expected)?,
+        _ => of_socket(world.sockets.get(fd)?, option)?,
+    };
+    fits(option, expected, &found)?;
+    Ok(Outcome::OK)
+}
+
+fn of_socket(socket: &Socket, option: &str) -> Result<Filled, Why> {
+    if let Some(parts) = kept::parts(option) {
+        let value =
+            |part: &str| socket.kept.get(part).copied().unwrap_or_else(|| kept::default(part));
+        return Ok(match parts.as_slice() {
+            [one] => Filled::Int(value(one)),
+            parts => Filled::Struct(parts.iter().map(|p| (*p, Filled::Int(value(p)))).collect()),
+        });
+    }
+    let config = &socket.config;
+    let subscriptions = &socket.subscriptions;
+    Ok(match option {
+        "SO_RCVBUF" => Filled::Int(config.receive_buffer.into()),
+        "SO_SNDBUF" => Filled::Int(config.send_buffer.into()),
+        "SCTP_RTOINFO" => Filled::numbers([
+            ("srto_assoc_id", 0),
+            ("srto_initial", millis(config.rto_initial)),
+            ("srto_max", millis(config.rto_max)),
+            ("srto_min", millis(config.rto_min)),
+        ]),
+        "SCTP_INITMSG" => Filled::numbers([
+            ("sinit_num_ostreams", config.streams.into()),
+            ("sinit_max_instreams", config.inbound_streams.unwrap_or(config.streams).into()),
+            ("sinit_max_attempts", config.max_init_retransmits.into()),
+            ("sinit_max_init_timeo", millis(config.rto_max_init.unwrap_or(config.rto_max))),
+        ]),
+        "SCTP_DELAYED_SACK" => Filled::numbers([
+            ("sack_assoc_id", 0),
+            ("sack_delay", millis(config.sack_delay)),
+            ("sack_freq", config.sack_frequency.into()),
+        ]),
+        "SCTP_ADAPTATION_LAYER" => {
+            Filled::numbers([("ssb_adaptation_ind", config.adaptation.unwrap_or(0).into())])
+        }
+        "SCTP_MAX_BURST" => {
+            let burst = if config.max_burst == u32::MAX { 0 } else { config.max_burst };
+            Filled::numbers([("assoc_id", 0), ("assoc_value", burst.into())])
+        }
+        "SCTP_INTERLEAVING_SUPPORTED" => {
+            Filled::numbers([("assoc_id", 0), ("assoc_value", config.interleaving.into())])
+        }
+        "SCTP_RECVRCVINFO" => Filled::Int(subscriptions.receive_info.into()),
+        "SCTP_RECVNXTINFO" => Filled::Int(subscriptions.next_info.into()),
+        "SCTP_EVENTS" => {
+            let on = |event: &str| Filled::Int(subscriptions.events.contains(event).into());
+            let mut fields: Vec<_> = EVENTS.iter().map(|(key, event)| (*key, on(event))).collect();
+            fields.push(("sctp_data_io_event", Filled::Int(subscriptions.data_io.into())));
+            Filled::Struct(fields)
+        }
+        other => return Err(Why::gap(format!("getsockopt {other} is not known"))),
+    })
+}
+
+/// SCTP_EVENT asks for the type that is already in the structure.
+fn event(socket: &Socket, expected: &Value) -> Result<Filled, Why> {
+    let Value::Struct(args) = expected else { return Err(Why::syntax("expected a structure")) };
+    let Some(Value::Word(name)) = crate::language::ast::get(args, "se_type") else {
+        return Err(Why::syntax("se_type must be a name"));
+    };
+    let on = socket.subscriptions.events.contains(name.as_str());
+    let kind = constant(name).unwrap_or(0);
+    Ok(Filled::numbers([("se_assoc_id", 0), ("se_type", kind), ("se_on", on.into())]))
+}
+
+fn of_association(world: &mut World, option: &str, id: LinkId) -> Result<Filled, Why> {
+    let streams = world.link(id)?.streams.unwrap_or_default();
+    let endpoint = &world.stacks[id.stack].endpoint;
+    let status = endpoint.status(world.now, id.association);
+    let status = status.ok_or_else(|| Why::mismatch("the association is over"))?;
+    let path = status.paths.iter().find(|path| path.primary).or(status.paths.first());
+    let path = path.ok_or_else(|| Why::mismatch("there is no path"))?;
+    let remote = SocketAddr::new(path.addr.remote.ip(), crate::world::PORT);
+    let primary = Filled::Struct(vec![
+        ("spinfo_assoc_id", Filled::Int(ASSOCIATION)),
+        ("spinfo_address", Filled::Address(remote)),
+        ("spinfo_state", Filled::Int(path_state(path.state))),
+        ("spinfo_cwnd", Filled::Int(path.cwnd.into())),
+        ("spinfo_srtt", Filled::Int(millis(path.srtt.unwrap_or_default()))),
+        ("spinfo_rto", Filled::Int(millis(path.rto))),
+        ("spinfo_mtu", Filled::Int(path.mtu.into())),
+    ]);
+    if option == "SCTP_GET_PEER_ADDR_INFO" {
+        return Ok(primary);
+    }
+    let size = |bytes: usize| Filled::Int(i64::try_from(bytes).unwrap_or(i64::MAX));
+    Ok(Filled::Struct(vec![
+        ("sstat_assoc_id", Filled::Int(ASSOCIATION)),
+        ("sstat_state", Filled::Int(constant(state_name(status.state)).unwrap_or(0))),
+        ("sstat_rwnd", Filled::Int(status.peer_rwnd.into())),
+        ("sstat_instrms", Filled::Int(streams.1.into())),
+        ("sstat_outstrms", Filled::Int(streams.0.into())),
+        ("sstat_fragmentation_point", size(endpoint.fragment_size(id.association))),
+        ("sstat_primary", primary),
+    ]))
+}
+
+fn millis(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
+}
+
+fn path_state(state: PathState) -> i64 {
+    let name = match state {
+        PathState::Unconfirmed => "SCTP_UNCONFIRMED",
+        PathState::Active | PathState::PotentiallyFailed => "SCTP_ACTIVE",
+        PathState::Inactive => "SCTP_INACTIVE",
+    };
+    constant(name).unwrap_or(0)
+}
+
+fn state_name(state: AssociationState) -> &'static str {
+    match state {
+        AssociationState::CookieWait => "SCTP_COOKIE_WAIT",
+        AssociationState::CookieEchoed => "SCTP_COOKIE_ECHOED",
+        AssociationState::Established => "SCTP_ESTABLISHED",
+        AssociationState::ShutdownPending => "SCTP_SHUTDOWN_PENDING",
+        AssociationState::ShutdownSent => "SCTP_SHUTDOWN_SENT",
+        AssociationState::ShutdownReceived => "SCTP_SHUTDOWN_RECEIVED",
+        AssociationState::ShutdownAckSent => "SCTP_SHUTDOWN_ACK_SENT",
+    }
+}

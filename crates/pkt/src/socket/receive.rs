@@ -1,0 +1,295 @@
+//! Calls that receive.
+
+use super::arguments::{Arguments, fields, int};
+use super::constants::constant;
+use super::descriptor::Socket;
+use super::errno::{Called, Outcome};
+use super::filled::{Filled, fits};
+use super::lifecycle::take_error;
+use super::notification::ASSOCIATION;
+use crate::language::Why;
+use crate::language::ast::{Arg, Value, get};
+use crate::world::{LinkId, World};
+use manypath_engine::Message;
+use std::net::SocketAddr;
+
+/// What a call that receives gets.
+struct Received {
+    len: usize,
+    flags: i64,
+    /// The message that the data belongs to, and the one that comes next; none with notifications.
+    message: Option<(Message, Option<Message>)>,
+    notification: Option<Filled>,
+}
+
+/// `read(fd, buffer, len)` and `recv(fd, buffer, len, flags)`.
+pub(super) fn read(world: &mut World, args: &Arguments<'_>) -> Called {
+    match receive(world, args.int(0)?, args.len(2)?)? {
+        Ok(received) => Ok(Outcome::bytes(received.len)),
+        Err(outcome) => Ok(outcome),
+    }
+}
+
+/// `sctp_recvmsg(fd, buffer, len, from, fromlen, information, flags)`.
+pub(super) fn sctp_recvmsg(world: &mut World, args: &Arguments<'_>) -> Called {
+    let fd = args.int(0)?;
+    let received = match receive(world, fd, args.len(2)?)? {
+        Ok(received) => received,
+        Err(outcome) => return Ok(outcome),
+    };
+    from_peer(world, args.value(3)?)?;
+    if let Some((message, _)) = &received.message
+        && world.sockets.get(fd)?.subscriptions.data_io
+    {
+        fits("the information", args.value(5)?, &send_receive_info(message))?;
+    }
+    fits("msg_flags", args.value(6)?, &Filled::Int(received.flags))?;
+    Ok(Outcome::bytes(received.len))
+}
+
+/// `recvmsg(fd, message, flags)`.
+pub(super) fn recvmsg(world: &mut World, args: &Arguments<'_>) -> Called {
+    let fd = args.int(0)?;
+    let header = fields(args.value(1)?)?;
+    let vector = get(header, "msg_iov").ok_or_else(|| Why::syntax("msg_iov is missing"))?;
+    let received = match receive(world, fd, vector_len(vector)?)? {
+        Ok(received) => received,
+        Err(outcome) => return Ok(outcome),
+    };
+    check_vector(vector, &received)?;
+    let socket = world.sockets.get(fd)?;
+    if let Some(control) = get(header, "msg_control") {
+        let found = received.message.as_ref().map_or(Vec::new(), |m| controls(socket, m));
+        fits("msg_control", control, &Filled::List(found))?;
+    }
+    if let Some(flags) = get(header, "msg_flags") {
+        fits("msg_flags", flags, &Filled::Int(received.flags))?;
+    }
+    Ok(Outcome::bytes(received.len))
+}
+
+/// `sctp_recvv(fd, vector, count, from, fromlen, information, length, type, flags)`.
+pub(super) fn sctp_recvv(world: &mut World, args: &Arguments<'_>) -> Called {
+    let fd = args.int(0)?;
+    let vector = args.value(1)?;
+    let received = match receive(world, fd, vector_len(vector)?)? {
+        Ok(received) => received,
+        Err(outcome) => return Ok(outcome),
+    };
+    check_vector(vector, &received)?;
+    from_peer(world, args.value(3)?)?;
+    let socket = world.sockets.get(fd)?;
+    let (info, len, kind) = match &received.message {
+        Some(message) => receive_infos(socket, message),
+        None => (Filled::Nothing, 0, 0),
+    };
+    fits("the information", args.value(5)?, &info)?;
+    fits("the length", args.value(6)?, &Filled::Int(len))?;
+    fits("the type", args.value(7)?, &Filled::Int(kind))?;
+    fits("flags", args.value(8)?, &Filled::Int(received.flags))?;
+    Ok(Outcome::bytes(received.len))
+}
+
+fn receive(world: &mut World, fd: i64, room: usize) -> Result<Result<Received, Outcome>, Why> {
+    let socket = world.sockets.get(fd)?.clone();
+    let Some(link) = socket.link else { return Ok(Err(Outcome::Fails("ENOTCONN"))) };
+    if let Some(notification) = notification(world, &socket, link)? {
+        return Ok(Ok(notification));
+    }
+    if let Some(received) = message(world, &socket, link, room)? {
+        return Ok(Ok(received));
+    }
+    if let Some(errno) = take_error(world, fd)? {
+        return Ok(Err(Outcome::Fails(errno)));
+    }
+    let link = world.link(link)?;
+    let over = link.closed.is_some() || link.peer_shutdown;
+    Ok(Err(if over { Outcome::Returns(0) } else { Outcome::Waits("EAGAIN") }))
+}
+
+/// The next notification that the socket wants, unless messages come first.
+fn notification(world: &mut World, socket: &Socket, id: LinkId) -> Result<Option<Received>, Why> {
+    loop {
+        let has_message = peek(world, id)?;
+        let link = world.link(id)?;
+        let Some(first) = link.notifications.front() else { return Ok(None) };
+        if has_message && first.is_after_data() {
+            return Ok(None);
+        }
+        let Some(first) = link.notifications.pop_front() else { return Ok(None) };
+        if socket.subscriptions.events.contains(first.kind()) {
+            let (filled, len) = first.filled();
+            let flags = ["MSG_NOTIFICATION", "MSG_EOR"].into_iter().filter_map(constant).sum();
+            return Ok(Some(Received { len, flags, message: None, notification: Some(filled) }));
+        }
+    }
+}
+
+/// Whether a message can be read. It is taken out of the engine for that.
+fn peek(world: &mut World, id: LinkId) -> Result<bool, Why> {
+    let link = world.link(id)?;
+    if link.partial.is_some() || link.next.is_some() {
+        return Ok(true);
+    }
+    let next = world.stacks[id.stack].endpoint.read(id.association);
+    let link = world.link(id)?;
+    link.next = next;
+    Ok(link.next.is_some())
+}
+
+/// The next message, or what fits of it.
+fn message(
+    world: &mut World,
+    socket: &Socket,
+    id: LinkId,
+    room: usize,
+) -> Result<Option<Received>, Why> {
+    if world.link(id)?.partial.is_none() {
+        peek(world, id)?;
+        let link = world.link(id)?;
+        link.partial = link.next.take().map(|message| (message.clone(), message.payload));
+    }
+    if socket.subscriptions.next_info {
+        let next = world.stacks[id.stack].endpoint.read(id.association);
+        let link = world.link(id)?;
+        link.next = link.next.take().or(next);
+    }
+    let link = world.link(id)?;
+    let Some((message, mut rest)) = link.partial.take() else { return Ok(None) };
+    let part = rest.split_to(room.min(rest.len()));
+    let whole = rest.is_empty();
+    if !whole {
+        link.partial = Some((message.clone(), rest));
+    }
+    let flags = if whole { constant("MSG_EOR").unwrap_or(0) } else { 0 };
+    let next = link.next.clone();
+    Ok(Some(Received {
+        len: part.len(),
+        flags,
+        message: Some((message, next)),
+        notification: None,
+    }))
+}
+
+fn from_peer(world: &World, expected: &Value) -> Result<(), Why> {
+    let peer = SocketAddr::new(world.network.remote, crate::world::PORT);
+    match expected {
+        Value::Word(_) => Ok(()),
+        _ => fits("the sender", expected, &Filled::Address(peer)),
+    }
+}
+
+fn vector_len(vector: &Value) -> Result<usize, Why> {
+    let bad = || Why::syntax("expected an array of {data, length}");
+    let Value::List(parts) = vector else { return Err(bad()) };
+    let mut total = 0;
+    for part in parts {
+        let (_, len) = part_of(part)?;
+        total += usize::try_from(int(len)?).map_err(|_| bad())?;
+    }
+    Ok(total)
+}
+
+/// Data and length of a part of a vector.
+fn part_of(part: &Value) -> Result<(&Value, &Value), Why> {
+    match fields(part)? {
+        [Arg::Bare(data), Arg::Bare(len)] | [Arg::Named(_, data), Arg::Named(_, len)] => {
+            Ok((data, len))
+        }
+        _ => Err(Why::syntax("expected {data, length}")),
+    }
+}
+
+/// Compares a notification with what the script expects in the first part.
+fn check_vector(vector: &Value, received: &Received) -> Result<(), Why> {
+    let Value::List(parts) = vector else { return Ok(()) };
+    for part in parts {
+        let (expected, _) = part_of(part)?;
+        match (expected, &received.notification) {
+            (Value::Any, _) => {}
+            (expected, Some(notification)) => fits("the notification", expected, notification)?,
+            (_, None) => return Err(Why::mismatch("data was received, not a notification")),
+        }
+    }
+    Ok(())
+}
+
+/// The control messages that come with a message.
+fn controls(socket: &Socket, (message, next): &(Message, Option<Message>)) -> Vec<Filled> {
+    let control = |len: i64, kind: &str, data: Filled| {
+        Filled::Struct(vec![
+            ("cmsg_len", Filled::Int(len)),
+            ("cmsg_level", Filled::Int(constant("IPPROTO_SCTP").unwrap_or(0))),
+            ("cmsg_type", Filled::Int(constant(kind).unwrap_or(0))),
+            ("cmsg_data", data),
+        ])
+    };
+    let mut found = Vec::new();
+    if socket.subscriptions.receive_info {
+        found.push(control(40, "SCTP_RCVINFO", receive_info(message)));
+    }
+    if let (true, Some(next)) = (socket.subscriptions.next_info, next) {
+        found.push(control(28, "SCTP_NXTINFO", next_info(next)));
+    }
+    if socket.subscriptions.data_io {
+        found.push(control(140, "SCTP_SNDRCV", send_receive_info(message)));
+    }
+    found
+}
+
+/// The information of sctp_recvv, its length and its type.
+fn receive_infos(
+    socket: &Socket,
+    (message, next): &(Message, Option<Message>),
+) -> (Filled, i64, i64) {
+    let next = next.as_ref().filter(|_| socket.subscriptions.next_info);
+    match (socket.subscriptions.receive_info, next) {
+        (false, None) => (Filled::Nothing, 0, 0),
+        (true, None) => (receive_info(message), 28, 1),
+        (false, Some(next)) => (next_info(next), 16, 2),
+        (true, Some(next)) => {
+            let both =
+                vec![("recvv_rcvinfo", receive_info(message)), ("recvv_nxtinfo", next_info(next))];
+            (Filled::Struct(both), 44, 3)
+        }
+    }
+}
+
+fn unordered(message: &Message) -> i64 {
+    if message.unordered { constant("SCTP_UNORDERED").unwrap_or(0) } else { 0 }
+}
+
+fn ppid(message: &Message) -> i64 {
+    i64::from(message.ppid.0.swap_bytes())
+}
+
+fn receive_info(message: &Message) -> Filled {
+    Filled::numbers([
+        ("rcv_sid", message.stream.0.into()),
+        ("rcv_flags", unordered(message)),
+        ("rcv_ppid", ppid(message)),
+        ("rcv_context", 0),
+        ("rcv_assoc_id", ASSOCIATION),
+    ])
+}
+
+fn next_info(next: &Message) -> Filled {
+    Filled::numbers([
+        ("nxt_sid", next.stream.0.into()),
+        ("nxt_flags", unordered(next) | constant("SCTP_COMPLETE").unwrap_or(0)),
+        ("nxt_ppid", ppid(next)),
+        ("nxt_length", i64::try_from(next.payload.len()).unwrap_or(i64::MAX)),
+        ("nxt_assoc_id", ASSOCIATION),
+    ])
+}
+
+fn send_receive_info(message: &Message) -> Filled {
+    Filled::numbers([
+        ("sinfo_stream", message.stream.0.into()),
+        ("sinfo_flags", unordered(message)),
+        ("sinfo_ppid", ppid(message)),
+        ("sinfo_context", 0),
+        ("sinfo_timetolive", 0),
+        ("sinfo_assoc_id", ASSOCIATION),
+    ])
+}

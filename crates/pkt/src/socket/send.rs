@@ -1,0 +1,202 @@
+//! Calls that send.
+
+use super::arguments::{Arguments, field, fields, int};
+use super::constants::constant;
+use super::errno::{Called, Outcome};
+use super::lifecycle::{begin, take_error};
+use crate::language::Why;
+use crate::language::ast::{Arg, Value, get};
+use crate::world::World;
+use bytes::Bytes;
+use manypath_engine::{Outgoing, Ppid, SendError, StreamId};
+
+/// What is sent and how.
+#[derive(Clone, Copy, Default, Debug)]
+struct Message {
+    len: usize,
+    stream: u16,
+    ppid: u32,
+    flags: i64,
+}
+
+/// `write(fd, data, len)`, `send(fd, data, len, flags)`, `sendto(...)`.
+pub(super) fn write(world: &mut World, args: &Arguments<'_>) -> Called {
+    let fd = args.int(0)?;
+    let message = Message { len: args.len(2)?, ..default_message(world, fd)? };
+    send(world, fd, message)
+}
+
+/// `writev(fd, vector, count)`.
+pub(super) fn writev(world: &mut World, args: &Arguments<'_>) -> Called {
+    let fd = args.int(0)?;
+    let message = Message { len: vector_len(args.value(1)?)?, ..default_message(world, fd)? };
+    send(world, fd, message)
+}
+
+/// `sendmsg(fd, message, flags)`.
+pub(super) fn sendmsg(world: &mut World, args: &Arguments<'_>) -> Called {
+    let fd = args.int(0)?;
+    let header = fields(args.value(1)?)?;
+    let vector = get(header, "msg_iov").ok_or_else(|| Why::syntax("msg_iov is missing"))?;
+    let mut message = default_message(world, fd)?;
+    message.len = vector_len(vector)?;
+    if let Some(Value::List(controls)) = get(header, "msg_control") {
+        for control in controls {
+            control_message(&mut message, fields(control)?)?;
+        }
+    }
+    send(world, fd, message)
+}
+
+fn control_message(message: &mut Message, control: &[Arg]) -> Result<(), Why> {
+    let (Some(Value::Word(kind)), Some(data)) =
+        (get(control, "cmsg_type"), get(control, "cmsg_data"))
+    else {
+        return Err(Why::syntax("cmsg_type or cmsg_data is missing"));
+    };
+    match kind.as_str() {
+        "SCTP_SNDINFO" => send_info(message, fields(data)?, "snd_"),
+        "SCTP_SNDRCV" => send_info(message, fields(data)?, "sinfo_"),
+        "SCTP_DSTADDRV4" | "SCTP_DSTADDRV6" | "SCTP_PRINFO" | "SCTP_AUTHINFO" => Ok(()),
+        other => Err(Why::gap(format!("control message {other} is not known"))),
+    }
+}
+
+/// `sctp_sendmsg(fd, data, len, to, tolen, ppid, flags, stream, time to live, context)`.
+pub(super) fn sctp_sendmsg(world: &mut World, args: &Arguments<'_>) -> Called {
+    let mut message = Message { len: args.len(2)?, flags: args.int(6)?, ..Message::default() };
+    message.ppid = network_order(args.int(5)?)?;
+    message.stream = stream(args.int(7)?)?;
+    send(world, args.int(0)?, message)
+}
+
+/// `sctp_send(fd, data, len, information, flags)`.
+pub(super) fn sctp_send(world: &mut World, args: &Arguments<'_>) -> Called {
+    with_info(world, args, 3)
+}
+
+/// `sctp_sendx(fd, data, len, addresses, count, information, flags)`.
+pub(super) fn sctp_sendx(world: &mut World, args: &Arguments<'_>) -> Called {
+    with_info(world, args, 5)
+}
+
+fn with_info(world: &mut World, args: &Arguments<'_>, info: usize) -> Called {
+    let mut message = Message { len: args.len(2)?, ..Message::default() };
+    if let Value::Struct(info) = args.value(info)? {
+        send_info(&mut message, info, "sinfo_")?;
+    }
+    send(world, args.int(0)?, message)
+}
+
+/// `sctp_sendv(fd, vector, count, addresses, count, information, length, type, flags)`.
+pub(super) fn sctp_sendv(world: &mut World, args: &Arguments<'_>) -> Called {
+    let fd = args.int(0)?;
+    let mut message = default_message(world, fd)?;
+    message.len = vector_len(args.value(1)?)?;
+    if let Value::Struct(info) = args.value(5)? {
+        match get(info, "sendv_sndinfo") {
+            Some(sent) => send_info(&mut message, fields(sent)?, "snd_")?,
+            None => send_info(&mut message, info, "snd_")?,
+        }
+    }
+    send(world, fd, message)
+}
+
+/// Takes over what `snd_` or `sinfo_` fields say.
+fn send_info(message: &mut Message, info: &[Arg], prefix: &str) -> Result<(), Why> {
+    let value = |key: &str| field(info, &format!("{prefix}{key}"));
+    if let Some(number) = value("sid")?.or(value("stream")?) {
+        message.stream = stream(number)?;
+    }
+    if let Some(ppid) = value("ppid")? {
+        message.ppid = network_order(ppid)?;
+    }
+    if let Some(flags) = value("flags")? {
+        message.flags = flags;
+    }
+    Ok(())
+}
+
+/// What SCTP_DEFAULT_SNDINFO has set.
+fn default_message(world: &mut World, fd: i64) -> Result<Message, Why> {
+    let kept = &world.sockets.get(fd)?.kept;
+    let value = |key: &str| kept.get(key).copied().unwrap_or(0);
+    Ok(Message {
+        len: 0,
+        stream: stream(value("snd_sid"))?,
+        ppid: network_order(value("snd_ppid"))?,
+        flags: value("snd_flags"),
+    })
+}
+
+fn stream(number: i64) -> Result<u16, Why> {
+    u16::try_from(number).map_err(|_| Why::syntax(format!("{number} is no stream")))
+}
+
+/// Payload protocol identifiers lie in memory as they travel.
+fn network_order(number: i64) -> Result<u32, Why> {
+    let number = u32::try_from(number).map_err(|_| Why::syntax("a ppid has 32 bits"))?;
+    Ok(number.swap_bytes())
+}
+
+fn vector_len(vector: &Value) -> Result<usize, Why> {
+    let bad = || Why::syntax("expected an array of {data, length}");
+    let Value::List(parts) = vector else { return Err(bad()) };
+    let mut total = 0;
+    for part in parts {
+        let len = match fields(part)? {
+            [Arg::Bare(_), Arg::Bare(len)] | [Arg::Named(..), Arg::Named(_, len)] => int(len)?,
+            _ => return Err(bad()),
+        };
+        total += usize::try_from(len).map_err(|_| bad())?;
+    }
+    Ok(total)
+}
+
+fn send(world: &mut World, fd: i64, message: Message) -> Called {
+    let has = |name: &str| constant(name).is_some_and(|flag| message.flags & flag != 0);
+    if has("SCTP_EOR") {
+        return Err(Why::gap("records in parts (SCTP_EXPLICIT_EOR) are not known"));
+    }
+    if let Some(errno) = take_error(world, fd)? {
+        return Ok(Outcome::Fails(errno));
+    }
+    let socket = world.sockets.get(fd)?;
+    if socket.shut {
+        return Ok(Outcome::Fails("EPIPE"));
+    }
+    if socket.link.is_none() && !socket.many {
+        return Ok(Outcome::Fails("ENOTCONN"));
+    }
+    if socket.link.is_none() {
+        begin(world, fd, None)?;
+    }
+    let Some(link) = world.sockets.get(fd)?.link else { return Ok(Outcome::Fails("ENOTCONN")) };
+    let now = world.now;
+    let endpoint = &mut world.stacks[link.stack].endpoint;
+    if has("SCTP_ABORT") {
+        endpoint.abort(now, link.association, &vec![0; message.len]);
+        return Ok(Outcome::bytes(message.len));
+    }
+    let eof = has("SCTP_EOF");
+    let outcome = if eof && message.len == 0 {
+        Ok(())
+    } else {
+        let outgoing = Outgoing {
+            stream: StreamId(message.stream),
+            ppid: Ppid(message.ppid),
+            unordered: has("SCTP_UNORDERED"),
+            payload: Bytes::from(vec![0; message.len]),
+        };
+        endpoint.send(now, link.association, outgoing)
+    };
+    if eof {
+        endpoint.shutdown(now, link.association);
+    }
+    Ok(match outcome {
+        Ok(()) => Outcome::bytes(message.len),
+        Err(SendError::UnknownAssociation | SendError::ShuttingDown) => Outcome::Fails("EPIPE"),
+        Err(SendError::InvalidStream | SendError::Empty) => Outcome::Fails("EINVAL"),
+        Err(SendError::BufferFull) => Outcome::Waits("EAGAIN"),
+    })
+}

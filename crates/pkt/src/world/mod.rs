@@ -1,0 +1,102 @@
+//! The stack under test in a world without time and network of its own.
+//!
+//! ```text
+//! run.rs      the script, event by event
+//! clock.rs    when events are due, and what the stack does until then
+//! inbound.rs  packets to the stack          outbound.rs  packets from the stack
+//! stack.rs    one engine endpoint           sysctl.rs    commands as engine options
+//! ```
+//!
+//! The engine works off everything that it has been given before the next thing happens, as a kernel
+//! does: there is nothing to wait for but timers.
+
+mod clock;
+mod inbound;
+mod network;
+mod outbound;
+mod run;
+mod stack;
+mod sysctl;
+
+use crate::language::Why;
+use crate::packet::Numbers;
+use crate::socket::Descriptors;
+use manypath_engine::{AssociationId, Config, Instant, PathAddr};
+pub(crate) use network::{Network, PORT};
+pub(crate) use run::run;
+pub(crate) use stack::{Link, Stack};
+use std::collections::VecDeque;
+
+/// A packet that the stack has sent.
+#[derive(Clone, Debug)]
+pub(crate) struct Sent {
+    /// When.
+    pub at: Instant,
+    /// From where to where.
+    pub path: PathAddr,
+    /// Common header and chunks.
+    pub bytes: Vec<u8>,
+}
+
+/// Everything that a script acts on.
+pub(crate) struct World {
+    /// The time since the script began.
+    pub now: Instant,
+    /// Addresses and ports.
+    pub network: Network,
+    /// What new sockets start with.
+    pub config: Config,
+    /// One engine endpoint for each socket that has one.
+    pub stacks: Vec<Stack>,
+    /// What the stack has sent and the script has not looked at.
+    pub sent: VecDeque<Sent>,
+    /// Tags and TSNs.
+    pub numbers: Numbers,
+    /// The open sockets.
+    pub sockets: Descriptors,
+}
+
+/// An association and the stack that it lives in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct LinkId {
+    /// Index of the stack.
+    pub stack: usize,
+    /// Its association there.
+    pub association: AssociationId,
+}
+
+impl World {
+    /// A world in which nothing has happened.
+    pub(crate) fn new(network: Network) -> Self {
+        Self {
+            now: Instant::ZERO,
+            config: network.config(),
+            network,
+            stacks: Vec::new(),
+            sent: VecDeque::new(),
+            numbers: Numbers::default(),
+            sockets: Descriptors::default(),
+        }
+    }
+
+    /// Takes everything out of the stacks that is ready to go.
+    pub(crate) fn drain(&mut self) {
+        for stack in &mut self.stacks {
+            stack.drain(self.now, &mut self.sent);
+        }
+    }
+
+    /// A new stack with these options. Its index.
+    pub(crate) fn add_stack(&mut self, config: Config) -> Result<usize, Why> {
+        let number = u8::try_from(self.stacks.len()).map_err(|_| Why::gap("too many sockets"))?;
+        self.stacks.push(Stack::new(config, &self.network, number));
+        Ok(self.stacks.len() - 1)
+    }
+
+    /// The association `id` as its user sees it.
+    pub(crate) fn link(&mut self, id: LinkId) -> Result<&mut Link, Why> {
+        let stack = self.stacks.get_mut(id.stack);
+        let link = stack.and_then(|stack| stack.links.get_mut(&id.association));
+        link.ok_or_else(|| Why::gap("the association is not known"))
+    }
+}

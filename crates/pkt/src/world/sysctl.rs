@@ -1,0 +1,60 @@
+//! Commands of scripts: only sysctl, whose names become options of the engine.
+
+use super::World;
+use crate::language::Why;
+use manypath_engine::{Duration, NrSack};
+
+impl World {
+    /// A command in back quotes.
+    pub(super) fn command(&mut self, command: &str) -> Result<(), Why> {
+        let mut words = command.split_whitespace();
+        if words.next() != Some("sysctl") {
+            return Err(Why::gap(format!("command '{command}' is not run")));
+        }
+        for setting in words.filter(|word| !word.starts_with('-')) {
+            self.set(setting)?;
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, setting: &str) -> Result<(), Why> {
+        let (name, value) = setting.split_once('=').unwrap_or((setting, "0"));
+        let Some(name) = name.strip_prefix("net.inet.sctp.") else { return Ok(()) };
+        let bad = |_| Why::syntax(format!("bad value in '{setting}'"));
+        let value: u32 = value.parse().map_err(bad)?;
+        let millis = Duration::from_millis(value.into());
+        let config = &mut self.config;
+        match name {
+            "nrsack_enable" | "nrsack_on_off" | "nr_sack_on_off" => {
+                config.nr_sack = if value == 0 { NrSack::Off } else { NrSack::Case2 };
+            }
+            "initial_cwnd" => config.initial_packets = (value > 0).then_some(value),
+            "maxburst" => config.max_burst = if value == 0 { u32::MAX } else { value },
+            "rto_min" => config.rto_min = millis,
+            "rto_max" => config.rto_max = millis,
+            "rto_initial" => config.rto_initial = millis,
+            "heartbeat_interval" => config.heartbeat_interval = millis,
+            "delayed_sack_time" => config.sack_delay = millis,
+            "sack_freq" => config.sack_frequency = value,
+            "valid_cookie_life" => config.cookie_life = millis,
+            "init_rtx_max" => config.max_init_retransmits = value,
+            "assoc_rtx_max" => config.association_max_retransmits = value,
+            "path_rtx_max" => config.path_max_retransmits = value,
+            "path_pf_threshold" => config.potentially_failed_retransmits = value,
+            "recvspace" => config.receive_buffer = value,
+            "sendspace" => config.send_buffer = value,
+            "outgoing_streams" => config.streams = u16::try_from(value).unwrap_or(u16::MAX),
+            "incoming_streams" => {
+                config.inbound_streams = Some(u16::try_from(value).unwrap_or(u16::MAX));
+            }
+            "udp_tunneling_port" => {
+                let port = u16::try_from(value).map_err(|_| Why::syntax("bad UDP port"))?;
+                self.network.udp = (port, if port == 0 { 0 } else { self.network.udp.1 });
+            }
+            // Extensions that the engine does not have stay off, whatever a script wants: where it
+            // matters the packets will show it.
+            _ => {}
+        }
+        Ok(())
+    }
+}
