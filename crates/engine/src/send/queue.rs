@@ -292,8 +292,10 @@ impl SendQueue {
             None => {
                 let lane = self.lane(taker.path);
                 let own = self.scheduler.next(lane, &|id| self.may_begin(id, taker));
-                let helps = !taker.helps.is_empty();
-                own.or_else(|| self.scheduler.next(lane, &|id| helps && self.may_help(id, taker)))
+                if own.is_some() || taker.helps.is_empty() {
+                    return own;
+                }
+                self.scheduler.next(lane, &|id| self.may_help(id, taker))
             }
         }
     }

@@ -195,22 +195,25 @@ impl Sender {
     /// When something may be sent that may not be sent now: the next probe of a closed window, or
     /// new data on a path or of a stream that is held back.
     pub(crate) fn deadline(&self, paths: &Paths) -> Option<Instant> {
-        let usable = self.usable(paths);
         let streams = self.queue.deadline();
-        let probe =
-            self.prober(paths, usable).and_then(|prober| self.next_probe(prober, paths, usable));
+        if self.queue.messages() == 0 {
+            return streams;
+        }
         let held_back = paths.iter().filter_map(|path| path.held_back).min();
-        let held_back = held_back.filter(|_| self.queue.messages() > 0);
-        streams.into_iter().chain(probe).chain(held_back).min()
+        streams.into_iter().chain(self.next_probe(paths)).chain(held_back).min()
     }
 
-    fn next_probe(&self, prober: &Path, paths: &Paths, usable: PathSet) -> Option<Instant> {
+    fn next_probe(&self, paths: &Paths) -> Option<Instant> {
+        if self.in_flight > 0 || self.lost > 0 {
+            return None;
+        }
+        let usable = self.usable(paths);
+        let prober = self.prober(paths, usable)?;
         let len =
             self.queue.next_len(Taker::alone(prober.id, usable), self.fragment_size(paths))?;
-        let closed = len > self.rwnd_for_new() && self.in_flight == 0 && self.lost == 0;
         // Pacing may hold the probe back.
         let due = || self.probe_due(prober).max(prober.pacer.deadline().unwrap_or_default());
-        closed.then(due)
+        (len > self.rwnd_for_new()).then(due)
     }
 
     /// Why nothing is sent on `id` now, if so.
@@ -356,23 +359,23 @@ impl Sender {
         paths: &Paths,
         usable: PathSet,
     ) -> bool {
-        let taker = self.taker(now, paths, usable, path.id);
-        let Some(len) = self.queue.next_len(taker, self.fragment_size(paths)) else { return false };
+        // What is cheap to ask comes first: this is asked for every packet.
         if !has_window(now, path, flight) || self.outstanding.len() >= MAX_TSN_SPAN {
             return false;
         }
         if path.is_held_back(now) || !self.split_allows(path, paths, usable) {
             return false;
         }
+        let taker = self.taker(now, paths, usable, path.id);
+        let Some(len) = self.queue.next_len(taker, self.fragment_size(paths)) else { return false };
         if len <= self.rwnd_for_new() {
             return true;
         }
         // The window is closed: one probe, when nothing is under way (RFC 9260 section 6.1 rule A).
-        let prober = self.prober(paths, usable);
-        prober.is_some_and(|prober| prober.id == path.id)
-            && self.in_flight == 0
+        self.in_flight == 0
             && self.lost == 0
             && now >= self.probe_due(path)
+            && self.prober(paths, usable).is_some_and(|prober| prober.id == path.id)
     }
 
     /// Whether the share of `path` in the buffers of both sides has room.

@@ -19,10 +19,4 @@ impl Host {
     pub(super) fn new(endpoint: Endpoint) -> Self {
         Self { endpoint, batch: PacketBatch::new(Self::RUN), may_send: true }
     }
-
-    /// The packet that begins at byte `at` of the last run, of at most `size` bytes.
-    pub(super) fn packet(&self, at: usize, size: usize) -> Option<Vec<u8>> {
-        let rest = self.batch.bytes().get(at..)?;
-        (!rest.is_empty()).then(|| rest[..rest.len().min(size.max(1))].to_vec())
-    }
 }

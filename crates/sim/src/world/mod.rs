@@ -33,6 +33,12 @@ use trace::Trace;
 /// More events at one instant than any healthy endpoint has.
 const MOST_AT_ONCE: u32 = 100_000;
 
+/// Later than anything that happens.
+const NEVER: Instant = Instant::from_nanos(u64::MAX);
+
+/// Buffers of delivered packets that are kept for packets to come.
+const MOST_SPARE: usize = 256;
+
 /// The whole simulated network.
 #[derive(Debug)]
 pub struct World {
@@ -41,6 +47,10 @@ pub struct World {
     hosts: Vec<Host>,
     paths: Vec<Path>,
     links: Vec<Link<Datagram>>,
+    /// When each link must be polled next.
+    due: Vec<Instant>,
+    /// Buffers of packets that have been delivered.
+    spare: Vec<Vec<u8>>,
     schedule: BTreeMap<(Instant, usize), Change>,
     scheduled: usize,
     trace: Trace,
@@ -65,6 +75,8 @@ impl World {
             hosts: Vec::new(),
             paths: Vec::new(),
             links: Vec::new(),
+            due: Vec::new(),
+            spare: Vec::new(),
             schedule: BTreeMap::new(),
             scheduled: 0,
             trace: Trace::default(),
@@ -123,8 +135,7 @@ impl World {
 
     /// Changes a direction of a path now.
     pub fn set_link(&mut self, path: PathNumber, towards: HostId, config: LinkConfig) {
-        let link = self.link_of(path, towards);
-        self.links[link.0].set_config(self.now, config);
+        self.change(Change { link: self.link_of(path, towards), config });
     }
 
     /// Switches the device with which a host is on a path on or off. While it is off nothing gets in
@@ -205,73 +216,103 @@ impl World {
         }
     }
 
-    /// Goes on to the next time at which something happens, or to `limit` if that is sooner. Says
-    /// whether something has happened.
+    /// Goes on to the next time at which something happens at a host or a link changes, or to
+    /// `limit` if that is sooner. Says whether something has happened.
     pub fn step(&mut self, limit: Instant) -> bool {
         self.transmit_all();
         let before = self.now;
-        let Some(at) = self.next_event().filter(|at| *at <= limit) else {
-            self.now = self.now.max(limit);
-            return false;
-        };
-        self.advance_to(at);
-        self.standing = if self.now == before { self.standing + 1 } else { 0 };
-        assert!(self.standing < MOST_AT_ONCE, "a timer expires again and again at {before:?}");
-        true
+        while let Some(at) = self.next_event(limit) {
+            self.now = self.now.max(at);
+            if self.happen() {
+                self.standing = if self.now == before { self.standing + 1 } else { 0 };
+                assert!(self.standing < MOST_AT_ONCE, "a timer expires again and again at {at:?}");
+                return true;
+            }
+        }
+        self.now = self.now.max(limit);
+        false
     }
 
-    /// When something happens next.
-    fn next_event(&self) -> Option<Instant> {
-        let changes = self.schedule.keys().map(|(at, _)| *at).take(1);
-        let arrivals = self.links.iter().filter_map(Link::next_deadline);
-        let timers = self.hosts.iter().filter_map(|host| host.endpoint.poll_timeout());
-        changes.chain(arrivals).chain(timers).min()
+    /// When something happens next, by `limit`.
+    fn next_event(&self, limit: Instant) -> Option<Instant> {
+        let mut next = self.due.iter().fold(NEVER, |next, at| next.min(*at));
+        if let Some(((at, _), _)) = self.schedule.first_key_value() {
+            next = next.min(*at);
+        }
+        for host in &self.hosts {
+            next = next.min(host.endpoint.poll_timeout().unwrap_or(NEVER));
+        }
+        (next <= limit && next != NEVER).then_some(next)
     }
 
-    fn advance_to(&mut self, at: Instant) {
-        self.now = self.now.max(at);
+    /// What happens now. Says whether it concerns more than packets on their way.
+    fn happen(&mut self) -> bool {
+        let mut noticed = false;
         while let Some(entry) = self.schedule.first_entry().filter(|e| e.key().0 <= self.now) {
-            let Change { link, config } = entry.remove();
-            self.links[link.0].set_config(self.now, config);
+            let change = entry.remove();
+            self.change(change);
+            noticed = true;
         }
         for link in 0..self.links.len() {
-            self.deliver_from(link);
+            if self.due[link] <= self.now {
+                noticed |= self.deliver_from(link);
+            }
         }
         for host in &mut self.hosts {
             if host.endpoint.poll_timeout().is_some_and(|at| at <= self.now) {
                 host.endpoint.handle_timeout(self.now);
                 host.may_send = true;
+                noticed = true;
             }
         }
+        noticed
     }
 
-    /// Hands over what has left one link; after each packet the receiver may send.
-    fn deliver_from(&mut self, link: usize) {
+    fn change(&mut self, change: Change) {
+        let link = change.link.0;
+        self.links[link].set_config(self.now, change.config);
+        self.note_due(link);
+    }
+
+    /// Hands over what has left one link; after each packet the receiver may send. Says whether a
+    /// host has got something.
+    fn deliver_from(&mut self, link: usize) -> bool {
+        let mut delivered = false;
         while let Some(mut datagram) = self.links[link].poll(self.now) {
             datagram.hop += 1;
             let path = &self.paths[datagram.path];
             match path.routes[datagram.end].get(datagram.hop) {
                 Some(next) => {
+                    let next = next.0;
                     // The link counts what it drops.
-                    let _ = self.links[next.0].enqueue(self.now, datagram);
+                    let _ = self.links[next].enqueue(self.now, datagram);
+                    self.note_due(next);
                 }
-                None => self.deliver(&datagram),
+                None => delivered |= self.deliver(datagram),
             }
         }
+        self.note_due(link);
+        delivered
     }
 
-    fn deliver(&mut self, datagram: &Datagram) {
-        if datagram.sctp.is_empty() {
-            return; // background traffic has done its work
-        }
+    /// A packet has arrived. Says whether a host has got it: background traffic has done its work.
+    fn deliver(&mut self, datagram: Datagram) -> bool {
         let path = &self.paths[datagram.path];
-        if !path.up[datagram.end] {
-            return;
+        if datagram.sctp.is_empty() || !path.up[datagram.end] {
+            return false;
         }
         let (to, addr) = (path.host(datagram.end), path.addr(datagram.end));
         let now = self.now;
         self.endpoint(to).handle_packet(now, addr, &datagram.sctp);
+        if self.spare.len() < MOST_SPARE {
+            self.spare.push(datagram.sctp);
+        }
         self.transmit(to);
+        true
+    }
+
+    fn note_due(&mut self, link: usize) {
+        self.due[link] = self.links[link].next_deadline().unwrap_or(NEVER);
     }
 
     fn transmit_all(&mut self) {
@@ -299,12 +340,21 @@ impl World {
                 continue;
             }
             let mut at = 0;
-            while let Some(sctp) = self.hosts[host.0].packet(at, run.segment_size) {
+            while let Some(sctp) = self.packet(host, at, run.segment_size) {
                 at += sctp.len();
                 let ip_len = sctp.len() + self.paths[number].header_len();
                 self.enter(Datagram { path: number, end, hop: 0, sctp, ip_len });
             }
         }
+    }
+
+    /// The packet that begins at byte `at` of a host's last run, of at most `size` bytes.
+    fn packet(&mut self, host: HostId, at: usize, size: usize) -> Option<Vec<u8>> {
+        let rest = self.hosts[host.0].batch.bytes().get(at..).filter(|rest| !rest.is_empty())?;
+        let mut sctp = self.spare.pop().unwrap_or_default();
+        sctp.clear();
+        sctp.extend_from_slice(&rest[..rest.len().min(size.max(1))]);
+        Some(sctp)
     }
 
     /// A packet enters the first link of its route.
@@ -317,7 +367,9 @@ impl World {
         });
         let number = datagram.path;
         self.trace.note(self.now, &datagram);
-        let fate = self.links[path.routes[datagram.end][0].0].enqueue(self.now, datagram);
+        let link = path.routes[datagram.end][0].0;
+        let fate = self.links[link].enqueue(self.now, datagram);
+        self.note_due(link);
         self.trace.note_fate(fate.is_err());
         if let Some(packet) = packet {
             self.trace.capture(self.now, number, &packet, fate.err());
@@ -326,6 +378,7 @@ impl World {
 
     fn push_link(&mut self, config: LinkConfig, seed: u64) -> LinkNumber {
         self.links.push(Link::new(config, seed));
+        self.due.push(NEVER);
         LinkNumber(self.links.len() - 1)
     }
 }

@@ -18,11 +18,20 @@ impl PathOrder {
     pub(super) fn by<K: Ord>(paths: &Paths, usable: PathSet, key: impl Fn(&Path) -> K) -> Self {
         let mut order = Self { ids: [PathId(0); MAX], len: 0, next: 0 };
         for path in paths.iter().filter(|path| usable.contains(path.id)).take(MAX) {
-            order.ids[order.len] = path.id;
-            order.len += 1;
+            order.insert(path.id, |other| paths.get(other).map(&key) > Some(key(path)));
         }
-        order.ids[..order.len].sort_by_key(|id| paths.get(*id).map(&key));
         order
+    }
+
+    /// Puts `id` behind all others but those of which it `precedes` the last ones.
+    fn insert(&mut self, id: PathId, precedes: impl Fn(PathId) -> bool) {
+        let mut at = self.len;
+        while at > 0 && precedes(self.ids[at - 1]) {
+            self.ids[at] = self.ids[at - 1];
+            at -= 1;
+        }
+        self.ids[at] = id;
+        self.len += 1;
     }
 }
 

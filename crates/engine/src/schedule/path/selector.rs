@@ -64,10 +64,11 @@ impl PathSelector {
 
     /// Takes the state of the paths into account, before they are served.
     pub(crate) fn observe(&mut self, now: Instant, paths: &Paths, usable: PathSet, demand: Demand) {
-        let mut order = by_smallest_srtt(paths, usable).filter_map(|id| paths.get(id));
-        let Some(fast) = order.next() else { return };
+        let order = || by_smallest_srtt(paths, usable).filter_map(|id| paths.get(id));
         match self.scheduling {
             PathScheduling::Ecf => {
+                let mut order = order();
+                let Some(fast) = order.next() else { return };
                 let Some(slow) = order.find(|path| has_window(path)) else { return };
                 match decide(fast, slow, demand.left, self.waiting) {
                     Verdict::Wait => self.waiting = true,
@@ -76,7 +77,8 @@ impl PathSelector {
                 }
             }
             PathScheduling::Blest => {
-                let Some(slow) = order.next() else { return };
+                let mut order = order();
+                let (Some(fast), Some(slow)) = (order.next(), order.next()) else { return };
                 let blocked = demand.sendable == 0 && demand.left > 0 && has_window(fast);
                 let srtt = slow.rtt.smoothed().unwrap_or(Duration::ZERO);
                 self.blest.observe(now, srtt, blocked && slow.flight > 0);
