@@ -20,12 +20,14 @@ impl Association {
         let sacks = self.peer.as_ref().filter(|_| self.state.sends_sacks());
         let sack = sacks.and_then(|peer| peer.receiver.sack_deadline());
         let sends = self.state.sends_data();
-        let paths = self.paths.iter().flat_map(|path| {
-            let silence = self.sender.silence_deadline(path, &self.paths).filter(|_| sends);
-            [path.t3, path.heartbeat.deadline(), path.pacer.deadline(), silence]
-        });
         let probe = self.sender.deadline(&self.paths).filter(|_| sends);
-        [retry, self.state.guard(), sack, probe].into_iter().chain(paths).flatten().min()
+        let mut first = earlier(earlier(retry, self.state.guard()), earlier(sack, probe));
+        for path in self.paths.iter() {
+            let silence = self.sender.silence_deadline(path, &self.paths).filter(|_| sends);
+            first = earlier(earlier(first, path.t3), silence);
+            first = earlier(first, earlier(path.heartbeat.deadline(), path.pacer.deadline()));
+        }
+        first
     }
 
     /// Handles every timer that has expired.
@@ -114,5 +116,12 @@ impl Association {
     pub(super) fn control_rto(&self) -> Duration {
         let path = self.paths.get(self.control_path());
         path.map_or(Duration::ZERO, |path| path.rtt.rto())
+    }
+}
+
+fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
     }
 }

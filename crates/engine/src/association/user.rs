@@ -30,6 +30,11 @@ impl Association {
         self.peer.as_mut()?.receiver.read()
     }
 
+    /// Whether a SACK is due whatever the time.
+    pub(crate) fn owes_sack(&self) -> bool {
+        self.peer.as_ref().is_some_and(|peer| peer.receiver.owes_sack())
+    }
+
     /// Bytes that [`Self::send`] would accept.
     pub(crate) fn send_space(&self) -> usize {
         if self.state.accepts_messages() && !self.shutdown_wanted { self.sender.space() } else { 0 }

@@ -278,7 +278,9 @@ impl Endpoint {
         let Some(association) = self.registry.get_mut(id) else { return self.read_rest(id) };
         let message = association.read()?;
         // Reading may open the receive window, which the peer must learn.
-        self.settle(id);
+        if association.owes_sack() {
+            self.settle(id);
+        }
         Some(message)
     }
 

@@ -13,8 +13,10 @@ use core::ops::Bound::{Excluded, Unbounded};
 #[derive(Debug, Default)]
 pub(super) struct Registry {
     entries: BTreeMap<AssociationId, Entry>,
+    /// Deadlines of those that are not `ready`.
     deadlines: BTreeSet<(Instant, AssociationId)>,
-    /// Those that may have something to send.
+    /// Those that may have something to send. Each change can move their deadline, so it is worked
+    /// out only when somebody asks for it before they have become silent.
     ready: BTreeSet<AssociationId>,
     /// The one that sent last: the turn is with the next.
     last_sender: Option<AssociationId>,
@@ -25,6 +27,7 @@ pub(super) struct Registry {
 struct Entry {
     association: Association,
     keys: Keys,
+    /// What is in `deadlines` for it.
     deadline: Option<Instant>,
 }
 
@@ -63,23 +66,31 @@ impl Registry {
             entry.keys = keys_of(&entry.association);
             self.index.insert(id, &entry.keys);
         }
-        let deadline = entry.association.deadline();
-        let before = core::mem::replace(&mut entry.deadline, deadline);
-        if before != deadline {
-            before.map(|at| self.deadlines.remove(&(at, id)));
-            deadline.map(|at| self.deadlines.insert((at, id)));
+        if self.ready.insert(id)
+            && let Some(at) = entry.deadline.take()
+        {
+            self.deadlines.remove(&(at, id));
         }
-        self.ready.insert(id);
         None
     }
 
     /// The association found `id` with nothing to send.
     pub(super) fn on_silent(&mut self, id: AssociationId) {
-        self.ready.remove(&id);
+        if !self.ready.remove(&id) {
+            return;
+        }
+        if let Some(entry) = self.entries.get_mut(&id) {
+            entry.deadline = entry.association.deadline();
+            entry.deadline.map(|at| self.deadlines.insert((at, id)));
+        }
     }
 
     /// Whose turn it is to send, in a round over all that may have something.
     pub(super) fn next_sender(&mut self) -> Option<AssociationId> {
+        if self.ready.len() <= 1 {
+            self.last_sender = self.ready.first().copied().or(self.last_sender);
+            return self.ready.first().copied();
+        }
         let last = self.last_sender.unwrap_or(AssociationId(u64::MAX));
         let after = self.ready.range((Excluded(last), Unbounded)).next();
         let next = after.or_else(|| self.ready.first()).copied();
@@ -88,12 +99,22 @@ impl Registry {
     }
 
     pub(super) fn next_deadline(&self) -> Option<Instant> {
-        self.deadlines.first().map(|(at, _)| *at)
+        let ready = self.ready_deadlines().map(|(at, _)| at).min();
+        let quiet = self.deadlines.first().map(|(at, _)| *at);
+        ready.into_iter().chain(quiet).min()
     }
 
     /// Every association with a timer that has expired at `now`.
     pub(super) fn expired(&self, now: Instant) -> Vec<AssociationId> {
-        self.deadlines.iter().take_while(|(at, _)| *at <= now).map(|(_, id)| *id).collect()
+        let quiet = self.deadlines.iter().copied().take_while(|(at, _)| *at <= now);
+        let ready = self.ready_deadlines().filter(|(at, _)| *at <= now);
+        let mut expired: Vec<_> = quiet.chain(ready).collect();
+        expired.sort_unstable();
+        expired.into_iter().map(|(_, id)| id).collect()
+    }
+
+    fn ready_deadlines(&self) -> impl Iterator<Item = (Instant, AssociationId)> {
+        self.ready.iter().filter_map(|id| Some((self.get(*id)?.deadline()?, *id)))
     }
 
     fn remove(&mut self, id: AssociationId) -> Option<Association> {

@@ -77,6 +77,11 @@ impl AckPolicy {
         (self.now_due || expired).then_some(self.source)
     }
 
+    /// Whether an acknowledgement is due whatever the time.
+    pub(crate) fn is_due(&self) -> bool {
+        self.now_due
+    }
+
     /// The paths that have brought DATA since the last acknowledgement.
     pub(crate) fn sources(&self) -> PathSet {
         self.sources

@@ -155,6 +155,11 @@ impl Receiver {
         self.policy.is_pending()
     }
 
+    /// Whether a SACK is due whatever the time.
+    pub(crate) fn owes_sack(&self) -> bool {
+        self.policy.is_due()
+    }
+
     /// When a SACK becomes due by itself.
     pub(crate) fn sack_deadline(&self) -> Option<Instant> {
         self.policy.deadline()

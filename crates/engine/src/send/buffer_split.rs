@@ -113,9 +113,11 @@ impl BufferSplit {
         };
         let share = |of| self.share(path, paths, usable, of);
         let mtu = usize::from(path.mtu());
-        let fits = (!sender || used + mtu <= share(buffers.send))
-            && (!receiver || used <= share(buffers.receive));
-        fits || used == 0
+        let fits = || {
+            (!sender || used + mtu <= share(buffers.send))
+                && (!receiver || used <= share(buffers.receive))
+        };
+        used == 0 || fits()
     }
 
     fn share(self, path: &Path, paths: &Paths, usable: PathSet, of: usize) -> usize {

@@ -31,7 +31,7 @@ impl Sender {
         paths: &mut Paths,
         packet: &mut PacketWriter<'_>,
     ) -> usize {
-        if self.queue.messages() == 0 && self.lost == 0 {
+        if self.has_nothing_to_send() {
             return 0;
         }
         let usable = self.usable(paths);
@@ -101,17 +101,14 @@ impl Sender {
     fn fill_new(&mut self, job: &Job, paths: &mut Paths, packet: &mut PacketWriter<'_>) -> usize {
         let limit = self.fragment_size(paths);
         let header = self.header_len();
-        let taker = self.taker(job.now, paths, job.usable, job.id);
         let mut written = 0;
-        while let Some(path) = paths.get(job.id).filter(|_| job.worth) {
-            if !self.new_allowed(job.now, path, job.flight, paths, job.usable) {
-                break;
-            }
-            let Some(len) = self.queue.next_len(taker, limit) else { break };
+        while let Some(path) = paths.get(job.id).filter(|_| job.worth && header < packet.room()) {
+            let next = self.next_new(job.now, path, job.flight, paths, job.usable);
+            let Some((stream, len)) = next else { break };
             if header + len > packet.room() {
                 break;
             }
-            let Some(fragment) = self.queue.pop(taker, limit) else { break };
+            let Some(fragment) = self.queue.pop(stream, job.id, limit) else { break };
             let chunk = SentChunk::new(fragment, job.id, job.now);
             let tsn = self.outstanding.next_tsn();
             if packet.push(&chunk.to_chunk(tsn, job.immediate)).is_err() {

@@ -228,26 +228,34 @@ impl SendQueue {
         }
     }
 
-    /// Whether what [`Self::pop`] would give cannot go over another path.
+    /// Whether what [`Self::next`] gives cannot go over another path.
     pub(crate) fn is_tied(&self, taker: Taker) -> bool {
         self.mapping != StreamMapping::Any
             && self.next_stream(taker).is_some_and(|id| self.home(id, taker.usable).is_some())
     }
 
-    /// Payload size of the fragment that [`Self::pop`] would give.
-    pub(crate) fn next_len(&self, taker: Taker, limit: usize) -> Option<usize> {
-        let stream = self.streams.get(&self.next_stream(taker)?)?;
-        Some(stream.waiting.front()?.rest.len().min(limit))
+    /// The stream that is to go next, and the payload size of its next fragment of at most `limit`
+    /// bytes.
+    pub(crate) fn next(&self, taker: Taker, limit: usize) -> Option<(StreamId, usize)> {
+        let id = self.next_stream(taker)?;
+        let waiting = self.streams.get(&id)?.waiting.front()?;
+        Some((id, waiting.rest.len().min(limit)))
     }
 
-    /// Takes the next fragment of at most `limit` bytes.
-    pub(crate) fn pop(&mut self, taker: Taker, limit: usize) -> Option<Fragment> {
-        let (id, lane) = (self.next_stream(taker)?, self.lane(taker.path));
+    /// As [`Self::next`], without the stream.
+    pub(crate) fn next_len(&self, taker: Taker, limit: usize) -> Option<usize> {
+        self.next(taker, limit).map(|(_, len)| len)
+    }
+
+    /// Takes a fragment of at most `limit` bytes off stream `id`, which [`Self::next`] gave for
+    /// `path`.
+    pub(crate) fn pop(&mut self, id: StreamId, path: PathId, limit: usize) -> Option<Fragment> {
+        let lane = self.lane(path);
         let stream = self.streams.get_mut(&id)?;
         let before = stream.partly_sent();
         let interleaving = self.interleaving.is_some();
         let fragment = stream.take(id, limit, interleaving)?;
-        stream.path = Some(taker.path);
+        stream.path = Some(path);
         self.partly_sent = self.partly_sent + stream.partly_sent() - before;
         self.bytes -= fragment.payload.len();
         self.messages -= usize::from(fragment.end);

@@ -32,7 +32,8 @@ fn push(queue: &mut SendQueue, stream: u16, unordered: bool, len: usize) {
 }
 
 fn pop(queue: &mut SendQueue, limit: usize) -> Option<Fragment> {
-    queue.pop(taker(0, &[0]), limit)
+    let (stream, _) = queue.next(taker(0, &[0]), limit)?;
+    queue.pop(stream, PathId(0), limit)
 }
 
 fn drain(queue: &mut SendQueue) -> Vec<(u16, u16, bool, bool, usize)> {
@@ -47,9 +48,9 @@ fn drain(queue: &mut SendQueue) -> Vec<(u16, u16, bool, bool, usize)> {
 /// The stream that a path sends of next.
 fn next(queue: &mut SendQueue, path: u8, usable: &[u8]) -> Option<Fragment> {
     let taker = taker(path, usable);
-    let promised = queue.next_len(taker, 1000);
-    let fragment = queue.pop(taker, 1000);
-    assert_eq!(promised, fragment.as_ref().map(|fragment| fragment.payload.len()));
+    let (stream, promised) = queue.next(taker, 1000)?;
+    let fragment = queue.pop(stream, PathId(path), 1000);
+    assert_eq!(Some(promised), fragment.as_ref().map(|fragment| fragment.payload.len()));
     fragment
 }
 

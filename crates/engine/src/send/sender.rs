@@ -171,17 +171,20 @@ impl Sender {
         self.queue.messages() == 0 && self.outstanding.is_empty()
     }
 
-    /// The paths in the order in which they are to be served.
+    /// The paths in the order in which they are to be served; none if nothing waits.
     pub(crate) fn path_order(&mut self, now: Instant, paths: &Paths) -> PathOrder {
         let (usable, demand) = (self.usable(paths), self.demand());
         self.selector.observe(now, paths, usable, demand);
         self.queue.replan(now, paths, usable, self.limit);
+        if self.has_nothing_to_send() {
+            return PathOrder::none();
+        }
         self.selector.order(paths, usable, self.sack_path)
     }
 
     /// Whether [`Self::fill`] would write something into an empty packet for `id`.
     pub(crate) fn has_data_for(&self, now: Instant, id: PathId, paths: &Paths) -> bool {
-        if self.queue.messages() == 0 && self.lost == 0 {
+        if self.has_nothing_to_send() {
             return false;
         }
         let usable = self.usable(paths);
@@ -189,7 +192,7 @@ impl Sender {
         let worth = self.is_worth_using(now, paths, usable, id);
         self.next_repeat(now, path, path.flight, worth, paths, usable).is_some()
             || self.to_reschedule(now, path, path.flight, usable).is_some()
-            || (worth && self.new_allowed(now, path, path.flight, paths, usable))
+            || (worth && self.next_new(now, path, path.flight, paths, usable).is_some())
     }
 
     /// When something may be sent that may not be sent now: the next probe of a closed window, or
@@ -201,6 +204,11 @@ impl Sender {
         }
         let held_back = paths.iter().filter_map(|path| path.held_back).min();
         streams.into_iter().chain(self.next_probe(paths)).chain(held_back).min()
+    }
+
+    /// Whether neither new data nor lost chunks wait.
+    pub(super) fn has_nothing_to_send(&self) -> bool {
+        self.queue.messages() == 0 && self.lost == 0
     }
 
     fn next_probe(&self, paths: &Paths) -> Option<Instant> {
@@ -350,32 +358,33 @@ impl Sender {
         (worth || last == path.id || bound()).then_some(tsn)
     }
 
-    /// Whether `path` may send a new chunk now, where `flight` was its flight before the packet.
-    pub(super) fn new_allowed(
+    /// The stream of which `path` may send a new chunk now, and the size of its payload. `flight` was
+    /// the flight of the path before the packet.
+    pub(super) fn next_new(
         &self,
         now: Instant,
         path: &Path,
         flight: usize,
         paths: &Paths,
         usable: PathSet,
-    ) -> bool {
+    ) -> Option<(StreamId, usize)> {
         // What is cheap to ask comes first: this is asked for every packet.
         if !has_window(now, path, flight) || self.outstanding.len() >= MAX_TSN_SPAN {
-            return false;
+            return None;
         }
         if path.is_held_back(now) || !self.split_allows(path, paths, usable) {
-            return false;
+            return None;
         }
         let taker = self.taker(now, paths, usable, path.id);
-        let Some(len) = self.queue.next_len(taker, self.fragment_size(paths)) else { return false };
-        if len <= self.rwnd_for_new() {
-            return true;
-        }
-        // The window is closed: one probe, when nothing is under way (RFC 9260 section 6.1 rule A).
-        self.in_flight == 0
-            && self.lost == 0
-            && now >= self.probe_due(path)
-            && self.prober(paths, usable).is_some_and(|prober| prober.id == path.id)
+        let (stream, len) = self.queue.next(taker, self.fragment_size(paths))?;
+        // If the window is closed: one probe, when nothing is under way (RFC 9260 section 6.1 rule A).
+        let probes = || {
+            self.in_flight == 0
+                && self.lost == 0
+                && now >= self.probe_due(path)
+                && self.prober(paths, usable).is_some_and(|prober| prober.id == path.id)
+        };
+        (len <= self.rwnd_for_new() || probes()).then_some((stream, len))
     }
 
     /// Whether the share of `path` in the buffers of both sides has room.

@@ -14,9 +14,14 @@ pub(crate) struct PathOrder {
 }
 
 impl PathOrder {
+    /// No path at all.
+    pub(crate) fn none() -> Self {
+        Self { ids: [PathId(0); MAX], len: 0, next: 0 }
+    }
+
     /// The paths of `usable` by ascending `key`; the lower number first among equals.
     pub(super) fn by<K: Ord>(paths: &Paths, usable: PathSet, key: impl Fn(&Path) -> K) -> Self {
-        let mut order = Self { ids: [PathId(0); MAX], len: 0, next: 0 };
+        let mut order = Self::none();
         for path in paths.iter().filter(|path| usable.contains(path.id)).take(MAX) {
             order.insert(path.id, |other| paths.get(other).map(&key) > Some(key(path)));
         }

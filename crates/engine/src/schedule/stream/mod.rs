@@ -12,6 +12,7 @@ mod options;
 mod priority;
 mod round_robin;
 mod round_robin_packet;
+mod stream_set;
 mod weighted_fair;
 
 use fair_capacity::FairCapacity;

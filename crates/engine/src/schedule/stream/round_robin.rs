@@ -4,15 +4,15 @@
 //! Streams that are tied to a path take turns among themselves (Dreibholz et al. 2010: round robin
 //! inside a path), so each lane has its own pointer.
 
+use super::stream_set::StreamSet;
 use super::{Departure, Head, Lane, StreamScheduler};
-use alloc::collections::{BTreeMap, BTreeSet};
-use core::ops::Bound::{Excluded, Unbounded};
+use alloc::collections::BTreeMap;
 use manypath_wire::StreamId;
 
 /// The streams that have something to send, and who was served last.
 #[derive(Debug, Default)]
 pub(crate) struct RoundRobin {
-    streams: BTreeSet<StreamId>,
+    streams: StreamSet,
     last: BTreeMap<Lane, StreamId>,
 }
 
@@ -22,33 +22,19 @@ impl StreamScheduler for RoundRobin {
     }
 
     fn next(&self, lane: Lane, may: &dyn Fn(StreamId) -> bool) -> Option<StreamId> {
-        next_after(&self.streams, self.last.get(&lane).copied(), may)
+        self.streams.next_after(self.last.get(&lane).copied(), may)
     }
 
     fn on_sent(&mut self, stream: StreamId, departure: Departure) {
         self.last.insert(departure.lane, stream);
         if departure.next.is_none() {
-            self.streams.remove(&stream);
+            self.streams.remove(stream);
         }
     }
 
     fn remove(&mut self, stream: StreamId) {
-        self.streams.remove(&stream);
+        self.streams.remove(stream);
     }
-}
-
-/// The first of `streams` that `may`, cyclically after `last`.
-pub(super) fn next_after(
-    streams: &BTreeSet<StreamId>,
-    last: Option<StreamId>,
-    may: &dyn Fn(StreamId) -> bool,
-) -> Option<StreamId> {
-    let find = |mut range: alloc::collections::btree_set::Range<'_, StreamId>| {
-        range.find(|stream| may(**stream)).copied()
-    };
-    let Some(last) = last else { return find(streams.range(..)) };
-    let later = find(streams.range((Excluded(last), Unbounded)));
-    later.or_else(|| find(streams.range(..=last)))
 }
 
 #[cfg(test)]

@@ -1,15 +1,15 @@
 //! Round robin per packet (RFC 8260 section 3.3): a packet carries data of one stream only, so that
 //! its loss holds up no other; the next packet is the next stream's.
 
-use super::round_robin::next_after;
+use super::stream_set::StreamSet;
 use super::{Departure, Head, Lane, StreamScheduler};
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeMap;
 use manypath_wire::StreamId;
 
 /// The streams that have something to send, and whose packet it is.
 #[derive(Debug, Default)]
 pub(crate) struct RoundRobinPacket {
-    streams: BTreeSet<StreamId>,
+    streams: StreamSet,
     last: BTreeMap<Lane, StreamId>,
     /// The stream of the packet that is being filled.
     packet_of: Option<StreamId>,
@@ -22,8 +22,8 @@ impl StreamScheduler for RoundRobinPacket {
 
     fn next(&self, lane: Lane, may: &dyn Fn(StreamId) -> bool) -> Option<StreamId> {
         match self.packet_of {
-            Some(stream) => (self.streams.contains(&stream) && may(stream)).then_some(stream),
-            None => next_after(&self.streams, self.last.get(&lane).copied(), may),
+            Some(stream) => (self.streams.contains(stream) && may(stream)).then_some(stream),
+            None => self.streams.next_after(self.last.get(&lane).copied(), may),
         }
     }
 
@@ -31,12 +31,12 @@ impl StreamScheduler for RoundRobinPacket {
         self.last.insert(departure.lane, stream);
         self.packet_of = Some(stream);
         if departure.next.is_none() {
-            self.streams.remove(&stream);
+            self.streams.remove(stream);
         }
     }
 
     fn remove(&mut self, stream: StreamId) {
-        self.streams.remove(&stream);
+        self.streams.remove(stream);
     }
 
     fn on_packet_end(&mut self) {
