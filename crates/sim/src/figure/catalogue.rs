@@ -1,6 +1,7 @@
 use super::curves::Runs;
 use super::dreibholz2010;
 use super::lsfr;
+use super::manypath_dynamic;
 use super::plot::Chart;
 use super::verdict::Criterion;
 use std::sync::LazyLock;
@@ -33,7 +34,8 @@ pub(super) fn no_details(_: &Runs<'_>) -> String {
 
 /// All figures.
 pub fn figures() -> &'static [Figure] {
-    static ALL: LazyLock<Vec<Figure>> =
-        LazyLock::new(|| [dreibholz2010::FIGURES, lsfr::FIGURES].concat());
+    static ALL: LazyLock<Vec<Figure>> = LazyLock::new(|| {
+        [dreibholz2010::FIGURES, lsfr::FIGURES, manypath_dynamic::FIGURES].concat()
+    });
     &ALL
 }

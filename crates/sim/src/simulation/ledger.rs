@@ -8,6 +8,8 @@ use super::histogram::Histogram;
 use manypath_engine::{Duration, Instant};
 use std::collections::VecDeque;
 
+const TENTH: Duration = Duration::from_millis(100);
+
 /// The messages of one direction.
 #[derive(Debug)]
 pub struct Ledger {
@@ -15,6 +17,8 @@ pub struct Ledger {
     window: (Instant, Instant),
     last: Option<Instant>,
     longest_gap: Duration,
+    /// Bytes delivered in each tenth of a second from `origin` on, if anybody wants to know.
+    tenths: Option<(Instant, Vec<u64>)>,
 }
 
 /// One stream of one direction.
@@ -40,7 +44,24 @@ impl Ledger {
             window,
             last: None,
             longest_gap: Duration::ZERO,
+            tenths: None,
         }
+    }
+
+    /// Keeps what is delivered over time, from `origin` on.
+    pub(super) fn keep_tenths(&mut self, origin: Instant) {
+        self.tenths = Some((origin, Vec::new()));
+    }
+
+    /// The end of the first second after `after` (counted from the origin) in which at least `bits`
+    /// were delivered, in seconds after `after`.
+    pub(super) fn first_second_with(&self, after: Duration, bits: f64) -> Option<f64> {
+        let (_, tenths) = self.tenths.as_ref()?;
+        let first = (after.as_nanos().div_ceil(TENTH.as_nanos())) as usize;
+        let seconds = tenths.get(first..)?.windows(10);
+        let found = seconds.map(|second| second.iter().sum::<u64>() as f64 * 8.0);
+        let place = found.into_iter().position(|delivered| delivered >= bits)?;
+        Some((first + place + 10) as f64 / 10.0 - after.as_secs_f64())
     }
 
     pub(super) fn on_sent(&mut self, stream: u16, generated: Instant) {
@@ -65,6 +86,11 @@ impl Ledger {
     ) {
         let Some(stream) = self.streams.get_mut(usize::from(stream)) else { return };
         stream.bytes_ever += len as u64;
+        if let Some((origin, tenths)) = &mut self.tenths {
+            let tenth = (now.since(*origin).as_nanos() / TENTH.as_nanos()) as usize;
+            tenths.resize(tenths.len().max(tenth + 1), 0);
+            tenths[tenth] += len as u64;
+        }
         let (from, to) = self.window;
         if now < from || now > to {
             return;

@@ -7,6 +7,7 @@
 
 mod apps;
 mod background;
+mod ceiling;
 mod desk;
 mod histogram;
 mod ledger;

@@ -1,5 +1,7 @@
 //! The figures of a run.
 
+use super::apps::Way;
+use super::ceiling;
 use super::histogram::Histogram;
 use super::ledger::{Ledger, StreamLedger};
 use super::session::Session;
@@ -8,6 +10,9 @@ use manypath_engine::Instant;
 
 /// Streams that get columns of their own.
 const MOST_STREAMS: usize = 64;
+
+/// Part of what the paths could carry at which a change of the network counts as overcome.
+const RECOVERED: f64 = 0.95;
 
 /// What has come out of a run.
 #[derive(Clone, Debug)]
@@ -42,6 +47,7 @@ pub(super) fn figures(session: &Session<'_>) -> Outcome {
     let times = (session.start, session.from, now);
     let mut figures = Figures::default();
     figures.deliveries(&session.scenario.apps, ledgers, times, session.sampler.blocked());
+    figures.ceiling(session);
     let packets = figures.paths(session, now);
     Outcome {
         figures: figures.out,
@@ -108,6 +114,19 @@ impl Figures {
         let of_streams = means.iter().sum::<f64>() / means.len() as f64 / 1e6;
         self.add("stream_delay_ms", (!means.is_empty()).then_some(of_streams));
         self.add("longest_gap_s", Some(ledger.longest_gap().as_secs_f64()));
+    }
+
+    /// What the paths could carry, and how long after their last change that is nearly reached.
+    fn ceiling(&mut self, session: &Session<'_>) {
+        let Session { scenario, from, end, start, .. } = session;
+        let (from, end) = (from.since(*start), end.since(*start));
+        let bps = ceiling::between(scenario, from, end);
+        self.add("ceiling_mbps", bps.map(|bps| bps / 1e6));
+        if let Some(change) = ceiling::last_change(scenario) {
+            let forth = &session.ledgers[Way::Forth as usize];
+            let after = ceiling::between(scenario, change, end).map(|bps| bps * RECOVERED);
+            self.add("recovery_s", after.and_then(|bits| forth.first_second_with(change, bits)));
+        }
     }
 
     fn apps(&mut self, apps: &[AppSpec], forth: &[StreamLedger], back: &[StreamLedger]) {

@@ -1,5 +1,6 @@
 use super::apps::{Applications, Way};
 use super::background::Source;
+use super::ceiling;
 use super::desk::SimulatedDesk;
 use super::ledger::Ledger;
 use super::network::{Network, RECEIVER_PORT};
@@ -60,6 +61,10 @@ impl<'a> Session<'a> {
             network.world.start_capture();
         }
         let ledger = || Ledger::new(scenario.config.streams, (from, end));
+        let mut forth = ledger();
+        if ceiling::last_change(scenario).is_some() {
+            forth.keep_tenths(start);
+        }
         Self {
             scenario,
             network,
@@ -67,7 +72,7 @@ impl<'a> Session<'a> {
             from,
             end,
             associations: [None; 2],
-            ledgers: [ledger(), ledger()],
+            ledgers: [forth, ledger()],
             sampler: Sampler::new(start, from, options.series),
             closed: None,
             established: false,

@@ -5,6 +5,8 @@ use super::bars;
 use super::shape::{Anchor, Colour, Drawing, Place, Shape};
 use super::{Chart, Curve, Panel, Point};
 
+/// Most panels side by side.
+const COLUMNS: usize = 3;
 pub(super) const PANEL: (f64, f64) = (560.0, 380.0);
 const MARGIN_LEFT: f64 = 70.0;
 const MARGIN_RIGHT: f64 = 20.0;
@@ -31,13 +33,16 @@ pub(super) fn draw(chart: &Chart) -> Drawing {
     let legend = chart.panels.iter().map(|panel| panel.curves.len()).max().unwrap_or(0) as f64;
     let width = MARGIN_LEFT + PANEL.0 + MARGIN_RIGHT;
     let height = MARGIN_TOP + PANEL.1 + MARGIN_BOTTOM + legend * LEGEND_LINE + 12.0;
-    let total = width * chart.panels.len() as f64;
+    let columns = chart.panels.len().clamp(1, COLUMNS);
+    let total = width * columns as f64;
     let mut shapes = vec![text((total / 2.0, 24.0), &chart.title, 17.0, Anchor::Middle, true)];
     for (number, panel) in chart.panels.iter().enumerate() {
-        let origin = (number as f64 * width + MARGIN_LEFT, MARGIN_TOP);
+        let (row, column) = ((number / columns) as f64, (number % columns) as f64);
+        let origin = (column * width + MARGIN_LEFT, row * height + MARGIN_TOP);
         Frame::new(panel, origin).draw(panel, &mut shapes);
     }
-    Drawing { width: total, height, shapes }
+    let rows = chart.panels.len().div_ceil(columns).max(1) as f64;
+    Drawing { width: total, height: height * rows, shapes }
 }
 
 /// A panel's axes and where they are.

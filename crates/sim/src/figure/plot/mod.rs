@@ -16,7 +16,7 @@ mod svg;
 pub use png::to_png;
 pub use svg::to_svg;
 
-/// A figure of one or more panels side by side.
+/// A figure of one or more panels side by side, more than three in rows.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Chart {
     /// Above everything.

@@ -1,0 +1,97 @@
+//! Runs of all schedulers in one network, side by side.
+
+use crate::campaign::{Record, summarise};
+use crate::figure::curves::Runs;
+
+pub(super) const DYNAMIC: &str = "dynamic";
+pub(super) const FIXED: &str = "fixed";
+pub(super) const ROUND_ROBIN: &str = "round robin";
+
+/// What the dynamic scheduler is compared with, besides the best single path.
+pub(super) const OTHERS: [&str; 5] = [FIXED, ROUND_ROBIN, "minimum RTT", "ECF", "BLEST"];
+
+/// The path alone that carries most.
+pub(super) const SINGLE: &str = "single path";
+
+/// All of them.
+pub(super) const BASELINES: [&str; 6] =
+    [OTHERS[0], OTHERS[1], OTHERS[2], OTHERS[3], OTHERS[4], SINGLE];
+
+/// One network, one buffer size: the runs of all schedulers.
+#[derive(Debug)]
+pub(super) struct Point<'a> {
+    pub(super) setup: &'a str,
+    pub(super) kib: f64,
+    runs: Vec<&'a Record>,
+}
+
+/// The points in the order of the scenario.
+pub(super) fn points<'a>(runs: &Runs<'a>) -> Vec<Point<'a>> {
+    let mut points: Vec<Point<'_>> = Vec::new();
+    for run in runs.all() {
+        let kib = run.parameter("engine.buffer").and_then(|bytes| bytes.parse::<f64>().ok());
+        let (setup, kib) = (run.setup.as_str(), kib.map_or(0.0, |bytes| bytes / 1024.0));
+        match points.iter_mut().find(|point| point.setup == setup && point.kib == kib) {
+            Some(point) => point.runs.push(run),
+            None => points.push(Point { setup, kib, runs: vec![run] }),
+        }
+    }
+    points
+}
+
+impl<'a> Point<'a> {
+    /// Mean over the seeds; NaN if there is none, so that no comparison holds.
+    pub(super) fn mean(&self, case: &str, figure: &str) -> f64 {
+        let runs = self.runs.iter().filter(|run| run.case == case);
+        summarise(runs.map(|run| run.figure(figure))).map_or(f64::NAN, |summary| summary.mean)
+    }
+
+    /// As [`Self::mean`]; of the single paths the best: the most of a throughput, the least of a delay.
+    pub(super) fn value(&self, case: &str, figure: &str) -> f64 {
+        if case != SINGLE {
+            return self.mean(case, figure);
+        }
+        let all = self.single_paths().into_iter().map(|case| self.mean(case, figure));
+        let all = all.filter(|value| value.is_finite());
+        if figure.ends_with("mbps") {
+            all.fold(f64::NAN, f64::max)
+        } else {
+            all.fold(f64::NAN, f64::min)
+        }
+    }
+
+    /// The dynamic scheduler's value as a part of another one's.
+    pub(super) fn ratio(&self, case: &str, figure: &str) -> f64 {
+        self.mean(DYNAMIC, figure) / self.value(case, figure)
+    }
+
+    /// The cases of paths alone.
+    fn single_paths(&self) -> Vec<&'a str> {
+        let mut cases: Vec<&str> = self.runs.iter().map(|run| run.case.as_str()).collect();
+        cases.retain(|case| case.starts_with(SINGLE));
+        cases.dedup();
+        cases
+    }
+
+    /// Any run, for its parameters.
+    pub(super) fn example(&self) -> Option<&'a Record> {
+        self.runs.iter().find(|run| run.case == DYNAMIC).copied()
+    }
+}
+
+/// The middle of values; NaN if there are none.
+pub(super) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+    let values = sorted(values);
+    match values.len() {
+        0 => f64::NAN,
+        odd if odd % 2 == 1 => values[odd / 2],
+        even => f64::midpoint(values[even / 2 - 1], values[even / 2]),
+    }
+}
+
+/// Those that are numbers, in their order.
+pub(super) fn sorted(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
+    let mut values: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
+    values.sort_by(f64::total_cmp);
+    values
+}
