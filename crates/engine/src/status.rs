@@ -86,6 +86,8 @@ pub struct PathStatus {
     /// Bytes of user data sent on the path that had been sent before, on it or on another one, for
     /// whatever reason.
     pub bytes_retransmitted: u64,
+    /// DATA chunks that were sent on this path and on another one (redundant transmission).
+    pub copies: u64,
     /// Expiries of T3-rtx.
     pub timeouts: u64,
     /// Consecutive errors (RFC 9260 section 8.2).

@@ -47,6 +47,7 @@ impl Association {
             spurious_suspicions: path.stats.spurious_suspicions,
             spurious_retransmits: path.stats.spurious_retransmits,
             bytes_retransmitted: path.stats.bytes_retransmitted,
+            copies: path.stats.copies,
             timeouts: path.stats.timeouts,
             error_count: path.error_count,
             idle: self.idle(now, path),

@@ -31,6 +31,8 @@ pub(crate) struct PathCounters {
     pub(crate) spurious_retransmits: u64,
     /// User data of chunks sent on the path that had been sent before, on it or on another one.
     pub(crate) bytes_retransmitted: u64,
+    /// DATA chunks that were sent on this path and on another one (redundant transmission).
+    pub(crate) copies: u64,
     /// Expiries of T3-rtx, zero-window probes not counted.
     pub(crate) timeouts: u64,
 }

@@ -50,7 +50,8 @@ impl Sender {
         let job = Job { now, id, usable, flight: path.flight, worth, immediate };
         let repeated =
             self.fill_lost(&job, paths, packet) + self.fill_rescheduled(&job, paths, packet);
-        let written = repeated + self.fill_new(&job, paths, packet);
+        let copied = self.fill_copies(now, (id, job.flight), paths, packet);
+        let written = repeated + copied + self.fill_new(&job, paths, packet);
         self.queue.on_packet_end();
         if let Some(path) = paths.get_mut(id).filter(|_| written > 0) {
             path.on_packet(now, path.flight.saturating_sub(job.flight));
@@ -122,6 +123,7 @@ impl Sender {
             if is_probe {
                 self.on_probe_sent(job.now, tsn, path);
             }
+            self.want_copies(tsn, job.id, job.usable);
             written += 1;
         }
         written
@@ -175,15 +177,7 @@ impl Sender {
         let (data, wire) = (chunk.data_len(), chunk.wire_len());
         self.in_flight += data;
         self.window.on_sent(data);
-        path.cmt.silence.on_sent(now, path.flight == 0);
-        path.flight += wire;
-        path.last_data = Some(now);
-        if path.flight >= path.congestion.window() {
-            path.window_filled = Some(now);
-        }
-        if path.t3.is_none() {
-            path.restart_t3(now);
-        }
+        occupy(now, path, wire);
     }
 
     /// The chunk is a probe of a closed window: its timer is the pause until the next one.
@@ -191,6 +185,19 @@ impl Sender {
         self.window.on_probe_sent(now, tsn);
         let pause = self.window.probe_pause(path.rtt.rto(), path.rtt.rto_max());
         path.t3 = Some(now + pause);
+    }
+}
+
+/// A chunk of `wire` bytes has been written into a packet for `path`.
+pub(super) fn occupy(now: Instant, path: &mut Path, wire: usize) {
+    path.cmt.silence.on_sent(now, path.flight == 0);
+    path.flight += wire;
+    path.last_data = Some(now);
+    if path.flight >= path.congestion.window() {
+        path.window_filled = Some(now);
+    }
+    if path.t3.is_none() {
+        path.restart_t3(now);
     }
 }
 

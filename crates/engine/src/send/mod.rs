@@ -10,6 +10,7 @@
 //! acknowledges, plus what it shows to be missing, plus its Gap Ack Blocks.
 
 mod buffer_split;
+mod copies;
 mod fill;
 mod outstanding;
 mod queue;

@@ -136,6 +136,10 @@ impl SendQueue {
     }
 
     /// The user has other wishes for a stream.
+    pub(crate) fn options(&self, stream: StreamId) -> StreamOptions {
+        self.options.get(&stream).copied().unwrap_or_default()
+    }
+
     pub(crate) fn set_options(&mut self, stream: StreamId, options: StreamOptions) {
         self.scheduler.set_options(stream, options);
         self.options.insert(stream, options);

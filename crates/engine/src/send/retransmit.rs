@@ -25,6 +25,7 @@ impl Sender {
         }
         self.window.on_timeout();
         let group = paths.couple(self.usable(paths));
+        let unknown = self.drop_copies(id, paths);
         let Some(path) = paths.get_mut(id) else { return true };
         path.stats.timeouts += 1;
         path.rtt.back_off();
@@ -35,7 +36,7 @@ impl Sender {
         path.cmt.one_packet = true;
         path.cmt.silence.settle();
         self.give_up_flight(id, paths);
-        false
+        unknown
     }
 
     /// Path `id` is not used any more: what is in flight on it goes to the others, if there are
@@ -45,6 +46,7 @@ impl Sender {
             return;
         }
         self.give_up_flight(id, paths);
+        self.drop_copies(id, paths);
         if let Some(path) = paths.get_mut(id) {
             path.t3 = None;
         }

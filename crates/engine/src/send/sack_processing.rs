@@ -55,6 +55,12 @@ impl Sender {
     ) -> Result<SackOutcome, &'static str> {
         let cum = Tsn64::near(sack.cum_tsn, self.outstanding.cum());
         if cum < self.outstanding.cum() {
+            // One that comes over a slow path may be old, but what has arrived twice it alone knows.
+            if self.copies.is_on() && sack.duplicates.iter().next().is_some() {
+                let cum = SackView::of_shutdown(self.outstanding.cum().wire());
+                let duplicates = SackView { duplicates: sack.duplicates, ..cum };
+                return self.handle_sack(now, &duplicates, via, paths);
+            }
             return Ok(SackOutcome { stale: true, ..SackOutcome::default() });
         }
         sack.ranges(cum, &mut self.blocks)?;
@@ -69,6 +75,7 @@ impl Sender {
         self.take_cumulative(now, cum, via, paths);
         let believed = self.take_revoked(now, highest, via, paths);
         self.take_gaps(now, via, paths);
+        self.take_duplicates(now, sack.duplicates, via, paths);
         self.take_non_renegable(paths);
         self.check_released()?;
         let mut outcome = SackOutcome::default();
@@ -77,6 +84,7 @@ impl Sender {
         for path in paths.iter_mut() {
             self.settle(&facts, path, &mut outcome);
         }
+        self.prune_copies();
         self.guard(now, paths);
         if let Some(a_rwnd) = sack.a_rwnd.filter(|_| believed) {
             self.update_window(now, a_rwnd, paths);
@@ -244,6 +252,9 @@ impl Sender {
         via: PathId,
         paths: &'p mut Paths,
     ) -> Option<&'p mut Path> {
+        if self.copies.is_on() {
+            self.attribute(now, tsn, via, paths);
+        }
         let chunk = self.outstanding.get_mut(tsn)?;
         let (from, to) = (chunk.from, paths.get(chunk.path)?);
         let in_vain = chunk.state == ChunkState::InFlight && is_for_earlier(now, chunk, to);
@@ -292,11 +303,13 @@ impl Sender {
             path.rtt.on_data_sample(now, rtt);
         }
         let recovering = facts.recovering || path.cmt.recovery.is_active();
-        let advanced = self.rules.cwnd_update.advances(&news, &path.cmt.cuc);
+        // With copies the earliest chunk of a path is no longer one that only this path can deliver.
+        let advanced = self.copies.is_on() || self.rules.cwnd_update.advances(&news, &path.cmt.cuc);
         grow(now, path, (advanced, recovering), group);
         let (chunk_limit, smoothed) = (path.congestion.chunk_limit(), path.rtt.smoothed());
         path.burst.on_sack(now, (path.flight, news.acked), chunk_limit, smoothed);
-        if self.strike(facts, path) && self.enter_recovery(facts, path) {
+        let lost = self.strike(facts, path) | self.lose_copies(now, path);
+        if lost && self.enter_recovery(facts, path) {
             path.congestion.on_loss(&CongestionEvent { used: used_window(now, path) }, group);
             path.cmt.fast_packet = true;
         }

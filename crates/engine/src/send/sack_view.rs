@@ -4,7 +4,7 @@ use crate::ranges::Range;
 use crate::tsn::Tsn64;
 use alloc::vec::Vec;
 use manypath_wire::Tsn;
-use manypath_wire::chunk::{GapBlock, GapBlocks, NrSack, Sack};
+use manypath_wire::chunk::{GapBlock, GapBlocks, NrSack, Sack, Tsns};
 
 /// What an acknowledgement says.
 #[derive(Clone, Copy, Debug)]
@@ -19,24 +19,28 @@ pub(crate) struct SackView<'a> {
     pub(crate) gaps: GapBlocks<'a>,
     /// Gap Ack Blocks of what the peer will never renege on.
     pub(crate) nr_gaps: GapBlocks<'a>,
+    /// TSNs that arrived more than once.
+    pub(crate) duplicates: Tsns<'a>,
 }
 
 impl<'a> SackView<'a> {
     /// The view of a SACK.
     pub(crate) fn of_sack(sack: &Sack<'a>) -> Self {
-        let Sack { flags, cum_tsn, a_rwnd, gaps, .. } = *sack;
-        Self { flags, cum_tsn, a_rwnd: Some(a_rwnd), gaps, nr_gaps: GapBlocks::EMPTY }
+        let Sack { flags, cum_tsn, a_rwnd, gaps, duplicates } = *sack;
+        let nr_gaps = GapBlocks::EMPTY;
+        Self { flags, cum_tsn, a_rwnd: Some(a_rwnd), gaps, nr_gaps, duplicates }
     }
 
     /// The view of an NR-SACK.
     pub(crate) fn of_nr_sack(sack: &NrSack<'a>) -> Self {
-        let NrSack { flags, cum_tsn, a_rwnd, gaps, nr_gaps, .. } = *sack;
-        Self { flags, cum_tsn, a_rwnd: Some(a_rwnd), gaps, nr_gaps }
+        let NrSack { flags, cum_tsn, a_rwnd, gaps, nr_gaps, duplicates } = *sack;
+        Self { flags, cum_tsn, a_rwnd: Some(a_rwnd), gaps, nr_gaps, duplicates }
     }
 
     /// The view of a SHUTDOWN, which says nothing but the cumulative TSN.
     pub(crate) fn of_shutdown(cum_tsn: Tsn) -> Self {
-        Self { flags: 0, cum_tsn, a_rwnd: None, gaps: GapBlocks::EMPTY, nr_gaps: GapBlocks::EMPTY }
+        let (gaps, nr_gaps) = (GapBlocks::EMPTY, GapBlocks::EMPTY);
+        Self { flags: 0, cum_tsn, a_rwnd: None, gaps, nr_gaps, duplicates: Tsns::EMPTY }
     }
 
     /// All blocks of both kinds as ascending, disjoint ranges beyond `cum`.

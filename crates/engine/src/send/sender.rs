@@ -1,6 +1,7 @@
 //! The sender: what the user has given, and what of it is where.
 
 use super::buffer_split::{BufferSplit, Buffers};
+use super::copies::Copies;
 use super::outstanding::Outstanding;
 use super::queue::{SendQueue, Taker};
 use super::window::PeerWindow;
@@ -57,6 +58,8 @@ pub(crate) struct Sender {
     /// Whether the user holds back more than it has queued.
     more_to_come: bool,
     selector: PathSelector,
+    /// Second transmissions of chunks that are under way (redundant transmission).
+    pub(super) copies: Copies,
     split: BufferSplit,
     multipath: bool,
     pub(super) limit: usize,
@@ -89,6 +92,7 @@ impl Sender {
             recovery: FastRecovery::default(),
             sack_path: None,
             selector: PathSelector::new(config.path_scheduling),
+            copies: Copies::new(config.path_scheduling),
             split: config.buffer_split,
             multipath: config.multipath && config.path_scheduling != PathScheduling::Primary,
             limit: config.send_buffer as usize,
@@ -192,6 +196,7 @@ impl Sender {
         let worth = self.is_worth_using(now, paths, usable, id);
         self.next_repeat(now, path, path.flight, worth, paths, usable).is_some()
             || self.to_reschedule(now, path, path.flight, usable).is_some()
+            || self.next_copy(now, path, path.flight).is_some()
             || (worth && self.next_new(now, path, path.flight, paths, usable).is_some())
     }
 
@@ -206,9 +211,10 @@ impl Sender {
         streams.into_iter().chain(self.next_probe(paths)).chain(held_back).min()
     }
 
-    /// Whether neither new data nor lost chunks wait.
+    /// Whether neither new data nor lost chunks wait, nor any that may be sent on a second path.
     pub(super) fn has_nothing_to_send(&self) -> bool {
-        self.queue.messages() == 0 && self.lost == 0
+        let copied = self.copies.is_on() && self.in_flight > 0;
+        self.queue.messages() == 0 && self.lost == 0 && !copied
     }
 
     fn next_probe(&self, paths: &Paths) -> Option<Instant> {

@@ -176,6 +176,7 @@ impl Figures {
             let again = state.map(|s| s.bytes_retransmitted as f64);
             self.add(format!("{name}_bytes_retransmitted"), again);
             self.add(format!("{name}_timeouts"), state.map(|s| s.timeouts as f64));
+            self.add(format!("{name}_copies"), state.map(|s| s.copies as f64));
             let link = network.world.link_counters(*path, network.receiver);
             self.add(format!("{name}_dropped_queue"), Some(link.dropped_queue as f64));
             self.add(format!("{name}_dropped_loss"), Some(link.dropped_loss as f64));

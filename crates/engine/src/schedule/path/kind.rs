@@ -22,5 +22,10 @@ named! {
         /// BLEST as published (IFIP Networking 2016): leaves a slow path out if what is sent there
         /// would block the send window.
         Blest = "blest",
+        /// As `smallest-srtt`, and what one path sends all others with a window send too, with the same
+        /// TSN: it arrives with the first. For little data that must not wait for retransmissions.
+        Redundant = "redundant",
+        /// Streams of class `interactive` as with `redundant`, others as with `earliest-completion`.
+        RedundantInteractive = "redundant-interactive",
     }
 }

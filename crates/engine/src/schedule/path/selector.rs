@@ -44,7 +44,9 @@ impl PathSelector {
             | PathScheduling::SmallestSrtt
             | PathScheduling::EarliestCompletion
             | PathScheduling::Ecf
-            | PathScheduling::Blest => usable,
+            | PathScheduling::Blest
+            | PathScheduling::Redundant
+            | PathScheduling::RedundantInteractive => usable,
         }
     }
 
@@ -58,7 +60,9 @@ impl PathSelector {
             | PathScheduling::SmallestSrtt
             | PathScheduling::EarliestCompletion
             | PathScheduling::Ecf
-            | PathScheduling::Blest => by_smallest_srtt(paths, usable),
+            | PathScheduling::Blest
+            | PathScheduling::Redundant
+            | PathScheduling::RedundantInteractive => by_smallest_srtt(paths, usable),
         }
     }
 
@@ -87,7 +91,9 @@ impl PathSelector {
             | PathScheduling::LeastRecentlyUsed
             | PathScheduling::SmallestSrtt
             | PathScheduling::EarliestCompletion
-            | PathScheduling::Lsfr => {}
+            | PathScheduling::Lsfr
+            | PathScheduling::Redundant
+            | PathScheduling::RedundantInteractive => {}
         }
     }
 
@@ -106,7 +112,7 @@ impl PathSelector {
             pair.is_none_or(|(fast, slow)| decide(fast, slow))
         };
         match self.scheduling {
-            PathScheduling::EarliestCompletion => {
+            PathScheduling::EarliestCompletion | PathScheduling::RedundantInteractive => {
                 is_worth_using(paths, usable, id, demand.sendable)
             }
             PathScheduling::Ecf => beside_fastest(&|fast, slow| {
@@ -118,7 +124,8 @@ impl PathSelector {
             PathScheduling::Primary
             | PathScheduling::LeastRecentlyUsed
             | PathScheduling::SmallestSrtt
-            | PathScheduling::Lsfr => true,
+            | PathScheduling::Lsfr
+            | PathScheduling::Redundant => true,
         }
     }
 }

@@ -1,9 +1,10 @@
 //! The sender against hand-made SACKs (`golden`, `congestion`, `timers`, `window`, `nr_sack`,
-//! `buffer_split`, `cmt`), and together with the receiver over a network with random faults (`model`).
+//! `buffer_split`, `cmt`, `copies`), and together with the receiver over a network with random faults (`model`).
 
 mod buffer_split;
 mod cmt;
 mod congestion;
+mod copies;
 mod golden;
 mod model;
 mod nr_sack;
@@ -76,6 +77,7 @@ impl Bench {
         assert!(bench.sender.is_drained());
         // TSNs count from 1 again.
         bench.sender.outstanding = super::outstanding::Outstanding::new(Tsn(1));
+        bench.sender.copies = super::copies::Copies::new(config.path_scheduling);
         for path in bench.paths.iter_mut() {
             path.cmt = crate::cmt::CmtState::default();
             path.stats = crate::path::PathCounters::default();
@@ -233,6 +235,7 @@ fn check(sender: &Sender, paths: &Paths) {
             .filter(|(_, c)| c.state == ChunkState::InFlight && c.path == path.id)
             .map(|(_, chunk)| chunk.wire_len())
             .sum();
+        let flight = flight + sender.copies.flight(path.id);
         assert_eq!(path.flight, flight, "flight of {:?}", path.id);
         let booked: usize =
             all.iter().filter(|(_, c)| c.path == path.id).map(|(_, c)| c.data_len()).sum();

@@ -1,0 +1,280 @@
+//! Redundant transmission: a chunk goes out on every usable path that has a window, with the same TSN
+//! (after the redundant scheduler of Multipath TCP: Lopez et al., "Redundancy-based multipath TCP
+//! scheduling", and Frömmgen et al., ReMP TCP, ICC 2016). It arrives with the first of its
+//! transmissions; what a path loses needs no retransmission if another one brings it.
+//!
+//! The first transmission is accounted as any other. The further ones, the copies, occupy the window of
+//! their path until it is known what became of them:
+//!
+//! * The chunk is acknowledged by a SACK that came over the path of a copy. A peer answers over the path
+//!   of the DATA, so this copy was first: it changes places with the first transmission.
+//! * The peer reports the TSN as a duplicate: a second transmission has arrived.
+//! * Something that left later on the same path has arrived and the copy is older than a round trip should
+//!   take: it is lost, and the path's window is cut as for any loss.
+//! * T3-rtx of the path expires.
+//!
+//! So each path obeys its own congestion control, and a slow path carries as many copies as it can, of
+//! what is not acknowledged yet.
+
+use super::Sender;
+use super::fill::occupy;
+use super::outstanding::ChunkState;
+use super::sender::has_window;
+use crate::cmt::Extent;
+use crate::path::{Path, PathId, PathSet, Paths};
+use crate::schedule::path::PathScheduling;
+use crate::schedule::stream::StreamClass;
+use crate::time::Instant;
+use crate::tsn::Tsn64;
+use alloc::collections::{BTreeMap, VecDeque};
+use manypath_wire::PacketWriter;
+use manypath_wire::chunk::Tsns;
+
+/// Which chunks are copied.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Which {
+    None,
+    All,
+    Interactive,
+}
+
+/// Copies of all paths.
+#[derive(Debug)]
+pub(super) struct Copies {
+    which: Which,
+    paths: BTreeMap<PathId, PathCopies>,
+    /// The peer has told of duplicates: if it does not any more, the path may have failed.
+    confirmed: bool,
+}
+
+/// Copies of one path.
+#[derive(Debug, Default)]
+struct PathCopies {
+    /// Chunks that were sent on another path and should be sent here too.
+    wanted: VecDeque<Tsn64>,
+    /// What is under way, in the order of transmission.
+    under_way: VecDeque<Copy>,
+    /// The highest transmission number that has arrived.
+    arrived: u64,
+}
+
+/// One transmission that is not the one that its chunk is accounted by.
+#[derive(Clone, Copy, Debug)]
+struct Copy {
+    tsn: Tsn64,
+    number: u64,
+    wire: usize,
+    sent: Instant,
+}
+
+impl Copies {
+    pub(super) fn new(scheduling: PathScheduling) -> Self {
+        let which = match scheduling {
+            PathScheduling::Redundant => Which::All,
+            PathScheduling::RedundantInteractive => Which::Interactive,
+            PathScheduling::Primary
+            | PathScheduling::LeastRecentlyUsed
+            | PathScheduling::SmallestSrtt
+            | PathScheduling::EarliestCompletion
+            | PathScheduling::Lsfr
+            | PathScheduling::Ecf
+            | PathScheduling::Blest => Which::None,
+        };
+        Self { which, paths: BTreeMap::new(), confirmed: false }
+    }
+
+    /// Bytes that copies occupy on a path.
+    #[cfg(test)]
+    pub(super) fn flight(&self, id: PathId) -> usize {
+        let copies = self.paths.get(&id).map(|copies| copies.under_way.iter());
+        copies.into_iter().flatten().map(|copy| copy.wire).sum()
+    }
+
+    /// Whether anything is ever copied.
+    pub(super) fn is_on(&self) -> bool {
+        self.which != Which::None
+    }
+}
+
+impl PathCopies {
+    fn take(&mut self, tsn: Tsn64) -> Option<Copy> {
+        let at = self.under_way.iter().position(|copy| copy.tsn == tsn)?;
+        self.under_way.remove(at)
+    }
+}
+
+impl Sender {
+    /// Chunk `tsn` has left for the first time, on `id`: the other paths are to send it too.
+    pub(super) fn want_copies(&mut self, tsn: Tsn64, id: PathId, usable: PathSet) {
+        let wanted = match self.copies.which {
+            Which::None => false,
+            Which::All => true,
+            Which::Interactive => self.outstanding.get(tsn).is_some_and(|chunk| {
+                self.queue.options(chunk.fragment.stream).class == StreamClass::Interactive
+            }),
+        };
+        for other in usable.iter().filter(|other| wanted && *other != id) {
+            self.copies.paths.entry(other).or_default().wanted.push_back(tsn);
+        }
+    }
+
+    /// The chunk that `path` may send a copy of now. `flight` is what was in flight before the packet
+    /// that is being built.
+    pub(super) fn next_copy(&self, now: Instant, path: &Path, flight: usize) -> Option<Tsn64> {
+        let wanted = &self.copies.paths.get(&path.id)?.wanted;
+        let is_under_way = |tsn: &&Tsn64| {
+            self.outstanding
+                .get(**tsn)
+                .is_some_and(|chunk| chunk.state == ChunkState::InFlight && chunk.path != path.id)
+        };
+        wanted.iter().find(is_under_way).copied().filter(|_| has_window(now, path, flight))
+    }
+
+    /// Appends copies for path `id` to `packet`. Returns their number.
+    pub(super) fn fill_copies(
+        &mut self,
+        now: Instant,
+        (id, flight): (PathId, usize),
+        paths: &mut Paths,
+        packet: &mut PacketWriter<'_>,
+    ) -> usize {
+        let mut written = 0;
+        while let Some(path) = paths.get_mut(id) {
+            let Some(tsn) = self.next_copy(now, path, flight) else { break };
+            let Some(chunk) = self.outstanding.get(tsn) else { break };
+            if packet.push(&chunk.to_chunk(tsn, false)).is_err() {
+                break;
+            }
+            let wire = chunk.wire_len();
+            path.cmt.transmissions += 1;
+            path.cmt.highest_tsn = path.cmt.highest_tsn.max(Some(tsn));
+            path.stats.copies += 1;
+            let copy = Copy { tsn, number: path.cmt.transmissions, wire, sent: now };
+            occupy(now, path, wire);
+            let Some(copies) = self.copies.paths.get_mut(&id) else { break };
+            copies.wanted.retain(|other| *other > tsn);
+            copies.under_way.push_back(copy);
+            written += 1;
+        }
+        written
+    }
+
+    /// A SACK that came over `via` tells of chunk `tsn`. If a copy on that path was first, the chunk is
+    /// accounted there from now on.
+    pub(super) fn attribute(&mut self, now: Instant, tsn: Tsn64, via: PathId, paths: &mut Paths) {
+        let Some(chunk) = self.outstanding.get_mut(tsn) else { return };
+        let from = chunk.path;
+        if from == via || chunk.state.is_acked() {
+            return;
+        }
+        let Some(path) = paths.get_mut(via) else { return };
+        let found = self.copies.paths.get_mut(&via).and_then(|copies| copies.take(tsn));
+        let Some(copy) = found else { return };
+        let possible = path.rtt.least().is_none_or(|least| now.since(copy.sent) >= least);
+        if chunk.state != ChunkState::InFlight || !possible {
+            // Either one may have been first: nothing is learned about paths from this chunk.
+            chunk.moved = true;
+            chunk.transmissions += 1;
+            if let Some(copies) = self.copies.paths.get_mut(&via) {
+                copies.under_way.push_front(copy);
+            }
+            return;
+        }
+        let first = Copy { tsn, number: chunk.number, wire: copy.wire, sent: chunk.last_sent };
+        let len = chunk.data_len();
+        (chunk.path, chunk.number, chunk.last_sent) = (via, copy.number, copy.sent);
+        path.booked += len;
+        path.cmt.news.earliest_acked = true;
+        let copies = self.copies.paths.entry(via).or_default();
+        copies.arrived = copies.arrived.max(copy.number);
+        if let Some(old) = paths.get_mut(from) {
+            old.booked = old.booked.saturating_sub(len);
+            old.cmt.cuc.forget();
+        }
+        self.copies.paths.entry(from).or_default().under_way.push_back(first);
+    }
+
+    /// What arrived a second time: of the transmissions that are under way the one on `via`, otherwise
+    /// the oldest.
+    pub(super) fn take_duplicates(
+        &mut self,
+        now: Instant,
+        duplicates: Tsns<'_>,
+        via: PathId,
+        paths: &mut Paths,
+    ) {
+        if !self.copies.is_on() {
+            return;
+        }
+        for tsn in duplicates.iter() {
+            let tsn = Tsn64::near(tsn, self.outstanding.cum());
+            let candidates = self.copies.paths.iter().filter_map(|(id, copies)| {
+                let copy = copies.under_way.iter().find(|copy| copy.tsn == tsn)?;
+                Some((*id != via, copy.sent, *id))
+            });
+            let Some((.., id)) = candidates.min() else { continue };
+            self.confirm(now, tsn, id, paths);
+        }
+    }
+
+    /// The copy of `tsn` on `id` has arrived.
+    fn confirm(&mut self, now: Instant, tsn: Tsn64, id: PathId, paths: &mut Paths) {
+        let Some(path) = paths.get_mut(id) else { return };
+        let Some(copies) = self.copies.paths.get_mut(&id) else { return };
+        let Some(copy) = copies.take(tsn) else { return };
+        copies.arrived = copies.arrived.max(copy.number);
+        self.copies.confirmed = true;
+        path.flight = path.flight.saturating_sub(copy.wire);
+        path.cmt.loss_rate.on_acked();
+        let age = now.since(copy.sent);
+        let news = &mut path.cmt.news;
+        news.acked += copy.wire;
+        news.earliest_acked = true;
+        news.proves_path = true;
+        news.rtt = Some(news.rtt.map_or(age, |rtt| rtt.min(age)));
+        news.numbers = Extent::with(news.numbers, copy.number);
+    }
+
+    /// Gives up copies of `path` that are lost. Returns whether there were any.
+    pub(super) fn lose_copies(&mut self, now: Instant, path: &mut Path) -> bool {
+        let Some(copies) = self.copies.paths.get_mut(&path.id) else { return false };
+        let numbers = path.cmt.news.numbers.map_or(0, |numbers| numbers.most);
+        copies.arrived = copies.arrived.max(numbers);
+        let Some(srtt) = path.rtt.smoothed() else { return false };
+        let patience = srtt + (srtt / 4).max(path.rtt.variation() * 4);
+        let (arrived, before) = (copies.arrived, copies.under_way.len());
+        let Path { flight, cmt, .. } = path;
+        copies.under_way.retain(|copy| {
+            let lost = copy.number < arrived && now.since(copy.sent) > patience;
+            if lost {
+                *flight = flight.saturating_sub(copy.wire);
+                cmt.loss_rate.on_lost();
+            }
+            !lost
+        });
+        copies.under_way.len() < before
+    }
+
+    /// Forgets chunks that need no copies any more.
+    pub(super) fn prune_copies(&mut self) {
+        let outstanding = &self.outstanding;
+        let is_over = |tsn: &Tsn64| outstanding.get(*tsn).is_none_or(|c| c.state.is_acked());
+        for copies in self.copies.paths.values_mut() {
+            while copies.wanted.front().is_some_and(is_over) {
+                copies.wanted.pop_front();
+            }
+        }
+    }
+
+    /// Nothing more is expected of the copies on `id`. Returns whether they were all that was in flight
+    /// there and the peer may be one that never tells of duplicates: then that says nothing about the
+    /// path.
+    pub(super) fn drop_copies(&mut self, id: PathId, paths: &mut Paths) -> bool {
+        let Some(path) = paths.get_mut(id) else { return false };
+        let Some(copies) = self.copies.paths.get_mut(&id) else { return false };
+        let bytes: usize = copies.under_way.drain(..).map(|copy| copy.wire).sum();
+        let alone = bytes > 0 && bytes >= path.flight;
+        path.flight = path.flight.saturating_sub(bytes);
+        alone && !self.copies.confirmed
+    }
+}
