@@ -114,6 +114,21 @@ pub struct PathStatus {
     pub fast_retransmits: u64,
     /// Expiries of the retransmission timer.
     pub timeouts: u64,
+    /// Times that nothing was heard of the path in time and a chunk was sent again to find out why.
+    #[serde(default)]
+    pub probes: u64,
+    /// Probes after which the path was heard of after all.
+    #[serde(default)]
+    pub spurious_probes: u64,
+    /// Times that the path was taken for potentially failed because of its silence.
+    #[serde(default)]
+    pub suspicions: u64,
+    /// Suspicions that were wrong.
+    #[serde(default)]
+    pub spurious_suspicions: u64,
+    /// DATA chunks that were sent again although they had arrived, as far as is known.
+    #[serde(default)]
+    pub spurious_retransmits: u64,
     /// Consecutive errors.
     pub error_count: u32,
     /// Why nothing is sent on the path now.

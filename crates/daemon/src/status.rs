@@ -87,6 +87,11 @@ impl Stack {
             bytes_received: path.bytes_received,
             fast_retransmits: path.fast_retransmits,
             timeouts: path.timeouts,
+            probes: path.probes,
+            spurious_probes: path.spurious_probes,
+            suspicions: path.suspicions,
+            spurious_suspicions: path.spurious_suspicions,
+            spurious_retransmits: path.spurious_retransmits,
             error_count: path.error_count,
             idle: path.idle.map(|reason| idle_name(reason).to_owned()),
         }

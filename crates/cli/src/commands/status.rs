@@ -114,7 +114,8 @@ fn path(out: &mut String, path: &PathStatus) {
     let _ = writeln!(
         out,
         "    path {} {} {} -> {} {}{primary}: srtt {srtt}, cwnd {}, in flight {}, sent {}, received {}, \
-         {} fast retransmits, {} timeouts{idle}",
+         {} fast retransmits, {} timeouts, {} probes ({} in vain), suspected {} times ({} wrongly), \
+         {} retransmits in vain{idle}",
         path.id,
         path.interface,
         path.local,
@@ -125,7 +126,12 @@ fn path(out: &mut String, path: &PathStatus) {
         bytes(path.bytes_sent),
         bytes(path.bytes_received),
         path.fast_retransmits,
-        path.timeouts
+        path.timeouts,
+        path.probes,
+        path.spurious_probes,
+        path.suspicions,
+        path.spurious_suspicions,
+        path.spurious_retransmits
     );
 }
 

@@ -58,6 +58,8 @@ pub(crate) struct CmtState {
     pub(crate) loss_rate: LossRate,
     /// The next retransmission may leave in one packet without regard to cwnd (RFC 9260 7.2.4).
     pub(crate) fast_packet: bool,
+    /// The last packet with DATA repeated what other paths had lost.
+    pub(crate) helped: bool,
     /// After a timeout only one packet may be in flight until something is acknowledged (7.2.1).
     pub(crate) one_packet: bool,
     /// Whether the path is heard of.

@@ -3,6 +3,8 @@
 
 use super::Sender;
 use super::outstanding::{ChunkState, SentChunk};
+use super::sender::has_window;
+use crate::cmt::RetransmissionPolicy;
 use crate::path::{Path, PathId, PathSet, Paths};
 use crate::time::Instant;
 use crate::tsn::Tsn64;
@@ -19,6 +21,8 @@ struct Job {
     worth: bool,
     /// Ask for an acknowledgement without delay (RFC 7053).
     immediate: bool,
+    /// It is not for what other paths have lost.
+    own: bool,
 }
 
 impl Sender {
@@ -47,26 +51,55 @@ impl Sender {
         // A window of a few packets leaves no room for the peer's delayed acknowledgements.
         let immediate = self.rules.immediate_sacks
             && path.congestion.window() < 4 * path.congestion.chunk_limit();
-        let job = Job { now, id, usable, flight: path.flight, worth, immediate };
+        let job = Job { now, id, usable, flight: path.flight, worth, immediate, own: false };
+        let job = Job { own: self.has_own_turn(&job, paths), ..job };
         let repeated =
             self.fill_lost(&job, paths, packet) + self.fill_rescheduled(&job, paths, packet);
         let copied = self.fill_copies(now, (id, job.flight), paths, packet);
         let written = repeated + copied + self.fill_new(&job, paths, packet);
         self.queue.on_packet_end();
         if let Some(path) = paths.get_mut(id).filter(|_| written > 0) {
+            path.cmt.helped &= repeated > 0 && !job.own;
             path.on_packet(now, path.flight.saturating_sub(job.flight));
         }
         written
     }
 
+    /// Whether the packet is for what the path itself has lost and for its own streams. Streams that
+    /// are tied to a path must not stall because another one has failed, so every other packet is
+    /// theirs.
+    fn has_own_turn(&self, job: &Job, paths: &Paths) -> bool {
+        let path = paths.get(job.id).filter(|path| path.cmt.helped && self.queue.is_mapping());
+        let Some(path) = path else { return false };
+        let next = self.next_repeat(job.now, path, job.flight, job.worth, paths, job.usable);
+        let chunk = next.and_then(|tsn| self.outstanding.get(tsn));
+        if chunk.is_none_or(|chunk| chunk.path == job.id) {
+            return false;
+        }
+        let taker = self.taker(job.now, paths, job.usable, job.id);
+        self.next_own_repeat(job, path).is_some()
+            || (job.worth
+                && self.queue.has_own(taker)
+                && self.new_allowed(job.now, path, job.flight, paths, job.usable))
+    }
+
+    /// What of its own losses `path` may repeat now.
+    fn next_own_repeat(&self, job: &Job, path: &Path) -> Option<Tsn64> {
+        let reported = path.cmt.lost.reported.first().copied();
+        let stays = self.rules.policies.fast == RetransmissionPolicy::Same;
+        let may = path.cmt.fast_packet || has_window(job.now, path, job.flight);
+        reported.filter(|_| stays && may)
+    }
+
     fn fill_lost(&mut self, job: &Job, paths: &mut Paths, packet: &mut PacketWriter<'_>) -> usize {
         let mut written = 0;
         while let Some(path) = paths.get(job.id) {
-            let Some(tsn) =
+            let next = if job.own {
+                self.next_own_repeat(job, path)
+            } else {
                 self.next_repeat(job.now, path, job.flight, job.worth, paths, job.usable)
-            else {
-                break;
             };
+            let Some(tsn) = next else { break };
             let Some(chunk) = self.outstanding.get(tsn) else { break };
             if packet.push(&chunk.to_chunk(tsn, job.immediate)).is_err() {
                 break;
@@ -149,6 +182,7 @@ impl Sender {
         chunk.timed_out |= timed_out;
         let Some(path) = paths.get_mut(id) else { return };
         path.stats.bytes_retransmitted += len as u64;
+        path.cmt.helped |= from != id;
         let earliest = path.cmt.cuc.earliest() == Some(tsn);
         if from != id {
             path.booked += len;

@@ -89,6 +89,8 @@ pub(crate) struct SendQueue {
     interleaving: Option<usize>,
     /// Bytes of the messages that are partly sent, sent or not.
     partly_sent: usize,
+    /// Paths on which streams of failed paths go next, before the path's own.
+    guests_next: PathSet,
     arrivals: u64,
     bytes: usize,
     messages: usize,
@@ -110,6 +112,7 @@ impl SendQueue {
             begun: None,
             interleaving: None,
             partly_sent: 0,
+            guests_next: PathSet::default(),
             arrivals: 0,
             bytes: 0,
             messages: 0,
@@ -268,6 +271,11 @@ impl SendQueue {
             self.scheduler.on_sent(id, Departure { lane, bytes, next: stream.head() });
         }
         self.begun = (!fragment.end && !interleaving).then_some(id);
+        if self.is_guest(id, taker.path) {
+            self.guests_next.remove(taker.path);
+        } else {
+            self.guests_next.insert(taker.path);
+        }
         Some(fragment)
     }
 
@@ -303,13 +311,53 @@ impl SendQueue {
             Some(begun) => self.may_go_on(begun, taker).then_some(begun),
             None => {
                 let lane = self.lane(taker.path);
-                let own = self.scheduler.next(lane, &|id| self.may_begin(id, taker));
+                let own = self.next_to_begin(taker);
                 if own.is_some() || taker.helps.is_empty() {
                     return own;
                 }
                 self.scheduler.next(lane, &|id| self.may_help(id, taker))
             }
         }
+    }
+
+    /// The streams of a path and those that it has taken over from a failed one take turns: what has
+    /// piled up there must not hold up the path's own.
+    fn next_to_begin(&self, taker: Taker) -> Option<StreamId> {
+        let lane = self.lane(taker.path);
+        if !matches!(self.mapping, StreamMapping::Manual(_)) {
+            return self.scheduler.next(lane, &|id| self.may_begin(id, taker));
+        }
+        let next = |guests| {
+            let group = |id| self.is_guest(id, taker.path) == guests;
+            self.scheduler.next(lane, &|id| group(id) && self.may_begin(id, taker))
+        };
+        let guests = self.guests_next.contains(taker.path);
+        next(guests).or_else(|| next(!guests))
+    }
+
+    /// Whether `id` belongs to another path, which must have failed if it uses this one.
+    fn is_guest(&self, id: StreamId, path: PathId) -> bool {
+        let StreamMapping::Manual(list) = &self.mapping else { return false };
+        list.get(usize::from(id.0)).is_some_and(|home| home.is_some_and(|home| home != path))
+    }
+
+    /// Whether streams are tied to paths.
+    pub(crate) fn is_mapping(&self) -> bool {
+        self.mapping != StreamMapping::Any
+    }
+
+    /// Whether streams that belong to the path have something that may leave over it now.
+    pub(crate) fn has_own(&self, taker: Taker) -> bool {
+        let here = |id| self.home(id, taker.usable) == Some(taker.path);
+        let own = |id| here(id) && !self.is_guest(id, taker.path);
+        self.is_mapping()
+            && match self.begun {
+                Some(begun) => own(begun) && self.may_go_on(begun, taker),
+                None => {
+                    let may = |id| own(id) && self.may_begin(id, taker);
+                    self.scheduler.next(self.lane(taker.path), &may).is_some()
+                }
+            }
     }
 
     /// Whether the path may send something of `id`, a stream of another one.
