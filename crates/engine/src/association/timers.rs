@@ -21,13 +21,13 @@ impl Association {
         let sack = sacks.and_then(|peer| peer.receiver.sack_deadline());
         let sends = self.state.sends_data();
         let probe = self.sender.deadline(&self.paths).filter(|_| sends);
+        let silence = self.sender.silence_deadline(&self.paths).filter(|_| sends);
         let mut first = earlier(earlier(retry, self.state.guard()), earlier(sack, probe));
         for path in self.paths.iter() {
-            let silence = self.sender.silence_deadline(path, &self.paths).filter(|_| sends);
-            first = earlier(earlier(first, path.t3), silence);
+            first = earlier(first, path.t3);
             first = earlier(first, earlier(path.heartbeat.deadline(), path.pacer.deadline()));
         }
-        first
+        earlier(first, silence)
     }
 
     /// Handles every timer that has expired.

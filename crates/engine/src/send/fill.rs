@@ -80,7 +80,7 @@ impl Sender {
         self.next_own_repeat(job, path).is_some()
             || (job.worth
                 && self.queue.has_own(taker)
-                && self.new_allowed(job.now, path, job.flight, paths, job.usable))
+                && self.next_new(job.now, path, job.flight, paths, job.usable).is_some())
     }
 
     /// What of its own losses `path` may repeat now.

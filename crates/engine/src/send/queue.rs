@@ -271,10 +271,10 @@ impl SendQueue {
             self.scheduler.on_sent(id, Departure { lane, bytes, next: stream.head() });
         }
         self.begun = (!fragment.end && !interleaving).then_some(id);
-        if self.is_guest(id, taker.path) {
-            self.guests_next.remove(taker.path);
+        if self.is_guest(id, path) {
+            self.guests_next.remove(path);
         } else {
-            self.guests_next.insert(taker.path);
+            self.guests_next.insert(path);
         }
         Some(fragment)
     }

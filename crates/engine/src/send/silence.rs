@@ -6,18 +6,22 @@ use crate::cmt::PathSuspicion;
 use crate::path::congestion::CongestionEvent;
 use crate::path::{Path, PathId, PathSet, Paths};
 use crate::time::Instant;
-use alloc::vec::Vec;
 
 impl Sender {
-    /// When the silence of `path` must be looked at.
-    pub(crate) fn silence_deadline(&self, path: &Path, paths: &Paths) -> Option<Instant> {
-        if self.rules.path_suspicion == PathSuspicion::Off || path.flight == 0 {
+    /// When the silence of a path must be looked at.
+    pub(crate) fn silence_deadline(&self, paths: &Paths) -> Option<Instant> {
+        // The probe of a closed window is answered, but not acknowledged.
+        if self.rules.path_suspicion == PathSuspicion::Off || self.window.probe().is_some() {
             return None;
         }
         let usable = self.usable(paths);
-        // The probe of a closed window is answered, but not acknowledged.
-        let idle = usable.len() < 2 || !usable.contains(path.id) || self.window.probe().is_some();
-        if idle || path.cmt.silence.is_asking() {
+        let watched = paths.iter().filter(|path| usable.len() > 1 && usable.contains(path.id));
+        watched.filter_map(|path| self.overdue_at(path)).min()
+    }
+
+    /// When the path becomes overdue if it is not already.
+    fn overdue_at(&self, path: &Path) -> Option<Instant> {
+        if path.flight == 0 || path.cmt.silence.is_asking() {
             return None;
         }
         path.cmt.silence.overdue(&path.rtt, self.rules.sack_delay)
@@ -30,7 +34,7 @@ impl Sender {
         if self.rules.path_suspicion == PathSuspicion::Off {
             return silent;
         }
-        for id in self.overdue(now, paths) {
+        for id in self.overdue(now, paths).iter() {
             if self.is_witnessed(id, paths) {
                 silent.insert(id);
             } else if !paths.get(id).is_some_and(|path| path.cmt.silence.is_asking()) {
@@ -40,11 +44,17 @@ impl Sender {
         silent
     }
 
-    fn overdue(&self, now: Instant, paths: &Paths) -> Vec<PathId> {
-        let is_due = |path: &Path| self.silence_deadline(path, paths).is_some_and(|at| at <= now);
-        let asking = |path: &Path| path.is_active() && path.cmt.silence.is_asking();
-        let overdue = paths.iter().filter(|path| asking(path) || is_due(path));
-        overdue.map(|path| path.id).collect()
+    fn overdue(&self, now: Instant, paths: &Paths) -> PathSet {
+        let mut overdue = PathSet::default();
+        for path in paths.iter().filter(|path| path.is_active()) {
+            if path.cmt.silence.is_asking() || self.overdue_at(path).is_some_and(|at| at <= now) {
+                overdue.insert(path.id);
+            }
+        }
+        if overdue.is_empty() || self.window.probe().is_some() || self.usable(paths).len() < 2 {
+            return PathSet::default();
+        }
+        overdue
     }
 
     fn is_witnessed(&self, id: PathId, paths: &Paths) -> bool {
