@@ -59,6 +59,7 @@ const OPTIONS: &[EngineOption] = options![
     slow_start_limit,
     fast_retransmission_policy,
     timeout_retransmission_policy,
+    rescheduling_percent,
 ];
 
 /// Sets both buffers: the sigma of the papers.
