@@ -105,3 +105,21 @@ fn figure_6_needs_the_queue_information() {
         .collect();
     assert!(!curve_3(&without).met);
 }
+
+/// The tables of the LSFR paper with one seed, all setups: load sharing uses all paths, and LSFR is what
+/// keeps it from retransmitting.
+#[test]
+fn lsfr_uses_all_paths_and_retransmits_only_what_is_lost() {
+    let records = simulate(figure("lsfr-table1"), &[("warmup", "\"0s\""), ("measure", "\"600s\"")]);
+    assert!(records.iter().all(|record| record.figure("duration_s") < 599.0), "not finished");
+    let table_1 = (figure("lsfr-table1").judge)(&Runs::new(&records));
+    let decided = |criterion: &&Criterion| criterion.criterion.contains("PLR 0,");
+    let missed: Vec<_> = table_1.iter().filter(decided).filter(|c| !c.met).collect();
+    assert!(missed.is_empty() && table_1.len() == 12, "{missed:#?}");
+    let table_3 = (figure("lsfr-table3").judge)(&Runs::new(&records));
+    let needless = |c: &&Criterion| c.criterion.ends_with("retransmitted without LSFR");
+    assert_eq!(table_3.iter().filter(needless).filter(|c| c.met).count(), 4, "{table_3:#?}");
+    let chart = (figure("lsfr-table3").draw)(&Runs::new(&records));
+    assert!(to_csv(&chart).contains("\"3 paths, 3 reports\",\"PLR 0, 5 MB\","));
+    assert!(plot::to_svg(&chart).contains("<polygon"));
+}

@@ -179,3 +179,8 @@ impl<'a> Session<'a> {
         outcome
     }
 }
+
+#[cfg(test)]
+#[path = "session_tests.rs"]
+#[allow(clippy::panic, clippy::unwrap_used, reason = "a failing helper fails the test")]
+mod tests;
