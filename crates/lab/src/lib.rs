@@ -46,3 +46,10 @@ pub use status::{
 
 /// Name of a lab when none is given.
 pub const DEFAULT_NAME: &str = "default";
+
+/// Gives the calling thread real-time priority, as the paths' threads have it, and no timer slack:
+/// for a process on a host whose timing is to be measured while the machine does other work. Says
+/// whether the system permits it (root, or `RLIMIT_RTPRIO`).
+pub fn be_punctual() -> bool {
+    sys::wait::be_punctual()
+}

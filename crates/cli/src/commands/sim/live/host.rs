@@ -26,6 +26,9 @@ pub(in super::super) fn host(args: &SimLiveHostArgs) -> Result<u8, Failure> {
     let missing = || Failure::usage(format!("--run {}: there is no such run", args.run));
     let run = plan.runs.get(args.run).ok_or_else(missing)?;
     let side = if args.sender { Host::Left } else { Host::Right };
+    if !manypath_lab::be_punctual() && args.sender {
+        eprintln!("no real-time priority: other work on this machine will show in the figures");
+    }
     let report = match args.transport {
         LiveTransport::Manypath => manypath(&run.scenario, side, run.seed)?,
         LiveTransport::Mptcp => mptcp(&run.scenario, side, false)?,
