@@ -21,6 +21,8 @@ const PORT: u16 = 5001;
 const CONGESTION: &[u8] = b"cubic";
 /// Longest time in a call, so that the end is not missed.
 const PATIENCE: Duration = Duration::from_millis(50);
+/// How long the receiver goes on after the end, so that it does not cut the sender off.
+const OVERTIME: Duration = Duration::from_millis(300);
 
 /// A socket of `side`; on the right it listens. Its buffers have the scenario's sizes, or those that
 /// the kernel finds right.
@@ -88,8 +90,9 @@ pub(super) fn receive(
     prepare(&socket, scenario, autotuned)?;
     let len = message_len(scenario);
     let (mut buffer, mut filled) = (vec![0; 64 << 10], 0);
-    while clock.now() < times.end {
+    while clock.now() < times.end + OVERTIME {
         match patient(socket.read(&mut buffer[filled..]))? {
+            Some(0) if clock.now() >= times.end => break,
             Some(0) => return Err(Failure::new("the connection was closed")),
             read => filled += read.unwrap_or(0),
         }
