@@ -3,7 +3,7 @@
 use crate::endpoint::AssociationId;
 use crate::path::{PathId, PathState};
 use bytes::Bytes;
-use manypath_wire::{Ppid, StreamId};
+use manypath_wire::{Ppid, StreamId, Tsn};
 
 /// One notification, in the order in which things happened.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -68,6 +68,10 @@ pub struct Message {
     pub ppid: Ppid,
     /// Whether it was sent unordered.
     pub unordered: bool,
+    /// Its stream sequence number, or its message identifier where I-DATA is used.
+    pub number: u32,
+    /// The TSN of its first fragment.
+    pub tsn: Tsn,
     /// The bytes.
     pub payload: Bytes,
 }

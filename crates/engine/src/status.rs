@@ -3,7 +3,7 @@
 use crate::path::{PathAddr, PathId, PathState};
 use crate::time::Duration;
 use alloc::vec::Vec;
-use manypath_wire::StreamId;
+use manypath_wire::{StreamId, Tsn};
 
 /// State of an association (RFC 9260 section 4).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,6 +31,8 @@ pub struct AssociationStatus {
     pub peer_rwnd: u32,
     /// Received bytes that wait for a gap to be filled or for the reader.
     pub receive_queued: usize,
+    /// The last TSN up to which everything has arrived, once the peer is known.
+    pub cum_tsn: Option<Tsn>,
     /// Chunk types beyond RFC 9260 that the peer understands (RFC 5061 section 4.2.7).
     pub peer_extensions: Vec<u8>,
     /// The paths.

@@ -9,7 +9,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use manypath_wire::chunk::{FragmentPlace, IData, SkippedMessage};
-use manypath_wire::{Mid, Ppid, StreamId};
+use manypath_wire::{Mid, Ppid, StreamId, Tsn};
 
 /// All that has arrived and cannot be delivered yet.
 #[derive(Debug, Default)]
@@ -70,7 +70,7 @@ impl Interleaved {
             if message.is_complete()
                 && let Some(message) = series.messages.remove(&mid)
             {
-                ready.push(message.into_complete(chunk.stream, true));
+                ready.push(message.into_complete(chunk.stream, true, mid));
             }
         } else {
             series.deliver(chunk.stream, ready);
@@ -86,9 +86,9 @@ impl Interleaved {
         let Some(mid) = series.unwrap(mid) else { return Dropped::default() };
         let later = series.messages.split_off(&(mid + 1));
         let mut dropped = Dropped::default();
-        for message in core::mem::replace(&mut series.messages, later).into_values() {
+        for (number, message) in core::mem::replace(&mut series.messages, later) {
             if message.is_complete() {
-                ready.push(message.into_complete(stream, unordered));
+                ready.push(message.into_complete(stream, unordered, number));
             } else {
                 dropped.bytes += message.bytes;
                 dropped.chunks += message.fragments.len();
@@ -116,7 +116,7 @@ impl Series {
             if *entry.key() != self.next || !entry.get().is_complete() {
                 return;
             }
-            ready.push(entry.remove().into_complete(stream, false));
+            ready.push(entry.remove().into_complete(stream, false, self.next));
             self.next += 1;
         }
     }
@@ -157,13 +157,16 @@ impl Partial {
         self.last.is_some_and(|last| self.fragments.len() == last as usize + 1)
     }
 
-    fn into_complete(self, stream: StreamId, unordered: bool) -> Whole {
+    #[allow(clippy::cast_possible_truncation, reason = "the wire carries the low 32 bits")]
+    fn into_complete(self, stream: StreamId, unordered: bool, number: u64) -> Whole {
         let (tsns, parts): (Vec<_>, Vec<_>) = self.fragments.into_values().unzip();
         let payload = match &parts[..] {
             [only] => only.clone(),
             _ => parts.concat().into(),
         };
-        let message = Message { stream, ppid: self.ppid, unordered, payload };
+        let tsn = tsns.first().map_or(Tsn(0), |tsn| tsn.wire());
+        let number = number as u32;
+        let message = Message { stream, ppid: self.ppid, unordered, number, tsn, payload };
         (Complete { message, chunks: tsns.len() }, tsns)
     }
 }

@@ -177,7 +177,8 @@ impl Reassembly {
     fn complete(&mut self, label: Label, payload: Bytes, tsns: Range) -> Result<(), &'static str> {
         let Label { stream, ssn, ppid, unordered } = label;
         let chunks = usize::try_from(tsns.end.since(tsns.start)).unwrap_or(usize::MAX) + 1;
-        let message = Message { stream, ppid, unordered, payload };
+        let (number, tsn) = (ssn.0.into(), tsns.start.wire());
+        let message = Message { stream, ppid, unordered, number, tsn, payload };
         let complete = Complete { message, chunks };
         if unordered {
             self.settled.push(tsns);

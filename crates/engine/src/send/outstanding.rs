@@ -52,6 +52,8 @@ pub(crate) struct SentChunk {
     pub(crate) rescheduled: bool,
     /// Whether it was ever repeated because of T3-rtx.
     pub(crate) timed_out: bool,
+    /// Whether the peer had it once and has thrown it away.
+    pub(crate) reneged: bool,
     /// Missing reports since its last transmission (section 7.2.4).
     pub(crate) missing: u8,
     /// The path over which the SACK came that acknowledged it.
@@ -72,6 +74,7 @@ impl SentChunk {
             moved: false,
             rescheduled: false,
             timed_out: false,
+            reneged: false,
             missing: 0,
             acked_via: path,
         }

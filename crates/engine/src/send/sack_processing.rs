@@ -63,8 +63,8 @@ impl Sender {
             }
             return Ok(SackOutcome { stale: true, ..SackOutcome::default() });
         }
-        sack.ranges(cum, &mut self.blocks)?;
-        sack.nr_ranges(cum, &mut self.nr_blocks)?;
+        sack.ranges(cum, &mut self.blocks);
+        sack.nr_ranges(cum, &mut self.nr_blocks);
         let highest = self.blocks.last().map_or(cum, |block| block.end);
         if highest >= self.outstanding.next_tsn() {
             return Err("acknowledgement of a TSN that was never sent");
@@ -74,10 +74,12 @@ impl Sender {
         self.begin(paths);
         self.take_cumulative(now, cum, via, paths);
         let believed = self.take_revoked(now, highest, via, paths);
+        if sack.is_complete() {
+            self.take_revoked_beyond(now, highest, via, paths);
+        }
         self.take_gaps(now, via, paths);
         self.take_duplicates(now, sack.duplicates, via, paths);
         self.take_non_renegable(paths);
-        self.check_released()?;
         let mut outcome = SackOutcome::default();
         let group = paths.couple(self.usable(paths));
         let facts = self.facts(now, highest, sack, (paths, &group));
@@ -170,16 +172,6 @@ impl Sender {
         self.fresh = fresh;
     }
 
-    /// The next TSN cannot have arrived for good, or the cumulative TSN would have passed it. What
-    /// it carried is gone, so a peer that goes back on its word cannot be served any more.
-    fn check_released(&self) -> Result<(), &'static str> {
-        let next = self.outstanding.get(self.outstanding.cum().next());
-        match next.map(|chunk| chunk.state) {
-            Some(ChunkState::Released) => Err("a non-renegable TSN was reneged on"),
-            Some(ChunkState::InFlight | ChunkState::Lost | ChunkState::Acked) | None => Ok(()),
-        }
-    }
-
     fn take_gaps(&mut self, now: Instant, via: PathId, paths: &mut Paths) {
         let mut fresh = core::mem::take(&mut self.fresh);
         fresh.clear();
@@ -217,6 +209,29 @@ impl Sender {
         believed
     }
 
+    /// The same for chunks beyond all that a SACK reports, which has left out nothing for lack of
+    /// room. Here an overtaken SACK cannot be told from one that revokes, so only one over the path
+    /// of the acknowledgement counts.
+    fn take_revoked_beyond(
+        &mut self,
+        now: Instant,
+        highest: Tsn64,
+        via: PathId,
+        paths: &mut Paths,
+    ) {
+        let beyond = self.acked.iter().filter(|range| range.end > highest);
+        let first = |range: &Range| range.start.max(highest.next());
+        let mut revoked = core::mem::take(&mut self.fresh);
+        revoked.clear();
+        revoked.extend(beyond.map(|range| Range { start: first(&range), ..range }));
+        for tsn in revoked.iter().flat_map(|range| range.iter()) {
+            if self.outstanding.get(tsn).is_some_and(|chunk| chunk.acked_via == via) {
+                self.revoke(now, tsn, via, paths);
+            }
+        }
+        self.fresh = revoked;
+    }
+
     /// Section 6.2.1 rule D iii. Returns false if it is not believed.
     fn revoke(&mut self, now: Instant, tsn: Tsn64, via: PathId, paths: &mut Paths) -> bool {
         let Some(chunk) = self.outstanding.get_mut(tsn) else { return true };
@@ -230,6 +245,7 @@ impl Sender {
         }
         let Some(path) = paths.get_mut(chunk.path) else { return false };
         chunk.state = ChunkState::InFlight;
+        chunk.reneged = true;
         chunk.missing = 1;
         self.in_flight += chunk.data_len();
         path.flight += chunk.wire_len();
@@ -389,7 +405,8 @@ impl Sender {
 /// Enters a newly acknowledged chunk into the news of the path of its last transmission.
 fn note(now: Instant, tsn: Tsn64, chunk: &SentChunk, path: &mut Path) {
     let age = now.since(chunk.last_sent);
-    let once = chunk.transmissions == 1;
+    // An acknowledgement that comes a second time says nothing about the round trip.
+    let once = chunk.transmissions == 1 && !chunk.reneged;
     let sure = once || (path.rtt.least().is_some() && !is_for_earlier(now, chunk, path));
     path.cmt.loss_rate.on_acked();
     let news = &mut path.cmt.news;

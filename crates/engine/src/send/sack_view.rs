@@ -43,34 +43,31 @@ impl<'a> SackView<'a> {
         Self { flags: 0, cum_tsn, a_rwnd: None, gaps, nr_gaps, duplicates: Tsns::EMPTY }
     }
 
-    /// All blocks of both kinds as ascending, disjoint ranges beyond `cum`.
-    ///
-    /// # Errors
-    /// A block ends before it begins, or begins at the cumulative TSN.
-    pub(crate) fn ranges(&self, cum: Tsn64, into: &mut Vec<Range>) -> Result<(), &'static str> {
-        collect(self.gaps.iter().chain(self.nr_gaps.iter()), cum, into)
+    /// Whether nothing can have been left out for lack of room: stacks that report few blocks report
+    /// 16 of them.
+    pub(crate) fn is_complete(&self) -> bool {
+        const FEW: usize = 16;
+        self.a_rwnd.is_some() && self.gaps.iter().chain(self.nr_gaps.iter()).nth(FEW - 1).is_none()
     }
 
-    /// The non-renegable blocks as ascending, disjoint ranges beyond `cum`.
-    ///
-    /// # Errors
-    /// As [`Self::ranges`].
-    pub(crate) fn nr_ranges(&self, cum: Tsn64, into: &mut Vec<Range>) -> Result<(), &'static str> {
-        collect(self.nr_gaps.iter(), cum, into)
+    /// All blocks of both kinds as ascending, disjoint ranges beyond `cum`. Blocks that end before
+    /// they begin acknowledge nothing, nor do those at the cumulative TSN.
+    pub(crate) fn ranges(&self, cum: Tsn64, into: &mut Vec<Range>) {
+        collect(self.gaps.iter().chain(self.nr_gaps.iter()), cum, into);
+    }
+
+    /// The non-renegable blocks, as [`Self::ranges`].
+    pub(crate) fn nr_ranges(&self, cum: Tsn64, into: &mut Vec<Range>) {
+        collect(self.nr_gaps.iter(), cum, into);
     }
 }
 
-fn collect(
-    blocks: impl Iterator<Item = GapBlock>,
-    cum: Tsn64,
-    into: &mut Vec<Range>,
-) -> Result<(), &'static str> {
+fn collect(blocks: impl Iterator<Item = GapBlock>, cum: Tsn64, into: &mut Vec<Range>) {
     into.clear();
     let mut sorted = true;
-    for GapBlock { start, end } in blocks {
-        if start == 0 || end < start {
-            return Err("a Gap Ack Block without extent");
-        }
+    for GapBlock { start, end } in
+        blocks.filter(|block| 0 < block.start && block.start <= block.end)
+    {
         let range = Range { start: cum.plus(start.into()), end: cum.plus(end.into()) };
         sorted &= into.last().is_none_or(|last| last.end.next() < range.start);
         into.push(range);
@@ -78,7 +75,6 @@ fn collect(
     if !sorted {
         merge(into);
     }
-    Ok(())
 }
 
 fn merge(ranges: &mut Vec<Range>) {
@@ -100,27 +96,26 @@ mod tests {
     use manypath_wire::Tsn;
     use manypath_wire::chunk::{GapBlock, GapBlocks};
 
-    fn ranges(gaps: &[(u16, u16)]) -> Result<Vec<(u64, u64)>, &'static str> {
+    fn ranges(gaps: &[(u16, u16)]) -> Vec<(u64, u64)> {
         let cum = Tsn64::initial(Tsn(0));
         let gaps: Vec<GapBlock> =
             gaps.iter().map(|(start, end)| GapBlock { start: *start, end: *end }).collect();
         let view = SackView { gaps: GapBlocks::from_slice(&gaps), ..SackView::of_shutdown(Tsn(0)) };
         let mut into = Vec::new();
-        view.ranges(cum, &mut into)?;
-        Ok(into.iter().map(|range| (range.start.since(cum), range.end.since(cum))).collect())
+        view.ranges(cum, &mut into);
+        into.iter().map(|range| (range.start.since(cum), range.end.since(cum))).collect()
     }
 
     #[test]
     fn blocks_become_ascending_disjoint_ranges() {
-        assert_eq!(ranges(&[(2, 5), (10, 10)]), Ok([(2, 5), (10, 10)].into()));
-        assert_eq!(ranges(&[(9, 9), (2, 3), (3, 7)]), Ok([(2, 7), (9, 9)].into()));
-        assert_eq!(ranges(&[(4, 5), (6, 6)]), Ok([(4, 6)].into()));
-        assert_eq!(ranges(&[]), Ok(Vec::new()));
+        assert_eq!(ranges(&[(2, 5), (10, 10)]), [(2, 5), (10, 10)]);
+        assert_eq!(ranges(&[(9, 9), (2, 3), (3, 7)]), [(2, 7), (9, 9)]);
+        assert_eq!(ranges(&[(4, 5), (6, 6)]), [(4, 6)]);
+        assert_eq!(ranges(&[]), []);
     }
 
     #[test]
-    fn senseless_blocks_are_refused() {
-        assert!(ranges(&[(0, 3)]).is_err());
-        assert!(ranges(&[(4, 3)]).is_err());
+    fn senseless_blocks_say_nothing() {
+        assert_eq!(ranges(&[(0, 3), (4, 3), (6, 6)]), [(6, 6)]);
     }
 }

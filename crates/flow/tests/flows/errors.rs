@@ -2,7 +2,7 @@
 
 use crate::pair::*;
 use bytes::Bytes;
-use manypath_engine::{Message, Ppid, StreamId};
+use manypath_engine::{Message, Ppid, StreamId, Tsn};
 use manypath_flow::message::{Accept, Body, Control, Credit, Finish, Open, Return, Want};
 use manypath_flow::{
     FlowConfig, FlowError, FlowMux, INITIAL_CREDIT, PPID_CONTROL, PPID_DATA_OF_ACCEPTOR,
@@ -10,7 +10,7 @@ use manypath_flow::{
 };
 
 fn ordered(stream: u16, ppid: Ppid, payload: Bytes) -> Message {
-    Message { stream: StreamId(stream), ppid, unordered: false, payload }
+    Message { stream: StreamId(stream), ppid, unordered: false, number: 0, tsn: Tsn(0), payload }
 }
 
 fn says(from_opener: bool, generation: u32, body: Body) -> Message {

@@ -3,7 +3,7 @@
 use crate::pair::*;
 use crate::replay::{CONFIG, check_limits, react};
 use bytes::Bytes;
-use manypath_engine::{Message, Ppid, StreamId};
+use manypath_engine::{Message, Ppid, StreamId, Tsn};
 use manypath_flow::message::{Accept, Body, Control, Credit, Finish, Open, Return, Want};
 use manypath_flow::{
     FlowMux, INITIAL_CREDIT, PPID_CONTROL, PPID_DATA_OF_ACCEPTOR, PPID_DATA_OF_OPENER, Refusal,
@@ -61,7 +61,7 @@ fn received() -> impl Strategy<Value = Message> {
     (0..4_u16, payload(), any::<u8>()).prop_map(|(stream, (ppid, payload), dice)| {
         let kind = payload.first().copied().unwrap_or(0);
         let unordered = if dice < 240 { ppid == PPID_CONTROL && kind > 5 } else { dice < 248 };
-        Message { stream: StreamId(stream), ppid, unordered, payload }
+        Message { stream: StreamId(stream), ppid, unordered, number: 0, tsn: Tsn(0), payload }
     })
 }
 

@@ -1,7 +1,7 @@
 //! Two muxes and what is between them.
 
 use bytes::Bytes;
-use manypath_engine::{Message, Outgoing};
+use manypath_engine::{Message, Outgoing, Tsn};
 use manypath_flow::{FlowConfig, FlowEvent, FlowId, FlowMux};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -26,7 +26,7 @@ pub(crate) fn local() -> SocketAddr {
 
 pub(crate) fn message(sent: Outgoing) -> Message {
     let Outgoing { stream, ppid, unordered, payload } = sent;
-    Message { stream, ppid, unordered, payload }
+    Message { stream, ppid, unordered, number: 0, tsn: Tsn(0), payload }
 }
 
 pub(crate) fn events(mux: &mut FlowMux) -> Vec<FlowEvent> {

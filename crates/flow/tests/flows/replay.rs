@@ -5,7 +5,7 @@
 //! take this file as it is.
 
 use bytes::Bytes;
-use manypath_engine::{Message, StreamId};
+use manypath_engine::{Message, StreamId, Tsn};
 use manypath_flow::{
     FlowConfig, FlowEvent, FlowId, FlowMux, INITIAL_CREDIT, PPID_CONTROL, PPID_DATA_OF_ACCEPTOR,
     PPID_DATA_OF_OPENER, Refusal,
@@ -42,7 +42,7 @@ fn record(bytes: &mut &[u8]) -> Option<(Message, u8)> {
     };
     let stream = StreamId((stream % 4).into());
     let unordered = kind & 3 == 1;
-    Some((Message { stream, ppid, unordered, payload: content }, dice))
+    Some((Message { stream, ppid, unordered, number: 0, tsn: Tsn(0), payload: content }, dice))
 }
 
 /// Runs the course that the bytes describe. Panics if a mux does, or if it takes more memory than

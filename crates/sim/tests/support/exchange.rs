@@ -124,7 +124,7 @@ impl Side {
 }
 
 fn shown(message: &Message) -> String {
-    let Message { stream, ppid, unordered, payload } = message;
+    let Message { stream, ppid, unordered, payload, .. } = message;
     format!("{stream:?} {ppid:?} unordered {unordered} of {} bytes", payload.len())
 }
 
