@@ -41,6 +41,9 @@ struct Options {
     /// Print only what did not pass, and the counts.
     #[arg(long, short)]
     quiet: bool,
+    /// Print the packets of each script as they pass, before its verdict.
+    #[arg(long, conflicts_with = "json")]
+    trace: bool,
     /// Define another name for #ifdef, or a word that stands for another: NAME or NAME=VALUE.
     #[arg(long, short = 'D', value_name = "NAME")]
     define: Vec<String>,
@@ -71,7 +74,7 @@ fn run(options: &Options) -> Result<bool, String> {
     let defines = scripts::defines(&options.define);
     let mut report = report::Report::new(options.json, options.quiet);
     for file in &files {
-        report.add(file, &verdict::judge(file, &defines, &waivers));
+        report.add(file, &verdict::judge(file, &defines, &waivers, options.trace));
     }
     Ok(report.finish())
 }

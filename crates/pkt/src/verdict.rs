@@ -54,12 +54,20 @@ impl Waivers {
 }
 
 /// Runs the script in `file`.
-pub(crate) fn judge(file: &Path, defines: &BTreeMap<String, String>, waivers: &Waivers) -> Verdict {
+pub(crate) fn judge(
+    file: &Path,
+    defines: &BTreeMap<String, String>,
+    waivers: &Waivers,
+    trace: bool,
+) -> Verdict {
     let text = match std::fs::read(file) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         Err(error) => return Verdict::Fail(0, format!("cannot be read: {error}")),
     };
-    let verdict = judge_text(&text, defines);
+    let verdict = judge_text(&text, defines, trace);
+    if let (Verdict::Fail(line, text), Some(note)) = (&verdict, expected_failure(file)) {
+        return Verdict::Skip(Some(*line), format!("expected to fail ({note}): {text}"));
+    }
     match (verdict, waivers.of(file)) {
         (Verdict::Fail(line, text), Some(waiver)) => {
             let Waiver { date, reason, .. } = waiver;
@@ -72,9 +80,15 @@ pub(crate) fn judge(file: &Path, defines: &BTreeMap<String, String>, waivers: &W
     }
 }
 
+/// What a suite notes about a script that it expects to fail: the file NAME.exfail beside it.
+fn expected_failure(file: &Path) -> Option<String> {
+    let note = std::fs::read_to_string(file.with_extension("exfail")).ok()?;
+    Some(note.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
 /// Runs a script.
-pub(crate) fn judge_text(text: &str, defines: &BTreeMap<String, String>) -> Verdict {
-    let outcome = parse_twice(text, defines).and_then(|script| world::run(&script));
+pub(crate) fn judge_text(text: &str, defines: &BTreeMap<String, String>, trace: bool) -> Verdict {
+    let outcome = parse_twice(text, defines).and_then(|script| world::run(&script, trace));
     match outcome {
         Ok(()) => Verdict::Pass,
         Err(stop) => match stop.why {

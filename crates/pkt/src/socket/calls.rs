@@ -1,7 +1,7 @@
 //! Which function a call goes to.
 
 use super::arguments::Arguments;
-use super::errno::Called;
+use super::errno::{Called, Outcome};
 use super::{lifecycle, options, receive, send};
 use crate::language::Why;
 use crate::world::World;
@@ -13,7 +13,11 @@ pub(crate) fn dispatch(world: &mut World, args: &Arguments<'_>) -> Called {
         "bind" | "sctp_bindx" => lifecycle::bind(world, args),
         "listen" => lifecycle::listen(world, args),
         "accept" => lifecycle::accept(world, args),
-        "connect" | "sctp_connectx" => lifecycle::connect(world, args),
+        "connect" => lifecycle::connect(world, args),
+        "sctp_connectx" => lifecycle::sctp_connectx(world, args),
+        "sctp_getpaddrs" => lifecycle::addresses(world, args, true),
+        "sctp_getladdrs" => lifecycle::addresses(world, args, false),
+        "sctp_freepaddrs" | "sctp_freeladdrs" => Ok(Outcome::OK),
         "shutdown" => lifecycle::shutdown(world, args),
         "close" => lifecycle::close(world, args),
         "fcntl" => lifecycle::fcntl(world, args),

@@ -4,7 +4,7 @@ use super::arguments::{Arguments, int};
 use super::constants::constant;
 use super::descriptor::{Socket, error_of};
 use super::errno::{Called, Errno, Outcome};
-use super::filled::address_of;
+use super::filled::{Filled, address_of, fits};
 use crate::language::Why;
 use crate::language::ast::Value;
 use crate::world::{LinkId, World};
@@ -70,7 +70,42 @@ pub(super) fn accept(world: &mut World, args: &Arguments<'_>) -> Called {
     Ok(Outcome::Returns(world.sockets.open(socket)))
 }
 
-/// `connect(fd, address, length)` and `sctp_connectx(fd, addresses, count, id)`.
+/// `sctp_connectx(fd, addresses, count, id)`. With the id to be filled in, FreeBSD's library returns
+/// it as soon as the association is begun.
+pub(super) fn sctp_connectx(world: &mut World, args: &Arguments<'_>) -> Called {
+    let outcome = connect(world, args)?;
+    let nonblocking = world.sockets.get(args.int(0)?)?.nonblocking;
+    match outcome {
+        Outcome::Waits(_) if nonblocking && args.0.args.len() > 3 => Ok(Outcome::OK),
+        other => Ok(other),
+    }
+}
+
+/// `sctp_getpaddrs(fd, id, addresses)` and `sctp_getladdrs`: how many there are.
+pub(super) fn addresses(world: &mut World, args: &Arguments<'_>, peers: bool) -> Called {
+    let Some(link) = world.sockets.get(args.int(0)?)?.link else {
+        return Ok(Outcome::Fails("EINVAL"));
+    };
+    let status = world.stacks[link.stack].endpoint.status(world.now, link.association);
+    let mut found: Vec<SocketAddr> = Vec::new();
+    for path in status.map(|status| status.paths).unwrap_or_default() {
+        let ip = if peers { path.addr.remote.ip() } else { path.addr.local.ip() };
+        let address = SocketAddr::new(ip, crate::world::PORT);
+        if !found.contains(&address) {
+            found.push(address);
+        }
+    }
+    let count = found.len();
+    let expected = args.value(2)?;
+    let open = matches!(expected, Value::List(list) if list.as_slice() == [Value::Any]);
+    if !open {
+        let found = found.into_iter().map(Filled::Address).collect();
+        fits("the addresses", expected, &Filled::List(found))?;
+    }
+    Ok(Outcome::bytes(count))
+}
+
+/// `connect(fd, address, length)`.
 pub(super) fn connect(world: &mut World, args: &Arguments<'_>) -> Called {
     let fd = args.int(0)?;
     let to = match args.value(1)? {

@@ -20,7 +20,12 @@ pub(crate) enum Notification {
     /// The peer has said what it speaks.
     Adaptation(u32),
     /// A path has changed.
-    Path(PathState),
+    Path {
+        /// Its new state.
+        state: PathState,
+        /// Whether it has changed before: an address is confirmed only once.
+        again: bool,
+    },
     /// The peer has begun anew.
     Restart,
     /// The peer sends no more.
@@ -29,8 +34,8 @@ pub(crate) enum Notification {
     Closed {
         /// Why.
         reason: CloseReason,
-        /// Whether it was established before.
-        established: bool,
+        /// Its streams to and from the peer, if it was established.
+        streams: Option<(u16, u16)>,
     },
 }
 
@@ -53,7 +58,7 @@ impl Notification {
         match self {
             Self::Up { .. } | Self::Restart | Self::Closed { .. } => "SCTP_ASSOC_CHANGE",
             Self::Adaptation(_) => "SCTP_ADAPTATION_INDICATION",
-            Self::Path(_) => "SCTP_PEER_ADDR_CHANGE",
+            Self::Path { .. } => "SCTP_PEER_ADDR_CHANGE",
             Self::PeerShutdown => "SCTP_SHUTDOWN_EVENT",
         }
     }
@@ -70,9 +75,11 @@ impl Notification {
                 change(1, (*outbound_streams, *inbound_streams))
             }
             Self::Restart => change(3, (0, 0)),
-            Self::Closed { reason: CloseReason::Graceful, .. } => change(4, (0, 0)),
-            Self::Closed { established: false, .. } => change(5, (0, 0)),
-            Self::Closed { .. } => change(2, (0, 0)),
+            Self::Closed { streams: None, .. } => change(5, (0, 0)),
+            Self::Closed { reason: CloseReason::Graceful, streams: Some(streams) } => {
+                change(4, *streams)
+            }
+            Self::Closed { streams: Some(streams), .. } => change(2, *streams),
             Self::Adaptation(indication) => {
                 let fields = [
                     ("sai_type", 6),
@@ -83,8 +90,9 @@ impl Notification {
                 ];
                 (Filled::numbers(fields), 16)
             }
-            Self::Path(state) => {
+            Self::Path { state, again } => {
                 let state = match state {
+                    PathState::Active if *again => 1,
                     PathState::Active => 6,
                     PathState::Unconfirmed => 4,
                     PathState::PotentiallyFailed | PathState::Inactive => 2,

@@ -17,9 +17,18 @@ use std::net::SocketAddr;
 struct Received {
     len: usize,
     flags: i64,
-    /// The message that the data belongs to, and the one that comes next; none with notifications.
-    message: Option<(Message, Option<Message>)>,
+    /// What the data belongs to; none with notifications.
+    message: Option<About>,
     notification: Option<Filled>,
+}
+
+/// A message and what is told with it.
+struct About {
+    message: Message,
+    /// The message that comes next.
+    next: Option<Message>,
+    /// The cumulative TSN.
+    cum_tsn: i64,
 }
 
 /// `read(fd, buffer, len)` and `recv(fd, buffer, len, flags)`.
@@ -38,10 +47,10 @@ pub(super) fn sctp_recvmsg(world: &mut World, args: &Arguments<'_>) -> Called {
         Err(outcome) => return Ok(outcome),
     };
     from_peer(world, args.value(3)?)?;
-    if let Some((message, _)) = &received.message
+    if let Some(about) = &received.message
         && world.sockets.get(fd)?.subscriptions.data_io
     {
-        fits("the information", args.value(5)?, &send_receive_info(message))?;
+        fits("the information", args.value(5)?, &send_receive_info(about))?;
     }
     fits("msg_flags", args.value(6)?, &Filled::Int(received.flags))?;
     Ok(Outcome::bytes(received.len))
@@ -79,9 +88,11 @@ pub(super) fn sctp_recvv(world: &mut World, args: &Arguments<'_>) -> Called {
     check_vector(vector, &received)?;
     from_peer(world, args.value(3)?)?;
     let socket = world.sockets.get(fd)?;
+    // Nothing is told where there is no room for it.
+    let wanted = !matches!(args.value(5)?, Value::Word(null) if null == "NULL");
     let (info, len, kind) = match &received.message {
-        Some(message) => receive_infos(socket, message),
-        None => (Filled::Nothing, 0, 0),
+        Some(message) if wanted => receive_infos(socket, message),
+        _ => (Filled::Nothing, 0, 0),
     };
     fits("the information", args.value(5)?, &info)?;
     fits("the length", args.value(6)?, &Filled::Int(len))?;
@@ -163,12 +174,10 @@ fn message(
     }
     let flags = if whole { constant("MSG_EOR").unwrap_or(0) } else { 0 };
     let next = link.next.clone();
-    Ok(Some(Received {
-        len: part.len(),
-        flags,
-        message: Some((message, next)),
-        notification: None,
-    }))
+    let status = world.stacks[id.stack].endpoint.status(world.now, id.association);
+    let cum_tsn = status.and_then(|status| status.cum_tsn).map_or(0, |tsn| i64::from(tsn.0));
+    let about = About { message, next, cum_tsn };
+    Ok(Some(Received { len: part.len(), flags, message: Some(about), notification: None }))
 }
 
 fn from_peer(world: &World, expected: &Value) -> Result<(), Why> {
@@ -215,7 +224,7 @@ fn check_vector(vector: &Value, received: &Received) -> Result<(), Why> {
 }
 
 /// The control messages that come with a message.
-fn controls(socket: &Socket, (message, next): &(Message, Option<Message>)) -> Vec<Filled> {
+fn controls(socket: &Socket, about: &About) -> Vec<Filled> {
     let control = |len: i64, kind: &str, data: Filled| {
         Filled::Struct(vec![
             ("cmsg_len", Filled::Int(len)),
@@ -226,30 +235,27 @@ fn controls(socket: &Socket, (message, next): &(Message, Option<Message>)) -> Ve
     };
     let mut found = Vec::new();
     if socket.subscriptions.receive_info {
-        found.push(control(40, "SCTP_RCVINFO", receive_info(message)));
+        found.push(control(40, "SCTP_RCVINFO", receive_info(about)));
     }
-    if let (true, Some(next)) = (socket.subscriptions.next_info, next) {
+    if let (true, Some(next)) = (socket.subscriptions.next_info, &about.next) {
         found.push(control(28, "SCTP_NXTINFO", next_info(next)));
     }
     if socket.subscriptions.data_io {
-        found.push(control(140, "SCTP_SNDRCV", send_receive_info(message)));
+        found.push(control(140, "SCTP_SNDRCV", send_receive_info(about)));
     }
     found
 }
 
 /// The information of sctp_recvv, its length and its type.
-fn receive_infos(
-    socket: &Socket,
-    (message, next): &(Message, Option<Message>),
-) -> (Filled, i64, i64) {
-    let next = next.as_ref().filter(|_| socket.subscriptions.next_info);
+fn receive_infos(socket: &Socket, about: &About) -> (Filled, i64, i64) {
+    let next = about.next.as_ref().filter(|_| socket.subscriptions.next_info);
     match (socket.subscriptions.receive_info, next) {
         (false, None) => (Filled::Nothing, 0, 0),
-        (true, None) => (receive_info(message), 28, 1),
+        (true, None) => (receive_info(about), 28, 1),
         (false, Some(next)) => (next_info(next), 16, 2),
         (true, Some(next)) => {
             let both =
-                vec![("recvv_rcvinfo", receive_info(message)), ("recvv_nxtinfo", next_info(next))];
+                vec![("recvv_rcvinfo", receive_info(about)), ("recvv_nxtinfo", next_info(next))];
             (Filled::Struct(both), 44, 3)
         }
     }
@@ -263,11 +269,14 @@ fn ppid(message: &Message) -> i64 {
     i64::from(message.ppid.0.swap_bytes())
 }
 
-fn receive_info(message: &Message) -> Filled {
+fn receive_info(About { message, cum_tsn, .. }: &About) -> Filled {
     Filled::numbers([
         ("rcv_sid", message.stream.0.into()),
+        ("rcv_ssn", message.number.into()),
         ("rcv_flags", unordered(message)),
         ("rcv_ppid", ppid(message)),
+        ("rcv_tsn", message.tsn.0.into()),
+        ("rcv_cumtsn", *cum_tsn),
         ("rcv_context", 0),
         ("rcv_assoc_id", ASSOCIATION),
     ])
@@ -283,13 +292,16 @@ fn next_info(next: &Message) -> Filled {
     ])
 }
 
-fn send_receive_info(message: &Message) -> Filled {
+fn send_receive_info(About { message, cum_tsn, .. }: &About) -> Filled {
     Filled::numbers([
         ("sinfo_stream", message.stream.0.into()),
+        ("sinfo_ssn", message.number.into()),
         ("sinfo_flags", unordered(message)),
         ("sinfo_ppid", ppid(message)),
         ("sinfo_context", 0),
         ("sinfo_timetolive", 0),
+        ("sinfo_tsn", message.tsn.0.into()),
+        ("sinfo_cumtsn", *cum_tsn),
         ("sinfo_assoc_id", ASSOCIATION),
     ])
 }

@@ -98,6 +98,9 @@ impl World {
         bytes[8..CommonHeader::LEN].copy_from_slice(&checksum.to_le_bytes());
         let path = self.network.path(packet.addresses, packet.udp);
         let now = self.now;
+        if self.trace {
+            super::words::trace(now, '<', path, &bytes);
+        }
         let stack = self.receiver()?;
         stack.endpoint.handle_packet(now, path, &bytes);
         self.drain();

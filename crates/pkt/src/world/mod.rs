@@ -17,6 +17,7 @@ mod outbound;
 mod run;
 mod stack;
 mod sysctl;
+mod words;
 
 use crate::language::Why;
 use crate::packet::Numbers;
@@ -54,6 +55,8 @@ pub(crate) struct World {
     pub numbers: Numbers,
     /// The open sockets.
     pub sockets: Descriptors,
+    /// Whether packets are printed as they pass.
+    pub trace: bool,
 }
 
 /// An association and the stack that it lives in.
@@ -76,13 +79,18 @@ impl World {
             sent: VecDeque::new(),
             numbers: Numbers::default(),
             sockets: Descriptors::default(),
+            trace: false,
         }
     }
 
     /// Takes everything out of the stacks that is ready to go.
     pub(crate) fn drain(&mut self) {
+        let known = self.sent.len();
         for stack in &mut self.stacks {
             stack.drain(self.now, &mut self.sent);
+        }
+        for sent in self.sent.iter().skip(known).filter(|_| self.trace) {
+            words::trace(sent.at, '>', sent.path, &sent.bytes);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Packets from the stack, which must be those of the script, in order and in time.
 
 use super::clock::Window;
+use super::words::{self, seconds};
 use super::{Sent, World};
 use crate::language::Why;
 use crate::language::ast::{Body, Header, Item, Packet, Value};
@@ -74,20 +75,18 @@ impl World {
         }
         self.compare_addresses(packet, sent)?;
         let found = Tlvs(body).collect::<Result<Vec<_>, _>>().map_err(Why::mismatch)?;
-        let types: Vec<_> = found.iter().map(|chunk| chunk[0]).collect();
         for (item, chunk) in chunks.iter().zip(&found) {
             check(item, Class::Chunk, chunk, &self.numbers).map_err(|why| match why {
-                Why::Mismatch(text) => Why::mismatch(format!(
-                    "{text} (sent at {:.3} s: chunks of types {types:?})",
-                    seconds(sent.at)
-                )),
+                Why::Mismatch(text) => {
+                    Why::mismatch(format!("{text} (sent at {})", words::sent(sent)))
+                }
                 Why::Syntax(_) | Why::Gap(_) => why,
             })?;
         }
         if chunks.len() == found.len() {
             return Ok(());
         }
-        let text = format!("{} was expected, sent were chunks of types {types:?}", names(chunks));
+        let text = format!("{} was expected, sent was at {}", names(chunks), words::sent(sent));
         Err(Why::mismatch(text))
     }
 
@@ -172,10 +171,6 @@ fn checksum(header: &Header, bytes: &[u8]) -> Result<(), Why> {
 fn names(chunks: &[Item]) -> String {
     let names: Vec<_> = chunks.iter().map(|chunk| chunk.name.as_str()).collect();
     names.join("; ")
-}
-
-pub(super) fn seconds(at: Instant) -> f64 {
-    at.since(Instant::ZERO).as_secs_f64()
 }
 
 fn tolerance(tolerance: Duration) -> String {

@@ -1,6 +1,6 @@
 //! A script, event by event.
 
-use super::outbound::seconds;
+use super::words::seconds;
 use super::{Network, World};
 use crate::language::ast::{Action, Call, Direction, Event, Script, Value, When};
 use crate::language::{Stop, Why};
@@ -16,9 +16,10 @@ struct Pending<'a> {
 }
 
 /// Runs a script. The error says where and why it went another way.
-pub(crate) fn run(script: &Script) -> Result<(), Stop> {
+pub(crate) fn run(script: &Script, trace: bool) -> Result<(), Stop> {
     let network = Network::new(script).map_err(|why| why.at(1))?;
-    let mut runner = Runner { world: World::new(network), pending: None };
+    let world = World { trace, ..World::new(network) };
+    let mut runner = Runner { world, pending: None };
     for event in &script.events {
         runner.event(event)?;
     }

@@ -4,7 +4,7 @@ use super::{Network, Sent};
 use crate::socket::Notification;
 use bytes::Bytes;
 use manypath_engine::{
-    AssociationId, CloseReason, Config, Endpoint, Event, Instant, Message, PacketBatch,
+    AssociationId, CloseReason, Config, Endpoint, Event, Instant, Message, PacketBatch, PathId,
 };
 use std::collections::{BTreeMap, VecDeque};
 
@@ -21,6 +21,8 @@ pub(crate) struct Link {
     pub peer_shutdown: bool,
     /// How it ended.
     pub closed: Option<CloseReason>,
+    /// Paths that have changed before.
+    pub lost: Vec<PathId>,
     /// What its user is to be told besides messages.
     pub notifications: VecDeque<Notification>,
     /// The rest of a message that was read in part, with its information.
@@ -76,17 +78,19 @@ impl Link {
                     self.notify(Notification::Adaptation(indication));
                 }
             }
-            Event::PathChanged { state, .. } => self.notify(Notification::Path(state)),
+            Event::PathChanged { path, state } => {
+                let again = self.lost.contains(&path);
+                self.lost.push(path);
+                self.notify(Notification::Path { state, again });
+            }
             Event::Restarted => self.notify(Notification::Restart),
             Event::PeerShutdown => {
                 self.peer_shutdown = true;
                 self.notify(Notification::PeerShutdown);
             }
             Event::Closed(reason) => {
-                self.notify(Notification::Closed {
-                    reason: reason.clone(),
-                    established: self.streams.is_some(),
-                });
+                let streams = self.streams;
+                self.notify(Notification::Closed { reason: reason.clone(), streams });
                 self.closed = Some(reason);
             }
             Event::Readable | Event::Writable => {}

@@ -28,6 +28,10 @@ impl World {
             "nrsack_enable" | "nrsack_on_off" | "nr_sack_on_off" => {
                 config.nr_sack = if value == 0 { NrSack::Off } else { NrSack::Case2 };
             }
+            // Whether what was received may be thrown away again.
+            "do_sctp_drain" if config.nr_sack != NrSack::Off => {
+                config.nr_sack = if value == 0 { NrSack::Case3 } else { NrSack::Case2 };
+            }
             "initial_cwnd" => config.initial_packets = (value > 0).then_some(value),
             "maxburst" => config.max_burst = if value == 0 { u32::MAX } else { value },
             "rto_min" => config.rto_min = millis,

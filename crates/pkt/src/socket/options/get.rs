@@ -62,6 +62,17 @@ fn of_socket(socket: &Socket, option: &str) -> Result<Filled, Why> {
             ("sinit_max_attempts", config.max_init_retransmits.into()),
             ("sinit_max_init_timeo", millis(config.rto_max_init.unwrap_or(config.rto_max))),
         ]),
+        "SCTP_ASSOCINFO" => Filled::numbers([
+            ("sasoc_assoc_id", 0),
+            ("sasoc_asocmaxrxt", config.association_max_retransmits.into()),
+            ("sasoc_local_rwnd", config.receive_buffer.into()),
+            ("sasoc_cookie_life", millis(config.cookie_life)),
+        ]),
+        "SCTP_PEER_ADDR_PARAMS" => Filled::numbers([
+            ("spp_assoc_id", 0),
+            ("spp_hbinterval", millis(config.heartbeat_interval)),
+            ("spp_pathmaxrxt", config.path_max_retransmits.into()),
+        ]),
         "SCTP_DELAYED_SACK" => Filled::numbers([
             ("sack_assoc_id", 0),
             ("sack_delay", millis(config.sack_delay)),
