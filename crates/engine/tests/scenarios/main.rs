@@ -18,5 +18,6 @@ mod parameters;
 mod paths;
 mod restart;
 mod setup;
+mod silence;
 mod strangers;
 mod teardown;

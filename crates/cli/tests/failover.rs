@@ -1,0 +1,110 @@
+//! A path is lost in the middle of a download by an unmodified program: how long it gets nothing.
+
+mod common;
+
+use common::{Site, finish};
+use manypath_lab::Host;
+use std::io::Read;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+const TWO: &[&str] = &["20mbit,10ms,queue=100", "10mbit,40ms,queue=100"];
+const THREE: &[&str] = &["10mbit,10ms,queue=50", "10mbit,25ms,queue=50", "10mbit,75ms,queue=50"];
+
+/// Bytes of the file, and of those that have arrived when the path is cut.
+const FILE: u64 = 11_000_000;
+const CUT_AT: usize = 4_000_000;
+/// For how long the download is watched after the cut.
+const WATCH: Duration = Duration::from_millis(1500);
+
+/// How a path is lost.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Cut {
+    /// The network swallows all that goes over it.
+    BlackHole,
+    /// The interface of a host is switched off.
+    Interface(Host),
+}
+
+/// Downloads a file, loses path `path` on the way, and returns the longest time after that during
+/// which nothing arrived.
+fn longest_gap(paths: &[&str], path: usize, cut: Cut) -> Duration {
+    let mut site = Site::with_paths(paths);
+    site.web();
+    let content = site.random_file("file", FILE);
+    site.serve("8080");
+    let url = format!("http://{}:8080/file", site.server());
+    let mut command = site.through_command(&[], "curl", &["-sS", "-f", "-N", &url]);
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("curl");
+    let mut stream = child.stdout.take().expect("its output");
+    let (mut received, mut buffer) = (0, vec![0; 1 << 16]);
+    let (mut cut_at, mut last, mut longest) = (None, Instant::now(), Duration::ZERO);
+    while cut_at.is_none_or(|at: Instant| at.elapsed() < WATCH) {
+        let read = stream.read(&mut buffer).expect("a read");
+        assert!(read > 0, "the download ended after {received} bytes");
+        assert!(content[received..].starts_with(&buffer[..read]), "damaged after {received} bytes");
+        received += read;
+        let now = Instant::now();
+        if cut_at.is_some() {
+            longest = longest.max(now - last);
+        } else if received >= CUT_AT {
+            lose(&site, path, cut);
+            cut_at = Some(Instant::now());
+        }
+        last = now;
+    }
+    // What was watched is enough.
+    let _ = child.kill();
+    let _ = child.wait();
+    longest
+}
+
+fn lose(site: &Site, path: usize, cut: Cut) {
+    let name = ["A", "B", "C"][path];
+    match cut {
+        Cut::BlackHole => site.lab.path(name).expect("a path").down().expect("down"),
+        Cut::Interface(host) => {
+            let mut command = site.command(host, "ip");
+            command.args(["link", "set", &format!("path{name}"), "down"]);
+            let done = finish(command);
+            assert_eq!(done.code, Some(0), "{done:?}");
+        }
+    }
+}
+
+type Case = (&'static [&'static str], usize, Cut);
+
+fn check(cases: impl IntoIterator<Item = Case>, limit: Duration) {
+    let mut failed = Vec::new();
+    for (paths, path, cut) in cases {
+        let gap = longest_gap(paths, path, cut);
+        let line = format!("{} paths, path {path} lost by {cut:?}: {gap:?}", paths.len());
+        println!("{line}");
+        if gap > limit {
+            failed.push(line);
+        }
+    }
+    assert!(failed.is_empty(), "longer than {limit:?}: {failed:#?}");
+}
+
+/// On a busy machine programs may have to wait for their turn for long.
+#[test]
+fn a_lost_path_does_not_stop_a_download() {
+    let cases = [
+        (TWO, 0, Cut::BlackHole),
+        (TWO, 1, Cut::Interface(Host::Right)),
+        (THREE, 0, Cut::Interface(Host::Left)),
+        (THREE, 2, Cut::BlackHole),
+    ];
+    check(cases, Duration::from_secs(1));
+}
+
+/// Needs a quiet machine.
+#[test]
+#[ignore = "takes a quiet machine: make test-full"]
+fn a_lost_path_stops_a_download_for_a_quarter_of_a_second_at_most() {
+    let cuts = [Cut::BlackHole, Cut::Interface(Host::Right), Cut::Interface(Host::Left)];
+    let losses = [(TWO, 0), (TWO, 1), (THREE, 0), (THREE, 1), (THREE, 2)];
+    let cases = cuts.into_iter().flat_map(|cut| losses.map(|(paths, path)| (paths, path, cut)));
+    check(cases, Duration::from_millis(250));
+}
