@@ -4,7 +4,7 @@
 use super::Sender;
 use super::outstanding::{ChunkState, SentChunk};
 use super::sender::has_window;
-use crate::cmt::RetransmissionPolicy;
+use crate::cmt::{PathSuspicion, RetransmissionPolicy};
 use crate::path::{Path, PathId, PathSet, Paths};
 use crate::time::Instant;
 use crate::tsn::Tsn64;
@@ -67,7 +67,7 @@ impl Sender {
 
     /// Whether the packet is for what the path itself has lost and for its own streams. Streams that
     /// are tied to a path must not stall because another one has failed, so every other packet is
-    /// theirs.
+    /// theirs. Without path suspicion what is lost goes first, as section 6.1 rule C has it.
     fn has_own_turn(&self, job: &Job, paths: &Paths) -> bool {
         let path = paths.get(job.id).filter(|path| path.cmt.helped && self.queue.is_mapping());
         let Some(path) = path else { return false };
@@ -182,7 +182,7 @@ impl Sender {
         chunk.timed_out |= timed_out;
         let Some(path) = paths.get_mut(id) else { return };
         path.stats.bytes_retransmitted += len as u64;
-        path.cmt.helped |= from != id;
+        path.cmt.helped |= from != id && self.rules.path_suspicion != PathSuspicion::Off;
         let earliest = path.cmt.cuc.earliest() == Some(tsn);
         if from != id {
             path.booked += len;
