@@ -1,0 +1,74 @@
+//! The figure about the dynamic scheduler: what was not simulated is not met, and no loss is hidden.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing helper fails the test")]
+
+use manypath_sim::campaign::{Options, Record, Shard, execute};
+use manypath_sim::figure::{Figure, Runs, figures, plot};
+use manypath_sim::scenario::Plan;
+use manypath_sim::simulation::RunOptions;
+
+fn figure() -> &'static Figure {
+    figures().iter().find(|figure| figure.name == "manypath-dynamic").unwrap()
+}
+
+/// Two slow points of the grid, shortly.
+fn records() -> Vec<Record> {
+    let figure = figure();
+    let set = [("warmup", "\"1s\""), ("measure", "\"10s\"")];
+    let set: Vec<_> = set.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
+    let mut plan =
+        Plan::parse(figure.scenario, figure.file, &set).unwrap_or_else(|e| panic!("{e}"));
+    plan.retain(&["grid-07".into(), "grid-71".into()], &[]).unwrap();
+    let out = std::env::temp_dir().join(format!("manypath-dynamic-{}", std::process::id()));
+    let options = Options {
+        out: out.clone(),
+        jobs: 2,
+        shard: Shard::default(),
+        resume: false,
+        keep: RunOptions::default(),
+        version: "test".into(),
+        commit: None,
+    };
+    let records = execute(&plan, &options, &mut |_| ()).unwrap();
+    std::fs::remove_dir_all(out).unwrap();
+    records
+}
+
+/// The rows of a table that begins after a heading.
+fn rows<'t>(text: &'t str, heading: &str) -> Vec<&'t str> {
+    let table = text.split(heading).nth(1).unwrap().split("\n#").next().unwrap();
+    table.lines().filter(|line| line.starts_with("| grid-")).collect()
+}
+
+#[test]
+fn losses_are_listed_and_missing_runs_are_no_success() {
+    let mut records = records();
+    // Six schedulers, and each of two and three paths alone.
+    assert_eq!(records.len(), 2 * 6 + 2 + 3);
+    let figure = figure();
+    let verdict = (figure.judge)(&Runs::new(&records));
+    let of_paper = verdict.iter().filter(|criterion| criterion.criterion.starts_with("Figure"));
+    assert!(of_paper.clone().count() > 10 && of_paper.clone().all(|criterion| !criterion.met));
+    let recovery = verdict.iter().find(|c| c.criterion.contains("swapped")).unwrap();
+    assert!(!recovery.met, "{recovery:?}");
+
+    // Made worse than everything else at one point, and better at the other one.
+    for record in records.iter_mut().filter(|record| record.case == "dynamic") {
+        let value = if record.setup == "grid-71" { 0.001 } else { 1000.0 };
+        for (name, figure) in &mut record.figures {
+            if name == "throughput_mbps" {
+                *figure = Some(value);
+            }
+        }
+    }
+    let runs = Runs::new(&records);
+    let details = (figure.details)(&runs);
+    let losses = rows(&details, "## Where it carries less than another");
+    assert_eq!(losses.len(), 1, "{losses:?}");
+    assert!(losses[0].starts_with("| grid-71 |") && losses[0].contains("**0.000**"), "{losses:?}");
+    assert_eq!(rows(&details, "### Goodput in Mbit/s").len(), 2);
+    let verdict = (figure.judge)(&runs);
+    let single = verdict.iter().find(|c| c.criterion.contains("best single path")).unwrap();
+    assert!(!single.met && single.ours.contains("below at 1"), "{single:?}");
+    let svg = plot::to_svg(&(figure.draw)(&runs));
+    assert!(svg.contains("dynamic / best single path") || svg.contains("dynamic / single path"));
+}
