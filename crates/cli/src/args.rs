@@ -381,6 +381,9 @@ pub(crate) struct SimFigureArgs {
     /// Leave out runs that an earlier call has finished.
     #[arg(long)]
     pub(crate) resume: bool,
+    /// Simulate nothing: draw the runs in this folder; repeat for more, later ones replace earlier ones.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["resume", "shard"])]
+    pub(crate) from: Vec<PathBuf>,
     /// Print the verdicts as one JSON object.
     #[arg(long)]
     pub(crate) json: bool,

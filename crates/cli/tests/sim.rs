@@ -114,6 +114,15 @@ fn the_parts_of_a_figure_are_drawn_together() {
     let text = String::from_utf8_lossy(&drawn.stdout).into_owned();
     assert!(text.contains("4 runs, 1 seeds") && drawn.stderr.is_empty(), "{text}");
     assert!(folder.read("out/dreibholz2010-fig7.csv").lines().count() > 8);
+    let runs = "out/runs/dreibholz2010-fig7";
+    let args = ["figure", "dreibholz2010-fig7", "--seeds", "1", "--out", "drawn", "--from", runs];
+    let drawn = sim(
+        &folder.0,
+        &[&args[..], &["--set", "sweep={ \"engine.buffer\" = [\"256KiB\"] }"]].concat(),
+    );
+    let text = String::from_utf8_lossy(&drawn.stdout).into_owned();
+    assert!(text.contains("4 of 4 runs found"), "{text}");
+    assert_eq!(folder.read("drawn/verdict.json"), folder.read("out/verdict.json"));
     let manifest = folder.read("out/runs/dreibholz2010-fig7/manifest.json");
     assert!(manifest.contains("\"program\": \"manypath ") && manifest.contains("\"commit\""));
 }

@@ -5,11 +5,12 @@ use super::table::align;
 use super::{bars, campaign};
 use crate::args::SimFigureArgs;
 use crate::failure::Failure;
-use manypath_sim::campaign::{Options, Record, Shard};
+use manypath_sim::campaign::{Options, Record, Shard, merge};
 use manypath_sim::figure::{Criterion, Figure, Runs, figures, plot, to_csv};
-use manypath_sim::scenario::Plan;
+use manypath_sim::scenario::{Plan, Run};
 use manypath_sim::simulation::RunOptions;
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 /// Simulates figures and writes what they look like. Fails if a criterion is not met.
 pub(super) fn figure(args: &SimFigureArgs) -> Result<u8, Failure> {
@@ -18,6 +19,7 @@ pub(super) fn figure(args: &SimFigureArgs) -> Result<u8, Failure> {
     if shard != Shard::default() {
         return part(&chosen, args, shard);
     }
+    std::fs::create_dir_all(&args.out)?;
     let mut results: Vec<Outcome> = Vec::new();
     let mut simulated: Vec<(&str, Vec<Record>)> = Vec::new();
     for figure in chosen {
@@ -92,6 +94,9 @@ fn simulate(figure: &Figure, args: &SimFigureArgs, shard: Shard) -> Result<Vec<R
     let overrides = campaign::overrides(args.seeds, &args.set)?;
     let plan = Plan::parse(figure.scenario, figure.file, &overrides)
         .map_err(|e| Failure::usage(e.to_string()))?;
+    if !args.from.is_empty() {
+        return finished(&plan, &args.from);
+    }
     let options = Options {
         out: args.out.join("runs").join(&plan.name),
         jobs: campaign::jobs(args.jobs)?,
@@ -105,6 +110,32 @@ fn simulate(figure: &Figure, args: &SimFigureArgs, shard: Shard) -> Result<Vec<R
         println!("{}: {} runs", plan.description, plan.runs.len());
     }
     campaign::run_plan(&plan, &options)
+}
+
+/// The runs of a plan that results have, wherever and by whichever program they were done; later
+/// results replace earlier ones.
+fn finished(plan: &Plan, results: &[PathBuf]) -> Result<Vec<Record>, Failure> {
+    let mut found = BTreeMap::new();
+    for result in results {
+        let records =
+            merge(std::slice::from_ref(result)).map_err(|e| Failure::new(e.to_string()))?;
+        for record in records {
+            let point = values(&record.parameters, &plan.swept);
+            found.insert((record.setup.clone(), record.case.clone(), point, record.seed), record);
+        }
+    }
+    let of_run = |run: &Run| {
+        let point = values(&run.scenario.parameters(), &plan.swept);
+        found.remove(&(run.setup.clone(), run.case.clone(), point, run.seed))
+    };
+    let records: Vec<Record> = plan.runs.iter().filter_map(of_run).collect();
+    println!("{}: {} of {} runs found", plan.description, records.len(), plan.runs.len());
+    Ok(records)
+}
+
+fn values(parameters: &[(String, String)], names: &[String]) -> Vec<String> {
+    let value = |name: &String| parameters.iter().find(|(other, _)| other == name);
+    names.iter().map(|name| value(name).map_or(String::new(), |(_, v)| v.clone())).collect()
 }
 
 /// Writes picture, table and verdict of a figure.

@@ -1,6 +1,6 @@
 //! The setups of the paper, and what changes in them.
 
-use super::points::{DYNAMIC, FIXED, Point, ROUND_ROBIN};
+use super::points::{DYNAMIC, FIXED, Point, ROUND_ROBIN, SINGLE};
 use super::{DELAY, GOODPUT};
 use crate::figure::plot::{self, Curve, Panel};
 use crate::figure::verdict::Criterion;
@@ -48,9 +48,9 @@ const RECOVERY_S: f64 = 5.0;
 pub(super) fn panels(points: &[Point<'_>]) -> Vec<Panel> {
     let mut panels: Vec<Panel> =
         SETUPS.iter().map(|setup| panel(points, setup, GOODPUT, "Throughput [Mbit/s]")).collect();
-    if let Some(setup) = SETUPS.iter().find(|setup| setup.name == "fig7") {
-        panels.push(panel(points, setup, DELAY, "Average message delay [ms]"));
-    }
+    let delays =
+        SETUPS.iter().filter(|s| ["fig4-75ms", "fig6-50mbit-api", "fig7"].contains(&s.name));
+    panels.extend(delays.map(|s| panel(points, s, DELAY, "Average message delay [ms]")));
     panels
 }
 
@@ -59,11 +59,12 @@ fn panel(points: &[Point<'_>], setup: &Setup, figure: &str, y_label: &str) -> Pa
         number,
         name: case.to_owned(),
         points: of(points, setup.name)
-            .map(|p| plot::Point { x: p.kib, y: p.mean(case, figure), error: 0.0, count: 1 })
+            .map(|p| plot::Point { x: p.kib, y: p.value(case, figure), error: 0.0, count: 1 })
             .filter(|point| point.y.is_finite())
             .collect(),
     };
-    let cases = [(1, DYNAMIC), (2, FIXED), (3, ROUND_ROBIN)];
+    // The last one is drawn above the others.
+    let cases = [(2, FIXED), (3, ROUND_ROBIN), (4, SINGLE), (1, DYNAMIC)];
     Panel {
         title: setup.title.into(),
         x_label: SIGMA.into(),
