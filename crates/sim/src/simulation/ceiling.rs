@@ -12,9 +12,12 @@ const CHUNK_HEADER: u64 = 16;
 
 /// Bit/s of payload between two times, counted from the start; `None` if a path has no rate.
 pub(super) fn between(scenario: &Scenario, from: Duration, to: Duration) -> Option<f64> {
-    let length = to.saturating_sub(from).as_secs_f64();
+    if to <= from {
+        return None;
+    }
+    let length = (to - from).as_secs_f64();
     let bits: Option<f64> = scenario.paths.iter().map(|path| bits(scenario, path, from, to)).sum();
-    bits.filter(|_| length > 0.0).map(|bits| bits / length)
+    bits.map(|bits| bits / length)
 }
 
 /// When the network changes for the last time, if it does.

@@ -1,6 +1,6 @@
 //! The grid: ratios to every other scheduler, from the worst point to the best.
 
-use super::points::{BASELINES, DYNAMIC, Point, SINGLE, median, sorted};
+use super::points::{BASELINES, DYNAMIC, OTHERS, Point, SINGLE, median, sorted};
 use super::{GOODPUT, INTERACTIVE, INTERACTIVE_P99};
 use crate::figure::plot::{self, Curve, Panel};
 use crate::figure::verdict::Criterion;
@@ -24,9 +24,8 @@ pub(super) fn panels(all: &[Point<'_>]) -> Vec<Panel> {
     });
     let goodput = panel("Grid: goodput", "Ratio of goodputs", goodput.collect());
     let delay = |title: &str, figure: &str| {
-        let cases =
-            [(1, DYNAMIC), (2, "fixed"), (3, "round robin"), (4, "minimum RTT"), (5, "ECF")];
-        let curves = cases.into_iter().chain([(6, "BLEST")]).map(|(number, case)| {
+        let cases = (2..).zip(OTHERS).chain([(1, DYNAMIC)]);
+        let curves = cases.map(|(number, case)| {
             let ratio = |p: &Point<'_>| p.mean(case, figure) / p.value(SINGLE, figure);
             curve(number, &format!("{case} / best single path"), points(all).map(ratio))
         });
