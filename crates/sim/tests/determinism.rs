@@ -19,7 +19,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failing helper fails the test")]
 
 use manypath_engine::CongestionControl;
-use manypath_sim::scenario::Plan;
+use manypath_sim::scenario::{Plan, Scenario};
 use manypath_sim::simulation::{RunOptions, run};
 use std::fmt::Write;
 
@@ -103,8 +103,11 @@ rate = "64kbit"
 message = 160
 "#;
 
+/// A key of a scenario and its new value.
+type Change = (&'static str, String);
+
 /// Name, text and changes of each run.
-fn runs() -> Vec<(String, &'static str, Vec<(&'static str, String)>)> {
+fn runs() -> Vec<(String, &'static str, Vec<Change>)> {
     let mut runs = Vec::new();
     for (network, text) in [("plain", PLAIN), ("rough", ROUGH)] {
         for profile in ["paper", "production"] {
@@ -139,7 +142,36 @@ fn runs() -> Vec<(String, &'static str, Vec<(&'static str, String)>)> {
     runs
 }
 
-fn trace(text: &str, changes: &[(&str, String)]) -> u64 {
+/// The published figures' scenarios at points that decide, ten seconds each.
+fn figures() -> Vec<(String, Scenario)> {
+    let mut all = Vec::new();
+    for (text, sweep) in [
+        (
+            include_str!("../../../papers/dreibholz2010/fig4/scenario.toml"),
+            "{ \"path.B.delay\" = [\"75ms\"], \"engine.buffer\" = [\"224KiB\"] }",
+        ),
+        (
+            include_str!("../../../papers/dreibholz2010/fig6/scenario.toml"),
+            "{ \"path.B.rate\" = [\"25mbit\"], \"engine.buffer\" = [\"160KiB\"] }",
+        ),
+        (
+            include_str!("../../../papers/dreibholz2010/fig7/scenario.toml"),
+            "{ \"engine.buffer\" = [\"256KiB\"] }",
+        ),
+    ] {
+        let set = [("seeds", "1"), ("warmup", "5s"), ("measure", "5s"), ("sweep", sweep)];
+        let set = set.map(|(key, value)| match value.ends_with('s') {
+            true => (key.to_owned(), format!("\"{value}\"")),
+            false => (key.to_owned(), value.to_owned()),
+        });
+        let plan = Plan::parse(text, "figure.toml", &set).unwrap_or_else(|e| panic!("{e}"));
+        let name = |case: &str| format!("{} {case}", plan.name);
+        all.extend(plan.runs.iter().map(|run| (name(&run.case), run.scenario.clone())));
+    }
+    all
+}
+
+fn trace(text: &str, changes: &[Change]) -> u64 {
     let quoted = |value: &str| match value {
         "true" => value.to_owned(),
         _ => format!("\"{value}\""),
@@ -147,7 +179,11 @@ fn trace(text: &str, changes: &[(&str, String)]) -> u64 {
     let set: Vec<_> =
         changes.iter().map(|(key, value)| ((*key).to_owned(), quoted(value))).collect();
     let plan = Plan::parse(text, "golden.toml", &set).unwrap_or_else(|e| panic!("{e}"));
-    let outcome = run(&plan.runs[0].scenario, 1, RunOptions::default());
+    trace_of(&plan.runs[0].scenario)
+}
+
+fn trace_of(scenario: &Scenario) -> u64 {
+    let outcome = run(scenario, 1, RunOptions::default());
     assert_eq!(outcome.failure, None);
     assert!(outcome.figure("throughput_mbps").is_some_and(|mbps| mbps > 0.0));
     outcome.trace_hash
@@ -158,6 +194,9 @@ fn every_packet_is_the_one_that_was_recorded() {
     let mut traces = String::new();
     for (name, text, changes) in runs() {
         writeln!(traces, "{name}: {:016x}", trace(text, &changes)).unwrap();
+    }
+    for (name, scenario) in figures() {
+        writeln!(traces, "{name}: {:016x}", trace_of(&scenario)).unwrap();
     }
     if std::env::var_os("MANYPATH_RENEW").is_some() {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/traces.txt");
