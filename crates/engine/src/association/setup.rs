@@ -11,7 +11,7 @@ use super::tcb::{Association, Peer, Ports};
 use crate::AssociationId;
 use crate::event::{CloseReason, Event};
 use crate::path::{PathAddr, PathId, PathState, Paths, pairing};
-use crate::recv::Receiver;
+use crate::recv::{NrSack, Receiver};
 use crate::send::Sender;
 use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
@@ -245,6 +245,7 @@ impl Association {
             receiver.interleave();
             self.sender.interleave();
         }
+        self.sender.set_non_renegable(nr_sack != NrSack::Off);
         self.peer = Some(Peer { announcement, receiver });
     }
 

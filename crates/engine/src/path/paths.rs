@@ -55,6 +55,8 @@ pub(crate) struct Path {
     pub(crate) last_sack: Option<Instant>,
     /// When the congestion window was full last.
     pub(crate) window_filled: Option<Instant>,
+    /// When it had in flight last what its window or its share of the buffers allows.
+    pub(crate) share_filled: Option<Instant>,
     /// What it has carried.
     pub(crate) stats: PathCounters,
 }
@@ -84,6 +86,7 @@ impl Path {
             held_back: None,
             last_sack: None,
             window_filled: None,
+            share_filled: None,
             stats: PathCounters::default(),
         }
     }

@@ -212,6 +212,10 @@ impl Sender {
         self.in_flight += data;
         self.window.on_sent(data);
         occupy(now, path, wire);
+        let share = path.congestion.window().min(self.queue.most_on(path.id));
+        if path.flight + path.congestion.chunk_limit() > share {
+            path.share_filled = Some(now);
+        }
     }
 
     /// The chunk is a probe of a closed window: its timer is the pause until the next one.

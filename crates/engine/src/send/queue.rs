@@ -7,7 +7,7 @@ use super::stream::{OutboundStream, Waiting};
 use crate::config::Config;
 use crate::endpoint::Outgoing;
 use crate::path::{PathId, PathSet, Paths};
-use crate::schedule::map::{DynamicMap, StreamMapping, home};
+use crate::schedule::map::{DynamicMap, Room, StreamMapping, home};
 use crate::schedule::stream::{Departure, Lane, StreamOptions, StreamScheduler};
 use crate::time::Instant;
 use alloc::boxed::Box;
@@ -80,6 +80,8 @@ pub(crate) struct SendQueue {
     scheduler: Box<dyn StreamScheduler>,
     mapping: StreamMapping,
     dynamic: Option<DynamicMap>,
+    /// Bytes that wait on the streams of each path (dynamic mapping).
+    unsent: BTreeMap<PathId, usize>,
     /// Wishes for streams that were not used yet.
     options: BTreeMap<StreamId, StreamOptions>,
     /// The stream whose first message is partly sent: nothing else may leave before its rest.
@@ -108,6 +110,7 @@ impl SendQueue {
             scheduler,
             mapping: config.stream_mapping.clone(),
             dynamic: (config.stream_mapping == StreamMapping::Dynamic).then(DynamicMap::default),
+            unsent: BTreeMap::new(),
             options: (0..).map(StreamId).zip(config.stream_options.iter().copied()).collect(),
             begun: None,
             interleaving: None,
@@ -127,7 +130,10 @@ impl SendQueue {
         let options = self.options.get(&id).copied().unwrap_or_default();
         let stream = self.streams.entry(id).or_insert_with(|| OutboundStream::new(options));
         if let Some(dynamic) = &mut self.dynamic {
-            dynamic.incomplete |= dynamic.home(id).is_none();
+            match dynamic.home(id) {
+                Some(home) => *self.unsent.entry(home).or_default() += rest.len(),
+                None => dynamic.incomplete = true,
+            }
         }
         stream.push(Waiting { arrival: self.arrivals, ppid, unordered, begun: false, rest });
         self.arrivals += 1;
@@ -153,10 +159,17 @@ impl SendQueue {
 
     /// Lets the dynamic mapping take a look at the paths.
     /// `limit` is the size of the send buffer.
-    pub(crate) fn replan(&mut self, now: Instant, paths: &Paths, usable: PathSet, limit: usize) {
+    pub(crate) fn replan(
+        &mut self,
+        now: Instant,
+        paths: &Paths,
+        usable: PathSet,
+        (limit, room): (usize, Room),
+    ) {
         let Some(dynamic) = &mut self.dynamic else { return };
         dynamic.release(now);
-        if !dynamic.is_due(now, paths, usable) {
+        dynamic.observe(now, paths, usable, room);
+        if !dynamic.is_due(now, paths) {
             return;
         }
         let age = dynamic.age(now);
@@ -164,26 +177,34 @@ impl SendQueue {
         let much = limit / (4 * active.max(1));
         let reports: Vec<_> =
             self.streams.iter_mut().map(|(id, stream)| stream.report(*id, age, much)).collect();
-        dynamic.replan(now, paths, usable, &reports);
+        dynamic.replan(now, paths, &reports);
+        self.count_unsent();
     }
 
-    /// Whether paths may help each other.
-    pub(crate) fn is_dynamic(&self) -> bool {
-        self.dynamic.is_some()
+    /// The dynamic mapping, if that is what is used.
+    pub(crate) fn dynamic(&self) -> Option<&DynamicMap> {
+        self.dynamic.as_ref()
     }
 
-    /// Whether the streams of `path` have anything waiting or under way.
-    pub(crate) fn has_streams_on(&self, path: PathId) -> bool {
-        let Some(dynamic) = &self.dynamic else { return false };
-        let mut active = self.streams.iter().filter(|(_, s)| s.unsent + s.unacked > 0);
-        active.any(|(id, _)| dynamic.home(*id) == Some(path))
+    /// What `path` may have in flight as far as the dynamic mapping is concerned.
+    pub(crate) fn most_on(&self, path: PathId) -> usize {
+        self.dynamic.as_ref().map_or(usize::MAX, |dynamic| dynamic.shares().most(path))
     }
 
-    /// Bytes that wait on the streams of `path`.
+    /// Bytes that wait on the streams of `path` (dynamic mapping).
     pub(crate) fn unsent_on(&self, path: PathId) -> usize {
-        let Some(dynamic) = &self.dynamic else { return 0 };
-        let here = self.streams.iter().filter(|(id, _)| dynamic.home(**id) == Some(path));
-        here.map(|(_, stream)| stream.unsent).sum()
+        self.unsent.get(&path).copied().unwrap_or_default()
+    }
+
+    /// Counts anew what waits for each path.
+    fn count_unsent(&mut self) {
+        self.unsent.clear();
+        let Some(dynamic) = &self.dynamic else { return };
+        for (id, stream) in &self.streams {
+            if let Some(home) = dynamic.home(*id) {
+                *self.unsent.entry(home).or_default() += stream.unsent;
+            }
+        }
     }
 
     /// When something may be sent that may not be sent now.
@@ -265,6 +286,10 @@ impl SendQueue {
         stream.path = Some(path);
         self.partly_sent = self.partly_sent + stream.partly_sent() - before;
         self.bytes -= fragment.payload.len();
+        let home = self.dynamic.as_ref().and_then(|dynamic| dynamic.home(id));
+        if let Some(unsent) = home.and_then(|home| self.unsent.get_mut(&home)) {
+            *unsent -= fragment.payload.len();
+        }
         self.messages -= usize::from(fragment.end);
         if fragment.end || interleaving {
             let bytes = core::mem::take(&mut stream.departing);
@@ -303,6 +328,7 @@ impl SendQueue {
         let bytes = gone.values().map(|stream| stream.unsent).sum();
         self.messages -= messages;
         self.bytes -= bytes;
+        self.count_unsent();
         (messages, bytes)
     }
 

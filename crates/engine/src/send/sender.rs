@@ -10,7 +10,7 @@ use crate::config::Config;
 use crate::endpoint::{Outgoing, SendError};
 use crate::path::{Path, PathId, PathSet, PathState, Paths};
 use crate::ranges::{Range, RangeSet};
-use crate::schedule::map::helps;
+use crate::schedule::map::Room;
 use crate::schedule::path::{
     Demand, PathOrder, PathScheduling, PathSelector, by_smallest_srtt, usable,
 };
@@ -55,6 +55,8 @@ pub(crate) struct Sender {
     pub(super) recovery: FastRecovery,
     /// The path over which the last SACK came.
     pub(super) sack_path: Option<PathId>,
+    /// The peer acknowledges for good what is not next in sequence (NR-SACK).
+    non_renegable: bool,
     /// Whether the user holds back more than it has queued.
     more_to_come: bool,
     selector: PathSelector,
@@ -91,6 +93,7 @@ impl Sender {
             rules: Rules::new(config),
             recovery: FastRecovery::default(),
             sack_path: None,
+            non_renegable: false,
             selector: PathSelector::new(config.path_scheduling),
             copies: Copies::new(config.path_scheduling),
             split: config.buffer_split,
@@ -114,6 +117,11 @@ impl Sender {
     /// receive buffer, so that there is always room to complete them.
     pub(crate) fn interleave(&mut self) {
         self.queue.set_interleaving(self.window.rwnd() / 2);
+    }
+
+    /// Whether the peer acknowledges for good what is not next in sequence (NR-SACK).
+    pub(crate) fn set_non_renegable(&mut self, non_renegable: bool) {
+        self.non_renegable = non_renegable;
     }
 
     /// Queues a message.
@@ -179,11 +187,14 @@ impl Sender {
     pub(crate) fn path_order(&mut self, now: Instant, paths: &Paths) -> PathOrder {
         let (usable, demand) = (self.usable(paths), self.demand());
         self.selector.observe(now, paths, usable, demand);
-        self.queue.replan(now, paths, usable, self.limit);
+        self.queue.replan(now, paths, usable, (self.limit, self.room()));
         if self.has_nothing_to_send() {
             return PathOrder::none();
         }
-        self.selector.order(paths, usable, self.sack_path)
+        match self.queue.dynamic() {
+            Some(_) => by_smallest_srtt(paths, usable),
+            None => self.selector.order(paths, usable, self.sack_path),
+        }
     }
 
     /// Whether [`Self::fill`] would write something into an empty packet for `id`.
@@ -291,22 +302,34 @@ impl Sender {
     /// `id` as one that asks for something to send. It may help paths that are held up.
     pub(super) fn taker(&self, now: Instant, paths: &Paths, usable: PathSet, id: PathId) -> Taker {
         let mut taker = Taker::alone(id, usable);
-        if self.queue.is_dynamic()
-            && let Some(helper) = paths.get(id)
+        if let (Some(dynamic), Some(helper)) = (self.queue.dynamic(), paths.get(id))
+            && dynamic.shares().admitted().contains(id)
         {
             let others = paths.iter().filter(|path| path.id != id && usable.contains(path.id));
             let held_up = others.filter(|path| !self.is_free(now, path, paths, usable));
             for path in held_up {
                 let left = self.queue.unsent_on(path.id).min(self.window.rwnd());
-                // A slow path with streams of its own would hold up those of the others for nothing.
-                let suits = helper.forward_delay() <= path.forward_delay()
-                    || !self.queue.has_streams_on(id);
-                if left > 0 && suits && helps(helper, path, left) {
+                let is_faster = helper.rtt.least() <= path.rtt.least();
+                let suits = is_faster
+                    || (dynamic.shares().allows_joint(helper, self.room())
+                        && dynamic.shares().is_earlier(helper, path, left));
+                if left > 0 && suits {
                     taker.helps.insert(path.id);
                 }
             }
         }
         taker
+    }
+
+    /// The buffers, for the dynamic mapping.
+    fn room(&self) -> Room {
+        let here = self.outstanding().saturating_sub(self.in_flight + self.lost);
+        let there = self.window.most().saturating_sub(self.window.rwnd() + self.in_flight);
+        Room {
+            window: self.limit.min(self.window.most()),
+            waiting: here.max(there),
+            non_renegable: self.non_renegable,
+        }
     }
 
     /// Whether nothing holds up new data on `path`.
@@ -395,6 +418,9 @@ impl Sender {
 
     /// Whether the share of `path` in the buffers of both sides has room.
     fn split_allows(&self, path: &Path, paths: &Paths, usable: PathSet) -> bool {
+        if let Some(dynamic) = self.queue.dynamic() {
+            return dynamic.shares().allows(path, self.room());
+        }
         let receive = self.window.rwnd() + self.in_flight;
         self.split.allows(path, paths, usable, Buffers { send: self.limit, receive })
     }

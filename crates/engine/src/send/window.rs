@@ -24,6 +24,8 @@ crate::names::named! {
 pub(crate) struct PeerWindow {
     probing: WindowProbing,
     rwnd: usize,
+    /// The largest window that was announced.
+    most: usize,
     closed_since: Option<Instant>,
     /// Probes sent since the window closed.
     probes: u32,
@@ -35,7 +37,8 @@ impl PeerWindow {
     /// The window announced at setup.
     pub(crate) fn new(probing: WindowProbing, rwnd: u32) -> Self {
         let rwnd = rwnd as usize;
-        Self { probing, rwnd, closed_since: None, probes: 0, probe: None, answered: false }
+        let most = rwnd;
+        Self { probing, rwnd, most, closed_since: None, probes: 0, probe: None, answered: false }
     }
 
     /// The peer has announced its window at setup.
@@ -46,6 +49,11 @@ impl PeerWindow {
     /// Bytes of user data that the peer takes.
     pub(crate) fn rwnd(&self) -> usize {
         self.rwnd
+    }
+
+    /// The size of its receive buffer as far as known: the largest window that it has announced.
+    pub(crate) fn most(&self) -> usize {
+        self.most
     }
 
     /// `bytes` were sent (rule B).
@@ -68,6 +76,7 @@ impl PeerWindow {
         is_acked: impl FnOnce(Tsn64) -> bool,
     ) -> Option<Tsn64> {
         self.rwnd = rwnd;
+        self.most = self.most.max(rwnd);
         self.answered = true;
         let pending = self.probe.filter(|probe| !is_acked(*probe));
         self.probe = pending;

@@ -7,6 +7,7 @@
 //! sends arrives before that one has sent what waits (`helps`): so the map need not be perfect, and
 //! a single stream can use all paths.
 
+use super::path_shares::{PathShares, Room, Tenants};
 use super::plan::{Homes, PathView, StreamView, plan, value};
 use crate::path::{Path, PathId, PathSet, Paths};
 use crate::time::{Duration, Instant};
@@ -34,28 +35,18 @@ pub(crate) struct StreamReport {
 #[derive(Debug, Default)]
 pub(crate) struct DynamicMap {
     homes: Homes,
-    /// Streams that have been moved: when, and until when they wait.
-    moves: BTreeMap<StreamId, Move>,
-    gauges: BTreeMap<PathId, Gauge>,
+    /// When streams were moved last.
+    moved: BTreeMap<StreamId, Instant>,
+    /// Until when streams wait that have been moved.
+    held: BTreeMap<StreamId, Instant>,
+    shares: PathShares,
+    tenants: Tenants,
     planned: Option<(Instant, PathSet)>,
     /// Paths that streams were taken off because they did not get enough there, and until when that is
     /// not tried again.
     shunned: BTreeMap<PathId, Instant>,
     /// A stream without a path has something to send.
     pub(crate) incomplete: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Move {
-    at: Instant,
-    hold: Option<Instant>,
-}
-
-/// The measured capacity of a path.
-#[derive(Clone, Copy, Debug)]
-struct Gauge {
-    capacity: u64,
-    acked: u64,
 }
 
 impl DynamicMap {
@@ -66,26 +57,36 @@ impl DynamicMap {
 
     /// Whether `stream` waits, so as not to overtake itself.
     pub(crate) fn is_held(&self, stream: StreamId) -> bool {
-        self.moves.get(&stream).is_some_and(|moved| moved.hold.is_some())
+        self.held.contains_key(&stream)
     }
 
     /// When the first stream that waits need not wait any more.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.moves.values().filter_map(|moved| moved.hold).min()
+        self.held.values().min().copied()
     }
 
     /// Streams that need not wait any more go on.
     pub(crate) fn release(&mut self, now: Instant) {
-        for moved in self.moves.values_mut() {
-            moved.hold = moved.hold.filter(|hold| now < *hold);
-        }
+        self.held.retain(|_, until| now < *until);
+    }
+
+    /// Looks at what the paths carry, and shares `room` between them.
+    pub(crate) fn observe(&mut self, now: Instant, paths: &Paths, usable: PathSet, room: Room) {
+        self.shares.observe(now, paths, usable, (room, self.tenants));
+    }
+
+    /// What each path may use.
+    pub(crate) fn shares(&self) -> &PathShares {
+        &self.shares
     }
 
     /// Whether it is time for a new plan; the time since the last one.
-    pub(crate) fn is_due(&self, now: Instant, paths: &Paths, usable: PathSet) -> bool {
+    pub(crate) fn is_due(&self, now: Instant, paths: &Paths) -> bool {
         let Some((at, with)) = self.planned else { return true };
         let slowest = paths.iter().filter_map(|path| path.rtt.smoothed()).max().unwrap_or_default();
-        self.incomplete || with != usable || now.since(at) >= INTERVAL.max(slowest * 4)
+        self.incomplete
+            || with != self.shares.admitted()
+            || now.since(at) >= INTERVAL.max(slowest * 4)
     }
 
     /// The time since the last plan.
@@ -94,17 +95,12 @@ impl DynamicMap {
     }
 
     /// Makes a new plan.
-    pub(crate) fn replan(
-        &mut self,
-        now: Instant,
-        paths: &Paths,
-        usable: PathSet,
-        reports: &[StreamReport],
-    ) {
+    pub(crate) fn replan(&mut self, now: Instant, paths: &Paths, reports: &[StreamReport]) {
+        let usable = self.shares.admitted();
         let measured: Vec<PathView> = paths
             .iter()
             .filter(|path| usable.contains(path.id))
-            .map(|path| self.measure(now, path))
+            .map(|path| self.view(path))
             .collect();
         let views: Vec<StreamView> = reports.iter().map(|report| report.view).collect();
         let kept = self.completed(&measured, &views);
@@ -120,6 +116,7 @@ impl DynamicMap {
         for report in reports {
             self.assign(now, paths, usable, *report, &target);
         }
+        self.tenants = tenants(&views);
         self.planned = Some((now, usable));
         self.incomplete = false;
     }
@@ -164,39 +161,28 @@ impl DynamicMap {
         if old == Some(new) {
             return;
         }
-        let rested = self.moves.get(&id).is_none_or(|moved| now.since(moved.at) >= REST);
+        let rested = self.moved.get(&id).is_none_or(|at| now.since(*at) >= REST);
         if old.is_some() && !rested {
             return;
         }
         self.homes.insert(id, new);
         let Some(old) = old.filter(|_| report.under_way) else { return };
         let delay = |id| paths.get(id).map_or(Duration::ZERO, Path::forward_delay);
-        let hold = now + delay(old).saturating_sub(delay(new));
-        self.moves.insert(id, Move { at: now, hold: Some(hold) });
+        self.moved.insert(id, now);
+        self.held.insert(id, now + delay(old).saturating_sub(delay(new)));
     }
 
-    /// What `path` carries: what was acknowledged, where its window was the limit; otherwise at
-    /// least what was found before.
-    fn measure(&mut self, now: Instant, path: &Path) -> PathView {
-        let window = path.window_rate().unwrap_or_default();
-        let acked = path.stats.bytes_acked;
-        let gauge = self.gauges.entry(path.id).or_insert(Gauge { capacity: window, acked });
-        if let Some((at, _)) = self.planned.filter(|(at, _)| now.since(*at) >= INTERVAL) {
-            let nanos = now.since(at).as_nanos();
-            let rate = u128::from(acked - gauge.acked) * 1_000_000_000 / nanos;
-            let rate = u64::try_from(rate).unwrap_or(u64::MAX);
-            let limited = path.window_filled.is_some_and(|filled| filled >= at);
-            let smooth = (gauge.capacity + rate) / 2;
-            gauge.capacity = if limited { smooth } else { gauge.capacity.max(rate) };
-            gauge.acked = acked;
-        }
-        let least = if path.congestion.is_starting() { window } else { 0 };
-        PathView {
-            id: path.id,
-            capacity: gauge.capacity.max(least).max(1),
-            delay: path.forward_delay(),
-        }
+    fn view(&self, path: &Path) -> PathView {
+        let capacity = self.shares.rate(path.id).or(path.window_rate()).unwrap_or_default().max(1);
+        PathView { id: path.id, capacity, delay: path.forward_delay() }
     }
+}
+
+fn tenants(streams: &[StreamView]) -> Tenants {
+    let saturated = streams.iter().filter(|stream| stream.demand.is_none()).count();
+    let mut pins = PathSet::default();
+    streams.iter().filter_map(|stream| stream.options.pinned).for_each(|path| pins.insert(path));
+    Tenants { saturated, pins }
 }
 
 /// The paths that have saturated streams.
@@ -216,14 +202,6 @@ fn is_better((old_least, old_sum): (u64, u64), (least, sum): (u64, u64)) -> bool
     let fairer = least != u64::MAX && exceeds(least, old_least, 25);
     (exceeds(sum, old_sum, 10) && !exceeds(old_least, least, 25))
         || (fairer && !exceeds(old_sum, sum, 10))
-}
-
-/// Whether `helper` should send something of the `left` bytes that wait for `path`: if it arrives
-/// before `path` could have delivered them all.
-pub(crate) fn helps(helper: &Path, path: &Path, left: usize) -> bool {
-    let (Some(rate), Some(_)) = (path.window_rate(), helper.rtt.smoothed()) else { return true };
-    let drain = (left as u64).saturating_mul(1_000_000_000) / rate.max(1);
-    Duration::from_nanos(drain) + path.forward_delay() >= helper.forward_delay()
 }
 
 #[cfg(test)]

@@ -1,14 +1,16 @@
 //! The map over time.
 
-use super::{DynamicMap, REST, StreamReport, helps};
-use crate::path::congestion::{CongestionEvent, Group};
-use crate::path::{Path, PathId, PathSet, Paths};
-use crate::schedule::map::StreamView;
+use super::{DynamicMap, REST, StreamReport};
+use crate::path::{PathId, PathSet, Paths};
+use crate::schedule::map::{Room, StreamView};
 use crate::schedule::path::testing::measured;
 use crate::schedule::stream::StreamOptions;
 use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
 use manypath_wire::StreamId;
+
+/// More than any of the paths here needs.
+const ROOM: Room = Room { window: 8 << 20, waiting: 0, non_renegable: true };
 
 struct Bench {
     map: DynamicMap,
@@ -26,12 +28,13 @@ impl Bench {
     /// A second in which the paths carry so many bytes at full window; then a plan for saturated
     /// streams.
     fn second(&mut self, carried: &[u64], streams: u16) -> Vec<u8> {
-        self.now = self.now + Duration::from_secs(1);
-        for (path, bytes) in self.paths.iter_mut().zip(carried) {
-            path.stats.bytes_acked += bytes;
-            path.window_filled = Some(self.now);
-            // Slow start is over.
-            path.congestion.on_loss(&CongestionEvent { used: 100_000 }, &Group::default());
+        for _ in 0..10 {
+            self.now = self.now + Duration::from_millis(100);
+            for (path, bytes) in self.paths.iter_mut().zip(carried) {
+                path.stats.bytes_acked += bytes / 10;
+                path.share_filled = Some(self.now);
+            }
+            self.map.observe(self.now, &self.paths, self.usable, ROOM);
         }
         self.plan(streams)
     }
@@ -43,12 +46,9 @@ impl Bench {
         };
         let reports: Vec<_> = (0..streams).map(report).collect();
         self.map.release(self.now);
-        self.map.replan(self.now, &self.paths, self.usable, &reports);
+        self.map.observe(self.now, &self.paths, self.usable, ROOM);
+        self.map.replan(self.now, &self.paths, &reports);
         (0..streams).filter_map(|id| self.map.home(StreamId(id))).map(|path| path.0).collect()
-    }
-
-    fn path(&self, id: u8) -> &Path {
-        self.paths.get(PathId(id)).unwrap()
     }
 }
 
@@ -114,18 +114,8 @@ fn streams_of_a_failed_path_move_at_once() {
     assert_eq!(bench.plan(2), [0, 1]);
     bench.usable = PathSet::default();
     bench.usable.insert(PathId(1));
-    assert!(bench.map.is_due(bench.now, &bench.paths, bench.usable));
+    bench.map.observe(bench.now, &bench.paths, bench.usable, ROOM);
+    assert!(bench.map.is_due(bench.now, &bench.paths));
     assert_eq!(bench.plan(2), [1, 1]);
     assert!(!bench.map.is_held(StreamId(0)));
-}
-
-#[test]
-fn a_path_helps_while_there_is_more_to_send_than_it_takes_time() {
-    let bench = Bench::new(&[20, 220]);
-    let (fast, slow) = (bench.path(0), bench.path(1));
-    assert!(helps(fast, slow, 1));
-    // Forward delays are 10 and 110 ms: in between the fast path sends 5 windows.
-    let window = fast.congestion.window();
-    assert!(!helps(slow, fast, 5 * window - 100));
-    assert!(helps(slow, fast, 5 * window + 100));
 }

@@ -1,0 +1,222 @@
+//! What each path carries and may use: measured at work, and decided anew whenever there is something
+//! new to decide from (`shares`).
+
+use super::gauge::Gauge;
+use super::shares::{PathNeed, Share, WHOLE, shares};
+use crate::path::{Path, PathId, PathSet, Paths};
+use crate::time::{Duration, Instant};
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+/// The buffers in which everything is as long as it is not acknowledged for good or has to wait at
+/// the peer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    /// The smaller one of both sides.
+    pub(crate) window: usize,
+    /// What has arrived and still occupies it.
+    pub(crate) waiting: usize,
+    /// Whether what has arrived leaves the send buffer whatever was sent before (NR-SACK).
+    pub(crate) non_renegable: bool,
+}
+
+/// What is known about the streams.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Tenants {
+    /// Streams that take all they can get.
+    pub(crate) saturated: usize,
+    /// Paths that streams are pinned to.
+    pub(crate) pins: PathSet,
+}
+
+/// Measures and shares.
+#[derive(Debug, Default)]
+pub(crate) struct PathShares {
+    gauges: BTreeMap<PathId, Gauge>,
+    shares: Vec<Share>,
+    admitted: PathSet,
+    /// What the shares were made from, besides the measures.
+    basis: Option<(PathSet, usize, bool)>,
+}
+
+impl PathShares {
+    /// Looks at what the paths carry, and shares `room` between those that are `usable`.
+    pub(crate) fn observe(
+        &mut self,
+        now: Instant,
+        paths: &Paths,
+        usable: PathSet,
+        (room, tenants): (Room, Tenants),
+    ) {
+        let basis = Some((usable, room.window, room.non_renegable));
+        if !self.measure(now, paths) && self.basis == basis {
+            return;
+        }
+        self.basis = basis;
+        let carrying = || paths.iter().filter(|path| usable.contains(path.id));
+        let quickest = carrying().filter_map(|path| path.rtt.least()).min().unwrap_or_default();
+        let need = |path| self.need(path, quickest, tenants.pins);
+        let needs: Vec<PathNeed> = carrying().map(need).collect();
+        let streams = if room.non_renegable { tenants.saturated.max(1) as u64 } else { 1 };
+        self.shares = shares(&needs, room.window, WHOLE / streams);
+        self.admitted = PathSet::default();
+        let with_share = self.shares.iter().filter(|share| share.most > 0);
+        with_share.for_each(|share| self.admitted.insert(share.id));
+    }
+
+    /// Completes the samples that are due. Returns whether there was one.
+    fn measure(&mut self, now: Instant, paths: &Paths) -> bool {
+        let mut news = false;
+        for path in paths.iter() {
+            let gauge = self.gauges.entry(path.id).or_insert_with(|| Gauge::new(now, path));
+            if gauge.is_due(now, path) {
+                gauge.sample(now, path);
+                news = true;
+            }
+        }
+        news
+    }
+
+    /// `quickest`: the shortest round trip of all paths. SACKs come back over that path, mostly.
+    fn need(&self, path: &Path, quickest: Duration, pins: PathSet) -> PathNeed {
+        let there_and_back = (path.rtt.least().unwrap_or_default() + quickest) / 2;
+        PathNeed {
+            id: path.id,
+            rate: self.rate(path.id),
+            round_trip: path.rtt.least_of_data().unwrap_or(there_and_back),
+            packet: path.mtu().into(),
+            used: self.admitted.contains(path.id),
+            pinned: pins.contains(path.id),
+        }
+    }
+
+    /// Bytes per second that `path` carries, once measured.
+    pub(crate) fn rate(&self, path: PathId) -> Option<u64> {
+        self.gauges.get(&path)?.rate()
+    }
+
+    /// The paths that streams should use.
+    pub(crate) fn admitted(&self) -> PathSet {
+        self.admitted
+    }
+
+    /// What `path` may have in flight at most.
+    pub(crate) fn most(&self, path: PathId) -> usize {
+        self.share(path).map_or(usize::MAX, |share| share.most)
+    }
+
+    /// Whether `path` may send more of its own streams.
+    pub(crate) fn allows(&self, path: &Path, room: Room) -> bool {
+        let Some(share) = self.share(path.id) else { return true };
+        let packet = usize::from(path.mtu());
+        let fits = path.flight + packet <= share.most
+            && (share.faster == 0
+                || share.faster + room.waiting + path.flight + packet <= room.window);
+        fits || path.flight == 0
+    }
+
+    /// Whether `helper` may send what `home`, a faster path, has in its streams: there must be room
+    /// for all that `home` delivers until it arrives.
+    pub(crate) fn allows_joint(&self, helper: &Path, room: Room) -> bool {
+        let Some(share) = self.share(helper.id) else { return true };
+        share.joined + helper.flight + usize::from(helper.mtu()) <= room.window
+    }
+
+    /// Whether something of the `left` bytes that wait for `path` arrives earlier if `helper` sends it
+    /// now than if it waits for its turn.
+    pub(crate) fn is_earlier(&self, helper: &Path, path: &Path, left: usize) -> bool {
+        self.delay(helper, 0) <= self.delay(path, left)
+    }
+
+    /// Time until the last of `more` bytes that would be sent now on `path` arrives, behind what is in
+    /// flight.
+    fn delay(&self, path: &Path, more: usize) -> Duration {
+        let least = path.rtt.least().unwrap_or_default();
+        let Some(rate) = self.rate(path.id) else { return least / 2 };
+        let time = |bytes: usize| {
+            let nanos = bytes as u128 * 1_000_000_000 / u128::from(rate.max(1));
+            Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+        };
+        least / 2 + time(path.flight).saturating_sub(least) + time(more)
+    }
+
+    fn share(&self, path: PathId) -> Option<&Share> {
+        self.shares.iter().find(|share| share.id == path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PathShares, Room, Tenants};
+    use crate::path::{Path, PathId, PathSet, Paths};
+    use crate::schedule::path::testing::measured;
+    use crate::time::{Duration, Instant};
+
+    const FAST: PathId = PathId(0);
+    const SLOW: PathId = PathId(1);
+
+    /// Two paths of 20 and 200 ms that have carried 1 MB/s each.
+    fn two(room: Room, streams: usize) -> (PathShares, Paths) {
+        let (mut paths, usable) = measured(&[20, 200]);
+        let (mut shares, mut now) = (PathShares::default(), Instant::ZERO);
+        let tenants = Tenants { saturated: streams, pins: PathSet::default() };
+        for _ in 0..3 {
+            shares.observe(now, &paths, usable, (room, tenants));
+            now = now + Duration::from_secs(1);
+            for path in paths.iter_mut() {
+                path.stats.bytes_acked += 1_000_000;
+                path.share_filled = Some(now);
+            }
+        }
+        shares.observe(now, &paths, usable, (room, tenants));
+        (shares, paths)
+    }
+
+    fn room(window: usize, non_renegable: bool) -> Room {
+        Room { window, waiting: 0, non_renegable }
+    }
+
+    fn get(paths: &mut Paths, id: PathId) -> &mut Path {
+        paths.get_mut(id).unwrap()
+    }
+
+    #[test]
+    fn where_everything_waits_for_the_slow_path_it_is_left_out_of_small_buffers() {
+        let is_used = |room, streams| two(room, streams).0.admitted().contains(SLOW);
+        assert!(!is_used(room(80_000, false), 10));
+        assert!(!is_used(room(80_000, true), 1));
+        assert!(is_used(room(80_000, true), 10));
+        assert!(is_used(room(400_000, false), 10));
+    }
+
+    #[test]
+    fn a_slow_path_leaves_room_for_what_waits_and_for_the_fast_one() {
+        let (shares, mut paths) = two(room(150_000, true), 2);
+        let slow = get(&mut paths, SLOW);
+        slow.flight = 20_000;
+        let with = |waiting| Room { waiting, ..room(150_000, true) };
+        assert!(shares.allows(slow, with(0)));
+        assert!(!shares.allows(slow, with(110_000)));
+        // One packet at least.
+        slow.flight = 0;
+        assert!(shares.allows(slow, with(110_000)));
+        let fast = get(&mut paths, FAST);
+        fast.flight = 10_000;
+        assert!(shares.allows(fast, with(110_000)));
+        fast.flight = shares.most(FAST);
+        assert!(!shares.allows(fast, with(0)));
+    }
+
+    #[test]
+    fn the_slow_path_takes_what_would_have_to_wait_longer_for_the_fast_one() {
+        let (shares, mut paths) = two(room(1 << 20, true), 1);
+        let [fast, slow] = [FAST, SLOW].map(|id| paths.get(id).unwrap());
+        // There it takes 10 ms, here 100: what arrives there in 90 ms is sent earlier.
+        assert!(!shares.is_earlier(slow, fast, 80_000));
+        assert!(shares.is_earlier(slow, fast, 95_000));
+        assert!(shares.is_earlier(fast, slow, 1));
+        get(&mut paths, FAST).flight = 120_000;
+        let [fast, slow] = [FAST, SLOW].map(|id| paths.get(id).unwrap());
+        assert!(shares.is_earlier(slow, fast, 1));
+    }
+}

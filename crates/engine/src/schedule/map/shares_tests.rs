@@ -1,0 +1,113 @@
+//! Shares of the buffers.
+
+use super::{PathNeed, Share, WHOLE, shares};
+use crate::path::PathId;
+use crate::time::Duration;
+use alloc::vec::Vec;
+use proptest::prelude::*;
+
+const PACKET: usize = 1500;
+
+/// Paths of these rates in bytes per second and round trips in ms, all in use.
+fn paths(of: &[(u64, u64)]) -> Vec<PathNeed> {
+    let path = |(id, (rate, millis)): (u8, &(u64, u64))| PathNeed {
+        id: PathId(id),
+        rate: Some(*rate),
+        round_trip: Duration::from_millis(*millis),
+        packet: PACKET,
+        used: true,
+        pinned: false,
+    };
+    (0..).zip(of).map(path).collect()
+}
+
+fn most(shares: &[Share], id: u8) -> usize {
+    shares.iter().find(|share| share.id == PathId(id)).unwrap().most
+}
+
+/// 10 Mbit/s each, 20 ms and 85 ms: 28 and 109 kB.
+const TWO: [(u64, u64); 2] = [(1_250_000, 20), (1_250_000, 85)];
+
+#[test]
+fn all_get_what_they_need_and_what_is_left_in_proportion() {
+    let both = shares(&paths(&TWO), 137_250 * 2, 0);
+    assert_eq!((most(&both, 0), most(&both, 1)), (56_000, 218_500));
+}
+
+#[test]
+fn the_fast_path_comes_first() {
+    let both = shares(&paths(&TWO), 60_000, 0);
+    assert_eq!((most(&both, 0), most(&both, 1)), (28_000, 32_000));
+}
+
+#[test]
+fn a_slow_path_is_left_out_if_others_must_wait_for_it_and_cannot() {
+    // While a packet is on the slow path the fast one carries 109 kB.
+    assert_eq!(most(&shares(&paths(&TWO), 110_000, WHOLE), 1), 0);
+    assert_eq!(most(&shares(&paths(&TWO), 110_000, WHOLE), 0), 110_000);
+    assert_eq!(most(&shares(&paths(&TWO), 120_000, WHOLE), 1), 10_750);
+    // What was left out comes back when there is clearly room.
+    let mut unused = paths(&TWO);
+    unused[1].used = false;
+    assert_eq!(most(&shares(&unused, 130_000, WHOLE), 1), 0);
+    assert!(most(&shares(&unused, 140_000, WHOLE), 1) > 0);
+    // Half of what the fast path carries need not wait.
+    assert_eq!(most(&shares(&paths(&TWO), 110_000, WHOLE / 2), 1), 41_375);
+}
+
+#[test]
+fn a_path_with_pinned_streams_is_always_used() {
+    let mut pinned = paths(&TWO);
+    pinned[1].pinned = true;
+    assert_eq!(most(&shares(&pinned, 30_000, WHOLE), 1), 2 * PACKET);
+}
+
+#[test]
+fn paths_alike_share_alike() {
+    let alike = shares(&paths(&[(1_250_000, 20), (1_250_000, 21)]), 32_000, 0);
+    let (first, second) = (most(&alike, 0), most(&alike, 1));
+    assert!(first + second <= 32_000 && first.abs_diff(second) < PACKET, "{first} {second}");
+}
+
+#[test]
+fn what_is_not_known_yet_keeps_nobody_away() {
+    let mut unknown = paths(&TWO);
+    unknown.iter_mut().for_each(|path| (path.rate, path.used) = (None, false));
+    assert!(shares(&unknown, 32_000, WHOLE).iter().all(|share| share.most > 0));
+}
+
+proptest! {
+    /// No path gets more than it needs while another one goes short, the needs of the fast are met
+    /// first, and nothing is given that is not there.
+    #[test]
+    fn nothing_is_given_twice(
+        of in prop::collection::vec((10_000_u64..12_500_000, 2_u64..700), 1..8),
+        window in 16_000_usize..8_000_000,
+        joint in 0..=WHOLE,
+    ) {
+        let paths = paths(&of);
+        let shares = shares(&paths, window, joint);
+        prop_assert_eq!(shares.len(), paths.len());
+        let sum: usize = shares.iter().map(|share| share.most).sum();
+        // Rounding, and the first one gets two packets in any case.
+        prop_assert!(sum <= window.max(2 * PACKET) + 8, "{} of {}", sum, window);
+        prop_assert!(shares[0].most > 0);
+        prop_assert!(shares.iter().all(|share| share.most == 0 || share.most >= PACKET));
+        for pair in shares.windows(2) {
+            let of = |share: &Share| paths[usize::from(share.id.0)].round_trip;
+            prop_assert!(of(&pair[0]) <= of(&pair[1]));
+        }
+    }
+
+    /// What waits for others makes shares smaller, and leaves paths out that were in, never the reverse.
+    #[test]
+    fn waiting_only_costs(
+        of in prop::collection::vec((10_000_u64..12_500_000, 2_u64..700), 2..5),
+        window in 16_000_usize..4_000_000,
+    ) {
+        let paths = paths(&of);
+        let admitted = |joint| shares(&paths, window, joint).iter().filter(|s| s.most > 0).count();
+        prop_assert!(admitted(WHOLE) <= admitted(0));
+        prop_assert_eq!(shares(&paths, window, WHOLE), shares(&paths, window, WHOLE));
+    }
+}
