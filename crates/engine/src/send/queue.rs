@@ -286,10 +286,6 @@ impl SendQueue {
         stream.path = Some(path);
         self.partly_sent = self.partly_sent + stream.partly_sent() - before;
         self.bytes -= fragment.payload.len();
-        let home = self.dynamic.as_ref().and_then(|dynamic| dynamic.home(id));
-        if let Some(unsent) = home.and_then(|home| self.unsent.get_mut(&home)) {
-            *unsent -= fragment.payload.len();
-        }
         self.messages -= usize::from(fragment.end);
         if fragment.end || interleaving {
             let bytes = core::mem::take(&mut stream.departing);
@@ -301,7 +297,18 @@ impl SendQueue {
         } else {
             self.guests_next.insert(path);
         }
+        self.account(id, path, fragment.payload.len());
         Some(fragment)
+    }
+
+    /// `bytes` of a stream have left on `path`.
+    fn account(&mut self, stream: StreamId, path: PathId, bytes: usize) {
+        let Some(dynamic) = &mut self.dynamic else { return };
+        dynamic.on_sent(stream, path, bytes);
+        let home = dynamic.home(stream);
+        if let Some(unsent) = home.and_then(|home| self.unsent.get_mut(&home)) {
+            *unsent -= bytes;
+        }
     }
 
     /// The chunk with this fragment is acknowledged for good.

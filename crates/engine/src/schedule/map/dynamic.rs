@@ -21,7 +21,7 @@ const INTERVAL: Duration = Duration::from_millis(500);
 const REST: Duration = Duration::from_secs(2);
 
 /// A path that did not give enough to streams is not tried again for so long.
-const SHUNNED: Duration = Duration::from_secs(60);
+const SHUNNED: Duration = Duration::from_secs(10);
 
 /// What a stream has done since the last plan.
 #[derive(Clone, Copy, Debug)]
@@ -75,6 +75,13 @@ impl DynamicMap {
         self.shares.observe(now, paths, usable, (room, self.tenants));
     }
 
+    /// `bytes` of `stream` have left on `path`.
+    pub(crate) fn on_sent(&mut self, stream: StreamId, path: PathId, bytes: usize) {
+        if let Some(home) = self.home(stream) {
+            self.shares.on_sent(path, home, bytes);
+        }
+    }
+
     /// What each path may use.
     pub(crate) fn shares(&self) -> &PathShares {
         &self.shares
@@ -83,7 +90,7 @@ impl DynamicMap {
     /// Whether it is time for a new plan; the time since the last one.
     pub(crate) fn is_due(&self, now: Instant, paths: &Paths) -> bool {
         let Some((at, with)) = self.planned else { return true };
-        let slowest = paths.iter().filter_map(|path| path.rtt.smoothed()).max().unwrap_or_default();
+        let slowest = paths.iter().filter_map(|path| path.rtt.least()).max().unwrap_or_default();
         self.incomplete
             || with != self.shares.admitted()
             || now.since(at) >= INTERVAL.max(slowest * 4)

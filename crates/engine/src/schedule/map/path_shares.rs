@@ -29,9 +29,20 @@ pub(crate) struct Tenants {
     pub(crate) pins: PathSet,
 }
 
+/// How long it is believed that streams are coupled.
+const COUPLED: Duration = Duration::from_secs(60);
+/// Bytes that have left before that is judged.
+const EVIDENCE: u64 = 256 << 10;
+
 /// Measures and shares.
 #[derive(Debug, Default)]
 pub(crate) struct PathShares {
+    /// Bytes that have left, and those of them that a fast path has taken off a slow one's streams. A
+    /// user that gives streams equal parts whatever they get (coupled streams) leaves the fast
+    /// path without data of its own while the slow one's streams fill the buffer.
+    left: u64,
+    taken: u64,
+    coupled_until: Instant,
     gauges: BTreeMap<PathId, Gauge>,
     shares: Vec<Share>,
     admitted: PathSet,
@@ -57,11 +68,44 @@ impl PathShares {
         let quickest = carrying().filter_map(|path| path.rtt.least()).min().unwrap_or_default();
         let need = |path| self.need(path, quickest, tenants.pins);
         let needs: Vec<PathNeed> = carrying().map(need).collect();
-        let streams = if room.non_renegable { tenants.saturated.max(1) as u64 } else { 1 };
-        self.shares = shares(&needs, room.window, WHOLE / streams);
+        self.judge(now);
+        let joint = self.joint(now, room, tenants);
+        self.shares = shares(&needs, room.window, joint);
         self.admitted = PathSet::default();
         let with_share = self.shares.iter().filter(|share| share.most > 0);
         with_share.for_each(|share| self.admitted.insert(share.id));
+    }
+
+    /// `bytes` of a stream of `home` have left on `path`.
+    pub(crate) fn on_sent(&mut self, path: PathId, home: PathId, bytes: usize) {
+        self.left += bytes as u64;
+        let round_trip = |id| self.share(id).map(|share| share.round_trip);
+        if path != home
+            && let Some((here, there)) = round_trip(path).zip(round_trip(home))
+            && here * 5 < there * 4
+        {
+            self.taken += bytes as u64;
+        }
+    }
+
+    /// Whether streams are coupled.
+    fn judge(&mut self, now: Instant) {
+        if self.left < EVIDENCE {
+            return;
+        }
+        if self.taken * 20 > self.left {
+            self.coupled_until = now + COUPLED;
+        }
+        (self.left, self.taken) = (0, 0);
+    }
+
+    /// Which part of what a fast path carries must wait for a slow one.
+    fn joint(&self, now: Instant, room: Room, tenants: Tenants) -> u64 {
+        match tenants.saturated {
+            2.. if room.non_renegable && now >= self.coupled_until => 0,
+            2.. if room.non_renegable => WHOLE / tenants.saturated as u64,
+            _ => WHOLE,
+        }
     }
 
     /// Completes the samples that are due. Returns whether there was one.
@@ -80,14 +124,24 @@ impl PathShares {
     /// `quickest`: the shortest round trip of all paths. SACKs come back over that path, mostly.
     fn need(&self, path: &Path, quickest: Duration, pins: PathSet) -> PathNeed {
         let there_and_back = (path.rtt.least().unwrap_or_default() + quickest) / 2;
+        let round_trip = path.rtt.least_of_data().unwrap_or(there_and_back);
         PathNeed {
             id: path.id,
             rate: self.rate(path.id),
-            round_trip: path.rtt.least_of_data().unwrap_or(there_and_back),
+            sure: self.gauges.get(&path.id).is_some_and(Gauge::is_sure),
+            round_trip,
+            repair: self.repair(path.id, round_trip),
             packet: path.mtu().into(),
             used: self.admitted.contains(path.id),
             pinned: pins.contains(path.id),
         }
+    }
+
+    /// What loss adds to a round trip. To find a loss and to repeat it takes another one and
+    /// some; with 2 % of loss there is hardly a window without.
+    fn repair(&self, path: PathId, round_trip: Duration) -> Duration {
+        let percent = self.gauges.get(&path).map_or(0, Gauge::loss_percent);
+        round_trip * 3 / 4 * percent.min(2)
     }
 
     /// Bytes per second that `path` carries, once measured.
@@ -147,7 +201,7 @@ impl PathShares {
 
 #[cfg(test)]
 mod tests {
-    use super::{PathShares, Room, Tenants};
+    use super::{PathShares, Room, Tenants, WHOLE};
     use crate::path::{Path, PathId, PathSet, Paths};
     use crate::schedule::path::testing::measured;
     use crate::time::{Duration, Instant};
@@ -160,7 +214,7 @@ mod tests {
         let (mut paths, usable) = measured(&[20, 200]);
         let (mut shares, mut now) = (PathShares::default(), Instant::ZERO);
         let tenants = Tenants { saturated: streams, pins: PathSet::default() };
-        for _ in 0..3 {
+        for _ in 0..4 {
             shares.observe(now, &paths, usable, (room, tenants));
             now = now + Duration::from_secs(1);
             for path in paths.iter_mut() {
@@ -185,8 +239,31 @@ mod tests {
         let is_used = |room, streams| two(room, streams).0.admitted().contains(SLOW);
         assert!(!is_used(room(80_000, false), 10));
         assert!(!is_used(room(80_000, true), 1));
-        assert!(is_used(room(80_000, true), 10));
+        assert!(is_used(room(80_000, true), 2));
         assert!(is_used(room(400_000, false), 10));
+    }
+
+    #[test]
+    fn streams_are_coupled_if_a_fast_path_lives_on_those_of_a_slow_one() {
+        let (mut shares, _) = two(room(80_000, true), 2);
+        let tenants = |saturated| Tenants { saturated, pins: PathSet::default() };
+        let joint = |shares: &PathShares, now, streams| {
+            shares.joint(
+                Instant::ZERO + Duration::from_secs(now),
+                room(80_000, true),
+                tenants(streams),
+            )
+        };
+        shares.on_sent(FAST, FAST, 250_000);
+        shares.on_sent(SLOW, SLOW, 25_000);
+        shares.on_sent(SLOW, FAST, 25_000);
+        shares.judge(Instant::ZERO);
+        assert_eq!((joint(&shares, 1, 2), joint(&shares, 1, 1)), (0, WHOLE));
+        shares.on_sent(FAST, FAST, 250_000);
+        shares.on_sent(FAST, SLOW, 20_000);
+        shares.judge(Instant::ZERO);
+        assert_eq!((joint(&shares, 1, 2), joint(&shares, 59, 4)), (WHOLE / 2, WHOLE / 4));
+        assert_eq!(joint(&shares, 60, 2), 0);
     }
 
     #[test]

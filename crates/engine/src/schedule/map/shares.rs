@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! need(p)     =  rate(p) * hold(p)                hold(p) = rtt(p) + 2 packets / rate(p)
-//! ahead(q, p) =  need(q) + joint * rate(q) * (hold(p) - hold(q))          q faster than p
+//! ahead(q, p) =  need(q) + joint * rate(q) * (hold(p) + repair(p) - hold(q))     q faster
 //! share(p)    =  min(need(p), window - sum ahead(q, p))
 //! ```
 //!
@@ -26,8 +26,12 @@ pub(crate) struct PathNeed {
     pub(crate) id: PathId,
     /// Bytes per second that it carries, once measured.
     pub(crate) rate: Option<u64>,
+    /// It has been used in full and carries no more than `rate`.
+    pub(crate) sure: bool,
     /// Time from sending to the acknowledgement without queues.
     pub(crate) round_trip: Duration,
+    /// How much longer it takes until all has arrived, as far as packets are lost.
+    pub(crate) repair: Duration,
     /// Bytes of a full packet.
     pub(crate) packet: usize,
     /// It is in use.
@@ -40,6 +44,7 @@ pub(crate) struct PathNeed {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Share {
     pub(crate) id: PathId,
+    pub(crate) round_trip: Duration,
     /// Bytes in flight; zero: the path should not be used.
     pub(crate) most: usize,
     /// What faster paths need for themselves.
@@ -101,6 +106,7 @@ fn share_out(given: &[(&PathNeed, usize)], window: usize, joint: u64) -> Vec<Sha
     let total = totals.max().unwrap_or_default().max(1);
     let share = |(at, (path, most)): (usize, &(&PathNeed, usize))| Share {
         id: path.id,
+        round_trip: path.round_trip,
         most: if total < window { scaled(*most, window, total) } else { *most },
         faster: ahead(&given[..at], path, 0),
         joined: ahead(&given[..at], path, WHOLE),
@@ -115,13 +121,16 @@ impl PathNeed {
 
     /// How long a packet is in flight if the path has what it needs.
     fn hold(&self) -> Duration {
-        let queue = self.rate.map(|rate| 2_000_000_000 * self.packet as u64 / rate.max(1));
+        let queue = self
+            .rate
+            .filter(|_| self.sure)
+            .map(|rate| 2_000_000_000 * self.packet as u64 / rate.max(1));
         self.round_trip + Duration::from_nanos(queue.unwrap_or_default())
     }
 
     /// What this path, using `need`, has in the buffers when a packet of `slow` arrives.
     fn ahead(&self, need: usize, slow: &Self, joint: u64) -> usize {
-        let longer = slow.hold().saturating_sub(self.hold());
+        let longer = (slow.hold() + slow.repair).saturating_sub(self.hold());
         // As much as `need` carries.
         let waiting = u128::from(joint) * need as u128 * longer.as_nanos()
             / self.hold().as_nanos().max(1)

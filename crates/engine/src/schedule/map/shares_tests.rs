@@ -13,7 +13,9 @@ fn paths(of: &[(u64, u64)]) -> Vec<PathNeed> {
     let path = |(id, (rate, millis)): (u8, &(u64, u64))| PathNeed {
         id: PathId(id),
         rate: Some(*rate),
+        sure: true,
         round_trip: Duration::from_millis(*millis),
+        repair: Duration::ZERO,
         packet: PACKET,
         used: true,
         pinned: false,
@@ -53,6 +55,16 @@ fn a_slow_path_is_left_out_if_others_must_wait_for_it_and_cannot() {
     assert!(most(&shares(&unused, 140_000, WHOLE), 1) > 0);
     // Half of what the fast path carries need not wait.
     assert_eq!(most(&shares(&paths(&TWO), 110_000, WHOLE / 2), 1), 41_375);
+}
+
+#[test]
+fn a_path_that_loses_much_is_left_out_earlier() {
+    let mut lossy = paths(&TWO);
+    assert!(most(&shares(&lossy, 150_000, WHOLE), 1) > 0);
+    lossy[1].repair = lossy[1].round_trip;
+    assert_eq!(most(&shares(&lossy, 150_000, WHOLE), 1), 0);
+    // Nobody waits for it.
+    assert!(most(&shares(&lossy, 150_000, 0), 1) > 0);
 }
 
 #[test]
