@@ -309,10 +309,10 @@ impl Sender {
             let held_up = others.filter(|path| !self.is_free(now, path, paths, usable));
             for path in held_up {
                 let left = self.queue.unsent_on(path.id).min(self.window.rwnd());
+                let shares = dynamic.shares();
                 let is_faster = helper.rtt.least() <= path.rtt.least();
-                let suits = is_faster
-                    || (dynamic.shares().allows_joint(helper, self.room())
-                        && dynamic.shares().is_earlier(helper, path, left));
+                let suits = shares.is_earlier(helper, path, left)
+                    && (is_faster || shares.allows_joint(helper, self.room()));
                 if left > 0 && suits {
                     taker.helps.insert(path.id);
                 }

@@ -1,11 +1,15 @@
-//! The dynamic stream-to-path scheduler: measures paths and streams, and maps the one to the other
-//! (`plan`) at intervals, and at once when paths come or go or streams appear.
+//! The dynamic stream-to-path scheduler, in three decisions:
 //!
-//! A stream changes its path only if the map gets clearly better by it, or if a path lies idle that
-//! may carry something, and at most every two seconds. Then its messages wait until they cannot overtake what is under way on the old path.
-//! A path that has nothing to send of its own streams helps another one that is held up, if what it
-//! sends arrives before that one has sent what waits (`helps`): so the map need not be perfect, and
-//! a single stream can use all paths.
+//! 1. How much of the buffers each path may use, and which paths are worth using at all (`shares`, from
+//!    what `gauge` measures). This replaces buffer splitting and the path scheduler by name: the path with
+//!    the shortest round trip is asked first.
+//! 2. Which path each stream uses (`plan`): decided at intervals, and at once when paths come or go or
+//!    streams appear. A stream changes its path only if the map gets clearly better by it, or if a
+//!    path lies idle that may carry something, and at most every two seconds. Then its messages wait
+//!    until they cannot overtake what is under way on the old path.
+//! 3. Which path takes a chunk: its stream's, or, if that one is held up, another that has nothing to
+//!    send of its own streams, if the chunk arrives earlier there and the buffers have room for all
+//!    that must wait for it. So the map need not be perfect, and a single stream can use all paths.
 
 use super::path_shares::{PathShares, Room, Tenants};
 use super::plan::{Homes, PathView, StreamView, plan, value};

@@ -15,6 +15,9 @@ pub enum StreamMapping {
     /// The usable path with the number `stream modulo usable paths`. Named `modulo`.
     Modulo,
     /// The path that suits the stream best, from what paths carry and streams need. Named `dynamic`.
+    /// It also decides what of the buffers a path may use and which path goes first: `buffer_split` and
+    /// `path_scheduling` have no effect on new data. With NR-SACK in case 3 it gets most out of small
+    /// buffers.
     Dynamic,
     /// Per stream, in the order of their numbers, the number of its path; `None`, and streams
     /// beyond the list: any path. Written as a list such as `0,1,1,-`. Streams of a path that has

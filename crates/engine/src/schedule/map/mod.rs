@@ -1,5 +1,6 @@
 //! Which path a stream uses, where streams are tied to paths: `kind` holds the choices by name,
-//! `fixed` the maps that do not change, `dynamic` the one that follows what paths carry and streams need.
+//! `fixed` the maps that do not change, `dynamic` the one that follows what paths carry and streams need:
+//! `gauge` measures paths, `shares` shares the buffers (`path_shares` both over time), `plan` maps.
 
 mod dynamic;
 mod fixed;
