@@ -53,7 +53,7 @@ impl<'a> SackView<'a> {
     /// All blocks of both kinds as ascending, disjoint ranges beyond `cum`. Blocks that end before
     /// they begin acknowledge nothing, nor do those at the cumulative TSN.
     pub(crate) fn ranges(&self, cum: Tsn64, into: &mut Vec<Range>) {
-        collect(self.gaps.iter().chain(self.nr_gaps.iter()), cum, into);
+        collect(in_turn(self.gaps.iter(), self.nr_gaps.iter()), cum, into);
     }
 
     /// The non-renegable blocks, as [`Self::ranges`].
@@ -62,17 +62,37 @@ impl<'a> SackView<'a> {
     }
 }
 
+/// Blocks of both lists in ascending order, if both are ascending.
+fn in_turn(
+    gaps: impl Iterator<Item = GapBlock>,
+    nr_gaps: impl Iterator<Item = GapBlock>,
+) -> impl Iterator<Item = GapBlock> {
+    let (mut gaps, mut nr_gaps) = (gaps.peekable(), nr_gaps.peekable());
+    core::iter::from_fn(move || match (gaps.peek(), nr_gaps.peek()) {
+        (Some(gap), Some(nr_gap)) if nr_gap.start < gap.start => nr_gaps.next(),
+        (Some(_), _) => gaps.next(),
+        (None, _) => nr_gaps.next(),
+    })
+}
+
 fn collect(blocks: impl Iterator<Item = GapBlock>, cum: Tsn64, into: &mut Vec<Range>) {
     into.clear();
-    let mut sorted = true;
+    let mut ascending = true;
     for GapBlock { start, end } in
         blocks.filter(|block| 0 < block.start && block.start <= block.end)
     {
         let range = Range { start: cum.plus(start.into()), end: cum.plus(end.into()) };
-        sorted &= into.last().is_none_or(|last| last.end.next() < range.start);
+        match into.last_mut() {
+            Some(last) if last.start > range.start => ascending = false,
+            Some(last) if last.end.next() >= range.start => {
+                last.end = last.end.max(range.end);
+                continue;
+            }
+            Some(_) | None => {}
+        }
         into.push(range);
     }
-    if !sorted {
+    if !ascending {
         merge(into);
     }
 }
@@ -111,6 +131,7 @@ mod tests {
         assert_eq!(ranges(&[(2, 5), (10, 10)]), [(2, 5), (10, 10)]);
         assert_eq!(ranges(&[(9, 9), (2, 3), (3, 7)]), [(2, 7), (9, 9)]);
         assert_eq!(ranges(&[(4, 5), (6, 6)]), [(4, 6)]);
+        assert_eq!(ranges(&[(4, 9), (5, 6), (12, 12), (8, 10)]), [(4, 10), (12, 12)]);
         assert_eq!(ranges(&[]), []);
     }
 

@@ -1,4 +1,4 @@
-use manypath_engine::{Endpoint, PacketBatch};
+use manypath_engine::{Endpoint, Instant, PacketBatch};
 
 /// Names a host of a world.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -8,6 +8,8 @@ pub struct HostId(pub(super) usize);
 pub(super) struct Host {
     pub endpoint: Endpoint,
     pub batch: PacketBatch,
+    /// What `poll_timeout` said when the endpoint last had nothing to send.
+    pub deadline: Option<Instant>,
     /// Whether something has happened since the endpoint last had nothing to send.
     pub may_send: bool,
 }
@@ -17,6 +19,7 @@ impl Host {
     const RUN: usize = 32;
 
     pub(super) fn new(endpoint: Endpoint) -> Self {
-        Self { endpoint, batch: PacketBatch::new(Self::RUN), may_send: true }
+        let batch = PacketBatch::new(Self::RUN);
+        Self { endpoint, batch, deadline: None, may_send: true }
     }
 }

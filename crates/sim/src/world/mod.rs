@@ -240,7 +240,7 @@ impl World {
             next = next.min(*at);
         }
         for host in &self.hosts {
-            next = next.min(host.endpoint.poll_timeout().unwrap_or(NEVER));
+            next = next.min(host.deadline.unwrap_or(NEVER));
         }
         (next <= limit && next != NEVER).then_some(next)
     }
@@ -259,7 +259,7 @@ impl World {
             }
         }
         for host in &mut self.hosts {
-            if host.endpoint.poll_timeout().is_some_and(|at| at <= self.now) {
+            if host.deadline.is_some_and(|at| at <= self.now) {
                 host.endpoint.handle_timeout(self.now);
                 host.may_send = true;
                 noticed = true;
@@ -328,7 +328,7 @@ impl World {
         self.hosts[host.0].may_send = false;
         loop {
             let Host { endpoint, batch, .. } = &mut self.hosts[host.0];
-            let Some(run) = endpoint.poll_transmit(self.now, batch) else { return };
+            let Some(run) = endpoint.poll_transmit(self.now, batch) else { break };
             let Some(number) = self.paths.iter().position(|path| path.carries(host, run.path))
             else {
                 self.unroutable += run.packets as u64;
@@ -346,6 +346,8 @@ impl World {
                 self.enter(Datagram { path: number, end, hop: 0, sctp, ip_len });
             }
         }
+        let Host { endpoint, deadline, .. } = &mut self.hosts[host.0];
+        *deadline = endpoint.poll_timeout();
     }
 
     /// The packet that begins at byte `at` of a host's last run, of at most `size` bytes.
