@@ -58,10 +58,12 @@ impl<'a> Runs<'a> {
         sizes
     }
 
-    /// The smallest simulated size at which `figure` reaches `level`.
+    /// The smallest simulated size from which on `figure` stays at or above `level`.
     pub(super) fn knee(&self, choice: Choice, figure: &str, level: f64) -> Option<f64> {
+        let above = |kib: &f64| self.mean(choice, figure, *kib) >= level;
         let sizes = self.buffers(choice);
-        sizes.into_iter().find(|kib| self.mean(choice, figure, *kib) >= level)
+        let start = sizes.iter().rposition(|kib| !above(kib)).map_or(0, |last| last + 1);
+        sizes.get(start).copied()
     }
 
     fn chosen(&self, choice: Choice) -> impl Iterator<Item = &'a Record> {

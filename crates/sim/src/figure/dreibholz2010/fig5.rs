@@ -63,15 +63,16 @@ pub(super) fn judge(runs: &Runs<'_>) -> Vec<Criterion> {
             least > 1.0,
         ));
     }
-    out.push(slope(runs));
-    out.extend([2, 3].map(|curve| same_rate(runs, curve)));
+    out.extend([1, 4].map(|curve| line(runs, curve)));
+    out.extend(
+        [(1, 48.8), (2, 146.5), (3, 207.5)].map(|(curve, from)| same_rate(runs, curve, from)),
+    );
     out
 }
 
 /// Throughput of the streams of a fixed mapping, where Equation 1 holds.
-fn same_rate(runs: &Runs<'_>, curve: usize) -> Criterion {
+fn same_rate(runs: &Runs<'_>, curve: usize, equation_1: f64) -> Criterion {
     let choice = DELAYS[curve - 1].1;
-    let equation_1 = if curve == 2 { 146.5 } else { 207.5 };
     let rate = |stream: &str, kib| runs.mean(choice, stream, kib);
     let apart =
         runs.buffers(choice).into_iter().filter(|kib| *kib > equation_1).map(|kib| {
@@ -88,16 +89,31 @@ fn same_rate(runs: &Runs<'_>, curve: usize) -> Criterion {
 }
 
 /// Above the knee the delay is the buffer at the rate of the paths (Little): 8 / 19.27 ms per
-/// thousand bytes.
-fn slope(runs: &Runs<'_>) -> Criterion {
-    let (from, to) = (128.0, 288.0);
-    let delay = |kib| runs.mean(DELAYS[0].1, STREAMS[0], kib);
-    let slope = (delay(to) - delay(from)) / (to - from);
+/// thousand bytes. What one stream waits longer the other one waits less, so both are looked at.
+fn line(runs: &Runs<'_>, curve: usize) -> Criterion {
+    let choice = DELAYS[curve - 1].1;
+    let delay =
+        |kib| STREAMS.iter().map(|stream| runs.mean(choice, stream, kib)).sum::<f64>() / 2.0;
+    let sizes = runs.buffers(choice).into_iter().filter(|kib| *kib >= 96.0);
+    let points: Vec<_> = sizes.map(|kib| (kib, delay(kib))).collect();
+    let (slope, off) = fit(&points);
     Criterion::new(
-        "curve 1 rises linearly with the buffer",
+        format!("curve {curve} rises linearly from 96 KiB on"),
         "linearly; 0.425 ms per KiB at 19.27 Mbit/s",
-        format!("{slope:.3} ms per KiB, {} at 288 KiB", ms(delay(to))),
-        "10 %",
-        (slope / 0.425 - 1.0).abs() <= 0.1,
+        format!("{slope:.3} ms per KiB, at most {} off the line", ms(off)),
+        "5 %; 5 ms",
+        (slope / 0.425 - 1.0).abs() <= 0.05 && off <= 5.0,
     )
+}
+
+/// The slope of the line of least squares, and how far from it a point is at most.
+fn fit(points: &[(f64, f64)]) -> (f64, f64) {
+    let count = points.len() as f64;
+    let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;
+    let (x0, y0) = (mean(|p| p.0), mean(|p| p.1));
+    let xy: f64 = points.iter().map(|(x, y)| (x - x0) * (y - y0)).sum();
+    let xx: f64 = points.iter().map(|(x, _)| (x - x0) * (x - x0)).sum();
+    let slope = xy / xx;
+    let off = points.iter().map(|(x, y)| (y - y0 - slope * (x - x0)).abs());
+    (slope, off.fold(0.0, worse))
 }
