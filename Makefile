@@ -2,7 +2,7 @@
 CARGO ?= cargo
 FUZZ_SECONDS ?= 30
 
-.PHONY: all build demo test test-full lint fuzz man clean
+.PHONY: all build demo test test-full bench lint fuzz man clean
 
 all: build
 
@@ -31,6 +31,11 @@ test-full: test build
 	target/release/manypath sim live papers/dreibholz2010/live/fig7.toml --seeds 1 --jobs 2 --tolerance 0.07 \
 		--case 'paper, fixed' --case 'paper, round robin' --case 'production' --case 'production, dynamic'
 	target/release/manypath demo --json
+
+# How fast the simulator is; bench/README.md explains the numbers.
+bench:
+	@scripts/setup build
+	bench/sim
 
 lint:
 	$(CARGO) fmt --all --check

@@ -187,7 +187,7 @@ fn for_seconds(seconds: u64) -> Vec<(String, String)> {
 /// `paths` equal paths of 100 Mbit/s, and a sender that always has something on each stream.
 fn scenario(paths: u16, streams: u16, mapping: &str) -> String {
     let mut text = format!(
-        "name = \"speed\"\nudp = false\n[engine]\nprofile = \"paper\"\nbuffer = \"{BUFFER}\"\n\
+        "name = \"speed\"\nudp = false\n[engine]\nprofile = \"production\"\nbuffer = \"{BUFFER}\"\n\
          stream_mapping = \"{mapping}\"\nstream_scheduling = \"round-robin\"\n\
          [[app]]\nkind = \"saturated\"\nmessage = 1452\nqueue_info = true\nstreams = {streams}\n"
     );
