@@ -11,5 +11,6 @@ mod verdict;
 
 pub use catalogue::{Figure, figures};
 pub use curves::{Runs, to_csv};
+pub use dreibholz2010::CONTRADICTIONS;
 pub use manypath_dynamic::design;
 pub use verdict::Criterion;

@@ -32,11 +32,18 @@ pub(super) fn figure(args: &SimFigureArgs) -> Result<u8, Failure> {
                 simulated.len() - 1
             }
         };
+        if simulated[at].1.is_empty() {
+            eprintln!("{}: left out, there are no runs of it", figure.name);
+            continue;
+        }
         let result = write(figure, &simulated[at].1, &args.out)?;
         if !args.json {
             print!("{}", to_text(&result));
         }
         results.push(result);
+    }
+    if results.is_empty() {
+        return Err(Failure::new("there are no runs to draw"));
     }
     if args.all {
         std::fs::write(args.out.join("README.md"), page::page(&results))?;
@@ -119,7 +126,7 @@ fn finished(plan: &Plan, results: &[PathBuf]) -> Result<Vec<Record>, Failure> {
     for result in results {
         let records =
             merge(std::slice::from_ref(result)).map_err(|e| Failure::new(e.to_string()))?;
-        for record in records {
+        for record in records.into_iter().filter(|record| record.scenario == plan.name) {
             let point = values(&record.parameters, &plan.swept);
             found.insert((record.setup.clone(), record.case.clone(), point, record.seed), record);
         }

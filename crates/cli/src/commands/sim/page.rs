@@ -3,7 +3,7 @@
 use super::bars;
 use manypath_sim::campaign::Record;
 use manypath_sim::figure::plot::Chart;
-use manypath_sim::figure::{Criterion, Figure};
+use manypath_sim::figure::{CONTRADICTIONS, Criterion, Figure};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -44,9 +44,18 @@ impl fmt::Display for Effort {
 pub(super) fn page(results: &[Result]) -> String {
     let mut out = String::from(
         "# Published figures, simulated\n\n\
-         Made by `manypath sim figure --all` with the protocol engine that the live stack uses. Means \
-         over the seeds with 95 % confidence intervals.\n",
+         Made by `manypath sim figure --all --out docs/results` with the protocol engine that the live \
+         stack uses. Means over the seeds with 95 % confidence intervals. Each figure below: what was \
+         published, what we get, and where and why that differs.\n\n\
+         | figure | criteria met | simulated |\n|---|---|---|\n",
     );
+    for Result { figure, verdict, runs, .. } in results {
+        let met = verdict.iter().filter(|criterion| criterion.met).count();
+        let Figure { name, title, .. } = figure;
+        let anchor = anchor(&format!("{name}: {title}"));
+        out += &format!("| [{name}](#{anchor}): {title} | {met} of {} | {runs} |\n", verdict.len());
+    }
+    out += &format!("\n{}\n", CONTRADICTIONS.trim());
     for result in results {
         out += &section(result, "##");
         if !result.details.is_empty() {
@@ -65,7 +74,10 @@ fn section(result: &Result, heading: &str) -> String {
     let Result { figure, verdict, chart, details: _, runs } = result;
     let (name, title) = (figure.name, figure.title);
     let mut out = format!("\n{heading} {name}: {title}\n\n![{title}]({name}.svg)\n\n");
-    out += &format!("{runs}. [Points]({name}.csv), [picture]({name}.png).\n\n");
+    out += &format!(
+        "{runs}: `manypath sim figure {name}`. [Points]({name}.csv), [picture]({name}.png), \
+         [verdict]({name}.verdict.json).\n\n"
+    );
     out += "| criterion | published | ours | tolerance | met |\n|---|---|---|---|---|\n";
     for c in verdict {
         let met = if c.met { "yes" } else { "**no**" };
@@ -75,6 +87,12 @@ fn section(result: &Result, heading: &str) -> String {
     out += &bars::to_markdown(chart);
     out += &format!("\n{}\n", figure.notes.trim());
     out
+}
+
+/// What a heading is called in links to it.
+fn anchor(heading: &str) -> String {
+    let kept = heading.chars().filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | ' '));
+    kept.flat_map(char::to_lowercase).map(|c| if c == ' ' { '-' } else { c }).collect()
 }
 
 fn escape(text: &str) -> String {

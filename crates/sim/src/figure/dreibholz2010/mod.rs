@@ -15,6 +15,9 @@ macro_rules! paper_file {
     };
 }
 
+/// What the paper leaves open, and where it contradicts itself (Markdown).
+pub const CONTRADICTIONS: &str = paper_file!("notes.md");
+
 /// All figures with results; the paper's Figures 1 to 3 are drawings.
 pub(super) const FIGURES: &[Figure] = &[
     Figure {

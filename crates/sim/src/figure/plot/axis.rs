@@ -6,7 +6,12 @@ pub(super) struct Axis {
     pub(super) from: f64,
     pub(super) to: f64,
     pub(super) ticks: Vec<f64>,
+    /// Equal ratios are equally far apart.
+    logarithmic: bool,
 }
+
+/// An axis of sizes is logarithmic if they differ by more than this factor.
+const WIDE: f64 = 16.0;
 
 impl Axis {
     /// From zero to a round number that is not less than `most`, with up to `count` steps.
@@ -16,9 +21,12 @@ impl Axis {
         Self::with_step(most, step)
     }
 
-    /// The same in KiB: steps are powers of two.
-    pub(super) fn up_to_kib(most: f64) -> Self {
+    /// For sizes in KiB: steps are powers of two, and so are the ticks if the sizes differ much.
+    pub(super) fn of_kib(least: f64, most: f64) -> Self {
         let most = most.max(1.0);
+        if least > 0.0 && most / least > WIDE {
+            return Self::powers_of_two(least.log2().floor() as i32, most.log2().ceil() as i32);
+        }
         let step = [8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0]
             .into_iter()
             .find(|step| most / step <= 9.0);
@@ -27,18 +35,26 @@ impl Axis {
 
     /// Room for so many groups of bars; no ticks, groups have names.
     pub(super) fn of_groups(count: usize) -> Self {
-        Self { from: 0.0, to: count as f64, ticks: Vec::new() }
+        Self { from: 0.0, to: count as f64, ticks: Vec::new(), logarithmic: false }
     }
 
     /// Part of the way from the beginning to the end.
     pub(super) fn place(&self, value: f64) -> f64 {
+        if self.logarithmic {
+            return (value / self.from).log2() / (self.to / self.from).log2();
+        }
         (value - self.from) / (self.to - self.from)
+    }
+
+    fn powers_of_two(from: i32, to: i32) -> Self {
+        let ticks: Vec<f64> = (from..=to).map(|power| 2f64.powi(power)).collect();
+        Self { from: 2f64.powi(from), to: 2f64.powi(to), ticks, logarithmic: true }
     }
 
     fn with_step(most: f64, step: f64) -> Self {
         let steps = (most / step - 1e-9).ceil().max(1.0) as usize;
         let ticks = (0..=steps).map(|i| i as f64 * step).collect();
-        Self { from: 0.0, to: steps as f64 * step, ticks }
+        Self { from: 0.0, to: steps as f64 * step, ticks, logarithmic: false }
     }
 }
 
@@ -56,7 +72,14 @@ mod tests {
     fn ticks_are_round() {
         assert_eq!(Axis::up_to(19.27, 5).ticks, [0.0, 5.0, 10.0, 15.0, 20.0]);
         assert_eq!(Axis::up_to(650.0, 7).ticks.last(), Some(&700.0));
-        assert_eq!(Axis::up_to_kib(352.0).ticks.get(1), Some(&64.0));
+        assert_eq!(Axis::of_kib(32.0, 352.0).ticks.get(1), Some(&64.0));
         assert_eq!(Axis::up_to(0.0, 5).to, 1.0);
+    }
+
+    #[test]
+    fn sizes_that_differ_much_are_on_a_logarithmic_axis() {
+        let axis = Axis::of_kib(64.0, 3072.0);
+        assert_eq!(axis.ticks, [64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0]);
+        assert_eq!([64.0, 512.0, 4096.0].map(|kib| axis.place(kib)), [0.0, 0.5, 1.0]);
     }
 }

@@ -39,7 +39,9 @@ pub(super) fn draw(chart: &Chart) -> Drawing {
     for (number, panel) in chart.panels.iter().enumerate() {
         let (row, column) = ((number / columns) as f64, (number % columns) as f64);
         let origin = (column * width + MARGIN_LEFT, row * height + MARGIN_TOP);
-        Frame::new(panel, origin).draw(panel, &mut shapes);
+        // What has the same unit has the same axis, so that panels can be compared.
+        let alike = chart.panels.iter().filter(|other| other.y_label == panel.y_label);
+        Frame::new(panel, alike.map(highest).fold(0.0, f64::max), origin).draw(panel, &mut shapes);
     }
     let rows = chart.panels.len().div_ceil(columns).max(1) as f64;
     Drawing { width: total, height: height * rows, shapes }
@@ -54,16 +56,16 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    fn new(panel: &Panel, origin: Place) -> Self {
+    fn new(panel: &Panel, highest: f64, origin: Place) -> Self {
         let points = || panel.curves.iter().flat_map(|curve| &curve.points);
-        let x = points().map(|point| point.x).fold(0.0, f64::max);
-        let y = points().map(|point| point.y + point.error).fold(0.0, f64::max);
+        let least = points().map(|point| point.x).fold(f64::INFINITY, f64::min);
+        let most = points().map(|point| point.x).fold(0.0, f64::max);
         let x = match panel.groups.len() {
-            0 if panel.x_label.contains("KiB") => Axis::up_to_kib(x),
-            0 => Axis::up_to(x, 8),
+            0 if panel.x_label.contains("KiB") => Axis::of_kib(least, most),
+            0 => Axis::up_to(most, 8),
             groups => Axis::of_groups(groups),
         };
-        Self { x, y: Axis::up_to(y, 7), origin }
+        Self { x, y: Axis::up_to(highest, 7), origin }
     }
 
     fn draw(&self, panel: &Panel, out: &mut Vec<Shape>) {
@@ -143,6 +145,12 @@ impl Frame {
         let (left, top) = self.origin;
         (left + self.x.place(x) * PANEL.0, top + (1.0 - self.y.place(y)) * PANEL.1)
     }
+}
+
+/// The highest value of a panel.
+fn highest(panel: &Panel) -> f64 {
+    let points = panel.curves.iter().flat_map(|curve| &curve.points);
+    points.map(|point| point.y + point.error).fold(0.0, f64::max)
 }
 
 pub(super) fn colour(number: usize) -> Colour {
