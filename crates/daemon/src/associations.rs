@@ -72,6 +72,11 @@ impl Stack {
             Event::Writable => {
                 self.dirty.insert(id);
             }
+            // Flows are reliable, and nobody changes the streams of their associations.
+            Event::SendFailed { .. }
+            | Event::StreamsReset { .. }
+            | Event::AssociationReset { .. }
+            | Event::StreamsAdded { .. } => {}
             Event::PathChanged { path, state } => self.on_path_changed(id, path, state),
             Event::Restarted => self.on_restarted(id),
             Event::PeerShutdown => self.on_peer_shutdown(id),

@@ -8,7 +8,7 @@ use crate::recv::{NrSack, SackPath};
 use crate::schedule::map::StreamMapping;
 use crate::schedule::path::PathScheduling;
 use crate::schedule::stream::{StreamOptions, StreamScheduling};
-use crate::send::{BufferSplit, WindowProbing};
+use crate::send::{BufferSplit, Reliability, WindowProbing};
 use crate::time::Duration;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
@@ -124,6 +124,26 @@ pub struct Config {
     /// peer can do that too. Off by default: it costs 4 bytes per chunk, and helps only with messages
     /// of many packets on several streams.
     pub interleaving: bool,
+    /// Whether messages of which a part was sent may be given up, here and by the peer, where the peer
+    /// can do that too (RFC 3758; with `interleaving` RFC 8260 section 2.3.1). Off by default, as RFC
+    /// 3758 section 4.2 recommends. Messages of which nothing was sent are given up without it as well.
+    pub partial_reliability: bool,
+    /// Whether streams may be reset and added while the association is in use, where the peer can do
+    /// that too (RE-CONFIG, RFC 6525). Off by default. What the peer requests is denied unless it is
+    /// allowed by the three options that follow (section 6.3.1).
+    pub reconfiguration: bool,
+    /// Whether the peer may reset streams, its own and ours.
+    pub accept_stream_resets: bool,
+    /// Whether the peer may reset all streams and the TSNs.
+    pub accept_association_resets: bool,
+    /// Whether the peer may add streams, its own and ours, up to `max_streams`.
+    pub accept_added_streams: bool,
+    /// Most streams in each direction that the peer can make out of `streams` by adding some (RFC 6525
+    /// sections 5.2.5 and 5.2.6). A stream that is used takes some hundred bytes.
+    pub max_streams: u16,
+    /// What is done for messages of which nothing else is said. They are reliable by default.
+    /// `Endpoint::set_reliability` changes it.
+    pub reliability: Reliability,
     /// Which stream goes next when several have something to send (RFC 8260 section 3). First come,
     /// first served by default: it adds no delay of its own.
     pub stream_scheduling: StreamScheduling,
@@ -215,6 +235,13 @@ impl Default for Config {
             cookie_life: Duration::from_secs(60),
             multipath: true,
             interleaving: false,
+            partial_reliability: false,
+            reconfiguration: false,
+            accept_stream_resets: false,
+            accept_association_resets: false,
+            accept_added_streams: false,
+            max_streams: 4096,
+            reliability: Reliability::Reliable,
             stream_scheduling: StreamScheduling::Fcfs,
             stream_options: Vec::new(),
             stream_mapping: StreamMapping::Any,

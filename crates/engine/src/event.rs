@@ -1,7 +1,10 @@
 //! What happened: the notifications that an association gives to its user.
 
-use crate::endpoint::AssociationId;
+use crate::association::reconfiguration::ReconfigurationOutcome;
+use crate::endpoint::{AssociationId, Outgoing};
 use crate::path::{PathId, PathState};
+use crate::send::ReliabilityPolicy;
+use alloc::vec::Vec;
 use bytes::Bytes;
 use manypath_wire::{Ppid, StreamId, Tsn};
 
@@ -23,6 +26,45 @@ pub enum Event {
     Readable,
     /// Send buffer space has become free after `SendError::BufferFull`.
     Writable,
+    /// A message that was not to be sent at all costs was given up (`SCTP_SEND_FAILED_EVENT`, RFC 6458
+    /// section 6.1.11).
+    SendFailed {
+        /// The message. If a part of it was sent, its payload is what is still held of it: that is all
+        /// unless the peer has acknowledged something.
+        message: Outgoing,
+        /// Why it was given up.
+        policy: ReliabilityPolicy,
+        /// Whether a part of it was sent: the peer may have it, whole or in part.
+        sent: bool,
+    },
+    /// Streams have been reset: their messages are numbered from the beginning again (RFC 6525 section
+    /// 6.1.1).
+    StreamsReset {
+        /// Whose streams.
+        direction: StreamDirection,
+        /// The streams; none stand for all.
+        streams: Vec<StreamId>,
+        /// What became of it.
+        outcome: ReconfigurationOutcome,
+    },
+    /// All streams and the TSNs of both directions have been reset (RFC 6525 section 6.1.2).
+    AssociationReset {
+        /// What became of it.
+        outcome: ReconfigurationOutcome,
+        /// Our next TSN.
+        local_tsn: Tsn,
+        /// The peer's next TSN.
+        peer_tsn: Tsn,
+    },
+    /// Streams have been added (RFC 6525 section 6.1.3).
+    StreamsAdded {
+        /// What became of it.
+        outcome: ReconfigurationOutcome,
+        /// Streams usable towards the peer now.
+        outbound_streams: u16,
+        /// Streams the peer may use towards us now.
+        inbound_streams: u16,
+    },
     /// A path has changed its state.
     PathChanged {
         /// The path.
@@ -36,6 +78,16 @@ pub enum Event {
     PeerShutdown,
     /// The association is gone. It is the last event of an association.
     Closed(CloseReason),
+}
+
+crate::names::named! {
+    /// The direction of streams, as seen from here.
+    pub enum StreamDirection as "direction of streams" {
+        /// From us to the peer.
+        Outgoing = "outgoing",
+        /// From the peer to us.
+        Incoming = "incoming",
+    }
 }
 
 /// Why an association ended.

@@ -35,19 +35,23 @@ mod time;
 mod transmit;
 mod tsn;
 
+pub use association::reconfiguration::{ReconfigurationError, ReconfigurationOutcome};
 pub use cmt::{
     CwndUpdate, FastRecoveryScope, PathSuspicion, RetransmissionPolicy, SplitFastRetransmit,
 };
 pub use config::{Config, LocalAddress};
 pub use endpoint::{AssociationId, ConnectError, Endpoint, Outgoing, SendError};
-pub use event::{CloseReason, EndpointEvent, Event, Message};
+pub use event::{CloseReason, EndpointEvent, Event, Message, StreamDirection};
 pub use names::UnknownName;
 pub use path::{BurstLimit, CongestionControl, InitialWindow, Pacing, PathAddr, PathId, PathState};
 pub use recv::{NrSack, SackPath};
 pub use schedule::map::StreamMapping;
 pub use schedule::path::PathScheduling;
 pub use schedule::stream::{StreamClass, StreamOptions, StreamScheduling};
-pub use send::{BufferSplit, SplitMeasure, SplitShares, SplitSides, WindowProbing};
+pub use send::{
+    Abandoned, BufferSplit, Reliability, ReliabilityPolicy, SplitMeasure, SplitShares, SplitSides,
+    WindowProbing,
+};
 pub use status::{
     AssociationState, AssociationStatus, Counters, IdleReason, PathStatus, SenderQueueInfo,
     StreamQueueInfo,

@@ -37,7 +37,7 @@ macro_rules! named {
         }
     ) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         pub enum $choices { $($(#[$variant_doc])* $variant),* }
 
         impl $choices {

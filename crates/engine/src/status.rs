@@ -29,6 +29,8 @@ pub struct AssociationStatus {
     pub outstanding: usize,
     /// The peer's receive window as last known, in bytes.
     pub peer_rwnd: u32,
+    /// Whether messages of which a part was sent may be given up (RFC 3758).
+    pub partial_reliability: bool,
     /// Received bytes that wait for a gap to be filled or for the reader.
     pub receive_queued: usize,
     /// The last TSN up to which everything has arrived, once the peer is known.

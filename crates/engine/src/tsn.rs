@@ -25,6 +25,13 @@ impl Tsn64 {
         if ahead < 1 << 31 { Self(forward) } else { Self(forward.saturating_sub(TURN)) }
     }
 
+    /// The first TSN after this one that is `tsn` on the wire, however far ahead.
+    #[allow(clippy::cast_possible_truncation, reason = "the wire carries the low 32 bits")]
+    pub(crate) const fn jump(self, tsn: Tsn) -> Self {
+        let ahead = tsn.0.wrapping_sub(self.0 as u32).wrapping_sub(1);
+        Self(self.0 + 1 + ahead as u64)
+    }
+
     /// The TSN as it goes on the wire.
     #[allow(clippy::cast_possible_truncation, reason = "the wire carries the low 32 bits")]
     pub(crate) const fn wire(self) -> Tsn {

@@ -66,6 +66,10 @@ fn closed(endpoint: &mut Endpoint) -> Option<CloseReason> {
         | Event::Writable
         | Event::PathChanged { .. }
         | Event::Restarted
+        | Event::SendFailed { .. }
+        | Event::StreamsReset { .. }
+        | Event::AssociationReset { .. }
+        | Event::StreamsAdded { .. }
         | Event::PeerShutdown => None,
     })
 }

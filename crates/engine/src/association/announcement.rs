@@ -60,6 +60,8 @@ pub(crate) struct Received<'a> {
     pub cookie: Option<&'a [u8]>,
     /// The longer life that an INIT asks for its cookie.
     pub preservative: Duration,
+    /// It has a Forward-TSN-Supported parameter.
+    forward_tsn: bool,
     /// Parameters to be reported back, each with its header (RFC 9260 section 3.2.2).
     pub unrecognized: Vec<Vec<u8>>,
 }
@@ -134,10 +136,12 @@ impl<'a> Received<'a> {
             announcement,
             cookie: None,
             preservative: Duration::ZERO,
+            forward_tsn: false,
             unrecognized: Vec::new(),
         };
         received.check_fixed()?;
         received.read(init.parameters, path)?;
+        received.note_forward_tsn();
         Ok(received)
     }
 
@@ -177,13 +181,13 @@ impl<'a> Received<'a> {
                     self.announcement.extensions =
                         types[..types.len().min(MAX_EXTENSIONS)].to_vec();
                 }
+                Parameter::ForwardTsnSupported => self.forward_tsn = true,
                 Parameter::AdaptationIndication(indication) => {
                     self.announcement.adaptation = Some(indication);
                 }
                 // A hint only (section 5.1.2); the others have no meaning here or are not used.
                 Parameter::SupportedAddressTypes(_)
                 | Parameter::EcnCapable
-                | Parameter::ForwardTsnSupported
                 | Parameter::HeartbeatInfo(_)
                 | Parameter::Random(_)
                 | Parameter::Chunks(_)
@@ -215,6 +219,15 @@ impl<'a> Received<'a> {
             }
         }
         Ok(())
+    }
+
+    /// The parameter says the same as an entry in the list of extensions (RFC 3758 section 3.1).
+    fn note_forward_tsn(&mut self) {
+        let extensions = &mut self.announcement.extensions;
+        if self.forward_tsn && !extensions.contains(&types::FORWARD_TSN) {
+            extensions.truncate(MAX_EXTENSIONS - 1);
+            extensions.push(types::FORWARD_TSN);
+        }
     }
 
     fn add_address(&mut self, address: IpAddr, path: &PathAddr) {
@@ -305,6 +318,9 @@ impl Announcement {
         if !self.extensions.is_empty() {
             parameters.push(&Parameter::SupportedExtensions(&self.extensions))?;
         }
+        if self.extensions.contains(&types::FORWARD_TSN) {
+            parameters.push(&Parameter::ForwardTsnSupported)?;
+        }
         match self.adaptation {
             Some(indication) => parameters.push(&Parameter::AdaptationIndication(indication)),
             None => Ok(()),
@@ -315,10 +331,24 @@ impl Announcement {
 /// Chunk types beyond RFC 9260 that this endpoint understands (RFC 5061 section 4.2.7).
 fn extensions(config: &Config) -> Vec<u8> {
     let mut list: Vec<u8> = config.nr_sack.extension().into_iter().collect();
+    if config.reconfiguration {
+        list.push(types::RE_CONFIG);
+    }
+    if config.partial_reliability {
+        list.push(types::FORWARD_TSN);
+    }
     if config.interleaving {
         list.extend([types::I_DATA, types::I_FORWARD_TSN]);
     }
     list
+}
+
+/// Whether both ends may give up messages of which a part was sent (RFC 3758 section 3.3). With
+/// I-DATA that needs I-FORWARD-TSN (RFC 8260 section 2.3.1).
+pub(crate) fn is_partially_reliable(config: &Config, peer: &Announcement) -> bool {
+    let needed =
+        if is_interleaving(config, peer) { types::I_FORWARD_TSN } else { types::FORWARD_TSN };
+    config.partial_reliability && peer.extensions.contains(&needed)
 }
 
 /// Whether both ends use I-DATA (RFC 8260 section 2.2.1).

@@ -4,8 +4,9 @@ use crate::path::PathId;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use manypath_wire::cause::Causes;
-use manypath_wire::chunk::{Chunk, Error, HeartbeatAck};
+use manypath_wire::chunk::{Chunk, Error, HeartbeatAck, ReConfig};
 use manypath_wire::packet::PacketWriter;
+use manypath_wire::parameter::Parameters;
 
 /// Most chunks that wait: what a peer can make us queue by its own packets is bounded.
 const MAX_QUEUED: usize = 64;
@@ -24,6 +25,8 @@ enum Control {
     HeartbeatAck(Vec<u8>),
     /// ERROR with these causes.
     Error(Vec<u8>),
+    /// RE-CONFIG with these responses.
+    ReConfig(Vec<u8>),
 }
 
 /// The queue is full: the chunk was dropped.
@@ -44,6 +47,11 @@ impl ControlQueue {
     /// An ERROR with `causes` in answer to a packet that came over `path`.
     pub(crate) fn push_error(&mut self, path: PathId, causes: &[u8]) -> Result<(), Full> {
         self.push(path, Control::Error(causes.to_vec()))
+    }
+
+    /// A RE-CONFIG with `responses` to one that came over `path`.
+    pub(crate) fn push_re_config(&mut self, path: PathId, responses: &[u8]) -> Result<(), Full> {
+        self.push(path, Control::ReConfig(responses.to_vec()))
     }
 
     /// The path of the first waiting chunk.
@@ -91,6 +99,10 @@ impl Control {
             Self::HeartbeatAck(info) => packet.push(&Chunk::HeartbeatAck(HeartbeatAck { info })),
             Self::Error(causes) => {
                 packet.push(&Chunk::Error(Error { causes: Causes::from_bytes(causes) }))
+            }
+            Self::ReConfig(responses) => {
+                let parameters = Parameters::from_bytes(responses);
+                packet.push(&Chunk::ReConfig(ReConfig { parameters }))
             }
         }
     }

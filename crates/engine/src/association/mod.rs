@@ -7,6 +7,7 @@
 //!         |          /     |     |     \              |
 //!         |    setup  restart heartbeat teardown    fault      each may move `state`
 //!         |          \     |     |     /              |        and ask for chunks
+//!         |     reconfiguration (RE-CONFIG)           |
 //!         +-------------- state.rs, control.rs -------+
 //!                              |
 //!                         transmit.rs        builds what is due when the driver polls
@@ -24,6 +25,8 @@ mod fault;
 mod heartbeat;
 mod icmp;
 mod receive;
+pub(crate) mod reconfiguration;
+mod reconfiguration_answer;
 pub(crate) mod restart;
 pub(crate) mod setup;
 mod state;

@@ -84,8 +84,16 @@ impl Association {
             }
             Chunk::IForwardTsn(forward) => {
                 return self.handle_data(cx, arrival, false, |receiver| {
-                    receiver.handle_i_forward_tsn(&forward).map(|()| DataOutcome::Accepted)
+                    receiver.handle_i_forward_tsn(&forward)
                 });
+            }
+            Chunk::ForwardTsn(forward) if self.expects_forward_tsn() => {
+                return self.handle_data(cx, arrival, false, |receiver| {
+                    Ok(receiver.handle_forward_tsn(&forward))
+                });
+            }
+            Chunk::ReConfig(chunk) if self.reconfiguration.is_agreed() => {
+                self.handle_re_config(cx, arrival.via, &chunk);
             }
             Chunk::Sack(sack) => self.handle_sack(cx, arrival.via, &SackView::of_sack(&sack)),
             Chunk::NrSack(sack) if self.uses_nr_sack() => {
@@ -178,6 +186,10 @@ impl Association {
         self.peer.as_ref().is_some_and(|peer| peer.receiver.nr_sack() != NrSack::Off)
     }
 
+    fn expects_forward_tsn(&self) -> bool {
+        self.peer.as_ref().is_some_and(|peer| peer.receiver.expects_forward_tsn())
+    }
+
     /// What newly acknowledged data means for the paths and for the user.
     pub(super) fn after_sack(&mut self, cx: &mut Context<'_>, outcome: &crate::send::SackOutcome) {
         cx.counters.stale_sacks += u64::from(outcome.stale);
@@ -240,6 +252,7 @@ impl Association {
     /// What is decided once per packet.
     fn end_packet(&mut self, cx: &mut Context<'_>, arrival: &Arrival<'_>) {
         if arrival.has_data {
+            self.finish_deferred_reset(cx);
             if let Some(peer) = &mut self.peer {
                 let paths = self.paths.iter().filter(|path| path.is_active()).count();
                 peer.receiver.packet_end(cx.now, arrival.via, arrival.immediate, paths);
@@ -270,7 +283,7 @@ impl Association {
         }
     }
 
-    fn announce_writable(&mut self, cx: &mut Context<'_>) {
+    pub(super) fn announce_writable(&mut self, cx: &mut Context<'_>) {
         if self.blocked.is_some_and(|wanted| self.sender.space() >= wanted) {
             self.blocked = None;
             cx.emit(self.id, Event::Writable);

@@ -2,10 +2,12 @@
 
 use super::announcement::{
     Announcement, Families, MAX_HOST_NAME, Received, Refusal, is_interleaving,
+    is_partially_reliable,
 };
 use super::context::Context;
 use super::control::ControlQueue;
 use super::cookie::Cookie;
+use super::reconfiguration::{self, Reconfiguration};
 use super::state::{CookieEchoed, CookieWait, Retry, State};
 use super::tcb::{Association, Peer, Ports};
 use crate::AssociationId;
@@ -59,6 +61,7 @@ impl Association {
             paths,
             sender: Sender::new(cx.config, local_tsn, 0, cx.config.streams),
             control: ControlQueue::default(),
+            reconfiguration: Reconfiguration::default(),
             error_count: 0,
             shutdown_wanted: false,
             blocked: None,
@@ -92,6 +95,7 @@ impl Association {
             paths: Paths::new(),
             sender,
             control: ControlQueue::default(),
+            reconfiguration: Reconfiguration::default(),
             error_count: 0,
             shutdown_wanted: false,
             blocked: None,
@@ -246,6 +250,15 @@ impl Association {
             self.sender.interleave();
         }
         self.sender.set_non_renegable(nr_sack != NrSack::Off);
+        if is_partially_reliable(cx.config, &announcement) {
+            if !receiver.is_interleaving() {
+                receiver.expect_forward_tsn();
+            }
+            self.sender.allow_abandoning();
+        }
+        let agreed = reconfiguration::is_agreed(cx.config, &announcement.extensions);
+        self.reconfiguration =
+            Reconfiguration::new(agreed, self.local_tsn, announcement.initial_tsn);
         self.peer = Some(Peer { announcement, receiver });
     }
 

@@ -206,6 +206,12 @@ impl Retry {
         expired
     }
 
+    /// The chunk is not due before `until`.
+    pub(crate) fn wait(&mut self, until: Instant) {
+        self.due = false;
+        self.expiry = Some(until);
+    }
+
     /// The chunk is due again, whatever the timer says.
     pub(crate) fn send_again(&mut self) {
         self.due = true;

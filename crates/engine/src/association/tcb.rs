@@ -4,6 +4,7 @@ use super::announcement::Announcement;
 use super::context::Context;
 use super::control::ControlQueue;
 use super::cookie::TieTags;
+use super::reconfiguration::Reconfiguration;
 use super::state::State;
 use crate::AssociationId;
 use crate::event::{CloseReason, Event};
@@ -45,6 +46,7 @@ pub(crate) struct Association {
     pub(super) paths: Paths,
     pub(super) sender: Sender,
     pub(super) control: ControlQueue,
+    pub(super) reconfiguration: Reconfiguration,
     /// Consecutive errors of the association (section 8.1).
     pub(super) error_count: u32,
     /// The user asked for a shutdown before the handshake was complete.

@@ -22,7 +22,9 @@ impl Association {
         let sends = self.state.sends_data();
         let probe = self.sender.deadline(&self.paths).filter(|_| sends);
         let silence = self.sender.silence_deadline(&self.paths).filter(|_| sends);
+        let reconfiguration = self.reconfiguration.deadline().filter(|_| sends);
         let mut first = earlier(earlier(retry, self.state.guard()), earlier(sack, probe));
+        first = earlier(first, reconfiguration);
         for path in self.paths.iter() {
             first = earlier(first, path.t3);
             first = earlier(first, earlier(path.heartbeat.deadline(), path.pacer.deadline()));
@@ -50,6 +52,8 @@ impl Association {
         for path in self.paths.iter_mut() {
             path.held_back = path.held_back.filter(|until| cx.now < *until);
         }
+        self.abandon_overdue(cx);
+        self.retry_reconfiguration(cx);
         self.handle_retry(cx);
     }
 

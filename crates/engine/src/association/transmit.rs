@@ -37,6 +37,7 @@ impl Association {
         batch: &mut PacketBatch,
     ) -> Option<Transmit> {
         batch.clear();
+        self.abandon_overdue(cx);
         match self.state {
             State::CookieWait(_) => self.transmit_init(cx, batch),
             State::CookieEchoed(_) => self.transmit_cookie_echo(cx, batch),
@@ -109,6 +110,7 @@ impl Association {
 
     /// The next packet with control chunks, else the next run of DATA.
     fn transmit_run(&mut self, cx: &mut Context<'_>, batch: &mut PacketBatch) -> Option<Transmit> {
+        self.start_reconfiguration();
         if let Some(id) = self.next_control_path(cx) {
             let size = self.paths.get(id)?.packet_size();
             if let Some(built) = self.build(cx, id, batch.slot(size)) {
@@ -158,8 +160,19 @@ impl Association {
         self.control
             .next_path()
             .or_else(|| wanting().filter(|_| heartbeats).map(|path| path.id))
+            .or_else(|| self.is_reconfiguration_due().then(|| self.control_path()))
+            .or_else(|| self.is_forward_due().then(|| self.control_path()))
             .or_else(|| self.sack_path(cx))
             .or_else(|| retry_due.then(|| self.control_path()))
+    }
+
+    fn is_reconfiguration_due(&self) -> bool {
+        self.state.sends_data() && self.reconfiguration.is_due()
+    }
+
+    /// Whether the peer is to be told to skip something (RFC 3758 section 3.5).
+    fn is_forward_due(&self) -> bool {
+        self.state.sends_data() && self.sender.is_forward_due()
     }
 
     /// Where a SACK that is due goes: back over the path of the DATA, unless that has failed or was
@@ -210,6 +223,13 @@ impl Association {
             if let Some(path) = self.paths.get_mut(id).filter(|_| written) {
                 path.last_sack = Some(cx.now);
             }
+        }
+        if self.is_reconfiguration_due() {
+            self.write_reconfiguration(cx, id, &mut packet);
+        }
+        if self.is_forward_due() && self.control_path() == id {
+            // Without room it remains due.
+            let _no_room = self.sender.write_forward(cx.now, id, &mut self.paths, &mut packet);
         }
         self.write_shutdown(cx, id, &mut packet);
         let only_data = packet.is_empty();

@@ -1,19 +1,27 @@
 //! What the user of an association asks for.
 
+use super::context::Context;
 use super::tcb::Association;
-use crate::event::Message;
+use crate::event::{Event, Message};
+use crate::send::Failed;
 use crate::status::SenderQueueInfo;
-use crate::{Outgoing, SendError, StreamOptions};
+use crate::{Abandoned, Outgoing, Reliability, ReliabilityPolicy, SendError, StreamOptions};
 use manypath_wire::StreamId;
 
 impl Association {
-    /// Queues a message.
-    pub(crate) fn send(&mut self, message: Outgoing) -> Result<(), SendError> {
+    /// Queues a message, reliable or as far as its stream is if nothing is said about it.
+    pub(crate) fn send(
+        &mut self,
+        cx: &mut Context<'_>,
+        message: Outgoing,
+        reliability: Option<Reliability>,
+    ) -> Result<(), SendError> {
         if !self.state.accepts_messages() || self.shutdown_wanted {
             return Err(SendError::ShuttingDown);
         }
         let len = message.payload.len();
-        let result = self.sender.enqueue(message);
+        let result = self.sender.enqueue(cx.now, message, reliability, &mut self.paths);
+        self.announce_failed(cx);
         if result == Err(SendError::BufferFull) {
             self.blocked = Some(len);
         }
@@ -23,6 +31,38 @@ impl Association {
     /// The user has other wishes for a stream. False if there is no such stream.
     pub(crate) fn set_stream_options(&mut self, stream: StreamId, options: StreamOptions) -> bool {
         self.sender.set_stream_options(stream, options)
+    }
+
+    /// What holds for messages of `stream`, or of all others, of which nothing is said.
+    pub(crate) fn set_reliability(&mut self, stream: Option<StreamId>, reliability: Reliability) {
+        self.sender.set_reliability(stream, reliability);
+    }
+
+    /// How many messages were given up.
+    pub(crate) fn abandoned(
+        &self,
+        stream: Option<StreamId>,
+        policy: Option<ReliabilityPolicy>,
+    ) -> Abandoned {
+        self.sender.abandoned(stream, policy)
+    }
+
+    /// Gives up the messages whose time has come, and says so.
+    pub(super) fn abandon_overdue(&mut self, cx: &mut Context<'_>) {
+        self.sender.give_up(cx.now, &mut self.paths);
+        self.announce_failed(cx);
+    }
+
+    /// Tells the user of the messages that were given up.
+    fn announce_failed(&mut self, cx: &mut Context<'_>) {
+        let failed = self.sender.take_failed();
+        let room = !failed.is_empty();
+        for Failed { message, policy, sent } in failed {
+            cx.emit(self.id, Event::SendFailed { message, policy, sent });
+        }
+        if room {
+            self.announce_writable(cx);
+        }
     }
 
     /// Takes the next complete message.

@@ -3,13 +3,15 @@
 use super::index::AddressKey;
 use super::registry::Registry;
 use crate::association::cookie::CookieKeys;
+use crate::association::reconfiguration::ReconfigurationError;
 use crate::association::{Association, Ports};
 use crate::config::{Config, LocalAddress};
-use crate::event::{EndpointEvent, Event, Message};
+use crate::event::{EndpointEvent, Event, Message, StreamDirection};
 use crate::path::{PathAddr, pairing};
 use crate::recv::Receiver;
 use crate::rng::Rng;
 use crate::schedule::stream::StreamOptions;
+use crate::send::{Abandoned, Reliability, ReliabilityPolicy};
 use crate::status::{AssociationStatus, Counters, SenderQueueInfo};
 use crate::time::Instant;
 use crate::transmit::{PacketBatch, Replies, Transmit};
@@ -24,7 +26,7 @@ use manypath_wire::{Ppid, StreamId};
 pub struct AssociationId(pub u64);
 
 /// A message to be sent.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Outgoing {
     /// Stream to send on.
     pub stream: StreamId,
@@ -256,8 +258,48 @@ impl Endpoint {
         id: AssociationId,
         message: Outgoing,
     ) -> Result<(), SendError> {
-        self.with(now, id, |association, _| Some(association.send(message)))
+        self.with(now, id, |association, cx| Some(association.send(cx, message, None)))
             .unwrap_or(Err(SendError::UnknownAssociation))
+    }
+
+    /// Queues a message of which more or less is to be done than for others of its stream (RFC 3758,
+    /// RFC 7496). If it is given up, [`Event::SendFailed`] tells.
+    pub fn send_with(
+        &mut self,
+        now: Instant,
+        id: AssociationId,
+        message: Outgoing,
+        reliability: Reliability,
+    ) -> Result<(), SendError> {
+        self.with(now, id, |association, cx| Some(association.send(cx, message, Some(reliability))))
+            .unwrap_or(Err(SendError::UnknownAssociation))
+    }
+
+    /// Says what is to be done for messages that come by [`Self::send`] from now on: for those of one
+    /// stream, or for those of all streams of which that was not said (`SCTP_DEFAULT_PRINFO`, RFC 6458
+    /// section 8.1.32).
+    pub fn set_reliability(
+        &mut self,
+        id: AssociationId,
+        stream: Option<StreamId>,
+        reliability: Reliability,
+    ) {
+        if let Some(association) = self.registry.get_mut(id) {
+            association.set_reliability(stream, reliability);
+        }
+    }
+
+    /// How many messages were given up, on one stream or all, by one policy or any
+    /// (`SCTP_PR_STREAM_STATUS` and `SCTP_PR_ASSOC_STATUS`, RFC 7496 section 4). Nothing for an
+    /// association that does not exist.
+    pub fn abandoned(
+        &self,
+        id: AssociationId,
+        stream: Option<StreamId>,
+        policy: Option<ReliabilityPolicy>,
+    ) -> Abandoned {
+        let association = self.registry.get(id);
+        association.map_or_else(Abandoned::default, |it| it.abandoned(stream, policy))
     }
 
     /// Says how a stream is to be treated by the stream scheduler (`SCTP_STREAM_SCHEDULER_VALUE`, RFC
@@ -270,6 +312,45 @@ impl Endpoint {
         options: StreamOptions,
     ) -> bool {
         self.with(now, id, |association, _| association.set_stream_options(stream, options))
+    }
+
+    /// Requests that streams begin anew with the numbers of their messages, in one or both directions;
+    /// no streams stand for all (`SCTP_RESET_STREAMS`, RFC 6525 section 6.3.2). Messages queued before
+    /// are sent before, those queued from now on wait. [`Event::StreamsReset`] tells the outcome.
+    pub fn reset_streams(
+        &mut self,
+        now: Instant,
+        id: AssociationId,
+        directions: &[StreamDirection],
+        streams: &[StreamId],
+    ) -> Result<(), ReconfigurationError> {
+        self.with(now, id, |association, _| Some(association.reset_streams(directions, streams)))
+            .unwrap_or(Err(ReconfigurationError::NotEstablished))
+    }
+
+    /// Requests that all streams and the TSNs of both directions begin anew (`SCTP_RESET_ASSOC`, RFC
+    /// 6525 section 6.3.3), as soon as nothing is outstanding here. [`Event::AssociationReset`] tells
+    /// the outcome.
+    pub fn reset_association(
+        &mut self,
+        now: Instant,
+        id: AssociationId,
+    ) -> Result<(), ReconfigurationError> {
+        self.with(now, id, |association, _| Some(association.reset_association()))
+            .unwrap_or(Err(ReconfigurationError::NotEstablished))
+    }
+
+    /// Requests more streams (`SCTP_ADD_STREAMS`, RFC 6525 section 6.3.4). [`Event::StreamsAdded`]
+    /// tells the outcome.
+    pub fn add_streams(
+        &mut self,
+        now: Instant,
+        id: AssociationId,
+        outgoing: u16,
+        incoming: u16,
+    ) -> Result<(), ReconfigurationError> {
+        self.with(now, id, |association, _| Some(association.request_streams(outgoing, incoming)))
+            .unwrap_or(Err(ReconfigurationError::NotEstablished))
     }
 
     /// Takes the next complete message. What had arrived before a graceful end can still be read

@@ -4,6 +4,7 @@
 
 use super::reassembly::Complete;
 use crate::event::Message;
+use crate::send::{Streams, includes};
 use crate::tsn::Tsn64;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -97,6 +98,21 @@ impl Interleaved {
         series.next = mid + 1;
         if !unordered {
             series.deliver(stream, ready);
+        }
+        dropped
+    }
+
+    /// The messages of `streams`, ordered and unordered, are numbered from 0 again. What is not
+    /// complete will never be.
+    pub(crate) fn reset_streams(&mut self, streams: &Streams) -> Dropped {
+        let mut dropped = Dropped::default();
+        let concerned = self.series.iter_mut().filter(|((id, _), _)| includes(streams, *id));
+        for (_, series) in concerned {
+            series.next = series.next.next_multiple_of(1 << 32);
+            for message in core::mem::take(&mut series.messages).into_values() {
+                dropped.bytes += message.bytes;
+                dropped.chunks += message.fragments.len();
+            }
         }
         dropped
     }

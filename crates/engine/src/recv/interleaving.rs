@@ -1,7 +1,9 @@
 //! The receiver where I-DATA was agreed on (RFC 8260 section 2.2).
 
 use super::interleaved::{Dropped, Interleaved, Whole};
-use super::receiver::{Admission, DataOutcome, Receiver};
+use super::receiver::{Admission, DataOutcome, Held, Receiver};
+use super::reset::bare_i_data;
+use crate::tsn::Tsn64;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use manypath_wire::chunk::{IData, IForwardTsn};
@@ -31,11 +33,24 @@ impl Receiver {
             Admission::Refuse(outcome) => return Ok(outcome),
         };
         self.window.hold(payload.len());
-        let Some(interleaved) = &mut self.interleaved else { return Ok(DataOutcome::Accepted) };
-        let mut ready = Vec::new();
-        let dropped = interleaved.insert(tsn, data, Bytes::copy_from_slice(payload), &mut ready)?;
-        self.settle(ready, dropped);
+        let payload = Bytes::copy_from_slice(payload);
+        if !self.hold_for_reset(tsn, (stream, Held::IData(bare_i_data(data))), &payload) {
+            self.process_i_data(tsn, data, payload)?;
+        }
         Ok(DataOutcome::Accepted)
+    }
+
+    pub(super) fn process_i_data(
+        &mut self,
+        tsn: Tsn64,
+        data: &IData<'_>,
+        payload: Bytes,
+    ) -> Result<(), &'static str> {
+        let Some(interleaved) = &mut self.interleaved else { return Ok(()) };
+        let mut ready = Vec::new();
+        let dropped = interleaved.insert(tsn, data, payload, &mut ready)?;
+        self.settle(ready, dropped);
+        Ok(())
     }
 
     /// The peer has given up messages (RFC 8260 section 2.3.1, RFC 3758 section 3.6).
@@ -45,16 +60,14 @@ impl Receiver {
     pub(crate) fn handle_i_forward_tsn(
         &mut self,
         forward: &IForwardTsn<'_>,
-    ) -> Result<(), &'static str> {
+    ) -> Result<DataOutcome, &'static str> {
         if self.interleaved.is_none() {
             return Err("I-FORWARD-TSN although I-DATA was not agreed on");
         }
-        let cum = self.tracker.unwrap(forward.cum_tsn);
-        if cum <= self.tracker.cum() {
-            // An old one: the SACK that told so was lost.
-            self.urgent = true;
-            return Ok(());
-        }
+        let cum = match self.admit_forward(forward.cum_tsn) {
+            Ok(cum) => cum,
+            Err(outcome) => return Ok(outcome),
+        };
         self.tracker.forward(cum);
         self.gap |= self.tracker.has_gap();
         let streams = self.inbound_streams;
@@ -64,7 +77,7 @@ impl Receiver {
             let dropped = interleaved.skip(&skipped, &mut ready);
             self.settle(ready, dropped);
         }
-        Ok(())
+        Ok(DataOutcome::Accepted)
     }
 
     fn settle(&mut self, ready: Vec<Whole>, dropped: Dropped) {

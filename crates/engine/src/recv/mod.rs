@@ -2,14 +2,17 @@
 //!
 //! A DATA chunk passes the receive window (`window`), is noted by its TSN (`tracker`), and becomes
 //! part of a message (`reassembly`). Once per packet the acknowledgement policy (`ack_policy`) says
-//! whether a SACK is due. Nothing that was acknowledged is ever thrown away.
+//! whether a SACK is due. Nothing that was acknowledged is ever thrown away, except for parts of
+//! messages that the peer gives up (`forward`, and for I-DATA `interleaving`).
 
 mod ack_policy;
+mod forward;
 mod interleaved;
 mod interleaving;
 mod nr_sack;
 mod reassembly;
 mod receiver;
+mod reset;
 mod tracker;
 mod window;
 

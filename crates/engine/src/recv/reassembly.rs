@@ -1,14 +1,16 @@
 //! From DATA chunks to messages (RFC 9260 sections 6.5, 6.6, 6.9): fragments are joined, ordered
 //! messages wait for their predecessors in their stream, whatever the order of arrival.
 
+use super::interleaved::Dropped;
 use crate::event::Message;
 use crate::ranges::Range;
+use crate::send::{Streams, includes};
 use crate::tsn::Tsn64;
 use alloc::collections::btree_map::Entry;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use bytes::Bytes;
-use manypath_wire::chunk::Data;
+use manypath_wire::chunk::{Data, SkippedStream};
 use manypath_wire::{Ppid, Ssn, StreamId};
 
 /// A complete message and the number of chunks in which it came.
@@ -29,6 +31,8 @@ pub(crate) struct Reassembly {
     ready: VecDeque<Complete>,
     /// TSNs of messages that have become ready and that nobody has asked for.
     settled: Vec<Range>,
+    /// Whether the peer may give up messages.
+    gaps_expected: bool,
 }
 
 /// An inbound stream. Sequence numbers are unwrapped: the peer may not have more than 2^16 - 1
@@ -93,6 +97,49 @@ impl Reassembly {
         self.join(tsn, Run { last: tsn, begin, end, label, fragments, bytes })
     }
 
+    /// The peer may give up messages: what contradicts what came before may be of another message.
+    pub(crate) fn expect_gaps(&mut self) {
+        self.gaps_expected = true;
+    }
+
+    /// Whether the peer may give up messages.
+    pub(crate) fn expects_gaps(&self) -> bool {
+        self.gaps_expected
+    }
+
+    /// The ordered messages of a stream up to `skipped.ssn` will not come any more: those that are
+    /// here are delivered, and who waited for the others waits no longer.
+    pub(crate) fn skip(&mut self, skipped: SkippedStream) {
+        let stream = self.streams.entry(skipped.stream).or_default();
+        let stranded = stream.skip(skipped.ssn);
+        for (complete, tsns) in stranded {
+            self.settled.push(tsns);
+            self.ready.push_back(complete);
+        }
+    }
+
+    /// The messages of `streams` are numbered from 0 again. What waits for numbers that will not come
+    /// any more is delivered.
+    pub(crate) fn reset_streams(&mut self, streams: &Streams) {
+        let concerned = self.streams.iter_mut().filter(|(id, _)| includes(streams, **id));
+        for (complete, tsns) in concerned.flat_map(|(_, stream)| stream.restart()) {
+            self.settled.push(tsns);
+            self.ready.push_back(complete);
+        }
+    }
+
+    /// Drops what cannot be completed when all TSNs up to `cum` have arrived or were given up.
+    pub(crate) fn drop_incomplete(&mut self, cum: Tsn64) -> Dropped {
+        let oldest = self.runs.range(..=cum.next());
+        let dead = oldest.filter(|(_, run)| !run.begin || run.last < cum).map(|(first, _)| *first);
+        let mut dropped = Dropped::default();
+        for run in dead.collect::<Vec<_>>().iter().filter_map(|first| self.runs.remove(first)) {
+            dropped.bytes += run.bytes;
+            dropped.chunks += run.fragments.len();
+        }
+        dropped
+    }
+
     /// A message that was put together elsewhere waits for the user.
     pub(crate) fn push_ready(&mut self, complete: Complete, tsns: &[Tsn64]) {
         self.settled.extend(tsns.iter().map(|tsn| Range { start: *tsn, end: *tsn }));
@@ -139,19 +186,18 @@ impl Reassembly {
     fn join(&mut self, first: Tsn64, mut run: Run) -> Result<(), &'static str> {
         if let Some(next) = self.runs.get(&run.last.next()) {
             if next.begin != run.end {
-                return Err("a message begins inside another");
-            }
-            if !run.end {
+                refuse_contradiction(self.gaps_expected)?;
+            } else if !run.end {
                 let next = self.runs.remove(&run.last.next());
                 run.append(next)?;
             }
         }
+        let gaps_expected = self.gaps_expected;
         let previous = self.runs.range_mut(..first).next_back();
         if let Some((&start, previous)) = previous.filter(|(_, r)| r.last.next() == first) {
             if previous.end != run.begin {
-                return Err("a message begins inside another");
-            }
-            if !run.begin {
+                refuse_contradiction(gaps_expected)?;
+            } else if !run.begin {
                 previous.append(Some(run))?;
                 return self.settle(start);
             }
@@ -211,6 +257,28 @@ impl InboundStream {
         }
     }
 
+    /// Takes out what is here up to `ssn`, which is given up, and what can follow it. An old number
+    /// changes nothing.
+    #[allow(clippy::cast_possible_truncation, reason = "the low 16 bits are what the peer sees")]
+    fn skip(&mut self, ssn: Ssn) -> Vec<(Complete, Range)> {
+        let ahead = ssn.0.wrapping_sub(self.expected as u16);
+        if ahead >= 1 << 15 {
+            return Vec::new();
+        }
+        self.expected += u64::from(ahead) + 1;
+        let later = self.waiting.split_off(&self.expected);
+        let mut stranded: Vec<_> =
+            core::mem::replace(&mut self.waiting, later).into_values().collect();
+        stranded.extend(core::iter::from_fn(|| self.next()));
+        stranded
+    }
+
+    /// The next message is number 0 again.
+    fn restart(&mut self) -> impl Iterator<Item = (Complete, Range)> {
+        self.expected = self.expected.next_multiple_of(1 << 16);
+        core::mem::take(&mut self.waiting).into_values()
+    }
+
     /// The next message in order.
     fn next(&mut self) -> Option<(Complete, Range)> {
         let complete = self.waiting.remove(&self.expected)?;
@@ -232,6 +300,11 @@ impl Run {
         self.fragments.append(&mut next.fragments);
         Ok(())
     }
+}
+
+/// A message begins inside another, or ends before it began.
+fn refuse_contradiction(gaps_expected: bool) -> Result<(), &'static str> {
+    if gaps_expected { Ok(()) } else { Err("a message begins inside another") }
 }
 
 #[cfg(test)]

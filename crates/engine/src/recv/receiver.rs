@@ -4,6 +4,7 @@ use super::ack_policy::AckPolicy;
 use super::interleaved::Interleaved;
 use super::nr_sack::NrSack;
 use super::reassembly::Reassembly;
+use super::reset::{Deferred, bare_data};
 use super::tracker::{Seen, Tracker};
 use super::window::ReceiveWindow;
 use crate::cmt::dac;
@@ -15,7 +16,7 @@ use crate::time::Instant;
 use crate::tsn::Tsn64;
 use alloc::vec::Vec;
 use bytes::Bytes;
-use manypath_wire::chunk::{Data, GapBlock, GapBlocks, NrSack as NrSackChunk, Sack, Tsns};
+use manypath_wire::chunk::{Data, GapBlock, GapBlocks, IData, NrSack as NrSackChunk, Sack, Tsns};
 use manypath_wire::{Chunk, PacketWriter, StreamId, Tsn};
 
 /// A SACK without blocks and duplicates: chunk header, cumulative TSN, a_rwnd, two counts.
@@ -27,7 +28,7 @@ const SACK_ITEM: usize = 4;
 
 /// Gap Ack Blocks reach this far beyond the cumulative TSN. What comes from beyond could not be
 /// acknowledged, so it is not kept: a peer could else make us keep account of any number of gaps.
-const MAX_TSN_AHEAD: u64 = 65_535;
+pub(super) const MAX_TSN_AHEAD: u64 = 65_535;
 
 /// What became of a DATA chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,6 +56,13 @@ pub(super) enum Admission {
     Refuse(DataOutcome),
 }
 
+/// A chunk that waits for a reset, without its user data.
+#[derive(Debug)]
+pub(super) enum Held {
+    Data(Data<'static>),
+    IData(IData<'static>),
+}
+
 /// The receiving half of an association.
 #[derive(Debug)]
 pub(crate) struct Receiver {
@@ -68,6 +76,8 @@ pub(crate) struct Receiver {
     nr_sack: NrSack,
     /// Beyond the cumulative TSN: what can be delivered (case 2 of NR-SACK).
     deliverable: RangeSet,
+    /// A reset of streams that waits for what was sent before it.
+    pub(super) deferred: Option<Deferred>,
     /// Something in the packet under work must be acknowledged at once.
     pub(super) urgent: bool,
     /// There was a gap before the packet under work, or it made one.
@@ -97,6 +107,7 @@ impl Receiver {
             inbound_streams,
             nr_sack,
             deliverable: RangeSet::default(),
+            deferred: None,
             urgent: false,
             gap: false,
             delayed_ack_cmt: config.delayed_ack_cmt,
@@ -120,10 +131,42 @@ impl Receiver {
             Admission::Refuse(outcome) => return Ok(outcome),
         };
         self.window.hold(payload.len());
-        self.reassembly.insert(tsn, data, Bytes::copy_from_slice(payload))?;
-        self.reassembly.check(self.tracker.cum())?;
-        self.note_deliverable();
+        let payload = Bytes::copy_from_slice(payload);
+        if self.deferred.is_none() {
+            self.process_data(tsn, data, payload)?;
+        } else if !self.hold_for_reset(tsn, (stream, Held::Data(bare_data(data))), &payload) {
+            self.process_data(tsn, data, payload)?;
+        }
         Ok(DataOutcome::Accepted)
+    }
+
+    /// Makes messages of a chunk that was taken.
+    pub(super) fn process(
+        &mut self,
+        tsn: Tsn64,
+        chunk: &Held,
+        payload: Bytes,
+    ) -> Result<(), &'static str> {
+        match chunk {
+            Held::Data(data) => self.process_data(tsn, data, payload),
+            Held::IData(data) => self.process_i_data(tsn, data, payload),
+        }
+    }
+
+    fn process_data(
+        &mut self,
+        tsn: Tsn64,
+        data: &Data<'_>,
+        payload: Bytes,
+    ) -> Result<(), &'static str> {
+        self.reassembly.insert(tsn, data, payload)?;
+        if self.expects_forward_tsn() {
+            self.drop_incomplete();
+        } else {
+            self.reassembly.check(self.tracker.cum())?;
+        }
+        self.note_deliverable();
+        Ok(())
     }
 
     /// What was agreed with the peer about NR-SACK.
@@ -158,6 +201,11 @@ impl Receiver {
     /// Whether a SACK is due whatever the time.
     pub(crate) fn owes_sack(&self) -> bool {
         self.policy.is_due()
+    }
+
+    /// Makes a SACK due now.
+    pub(crate) fn force_sack(&mut self) {
+        self.policy.force();
     }
 
     /// When a SACK becomes due by itself.

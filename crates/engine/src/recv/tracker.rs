@@ -75,6 +75,11 @@ impl Tracker {
         }
     }
 
+    /// All TSNs before `next`, which lies ahead, are to be taken for received.
+    pub(crate) fn jump_to(&mut self, next: Tsn) {
+        self.forward(self.cum.jump(next).before());
+    }
+
     /// The cumulative TSN: it and all before it have arrived.
     pub(crate) fn cum(&self) -> Tsn64 {
         self.cum

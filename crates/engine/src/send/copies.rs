@@ -164,7 +164,7 @@ impl Sender {
     pub(super) fn attribute(&mut self, now: Instant, tsn: Tsn64, via: PathId, paths: &mut Paths) {
         let Some(chunk) = self.outstanding.get_mut(tsn) else { return };
         let from = chunk.path;
-        if from == via || chunk.state.is_acked() {
+        if from == via || !chunk.state.is_open() {
             return;
         }
         let Some(path) = paths.get_mut(via) else { return };
@@ -258,7 +258,7 @@ impl Sender {
     /// Forgets chunks that need no copies any more.
     pub(super) fn prune_copies(&mut self) {
         let outstanding = &self.outstanding;
-        let is_over = |tsn: &Tsn64| outstanding.get(*tsn).is_none_or(|c| c.state.is_acked());
+        let is_over = |tsn: &Tsn64| outstanding.get(*tsn).is_none_or(|c| !c.state.is_open());
         for copies in self.copies.paths.values_mut() {
             while copies.wanted.front().is_some_and(is_over) {
                 copies.wanted.pop_front();

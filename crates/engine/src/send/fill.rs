@@ -148,6 +148,7 @@ impl Sender {
             if packet.push(&chunk.to_chunk(tsn, job.immediate)).is_err() {
                 debug_assert!(false, "the room was looked at");
             }
+            self.abandonment.on_sent(tsn, &chunk.fragment);
             self.outstanding.push(chunk);
             let Some(path) = paths.get_mut(job.id) else { break };
             path.booked += len;

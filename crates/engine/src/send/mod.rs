@@ -4,18 +4,24 @@
 //! writes them into a packet; from then on they are in `outstanding` until the cumulative TSN has
 //! passed them. `sack_processing` turns a SACK into facts per path (acknowledged, missing) and lets
 //! congestion control, round-trip times and timers draw their conclusions; `retransmit` marks what
-//! is lost. `window` is the peer's receive window.
+//! is lost. `window` is the peer's receive window. Messages that are not worth any more effort are
+//! given up by `abandon`; `forward` tells the peer not to wait for them.
 //!
 //! No walk over all outstanding chunks happens outside of failures: a SACK costs what it newly
 //! acknowledges, plus what it shows to be missing, plus its Gap Ack Blocks.
 
+mod abandon;
 mod buffer_split;
 mod copies;
 mod fill;
+mod forward;
 mod outstanding;
+mod perishable;
 mod queue;
 mod queue_info;
+mod reliability;
 mod rescheduling;
+mod reset;
 mod retransmit;
 mod sack_processing;
 mod sack_view;
@@ -23,8 +29,12 @@ mod sender;
 mod silence;
 mod stream;
 mod window;
+mod withdraw;
 
 pub use buffer_split::{BufferSplit, SplitMeasure, SplitShares, SplitSides};
+pub(crate) use reliability::Failed;
+pub use reliability::{Abandoned, Reliability, ReliabilityPolicy};
+pub(crate) use reset::{Streams, includes};
 pub(crate) use sack_processing::SackOutcome;
 pub(crate) use sack_view::SackView;
 pub(crate) use sender::Sender;

@@ -20,12 +20,19 @@ pub(crate) enum ChunkState {
     Acked,
     /// The peer has it for good (NR-SACK). Only its TSN is still of interest.
     Released,
+    /// The sender has given it up (RFC 3758 section 3.4). Only its TSN is still of interest.
+    Abandoned,
 }
 
 impl ChunkState {
-    /// Whether the peer has it, for now or for good.
-    pub(crate) fn is_acked(self) -> bool {
-        matches!(self, Self::Acked | Self::Released)
+    /// Whether its user data is not held any more.
+    pub(crate) fn is_empty(self) -> bool {
+        matches!(self, Self::Released | Self::Abandoned)
+    }
+
+    /// Whether it may have to be sent again.
+    pub(crate) fn is_open(self) -> bool {
+        matches!(self, Self::InFlight | Self::Lost)
     }
 }
 
@@ -92,7 +99,8 @@ impl SentChunk {
 
     /// The DATA or I-DATA chunk.
     pub(crate) fn to_chunk(&self, tsn: Tsn64, immediate: bool) -> Chunk<'_> {
-        let Fragment { stream, number, ppid, unordered, begin, end, ref payload } = self.fragment;
+        let Fragment { stream, number, ppid, unordered, begin, end, ref payload, .. } =
+            self.fragment;
         let tsn = tsn.wire();
         match number {
             Number::Ssn(ssn) => Chunk::Data(Data {
@@ -174,9 +182,19 @@ impl Outstanding {
 
     /// The peer has chunk `tsn` for good. Returns what is let go if that is news.
     pub(crate) fn release(&mut self, tsn: Tsn64) -> Option<SentChunk> {
-        let chunk = self.get_mut(tsn).filter(|chunk| chunk.state != ChunkState::Released)?;
-        chunk.state = ChunkState::Released;
+        self.empty(tsn, ChunkState::Released)
+    }
+
+    /// Chunk `tsn` is given up. Returns what is let go, unless that has happened before.
+    pub(crate) fn abandon(&mut self, tsn: Tsn64) -> Option<SentChunk> {
+        self.empty(tsn, ChunkState::Abandoned)
+    }
+
+    /// The chunk as it was.
+    fn empty(&mut self, tsn: Tsn64, state: ChunkState) -> Option<SentChunk> {
+        let chunk = self.get_mut(tsn).filter(|chunk| !chunk.state.is_empty())?;
         let whole = SentChunk { fragment: chunk.fragment.clone(), ..*chunk };
+        chunk.state = state;
         chunk.fragment.payload = Bytes::new();
         self.released += 1;
         Some(whole)
@@ -186,8 +204,13 @@ impl Outstanding {
     pub(crate) fn pop(&mut self) -> Option<SentChunk> {
         let chunk = self.chunks.pop_front()?;
         self.cum = self.cum.next();
-        self.released -= usize::from(chunk.state == ChunkState::Released);
+        self.released -= usize::from(chunk.state.is_empty());
         Some(chunk)
+    }
+
+    /// The next new chunk gets TSN `tsn`, which lies ahead. There must be no chunk.
+    pub(crate) fn jump_to(&mut self, tsn: Tsn) {
+        self.cum = self.cum.jump(tsn).before();
     }
 
     fn index(&self, tsn: Tsn64) -> Option<usize> {

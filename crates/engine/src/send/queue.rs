@@ -3,7 +3,10 @@
 //! TSN and SSN are given when a fragment leaves, not when the message is queued. Which stream goes
 //! next is asked per path: streams may be tied to paths (`crate::schedule::map`).
 
-use super::stream::{OutboundStream, Waiting};
+use super::perishable::{MessageKey, Perishables};
+use super::reliability::Terms;
+use super::reset::Gate;
+use super::stream::{MAX_ORDERED, OutboundStream, Waiting};
 use crate::config::Config;
 use crate::endpoint::Outgoing;
 use crate::path::{PathId, PathSet, Paths};
@@ -32,6 +35,8 @@ pub(crate) struct Fragment {
     pub(crate) begin: bool,
     /// Last piece.
     pub(crate) end: bool,
+    /// When the message may be given up.
+    pub(crate) terms: Terms,
     /// The bytes.
     pub(crate) payload: Bytes,
 }
@@ -46,6 +51,17 @@ pub(crate) enum Number {
 }
 
 impl Fragment {
+    /// Whether `other`, sent before or after this one with no piece of another message of the stream
+    /// between them, is of the same message.
+    pub(super) fn is_of_message(&self, other: &Self) -> bool {
+        let same = self.stream == other.stream && self.unordered == other.unordered;
+        same && match (self.number, other.number) {
+            (Number::Ssn(own), Number::Ssn(other)) => own == other,
+            (Number::Mid(own, _), Number::Mid(other, _)) => own == other,
+            (Number::Ssn(_), Number::Mid(..)) | (Number::Mid(..), Number::Ssn(_)) => false,
+        }
+    }
+
     /// Bytes of its chunk before the user data.
     pub(crate) fn header_len(&self) -> usize {
         match self.number {
@@ -76,8 +92,14 @@ impl Taker {
 /// All messages that wait.
 #[derive(Debug)]
 pub(crate) struct SendQueue {
-    streams: BTreeMap<StreamId, OutboundStream>,
-    scheduler: Box<dyn StreamScheduler>,
+    pub(super) streams: BTreeMap<StreamId, OutboundStream>,
+    pub(super) scheduler: Box<dyn StreamScheduler>,
+    /// Messages that may be given up.
+    pub(super) perishables: Perishables,
+    /// Messages that must wait for a reset of their streams.
+    pub(super) gate: Option<Gate>,
+    /// Most ordered messages of a stream that may be under way.
+    pub(super) most_ordered: u32,
     mapping: StreamMapping,
     dynamic: Option<DynamicMap>,
     /// Bytes that wait on the streams of each path (dynamic mapping).
@@ -85,17 +107,17 @@ pub(crate) struct SendQueue {
     /// Wishes for streams that were not used yet.
     options: BTreeMap<StreamId, StreamOptions>,
     /// The stream whose first message is partly sent: nothing else may leave before its rest.
-    begun: Option<StreamId>,
+    pub(super) begun: Option<StreamId>,
     /// Whether messages of different streams may be interleaved (I-DATA), and how many bytes messages
     /// that are partly sent may have together. The peer holds them until they are complete.
-    interleaving: Option<usize>,
+    pub(super) interleaving: Option<usize>,
     /// Bytes of the messages that are partly sent, sent or not.
-    partly_sent: usize,
+    pub(super) partly_sent: usize,
     /// Paths on which streams of failed paths go next, before the path's own.
     guests_next: PathSet,
     arrivals: u64,
-    bytes: usize,
-    messages: usize,
+    pub(super) bytes: usize,
+    pub(super) messages: usize,
 }
 
 impl SendQueue {
@@ -108,6 +130,9 @@ impl SendQueue {
         Self {
             streams: BTreeMap::new(),
             scheduler,
+            perishables: Perishables::default(),
+            gate: None,
+            most_ordered: MAX_ORDERED,
             mapping: config.stream_mapping.clone(),
             dynamic: (config.stream_mapping == StreamMapping::Dynamic).then(DynamicMap::default),
             unsent: BTreeMap::new(),
@@ -122,8 +147,8 @@ impl SendQueue {
         }
     }
 
-    /// Queues a message.
-    pub(crate) fn push(&mut self, message: Outgoing) {
+    /// Queues a message that may be given up under these `terms`.
+    pub(crate) fn push(&mut self, message: Outgoing, terms: Terms) {
         let Outgoing { stream: id, ppid, unordered, payload: rest } = message;
         self.bytes += rest.len();
         self.messages += 1;
@@ -135,7 +160,9 @@ impl SendQueue {
                 None => dynamic.incomplete = true,
             }
         }
-        stream.push(Waiting { arrival: self.arrivals, ppid, unordered, begun: false, rest });
+        let arrival = self.arrivals;
+        stream.push(Waiting { arrival, ppid, unordered, begun: false, rest, terms });
+        self.perishables.insert(MessageKey { stream: id, arrival }, terms);
         self.arrivals += 1;
         if stream.waiting.len() == 1
             && let Some(head) = stream.head()
@@ -155,6 +182,11 @@ impl SendQueue {
         if let Some(stream) = self.streams.get_mut(&stream) {
             stream.options = options;
         }
+    }
+
+    /// How many messages were ever queued.
+    pub(super) fn arrivals(&self) -> u64 {
+        self.arrivals
     }
 
     /// Lets the dynamic mapping take a look at the paths.
@@ -209,7 +241,9 @@ impl SendQueue {
 
     /// When something may be sent that may not be sent now.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.dynamic.as_ref()?.deadline().filter(|_| self.messages > 0)
+        let plan = self.dynamic.as_ref().and_then(DynamicMap::deadline);
+        let plan = plan.filter(|_| self.messages > 0);
+        plan.into_iter().chain(self.perishables.next_end()).min()
     }
 
     /// Messages may be interleaved from now on, and those that are partly sent may have so many bytes
@@ -281,8 +315,15 @@ impl SendQueue {
         let lane = self.lane(path);
         let stream = self.streams.get_mut(&id)?;
         let before = stream.partly_sent();
+        let arrival = stream.waiting.front()?.arrival;
         let interleaving = self.interleaving.is_some();
         let fragment = stream.take(id, limit, interleaving)?;
+        let key = MessageKey { stream: id, arrival };
+        if fragment.end {
+            self.perishables.remove(key, fragment.terms);
+        } else {
+            self.perishables.on_begun(key, fragment.terms);
+        }
         stream.path = Some(path);
         self.partly_sent = self.partly_sent + stream.partly_sent() - before;
         self.bytes -= fragment.payload.len();
@@ -329,6 +370,11 @@ impl SendQueue {
     pub(crate) fn drop_streams_from(&mut self, limit: u16) -> (usize, usize) {
         let gone = self.streams.split_off(&StreamId(limit));
         gone.keys().for_each(|id| self.scheduler.remove(*id));
+        for (stream, outbound) in &gone {
+            for Waiting { arrival, terms, .. } in &outbound.waiting {
+                self.perishables.remove(MessageKey { stream: *stream, arrival: *arrival }, *terms);
+            }
+        }
         self.partly_sent -= gone.values().map(OutboundStream::partly_sent).sum::<usize>();
         self.begun = self.begun.filter(|id| id.0 < limit);
         let messages = gone.values().map(|stream| stream.waiting.len()).sum();
@@ -402,12 +448,13 @@ impl SendQueue {
         stream.options.splittable
             && home.is_some_and(|home| taker.helps.contains(home))
             && !self.is_blocked(stream)
+            && !self.is_held_back(id, stream)
             && !dynamic.is_held(id)
     }
 
     fn is_blocked(&self, stream: &OutboundStream) -> bool {
         match self.interleaving {
-            None => stream.is_blocked(),
+            None => stream.is_blocked(self.most_ordered),
             Some(most) => {
                 let more = stream.to_begin();
                 more > 0 && self.partly_sent > 0 && self.partly_sent + more > most
@@ -420,7 +467,7 @@ impl SendQueue {
     /// not overtake each other.
     fn may_begin(&self, id: StreamId, taker: Taker) -> bool {
         let Some(stream) = self.streams.get(&id) else { return false };
-        if self.is_blocked(stream) {
+        if self.is_blocked(stream) || self.is_held_back(id, stream) {
             return false;
         }
         if let Some(dynamic) = &self.dynamic {
@@ -442,7 +489,7 @@ impl SendQueue {
         path.unwrap_or(home) == taker.path
     }
 
-    fn lane(&self, path: PathId) -> Lane {
+    pub(super) fn lane(&self, path: PathId) -> Lane {
         (self.mapping != StreamMapping::Any).then_some(path)
     }
 }

@@ -1,5 +1,6 @@
 //! Fragmentation, numbering and the choice of the stream.
 
+use super::super::reliability::Terms;
 use super::{Fragment, Number, SendQueue, Taker};
 use crate::config::Config;
 use crate::endpoint::Outgoing;
@@ -28,7 +29,8 @@ fn taker(path: u8, usable: &[u8]) -> Taker {
 
 fn push(queue: &mut SendQueue, stream: u16, unordered: bool, len: usize) {
     let payload = Bytes::from(alloc::vec![7; len]);
-    queue.push(Outgoing { stream: StreamId(stream), ppid: Ppid(1), unordered, payload });
+    let message = Outgoing { stream: StreamId(stream), ppid: Ppid(1), unordered, payload };
+    queue.push(message, Terms::Reliable);
 }
 
 fn pop(queue: &mut SendQueue, limit: usize) -> Option<Fragment> {

@@ -37,7 +37,8 @@ impl Sender {
         let tsn = self.outstanding.cum().next();
         let chunk = self.outstanding.get(tsn)?;
         let old = now.since(chunk.last_sent) > path.rtt.smoothed()? * 2;
-        let fresh = !chunk.moved && !chunk.rescheduled;
+        let allowed = chunk.fragment.terms.allow_repeat(now, chunk.transmissions);
+        let fresh = allowed && !chunk.moved && !chunk.rescheduled;
         let due = chunk.path != path.id || old;
         (chunk.state == ChunkState::InFlight && fresh && due).then_some(tsn)
     }

@@ -15,7 +15,12 @@ impl Sender {
     pub(crate) fn handle_t3(&mut self, id: PathId, paths: &mut Paths) -> bool {
         let Some(path) = paths.get_mut(id) else { return true };
         path.t3 = None;
+        let awaits_forward = self.repeat_forward();
         if path.flight == 0 {
+            if awaits_forward {
+                path.rtt.back_off();
+                return false;
+            }
             self.distrust(paths);
             return true;
         }
@@ -152,7 +157,7 @@ impl Sender {
     /// Chunk `tsn`, in flight or acknowledged in vain, is to be sent again.
     pub(super) fn lose(&mut self, tsn: Tsn64, paths: &mut Paths, loss: Loss) {
         let held = self.outstanding.get_mut(tsn);
-        let Some(chunk) = held.filter(|chunk| chunk.state != ChunkState::Released) else { return };
+        let Some(chunk) = held.filter(|chunk| !chunk.state.is_empty()) else { return };
         let Some(path) = paths.get_mut(chunk.path) else { return };
         let (data, wire) = (chunk.data_len(), chunk.wire_len());
         let was = core::mem::replace(&mut chunk.state, ChunkState::Lost);
@@ -168,7 +173,7 @@ impl Sender {
                 self.on_lost(data);
             }
             ChunkState::Acked => self.lost += data,
-            ChunkState::Lost | ChunkState::Released => {}
+            ChunkState::Lost | ChunkState::Released | ChunkState::Abandoned => {}
         }
     }
 

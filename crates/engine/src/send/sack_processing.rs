@@ -86,7 +86,13 @@ impl Sender {
         for path in paths.iter_mut() {
             self.settle(&facts, path, &mut outcome);
         }
+        if core::mem::take(&mut self.abandonment.passed) {
+            // Nothing that was sent is acknowledged by it, but the peer has answered.
+            outcome.newly_acked = true;
+            self.abandonment.forward.proven_path().map(|path| outcome.acked_paths.insert(path));
+        }
         self.prune_copies();
+        self.advance_forward(now, true);
         self.guard(now, paths);
         if let Some(a_rwnd) = sack.a_rwnd.filter(|_| believed) {
             self.update_window(now, a_rwnd, paths);
@@ -138,6 +144,8 @@ impl Sender {
                 path.cmt.news.cum_advanced = true;
             }
             let Some(chunk) = self.outstanding.pop() else { break };
+            self.abandonment.on_gone(tsn, &chunk.fragment);
+            self.abandonment.passed |= chunk.state == ChunkState::Abandoned;
             if chunk.state != ChunkState::Released {
                 self.release(&chunk, paths);
             }
@@ -239,7 +247,7 @@ impl Sender {
         if witness != via && paths.get(witness).is_some_and(Path::is_active) {
             return false;
         }
-        if chunk.state == ChunkState::Released {
+        if chunk.state.is_empty() {
             // The peer should go on reporting it, but that it does not do so proves nothing.
             return true;
         }
@@ -283,6 +291,10 @@ impl Sender {
         match core::mem::replace(&mut chunk.state, ChunkState::Acked) {
             ChunkState::Released => {
                 chunk.state = ChunkState::Released;
+                return None;
+            }
+            ChunkState::Abandoned => {
+                chunk.state = ChunkState::Abandoned;
                 return None;
             }
             ChunkState::Acked => return None,
@@ -392,7 +404,7 @@ impl Sender {
     fn update_window(&mut self, now: Instant, a_rwnd: u32, paths: &mut Paths) {
         let rwnd = (a_rwnd as usize).saturating_sub(self.in_flight);
         let outstanding = &self.outstanding;
-        let is_acked = |tsn| outstanding.get(tsn).is_none_or(|chunk| chunk.state.is_acked());
+        let is_acked = |tsn| outstanding.get(tsn).is_none_or(|chunk| !chunk.state.is_open());
         let needed = self.fragment_size(paths);
         let Some(probe) = self.window.on_sack(now, rwnd, needed, is_acked) else { return };
         let sent = self.outstanding.get(probe);

@@ -1,9 +1,11 @@
 //! The sender: what the user has given, and what of it is where.
 
+use super::abandon::Abandonment;
 use super::buffer_split::{BufferSplit, Buffers};
 use super::copies::Copies;
 use super::outstanding::Outstanding;
 use super::queue::{SendQueue, Taker};
+use super::reliability::{Reliability, Terms};
 use super::window::PeerWindow;
 use crate::cmt::{FastRecovery, RetransmissionPolicy, Rules, next_lost};
 use crate::config::Config;
@@ -53,6 +55,8 @@ pub(crate) struct Sender {
     pub(super) rules: Rules,
     /// Fast recovery of the association, if that is its scope.
     pub(super) recovery: FastRecovery,
+    /// Messages that may be given up, or were.
+    pub(super) abandonment: Abandonment,
     /// The path over which the last SACK came.
     pub(super) sack_path: Option<PathId>,
     /// The peer acknowledges for good what is not next in sequence (NR-SACK).
@@ -65,7 +69,7 @@ pub(crate) struct Sender {
     split: BufferSplit,
     multipath: bool,
     pub(super) limit: usize,
-    outbound_streams: u16,
+    pub(super) outbound_streams: u16,
 }
 
 impl Sender {
@@ -77,9 +81,11 @@ impl Sender {
         peer_rwnd: u32,
         outbound_streams: u16,
     ) -> Self {
+        let outstanding = Outstanding::new(initial_tsn);
         Self {
             queue: SendQueue::new(config),
-            outstanding: Outstanding::new(initial_tsn),
+            abandonment: Abandonment::new(config, outstanding.cum()),
+            outstanding,
             window: PeerWindow::new(config.window_probing, peer_rwnd),
             acked: RangeSet::default(),
             released: RangeSet::default(),
@@ -124,8 +130,28 @@ impl Sender {
         self.non_renegable = non_renegable;
     }
 
-    /// Queues a message.
-    pub(crate) fn enqueue(&mut self, message: Outgoing) -> Result<(), SendError> {
+    /// Queues a message that is reliable, or what was said otherwise of its stream. Others may be
+    /// given up to make room for it.
+    pub(crate) fn enqueue(
+        &mut self,
+        now: Instant,
+        message: Outgoing,
+        reliability: Option<Reliability>,
+        paths: &mut Paths,
+    ) -> Result<(), SendError> {
+        let reliability = reliability.unwrap_or_else(|| self.reliability(message.stream));
+        let terms = Terms::new(reliability, now);
+        let len = message.payload.len();
+        match self.check(&message) {
+            Err(SendError::BufferFull) if self.make_room(now, (len, terms), paths) => {}
+            other => other?,
+        }
+        self.buffered += len;
+        self.queue.push(message, terms);
+        Ok(())
+    }
+
+    fn check(&self, message: &Outgoing) -> Result<(), SendError> {
         if message.payload.is_empty() {
             return Err(SendError::Empty);
         }
@@ -135,8 +161,6 @@ impl Sender {
         if message.payload.len() > self.space() {
             return Err(SendError::BufferFull);
         }
-        self.buffered += message.payload.len();
-        self.queue.push(message);
         Ok(())
     }
 
@@ -151,11 +175,16 @@ impl Sender {
 
     /// Size of the largest message that [`Self::enqueue`] would take now.
     pub(crate) fn space(&self) -> usize {
-        let held = self.queue.messages() + self.outstanding.held();
-        if held * LEAST_CHARGE >= self.limit {
+        if !self.has_slots(0) {
             return 0;
         }
         self.limit.saturating_sub(self.buffered)
+    }
+
+    /// Whether the bookkeeping of one more message or chunk has room, if `fewer` are held.
+    pub(super) fn has_slots(&self, fewer: usize) -> bool {
+        let held = self.queue.messages() + self.outstanding.held();
+        held.saturating_sub(fewer) * LEAST_CHARGE < self.limit
     }
 
     /// Size of the send buffer in bytes.

@@ -6,6 +6,7 @@ use crate::cmt::PathSuspicion;
 use crate::path::congestion::CongestionEvent;
 use crate::path::{Path, PathId, PathSet, Paths};
 use crate::time::Instant;
+use crate::tsn::Tsn64;
 
 impl Sender {
     /// When the silence of a path must be looked at.
@@ -71,7 +72,11 @@ impl Sender {
         path.stats.probes += 1;
         let first = earliest_live(&self.outstanding, id, &mut path.cmt.first);
         let again = earliest_live(&self.outstanding, id, &mut path.cmt.again);
-        if let Some(tsn) = first.into_iter().chain(again).min() {
+        let allowed = |tsn: &Tsn64| {
+            let chunk = self.outstanding.get(*tsn);
+            chunk.is_some_and(|c| c.fragment.terms.allow_repeat(now, c.transmissions))
+        };
+        if let Some(tsn) = first.into_iter().chain(again).min().filter(allowed) {
             self.lose(tsn, paths, Loss::TimedOut);
         }
     }

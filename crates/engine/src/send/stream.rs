@@ -1,6 +1,7 @@
 //! One outbound stream: what waits on it and what of it is under way.
 
 use super::queue::{Fragment, Number};
+use super::reliability::Terms;
 use crate::path::{PathId, PathSet};
 use crate::schedule::map::{StreamReport, StreamView};
 use crate::schedule::stream::{Head, StreamOptions};
@@ -48,6 +49,7 @@ pub(super) struct Waiting {
     pub(super) unordered: bool,
     pub(super) begun: bool,
     pub(super) rest: Bytes,
+    pub(super) terms: Terms,
 }
 
 impl OutboundStream {
@@ -66,6 +68,12 @@ impl OutboundStream {
         self.unacked
     }
 
+    /// When the last message that waits may be given up.
+    #[cfg(test)]
+    pub(super) fn last_terms(&self) -> Terms {
+        self.waiting.back().map_or(Terms::Reliable, |waiting| waiting.terms)
+    }
+
     pub(super) fn push(&mut self, message: Waiting) {
         self.unsent += message.rest.len();
         self.given += message.rest.len() as u64;
@@ -78,10 +86,31 @@ impl OutboundStream {
         Some(Head { arrival: first.arrival, len: first.rest.len() })
     }
 
-    /// Whether it has as many ordered messages under way as there are numbers for them.
-    pub(super) fn is_blocked(&self) -> bool {
+    /// Whether it has `most` ordered messages under way: as many as there are numbers for them.
+    pub(super) fn is_blocked(&self, most: u32) -> bool {
         let begins_ordered = |first: &Waiting| !first.unordered && !first.begun;
-        self.ordered_under_way >= MAX_ORDERED && self.waiting.front().is_some_and(begins_ordered)
+        self.ordered_under_way >= most && self.waiting.front().is_some_and(begins_ordered)
+    }
+
+    /// The number of its first message in the order of all, if nothing of it was sent.
+    pub(super) fn next_to_begin(&self) -> Option<u64> {
+        self.waiting.front().filter(|first| !first.begun).map(|first| first.arrival)
+    }
+
+    /// Whether no message waits that was given before message `arrival`.
+    pub(super) fn has_nothing_before(&self, arrival: u64) -> bool {
+        self.waiting.front().is_none_or(|first| first.arrival >= arrival)
+    }
+
+    /// Whether its next messages are the first of their kinds.
+    pub(super) fn is_fresh(&self) -> bool {
+        self.next_ssn == 0 && self.next_mids == [0; 2] && self.begun_len == 0
+    }
+
+    /// Its messages are numbered from 0 again.
+    pub(super) fn restart_numbers(&mut self) {
+        self.next_ssn = 0;
+        self.next_mids = [0; 2];
     }
 
     /// The path on which something of it is under way, if that path is `usable`.
@@ -130,6 +159,7 @@ impl OutboundStream {
             unordered: message.unordered,
             begin,
             end,
+            terms: message.terms,
             payload: message.rest.split_to(len),
         };
         if !fragment.unordered {

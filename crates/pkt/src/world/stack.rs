@@ -93,7 +93,12 @@ impl Link {
                 self.notify(Notification::Closed { reason: reason.clone(), streams });
                 self.closed = Some(reason);
             }
-            Event::Readable | Event::Writable => {}
+            Event::Readable
+            | Event::Writable
+            | Event::SendFailed { .. }
+            | Event::StreamsReset { .. }
+            | Event::AssociationReset { .. }
+            | Event::StreamsAdded { .. } => {}
         }
     }
 

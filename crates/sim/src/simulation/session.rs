@@ -125,6 +125,10 @@ impl<'a> Session<'a> {
                     Event::Writable
                     | Event::PathChanged { .. }
                     | Event::Restarted
+                    | Event::SendFailed { .. }
+                    | Event::StreamsReset { .. }
+                    | Event::AssociationReset { .. }
+                    | Event::StreamsAdded { .. }
                     | Event::PeerShutdown => {}
                 }
             }

@@ -91,6 +91,10 @@ impl Side {
             | Event::Readable
             | Event::Writable
             | Event::PathChanged { .. }
+            | Event::SendFailed { .. }
+            | Event::StreamsReset { .. }
+            | Event::AssociationReset { .. }
+            | Event::StreamsAdded { .. }
             | Event::PeerShutdown => {}
         }
     }

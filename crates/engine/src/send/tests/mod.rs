@@ -1,5 +1,6 @@
 //! The sender against hand-made SACKs (`golden`, `congestion`, `timers`, `window`, `nr_sack`,
-//! `buffer_split`, `cmt`, `copies`), and together with the receiver over a network with random faults (`model`).
+//! `buffer_split`, `cmt`, `copies`, `partial`), and together with the receiver over a network with
+//! random faults (`model`).
 
 mod buffer_split;
 mod cmt;
@@ -8,6 +9,7 @@ mod copies;
 mod golden;
 mod model;
 mod nr_sack;
+mod partial;
 mod timers;
 mod window;
 
@@ -15,7 +17,7 @@ use super::outstanding::ChunkState;
 use super::queue::SendQueue;
 use super::{SackOutcome, SackView, Sender};
 use crate::config::Config;
-use crate::endpoint::Outgoing;
+use crate::endpoint::{Outgoing, SendError};
 use crate::path::{Path, PathAddr, PathId, PathState, Paths};
 use crate::time::{Duration, Instant};
 use crate::tsn::Tsn64;
@@ -78,6 +80,8 @@ impl Bench {
         // TSNs count from 1 again.
         bench.sender.outstanding = super::outstanding::Outstanding::new(Tsn(1));
         bench.sender.copies = super::copies::Copies::new(config.path_scheduling);
+        let cum = bench.sender.outstanding.cum();
+        bench.sender.abandonment = super::abandon::Abandonment::new(config, cum);
         for path in bench.paths.iter_mut() {
             path.cmt = crate::cmt::CmtState::default();
             path.stats = crate::path::PathCounters::default();
@@ -112,7 +116,11 @@ impl Bench {
     fn queue_bytes(&mut self, len: usize) {
         let payload = Bytes::from(alloc::vec![1; len]);
         let message = Outgoing { stream: StreamId(0), ppid: Ppid(0), unordered: false, payload };
-        self.sender.enqueue(message).unwrap();
+        self.enqueue(message).unwrap();
+    }
+
+    fn enqueue(&mut self, message: Outgoing) -> Result<(), SendError> {
+        self.sender.enqueue(self.now, message, None, &mut self.paths)
     }
 
     /// Sends one packet on a path, whatever the path scheduler would say, and returns its TSNs.
@@ -224,11 +232,16 @@ fn check(sender: &Sender, paths: &Paths) {
         all.iter().filter(|(_, chunk)| wanted(chunk)).map(|(tsn, _)| *tsn).collect()
     };
     let acked: BTreeSet<Tsn64> = sender.acked.iter().flat_map(crate::ranges::Range::iter).collect();
-    assert_eq!(acked, tsns(&|chunk| chunk.state.is_acked()));
+    let acked: BTreeSet<Tsn64> = acked
+        .into_iter()
+        .filter(|tsn| sender.outstanding.get(*tsn).unwrap().state != ChunkState::Abandoned)
+        .collect();
+    assert_eq!(acked, tsns(&|c| matches!(c.state, ChunkState::Acked | ChunkState::Released)));
     let released = sender.released.iter().flat_map(crate::ranges::Range::iter);
     let released: BTreeSet<Tsn64> = released.collect();
     assert_eq!(released, tsns(&|chunk| chunk.state == ChunkState::Released));
-    assert_eq!(sender.outstanding.held() + released.len(), all.len());
+    let abandoned = tsns(&|chunk| chunk.state == ChunkState::Abandoned);
+    assert_eq!(sender.outstanding.held() + released.len() + abandoned.len(), all.len());
     for path in paths.iter() {
         let flight: usize = all
             .iter()

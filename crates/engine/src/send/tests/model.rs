@@ -147,7 +147,7 @@ impl Model {
         bytes.splice(0..0, (self.queued.len() as u32).to_be_bytes());
         let payload = Bytes::from(bytes);
         let message = Outgoing { stream: StreamId(stream), ppid: Ppid(1), unordered, payload };
-        if self.sender.enqueue(message).is_ok() {
+        if self.sender.enqueue(self.now, message, None, &mut self.paths).is_ok() {
             self.queued.push((stream, unordered, len));
         }
     }

@@ -6,6 +6,7 @@ use crate::endpoint::{Outgoing, SendError};
 use crate::path::{Pace, Pacer, Pacing, PathId};
 use crate::send::outstanding::SentChunk;
 use crate::send::queue::{Fragment, Number};
+use crate::send::reliability::Terms;
 use crate::send::window::WindowProbing;
 use crate::time::Duration;
 use alloc::vec::Vec;
@@ -189,9 +190,9 @@ fn the_send_buffer_bounds_what_is_accepted() {
         unordered: false,
         payload: Bytes::from(alloc::vec![0; len]),
     };
-    assert_eq!(bench.sender.enqueue(message(0, 1001)), Err(SendError::BufferFull));
-    assert_eq!(bench.sender.enqueue(message(10, 1)), Err(SendError::InvalidStream));
-    assert_eq!(bench.sender.enqueue(message(0, 0)), Err(SendError::Empty));
+    assert_eq!(bench.enqueue(message(0, 1001)), Err(SendError::BufferFull));
+    assert_eq!(bench.enqueue(message(10, 1)), Err(SendError::InvalidStream));
+    assert_eq!(bench.enqueue(message(0, 0)), Err(SendError::Empty));
     let sent = bench.send_all(0);
     assert_eq!((bench.sender.unsent(), bench.sender.outstanding()), (9000 - 4 * FULL, 4 * FULL));
     bench.sack(*sent.last().unwrap(), &[], 0);
@@ -214,6 +215,7 @@ fn tiny_messages_are_bounded_by_their_number() {
 fn nothing_is_sent_beyond_what_gap_ack_blocks_can_report() {
     let mut bench = Bench::opened(1);
     let fragment = Fragment {
+        terms: Terms::Reliable,
         stream: StreamId(0),
         number: Number::Ssn(Ssn(0)),
         ppid: Ppid(0),
@@ -251,7 +253,7 @@ fn streams_that_the_peer_refuses_lose_what_waits_on_them() {
         unordered: true,
         payload: Bytes::from_static(b"x"),
     };
-    bench.sender.enqueue(message).unwrap();
+    bench.enqueue(message).unwrap();
     assert_eq!(bench.sender.set_peer(5000, 9), 1);
     assert_eq!((bench.sender.unsent(), bench.sender.peer_rwnd()), (2 * FULL, 5000));
     bench.check();

@@ -33,6 +33,10 @@ pub(super) fn receive(
                 | Event::Writable
                 | Event::PathChanged { .. }
                 | Event::Restarted
+                | Event::SendFailed { .. }
+                | Event::StreamsReset { .. }
+                | Event::AssociationReset { .. }
+                | Event::StreamsAdded { .. }
                 | Event::PeerShutdown => {}
             }
         }

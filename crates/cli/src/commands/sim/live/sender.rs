@@ -69,6 +69,10 @@ impl Sender<'_> {
                 | Event::Writable
                 | Event::PathChanged { .. }
                 | Event::Restarted
+                | Event::SendFailed { .. }
+                | Event::StreamsReset { .. }
+                | Event::AssociationReset { .. }
+                | Event::StreamsAdded { .. }
                 | Event::PeerShutdown => {}
             }
         }

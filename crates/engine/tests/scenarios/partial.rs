@@ -1,0 +1,253 @@
+//! Partial reliability (RFC 3758, RFC 7496): used if both ends want it; what is given up holds up
+//! nothing.
+
+use crate::craft::packet;
+use crate::pair::{Pair, Side, config, message, millis};
+use manypath_engine::{
+    Abandoned, AssociationId, CloseReason, Config, Duration, Event, NrSack, Reliability,
+    ReliabilityPolicy, Tsn,
+};
+use manypath_wire::chunk::{Chunk, ForwardTsn, SkippedStreams};
+
+const ONCE: Reliability = Reliability::Retransmissions(0);
+
+fn wanting(side: Side, partial_reliability: bool) -> Config {
+    Config { partial_reliability, ..config(side) }
+}
+
+fn established(a: bool, z: bool) -> (Pair, AssociationId) {
+    let (pair, id, _) = Pair::established_with(1, wanting(Side::A, a), wanting(Side::Z, z));
+    (pair, id)
+}
+
+impl Pair {
+    fn send_with(&mut self, id: AssociationId, stream: u16, payload: &[u8], how: Reliability) {
+        let now = self.now;
+        self.a.endpoint.send_with(now, id, message(stream, payload), how).unwrap();
+    }
+
+    /// (stream, sent) of the messages that A has given up.
+    fn failed(&self) -> Vec<(u16, bool)> {
+        let failed = self.a.heard().into_iter().filter_map(|event| match event {
+            Event::SendFailed { message, sent, .. } => Some((message.stream.0, *sent)),
+            _ => None,
+        });
+        failed.collect()
+    }
+}
+
+fn streams(pair: &Pair) -> Vec<u16> {
+    pair.z.received.iter().map(|message| message.0).collect()
+}
+
+#[test]
+fn a_lost_message_that_is_sent_only_once_is_skipped() {
+    let (mut pair, a) = established(true, true);
+    pair.lose(Side::A, "DATA", 1);
+    pair.send_with(a, 1, &[1; 1000], ONCE);
+    pair.drive(millis(300));
+    pair.expect(
+        "A -> DATA /lost/ -> Z
+         A -> HEARTBEAT -> Z
+         A -> FORWARD_TSN -> Z
+         A <- HEARTBEAT_ACK <- Z
+         A <- SACK <- Z",
+    );
+    assert_eq!((pair.failed(), streams(&pair)), ([(1, true)].into(), [].into()));
+    pair.send_with(a, 1, b"next", ONCE);
+    pair.drive(millis(100));
+    assert_eq!(streams(&pair), [1]);
+    let by = |policy| pair.a.endpoint.abandoned(a, None, Some(policy));
+    assert_eq!(by(ReliabilityPolicy::Retransmissions), Abandoned { unsent: 0, sent: 1 });
+    assert_eq!(by(ReliabilityPolicy::Lifetime), Abandoned::default());
+}
+
+#[test]
+fn what_follows_on_the_stream_is_delivered_at_once() {
+    let (mut pair, a) = established(true, true);
+    pair.lose(Side::A, "DATA", 1);
+    pair.send_with(a, 1, &[1; 1000], ONCE);
+    pair.drive(millis(1));
+    for stream in [1, 1, 2, 1] {
+        pair.send(Side::A, a, stream, &[2; 1400]);
+    }
+    // Three missing reports, and the FORWARD-TSN.
+    pair.drive(millis(40));
+    assert_eq!(streams(&pair), [2, 1, 1, 1]);
+    assert_eq!(pair.failed(), [(1, true)]);
+}
+
+#[test]
+fn a_lost_forward_tsn_is_repeated_until_it_has_arrived() {
+    let (mut pair, a) = established(true, true);
+    pair.lose(Side::A, "DATA", 1);
+    pair.lose(Side::A, "FORWARD_TSN", 3);
+    pair.send_with(a, 1, &[1; 1000], ONCE);
+    pair.drive(Duration::from_secs(10));
+    let ladder = pair.take_ladder();
+    assert_eq!(ladder.matches("FORWARD_TSN").count(), 4, "{ladder}");
+    pair.send(Side::A, a, 1, b"next");
+    pair.drive(millis(100));
+    assert_eq!(streams(&pair), [1]);
+}
+
+#[test]
+fn the_association_ends_if_nobody_answers_the_forward_tsn() {
+    let (mut pair, a) = established(true, true);
+    pair.cut(1);
+    pair.send_with(a, 1, &[1; 1000], ONCE);
+    pair.drive(Duration::from_secs(600));
+    let last = pair.a.heard().last().copied();
+    assert_eq!(last, Some(&Event::Closed(CloseReason::TooManyFailures)));
+    assert_eq!(pair.failed(), [(1, true)]);
+}
+
+#[test]
+fn it_must_be_wanted_by_both() {
+    for (a, z) in [(true, false), (false, true), (false, false)] {
+        let (mut pair, id) = established(a, z);
+        assert!(!pair.a.endpoint.status(pair.now, id).unwrap().partial_reliability);
+        pair.lose(Side::A, "DATA", 1);
+        pair.send_with(id, 1, &[1; 1000], ONCE);
+        pair.drive(Duration::from_secs(2));
+        assert_eq!((streams(&pair), pair.failed()), ([1].into(), [].into()));
+    }
+    let (pair, id) = established(true, true);
+    let status = pair.a.endpoint.status(pair.now, id).unwrap();
+    assert!(status.partial_reliability && status.peer_extensions.contains(&192));
+}
+
+#[test]
+fn a_message_that_could_not_be_sent_in_time_is_never_sent() {
+    for (a, z) in [(true, true), (false, false)] {
+        let (mut pair, id) = established(a, z);
+        pair.send(Side::A, id, 0, &[0; 200_000]);
+        let soon = Reliability::Lifetime(millis(5));
+        pair.send_with(id, 1, b"urgent", soon);
+        pair.send_with(id, 2, b"less urgent", Reliability::Lifetime(Duration::from_secs(5)));
+        pair.drive(millis(6));
+        let Event::SendFailed { message, policy, sent: false } = pair.a.heard()[0] else {
+            panic!("{:?}", pair.a.heard());
+        };
+        assert_eq!((&message.payload[..], *policy), (&b"urgent"[..], ReliabilityPolicy::Lifetime));
+        pair.drive(Duration::from_secs(2));
+        assert_eq!(streams(&pair), [0, 2]);
+    }
+}
+
+#[test]
+fn a_restless_sender_fills_no_buffer_with_what_is_over() {
+    let small = Config { send_buffer: 20_000, ..wanting(Side::A, true) };
+    let (mut pair, a, _) = Pair::established_with(1, small, wanting(Side::Z, true));
+    pair.cut(1);
+    for n in 0..200_u64 {
+        pair.send_with(a, 1, &[n as u8; 1000], Reliability::Lifetime(millis(15)));
+        pair.drive(millis(1));
+    }
+    pair.restore(1);
+    pair.send(Side::A, a, 1, b"last");
+    pair.drive(Duration::from_secs(5));
+    let received: Vec<u8> = pair.z.received.iter().map(|message| message.1[0]).collect();
+    assert_eq!(received.last(), Some(&b'l'));
+    assert_eq!(pair.failed().len() + received.len(), 201);
+}
+
+#[test]
+fn a_shutdown_waits_for_the_peer_to_skip_what_was_given_up() {
+    let (mut pair, a) = established(true, true);
+    pair.lose(Side::A, "DATA", 1);
+    pair.send_with(a, 1, &[1; 1000], ONCE);
+    pair.drive(millis(1));
+    pair.a.endpoint.shutdown(pair.now, a);
+    pair.drive(Duration::from_secs(2));
+    pair.expect(
+        "A -> DATA /lost/ -> Z
+         A -> HEARTBEAT -> Z
+         A -> FORWARD_TSN -> Z
+         A <- HEARTBEAT_ACK <- Z
+         A <- SACK <- Z
+         A -> SHUTDOWN -> Z
+         A <- SHUTDOWN_ACK <- Z
+         A -> SHUTDOWN_COMPLETE -> Z",
+    );
+}
+
+#[test]
+fn messages_of_many_packets_are_given_up_whole_on_two_paths() {
+    for nr_sack in [NrSack::Off, NrSack::Case3] {
+        let both = |side| Config { nr_sack, ..wanting(side, true) };
+        let (mut pair, a, _) = Pair::established_with(2, both(Side::A), both(Side::Z));
+        pair.send(Side::A, a, 0, &[0; 100_000]);
+        pair.drive(millis(500));
+        for stream in 1..5 {
+            pair.send_with(a, stream, &[stream as u8; 20_000], ONCE);
+        }
+        pair.lose(Side::A, "DATA", 1);
+        pair.send(Side::A, a, 1, b"after");
+        pair.drive(Duration::from_secs(5));
+        assert_eq!(pair.failed(), [(1, true)], "{nr_sack}");
+        let received = pair.z.received.iter().map(|message| (message.0, message.1.len()));
+        let mut received: Vec<_> = received.collect();
+        received.sort_unstable();
+        let all = [(0, 100_000), (1, 5), (2, 20_000), (3, 20_000), (4, 20_000)];
+        assert_eq!(received, all, "{nr_sack}");
+        let status = pair.a.endpoint.status(pair.now, a).unwrap();
+        assert_eq!((status.outstanding, status.unsent), (0, 0));
+        assert!(status.paths.iter().all(|path| path.in_flight == 0));
+    }
+}
+
+#[test]
+fn with_i_data_it_is_i_forward_tsn() {
+    let both = |side| Config { interleaving: true, ..wanting(side, true) };
+    let (mut pair, a, _) = Pair::established_with(1, both(Side::A), both(Side::Z));
+    pair.lose(Side::A, "I_DATA", 1);
+    pair.send_with(a, 1, &[1; 1000], ONCE);
+    pair.drive(millis(300));
+    pair.expect(
+        "A -> I_DATA /lost/ -> Z
+         A -> HEARTBEAT -> Z
+         A -> I_FORWARD_TSN -> Z
+         A <- HEARTBEAT_ACK <- Z
+         A <- SACK <- Z",
+    );
+    let tag = pair.tag_of(Side::Z);
+    let forward = ForwardTsn { cum_tsn: Tsn(1), skipped: SkippedStreams::EMPTY };
+    pair.inject(Side::A, 1, &packet(Side::A, tag, &[Chunk::ForwardTsn(forward)]));
+    pair.drive(millis(100));
+    assert!(matches!(pair.z.heard()[..], [Event::Closed(CloseReason::ProtocolViolation(_))]));
+}
+
+#[test]
+fn an_end_that_did_not_offer_it_reports_forward_tsn_as_unknown() {
+    let (mut pair, _) = established(true, false);
+    let tag = pair.tag_of(Side::Z);
+    let forward = ForwardTsn { cum_tsn: Tsn(1), skipped: SkippedStreams::EMPTY };
+    pair.inject(Side::A, 1, &packet(Side::A, tag, &[Chunk::ForwardTsn(forward)]));
+    pair.drive(millis(100));
+    pair.expect(
+        "A -> FORWARD_TSN -> Z
+         A <- ERROR <- Z",
+    );
+    assert_eq!(pair.z.endpoint.counters().unknown_chunks, 1);
+}
+
+#[test]
+fn a_forward_tsn_far_ahead_changes_nothing() {
+    let (mut pair, a) = established(true, true);
+    let tag = pair.tag_of(Side::Z);
+    let sent = pair.recorded.iter().rev().find_map(|(from, _, bytes)| {
+        let chunk = manypath_wire::Packet::parse(bytes).unwrap().chunks().next()?.ok()?;
+        let Chunk::Data(data) = chunk else { return None };
+        (*from == Side::A).then_some(data.tsn.0)
+    });
+    for ahead in [70_000, 1 << 30] {
+        let cum_tsn = Tsn(sent.unwrap().wrapping_add(ahead));
+        let forward = ForwardTsn { cum_tsn, skipped: SkippedStreams::EMPTY };
+        pair.inject(Side::A, 1, &packet(Side::A, tag, &[Chunk::ForwardTsn(forward)]));
+    }
+    pair.send(Side::A, a, 1, b"as before");
+    pair.drive(millis(100));
+    assert_eq!(streams(&pair), [1]);
+    assert_eq!(pair.z.endpoint.counters().tsns_too_far_ahead, 2);
+}
