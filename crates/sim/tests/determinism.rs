@@ -46,13 +46,13 @@ streams = 2
 /// Everything that a network can do to packets, and that can happen to it.
 const ROUGH: &str = r#"
 warmup = "2s"
-measure = "6s"
+measure = "8s"
 start = { min = "0.9s", max = "1.1s" }
 [[path]]
 name = "A"
 rate = "10mbit"
 delay = "10ms"
-loss = "0.5%"
+loss = "1%"
 jitter = "2ms"
 duplicate = "0.1%"
 corrupt = "0.1%"

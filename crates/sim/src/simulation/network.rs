@@ -42,10 +42,7 @@ impl Network {
     }
 
     fn add_path(&mut self, spec: &PathSpec, number: usize, udp: bool) {
-        // The access network at the far end only adds its delay.
-        let behind = spec.access.delay / 2;
-        let lengthen =
-            |link: &LinkConfig| LinkConfig { delay: link.delay + behind, ..link.clone() };
+        let lengthen = |link: &LinkConfig| with_far_access(link, &spec.access);
         let path = self.world.join(&Joint {
             hosts: [self.sender, self.receiver],
             addresses: [address(number, 1, udp), address(number, 2, udp)],
@@ -67,15 +64,22 @@ impl Network {
     }
 
     fn schedule(&mut self, spec: &PathSpec, number: usize, start: Instant) {
-        let behind = spec.access.delay / 2;
         for change in &spec.changes {
             let at = start + change.at;
             for (towards, link) in [(self.receiver, &change.forth), (self.sender, &change.back)] {
-                let link = LinkConfig { delay: link.delay + behind, ..link.clone() };
+                let link = with_far_access(link, &spec.access);
                 self.world.schedule(at, self.paths[number], towards, link);
             }
         }
     }
+}
+
+/// A bottleneck with the access network at its far end: that one only adds delay, fixed and random.
+/// The random one matters at this end too: what comes out of a busy bottleneck comes at even
+/// distances whatever went in, and the packets of two paths would keep in step.
+fn with_far_access(link: &LinkConfig, access: &Access) -> LinkConfig {
+    let (delay, jitter) = (link.delay + access.delay / 2, link.jitter + access.jitter);
+    LinkConfig { delay, jitter, ..link.clone() }
 }
 
 /// The access network at the near end. Its queue never drops: it is faster than the bottleneck.
