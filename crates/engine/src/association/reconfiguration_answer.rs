@@ -75,6 +75,7 @@ impl Association {
         self.start_reconfiguration();
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "every other parameter is refused alike")]
     fn process_request(&mut self, cx: &mut Context<'_>, parameter: &Parameter<'_>) -> Answer {
         match parameter {
             Parameter::OutgoingSsnReset(reset) => {
@@ -248,6 +249,7 @@ fn exceeds(streams: StreamIds<'_>, count: u16) -> bool {
 }
 
 /// The Re-configuration Request Sequence Number of a request.
+#[expect(clippy::wildcard_enum_match_arm, reason = "every other parameter has no such number")]
 fn request_number(parameter: &Parameter<'_>) -> Option<u32> {
     match parameter {
         Parameter::OutgoingSsnReset(OutgoingSsnReset { request, .. })

@@ -132,9 +132,9 @@ impl Receiver {
         };
         self.window.hold(payload.len());
         let payload = Bytes::copy_from_slice(payload);
-        if self.deferred.is_none() {
-            self.process_data(tsn, data, payload)?;
-        } else if !self.hold_for_reset(tsn, (stream, Held::Data(bare_data(data))), &payload) {
+        let waits = self.deferred.is_some()
+            && self.hold_for_reset(tsn, (stream, Held::Data(bare_data(data))), &payload);
+        if !waits {
             self.process_data(tsn, data, payload)?;
         }
         Ok(DataOutcome::Accepted)

@@ -88,7 +88,7 @@ fn with_i_data_both_kinds_of_numbers_begin_again() {
             payload: b"x",
         };
         assert_eq!(receiver.handle_i_data(&chunk), Ok(DataOutcome::Accepted));
-        if tsn % 6 == 0 {
+        if tsn.is_multiple_of(6) {
             assert_eq!(receiver.reset_after(None, Tsn(tsn)), Ok(true));
         }
         receiver.read().map(|message| message.ppid.0)

@@ -89,7 +89,9 @@ impl Sender {
         if core::mem::take(&mut self.abandonment.passed) {
             // Nothing that was sent is acknowledged by it, but the peer has answered.
             outcome.newly_acked = true;
-            self.abandonment.forward.proven_path().map(|path| outcome.acked_paths.insert(path));
+            if let Some(path) = self.abandonment.forward.proven_path() {
+                outcome.acked_paths.insert(path);
+            }
         }
         self.prune_copies();
         self.advance_forward(now, true);

@@ -4,6 +4,7 @@
     clippy::panic,
     reason = "helpers of tests: what goes wrong is to stop the test"
 )]
+#![expect(clippy::wildcard_enum_match_arm, reason = "a test looks for what it is about")]
 
 mod chance;
 mod chaos;

@@ -83,6 +83,7 @@ impl OwnedParameter {
 }
 
 impl OwnedParameter {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "`borrow` has the other half of the list")]
     fn borrow_reconfiguration(&self) -> Parameter<'_> {
         match self {
             Self::Outgoing([request, response, last_tsn], streams) => {

@@ -58,7 +58,7 @@ pub fn design() -> String {
 /// Every column has one number in each of as many equal intervals as there are points.
 fn hypercube() -> Vec<Row> {
     let mut rng = Rng::new(SEED);
-    let mut rows = vec![Vec::with_capacity(COLUMNS); POINTS];
+    let mut rows = vec![Vec::new(); POINTS];
     for _ in 0..COLUMNS {
         let mut order: Vec<usize> = (0..POINTS).collect();
         for last in (1..POINTS).rev() {

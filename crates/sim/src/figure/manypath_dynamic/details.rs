@@ -148,11 +148,10 @@ fn circumstances(point: &Point<'_>) -> String {
 }
 
 fn paths(run: &Record) -> impl Iterator<Item = &str> {
-    let names = run.parameters.iter().filter_map(|(name, _)| {
+    run.parameters.iter().filter_map(|(name, _)| {
         let name = name.strip_prefix("path.")?.strip_suffix(".rate")?;
         (!name.contains('.')).then_some(name)
-    });
-    names
+    })
 }
 
 fn number_of(run: &Record, path: &str, key: &str) -> f64 {
