@@ -111,3 +111,7 @@ fn parse_twice(text: &str, defines: &BTreeMap<String, String>) -> Result<Script,
     all.extend(crate::scripts::split_defines(&own));
     parse(text, &all)
 }
+
+#[cfg(test)]
+#[path = "verdict_tests.rs"]
+mod tests;

@@ -194,7 +194,7 @@ fn vector_len(vector: &Value) -> Result<usize, Why> {
     let mut total = 0;
     for part in parts {
         let (_, len) = part_of(part)?;
-        total += usize::try_from(int(len)?).map_err(|_| bad())?;
+        total = usize::try_from(int(len)?).map_err(|_| bad())?.saturating_add(total);
     }
     Ok(total)
 }

@@ -10,6 +10,9 @@ use crate::world::World;
 use bytes::Bytes;
 use manypath_engine::{Outgoing, Ppid, SendError, StreamId};
 
+/// Largest message that is made: a script must not use up the memory.
+const MAX_LEN: usize = 1 << 24;
+
 /// What is sent and how.
 #[derive(Clone, Copy, Default, Debug)]
 struct Message {
@@ -148,13 +151,16 @@ fn vector_len(vector: &Value) -> Result<usize, Why> {
             [Arg::Bare(_), Arg::Bare(len)] | [Arg::Named(..), Arg::Named(_, len)] => int(len)?,
             _ => return Err(bad()),
         };
-        total += usize::try_from(len).map_err(|_| bad())?;
+        total = usize::try_from(len).map_err(|_| bad())?.saturating_add(total);
     }
     Ok(total)
 }
 
 fn send(world: &mut World, fd: i64, message: Message) -> Called {
     let has = |name: &str| constant(name).is_some_and(|flag| message.flags & flag != 0);
+    if message.len > MAX_LEN {
+        return Err(Why::gap("so large a message is not tried"));
+    }
     if has("SCTP_EOR") {
         return Err(Why::gap("records in parts (SCTP_EXPLICIT_EOR) are not known"));
     }

@@ -16,7 +16,15 @@ pub(crate) struct Window {
 /// How long a packet that may come at any time is waited for.
 const ANY: Duration = Duration::from_secs(3600);
 
+/// So many timers in a row at one instant are too many.
+const MOST_STALLS: u32 = 10_000;
+
 impl World {
+    /// Whether the stack asks to be called at one instant again and again.
+    pub(super) fn is_stalled(&self) -> bool {
+        self.stalls > MOST_STALLS
+    }
+
     /// When an event without a range is due, if it comes now.
     pub(super) fn due(&self, when: When) -> Instant {
         match when {
@@ -44,11 +52,15 @@ impl World {
         self.now = self.now.max(until);
     }
 
-    /// Lets time pass up to the next timer, if it expires until then. A stack whose timer does not
-    /// move on would keep the world at one instant for ever: it is cut off.
+    /// Lets time pass up to the next timer, if it expires until then. A timer that does not move on
+    /// would keep the world at one instant for ever: it is not waited for again.
     pub(super) fn advance_to_timer(&mut self, until: Instant) -> bool {
         let timers = self.stacks.iter().filter_map(|stack| stack.endpoint.poll_timeout());
         let Some(next) = timers.min().filter(|next| *next <= until) else { return false };
+        self.stalls = if next <= self.now { self.stalls + 1 } else { 0 };
+        if self.is_stalled() {
+            return false;
+        }
         self.now = self.now.max(next);
         for stack in &mut self.stacks {
             stack.endpoint.handle_timeout(self.now);

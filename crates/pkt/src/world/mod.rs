@@ -55,6 +55,8 @@ pub(crate) struct World {
     pub numbers: Numbers,
     /// The open sockets.
     pub sockets: Descriptors,
+    /// How many timers in a row have expired at one instant.
+    stalls: u32,
     /// Whether packets are printed as they pass.
     pub trace: bool,
 }
@@ -79,6 +81,7 @@ impl World {
             sent: VecDeque::new(),
             numbers: Numbers::default(),
             sockets: Descriptors::default(),
+            stalls: 0,
             trace: false,
         }
     }

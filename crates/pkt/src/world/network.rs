@@ -3,7 +3,8 @@
 use crate::language::Why;
 use crate::language::ast::Script;
 use manypath_engine::{
-    BurstLimit, Config, Duration, LocalAddress, PathAddr, PathSuspicion, WindowProbing,
+    BurstLimit, Config, Duration, LocalAddress, PathAddr, PathSuspicion, RetransmissionPolicy,
+    WindowProbing,
 };
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -11,6 +12,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 pub(crate) const PORT: u16 = 8080;
 /// Largest IP packet if the script does not say.
 const MTU: u16 = 1500;
+
+/// The least that IPv4 demands.
+const LEAST_MTU: u16 = 576;
 
 /// Where the stack is and what it talks to.
 #[derive(Clone, Debug)]
@@ -52,7 +56,10 @@ impl Network {
             "tolerance_usecs" => {
                 self.tolerance = Duration::from_micros(value.parse().map_err(|_| bad())?);
             }
-            "mtu" => self.mtu = value.parse().map_err(|_| bad())?,
+            "mtu" => {
+                let mtu = value.parse().map_err(|_| bad())?;
+                self.mtu = Some(mtu).filter(|mtu| *mtu >= LEAST_MTU).ok_or_else(bad)?;
+            }
             "local_ip" => self.local = value.parse().map_err(|_| bad())?,
             "remote_ip" => self.remote = value.parse().map_err(|_| bad())?,
             "more_local_ip" => self.more_locals.push(value.parse().map_err(|_| bad())?),
@@ -110,6 +117,8 @@ impl Network {
             slow_start_limit: 1,
             repeat_fast_retransmit: false,
             window_probing: WindowProbing::Immediate,
+            // "the most divergent source-destination pair" (section 6.4.1).
+            timeout_retransmission_policy: RetransmissionPolicy::Next,
             path_suspicion: PathSuspicion::Off,
             multipath: false,
             failed_path_probe_interval: Duration::from_secs(60),

@@ -22,6 +22,9 @@ pub(crate) fn run(script: &Script, trace: bool) -> Result<(), Stop> {
     let mut runner = Runner { world, pending: None };
     for event in &script.events {
         runner.event(event)?;
+        if runner.world.is_stalled() {
+            return Err(Why::mismatch("a timer of the stack does not move on").at(event.line));
+        }
     }
     match runner.pending.take() {
         Some(pending) => runner.finish(pending),

@@ -8,6 +8,9 @@ use crate::language::error::Stop;
 use crate::language::token::Token;
 use std::time::Duration;
 
+/// The longest time that passes: a script must come to an end.
+const LONGEST: Duration = Duration::from_secs(86_400);
+
 /// One event.
 pub(super) fn event(cursor: &mut Cursor<'_>) -> Result<Event, Stop> {
     let line = cursor.line();
@@ -57,8 +60,11 @@ pub(super) fn time(cursor: &mut Cursor<'_>) -> Result<Duration, Stop> {
         Token::Float(seconds) => *seconds,
         other => return Err(cursor.unexpected("a time", other)),
     };
-    let time = Duration::try_from_secs_f64(seconds);
-    time.map_err(|_| cursor.error(format!("{seconds} is no time")))
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(time) if time <= LONGEST => Ok(time),
+        Ok(_) => Err(cursor.gap("scripts last a day at most")),
+        Err(_) => Err(cursor.error(format!("{seconds} is no time"))),
+    }
 }
 
 fn action(cursor: &mut Cursor<'_>) -> Result<Action, Stop> {

@@ -72,6 +72,8 @@ fn errors_tell_line_and_reason() {
 fn deep_nesting_is_an_error_and_not_a_crash() {
     let text = format!("+0.0 f({}) = 0", "[".repeat(100_000));
     assert!(matches!(script(&text).unwrap_err().why, Why::Syntax(_)));
+    let text = format!("+0.0 f({}) = 0", "1|[".repeat(100_000));
+    assert!(matches!(script(&text).unwrap_err().why, Why::Syntax(_)));
 }
 
 #[test]

@@ -13,7 +13,7 @@ pub(super) fn value(cursor: &mut Cursor<'_>) -> Result<Value, Stop> {
     }
     let mut parts = vec![first];
     while cursor.skip_sign('|') {
-        parts.push(single(cursor)?);
+        parts.push(cursor.nested(single)?);
     }
     Ok(Value::Or(parts))
 }

@@ -85,7 +85,8 @@ fn number_in(value: &Value, key: &str) -> Result<Option<i64>, Why> {
 /// The field as milliseconds, unless it leaves the value as it is.
 fn millis(args: &[Arg], key: &str) -> Result<Option<Duration>, Why> {
     let number = field(args, key)?.filter(|number| *number > 0);
-    Ok(number.and_then(|number| u64::try_from(number).ok()).map(Duration::from_millis))
+    let number = number.map(|number| u32::try_from(number).unwrap_or(u32::MAX));
+    Ok(number.map(|number| Duration::from_millis(number.into())))
 }
 
 /// The field as a count, unless it leaves the value as it is.
