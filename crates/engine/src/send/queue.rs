@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::endpoint::Outgoing;
 use crate::path::{PathId, PathSet, Paths};
 use crate::schedule::map::{DynamicMap, Room, StreamMapping, home};
-use crate::schedule::stream::{Departure, Lane, StreamOptions, StreamScheduler};
+use crate::schedule::stream::{Departure, Lane, StreamClass, StreamOptions, StreamScheduler};
 use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -76,6 +76,8 @@ impl Fragment {
 pub(crate) struct Taker {
     /// Other paths whose streams it may serve when its own have nothing (dynamic mapping).
     pub(crate) helps: PathSet,
+    /// It may end any message that others have begun (dynamic mapping).
+    pub(crate) ends: bool,
     /// The path.
     pub(crate) path: PathId,
     /// All paths that carry data now.
@@ -85,7 +87,7 @@ pub(crate) struct Taker {
 impl Taker {
     /// A path that helps no other.
     pub(crate) fn alone(path: PathId, usable: PathSet) -> Self {
-        Self { path, usable, helps: PathSet::default() }
+        Self { path, usable, helps: PathSet::default(), ends: false }
     }
 }
 
@@ -403,6 +405,13 @@ impl SendQueue {
     /// piled up there must not hold up the path's own.
     fn next_to_begin(&self, taker: Taker) -> Option<StreamId> {
         let lane = self.lane(taker.path);
+        if self.dynamic.is_some() {
+            // An interactive message need not wait until every bulk stream had its turn.
+            let urgent = |id| self.is_interactive(id) && self.may_begin(id, taker);
+            if let Some(id) = self.scheduler.next(lane, &urgent) {
+                return Some(id);
+            }
+        }
         if !matches!(self.mapping, StreamMapping::Manual(_)) {
             return self.scheduler.next(lane, &|id| self.may_begin(id, taker));
         }
@@ -439,13 +448,20 @@ impl SendQueue {
             }
     }
 
-    /// Whether the path may send something of `id`, a stream of another one.
+    fn is_interactive(&self, id: StreamId) -> bool {
+        let stream = self.streams.get(&id);
+        stream.is_some_and(|stream| stream.options.class == StreamClass::Interactive)
+    }
+
+    /// Whether the path may send something of `id`, a stream of another one. Interactive messages go
+    /// first on their own path, which is the one with the least delay.
     fn may_help(&self, id: StreamId, taker: Taker) -> bool {
         let (Some(stream), Some(dynamic)) = (self.streams.get(&id), &self.dynamic) else {
             return false;
         };
         let home = self.home(id, taker.usable);
         stream.options.splittable
+            && !self.is_interactive(id)
             && home.is_some_and(|home| taker.helps.contains(home))
             && !self.is_blocked(stream)
             && !self.is_held_back(id, stream)
@@ -478,15 +494,15 @@ impl SendQueue {
         home == taker.path && stream.bound_to(taker.usable).is_none_or(|path| path == home)
     }
 
-    /// Whether the path may send the rest of a message of `id`: it stays on its path.
+    /// Whether the path may send the rest of a message of `id`: it stays on its path, or goes where the
+    /// dynamic mapping would let the message begin. A slow path must not get the end of what all others
+    /// then wait for.
     fn may_go_on(&self, id: StreamId, taker: Taker) -> bool {
-        if self.dynamic.is_some() {
-            return true;
-        }
         let Some(home) = self.home(id, taker.usable) else { return true };
         let begun_on = self.streams.get(&id).and_then(|stream| stream.path);
         let path = begun_on.filter(|path| taker.usable.contains(*path));
-        path.unwrap_or(home) == taker.path
+        let elsewhere = || home == taker.path || taker.ends || taker.helps.contains(home);
+        path.unwrap_or(home) == taker.path || (self.dynamic.is_some() && elsewhere())
     }
 
     pub(super) fn lane(&self, path: PathId) -> Lane {

@@ -24,7 +24,7 @@ fn mapped(mapping: &str) -> SendQueue {
 fn taker(path: u8, usable: &[u8]) -> Taker {
     let mut set = PathSet::default();
     usable.iter().for_each(|id| set.insert(PathId(*id)));
-    Taker { path: PathId(path), usable: set, helps: PathSet::default() }
+    Taker { path: PathId(path), usable: set, helps: PathSet::default(), ends: false }
 }
 
 fn push(queue: &mut SendQueue, stream: u16, unordered: bool, len: usize) {

@@ -334,6 +334,7 @@ impl Sender {
         if let (Some(dynamic), Some(helper)) = (self.queue.dynamic(), paths.get(id))
             && dynamic.shares().admitted().contains(id)
         {
+            taker.ends = !dynamic.shares().is_joint();
             let others = paths.iter().filter(|path| path.id != id && usable.contains(path.id));
             let held_up = others.filter(|path| !self.is_free(now, path, paths, usable));
             for path in held_up {

@@ -5,15 +5,19 @@
 //!    the shortest round trip is asked first.
 //! 2. Which path each stream uses (`plan`): decided at intervals, and at once when paths come or go or
 //!    streams appear. A stream changes its path only if the map gets clearly better by it, or if a
-//!    path lies idle that may carry something, and at most every two seconds. Then its messages wait
-//!    until they cannot overtake what is under way on the old path.
+//!    path lies idle that may carry something, or, if it is interactive, for a clearly smaller delay; and
+//!    at most every two seconds. Then its messages wait until they cannot overtake what is under way
+//!    on the old path.
 //! 3. Which path takes a chunk: its stream's, or, if that one is held up, another that has nothing to
 //!    send of its own streams, if the chunk arrives earlier there and the buffers have room for all
-//!    that must wait for it. So the map need not be perfect, and a single stream can use all paths.
+//!    that must wait for it. So the map need not be perfect, and a single stream can use all paths. The
+//!    rest of a message that was begun is treated alike. Interactive messages go before bulk on
+//!    their path, and stay there.
 
 use super::path_shares::{PathShares, Room, Tenants};
 use super::plan::{Homes, PathView, StreamView, plan, value};
 use crate::path::{Path, PathId, PathSet, Paths};
+use crate::schedule::stream::StreamClass;
 use crate::time::{Duration, Instant};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -123,7 +127,12 @@ impl DynamicMap {
             let left = left.iter().filter(|path| !taken.contains(*path));
             self.shunned.extend(left.map(|path| (path, now + SHUNNED)));
         }
-        let target = if better || fills { new } else { kept };
+        let mut target = kept;
+        if better || fills {
+            target = new;
+        } else {
+            hurry(&mut target, &new, &measured, &views);
+        }
         for report in reports {
             self.assign(now, paths, usable, *report, &target);
         }
@@ -186,6 +195,20 @@ impl DynamicMap {
     fn view(&self, path: &Path) -> PathView {
         let capacity = self.shares.rate(path.id).or(path.window_rate()).unwrap_or_default().max(1);
         PathView { id: path.id, capacity, delay: path.forward_delay() }
+    }
+}
+
+/// Takes over from `new` the paths of interactive streams that have clearly less delay there.
+fn hurry(homes: &mut Homes, new: &Homes, paths: &[PathView], streams: &[StreamView]) {
+    let delay = |home: &PathId| paths.iter().find(|path| path.id == *home).map(|path| path.delay);
+    let is_interactive = |s: &&StreamView| s.options.class == StreamClass::Interactive;
+    for stream in streams.iter().filter(is_interactive) {
+        let (Some(old), Some(new)) = (homes.get(&stream.id), new.get(&stream.id)) else { continue };
+        if let (Some(before), Some(after)) = (delay(old), delay(new))
+            && after * 5 < before * 4
+        {
+            homes.insert(stream.id, *new);
+        }
     }
 }
 

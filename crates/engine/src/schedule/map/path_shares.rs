@@ -48,6 +48,8 @@ pub(crate) struct PathShares {
     admitted: PathSet,
     /// What the shares were made from, besides the measures.
     basis: Option<(PathSet, usize, bool)>,
+    /// Part of what a fast path carries that must wait for a slow one.
+    joint: u64,
 }
 
 impl PathShares {
@@ -69,8 +71,8 @@ impl PathShares {
         let need = |path| self.need(path, quickest, tenants.pins);
         let needs: Vec<PathNeed> = carrying().map(need).collect();
         self.judge(now);
-        let joint = self.joint(now, room, tenants);
-        self.shares = shares(&needs, room.window, joint);
+        self.joint = self.joint(now, room, tenants);
+        self.shares = shares(&needs, room.window, self.joint);
         self.admitted = PathSet::default();
         let with_share = self.shares.iter().filter(|share| share.most > 0);
         with_share.for_each(|share| self.admitted.insert(share.id));
@@ -152,6 +154,11 @@ impl PathShares {
     /// The paths that streams should use.
     pub(crate) fn admitted(&self) -> PathSet {
         self.admitted
+    }
+
+    /// Whether something of what fast paths carry must wait for slow ones.
+    pub(crate) fn is_joint(&self) -> bool {
+        self.joint > 0
     }
 
     /// What `path` may have in flight at most.
