@@ -26,7 +26,7 @@ test-full: test build
 	MANYPATH_CASES=20000 $(CARGO) test --release --locked -p manypath-sim
 	$(CARGO) test --release --locked -p manypath-lab --test throughput -- --ignored
 	$(CARGO) test --release --locked -p manypath-cli --test failover -- --ignored
-	scripts/fuzz 120
+	scripts/fuzz 300
 	target/release/manypath sim live papers/dreibholz2010/live/fig4.toml --seeds 1 --jobs 2 --tolerance 0.07
 	target/release/manypath sim live papers/dreibholz2010/live/fig7.toml --seeds 1 --jobs 2 --tolerance 0.07 \
 		--case 'paper, fixed' --case 'paper, round robin' --case 'production' --case 'production, dynamic'
