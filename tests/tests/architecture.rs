@@ -11,6 +11,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("net", &["wire", "engine"]),
     ("sim", &["engine", "flow"]),
     ("lab", &["sim", "engine"]),
+    ("rules", &[]),
     ("control", &[]),
     ("daemon", &["net", "engine", "flow", "control"]),
     ("shim", &["control"]),

@@ -1,0 +1,143 @@
+//! What would happen to a connection, and why: the answer in words.
+
+use crate::rule::{Chain, Policy, Protocol, Rule};
+use crate::table::{Decider, Place, Query, Table};
+use serde::Serialize;
+use std::fmt;
+
+/// What would happen to a connection, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Explanation {
+    /// What was asked.
+    pub query: Query,
+    /// The default policy that holds for it.
+    pub default: Policy,
+    /// Whether it is carried.
+    pub policy: Policy,
+    /// Who decided.
+    pub decider: Decider,
+    /// The options that hold, in words; absent when it is not carried or no rule says any.
+    pub options: Option<String>,
+    /// Each rule that was tried, in order.
+    pub steps: Vec<Step>,
+    /// What else is worth knowing.
+    pub notes: Vec<String>,
+}
+
+/// One rule that was tried.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Step {
+    /// Where it stands.
+    pub place: Place,
+    /// The rule in words.
+    pub rule: String,
+    /// Why it did not match; absent when it did.
+    pub mismatch: Option<&'static str>,
+}
+
+impl Table {
+    /// Looks a connection up and tells each step.
+    #[must_use]
+    pub fn explain(&self, query: Query) -> Explanation {
+        let decision = self.decide(query);
+        let default = self.effective_default(query.chain, query.protocol);
+        let mut steps = self.steps(query, default.opposite());
+        if decision.policy == Policy::Enable && default == Policy::Enable {
+            steps.extend(self.steps(query, Policy::Enable));
+        }
+        let options = decision.options.map(|(options, _)| options.to_string());
+        Explanation {
+            query,
+            default,
+            policy: decision.policy,
+            decider: decision.decider,
+            options: options.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()),
+            steps,
+            notes: notes(query, decision.policy),
+        }
+    }
+
+    /// The rules of a list up to and with the one that matches.
+    fn steps(&self, query: Query, policy: Policy) -> Vec<Step> {
+        let mut steps = Vec::new();
+        for (place, rule) in self.list(query.chain, policy) {
+            let step = step(place, rule, query);
+            let decided = step.mismatch.is_none();
+            steps.push(step);
+            if decided {
+                break;
+            }
+        }
+        steps
+    }
+}
+
+fn step(place: Place, rule: &Rule, query: Query) -> Step {
+    let (address, port) = (query.address.ip(), query.address.port());
+    let mismatch = match rule.mismatch(query.protocol, address, port) {
+        Some("other address") if address.is_unspecified() => {
+            Some("names an address: tried again for each connection")
+        }
+        other => other,
+    };
+    Step { place, rule: rule.to_string(), mismatch }
+}
+
+fn notes(query: Query, policy: Policy) -> Vec<String> {
+    let address = query.address.ip().to_canonical();
+    let mut notes = Vec::new();
+    if query.chain == Chain::Remote && address.is_loopback() {
+        notes.push("loopback destinations are always left to the kernel".to_owned());
+    }
+    if query.chain == Chain::Local && address.is_loopback() {
+        notes.push("services on loopback are never offered to peers".to_owned());
+    }
+    if query.chain == Chain::Local && address.is_unspecified() {
+        notes.push(
+            "a service on every address: each connection is looked up by the address that the peer uses"
+                .to_owned(),
+        );
+    }
+    if query.chain == Chain::Remote && policy == Policy::Enable && query.protocol == Protocol::Tcp {
+        notes.push("where the peer has no manypath, plain TCP is used".to_owned());
+    }
+    notes
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let query = self.query;
+        let what = match query.chain {
+            Chain::Remote => "connect to",
+            Chain::Local => "service at",
+        };
+        let verdict = match self.policy {
+            Policy::Enable => "carried over SCTP",
+            Policy::Disable => "left to the kernel",
+        };
+        writeln!(f, "{what} {} ({}): {verdict}", query.address, query.protocol)?;
+        match self.decider {
+            Decider::Default => writeln!(f, "  decided by the default of {}", query.chain)?,
+            Decider::Rule(place) => writeln!(f, "  decided by {place}")?,
+        }
+        if let Some(options) = &self.options {
+            writeln!(f, "  options: {options}")?;
+        }
+        writeln!(f, "  default of {}: {}", query.chain, self.default)?;
+        self.steps.iter().try_for_each(|step| writeln!(f, "  {step}"))?;
+        self.notes.iter().try_for_each(|note| writeln!(f, "  note: {note}"))
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verdict = self.mismatch.unwrap_or("MATCHES");
+        write!(f, "{}: {}: {verdict}", self.place, self.rule)
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{} rule {}", self.chain, self.policy, self.number)
+    }
+}

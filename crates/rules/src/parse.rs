@@ -1,0 +1,175 @@
+//! Rules as words: the language of the file and of the command line.
+//!
+//! ```text
+//! local|remote enable|disable [tcp|udp] [any | host A | net A/PREFIX] [port P | ports P-Q] [KEY=VALUE ...]
+//! ```
+
+use crate::error::RuleError;
+use crate::network::Network;
+use crate::options::Options;
+use crate::ports::Ports;
+use crate::rule::{Chain, Policy, Protocol, Rule};
+use std::str::FromStr;
+
+/// What may follow chain and policy.
+pub(crate) const WORDS: &str =
+    "tcp, udp, any, host ADDRESS, net ADDRESS/PREFIX, port N, ports N-M, then KEY=VALUE";
+
+impl FromStr for Chain {
+    type Err = RuleError;
+
+    fn from_str(word: &str) -> Result<Self, RuleError> {
+        match word {
+            "local" => Ok(Self::Local),
+            "remote" => Ok(Self::Remote),
+            _ => Err(RuleError::unknown("chain", word, "local or remote")),
+        }
+    }
+}
+
+impl FromStr for Policy {
+    type Err = RuleError;
+
+    fn from_str(word: &str) -> Result<Self, RuleError> {
+        match word {
+            "enable" => Ok(Self::Enable),
+            "disable" => Ok(Self::Disable),
+            _ => Err(RuleError::unknown("policy", word, "enable or disable")),
+        }
+    }
+}
+
+impl FromStr for Rule {
+    type Err = RuleError;
+
+    fn from_str(text: &str) -> Result<Self, RuleError> {
+        Self::from_words(&text.split_whitespace().collect::<Vec<_>>())
+    }
+}
+
+impl Rule {
+    /// Reads a rule from its words.
+    ///
+    /// # Errors
+    /// When a word is unknown, missing, said twice, or cannot go with the others.
+    pub fn from_words(words: &[&str]) -> Result<Self, RuleError> {
+        let mut words = words.iter().copied();
+        let chain = need(words.next(), "a chain: local or remote")?.parse()?;
+        let policy = need(words.next(), "a policy: enable or disable")?.parse()?;
+        let mut rule = Self::open(chain, policy);
+        let mut said = Said::default();
+        while let Some(word) = words.next() {
+            rule.take(word, &mut words, &mut said)?;
+        }
+        rule.check()?;
+        Ok(rule)
+    }
+
+    /// A rule that matches every TCP connection of a chain.
+    #[must_use]
+    pub fn open(chain: Chain, policy: Policy) -> Self {
+        let options = Options::default();
+        Self { chain, policy, protocol: Protocol::Tcp, network: None, ports: None, options }
+    }
+
+    fn take<'a>(
+        &mut self,
+        word: &str,
+        rest: &mut impl Iterator<Item = &'a str>,
+        said: &mut Said,
+    ) -> Result<(), RuleError> {
+        match word {
+            "tcp" => said.protocol(word),
+            "udp" => {
+                self.protocol = Protocol::Udp;
+                said.protocol(word)
+            }
+            "any" => said.address(word),
+            "host" => {
+                self.network = Some(host(need(rest.next(), "an address after host")?)?);
+                said.address(word)
+            }
+            "net" => {
+                self.network = Some(need(rest.next(), "ADDRESS/PREFIX after net")?.parse()?);
+                said.address(word)
+            }
+            "port" | "ports" => {
+                self.ports = Some(ports(word, need(rest.next(), "a number after port")?)?);
+                said.ports(word)
+            }
+            _ => self.options.set(word),
+        }
+    }
+
+    /// Whether the options go with the rest.
+    pub(crate) fn check(&self) -> Result<(), RuleError> {
+        let options = &self.options;
+        if self.policy == Policy::Disable && !options.is_empty() {
+            return Err(RuleError::new(format!(
+                "a disable rule has no options ({}): nothing is carried",
+                options.to_string().trim_start()
+            )));
+        }
+        if self.chain == Chain::Remote && options.proxy.is_some() {
+            return Err(RuleError::new(
+                "proxy tells a service its client: write it in local rules",
+            ));
+        }
+        if self.chain == Chain::Local && options.sctp_only.is_some() {
+            return Err(RuleError::new("sctp-only is for connections made here: remote rules"));
+        }
+        if self.protocol == Protocol::Udp && options.half_close.is_some() {
+            return Err(RuleError::new("half-close is for connections: udp has none"));
+        }
+        Ok(())
+    }
+}
+
+/// Which parts of a rule were given already.
+#[derive(Default)]
+struct Said {
+    protocol: bool,
+    address: bool,
+    ports: bool,
+}
+
+impl Said {
+    fn protocol(&mut self, word: &str) -> Result<(), RuleError> {
+        once(&mut self.protocol, word, "a protocol")
+    }
+
+    fn address(&mut self, word: &str) -> Result<(), RuleError> {
+        once(&mut self.address, word, "an address")
+    }
+
+    fn ports(&mut self, word: &str) -> Result<(), RuleError> {
+        once(&mut self.ports, word, "a port")
+    }
+}
+
+fn once(said: &mut bool, word: &str, what: &str) -> Result<(), RuleError> {
+    match std::mem::replace(said, true) {
+        false => Ok(()),
+        true => Err(RuleError::new(format!("\"{word}\": the rule has {what} already"))),
+    }
+}
+
+fn need<'a>(word: Option<&'a str>, what: &str) -> Result<&'a str, RuleError> {
+    word.ok_or_else(|| RuleError::new(format!("the rule ends too early: it needs {what}")))
+}
+
+fn host(word: &str) -> Result<Network, RuleError> {
+    match word.parse::<Network>()? {
+        network if network.is_host() => Ok(network),
+        network => Err(RuleError::new(format!("{network} is a network: write net {network}"))),
+    }
+}
+
+fn ports(keyword: &str, word: &str) -> Result<Ports, RuleError> {
+    match word.parse::<Ports>()? {
+        ports if keyword == "port" && ports.first() != ports.last() => {
+            Err(RuleError::new(format!("{ports} is a range: write ports {ports}")))
+        }
+        ports => Ok(ports),
+    }
+}

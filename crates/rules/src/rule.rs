@@ -1,0 +1,127 @@
+//! One rule: what it matches and what it decides.
+
+use crate::network::Network;
+use crate::options::Options;
+use crate::ports::Ports;
+use serde::Serialize;
+use std::fmt;
+use std::net::IpAddr;
+
+/// The side of a connection that a rule is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Chain {
+    /// Services of this host, looked up by the address that a peer uses.
+    Local,
+    /// Connections that programs of this host make, looked up by their destination.
+    Remote,
+}
+
+/// Whether a connection is carried over SCTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Policy {
+    /// Carried, with plain TCP as the fallback.
+    Enable,
+    /// Left to the kernel.
+    Disable,
+}
+
+/// The protocol that the program uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// Connections.
+    Tcp,
+    /// Datagrams; never carried unless a rule enables it.
+    Udp,
+}
+
+/// One rule. What it leaves open matches everything.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    /// The side it is about.
+    pub chain: Chain,
+    /// What it decides.
+    pub policy: Policy,
+    /// The protocol it is about.
+    pub protocol: Protocol,
+    /// The addresses it matches; all when absent.
+    pub network: Option<Network>,
+    /// The ports it matches; all when absent.
+    pub ports: Option<Ports>,
+    /// How what it enables is carried.
+    pub options: Options,
+}
+
+impl Rule {
+    /// Whether an address and port match.
+    #[must_use]
+    pub fn matches(&self, protocol: Protocol, address: IpAddr, port: u16) -> bool {
+        self.mismatch(protocol, address, port).is_none()
+    }
+
+    /// Why an address and port do not match; absent when they do.
+    pub(crate) fn mismatch(
+        &self,
+        protocol: Protocol,
+        address: IpAddr,
+        port: u16,
+    ) -> Option<&'static str> {
+        if self.protocol != protocol {
+            return Some("other protocol");
+        }
+        if self.network.is_some_and(|network| !network.contains(address)) {
+            return Some("other address");
+        }
+        self.ports.is_some_and(|ports| !ports.contains(port)).then_some("other port")
+    }
+}
+
+impl fmt::Display for Chain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Local => "local",
+            Self::Remote => "remote",
+        })
+    }
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Enable => "enable",
+            Self::Disable => "disable",
+        })
+    }
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Tcp => "tcp",
+            Self::Udp => "udp",
+        })
+    }
+}
+
+impl fmt::Display for Rule {
+    /// The words that [`crate::Document`] and the command line read.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.chain, self.policy)?;
+        if self.protocol == Protocol::Udp {
+            write!(f, " udp")?;
+        }
+        match self.network {
+            Some(network) if network.is_host() => write!(f, " host {network}")?,
+            Some(network) => write!(f, " net {network}")?,
+            None => {}
+        }
+        match self.ports {
+            Some(ports) if ports.first() == ports.last() => write!(f, " port {ports}")?,
+            Some(ports) => write!(f, " ports {ports}")?,
+            None => {}
+        }
+        write!(f, "{}", self.options)
+    }
+}

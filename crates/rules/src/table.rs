@@ -1,0 +1,140 @@
+//! The table as a stack looks it up.
+
+use crate::options::Options;
+use crate::rule::{Chain, Policy, Protocol, Rule};
+use serde::Serialize;
+use std::net::SocketAddr;
+
+/// Default policies and rules, in the order in which they are tried.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Table {
+    pub(crate) local: Policy,
+    pub(crate) remote: Policy,
+    pub(crate) rules: Vec<Rule>,
+}
+
+/// A connection that somebody asks about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Query {
+    /// [`Chain::Remote`] for a connect, [`Chain::Local`] for a service.
+    pub chain: Chain,
+    /// The protocol.
+    pub protocol: Protocol,
+    /// The destination of a connect; the address of a service. The unspecified address stands for
+    /// a service on every address: rules that name one are then not about it.
+    pub address: SocketAddr,
+}
+
+/// Where a rule stands: its list and its number in it, from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Place {
+    /// The chain of its list.
+    pub chain: Chain,
+    /// The policy of its list.
+    pub policy: Policy,
+    /// Its number in the list.
+    pub number: usize,
+}
+
+/// Who decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Decider {
+    /// No rule: the default.
+    Default,
+    /// The first rule that matched.
+    Rule(Place),
+}
+
+/// What becomes of a connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision<'a> {
+    /// Whether it is carried.
+    pub policy: Policy,
+    /// Who decided.
+    pub decider: Decider,
+    /// How it is carried, if a rule says so.
+    pub options: Option<(&'a Options, Place)>,
+}
+
+impl Default for Table {
+    /// Connections of this host's programs are carried, its services closed to peers.
+    fn default() -> Self {
+        Self { local: Policy::Disable, remote: Policy::Enable, rules: Vec::new() }
+    }
+}
+
+impl Table {
+    /// The default policy of a chain, as configured.
+    #[must_use]
+    pub fn default_policy(&self, chain: Chain) -> Policy {
+        match chain {
+            Chain::Local => self.local,
+            Chain::Remote => self.remote,
+        }
+    }
+
+    /// The default policy that holds for a protocol: UDP is never carried without a rule.
+    #[must_use]
+    pub fn effective_default(&self, chain: Chain, protocol: Protocol) -> Policy {
+        match protocol {
+            Protocol::Tcp => self.default_policy(chain),
+            Protocol::Udp => Policy::Disable,
+        }
+    }
+
+    /// Sets the default policy of a chain.
+    pub fn set_default(&mut self, chain: Chain, policy: Policy) {
+        match chain {
+            Chain::Local => self.local = policy,
+            Chain::Remote => self.remote = policy,
+        }
+    }
+
+    /// Puts a rule behind all others.
+    pub fn push(&mut self, rule: Rule) {
+        self.rules.push(rule);
+    }
+
+    /// The rules of one list with their places, in the order in which they are tried.
+    pub fn list(&self, chain: Chain, policy: Policy) -> impl Iterator<Item = (Place, &Rule)> {
+        let rules = self.rules.iter().filter(move |r| r.chain == chain && r.policy == policy);
+        (1..).zip(rules).map(move |(number, rule)| (Place { chain, policy, number }, rule))
+    }
+
+    /// What becomes of a connection: the first rule that matches decides.
+    #[must_use]
+    pub fn decide(&self, query: Query) -> Decision<'_> {
+        let default = self.effective_default(query.chain, query.protocol);
+        let decided = self.first_match(query, default.opposite());
+        let (policy, decider) = match decided {
+            Some((place, _)) => (place.policy, Decider::Rule(place)),
+            None => (default, Decider::Default),
+        };
+        let options = match (policy, decided) {
+            (Policy::Disable, _) => None,
+            (Policy::Enable, Some((place, rule))) => Some((&rule.options, place)),
+            (Policy::Enable, None) => {
+                self.first_match(query, Policy::Enable).map(|(place, rule)| (&rule.options, place))
+            }
+        };
+        Decision { policy, decider, options }
+    }
+
+    fn first_match(&self, query: Query, policy: Policy) -> Option<(Place, &Rule)> {
+        let (address, port) = (query.address.ip(), query.address.port());
+        let mut list = self.list(query.chain, policy);
+        list.find(|(_, rule)| rule.matches(query.protocol, address, port))
+    }
+}
+
+impl Policy {
+    /// The other one.
+    #[must_use]
+    pub fn opposite(self) -> Self {
+        match self {
+            Self::Enable => Self::Disable,
+            Self::Disable => Self::Enable,
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Lookups: first match, defaults, options, and the words that explain them.
+
+#![allow(clippy::unwrap_used, reason = "a failing test may panic")]
+
+use manypath_rules::{Chain, Decider, Document, Policy, Protocol, Query, Table};
+
+fn table(text: &str) -> Table {
+    Document::parse(text).unwrap().table()
+}
+
+fn query(chain: Chain, protocol: Protocol, address: &str) -> Query {
+    Query { chain, protocol, address: address.parse().unwrap() }
+}
+
+fn connect(address: &str) -> Query {
+    query(Chain::Remote, Protocol::Tcp, address)
+}
+
+fn service(address: &str) -> Query {
+    query(Chain::Local, Protocol::Tcp, address)
+}
+
+#[test]
+fn without_rules_connects_are_carried_and_services_closed() {
+    let table = Table::default();
+    assert_eq!(table.decide(connect("192.0.2.1:22")).policy, Policy::Enable);
+    assert_eq!(table.decide(service("192.0.2.1:22")).policy, Policy::Disable);
+}
+
+#[test]
+fn the_list_that_contradicts_the_default_is_searched() {
+    let text = "remote enable port 22\nremote disable port 25\n";
+    let enabled = table(text);
+    assert_eq!(enabled.decide(connect("192.0.2.1:25")).policy, Policy::Disable);
+    assert_eq!(enabled.decide(connect("192.0.2.1:80")).policy, Policy::Enable);
+    let disabled = table(&format!("default remote disable\n{text}"));
+    assert_eq!(disabled.decide(connect("192.0.2.1:22")).policy, Policy::Enable);
+    assert_eq!(disabled.decide(connect("192.0.2.1:80")).policy, Policy::Disable);
+    assert_eq!(disabled.decide(connect("192.0.2.1:25")).decider, Decider::Default);
+}
+
+#[test]
+fn the_first_match_wins_over_a_better_one() {
+    let table = table(
+        "default remote disable\nremote enable ports 1-1024 half-close=off\n\
+         remote enable net 10.1.2.0/24 port 1000 half-close=on\n",
+    );
+    let decision = table.decide(connect("10.1.2.3:1000"));
+    let (options, place) = decision.options.unwrap();
+    assert_eq!((options.to_string().as_str(), place.number), (" half-close=off", 1));
+}
+
+#[test]
+fn under_an_enable_default_an_enable_rule_gives_options() {
+    let table = table("remote disable host 192.0.2.9\nremote enable port 22 half-close=on\n");
+    let decision = table.decide(connect("192.0.2.1:22"));
+    assert_eq!((decision.policy, decision.decider), (Policy::Enable, Decider::Default));
+    assert_eq!(decision.options.unwrap().0.to_string(), " half-close=on");
+    assert_eq!(table.decide(connect("192.0.2.9:22")).options, None);
+}
+
+#[test]
+fn udp_is_carried_only_by_rule() {
+    let table = table("remote enable udp port 53\n");
+    let udp = |address| table.decide(query(Chain::Remote, Protocol::Udp, address)).policy;
+    assert_eq!(udp("192.0.2.1:53"), Policy::Enable);
+    assert_eq!(udp("192.0.2.1:54"), Policy::Disable);
+}
+
+#[test]
+fn a_service_on_every_address_is_not_judged_by_rules_with_an_address() {
+    let table = table("local enable net 10.0.0.0/8 port 80\nlocal enable port 22\n");
+    assert_eq!(table.decide(service("0.0.0.0:80")).policy, Policy::Disable);
+    assert_eq!(table.decide(service("[::]:22")).policy, Policy::Enable);
+    assert_eq!(table.decide(service("10.0.0.1:80")).policy, Policy::Enable);
+    let words = table.explain(service("0.0.0.0:80")).to_string();
+    assert!(words.contains("names an address: tried again for each connection"), "{words}");
+}
+
+#[test]
+fn an_explanation_names_each_rule_that_was_tried() {
+    let table =
+        table("remote disable port 25\nremote disable net 10.0.0.0/8\nremote disable port 9\n");
+    let words = table.explain(connect("10.0.0.1:22")).to_string();
+    let expected = "\
+connect to 10.0.0.1:22 (tcp): left to the kernel
+  decided by remote-disable rule 2
+  default of remote: enable
+  remote-disable rule 1: remote disable port 25: other port
+  remote-disable rule 2: remote disable net 10.0.0.0/8: MATCHES
+";
+    assert_eq!(words, expected);
+}
+
+#[test]
+fn an_explanation_is_json_too() {
+    let table = table("remote enable port 22 sctp-only=on\n");
+    let json = serde_json::to_value(table.explain(connect("[2001:db8::1]:22"))).unwrap();
+    assert_eq!(json["policy"], "enable");
+    assert_eq!(json["decider"], "default");
+    assert_eq!(json["options"], "sctp-only=on");
+    assert_eq!(json["steps"][0]["place"]["number"], 1);
+}

@@ -1,0 +1,171 @@
+//! Rules as words and files: read, written, edited, refused.
+
+#![allow(clippy::unwrap_used, reason = "a failing test may panic")]
+
+use manypath_rules::{Chain, Document, Network, Place, Policy, Ports, Protocol, Rule};
+use proptest::prelude::*;
+use std::net::IpAddr;
+
+fn rule(text: &str) -> Rule {
+    text.parse().unwrap()
+}
+
+fn error(text: &str) -> String {
+    text.parse::<Rule>().unwrap_err().to_string()
+}
+
+#[test]
+fn a_wrong_word_is_answered_with_the_right_ones() {
+    assert!(error("loca enable").contains("local or remote"));
+    assert!(error("local allow").contains("enable or disable"));
+    assert!(error("remote enable prt 22").contains("port N, ports N-M"));
+    assert!(error("remote enable sctp-only=yes").contains("on or off"));
+    assert!(error("remote enable colour=red").contains("half-close=on|off"));
+    assert!(error("remote enable port").contains("a number after port"));
+    assert!(error("remote").contains("a policy: enable or disable"));
+    assert!(error("remote enable ports").contains("needs a number"));
+    assert!(error("remote enable port 1-5").contains("write ports 1-5"));
+    assert!(error("remote enable host 10.0.0.0/8").contains("write net 10.0.0.0/8"));
+}
+
+#[test]
+fn parts_given_twice_are_refused() {
+    for twice in [
+        "remote enable tcp udp",
+        "remote enable host 10.0.0.1 net 10.0.0.0/8",
+        "remote enable port 1 ports 2-3",
+        "remote enable sctp-only=on sctp-only=on",
+        "remote enable any host ::1",
+    ] {
+        assert!(error(twice).contains("already") || error(twice).contains("twice"), "{twice}");
+    }
+}
+
+#[test]
+fn options_that_make_no_sense_are_refused() {
+    assert!(error("remote disable port 1 half-close=on").contains("nothing is carried"));
+    assert!(error("remote enable proxy=on").contains("local rules"));
+    assert!(error("local enable sctp-only=on").contains("remote rules"));
+    assert!(error("remote enable udp half-close=on").contains("udp has none"));
+}
+
+const FILE: &str = "\
+# first match wins
+default remote enable
+
+remote disable port 25          # mail goes by itself
+  local   enable port 22
+remote disable net 10.0.0.0/255.0.0.0
+";
+
+#[test]
+fn a_file_is_kept_as_it_was_where_it_is_not_edited() {
+    let mut document = Document::parse(FILE).unwrap();
+    assert_eq!(document.to_string(), FILE);
+    let place = document.add(rule("remote disable port 53"), None).unwrap();
+    assert_eq!(place.number, 3);
+    document.add(rule("remote disable port 26"), Some(1)).unwrap();
+    document.set_default(Chain::Local, Policy::Enable);
+    let expected = FILE
+        .replace("# first match wins\n", "# first match wins\ndefault local enable\n")
+        .replace("remote disable port 25", "remote disable port 26\nremote disable port 25")
+        + "remote disable port 53\n";
+    assert_eq!(document.to_string(), expected);
+}
+
+#[test]
+fn rules_are_deleted_by_number_or_by_their_words() {
+    let mut document = Document::parse(FILE).unwrap();
+    let place = document.delete(&rule("remote disable net 10.0.0.0/8")).unwrap();
+    assert_eq!(place.number, 2);
+    let first = Place { chain: Chain::Remote, policy: Policy::Disable, number: 1 };
+    assert_eq!(document.delete_at(first), Ok(rule("remote disable port 25")));
+    assert!(document.delete_at(first).unwrap_err().to_string().contains("it has 0 rules"));
+    assert!(document.delete(&rule("remote disable port 25")).is_err());
+    assert_eq!(document.flush(), 1);
+    assert_eq!(document.to_string(), "# first match wins\ndefault remote enable\n\n");
+}
+
+#[test]
+fn a_place_beyond_the_list_is_refused_and_nothing_changes() {
+    let mut document = Document::parse(FILE).unwrap();
+    for at in [0, 4] {
+        assert!(document.add(rule("remote disable port 53"), Some(at)).is_err());
+    }
+    assert_eq!(document.to_string(), FILE);
+}
+
+#[test]
+fn errors_in_a_file_name_the_line() {
+    let wrong = |text: &str| Document::parse(text).unwrap_err();
+    assert_eq!(wrong("\n# x\nremote enble\n").line, Some(3));
+    assert!(wrong("default remote\n").to_string().starts_with("line 1: a default is written"));
+    let twice = wrong("default local enable\ndefault local disable\n").to_string();
+    assert!(twice.contains("line 2: the default of local was set in line 1"), "{twice}");
+}
+
+fn addresses() -> impl Strategy<Value = Option<Network>> {
+    let v4 = (any::<u32>(), 0..=32_u8).prop_map(|(bits, prefix)| {
+        let mask = u32::MAX.checked_shl(u32::from(32 - prefix)).unwrap_or(0);
+        Network::new(IpAddr::from((bits & mask).to_be_bytes()), prefix).unwrap()
+    });
+    let v6 = (any::<u128>(), 0..=128_u8).prop_map(|(bits, prefix)| {
+        let mask = u128::MAX.checked_shl(u32::from(128 - prefix)).unwrap_or(0);
+        let address: IpAddr = (bits & mask).to_be_bytes().into();
+        // Mapped addresses are hosts of IPv4.
+        match address.to_canonical() {
+            IpAddr::V6(_) => Network::new(address, prefix).unwrap(),
+            v4 @ IpAddr::V4(_) => Network::host(v4),
+        }
+    });
+    prop_oneof![Just(None), v4.prop_map(Some), v6.prop_map(Some)]
+}
+
+prop_compose! {
+    fn rules()(
+        local in any::<bool>(), enable in any::<bool>(), udp in any::<bool>(),
+        network in addresses(), ports in proptest::option::of((1..=u16::MAX, 1..=u16::MAX)),
+        half_close in proptest::option::of(any::<bool>()),
+    ) -> Rule {
+        let chain = if local { Chain::Local } else { Chain::Remote };
+        let policy = if enable { Policy::Enable } else { Policy::Disable };
+        let mut rule = Rule::open(chain, policy);
+        rule.protocol = if udp { Protocol::Udp } else { Protocol::Tcp };
+        rule.network = network;
+        rule.ports = ports.map(|(a, b)| Ports::new(a.min(b), a.max(b)).unwrap());
+        rule.options.half_close = half_close.filter(|_| enable && !udp);
+        rule
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_written_rule_reads_as_the_same_rule(rule in rules()) {
+        prop_assert_eq!(rule.to_string().parse(), Ok(rule));
+    }
+
+    /// A rule that is reported as never matching is really never the one that decides.
+    #[test]
+    fn a_rule_found_useless_never_decides(
+        list in proptest::collection::vec(rules(), 1..8),
+        probes in proptest::collection::vec((any::<u32>(), any::<u16>()), 32),
+    ) {
+        let text: String = list.iter().map(|rule| format!("{rule}\n")).collect();
+        let table = Document::parse(&text).unwrap().table();
+        let useless: Vec<Place> = table.findings().iter().map(|finding| finding.place).collect();
+        for (bits, port) in probes {
+            for (chain, protocol) in [(Chain::Local, Protocol::Tcp), (Chain::Remote, Protocol::Udp)] {
+                let address = (IpAddr::from(bits.to_be_bytes()), port.max(1)).into();
+                let query = manypath_rules::Query { chain, protocol, address };
+                if let manypath_rules::Decider::Rule(place) = table.decide(query).decider {
+                    prop_assert!(!useless.contains(&place), "{place} of\n{text}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn reading_any_text_never_panics(text in "\\PC{0,200}") {
+        let _ = Document::parse(&text);
+    }
+}
