@@ -13,10 +13,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("lab", &["sim", "engine"]),
     ("rules", &[]),
     ("control", &[]),
-    ("daemon", &["net", "engine", "flow", "control"]),
+    ("daemon", &["net", "engine", "flow", "rules", "control"]),
     ("shim", &["control"]),
     ("pkt", &["wire", "engine"]),
-    ("cli", &["wire", "engine", "flow", "net", "sim", "lab", "control", "daemon", "shim"]),
+    ("cli", &["wire", "engine", "flow", "net", "sim", "lab", "rules", "control", "daemon", "shim"]),
     ("tests", &[]),
 ];
 

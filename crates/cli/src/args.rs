@@ -1,5 +1,6 @@
 //! The command line as data: one definition gives parsing, help and the man pages.
 
+use crate::commands::rules::args::{RulesArgs, ShimrulesArgs};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -20,6 +21,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Run(RunArgs),
     Serve(ServeArgs),
+    Rules(RulesArgs),
+    Shimrules(ShimrulesArgs),
     Status(StatusArgs),
     Lab(LabArgs),
     Sim(SimArgs),
@@ -74,6 +77,9 @@ pub(crate) struct StackOptions {
     /// How long a peer without manypath is remembered, in seconds.
     #[arg(long, value_name = "S", default_value_t = 60)]
     pub(crate) negative_cache: u64,
+    /// Go by this table of rules instead of the usual one (see `manypath rules`).
+    #[arg(long, value_name = "FILE")]
+    pub(crate) rules: Option<PathBuf>,
     /// Say more on standard error: every flow, and every fallback with its reason.
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
@@ -91,8 +97,8 @@ pub(crate) struct StackOptions {
     after_help = "Example:\n  manypath serve --allow 22,443\n  manypath serve --allow 192.0.2.7:8080 --port 9899 -v"
 )]
 pub(crate) struct ServeArgs {
-    /// Ports (or address and port) that peers may reach.
-    #[arg(long, value_name = "PORT|ADDR:PORT", value_delimiter = ',', required = true)]
+    /// Ports (or address and port) that peers may reach, besides those that local rules open.
+    #[arg(long, value_name = "PORT|ADDR:PORT", value_delimiter = ',')]
     pub(crate) allow: Vec<String>,
     /// UDP port to listen on (RFC 6951).
     #[arg(long, value_name = "PORT", default_value_t = 9899)]

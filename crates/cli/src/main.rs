@@ -8,13 +8,17 @@ mod failure;
 
 use args::{Cli, Command};
 use clap::Parser;
+use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::parse_from(arguments());
     let result = match &cli.command {
         Command::Run(args) => commands::run::run(args),
         Command::Serve(args) => commands::serve::serve(args),
+        Command::Rules(args) => commands::rules::rules(args),
+        Command::Shimrules(args) => commands::rules::shimrules(args),
         Command::Status(args) => commands::status::status(args),
         Command::Lab(args) => commands::lab::lab(args),
         Command::Sim(args) => commands::sim::sim(args),
@@ -29,4 +33,15 @@ fn main() -> ExitCode {
             ExitCode::from(failure.status)
         }
     }
+}
+
+/// The command line. Called by the name of a tool that it stands in for (a link to it), the command
+/// of that name is meant.
+fn arguments() -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = std::env::args_os().collect();
+    let name = arguments.first().map(Path::new).and_then(Path::file_name);
+    if name.is_some_and(|name| name == "shimrules") {
+        arguments.insert(1, "shimrules".into());
+    }
+    arguments
 }

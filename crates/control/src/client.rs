@@ -55,6 +55,8 @@ impl ControlClient {
             | Reply::Accepted { .. }
             | Reply::Failed { .. }
             | Reply::Closed { .. }
+            | Reply::Rules { .. }
+            | Reply::Refused { .. }
             | Reply::StatusPart(_) => Err(ControlError::Unexpected("no welcome")),
         }
     }
@@ -93,6 +95,25 @@ impl ControlClient {
                 return serde_json::from_str(&text)
                     .map_err(|e| ControlError::Malformed(e.to_string()));
             }
+        }
+    }
+
+    /// Asks the stack to read its rules again; returns how many there are now.
+    ///
+    /// # Errors
+    /// [`ControlError::Refused`] when they are wrong; [`ControlError::TimedOut`].
+    pub fn reload_rules(&self) -> Result<usize, ControlError> {
+        self.send(&Request::ReloadRules, None)?;
+        match self.wait()? {
+            Reply::Rules { count } => Ok(count),
+            Reply::Refused { why } => Err(ControlError::Refused(why)),
+            Reply::Welcome { .. }
+            | Reply::Pending { .. }
+            | Reply::Direct { .. }
+            | Reply::Accepted { .. }
+            | Reply::Failed { .. }
+            | Reply::Closed { .. }
+            | Reply::StatusPart(_) => Err(ControlError::Unexpected("not about rules")),
         }
     }
 

@@ -21,6 +21,8 @@ pub enum ControlError {
     },
     /// The other side did not answer in time.
     TimedOut,
+    /// The stack did not do what it was asked for, and says why.
+    Refused(String),
     /// The other side answered with something that was not asked.
     Unexpected(&'static str),
 }
@@ -55,6 +57,7 @@ impl fmt::Display for ControlError {
                 crate::VERSION
             ),
             Self::TimedOut => f.write_str("the stack does not answer"),
+            Self::Refused(why) => f.write_str(why),
             Self::Unexpected(what) => write!(f, "unexpected answer from the stack: {what}"),
         }
     }
@@ -69,6 +72,7 @@ impl std::error::Error for ControlError {
             | Self::TooLong(_)
             | Self::Version { .. }
             | Self::TimedOut
+            | Self::Refused(_)
             | Self::Unexpected(_) => None,
         }
     }

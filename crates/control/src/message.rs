@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
 /// Version of this language. It changes whenever an old reader would misunderstand a new writer.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// From a launcher or a command line tool to a stack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,6 +47,9 @@ pub enum Request {
     },
     /// Asks for the stack's status, answered by `StatusPart`s.
     Status,
+    /// Asks the stack to read its rules again, answered by `Rules` or `Refused`. Connections that
+    /// exist go on.
+    ReloadRules,
     /// Asks the stack to end: existing flows are drained first.
     Stop,
 }
@@ -104,6 +107,16 @@ pub enum Reply {
     },
     /// One piece of a status report.
     StatusPart(StatusPart),
+    /// The rules were read again and hold from now on.
+    Rules {
+        /// How many there are.
+        count: usize,
+    },
+    /// What was asked for was not done; nothing has changed.
+    Refused {
+        /// Why.
+        why: String,
+    },
 }
 
 /// What the caller of a stack is.

@@ -179,6 +179,8 @@ pub struct PeerStatus {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FallbackReason {
+    /// A rule leaves the destination to the kernel.
+    Rule,
     /// The destination is a loopback address.
     Loopback,
     /// The destination is an address of this host.
@@ -209,6 +211,7 @@ impl FallbackReason {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Rule => "rule",
             Self::Loopback => "loopback",
             Self::LocalAddress => "local-address",
             Self::NotUnicast => "not-unicast",
@@ -227,6 +230,7 @@ impl FallbackReason {
 impl fmt::Display for FallbackReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Rule => "a rule leaves it to the kernel",
             Self::Loopback => "the destination is a loopback address",
             Self::LocalAddress => "the destination is this host",
             Self::NotUnicast => "the destination is not a unicast address",

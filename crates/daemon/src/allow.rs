@@ -1,5 +1,7 @@
 //! What a peer may reach through this host. Closed by default.
 
+use crate::rules::Rules;
+use manypath_rules::{Options, Policy};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
@@ -61,7 +63,7 @@ pub(crate) enum Denied {
     NotReachable,
     /// Not one of our addresses that the peer's association uses.
     ForeignAddress,
-    /// No entry of the allow list names it.
+    /// No rule opens it.
     NotListed,
 }
 
@@ -81,7 +83,7 @@ impl fmt::Display for Denied {
         f.write_str(match self {
             Self::NotReachable => "loopback, unspecified and multicast addresses never are",
             Self::ForeignAddress => "not an address that this association uses",
-            Self::NotListed => "not in the allow list",
+            Self::NotListed => "no rule opens it to peers",
         })
     }
 }
@@ -90,13 +92,13 @@ impl fmt::Display for Denied {
 /// Returns the address to dial: the same, with IPv4-mapped IPv6 made plain so that no spelling of
 /// an address escapes the tests.
 ///
-/// `loopback` lets loopback addresses through that an entry names with address and port.
+/// `loopback` lets loopback addresses through that a rule names with address and port.
 pub(crate) fn admit(
     destination: SocketAddr,
     locals: &[IpAddr],
-    allow: &[Allow],
+    rules: &Rules,
     loopback: bool,
-) -> Result<SocketAddr, Denied> {
+) -> Result<(SocketAddr, Options), Denied> {
     let addr = destination.ip().to_canonical();
     let is_loopback = addr.is_loopback();
     if addr.is_unspecified() || addr.is_multicast() || (is_loopback && !loopback) {
@@ -105,17 +107,12 @@ pub(crate) fn admit(
     if !locals.iter().any(|local| local.to_canonical() == addr) {
         return Err(Denied::ForeignAddress);
     }
-    let listed = |entry: &Allow| {
-        entry.port == destination.port()
-            && match entry.addr {
-                Some(named) => named == addr,
-                None => !is_loopback,
-            }
-    };
-    if !allow.iter().any(listed) {
+    let service = SocketAddr::new(addr, destination.port());
+    let (policy, options) = rules.service(service);
+    if policy == Policy::Disable || (is_loopback && !rules.names(service)) {
         return Err(Denied::NotListed);
     }
-    Ok(SocketAddr::new(addr, destination.port()))
+    Ok((service, options))
 }
 
 #[cfg(test)]
@@ -126,7 +123,9 @@ mod tests {
         let locals = ["10.0.0.2", "10.1.0.2", "127.0.1.2", "127.0.0.1", "::1", "2001:db8::2"]
             .map(|local| local.parse().unwrap());
         let allow: Vec<Allow> = allow.split(',').map(|entry| entry.parse().unwrap()).collect();
-        admit(destination.parse().unwrap(), &locals, &allow, loopback)
+        let rules = Rules::load(None, &allow).unwrap();
+        let admitted = admit(destination.parse().unwrap(), &locals, &rules, loopback);
+        admitted.map(|(service, _)| service)
     }
 
     fn dialled(addr: &str) -> Result<SocketAddr, Denied> {

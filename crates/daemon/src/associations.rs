@@ -137,6 +137,14 @@ impl Stack {
         paths.map(|path| path.addr.local.ip()).collect()
     }
 
+    /// The peer's address on the path to our address `local`, or on the primary path.
+    pub(crate) fn remote_of(&self, id: AssociationId, local: IpAddr) -> Option<IpAddr> {
+        let paths = self.driver.endpoint().status(self.now, id)?.paths;
+        let here = paths.iter().find(|path| path.addr.local.ip() == local);
+        let path = here.or_else(|| paths.iter().find(|path| path.primary))?;
+        Some(path.addr.remote.ip().to_canonical())
+    }
+
     /// Packets received from the peer so far.
     pub(crate) fn packets_received(&self, id: AssociationId) -> u64 {
         let status = self.driver.endpoint().status(self.now, id);

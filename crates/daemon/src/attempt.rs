@@ -14,6 +14,7 @@
 
 use crate::association::{FlowUse, RelayId};
 use crate::dial;
+use crate::relay::Relay;
 use crate::socket::Socket;
 use crate::stack::Stack;
 use crate::tcp_relay::TcpRelay;
@@ -23,6 +24,7 @@ use manypath_control::status::FallbackReason;
 use manypath_control::{Reply, Transport};
 use manypath_engine::{AssociationId, Duration};
 use manypath_flow::{FlowId, Refusal};
+use manypath_rules::{Options, Policy};
 use mio::event::Event;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -80,6 +82,7 @@ enum Tcp {
 pub(crate) struct Attempt {
     client: Client,
     open: Open,
+    options: Options,
     sctp: Sctp,
     tcp: Tcp,
 }
@@ -87,16 +90,31 @@ pub(crate) struct Attempt {
 impl Stack {
     /// A launcher asks for a connection.
     pub(crate) fn on_open(&mut self, client: Client, open: Open) {
-        match self.begin(client, open) {
+        let (policy, options) = self.rules.connect(open.destination);
+        let begun = match policy {
+            Policy::Enable => self.begin(client, open, options),
+            Policy::Disable => Err(FallbackReason::Rule),
+        };
+        match begun {
             Ok(()) => self.reply(client.control, Reply::Pending { id: client.id }),
+            Err(reason) if sctp_only(&options) && !is_for_the_kernel(reason) => {
+                self.refuse_open(client, open.destination, reason);
+            }
             Err(reason) => self.go_direct(client, open.destination, reason),
         }
     }
 
-    fn begin(&mut self, client: Client, open: Open) -> Result<(), FallbackReason> {
+    fn begin(
+        &mut self,
+        client: Client,
+        open: Open,
+        options: Options,
+    ) -> Result<(), FallbackReason> {
         let destination = open.destination;
         self.check_suitable(&open)?;
-        if let Some(reason) = self.peers.lookup(self.now, destination) {
+        let remembered = self.peers.lookup(self.now, destination);
+        // Without a fallback the peer is asked again each time.
+        if let Some(reason) = remembered.filter(|_| !sctp_only(&options)) {
             self.log.verbose(format_args!("{destination}: remembered: {reason}"));
             return Err(FallbackReason::Remembered);
         }
@@ -105,10 +123,11 @@ impl Stack {
         let id = AttemptId(self.next_id());
         let received = self.packets_received(association);
         let sctp = Sctp::Opening { association, flow, received };
-        self.attempts.insert(id, Attempt { client, open, sctp, tcp: Tcp::NotStarted });
+        self.attempts.insert(id, Attempt { client, open, options, sctp, tcp: Tcp::NotStarted });
         self.set_flow_use(association, flow, FlowUse::Attempt(id));
         self.control.remember(client, id);
-        self.start_clocks(id, association, open.blocking);
+        let alone = open.blocking || sctp_only(&options);
+        self.start_clocks(id, association, alone);
         Ok(())
     }
 
@@ -146,13 +165,14 @@ impl Stack {
         })
     }
 
-    fn start_clocks(&mut self, id: AttemptId, association: AssociationId, blocking: bool) {
+    /// `alone`: plain TCP is not tried beside it.
+    fn start_clocks(&mut self, id: AttemptId, association: AssociationId, alone: bool) {
         let patience = match self.is_established(association) {
             true => self.config.fallback_timeout.max(ESTABLISHED_SILENCE),
             false => self.config.fallback_timeout,
         };
         self.timers.set(self.now + patience, Timer::Fallback(id));
-        if !blocking {
+        if !alone {
             let head_start = self.config.tcp_head_start.min(patience);
             self.timers.set(self.now + head_start, Timer::HeadStart(id));
         }
@@ -162,6 +182,14 @@ impl Stack {
     fn go_direct(&mut self, client: Client, destination: SocketAddr, reason: FallbackReason) {
         self.note_fallback(destination, reason);
         self.reply(client.control, Reply::Direct { id: client.id, reason });
+    }
+
+    /// Tells the launcher that the destination cannot be reached, because only SCTP may be used.
+    fn refuse_open(&mut self, client: Client, destination: SocketAddr, reason: FallbackReason) {
+        self.counters.count("opens_without_fallback");
+        self.log.verbose(format_args!("{destination}: {reason}, and only SCTP may be used"));
+        let errno = errno_of(reason);
+        self.reply(client.control, Reply::Failed { id: client.id, errno });
     }
 
     fn note_fallback(&mut self, destination: SocketAddr, reason: FallbackReason) {
@@ -254,7 +282,12 @@ impl Stack {
         }
         attempt.sctp = Sctp::Failed;
         let (client, open) = (attempt.client, attempt.open);
-        if open.blocking {
+        if sctp_only(&attempt.options) {
+            self.log
+                .verbose(format_args!("{}: {reason}, and only SCTP may be used", open.destination));
+            self.counters.count("opens_without_fallback");
+            self.fail(id, errno_of(reason));
+        } else if open.blocking {
             self.forget_attempt(id);
             self.go_direct(client, open.destination, reason);
         } else {
@@ -387,7 +420,8 @@ impl Stack {
                 let token = Source::Relay(relay.0).token();
                 let socket = Socket::new(fd, &self.registry, token)
                     .inspect_err(|_| self.reset_flow(association, flow))?;
-                self.start_relay(relay, association, flow, socket);
+                let joined = Relay::new(association, flow, socket).with(&attempt.options);
+                self.start_relay(relay, joined);
             }
             (_, Tcp::Promised(far)) => {
                 let near = Socket::new(fd, &self.registry, Source::Near(relay.0).token())?;
@@ -460,6 +494,28 @@ impl Stack {
             Timer::Presence(id) => self.on_presence_timer(id),
             Timer::Drain => self.on_drain_timer(),
         }
+    }
+}
+
+fn sctp_only(options: &Options) -> bool {
+    options.sctp_only == Some(true)
+}
+
+/// Connections that are never carried, whatever the rules say.
+fn is_for_the_kernel(reason: FallbackReason) -> bool {
+    use FallbackReason as R;
+    matches!(reason, R::Rule | R::Loopback | R::LocalAddress | R::NotUnicast)
+}
+
+/// What a program hears that must not fall back to TCP: as near to the truth as connect() can be.
+fn errno_of(reason: FallbackReason) -> i32 {
+    use FallbackReason as R;
+    match reason {
+        R::Silent => libc::ETIMEDOUT,
+        R::Refused | R::NotManypath | R::NotAllowed | R::Remembered => libc::ECONNREFUSED,
+        R::NoLocalAddress => libc::ENETUNREACH,
+        R::AssociationLost | R::Busy => libc::EHOSTUNREACH,
+        R::Rule | R::Loopback | R::LocalAddress | R::NotUnicast => libc::EACCES,
     }
 }
 

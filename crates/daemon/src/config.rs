@@ -2,6 +2,7 @@
 
 use crate::allow::Allow;
 use crate::log::Level;
+use manypath_rules::RulesFile;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -33,6 +34,9 @@ pub struct StackConfig {
     pub accept: bool,
     /// What peers may reach through this host; nothing else is ever dialled.
     pub allow: Vec<Allow>,
+    /// The rules table: which connects are carried, and what peers may reach besides `allow`.
+    /// Without one, connects are carried and `allow` is all.
+    pub rules: Option<RulesFile>,
     /// How long a peer may stay silent before a connection goes on as plain TCP.
     pub fallback_timeout: Duration,
     /// How long a non-blocking connect waits for SCTP before plain TCP is tried in parallel.
@@ -75,6 +79,7 @@ impl Default for StackConfig {
             peer_udp_port: DEFAULT_UDP_PORT,
             accept: false,
             allow: Vec::new(),
+            rules: None,
             fallback_timeout: Duration::from_millis(300),
             tcp_head_start: Duration::from_millis(150),
             negative_cache: Duration::from_secs(60),

@@ -194,8 +194,25 @@ impl Stack {
                 None => self.counters.count("attaches_without_socket"),
             },
             Request::Status => self.send_status(id),
+            Request::ReloadRules => self.reload_rules(id),
             Request::Stop => self.stop(),
         }
+    }
+
+    fn reload_rules(&mut self, id: u64) {
+        let reply = match self.rules.reload() {
+            Ok(count) => {
+                self.counters.count("rules_reloaded");
+                self.log.info(format_args!("{count} rules read"));
+                Reply::Rules { count }
+            }
+            Err(error) => {
+                self.counters.count("rules_refused");
+                self.log.warn(format_args!("the rules stay as they were: {error}"));
+                Reply::Refused { why: error.to_string() }
+            }
+        };
+        self.reply(id, reply);
     }
 
     fn on_hello(&mut self, id: u64, version: u32, role: Role) {

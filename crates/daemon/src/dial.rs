@@ -7,11 +7,14 @@
 
 use crate::allow;
 use crate::association::{DialId, FlowUse, RelayId};
+use crate::proxy;
+use crate::relay::Relay;
 use crate::socket::Socket;
 use crate::stack::Stack;
 use crate::token::Source;
 use manypath_engine::AssociationId;
 use manypath_flow::{FlowId, Refusal};
+use manypath_rules::Options;
 use mio::event::Event;
 use socket2::{Domain, Protocol, SockAddr, Socket as RawSocket, Type};
 use std::io;
@@ -24,19 +27,27 @@ pub(crate) struct Dial {
     association: AssociationId,
     flow: FlowId,
     destination: SocketAddr,
+    /// The client's address as its side gave it.
+    source: SocketAddr,
+    options: Options,
     socket: Socket,
 }
 
 impl Stack {
-    pub(crate) fn on_incoming(&mut self, id: AssociationId, flow: FlowId, destination: SocketAddr) {
+    pub(crate) fn on_incoming(
+        &mut self,
+        id: AssociationId,
+        flow: FlowId,
+        destination: SocketAddr,
+        source: SocketAddr,
+    ) {
         if !self.phase.takes_work() {
             return self.refuse(id, flow, Refusal::Busy, "dial_denied_ending");
         }
         let locals = self.local_addresses(id);
-        let admitted =
-            allow::admit(destination, &locals, &self.config.allow, self.config.loopback_paths);
+        let admitted = allow::admit(destination, &locals, &self.rules, self.config.loopback_paths);
         match admitted {
-            Ok(destination) => self.dial(id, flow, destination),
+            Ok((destination, options)) => self.dial(id, flow, destination, source, options),
             Err(denied) => {
                 self.log.verbose(format_args!(
                     "association {}: {destination} not dialled: {denied}",
@@ -47,7 +58,14 @@ impl Stack {
         }
     }
 
-    fn dial(&mut self, association: AssociationId, flow: FlowId, destination: SocketAddr) {
+    fn dial(
+        &mut self,
+        association: AssociationId,
+        flow: FlowId,
+        destination: SocketAddr,
+        source: SocketAddr,
+        options: Options,
+    ) {
         let dial = DialId(self.next_id());
         let token = Source::Dial(dial.0).token();
         let from = SocketAddr::new(destination.ip(), 0);
@@ -56,7 +74,8 @@ impl Stack {
         match socket {
             Ok(socket) => {
                 self.set_flow_use(association, flow, FlowUse::Dial(dial));
-                self.dials.insert(dial, Dial { association, flow, destination, socket });
+                self.dials
+                    .insert(dial, Dial { association, flow, destination, source, options, socket });
             }
             Err(error) => self.refuse_dial(association, flow, destination, &error),
         }
@@ -92,7 +111,20 @@ impl Stack {
             "association {}: flow to {} open",
             dial.association.0, dial.destination
         ));
-        self.start_relay(relay, dial.association, dial.flow, dial.socket);
+        let client = dial.options.proxy.unwrap_or(false).then(|| self.client_of(&dial));
+        let joined = Relay::new(dial.association, dial.flow, dial.socket).with(&dial.options);
+        let joined = match client {
+            Some(client) => joined.greet(proxy::header(client, dial.destination)),
+            None => joined,
+        };
+        self.start_relay(relay, joined);
+    }
+
+    /// The client as we know it: the address is one that its association was verified at, only the
+    /// port is what its side says.
+    fn client_of(&self, dial: &Dial) -> SocketAddr {
+        let remote = self.remote_of(dial.association, dial.destination.ip());
+        SocketAddr::new(remote.unwrap_or(dial.source.ip()), dial.source.port())
     }
 
     pub(crate) fn drop_dial(&mut self, id: DialId) {

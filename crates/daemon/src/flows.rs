@@ -2,7 +2,6 @@
 
 use crate::association::{FlowUse, RelayId};
 use crate::relay::{Progress, Relay};
-use crate::socket::Socket;
 use crate::stack::Stack;
 use crate::tcp_relay::TcpRelay;
 use manypath_engine::AssociationId;
@@ -25,8 +24,8 @@ impl Stack {
 
     fn on_flow_event(&mut self, id: AssociationId, event: FlowEvent) {
         match event {
-            FlowEvent::Incoming { flow, destination, source: _ } => {
-                self.on_incoming(id, flow, destination);
+            FlowEvent::Incoming { flow, destination, source } => {
+                self.on_incoming(id, flow, destination, source);
             }
             FlowEvent::Opened { flow, local: _ } => self.on_opened(id, flow),
             FlowEvent::Refused { flow, refusal } => self.on_refused(id, flow, refusal),
@@ -104,15 +103,9 @@ impl Stack {
     }
 
     /// Joins a connected socket, watched under the relay's token, with a flow.
-    pub(crate) fn start_relay(
-        &mut self,
-        id: RelayId,
-        association: AssociationId,
-        flow: FlowId,
-        socket: Socket,
-    ) {
-        self.set_flow_use(association, flow, FlowUse::Relay(id));
-        self.relays.insert(id, Relay::new(association, flow, socket));
+    pub(crate) fn start_relay(&mut self, id: RelayId, relay: Relay) {
+        self.set_flow_use(relay.association, relay.flow, FlowUse::Relay(id));
+        self.relays.insert(id, relay);
         self.counters.count("relays_started");
         self.ready.insert(id);
     }

@@ -8,6 +8,7 @@ use crate::socket::{Moved, Socket};
 use bytes::Bytes;
 use manypath_engine::AssociationId;
 use manypath_flow::{FlowId, FlowMux};
+use manypath_rules::Options;
 use std::collections::VecDeque;
 use std::io::IoSlice;
 
@@ -48,6 +49,12 @@ pub(crate) struct Relay {
     outward: Half,
     inward: Half,
     pending: VecDeque<Bytes>,
+    /// Bytes at the head of `pending` that are ours and not the flow's.
+    greeting: usize,
+    /// Whether one direction may end before the other.
+    half_close: bool,
+    /// The program has ended without half-close: what the peer still sends is dropped.
+    dropping: bool,
     moved: u64,
 }
 
@@ -61,8 +68,23 @@ impl Relay {
             outward: Half::Open,
             inward: Half::Open,
             pending: VecDeque::new(),
+            greeting: 0,
+            half_close: true,
+            dropping: false,
             moved: 0,
         }
+    }
+
+    /// Goes by what a rule says.
+    pub(crate) fn with(self, options: &Options) -> Self {
+        Self { half_close: options.half_close.unwrap_or(true), ..self }
+    }
+
+    /// Bytes that the local side gets before those of the flow.
+    pub(crate) fn greet(mut self, greeting: Bytes) -> Self {
+        self.greeting = greeting.len();
+        self.pending.push_front(greeting);
+        self
     }
 
     /// The peer has ended its direction and everything was read from the flow.
@@ -123,10 +145,7 @@ impl Relay {
                         return Progress::Broken;
                     }
                 }
-                Moved::End => {
-                    mux.finish(self.flow);
-                    self.outward = Half::Ended;
-                }
+                Moved::End => self.end_outward(mux),
                 Moved::Blocked => break,
                 Moved::Broken => return Progress::Broken,
             }
@@ -134,7 +153,30 @@ impl Relay {
         Progress::Waiting
     }
 
+    /// The program has ended its direction.
+    fn end_outward(&mut self, mux: &mut FlowMux) {
+        mux.finish(self.flow);
+        self.outward = Half::Ended;
+        if !self.half_close && !self.dropping {
+            self.dropping = true;
+            self.socket.finish();
+        }
+    }
+
+    /// The peer has ended its direction, and the program has all of it.
+    fn end_inward(&mut self, mux: &mut FlowMux) {
+        self.socket.finish();
+        self.inward = Half::Ended;
+        if !self.half_close && self.outward == Half::Open {
+            mux.finish(self.flow);
+            self.outward = Half::Ended;
+        }
+    }
+
     fn flow_to_socket(&mut self, mux: &mut FlowMux) -> Progress {
+        if self.dropping {
+            return self.flow_to_nowhere(mux);
+        }
         let mut left = TURN;
         loop {
             self.refill(mux);
@@ -147,8 +189,10 @@ impl Relay {
             match self.write_pending() {
                 Moved::Bytes(bytes) => {
                     left = left.saturating_sub(bytes);
+                    let ours = self.greeting.min(bytes);
+                    self.greeting -= ours;
                     if self.flow_open {
-                        mux.consumed(self.flow, bytes);
+                        mux.consumed(self.flow, bytes - ours);
                     }
                 }
                 Moved::Blocked => break,
@@ -156,10 +200,24 @@ impl Relay {
             }
         }
         if self.inward == Half::Ending && self.pending.is_empty() {
-            self.socket.finish();
-            self.inward = Half::Ended;
+            self.end_inward(mux);
         }
         Progress::Waiting
+    }
+
+    /// Lets the peer send on, so that it can come to its end.
+    fn flow_to_nowhere(&mut self, mux: &mut FlowMux) -> Progress {
+        self.refill(mux);
+        let bytes = self.pending();
+        self.pending.clear();
+        let ours = std::mem::take(&mut self.greeting);
+        if self.flow_open {
+            mux.consumed(self.flow, bytes - ours);
+        }
+        if self.inward == Half::Ending {
+            self.inward = Half::Ended;
+        }
+        if bytes > 0 { Progress::More } else { Progress::Waiting }
     }
 
     fn refill(&mut self, mux: &mut FlowMux) {

@@ -18,6 +18,7 @@ use crate::locals::{self, Locals};
 use crate::log::Log;
 use crate::peers::Peers;
 use crate::relay::Relay;
+use crate::rules::Rules;
 use crate::tcp_relay::TcpRelay;
 use crate::timers::{Timer, Timers};
 use crate::token::Source;
@@ -83,6 +84,7 @@ pub struct Stack {
     pub(crate) control: ControlServer,
     pub(crate) signals: Option<Signals>,
     pub(crate) peers: Peers,
+    pub(crate) rules: Rules,
     pub(crate) timers: Timers,
     pub(crate) counters: Counters,
     pub(crate) phase: Phase,
@@ -118,6 +120,7 @@ impl Stack {
         let waker = Arc::new(Waker::new(&registry, Source::Wake.token())?);
         let mut stack = Self {
             peers: Peers::new(config.negative_cache),
+            rules: Rules::load(config.rules.take(), &config.allow).map_err(io::Error::other)?,
             now: clock.now(),
             log,
             clock,
@@ -251,8 +254,7 @@ impl Stack {
         }
         if self.config.accept {
             let port = if port == 0 { self.config.udp_port } else { port };
-            let allow: Vec<String> = self.config.allow.iter().map(ToString::to_string).collect();
-            let allow = allow.join(", ");
+            let allow = self.rules.services().join(", ");
             self.log.info(format_args!("accepting associations on UDP port {port} for {allow}"));
         }
     }

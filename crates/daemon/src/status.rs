@@ -22,7 +22,7 @@ impl Stack {
             accepting: self.config.accept,
             draining: !self.phase.takes_work(),
             udp_port: self.locals.udp_port(),
-            allow: self.config.allow.iter().map(ToString::to_string).collect(),
+            allow: self.rules.services(),
             locals: self.local_statuses(),
             associations: self.association_statuses(),
             peers: self.peers.status(self.now),

@@ -57,6 +57,12 @@ impl Network {
         self.prefix <= other.prefix && self.contains(other.address)
     }
 
+    /// Its first address.
+    #[must_use]
+    pub fn address(&self) -> IpAddr {
+        self.address
+    }
+
     /// Whether it is a single address.
     #[must_use]
     pub fn is_host(&self) -> bool {

@@ -91,6 +91,18 @@ impl Table {
         }
     }
 
+    /// How many rules it has.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.rules.len()
+    }
+
+    /// Whether it has no rules.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
     /// Puts a rule behind all others.
     pub fn push(&mut self, rule: Rule) {
         self.rules.push(rule);

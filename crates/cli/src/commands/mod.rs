@@ -2,6 +2,7 @@
 
 pub(crate) mod lab;
 pub(crate) mod man;
+pub(crate) mod rules;
 pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod sim;

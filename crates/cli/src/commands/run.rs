@@ -57,6 +57,8 @@ fn system_stack(socket: &Path) -> Result<StackChoice, Failure> {
 
 /// A stack of its own: this program once more.
 fn embedded_stack(options: &StackOptions) -> Result<StackChoice, Failure> {
+    // Nobody would read what the stack says about a wrong table.
+    super::stack::rules(options)?.read().map_err(super::rules::failure)?;
     let exe = std::env::current_exe()
         .map_err(|e| Failure::new(format!("cannot find my own program: {e}")))?;
     // Only on request: a stack that drains would keep the caller's pipe open after the program's end.
@@ -66,18 +68,22 @@ fn embedded_stack(options: &StackOptions) -> Result<StackChoice, Failure> {
 
 /// The options of the stack, as arguments for it.
 fn stack_args(options: &StackOptions) -> Vec<OsString> {
-    let mut args = vec!["stack".to_owned()];
-    let mut option = |name: &str, value: String| args.extend([format!("--{name}"), value]);
-    option("peer-port", options.peer_port.to_string());
-    option("fallback-timeout", options.fallback_timeout.to_string());
-    option("tcp-head-start", options.tcp_head_start.to_string());
-    option("negative-cache", options.negative_cache.to_string());
+    let mut args = vec!["stack".into()];
+    let mut option = |name: &str, value: OsString| args.extend([format!("--{name}").into(), value]);
+    option("peer-port", options.peer_port.to_string().into());
+    option("fallback-timeout", options.fallback_timeout.to_string().into());
+    option("tcp-head-start", options.tcp_head_start.to_string().into());
+    option("negative-cache", options.negative_cache.to_string().into());
     for local in &options.locals {
-        option("local", local.to_string());
+        option("local", local.to_string().into());
     }
-    args.extend((0..options.verbose).map(|_| "-v".to_owned()));
-    args.extend(options.loopback_paths.then(|| "--loopback-paths".to_owned()));
-    args.into_iter().map(OsString::from).collect()
+    if let Some(rules) = &options.rules {
+        let rules = std::path::absolute(rules).unwrap_or_else(|_| rules.clone());
+        option("rules", rules.into());
+    }
+    args.extend((0..options.verbose).map(|_| "-v".into()));
+    args.extend(options.loopback_paths.then(|| "--loopback-paths".into()));
+    args
 }
 
 fn json(outcome: &Outcome) -> Result<String, Failure> {

@@ -4,17 +4,34 @@ use super::stack;
 use crate::args::ServeArgs;
 use crate::failure::Failure;
 use manypath_daemon::{Allow, Level, StackConfig};
+use manypath_rules::{Chain, Policy};
 
 /// Serves until it is told to end.
 pub(crate) fn serve(args: &ServeArgs) -> Result<u8, Failure> {
     let allow: Result<Vec<Allow>, _> = args.allow.iter().map(|text| text.parse()).collect();
     let allow = allow.map_err(|e| Failure::usage(format!("--allow: {e}")))?;
     let mut config = StackConfig::server(allow);
-    stack::configure(&mut config, &args.stack, Level::Info);
+    stack::configure(&mut config, &args.stack, Level::Info)?;
+    check_that_something_is_open(&config)?;
     config.udp_port = args.port;
     match manypath_control::runtime::directory() {
         Ok(dir) => config.runtime_dir = Some(dir),
         Err(error) => eprintln!("manypath: `manypath status` will not find this server: {error}"),
     }
     stack::run(config)
+}
+
+/// A server that nobody can use was not meant.
+fn check_that_something_is_open(config: &StackConfig) -> Result<(), Failure> {
+    let Some(file) = config.rules.as_ref().filter(|_| config.allow.is_empty()) else {
+        return Ok(());
+    };
+    let table = file.read().map_err(super::rules::failure)?.table();
+    let opens = table.default_policy(Chain::Local) == Policy::Enable
+        || table.list(Chain::Local, Policy::Enable).next().is_some();
+    if opens {
+        return Ok(());
+    }
+    Err(Failure::usage("nothing is open to peers")
+        .hint("serve --allow PORT, or: manypath rules add local enable port PORT"))
 }

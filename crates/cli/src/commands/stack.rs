@@ -3,6 +3,7 @@
 use crate::args::{StackArgs, StackOptions};
 use crate::failure::Failure;
 use manypath_daemon::{Level, Locals, Stack, StackConfig};
+use manypath_rules::RulesFile;
 use std::time::Duration;
 
 /// Runs the stack until its launcher is gone and its flows are delivered.
@@ -10,14 +11,31 @@ pub(crate) fn stack(args: &StackArgs) -> Result<u8, Failure> {
     let control = manypath_control::inherited(args.control_fd)
         .map_err(|e| Failure::new(format!("descriptor {}: {e}", args.control_fd)))?;
     let mut config = StackConfig::embedded(control);
-    configure(&mut config, &args.stack, Level::Warn);
+    configure(&mut config, &args.stack, Level::Warn)?;
     // Without a runtime directory `manypath status` cannot ask this stack; it works all the same.
     config.runtime_dir = manypath_control::runtime::directory().ok();
     run(config)
 }
 
+/// The table of rules that the options name, or the usual one.
+pub(crate) fn rules(options: &StackOptions) -> Result<RulesFile, Failure> {
+    match &options.rules {
+        None => Ok(RulesFile::usual()),
+        Some(path) if path.exists() => Ok(RulesFile::named(path.clone())),
+        Some(path) => {
+            let message = format!("--rules: there is no {}", path.display());
+            Err(Failure::usage(message).hint("`manypath rules --rules FILE add ...` makes one"))
+        }
+    }
+}
+
 /// Puts the options of the command line into the configuration.
-pub(crate) fn configure(config: &mut StackConfig, options: &StackOptions, base: Level) {
+pub(crate) fn configure(
+    config: &mut StackConfig,
+    options: &StackOptions,
+    base: Level,
+) -> Result<(), Failure> {
+    config.rules = Some(rules(options)?);
     if !options.locals.is_empty() {
         config.locals = Locals::List(options.locals.clone());
     }
@@ -27,6 +45,7 @@ pub(crate) fn configure(config: &mut StackConfig, options: &StackOptions, base: 
     config.negative_cache = Duration::from_secs(options.negative_cache);
     config.loopback_paths = options.loopback_paths;
     config.log = if options.verbose > 0 { Level::Verbose } else { base };
+    Ok(())
 }
 
 /// Runs a stack to its end.

@@ -15,3 +15,4 @@ mod carrying;
 mod ending;
 mod fallback;
 mod hostile;
+mod rules;

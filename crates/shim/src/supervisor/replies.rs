@@ -27,8 +27,11 @@ impl Supervisor {
             }
             Reply::Failed { id, errno } => self.update(id, |t, c| t.on_failed(c, errno)),
             Reply::Closed { id } => self.update(id, Self::on_closed),
-            // The link has looked at the welcome, and nobody asks for status here.
-            Reply::Welcome { .. } | Reply::StatusPart(_) => {}
+            // The link has looked at the welcome; status and rules are not asked for here.
+            Reply::Welcome { .. }
+            | Reply::StatusPart(_)
+            | Reply::Rules { .. }
+            | Reply::Refused { .. } => {}
         }
     }
 

@@ -1,0 +1,47 @@
+//! Letting the stacks that run go by a changed table.
+
+use manypath_control::{ControlClient, ControlError, Role, runtime};
+use serde::Serialize;
+use std::fmt;
+use std::time::Duration;
+
+/// How long a stack may take to answer.
+const ANSWER_LIMIT: Duration = Duration::from_secs(2);
+
+/// What came of it.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Applied {
+    /// Stacks that have read their rules again.
+    reloaded: usize,
+    /// Stacks that have not, with the reason.
+    failed: Vec<String>,
+}
+
+/// Asks every stack that the caller can reach to read its rules again.
+pub(super) fn to_running_stacks() -> Applied {
+    let mut applied = Applied::default();
+    for stack in runtime::stacks() {
+        match reload(&stack.path) {
+            Ok(_) => applied.reloaded += 1,
+            // It has ended meanwhile.
+            Err(ControlError::Closed) => {}
+            Err(error) => applied.failed.push(format!("stack {}: {error}", stack.pid)),
+        }
+    }
+    applied
+}
+
+fn reload(path: &std::path::Path) -> Result<usize, ControlError> {
+    ControlClient::connect(path, Role::Cli, ANSWER_LIMIT)?.reload_rules()
+}
+
+impl fmt::Display for Applied {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.reloaded {
+            0 => write!(f, "no stack is running; the next one goes by it")?,
+            1 => write!(f, "1 running stack goes by it now")?,
+            n => write!(f, "{n} running stacks go by it now")?,
+        }
+        self.failed.iter().try_for_each(|failed| write!(f, "\nnot changed: {failed}"))
+    }
+}

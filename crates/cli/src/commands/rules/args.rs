@@ -1,0 +1,118 @@
+//! The command line of `manypath rules`.
+
+use clap::{Args, Subcommand, ValueEnum};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Say which connections are carried, and what peers may reach.
+///
+/// A rule is written as words: CHAIN POLICY [tcp|udp] [host A | net A/PREFIX] [port N | ports N-M]
+/// [OPTION=VALUE ...]. Chain local is about services of this host, remote about connections that
+/// its programs make. The list that contradicts the chain's default is searched; the first rule
+/// that matches decides. Options of enable rules: half-close=on|off, proxy=on|off (local: tell the
+/// service its client by the PROXY protocol), sctp-only=on|off (remote: no fallback to TCP).
+///
+/// The table is kept in $MANYPATH_RULES, ~/.config/manypath/rules or /etc/manypath/rules; stacks
+/// that run go by a change at once.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Example:\n  manypath rules add remote disable port 25\n  manypath rules add local enable net 192.0.2.0/24 ports 8000-8099\n  manypath rules explain connect 192.0.2.7:25"
+)]
+pub(crate) struct RulesArgs {
+    /// Use this file instead of the usual one.
+    #[arg(long, value_name = "FILE", global = true)]
+    pub(crate) rules: Option<PathBuf>,
+    /// Print one JSON object.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) action: RulesAction,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum RulesAction {
+    /// Add a rule behind the others of its list.
+    #[command(
+        after_help = "Example:\n  manypath rules add --at 1 remote disable host 192.0.2.7 port 22"
+    )]
+    Add {
+        /// Put it at this number of its list; the others move on.
+        #[arg(long, value_name = "N")]
+        at: Option<usize>,
+        /// The rule.
+        #[arg(required = true, value_name = "WORD")]
+        words: Vec<String>,
+    },
+    /// Delete a rule: by its words, or by its list and number.
+    #[command(
+        after_help = "Example:\n  manypath rules delete remote disable port 25\n  manypath rules delete remote disable 2"
+    )]
+    Delete {
+        /// The rule's words, or CHAIN POLICY NUMBER as `rules list` shows them.
+        #[arg(required = true, value_name = "WORD")]
+        words: Vec<String>,
+    },
+    /// Show defaults and rules, and which rules can never match.
+    #[command(after_help = "Example:\n  manypath rules list\n  manypath rules list remote disable")]
+    List {
+        /// Only this chain: local or remote.
+        chain: Option<String>,
+        /// Only this policy: enable or disable.
+        policy: Option<String>,
+    },
+    /// Delete all rules; the defaults stay.
+    #[command(after_help = "Example:\n  manypath rules flush")]
+    Flush,
+    /// Show or set the default policy of a chain.
+    #[command(
+        after_help = "Example:\n  manypath rules default\n  manypath rules default remote disable"
+    )]
+    Default {
+        /// The chain: local or remote.
+        chain: Option<String>,
+        /// The new policy: enable or disable.
+        policy: Option<String>,
+    },
+    /// Say what would happen to a connect to, or a service at, an address, and why.
+    #[command(
+        after_help = "Example:\n  manypath rules explain connect 192.0.2.7:22\n  manypath rules explain bind 0.0.0.0:80"
+    )]
+    Explain {
+        /// What the program does.
+        #[arg(value_enum)]
+        call: Call,
+        /// Where: ADDRESS:PORT.
+        address: SocketAddr,
+        /// Ask about datagrams.
+        #[arg(long)]
+        udp: bool,
+    },
+    /// Check a table: words, and rules that can never match. Fails if there are any.
+    #[command(after_help = "Example:\n  manypath rules test\n  manypath rules test new-rules")]
+    Test {
+        /// The table; the current one if left out.
+        file: Option<PathBuf>,
+    },
+}
+
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Call {
+    /// A program connects to the address.
+    Connect,
+    /// A program offers a service at the address.
+    Bind,
+}
+
+/// The rules tool with the flags of its first publication (Bickhart 2005).
+///
+/// It works on the same table as `manypath rules`. -H shows its flags.
+#[derive(Args, Debug)]
+#[command(
+    disable_help_flag = true,
+    after_help = "Example:\n  manypath shimrules -A -c remote -p disable -n 192.0.2.0/24 -r 1:1024\n  manypath shimrules -L"
+)]
+pub(crate) struct ShimrulesArgs {
+    /// Flags: -A -D -L -F -G -S -H, -c -p -h -n -s -r.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "FLAG")]
+    pub(crate) flags: Vec<String>,
+}

@@ -1,0 +1,144 @@
+//! `manypath rules`: the table of what is carried, shown and changed.
+
+mod apply;
+pub(crate) mod args;
+mod shimrules;
+mod show;
+
+use crate::failure::Failure;
+use apply::Applied;
+use args::{Call, RulesAction, RulesArgs};
+use manypath_rules::{
+    Chain, FileError, Place, Policy, Protocol, Query, Rule, RuleError, RulesFile,
+};
+use serde::Serialize;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+pub(crate) use shimrules::shimrules;
+
+/// What a change prints as JSON.
+#[derive(Serialize)]
+struct ChangeJson<'a> {
+    done: &'a str,
+    file: &'a Path,
+    stacks: &'a Applied,
+}
+
+/// Shows or changes the table.
+pub(crate) fn rules(args: &RulesArgs) -> Result<u8, Failure> {
+    let file = args.rules.clone().map_or_else(RulesFile::usual, RulesFile::named);
+    match &args.action {
+        RulesAction::Add { at, words } => {
+            let done = add(&file, words, *at)?;
+            changed(&file, &done, args.json)
+        }
+        RulesAction::Delete { words } => {
+            let done = delete(&file, words)?;
+            changed(&file, &done, args.json)
+        }
+        RulesAction::Flush => {
+            let done = flush(&file)?;
+            changed(&file, &done, args.json)
+        }
+        RulesAction::Default { chain: Some(chain), policy: Some(policy) } => {
+            let done = set_default(&file, parse(chain)?, parse(policy)?)?;
+            changed(&file, &done, args.json)
+        }
+        RulesAction::Default { chain, policy: _ } => {
+            let chain = chain.as_deref().map(parse).transpose()?;
+            show::defaults(&file, chain, args.json)
+        }
+        RulesAction::List { chain, policy } => {
+            let chain = chain.as_deref().map(parse).transpose()?;
+            let policy = policy.as_deref().map(parse).transpose()?;
+            show::list(&file, chain, policy, args.json)
+        }
+        RulesAction::Explain { call, address, udp } => {
+            show::explanation(&file, query(*call, *address, *udp), args.json)
+        }
+        RulesAction::Test { file: other } => test(&file, other.clone(), args.json),
+    }
+}
+
+fn add(file: &RulesFile, words: &[String], at: Option<usize>) -> Result<String, Failure> {
+    let rule: Rule = parse(&words.join(" "))?;
+    let text = rule.to_string();
+    let place = file.edit(|document| document.add(rule, at)).map_err(failure)?;
+    Ok(format!("{place}: {text}"))
+}
+
+fn delete(file: &RulesFile, words: &[String]) -> Result<String, Failure> {
+    if let [chain, policy, number] = words
+        && let Ok(number) = number.parse()
+    {
+        let place = Place { chain: parse(chain)?, policy: parse(policy)?, number };
+        let rule = file.edit(|document| document.delete_at(place)).map_err(failure)?;
+        return Ok(format!("deleted {place}: {rule}"));
+    }
+    let rule: Rule = parse(&words.join(" "))?;
+    let place = file.edit(|document| document.delete(&rule)).map_err(failure)?;
+    Ok(format!("deleted {place}: {rule}"))
+}
+
+fn flush(file: &RulesFile) -> Result<String, Failure> {
+    let count = file.edit(|document| Ok(document.flush())).map_err(failure)?;
+    Ok(format!("{count} rules deleted"))
+}
+
+fn set_default(file: &RulesFile, chain: Chain, policy: Policy) -> Result<String, Failure> {
+    file.edit(|document| {
+        document.set_default(chain, policy);
+        Ok(())
+    })
+    .map_err(failure)?;
+    Ok(format!("default of {chain}: {policy}"))
+}
+
+/// Tells what was done, lets running stacks go by it, and warns of rules without effect.
+fn changed(file: &RulesFile, done: &str, json: bool) -> Result<u8, Failure> {
+    let stacks = apply::to_running_stacks();
+    if json {
+        return show::json(&ChangeJson { done, file: &file.own, stacks: &stacks });
+    }
+    println!("{done}");
+    println!("{stacks}");
+    let table = file.read().map_err(failure)?.table();
+    table.findings().iter().for_each(|finding| eprintln!("manypath: {}", show::finding(finding)));
+    Ok(0)
+}
+
+fn query(call: Call, address: SocketAddr, udp: bool) -> Query {
+    let chain = match call {
+        Call::Connect => Chain::Remote,
+        Call::Bind => Chain::Local,
+    };
+    let protocol = if udp { Protocol::Udp } else { Protocol::Tcp };
+    Query { chain, protocol, address }
+}
+
+/// Fails if a rule can never match.
+fn test(file: &RulesFile, other: Option<PathBuf>, json: bool) -> Result<u8, Failure> {
+    let file = other.map_or_else(|| file.clone(), RulesFile::named);
+    if file.current().is_none() && file.fallback.is_none() {
+        return Err(Failure::new(format!("there is no {}", file.own.display())));
+    }
+    show::checked(&file, json)
+}
+
+/// Reads one word or rule of the command line.
+fn parse<T: std::str::FromStr<Err = RuleError>>(text: &str) -> Result<T, Failure> {
+    text.parse().map_err(|e: RuleError| Failure::usage(e.to_string()))
+}
+
+/// What is wrong with the table or its file.
+pub(crate) fn failure(error: FileError) -> Failure {
+    let denied =
+        matches!(&error, FileError::Io(_, e) if e.kind() == std::io::ErrorKind::PermissionDenied);
+    let failure = Failure::new(error.to_string());
+    if denied {
+        failure.hint("as root, or with a table of your own: --rules FILE")
+    } else {
+        failure
+    }
+}

@@ -1,0 +1,128 @@
+//! `manypath rules` and `shimrules`: the table from the command line, and in force at once.
+#![allow(clippy::unwrap_used, reason = "a test that meets the unexpected has failed")]
+
+mod common;
+
+use common::{Finished, MANYPATH, Site, finish};
+use manypath_lab::Host;
+use std::process::Command;
+
+/// `manypath ARGS` on the right host, whose table is a file of the test.
+fn say(site: &Site, args: &[&str]) -> Finished {
+    let mut command = with_table(site, site.command(Host::Right, MANYPATH));
+    command.args(args);
+    finish(command)
+}
+
+fn with_table(site: &Site, mut command: Command) -> Command {
+    command.env("MANYPATH_RULES", site.dir.join("rules"));
+    command
+}
+
+fn ok(site: &Site, args: &[&str]) -> String {
+    let done = say(site, args);
+    assert_eq!(done.code, Some(0), "{args:?}: {done:?}");
+    done.stdout
+}
+
+#[test]
+fn rules_are_added_listed_explained_and_deleted() {
+    let site = Site::new();
+    let added = ok(&site, &["rules", "add", "remote", "disable", "ports", "1-1024"]);
+    assert!(added.contains("remote-disable rule 1: remote disable ports 1-1024"), "{added}");
+    ok(&site, &["rules", "add", "--at", "1", "remote", "disable", "host", "192.0.2.7"]);
+    let list = ok(&site, &["rules", "list"]);
+    let expected = "default local disable\ndefault remote enable\n\
+                    \x20 1  remote disable host 192.0.2.7\n  2  remote disable ports 1-1024\n";
+    assert_eq!(list, expected);
+    let why = ok(&site, &["rules", "explain", "connect", "192.0.2.8:22"]);
+    assert!(why.contains("left to the kernel\n  decided by remote-disable rule 2"), "{why}");
+    let json = ok(&site, &["rules", "--json", "explain", "connect", "192.0.2.8:2222"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(
+        (json["policy"].as_str(), json["decider"].as_str()),
+        (Some("enable"), Some("default"))
+    );
+    ok(&site, &["rules", "delete", "remote", "disable", "1"]);
+    ok(&site, &["rules", "delete", "remote", "disable", "ports", "1-1024"]);
+    let gone = say(&site, &["rules", "delete", "remote", "disable", "ports", "1-1024"]);
+    assert_eq!(gone.code, Some(1), "{gone:?}");
+}
+
+#[test]
+fn a_rule_that_can_never_match_is_told_and_fails_the_check() {
+    let site = Site::new();
+    ok(&site, &["rules", "add", "remote", "disable", "ports", "1-1024"]);
+    let useless = ["rules", "add", "remote", "disable", "net", "10.1.2.0/24", "port", "1000"];
+    let done = say(&site, &useless);
+    assert!(done.stderr.contains("never matches: rules before it"), "{done:?}");
+    let check = say(&site, &["rules", "test"]);
+    assert_eq!(check.code, Some(1), "{check:?}");
+    assert!(check.stdout.contains("2 rules, 1 without effect"), "{check:?}");
+}
+
+#[test]
+fn shimrules_speaks_the_flags_of_the_thesis() {
+    let site = Site::new();
+    // By its own name, as the thesis has it.
+    let link = site.dir.join("shimrules");
+    std::os::unix::fs::symlink(MANYPATH, &link).unwrap();
+    let shimrules = |args: &str| {
+        let mut command = with_table(&site, site.command(Host::Right, &link));
+        command.args(args.split_whitespace());
+        finish(command)
+    };
+    let flags = "-A -c remote -p disable -n 10.1.2.0/255.255.255.0 -r 1:1024";
+    assert_eq!(shimrules(flags).code, Some(0));
+    assert_eq!(shimrules("-S -c local -p enable").code, Some(0));
+    assert_eq!(shimrules("-G -c local").stdout, "local enable\n");
+    let list = shimrules("-L -c remote -p disable").stdout;
+    assert_eq!(list, "default remote enable\n  1  remote disable net 10.1.2.0/24 ports 1-1024\n");
+    assert!(shimrules("-H").stdout.contains("Usage: shimrules -[AD] -c <chain> -p <policy>"));
+    assert_eq!(shimrules("-D -c remote -p disable -n 10.1.2.0/24 -r 1:1024").code, Some(0));
+    let wrong = shimrules("-A -c remote -p disable");
+    assert_eq!(wrong.code, Some(2));
+    assert!(wrong.stderr.contains("needs a rule specification"), "{wrong:?}");
+}
+
+#[test]
+fn a_server_goes_by_a_changed_table_at_once() {
+    let mut site = Site::new();
+    site.web();
+    site.random_file("small", 10_000);
+    ok(&site, &["rules", "add", "local", "enable", "port", "1234"]);
+    let rules = site.dir.join("rules").display().to_string();
+    site.service(MANYPATH, &["serve", "--rules", &rules, "-v"], "udp", 9899);
+    let url = format!("http://{}:8080/small", site.server());
+    let carried = |site: &Site| {
+        let before = site.server_counter("stack_relays_started");
+        let done = site.through("curl", &["-sS", "-f", "-o", "/dev/null", &url]);
+        assert_eq!(done.code, Some(0), "{done:?}");
+        site.server_counter("stack_relays_started") - before
+    };
+    assert_eq!(carried(&site), 0);
+    let opened = ok(&site, &["rules", "add", "local", "enable", "port", "8080", "half-close=on"]);
+    assert!(opened.contains("by it now"), "{opened}");
+    assert_eq!(carried(&site), 1);
+    ok(&site, &["rules", "flush"]);
+    assert_eq!(carried(&site), 0);
+}
+
+#[test]
+fn wrong_tables_and_words_are_told_before_anything_runs() {
+    let site = Site::new();
+    let wrong = say(&site, &["rules", "add", "remote", "disable", "prt", "25"]);
+    assert_eq!(wrong.code, Some(2));
+    assert!(wrong.stderr.contains("port N, ports N-M"), "{wrong:?}");
+    std::fs::write(site.dir.join("rules"), "remote disable\nlocl enable\n").unwrap();
+    for args in [&["run", "--", "true"][..], &["serve", "--allow", "22"], &["rules", "list"]] {
+        let done = say(&site, args);
+        assert!(!matches!(done.code, Some(0) | None), "{args:?}: {done:?}");
+        assert!(done.stderr.contains("line 2: unknown chain \"locl\""), "{done:?}");
+    }
+    let missing = say(&site, &["run", "--rules", "/nonexistent", "--", "true"]);
+    assert!(missing.stderr.contains("there is no /nonexistent"), "{missing:?}");
+    std::fs::write(site.dir.join("rules"), "").unwrap();
+    let closed = say(&site, &["serve"]);
+    assert!(closed.stderr.contains("nothing is open to peers"), "{closed:?}");
+}

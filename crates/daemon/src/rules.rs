@@ -1,0 +1,96 @@
+//! The rules that this stack goes by: those of the file and those of its own command line.
+
+use crate::allow::Allow;
+use manypath_rules::{
+    Chain, Decision, FileError, Network, Options, Policy, Ports, Protocol, Query, Rule, RulesFile,
+    Table,
+};
+use std::net::SocketAddr;
+
+/// A stack's rules. What it was allowed on its command line holds whatever the file says.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    file: Option<RulesFile>,
+    own: Table,
+    table: Table,
+}
+
+impl Rules {
+    /// Reads the file, if there is one to read.
+    pub(crate) fn load(file: Option<RulesFile>, allow: &[Allow]) -> Result<Self, FileError> {
+        let mut own = Table::default();
+        allow.iter().for_each(|entry| own.push(rule_of(*entry)));
+        let mut rules = Self { file, own, table: Table::default() };
+        rules.reload()?;
+        Ok(rules)
+    }
+
+    /// Reads the file again. The old table stays when the new one is wrong.
+    pub(crate) fn reload(&mut self) -> Result<usize, FileError> {
+        if let Some(file) = &self.file {
+            self.table = file.read()?.table();
+        }
+        Ok(self.table.len())
+    }
+
+    /// What becomes of a connect.
+    pub(crate) fn connect(&self, destination: SocketAddr) -> (Policy, Options) {
+        let query = Query { chain: Chain::Remote, protocol: Protocol::Tcp, address: destination };
+        said(&self.table.decide(query))
+    }
+
+    /// What becomes of a peer's wish to reach a service here.
+    pub(crate) fn service(&self, service: SocketAddr) -> (Policy, Options) {
+        let query = Query { chain: Chain::Local, protocol: Protocol::Tcp, address: service };
+        let (policy, options) = said(&self.table.decide(query));
+        let own = self.own.decide(query).policy;
+        (if own == Policy::Enable { own } else { policy }, options)
+    }
+
+    /// Whether a rule opens exactly this address and port: what a loopback service needs.
+    pub(crate) fn names(&self, service: SocketAddr) -> bool {
+        let named = |rule: &Rule| {
+            rule.network == Some(Network::host(service.ip()))
+                && rule.ports.is_some_and(|ports| ports.contains(service.port()))
+        };
+        let tables = [&self.own, &self.table];
+        tables.iter().any(|table| table.list(Chain::Local, Policy::Enable).any(|(_, r)| named(r)))
+    }
+
+    /// The local rules in words, for people.
+    pub(crate) fn services(&self) -> Vec<String> {
+        let own = self.own.list(Chain::Local, Policy::Enable);
+        let file = self.table.list(Chain::Local, Policy::Enable);
+        let mut words: Vec<String> = own.chain(file).map(|(_, rule)| place_of(rule)).collect();
+        if self.table.default_policy(Chain::Local) == Policy::Enable {
+            words.push("everything that no rule disables".to_owned());
+        }
+        words
+    }
+}
+
+fn said(decision: &Decision<'_>) -> (Policy, Options) {
+    (decision.policy, decision.options.map_or_else(Options::default, |(options, _)| *options))
+}
+
+fn rule_of(entry: Allow) -> Rule {
+    Rule {
+        network: entry.addr.map(Network::host),
+        ports: Ports::new(entry.port, entry.port).ok(),
+        ..Rule::open(Chain::Local, Policy::Enable)
+    }
+}
+
+/// `PORT` or `ADDR:PORT` where the rule says no more, as `--allow` has it; else the rule's words.
+fn place_of(rule: &Rule) -> String {
+    let host = rule.network.filter(Network::is_host);
+    match (host, rule.network, rule.ports) {
+        (None, None, Some(ports)) if rule.options.is_empty() => ports.to_string(),
+        (Some(host), _, Some(ports))
+            if rule.options.is_empty() && ports.first() == ports.last() =>
+        {
+            SocketAddr::new(host.address(), ports.first()).to_string()
+        }
+        _ => rule.to_string(),
+    }
+}
