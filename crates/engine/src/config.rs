@@ -3,7 +3,7 @@
 use crate::cmt::{
     CwndUpdate, FastRecoveryScope, PathSuspicion, RetransmissionPolicy, SplitFastRetransmit,
 };
-use crate::path::{BurstLimit, CongestionControl, InitialWindow, Pacing};
+use crate::path::{BurstLimit, CongestionControl, InitialWindow, Pacing, PathMtu};
 use crate::recv::{NrSack, SackPath};
 use crate::schedule::map::StreamMapping;
 use crate::schedule::path::PathScheduling;
@@ -79,6 +79,17 @@ pub struct Config {
     /// The longest pause between two probes of a path that has failed while others work, so that a
     /// restored path is used again soon.
     pub failed_path_probe_interval: Duration,
+    /// Where the size of the packets on a path comes from.
+    pub path_mtu: PathMtu,
+    /// BASE_PLPMTU of the search: SCTP packets that most paths take. RFC 8899 section 5.1.2: 1200
+    /// bytes, but over IPv6 no less than what its smallest MTU leaves.
+    pub plpmtu_base: u16,
+    /// MAX_PROBES of the search, RFC 8899 section 5.1.2.
+    pub plpmtu_max_probes: u32,
+    /// PROBE_TIMER of the search (RFC 8899 section 5.1.1), but no less than the RTO of the path.
+    pub plpmtu_probe_timer: Duration,
+    /// PMTU_RAISE_TIMER of the search, RFC 8899 section 5.1.1.
+    pub plpmtu_raise_timer: Duration,
     /// Delayed acknowledgement time. RFC 9260 says 200 ms; 50 ms here (production profile).
     pub sack_delay: Duration,
     /// DATA packets after which a SACK is sent at once, RFC 9260 section 6.2.
@@ -218,6 +229,11 @@ impl Default for Config {
             heartbeats: true,
             heartbeat_interval: Duration::from_secs(30),
             failed_path_probe_interval: Duration::from_secs(2),
+            path_mtu: PathMtu::Interface,
+            plpmtu_base: 1200,
+            plpmtu_max_probes: 3,
+            plpmtu_probe_timer: Duration::from_secs(1),
+            plpmtu_raise_timer: Duration::from_secs(600),
             sack_delay: Duration::from_millis(50),
             sack_frequency: 2,
             sack_path: SackPath::Standard,

@@ -43,7 +43,9 @@ pub use config::{Config, LocalAddress};
 pub use endpoint::{AssociationId, ConnectError, Endpoint, Outgoing, SendError};
 pub use event::{CloseReason, EndpointEvent, Event, Message, StreamDirection};
 pub use names::UnknownName;
-pub use path::{BurstLimit, CongestionControl, InitialWindow, Pacing, PathAddr, PathId, PathState};
+pub use path::{
+    BurstLimit, CongestionControl, InitialWindow, Pacing, PathAddr, PathId, PathMtu, PathState,
+};
 pub use recv::{NrSack, SackPath};
 pub use schedule::map::StreamMapping;
 pub use schedule::path::PathScheduling;

@@ -4,7 +4,7 @@ use crate::cmt::{
     CwndUpdate, FastRecoveryScope, PathSuspicion, RetransmissionPolicy, SplitFastRetransmit,
 };
 use crate::config::Config;
-use crate::path::{BurstLimit, CongestionControl, InitialWindow, Pacing};
+use crate::path::{BurstLimit, CongestionControl, InitialWindow, Pacing, PathMtu};
 use crate::recv::{NrSack, SackPath};
 use crate::schedule::map::StreamMapping;
 use crate::schedule::path::PathScheduling;
@@ -33,6 +33,7 @@ impl Config {
             path_suspicion: PathSuspicion::Off,
             heartbeat_interval: Duration::from_secs(30),
             failed_path_probe_interval: Duration::from_secs(60),
+            path_mtu: PathMtu::Interface,
             sack_delay: Duration::from_millis(200),
             sack_frequency: 2,
             sack_path: SackPath::Standard,

@@ -226,6 +226,19 @@ counters! {
     protocol_violations,
     /// ICMP or send errors reported by the network.
     unreachable_reports,
-    /// ICMP errors among them that quote no packet of an association (section 10), ignored.
+    /// ICMP errors that quote no packet of an association (section 10), ignored.
     unproven_reports,
+    /// ICMP messages that say that a packet was too big for a link further on.
+    too_big_reports,
+    /// Those among them from which nothing follows, because of the size that they name (RFC 8899 section
+    /// 4.6.2), or because no MTU is searched for.
+    ignored_too_big_reports,
+    /// Probes sent to find the MTU of a path.
+    mtu_probes,
+    /// Those among them that were not answered.
+    mtu_probes_lost,
+    /// Times that a path was found to take no more packets as large as before.
+    mtu_black_holes,
+    /// Packets that IP may have had to fragment, because their chunk was made for a larger MTU.
+    fragmented_packets,
 }

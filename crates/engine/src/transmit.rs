@@ -60,6 +60,9 @@ pub struct Transmit {
     pub segment_size: usize,
     /// Number of packets.
     pub packets: usize,
+    /// Whether IP may fragment them: a chunk that was made for a larger MTU cannot be cut anew (RFC
+    /// 9260 section 6.9). All others are to be sent with the DF bit, and dropped if they are too large.
+    pub may_fragment: bool,
 }
 
 /// Most answers that wait to be sent: what strangers can make us queue is bounded.
@@ -96,6 +99,6 @@ impl Replies {
         batch.clear();
         batch.slot(bytes.len()).copy_from_slice(&bytes);
         batch.commit(bytes.len());
-        Some(Transmit { path, segment_size: bytes.len(), packets: 1 })
+        Some(Transmit { path, segment_size: bytes.len(), packets: 1, may_fragment: false })
     }
 }

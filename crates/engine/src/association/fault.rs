@@ -5,7 +5,7 @@ use super::context::Context;
 use super::state::State;
 use super::tcb::Association;
 use crate::event::{CloseReason, Event};
-use crate::path::{PathAddr, PathId, PathState, failure};
+use crate::path::{MtuSearch, PathAddr, PathId, PathState, failure};
 use crate::time::Duration;
 use alloc::vec::Vec;
 
@@ -94,16 +94,15 @@ impl Association {
     }
 
     fn set_path_state(&mut self, cx: &mut Context<'_>, id: PathId, state: PathState) {
-        let Some(path) = self.paths.get_mut(id) else { return };
+        let Some(path) = self.paths.get_mut(id).filter(|path| path.state != state) else { return };
         let before = core::mem::replace(&mut path.state, state);
-        if before == state {
-            return;
-        }
         cx.emit(self.id, Event::PathChanged { path: id, state });
         self.keys_changed |= before == PathState::Unconfirmed;
         if state == PathState::Active {
+            path.change_mtu(MtuSearch::start);
             self.path_returned(cx, id);
         } else if before == PathState::Active {
+            path.change_mtu(MtuSearch::pause);
             self.path_left(cx, id);
         }
     }

@@ -4,7 +4,7 @@ use super::context::Context;
 use super::state::State;
 use super::tcb::Association;
 use crate::path::heartbeat::{self, Expiry, Pace};
-use crate::path::{PathId, PathState};
+use crate::path::{MtuSearch, PathId, PathState};
 
 impl Association {
     /// Probing begins: unconfirmed paths at once, confirmed ones when they are idle.
@@ -14,7 +14,10 @@ impl Association {
             let pace = self.pace(cx, id);
             let (Some(path), Some(pace)) = (self.paths.get_mut(id), pace) else { continue };
             match path.state {
-                PathState::Active => path.heartbeat.start(cx.now, pace, cx.rng),
+                PathState::Active => {
+                    path.heartbeat.start(cx.now, pace, cx.rng);
+                    path.change_mtu(MtuSearch::start);
+                }
                 PathState::Unconfirmed | PathState::PotentiallyFailed | PathState::Inactive => {
                     path.heartbeat.probe_now();
                 }
@@ -51,6 +54,9 @@ impl Association {
     /// A HEARTBEAT ACK arrived. The first one of an address shows that it is the peer's, a second one
     /// that packets of full size get there.
     pub(super) fn handle_heartbeat_ack(&mut self, cx: &mut Context<'_>, info: &[u8]) {
+        if self.handle_mtu_answer(cx, info) {
+            return;
+        }
         let id = heartbeat::path_of(info);
         let path = id.and_then(|id| self.paths.get_mut(id));
         let answer = path.and_then(|path| {
@@ -63,6 +69,7 @@ impl Association {
         };
         self.sample(cx, id, Some(answer.round_trip));
         self.error_count = 0;
+        self.note_heartbeat(cx, id, answer.full_sized);
         if !answer.full_sized && self.probe_with_full_size(id) {
             return;
         }
@@ -70,10 +77,10 @@ impl Association {
         self.rest_heartbeat(cx, id);
     }
 
-    /// The address of an unconfirmed path has answered a small HEARTBEAT: a large one follows.
+    /// The address of a path that is not Active has answered a small HEARTBEAT: a large one follows.
     fn probe_with_full_size(&mut self, id: PathId) -> bool {
         let heartbeats = self.state.sends_heartbeats();
-        let path = self.paths.get_mut(id).filter(|path| path.state == PathState::Unconfirmed);
+        let path = self.paths.get_mut(id).filter(|path| !path.is_active());
         let Some(path) = path.filter(|_| heartbeats) else { return false };
         path.error_count = 0;
         path.heartbeat.probe_now();
@@ -86,6 +93,9 @@ impl Association {
         let (Some(path), Some(pace)) = (self.paths.get_mut(id), pace) else { return };
         if !cx.config.heartbeats && path.state != PathState::Unconfirmed {
             return path.heartbeat.stop();
+        }
+        if pace.alternates && path.heartbeat.lacks_large_answer() {
+            path.on_large_lost();
         }
         let expiry = path.heartbeat.handle_timeout(cx.now, pace, cx.rng);
         // With DATA outstanding T3-rtx counts the same silence (RFC 7829 section 3.2 item 6).
@@ -108,6 +118,7 @@ impl Association {
             longest_pause: cx.config.failed_path_probe_interval,
             last_data: path.last_data,
             silent: path.error_count > cx.config.path_max_retransmits,
+            alternates: path.search().is_on(),
         })
     }
 

@@ -23,7 +23,7 @@ pub(crate) mod control;
 pub(crate) mod cookie;
 mod fault;
 mod heartbeat;
-mod icmp;
+mod mtu;
 mod receive;
 pub(crate) mod reconfiguration;
 mod reconfiguration_answer;

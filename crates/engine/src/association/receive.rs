@@ -126,6 +126,8 @@ impl Association {
             Chunk::CookieAck => self.handle_cookie_ack(cx),
             // RFC 9260 only reserves these; a peer that sends them expects no answer.
             Chunk::Ecne(_) | Chunk::Cwr(_) => {}
+            // "The receiver of the PAD chunk MUST discard this chunk and continue"
+            Chunk::Pad(_) => {}
             // Not negotiated, so it is a chunk of unknown type.
             Chunk::NrSack(_)
             | Chunk::Auth(_)
@@ -202,6 +204,7 @@ impl Association {
         for id in outcome.silent_paths.iter() {
             self.suspect(cx, id);
         }
+        self.look_for_black_holes(cx);
         self.announce_writable(cx);
     }
 

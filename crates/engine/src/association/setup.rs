@@ -208,6 +208,7 @@ impl Association {
         }
         // What the peer said belongs to the cookie that it has just refused.
         self.peer = None;
+        self.keys_changed = true;
         let candidates = alloc::vec![self.handshake];
         let unreachable = Vec::new();
         self.state = State::CookieWait(CookieWait { t1, candidates, current: 0, unreachable });

@@ -28,6 +28,7 @@ impl Association {
         for path in self.paths.iter() {
             first = earlier(first, path.t3);
             first = earlier(first, earlier(path.heartbeat.deadline(), path.pacer.deadline()));
+            first = earlier(first, self.mtu_deadline(path));
         }
         earlier(first, silence)
     }
@@ -49,6 +50,7 @@ impl Association {
         for id in self.expired(cx.now, |path| path.heartbeat.deadline()) {
             self.handle_heartbeat_timeout(cx, id);
         }
+        self.handle_mtu_timeouts(cx);
         for path in self.paths.iter_mut() {
             path.held_back = path.held_back.filter(|until| cx.now < *until);
         }
@@ -70,6 +72,7 @@ impl Association {
     /// counts the errors. A probe of a closed window is no error (section 6.1 rule A).
     fn handle_t3(&mut self, cx: &mut Context<'_>, id: PathId) {
         let is_probe = self.sender.handle_t3(id, &mut self.paths);
+        self.look_for_black_holes(cx);
         if !is_probe && !self.state.is_setting_up() && !self.state.is_closed() {
             self.path_error(cx, id, true);
         }

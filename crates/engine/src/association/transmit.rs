@@ -4,6 +4,7 @@
 //! Packets after the first are limited to the first one's size, so they cannot come out larger.
 
 use super::context::Context;
+use super::mtu::write_padding;
 use super::state::State;
 use super::tcb::Association;
 use crate::path::{PathId, PathState};
@@ -12,7 +13,7 @@ use crate::time::Duration;
 use crate::transmit::{PacketBatch, Transmit};
 use manypath_wire::cause::{Cause, CauseWriter, Causes};
 use manypath_wire::chunk::{Chunk, CookieEcho, Error, Heartbeat, Shutdown};
-use manypath_wire::packet::PacketWriter;
+use manypath_wire::packet::{CommonHeader, PacketWriter};
 
 /// Room for the parameters of an INIT: 16 addresses and a few small ones.
 const INIT_PARAMETERS: usize = 512;
@@ -60,8 +61,7 @@ impl Association {
         self.handshake = addr;
         let first = self.paths.primary();
         let path = self.paths.get_mut(first)?;
-        path.addr = addr;
-        path.set_mtu(cx.mtu(&addr));
+        path.readdress(addr, cx.mtu(&addr));
         let (size, rto) = (path.packet_size(), path.rtt.rto());
         let mut parameters = [0; INIT_PARAMETERS];
         let announcement = self.announcement(cx);
@@ -118,6 +118,9 @@ impl Association {
                 return Some(self.finish_run(id, batch, built, 1));
             }
         }
+        if let Some(probe) = self.transmit_mtu_probe(cx, batch) {
+            return Some(probe);
+        }
         if !self.state.sends_data() {
             return None;
         }
@@ -135,6 +138,10 @@ impl Association {
         batch: &mut PacketBatch,
     ) -> Option<Transmit> {
         let size = self.paths.get(id)?.packet_size();
+        let needed = self.sender.next_repeat_size(cx.now, id, &self.paths);
+        if let Some(needed) = needed.map(|len| len + CommonHeader::LEN).filter(|len| *len > size) {
+            return self.fragmented(cx, (id, needed), batch);
+        }
         let first = self.build(cx, id, batch.slot(size))?;
         batch.commit(first.len);
         let mut packets = 1;
@@ -150,6 +157,20 @@ impl Association {
             }
         }
         Some(self.finish_run(id, batch, first, packets))
+    }
+
+    /// A chunk that is to be sent again and was made for a larger MTU: it keeps its TSN and so cannot
+    /// be cut anew, but IP may fragment its packet.
+    fn fragmented(
+        &mut self,
+        cx: &mut Context<'_>,
+        (id, size): (PathId, usize),
+        batch: &mut PacketBatch,
+    ) -> Option<Transmit> {
+        let len = self.build_data(cx, id, batch.slot(size))?;
+        cx.counters.fragmented_packets += 1;
+        let transmit = self.one_packet(id, len, batch)?;
+        Some(Transmit { may_fragment: true, ..transmit })
     }
 
     /// The path of the most urgent control chunk.
@@ -252,10 +273,15 @@ impl Association {
         let pace = self.pace(cx, id);
         let (Some(path), Some(pace)) = (self.paths.get_mut(id), pace) else { return };
         let to = (id, path.addr.remote);
-        let room = packet.room().saturating_sub(HEARTBEAT_HEADERS);
+        let searches = path.search().is_on();
+        // With padding beside it the answer is small, and tells of this direction alone.
+        let room = if searches { 0 } else { packet.room().saturating_sub(HEARTBEAT_HEADERS) };
         let info = path.heartbeat.on_send(cx.now, pace, to, cx.rng, room);
         // Without room it counts as lost and is repeated after an RTO.
         let _no_room = packet.push(&Chunk::Heartbeat(Heartbeat { info: &info })).is_err();
+        if searches && path.heartbeat.lacks_large_answer() {
+            write_padding(packet);
+        }
     }
 
     /// SHUTDOWN or SHUTDOWN ACK, if one is due and goes out on `id`.
@@ -281,7 +307,12 @@ impl Association {
         }
     }
 
-    fn one_packet(&mut self, id: PathId, len: usize, batch: &mut PacketBatch) -> Option<Transmit> {
+    pub(super) fn one_packet(
+        &mut self,
+        id: PathId,
+        len: usize,
+        batch: &mut PacketBatch,
+    ) -> Option<Transmit> {
         batch.commit(len);
         Some(self.finish_run(id, batch, Built { len, only_data: false }, 1))
     }
@@ -299,7 +330,7 @@ impl Association {
             path.stats.bytes_sent += batch.bytes().len() as u64;
             addr = path.addr;
         }
-        Transmit { path: addr, segment_size: first.len, packets }
+        Transmit { path: addr, segment_size: first.len, packets, may_fragment: false }
     }
 }
 

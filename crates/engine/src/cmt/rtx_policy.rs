@@ -164,7 +164,8 @@ mod tests {
         let addr = PathAddr { local: remote, remote };
         paths.add(addr, 1500, PathState::Active, &Config::default()).unwrap();
         for (path, (chunks, losses)) in paths.iter_mut().zip([(9, 3), (50, 0), (20, 9), (30, 2)]) {
-            path.congestion.set_chunk_limit(1000 * chunks);
+            let config = Config { initial_packets: Some(chunks), ..Config::default() };
+            path.congestion.set_start(&config, 1500);
             (0..losses).for_each(|_| path.cmt.loss_rate.on_lost());
         }
         let lost = &mut paths.get_mut(PathId(1)).unwrap().cmt.lost;

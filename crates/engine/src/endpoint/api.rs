@@ -173,44 +173,6 @@ impl Endpoint {
         self.demultiplex(now, path, bytes);
     }
 
-    /// ICMP reported that `path` cannot be reached by the packet that begins with `quote`: what the
-    /// message quotes after the UDP header, 20 bytes or more. A message that does not prove that its
-    /// sender saw a packet of an association is counted and ignored (RFC 9260 section 10, RFC 6951
-    /// section 5.5). Returns whether it proves that.
-    pub fn handle_icmp_unreachable(&mut self, now: Instant, path: PathAddr, quote: &[u8]) -> bool {
-        self.counters.unreachable_reports += 1;
-        let sent = |association: &Association| association.has_sent(quote);
-        let mut concerned = self.registry.ids();
-        concerned.retain(|id| self.registry.get(*id).is_some_and(sent));
-        let proven = !concerned.is_empty();
-        self.counters.unproven_reports += u64::from(!proven);
-        for id in concerned {
-            self.with(now, id, |association, cx| association.handle_unreachable(cx, path));
-        }
-        proven
-    }
-
-    /// The local system reported that `path` cannot be reached: sending failed.
-    pub fn handle_unreachable(&mut self, now: Instant, path: PathAddr) {
-        self.counters.unreachable_reports += 1;
-        for id in self.registry.ids() {
-            self.with(now, id, |association, cx| association.handle_unreachable(cx, path));
-        }
-    }
-
-    /// Sockets at `local` take no more packets for now (`blocked`), or do again. Until then no DATA is
-    /// handed out for the paths from there, so that it stays free to go elsewhere; control chunks are.
-    pub fn handle_backpressure(&mut self, now: Instant, local: SocketAddr, blocked: bool) {
-        self.blocked.retain(|other| *other != local);
-        if blocked {
-            self.blocked.push(local);
-            return;
-        }
-        for id in self.registry.ids() {
-            self.with(now, id, |_, _| ());
-        }
-    }
-
     /// The time given by `poll_timeout` has come.
     pub fn handle_timeout(&mut self, now: Instant) {
         for id in self.registry.expired(now) {

@@ -2,7 +2,7 @@
 
 use super::AssociationId;
 use crate::association::Ports;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use manypath_wire::VerificationTag;
@@ -19,6 +19,15 @@ pub(super) struct AddressKey {
 pub(super) struct Keys {
     pub(super) tag: VerificationTag,
     pub(super) addresses: Vec<AddressKey>,
+    /// The peer's tag, once known, and the ports.
+    pub(super) peer: Option<PeerKey>,
+}
+
+/// What packets to a peer begin with: what an ICMP message quotes of them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct PeerKey {
+    pub(super) tag: VerificationTag,
+    pub(super) ports: Ports,
 }
 
 /// The index. An address belongs to the association that claimed it first.
@@ -26,6 +35,8 @@ pub(super) struct Keys {
 pub(super) struct Index {
     tags: BTreeMap<VerificationTag, AssociationId>,
     addresses: BTreeMap<AddressKey, AssociationId>,
+    /// Two peers may have chosen the same tag.
+    peers: BTreeSet<(PeerKey, AssociationId)>,
 }
 
 impl Index {
@@ -39,12 +50,26 @@ impl Index {
         self.addresses.get(key).copied()
     }
 
+    /// The associations with a peer of this tag.
+    pub(super) fn by_peer(&self, key: PeerKey) -> Vec<AssociationId> {
+        let range = (key, AssociationId(0))..=(key, AssociationId(u64::MAX));
+        self.peers.range(range).map(|(_, id)| *id).collect()
+    }
+
+    /// The associations with a peer at this address, over any ports.
+    pub(super) fn at_address(&self, remote: IpAddr) -> Vec<AssociationId> {
+        let ports = |port| Ports { local: port, peer: port };
+        let key = |port| AddressKey { remote, ports: ports(port) };
+        self.addresses.range(key(0)..=key(u16::MAX)).map(|(_, id)| *id).collect()
+    }
+
     /// Makes `id` known under `keys`.
     pub(super) fn insert(&mut self, id: AssociationId, keys: &Keys) {
         self.tags.insert(keys.tag, id);
         for key in &keys.addresses {
             self.addresses.entry(*key).or_insert(id);
         }
+        self.peers.extend(keys.peer.map(|key| (key, id)));
     }
 
     /// Forgets what [`Self::insert`] made known.
@@ -57,12 +82,15 @@ impl Index {
                 self.addresses.remove(key);
             }
         }
+        if let Some(key) = keys.peer {
+            self.peers.remove(&(key, id));
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{AddressKey, Index, Keys};
+    use super::{AddressKey, Index, Keys, PeerKey};
     use crate::AssociationId;
     use crate::association::Ports;
     use manypath_wire::VerificationTag;
@@ -71,7 +99,7 @@ mod tests {
     fn an_address_stays_with_its_first_owner() {
         let key =
             AddressKey { remote: "10.0.0.1".parse().unwrap(), ports: Ports { local: 1, peer: 2 } };
-        let keys = |tag| Keys { tag: VerificationTag(tag), addresses: std::vec![key] };
+        let keys = |tag| Keys { tag: VerificationTag(tag), addresses: std::vec![key], peer: None };
         let (first, second) = (AssociationId(1), AssociationId(2));
         let mut index = Index::default();
         index.insert(first, &keys(7));
@@ -81,5 +109,19 @@ mod tests {
         assert_eq!((index.by_tag(VerificationTag(8)), index.by_address(&key)), (None, Some(first)));
         index.remove(first, &keys(7));
         assert_eq!((index.by_tag(VerificationTag(7)), index.by_address(&key)), (None, None));
+    }
+
+    #[test]
+    fn peers_with_the_same_tag_are_all_found() {
+        let peer = |tag| PeerKey { tag: VerificationTag(tag), ports: Ports { local: 1, peer: 2 } };
+        let keys = |tag| Keys { tag: VerificationTag(tag), peer: Some(peer(5)), ..Keys::default() };
+        let (first, second) = (AssociationId(1), AssociationId(2));
+        let mut index = Index::default();
+        index.insert(first, &keys(7));
+        index.insert(second, &keys(8));
+        assert_eq!(index.by_peer(peer(5)), [first, second]);
+        assert_eq!(index.by_peer(peer(6)), []);
+        index.remove(first, &keys(7));
+        assert_eq!(index.by_peer(peer(5)), [second]);
     }
 }

@@ -10,6 +10,7 @@
 //!              |-------- tag 0, INIT --------------> init.rs         answered without state
 //!              |-------- COOKIE ECHO --------------> cookie_echo.rs  makes associations
 //!              '-------- anything else ------------> strangers.rs    RFC 9260 sections 8.4, 8.5
+//! ICMP, errors of sockets ------------------------> reports.rs      RFC 9260 section 10
 //! ```
 
 mod api;
@@ -18,6 +19,7 @@ mod demux;
 mod index;
 mod init;
 mod registry;
+mod reports;
 mod strangers;
 
 pub use api::{AssociationId, ConnectError, Endpoint, Outgoing, SendError};

@@ -2,7 +2,7 @@
 //! something to send.
 
 use super::AssociationId;
-use super::index::{AddressKey, Index, Keys};
+use super::index::{AddressKey, Index, Keys, PeerKey};
 use crate::association::Association;
 use crate::time::Instant;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -132,5 +132,6 @@ fn keys_of(association: &Association) -> Keys {
     Keys {
         tag: association.local_tag(),
         addresses: addresses.map(|remote| AddressKey { remote, ports }).collect(),
+        peer: association.peer_tag().map(|tag| PeerKey { tag, ports }),
     }
 }

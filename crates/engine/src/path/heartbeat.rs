@@ -81,6 +81,9 @@ pub(crate) struct Pace {
     pub last_data: Option<Instant>,
     /// More errors in a row than Path.Max.Retrans.
     pub silent: bool,
+    /// The MTU of the path is searched for: a small HEARTBEAT follows one of full size that is not
+    /// answered, to tell a narrow path from a dead one.
+    pub alternates: bool,
 }
 
 impl Heartbeat {
@@ -124,10 +127,11 @@ impl Heartbeat {
         rng: &mut Rng,
         room: usize,
     ) -> Vec<u8> {
+        let tries_small = pace.alternates && self.lacks_large_answer();
         let full_sized = match pace.state {
             PathState::Active => false,
-            PathState::Unconfirmed => self.answered,
-            PathState::PotentiallyFailed | PathState::Inactive => true,
+            PathState::Unconfirmed => self.answered && !tries_small,
+            PathState::PotentiallyFailed | PathState::Inactive => !tries_small,
         };
         let sent = Sent { nonce: rng.next_u64(), at: now, full_sized };
         self.sent.rotate_right(1);
@@ -136,11 +140,16 @@ impl Heartbeat {
         let error_at = self.unanswered.map_or(now + pace.rto, |silence| silence.error_at);
         self.unanswered = Some(Unanswered { error_at });
         self.next = Some(error_at.min(now + pace.probe_pause()));
-        let mut info = encode(sent, to).to_vec();
+        let mut info = info(sent.nonce, sent.at, to).to_vec();
         if full_sized {
             info.resize(room.max(INFO_LEN), 0);
         }
         info
+    }
+
+    /// Whether the last HEARTBEAT was of full size and has not been answered.
+    pub(crate) fn lacks_large_answer(&self) -> bool {
+        self.sent[0].is_some_and(|sent| sent.full_sized)
     }
 
     /// The timer has expired at `now`; asks for the next HEARTBEAT if the path is idle.
@@ -160,18 +169,18 @@ impl Heartbeat {
         }
     }
 
-    /// A HEARTBEAT ACK with `info` arrived. Returns what it tells if the nonce and the address are
+    /// A HEARTBEAT ACK with the info `value` arrived. Returns what it tells if the nonce and the address are
     /// those of a HEARTBEAT that we sent (section 5.4). Each is accepted once.
     pub(crate) fn on_ack(
         &mut self,
         now: Instant,
-        info: &[u8],
+        value: &[u8],
         to: (PathId, SocketAddr),
     ) -> Option<Answer> {
         let position = self
             .sent
             .iter()
-            .position(|sent| sent.is_some_and(|sent| info.starts_with(&encode(sent, to))))?;
+            .position(|sent| sent.is_some_and(|s| value.starts_with(&info(s.nonce, s.at, to))))?;
         let sent = self.sent[position].take()?;
         self.answered = true;
         Some(Answer { round_trip: now.since(sent.at), full_sized: sent.full_sized })
@@ -204,14 +213,20 @@ pub(crate) fn path_of(info: &[u8]) -> Option<PathId> {
     (info.len() >= INFO_LEN).then(|| PathId(info[16]))
 }
 
-fn encode(sent: Sent, (path, remote): (PathId, SocketAddr)) -> [u8; INFO_LEN] {
+/// What a HEARTBEAT that is sent at `at` on a path to an address brings back. Nobody else can make it
+/// up, because of the nonce.
+pub(crate) fn info(
+    nonce: u64,
+    at: Instant,
+    (path, remote): (PathId, SocketAddr),
+) -> [u8; INFO_LEN] {
     let address = match remote.ip() {
         IpAddr::V4(v4) => v4.to_ipv6_mapped(),
         IpAddr::V6(v6) => v6,
     };
     let mut info = [0; INFO_LEN];
-    info[..8].copy_from_slice(&sent.nonce.to_be_bytes());
-    info[8..16].copy_from_slice(&sent.at.as_nanos().to_be_bytes());
+    info[..8].copy_from_slice(&nonce.to_be_bytes());
+    info[8..16].copy_from_slice(&at.as_nanos().to_be_bytes());
     info[16] = path.0;
     info[17..33].copy_from_slice(&address.octets());
     info[33..].copy_from_slice(&remote.port().to_be_bytes());
@@ -245,6 +260,7 @@ mod tests {
             longest_pause: Duration::from_secs(2),
             last_data: None,
             silent: false,
+            alternates: false,
         }
     }
 

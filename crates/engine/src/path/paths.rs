@@ -2,7 +2,9 @@
 
 use super::congestion::{Congestion, Group};
 use super::heartbeat::Heartbeat;
-use super::{Burst, Pace, Pacer, PathAddr, PathCounters, PathId, PathSet, PathState, Rtt};
+use super::{
+    Burst, MtuSearch, Pace, Pacer, PathAddr, PathCounters, PathId, PathSet, PathState, Rtt, Timing,
+};
 use crate::cmt::CmtState;
 use crate::config::Config;
 use crate::time::{Duration, Instant};
@@ -24,7 +26,7 @@ pub(crate) struct Path {
     pub(crate) addr: PathAddr,
     /// Its state.
     pub(crate) state: PathState,
-    mtu: u16,
+    search: MtuSearch,
     /// Round-trip time and RTO.
     pub(crate) rtt: Rtt,
     /// Congestion control.
@@ -63,6 +65,8 @@ pub(crate) struct Path {
 
 impl Path {
     fn new(id: PathId, addr: PathAddr, mtu: u16, state: PathState, config: &Config) -> Self {
+        let search = MtuSearch::new(&addr, mtu, config);
+        let mtu = search.mtu();
         let limit = packet_size(&addr, mtu) - CommonHeader::LEN;
         let is_ipv6 = addr.remote.is_ipv6();
         let mut congestion = Congestion::new(config.congestion, limit, is_ipv6, config.hystart);
@@ -71,7 +75,7 @@ impl Path {
             id,
             addr,
             state,
-            mtu,
+            search,
             rtt: Rtt::new(config),
             congestion,
             flight: 0,
@@ -93,18 +97,53 @@ impl Path {
 
     /// Largest IP packet in bytes.
     pub(crate) fn mtu(&self) -> u16 {
-        self.mtu
+        self.search.mtu()
     }
 
-    /// The path's MTU has been found to be `mtu`.
-    pub(crate) fn set_mtu(&mut self, mtu: u16) {
-        self.mtu = mtu;
-        self.congestion.set_chunk_limit(self.packet_size() - CommonHeader::LEN);
+    /// The path has got other addresses, behind a link that takes IP packets of `link` bytes.
+    pub(crate) fn readdress(&mut self, addr: PathAddr, link: u16) {
+        self.addr = addr;
+        self.change_mtu(|search| search.readdress(&addr, link));
+    }
+
+    /// The search for its MTU.
+    pub(crate) fn search(&self) -> &MtuSearch {
+        &self.search
+    }
+
+    /// Lets the search go on; everything follows what comes of it.
+    pub(crate) fn change_mtu<R>(&mut self, change: impl FnOnce(&mut MtuSearch) -> R) -> R {
+        let before = self.packet_size();
+        let result = change(&mut self.search);
+        if self.packet_size() != before {
+            self.congestion.set_chunk_limit(self.packet_size() - CommonHeader::LEN);
+        }
+        result
+    }
+
+    /// How long things take on it.
+    pub(crate) fn timing(&self) -> Timing {
+        Timing { round_trip: self.rtt.smoothed().unwrap_or_default(), rto: self.rtt.rto() }
+    }
+
+    /// Whether it may not take an SCTP packet of `len` bytes although it did.
+    pub(crate) fn is_large(&self, len: usize) -> bool {
+        self.search.is_large(len + headers(&self.addr))
+    }
+
+    /// A packet was lost that [`Self::is_large`].
+    pub(crate) fn on_large_lost(&mut self) {
+        self.search.on_large_lost();
+    }
+
+    /// A packet has arrived.
+    pub(crate) fn on_passed(&mut self, large: bool) {
+        self.search.on_passed(large);
     }
 
     /// Largest SCTP packet in bytes, a multiple of four.
     pub(crate) fn packet_size(&self) -> usize {
-        packet_size(&self.addr, self.mtu)
+        packet_size(&self.addr, self.mtu())
     }
 
     /// Largest payload of a DATA chunk in bytes.
@@ -162,10 +201,15 @@ impl Path {
 
 /// What an IP packet of `mtu` bytes leaves for SCTP. Never less than what the smallest MTU of IPv4
 /// hosts (576) leaves, so that absurd values cannot stop the association.
-fn packet_size(addr: &PathAddr, mtu: u16) -> usize {
+pub(crate) fn packet_size(addr: &PathAddr, mtu: u16) -> usize {
+    (usize::from(mtu.max(576)) - headers(addr)) & !3
+}
+
+/// Bytes in front of an SCTP packet.
+fn headers(addr: &PathAddr) -> usize {
     let ip = if addr.remote.is_ipv6() { 40 } else { 20 };
     let udp = if addr.remote.port() == 0 { 0 } else { UDP_HEADER };
-    (usize::from(mtu.max(576)) - ip - udp) & !3
+    ip + udp
 }
 
 /// All paths of an association.
@@ -250,9 +294,12 @@ impl Paths {
         }
     }
 
-    /// Largest payload that travels as one DATA chunk on every path (AMDCS without header).
+    /// Largest payload that travels as one DATA chunk on every path (AMDCS without header). A path
+    /// that is not confirmed carries none, and what a search finds of it is known only then.
     pub(crate) fn fragment_size(&self) -> usize {
-        self.list.iter().map(Path::fragment_size).min().unwrap_or(0)
+        let waits = |path: &Path| path.state == PathState::Unconfirmed && path.search.is_on();
+        let carriers = self.list.iter().filter(|path| !waits(path)).map(Path::fragment_size);
+        carriers.min().or_else(|| self.list.first().map(Path::fragment_size)).unwrap_or(0)
     }
 
     /// Looks at all paths that carry data, for congestion control that couples them.
@@ -300,7 +347,7 @@ mod tests {
         }
         assert_eq!(paths.fragment_size(), 1424);
         let path = paths.get_mut(PathId(0)).unwrap();
-        path.set_mtu(1);
+        path.readdress(path.addr, 1);
         assert_eq!(path.packet_size(), 548);
     }
 

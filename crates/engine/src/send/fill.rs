@@ -105,6 +105,7 @@ impl Sender {
                 break;
             }
             self.on_repeated(job.now, tsn, job.id, paths);
+            self.note_size(tsn, packet.len(), paths);
             written += 1;
         }
         if let Some(path) = paths.get_mut(job.id).filter(|_| written > 0) {
@@ -129,6 +130,7 @@ impl Sender {
         }
         self.reschedule(job.now, tsn, job.usable, paths);
         self.on_repeated(job.now, tsn, job.id, paths);
+        self.note_size(tsn, packet.len(), paths);
         1
     }
 
@@ -157,6 +159,7 @@ impl Sender {
             if is_probe {
                 self.on_probe_sent(job.now, tsn, path);
             }
+            self.note_size(tsn, packet.len(), paths);
             self.want_copies(tsn, job.id, job.usable);
             written += 1;
         }
@@ -217,6 +220,14 @@ impl Sender {
         if path.flight + path.congestion.chunk_limit() > share {
             path.share_filled = Some(now);
         }
+    }
+
+    /// The packet that chunk `tsn` is in has `len` bytes so far. That a packet with more behind it was
+    /// large is seen by its last chunk. One in IP fragments says nothing about the MTU.
+    fn note_size(&mut self, tsn: Tsn64, len: usize, paths: &Paths) {
+        let Some(chunk) = self.outstanding.get_mut(tsn) else { return };
+        let path = paths.get(chunk.path);
+        chunk.large = path.is_some_and(|path| path.is_large(len) && len <= path.packet_size());
     }
 
     /// The chunk is a probe of a closed window: its timer is the pause until the next one.

@@ -61,6 +61,8 @@ pub(crate) struct SentChunk {
     pub(crate) timed_out: bool,
     /// Whether the peer had it once and has thrown it away.
     pub(crate) reneged: bool,
+    /// Whether its packet was larger than every path should take.
+    pub(crate) large: bool,
     /// Missing reports since its last transmission (section 7.2.4).
     pub(crate) missing: u8,
     /// The path over which the SACK came that acknowledged it.
@@ -82,6 +84,7 @@ impl SentChunk {
             rescheduled: false,
             timed_out: false,
             reneged: false,
+            large: false,
             missing: 0,
             acked_via: path,
         }

@@ -108,7 +108,10 @@ impl Sender {
             return Some(false);
         }
         chunk.state = ChunkState::Lost;
-        let (data, wire) = (chunk.data_len(), chunk.wire_len());
+        let (data, wire, large) = (chunk.data_len(), chunk.wire_len(), chunk.large);
+        if large {
+            path.on_large_lost();
+        }
         path.flight = path.flight.saturating_sub(wire);
         path.cmt.lost.reported.insert(sent.tsn);
         path.cmt.loss_rate.on_lost();
@@ -159,7 +162,7 @@ impl Sender {
         let held = self.outstanding.get_mut(tsn);
         let Some(chunk) = held.filter(|chunk| !chunk.state.is_empty()) else { return };
         let Some(path) = paths.get_mut(chunk.path) else { return };
-        let (data, wire) = (chunk.data_len(), chunk.wire_len());
+        let (data, wire, large) = (chunk.data_len(), chunk.wire_len(), chunk.large);
         let was = core::mem::replace(&mut chunk.state, ChunkState::Lost);
         path.cmt.loss_rate.on_lost();
         let lost = &mut path.cmt.lost;
@@ -169,6 +172,9 @@ impl Sender {
         };
         match was {
             ChunkState::InFlight => {
+                if large {
+                    path.on_large_lost();
+                }
                 path.flight = path.flight.saturating_sub(wire);
                 self.on_lost(data);
             }

@@ -423,6 +423,9 @@ fn note(now: Instant, tsn: Tsn64, chunk: &SentChunk, path: &mut Path) {
     let once = chunk.transmissions == 1 && !chunk.reneged;
     let sure = once || (path.rtt.least().is_some() && !is_for_earlier(now, chunk, path));
     path.cmt.loss_rate.on_acked();
+    if sure {
+        path.on_passed(chunk.large);
+    }
     let news = &mut path.cmt.news;
     news.acked += chunk.wire_len();
     news.earliest_acked |= path.cmt.cuc.on_acked(tsn);

@@ -417,6 +417,22 @@ impl Sender {
         (worth || last == path.id || bound()).then_some(tsn)
     }
 
+    /// Bytes in a packet of the chunk that `id` is to send again next, header and padding included.
+    pub(crate) fn next_repeat_size(
+        &self,
+        now: Instant,
+        id: PathId,
+        paths: &Paths,
+    ) -> Option<usize> {
+        if self.lost == 0 {
+            return None;
+        }
+        let (path, usable) = (paths.get(id)?, self.usable(paths));
+        let worth = self.is_worth_using(now, paths, usable, id);
+        let next = self.next_repeat(now, path, path.flight, worth, paths, usable)?;
+        self.outstanding.get(next).map(super::outstanding::SentChunk::wire_len)
+    }
+
     /// The stream of which `path` may send a new chunk now, and the size of its payload. `flight` was
     /// the flight of the path before the packet.
     pub(super) fn next_new(

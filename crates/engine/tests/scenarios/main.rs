@@ -14,6 +14,7 @@ mod data;
 mod extensions;
 mod hostile;
 mod interleaving;
+mod mtu;
 mod pair;
 mod parameters;
 mod partial;

@@ -16,6 +16,12 @@ pub struct LinkConfig {
     /// Bits that arrive wrong, per 10^12. A packet with a wrong bit is lost: the link layer's own
     /// checksum finds it.
     pub bit_errors: u64,
+    /// Largest IP packet that it takes, if that is less than what the sender's interface does. Larger
+    /// ones are dropped, or pass in fragments if they may be fragmented.
+    pub mtu: Option<u16>,
+    /// Whether the sender of a packet that was too large is told (ICMP fragmentation needed, ICMPv6
+    /// packet too big). If not, the link is a black hole for them.
+    pub mtu_reports: bool,
     /// Packets that may wait for the transmitter; the next one is dropped (drop-tail).
     pub queue_packets: usize,
     /// Bytes of IP packets that may wait for the transmitter, besides the limit in packets.
@@ -44,6 +50,8 @@ impl Default for LinkConfig {
             loss_ppm: 0,
             bursts: None,
             bit_errors: 0,
+            mtu: None,
+            mtu_reports: false,
             queue_packets: 100,
             queue_bytes: None,
             up: true,

@@ -5,6 +5,8 @@ pub enum DropReason {
     Loss,
     /// The queue was full.
     QueueFull,
+    /// It was larger than the link takes.
+    TooBig,
     /// The link was down, or was taken down while it held the packet.
     Down,
 }
@@ -14,6 +16,7 @@ impl core::fmt::Display for DropReason {
         f.write_str(match self {
             Self::Loss => "random loss",
             Self::QueueFull => "queue full",
+            Self::TooBig => "too big",
             Self::Down => "path down",
         })
     }
@@ -35,6 +38,8 @@ pub struct LinkCounters {
     pub dropped_loss: u64,
     /// Dropped because the queue was full.
     pub dropped_queue: u64,
+    /// Dropped because they were larger than the link takes.
+    pub dropped_too_big: u64,
     /// Dropped because the link was down.
     pub dropped_down: u64,
     /// Copies made.
@@ -50,7 +55,7 @@ pub struct LinkCounters {
 impl LinkCounters {
     /// Packets dropped for any reason.
     pub fn dropped(&self) -> u64 {
-        self.dropped_loss + self.dropped_queue + self.dropped_down
+        self.dropped_loss + self.dropped_queue + self.dropped_too_big + self.dropped_down
     }
 
     pub(super) fn count_in(&mut self, bytes: usize) {
@@ -67,6 +72,7 @@ impl LinkCounters {
         *match reason {
             DropReason::Loss => &mut self.dropped_loss,
             DropReason::QueueFull => &mut self.dropped_queue,
+            DropReason::TooBig => &mut self.dropped_too_big,
             DropReason::Down => &mut self.dropped_down,
         } += packets;
     }

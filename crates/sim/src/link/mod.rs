@@ -29,6 +29,10 @@ pub trait Packet: Clone {
     fn wire_len(&self) -> usize;
     /// The bytes that corruption may hit.
     fn bytes_mut(&mut self) -> &mut [u8];
+    /// Whether a link that takes no packet as large as this may pass it on in fragments.
+    fn may_be_fragmented(&self) -> bool {
+        false
+    }
 }
 
 impl Packet for Vec<u8> {
@@ -79,7 +83,12 @@ impl<P: Packet> Link<P> {
     pub fn enqueue(&mut self, now: Instant, packet: P) -> Result<(), DropReason> {
         self.advance(now);
         self.counters.count_in(packet.wire_len());
-        if let Some(reason) = self.refusal(packet.wire_len()) {
+        let refusal = if self.is_too_big(&packet) {
+            Some(DropReason::TooBig)
+        } else {
+            self.refusal(packet.wire_len())
+        };
+        if let Some(reason) = refusal {
             self.counters.count_drop(reason, 1);
             return Err(reason);
         }
@@ -88,6 +97,12 @@ impl<P: Packet> Link<P> {
         self.start_next(now);
         self.counters.queue_peak = self.counters.queue_peak.max(self.waiting.len());
         Ok(())
+    }
+
+    /// Whether the link will drop `packet` for its size.
+    pub fn is_too_big(&self, packet: &P) -> bool {
+        let beyond = |mtu: u16| packet.wire_len() > usize::from(mtu);
+        self.config.up && self.config.mtu.is_some_and(beyond) && !packet.may_be_fragmented()
     }
 
     /// The next packet that has arrived at the far end by `now`.

@@ -166,6 +166,7 @@ impl Background {
 /// The link keys of a section, on top of `base`.
 fn read_link(section: &mut Section<'_>, base: LinkConfig) -> Result<LinkConfig, ScenarioError> {
     let queue_bytes = section.optional::<usize>("queue_bytes")?.or(base.queue_bytes);
+    let mtu = section.optional::<u16>("link_mtu")?.or(base.mtu);
     let link = LinkConfig {
         rate_bps: section.value("rate", Rate(base.rate_bps))?.0,
         framing: section.value("framing", base.framing)?,
@@ -176,6 +177,8 @@ fn read_link(section: &mut Section<'_>, base: LinkConfig) -> Result<LinkConfig, 
             None => base.bursts,
         },
         bit_errors: section.value("bit_errors", BitErrors(base.bit_errors))?.0,
+        mtu,
+        mtu_reports: section.value("mtu_reports", base.mtu_reports)?,
         queue_packets: section.value("queue", base.queue_packets)?,
         queue_bytes,
         up: section.value("up", base.up)?,
@@ -244,7 +247,7 @@ fn link_parameters(link: &LinkConfig) -> Vec<(&'static str, String)> {
         let parts = [b.to_bad_ppm, b.to_good_ppm, b.loss_bad_ppm].map(|ppm| Share(ppm).show());
         parts.join("/")
     });
-    vec![
+    let mut parameters = vec![
         ("rate", Rate(link.rate_bps).show()),
         ("framing", link.framing.show()),
         ("delay", link.delay.show()),
@@ -259,7 +262,12 @@ fn link_parameters(link: &LinkConfig) -> Vec<(&'static str, String)> {
         ("reorder_delay", link.reorder_delay.show()),
         ("corrupt", Share(link.corrupt_ppm).show()),
         ("jitter", link.jitter.show()),
-    ]
+    ];
+    if let Some(mtu) = link.mtu {
+        parameters.push(("link_mtu", mtu.show()));
+        parameters.push(("mtu_reports", link.mtu_reports.show()));
+    }
+    parameters
 }
 
 fn letter(number: usize) -> String {

@@ -6,8 +6,8 @@
 use super::document::{Node, Value};
 use manypath_engine::{
     BufferSplit, BurstLimit, CongestionControl, CwndUpdate, Duration, FastRecoveryScope,
-    InitialWindow, NrSack, Pacing, PathScheduling, PathSuspicion, RetransmissionPolicy, SackPath,
-    SplitFastRetransmit, StreamMapping, StreamScheduling, UnknownName,
+    InitialWindow, NrSack, Pacing, PathMtu, PathScheduling, PathSuspicion, RetransmissionPolicy,
+    SackPath, SplitFastRetransmit, StreamMapping, StreamScheduling, UnknownName,
 };
 
 /// A type that keys can have.
@@ -187,6 +187,7 @@ named_setting!(
     InitialWindow,
     NrSack,
     Pacing,
+    PathMtu,
     PathScheduling,
     RetransmissionPolicy,
     PathSuspicion,

@@ -26,11 +26,17 @@ pub(super) struct Datagram {
     pub(super) sctp: Vec<u8>,
     /// Bytes of the whole IP packet.
     pub(super) ip_len: usize,
+    /// Whether IP may fragment it.
+    pub(super) may_fragment: bool,
 }
 
 impl Packet for Datagram {
     fn wire_len(&self) -> usize {
         self.ip_len
+    }
+
+    fn may_be_fragmented(&self) -> bool {
+        self.may_fragment
     }
 
     /// Only SCTP: a wrong IP header would not arrive at all, and the UDP checksum would hide from

@@ -148,7 +148,8 @@ impl World {
     /// Sends a packet of `ip_len` bytes that no endpoint sees along a path: background traffic.
     pub fn send_background(&mut self, path: PathNumber, towards: HostId, ip_len: usize) {
         let end = self.paths[path.0].end_of(towards);
-        self.enter(Datagram { path: path.0, end, hop: 0, sctp: Vec::new(), ip_len });
+        let (sctp, may_fragment) = (Vec::new(), true);
+        self.enter(Datagram { path: path.0, end, hop: 0, sctp, ip_len, may_fragment });
     }
 
     /// The time.
@@ -284,6 +285,7 @@ impl World {
             match path.routes[datagram.end].get(datagram.hop) {
                 Some(next) => {
                     let next = next.0;
+                    self.report_too_big(next, &datagram);
                     // The link counts what it drops.
                     let _ = self.links[next].enqueue(self.now, datagram);
                     self.note_due(next);
@@ -343,7 +345,8 @@ impl World {
             while let Some(sctp) = self.packet(host, at, run.segment_size) {
                 at += sctp.len();
                 let ip_len = sctp.len() + self.paths[number].header_len();
-                self.enter(Datagram { path: number, end, hop: 0, sctp, ip_len });
+                let may_fragment = run.may_fragment;
+                self.enter(Datagram { path: number, end, hop: 0, sctp, ip_len, may_fragment });
             }
         }
         let Host { endpoint, deadline, .. } = &mut self.hosts[host.0];
@@ -370,11 +373,27 @@ impl World {
         let number = datagram.path;
         self.trace.note(self.now, &datagram);
         let link = path.routes[datagram.end][0].0;
+        self.report_too_big(link, &datagram);
         let fate = self.links[link].enqueue(self.now, datagram);
         self.note_due(link);
         self.trace.note_fate(fate.is_err());
         if let Some(packet) = packet {
             self.trace.capture(self.now, number, &packet, fate.err());
+        }
+    }
+
+    /// Tells the sender of a packet that is too large for a link, if that link does so.
+    fn report_too_big(&mut self, link: usize, datagram: &Datagram) {
+        let LinkConfig { mtu_reports: true, mtu: Some(mtu), .. } = *self.links[link].config()
+        else {
+            return;
+        };
+        let quote = datagram.sctp.get(..8).filter(|_| self.links[link].is_too_big(datagram));
+        if let Some(quote) = quote {
+            let path = &self.paths[datagram.path];
+            let sender = 1 - datagram.end;
+            let (host, addr, now) = (path.host(sender), path.addr(sender), self.now);
+            self.endpoint(host).handle_icmp_too_big(now, addr, mtu, quote);
         }
     }
 

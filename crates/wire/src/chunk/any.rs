@@ -2,8 +2,8 @@
 
 use super::{
     Abort, Asconf, AsconfAck, Auth, CookieEcho, Cwr, Data, Ecne, Error, ForwardTsn, Heartbeat,
-    HeartbeatAck, IData, IForwardTsn, Init, InitAck, NrSack, RawChunk, ReConfig, Sack, Shutdown,
-    ShutdownComplete, Unknown, cookie_ack, shutdown_ack, types,
+    HeartbeatAck, IData, IForwardTsn, Init, InitAck, NrSack, Pad, RawChunk, ReConfig, Sack,
+    Shutdown, ShutdownComplete, Unknown, cookie_ack, shutdown_ack, types,
 };
 use crate::bytes::Output;
 use crate::error::{NoRoom, ParseError};
@@ -52,6 +52,8 @@ pub enum Chunk<'a> {
     AsconfAck(AsconfAck<'a>),
     /// Re-configuration (130).
     ReConfig(ReConfig<'a>),
+    /// Padding (0x84).
+    Pad(Pad<'a>),
     /// Forward Cumulative TSN (192).
     ForwardTsn(ForwardTsn<'a>),
     /// Address Configuration Change (0xC1).
@@ -91,6 +93,7 @@ impl<'a> Chunk<'a> {
             types::I_DATA => IData::parse(raw).map(Self::IData),
             types::ASCONF_ACK => AsconfAck::parse(raw).map(Self::AsconfAck),
             types::RE_CONFIG => Ok(Self::ReConfig(ReConfig::parse(raw))),
+            types::PAD => Ok(Self::Pad(Pad::parse(raw))),
             types::FORWARD_TSN => ForwardTsn::parse(raw).map(Self::ForwardTsn),
             types::ASCONF => Asconf::parse(raw).map(Self::Asconf),
             types::I_FORWARD_TSN => IForwardTsn::parse(raw).map(Self::IForwardTsn),
@@ -121,6 +124,7 @@ impl<'a> Chunk<'a> {
             Self::IData(_) => types::I_DATA,
             Self::AsconfAck(_) => types::ASCONF_ACK,
             Self::ReConfig(_) => types::RE_CONFIG,
+            Self::Pad(_) => types::PAD,
             Self::ForwardTsn(_) => types::FORWARD_TSN,
             Self::Asconf(_) => types::ASCONF,
             Self::IForwardTsn(_) => types::I_FORWARD_TSN,
@@ -149,6 +153,7 @@ impl<'a> Chunk<'a> {
             Self::IData(chunk) => chunk.value_len(),
             Self::AsconfAck(chunk) => chunk.value_len(),
             Self::ReConfig(chunk) => chunk.parameters.encoded_len(),
+            Self::Pad(chunk) => chunk.data.len(),
             Self::ForwardTsn(chunk) => chunk.value_len(),
             Self::Asconf(chunk) => chunk.value_len(),
             Self::IForwardTsn(chunk) => chunk.value_len(),
@@ -180,6 +185,7 @@ impl<'a> Chunk<'a> {
             Self::IData(chunk) => chunk.emit(out),
             Self::AsconfAck(chunk) => chunk.emit(out),
             Self::ReConfig(chunk) => chunk.emit(out),
+            Self::Pad(chunk) => chunk.emit(out),
             Self::ForwardTsn(chunk) => chunk.emit(out),
             Self::Asconf(chunk) => chunk.emit(out),
             Self::IForwardTsn(chunk) => chunk.emit(out),
@@ -211,6 +217,7 @@ impl fmt::Display for Chunk<'_> {
             Self::IData(chunk) => chunk.fmt(f),
             Self::AsconfAck(chunk) => chunk.fmt(f),
             Self::ReConfig(chunk) => chunk.fmt(f),
+            Self::Pad(chunk) => chunk.fmt(f),
             Self::ForwardTsn(chunk) => chunk.fmt(f),
             Self::Asconf(chunk) => chunk.fmt(f),
             Self::IForwardTsn(chunk) => chunk.fmt(f),

@@ -42,6 +42,8 @@ pub const I_DATA: u8 = 64;
 pub const ASCONF_ACK: u8 = 0x80;
 /// Re-configuration (RFC 6525 section 3.1).
 pub const RE_CONFIG: u8 = 130;
+/// Padding (RFC 4820 section 3).
+pub const PAD: u8 = 0x84;
 /// Forward Cumulative TSN (RFC 3758 section 3.2).
 pub const FORWARD_TSN: u8 = 192;
 /// Address Configuration Change (RFC 5061 section 4.1.1).

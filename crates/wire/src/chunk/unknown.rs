@@ -72,17 +72,17 @@ mod tests {
     use crate::testing::{assert_round_trip, parse_chunk};
     use std::string::ToString;
 
-    /// PAD (RFC 4820) with five bytes and three more as padding.
-    const CAPTURE: &[u8] = b"\x84\x00\x00\x09abcde\x00\x00\x00";
+    /// A type nobody has defined, with five bytes and three more as padding.
+    const CAPTURE: &[u8] = b"\x8f\x00\x00\x09abcde\x00\x00\x00";
 
     #[test]
     fn reads_and_writes_the_capture() {
-        let pad = Unknown::from_bytes(CAPTURE).unwrap();
-        assert_eq!((pad.type_byte, pad.flags, pad.value), (0x84, 0, &b"abcde"[..]));
-        assert_eq!(pad.raw(), &CAPTURE[..9]);
-        assert_eq!(parse_chunk(CAPTURE), Ok(Chunk::Unknown(pad)));
-        assert_round_trip(Chunk::Unknown(pad), &CAPTURE[..9]);
-        assert_eq!(pad.to_string(), "UNKNOWN type=132 flags=0x00 value=5 bytes");
+        let chunk = Unknown::from_bytes(CAPTURE).unwrap();
+        assert_eq!((chunk.type_byte, chunk.flags, chunk.value), (0x8F, 0, &b"abcde"[..]));
+        assert_eq!(chunk.raw(), &CAPTURE[..9]);
+        assert_eq!(parse_chunk(CAPTURE), Ok(Chunk::Unknown(chunk)));
+        assert_round_trip(Chunk::Unknown(chunk), &CAPTURE[..9]);
+        assert_eq!(chunk.to_string(), "UNKNOWN type=143 flags=0x00 value=5 bytes");
     }
 
     #[test]

@@ -2,9 +2,9 @@
 
 use manypath_wire::chunk::{
     Abort, Asconf, AsconfAck, Auth, CookieEcho, Cwr, Data, Ecne, Error, ForwardTsn, FragmentPlace,
-    GapBlock, GapBlocks, Heartbeat, HeartbeatAck, IData, IForwardTsn, Init, InitAck, NrSack,
+    GapBlock, GapBlocks, Heartbeat, HeartbeatAck, IData, IForwardTsn, Init, InitAck, NrSack, Pad,
     ReConfig, Sack, Shutdown, ShutdownComplete, SkippedMessage, SkippedMessages, SkippedStream,
-    SkippedStreams, Tsns, Unknown, types,
+    SkippedStreams, Tsns, types,
 };
 use manypath_wire::parameter::{
     AddStreams, AddressRequest, AddressTypes, ErrorIndication, HmacIds, IncomingSsnReset,
@@ -79,7 +79,7 @@ fn transfer() -> Vec<(&'static str, Vec<u8>)> {
         nr_gaps: GapBlocks::from_slice(&GAPS[..2]),
         duplicates: Tsns::from_slice(&DUPLICATES),
     };
-    let pad = Unknown::from_bytes(b"\x84\x00\x00\x07pad").expect("a PAD chunk");
+    let pad = Pad { data: b"pad" };
     let info = b"address, time and nonce";
     vec![
         ("data", packet(2, &[data(b"hello")])),
@@ -89,7 +89,7 @@ fn transfer() -> Vec<(&'static str, Vec<u8>)> {
         ("heartbeat_ack", packet(1, &[Chunk::HeartbeatAck(HeartbeatAck { info })])),
         ("ecne", packet(2, &[Chunk::Ecne(Ecne { lowest_tsn: Tsn(17) })])),
         ("cwr", packet(1, &[Chunk::Cwr(Cwr { lowest_tsn: Tsn(17) })])),
-        ("unknown", packet(2, &[Chunk::Unknown(pad), Chunk::CookieAck])),
+        ("pad", packet(2, &[Chunk::Pad(pad), Chunk::CookieAck])),
     ]
 }
 

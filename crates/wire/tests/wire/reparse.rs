@@ -64,6 +64,7 @@ fn check_contents(chunk: &Chunk<'_>) {
         Chunk::Data(_)
         | Chunk::Auth(_)
         | Chunk::IData(_)
+        | Chunk::Pad(_)
         | Chunk::Heartbeat(_)
         | Chunk::HeartbeatAck(_)
         | Chunk::Shutdown(_)

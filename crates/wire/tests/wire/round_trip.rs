@@ -4,7 +4,7 @@ use manypath_wire::cause::{Cause, CauseWriter, Causes, ParameterTypes};
 use manypath_wire::chunk::{
     Abort, Asconf, AsconfAck, Auth, Chunk, CookieEcho, Cwr, Data, Ecne, Error, ForwardTsn,
     FragmentPlace, GapBlock, GapBlocks, Heartbeat, HeartbeatAck, IData, IForwardTsn, Init, InitAck,
-    NrSack, ReConfig, Sack, Shutdown, ShutdownComplete, SkippedMessage, SkippedMessages,
+    NrSack, Pad, ReConfig, Sack, Shutdown, ShutdownComplete, SkippedMessage, SkippedMessages,
     SkippedStream, SkippedStreams, Tsns, Unknown,
 };
 use manypath_wire::parameter::{
@@ -236,7 +236,7 @@ fn write_causes(causes: &[OwnedCause]) -> Vec<u8> {
 }
 
 /// Known chunk types beyond those with the lowest numbers.
-const KNOWN: [u8; 6] = [64, 0x80, 130, 192, 0xC1, 194];
+const KNOWN: [u8; 7] = [64, 0x80, 130, 0x84, 192, 0xC1, 194];
 
 const HEADER: CommonHeader =
     CommonHeader { source_port: 1, destination_port: 2, tag: VerificationTag(3) };
@@ -401,6 +401,11 @@ proptest! {
             .collect();
         let skipped = SkippedStreams::from_slice(&skipped);
         round_trip(Chunk::ForwardTsn(ForwardTsn { cum_tsn: Tsn(tsn), skipped }))?;
+    }
+
+    #[test]
+    fn pad(data in bytes(70)) {
+        round_trip(Chunk::Pad(Pad { data: &data }))?;
     }
 
     #[test]

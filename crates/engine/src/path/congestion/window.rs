@@ -61,8 +61,9 @@ impl Window {
     }
 
     pub(super) fn set_chunk_limit(&mut self, bytes: usize) {
+        // "An update to the PLPMTU (or MPS) MUST NOT increase the congestion window measured in
+        // bytes": a window of less than a chunk lets one leave all the same.
         self.chunk_limit = bytes;
-        self.cwnd = self.cwnd.max(bytes);
     }
 
     pub(super) fn is_starting(&self) -> bool {

@@ -56,6 +56,7 @@ fn name(chunk: &Chunk<'_>) -> &'static str {
         Chunk::ForwardTsn(_) => "FORWARD_TSN",
         Chunk::Asconf(_) => "ASCONF",
         Chunk::IForwardTsn(_) => "I_FORWARD_TSN",
+        Chunk::Pad(_) => "PAD",
         Chunk::Unknown(_) => "UNKNOWN",
     }
 }

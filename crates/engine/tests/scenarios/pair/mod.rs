@@ -97,8 +97,10 @@ pub(crate) struct Link {
     pub(crate) rate: u64,
     /// Largest time that a packet waits for those before it; beyond it is dropped.
     pub(crate) queue: Duration,
-    /// Largest SCTP packet that gets through.
+    /// Largest SCTP packet that gets through, if IP may not fragment it.
     pub(crate) largest: usize,
+    /// Whether the sender is told of packets that are too large.
+    pub(crate) reports: bool,
     free_at: [Instant; 2],
 }
 
@@ -181,6 +183,7 @@ impl Pair {
             rate: 1_000_000_000,
             queue: Duration::MAX,
             largest: usize::MAX,
+            reports: false,
             free_at: [Instant::ZERO; 2],
         };
         Self {
@@ -349,11 +352,35 @@ impl Pair {
             assert!(run.packets <= batch.max_packets());
             self.runs.push(run);
             for packet in packets {
+                if !run.may_fragment && self.is_too_big(side, run.path, packet) {
+                    continue;
+                }
                 self.launch(side, run.path, packet);
             }
         }
         self.batch = batch;
         transmit.is_some()
+    }
+
+    /// Whether the link cannot take the packet. Its sender may be told.
+    fn is_too_big(&mut self, from: Side, addr: PathAddr, bytes: &[u8]) -> bool {
+        let number = ladder::path_number(&addr);
+        let link = self.links.get(&number).filter(|link| bytes.len() > link.largest);
+        let Some((reports, largest)) = link.map(|link| (link.reports, link.largest)) else {
+            return false;
+        };
+        if self.record {
+            self.recorded.push((from, addr, bytes.to_vec()));
+        }
+        if !self.quiet {
+            self.ladder.push(ladder::line(from, number, bytes, true));
+        }
+        self.last_lost = Some(bytes.to_vec());
+        if reports {
+            let (now, mtu) = (self.now, u16::try_from(largest + 28).unwrap());
+            self.node(from).endpoint.handle_icmp_too_big(now, addr, mtu, &bytes[..8]);
+        }
+        true
     }
 
     fn launch(&mut self, from: Side, addr: PathAddr, bytes: &[u8]) {
@@ -362,11 +389,7 @@ impl Pair {
         }
         let number = ladder::path_number(&addr);
         let now = self.now;
-        let takes = |link: &Link| {
-            link.up
-                && bytes.len() <= link.largest
-                && link.free_at[from as usize].since(now) <= link.queue
-        };
+        let takes = |link: &Link| link.up && link.free_at[from as usize].since(now) <= link.queue;
         let lost = !self.links.get(&number).is_some_and(takes) || self.is_dropped(from, bytes);
         if !self.quiet {
             self.ladder.push(ladder::line(from, number, bytes, lost));

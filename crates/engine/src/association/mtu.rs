@@ -1,0 +1,116 @@
+//! The search for the MTU of each path (RFC 8899): probes, their answers and what routers report.
+
+use super::context::Context;
+use super::tcb::Association;
+use crate::path::{Path, PathAddr, PathId, heartbeat, packet_size};
+use crate::time::Instant;
+use crate::transmit::{PacketBatch, Transmit};
+use alloc::vec::Vec;
+use manypath_wire::chunk::{Chunk, Heartbeat, Pad};
+use manypath_wire::packet::PacketWriter;
+
+impl Association {
+    /// The next probe that is due, alone in its packet: its loss must lose nothing else.
+    pub(super) fn transmit_mtu_probe(
+        &mut self,
+        cx: &mut Context<'_>,
+        batch: &mut PacketBatch,
+    ) -> Option<Transmit> {
+        if !self.state.sends_heartbeats() {
+            return None;
+        }
+        let waits = |path: &&Path| path.search().wants_probe() && path.is_active();
+        let id = self.paths.iter().filter(waits).find(|path| cx.is_open(&path.addr))?.id;
+        let header = self.header();
+        let path = self.paths.get_mut(id)?;
+        let (nonce, timing, to) = (cx.rng.next_u64(), path.timing(), (id, path.addr.remote));
+        let ip = path.change_mtu(|search| search.on_send(cx.now, nonce, timing));
+        cx.counters.mtu_probes += 1;
+        let size = packet_size(&path.addr, ip);
+        let info = heartbeat::info(nonce, cx.now, to);
+        let mut packet = PacketWriter::new(batch.slot(size), header);
+        packet.push(&Chunk::Heartbeat(Heartbeat { info: &info })).ok()?;
+        write_padding(&mut packet);
+        let len = packet.finish();
+        self.one_packet(id, len, batch)
+    }
+
+    /// A HEARTBEAT ACK arrived. Whether it answers a probe: then the path takes packets of its size.
+    /// The association and the path work, too.
+    pub(super) fn handle_mtu_answer(&mut self, cx: &Context<'_>, info: &[u8]) -> bool {
+        let id = heartbeat::path_of(info);
+        let Some(path) = id.and_then(|id| self.paths.get_mut(id)) else { return false };
+        let to = (path.id, path.addr.remote);
+        let answer = path.change_mtu(|search| {
+            search.on_answer(cx.now, |probe| {
+                info.starts_with(&heartbeat::info(probe.nonce, probe.at, to))
+            })
+        });
+        let Some(probe) = answer else { return false };
+        let large = path.search().is_large(probe.size.into());
+        path.on_passed(large);
+        if path.is_active() {
+            path.error_count = 0;
+        }
+        self.error_count = 0;
+        true
+    }
+
+    /// A router has dropped the packet that begins with `quote`, because it takes no more than `mtu`
+    /// bytes on the way `addr`.
+    pub(crate) fn handle_too_big(&mut self, cx: &mut Context<'_>, addr: PathAddr, mtu: u16) {
+        let id = self.paths.by_addr(&addr);
+        let Some(path) = id.and_then(|id| self.paths.get_mut(id)) else { return };
+        let timing = path.timing();
+        let used = path.change_mtu(|search| search.on_too_big(cx.now, mtu, timing));
+        cx.counters.ignored_too_big_reports += u64::from(!used);
+    }
+
+    /// When the search of `path` has something to do.
+    pub(super) fn mtu_deadline(&self, path: &Path) -> Option<Instant> {
+        let runs = self.state.sends_heartbeats() && path.is_active();
+        path.search().deadline().filter(|_| runs)
+    }
+
+    /// The timers of searches that have expired.
+    pub(super) fn handle_mtu_timeouts(&mut self, cx: &mut Context<'_>) {
+        let expired =
+            self.paths.iter().filter(|path| self.mtu_deadline(path).is_some_and(|at| at <= cx.now));
+        for id in expired.map(|path| path.id).collect::<Vec<_>>() {
+            let Some(path) = self.paths.get_mut(id) else { continue };
+            if !path.search().is_worth_raising(path.last_data) {
+                path.change_mtu(|search| search.postpone(cx.now));
+                continue;
+            }
+            let lost = path.change_mtu(|search| search.handle_timeout(cx.now));
+            cx.counters.mtu_probes_lost += u64::from(lost);
+        }
+    }
+
+    /// A HEARTBEAT was answered, of full size or small.
+    pub(super) fn note_heartbeat(&mut self, cx: &mut Context<'_>, id: PathId, full_sized: bool) {
+        if let Some(path) = self.paths.get_mut(id) {
+            path.on_passed(full_sized);
+        }
+        self.look_for_black_holes(cx);
+    }
+
+    /// Something was lost or acknowledged: are there paths on which only small packets pass?
+    pub(super) fn look_for_black_holes(&mut self, cx: &mut Context<'_>) {
+        for path in self.paths.iter_mut().filter(|path| path.search().is_on()) {
+            let timing = path.timing();
+            let found = path.change_mtu(|search| search.judge(cx.now, timing));
+            cx.counters.mtu_black_holes += u64::from(found);
+        }
+    }
+}
+
+/// Fills what is left of `packet` with a PAD chunk.
+pub(super) fn write_padding(packet: &mut PacketWriter<'_>) {
+    let room = packet.room();
+    if room >= Pad::HEADER_LEN {
+        let data = alloc::vec![0; room - Pad::HEADER_LEN];
+        // It is as large as the room.
+        let _no_room = packet.push(&Chunk::Pad(Pad { data: &data })).is_err();
+    }
+}

@@ -1,0 +1,36 @@
+//! How large a packet a path takes (RFC 8899: packetization layer path MTU discovery).
+//!
+//! ```text
+//!                     black hole                        black hole
+//!           +------------------------+----------------------------------+
+//!           v                        |                                  |
+//! Disabled -> Base --answered--> Searching --top found, or no answer--> Complete
+//!              |                   ^ ^                                  |
+//!   no answer  |                   | +------ raise timer ---------------+
+//!              +--> Error --answered
+//! ```
+//!
+//! `search` is that machine: which size to ask for next, by whom and when. `sizes` knows the range
+//! and the common sizes in it. `black_hole` concludes from what is lost and what passes that packets
+//! as large as the path took do not get through any more.
+//!
+//! A probe is a HEARTBEAT with padding (RFC 4820) that carries nothing else. Its loss says nothing
+//! about congestion and is no error of the path. All sizes here are of whole IP packets.
+
+mod black_hole;
+mod search;
+mod sizes;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use search::{MtuSearch, Timing};
+
+crate::names::named! {
+    /// Where the size of the packets on a path comes from.
+    pub enum PathMtu as "source of the path MTU" {
+        /// From the interface: what is too large is left to IP fragmentation.
+        Interface = "interface",
+        /// From a search with probes (RFC 8899).
+        Search = "search",
+    }
+}
