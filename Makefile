@@ -16,6 +16,7 @@ demo:
 
 test:
 	@scripts/setup build demo test
+	@-scripts/setup peers
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(CARGO) test --workspace --locked
@@ -25,6 +26,7 @@ test:
 test-full: test build
 	MANYPATH_CASES=20000 $(CARGO) test --release --locked -p manypath-sim
 	$(CARGO) test --release --locked -p manypath-lab --test throughput -- --ignored
+	$(CARGO) test --release --locked -p manypath-net --test usrsctp -- --ignored --test-threads 1
 	$(CARGO) test --release --locked -p manypath-cli --test failover -- --ignored
 	scripts/fuzz 300
 	target/release/manypath sim live papers/dreibholz2010/live/fig4.toml --seeds 1 --jobs 2 --tolerance 0.07

@@ -22,7 +22,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 
 /// What a crate may import beyond the table for its own tests and benches only.
 const ALLOWED_FOR_TESTS: &[(&str, &[&str])] =
-    &[("net", &["flow"]), ("sim", &["wire"]), ("daemon", &["wire"])];
+    &[("net", &["flow", "lab"]), ("sim", &["wire"]), ("daemon", &["wire"])];
 
 fn metadata() -> serde_json::Value {
     let output = Command::new(env!("CARGO"))
