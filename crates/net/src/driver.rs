@@ -66,7 +66,8 @@ impl Driver {
         addresses.pop().ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
     }
 
-    fn adopt(&mut self, address: LocalAddress, socket: Bound) -> LocalAddress {
+    fn adopt(&mut self, address: LocalAddress, mut socket: Bound) -> LocalAddress {
+        socket.path.searches = self.exchange.endpoint.searches_path_mtu();
         self.exchange.endpoint.add_local_address(address);
         self.exchange.sockets.push(socket);
         address

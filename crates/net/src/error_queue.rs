@@ -16,6 +16,8 @@ pub(crate) struct ErrorReport {
     /// Where the packet was going that caused the error.
     pub(crate) destination: Option<SocketAddr>,
     pub(crate) quote: Quote,
+    /// What the link takes, in bytes of IP packet, if the packet was too big.
+    pub(crate) mtu: u16,
 }
 
 /// The start of an SCTP packet as an ICMP message quotes it; empty if it quotes only UDP and IP
@@ -52,6 +54,8 @@ pub(crate) enum ErrorKind {
     TooBig,
     /// Any other ICMP message.
     Other,
+    /// The kernel's own: the packet was larger than the interface takes.
+    LocalTooBig,
     /// The kernel's own: the failing call has returned it already.
     Local,
 }
@@ -74,9 +78,11 @@ pub(crate) fn receive(socket: RawFd) -> io::Result<Option<ErrorReport>> {
     let Some(length) = receive_message(socket, &mut header)? else { return Ok(None) };
     quote.length = length.min(quote.bytes.len());
     let filled = (header.msg_namelen as usize).min(name.0.len());
-    let kind = extended_error(&header).map_or(ErrorKind::Other, |error| classify(&error));
+    let error = extended_error(&header);
+    let kind = error.as_ref().map_or(ErrorKind::Other, classify);
+    let mtu = error.map_or(0, |error| u16::try_from(error.ee_info).unwrap_or(u16::MAX));
     let destination = sockaddr::parse(&name.0[..filled]);
-    Ok(Some(ErrorReport { kind, destination, quote }))
+    Ok(Some(ErrorReport { kind, destination, quote, mtu }))
 }
 
 /// The length of the quote that was received; `None` if the error queue is empty.
@@ -133,6 +139,9 @@ fn classify(error: &libc::sock_extended_err) -> ErrorKind {
         (libc::SO_EE_ORIGIN_ICMP, 3, _) | (libc::SO_EE_ORIGIN_ICMP6, 1, _) => {
             ErrorKind::Unreachable
         }
+        (libc::SO_EE_ORIGIN_LOCAL, _, _) if error.ee_errno == libc::EMSGSIZE as u32 => {
+            ErrorKind::LocalTooBig
+        }
         (libc::SO_EE_ORIGIN_LOCAL, _, _) => ErrorKind::Local,
         _ => ErrorKind::Other,
     }
@@ -173,5 +182,7 @@ mod tests {
         assert_eq!(v6(3, 0), ErrorKind::Other);
         let local = error(libc::SO_EE_ORIGIN_LOCAL, 0, 0);
         assert_eq!(classify(&local), ErrorKind::Local);
+        let too_big = libc::sock_extended_err { ee_errno: libc::EMSGSIZE as u32, ..local };
+        assert_eq!(classify(&too_big), ErrorKind::LocalTooBig);
     }
 }

@@ -4,6 +4,7 @@ use crate::bound::Bound;
 use crate::counters::Counters;
 use crate::receive::{Datagram, ReceiveBuffers};
 use crate::send::{MAX_DATAGRAM, Packets};
+use crate::socket::TooBig;
 use manypath_engine::{Endpoint, Instant, PacketBatch, PathAddr, Transmit};
 use std::collections::BTreeSet;
 
@@ -62,7 +63,7 @@ impl Exchange {
                 break;
             }
         }
-        self.pass_on_unreachable(now, index);
+        self.pass_on_reports(now, index);
     }
 
     fn deliver(&mut self, now: Instant, index: usize, datagram: &Datagram<'_>) {
@@ -79,7 +80,7 @@ impl Exchange {
     /// Reads the error queue of a socket.
     pub(crate) fn read_errors(&mut self, now: Instant, index: usize) {
         self.sockets[index].path.read_errors();
-        self.pass_on_unreachable(now, index);
+        self.pass_on_reports(now, index);
     }
 
     /// Sends what waited for a socket to become writable.
@@ -101,8 +102,8 @@ impl Exchange {
 
     fn transmit(&mut self, now: Instant, transmit: &Transmit) {
         let PathAddr { local, remote } = transmit.path;
-        let packets =
-            Packets { remote, segment_size: transmit.segment_size, bytes: self.batch.bytes() };
+        let Transmit { segment_size, may_fragment, .. } = *transmit;
+        let packets = Packets { remote, segment_size, bytes: self.batch.bytes(), may_fragment };
         let position = self.sockets.iter().position(|socket| socket.path.local == local);
         let Some(index) = position else {
             self.counters.dropped_no_socket += packets.count();
@@ -117,10 +118,10 @@ impl Exchange {
             let local = self.sockets[index].path.local;
             self.endpoint.handle_backpressure(now, local, blocked);
         }
-        self.pass_on_unreachable(now, index);
+        self.pass_on_reports(now, index);
     }
 
-    fn pass_on_unreachable(&mut self, now: Instant, index: usize) {
+    fn pass_on_reports(&mut self, now: Instant, index: usize) {
         let path = &mut self.sockets[index].path;
         let local = path.local;
         for report in path.unreachable.drain(..) {
@@ -132,6 +133,16 @@ impl Exchange {
             let proven = self.endpoint.handle_icmp_unreachable(now, path, quote.bytes());
             if proven && report.port_closed && self.closed_ports.len() < MAX_CLOSED_PORTS {
                 self.closed_ports.insert(path);
+            }
+        }
+        for TooBig { remote, mtu, quote } in self.sockets[index].path.too_big.drain(..) {
+            let path = PathAddr { local, remote };
+            match quote {
+                Some(quote) => {
+                    // The endpoint counts those that prove nothing.
+                    self.endpoint.handle_icmp_too_big(now, path, mtu, quote.bytes());
+                }
+                None => self.endpoint.handle_too_big(now, path, mtu),
             }
         }
     }

@@ -7,7 +7,7 @@ use crate::namespace::{in_namespace, in_peer_namespace, ip, run};
 use crate::path_io::UdpIo;
 use crate::receive::ReceiveBuffers;
 use crate::send::Packets;
-use crate::socket::{PathSocket, Unreachable};
+use crate::socket::{PathSocket, TooBig, Unreachable};
 use crate::socket_option::receive_overflows;
 use manypath_engine::Instant;
 use socket2::SockRef;
@@ -33,7 +33,7 @@ fn packets(count: u8, size: usize) -> Vec<u8> {
 }
 
 fn send(socket: &mut PathSocket<UdpIo>, remote: SocketAddr, bytes: &[u8], segment_size: usize) {
-    socket.send(Instant::ZERO, Packets { remote, segment_size, bytes });
+    socket.send(Instant::ZERO, Packets { remote, segment_size, bytes, may_fragment: false });
 }
 
 fn receive(socket: &mut PathSocket<UdpIo>) -> Vec<Vec<u8>> {
@@ -211,6 +211,28 @@ fn an_mtu_that_shrinks_costs_nothing_but_fragments() {
             assert!(a.fragments, "{:?}", a.counters);
             assert_eq!(receive(&mut b).concat(), [bytes, vec![9; 2000]].concat());
             assert_eq!(a.counters.packets_sent, 11);
+        }
+    });
+}
+
+#[test]
+fn only_a_packet_that_may_be_fragmented_crosses_a_link_that_is_too_narrow() {
+    in_namespace(|| {
+        ip("link set lo mtu 1500");
+        for local in ["127.0.0.1", "::1"] {
+            let (mut a, mut b) = (socket(local), socket(local));
+            a.searches = true;
+            let bytes = [5; 2000];
+            let remote = b.local;
+            let packet =
+                |may_fragment| Packets { remote, segment_size: 2000, bytes: &bytes, may_fragment };
+            a.send(Instant::ZERO, packet(true));
+            assert_eq!(receive(&mut b), [bytes]);
+            a.send(Instant::ZERO, packet(false));
+            assert!(receive(&mut b).is_empty(), "the DF bit is set again");
+            assert_eq!((a.counters.packets_sent, a.counters.dropped_too_big), (1, 1));
+            assert_eq!(a.too_big, [TooBig { remote, mtu: 1500, quote: None }]);
+            assert!(!a.fragments);
         }
     });
 }

@@ -7,6 +7,9 @@ use std::io::{self, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 
+/// The packet that every IPv6 link takes.
+const IPV6_LEAST_MTU: libc::c_int = 1280;
+
 /// What a socket can do.
 pub(crate) trait PathIo {
     /// Sends `bytes`: one packet, or several of `segment_size` bytes each, of which the last may be
@@ -19,6 +22,9 @@ pub(crate) trait PathIo {
         buffers: &mut [IoSliceMut<'_>],
         meta: &mut [RecvMeta],
     ) -> io::Result<usize>;
+
+    /// Sends one packet that IP may fragment, here or further on.
+    fn send_in_fragments(&mut self, to: SocketAddr, bytes: &[u8]) -> io::Result<()>;
 
     /// Takes the oldest report off the error queue.
     fn next_error(&mut self) -> io::Result<Option<ErrorReport>>;
@@ -52,6 +58,21 @@ impl UdpIo {
     pub(crate) fn socket(&self) -> &UdpSocket {
         &self.socket
     }
+
+    /// Allows fragmentation, over IPv6 into packets of `ipv6_size` bytes if that is not 0; or forbids it
+    /// as quinn-udp does: the DF bit is set, and the kernel's own idea of the path MTU does not count.
+    fn set_fragmentation(&self, allowed: bool, ipv6_size: libc::c_int) -> io::Result<()> {
+        let set = |level, name, value| socket_option::set(&self.socket, level, name, value);
+        if self.socket.local_addr()?.is_ipv6() {
+            let mode = if allowed { libc::IPV6_PMTUDISC_DONT } else { libc::IPV6_PMTUDISC_PROBE };
+            set(libc::IPPROTO_IPV6, libc::IPV6_DONTFRAG, libc::c_int::from(!allowed))?;
+            set(libc::IPPROTO_IPV6, libc::IPV6_MTU, ipv6_size)?;
+            set(libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, mode)
+        } else {
+            let mode = if allowed { libc::IP_PMTUDISC_DONT } else { libc::IP_PMTUDISC_PROBE };
+            set(libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, mode)
+        }
+    }
 }
 
 impl PathIo for UdpIo {
@@ -64,6 +85,15 @@ impl PathIo for UdpIo {
             src_ip: None,
         };
         self.state.try_send((&self.socket).into(), &transmit)
+    }
+
+    /// Over IPv6 only the sender fragments, and no router may tell it how small the pieces must be: they
+    /// are as small as for any link.
+    fn send_in_fragments(&mut self, to: SocketAddr, bytes: &[u8]) -> io::Result<()> {
+        self.set_fragmentation(true, IPV6_LEAST_MTU)?;
+        let sent = self.send(to, bytes, bytes.len());
+        self.set_fragmentation(self.fragments, 0)?;
+        sent
     }
 
     fn receive(
@@ -97,12 +127,6 @@ impl PathIo for UdpIo {
 
     fn allow_fragmentation(&mut self) -> io::Result<()> {
         self.fragments = true;
-        let set = |level, name, value| socket_option::set(&self.socket, level, name, value);
-        if self.socket.local_addr()?.is_ipv6() {
-            set(libc::IPPROTO_IPV6, libc::IPV6_DONTFRAG, 0)?;
-            set(libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_DONT)
-        } else {
-            set(libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DONT)
-        }
+        self.set_fragmentation(true, 0)
     }
 }

@@ -156,7 +156,7 @@ mod tests {
         let mut socket = socket([(vec![5], 1)]);
         socket.io.receive_errors.push_back(libc::ECONNREFUSED);
         let (destination, quote) = (Some(sender()), Quote::default());
-        let report = ErrorReport { kind: ErrorKind::Unreachable, destination, quote };
+        let report = ErrorReport { kind: ErrorKind::Unreachable, destination, quote, mtu: 0 };
         socket.io.reports.push_back(report);
         assert_eq!(receive(&mut socket).0, [[5]]);
         assert_eq!(socket.unreachable.len(), 1);

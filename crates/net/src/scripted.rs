@@ -23,6 +23,8 @@ pub(crate) struct ScriptedIo {
     pub(crate) taken: Vec<(SocketAddr, Vec<u8>, usize)>,
     pub(crate) forgotten: usize,
     pub(crate) never_fragments: bool,
+    /// Packets that IP may fragment.
+    pub(crate) fragmented: usize,
 }
 
 impl ScriptedIo {
@@ -46,6 +48,11 @@ impl PathIo for ScriptedIo {
                 Ok(())
             }
         }
+    }
+
+    fn send_in_fragments(&mut self, to: SocketAddr, bytes: &[u8]) -> io::Result<()> {
+        self.fragmented += 1;
+        self.send(to, bytes, bytes.len())
     }
 
     fn receive(

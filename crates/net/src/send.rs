@@ -3,7 +3,7 @@
 
 use crate::counters::Counters;
 use crate::path_io::PathIo;
-use crate::socket::{PathSocket, Unreachable};
+use crate::socket::{PathSocket, TooBig, Unreachable};
 use manypath_engine::Instant;
 use std::collections::VecDeque;
 use std::io;
@@ -23,6 +23,8 @@ pub(crate) struct Packets<'a> {
     /// Size of every packet but the last, which may be shorter.
     pub(crate) segment_size: usize,
     pub(crate) bytes: &'a [u8],
+    /// Whether IP may fragment them.
+    pub(crate) may_fragment: bool,
 }
 
 /// Runs that the kernel has not taken yet, in their order.
@@ -37,6 +39,7 @@ struct HeldRun {
     remote: SocketAddr,
     segment_size: usize,
     bytes: Vec<u8>,
+    may_fragment: bool,
     /// Bytes at the front that were sent before the kernel took no more.
     sent: usize,
 }
@@ -95,7 +98,8 @@ impl<I: PathIo> PathSocket<I> {
     fn send_run(&mut self, now: Instant, packets: Packets<'_>) -> usize {
         let mut done = 0;
         while done < packets.bytes.len() {
-            let piece = packets.piece(done, self.offload.segments(now));
+            let segments = if packets.may_fragment { 1 } else { self.offload.segments(now) };
+            let piece = packets.piece(done, segments);
             match self.send_piece(now, piece) {
                 Outcome::Sent => done += piece.bytes.len(),
                 Outcome::Again => {}
@@ -112,8 +116,12 @@ impl<I: PathIo> PathSocket<I> {
 
     fn send_piece(&mut self, now: Instant, piece: Packets<'_>) -> Outcome {
         self.counters.send_calls += 1;
-        let Packets { remote, segment_size, bytes } = piece;
-        match self.with_errors_read(|io| io.send(remote, bytes, segment_size)) {
+        let Packets { remote, segment_size, bytes, may_fragment } = piece;
+        let sent = self.with_errors_read(|io| match may_fragment {
+            true => io.send_in_fragments(remote, bytes),
+            false => io.send(remote, bytes, segment_size),
+        });
+        match sent {
             Ok(()) => {
                 self.on_sent(now, piece);
                 Outcome::Sent
@@ -155,6 +163,9 @@ impl<I: PathIo> PathSocket<I> {
 
     fn drop_packets(&mut self, failure: Failure, lost: Packets<'_>) {
         *failure.counter(&mut self.counters) += lost.count();
+        if let Some(mtu) = self.link_mtu.take().filter(|_| failure == Failure::TooBig) {
+            self.report_too_big(TooBig { remote: lost.remote, mtu, quote: None });
+        }
         if failure.closes_the_path() {
             self.report_unreachable(Unreachable {
                 remote: lost.remote,
@@ -193,8 +204,8 @@ impl Waiting {
     fn hold(&mut self, packets: Packets<'_>, sent: usize) {
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.extend_from_slice(packets.bytes);
-        let Packets { remote, segment_size, .. } = packets;
-        self.runs.push_back(HeldRun { remote, segment_size, bytes, sent });
+        let Packets { remote, segment_size, may_fragment, .. } = packets;
+        self.runs.push_back(HeldRun { remote, segment_size, bytes, may_fragment, sent });
     }
 
     fn recycle(&mut self, mut bytes: Vec<u8>) {
@@ -207,8 +218,8 @@ impl Waiting {
 
 impl HeldRun {
     fn rest(&self) -> Packets<'_> {
-        let Self { remote, segment_size, ref bytes, sent } = *self;
-        Packets { remote, segment_size, bytes: &bytes[sent..] }
+        let Self { remote, segment_size, ref bytes, may_fragment, sent } = *self;
+        Packets { remote, segment_size, bytes: &bytes[sent..], may_fragment }
     }
 }
 

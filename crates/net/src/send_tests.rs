@@ -25,7 +25,10 @@ fn run(first: u8, count: u8) -> Vec<u8> {
 }
 
 fn send(socket: &mut PathSocket<ScriptedIo>, bytes: &[u8]) {
-    socket.send(Instant::ZERO, Packets { remote: remote(), segment_size: 100, bytes });
+    socket.send(
+        Instant::ZERO,
+        Packets { remote: remote(), segment_size: 100, bytes, may_fragment: false },
+    );
 }
 
 #[test]
@@ -42,7 +45,10 @@ fn a_run_is_one_call() {
 fn a_run_is_cut_where_a_datagram_or_the_kernel_can_hold_no_more() {
     let mut socket = socket();
     let bytes = vec![7; 1472 * 60 + 11];
-    socket.send(Instant::ZERO, Packets { remote: remote(), segment_size: 1472, bytes: &bytes });
+    socket.send(
+        Instant::ZERO,
+        Packets { remote: remote(), segment_size: 1472, bytes: &bytes, may_fragment: false },
+    );
     let lengths: Vec<_> = socket.io.taken.iter().map(|(_, bytes, _)| bytes.len()).collect();
     assert_eq!(lengths, [44 * 1472, 16 * 1472 + 11]);
 
@@ -71,7 +77,8 @@ fn a_refused_run_goes_out_packet_by_packet_without_loss() {
 
         socket.io.refuse_runs = None;
         let later = Instant::ZERO + Duration::from_secs(10);
-        let packets = Packets { remote: remote(), segment_size: 100, bytes: &bytes };
+        let packets =
+            Packets { remote: remote(), segment_size: 100, bytes: &bytes, may_fragment: false };
         socket.send(later, packets);
         assert_eq!(socket.io.taken.len(), 21, "and tried again later");
         assert!(socket.offload.is_trusted());
@@ -151,7 +158,8 @@ fn an_icmp_error_of_another_destination_does_not_cost_the_run() {
     let mut socket = socket();
     socket.io.send_errors = [libc::ECONNREFUSED].into();
     let quote = Quote::of(b"packet");
-    let report = ErrorReport { kind: ErrorKind::Unreachable, destination: Some(other), quote };
+    let report =
+        ErrorReport { kind: ErrorKind::Unreachable, destination: Some(other), quote, mtu: 0 };
     socket.io.reports.extend([report, report]);
     let bytes = run(0, 4);
     send(&mut socket, &bytes);
@@ -183,7 +191,8 @@ fn a_packet_too_big_is_sent_again_in_fragments() {
 fn icmp_too_big_allows_fragments() {
     let mut socket = socket();
     let quote = Quote::default();
-    let report = ErrorReport { kind: ErrorKind::TooBig, destination: Some(remote()), quote };
+    let report =
+        ErrorReport { kind: ErrorKind::TooBig, destination: Some(remote()), quote, mtu: 1400 };
     socket.io.reports.push_back(report);
     assert_eq!(socket.read_errors(), 1);
     assert!(socket.fragments);
@@ -212,7 +221,7 @@ fn the_kernels_own_reports_are_no_reason_to_try_again() {
     socket.io.never_fragments = true;
     socket.io.send_errors = [libc::EMSGSIZE].into();
     let quote = Quote::default();
-    let report = ErrorReport { kind: ErrorKind::Local, destination: None, quote };
+    let report = ErrorReport { kind: ErrorKind::Local, destination: None, quote, mtu: 0 };
     socket.io.reports.push_back(report);
     send(&mut socket, &[1; 100]);
     assert_eq!(socket.counters.dropped_too_big, 1);

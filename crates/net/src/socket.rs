@@ -1,7 +1,7 @@
 //! One local address: its socket and everything that waits, is judged or is counted there.
 
 use crate::counters::Counters;
-use crate::error_queue::{ErrorKind, Quote};
+use crate::error_queue::{ErrorKind, ErrorReport, Quote};
 use crate::offload::Offload;
 use crate::path_io::PathIo;
 use crate::send::Waiting;
@@ -20,9 +20,26 @@ pub(crate) struct PathSocket<I> {
     pub(crate) waiting: Waiting,
     /// Whether IP may fragment the packets.
     pub(crate) fragments: bool,
+    /// Whether the endpoint finds out itself how large packets may be: then IP must not fragment any
+    /// of which it does not say so.
+    pub(crate) searches: bool,
     /// Reports not yet told to the endpoint.
     pub(crate) unreachable: Vec<Unreachable>,
+    /// Likewise, of packets that were too big.
+    pub(crate) too_big: Vec<TooBig>,
+    /// What the interface took when a packet was last too large for it, in bytes of IP packet.
+    pub(crate) link_mtu: Option<u16>,
     pub(crate) counters: Counters,
+}
+
+/// A packet was larger than a link takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct TooBig {
+    pub(crate) remote: SocketAddr,
+    /// What the link takes, in bytes of IP packet.
+    pub(crate) mtu: u16,
+    /// What ICMP quotes of our packet; `None` if the link is our own.
+    pub(crate) quote: Option<Quote>,
 }
 
 /// A destination cannot be reached.
@@ -43,7 +60,10 @@ impl<I: PathIo> PathSocket<I> {
             local,
             waiting: Waiting::default(),
             fragments: false,
+            searches: false,
             unreachable: Vec::new(),
+            link_mtu: None,
+            too_big: Vec::new(),
             counters: Counters::default(),
         }
     }
@@ -59,23 +79,34 @@ impl<I: PathIo> PathSocket<I> {
                 ErrorKind::PortClosed => self.counters.icmp_port_closed += 1,
                 ErrorKind::TooBig => self.on_icmp_too_big(),
                 ErrorKind::Other => self.counters.icmp_other += 1,
-                ErrorKind::Local => continue,
+                ErrorKind::LocalTooBig | ErrorKind::Local => {}
             }
-            reports += 1;
+            let local = matches!(report.kind, ErrorKind::LocalTooBig | ErrorKind::Local);
+            reports += usize::from(!local);
             if let Some(destination) = report.destination {
-                self.on_report(report.kind, destination, report.quote);
+                self.on_report(&report, destination);
             }
         }
         reports
     }
 
-    fn on_report(&mut self, kind: ErrorKind, remote: SocketAddr, quote: Quote) {
-        let port_closed = match kind {
-            ErrorKind::Unreachable => false,
-            ErrorKind::PortClosed => true,
-            ErrorKind::TooBig | ErrorKind::Other | ErrorKind::Local => return,
-        };
-        self.report_unreachable(Unreachable { remote, quote: Some(quote), port_closed });
+    fn on_report(&mut self, report: &ErrorReport, remote: SocketAddr) {
+        let quote = Some(report.quote);
+        let unreachable = |port_closed| Unreachable { remote, quote, port_closed };
+        match report.kind {
+            ErrorKind::Unreachable => self.report_unreachable(unreachable(false)),
+            ErrorKind::PortClosed => self.report_unreachable(unreachable(true)),
+            ErrorKind::TooBig => self.report_too_big(TooBig { remote, mtu: report.mtu, quote }),
+            // Who sends knows where to; the kernel leaves out the port.
+            ErrorKind::LocalTooBig => self.link_mtu = Some(report.mtu),
+            ErrorKind::Other | ErrorKind::Local => {}
+        }
+    }
+
+    pub(crate) fn report_too_big(&mut self, report: TooBig) {
+        if self.searches && !self.too_big.contains(&report) {
+            self.too_big.push(report);
+        }
     }
 
     fn on_icmp_too_big(&mut self) {
@@ -84,10 +115,11 @@ impl<I: PathIo> PathSocket<I> {
     }
 
     /// RFC 9260 section 7.3: chunks that were cut for a larger path MTU can only get through in IP
-    /// fragments. The association lives on at some cost until paths learn their MTU themselves.
-    /// Returns whether that changed anything.
+    /// fragments. Where paths do not learn their MTU themselves, the association lives on so, at some
+    /// cost. Returns whether that changed anything.
     pub(crate) fn allow_fragmentation(&mut self) -> bool {
-        let changed = !self.fragments && self.io.allow_fragmentation().is_ok();
+        let wanted = !self.searches && !self.fragments;
+        let changed = wanted && self.io.allow_fragmentation().is_ok();
         self.fragments |= changed;
         changed
     }

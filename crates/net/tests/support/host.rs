@@ -49,7 +49,10 @@ impl Host {
     /// One turn of the loop, sleeping no longer than `longest`.
     pub(crate) fn turn(&mut self, longest: Duration) {
         let deadline = self.clock.until(self.driver.timeout()).unwrap_or(longest);
-        self.poll.poll(&mut self.ready, Some(deadline.min(longest))).unwrap();
+        match self.poll.poll(&mut self.ready, Some(deadline.min(longest))) {
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            result => result.unwrap(),
+        }
         let now = self.clock.now();
         for event in &self.ready {
             assert!(self.driver.handle_event(now, event), "an event of nobody");
