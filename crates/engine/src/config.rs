@@ -127,6 +127,10 @@ pub struct Config {
     pub repeat_fast_retransmit: bool,
     /// When a closed window of the peer is probed.
     pub window_probing: WindowProbing,
+    /// Whether a message that does not fill a packet waits while anything is in flight, as Nagle's
+    /// algorithm does (`SCTP_NODELAY` of RFC 6458 section 8.1.5 off). Off by default: the users of this
+    /// engine hand it all that they have. `Endpoint::set_nagle` changes it for one association.
+    pub nagle: bool,
     /// Valid.Cookie.Life, RFC 9260 section 16.
     pub cookie_life: Duration,
     /// Use every active path at once (concurrent multipath transfer); otherwise only the primary.
@@ -248,6 +252,7 @@ impl Default for Config {
             slow_start_limit: 4,
             repeat_fast_retransmit: true,
             window_probing: WindowProbing::Rfc9260,
+            nagle: false,
             cookie_life: Duration::from_secs(60),
             multipath: true,
             interleaving: false,

@@ -24,8 +24,8 @@ pub(crate) struct Waivers(Vec<Waiver>);
 #[derive(serde::Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
 struct Waiver {
-    /// End of the script's path.
-    script: String,
+    /// Ends of the scripts' paths.
+    scripts: Vec<String>,
     /// Since when.
     date: String,
     /// Why the stack is right.
@@ -40,7 +40,7 @@ struct WaiverFile {
 }
 
 impl Waivers {
-    /// Reads a file of `[[waiver]]` tables with `script`, `date` and `reason`.
+    /// Reads a file of `[[waiver]]` tables with `scripts`, `date` and `reason`.
     pub(crate) fn read(file: &Path) -> Result<Self, String> {
         let error = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
         let text = std::fs::read_to_string(file).map_err(|e| error(&e))?;
@@ -49,7 +49,8 @@ impl Waivers {
     }
 
     fn of(&self, path: &Path) -> Option<&Waiver> {
-        self.0.iter().find(|waiver| path.ends_with(&waiver.script))
+        let names = |waiver: &&Waiver| waiver.scripts.iter().any(|script| path.ends_with(script));
+        self.0.iter().find(names)
     }
 }
 

@@ -57,7 +57,9 @@ fn a_waiver_turns_a_failure_into_a_skip_and_a_pass_into_a_failure() {
     let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let file = dir.join("waivers.toml");
     let waiver = |script: &str| {
-        format!("[[waiver]]\nscript = \"{script}\"\ndate = \"2026-01-01\"\nreason = \"because\"\n")
+        format!(
+            "[[waiver]]\nscripts = [\"{script}\"]\ndate = \"2026-01-01\"\nreason = \"because\"\n"
+        )
     };
     std::fs::write(&file, waiver("late.pkt") + &waiver("init_is_alone.pkt")).unwrap();
     let waivers = format!("--waivers={}", file.display());

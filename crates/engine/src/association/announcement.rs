@@ -27,6 +27,8 @@ pub(crate) const MAX_HOST_NAME: usize = 264;
 
 const TYPE_IPV4: u16 = 5;
 const TYPE_IPV6: u16 = 6;
+/// Parameter type of Forward-TSN-Supported (RFC 3758 section 3.1).
+const FORWARD_TSN_SUPPORTED: u16 = 0xc000;
 /// Parameter type of the State Cookie.
 const TYPE_STATE_COOKIE: u16 = 7;
 
@@ -219,6 +221,15 @@ impl<'a> Received<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Partial reliability that our INIT did not offer: RFC 3758 section 3.3.1: "It MUST instead act as
+    /// if it does NOT support the FORWARD TSN chunk", so the parameter is one to be reported.
+    pub(crate) fn report_unoffered(&mut self, config: &Config) {
+        if self.forward_tsn && !config.partial_reliability {
+            let [high, low] = FORWARD_TSN_SUPPORTED.to_be_bytes();
+            self.report(&[high, low, 0, 4]);
+        }
     }
 
     /// The parameter says the same as an entry in the list of extensions (RFC 3758 section 3.1).

@@ -166,7 +166,7 @@ impl Association {
         &mut self,
         cx: &mut Context<'_>,
         addr: PathAddr,
-        received: Received<'_>,
+        mut received: Received<'_>,
         round_trip: Option<Duration>,
     ) {
         let cookie = received.cookie.unwrap_or_default();
@@ -175,6 +175,7 @@ impl Association {
             let refusal = (Refusal::OutOfResource, reason);
             return self.refuse_init_ack(cx, addr, received.announcement.tag, refusal);
         }
+        received.report_unoffered(cx.config);
         let report = joined(&received.unrecognized);
         let echoed = CookieEchoed { t1: Retry::new(), cookie: cookie.to_vec(), report };
         self.learn_paths(cx, addr, &received.announcement.addresses);

@@ -90,6 +90,11 @@ impl Association {
         self.sender.set_more_to_come(more);
     }
 
+    /// Whether small messages are to wait while anything is in flight.
+    pub(crate) fn set_nagle(&mut self, nagle: bool) {
+        self.sender.set_nagle(nagle);
+    }
+
     /// What is held to be sent, per stream.
     pub(crate) fn sender_queue_info(&self) -> SenderQueueInfo {
         self.sender.queue_info(&self.paths)

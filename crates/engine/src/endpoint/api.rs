@@ -346,6 +346,12 @@ impl Endpoint {
         }
     }
 
+    /// Says whether a message that does not fill a packet is to wait while anything is in flight
+    /// (`SCTP_NODELAY`, RFC 6458 section 8.1.5, the other way round). `Config::nagle` is the default.
+    pub fn set_nagle(&mut self, now: Instant, id: AssociationId, nagle: bool) {
+        self.with(now, id, |association, _| association.set_nagle(nagle));
+    }
+
     /// What an association holds to be sent, per stream: unsent, in flight, and on which path.
     pub fn sender_queue_info(&self, id: AssociationId) -> Option<SenderQueueInfo> {
         self.registry.get(id).map(Association::sender_queue_info)

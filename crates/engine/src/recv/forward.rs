@@ -2,7 +2,7 @@
 //! peer gives up.
 
 use super::interleaved::Dropped;
-use super::receiver::{DataOutcome, MAX_TSN_AHEAD, Receiver};
+use super::receiver::{DataOutcome, Receiver};
 use crate::tsn::Tsn64;
 use manypath_wire::Tsn;
 use manypath_wire::chunk::ForwardTsn;
@@ -40,18 +40,13 @@ impl Receiver {
     /// The TSN that a FORWARD-TSN or I-FORWARD-TSN moves the cumulative one to, if it does.
     ///
     /// # Errors
-    /// What becomes of the chunk instead: it is an old one, which tells that a SACK was lost, or
-    /// skips more TSNs than can be under way.
+    /// What becomes of the chunk instead: it is an old one, which tells that a SACK was lost.
     pub(super) fn admit_forward(&mut self, cum: Tsn) -> Result<Tsn64, DataOutcome> {
         self.gap |= self.tracker.has_gap();
         let cum = self.tracker.unwrap(cum);
         if cum <= self.tracker.cum() {
             self.urgent = true;
             return Err(DataOutcome::Accepted);
-        }
-        if cum.since(self.tracker.cum()) > MAX_TSN_AHEAD {
-            self.urgent = true;
-            return Err(DataOutcome::BeyondReport);
         }
         Ok(cum)
     }

@@ -129,7 +129,7 @@ fn a_message_without_its_end_does_not_swallow_the_next() {
 }
 
 #[test]
-fn old_ones_are_answered_and_those_far_ahead_refused() {
+fn old_ones_are_answered_and_those_far_ahead_followed() {
     let mut receiver = receiver();
     arrive(&mut receiver, whole(1, 0, 0));
     assert!(is_due(&mut receiver));
@@ -142,15 +142,30 @@ fn old_ones_are_answered_and_those_far_ahead_refused() {
         assert!(is_due(&mut receiver));
         assert_eq!(receiver.cum_tsn(), Tsn(4));
     }
-    for cum in [4 + 65_536, 1 << 30, (1 << 31) + 3] {
-        assert_eq!(forward(&mut receiver, cum, &[(0, 9)]), DataOutcome::BeyondReport);
-        assert_eq!(receiver.cum_tsn(), Tsn(4));
-    }
     // Nothing was skipped by any of them, and streams that do not exist cost nothing.
     arrive(&mut receiver, whole(5, 0, 4));
     assert_eq!(read(&mut receiver).len(), 5);
     assert_eq!(forward(&mut receiver, 6, &[(4, 0), (u16::MAX, 1)]), DataOutcome::Accepted);
     assert_eq!(receiver.cum_tsn(), Tsn(6));
+    for cum in [6 + 65_536, 1 << 30, (1 << 31) + 5, (1 << 31) + (1 << 30)] {
+        assert_eq!(forward(&mut receiver, cum, &[]), DataOutcome::Accepted);
+        assert_eq!(receiver.cum_tsn(), Tsn(cum));
+    }
+    arrive(&mut receiver, whole((1 << 31) + (1 << 30) + 1, 0, 5));
+    assert_eq!(read(&mut receiver).len(), 1);
+}
+
+#[test]
+fn fragments_that_contradict_each_other_are_dropped_unless_they_come_in_sequence() {
+    let part = |tsn, ssn, begin| Data { begin, end: !begin, ..whole(tsn, 0, ssn) };
+    let mut receiver = receiver();
+    arrive(&mut receiver, part(3, 1, false));
+    arrive(&mut receiver, part(2, 0, true));
+    assert_eq!(forward(&mut receiver, 1, &[]), DataOutcome::Accepted);
+    assert_eq!((receiver.cum_tsn(), receiver.queued()), (Tsn(3), 0));
+    arrive(&mut receiver, part(4, 1, true));
+    let violation = receiver.handle_data(&part(5, 2, false));
+    assert_eq!(violation, Err("fragments of one message that contradict each other"));
 }
 
 proptest! {

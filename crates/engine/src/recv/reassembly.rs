@@ -13,6 +13,8 @@ use bytes::Bytes;
 use manypath_wire::chunk::{Data, SkippedStream};
 use manypath_wire::{Ppid, Ssn, StreamId};
 
+const CONTRADICTION: &str = "fragments of one message that contradict each other";
+
 /// A complete message and the number of chunks in which it came.
 #[derive(Debug)]
 pub(crate) struct Complete {
@@ -177,6 +179,20 @@ impl Reassembly {
         Ok(())
     }
 
+    /// A fragment arrives next in sequence. Whatever the peer may give up, it is of the message that
+    /// the one before it left open.
+    ///
+    /// # Errors
+    /// It says something else.
+    pub(crate) fn check_sequel(&self, tsn: Tsn64, data: &Data<'_>) -> Result<(), &'static str> {
+        let Some((_, open)) = self.runs.range(..tsn).next_back() else { return Ok(()) };
+        let is_sequel = open.last.next() == tsn && !open.end && !data.begin;
+        if is_sequel && !open.label.agrees(&Label::of(data)) {
+            return Err(CONTRADICTION);
+        }
+        Ok(())
+    }
+
     /// Bytes of the oldest incomplete message that have arrived in one piece.
     pub(crate) fn oldest_partial(&self) -> usize {
         self.runs.first_key_value().map_or(0, |(_, run)| run.bytes)
@@ -187,9 +203,9 @@ impl Reassembly {
         if let Some(next) = self.runs.get(&run.last.next()) {
             if next.begin != run.end {
                 refuse_contradiction(self.gaps_expected)?;
-            } else if !run.end {
+            } else if !run.end && run.goes_on(next, self.gaps_expected)? {
                 let next = self.runs.remove(&run.last.next());
-                run.append(next)?;
+                run.append(next);
             }
         }
         let gaps_expected = self.gaps_expected;
@@ -197,8 +213,8 @@ impl Reassembly {
         if let Some((&start, previous)) = previous.filter(|(_, r)| r.last.next() == first) {
             if previous.end != run.begin {
                 refuse_contradiction(gaps_expected)?;
-            } else if !run.begin {
-                previous.append(Some(run))?;
+            } else if !run.begin && previous.goes_on(&run, gaps_expected)? {
+                previous.append(Some(run));
                 return self.settle(start);
             }
         }
@@ -288,17 +304,22 @@ impl InboundStream {
 }
 
 impl Run {
+    /// Whether `next` is of the same message.
+    ///
+    /// # Errors
+    /// It must be, and says something else.
+    fn goes_on(&self, next: &Self, gaps_expected: bool) -> Result<bool, &'static str> {
+        let agrees = self.label.agrees(&next.label);
+        if agrees || gaps_expected { Ok(agrees) } else { Err(CONTRADICTION) }
+    }
+
     /// Adds the fragments that follow.
-    fn append(&mut self, next: Option<Self>) -> Result<(), &'static str> {
-        let Some(mut next) = next else { return Ok(()) };
-        if !self.label.agrees(&next.label) {
-            return Err("fragments of one message that contradict each other");
-        }
+    fn append(&mut self, next: Option<Self>) {
+        let Some(mut next) = next else { return };
         self.last = next.last;
         self.end = next.end;
         self.bytes += next.bytes;
         self.fragments.append(&mut next.fragments);
-        Ok(())
     }
 }
 

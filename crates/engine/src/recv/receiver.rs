@@ -28,7 +28,7 @@ const SACK_ITEM: usize = 4;
 
 /// Gap Ack Blocks reach this far beyond the cumulative TSN. What comes from beyond could not be
 /// acknowledged, so it is not kept: a peer could else make us keep account of any number of gaps.
-pub(super) const MAX_TSN_AHEAD: u64 = 65_535;
+const MAX_TSN_AHEAD: u64 = 65_535;
 
 /// What became of a DATA chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -159,6 +159,9 @@ impl Receiver {
         data: &Data<'_>,
         payload: Bytes,
     ) -> Result<(), &'static str> {
+        if self.expects_forward_tsn() && tsn <= self.tracker.cum() {
+            self.reassembly.check_sequel(tsn, data)?;
+        }
         self.reassembly.insert(tsn, data, payload)?;
         if self.expects_forward_tsn() {
             self.drop_incomplete();

@@ -15,6 +15,7 @@ mod buffer_split;
 mod copies;
 mod fill;
 mod forward;
+mod nagle;
 mod outstanding;
 mod perishable;
 mod queue;

@@ -3,6 +3,7 @@
 use super::abandon::Abandonment;
 use super::buffer_split::{BufferSplit, Buffers};
 use super::copies::Copies;
+use super::nagle::Nagle;
 use super::outstanding::Outstanding;
 use super::queue::{SendQueue, Taker};
 use super::reliability::{Reliability, Terms};
@@ -63,6 +64,7 @@ pub(crate) struct Sender {
     non_renegable: bool,
     /// Whether the user holds back more than it has queued.
     more_to_come: bool,
+    pub(super) nagle: Nagle,
     selector: PathSelector,
     /// Second transmissions of chunks that are under way (redundant transmission).
     pub(super) copies: Copies,
@@ -92,6 +94,7 @@ impl Sender {
             in_flight: 0,
             lost: 0,
             more_to_come: false,
+            nagle: Nagle::new(config.nagle),
             blocks: Vec::new(),
             nr_blocks: Vec::new(),
             fresh: Vec::new(),
@@ -148,6 +151,7 @@ impl Sender {
         }
         self.buffered += len;
         self.queue.push(message, terms);
+        self.nagle.on_queued();
         Ok(())
     }
 
@@ -452,6 +456,9 @@ impl Sender {
         }
         let taker = self.taker(now, paths, usable, path.id);
         let (stream, len) = self.queue.next(taker, self.fragment_size(paths))?;
+        if self.waits_for_more(path.flight != flight, paths) {
+            return None;
+        }
         // If the window is closed: one probe, when nothing is under way (RFC 9260 section 6.1 rule A).
         let probes = || {
             self.in_flight == 0

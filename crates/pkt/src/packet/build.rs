@@ -75,7 +75,7 @@ fn body(
                 };
                 push(&mut body, u32::try_from(count).map_err(|_| too_large())?, width);
             }
-            Piece::List(key, element) => {
+            Piece::List(key, element) | Piece::Set(key, element) => {
                 for parts in values::list(item, key, element)?.unwrap_or_default() {
                     for (part, width) in parts.into_iter().zip(element) {
                         push(&mut body, numbers.to_live(part, width.1), width.0);

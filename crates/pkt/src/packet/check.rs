@@ -7,6 +7,7 @@ use super::reader::{Fields, Tlvs};
 use super::values;
 use crate::language::Why;
 use crate::language::ast::{Item, Value};
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 
 /// Compares one chunk, parameter or cause, without padding.
@@ -52,6 +53,7 @@ fn same<T: PartialEq + Debug>(name: &str, field: &str, expected: T, found: T) ->
     Err(Why::mismatch(format!("{name}: {field} is {found:?} and not {expected:?}")))
 }
 
+#[derive(Clone, Copy)]
 struct Body<'a> {
     item: &'a Item,
     layout: &'a Layout,
@@ -85,7 +87,16 @@ impl Body<'_> {
             Piece::Count(key, width) => counts.push((key, fields.number(width).map_err(short)?)),
             Piece::List(key, element) => {
                 let count = counts.iter().find(|(counted, _)| *counted == key);
-                self.list(key, element, count.map(|(_, count)| *count), fields)?;
+                let found = self.elements(element, count.map(|(_, count)| *count), fields)?;
+                if let Some(expected) = values::list(self.item, key, element)? {
+                    same(self.layout.name, key, expected, found)?;
+                }
+            }
+            Piece::Set(key, element) => {
+                let found = BTreeSet::from_iter(self.elements(element, None, fields)?);
+                if let Some(expected) = values::list(self.item, key, element)? {
+                    same(self.layout.name, key, BTreeSet::from_iter(expected), found)?;
+                }
             }
             Piece::Types(key, width) => self.types(key, width, fields.rest())?,
             Piece::Address(key) => {
@@ -99,8 +110,10 @@ impl Body<'_> {
                 self.in_order(expected, class, fields.rest())?;
             }
             Piece::Unordered => self.in_any_order(fields.rest())?,
+            // What is reported was the peer's: its numbers are the other way round.
             Piece::Under(key, class) => {
-                self.in_order(values::under(self.item, key)?, class, fields.rest())?;
+                let body = Body { numbers: &self.numbers.turned(), ..*self };
+                body.in_order(values::under(self.item, key)?, class, fields.rest())?;
             }
         }
         Ok(())
@@ -115,13 +128,13 @@ impl Body<'_> {
         }
     }
 
-    fn list(
+    /// The elements of a list: so many, or all to the end.
+    fn elements(
         &self,
-        key: &str,
         element: &[Width],
         count: Option<u32>,
         fields: &mut Fields<'_>,
-    ) -> Result<(), Why> {
+    ) -> Result<Vec<Vec<u32>>, Why> {
         let size: usize = element.iter().map(|width| width.0).sum();
         let count = count.map_or(fields.0.len() / size, |count| count as usize);
         let short = |text: String| Why::mismatch(format!("{}: {text}", self.layout.name));
@@ -134,10 +147,7 @@ impl Body<'_> {
             }
             found.push(parts);
         }
-        match values::list(self.item, key, element)? {
-            Some(expected) => same(self.layout.name, key, expected, found),
-            None => Ok(()),
-        }
+        Ok(found)
     }
 
     /// The order of types has no meaning.

@@ -119,12 +119,12 @@ pub(super) const CHUNKS: &[Layout] = &[
     ),
     chunk("RECONFIG", 130, &[], &[Piece::Items(Class::Parameter)]),
     chunk("PAD", 132, &[], &[Piece::Bytes("val")]),
-    chunk("FORWARD_TSN", 192, &[], &[Piece::Number("cum_tsn", SENT), Piece::List("ids", BLOCK)]),
+    chunk("FORWARD_TSN", 192, &[], &[Piece::Number("cum_tsn", SENT), Piece::Set("ids", BLOCK)]),
     chunk("ASCONF", 193, &[], &[Piece::Number("serial", SENT), Piece::Items(Class::Parameter)]),
     chunk(
         "I_FORWARD_TSN",
         194,
         &[],
-        &[Piece::Number("cum_tsn", SENT), Piece::List("ids", &[plain(2), plain(2), plain(4)])],
+        &[Piece::Number("cum_tsn", SENT), Piece::Set("ids", &[plain(2), plain(2), plain(4)])],
     ),
 ];

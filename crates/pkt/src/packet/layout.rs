@@ -45,6 +45,8 @@ pub(crate) enum Piece {
     Count(&'static str, usize),
     /// The list `key`, each element made of these numbers.
     List(&'static str, &'static [Width]),
+    /// The list `key`, to the end, whose order and repetitions have no meaning.
+    Set(&'static str, &'static [Width]),
     /// The list `key` of numbers or names of types, whose order has no meaning.
     Types(&'static str, usize),
     /// The address `key`.

@@ -20,6 +20,8 @@ pub(crate) struct Numbers {
     pub cookie: Option<Vec<u8>>,
     /// The value of the last HEARTBEAT.
     pub heartbeat: Option<Vec<u8>>,
+    /// Whether they are those of a chunk of the peer that the stack sends back.
+    pub turned: bool,
 }
 
 impl Numbers {
@@ -34,11 +36,24 @@ impl Numbers {
     /// A number in an outbound packet, as the script knows it.
     pub(crate) fn to_script(&self, number: u32, space: Space) -> u32 {
         match space {
-            Space::Plain | Space::Acked => number,
-            Space::Sent => number.wrapping_sub(self.live_tsn).wrapping_add(self.script_tsn),
+            Space::Plain => number,
+            Space::Sent | Space::Acked if (space == Space::Sent) == self.turned => number,
+            Space::Sent | Space::Acked => {
+                number.wrapping_sub(self.live_tsn).wrapping_add(self.script_tsn)
+            }
             Space::Tag if number == self.live_tag => self.script_tag,
             Space::Tag => number,
         }
+    }
+
+    /// A TSN of the stack, as the script knows it.
+    pub(crate) fn own_tsn(&self, tsn: u32) -> u32 {
+        self.to_script(tsn, Space::Sent)
+    }
+
+    /// As they are in a chunk of the peer that the stack sends back.
+    pub(crate) fn turned(&self) -> Self {
+        Self { turned: true, ..self.clone() }
     }
 
     /// A verification tag that an inbound packet names. Tags beside the stack's own stay beside it.

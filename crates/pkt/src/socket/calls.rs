@@ -12,6 +12,7 @@ pub(crate) fn dispatch(world: &mut World, args: &Arguments<'_>) -> Called {
         "socket" => lifecycle::socket(world, args),
         "bind" | "sctp_bindx" => lifecycle::bind(world, args),
         "listen" => lifecycle::listen(world, args),
+        "sctp_peeloff" => lifecycle::peel_off(world, args),
         "accept" => lifecycle::accept(world, args),
         "connect" => lifecycle::connect(world, args),
         "sctp_connectx" => lifecycle::sctp_connectx(world, args),

@@ -39,8 +39,8 @@ pub(crate) struct Socket {
     pub shut: bool,
     /// Whether the end of its association has been reported.
     pub reported: bool,
-    /// Whether `close` aborts (SO_LINGER with time 0).
-    pub abortive: bool,
+    /// How long `close` waits (SO_LINGER), if it does; with 0 it aborts.
+    pub linger: Option<i64>,
     /// What `recvmsg` tells besides data.
     pub subscriptions: Subscriptions,
     /// Options that have no effect here, to be read back.
@@ -59,7 +59,7 @@ impl Socket {
             listening: false,
             shut: false,
             reported: false,
-            abortive: false,
+            linger: None,
             subscriptions: Subscriptions::default(),
             kept: BTreeMap::new(),
         }

@@ -19,6 +19,8 @@ pub(crate) enum Filled {
     Address(SocketAddr),
     /// Nothing was given back.
     Nothing,
+    /// What the caller has put there.
+    Asked,
 }
 
 impl Filled {
@@ -34,6 +36,7 @@ impl std::fmt::Display for Filled {
             Self::Int(number) => write!(f, "{number}"),
             Self::Address(address) => write!(f, "{address}"),
             Self::Nothing => f.write_str("nothing"),
+            Self::Asked => f.write_str("what was asked with"),
             Self::Struct(fields) => {
                 f.write_str("{")?;
                 for (key, value) in fields {
@@ -54,7 +57,7 @@ impl std::fmt::Display for Filled {
 pub(crate) fn fits(what: &str, expected: &Value, found: &Filled) -> Result<(), Why> {
     let other = || Why::mismatch(format!("{what} is {found} and not {expected}"));
     match (expected, found) {
-        (Value::Any, _) => Ok(()),
+        (Value::Any, _) | (_, Filled::Asked) => Ok(()),
         (Value::Word(null), Filled::Nothing) if null == "NULL" => Ok(()),
         (Value::List(list), Filled::Nothing) if list.is_empty() => Ok(()),
         (Value::Struct(fields), Filled::Struct(found)) => structure(fields, found),

@@ -70,6 +70,19 @@ pub(super) fn accept(world: &mut World, args: &Arguments<'_>) -> Called {
     Ok(Outcome::Returns(world.sockets.open(socket)))
 }
 
+/// `sctp_peeloff(fd, id)`: the association gets a socket of its own.
+pub(super) fn peel_off(world: &mut World, args: &Arguments<'_>) -> Called {
+    let socket = world.sockets.get(args.int(0)?)?;
+    if socket.link.is_none() {
+        return Ok(Outcome::Fails("EINVAL"));
+    }
+    let peeled = Socket { many: false, listening: false, ..socket.clone() };
+    if socket.many {
+        socket.link = None;
+    }
+    Ok(Outcome::Returns(world.sockets.open(peeled)))
+}
+
 /// `sctp_connectx(fd, addresses, count, id)`. With the id to be filled in, FreeBSD's library returns
 /// it as soon as the association is begun.
 pub(super) fn sctp_connectx(world: &mut World, args: &Arguments<'_>) -> Called {
@@ -181,7 +194,7 @@ pub(super) fn close(world: &mut World, args: &Arguments<'_>) -> Called {
     let now = world.now;
     if let Some(link) = socket.link {
         let endpoint = &mut world.stacks[link.stack].endpoint;
-        if socket.abortive {
+        if socket.linger == Some(0) {
             endpoint.abort(now, link.association, &[]);
         } else {
             endpoint.shutdown(now, link.association);

@@ -22,6 +22,7 @@ mod lifecycle;
 mod notification;
 mod options;
 mod receive;
+mod reconfigured;
 mod send;
 
 pub(crate) use arguments::{Arguments, int as number};

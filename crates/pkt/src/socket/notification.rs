@@ -1,15 +1,57 @@
 //! Notifications (RFC 6458 section 6) and who wants them.
 
+use super::constants::constant;
 use super::filled::Filled;
-use manypath_engine::{CloseReason, PathState};
+use super::reconfigured::{added, reset, streams_reset};
+use manypath_engine::{
+    CloseReason, Outgoing, PathState, ReconfigurationOutcome, StreamDirection, StreamId, Tsn,
+};
 use std::collections::BTreeSet;
 
 /// The association id that scripts know: FreeBSD's first one.
 pub(crate) const ASSOCIATION: i64 = 3;
 
+/// E and B of the chunk that was given up, as FreeBSD tells them.
+const DATA_LAST_FRAG: i64 = 1;
+const DATA_FIRST_FRAG: i64 = 2;
+
 /// Something that happened to an association.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Notification {
+    /// A message was given up.
+    SendFailed {
+        /// What is still held of it.
+        message: Outgoing,
+        /// Whether a part of it was sent.
+        sent: bool,
+    },
+    /// Streams were reset, or not.
+    StreamsReset {
+        /// Whose.
+        direction: StreamDirection,
+        /// Which; none stand for all.
+        streams: Vec<StreamId>,
+        /// Whether.
+        outcome: ReconfigurationOutcome,
+    },
+    /// All streams and the TSNs were reset, or not.
+    Reset {
+        /// Whether.
+        outcome: ReconfigurationOutcome,
+        /// Our next TSN.
+        local_tsn: Tsn,
+        /// The peer's next TSN.
+        peer_tsn: Tsn,
+    },
+    /// Streams were added, or not.
+    Added {
+        /// Whether.
+        outcome: ReconfigurationOutcome,
+        /// Streams to the peer now.
+        outbound_streams: u16,
+        /// Streams from the peer now.
+        inbound_streams: u16,
+    },
     /// It is established.
     Up {
         /// Streams to the peer.
@@ -53,9 +95,13 @@ pub(crate) struct Subscriptions {
 }
 
 impl Notification {
-    /// The name under which it is subscribed to.
+    /// The name under which it is subscribed to. What failed to be sent has an old one, too.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
+            Self::SendFailed { .. } => "SCTP_SEND_FAILED_EVENT",
+            Self::StreamsReset { .. } => "SCTP_STREAM_RESET_EVENT",
+            Self::Reset { .. } => "SCTP_ASSOC_RESET_EVENT",
+            Self::Added { .. } => "SCTP_STREAM_CHANGE_EVENT",
             Self::Up { .. } | Self::Restart | Self::Closed { .. } => "SCTP_ASSOC_CHANGE",
             Self::Adaptation(_) => "SCTP_ADAPTATION_INDICATION",
             Self::Path { .. } => "SCTP_PEER_ADDR_CHANGE",
@@ -68,9 +114,19 @@ impl Notification {
         matches!(self, Self::PeerShutdown | Self::Closed { .. })
     }
 
-    /// The structure that the user gets, and its length.
-    pub(crate) fn filled(&self) -> (Filled, usize) {
+    /// The structure that the user gets, and its length. `own` is how the script knows a TSN of ours.
+    pub(crate) fn filled(&self, own: impl Fn(Tsn) -> u32) -> (Filled, usize) {
         match self {
+            Self::SendFailed { message, sent } => failed(message, *sent),
+            Self::StreamsReset { direction, streams, outcome } => {
+                streams_reset(*direction, streams, *outcome)
+            }
+            Self::Reset { outcome, local_tsn, peer_tsn } => {
+                reset(*outcome, own(*local_tsn), peer_tsn.0)
+            }
+            Self::Added { outcome, outbound_streams, inbound_streams } => {
+                added(*outcome, *outbound_streams, *inbound_streams)
+            }
             Self::Up { outbound_streams, inbound_streams } => {
                 change(1, (*outbound_streams, *inbound_streams))
             }
@@ -118,6 +174,29 @@ impl Notification {
             }
         }
     }
+}
+
+/// A sctp_send_failed_event.
+fn failed(message: &Outgoing, sent: bool) -> (Filled, usize) {
+    let length = 32 + message.payload.len();
+    let unordered = if message.unordered { constant("SCTP_UNORDERED").unwrap_or(0) } else { 0 };
+    let info = Filled::numbers([
+        ("snd_sid", message.stream.0.into()),
+        ("snd_flags", unordered | DATA_LAST_FRAG | DATA_FIRST_FRAG),
+        ("snd_ppid", message.ppid.0.swap_bytes().into()),
+        ("snd_context", 0),
+        ("snd_assoc_id", ASSOCIATION),
+    ]);
+    let fields = vec![
+        ("ssfe_type", Filled::Int(14)),
+        ("ssfe_flags", Filled::Int(if sent { 2 } else { 1 })),
+        ("ssfe_length", Filled::Int(i64::try_from(length).unwrap_or(i64::MAX))),
+        ("ssfe_error", Filled::Int(0)),
+        ("ssfe_info", info),
+        ("ssfe_assoc_id", Filled::Int(ASSOCIATION)),
+        ("ssfe_data", Filled::Asked),
+    ];
+    (Filled::Struct(fields), length)
 }
 
 /// A sctp_assoc_change. Of the extensions that it lists, this stack has the use of several buffers.

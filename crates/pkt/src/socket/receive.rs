@@ -129,7 +129,7 @@ fn notification(world: &mut World, socket: &Socket, id: LinkId) -> Result<Option
         }
         let Some(first) = link.notifications.pop_front() else { return Ok(None) };
         if socket.subscriptions.events.contains(first.kind()) {
-            let (filled, len) = first.filled();
+            let (filled, len) = first.filled(|tsn| world.numbers.own_tsn(tsn.0));
             let flags = ["MSG_NOTIFICATION", "MSG_EOR"].into_iter().filter_map(constant).sum();
             return Ok(Some(Received { len, flags, message: None, notification: Some(filled) }));
         }

@@ -8,7 +8,7 @@ use crate::language::Why;
 use crate::language::ast::{Arg, Value, get};
 use crate::world::World;
 use bytes::Bytes;
-use manypath_engine::{Outgoing, Ppid, SendError, StreamId};
+use manypath_engine::{Duration, Outgoing, Ppid, Reliability, SendError, StreamId};
 
 /// Largest message that is made: a script must not use up the memory.
 const MAX_LEN: usize = 1 << 24;
@@ -20,6 +20,8 @@ struct Message {
     stream: u16,
     ppid: u32,
     flags: i64,
+    /// What is to be done for it, if not as much as for others.
+    reliability: Option<Reliability>,
 }
 
 /// `write(fd, data, len)`, `send(fd, data, len, flags)`, `sendto(...)`.
@@ -60,7 +62,11 @@ fn control_message(message: &mut Message, control: &[Arg]) -> Result<(), Why> {
     match kind.as_str() {
         "SCTP_SNDINFO" => send_info(message, fields(data)?, "snd_"),
         "SCTP_SNDRCV" => send_info(message, fields(data)?, "sinfo_"),
-        "SCTP_DSTADDRV4" | "SCTP_DSTADDRV6" | "SCTP_PRINFO" | "SCTP_AUTHINFO" => Ok(()),
+        "SCTP_PRINFO" => {
+            message.reliability = reliability_info(fields(data)?)?;
+            Ok(())
+        }
+        "SCTP_DSTADDRV4" | "SCTP_DSTADDRV6" | "SCTP_AUTHINFO" => Ok(()),
         other => Err(Why::gap(format!("control message {other} is not known"))),
     }
 }
@@ -70,6 +76,7 @@ pub(super) fn sctp_sendmsg(world: &mut World, args: &Arguments<'_>) -> Called {
     let mut message = Message { len: args.len(2)?, flags: args.int(6)?, ..Message::default() };
     message.ppid = network_order(args.int(5)?)?;
     message.stream = stream(args.int(7)?)?;
+    message.reliability = lifetime(message.flags, args.int(8)?)?;
     send(world, args.int(0)?, message)
 }
 
@@ -87,6 +94,8 @@ fn with_info(world: &mut World, args: &Arguments<'_>, info: usize) -> Called {
     let mut message = Message { len: args.len(2)?, ..Message::default() };
     if let Value::Struct(info) = args.value(info)? {
         send_info(&mut message, info, "sinfo_")?;
+        let time = field(info, "sinfo_timetolive")?.unwrap_or(0);
+        message.reliability = lifetime(message.flags, time)?;
     }
     send(world, args.int(0)?, message)
 }
@@ -97,12 +106,62 @@ pub(super) fn sctp_sendv(world: &mut World, args: &Arguments<'_>) -> Called {
     let mut message = default_message(world, fd)?;
     message.len = vector_len(args.value(1)?)?;
     if let Value::Struct(info) = args.value(5)? {
-        match get(info, "sendv_sndinfo") {
-            Some(sent) => send_info(&mut message, fields(sent)?, "snd_")?,
-            None => send_info(&mut message, info, "snd_")?,
-        }
+        vector_info(&mut message, info, int(args.value(7)?)?)?;
     }
     send(world, fd, message)
+}
+
+/// Takes over the information of `sctp_sendv`, which is of this type.
+fn vector_info(message: &mut Message, info: &[Arg], kind: i64) -> Result<(), Why> {
+    let is = |name: &str| constant(name) == Some(kind);
+    if is("SCTP_SENDV_PRINFO") {
+        message.reliability = reliability_info(info)?;
+    }
+    if is("SCTP_SENDV_SNDINFO") {
+        send_info(message, info, "snd_")?;
+    }
+    if !is("SCTP_SENDV_SPA") {
+        return Ok(());
+    }
+    let valid = field(info, "sendv_flags")?.unwrap_or(0);
+    let part = |flag: &str, key: &str| -> Result<Option<&[Arg]>, Why> {
+        let given = constant(flag).is_some_and(|flag| valid & flag != 0);
+        get(info, key).filter(|_| given).map(fields).transpose()
+    };
+    if let Some(sent) = part("SCTP_SEND_SNDINFO_VALID", "sendv_sndinfo")? {
+        send_info(message, sent, "snd_")?;
+    }
+    if let Some(terms) = part("SCTP_SEND_PRINFO_VALID", "sendv_prinfo")? {
+        message.reliability = reliability_info(terms)?;
+    }
+    Ok(())
+}
+
+/// What `pr_policy` and `pr_value` say.
+fn reliability_info(info: &[Arg]) -> Result<Option<Reliability>, Why> {
+    let (policy, value) = (field(info, "pr_policy")?, field(info, "pr_value")?);
+    reliability(policy.unwrap_or(0), value.unwrap_or(0)).map(Some)
+}
+
+/// What a time to live says. The flags may name another policy that it is the value of.
+fn lifetime(flags: i64, time: i64) -> Result<Option<Reliability>, Why> {
+    match flags & 0xf {
+        0 if time == 0 => Ok(None),
+        0 => reliability(1, time).map(Some),
+        policy => reliability(policy, time).map(Some),
+    }
+}
+
+/// The policy with the number that FreeBSD gives it.
+pub(super) fn reliability(policy: i64, value: i64) -> Result<Reliability, Why> {
+    let value = u32::try_from(value).map_err(|_| Why::syntax(format!("{value} is no pr_value")))?;
+    match policy {
+        0 => Ok(Reliability::Reliable),
+        1 => Ok(Reliability::Lifetime(Duration::from_millis(value.into()))),
+        2 => Ok(Reliability::Priority(value)),
+        3 => Ok(Reliability::Retransmissions(value)),
+        other => Err(Why::gap(format!("policy {other} of partial reliability is not known"))),
+    }
 }
 
 /// Takes over what `snd_` or `sinfo_` fields say.
@@ -129,6 +188,7 @@ fn default_message(world: &mut World, fd: i64) -> Result<Message, Why> {
         stream: stream(value("snd_sid"))?,
         ppid: network_order(value("snd_ppid"))?,
         flags: value("snd_flags"),
+        reliability: reliability(value("pr_policy"), value("pr_value")).map(Some)?,
     })
 }
 
@@ -194,7 +254,8 @@ fn send(world: &mut World, fd: i64, message: Message) -> Called {
             unordered: has("SCTP_UNORDERED"),
             payload: Bytes::from(vec![0; message.len]),
         };
-        endpoint.send(now, link.association, outgoing)
+        let reliability = message.reliability.unwrap_or_default();
+        endpoint.send_with(now, link.association, outgoing, reliability)
     };
     if eof {
         endpoint.shutdown(now, link.association);

@@ -15,7 +15,7 @@ impl World {
             Body::Chunks(header, chunks) => {
                 self.learn_from_peer(chunks)?;
                 let bytes = self.bytes_of(chunks)?;
-                let tag = self.tag_of(header, chunks);
+                let tag = self.tag_of(header, chunks, &bytes);
                 self.deliver(packet, header, tag, bytes)
             }
             Body::Bytes(header, bytes) => {
@@ -66,7 +66,7 @@ impl World {
     }
 
     /// The verification tag: that of the script, or the one that the chunks ask for.
-    fn tag_of(&self, header: &Header, chunks: &[Item]) -> u32 {
+    fn tag_of(&self, header: &Header, chunks: &[Item], bytes: &[u8]) -> u32 {
         let reflected = |chunk: &Item| match (chunk.name.as_str(), chunk.get("flgs")) {
             ("ABORT" | "SHUTDOWN_COMPLETE", Some(Value::Word(flags))) => flags.contains('T'),
             ("ABORT" | "SHUTDOWN_COMPLETE", Some(Value::Int(flags))) => flags & 1 == 1,
@@ -77,6 +77,7 @@ impl World {
             Some(tag) if reflected => tag,
             Some(tag) => self.numbers.tag_to_live(tag),
             None if chunks.iter().any(|chunk| chunk.name == "INIT") => 0,
+            None if bytes.first() == Some(&1) => 0,
             None if reflected => self.numbers.peer_tag,
             // Without an association any tag will do but 0, which is for INIT.
             None => self.numbers.live_tag.max(1),

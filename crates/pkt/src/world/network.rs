@@ -121,6 +121,7 @@ impl Network {
             timeout_retransmission_policy: RetransmissionPolicy::Next,
             path_suspicion: PathSuspicion::Off,
             multipath: false,
+            nagle: true,
             failed_path_probe_interval: Duration::from_secs(60),
             // No path is potentially failed (RFC 7829).
             potentially_failed_retransmits: u32::MAX,

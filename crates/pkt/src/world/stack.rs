@@ -93,12 +93,20 @@ impl Link {
                 self.notify(Notification::Closed { reason: reason.clone(), streams });
                 self.closed = Some(reason);
             }
-            Event::Readable
-            | Event::Writable
-            | Event::SendFailed { .. }
-            | Event::StreamsReset { .. }
-            | Event::AssociationReset { .. }
-            | Event::StreamsAdded { .. } => {}
+            Event::SendFailed { message, sent, .. } => {
+                self.notify(Notification::SendFailed { message, sent });
+            }
+            Event::StreamsReset { direction, streams, outcome } => {
+                self.notify(Notification::StreamsReset { direction, streams, outcome });
+            }
+            Event::AssociationReset { outcome, local_tsn, peer_tsn } => {
+                self.notify(Notification::Reset { outcome, local_tsn, peer_tsn });
+            }
+            Event::StreamsAdded { outcome, outbound_streams, inbound_streams } => {
+                self.streams = Some((outbound_streams, inbound_streams));
+                self.notify(Notification::Added { outcome, outbound_streams, inbound_streams });
+            }
+            Event::Readable | Event::Writable => {}
         }
     }
 

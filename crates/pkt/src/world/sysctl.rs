@@ -19,7 +19,7 @@ impl World {
 
     fn set(&mut self, setting: &str) -> Result<(), Why> {
         let (name, value) = setting.split_once('=').unwrap_or((setting, "0"));
-        let Some(name) = name.strip_prefix("net.inet.sctp.") else { return Ok(()) };
+        let Some(name) = own_name(name) else { return Ok(()) };
         let bad = |_| Why::syntax(format!("bad value in '{setting}'"));
         let value: u32 = value.parse().map_err(bad)?;
         let millis = Duration::from_millis(value.into());
@@ -32,6 +32,8 @@ impl World {
             "do_sctp_drain" if config.nr_sack != NrSack::Off => {
                 config.nr_sack = if value == 0 { NrSack::Case3 } else { NrSack::Case2 };
             }
+            "pr_enable" => config.partial_reliability = value != 0,
+            "reconfig_enable" => config.reconfiguration = value != 0,
             "initial_cwnd" => config.initial_packets = (value > 0).then_some(value),
             "maxburst" => config.max_burst = if value == 0 { u32::MAX } else { value },
             "rto_min" => config.rto_min = millis,
@@ -60,5 +62,25 @@ impl World {
             _ => {}
         }
         Ok(())
+    }
+}
+
+/// The name of a setting without what FreeBSD or Linux put before it, as FreeBSD has it.
+fn own_name(name: &str) -> Option<&str> {
+    if let Some(name) = name.strip_prefix("net.inet.sctp.") {
+        return Some(name);
+    }
+    match name.strip_prefix("net.sctp.")? {
+        "prsctp_enable" => Some("pr_enable"),
+        "hb_interval" => Some("heartbeat_interval"),
+        "sack_timeout" => Some("delayed_sack_time"),
+        "max_init_retransmits" => Some("init_rtx_max"),
+        "association_max_retrans" => Some("assoc_rtx_max"),
+        "path_max_retrans" => Some("path_rtx_max"),
+        "pf_retrans" => Some("path_pf_threshold"),
+        "max_burst" => Some("maxburst"),
+        "valid_cookie_life" => Some("valid_cookie_life"),
+        "encap_port" => Some("udp_tunneling_port"),
+        name => Some(name).filter(|name| name.starts_with("rto_") || name.ends_with("_enable")),
     }
 }

@@ -1,7 +1,7 @@
 //! `getsockopt(fd, level, option, value, [length])`: the value is what the script expects.
 
-use super::kept;
 use super::set::EVENTS;
+use super::{kept, reconfiguration};
 use crate::language::Why;
 use crate::language::ast::Value;
 use crate::socket::arguments::Arguments;
@@ -12,7 +12,7 @@ use crate::socket::filled::{Filled, fits};
 use crate::socket::lifecycle::take_error;
 use crate::socket::notification::ASSOCIATION;
 use crate::world::{LinkId, World};
-use manypath_engine::{AssociationState, Duration, PathState};
+use manypath_engine::{AssociationState, Duration, NrSack, PathState};
 use std::net::SocketAddr;
 
 /// Reads an option and compares it.
@@ -44,6 +44,9 @@ fn of_socket(socket: &Socket, option: &str) -> Result<Filled, Why> {
             [one] => Filled::Int(value(one)),
             parts => Filled::Struct(parts.iter().map(|p| (*p, Filled::Int(value(p)))).collect()),
         });
+    }
+    if kept::is_value(option) {
+        return Ok(association_value(socket.kept.get(option).copied().unwrap_or(0)));
     }
     let config = &socket.config;
     let subscriptions = &socket.subscriptions;
@@ -83,11 +86,18 @@ fn of_socket(socket: &Socket, option: &str) -> Result<Filled, Why> {
         }
         "SCTP_MAX_BURST" => {
             let burst = if config.max_burst == u32::MAX { 0 } else { config.max_burst };
-            Filled::numbers([("assoc_id", 0), ("assoc_value", burst.into())])
+            association_value(burst.into())
         }
-        "SCTP_INTERLEAVING_SUPPORTED" => {
-            Filled::numbers([("assoc_id", 0), ("assoc_value", config.interleaving.into())])
-        }
+        "SCTP_INTERLEAVING_SUPPORTED" => association_value(config.interleaving.into()),
+        "SCTP_PR_SUPPORTED" => association_value(config.partial_reliability.into()),
+        "SCTP_RECONFIG_SUPPORTED" => association_value(config.reconfiguration.into()),
+        "SCTP_NRSACK_SUPPORTED" => association_value((config.nr_sack != NrSack::Off).into()),
+        "SCTP_ENABLE_STREAM_RESET" => association_value(reconfiguration::enabled(socket)),
+        // FreeBSD gives the flag of the option back for its being on.
+        "SO_LINGER" => Filled::numbers([
+            ("onoff", if socket.linger.is_some() { 0x80 } else { 0 }),
+            ("linger", socket.linger.unwrap_or(0)),
+        ]),
         "SCTP_RECVRCVINFO" => Filled::Int(subscriptions.receive_info.into()),
         "SCTP_RECVNXTINFO" => Filled::Int(subscriptions.next_info.into()),
         "SCTP_EVENTS" => {
@@ -98,6 +108,11 @@ fn of_socket(socket: &Socket, option: &str) -> Result<Filled, Why> {
         }
         other => return Err(Why::gap(format!("getsockopt {other} is not known"))),
     })
+}
+
+/// A sctp_assoc_value. It holds the id that it was asked with.
+fn association_value(value: i64) -> Filled {
+    Filled::Struct(vec![("assoc_id", Filled::Asked), ("assoc_value", Filled::Int(value))])
 }
 
 /// SCTP_EVENT asks for the type that is already in the structure.

@@ -1,8 +1,9 @@
 //! Socket options: `get.rs` reads, `set.rs` writes, `kept.rs` lists those that only have to be
-//! remembered.
+//! remembered, `reconfiguration.rs` has those that are requests.
 
 mod get;
 mod kept;
+mod reconfiguration;
 mod set;
 
 pub(super) use get::get;

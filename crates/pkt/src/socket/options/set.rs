@@ -1,6 +1,6 @@
 //! `setsockopt(fd, level, option, value, length)`.
 
-use super::kept;
+use super::{kept, reconfiguration};
 use crate::language::Why;
 use crate::language::ast::{Arg, Value, get};
 use crate::socket::arguments::{Arguments, field, fields, int};
@@ -9,17 +9,26 @@ use crate::socket::descriptor::Socket;
 use crate::socket::errno::{Called, Outcome};
 use crate::socket::lifecycle::ensure_stack;
 use crate::world::World;
-use manypath_engine::{Config, Duration};
+use manypath_engine::{Config, Duration, NrSack};
 
 /// Sets an option of a socket, and so of its associations.
 pub(crate) fn set(world: &mut World, args: &Arguments<'_>) -> Called {
     let (fd, option, value) = (args.int(0)?, args.name(2)?, args.value(3)?);
+    if let Some(outcome) = reconfiguration::request(world, fd, option, value)? {
+        return Ok(outcome);
+    }
     let socket = world.sockets.get(fd)?;
     let outcome = apply(socket, option, value)?;
     if option == "SCTP_REMOTE_UDP_ENCAPS_PORT" {
         let port = number_in(value, "sue_port")?.unwrap_or(0);
         let port = u16::try_from(port).map_err(|_| Why::syntax("bad UDP port"))?;
         world.network.udp.1 = port.swap_bytes();
+    }
+    let socket = world.sockets.get(fd)?;
+    let nagle = socket.config.nagle;
+    if let Some(link) = socket.link.filter(|_| option == "SCTP_NODELAY") {
+        let now = world.now;
+        world.stacks[link.stack].endpoint.set_nagle(now, link.association, nagle);
     }
     if world.sockets.get(fd)?.stack.is_some() {
         ensure_stack(world, fd)?;
@@ -29,10 +38,23 @@ pub(crate) fn set(world: &mut World, args: &Arguments<'_>) -> Called {
 
 fn apply(socket: &mut Socket, option: &str, value: &Value) -> Called {
     if let Some(parts) = kept::parts(option) {
+        let send_param = option == "SCTP_DEFAULT_SEND_PARAM";
+        let old =
+            [("snd_sid", "sinfo_stream"), ("snd_flags", "sinfo_flags"), ("snd_ppid", "sinfo_ppid")];
+        for (part, old) in old.into_iter().filter(|_| send_param) {
+            socket.kept.insert(part.into(), number_in(value, old)?.unwrap_or(0));
+        }
         for part in parts {
             let number = number_in(value, part)?.unwrap_or(0);
+            socket.config.nagle &= option != "SCTP_NODELAY" || number == 0;
+            socket.config.nagle |= option == "SCTP_NODELAY" && number == 0;
             socket.kept.insert(part.into(), number);
         }
+        return Ok(Outcome::OK);
+    }
+    if kept::is_value(option) {
+        let number = number_in(value, "assoc_value")?.unwrap_or(0);
+        socket.kept.insert(option.into(), number);
         return Ok(Outcome::OK);
     }
     let config = &mut socket.config;
@@ -42,7 +64,8 @@ fn apply(socket: &mut Socket, option: &str, value: &Value) -> Called {
         "SO_LINGER" => {
             let fields = fields(value)?;
             let (on, time) = (field(fields, "onoff")?, field(fields, "linger")?);
-            socket.abortive = on.unwrap_or(0) != 0 && time == Some(0);
+            let on = on.unwrap_or(0) != 0;
+            socket.linger = on.then(|| time.unwrap_or(0));
         }
         "SCTP_RTOINFO" => return rto_info(config, fields(value)?),
         "SCTP_INITMSG" => init_message(config, fields(value)?)?,
@@ -57,8 +80,14 @@ fn apply(socket: &mut Socket, option: &str, value: &Value) -> Called {
             let burst = u32::try_from(number_in(value, "assoc_value")?.unwrap_or(0)).unwrap_or(0);
             config.max_burst = if burst == 0 { u32::MAX } else { burst };
         }
-        "SCTP_INTERLEAVING_SUPPORTED" => {
-            config.interleaving = number_in(value, "assoc_value")?.unwrap_or(0) != 0;
+        "SCTP_ENABLE_STREAM_RESET" => {
+            reconfiguration::enable(socket, number_in(value, "assoc_value")?.unwrap_or(0));
+        }
+        "SCTP_INTERLEAVING_SUPPORTED" => config.interleaving = is_on(value)?,
+        "SCTP_PR_SUPPORTED" => config.partial_reliability = is_on(value)?,
+        "SCTP_RECONFIG_SUPPORTED" => config.reconfiguration = is_on(value)?,
+        "SCTP_NRSACK_SUPPORTED" => {
+            config.nr_sack = if is_on(value)? { NrSack::Case2 } else { NrSack::Off };
         }
         "SCTP_RECVRCVINFO" => socket.subscriptions.receive_info = int(value)? != 0,
         "SCTP_RECVNXTINFO" => socket.subscriptions.next_info = int(value)? != 0,
@@ -68,6 +97,10 @@ fn apply(socket: &mut Socket, option: &str, value: &Value) -> Called {
         other => return Err(Why::gap(format!("setsockopt {other} is not known"))),
     }
     Ok(Outcome::OK)
+}
+
+fn is_on(value: &Value) -> Result<bool, Why> {
+    Ok(number_in(value, "assoc_value")?.unwrap_or(0) != 0)
 }
 
 fn positive(value: &Value, option: &str) -> Result<u32, Why> {
@@ -182,7 +215,8 @@ fn event(socket: &mut Socket, args: &[Arg]) -> Result<(), Why> {
     let Some(Value::Word(name)) = get(args, "se_type") else {
         return Err(Why::syntax("se_type must be a name"));
     };
-    let Some((_, event)) = EVENTS.iter().find(|(_, event)| event == name) else {
+    let known = EVENTS.iter().map(|(_, event)| event).chain(NEW_EVENTS);
+    let Some(event) = known.into_iter().find(|event| *event == name) else {
         return Err(Why::gap(format!("the notification {name} is not known")));
     };
     subscribe(socket, event, field(args, "se_on")?.unwrap_or(0) != 0);
@@ -209,4 +243,12 @@ pub(super) const EVENTS: &[(&str, &str)] = &[
     ("sctp_authentication_event", "SCTP_AUTHENTICATION_EVENT"),
     ("sctp_sender_dry_event", "SCTP_SENDER_DRY_EVENT"),
     ("sctp_stream_reset_event", "SCTP_STREAM_RESET_EVENT"),
+];
+
+/// Types that only SCTP_EVENT knows.
+const NEW_EVENTS: &[&str] = &[
+    "SCTP_ASSOC_RESET_EVENT",
+    "SCTP_STREAM_CHANGE_EVENT",
+    "SCTP_SEND_FAILED_EVENT",
+    "SCTP_NOTIFICATIONS_STOPPED_EVENT",
 ];

@@ -1,0 +1,45 @@
+//! Nagle's algorithm (RFC 896) for messages: `SCTP_NODELAY` of RFC 6458 section 8.1.5 switches it off.
+//!
+//! While anything is in flight, what the user queues waits until it fills a packet, or until the peer
+//! is heard of or a timer expires. A packet that is made anyway is bundled as full as it gets.
+
+use super::Sender;
+use crate::path::Paths;
+
+/// Whether messages may wait for more, and whether they do.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Nagle {
+    on: bool,
+    /// Something was queued since the peer was heard of.
+    waits: bool,
+}
+
+impl Nagle {
+    pub(super) fn new(on: bool) -> Self {
+        Self { on, waits: false }
+    }
+
+    /// A message was queued.
+    pub(super) fn on_queued(&mut self) {
+        self.waits = true;
+    }
+}
+
+impl Sender {
+    /// Whether small messages are to wait while anything is in flight.
+    pub(crate) fn set_nagle(&mut self, on: bool) {
+        self.nagle.on = on;
+    }
+
+    /// A packet has arrived, or a timer has expired: nothing waits for more any longer.
+    pub(crate) fn end_waiting(&mut self) {
+        self.nagle.waits = false;
+    }
+
+    /// Whether what is queued waits for more. `is_bundled`: the packet has new chunks already.
+    pub(super) fn waits_for_more(&self, is_bundled: bool, paths: &Paths) -> bool {
+        let Nagle { on, waits } = self.nagle;
+        let is_small = || self.queue.bytes() < self.fragment_size(paths);
+        on && waits && self.in_flight > 0 && !is_bundled && is_small()
+    }
+}
