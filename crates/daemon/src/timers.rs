@@ -2,6 +2,7 @@
 //! when it comes, whether it still means something.
 
 use crate::attempt::AttemptId;
+use crate::stack::Stack;
 use manypath_engine::{AssociationId, Instant};
 use std::collections::BTreeSet;
 
@@ -42,5 +43,19 @@ impl Timers {
     pub(crate) fn pop(&mut self, now: Instant) -> Option<Timer> {
         self.next().filter(|at| *at <= now)?;
         self.set.pop_first().map(|(_, timer)| timer)
+    }
+}
+
+impl Stack {
+    pub(crate) fn on_timer(&mut self, timer: Timer) {
+        match timer {
+            Timer::HeadStart(id) => self.on_head_start_timer(id),
+            Timer::Fallback(id) => self.on_fallback_timer(id),
+            Timer::Attach(id) => self.on_attach_timer(id),
+            Timer::Idle(id) => self.on_idle_timer(id),
+            Timer::Rescan => self.on_rescan_timer(),
+            Timer::Presence(id) => self.on_presence_timer(id),
+            Timer::Drain => self.on_drain_timer(),
+        }
     }
 }

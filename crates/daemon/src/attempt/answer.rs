@@ -1,0 +1,130 @@
+//! What becomes of an attempt over SCTP.
+
+use super::open::errno_of;
+use super::{AttemptId, Client, Open, Sctp, Tcp, sctp_only};
+use crate::association::FlowUse;
+use crate::stack::Stack;
+use crate::timers::Timer;
+use manypath_control::status::FallbackReason;
+use manypath_control::{Reply, Transport};
+use manypath_engine::{AssociationId, Duration};
+use manypath_flow::{FlowId, Refusal};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+/// How long the launcher may take to hand over a connection that it was told to complete.
+const ATTACH_TIMEOUT: Duration = Duration::from_secs(10);
+
+impl Stack {
+    /// The peer has accepted the flow.
+    pub(crate) fn on_opened(&mut self, association: AssociationId, flow: FlowId) {
+        let Some(FlowUse::Attempt(id)) = self.flow_use(association, flow) else { return };
+        let Some(attempt) = self.attempts.get_mut(&id) else { return };
+        attempt.sctp = Sctp::Opened { association, flow };
+        let tcp = std::mem::replace(&mut attempt.tcp, Tcp::NotStarted);
+        let (client, open) = (attempt.client, attempt.open);
+        self.drop_tcp(tcp);
+        let local = self.local_name(association, &open);
+        self.log.verbose(format_args!("{}: over association {}", open.destination, association.0));
+        self.promise(id, client, Transport::Sctp, local, open.destination);
+    }
+
+    pub(super) fn promise(
+        &mut self,
+        attempt: AttemptId,
+        client: Client,
+        transport: Transport,
+        local: SocketAddr,
+        peer: SocketAddr,
+    ) {
+        self.timers.set(self.now + ATTACH_TIMEOUT, Timer::Attach(attempt));
+        self.reply(client.control, Reply::Accepted { id: client.id, transport, local, peer });
+    }
+
+    /// What the program shall see as its own address: the one of the path to the destination. The
+    /// port is the program's if it chose one; 0 leaves it to the launcher.
+    fn local_name(&self, association: AssociationId, open: &Open) -> SocketAddr {
+        let port = open.source.map_or(0, |source| source.port());
+        let bound = open.source.map(|source| source.ip()).filter(|ip| !ip.is_unspecified());
+        let ip = bound.or_else(|| self.local_towards(association, open.destination.ip()));
+        SocketAddr::new(ip.unwrap_or(Ipv4Addr::UNSPECIFIED.into()), port)
+    }
+
+    fn local_towards(&self, association: AssociationId, remote: IpAddr) -> Option<IpAddr> {
+        let paths = self.driver.endpoint().status(self.now, association)?.paths;
+        let direct = paths.iter().find(|path| path.addr.remote.ip() == remote);
+        let path = direct.or_else(|| paths.iter().find(|path| path.primary))?;
+        Some(path.addr.local.ip())
+    }
+
+    /// The peer has refused the flow.
+    pub(crate) fn on_refused(&mut self, association: AssociationId, flow: FlowId, why: Refusal) {
+        let Some(FlowUse::Attempt(id)) = self.flow_use(association, flow) else { return };
+        self.set_flow_use(association, flow, FlowUse::Closing);
+        let Some(attempt) = self.attempts.get(&id) else { return };
+        let destination = attempt.open.destination;
+        match why {
+            Refusal::Errno(errno) => self.fail(id, i32::from(errno)),
+            Refusal::NotAllowed => {
+                let reason = FallbackReason::NotAllowed;
+                self.peers.remember_service(self.now, destination, reason);
+                self.give_up_sctp(id, reason);
+            }
+            Refusal::Busy | Refusal::NoStream | Refusal::Other(_) => {
+                self.give_up_sctp(id, FallbackReason::Busy);
+            }
+        }
+    }
+
+    /// The association of the flow has ended.
+    pub(crate) fn on_attempt_flow_lost(&mut self, id: AttemptId, reason: FallbackReason) {
+        match self.attempts.get(&id).map(|attempt| attempt.sctp) {
+            Some(Sctp::Opening { .. }) => self.give_up_sctp(id, reason),
+            // The program was told that it is connected: it sees the connection break.
+            Some(Sctp::Opened { .. }) => self.fail(id, libc::ECONNRESET),
+            Some(Sctp::Failed) | None => {}
+        }
+    }
+
+    /// The peer has reset the flow that was to be used.
+    pub(crate) fn on_attempt_flow_reset(&mut self, id: AttemptId) {
+        self.on_attempt_flow_lost(id, FallbackReason::AssociationLost);
+    }
+
+    /// SCTP cannot be used for the connect: plain TCP it is.
+    pub(super) fn give_up_sctp(&mut self, id: AttemptId, reason: FallbackReason) {
+        let Some(attempt) = self.attempts.get_mut(&id) else { return };
+        if attempt.sctp == Sctp::Failed {
+            return;
+        }
+        attempt.sctp = Sctp::Failed;
+        let (client, open) = (attempt.client, attempt.open);
+        if sctp_only(&attempt.options) {
+            self.log
+                .verbose(format_args!("{}: {reason}, and only SCTP may be used", open.destination));
+            self.counters.count("opens_without_fallback");
+            self.fail(id, errno_of(reason));
+        } else if open.blocking {
+            self.forget_attempt(id);
+            self.go_direct(client, open.destination, reason);
+        } else {
+            self.note_fallback(open.destination, reason);
+            self.start_tcp(id);
+            self.settle_race(id);
+        }
+    }
+
+    pub(crate) fn on_fallback_timer(&mut self, id: AttemptId) {
+        let Some(attempt) = self.attempts.get(&id) else { return };
+        let Sctp::Opening { association, flow, received } = attempt.sctp else { return };
+        if self.packets_received(association) > received {
+            return;
+        }
+        // An established association is judged by its own failure detection.
+        if !self.is_established(association) {
+            let peer = attempt.open.destination.ip();
+            self.peers.remember_peer(self.now, peer, FallbackReason::Silent);
+        }
+        self.reset_flow(association, flow);
+        self.give_up_sctp(id, FallbackReason::Silent);
+    }
+}

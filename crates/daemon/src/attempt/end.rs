@@ -1,0 +1,98 @@
+//! The end of an attempt: a relay, a failure, or nobody waits any more.
+
+use super::{Attempt, AttemptId, Client, Sctp, Tcp};
+use crate::association::RelayId;
+use crate::relay::Relay;
+use crate::socket::Socket;
+use crate::stack::Stack;
+use crate::tcp_relay::TcpRelay;
+use crate::token::Source;
+use manypath_control::Reply;
+use std::io;
+use std::os::fd::OwnedFd;
+
+impl Stack {
+    /// The launcher hands over the program's connection.
+    pub(crate) fn on_attach(&mut self, client: Client, fd: OwnedFd) {
+        let Some(id) = self.control.attempt(client) else {
+            return self.counters.count("attaches_too_late");
+        };
+        let Some(attempt) = self.attempts.remove(&id) else { return };
+        if let Err(error) = self.attach(id, attempt, fd) {
+            self.counters.count("attaches_failed");
+            self.log.warn(format_args!("a connection could not be taken over: {error}"));
+            self.report_closed(RelayId(id.0));
+        }
+    }
+
+    fn attach(&mut self, id: AttemptId, attempt: Attempt, fd: OwnedFd) -> io::Result<()> {
+        let relay = RelayId(id.0);
+        match (attempt.sctp, attempt.tcp) {
+            (Sctp::Opened { association, flow }, _) => {
+                let token = Source::Relay(relay.0).token();
+                let socket = Socket::new(fd, &self.registry, token)
+                    .inspect_err(|_| self.reset_flow(association, flow))?;
+                let joined = Relay::new(association, flow, socket).with(&attempt.options);
+                self.start_relay(relay, joined);
+            }
+            (_, Tcp::Promised(far)) => {
+                let near = Socket::new(fd, &self.registry, Source::Near(relay.0).token())?;
+                self.tcp_relays.insert(relay, TcpRelay::new(near, far));
+                self.counters.count("tcp_relays_started");
+                self.ready.insert(relay);
+            }
+            (Sctp::Opening { association, flow, .. }, tcp) => {
+                self.drop_tcp(tcp);
+                self.reset_flow(association, flow);
+                return Err(io::Error::other("it was not promised"));
+            }
+            (Sctp::Failed, tcp) => {
+                self.drop_tcp(tcp);
+                return Err(io::Error::other("it was not promised"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Neither the program nor its launcher waits for the connect any more.
+    pub(crate) fn cancel_attempt(&mut self, id: AttemptId) {
+        let Some(attempt) = self.attempts.get(&id) else { return };
+        if let Sctp::Opening { association, flow, .. } | Sctp::Opened { association, flow } =
+            attempt.sctp
+        {
+            self.reset_flow(association, flow);
+        }
+        self.counters.count("opens_cancelled");
+        self.forget_attempt(id);
+    }
+
+    pub(crate) fn on_attach_timer(&mut self, id: AttemptId) {
+        if self.attempts.contains_key(&id) {
+            self.counters.count("attaches_missed");
+            self.cancel_attempt(id);
+        }
+    }
+
+    /// The destination cannot be reached: this is final.
+    pub(super) fn fail(&mut self, id: AttemptId, errno: i32) {
+        let Some(client) = self.attempts.get(&id).map(|attempt| attempt.client) else { return };
+        self.counters.count("opens_failed");
+        self.forget_attempt(id);
+        self.reply(client.control, Reply::Failed { id: client.id, errno });
+    }
+
+    pub(super) fn forget_attempt(&mut self, id: AttemptId) {
+        if let Some(attempt) = self.attempts.remove(&id) {
+            self.control.forget(attempt.client);
+            self.drop_tcp(attempt.tcp);
+        }
+    }
+
+    /// Tells the launcher that a relay of its is over.
+    pub(crate) fn report_closed(&mut self, relay: RelayId) {
+        if let Some(client) = self.control.client_of(AttemptId(relay.0)) {
+            self.control.forget(client);
+            self.reply(client.control, Reply::Closed { id: client.id });
+        }
+    }
+}

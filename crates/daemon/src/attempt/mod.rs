@@ -1,0 +1,87 @@
+//! The client side: a program's connect, until it is a relay or has been sent elsewhere.
+//!
+//! ```text
+//! Open ──▶ Direct                       unsuitable, remembered, at a limit: decided at once
+//!      └─▶ Pending ──▶ Accepted(SCTP)    the flow was opened ──▶ Attach ──▶ relay
+//!                  ├─▶ Failed(errno)     the peer tried the destination and failed
+//!                  └─▶ SCTP not possible: blocking ──▶ Direct
+//!                                         non-blocking ──▶ our own TCP connection ──▶ Accepted(TCP), Failed
+//! ```
+//!
+//! A non-blocking connect cannot go back to the program's own socket once it is pending, so plain
+//! TCP is raced against SCTP: it starts after a head start, at once when SCTP has failed, and is
+//! used only when SCTP cannot be; the loser is closed.
+
+mod answer;
+mod end;
+mod open;
+mod race;
+
+use crate::socket::Socket;
+use manypath_engine::AssociationId;
+use manypath_flow::FlowId;
+use manypath_rules::Options;
+use std::net::SocketAddr;
+
+/// Names a program's connect. Never used again; the relay that comes of it has the same number.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct AttemptId(pub(crate) u64);
+
+/// Who asked: a control connection and its name for the connect.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Client {
+    pub(crate) control: u64,
+    pub(crate) id: u64,
+}
+
+/// What a launcher asks for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Open {
+    pub(crate) destination: SocketAddr,
+    pub(crate) source: Option<SocketAddr>,
+    pub(crate) blocking: bool,
+}
+
+/// How far SCTP is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Sctp {
+    /// The flow is being opened. `received` is the number of packets that the peer had sent us
+    /// before: any more of them show that it is alive.
+    Opening { association: AssociationId, flow: FlowId, received: u64 },
+    /// The launcher was told; its `Attach` is awaited.
+    Opened { association: AssociationId, flow: FlowId },
+    /// It cannot be, and plain TCP is to be used.
+    Failed,
+}
+
+/// How far plain TCP is.
+#[derive(Debug)]
+enum Tcp {
+    NotStarted,
+    Connecting(Socket),
+    Connected(Socket),
+    /// The launcher was told that this connection is used; its `Attach` is awaited.
+    Promised(Socket),
+    Failed(i32),
+}
+
+#[derive(Debug)]
+pub(crate) struct Attempt {
+    client: Client,
+    open: Open,
+    options: Options,
+    sctp: Sctp,
+    tcp: Tcp,
+}
+
+fn sctp_only(options: &Options) -> bool {
+    options.sctp_only == Some(true)
+}
+
+/// The unspecified address of the same family.
+fn unspecified_like(addr: SocketAddr) -> SocketAddr {
+    match addr {
+        SocketAddr::V4(_) => SocketAddr::from(([0; 4], 0)),
+        SocketAddr::V6(_) => SocketAddr::from(([0u16; 8], 0)),
+    }
+}

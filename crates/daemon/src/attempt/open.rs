@@ -1,0 +1,155 @@
+//! A launcher asks for a connection: whether it is carried, and how it begins.
+
+use super::{Attempt, AttemptId, Client, Open, Sctp, Tcp, sctp_only, unspecified_like};
+use crate::association::FlowUse;
+use crate::stack::Stack;
+use crate::timers::Timer;
+use manypath_control::Reply;
+use manypath_control::status::FallbackReason;
+use manypath_engine::{AssociationId, Duration};
+use manypath_flow::FlowId;
+use manypath_rules::{Options, Policy};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+/// The shortest silence that counts on an established association. It has other paths and
+/// retransmits on them; a peer that really is gone is found out by other means as well.
+const ESTABLISHED_SILENCE: Duration = Duration::from_secs(1);
+
+impl Stack {
+    /// A launcher asks for a connection.
+    pub(crate) fn on_open(&mut self, client: Client, open: Open) {
+        let (policy, options) = self.rules.connect(open.destination);
+        let begun = match policy {
+            Policy::Enable => self.begin(client, open, options),
+            Policy::Disable => Err(FallbackReason::Rule),
+        };
+        match begun {
+            Ok(()) => self.reply(client.control, Reply::Pending { id: client.id }),
+            Err(reason) if sctp_only(&options) && !is_for_the_kernel(reason) => {
+                self.refuse_open(client, open.destination, reason);
+            }
+            Err(reason) => self.go_direct(client, open.destination, reason),
+        }
+    }
+
+    fn begin(
+        &mut self,
+        client: Client,
+        open: Open,
+        options: Options,
+    ) -> Result<(), FallbackReason> {
+        let destination = open.destination;
+        self.check_suitable(&open)?;
+        let remembered = self.peers.lookup(self.now, destination);
+        // Without a fallback the peer is asked again each time.
+        if let Some(reason) = remembered.filter(|_| !sctp_only(&options)) {
+            self.log.verbose(format_args!("{destination}: remembered: {reason}"));
+            return Err(FallbackReason::Remembered);
+        }
+        let association = self.association_for(destination)?;
+        let flow = self.open_flow(association, &open)?;
+        let id = AttemptId(self.next_id());
+        let received = self.packets_received(association);
+        let sctp = Sctp::Opening { association, flow, received };
+        self.attempts.insert(id, Attempt { client, open, options, sctp, tcp: Tcp::NotStarted });
+        self.set_flow_use(association, flow, FlowUse::Attempt(id));
+        self.control.remember(client, id);
+        let alone = open.blocking || sctp_only(&options);
+        self.start_clocks(id, association, alone);
+        Ok(())
+    }
+
+    fn check_suitable(&self, open: &Open) -> Result<(), FallbackReason> {
+        let destination = open.destination.ip();
+        if !self.phase.takes_work() {
+            return Err(FallbackReason::Busy);
+        }
+        if destination.is_loopback() && !self.config.loopback_paths {
+            return Err(FallbackReason::Loopback);
+        }
+        if !is_unicast(destination) || open.destination.port() == 0 {
+            return Err(FallbackReason::NotUnicast);
+        }
+        if self.locals.is_own(destination) {
+            return Err(FallbackReason::LocalAddress);
+        }
+        let source = open.source.map(|source| source.ip()).filter(|ip| !ip.is_unspecified());
+        if !self.locals.has_family_of(destination)
+            || source.is_some_and(|ip| !self.locals.is_own(ip))
+        {
+            return Err(FallbackReason::NoLocalAddress);
+        }
+        Ok(())
+    }
+
+    fn open_flow(&mut self, id: AssociationId, open: &Open) -> Result<FlowId, FallbackReason> {
+        let association = self.associations.get_mut(&id).ok_or(FallbackReason::AssociationLost)?;
+        let source = open.source.unwrap_or_else(|| unspecified_like(open.destination));
+        let opened = association.mux.open(open.destination, source);
+        self.dirty.insert(id);
+        opened.map_err(|error| {
+            self.log.warn(format_args!("association {}: {error}", id.0));
+            FallbackReason::Busy
+        })
+    }
+
+    /// `alone`: plain TCP is not tried beside it.
+    fn start_clocks(&mut self, id: AttemptId, association: AssociationId, alone: bool) {
+        let patience = match self.is_established(association) {
+            true => self.config.fallback_timeout.max(ESTABLISHED_SILENCE),
+            false => self.config.fallback_timeout,
+        };
+        self.timers.set(self.now + patience, Timer::Fallback(id));
+        if !alone {
+            let head_start = self.config.tcp_head_start.min(patience);
+            self.timers.set(self.now + head_start, Timer::HeadStart(id));
+        }
+    }
+
+    /// Tells the launcher to use plain TCP on the program's own socket.
+    pub(super) fn go_direct(
+        &mut self,
+        client: Client,
+        destination: SocketAddr,
+        reason: FallbackReason,
+    ) {
+        self.note_fallback(destination, reason);
+        self.reply(client.control, Reply::Direct { id: client.id, reason });
+    }
+
+    /// Tells the launcher that the destination cannot be reached, because only SCTP may be used.
+    fn refuse_open(&mut self, client: Client, destination: SocketAddr, reason: FallbackReason) {
+        self.counters.count("opens_without_fallback");
+        self.log.verbose(format_args!("{destination}: {reason}, and only SCTP may be used"));
+        let errno = errno_of(reason);
+        self.reply(client.control, Reply::Failed { id: client.id, errno });
+    }
+
+    pub(super) fn note_fallback(&mut self, destination: SocketAddr, reason: FallbackReason) {
+        self.counters.count_fallback(reason);
+        self.log.verbose(format_args!("{destination}: plain TCP: {reason}"));
+    }
+}
+
+/// Connections that are never carried, whatever the rules say.
+fn is_for_the_kernel(reason: FallbackReason) -> bool {
+    use FallbackReason as R;
+    matches!(reason, R::Rule | R::Loopback | R::LocalAddress | R::NotUnicast)
+}
+
+/// What a program hears that must not fall back to TCP: as near to the truth as connect() can be.
+pub(super) fn errno_of(reason: FallbackReason) -> i32 {
+    use FallbackReason as R;
+    match reason {
+        R::Silent => libc::ETIMEDOUT,
+        R::Refused | R::NotManypath | R::NotAllowed | R::Remembered => libc::ECONNREFUSED,
+        R::NoLocalAddress => libc::ENETUNREACH,
+        R::AssociationLost | R::Busy => libc::EHOSTUNREACH,
+        R::Rule | R::Loopback | R::LocalAddress | R::NotUnicast => libc::EACCES,
+    }
+}
+
+fn is_unicast(addr: IpAddr) -> bool {
+    let broadcast = addr == IpAddr::V4(Ipv4Addr::BROADCAST);
+    !(addr.is_unspecified() || addr.is_multicast() || broadcast)
+}

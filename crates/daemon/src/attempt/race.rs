@@ -1,0 +1,113 @@
+//! Plain TCP beside SCTP, for connects that cannot go back to the program's own socket.
+
+use super::{AttemptId, Sctp, Tcp, unspecified_like};
+use crate::dial;
+use crate::socket::Socket;
+use crate::stack::Stack;
+use crate::token::Source;
+use manypath_control::Transport;
+use mio::event::Event;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+
+impl Stack {
+    pub(crate) fn on_head_start_timer(&mut self, id: AttemptId) {
+        let Some(attempt) = self.attempts.get(&id) else { return };
+        if let Sctp::Opening { association, received, .. } = attempt.sctp {
+            // A peer that has answered decides alone: no useless connection to its service.
+            if self.packets_received(association) > received {
+                return;
+            }
+            self.start_tcp(id);
+        }
+    }
+
+    pub(super) fn start_tcp(&mut self, id: AttemptId) {
+        let Some(attempt) = self.attempts.get_mut(&id) else { return };
+        if !matches!(attempt.tcp, Tcp::NotStarted) {
+            return;
+        }
+        let token = Source::Far(id.0).token();
+        let socket = connect_from(attempt.open.source, attempt.open.destination)
+            .and_then(|fd| Socket::new(fd, &self.registry, token));
+        attempt.tcp = match socket {
+            Ok(socket) => Tcp::Connecting(socket),
+            Err(error) => Tcp::Failed(errno(&error)),
+        };
+    }
+
+    pub(crate) fn on_race_event(&mut self, id: u64, event: &Event) {
+        let id = AttemptId(id);
+        let Some(attempt) = self.attempts.get_mut(&id) else { return };
+        match std::mem::replace(&mut attempt.tcp, Tcp::NotStarted) {
+            Tcp::Connecting(mut socket) => {
+                socket.on_event(event);
+                match socket.is_connected() {
+                    Ok(true) => attempt.tcp = Tcp::Connected(socket),
+                    Ok(false) => attempt.tcp = Tcp::Connecting(socket),
+                    Err(error) => {
+                        attempt.tcp = Tcp::Failed(errno(&error));
+                        socket.reset(&self.registry);
+                    }
+                }
+                self.settle_race(id);
+            }
+            Tcp::Connected(mut socket) => {
+                socket.on_event(event);
+                attempt.tcp = Tcp::Connected(socket);
+            }
+            Tcp::Promised(mut socket) => {
+                socket.on_event(event);
+                attempt.tcp = Tcp::Promised(socket);
+            }
+            other @ (Tcp::NotStarted | Tcp::Failed(_)) => attempt.tcp = other,
+        }
+    }
+
+    /// Uses the outcome of plain TCP, once SCTP has failed.
+    pub(super) fn settle_race(&mut self, id: AttemptId) {
+        let Some(attempt) = self.attempts.get_mut(&id) else { return };
+        if attempt.sctp != Sctp::Failed {
+            return;
+        }
+        match std::mem::replace(&mut attempt.tcp, Tcp::NotStarted) {
+            Tcp::Connected(socket) => {
+                let (client, peer) = (attempt.client, attempt.open.destination);
+                let local = socket.local_addr().unwrap_or_else(|_| unspecified_like(peer));
+                attempt.tcp = Tcp::Promised(socket);
+                self.promise(id, client, Transport::TcpRelay, local, peer);
+            }
+            Tcp::Failed(errno) => self.fail(id, errno),
+            other @ (Tcp::NotStarted | Tcp::Connecting(_) | Tcp::Promised(_)) => {
+                attempt.tcp = other;
+            }
+        }
+    }
+
+    pub(super) fn drop_tcp(&mut self, tcp: Tcp) {
+        match tcp {
+            Tcp::Connecting(socket) => socket.reset(&self.registry),
+            Tcp::Connected(socket) | Tcp::Promised(socket) => {
+                self.counters.count("tcp_races_lost");
+                socket.close(&self.registry);
+            }
+            Tcp::NotStarted | Tcp::Failed(_) => {}
+        }
+    }
+}
+
+/// Connects from the address that the program chose, and from its port unless the program's own
+/// socket occupies it.
+fn connect_from(source: Option<SocketAddr>, to: SocketAddr) -> io::Result<OwnedFd> {
+    match dial::connect(source, to) {
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+            dial::connect(source.map(|source| SocketAddr::new(source.ip(), 0)), to)
+        }
+        result => result,
+    }
+}
+
+fn errno(error: &io::Error) -> i32 {
+    error.raw_os_error().unwrap_or(libc::EIO)
+}
