@@ -1,6 +1,7 @@
 //! The command line as data: one definition gives parsing, help and the man pages.
 
 use crate::commands::rules::args::{RulesArgs, ShimrulesArgs};
+use crate::commands::sysctl::SysctlArgs;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -23,6 +24,7 @@ pub(crate) enum Command {
     Serve(ServeArgs),
     Rules(RulesArgs),
     Shimrules(ShimrulesArgs),
+    Sysctl(SysctlArgs),
     Status(StatusArgs),
     Lab(LabArgs),
     Sim(SimArgs),
@@ -68,15 +70,18 @@ pub(crate) struct StackOptions {
     /// UDP port of the peer's manypath (RFC 6951).
     #[arg(long, value_name = "PORT", default_value_t = 9899)]
     pub(crate) peer_port: u16,
-    /// How long a silent peer may delay the fallback to plain TCP, in milliseconds.
-    #[arg(long, value_name = "MS", default_value_t = 300)]
-    pub(crate) fallback_timeout: u64,
-    /// How long TCP is held back for SCTP to answer first, in milliseconds.
-    #[arg(long, value_name = "MS", default_value_t = 150)]
-    pub(crate) tcp_head_start: u64,
-    /// How long a peer without manypath is remembered, in seconds.
-    #[arg(long, value_name = "S", default_value_t = 60)]
-    pub(crate) negative_cache: u64,
+    /// How long a silent peer may delay the fallback to plain TCP, in milliseconds (as
+    /// fallback_timeout_ms of `manypath sysctl`: 300).
+    #[arg(long, value_name = "MS")]
+    pub(crate) fallback_timeout: Option<u64>,
+    /// How long TCP is held back for SCTP to answer first, in milliseconds (as tcp_head_start_ms of
+    /// `manypath sysctl`: 150).
+    #[arg(long, value_name = "MS")]
+    pub(crate) tcp_head_start: Option<u64>,
+    /// How long a peer without manypath is remembered, in seconds (as negative_cache_s of `manypath
+    /// sysctl`: 60).
+    #[arg(long, value_name = "S")]
+    pub(crate) negative_cache: Option<u64>,
     /// Go by this table of rules instead of the usual one (see `manypath rules`).
     #[arg(long, value_name = "FILE")]
     pub(crate) rules: Option<PathBuf>,
@@ -86,6 +91,18 @@ pub(crate) struct StackOptions {
     /// Treat loopback addresses as paths: for tests and the demo without privileges only.
     #[arg(long, hide = true)]
     pub(crate) loopback_paths: bool,
+}
+
+impl StackOptions {
+    /// The settings that the user has given here: the option, its setting, the value.
+    pub(crate) fn settings(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
+        let all = [
+            ("fallback-timeout", "fallback_timeout_ms", self.fallback_timeout),
+            ("tcp-head-start", "tcp_head_start_ms", self.tcp_head_start),
+            ("negative-cache", "negative_cache_s", self.negative_cache),
+        ];
+        all.into_iter().filter_map(|(option, setting, value)| Some((option, setting, value?)))
+    }
 }
 
 /// Accept connections from peers and hand them to services of this host.

@@ -126,3 +126,38 @@ fn wrong_tables_and_words_are_told_before_anything_runs() {
     let closed = say(&site, &["serve"]);
     assert!(closed.stderr.contains("nothing is open to peers"), "{closed:?}");
 }
+
+#[test]
+fn settings_are_shown_changed_and_reset() {
+    let site = Site::new();
+    let sysctl = |args: &[&str]| {
+        let mut command = with_table(&site, site.command(Host::Right, MANYPATH));
+        command.env("MANYPATH_SYSCTL", site.dir.join("sysctl.conf")).arg("sysctl").args(args);
+        finish(command)
+    };
+    assert_eq!(sysctl(&["init_rtx_max"]).stdout, "init_rtx_max = 1\n");
+    let changed = sysctl(&["init_rtx_max=2", "default_local_enable=1"]).stdout;
+    assert!(changed.contains("init_rtx_max = 2\n"), "{changed}");
+    assert!(ok(&site, &["rules", "default", "local"]).contains("local enable"));
+    let wrong = sysctl(&["log_level=loud", "init_rtx_max=3"]);
+    assert_eq!(wrong.code, Some(2), "{wrong:?}");
+    assert!(wrong.stderr.contains("one of silent, error, warn, info, verbose"), "{wrong:?}");
+    assert_eq!(sysctl(&["init_rtx_max"]).stdout, "init_rtx_max = 2\n", "changed in part");
+    assert_eq!(sysctl(&["no_such"]).code, Some(2));
+    sysctl(&["--reset", "init_rtx_max"]);
+    assert_eq!(sysctl(&["init_rtx_max"]).stdout, "init_rtx_max = 1\n");
+}
+
+#[test]
+fn the_manual_of_settings_names_each_with_its_default() {
+    let manual = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/settings.md");
+    let manual = std::fs::read_to_string(manual).unwrap();
+    let output = Command::new(MANYPATH).args(["sysctl", "--json"]).output().unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let settings = report["settings"].as_object().unwrap();
+    assert!(settings.len() >= 11);
+    for (name, setting) in settings {
+        let row = format!("| `{name}` | {} |", setting["default"].as_str().unwrap());
+        assert!(manual.contains(&row), "docs/settings.md lacks: {row}");
+    }
+}

@@ -55,7 +55,7 @@ impl ControlClient {
             | Reply::Accepted { .. }
             | Reply::Failed { .. }
             | Reply::Closed { .. }
-            | Reply::Rules { .. }
+            | Reply::Reloaded { .. }
             | Reply::Refused { .. }
             | Reply::StatusPart(_) => Err(ControlError::Unexpected("no welcome")),
         }
@@ -98,14 +98,14 @@ impl ControlClient {
         }
     }
 
-    /// Asks the stack to read its rules again; returns how many there are now.
+    /// Asks the stack to read rules and settings again; returns how many rules there are now.
     ///
     /// # Errors
     /// [`ControlError::Refused`] when they are wrong; [`ControlError::TimedOut`].
-    pub fn reload_rules(&self) -> Result<usize, ControlError> {
-        self.send(&Request::ReloadRules, None)?;
+    pub fn reload(&self) -> Result<usize, ControlError> {
+        self.send(&Request::Reload, None)?;
         match self.wait()? {
-            Reply::Rules { count } => Ok(count),
+            Reply::Reloaded { rules } => Ok(rules),
             Reply::Refused { why } => Err(ControlError::Refused(why)),
             Reply::Welcome { .. }
             | Reply::Pending { .. }
@@ -113,7 +113,7 @@ impl ControlClient {
             | Reply::Accepted { .. }
             | Reply::Failed { .. }
             | Reply::Closed { .. }
-            | Reply::StatusPart(_) => Err(ControlError::Unexpected("not about rules")),
+            | Reply::StatusPart(_) => Err(ControlError::Unexpected("no answer to a reload")),
         }
     }
 

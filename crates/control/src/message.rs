@@ -47,9 +47,9 @@ pub enum Request {
     },
     /// Asks for the stack's status, answered by `StatusPart`s.
     Status,
-    /// Asks the stack to read its rules again, answered by `Rules` or `Refused`. Connections that
-    /// exist go on.
-    ReloadRules,
+    /// Asks the stack to read its rules and settings again, answered by `Reloaded` or `Refused`.
+    /// Connections that exist go on.
+    Reload,
     /// Asks the stack to end: existing flows are drained first.
     Stop,
 }
@@ -107,10 +107,10 @@ pub enum Reply {
     },
     /// One piece of a status report.
     StatusPart(StatusPart),
-    /// The rules were read again and hold from now on.
-    Rules {
-        /// How many there are.
-        count: usize,
+    /// Rules and settings were read again and hold from now on.
+    Reloaded {
+        /// How many rules there are.
+        rules: usize,
     },
     /// What was asked for was not done; nothing has changed.
     Refused {

@@ -181,6 +181,8 @@ pub struct PeerStatus {
 pub enum FallbackReason {
     /// A rule leaves the destination to the kernel.
     Rule,
+    /// The program has bound an address, and the settings let it keep to that.
+    BoundAddress,
     /// The destination is a loopback address.
     Loopback,
     /// The destination is an address of this host.
@@ -212,6 +214,7 @@ impl FallbackReason {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Rule => "rule",
+            Self::BoundAddress => "bound-address",
             Self::Loopback => "loopback",
             Self::LocalAddress => "local-address",
             Self::NotUnicast => "not-unicast",
@@ -231,6 +234,7 @@ impl fmt::Display for FallbackReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Rule => "a rule leaves it to the kernel",
+            Self::BoundAddress => "the program keeps to the address that it has bound",
             Self::Loopback => "the destination is a loopback address",
             Self::LocalAddress => "the destination is this host",
             Self::NotUnicast => "the destination is not a unicast address",

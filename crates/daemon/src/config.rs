@@ -2,6 +2,7 @@
 
 use crate::allow::Allow;
 use crate::log::Level;
+use crate::settings::SettingsFile;
 use manypath_rules::RulesFile;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
@@ -37,6 +38,21 @@ pub struct StackConfig {
     /// The rules table: which connects are carried, and what peers may reach besides `allow`.
     /// Without one, connects are carried and `allow` is all.
     pub rules: Option<RulesFile>,
+    /// Settings that are read at the beginning and again when asked; see [`Knob`](crate::Knob).
+    pub settings: Option<SettingsFile>,
+    /// Names of settings that the file does not change, because the user has given them.
+    pub fixed: Vec<&'static str>,
+    /// Whether connections of programs that have bound an address use every path; otherwise they
+    /// are left to plain TCP from that address.
+    pub force_bindall: bool,
+    /// INITs sent again before the fallback.
+    pub init_rtx_max: u32,
+    /// Losses in a row after which a path is inactive.
+    pub path_rtx_max: u32,
+    /// Shortest retransmission timeout.
+    pub rto_min: Duration,
+    /// Longest retransmission timeout.
+    pub rto_max: Duration,
     /// How long a peer may stay silent before a connection goes on as plain TCP.
     pub fallback_timeout: Duration,
     /// How long a non-blocking connect waits for SCTP before plain TCP is tried in parallel.
@@ -80,6 +96,13 @@ impl Default for StackConfig {
             accept: false,
             allow: Vec::new(),
             rules: None,
+            settings: None,
+            fixed: Vec::new(),
+            force_bindall: true,
+            init_rtx_max: 1,
+            path_rtx_max: 5,
+            rto_min: Duration::from_millis(200),
+            rto_max: Duration::from_secs(60),
             fallback_timeout: Duration::from_millis(300),
             tcp_head_start: Duration::from_millis(150),
             negative_cache: Duration::from_secs(60),

@@ -194,25 +194,33 @@ impl Stack {
                 None => self.counters.count("attaches_without_socket"),
             },
             Request::Status => self.send_status(id),
-            Request::ReloadRules => self.reload_rules(id),
+            Request::Reload => self.on_reload(id),
             Request::Stop => self.stop(),
         }
     }
 
-    fn reload_rules(&mut self, id: u64) {
-        let reply = match self.rules.reload() {
+    fn on_reload(&mut self, id: u64) {
+        let reply = match self.reload() {
             Ok(count) => {
-                self.counters.count("rules_reloaded");
-                self.log.info(format_args!("{count} rules read"));
-                Reply::Rules { count }
+                self.counters.count("reloads");
+                self.log.info(format_args!("settings and {count} rules read"));
+                Reply::Reloaded { rules: count }
             }
-            Err(error) => {
-                self.counters.count("rules_refused");
-                self.log.warn(format_args!("the rules stay as they were: {error}"));
-                Reply::Refused { why: error.to_string() }
+            Err(why) => {
+                self.counters.count("reloads_refused");
+                self.log.warn(format_args!("everything stays as it was: {why}"));
+                Reply::Refused { why }
             }
         };
         self.reply(id, reply);
+    }
+
+    /// Reads rules and settings again: both, or nothing when one is wrong.
+    fn reload(&mut self) -> Result<usize, String> {
+        let rules = self.rules.read().map_err(|e| e.to_string())?;
+        self.settings.apply(&mut self.config).map_err(|e| e.to_string())?;
+        self.adopt_settings();
+        Ok(self.rules.adopt(rules))
     }
 
     fn on_hello(&mut self, id: u64, version: u32, role: Role) {

@@ -44,6 +44,10 @@ impl Log {
         Self { level }
     }
 
+    pub(crate) fn set_level(&mut self, level: Level) {
+        self.level = level;
+    }
+
     pub(crate) fn warn(&self, line: fmt::Arguments<'_>) {
         self.write(Level::Warn, line);
     }

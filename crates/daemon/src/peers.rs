@@ -29,6 +29,11 @@ impl Peers {
         Self { lifetime, peers: BTreeMap::new(), services: BTreeMap::new() }
     }
 
+    /// How long what is remembered from now on counts.
+    pub(crate) fn set_lifetime(&mut self, lifetime: Duration) {
+        self.lifetime = lifetime;
+    }
+
     /// Why `destination` should not be tried now, if so.
     pub(crate) fn lookup(&self, now: Instant, destination: SocketAddr) -> Option<FallbackReason> {
         let peer = self.peers.get(&destination.ip());

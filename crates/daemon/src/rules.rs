@@ -21,16 +21,20 @@ impl Rules {
         let mut own = Table::default();
         allow.iter().for_each(|entry| own.push(rule_of(*entry)));
         let mut rules = Self { file, own, table: Table::default() };
-        rules.reload()?;
+        let table = rules.read()?;
+        rules.adopt(table);
         Ok(rules)
     }
 
-    /// Reads the file again. The old table stays when the new one is wrong.
-    pub(crate) fn reload(&mut self) -> Result<usize, FileError> {
-        if let Some(file) = &self.file {
-            self.table = file.read()?.table();
-        }
-        Ok(self.table.len())
+    /// Reads the file again.
+    pub(crate) fn read(&self) -> Result<Table, FileError> {
+        self.file.as_ref().map_or_else(|| Ok(Table::default()), |file| Ok(file.read()?.table()))
+    }
+
+    /// Goes by another table from now on; returns how many rules it has.
+    pub(crate) fn adopt(&mut self, table: Table) -> usize {
+        self.table = table;
+        self.table.len()
     }
 
     /// What becomes of a connect.

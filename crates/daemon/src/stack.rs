@@ -19,6 +19,7 @@ use crate::log::Log;
 use crate::peers::Peers;
 use crate::relay::Relay;
 use crate::rules::Rules;
+use crate::settings::Settings;
 use crate::tcp_relay::TcpRelay;
 use crate::timers::{Timer, Timers};
 use crate::token::Source;
@@ -85,6 +86,7 @@ pub struct Stack {
     pub(crate) signals: Option<Signals>,
     pub(crate) peers: Peers,
     pub(crate) rules: Rules,
+    pub(crate) settings: Settings,
     pub(crate) timers: Timers,
     pub(crate) counters: Counters,
     pub(crate) phase: Phase,
@@ -112,6 +114,7 @@ impl Stack {
         let clock = Clock::start();
         let poll = Poll::new()?;
         let registry = poll.registry().try_clone()?;
+        let settings = Settings::load(&mut config).map_err(io::Error::other)?;
         let log = Log::new(config.log);
         let mut driver = Driver::new(Endpoint::new(engine_config(&config), seed()?));
         let locals = locals::open(&config, &mut driver, &registry)?;
@@ -121,6 +124,7 @@ impl Stack {
         let mut stack = Self {
             peers: Peers::new(config.negative_cache),
             rules: Rules::load(config.rules.take(), &config.allow).map_err(io::Error::other)?,
+            settings,
             now: clock.now(),
             log,
             clock,
@@ -259,6 +263,19 @@ impl Stack {
         }
     }
 
+    /// Lets changed settings take effect: for associations to come, and at once where that can be.
+    pub(crate) fn adopt_settings(&mut self) {
+        let config = &self.config;
+        self.log.set_level(config.log);
+        self.peers.set_lifetime(config.negative_cache);
+        self.driver.endpoint_mut().configure(|engine| {
+            engine.rto_initial = initial_rto(config);
+            engine.rto_min = config.rto_min;
+            engine.rto_max = config.rto_max;
+            engine.path_max_retransmits = config.path_rtx_max;
+        });
+    }
+
     pub(crate) fn next_id(&mut self) -> u64 {
         self.last_id += 1;
         self.last_id
@@ -274,18 +291,24 @@ fn engine_config(config: &StackConfig) -> Config {
         require_adaptation: true,
         streams: STREAMS,
         rto_initial: initial_rto(config),
+        rto_min: config.rto_min,
+        rto_max: config.rto_max,
+        path_max_retransmits: config.path_rtx_max,
         max_init_retransmits: if config.accept { 8 } else { CLIENT_INIT_RETRANSMITS },
         ..Config::default()
     }
 }
 
 /// RFC 9260 section 16 says 1 s, which a fallback timeout of 300 ms never reaches: one lost INIT
-/// would mean plain TCP. A client sends the second INIT, over its next address, in time.
-fn initial_rto(config: &StackConfig) -> Duration {
-    match config.accept {
-        true => Config::default().rto_initial,
-        false => (config.fallback_timeout * 2 / 5).max(Duration::from_millis(20)),
+/// would mean plain TCP. A client sends INITs again, over its next addresses, in time: `n` of them,
+/// each after twice the wait of the one before, fit into `2^(n + 1) - 1` times the first wait. The
+/// last one's answer gets nearly as long as it needs: a little less than its share is enough.
+pub(crate) fn initial_rto(config: &StackConfig) -> Duration {
+    if config.accept {
+        return Config::default().rto_initial;
     }
+    let waits = (2_u32 << config.init_rtx_max.min(8)) - 1;
+    (config.fallback_timeout * 6 / (5 * waits)).max(Duration::from_millis(20))
 }
 
 /// What a stack does that has its process to itself.

@@ -8,3 +8,4 @@ pub(crate) mod serve;
 pub(crate) mod sim;
 pub(crate) mod stack;
 pub(crate) mod status;
+pub(crate) mod sysctl;

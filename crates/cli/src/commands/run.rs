@@ -3,6 +3,7 @@
 use crate::args::{RunArgs, StackOptions};
 use crate::failure::Failure;
 use manypath_control::{ControlClient, Role};
+use manypath_daemon::SettingsFile;
 use manypath_shim::{Outcome, RunOptions, ShimState, StackChoice};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -59,6 +60,7 @@ fn system_stack(socket: &Path) -> Result<StackChoice, Failure> {
 fn embedded_stack(options: &StackOptions) -> Result<StackChoice, Failure> {
     // Nobody would read what the stack says about a wrong table.
     super::stack::rules(options)?.read().map_err(super::rules::failure)?;
+    SettingsFile::usual().read().map_err(super::sysctl::settings_failure)?;
     let exe = std::env::current_exe()
         .map_err(|e| Failure::new(format!("cannot find my own program: {e}")))?;
     // Only on request: a stack that drains would keep the caller's pipe open after the program's end.
@@ -71,9 +73,9 @@ fn stack_args(options: &StackOptions) -> Vec<OsString> {
     let mut args = vec!["stack".into()];
     let mut option = |name: &str, value: OsString| args.extend([format!("--{name}").into(), value]);
     option("peer-port", options.peer_port.to_string().into());
-    option("fallback-timeout", options.fallback_timeout.to_string().into());
-    option("tcp-head-start", options.tcp_head_start.to_string().into());
-    option("negative-cache", options.negative_cache.to_string().into());
+    for (name, _, value) in options.settings() {
+        option(name, value.to_string().into());
+    }
     for local in &options.locals {
         option("local", local.to_string().into());
     }

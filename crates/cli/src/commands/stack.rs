@@ -2,9 +2,8 @@
 
 use crate::args::{StackArgs, StackOptions};
 use crate::failure::Failure;
-use manypath_daemon::{Level, Locals, Stack, StackConfig};
+use manypath_daemon::{Knob, Level, Locals, SettingsFile, Stack, StackConfig};
 use manypath_rules::RulesFile;
-use std::time::Duration;
 
 /// Runs the stack until its launcher is gone and its flows are delivered.
 pub(crate) fn stack(args: &StackArgs) -> Result<u8, Failure> {
@@ -40,11 +39,19 @@ pub(crate) fn configure(
         config.locals = Locals::List(options.locals.clone());
     }
     config.peer_udp_port = options.peer_port;
-    config.fallback_timeout = Duration::from_millis(options.fallback_timeout);
-    config.tcp_head_start = Duration::from_millis(options.tcp_head_start);
-    config.negative_cache = Duration::from_secs(options.negative_cache);
+    config.settings = Some(SettingsFile::usual());
+    for (name, setting, value) in options.settings() {
+        let Some(knob) = Knob::by_name(setting) else { continue };
+        knob.parse(&value.to_string()).map_err(|why| Failure::usage(format!("--{name}: {why}")))?;
+        knob.set(config, value);
+        config.fixed.push(knob.name);
+    }
     config.loopback_paths = options.loopback_paths;
-    config.log = if options.verbose > 0 { Level::Verbose } else { base };
+    config.log = base;
+    if options.verbose > 0 {
+        config.log = Level::Verbose;
+        config.fixed.push("log_level");
+    }
     Ok(())
 }
 

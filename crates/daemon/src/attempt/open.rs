@@ -74,6 +74,9 @@ impl Stack {
             return Err(FallbackReason::LocalAddress);
         }
         let source = open.source.map(|source| source.ip()).filter(|ip| !ip.is_unspecified());
+        if source.is_some() && !self.config.force_bindall {
+            return Err(FallbackReason::BoundAddress);
+        }
         if !self.locals.has_family_of(destination)
             || source.is_some_and(|ip| !self.locals.is_own(ip))
         {
@@ -134,7 +137,7 @@ impl Stack {
 /// Connections that are never carried, whatever the rules say.
 fn is_for_the_kernel(reason: FallbackReason) -> bool {
     use FallbackReason as R;
-    matches!(reason, R::Rule | R::Loopback | R::LocalAddress | R::NotUnicast)
+    matches!(reason, R::Rule | R::BoundAddress | R::Loopback | R::LocalAddress | R::NotUnicast)
 }
 
 /// What a program hears that must not fall back to TCP: as near to the truth as connect() can be.
@@ -145,7 +148,7 @@ pub(super) fn errno_of(reason: FallbackReason) -> i32 {
         R::Refused | R::NotManypath | R::NotAllowed | R::Remembered => libc::ECONNREFUSED,
         R::NoLocalAddress => libc::ENETUNREACH,
         R::AssociationLost | R::Busy => libc::EHOSTUNREACH,
-        R::Rule | R::Loopback | R::LocalAddress | R::NotUnicast => libc::EACCES,
+        R::Rule | R::BoundAddress | R::Loopback | R::LocalAddress | R::NotUnicast => libc::EACCES,
     }
 }
 

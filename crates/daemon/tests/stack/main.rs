@@ -16,3 +16,4 @@ mod ending;
 mod fallback;
 mod hostile;
 mod rules;
+mod settings;

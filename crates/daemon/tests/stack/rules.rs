@@ -36,7 +36,7 @@ impl Drop for Table {
 }
 
 fn reload(launcher: &Launcher) -> Reply {
-    launcher.send(&Request::ReloadRules);
+    launcher.send(&Request::Reload);
     launcher.receive()
 }
 
@@ -57,7 +57,7 @@ fn a_rule_leaves_connects_to_the_kernel_until_it_is_deleted() {
     assert_eq!(launcher.direct(open).0, FallbackReason::Rule);
     table.write("");
     assert_eq!(launcher.direct(open).0, FallbackReason::Rule, "not read again yet");
-    assert_eq!(reload(&launcher), Reply::Rules { count: 0 });
+    assert_eq!(reload(&launcher), Reply::Reloaded { rules: 0 });
     launcher.connect_sctp(open);
 }
 
@@ -71,7 +71,7 @@ fn a_wrong_table_is_refused_and_the_old_one_holds() {
     let Reply::Refused { why } = reload(&launcher) else { panic!("a wrong table was read") };
     assert!(why.contains("line 2") && why.contains("prt"), "{why}");
     assert_eq!(launcher.direct(open).0, FallbackReason::Rule);
-    assert_eq!(counter(&launcher.status(), "stack_rules_refused"), 1);
+    assert_eq!(counter(&launcher.status(), "stack_reloads_refused"), 1);
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn a_local_rule_opens_a_service_and_its_end_closes_it() {
     let (_client, mut client) = Host::with_launcher(network.client_config());
     client.connect_sctp(open);
     table.write("");
-    assert_eq!(reload(&server), Reply::Rules { count: 0 });
+    assert_eq!(reload(&server), Reply::Reloaded { rules: 0 });
     assert_eq!(client.direct(open).0, FallbackReason::NotAllowed);
 }
 

@@ -30,7 +30,7 @@ impl Supervisor {
             // The link has looked at the welcome; status and rules are not asked for here.
             Reply::Welcome { .. }
             | Reply::StatusPart(_)
-            | Reply::Rules { .. }
+            | Reply::Reloaded { .. }
             | Reply::Refused { .. } => {}
         }
     }

@@ -10,7 +10,7 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(2);
 
 /// What came of it.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct Applied {
+pub(crate) struct Applied {
     /// Stacks that have read their rules again.
     reloaded: usize,
     /// Stacks that have not, with the reason.
@@ -18,7 +18,7 @@ pub(super) struct Applied {
 }
 
 /// Asks every stack that the caller can reach to read its rules again.
-pub(super) fn to_running_stacks() -> Applied {
+pub(crate) fn to_running_stacks() -> Applied {
     let mut applied = Applied::default();
     for stack in runtime::stacks() {
         match reload(&stack.path) {
@@ -32,7 +32,7 @@ pub(super) fn to_running_stacks() -> Applied {
 }
 
 fn reload(path: &std::path::Path) -> Result<usize, ControlError> {
-    ControlClient::connect(path, Role::Cli, ANSWER_LIMIT)?.reload_rules()
+    ControlClient::connect(path, Role::Cli, ANSWER_LIMIT)?.reload()
 }
 
 impl fmt::Display for Applied {

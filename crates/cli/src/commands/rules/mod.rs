@@ -6,12 +6,13 @@ mod shimrules;
 mod show;
 
 use crate::failure::Failure;
-use apply::Applied;
+pub(crate) use apply::{Applied, to_running_stacks as reload_stacks};
 use args::{Call, RulesAction, RulesArgs};
 use manypath_rules::{
     Chain, FileError, Place, Policy, Protocol, Query, Rule, RuleError, RulesFile,
 };
 use serde::Serialize;
+pub(crate) use show::json as print_json;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -99,7 +100,7 @@ fn set_default(file: &RulesFile, chain: Chain, policy: Policy) -> Result<String,
 fn changed(file: &RulesFile, done: &str, json: bool) -> Result<u8, Failure> {
     let stacks = apply::to_running_stacks();
     if json {
-        return show::json(&ChangeJson { done, file: &file.own, stacks: &stacks });
+        return show::json(&ChangeJson { done, file: &file.file().own, stacks: &stacks });
     }
     println!("{done}");
     println!("{stacks}");
@@ -120,8 +121,8 @@ fn query(call: Call, address: SocketAddr, udp: bool) -> Query {
 /// Fails if a rule can never match.
 fn test(file: &RulesFile, other: Option<PathBuf>, json: bool) -> Result<u8, Failure> {
     let file = other.map_or_else(|| file.clone(), RulesFile::named);
-    if file.current().is_none() && file.fallback.is_none() {
-        return Err(Failure::new(format!("there is no {}", file.own.display())));
+    if file.current().is_none() && file.file().fallback.is_none() {
+        return Err(Failure::new(format!("there is no {}", file.file().own.display())));
     }
     show::checked(&file, json)
 }

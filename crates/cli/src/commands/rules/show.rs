@@ -91,7 +91,9 @@ pub(super) fn explanation(file: &RulesFile, query: Query, as_json: bool) -> Resu
     print!("{explanation}");
     match file.current() {
         Some(path) => println!("  table: {}", path.display()),
-        None => println!("  table: none; the defaults hold (it would be {})", file.own.display()),
+        None => {
+            println!("  table: none; the defaults hold (it would be {})", file.file().own.display())
+        }
     }
     Ok(0)
 }
@@ -115,7 +117,7 @@ pub(super) fn finding(finding: &Finding) -> String {
 }
 
 /// Prints one JSON object.
-pub(super) fn json<T: Serialize>(value: &T) -> Result<u8, Failure> {
+pub(crate) fn json<T: Serialize>(value: &T) -> Result<u8, Failure> {
     let text = serde_json::to_string_pretty(value).map_err(|e| Failure::new(e.to_string()))?;
     println!("{text}");
     Ok(0)

@@ -1,0 +1,186 @@
+//! The knobs: names, bounds, meaning, and where each one acts.
+
+use crate::config::StackConfig;
+use crate::log::Level;
+use std::time::Duration;
+
+/// One setting.
+pub struct Knob {
+    /// Its name.
+    pub name: &'static str,
+    /// What it means, with its unit.
+    pub help: &'static str,
+    /// Smallest and largest value.
+    pub bounds: (u64, u64),
+    /// Values by name, from 0, where numbers say nothing.
+    pub words: &'static [&'static str],
+    get: fn(&StackConfig) -> u64,
+    set: fn(&mut StackConfig, u64),
+}
+
+/// All knobs, in the order in which they are shown.
+pub const KNOBS: &[Knob] = &[
+    Knob {
+        name: "force_bindall",
+        help: "1: connections use every path, also of programs that have bound an address; \
+               0: those are left to plain TCP from that address",
+        bounds: (0, 1),
+        words: &[],
+        get: |config| u64::from(config.force_bindall),
+        set: |config, value| config.force_bindall = value != 0,
+    },
+    Knob {
+        name: "init_rtx_max",
+        help: "INITs sent again, with doubled waiting, before the fallback to plain TCP",
+        bounds: (0, 5),
+        words: &[],
+        get: |config| u64::from(config.init_rtx_max),
+        set: |config, value| config.init_rtx_max = value as u32,
+    },
+    Knob {
+        name: "path_rtx_max",
+        help: "losses in a row after which a path is inactive (Path.Max.Retrans, RFC 9260 8.2)",
+        bounds: (0, 20),
+        words: &[],
+        get: |config| u64::from(config.path_rtx_max),
+        set: |config, value| config.path_rtx_max = value as u32,
+    },
+    Knob {
+        name: "rto_min_ms",
+        help: "shortest retransmission timeout, in milliseconds (RTO.Min)",
+        bounds: (10, 60_000),
+        words: &[],
+        get: |config| millis(config.rto_min),
+        set: |config, value| config.rto_min = Duration::from_millis(value),
+    },
+    Knob {
+        name: "rto_max_ms",
+        help: "longest retransmission timeout, in milliseconds (RTO.Max)",
+        bounds: (100, 240_000),
+        words: &[],
+        get: |config| millis(config.rto_max),
+        set: |config, value| config.rto_max = Duration::from_millis(value),
+    },
+    Knob {
+        name: "fallback_timeout_ms",
+        help: "how long a silent peer may delay the fallback to plain TCP, in milliseconds",
+        bounds: (10, 60_000),
+        words: &[],
+        get: |config| millis(config.fallback_timeout),
+        set: |config, value| config.fallback_timeout = Duration::from_millis(value),
+    },
+    Knob {
+        name: "tcp_head_start_ms",
+        help: "how long a non-blocking connect waits for SCTP before TCP is tried beside it, in \
+               milliseconds",
+        bounds: (0, 60_000),
+        words: &[],
+        get: |config| millis(config.tcp_head_start),
+        set: |config, value| config.tcp_head_start = Duration::from_millis(value),
+    },
+    Knob {
+        name: "negative_cache_s",
+        help: "how long a peer without manypath is remembered, in seconds",
+        bounds: (0, 86_400),
+        words: &[],
+        get: |config| config.negative_cache.as_secs(),
+        set: |config, value| config.negative_cache = Duration::from_secs(value),
+    },
+    Knob {
+        name: "log_level",
+        help: "how much a stack says on standard error",
+        bounds: (0, 4),
+        words: &["silent", "error", "warn", "info", "verbose"],
+        get: |config| config.log as u64,
+        set: |config, value| config.log = level(value),
+    },
+];
+
+impl Knob {
+    /// The knob of that name.
+    #[must_use]
+    pub fn by_name(name: &str) -> Option<&'static Self> {
+        KNOBS.iter().find(|knob| knob.name == name)
+    }
+
+    /// Its value in a configuration.
+    #[must_use]
+    pub fn get(&self, config: &StackConfig) -> u64 {
+        (self.get)(config)
+    }
+
+    /// Sets it in a configuration.
+    pub fn set(&self, config: &mut StackConfig, value: u64) {
+        (self.set)(config, value);
+    }
+
+    /// Reads a value.
+    ///
+    /// # Errors
+    /// What is allowed instead.
+    pub fn parse(&self, text: &str) -> Result<u64, String> {
+        let (least, most) = self.bounds;
+        let word = self.words.iter().position(|word| *word == text).map(|at| at as u64);
+        let number =
+            || text.parse().ok().filter(|n| self.words.is_empty() && (least..=most).contains(n));
+        word.or_else(number).ok_or_else(|| match self.words {
+            [] => format!("{} = {text}: a number from {least} to {most}", self.name),
+            words => format!("{} = {text}: one of {}", self.name, words.join(", ")),
+        })
+    }
+
+    /// A value as [`Knob::parse`] reads it.
+    #[must_use]
+    pub fn show(&self, value: u64) -> String {
+        let word = usize::try_from(value).ok().and_then(|at| self.words.get(at));
+        word.map_or_else(|| value.to_string(), |word| (*word).to_owned())
+    }
+}
+
+impl std::fmt::Debug for Knob {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Knob").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    duration.as_millis() as u64
+}
+
+fn level(value: u64) -> Level {
+    match value {
+        0 => Level::Silent,
+        1 => Level::Error,
+        2 => Level::Warn,
+        3 => Level::Info,
+        _ => Level::Verbose,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_knob_shows_what_it_reads_and_keeps_what_it_is_given() {
+        let mut config = StackConfig::default();
+        for knob in KNOBS {
+            let (least, most) = knob.bounds;
+            for value in [least, most] {
+                assert_eq!(knob.parse(&knob.show(value)), Ok(value), "{}", knob.name);
+                knob.set(&mut config, value);
+                assert_eq!(knob.get(&config), value, "{}", knob.name);
+            }
+            assert!(knob.parse(&(most + 1).to_string()).is_err(), "{}", knob.name);
+            assert!(knob.parse("perhaps").is_err(), "{}", knob.name);
+        }
+    }
+
+    #[test]
+    fn defaults_lie_within_their_bounds() {
+        let config = StackConfig::default();
+        for knob in KNOBS {
+            assert_eq!(knob.parse(&knob.show(knob.get(&config))), Ok(knob.get(&config)));
+        }
+    }
+}
