@@ -76,7 +76,8 @@ impl Stack {
             Event::SendFailed { .. }
             | Event::StreamsReset { .. }
             | Event::AssociationReset { .. }
-            | Event::StreamsAdded { .. } => {}
+            | Event::StreamsAdded { .. }
+            | Event::Authentication { .. } => {}
             Event::PathChanged { path, state } => self.on_path_changed(id, path, state),
             Event::Restarted => self.on_restarted(id),
             Event::PeerShutdown => self.on_peer_shutdown(id),
@@ -320,7 +321,7 @@ impl Stack {
 /// What the end of an association means for connections that were being opened.
 const fn fallback_reason(reason: &CloseReason, connecting: bool) -> FallbackReason {
     match reason {
-        CloseReason::NoAdaptation => FallbackReason::NotManypath,
+        CloseReason::NoAdaptation | CloseReason::NoAuthentication => FallbackReason::NotManypath,
         CloseReason::NoAnswer if connecting => FallbackReason::Silent,
         CloseReason::Unreachable | CloseReason::PeerAborted(_) if connecting => {
             FallbackReason::Refused
@@ -345,5 +346,6 @@ const fn close_counter(reason: &CloseReason) -> &'static str {
         CloseReason::TooManyFailures => "associations_lost",
         CloseReason::ProtocolViolation(_) => "associations_with_protocol_violation",
         CloseReason::NoAdaptation => "associations_refused_not_manypath",
+        CloseReason::NoAuthentication => "associations_refused_without_authentication",
     }
 }

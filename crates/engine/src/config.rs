@@ -1,5 +1,6 @@
 //! Every parameter of an endpoint, with its default and the source of the default.
 
+use crate::authentication::HmacAlgorithms;
 use crate::cmt::{
     CwndUpdate, FastRecoveryScope, PathSuspicion, RetransmissionPolicy, SplitFastRetransmit,
 };
@@ -156,6 +157,19 @@ pub struct Config {
     /// Most streams in each direction that the peer can make out of `streams` by adding some (RFC 6525
     /// sections 5.2.5 and 5.2.6). A stream that is used takes some hundred bytes.
     pub max_streams: u16,
+    /// Whether chunks are authenticated (AUTH, RFC 4895) where the peer can do that too. Off by default:
+    /// without shared keys it protects only against those who have not seen the handshake, and each
+    /// packet costs an HMAC. `Endpoint::set_shared_key` sets keys.
+    pub authentication: bool,
+    /// Types of the chunks that the peer must authenticate (`SCTP_AUTH_CHUNK`, RFC 6458 section 8.3.2):
+    /// without it they are dropped. INIT, INIT ACK, SHUTDOWN COMPLETE and AUTH are left out. A peer
+    /// without authentication is not asked for it, unless `require_authentication` says so.
+    pub authenticated_chunks: Vec<u8>,
+    /// Algorithms that the peer may use. SHA-256 first: SHA-1 is there because RFC 4895 section 6.1 wants
+    /// it. `Endpoint::configure` does not change them.
+    pub hmac_algorithms: HmacAlgorithms,
+    /// Refuse peers that cannot authenticate chunks, instead of going on without.
+    pub require_authentication: bool,
     /// What is done for messages of which nothing else is said. They are reliable by default.
     /// `Endpoint::set_reliability` changes it.
     pub reliability: Reliability,
@@ -207,6 +221,11 @@ impl Config {
     /// Most streams taken from the peer.
     pub(crate) fn max_inbound_streams(&self) -> u16 {
         self.inbound_streams.unwrap_or(self.streams)
+    }
+
+    /// Whether chunks may have to be authenticated.
+    pub(crate) fn authenticates(&self) -> bool {
+        self.authentication
     }
 }
 
@@ -262,6 +281,10 @@ impl Default for Config {
             accept_association_resets: false,
             accept_added_streams: false,
             max_streams: 4096,
+            authentication: false,
+            authenticated_chunks: Vec::new(),
+            hmac_algorithms: HmacAlgorithms::Sha256Sha1,
+            require_authentication: false,
             reliability: Reliability::Reliable,
             stream_scheduling: StreamScheduling::Fcfs,
             stream_options: Vec::new(),

@@ -65,6 +65,14 @@ pub enum Event {
         /// Streams the peer may use towards us now.
         inbound_streams: u16,
     },
+    /// A shared key is used differently from now on, or chunks cannot be authenticated with this peer
+    /// (`SCTP_AUTHENTICATION_EVENT`, RFC 6458 section 6.1.8).
+    Authentication {
+        /// What happened.
+        change: KeyChange,
+        /// Number of the key.
+        key: u16,
+    },
     /// A path has changed its state.
     PathChanged {
         /// The path.
@@ -90,6 +98,18 @@ crate::names::named! {
     }
 }
 
+crate::names::named! {
+    /// What has become of a shared key.
+    pub enum KeyChange as "change of a shared key" {
+        /// The peer has used it for the first time (`SCTP_AUTH_NEW_KEY`).
+        New = "new",
+        /// It is used for nothing that is sent any more (`SCTP_AUTH_FREE_KEY`).
+        Free = "free",
+        /// The peer does not authenticate chunks (`SCTP_AUTH_NO_AUTH`).
+        NoAuthentication = "no-authentication",
+    }
+}
+
 /// Why an association ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CloseReason {
@@ -101,6 +121,8 @@ pub enum CloseReason {
     Unreachable,
     /// The INIT ACK did not announce our adaptation layer (`Config::require_adaptation`).
     NoAdaptation,
+    /// The peer cannot authenticate chunks (`Config::require_authentication`).
+    NoAuthentication,
     /// The peer answered the INIT with an ABORT, or aborted later. The error cause code, if any.
     PeerAborted(Option<u16>),
     /// `abort` was called here.

@@ -18,6 +18,7 @@ extern crate alloc;
 extern crate std;
 
 mod association;
+mod authentication;
 mod cmt;
 mod config;
 mod endpoint;
@@ -36,12 +37,13 @@ mod transmit;
 mod tsn;
 
 pub use association::reconfiguration::{ReconfigurationError, ReconfigurationOutcome};
+pub use authentication::{HmacAlgorithms, KeyError};
 pub use cmt::{
     CwndUpdate, FastRecoveryScope, PathSuspicion, RetransmissionPolicy, SplitFastRetransmit,
 };
 pub use config::{Config, LocalAddress};
 pub use endpoint::{AssociationId, ConnectError, Endpoint, Outgoing, SendError};
-pub use event::{CloseReason, EndpointEvent, Event, Message, StreamDirection};
+pub use event::{CloseReason, EndpointEvent, Event, KeyChange, Message, StreamDirection};
 pub use names::UnknownName;
 pub use path::{
     BurstLimit, CongestionControl, InitialWindow, Pacing, PathAddr, PathId, PathMtu, PathState,

@@ -31,6 +31,8 @@ pub struct AssociationStatus {
     pub peer_rwnd: u32,
     /// Whether messages of which a part was sent may be given up (RFC 3758).
     pub partial_reliability: bool,
+    /// Whether chunks are authenticated where one side wants it (RFC 4895).
+    pub authentication: bool,
     /// Received bytes that wait for a gap to be filled or for the reader.
     pub receive_queued: usize,
     /// The last TSN up to which everything has arrived, once the peer is known.
@@ -220,6 +222,16 @@ counters! {
     tsns_too_far_ahead,
     /// DATA chunks on streams that do not exist (section 6.5).
     invalid_streams,
+    /// Chunks dropped because they had to be authenticated and were not (RFC 4895 section 6.3).
+    unauthenticated_chunks,
+    /// Packets cut off at an AUTH chunk with a wrong HMAC (RFC 4895 section 6.3).
+    wrong_hmacs,
+    /// Packets cut off at an AUTH chunk with a shared key that we do not have.
+    unknown_keys,
+    /// Packets cut off at an AUTH chunk with an algorithm that we did not offer.
+    unsupported_hmacs,
+    /// Packets cut off at their second AUTH chunk (RFC 4895 section 5.1).
+    repeated_auth,
     /// SACKs older than one already seen.
     stale_sacks,
     /// Associations aborted because the peer broke the protocol.

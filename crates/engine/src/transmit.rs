@@ -68,7 +68,7 @@ pub struct Transmit {
 /// Most answers that wait to be sent: what strangers can make us queue is bounded.
 const MAX_REPLIES: usize = 512;
 /// Largest answer: fits the smallest MTU of IPv6 with UDP encapsulation.
-const REPLY_SIZE: usize = 1280 - 40 - 8;
+pub(crate) const REPLY_SIZE: usize = 1280 - 40 - 8;
 
 /// Packets of one chunk that belong to no association, or to one that is already gone.
 #[derive(Debug, Default)]
@@ -79,9 +79,6 @@ pub(crate) struct Replies {
 impl Replies {
     /// Queues a packet. False if there are too many already, or if it would be too large.
     pub(crate) fn push(&mut self, path: PathAddr, header: CommonHeader, chunk: &Chunk<'_>) -> bool {
-        if self.waiting.len() >= MAX_REPLIES {
-            return false;
-        }
         let mut bytes = alloc::vec![0; REPLY_SIZE];
         let mut packet = PacketWriter::new(&mut bytes, header);
         if packet.push(chunk).is_err() {
@@ -89,8 +86,16 @@ impl Replies {
         }
         let len = packet.finish();
         bytes.truncate(len);
-        self.waiting.push_back((path, bytes));
-        true
+        self.push_packet(path, bytes)
+    }
+
+    /// Queues a finished packet. False if there are too many already.
+    pub(crate) fn push_packet(&mut self, path: PathAddr, packet: Vec<u8>) -> bool {
+        let fits = self.waiting.len() < MAX_REPLIES;
+        if fits {
+            self.waiting.push_back((path, packet));
+        }
+        fits
     }
 
     /// The next packet as a run of one.

@@ -70,6 +70,7 @@ fn closed(endpoint: &mut Endpoint) -> Option<CloseReason> {
         | Event::StreamsReset { .. }
         | Event::AssociationReset { .. }
         | Event::StreamsAdded { .. }
+        | Event::Authentication { .. }
         | Event::PeerShutdown => None,
     })
 }

@@ -29,7 +29,7 @@ mod tlv;
 pub use cause::{Cause, CauseWriter, Causes};
 pub use chunk::Chunk;
 pub use error::{NoRoom, ParseError};
-pub use packet::{CommonHeader, Packet, PacketWriter};
+pub use packet::{CommonHeader, Cover, Packet, PacketWriter};
 pub use parameter::{Parameter, ParameterWriter, Parameters};
 
 pub use numbers::{Fsn, Mid, Ppid, Ssn, StreamId, Tsn, VerificationTag};

@@ -1,8 +1,8 @@
 //! The SCTP packet: common header and chunks (RFC 9260 section 3).
 
-use crate::bytes::{Output, Reader};
+use crate::bytes::{Output, Reader, padded};
 use crate::checksum::crc32c;
-use crate::chunk::{Auth, Chunk, RawChunk};
+use crate::chunk::{Auth, Chunk, ChunkTypes, RawChunk};
 use crate::error::{NoRoom, ParseError};
 use crate::numbers::VerificationTag;
 
@@ -123,10 +123,43 @@ impl<'a> Iterator for Chunks<'a> {
     }
 }
 
+/// Which chunks of a packet have to stand behind an AUTH chunk, and what that chunk says (RFC 4895
+/// section 6.2).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Cover {
+    /// Shared Key Identifier.
+    pub key: u16,
+    /// HMAC Identifier.
+    pub hmac_id: u16,
+    /// Bytes of the HMAC, at most [`Cover::MAX_HMAC_LEN`].
+    pub hmac_len: usize,
+    /// The types of the chunks.
+    pub types: ChunkTypes,
+}
+
+impl Cover {
+    /// The longest HMAC: that of SHA-512.
+    pub const MAX_HMAC_LEN: usize = 64;
+
+    /// The AUTH chunk while its HMAC is not known.
+    fn chunk(&self) -> Auth<'static> {
+        const ZEROS: &[u8] = &[0; Cover::MAX_HMAC_LEN];
+        let hmac = ZEROS.get(..self.hmac_len).unwrap_or(ZEROS);
+        Auth { key: self.key, hmac_id: self.hmac_id, hmac }
+    }
+
+    /// Bytes of the AUTH chunk with its padding.
+    pub const fn auth_len(&self) -> usize {
+        padded(Auth::HEADER_LEN + self.hmac_len)
+    }
+}
+
 /// Appends chunks to a caller's buffer, whose length is the limit of the packet's size.
 #[derive(Debug)]
 pub struct PacketWriter<'b> {
     out: Output<'b>,
+    cover: Option<Cover>,
+    auth_at: Option<usize>,
 }
 
 impl<'b> PacketWriter<'b> {
@@ -142,10 +175,16 @@ impl<'b> PacketWriter<'b> {
             out.u32(tag.0)?;
             out.bytes(&[0; CHECKSUM_LEN])
         });
-        Self { out }
+        Self { out, cover: None, auth_at: None }
     }
 
-    /// Appends a chunk and its padding, or nothing.
+    /// Some chunks are to be authenticated: an AUTH chunk is written before the first of them. All that
+    /// follow are covered by it as well. Its HMAC is left to [`Self::set_hmac`].
+    pub fn cover(&mut self, cover: Cover) {
+        self.cover = Some(cover);
+    }
+
+    /// Appends a chunk and its padding, if need be with an AUTH chunk before it, or nothing.
     ///
     /// # Errors
     /// [`NoRoom`] if the rest of the buffer or the chunk's 16-bit Length is too small for it.
@@ -153,7 +192,26 @@ impl<'b> PacketWriter<'b> {
         if self.out.len() < CommonHeader::LEN {
             return Err(NoRoom);
         }
-        chunk.emit(&mut self.out)
+        let Some(cover) = self.pending_cover(chunk.type_byte()) else {
+            return chunk.emit(&mut self.out);
+        };
+        let at = self.out.len();
+        self.out.whole(|out| {
+            Chunk::Auth(cover.chunk()).emit(out)?;
+            chunk.emit(out)
+        })?;
+        self.auth_at = Some(at);
+        Ok(())
+    }
+
+    /// The byte of the packet at which the AUTH chunk begins that [`Self::cover`] has asked for, if
+    /// one was written.
+    pub const fn auth_at(&self) -> Option<usize> {
+        self.auth_at
+    }
+
+    fn pending_cover(&self, type_byte: u8) -> Option<Cover> {
+        self.cover.filter(|cover| self.auth_at.is_none() && cover.types.contains(type_byte))
     }
 
     /// What was written from byte `at` of the packet on: what an AUTH chunk that begins there covers
@@ -165,6 +223,13 @@ impl<'b> PacketWriter<'b> {
     /// Fills in the HMAC of the AUTH chunk that begins at byte `at` of the packet.
     pub fn set_hmac(&mut self, at: usize, hmac: &[u8]) {
         self.out.overwrite(at + Auth::HEADER_LEN, hmac);
+    }
+
+    /// Bytes left for one more chunk of this type: as [`Self::room`], less the AUTH chunk if it has
+    /// to be written first.
+    pub fn room_for(&self, type_byte: u8) -> usize {
+        let auth = self.pending_cover(type_byte).map_or(0, |cover| cover.auth_len());
+        self.room().saturating_sub(auth)
     }
 
     /// Bytes left for one more chunk, its chunk header included and its padding excluded.
@@ -302,6 +367,36 @@ mod tests {
             (&covered[..8], &b"HMAC"[..], &covered[12..])
         );
         assert_eq!(chunks.next(), Some(Ok(Chunk::Auth(Auth { hmac: b"HMAC", ..auth }))));
+    }
+
+    #[test]
+    fn an_auth_chunk_is_written_before_the_first_chunk_that_needs_it() {
+        let types = [crate::chunk::types::SHUTDOWN_ACK].into_iter().collect();
+        let cover = Cover { key: 1, hmac_id: 3, hmac_len: 32, types };
+        let mut buffer = [0xFF; 12 + 4 + 40 + 4 + 4];
+        let mut writer = PacketWriter::new(&mut buffer, HEADER);
+        writer.cover(cover);
+        writer.push(&Chunk::CookieAck).unwrap();
+        assert_eq!((writer.auth_at(), writer.room(), writer.room_for(8)), (None, 48, 8));
+        writer.push(&Chunk::ShutdownAck).unwrap();
+        assert_eq!((writer.auth_at(), writer.room(), writer.room_for(8)), (Some(16), 4, 4));
+        writer.push(&Chunk::ShutdownAck).unwrap();
+        let len = writer.finish();
+        let auth = Auth { key: 1, hmac_id: 3, hmac: &[0; 32] };
+        let ack = Ok(Chunk::ShutdownAck);
+        let chunks = Packet::parse(&buffer[..len]).unwrap().chunks();
+        assert!(chunks.eq([Ok(Chunk::CookieAck), Ok(Chunk::Auth(auth)), ack, ack]));
+    }
+
+    #[test]
+    fn without_room_for_the_chunk_no_auth_chunk_is_written_either() {
+        let types = [crate::chunk::types::SHUTDOWN_ACK].into_iter().collect();
+        let mut buffer = [0xFF; 12 + 28 + 3];
+        let mut writer = PacketWriter::new(&mut buffer, HEADER);
+        writer.cover(Cover { key: 0, hmac_id: 1, hmac_len: 20, types });
+        assert_eq!(writer.room_for(8), 0);
+        assert_eq!(writer.push(&Chunk::ShutdownAck), Err(NoRoom));
+        assert_eq!((writer.auth_at(), writer.len()), (None, 12));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What an endpoint says about itself in its INIT or INIT ACK, and how the peer's is read.
 
+use crate::authentication::{MAX_HMAC_IDS, Offer, RANDOM_LEN};
 use crate::config::{Config, LocalAddress};
 use crate::path::PathAddr;
 use crate::path::pairing::{self, MAX_ADDRESSES};
@@ -9,7 +10,7 @@ use core::time::Duration;
 use manypath_wire::cause::{Cause, CauseWriter, ParameterTypes};
 use manypath_wire::chunk::{Init, InitAck, types};
 use manypath_wire::error::NoRoom;
-use manypath_wire::parameter::{AddressTypes, Parameter, ParameterWriter, Parameters};
+use manypath_wire::parameter::{AddressTypes, HmacIds, Parameter, ParameterWriter, Parameters};
 use manypath_wire::{Tsn, VerificationTag};
 
 /// The smallest a_rwnd an INIT or INIT ACK may announce (RFC 9260 sections 3.3.2 and 3.3.3).
@@ -18,6 +19,8 @@ const MIN_A_RWND: u32 = 1500;
 pub(crate) const MAX_EXTENSIONS: usize = 32;
 /// Most bytes of unrecognized parameters that are reported back, with their headers and padding.
 const MAX_REPORT: usize = 160;
+/// Most chunk types of a CHUNKS parameter (RFC 4895 section 3.2: "maximum length is 260 bytes").
+const MAX_CHUNKS: usize = 256;
 /// Header and padding of one reported parameter, at most.
 const REPORT_OVERHEAD: usize = 7;
 
@@ -51,6 +54,19 @@ pub(crate) struct Announcement {
     pub extensions: Vec<u8>,
     /// Listed addresses; none means the packet's source only.
     pub addresses: Vec<IpAddr>,
+    /// RANDOM, CHUNKS and HMAC-ALGO (RFC 4895 section 3), if there are enough of them.
+    pub auth: Option<Offer>,
+}
+
+/// What of an INIT or INIT ACK was drawn at random, and stays the same when it is repeated.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Identity {
+    /// Initiate Tag.
+    pub tag: VerificationTag,
+    /// TSN of the first DATA chunk.
+    pub initial_tsn: Tsn,
+    /// Authentication, if it is to be used.
+    pub auth: Option<Offer>,
 }
 
 /// An INIT or INIT ACK as it was understood.
@@ -64,6 +80,10 @@ pub(crate) struct Received<'a> {
     pub preservative: Duration,
     /// It has a Forward-TSN-Supported parameter.
     forward_tsn: bool,
+    /// RANDOM, CHUNKS and HMAC-ALGO. The first of each counts.
+    random: Option<&'a [u8]>,
+    chunks: Option<&'a [u8]>,
+    hmac_ids: Option<HmacIds<'a>>,
     /// Parameters to be reported back, each with its header (RFC 9260 section 3.2.2).
     pub unrecognized: Vec<Vec<u8>>,
 }
@@ -81,7 +101,14 @@ pub(crate) enum Refusal<'a> {
     OutOfResource,
     /// Nobody accepts associations here.
     NotAccepting,
+    /// The Random Number has another length than 32 bytes (RFC 4895 section 6.1).
+    BadRandom,
+    /// The peer cannot authenticate chunks although it has to.
+    NoAuthentication,
 }
+
+/// Room for any refusal.
+pub(crate) const MAX_REFUSAL: usize = 8 + MAX_HOST_NAME;
 
 impl Refusal<'_> {
     /// The error causes of the ABORT.
@@ -96,6 +123,9 @@ impl Refusal<'_> {
             }
             Self::OutOfResource => causes.push(&Cause::OutOfResource),
             Self::NotAccepting => Ok(()),
+            Self::BadRandom | Self::NoAuthentication => {
+                causes.push(&Cause::ProtocolViolation(self.text().as_bytes()))
+            }
         }
     }
 
@@ -107,6 +137,8 @@ impl Refusal<'_> {
             Self::NoCookie => "INIT ACK without a cookie",
             Self::OutOfResource => "too many associations",
             Self::NotAccepting => "not accepting",
+            Self::BadRandom => "Random Number of another length than 32 bytes",
+            Self::NoAuthentication => "no authentication of chunks",
         }
     }
 }
@@ -123,7 +155,11 @@ fn push_host_name(name: &[u8], causes: &mut CauseWriter<'_>) -> Result<(), NoRoo
 
 impl<'a> Received<'a> {
     /// Reads an INIT that came over `path`.
-    pub(crate) fn from_init(init: &Init<'a>, path: &PathAddr) -> Result<Self, Refusal<'a>> {
+    pub(crate) fn from_init(
+        config: &Config,
+        init: &Init<'a>,
+        path: &PathAddr,
+    ) -> Result<Self, Refusal<'a>> {
         let announcement = Announcement {
             tag: init.tag,
             a_rwnd: init.a_rwnd,
@@ -133,26 +169,37 @@ impl<'a> Received<'a> {
             adaptation: None,
             extensions: Vec::new(),
             addresses: Vec::new(),
+            auth: None,
         };
         let mut received = Self {
             announcement,
             cookie: None,
             preservative: Duration::ZERO,
             forward_tsn: false,
+            random: None,
+            chunks: None,
+            hmac_ids: None,
             unrecognized: Vec::new(),
         };
         received.check_fixed()?;
         received.read(init.parameters, path)?;
         received.note_forward_tsn();
+        if config.authenticates() {
+            received.note_authentication(config)?;
+        }
         Ok(received)
     }
 
     /// Reads an INIT ACK that came over `path`.
-    pub(crate) fn from_init_ack(ack: &InitAck<'a>, path: &PathAddr) -> Result<Self, Refusal<'a>> {
+    pub(crate) fn from_init_ack(
+        config: &Config,
+        ack: &InitAck<'a>,
+        path: &PathAddr,
+    ) -> Result<Self, Refusal<'a>> {
         let InitAck { tag, a_rwnd, outbound_streams, inbound_streams, initial_tsn, parameters } =
             *ack;
         let init = Init { tag, a_rwnd, outbound_streams, inbound_streams, initial_tsn, parameters };
-        let received = Self::from_init(&init, path)?;
+        let received = Self::from_init(config, &init, path)?;
         // An empty one is odd, but it is there.
         if received.cookie.is_none() {
             return Err(Refusal::NoCookie);
@@ -184,6 +231,9 @@ impl<'a> Received<'a> {
                         types[..types.len().min(MAX_EXTENSIONS)].to_vec();
                 }
                 Parameter::ForwardTsnSupported => self.forward_tsn = true,
+                Parameter::Random(random) => self.random = self.random.or(Some(random)),
+                Parameter::Chunks(chunks) => self.chunks = self.chunks.or(Some(chunks)),
+                Parameter::HmacAlgo(ids) => self.hmac_ids = self.hmac_ids.or(Some(ids)),
                 Parameter::AdaptationIndication(indication) => {
                     self.announcement.adaptation = Some(indication);
                 }
@@ -191,9 +241,6 @@ impl<'a> Received<'a> {
                 Parameter::SupportedAddressTypes(_)
                 | Parameter::EcnCapable
                 | Parameter::HeartbeatInfo(_)
-                | Parameter::Random(_)
-                | Parameter::Chunks(_)
-                | Parameter::HmacAlgo(_)
                 | Parameter::UnrecognizedParameter(_) => {}
                 // "A robust implementation SHOULD ignore the parameter" (RFC 5061 section 4.2).
                 Parameter::AddIpAddress(_)
@@ -241,6 +288,27 @@ impl<'a> Received<'a> {
         }
     }
 
+    /// Takes over what the peer says about authentication, if it is of use.
+    fn note_authentication(&mut self, config: &Config) -> Result<(), Refusal<'a>> {
+        let random = self.random.map(<[u8; RANDOM_LEN]>::try_from);
+        let random = random.transpose().map_err(|_| Refusal::BadRandom)?;
+        let chunks = self.chunks.map(<[u8]>::to_vec);
+        let offer = random.zip(self.hmac_ids).map(|(random, ids)| {
+            let hmac_ids = ids.iter().take(MAX_HMAC_IDS + 1).collect();
+            Offer { random, chunks, hmac_ids }
+        });
+        let usable = |offer: &Offer| {
+            let chunks = offer.chunks.as_ref().map_or(0, Vec::len);
+            let algorithms = offer.hmac_ids.len() <= MAX_HMAC_IDS;
+            algorithms && chunks <= MAX_CHUNKS && offer.best_algorithm().is_some()
+        };
+        self.announcement.auth = offer.filter(usable);
+        if self.announcement.auth.is_none() && config.require_authentication {
+            return Err(Refusal::NoAuthentication);
+        }
+        Ok(())
+    }
+
     fn add_address(&mut self, address: IpAddr, path: &PathAddr) {
         let list = &mut self.announcement.addresses;
         let wanted = pairing::acceptable(path, address) && !list.contains(&address);
@@ -262,7 +330,7 @@ impl Announcement {
     /// What we say to a peer over `path`.
     pub(crate) fn own(
         config: &Config,
-        (tag, initial_tsn): (VerificationTag, Tsn),
+        Identity { tag, initial_tsn, auth }: Identity,
         path: &PathAddr,
         locals: &[LocalAddress],
     ) -> Self {
@@ -275,6 +343,7 @@ impl Announcement {
             adaptation: config.adaptation,
             extensions: extensions(config),
             addresses: pairing::announced(path, locals),
+            auth,
         }
     }
 
@@ -332,6 +401,9 @@ impl Announcement {
         if self.extensions.contains(&types::FORWARD_TSN) {
             parameters.push(&Parameter::ForwardTsnSupported)?;
         }
+        if let Some(offer) = &self.auth {
+            offer.push(parameters)?;
+        }
         match self.adaptation {
             Some(indication) => parameters.push(&Parameter::AdaptationIndication(indication)),
             None => Ok(()),
@@ -342,6 +414,9 @@ impl Announcement {
 /// Chunk types beyond RFC 9260 that this endpoint understands (RFC 5061 section 4.2.7).
 fn extensions(config: &Config) -> Vec<u8> {
     let mut list: Vec<u8> = config.nr_sack.extension().into_iter().collect();
+    if config.authenticates() {
+        list.push(types::AUTH);
+    }
     if config.reconfiguration {
         list.push(types::RE_CONFIG);
     }

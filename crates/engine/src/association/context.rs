@@ -1,6 +1,7 @@
 //! What a handler may look at and write to besides its own association.
 
 use super::cookie::CookieKeys;
+use crate::authentication::SharedKeys;
 use crate::config::{Config, LocalAddress};
 use crate::event::{EndpointEvent, Event};
 use crate::rng::Rng;
@@ -9,6 +10,7 @@ use crate::time::Instant;
 use crate::transmit::Replies;
 use crate::{AssociationId, path::PathAddr};
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 use core::net::SocketAddr;
 use manypath_wire::chunk::Chunk;
 use manypath_wire::packet::CommonHeader;
@@ -28,6 +30,8 @@ pub(crate) struct Context<'a> {
     pub rng: &'a mut Rng,
     /// The endpoint's cookie keys.
     pub keys: &'a mut CookieKeys,
+    /// Shared keys for associations to come.
+    pub shared_keys: &'a SharedKeys,
     /// What was dropped and refused.
     pub counters: &'a mut Counters,
     /// Notifications to the user.
@@ -45,6 +49,13 @@ impl Context<'_> {
     /// Sends a packet of one chunk at the next opportunity, outside of any association.
     pub(crate) fn reply(&mut self, path: PathAddr, header: CommonHeader, chunk: &Chunk<'_>) {
         if !self.replies.push(path, header, chunk) {
+            self.counters.reply_drops += 1;
+        }
+    }
+
+    /// Sends a finished packet at the next opportunity, even if its association is gone by then.
+    pub(crate) fn reply_packet(&mut self, path: PathAddr, packet: Vec<u8>) {
+        if !self.replies.push_packet(path, packet) {
             self.counters.reply_drops += 1;
         }
     }

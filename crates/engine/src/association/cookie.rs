@@ -8,11 +8,14 @@
 //! peer: tag (4) | a_rwnd (4) | OS (2) | MIS (2) | TSN (4) | adaptation (1 + 4)
 //! local UDP address (1 + 16 + 2) | remote UDP address (1 + 16 + 2)
 //! count (1) + extensions | count (1) + peer addresses (1 + 16 each)
+//! if chunks may be authenticated, for us and for the peer: offers it (1), and then
+//!   random (32) | count (2) + chunk types, 0xFFFF: none | count (1) + HMAC identifiers (2 each)
 //! ```
 //!
 //! The MAC is HMAC-SHA256 over all that follows it. Nothing is read before the MAC has been checked.
 
 use super::announcement::{Announcement, MAX_EXTENSIONS};
+use crate::authentication::{MAX_HMAC_IDS, Offer, RANDOM_LEN};
 use crate::path::PathAddr;
 use crate::path::pairing::MAX_ADDRESSES;
 use crate::rng::Rng;
@@ -27,6 +30,8 @@ use sha2::Sha256;
 const KEY_LIFE: Duration = Duration::from_secs(3600);
 const MAC_LEN: usize = 32;
 const EPOCH_LEN: usize = 8;
+/// Stands for the number of chunk types where the CHUNKS parameter was missing.
+const NO_CHUNKS: u16 = u16::MAX;
 
 /// The two random numbers that tie a cookie to the association that existed when it was made
 /// (section 5.2.2). Zero in a cookie that was made without one.
@@ -63,6 +68,9 @@ pub(crate) struct Cookie {
     pub local_tag: VerificationTag,
     /// The TSN of our first DATA chunk.
     pub local_tsn: Tsn,
+    /// What our INIT ACK says about authentication. No cookie holds a shared key (RFC 4895 section
+    /// 6.3).
+    pub auth: Option<Offer>,
     /// Tie-tags of the association that existed, if one did.
     pub tie: TieTags,
     /// The peer's INIT.
@@ -171,6 +179,21 @@ fn encode(cookie: &Cookie, out: &mut Vec<u8>) {
     put(&peer.extensions);
     put(&[u8::try_from(peer.addresses.len()).unwrap_or(0)]);
     peer.addresses.iter().for_each(|address| put(&encode_ip(*address)));
+    if cookie.auth.is_some() || peer.auth.is_some() {
+        [&cookie.auth, &peer.auth].into_iter().for_each(|offer| encode_offer(offer.as_ref(), out));
+    }
+}
+
+fn encode_offer(offer: Option<&Offer>, out: &mut Vec<u8>) {
+    out.push(u8::from(offer.is_some()));
+    let Some(offer) = offer else { return };
+    out.extend_from_slice(&offer.random);
+    // At most 256 types and `MAX_HMAC_IDS` identifiers: more were not taken.
+    let count = offer.chunks.as_ref().map_or(Ok(NO_CHUNKS), |chunks| u16::try_from(chunks.len()));
+    out.extend_from_slice(&count.unwrap_or(NO_CHUNKS).to_be_bytes());
+    out.extend(offer.chunks.iter().flatten());
+    out.push(u8::try_from(offer.hmac_ids.len()).unwrap_or(0));
+    offer.hmac_ids.iter().for_each(|id| out.extend_from_slice(&id.to_be_bytes()));
 }
 
 fn encode_ip(address: IpAddr) -> [u8; 17] {
@@ -197,6 +220,7 @@ fn decode(content: &[u8]) -> Option<Cookie> {
         peer_port: reader.u16()?,
         local_tag: VerificationTag(reader.u32()?),
         local_tsn: Tsn(reader.u32()?),
+        auth: None,
         tie: TieTags { local: reader.u32()?, peer: reader.u32()? },
         peer: Announcement {
             tag: VerificationTag(reader.u32()?),
@@ -207,6 +231,7 @@ fn decode(content: &[u8]) -> Option<Cookie> {
             adaptation: reader.adaptation()?,
             extensions: Vec::new(),
             addresses: Vec::new(),
+            auth: None,
         },
         path: PathAddr { local: reader.socket()?, remote: reader.socket()? },
     };
@@ -262,6 +287,20 @@ impl<'a> Reader<'a> {
         Some(SocketAddr::new(self.ip()?, self.u16()?))
     }
 
+    fn offer(&mut self) -> Option<Option<Offer>> {
+        if self.u8()? != 1 {
+            return Some(None);
+        }
+        let random = self.array::<RANDOM_LEN>()?;
+        let chunks = match self.u16()? {
+            NO_CHUNKS => None,
+            count => Some(self.take(count.into())?.to_vec()),
+        };
+        let count = usize::from(self.u8()?).min(MAX_HMAC_IDS);
+        let hmac_ids = (0..count).map(|_| self.u16()).collect::<Option<_>>()?;
+        Some(Some(Offer { random, chunks, hmac_ids }))
+    }
+
     fn lists(mut self, mut cookie: Cookie) -> Option<Cookie> {
         let extensions = usize::from(self.u8()?).min(MAX_EXTENSIONS);
         cookie.peer.extensions = self.take(extensions)?.to_vec();
@@ -269,13 +308,17 @@ impl<'a> Reader<'a> {
         for _ in 0..addresses {
             cookie.peer.addresses.push(self.ip()?);
         }
+        if !self.0.is_empty() {
+            cookie.auth = self.offer()?;
+            cookie.peer.auth = self.offer()?;
+        }
         self.0.is_empty().then_some(cookie)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Announcement, Cookie, CookieKeys, KEY_LIFE, TieTags};
+    use super::{Announcement, Cookie, CookieKeys, KEY_LIFE, Offer, TieTags};
     use crate::path::PathAddr;
     use crate::rng::Rng;
     use crate::time::{Duration, Instant};
@@ -291,7 +334,9 @@ mod tests {
             adaptation: Some(0),
             extensions: std::vec![0x10, 0x82],
             addresses: std::vec!["10.0.0.1".parse().unwrap(), "fd00::1".parse().unwrap()],
+            auth: Some(Offer { random: [7; 32], chunks: None, hmac_ids: std::vec![3, 1, 9] }),
         };
+        let chunks = Some(std::vec![0, 0xC1]);
         Cookie {
             created: Instant::from_nanos(12_345),
             life: Duration::from_secs(60),
@@ -299,6 +344,7 @@ mod tests {
             peer_port: 2,
             local_tag: VerificationTag(3),
             local_tsn: Tsn(4),
+            auth: Some(Offer { random: [8; 32], chunks, hmac_ids: std::vec![1] }),
             tie: TieTags { local: 5, peer: 6 },
             peer,
             path: PathAddr {
@@ -318,6 +364,11 @@ mod tests {
         let (mut keys, mut rng) = keys();
         let sealed = keys.seal(Instant::ZERO, &cookie(), &mut rng);
         assert_eq!(keys.open(Instant::ZERO, &sealed, &mut rng), Some(cookie()));
+        let mut plain = Cookie { auth: None, ..cookie() };
+        plain.peer.auth = None;
+        let shorter = keys.seal(Instant::ZERO, &plain, &mut rng);
+        assert_eq!(keys.open(Instant::ZERO, &shorter, &mut rng), Some(plain));
+        assert_eq!(sealed.len() - shorter.len(), 2 * (1 + 32 + 2 + 1) + 2 + 4 * 2);
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //!         |    setup  restart heartbeat teardown    fault      each may move `state`
 //!         |          \     |     |     /              |        and ask for chunks
 //!         |     reconfiguration (RE-CONFIG)           |
+//!         |     authentication (AUTH)                 |
 //!         +-------------- state.rs, control.rs -------+
 //!                              |
 //!                         transmit.rs        builds what is due when the driver polls
@@ -18,6 +19,7 @@
 //! transfer is done by [`Sender`](crate::send::Sender) and [`Receiver`](crate::recv::Receiver).
 
 pub(crate) mod announcement;
+mod authentication;
 mod context;
 pub(crate) mod control;
 pub(crate) mod cookie;
@@ -37,5 +39,6 @@ mod timers;
 mod transmit;
 mod user;
 
+pub(crate) use authentication::Authenticity;
 pub(crate) use context::Context;
 pub(crate) use tcb::{Association, Ports};

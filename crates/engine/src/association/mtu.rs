@@ -6,7 +6,7 @@ use crate::path::{Path, PathAddr, PathId, heartbeat, packet_size};
 use crate::time::Instant;
 use crate::transmit::{PacketBatch, Transmit};
 use alloc::vec::Vec;
-use manypath_wire::chunk::{Chunk, Heartbeat, Pad};
+use manypath_wire::chunk::{Chunk, Heartbeat, Pad, types};
 use manypath_wire::packet::PacketWriter;
 
 impl Association {
@@ -21,17 +21,16 @@ impl Association {
         }
         let waits = |path: &&Path| path.search().wants_probe() && path.is_active();
         let id = self.paths.iter().filter(waits).find(|path| cx.is_open(&path.addr))?.id;
-        let header = self.header();
         let path = self.paths.get_mut(id)?;
         let (nonce, timing, to) = (cx.rng.next_u64(), path.timing(), (id, path.addr.remote));
         let ip = path.change_mtu(|search| search.on_send(cx.now, nonce, timing));
         cx.counters.mtu_probes += 1;
         let size = packet_size(&path.addr, ip);
         let info = heartbeat::info(nonce, cx.now, to);
-        let mut packet = PacketWriter::new(batch.slot(size), header);
+        let mut packet = self.begin_packet(batch.slot(size));
         packet.push(&Chunk::Heartbeat(Heartbeat { info: &info })).ok()?;
         write_padding(&mut packet);
-        let len = packet.finish();
+        let len = self.complete_packet(packet);
         self.one_packet(id, len, batch)
     }
 
@@ -107,7 +106,7 @@ impl Association {
 
 /// Fills what is left of `packet` with a PAD chunk.
 pub(super) fn write_padding(packet: &mut PacketWriter<'_>) {
-    let room = packet.room();
+    let room = packet.room_for(types::PAD);
     if room >= Pad::HEADER_LEN {
         let data = alloc::vec![0; room - Pad::HEADER_LEN];
         // It is as large as the room.

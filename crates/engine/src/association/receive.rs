@@ -1,5 +1,6 @@
 //! Packets that carry our tag: chunk by chunk to the handlers (RFC 9260 sections 6.10 and 8.5).
 
+use super::authentication::{Admission, Authenticity};
 use super::context::Context;
 use super::state::State;
 use super::tcb::Association;
@@ -26,19 +27,23 @@ pub(super) struct Arrival<'a> {
     pub via: PathId,
     /// The packet from the chunk under work on.
     pub rest: &'a [u8],
+    /// What is known of the authenticity of the chunk under work.
+    pub authenticity: Authenticity,
     has_data: bool,
     /// A SACK must be sent at once.
     immediate: bool,
 }
 
 impl Association {
-    /// A packet of `len` bytes with our tag arrived over `addr`.
+    /// A packet of `len` bytes with our tag arrived over `addr`. `authenticity` tells whether its AUTH
+    /// chunk has been checked already.
     pub(crate) fn handle_packet(
         &mut self,
         cx: &mut Context<'_>,
         addr: PathAddr,
         packet: Packet<'_>,
         len: usize,
+        authenticity: Authenticity,
     ) {
         let Some(via) = self.arrival_path(cx, addr) else {
             cx.counters.unknown_addresses += 1;
@@ -49,7 +54,8 @@ impl Association {
             path.stats.bytes_received += len as u64;
         }
         let (has_data, immediate) = (false, false);
-        let mut arrival = Arrival { packet, addr, via, rest: &[], has_data, immediate };
+        let rest = &[];
+        let mut arrival = Arrival { packet, addr, via, rest, authenticity, has_data, immediate };
         let mut chunks = packet.chunks();
         loop {
             arrival.rest = chunks.rest();
@@ -58,6 +64,11 @@ impl Association {
                 cx.counters.malformed_chunks += 1;
                 break;
             };
+            match self.admit(cx, &mut arrival, &chunk) {
+                Admission::Process => {}
+                Admission::Skip => continue,
+                Admission::Stop => break,
+            }
             if self.handle_chunk(cx, &mut arrival, chunk).is_break() || self.state.is_closed() {
                 break;
             }

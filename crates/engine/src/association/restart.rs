@@ -1,7 +1,7 @@
 //! INIT and COOKIE ECHO when an association exists already: collision, restart, duplicates
 //! (RFC 9260 section 5.2).
 
-use super::announcement::{Received, address_parameter};
+use super::announcement::{Identity, Received, address_parameter};
 use super::context::Context;
 use super::cookie::{Cookie, TieTags};
 use super::state::State;
@@ -11,19 +11,19 @@ use crate::path::{PathAddr, Paths};
 use crate::send::Sender;
 use alloc::vec::Vec;
 use core::net::IpAddr;
+use manypath_wire::VerificationTag;
 use manypath_wire::cause::{Cause, CauseWriter, Causes};
 use manypath_wire::chunk::{Abort, Chunk, Error};
 use manypath_wire::packet::CommonHeader;
 use manypath_wire::parameter::ParameterWriter;
-use manypath_wire::{Tsn, VerificationTag};
 
 /// What an INIT for an existing association is answered with.
 #[derive(Debug, Default)]
 pub(crate) enum InitAnswer {
-    /// An INIT ACK over `path` with these numbers of ours, and these tie-tags in its cookie.
+    /// An INIT ACK over `path` with this identity of ours, and these tie-tags in its cookie.
     Ack {
-        /// Our tag and initial TSN; None for fresh ones.
-        numbers: Option<(VerificationTag, Tsn)>,
+        /// Our tag, initial TSN and so on; None for fresh ones.
+        identity: Option<Identity>,
         /// Tie-tags for the cookie.
         tie: TieTags,
         /// Where it goes.
@@ -75,13 +75,13 @@ impl Association {
         addr: PathAddr,
         init: &Received<'_>,
     ) -> InitAnswer {
-        let own_numbers = Some((self.local_tag, self.local_tsn));
+        let own = Some(self.identity());
         match self.state {
             State::CookieWait(_) => {
                 // The answer must go to an address that the user named (section 5.2.1 rule 1).
                 let named = self.peer_addresses.contains(&addr.remote.ip());
                 let path = if named { addr } else { self.handshake };
-                InitAnswer::Ack { numbers: own_numbers, tie: TieTags::NONE, path }
+                InitAnswer::Ack { identity: own, tie: TieTags::NONE, path }
             }
             State::ShutdownAckSent(_) => {
                 let _repeated = self.repeat_shutdown_ack();
@@ -99,8 +99,7 @@ impl Association {
                 }
                 let tie = *self.tie.get_or_insert_with(|| TieTags::random(cx.rng));
                 let echoed = matches!(self.state, State::CookieEchoed(_));
-                let numbers = own_numbers.filter(|_| echoed);
-                InitAnswer::Ack { numbers, tie, path: addr }
+                InitAnswer::Ack { identity: own.filter(|_| echoed), tie, path: addr }
             }
             State::Closed => InitAnswer::Done,
         }
@@ -164,10 +163,12 @@ impl Association {
         self.shutdown_wanted = false;
         self.error_count = 0;
         self.learn_paths(cx, cookie.path, &cookie.peer.addresses);
+        self.adopt_offer(cx, cookie.auth);
         self.learn_peer(cx, cookie.peer);
         self.sample_cookie(cx, cookie.created);
         self.state = State::Established;
         cx.emit(self.id, Event::Restarted);
+        self.announce_authentication(cx);
         self.start_heartbeats(cx);
     }
 
@@ -186,6 +187,7 @@ impl Association {
             self.learn_paths(cx, handshake, &listed);
         }
         self.keys_changed = true;
+        self.adopt_offer(cx, cookie.auth);
         self.learn_peer(cx, cookie.peer);
         if setting_up {
             self.establish(cx);

@@ -1,9 +1,10 @@
 //! Building an association (RFC 9260 section 5.1) from either side.
 
 use super::announcement::{
-    Announcement, Families, MAX_HOST_NAME, Received, Refusal, is_interleaving,
+    Announcement, Families, Identity, MAX_REFUSAL, Received, Refusal, is_interleaving,
     is_partially_reliable,
 };
+use super::authentication::Authentication;
 use super::context::Context;
 use super::control::ControlQueue;
 use super::cookie::Cookie;
@@ -11,6 +12,7 @@ use super::reconfiguration::{self, Reconfiguration};
 use super::state::{CookieEchoed, CookieWait, Retry, State};
 use super::tcb::{Association, Peer, Ports};
 use crate::AssociationId;
+use crate::authentication::Offer;
 use crate::event::{CloseReason, Event};
 use crate::path::{PathAddr, PathId, PathState, Paths, pairing};
 use crate::recv::{NrSack, Receiver};
@@ -62,6 +64,8 @@ impl Association {
             sender: Sender::new(cx.config, local_tsn, 0, cx.config.streams),
             control: ControlQueue::default(),
             reconfiguration: Reconfiguration::default(),
+            authentication: Offer::own(cx.config, cx.rng)
+                .map(|own| Authentication::new(own, cx.shared_keys)),
             error_count: 0,
             shutdown_wanted: false,
             blocked: None,
@@ -96,6 +100,7 @@ impl Association {
             sender,
             control: ControlQueue::default(),
             reconfiguration: Reconfiguration::default(),
+            authentication: cookie.auth.map(|own| Authentication::new(own, cx.shared_keys)),
             error_count: 0,
             shutdown_wanted: false,
             blocked: None,
@@ -113,8 +118,16 @@ impl Association {
 
     /// The INIT of this association.
     pub(super) fn announcement(&self, cx: &Context<'_>) -> Announcement {
-        let numbers = (self.local_tag, self.local_tsn);
-        Announcement::own(cx.config, numbers, &self.handshake, cx.locals)
+        Announcement::own(cx.config, self.identity(), &self.handshake, cx.locals)
+    }
+
+    /// What of our INIT was drawn at random.
+    pub(super) fn identity(&self) -> Identity {
+        Identity {
+            tag: self.local_tag,
+            initial_tsn: self.local_tsn,
+            auth: self.own_offer().cloned(),
+        }
     }
 
     /// Families for the INIT's Supported Address Types.
@@ -142,13 +155,17 @@ impl Association {
         if ack.tag.0 == 0 {
             return self.refuse_zero_tag(cx, addr);
         }
-        match Received::from_init_ack(ack, &addr) {
+        match Received::from_init_ack(cx.config, ack, &addr) {
             Ok(received) if self.is_adaptation_good(cx, &received.announcement) => {
                 self.echo_cookie(cx, addr, received, round_trip);
             }
             Ok(_) => {
                 let reason = CloseReason::NoAdaptation;
                 self.refuse_init_ack(cx, addr, ack.tag, (Refusal::NotAccepting, reason));
+            }
+            Err(refusal @ Refusal::NoAuthentication) => {
+                let reason = CloseReason::NoAuthentication;
+                self.refuse_init_ack(cx, addr, ack.tag, (refusal, reason));
             }
             Err(refusal) => {
                 cx.counters.protocol_violations += 1;
@@ -210,6 +227,7 @@ impl Association {
         // What the peer said belongs to the cookie that it has just refused.
         self.peer = None;
         self.keys_changed = true;
+        self.agree_on_authentication(None);
         let candidates = alloc::vec![self.handshake];
         let unreachable = Vec::new();
         self.state = State::CookieWait(CookieWait { t1, candidates, current: 0, unreachable });
@@ -220,6 +238,7 @@ impl Association {
         self.state = State::Established;
         self.error_count = 0;
         self.emit_connected(cx);
+        self.announce_authentication(cx);
         self.start_heartbeats(cx);
         if self.shutdown_wanted {
             self.state = State::ShutdownPending;
@@ -251,6 +270,7 @@ impl Association {
             receiver.interleave();
             self.sender.interleave();
         }
+        self.agree_on_authentication(announcement.auth.as_ref());
         self.sender.set_non_renegable(nr_sack != NrSack::Off);
         if is_partially_reliable(cx.config, &announcement) {
             if !receiver.is_interleaving() {
@@ -340,7 +360,7 @@ pub(crate) fn reply_refusal(
     header: CommonHeader,
     refusal: Refusal<'_>,
 ) {
-    let mut buffer = [0; 8 + MAX_HOST_NAME];
+    let mut buffer = [0; MAX_REFUSAL];
     let mut causes = CauseWriter::new(&mut buffer);
     // Every refusal fits into the buffer.
     let _no_room = refusal.write(&mut causes).is_err();

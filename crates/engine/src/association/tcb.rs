@@ -1,6 +1,7 @@
 //! The transmission control block (RFC 9260 section 1.3: TCB).
 
 use super::announcement::Announcement;
+use super::authentication::Authentication;
 use super::context::Context;
 use super::control::ControlQueue;
 use super::cookie::TieTags;
@@ -11,6 +12,7 @@ use crate::event::{CloseReason, Event};
 use crate::path::{PathAddr, PathId, PathState, Paths, failure};
 use crate::recv::Receiver;
 use crate::send::Sender;
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use manypath_wire::packet::CommonHeader;
@@ -47,6 +49,8 @@ pub(crate) struct Association {
     pub(super) sender: Sender,
     pub(super) control: ControlQueue,
     pub(super) reconfiguration: Reconfiguration,
+    /// Present if chunks may have to be authenticated.
+    pub(super) authentication: Option<Box<Authentication>>,
     /// Consecutive errors of the association (section 8.1).
     pub(super) error_count: u32,
     /// The user asked for a shutdown before the handshake was complete.

@@ -6,6 +6,7 @@ use super::state::{Retry, ShutdownSent, State};
 use super::tcb::Association;
 use crate::event::{CloseReason, Event};
 use crate::path::PathId;
+use crate::transmit::REPLY_SIZE;
 use manypath_wire::Tsn;
 use manypath_wire::cause::{Cause, CauseWriter, Causes};
 use manypath_wire::chunk::{Abort, Chunk, ShutdownComplete};
@@ -240,9 +241,14 @@ impl Association {
     }
 
     /// Sends a packet of one chunk to the peer even though the association may be gone by then.
-    fn reply(&self, cx: &mut Context<'_>, path: PathId, chunk: &Chunk<'_>) {
-        if let Some(path) = self.paths.get(path) {
-            cx.reply(path.addr, self.header(), chunk);
-        }
+    fn reply(&mut self, cx: &mut Context<'_>, path: PathId, chunk: &Chunk<'_>) {
+        let Some(addr) = self.paths.get(path).map(|path| path.addr) else { return };
+        let mut bytes = alloc::vec![0; REPLY_SIZE];
+        let mut packet = self.begin_packet(&mut bytes);
+        // At most a cause of some hundred bytes: it fits.
+        let _no_room = packet.push(chunk).is_err();
+        let len = self.complete_packet(packet);
+        bytes.truncate(len);
+        cx.reply_packet(addr, bytes);
     }
 }

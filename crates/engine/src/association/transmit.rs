@@ -12,7 +12,7 @@ use crate::recv::SackPath;
 use crate::time::Duration;
 use crate::transmit::{PacketBatch, Transmit};
 use manypath_wire::cause::{Cause, CauseWriter, Causes};
-use manypath_wire::chunk::{Chunk, CookieEcho, Error, Heartbeat, Shutdown};
+use manypath_wire::chunk::{Chunk, CookieEcho, Error, Heartbeat, Shutdown, types};
 use manypath_wire::packet::{CommonHeader, PacketWriter};
 
 /// Room for the parameters of an INIT: 16 addresses and a few small ones.
@@ -89,11 +89,10 @@ impl Association {
         }
         let mut t1 = echoed.t1.clone();
         let id = self.echo_path(t1.sends());
-        let header = self.header();
         let path = self.paths.get(id)?;
         let confirmed = path.state != PathState::Unconfirmed;
         t1.on_send(cx.now, path.rtt.rto());
-        let mut packet = PacketWriter::new(batch.slot(path.packet_size()), header);
+        let mut packet = self.begin_packet(batch.slot(path.packet_size()));
         packet.push(&Chunk::CookieEcho(CookieEcho { cookie: &echoed.cookie })).ok()?;
         write_report(&echoed.report, &mut packet);
         if confirmed {
@@ -101,7 +100,7 @@ impl Association {
         } else {
             self.write_heartbeat(cx, id, &mut packet);
         }
-        let len = packet.finish();
+        let len = self.complete_packet(packet);
         if let Some(retry) = self.state.retry_mut() {
             *retry = t1;
         }
@@ -223,12 +222,13 @@ impl Association {
         let pending = self.peer.as_ref().is_some_and(|peer| peer.receiver.is_sack_pending());
         let active = self.paths.get(id).is_some_and(|path| path.is_active());
         let data = self.sender.unsent();
-        pending && active && data > 0 && data + SACK_AND_DATA_HEADERS <= packet.room()
+        let room = packet.room_for(types::SACK).min(packet.room_for(types::DATA));
+        pending && active && data > 0 && data + SACK_AND_DATA_HEADERS <= room
     }
 
     /// A packet with everything that is due on `id`: control chunks first.
     fn build(&mut self, cx: &mut Context<'_>, id: PathId, buffer: &mut [u8]) -> Option<Built> {
-        let mut packet = PacketWriter::new(buffer, self.header());
+        let mut packet = self.begin_packet(buffer);
         let unconfirmed = self.paths.get(id)?.state == PathState::Unconfirmed;
         let heartbeats = self.state.sends_heartbeats();
         let acked = self.control.write_cookie_ack(id, &mut packet);
@@ -260,22 +260,25 @@ impl Association {
         if packet.is_empty() {
             return None;
         }
-        Some(Built { len: packet.finish(), only_data })
+        Some(Built { len: self.complete_packet(packet), only_data })
     }
 
     fn build_data(&mut self, cx: &Context<'_>, id: PathId, buffer: &mut [u8]) -> Option<usize> {
-        let mut packet = PacketWriter::new(buffer, self.header());
+        let mut packet = self.begin_packet(buffer);
         self.sender.fill(cx.now, id, &mut self.paths, &mut packet);
-        (!packet.is_empty()).then(|| packet.finish())
+        (!packet.is_empty()).then(|| self.complete_packet(packet))
     }
 
     fn write_heartbeat(&mut self, cx: &mut Context<'_>, id: PathId, packet: &mut PacketWriter<'_>) {
         let pace = self.pace(cx, id);
+        // Its answer must fit as well.
+        let auth = self.auth_len_of_answer(types::HEARTBEAT_ACK);
         let (Some(path), Some(pace)) = (self.paths.get_mut(id), pace) else { return };
         let to = (id, path.addr.remote);
         let searches = path.search().is_on();
+        let left = packet.room_for(types::HEARTBEAT).saturating_sub(HEARTBEAT_HEADERS + auth);
         // With padding beside it the answer is small, and tells of this direction alone.
-        let room = if searches { 0 } else { packet.room().saturating_sub(HEARTBEAT_HEADERS) };
+        let room = if searches { 0 } else { left };
         let info = path.heartbeat.on_send(cx.now, pace, to, cx.rng, room);
         // Without room it counts as lost and is repeated after an RTO.
         let _no_room = packet.push(&Chunk::Heartbeat(Heartbeat { info: &info })).is_err();

@@ -5,6 +5,7 @@ use super::registry::Registry;
 use crate::association::cookie::CookieKeys;
 use crate::association::reconfiguration::ReconfigurationError;
 use crate::association::{Association, Ports};
+use crate::authentication::SharedKeys;
 use crate::config::{Config, LocalAddress};
 use crate::event::{EndpointEvent, Event, Message, StreamDirection};
 use crate::path::{PathAddr, pairing};
@@ -83,6 +84,8 @@ pub struct Endpoint {
     pub(super) blocked: Vec<SocketAddr>,
     pub(super) rng: Rng,
     pub(super) keys: CookieKeys,
+    /// For associations to come.
+    pub(super) shared_keys: SharedKeys,
     pub(super) registry: Registry,
     pub(super) events: VecDeque<EndpointEvent>,
     pub(super) replies: Replies,
@@ -102,6 +105,7 @@ macro_rules! context {
             blocked: &$endpoint.blocked,
             rng: &mut $endpoint.rng,
             keys: &mut $endpoint.keys,
+            shared_keys: &$endpoint.shared_keys,
             counters: &mut $endpoint.counters,
             events: &mut $endpoint.events,
             replies: &mut $endpoint.replies,
@@ -120,6 +124,7 @@ impl Endpoint {
             locals: Vec::new(),
             blocked: Vec::new(),
             keys: CookieKeys::new(&mut rng),
+            shared_keys: SharedKeys::default(),
             rng,
             registry: Registry::default(),
             events: VecDeque::new(),
@@ -132,9 +137,12 @@ impl Endpoint {
 
     /// Changes parameters. Associations that exist follow where they look at them anew (timeouts of
     /// the handshake, HEARTBEATs, limits of failures); windows, buffers, the bounds of the RTO and
-    /// what was agreed on with the peer stay as they began.
+    /// what was agreed on with the peer stay as they began. `hmac_algorithms` never change (RFC 4895
+    /// section 6.1).
     pub fn configure(&mut self, change: impl FnOnce(&mut Config)) {
+        let algorithms = self.config.hmac_algorithms;
         change(&mut self.config);
+        self.config.hmac_algorithms = algorithms;
     }
 
     /// Makes a local address usable for associations to come.

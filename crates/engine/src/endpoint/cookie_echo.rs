@@ -1,10 +1,12 @@
 //! COOKIE ECHO (RFC 9260 sections 5.1.5 and 5.2.4): the only way for a peer to make us keep state.
 
 use super::api::context;
+use super::authentication::AuthAndRest;
 use super::demux::{answer_header, ports_of};
 use super::{AssociationId, Endpoint};
 use crate::association::Association;
 use crate::association::cookie::Cookie;
+use crate::authentication::Rejection;
 use crate::path::PathAddr;
 use crate::time::{Duration, Instant};
 use manypath_wire::cause::{Cause, CauseWriter, Causes};
@@ -12,14 +14,13 @@ use manypath_wire::chunk::{Chunk, Error};
 use manypath_wire::packet::{CommonHeader, Packet};
 
 impl Endpoint {
-    /// A packet whose first chunk is a COOKIE ECHO arrived.
+    /// A packet arrived whose first chunk is a COOKIE ECHO, or an AUTH chunk with one behind it.
     pub(super) fn handle_cookie_echo(
         &mut self,
         now: Instant,
         addr: PathAddr,
         packet: Packet<'_>,
-        sealed: &[u8],
-        len: usize,
+        (sealed, auth): (&[u8], Option<AuthAndRest<'_>>),
     ) {
         let header = packet.header();
         let cookie = self.keys.open(now, sealed, &mut self.rng);
@@ -28,6 +29,17 @@ impl Endpoint {
             return;
         };
         let known = self.association_of(addr, &cookie, header);
+        let authenticity = match self.authenticate_cookie(known, &cookie, auth) {
+            Ok(authenticity) => authenticity,
+            Err(rejection) => {
+                return self.reject_cookie(
+                    now,
+                    addr,
+                    answer_header(header, cookie.peer.tag),
+                    rejection,
+                );
+            }
+        };
         if let Some(overdue) = self.staleness(now, &cookie, known) {
             return self.answer_stale(now, addr, header, &cookie, overdue);
         }
@@ -41,10 +53,45 @@ impl Endpoint {
             None => self.accept(now, addr, header, cookie),
         };
         if let Some(id) = id {
+            let len = CommonHeader::LEN + packet.chunks().rest().len();
             self.with(now, id, |association, cx| {
-                association.handle_packet(cx, addr, packet, len);
+                association.handle_packet(cx, addr, packet, len, authenticity);
             });
         }
+    }
+
+    /// The packet is dropped because it is not authentic.
+    fn reject_cookie(
+        &mut self,
+        now: Instant,
+        addr: PathAddr,
+        header: CommonHeader,
+        rejection: Option<Rejection>,
+    ) {
+        match rejection {
+            Some(rejection) => rejection.count(&mut self.counters),
+            None => self.counters.unknown_chunks += 1,
+        }
+        if let Some(Rejection::UnsupportedHmac(id)) = rejection {
+            self.reply_error(now, addr, header, &Cause::UnsupportedHmac(id));
+        }
+    }
+
+    fn reply_error(
+        &mut self,
+        now: Instant,
+        addr: PathAddr,
+        header: CommonHeader,
+        cause: &Cause<'_>,
+    ) {
+        let mut buffer = [0; 16];
+        let mut causes = CauseWriter::new(&mut buffer);
+        // Eight bytes: they fit.
+        let _no_room = causes.push(cause).is_err();
+        let used = causes.finish();
+        let error = Error { causes: Causes::from_bytes(&buffer[..used]) };
+        let mut cx = context!(self, now);
+        cx.reply(addr, header, &Chunk::Error(error));
     }
 
     fn association_of(
@@ -85,14 +132,8 @@ impl Endpoint {
     ) {
         self.counters.stale_cookie += 1;
         let staleness_us = u32::try_from(overdue.as_micros()).unwrap_or(u32::MAX);
-        let mut buffer = [0; 16];
-        let mut causes = CauseWriter::new(&mut buffer);
-        // Eight bytes: they fit.
-        let _no_room = causes.push(&Cause::StaleCookie { staleness_us }).is_err();
-        let used = causes.finish();
-        let error = Error { causes: Causes::from_bytes(&buffer[..used]) };
-        let mut cx = context!(self, now);
-        cx.reply(addr, answer_header(header, cookie.peer.tag), &Chunk::Error(error));
+        let header = answer_header(header, cookie.peer.tag);
+        self.reply_error(now, addr, header, &Cause::StaleCookie { staleness_us });
     }
 
     /// Makes the association, if there is room for it.

@@ -3,7 +3,7 @@
 use super::api::context;
 use super::index::AddressKey;
 use super::{AssociationId, Endpoint};
-use crate::association::{Association, Context, Ports};
+use crate::association::{Association, Authenticity, Context, Ports};
 use crate::path::{PathAddr, pairing};
 use crate::time::Instant;
 use core::net::IpAddr;
@@ -22,12 +22,20 @@ impl Endpoint {
             self.counters.malformed_packets += 1;
             return;
         }
-        match packet.chunks().next() {
+        let mut chunks = packet.chunks();
+        match chunks.next() {
             None => self.counters.malformed_packets += 1,
             Some(Err(_)) => self.counters.malformed_chunks += 1,
             Some(Ok(Chunk::CookieEcho(echo))) => {
-                self.handle_cookie_echo(now, addr, packet, echo.cookie, bytes.len());
+                self.handle_cookie_echo(now, addr, packet, (echo.cookie, None));
             }
+            Some(Ok(Chunk::Auth(auth))) if self.config.authenticates() => match chunks.next() {
+                Some(Ok(Chunk::CookieEcho(echo))) => {
+                    let auth = Some((auth, packet.chunks().rest()));
+                    self.handle_cookie_echo(now, addr, packet, (echo.cookie, auth));
+                }
+                Some(_) | None => self.dispatch(now, addr, packet, Chunk::Auth(auth), bytes.len()),
+            },
             Some(Ok(first)) => self.dispatch(now, addr, packet, first, bytes.len()),
         }
     }
@@ -53,7 +61,7 @@ impl Endpoint {
         }
         match self.by_tag(header) {
             Some(id) => self.with(now, id, |association, cx| {
-                association.handle_packet(cx, addr, packet, len);
+                association.handle_packet(cx, addr, packet, len, Authenticity::None);
             }),
             None => self.handle_stranger(now, addr, packet),
         }

@@ -5,10 +5,11 @@ use super::api::context;
 use super::demux::{answer_header, ports_of};
 use super::{AssociationId, Endpoint};
 use crate::association::Context;
-use crate::association::announcement::{Announcement, Received, Refusal};
+use crate::association::announcement::{Announcement, Identity, Received, Refusal};
 use crate::association::cookie::{Cookie, TieTags};
 use crate::association::restart::InitAnswer;
 use crate::association::setup::reply_refusal;
+use crate::authentication::Offer;
 use crate::path::PathAddr;
 use crate::time::{Duration, Instant};
 use manypath_wire::chunk::{Chunk, Init};
@@ -31,7 +32,7 @@ impl Endpoint {
             self.counters.refused_inits += 1;
             return;
         }
-        let received = match Received::from_init(init, &addr) {
+        let received = match Received::from_init(&self.config, init, &addr) {
             Ok(received) => received,
             Err(refusal) => return self.refuse_init(now, addr, header, init.tag, refusal),
         };
@@ -90,8 +91,8 @@ impl Endpoint {
         answer: InitAnswer,
     ) {
         match answer {
-            InitAnswer::Ack { numbers, tie, path } => {
-                self.acknowledge(now, path, header, init, (numbers, tie));
+            InitAnswer::Ack { identity, tie, path } => {
+                self.acknowledge(now, path, header, init, (identity, tie));
             }
             InitAnswer::Done => {}
         }
@@ -104,13 +105,13 @@ impl Endpoint {
         path: PathAddr,
         header: CommonHeader,
         init: &Received<'_>,
-        (numbers, tie): (Option<(VerificationTag, Tsn)>, TieTags),
+        (identity, tie): (Option<Identity>, TieTags),
     ) {
-        let numbers = numbers.unwrap_or_else(|| (self.fresh_tag(), Tsn(self.rng.next_u32())));
+        let own = identity.unwrap_or_else(|| self.fresh_identity());
         let mut cx = context!(self, now);
-        let cookie = make_cookie(&cx, path, header, init, numbers, tie);
+        let cookie = make_cookie(&cx, path, header, init, &own, tie);
         let sealed = cx.keys.seal(now, &cookie, cx.rng);
-        let mut own = Announcement::own(cx.config, numbers, &path, cx.locals);
+        let mut own = Announcement::own(cx.config, own, &path, cx.locals);
         // Section 3.3.3: "MUST NOT be greater than the MIS value sent in the INIT chunk".
         own.outbound_streams = own.outbound_streams.min(init.announcement.inbound_streams);
         let mut parameters = [0; PARAMETERS];
@@ -119,6 +120,11 @@ impl Endpoint {
             Ok(ack) => cx.reply(path, header, &Chunk::InitAck(ack)),
             Err(_no_room) => cx.counters.reply_drops += 1,
         }
+    }
+
+    fn fresh_identity(&mut self) -> Identity {
+        let (tag, initial_tsn) = (self.fresh_tag(), Tsn(self.rng.next_u32()));
+        Identity { tag, initial_tsn, auth: Offer::own(&self.config, &mut self.rng) }
     }
 
     /// A tag that no association has.
@@ -137,7 +143,7 @@ fn make_cookie(
     path: PathAddr,
     header: CommonHeader,
     init: &Received<'_>,
-    (local_tag, local_tsn): (VerificationTag, Tsn),
+    own: &Identity,
     tie: TieTags,
 ) -> Cookie {
     let ports = ports_of(header);
@@ -148,8 +154,9 @@ fn make_cookie(
         life: Duration::from_millis(u64::try_from(life.as_millis()).unwrap_or(u64::MAX)),
         local_port: ports.local,
         peer_port: ports.peer,
-        local_tag,
-        local_tsn,
+        local_tag: own.tag,
+        local_tsn: own.initial_tsn,
+        auth: own.auth.clone(),
         tie,
         peer: init.announcement.clone(),
         path,

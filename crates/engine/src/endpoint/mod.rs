@@ -14,6 +14,7 @@
 //! ```
 
 mod api;
+mod authentication;
 mod cookie_echo;
 mod demux;
 mod index;

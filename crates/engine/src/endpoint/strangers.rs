@@ -6,7 +6,7 @@ use super::demux::answer_header;
 use crate::path::PathAddr;
 use crate::time::Instant;
 use manypath_wire::cause::{Cause, Causes};
-use manypath_wire::chunk::{Abort, Chunk, ShutdownComplete};
+use manypath_wire::chunk::{Abort, Chunk, ShutdownComplete, types};
 use manypath_wire::packet::Packet;
 
 /// What an out-of-the-blue packet is answered with.
@@ -33,6 +33,11 @@ impl Endpoint {
                 && abort.tag_reflected
                 && reflected
             {
+                // Its sender has no state from which it could authenticate anything.
+                if association.demands(types::ABORT) {
+                    self.counters.unauthenticated_chunks += 1;
+                    return;
+                }
                 return self.with(now, id, |a, cx| a.aborted_by_peer(cx, &abort));
             }
             if let Chunk::ShutdownComplete(complete) = chunk

@@ -16,7 +16,9 @@ use crate::time::Instant;
 use crate::tsn::Tsn64;
 use alloc::vec::Vec;
 use bytes::Bytes;
-use manypath_wire::chunk::{Data, GapBlock, GapBlocks, IData, NrSack as NrSackChunk, Sack, Tsns};
+use manypath_wire::chunk::{
+    Data, GapBlock, GapBlocks, IData, NrSack as NrSackChunk, Sack, Tsns, types,
+};
 use manypath_wire::{Chunk, PacketWriter, StreamId, Tsn};
 
 /// A SACK without blocks and duplicates: chunk header, cumulative TSN, a_rwnd, two counts.
@@ -230,8 +232,11 @@ impl Receiver {
     /// Appends a SACK, or an NR-SACK if that was agreed, with the lowest Gap Ack Blocks that fit.
     /// Returns false if not even an empty one fits.
     pub(crate) fn write_sack(&mut self, packet: &mut PacketWriter<'_>) -> bool {
-        let fixed = if self.nr_sack == NrSack::Off { SACK_LEN } else { NR_SACK_LEN };
-        let Some(room) = packet.room().checked_sub(fixed) else { return false };
+        let (kind, fixed) = match self.nr_sack {
+            NrSack::Off => (types::SACK, SACK_LEN),
+            NrSack::Case1 | NrSack::Case2 | NrSack::Case3 => (types::NR_SACK, NR_SACK_LEN),
+        };
+        let Some(room) = packet.room_for(kind).checked_sub(fixed) else { return false };
         let items = room / SACK_ITEM;
         self.collect_blocks(items);
         let left = items - self.gaps.len() - self.nr_gaps.len();

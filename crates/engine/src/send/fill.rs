@@ -136,12 +136,13 @@ impl Sender {
 
     fn fill_new(&mut self, job: &Job, paths: &mut Paths, packet: &mut PacketWriter<'_>) -> usize {
         let limit = self.fragment_size(paths);
-        let header = self.header_len();
+        let (kind, header) = (self.chunk_type(), self.header_len());
         let mut written = 0;
-        while let Some(path) = paths.get(job.id).filter(|_| job.worth && header < packet.room()) {
+        let has_room = |packet: &PacketWriter<'_>| job.worth && header < packet.room_for(kind);
+        while let Some(path) = paths.get(job.id).filter(|_| has_room(packet)) {
             let next = self.next_new(job.now, path, job.flight, paths, job.usable);
             let Some((stream, len)) = next else { break };
-            if header + len > packet.room() {
+            if header + len > packet.room_for(kind) {
                 break;
             }
             let Some(fragment) = self.queue.pop(stream, job.id, limit) else { break };

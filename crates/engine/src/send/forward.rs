@@ -10,7 +10,7 @@ use crate::tsn::Tsn64;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use manypath_wire::chunk::{
-    ForwardTsn, IForwardTsn, SkippedMessage, SkippedMessages, SkippedStream, SkippedStreams,
+    ForwardTsn, IForwardTsn, SkippedMessage, SkippedMessages, SkippedStream, SkippedStreams, types,
 };
 use manypath_wire::{Chunk, Mid, PacketWriter, Ssn, StreamId};
 
@@ -89,8 +89,12 @@ impl Sender {
         paths: &mut Paths,
         packet: &mut PacketWriter<'_>,
     ) -> bool {
-        let Some(room) = packet.room().checked_sub(EMPTY_LEN) else { return false };
-        let item = if self.queue.is_interleaving() { 8 } else { ForwardTsn::ITEM_LEN };
+        let (kind, item) = if self.queue.is_interleaving() {
+            (types::I_FORWARD_TSN, 8)
+        } else {
+            (types::FORWARD_TSN, ForwardTsn::ITEM_LEN)
+        };
+        let Some(room) = packet.room_for(kind).checked_sub(EMPTY_LEN) else { return false };
         let (point, skipped) = self.skipped(room / item);
         if point == self.outstanding.cum() || !self.push_forward(point, &skipped, packet) {
             return false;

@@ -22,7 +22,7 @@ use crate::status::IdleReason;
 use crate::time::Instant;
 use crate::tsn::Tsn64;
 use alloc::vec::Vec;
-use manypath_wire::chunk::{Data, IData};
+use manypath_wire::chunk::{Data, IData, types};
 use manypath_wire::{StreamId, Tsn};
 
 /// Every message or chunk that is held counts for at least so many bytes of the send buffer, so
@@ -70,6 +70,8 @@ pub(crate) struct Sender {
     pub(super) copies: Copies,
     split: BufferSplit,
     multipath: bool,
+    /// Bytes of a packet that are not for chunks with user data.
+    reserved: usize,
     pub(super) limit: usize,
     pub(super) outbound_streams: u16,
 }
@@ -107,6 +109,7 @@ impl Sender {
             copies: Copies::new(config.path_scheduling),
             split: config.buffer_split,
             multipath: config.multipath && config.path_scheduling != PathScheduling::Primary,
+            reserved: 0,
             limit: config.send_buffer as usize,
             outbound_streams,
         }
@@ -373,7 +376,23 @@ impl Sender {
 
     /// Largest payload that travels as one chunk on every path.
     pub(crate) fn fragment_size(&self, paths: &Paths) -> usize {
-        (paths.fragment_size() + Data::HEADER_LEN).saturating_sub(self.header_len())
+        let taken = self.header_len() + self.reserved;
+        (paths.fragment_size() + Data::HEADER_LEN).saturating_sub(taken)
+    }
+
+    /// Every packet with user data leaves so many bytes for something else.
+    pub(crate) fn leave_room(&mut self, bytes: usize) {
+        self.reserved = bytes;
+    }
+
+    /// Whether user data travels in I-DATA chunks.
+    pub(crate) fn is_interleaving(&self) -> bool {
+        self.queue.is_interleaving()
+    }
+
+    /// The type of the chunks with user data.
+    pub(super) fn chunk_type(&self) -> u8 {
+        if self.queue.is_interleaving() { types::I_DATA } else { types::DATA }
     }
 
     /// Bytes of a chunk before the user data.
@@ -421,7 +440,8 @@ impl Sender {
         (worth || last == path.id || bound()).then_some(tsn)
     }
 
-    /// Bytes in a packet of the chunk that `id` is to send again next, header and padding included.
+    /// Bytes in a packet of the chunk that `id` is to send again next: header and padding, and what
+    /// [`Self::leave_room`] is for.
     pub(crate) fn next_repeat_size(
         &self,
         now: Instant,
@@ -434,7 +454,7 @@ impl Sender {
         let (path, usable) = (paths.get(id)?, self.usable(paths));
         let worth = self.is_worth_using(now, paths, usable, id);
         let next = self.next_repeat(now, path, path.flight, worth, paths, usable)?;
-        self.outstanding.get(next).map(super::outstanding::SentChunk::wire_len)
+        self.outstanding.get(next).map(|chunk| chunk.wire_len() + self.reserved)
     }
 
     /// The stream of which `path` may send a new chunk now, and the size of its payload. `flight` was

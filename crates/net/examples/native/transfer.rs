@@ -149,6 +149,7 @@ impl Transfer {
             }
             Event::Writable
             | Event::AssociationReset { .. }
+            | Event::Authentication { .. }
             | Event::PathChanged { .. }
             | Event::Restarted
             | Event::PeerShutdown => {}

@@ -101,7 +101,9 @@ pub(super) fn error_of(reason: &CloseReason, established: bool) -> Option<Errno>
     match reason {
         CloseReason::Graceful => None,
         CloseReason::NoAnswer | CloseReason::TooManyFailures => Some("ETIMEDOUT"),
-        CloseReason::Unreachable | CloseReason::NoAdaptation => Some("ECONNREFUSED"),
+        CloseReason::Unreachable | CloseReason::NoAdaptation | CloseReason::NoAuthentication => {
+            Some("ECONNREFUSED")
+        }
         CloseReason::PeerAborted(_) if established => Some("ECONNRESET"),
         CloseReason::PeerAborted(_) => Some("ECONNREFUSED"),
         CloseReason::LocalAbort | CloseReason::ProtocolViolation(_) => Some("ECONNABORTED"),

@@ -106,7 +106,7 @@ impl Link {
                 self.streams = Some((outbound_streams, inbound_streams));
                 self.notify(Notification::Added { outcome, outbound_streams, inbound_streams });
             }
-            Event::Readable | Event::Writable => {}
+            Event::Readable | Event::Writable | Event::Authentication { .. } => {}
         }
     }
 

@@ -129,6 +129,7 @@ impl<'a> Session<'a> {
                     | Event::StreamsReset { .. }
                     | Event::AssociationReset { .. }
                     | Event::StreamsAdded { .. }
+                    | Event::Authentication { .. }
                     | Event::PeerShutdown => {}
                 }
             }

@@ -95,6 +95,7 @@ impl Side {
             | Event::StreamsReset { .. }
             | Event::AssociationReset { .. }
             | Event::StreamsAdded { .. }
+            | Event::Authentication { .. }
             | Event::PeerShutdown => {}
         }
     }

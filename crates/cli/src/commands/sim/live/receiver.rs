@@ -37,6 +37,7 @@ pub(super) fn receive(
                 | Event::StreamsReset { .. }
                 | Event::AssociationReset { .. }
                 | Event::StreamsAdded { .. }
+                | Event::Authentication { .. }
                 | Event::PeerShutdown => {}
             }
         }

@@ -73,6 +73,7 @@ impl Sender<'_> {
                 | Event::StreamsReset { .. }
                 | Event::AssociationReset { .. }
                 | Event::StreamsAdded { .. }
+                | Event::Authentication { .. }
                 | Event::PeerShutdown => {}
             }
         }
