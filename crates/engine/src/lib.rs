@@ -23,6 +23,8 @@ mod cmt;
 mod config;
 mod endpoint;
 mod event;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod names;
 mod path;
 mod profile;

@@ -152,7 +152,7 @@ fn authenticator(key: &[u8; 32], signed: &[u8]) -> Option<Hmac<Sha256>> {
     Some(mac)
 }
 
-fn encode(cookie: &Cookie, out: &mut Vec<u8>) {
+pub(super) fn encode(cookie: &Cookie, out: &mut Vec<u8>) {
     let mut put = |bytes: &[u8]| out.extend_from_slice(bytes);
     let life = u32::try_from(cookie.life.as_millis()).unwrap_or(u32::MAX);
     put(&cookie.created.as_nanos().to_be_bytes());
@@ -211,7 +211,7 @@ fn encode_ip(address: IpAddr) -> [u8; 17] {
     bytes
 }
 
-fn decode(content: &[u8]) -> Option<Cookie> {
+pub(super) fn decode(content: &[u8]) -> Option<Cookie> {
     let mut reader = Reader(content);
     let cookie = Cookie {
         created: Instant::from_nanos(reader.u64()?),

@@ -23,6 +23,8 @@ mod authentication;
 mod context;
 pub(crate) mod control;
 pub(crate) mod cookie;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod cookie_model;
 mod fault;
 mod heartbeat;
 mod mtu;

@@ -137,7 +137,9 @@ impl Heartbeat {
         self.sent.rotate_right(1);
         self.sent[0] = Some(sent);
         self.wanted = false;
-        let error_at = self.unanswered.map_or(now + pace.rto, |silence| silence.error_at);
+        // During setup a HEARTBEAT waits for a COOKIE ECHO, and a silence may have ended meanwhile.
+        let silence = self.unanswered.filter(|silence| silence.error_at > now);
+        let error_at = silence.map_or(now + pace.rto, |silence| silence.error_at);
         self.unanswered = Some(Unanswered { error_at });
         self.next = Some(error_at.min(now + pace.probe_pause()));
         let mut info = info(sent.nonce, sent.at, to).to_vec();
@@ -300,6 +302,16 @@ mod tests {
         let info = heartbeat.on_send(at(6000), unconfirmed, to(), &mut rng, ROOM);
         assert_eq!(info.len(), ROOM);
         assert!(heartbeat.on_ack(at(6100), &info, to()).is_some_and(|answer| answer.full_sized));
+    }
+
+    #[test]
+    fn a_probe_that_waited_beyond_the_end_of_a_silence_begins_another() {
+        let (mut heartbeat, mut rng) = (Heartbeat::default(), Rng::new([1; 32]));
+        let unconfirmed = pace(PathState::Unconfirmed, 5000);
+        heartbeat.on_send(at(0), unconfirmed, to(), &mut rng, ROOM);
+        assert_eq!(heartbeat.handle_timeout(at(2000), unconfirmed, &mut rng), Expiry::Quiet);
+        heartbeat.on_send(at(7000), unconfirmed, to(), &mut rng, ROOM);
+        assert_eq!(heartbeat.deadline(), Some(at(9000)));
     }
 
     #[test]

@@ -102,6 +102,14 @@ impl Interleaved {
         dropped
     }
 
+    /// Bytes and chunks that are held, counted anew.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(super) fn recount(&self) -> (usize, usize) {
+        let messages = self.series.values().flat_map(|series| series.messages.values());
+        let fragments = messages.flat_map(|message| message.fragments.values());
+        fragments.fold((0, 0), |sum, (_, payload)| (sum.0 + payload.len(), sum.1 + 1))
+    }
+
     /// The messages of `streams`, ordered and unordered, are numbered from 0 again. What is not
     /// complete will never be.
     pub(crate) fn reset_streams(&mut self, streams: &Streams) -> Dropped {

@@ -9,6 +9,8 @@ mod ack_policy;
 mod forward;
 mod interleaved;
 mod interleaving;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod model;
 mod nr_sack;
 mod reassembly;
 mod receiver;

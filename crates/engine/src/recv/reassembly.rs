@@ -148,6 +148,19 @@ impl Reassembly {
         self.ready.push_back(complete);
     }
 
+    /// Bytes and chunks that are held, counted anew.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(super) fn recount(&self) -> (usize, usize) {
+        let waiting = self.streams.values().flat_map(|stream| stream.waiting.values());
+        let whole = waiting.map(|(complete, _)| complete).chain(&self.ready);
+        let whole = whole.map(|complete| (complete.message.payload.len(), complete.chunks));
+        let parts = self
+            .runs
+            .values()
+            .map(|run| (run.fragments.iter().map(Bytes::len).sum::<usize>(), run.fragments.len()));
+        parts.chain(whole).fold((0, 0), |sum, part| (sum.0 + part.0, sum.1 + part.1))
+    }
+
     /// The next message for the user.
     pub(crate) fn read(&mut self) -> Option<Complete> {
         self.ready.pop_front()

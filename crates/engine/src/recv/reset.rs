@@ -16,6 +16,14 @@ pub(super) struct Deferred {
     held: Vec<(Tsn64, Held, Bytes)>,
 }
 
+#[cfg(any(test, feature = "fuzzing"))]
+impl Deferred {
+    /// Bytes and chunks that are held.
+    pub(super) fn recount(&self) -> (usize, usize) {
+        (self.held.iter().map(|(_, _, payload)| payload.len()).sum(), self.held.len())
+    }
+}
+
 impl Receiver {
     /// The peer numbers messages of `streams` from 0 again after TSN `last`. Returns whether that
     /// could be done at once; otherwise it is done when the TSN has arrived.
@@ -81,7 +89,9 @@ impl Receiver {
     /// before is taken for received.
     pub(crate) fn restart(&mut self, next: Tsn) {
         self.tracker.jump_to(next);
-        self.deferred = None;
+        for (_, _, payload) in self.deferred.take().into_iter().flat_map(|reset| reset.held) {
+            self.window.release(payload.len(), 1);
+        }
         self.drop_incomplete();
         self.reset_streams(&None);
     }

@@ -122,3 +122,12 @@ fn after_a_restart_old_tsns_are_old() {
     assert_eq!(read(&mut receiver), [1, 3, distant.0, distant.0 + 1]);
     assert_eq!(receiver.queued(), 0);
 }
+
+#[test]
+fn a_restart_gives_back_the_room_of_what_waited_for_a_reset() {
+    let mut receiver = receiver();
+    assert_eq!(receiver.reset_after(one(1), Tsn(3)), Ok(false));
+    arrive(&mut receiver, 4, 1, 0);
+    receiver.restart(receiver.distant_tsn());
+    assert_eq!(receiver.window.counts(), (0, 0));
+}

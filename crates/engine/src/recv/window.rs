@@ -37,6 +37,12 @@ impl ReceiveWindow {
         self.chunks = self.chunks.saturating_sub(chunks);
     }
 
+    /// Bytes and chunks held.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(super) fn counts(&self) -> (usize, usize) {
+        (self.bytes, self.chunks)
+    }
+
     /// Bytes held: waiting for a gap to be filled, for other fragments or for the reader.
     pub(crate) fn held(&self) -> usize {
         self.bytes

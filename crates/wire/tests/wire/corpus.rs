@@ -1,18 +1,27 @@
-//! The seeds of the fuzz target `wire_packet`: made here, and replayed here without a fuzzer.
+//! The seeds of the fuzz target `wire_packet`: made here, and replayed here without a fuzzer. So are
+//! the corpora of `wire_emit` and `auth_asconf`.
 
-use crate::{golden, reparse};
+use crate::{emit, golden, reparse};
 use manypath_wire::Packet;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 fn directory() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/wire_packet")
+    corpus("wire_packet")
+}
+
+fn corpus(target: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target)
 }
 
 /// Every file of the corpus. Those that the generator does not make are inputs that a fuzzer found.
 fn files() -> BTreeMap<String, Vec<u8>> {
-    let entries = fs::read_dir(directory()).expect("fuzz/corpus/wire_packet is in the repository");
+    files_of("wire_packet")
+}
+
+fn files_of(target: &str) -> BTreeMap<String, Vec<u8>> {
+    let entries = fs::read_dir(corpus(target)).expect("the corpora are in the repository");
     entries
         .map(|entry| entry.expect("readable").path())
         .map(|path| {
@@ -52,4 +61,15 @@ fn the_corpus_replays() {
     let files = files();
     assert!(files.len() >= golden::packets().len());
     files.values().for_each(|bytes| reparse::check(bytes));
+}
+
+#[test]
+fn what_is_written_is_read_back_on_the_corpora() {
+    let checks: [(&str, fn(&[u8])); 2] =
+        [("wire_emit", emit::check), ("auth_asconf", emit::check_authenticated)];
+    for (target, check) in checks {
+        let files = files_of(target);
+        assert!(files.len() >= 10, "only {} files of {target}", files.len());
+        files.values().for_each(|bytes| check(bytes));
+    }
 }

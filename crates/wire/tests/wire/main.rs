@@ -4,6 +4,7 @@
 mod arbitrary;
 mod captures;
 mod corpus;
+mod emit;
 mod golden;
 mod reparse;
 mod round_trip;
