@@ -1,6 +1,6 @@
 # The two commands of the README are `make demo` and `make test`; both do all set-up themselves.
 CARGO ?= cargo
-FUZZ_SECONDS ?= 30
+FUZZ_SECONDS ?= 20
 
 .PHONY: all build demo test test-full bench lint fuzz man clean
 
@@ -28,7 +28,7 @@ test-full: test build
 	$(CARGO) test --release --locked -p manypath-lab --test throughput -- --ignored
 	$(CARGO) test --release --locked -p manypath-net --test usrsctp -- --ignored --test-threads 1
 	$(CARGO) test --release --locked -p manypath-cli --test failover -- --ignored
-	scripts/fuzz 300
+	scripts/fuzz 600
 	target/release/manypath sim live papers/dreibholz2010/live/fig4.toml --seeds 1 --jobs 2 --tolerance 0.07
 	target/release/manypath sim live papers/dreibholz2010/live/fig7.toml --seeds 1 --jobs 2 --tolerance 0.07 \
 		--case 'paper, fixed' --case 'paper, round robin' --case 'production' --case 'production, dynamic'

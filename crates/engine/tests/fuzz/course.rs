@@ -70,7 +70,7 @@ fn config(node: usize, options: u8, size: u8) -> Config {
         nr_sack: if bit(4) { NrSack::Case2 } else { NrSack::Off },
         receive_buffer: RECEIVE_BUFFER << (size & 7),
         send_buffer: 6000 << (size >> 3 & 7),
-        heartbeats: bit(5),
+        delayed_ack_cmt: bit(5),
         // Long losses end an association: it is to be seen that both ends learn of it.
         association_max_retransmits: if bit(6) { 2 } else { 50 },
         ..Config::default()
