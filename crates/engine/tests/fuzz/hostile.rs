@@ -45,6 +45,7 @@ fn config(node: usize, options: u8) -> Config {
         accept_added_streams: true,
         max_streams: 8,
         nr_sack: if bit(4) { NrSack::Case2 } else { NrSack::Off },
+        authentication: bit(5),
         receive_buffer: BUFFER,
         send_buffer: BUFFER,
         max_associations: 4,
@@ -78,9 +79,9 @@ fn first(network: &Network, node: usize) -> Option<AssociationId> {
 fn send(network: &mut Network, from: usize, len: usize) {
     let Some(id) = first(network, from) else { return };
     let message = Outgoing {
-        stream: StreamId(u16::from(len % 3 == 0)),
+        stream: StreamId(u16::from(len.is_multiple_of(3))),
         ppid: Ppid(1),
-        unordered: len % 7 == 0,
+        unordered: len.is_multiple_of(7),
         payload: Bytes::from(vec![1; len]),
     };
     // It may be too much, or too late.

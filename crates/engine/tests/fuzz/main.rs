@@ -1,4 +1,6 @@
 //! The corpora of the fuzz targets `association` and `hostile_peer`, replayed without a fuzzer.
+#![allow(clippy::unwrap_used, reason = "a test that cannot read its corpus fails")]
+#![expect(clippy::wildcard_enum_match_arm, reason = "a test looks for what it is about")]
 
 mod course;
 mod hostile;
