@@ -15,6 +15,8 @@ struct Job {
     now: Instant,
     id: PathId,
     usable: PathSet,
+    /// Paths that may carry what was lost.
+    repeaters: PathSet,
     /// Flight of the path before the packet.
     flight: usize,
     /// Whether the path is worth using for what waits (see `schedule::path`).
@@ -38,9 +40,9 @@ impl Sender {
         if self.has_nothing_to_send() {
             return 0;
         }
-        let usable = self.usable(paths);
-        let worth = self.is_worth_using(now, paths, usable, id);
-        let Some(path) = paths.get_mut(id).filter(|path| usable.contains(path.id)) else {
+        let (usable, repeaters) = (self.usable(paths), self.repeaters(paths));
+        let worth = usable.contains(id) && self.is_worth_using(now, paths, usable, id);
+        let Some(path) = paths.get_mut(id).filter(|path| repeaters.contains(path.id)) else {
             return 0;
         };
         if path.last_data.is_none() {
@@ -51,7 +53,8 @@ impl Sender {
         // A window of a few packets leaves no room for the peer's delayed acknowledgements.
         let immediate = self.rules.immediate_sacks
             && path.congestion.window() < 4 * path.congestion.chunk_limit();
-        let job = Job { now, id, usable, flight: path.flight, worth, immediate, own: false };
+        let flight = path.flight;
+        let job = Job { now, id, usable, repeaters, flight, worth, immediate, own: false };
         let job = Job { own: self.has_own_turn(&job, paths), ..job };
         let repeated =
             self.fill_lost(&job, paths, packet) + self.fill_rescheduled(&job, paths, packet);
@@ -71,7 +74,7 @@ impl Sender {
     fn has_own_turn(&self, job: &Job, paths: &Paths) -> bool {
         let path = paths.get(job.id).filter(|path| path.cmt.helped && self.queue.is_mapping());
         let Some(path) = path else { return false };
-        let next = self.next_repeat(job.now, path, job.flight, job.worth, paths, job.usable);
+        let next = self.next_repeat(job.now, path, job.flight, job.worth, paths, job.repeaters);
         let chunk = next.and_then(|tsn| self.outstanding.get(tsn));
         if chunk.is_none_or(|chunk| chunk.path == job.id) {
             return false;
@@ -97,7 +100,7 @@ impl Sender {
             let next = if job.own {
                 self.next_own_repeat(job, path)
             } else {
-                self.next_repeat(job.now, path, job.flight, job.worth, paths, job.usable)
+                self.next_repeat(job.now, path, job.flight, job.worth, paths, job.repeaters)
             };
             let Some(tsn) = next else { break };
             let Some(chunk) = self.outstanding.get(tsn) else { break };

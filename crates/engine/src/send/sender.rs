@@ -72,6 +72,8 @@ pub(crate) struct Sender {
     multipath: bool,
     /// Bytes of a packet that are not for chunks with user data.
     reserved: usize,
+    /// What times out on the one path in use goes to another (RFC 9260 section 6.4).
+    alternates: bool,
     pub(super) limit: usize,
     pub(super) outbound_streams: u16,
 }
@@ -110,6 +112,7 @@ impl Sender {
             split: config.buffer_split,
             multipath: config.multipath && config.path_scheduling != PathScheduling::Primary,
             reserved: 0,
+            alternates: !config.multipath,
             limit: config.send_buffer as usize,
             outbound_streams,
         }
@@ -227,9 +230,10 @@ impl Sender {
         if self.has_nothing_to_send() {
             return PathOrder::none();
         }
+        let served = self.repeaters(paths);
         match self.queue.dynamic() {
-            Some(_) => by_smallest_srtt(paths, usable),
-            None => self.selector.order(paths, usable, self.sack_path),
+            Some(_) => by_smallest_srtt(paths, served),
+            None => self.selector.order(paths, served, self.sack_path),
         }
     }
 
@@ -238,10 +242,10 @@ impl Sender {
         if self.has_nothing_to_send() {
             return false;
         }
-        let usable = self.usable(paths);
-        let Some(path) = paths.get(id).filter(|_| usable.contains(id)) else { return false };
-        let worth = self.is_worth_using(now, paths, usable, id);
-        self.next_repeat(now, path, path.flight, worth, paths, usable).is_some()
+        let (usable, repeaters) = (self.usable(paths), self.repeaters(paths));
+        let Some(path) = paths.get(id).filter(|_| repeaters.contains(id)) else { return false };
+        let worth = usable.contains(id) && self.is_worth_using(now, paths, usable, id);
+        self.next_repeat(now, path, path.flight, worth, paths, repeaters).is_some()
             || self.to_reschedule(now, path, path.flight, usable).is_some()
             || self.next_copy(now, path, path.flight).is_some()
             || (worth && self.next_new(now, path, path.flight, paths, usable).is_some())
@@ -405,6 +409,16 @@ impl Sender {
         self.selector.admitted(paths, usable(paths, self.multipath))
     }
 
+    /// The paths that may carry what was lost: those that may carry data, and, where that is one at a
+    /// time, all active ones for what has timed out on it (RFC 9260 section 6.4.1).
+    pub(super) fn repeaters(&self, paths: &Paths) -> PathSet {
+        let timed_out = || paths.iter().any(|path| !path.cmt.lost.timed_out.is_empty());
+        if self.alternates && self.lost > 0 && timed_out() {
+            return self.selector.admitted(paths, usable(paths, true));
+        }
+        self.usable(paths)
+    }
+
     /// What waits. When the peer's window is nearly used up, a chunk on a slow path holds up the
     /// fast ones just as at the end of a transfer.
     fn demand(&self) -> Demand {
@@ -452,8 +466,8 @@ impl Sender {
             return None;
         }
         let (path, usable) = (paths.get(id)?, self.usable(paths));
-        let worth = self.is_worth_using(now, paths, usable, id);
-        let next = self.next_repeat(now, path, path.flight, worth, paths, usable)?;
+        let worth = usable.contains(id) && self.is_worth_using(now, paths, usable, id);
+        let next = self.next_repeat(now, path, path.flight, worth, paths, self.repeaters(paths))?;
         self.outstanding.get(next).map(|chunk| chunk.wire_len() + self.reserved)
     }
 
