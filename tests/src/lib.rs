@@ -1,10 +1,12 @@
 //! Checks of the workspace as a whole live in `tests/`; here is what they and the `requirements`
-//! command share: reading RFCs, and the tables that say how each requirement is met.
+//! command share: reading RFCs, the tables that say how each requirement is met, and the checklist.
 
+mod checklist;
 mod report;
 mod specification;
 mod table;
 
+pub use checklist::{Row, checklist};
 pub use report::{Totals, page, totals};
 pub use specification::{Level, Section, Sentence, Specification};
 pub use table::{Requirement, Status, Table, skeleton};

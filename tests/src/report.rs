@@ -1,5 +1,6 @@
 //! What the tables say in sum: `docs/conformance.md` and what the command prints.
 
+use crate::checklist::{Row, section};
 use crate::table::{Status, Table};
 use std::fmt::Write as _;
 
@@ -34,8 +35,8 @@ pub fn totals(table: &Table) -> Totals {
     totals
 }
 
-/// The page of all RFCs: totals, then exceptions and todos in full.
-pub fn page(tables: &[(&str, &str, Table)]) -> String {
+/// The page of all RFCs and the checklist: totals, the checklist, exceptions and todos in full.
+pub fn page(tables: &[(&str, &str, Table)], rows: &[Row]) -> String {
     let mut out = String::from(HEAD);
     for (name, subject, table) in tables {
         let t = totals(table);
@@ -49,6 +50,7 @@ pub fn page(tables: &[(&str, &str, Table)]) -> String {
             t.todo
         );
     }
+    out.push_str(&section(rows));
     for (name, _, table) in tables {
         let rfc = name.to_uppercase().replace("RFC", "RFC ");
         list(&mut out, &format!("Exceptions to {rfc}"), table, |status| match status {

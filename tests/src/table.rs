@@ -72,7 +72,7 @@ fn entry_of(value: &DeValue<'_>) -> Result<Requirement, String> {
     Ok(Requirement { section, quote, status })
 }
 
-fn names(tests: &str) -> Vec<String> {
+pub(crate) fn names(tests: &str) -> Vec<String> {
     tests.split([',', ' ']).filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 

@@ -1,7 +1,7 @@
 //! The tables of requirements are complete and true to the texts, and what they and the sources
 //! quote is verbatim.
 
-use manypath_tests::{RFCS, Specification, Status, Table, page, root};
+use manypath_tests::{RFCS, Row, Specification, Status, Table, checklist, page, root};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -18,6 +18,12 @@ fn specification(name: &str) -> Specification {
 fn table(name: &str) -> Table {
     let path = format!("specs/requirements/{name}.toml");
     Table::parse(&read(&path)).unwrap_or_else(|why| panic!("{path}: {why}"))
+}
+
+#[expect(clippy::panic, reason = "a test without its files cannot go on")]
+fn rows() -> Vec<Row> {
+    let path = "specs/checklist.toml";
+    checklist(&read(path)).unwrap_or_else(|why| panic!("{path}: {why}"))
 }
 
 fn files(dir: &Path, extensions: &[&str], out: &mut Vec<PathBuf>) {
@@ -95,7 +101,25 @@ fn the_page_is_up_to_date() {
     let tables: Vec<_> =
         RFCS.iter().map(|(name, subject)| (*name, *subject, table(name))).collect();
     let command = "cargo run -p manypath-tests --bin requirements -- --write";
-    assert!(read("docs/conformance.md") == page(&tables), "docs/conformance.md is old: {command}");
+    assert!(
+        read("docs/conformance.md") == page(&tables, &rows()),
+        "docs/conformance.md is old: {command}"
+    );
+}
+
+#[test]
+fn every_behaviour_of_the_checklist_has_its_tests() {
+    let (rows, tests) = (rows(), tests());
+    let ids: BTreeSet<_> = rows.iter().map(|row| &row.id).collect();
+    assert_eq!(ids.len(), rows.len(), "an id stands twice");
+    assert_eq!(rows.len(), 149, "behaviours");
+    for row in &rows {
+        let Status::Met(named) = &row.status else { continue };
+        assert!(!named.is_empty(), "{}: no test named", row.id);
+        for test in named {
+            assert!(tests.contains(test), "{}: there is no test {test}", row.id);
+        }
+    }
 }
 
 /// Quotes in comments have the form of number, `section`, its number, colon and quotation marks, over

@@ -1,6 +1,6 @@
 //! Prints how it stands with the requirements of the RFCs; writes the page about it.
 
-use manypath_tests::{RFCS, Specification, Table, page, root, skeleton, totals};
+use manypath_tests::{RFCS, Row, Specification, Table, checklist, page, root, skeleton, totals};
 use std::process::ExitCode;
 
 const USAGE: &str = "\
@@ -27,6 +27,11 @@ fn tables() -> Result<Vec<(&'static str, &'static str, Table)>, String> {
     RFCS.iter().map(one).collect()
 }
 
+fn rows() -> Result<Vec<Row>, String> {
+    let path = "specs/checklist.toml";
+    checklist(&read(path)?).map_err(|why| format!("{path}: {why}"))
+}
+
 fn lines(json: bool) -> Result<String, String> {
     let line = |(name, _, table): &(&str, &str, Table)| {
         let t = totals(table);
@@ -51,7 +56,7 @@ fn run(arguments: &[&str]) -> Result<String, String> {
         ["--json"] => lines(true),
         ["--write"] => {
             let path = "docs/conformance.md";
-            let written = std::fs::write(root().join(path), page(&tables()?));
+            let written = std::fs::write(root().join(path), page(&tables()?, &rows()?));
             written.map(|()| format!("{path} is written")).map_err(|error| error.to_string())
         }
         ["--skeleton", name] => {

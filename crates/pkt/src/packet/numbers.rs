@@ -18,6 +18,8 @@ pub(crate) struct Numbers {
     pub peer_tag: u32,
     /// The last State Cookie.
     pub cookie: Option<Vec<u8>>,
+    /// The stack's initiate tag in the INIT ACK that brought it.
+    pub cookie_tag: u32,
     /// The value of the last HEARTBEAT.
     pub heartbeat: Option<Vec<u8>>,
     /// Whether they are those of a chunk of the peer that the stack sends back.

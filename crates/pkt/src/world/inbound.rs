@@ -79,6 +79,9 @@ impl World {
             None if chunks.iter().any(|chunk| chunk.name == "INIT") => 0,
             None if bytes.first() == Some(&1) => 0,
             None if reflected => self.numbers.peer_tag,
+            None if bytes.first() == Some(&10) && self.numbers.cookie.is_some() => {
+                self.numbers.cookie_tag
+            }
             // Without an association any tag will do but 0, which is for INIT.
             None => self.numbers.live_tag.max(1),
         }

@@ -152,6 +152,9 @@ impl World {
         let mut parameters = Tlvs(parameters).map_while(Result::ok);
         if let Some(cookie) = parameters.find(|parameter| parameter[..2] == [0, 7]) {
             self.numbers.cookie = Some(cookie[4..].to_vec());
+            self.numbers.cookie_tag = init_ack
+                .get(4..8)
+                .map_or(0, |tag| u32::from_be_bytes([tag[0], tag[1], tag[2], tag[3]]));
         }
     }
 }
