@@ -77,7 +77,9 @@ impl Stack {
             | Event::StreamsReset { .. }
             | Event::AssociationReset { .. }
             | Event::StreamsAdded { .. }
-            | Event::Authentication { .. } => {}
+            | Event::Authentication { .. }
+            | Event::LocalAddress { .. }
+            | Event::PeerAddress { .. } => {}
             Event::PathChanged { path, state } => self.on_path_changed(id, path, state),
             Event::Restarted => self.on_restarted(id),
             Event::PeerShutdown => self.on_peer_shutdown(id),

@@ -170,6 +170,12 @@ pub struct Config {
     pub hmac_algorithms: HmacAlgorithms,
     /// Refuse peers that cannot authenticate chunks, instead of going on without.
     pub require_authentication: bool,
+    /// Whether addresses may be added to an association that is in use, and removed from it, where the
+    /// peer can do that too (ASCONF, RFC 5061). Off by default. Such chunks are always authenticated, so
+    /// this implies `authentication`; peers that know ASCONF without AUTH are refused (section 6).
+    pub address_reconfiguration: bool,
+    /// Whether the peer may do that with its addresses.
+    pub accept_address_changes: bool,
     /// What is done for messages of which nothing else is said. They are reliable by default.
     /// `Endpoint::set_reliability` changes it.
     pub reliability: Reliability,
@@ -225,7 +231,7 @@ impl Config {
 
     /// Whether chunks may have to be authenticated.
     pub(crate) fn authenticates(&self) -> bool {
-        self.authentication
+        self.authentication || self.address_reconfiguration
     }
 }
 
@@ -285,6 +291,8 @@ impl Default for Config {
             authenticated_chunks: Vec::new(),
             hmac_algorithms: HmacAlgorithms::Sha256Sha1,
             require_authentication: false,
+            address_reconfiguration: false,
+            accept_address_changes: true,
             reliability: Reliability::Reliable,
             stream_scheduling: StreamScheduling::Fcfs,
             stream_options: Vec::new(),

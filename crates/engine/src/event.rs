@@ -6,6 +6,7 @@ use crate::path::{PathId, PathState};
 use crate::send::ReliabilityPolicy;
 use alloc::vec::Vec;
 use bytes::Bytes;
+use core::net::IpAddr;
 use manypath_wire::{Ppid, StreamId, Tsn};
 
 /// One notification, in the order in which things happened.
@@ -73,6 +74,23 @@ pub enum Event {
         /// Number of the key.
         key: u16,
     },
+    /// The peer has answered a request to add, remove or prefer one of our addresses (RFC 5061).
+    LocalAddress {
+        /// The address.
+        address: IpAddr,
+        /// What was requested.
+        change: AddressChange,
+        /// What became of it.
+        outcome: ReconfigurationOutcome,
+    },
+    /// The peer has added, removed or preferred one of its addresses (`SCTP_PEER_ADDR_CHANGE`, RFC 6458
+    /// section 6.1.2). An added one is used when it has been confirmed.
+    PeerAddress {
+        /// The address.
+        address: IpAddr,
+        /// What has changed.
+        change: AddressChange,
+    },
     /// A path has changed its state.
     PathChanged {
         /// The path.
@@ -107,6 +125,18 @@ crate::names::named! {
         Free = "free",
         /// The peer does not authenticate chunks (`SCTP_AUTH_NO_AUTH`).
         NoAuthentication = "no-authentication",
+    }
+}
+
+crate::names::named! {
+    /// A change of the addresses of an association.
+    pub enum AddressChange as "change of an address" {
+        /// It belongs to the association.
+        Added = "added",
+        /// It does not any more.
+        Removed = "removed",
+        /// It is the first to be sent to.
+        MadePrimary = "made-primary",
     }
 }
 

@@ -38,6 +38,7 @@ mod time;
 mod transmit;
 mod tsn;
 
+pub use association::asconf::AddressError;
 pub use association::reconfiguration::{ReconfigurationError, ReconfigurationOutcome};
 pub use authentication::{HmacAlgorithms, KeyError};
 pub use cmt::{
@@ -45,7 +46,9 @@ pub use cmt::{
 };
 pub use config::{Config, LocalAddress};
 pub use endpoint::{AssociationId, ConnectError, Endpoint, Outgoing, SendError};
-pub use event::{CloseReason, EndpointEvent, Event, KeyChange, Message, StreamDirection};
+pub use event::{
+    AddressChange, CloseReason, EndpointEvent, Event, KeyChange, Message, StreamDirection,
+};
 pub use names::UnknownName;
 pub use path::{
     BurstLimit, CongestionControl, InitialWindow, Pacing, PathAddr, PathId, PathMtu, PathState,

@@ -232,6 +232,10 @@ counters! {
     unsupported_hmacs,
     /// Packets cut off at their second AUTH chunk (RFC 4895 section 5.1).
     repeated_auth,
+    /// ASCONFs and ASCONF-ACKs with another sequence number than the next one (RFC 5061 section 5.2).
+    stale_asconfs,
+    /// Requests of peers about their addresses that were refused.
+    refused_addresses,
     /// SACKs older than one already seen.
     stale_sacks,
     /// Associations aborted because the peer broke the protocol.

@@ -71,6 +71,8 @@ fn closed(endpoint: &mut Endpoint) -> Option<CloseReason> {
         | Event::AssociationReset { .. }
         | Event::StreamsAdded { .. }
         | Event::Authentication { .. }
+        | Event::LocalAddress { .. }
+        | Event::PeerAddress { .. }
         | Event::PeerShutdown => None,
     })
 }

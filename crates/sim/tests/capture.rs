@@ -12,10 +12,11 @@ use support::exchange::{Side, random_messages};
 use support::{PORT, joint, link, pair};
 
 /// A transfer over two paths with losses and a cut, from setup to shutdown, as a pcapng file.
-/// `readdress` decides what the paths' addresses look like.
-fn captured_transfer(readdress: impl Fn(SocketAddr) -> SocketAddr) -> Vec<u8> {
+/// `readdress` decides what the paths' addresses look like. If `config` says that addresses may change,
+/// those of the second path leave the association and come back.
+fn captured_transfer(config: Config, readdress: impl Fn(SocketAddr) -> SocketAddr) -> Vec<u8> {
     let mut world = World::new(1);
-    let config = Config { heartbeat_interval: Duration::from_millis(500), ..Config::default() };
+    let config = Config { heartbeat_interval: Duration::from_millis(500), ..config };
     let hosts = pair(&mut world, &config);
     let lossy = LinkConfig { loss_ppm: 20_000, duplicate_ppm: 10_000, ..link(5, 20, 30) };
     let mut paths = Vec::new();
@@ -46,9 +47,21 @@ fn captured_transfer(readdress: impl Fn(SocketAddr) -> SocketAddr) -> Vec<u8> {
     let now = world.now();
     client.association = Some(world.endpoint(hosts[0]).connect(now, paths[0][1], PORT).unwrap());
     let mut shut = false;
+    let leaving = config.address_reconfiguration.then(|| paths[1][0].ip());
+    let mut changes = leaving.into_iter().flat_map(|ip| [(ip, true), (ip, false)]);
     let done = world.run(Instant::ZERO + Duration::from_secs(60), |world| {
         client.step(world, true);
         server.step(world, true);
+        if server.received > 20_000
+            && let (Some(id), Some((ip, leaves))) = (client.association, changes.next())
+        {
+            let (now, endpoint) = (world.now(), world.endpoint(hosts[0]));
+            if leaves {
+                endpoint.remove_address(now, id, ip).unwrap();
+            } else {
+                endpoint.add_address(now, id, ip).unwrap();
+            }
+        }
         if server.has_got_everything() && !shut {
             shut = true;
             let now = world.now();
@@ -120,13 +133,29 @@ fn tshark_agrees_with_every_packet() {
     };
     let native = |address: SocketAddr| SocketAddr::from((address.ip(), 0));
     let captures = [
-        ("udp-v4", captured_transfer(|address| address)),
-        ("udp-v6", captured_transfer(v6)),
-        ("native", captured_transfer(native)),
+        ("udp-v4", captured_transfer(Config::default(), |address| address)),
+        ("udp-v6", captured_transfer(Config::default(), v6)),
+        ("native", captured_transfer(Config::default(), native)),
     ];
     for (name, capture) in captures {
         let Some(lines) = decode(name, &capture) else { return };
         let types = check(&lines);
         assert!(TYPES.iter().all(|kind| types.contains(kind)), "{name}: {types:?}");
+    }
+}
+
+/// AUTH, ASCONF-ACK, ASCONF.
+const AUTHENTICATED: [u8; 3] = [15, 0x80, 0xC1];
+
+#[test]
+fn tshark_agrees_with_authentication_and_changes_of_addresses() {
+    let config = || Config { address_reconfiguration: true, ..Config::default() };
+    let all = Config { authenticated_chunks: (0..=255).collect(), ..config() };
+    for (name, config) in [("asconf", config()), ("auth", all)] {
+        let capture = captured_transfer(config, |address| address);
+        let Some(lines) = decode(name, &capture) else { return };
+        let types = check(&lines);
+        let wanted = TYPES.iter().chain(&AUTHENTICATED);
+        assert!(wanted.clone().all(|kind| types.contains(kind)), "{name}: {types:?}");
     }
 }

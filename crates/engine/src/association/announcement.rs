@@ -303,7 +303,11 @@ impl<'a> Received<'a> {
             algorithms && chunks <= MAX_CHUNKS && offer.best_algorithm().is_some()
         };
         self.announcement.auth = offer.filter(usable);
-        if self.announcement.auth.is_none() && config.require_authentication {
+        let wants_asconf = self.announcement.extensions.contains(&types::ASCONF);
+        // RFC 5061 section 6: "under NO circumstance is an implementation allowed to proceed".
+        let needed =
+            config.require_authentication || (config.address_reconfiguration && wants_asconf);
+        if self.announcement.auth.is_none() && needed {
             return Err(Refusal::NoAuthentication);
         }
         Ok(())
@@ -417,6 +421,9 @@ fn extensions(config: &Config) -> Vec<u8> {
     if config.authenticates() {
         list.push(types::AUTH);
     }
+    if config.address_reconfiguration {
+        list.extend([types::ASCONF, types::ASCONF_ACK]);
+    }
     if config.reconfiguration {
         list.push(types::RE_CONFIG);
     }
@@ -427,6 +434,12 @@ fn extensions(config: &Config) -> Vec<u8> {
         list.extend([types::I_DATA, types::I_FORWARD_TSN]);
     }
     list
+}
+
+/// Whether both ends may add and remove addresses (RFC 5061 section 4.2.7).
+pub(crate) fn may_change_addresses(config: &Config, peer: &Announcement) -> bool {
+    let known = [types::ASCONF, types::ASCONF_ACK].iter().all(|it| peer.extensions.contains(it));
+    config.address_reconfiguration && known
 }
 
 /// Whether both ends may give up messages of which a part was sent (RFC 3758 section 3.3). With

@@ -32,7 +32,7 @@ impl Authentication {
     }
 
     fn cover(&self) -> Option<Cover> {
-        self.agreement.as_ref()?.cover(&self.keys)
+        self.agreement.as_ref().map(|agreement| agreement.cover(&self.keys))
     }
 }
 
@@ -161,7 +161,9 @@ impl Association {
             return Admission::Process;
         }
         cx.counters.unauthenticated_chunks += 1;
-        Admission::Skip
+        // "silently discard this chunk and the rest of the packet" (RFC 5061 section 5.2 rule D5).
+        let ends = matches!(chunk, Chunk::Asconf(_) | Chunk::AsconfAck(_));
+        if ends { Admission::Stop } else { Admission::Skip }
     }
 
     /// AUTH (section 6.3). All that it covers is dropped if it is not good.

@@ -4,7 +4,7 @@ use crate::path::PathId;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use manypath_wire::cause::Causes;
-use manypath_wire::chunk::{Chunk, Error, HeartbeatAck, ReConfig};
+use manypath_wire::chunk::{AsconfAck, Chunk, Error, HeartbeatAck, ReConfig};
 use manypath_wire::packet::PacketWriter;
 use manypath_wire::parameter::Parameters;
 
@@ -27,6 +27,8 @@ enum Control {
     Error(Vec<u8>),
     /// RE-CONFIG with these responses.
     ReConfig(Vec<u8>),
+    /// ASCONF-ACK with this sequence number and these responses.
+    AsconfAck(u32, Vec<u8>),
 }
 
 /// The queue is full: the chunk was dropped.
@@ -52,6 +54,22 @@ impl ControlQueue {
     /// A RE-CONFIG with `responses` to one that came over `path`.
     pub(crate) fn push_re_config(&mut self, path: PathId, responses: &[u8]) -> Result<(), Full> {
         self.push(path, Control::ReConfig(responses.to_vec()))
+    }
+
+    /// The answer to an ASCONF that came over `path`.
+    pub(crate) fn push_asconf_ack(
+        &mut self,
+        path: PathId,
+        sequence: u32,
+        responses: &[u8],
+    ) -> Result<(), Full> {
+        self.push(path, Control::AsconfAck(sequence, responses.to_vec()))
+    }
+
+    /// What waits for `path`, which is gone, goes over `heir`.
+    pub(crate) fn redirect(&mut self, path: PathId, heir: PathId) {
+        let waiting = self.chunks.iter_mut().map(|(to, _)| to).chain(&mut self.cookie_ack);
+        waiting.filter(|to| **to == path).for_each(|to| *to = heir);
     }
 
     /// The path of the first waiting chunk.
@@ -103,6 +121,10 @@ impl Control {
             Self::ReConfig(responses) => {
                 let parameters = Parameters::from_bytes(responses);
                 packet.push(&Chunk::ReConfig(ReConfig { parameters }))
+            }
+            Self::AsconfAck(sequence, responses) => {
+                let parameters = Parameters::from_bytes(responses);
+                packet.push(&Chunk::AsconfAck(AsconfAck { sequence: *sequence, parameters }))
             }
         }
     }

@@ -54,6 +54,7 @@ impl Association {
         let Some(path) = self.paths.get_mut(id) else { return };
         path.error_count = 0;
         self.set_path_state(cx, id, PathState::Active);
+        self.apply_preference(cx);
     }
 
     /// Takes a round-trip time measured by a control chunk.

@@ -9,6 +9,7 @@
 //!         |          \     |     |     /              |        and ask for chunks
 //!         |     reconfiguration (RE-CONFIG)           |
 //!         |     authentication (AUTH)                 |
+//!         |     asconf, asconf_answer, addresses      |
 //!         +-------------- state.rs, control.rs -------+
 //!                              |
 //!                         transmit.rs        builds what is due when the driver polls
@@ -18,7 +19,10 @@
 //! give events to the [`Context`]. `transmit` then builds packets from what has been noted. Data
 //! transfer is done by [`Sender`](crate::send::Sender) and [`Receiver`](crate::recv::Receiver).
 
+mod addresses;
 pub(crate) mod announcement;
+pub(crate) mod asconf;
+mod asconf_answer;
 mod authentication;
 mod context;
 pub(crate) mod control;

@@ -34,6 +34,19 @@ pub(super) struct Arrival<'a> {
     immediate: bool,
 }
 
+impl<'a> Arrival<'a> {
+    /// None of its chunks has been processed.
+    pub(super) fn new(
+        packet: Packet<'a>,
+        addr: PathAddr,
+        via: PathId,
+        authenticity: Authenticity,
+    ) -> Self {
+        let (has_data, immediate) = (false, false);
+        Self { packet, addr, via, rest: &[], authenticity, has_data, immediate }
+    }
+}
+
 impl Association {
     /// A packet of `len` bytes with our tag arrived over `addr`. `authenticity` tells whether its AUTH
     /// chunk has been checked already.
@@ -46,16 +59,13 @@ impl Association {
         authenticity: Authenticity,
     ) {
         let Some(via) = self.arrival_path(cx, addr) else {
-            cx.counters.unknown_addresses += 1;
-            return;
+            return self.handle_unknown_source(cx, addr, packet);
         };
         if let Some(path) = self.paths.get_mut(via) {
             path.stats.packets_received += 1;
             path.stats.bytes_received += len as u64;
         }
-        let (has_data, immediate) = (false, false);
-        let rest = &[];
-        let mut arrival = Arrival { packet, addr, via, rest, authenticity, has_data, immediate };
+        let mut arrival = Arrival::new(packet, addr, via, authenticity);
         let mut chunks = packet.chunks();
         loop {
             arrival.rest = chunks.rest();
@@ -105,6 +115,12 @@ impl Association {
             }
             Chunk::ReConfig(chunk) if self.reconfiguration.is_agreed() => {
                 self.handle_re_config(cx, arrival.via, &chunk);
+            }
+            Chunk::Asconf(asconf) if self.addresses.is_some() => {
+                self.handle_asconf(cx, arrival, &asconf);
+            }
+            Chunk::AsconfAck(ack) if self.addresses.is_some() => {
+                self.handle_asconf_ack(cx, arrival, &ack);
             }
             Chunk::Sack(sack) => self.handle_sack(cx, arrival.via, &SackView::of_sack(&sack)),
             Chunk::NrSack(sack) if self.uses_nr_sack() => {
@@ -223,6 +239,10 @@ impl Association {
         let stale = |cause: Cause<'_>| matches!(cause, Cause::StaleCookie { .. });
         if causes.iter().map_while(Result::ok).any(stale) {
             self.handle_stale_cookie();
+        }
+        let asconf = |cause| matches!(cause, Cause::UnrecognizedChunkType(chunk) if chunk.first() == Some(&types::ASCONF));
+        if causes.iter().map_while(Result::ok).any(asconf) {
+            self.give_up_asconf(cx);
         }
         cx.counters.errors_received += 1;
     }

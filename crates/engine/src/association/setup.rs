@@ -64,6 +64,7 @@ impl Association {
             sender: Sender::new(cx.config, local_tsn, 0, cx.config.streams),
             control: ControlQueue::default(),
             reconfiguration: Reconfiguration::default(),
+            addresses: None,
             authentication: Offer::own(cx.config, cx.rng)
                 .map(|own| Authentication::new(own, cx.shared_keys)),
             error_count: 0,
@@ -100,6 +101,7 @@ impl Association {
             sender,
             control: ControlQueue::default(),
             reconfiguration: Reconfiguration::default(),
+            addresses: None,
             authentication: cookie.auth.map(|own| Authentication::new(own, cx.shared_keys)),
             error_count: 0,
             shutdown_wanted: false,
@@ -228,6 +230,7 @@ impl Association {
         self.peer = None;
         self.keys_changed = true;
         self.agree_on_authentication(None);
+        self.addresses = None;
         let candidates = alloc::vec![self.handshake];
         let unreachable = Vec::new();
         self.state = State::CookieWait(CookieWait { t1, candidates, current: 0, unreachable });
@@ -281,6 +284,7 @@ impl Association {
         let agreed = reconfiguration::is_agreed(cx.config, &announcement.extensions);
         self.reconfiguration =
             Reconfiguration::new(agreed, self.local_tsn, announcement.initial_tsn);
+        self.agree_on_address_changes(cx, &announcement);
         self.peer = Some(Peer { announcement, receiver });
     }
 

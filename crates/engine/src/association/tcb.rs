@@ -1,6 +1,7 @@
 //! The transmission control block (RFC 9260 section 1.3: TCB).
 
 use super::announcement::Announcement;
+use super::asconf::AddressChanges;
 use super::authentication::Authentication;
 use super::context::Context;
 use super::control::ControlQueue;
@@ -8,7 +9,7 @@ use super::cookie::TieTags;
 use super::reconfiguration::Reconfiguration;
 use super::state::State;
 use crate::AssociationId;
-use crate::event::{CloseReason, Event};
+use crate::event::{AddressChange, CloseReason, Event};
 use crate::path::{PathAddr, PathId, PathState, Paths, failure};
 use crate::recv::Receiver;
 use crate::send::Sender;
@@ -49,6 +50,8 @@ pub(crate) struct Association {
     pub(super) sender: Sender,
     pub(super) control: ControlQueue,
     pub(super) reconfiguration: Reconfiguration,
+    /// Present if addresses may come and go.
+    pub(super) addresses: Option<Box<AddressChanges>>,
     /// Present if chunks may have to be authenticated.
     pub(super) authentication: Option<Box<Authentication>>,
     /// Consecutive errors of the association (section 8.1).
@@ -158,6 +161,16 @@ impl Association {
         if !self.peer_addresses.contains(&addr.remote.ip()) {
             return None;
         }
+        if let Some(changes) = &self.addresses
+            && !changes.own.contains(&addr.local.ip())
+        {
+            // Data may overtake the answer that makes the address ours (RFC 5061 section 5.3).
+            let added = changes.is_changing(AddressChange::Added, addr.local.ip());
+            return added.then(|| self.control_path());
+        }
+        if self.is_leaving(addr.local.ip()) {
+            return Some(self.control_path());
+        }
         let moved = self.paths.iter_mut().find(|path| {
             path.addr.remote.ip() == addr.remote.ip() && path.addr.local.ip() == addr.local.ip()
         });
@@ -166,6 +179,13 @@ impl Association {
             return Some(path.id);
         }
         self.add_unconfirmed(cx, addr)
+    }
+
+    /// Whether the peer is being told that `local` is not ours any more. It still is one where packets
+    /// arrive (RFC 5061 section 5.3 rule F4).
+    pub(crate) fn is_leaving(&self, local: IpAddr) -> bool {
+        let changes = self.addresses.as_ref();
+        changes.is_some_and(|it| it.is_changing(AddressChange::Removed, local))
     }
 
     fn add_unconfirmed(&mut self, cx: &Context<'_>, addr: PathAddr) -> Option<PathId> {

@@ -85,7 +85,9 @@ impl Association {
         arrival: &Arrival<'_>,
         abort: &Abort<'_>,
     ) {
-        if self.is_tag_good(arrival, abort.tag_reflected) {
+        if self.is_leaving(arrival.addr.local.ip()) {
+            cx.counters.unexpected_chunks += 1;
+        } else if self.is_tag_good(arrival, abort.tag_reflected) {
             self.aborted_by_peer(cx, abort);
         } else {
             cx.counters.bad_tag += 1;

@@ -15,6 +15,10 @@ use manypath_wire::cause::Cause;
 impl Association {
     /// When [`Self::handle_timeout`] must be called.
     pub(crate) fn deadline(&self) -> Option<Instant> {
+        let asconf = self.addresses.as_ref().and_then(|changes| changes.deadline());
+        if self.addresses.as_ref().is_some_and(|changes| changes.is_renumbering()) {
+            return earlier(asconf, self.state.guard());
+        }
         let retry = self.state.retry().and_then(super::state::Retry::expiry);
         // In SHUTDOWN-ACK-SENT no SACK is sent any more: its time would stay in the past.
         let sacks = self.peer.as_ref().filter(|_| self.state.sends_sacks());
@@ -25,6 +29,7 @@ impl Association {
         let reconfiguration = self.reconfiguration.deadline().filter(|_| sends);
         let mut first = earlier(earlier(retry, self.state.guard()), earlier(sack, probe));
         first = earlier(first, reconfiguration);
+        first = earlier(first, asconf.filter(|_| sends));
         for path in self.paths.iter() {
             first = earlier(first, path.t3);
             first = earlier(first, earlier(path.heartbeat.deadline(), path.pacer.deadline()));
@@ -57,6 +62,7 @@ impl Association {
         }
         self.abandon_overdue(cx);
         self.retry_reconfiguration(cx);
+        self.retry_asconf(cx);
         self.handle_retry(cx);
     }
 

@@ -110,6 +110,10 @@ impl Association {
     /// The next packet with control chunks, else the next run of DATA.
     fn transmit_run(&mut self, cx: &mut Context<'_>, batch: &mut PacketBatch) -> Option<Transmit> {
         self.start_reconfiguration();
+        self.start_asconf(cx);
+        if self.addresses.as_ref().is_some_and(|changes| changes.is_renumbering()) {
+            return self.transmit_asconf(cx, batch);
+        }
         if let Some(id) = self.next_control_path(cx) {
             let size = self.paths.get(id)?.packet_size();
             if let Some(built) = self.build(cx, id, batch.slot(size)) {
@@ -181,6 +185,7 @@ impl Association {
             .next_path()
             .or_else(|| wanting().filter(|_| heartbeats).map(|path| path.id))
             .or_else(|| self.is_reconfiguration_due().then(|| self.control_path()))
+            .or_else(|| self.is_asconf_due().then(|| self.control_path()))
             .or_else(|| self.is_forward_due().then(|| self.control_path()))
             .or_else(|| self.sack_path(cx))
             .or_else(|| retry_due.then(|| self.control_path()))
@@ -188,6 +193,23 @@ impl Association {
 
     fn is_reconfiguration_due(&self) -> bool {
         self.state.sends_data() && self.reconfiguration.is_due()
+    }
+
+    fn is_asconf_due(&self) -> bool {
+        self.state.sends_data() && self.addresses.as_ref().is_some_and(|changes| changes.is_due())
+    }
+
+    /// An ASCONF alone, from an address that may not be used for anything else yet (RFC 5061 section
+    /// 5.3 rule F1).
+    fn transmit_asconf(&mut self, cx: &Context<'_>, batch: &mut PacketBatch) -> Option<Transmit> {
+        let id = self.control_path();
+        let mut packet = self.begin_packet(batch.slot(self.paths.get(id)?.packet_size()));
+        self.write_asconf(cx, id, &mut packet);
+        if packet.is_empty() {
+            return None;
+        }
+        let len = self.complete_packet(packet);
+        self.one_packet(id, len, batch)
     }
 
     /// Whether the peer is to be told to skip something (RFC 3758 section 3.5).
@@ -247,6 +269,9 @@ impl Association {
         }
         if self.is_reconfiguration_due() {
             self.write_reconfiguration(cx, id, &mut packet);
+        }
+        if self.is_asconf_due() {
+            self.write_asconf(cx, id, &mut packet);
         }
         if self.is_forward_due() && self.control_path() == id {
             // Without room it remains due.

@@ -43,7 +43,7 @@ impl Agreement {
     pub(crate) fn new(own: &Offer, peer: &Offer) -> Option<Self> {
         let accepted = own.hmac_ids.iter().filter_map(|id| HmacAlgorithm::from_id(*id)).collect();
         Some(Self {
-            covered: peer.demanded(),
+            covered: peer.covered(),
             demanded: own.demanded(),
             accepted,
             algorithm: peer.best_algorithm()?,
@@ -57,14 +57,14 @@ impl Agreement {
         self.demanded.contains(type_byte)
     }
 
-    /// What an AUTH chunk has to cover in packets to the peer. None if that is nothing.
-    pub(crate) fn cover(&self, keys: &SharedKeys) -> Option<Cover> {
-        (!self.covered.is_empty()).then(|| Cover {
+    /// What an AUTH chunk has to cover in packets to the peer.
+    pub(crate) fn cover(&self, keys: &SharedKeys) -> Cover {
+        Cover {
             key: keys.active(),
             hmac_id: self.algorithm.id(),
             hmac_len: self.algorithm.len(),
             types: self.covered,
-        })
+        }
     }
 
     /// The HMAC of `data`, an AUTH chunk with zeros in place of the HMAC and what follows it.

@@ -24,6 +24,10 @@ const HMAC_ALGO: u16 = 0x8004;
 /// NOT be listed in the CHUNKS parameter."
 const NEVER: [u8; 4] = [types::INIT, types::INIT_ACK, types::SHUTDOWN_COMPLETE, types::AUTH];
 
+/// RFC 5061 section 4.1.1: "This chunk MUST be sent in an authenticated way by using the mechanism
+/// defined in [RFC4895]."
+pub(super) const ADDRESS_CHANGES: [u8; 2] = [types::ASCONF, types::ASCONF_ACK];
+
 /// The three parameters.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Offer {
@@ -64,6 +68,14 @@ impl Offer {
         listed.filter(|type_byte| !NEVER.contains(type_byte)).collect()
     }
 
+    /// The chunk types that are authenticated in packets to its sender: those that it lists, and those
+    /// that must be whatever it lists.
+    pub(crate) fn covered(&self) -> ChunkTypes {
+        let listed = self.chunks.iter().flatten().copied();
+        let all = listed.chain(ADDRESS_CHANGES);
+        all.filter(|type_byte| !NEVER.contains(type_byte)).collect()
+    }
+
     /// The algorithm that its sender likes best of those that we have.
     pub(crate) fn best_algorithm(&self) -> Option<HmacAlgorithm> {
         self.hmac_ids.iter().find_map(|id| HmacAlgorithm::from_id(*id))
@@ -85,6 +97,9 @@ impl Offer {
 /// The chunk types that an endpoint lists in CHUNKS, in their order.
 fn chunks_to_demand(config: &Config) -> Vec<u8> {
     let mut chunks = config.authenticated_chunks.clone();
+    if config.address_reconfiguration {
+        chunks.extend(ADDRESS_CHANGES);
+    }
     chunks.retain(|type_byte| !NEVER.contains(type_byte));
     chunks.sort_unstable();
     chunks.dedup();

@@ -13,6 +13,7 @@
 //! ICMP, errors of sockets ------------------------> reports.rs      RFC 9260 section 10
 //! ```
 
+mod addresses;
 mod api;
 mod authentication;
 mod cookie_echo;

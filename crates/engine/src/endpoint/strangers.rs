@@ -33,6 +33,11 @@ impl Endpoint {
                 && abort.tag_reflected
                 && reflected
             {
+                // The peer has let the address go before we know it (RFC 5061 section 5.3.1).
+                if association.is_leaving(addr.local.ip()) {
+                    self.counters.unexpected_chunks += 1;
+                    return;
+                }
                 // Its sender has no state from which it could authenticate anything.
                 if association.demands(types::ABORT) {
                     self.counters.unauthenticated_chunks += 1;

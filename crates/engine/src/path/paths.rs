@@ -286,8 +286,15 @@ impl Paths {
         self.primary
     }
 
+    /// Removes a path; if it was the primary one, `heir` is from now on.
+    pub(crate) fn remove(&mut self, id: PathId, heir: PathId) {
+        self.list.retain(|path| path.id != id);
+        if self.primary == id {
+            self.primary = heir;
+        }
+    }
+
     /// Makes `id` the primary path if it exists.
-    #[cfg(test)]
     pub(crate) fn set_primary(&mut self, id: PathId) {
         if self.position(id).is_some() {
             self.primary = id;

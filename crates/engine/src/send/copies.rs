@@ -90,6 +90,11 @@ impl Copies {
         copies.into_iter().flatten().map(|copy| copy.wire).sum()
     }
 
+    /// A path is gone.
+    pub(super) fn forget(&mut self, id: PathId) {
+        self.paths.remove(&id);
+    }
+
     /// Whether anything is ever copied.
     pub(super) fn is_on(&self) -> bool {
         self.which != Which::None

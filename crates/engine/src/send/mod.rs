@@ -21,6 +21,7 @@ mod perishable;
 mod queue;
 mod queue_info;
 mod reliability;
+mod removal;
 mod rescheduling;
 mod reset;
 mod retransmit;

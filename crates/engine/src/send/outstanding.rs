@@ -183,6 +183,11 @@ impl Outstanding {
         self.chunks.get_mut(index)
     }
 
+    /// All chunks.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut SentChunk> {
+        self.chunks.iter_mut()
+    }
+
     /// The peer has chunk `tsn` for good. Returns what is let go if that is news.
     pub(crate) fn release(&mut self, tsn: Tsn64) -> Option<SentChunk> {
         self.empty(tsn, ChunkState::Released)

@@ -128,7 +128,7 @@ impl Sender {
     }
 
     /// All that is in flight on `id` is to be sent again.
-    fn give_up_flight(&mut self, id: PathId, paths: &mut Paths) {
+    pub(super) fn give_up_flight(&mut self, id: PathId, paths: &mut Paths) {
         let Some(path) = paths.get_mut(id) else { return };
         let mut first = core::mem::take(&mut path.cmt.first);
         let mut again = core::mem::take(&mut path.cmt.again);

@@ -6,6 +6,7 @@
 )]
 #![expect(clippy::wildcard_enum_match_arm, reason = "a test looks for what it is about")]
 
+mod addresses;
 mod authentication;
 mod chance;
 mod chaos;

@@ -150,6 +150,8 @@ impl Transfer {
             Event::Writable
             | Event::AssociationReset { .. }
             | Event::Authentication { .. }
+            | Event::LocalAddress { .. }
+            | Event::PeerAddress { .. }
             | Event::PathChanged { .. }
             | Event::Restarted
             | Event::PeerShutdown => {}

@@ -106,7 +106,11 @@ impl Link {
                 self.streams = Some((outbound_streams, inbound_streams));
                 self.notify(Notification::Added { outcome, outbound_streams, inbound_streams });
             }
-            Event::Readable | Event::Writable | Event::Authentication { .. } => {}
+            Event::Readable
+            | Event::Writable
+            | Event::Authentication { .. }
+            | Event::LocalAddress { .. }
+            | Event::PeerAddress { .. } => {}
         }
     }
 

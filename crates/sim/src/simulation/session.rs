@@ -130,6 +130,8 @@ impl<'a> Session<'a> {
                     | Event::AssociationReset { .. }
                     | Event::StreamsAdded { .. }
                     | Event::Authentication { .. }
+                    | Event::LocalAddress { .. }
+                    | Event::PeerAddress { .. }
                     | Event::PeerShutdown => {}
                 }
             }

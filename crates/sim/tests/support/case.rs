@@ -4,8 +4,8 @@ use super::exchange::{Side, random_messages};
 use super::{PORT, address, joint, pair};
 use manypath_engine::{
     AssociationStatus, BufferSplit, BurstLimit, CloseReason, Config, CongestionControl, CwndUpdate,
-    Duration, FastRecoveryScope, Instant, NrSack, Pacing, PathScheduling, PathSuspicion,
-    RetransmissionPolicy, SackPath, SplitFastRetransmit, StreamScheduling,
+    Duration, FastRecoveryScope, HmacAlgorithms, Instant, NrSack, Pacing, PathScheduling,
+    PathSuspicion, RetransmissionPolicy, SackPath, SplitFastRetransmit, StreamScheduling,
 };
 use manypath_sim::world::{HostId, PathNumber};
 use manypath_sim::{LinkConfig, Rng, World};
@@ -56,7 +56,9 @@ impl Case {
     fn new(seed: u64) -> Self {
         let mut rng = Rng::new(seed);
         let mut world = World::new(rng.next_u64());
-        let config = random_config(&mut rng);
+        let mut config = random_config(&mut rng);
+        // Random numbers of their own: the rest of the case is the same with and without.
+        authenticate(&mut Rng::new(!seed), &mut config);
         let hosts = pair(&mut world, &config);
         let paths = random_paths(&mut rng, &mut world, hosts);
         let [mut client, mut server] = hosts.map(Side::new);
@@ -173,6 +175,14 @@ fn random_config(rng: &mut Rng) -> Config {
         rescheduling_percent: pick(rng, [0, 0, 50]),
         ..Config::default()
     }
+}
+
+/// In a third of the cases chunks are authenticated: DATA, or all that can be.
+fn authenticate(rng: &mut Rng, config: &mut Config) {
+    config.authentication = rng.ppm(333_333);
+    let all: Vec<u8> = (0..=255).collect();
+    config.authenticated_chunks = if rng.ppm(500_000) { vec![0, 64] } else { all };
+    config.hmac_algorithms = pick_any(rng, HmacAlgorithms::ALL);
 }
 
 fn pick<T: Copy, const N: usize>(rng: &mut Rng, from: [T; N]) -> T {

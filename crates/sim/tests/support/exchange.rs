@@ -96,6 +96,8 @@ impl Side {
             | Event::AssociationReset { .. }
             | Event::StreamsAdded { .. }
             | Event::Authentication { .. }
+            | Event::LocalAddress { .. }
+            | Event::PeerAddress { .. }
             | Event::PeerShutdown => {}
         }
     }

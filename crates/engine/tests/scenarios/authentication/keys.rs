@@ -8,7 +8,7 @@ use manypath_wire::chunk::{Auth, Chunk, types};
 
 /// The key vectors of both ends in their order, from the handshake as it was on the wire: RANDOM, CHUNKS
 /// and HMAC-ALGO of each without padding.
-fn vectors(pair: &Pair) -> Vec<u8> {
+pub(crate) fn vectors(pair: &Pair) -> Vec<u8> {
     let mut vectors = [Side::A, Side::Z].map(|side| {
         let sent = pair.recorded.iter().find(|(from, ..)| *from == side).unwrap();
         let wanted = [0x8002, 0x8003, 0x8004];
@@ -31,7 +31,7 @@ fn vectors(pair: &Pair) -> Vec<u8> {
 }
 
 /// `bytes`, of which an AUTH chunk for SHA-256 begins at byte 12, with the HMAC that belongs there.
-fn signed(key: &[u8], mut bytes: Vec<u8>) -> Vec<u8> {
+pub(crate) fn signed(key: &[u8], mut bytes: Vec<u8>) -> Vec<u8> {
     use hmac::{KeyInit, Mac};
     bytes[20..52].fill(0);
     let mut mac = hmac::Hmac::<sha2::Sha256>::new_from_slice(key).unwrap();

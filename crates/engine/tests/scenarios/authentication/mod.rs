@@ -1,6 +1,6 @@
 //! Authenticated chunks (RFC 4895).
 
-mod keys;
+pub(crate) mod keys;
 mod setup;
 
 use crate::craft::{checksummed, packet};

@@ -38,6 +38,8 @@ pub(super) fn receive(
                 | Event::AssociationReset { .. }
                 | Event::StreamsAdded { .. }
                 | Event::Authentication { .. }
+                | Event::LocalAddress { .. }
+                | Event::PeerAddress { .. }
                 | Event::PeerShutdown => {}
             }
         }

@@ -74,6 +74,8 @@ impl Sender<'_> {
                 | Event::AssociationReset { .. }
                 | Event::StreamsAdded { .. }
                 | Event::Authentication { .. }
+                | Event::LocalAddress { .. }
+                | Event::PeerAddress { .. }
                 | Event::PeerShutdown => {}
             }
         }

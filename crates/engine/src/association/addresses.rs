@@ -1,0 +1,158 @@
+//! Paths that come and go with the addresses of either end (RFC 5061 section 5.3).
+
+use super::announcement::{Announcement, may_change_addresses};
+use super::asconf::{AddressChanges, Request};
+use super::context::Context;
+use super::tcb::Association;
+use crate::event::{AddressChange, Event};
+use crate::path::{PathAddr, PathId, PathState, failure, pairing};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::net::{IpAddr, SocketAddr};
+
+impl Association {
+    /// The peer's INIT or INIT ACK said `peer`. Without authentication no address changes (section 6).
+    pub(super) fn agree_on_address_changes(&mut self, cx: &Context<'_>, peer: &Announcement) {
+        let agreed = may_change_addresses(cx.config, peer) && self.is_authenticating();
+        let mut own = pairing::announced(&self.handshake, cx.locals);
+        if own.is_empty() {
+            own.push(self.handshake.local.ip());
+        }
+        let (ours, peers) = (self.local_tsn, peer.initial_tsn);
+        self.addresses = agreed.then(|| Box::new(AddressChanges::new(own, ours, peers)));
+    }
+
+    /// Makes paths of all pairs that have none yet. They are to be verified (rule F14).
+    pub(super) fn refresh_paths(&mut self, cx: &Context<'_>) {
+        let Some(changes) = &self.addresses else { return };
+        let Some(anchor) = self.paths.iter().next().map(|path| path.addr) else { return };
+        let mut locals = cx.locals.to_vec();
+        locals.retain(|local| changes.own.contains(&local.addr.ip()));
+        let mut pairs = pairing::pairs(anchor, &locals, &self.peer_addresses);
+        pairs.retain(|pair| changes.own.contains(&pair.local.ip()));
+        for pair in pairs {
+            // The limit of the path list is the limit of the association.
+            let _too_many = self.add_path(cx, pair).is_none();
+        }
+    }
+
+    /// Removes the paths from addresses that are not ours, after all.
+    pub(super) fn drop_foreign_sources(&mut self) {
+        let Some(changes) = &self.addresses else { return };
+        let foreign = |path: &&crate::path::Path| !changes.own.contains(&path.addr.local.ip());
+        let leaving: Vec<_> = self.paths.iter().filter(foreign).map(|path| path.id).collect();
+        self.remove_paths(&leaving);
+    }
+
+    /// Makes a path of `pair`, unless there is one between the same addresses.
+    pub(super) fn add_path(&mut self, cx: &Context<'_>, pair: PathAddr) -> Option<PathId> {
+        let ips = |addr: &PathAddr| (addr.local.ip(), addr.remote.ip());
+        if let Some(path) = self.paths.iter().find(|path| ips(&path.addr) == ips(&pair)) {
+            return Some(path.id);
+        }
+        let id = self.paths.add(pair, cx.mtu(&pair), PathState::Unconfirmed, cx.config)?;
+        if self.state.sends_heartbeats() {
+            self.paths.get_mut(id)?.heartbeat.probe_now();
+        }
+        Some(id)
+    }
+
+    /// Our addresses that `requests` remove are no source of packets any more (rule F4). Returns
+    /// whether only those are left that they add.
+    pub(super) fn leave_sources(&mut self, cx: &Context<'_>, requests: &[Request]) -> bool {
+        let removed = |address: IpAddr| {
+            requests.iter().any(|request| request.removes() && request.address == address)
+        };
+        let leaves = |path: &crate::path::Path| removed(path.addr.local.ip());
+        let leaving: Vec<_> = self.paths.iter().filter(|p| leaves(p)).map(|path| path.id).collect();
+        let renumbers = !leaving.is_empty() && leaving.len() == self.paths.len();
+        if renumbers {
+            let added = requests.iter().filter(|it| it.change == AddressChange::Added);
+            let added: Vec<_> = added.map(|request| request.address).collect();
+            if !self.add_sources(cx, &added) {
+                return false;
+            }
+        }
+        self.remove_paths(&leaving);
+        renumbers
+    }
+
+    /// Makes paths from `added` addresses of ours, for the ASCONF that adds them.
+    fn add_sources(&mut self, cx: &Context<'_>, added: &[IpAddr]) -> bool {
+        let Some(anchor) = self.paths.get(self.control_path()).map(|path| path.addr) else {
+            return false;
+        };
+        let remotes = core::iter::once(anchor.remote.ip()).chain(self.peer_addresses.clone());
+        let remotes: Vec<_> = remotes.collect();
+        let mut any = false;
+        for local in cx.locals.iter().filter(|local| added.contains(&local.addr.ip())) {
+            let fits = |remote: &&IpAddr| pairing::may_pair(local.addr.ip(), **remote);
+            let Some(remote) = remotes.iter().find(fits) else { continue };
+            let remote = SocketAddr::new(*remote, anchor.remote.port());
+            let pair = PathAddr { local: local.addr, remote };
+            let id = self.paths.add(pair, cx.mtu(&pair), PathState::Unconfirmed, cx.config);
+            any |= id.is_some();
+        }
+        any
+    }
+
+    /// The peer does not have `address` any more (rule F13).
+    pub(super) fn remove_peer_address(&mut self, cx: &mut Context<'_>, address: IpAddr) {
+        self.peer_addresses.retain(|other| *other != address);
+        let leaves = |path: &&crate::path::Path| path.addr.remote.ip() == address;
+        let leaving: Vec<_> = self.paths.iter().filter(leaves).map(|path| path.id).collect();
+        self.remove_paths(&leaving);
+        self.keys_changed = true;
+        let change = AddressChange::Removed;
+        cx.emit(self.id, Event::PeerAddress { address, change });
+    }
+
+    /// Removes paths, of which at least one must stay. What they carried goes to the best of the
+    /// others.
+    fn remove_paths(&mut self, leaving: &[PathId]) {
+        let staying = self.paths.iter().filter(|path| !leaving.contains(&path.id));
+        let best =
+            staying.min_by_key(|path| (failure::reluctance(path.state, path.error_count), path.id));
+        let Some(heir) = best.map(|path| path.id) else { return };
+        for id in leaving {
+            self.sender.hand_over(*id, heir, &mut self.paths);
+            self.control.redirect(*id, heir);
+            self.paths.remove(*id, heir);
+        }
+        if let Some(path) = self.paths.iter().next()
+            && self.paths.by_addr(&self.handshake).is_none()
+        {
+            self.handshake = path.addr;
+        }
+    }
+
+    /// The peer prefers `address`. Whether that is one of its own.
+    pub(super) fn prefer(&mut self, cx: &mut Context<'_>, address: IpAddr) -> bool {
+        let Some(changes) = &mut self.addresses else { return false };
+        let known = self.peer_addresses.contains(&address);
+        if known {
+            changes.wanted_primary = Some(address);
+            self.apply_preference(cx);
+        }
+        known
+    }
+
+    /// Makes the preferred address primary as soon as it is confirmed.
+    pub(super) fn apply_preference(&mut self, cx: &mut Context<'_>) {
+        let wanted = self.addresses.as_ref().and_then(|changes| changes.wanted_primary);
+        let Some(address) = wanted else { return };
+        let best = self
+            .paths
+            .iter()
+            .filter(|path| path.addr.remote.ip() == address)
+            .filter(|path| path.state != PathState::Unconfirmed)
+            .min_by_key(|path| (failure::reluctance(path.state, path.error_count), path.id));
+        let Some(id) = best.map(|path| path.id) else { return };
+        self.paths.set_primary(id);
+        if let Some(changes) = &mut self.addresses {
+            changes.wanted_primary = None;
+        }
+        let change = AddressChange::MadePrimary;
+        cx.emit(self.id, Event::PeerAddress { address, change });
+    }
+}

@@ -1,0 +1,421 @@
+//! Addresses that come and go: the requests that we make (RFC 5061 sections 5.1 and 5.3), and what the
+//! peer says to them. What the peer requests is in `asconf_answer`, the paths that follow from either
+//! in `addresses`.
+//!
+//! One ASCONF is under way at a time; it is repeated unchanged when T4-rto has expired. What the user
+//! wants meanwhile waits for the next one. An address that is added is no source of packets before it
+//! is acknowledged; one that is removed is none from the ASCONF on.
+
+use super::context::Context;
+use super::receive::Arrival;
+use super::state::Retry;
+use super::tcb::Association;
+use crate::association::reconfiguration::ReconfigurationOutcome;
+use crate::event::{AddressChange, CloseReason, Event};
+use crate::path::PathId;
+use crate::time::Instant;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+use manypath_wire::Tsn;
+use manypath_wire::cause::{Cause, Causes};
+use manypath_wire::chunk::{Asconf, AsconfAck, Chunk};
+use manypath_wire::packet::PacketWriter;
+use manypath_wire::parameter::{AddressRequest, Parameter, ParameterWriter, Parameters};
+
+/// Bytes of the requests of one ASCONF: with AUTH it fits the smallest MTU of IPv4.
+const MAX_REQUESTS: usize = 400;
+/// Most changes of the user that wait.
+const MAX_WAITING: usize = 32;
+
+/// Why a change of addresses was not requested.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AddressError {
+    /// There is no such association, or it is not established.
+    NotEstablished,
+    /// It was not agreed on with the peer (`Config::address_reconfiguration`), or the peer does not
+    /// understand such requests.
+    NotSupported,
+    /// It is not one of our addresses, or not one of the association's.
+    UnknownAddress,
+    /// The association has this address already.
+    AlreadyThere,
+    /// The association would have no address left.
+    LastAddress,
+    /// Too many changes wait.
+    TooMany,
+}
+
+impl core::fmt::Display for AddressError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::NotEstablished => "no established association",
+            Self::NotSupported => "the peer does not support changes of addresses",
+            Self::UnknownAddress => "no such address",
+            Self::AlreadyThere => "the association has the address already",
+            Self::LastAddress => "the last address cannot be removed",
+            Self::TooMany => "too many changes of addresses wait",
+        })
+    }
+}
+
+impl core::error::Error for AddressError {}
+
+/// One request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Request {
+    pub(super) change: AddressChange,
+    pub(super) address: IpAddr,
+}
+
+/// The ASCONF under way.
+#[derive(Debug)]
+struct Running {
+    sequence: u32,
+    /// With their correlation ids.
+    requests: Vec<(u32, Request)>,
+    /// The requests as they are sent.
+    parameters: Vec<u8>,
+    /// An address of ours by which the peer can find the association.
+    lookup: IpAddr,
+    retry: Retry,
+    path: PathId,
+    /// No address but those that it adds is left: nothing else is sent until it is acknowledged.
+    renumbers: bool,
+}
+
+/// The changes of addresses of an association.
+#[derive(Debug)]
+pub(crate) struct AddressChanges {
+    /// Our addresses, as far as the peer has acknowledged them.
+    pub(super) own: Vec<IpAddr>,
+    next_sequence: u32,
+    next_correlation: u32,
+    waiting: VecDeque<Request>,
+    running: Option<Running>,
+    /// The peer does not understand requests to add and remove, or to prefer addresses.
+    refuses: (bool, bool),
+    /// The peer's next sequence number.
+    pub(super) expected: u32,
+    /// The last answers, with their sequence numbers.
+    pub(super) answers: VecDeque<(u32, Vec<u8>)>,
+    /// The address that the peer wants to be primary as soon as it is confirmed.
+    pub(super) wanted_primary: Option<IpAddr>,
+}
+
+impl AddressChanges {
+    /// Numbers begin with those of the TSNs (rule A2).
+    pub(super) fn new(own: Vec<IpAddr>, ours: Tsn, peers: Tsn) -> Self {
+        Self {
+            own,
+            next_sequence: ours.0,
+            next_correlation: 0,
+            waiting: VecDeque::new(),
+            running: None,
+            refuses: (false, false),
+            expected: peers.0,
+            answers: VecDeque::new(),
+            wanted_primary: None,
+        }
+    }
+
+    /// When the ASCONF under way is to be repeated (T4-rto).
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.running.as_ref()?.retry.expiry()
+    }
+
+    /// Whether an ASCONF is to be sent.
+    pub(super) fn is_due(&self) -> bool {
+        self.running.as_ref().is_some_and(|running| running.retry.is_due())
+    }
+
+    /// Whether nothing but ASCONFs may be sent.
+    pub(super) fn is_renumbering(&self) -> bool {
+        self.running.as_ref().is_some_and(|running| running.renumbers)
+    }
+
+    /// Whether the ASCONF under way asks for `change` of `address`.
+    pub(super) fn is_changing(&self, change: AddressChange, address: IpAddr) -> bool {
+        let wanted = Request { change, address };
+        self.running.iter().flat_map(|it| &it.requests).any(|(_, request)| *request == wanted)
+    }
+
+    /// Our addresses when all that was requested has been done.
+    fn planned(&self) -> Vec<IpAddr> {
+        let running = self.running.iter().flat_map(|it| &it.requests).map(|(_, request)| request);
+        let mut planned = self.own.clone();
+        for request in running.chain(&self.waiting) {
+            planned.retain(|address| *address != request.address || !request.removes());
+            if request.change == AddressChange::Added {
+                planned.push(request.address);
+            }
+        }
+        planned
+    }
+
+    fn refuses(&self, change: AddressChange) -> bool {
+        match change {
+            AddressChange::Added | AddressChange::Removed => self.refuses.0,
+            AddressChange::MadePrimary => self.refuses.1,
+        }
+    }
+
+    fn check(&self, request: Request) -> Result<(), AddressError> {
+        let planned = self.planned();
+        let has = planned.contains(&request.address);
+        if self.refuses(request.change) {
+            return Err(AddressError::NotSupported);
+        }
+        match request.change {
+            AddressChange::Added if has => Err(AddressError::AlreadyThere),
+            AddressChange::Removed | AddressChange::MadePrimary if !has => {
+                Err(AddressError::UnknownAddress)
+            }
+            AddressChange::Removed if planned.len() == 1 => Err(AddressError::LastAddress),
+            AddressChange::Added | AddressChange::Removed | AddressChange::MadePrimary => {
+                if self.waiting.len() < MAX_WAITING { Ok(()) } else { Err(AddressError::TooMany) }
+            }
+        }
+    }
+}
+
+impl Request {
+    pub(super) fn removes(&self) -> bool {
+        self.change == AddressChange::Removed
+    }
+
+    fn parameter(&self, correlation: u32) -> Parameter<'static> {
+        let request = AddressRequest { correlation, address: self.address };
+        match self.change {
+            AddressChange::Added => Parameter::AddIpAddress(request),
+            AddressChange::Removed => Parameter::DeleteIpAddress(request),
+            AddressChange::MadePrimary => Parameter::SetPrimaryAddress(request),
+        }
+    }
+}
+
+impl Association {
+    /// The user wants one of our addresses to be added, removed or preferred.
+    pub(crate) fn change_address(
+        &mut self,
+        cx: &Context<'_>,
+        change: AddressChange,
+        address: IpAddr,
+    ) -> Result<(), AddressError> {
+        if !self.state.accepts_messages() || self.state.is_setting_up() {
+            return Err(AddressError::NotEstablished);
+        }
+        let changes = self.addresses.as_mut().ok_or(AddressError::NotSupported)?;
+        let usable = || cx.locals.iter().any(|local| local.addr.ip() == address);
+        if change == AddressChange::Added && !usable() {
+            return Err(AddressError::UnknownAddress);
+        }
+        let request = Request { change, address };
+        changes.check(request)?;
+        changes.waiting.push_back(request);
+        Ok(())
+    }
+
+    /// Makes an ASCONF of what waits, unless one is under way (rule A3).
+    pub(super) fn start_asconf(&mut self, cx: &Context<'_>) {
+        let Some(changes) = &mut self.addresses else { return };
+        if changes.running.is_some() || changes.waiting.is_empty() || !self.state.sends_data() {
+            return;
+        }
+        let (requests, parameters) = changes.take_requests();
+        let sequence = changes.take_sequence();
+        let leaving = |address: &IpAddr| {
+            requests.iter().any(|(_, it)| it.removes() && it.address == *address)
+        };
+        let staying = changes.own.iter().find(|address| !leaving(address));
+        let lookup = staying.or(changes.own.first()).copied();
+        let Some(lookup) = lookup else { return };
+        let plain: Vec<_> = requests.iter().map(|(_, request)| *request).collect();
+        let renumbers = self.leave_sources(cx, &plain);
+        let (retry, path) = (Retry::new(), self.control_path());
+        let running = Running { sequence, requests, parameters, lookup, retry, path, renumbers };
+        if let Some(changes) = &mut self.addresses {
+            changes.running = Some(running);
+        }
+    }
+
+    /// Appends the ASCONF that is due on path `id`.
+    pub(super) fn write_asconf(
+        &mut self,
+        cx: &Context<'_>,
+        id: PathId,
+        packet: &mut PacketWriter<'_>,
+    ) {
+        if self.control_path() != id {
+            return;
+        }
+        let rto = self.control_rto();
+        let running = self.addresses.as_mut().and_then(|changes| changes.running.as_mut());
+        let Some(running) = running.filter(|running| running.retry.is_due()) else { return };
+        let parameters = Parameters::from_bytes(&running.parameters);
+        let asconf = Asconf { sequence: running.sequence, address: running.lookup, parameters };
+        if packet.push(&Chunk::Asconf(asconf)).is_ok() {
+            running.retry.on_send(cx.now, rto);
+            running.path = id;
+        }
+    }
+
+    /// T4-rto has expired (rules B1 to B5). The next path is one that has failed less.
+    pub(super) fn retry_asconf(&mut self, cx: &mut Context<'_>) {
+        let running = self.addresses.as_mut().and_then(|changes| changes.running.as_mut());
+        let Some(running) = running else { return };
+        if !self.state.sends_data() || !running.retry.expire(cx.now) {
+            return;
+        }
+        let path = running.path;
+        if let Some(path) = self.paths.get_mut(path) {
+            path.rtt.back_off();
+        }
+        self.path_error(cx, path, true);
+    }
+
+    /// The peer has answered an ASCONF (rules A5 to A8, F0).
+    pub(super) fn handle_asconf_ack(
+        &mut self,
+        cx: &mut Context<'_>,
+        arrival: &Arrival<'_>,
+        ack: &AsconfAck<'_>,
+    ) {
+        let Some(changes) = &mut self.addresses else { return };
+        match changes.running.take_if(|running| running.sequence == ack.sequence) {
+            Some(running) => self.conclude_asconf(cx, arrival, running, ack),
+            // Larger than any that was sent.
+            None if ack.sequence.wrapping_sub(changes.next_sequence) < 1 << 31 => {
+                cx.counters.protocol_violations += 1;
+                let reason = CloseReason::ProtocolViolation("ASCONF-ACK for no ASCONF");
+                self.abort_because(cx, &Cause::IllegalAsconfAck, reason);
+            }
+            None => cx.counters.stale_asconfs += 1,
+        }
+    }
+
+    fn conclude_asconf(
+        &mut self,
+        cx: &mut Context<'_>,
+        arrival: &Arrival<'_>,
+        running: Running,
+        ack: &AsconfAck<'_>,
+    ) {
+        self.error_count = 0;
+        self.sample(cx, running.path, running.retry.round_trip(cx.now));
+        if let Some(path) = self.paths.get_mut(running.path) {
+            path.error_count = 0;
+        }
+        if running.renumbers && arrival.via == running.path {
+            // The answer came back over it, and nobody else could have made it.
+            self.path_confirmed(cx, running.path);
+        }
+        let first_failed = running.requests.iter().position(|(id, _)| failure(ack, *id).is_some());
+        for (at, (correlation, request)) in running.requests.into_iter().enumerate() {
+            let after = first_failed.is_some_and(|failed| at >= failed);
+            let failed = after && !succeeded(ack, correlation);
+            self.conclude_change(cx, request, failed, failure(ack, correlation).flatten());
+        }
+        self.refresh_paths(cx);
+        self.drop_foreign_sources();
+    }
+
+    fn conclude_change(
+        &mut self,
+        cx: &mut Context<'_>,
+        request: Request,
+        failed: bool,
+        cause: Option<Cause<'_>>,
+    ) {
+        let Some(changes) = &mut self.addresses else { return };
+        let Request { change, address } = request;
+        let denied = matches!(cause, Some(Cause::NoAuthorization(_)));
+        let outcome = match (failed, denied) {
+            (false, _) => ReconfigurationOutcome::Performed,
+            (true, true) => ReconfigurationOutcome::Denied,
+            (true, false) => ReconfigurationOutcome::Failed,
+        };
+        // Rules F3a and F3b.
+        let understood = !matches!(cause, Some(Cause::UnrecognizedParameters(_)));
+        match change {
+            AddressChange::Added | AddressChange::Removed => changes.refuses.0 |= !understood,
+            AddressChange::MadePrimary => changes.refuses.1 |= !understood,
+        }
+        if !failed {
+            changes.own.retain(|own| *own != address || !request.removes());
+            if change == AddressChange::Added {
+                changes.own.push(address);
+            }
+        }
+        cx.emit(self.id, Event::LocalAddress { address, change, outcome });
+    }
+
+    /// The peer does not know ASCONF after all (rule A9).
+    pub(super) fn give_up_asconf(&mut self, cx: &mut Context<'_>) {
+        let Some(changes) = &mut self.addresses else { return };
+        changes.refuses = (true, true);
+        let running = changes.running.take().into_iter().flat_map(|it| it.requests);
+        let waiting = core::mem::take(&mut changes.waiting);
+        for request in running.map(|(_, request)| request).chain(waiting) {
+            self.conclude_change(cx, request, true, None);
+        }
+        self.refresh_paths(cx);
+        self.drop_foreign_sources();
+    }
+}
+
+impl AddressChanges {
+    /// The number of the next ASCONF.
+    fn take_sequence(&mut self) -> u32 {
+        let sequence = self.next_sequence;
+        self.next_sequence = sequence.wrapping_add(1);
+        sequence
+    }
+
+    /// What fits into one ASCONF of all that waits, with correlation ids.
+    fn take_requests(&mut self) -> (Vec<(u32, Request)>, Vec<u8>) {
+        let mut parameters = alloc::vec![0; MAX_REQUESTS];
+        let mut writer = ParameterWriter::new(&mut parameters);
+        let mut requests = Vec::new();
+        while let Some(request) = self.waiting.front() {
+            let correlation = self.next_correlation;
+            if writer.push(&request.parameter(correlation)).is_err() {
+                break;
+            }
+            self.next_correlation = correlation.wrapping_add(1);
+            requests.extend(self.waiting.pop_front().map(|request| (correlation, request)));
+        }
+        let used = writer.finish();
+        parameters.truncate(used);
+        (requests, parameters)
+    }
+}
+
+/// Whether the request with this correlation id is said to have failed, and the first cause.
+fn failure<'a>(ack: &AsconfAck<'a>, correlation: u32) -> Option<Option<Cause<'a>>> {
+    ack.parameters.iter().map_while(Result::ok).find_map(|parameter| {
+        let Parameter::ErrorIndication(error) = parameter else { return None };
+        (error.correlation == correlation).then(|| first(error.causes))
+    })
+}
+
+fn succeeded(ack: &AsconfAck<'_>, correlation: u32) -> bool {
+    let said = Parameter::SuccessIndication(correlation);
+    ack.parameters.iter().map_while(Result::ok).any(|parameter| parameter == said)
+}
+
+fn first(causes: Causes<'_>) -> Option<Cause<'_>> {
+    causes.iter().next().and_then(Result::ok)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AddressChanges, Tsn};
+
+    #[test]
+    fn sequence_numbers_wrap() {
+        let mut changes = AddressChanges::new(std::vec![], Tsn(u32::MAX), Tsn(7));
+        assert_eq!([changes.take_sequence(), changes.take_sequence()], [u32::MAX, 0]);
+        assert_eq!(changes.expected, 7);
+    }
+}

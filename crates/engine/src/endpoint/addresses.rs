@@ -1,0 +1,85 @@
+//! Addresses of associations that are in use: ASCONF (RFC 5061).
+
+use super::{AssociationId, Endpoint};
+use crate::association::asconf::AddressError;
+use crate::config::LocalAddress;
+use crate::event::AddressChange;
+use crate::time::Instant;
+use core::net::IpAddr;
+
+impl Endpoint {
+    /// Makes a local address usable, and asks the peers of all associations that agreed on that to
+    /// use it as well. [`crate::Event::LocalAddress`] tells what they say.
+    pub fn announce_local_address(&mut self, now: Instant, address: LocalAddress) {
+        let ip = address.addr.ip();
+        self.add_local_address(address);
+        for id in self.registry.ids() {
+            // Others go on as they are.
+            let _unchanged = self.add_address(now, id, ip).is_err();
+        }
+    }
+
+    /// A local address is not to be used any more. Associations that agreed on that tell their peers,
+    /// unless it is their last one; for the others it fails as any address may.
+    pub fn remove_local_address(&mut self, now: Instant, address: IpAddr) {
+        self.locals.retain(|local| local.addr.ip() != address);
+        for id in self.registry.ids() {
+            let _unchanged = self.remove_address(now, id, address).is_err();
+        }
+    }
+
+    /// Requests that the peer takes `address`, one of the endpoint's, into the association (`sctp_bindx`
+    /// with `SCTP_BINDX_ADD_ADDR`, RFC 6458 section 9.1). It is used when the peer has agreed and the
+    /// path works.
+    ///
+    /// # Errors
+    /// [`AddressError`].
+    pub fn add_address(
+        &mut self,
+        now: Instant,
+        id: AssociationId,
+        address: IpAddr,
+    ) -> Result<(), AddressError> {
+        self.change_address(now, id, AddressChange::Added, address)
+    }
+
+    /// Requests that the peer takes `address` out of the association (`SCTP_BINDX_REM_ADDR`). Nothing
+    /// is sent from there any more. What was added before goes into the same request: so the only
+    /// address can be changed.
+    ///
+    /// # Errors
+    /// [`AddressError`].
+    pub fn remove_address(
+        &mut self,
+        now: Instant,
+        id: AssociationId,
+        address: IpAddr,
+    ) -> Result<(), AddressError> {
+        self.change_address(now, id, AddressChange::Removed, address)
+    }
+
+    /// Requests that the peer sends to `address` first (`SCTP_SET_PEER_PRIMARY_ADDR`, RFC 6458 section
+    /// 8.3.1).
+    ///
+    /// # Errors
+    /// [`AddressError`].
+    pub fn request_peer_primary(
+        &mut self,
+        now: Instant,
+        id: AssociationId,
+        address: IpAddr,
+    ) -> Result<(), AddressError> {
+        self.change_address(now, id, AddressChange::MadePrimary, address)
+    }
+
+    fn change_address(
+        &mut self,
+        now: Instant,
+        id: AssociationId,
+        change: AddressChange,
+        address: IpAddr,
+    ) -> Result<(), AddressError> {
+        self.with(now, id, |it, cx| Some(it.change_address(cx, change, address)))
+            .unwrap_or(Err(AddressError::NotEstablished))
+    }
+}
