@@ -36,7 +36,9 @@ impl Stack {
         let connected =
             self.driver.endpoint_mut().connect(self.now, remote, manypath_flow::SCTP_PORT);
         let id = connected.map_err(|error| match error {
-            ConnectError::NoLocalAddress => FallbackReason::NoLocalAddress,
+            ConnectError::NoLocalAddress | ConnectError::InvalidPort => {
+                FallbackReason::NoLocalAddress
+            }
             ConnectError::TooMany | ConnectError::AlreadyConnected => FallbackReason::Busy,
         })?;
         let association = Association::new(true, Setup::Connecting, self.now, STREAMS);

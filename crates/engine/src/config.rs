@@ -223,7 +223,18 @@ pub struct Config {
     pub max_associations: usize,
 }
 
+/// The smallest receive window that may be announced (RFC 9260 sections 3.3.2 and 3.3.3).
+pub(crate) const MIN_A_RWND: u32 = 1500;
+
 impl Config {
+    /// With the least values that an INIT may announce instead of smaller ones.
+    pub(crate) fn in_bounds(mut self) -> Self {
+        self.receive_buffer = self.receive_buffer.max(MIN_A_RWND);
+        self.streams = self.streams.max(1);
+        self.inbound_streams = self.inbound_streams.map(|streams| streams.max(1));
+        self
+    }
+
     /// Most streams taken from the peer.
     pub(crate) fn max_inbound_streams(&self) -> u16 {
         self.inbound_streams.unwrap_or(self.streams)

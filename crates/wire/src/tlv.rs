@@ -114,6 +114,20 @@ mod tests {
     }
 
     #[test]
+    fn the_contents_of_padding_do_not_matter() {
+        let zeros = b"\x00\x01\x00\x05a\0\0\0\x00\x02\x00\x06bc\0\0";
+        let others = b"\x00\x01\x00\x05a\xff\x01\x02\x00\x02\x00\x06bc\x03\x04";
+        assert_eq!(split(zeros), split(others));
+        let chunk = b"\x0a\x00\x00\x05a\xff\x01\x02\x0b\x00\x00\x04";
+        let mut packet = std::vec![0; 12];
+        packet.extend(chunk);
+        let packet = crate::packet::Packet::parse_unchecked(&packet).unwrap();
+        let chunks: Vec<_> = packet.chunks().map(Result::unwrap).collect();
+        let echo = crate::chunk::CookieEcho { cookie: b"a" };
+        assert_eq!(chunks, [crate::chunk::Chunk::CookieEcho(echo), crate::chunk::Chunk::CookieAck]);
+    }
+
+    #[test]
     fn nothing_follows_a_malformed_header() {
         let first = Ok((1, &b""[..], 4));
         let cases = [

@@ -1,7 +1,7 @@
 //! What an endpoint says about itself in its INIT or INIT ACK, and how the peer's is read.
 
 use crate::authentication::{MAX_HMAC_IDS, Offer, RANDOM_LEN};
-use crate::config::{Config, LocalAddress};
+use crate::config::{Config, LocalAddress, MIN_A_RWND};
 use crate::path::PathAddr;
 use crate::path::pairing::{self, MAX_ADDRESSES};
 use alloc::vec::Vec;
@@ -13,8 +13,6 @@ use manypath_wire::error::NoRoom;
 use manypath_wire::parameter::{AddressTypes, HmacIds, Parameter, ParameterWriter, Parameters};
 use manypath_wire::{Tsn, VerificationTag};
 
-/// The smallest a_rwnd an INIT or INIT ACK may announce (RFC 9260 sections 3.3.2 and 3.3.3).
-const MIN_A_RWND: u32 = 1500;
 /// Most entries of the peer's list of extensions that are kept.
 pub(crate) const MAX_EXTENSIONS: usize = 32;
 /// Most bytes of unrecognized parameters that are reported back, with their headers and padding.

@@ -395,6 +395,18 @@ mod tests {
     }
 
     #[test]
+    fn a_cookie_is_small() {
+        let (mut keys, mut rng) = keys();
+        let mut cookie = cookie();
+        cookie.peer.addresses.clear();
+        assert!(keys.seal(Instant::ZERO, &cookie, &mut rng).len() < 140);
+        // As much as is ever kept of an INIT.
+        cookie.peer.addresses = std::vec!["fd00::1".parse().unwrap(); super::MAX_ADDRESSES];
+        cookie.peer.extensions = std::vec![1; super::MAX_EXTENSIONS];
+        assert!(keys.seal(Instant::ZERO, &cookie, &mut rng).len() < 440);
+    }
+
+    #[test]
     fn another_endpoint_does_not_accept_the_cookie() {
         let (mut keys, mut rng) = keys();
         let sealed = keys.seal(Instant::ZERO, &cookie(), &mut rng);

@@ -14,7 +14,7 @@ use super::tcb::{Association, Peer, Ports};
 use crate::AssociationId;
 use crate::authentication::Offer;
 use crate::event::{CloseReason, Event};
-use crate::path::{PathAddr, PathId, PathState, Paths, pairing};
+use crate::path::{Path, PathAddr, PathId, PathState, Paths, pairing};
 use crate::recv::{NrSack, Receiver};
 use crate::send::Sender;
 use crate::time::{Duration, Instant};
@@ -27,8 +27,10 @@ use manypath_wire::{Tsn, VerificationTag};
 
 /// The path of the handshake is always the first.
 const HANDSHAKE: PathId = PathId(0);
-/// Largest cookie that is echoed: it must travel in one packet of the smallest MTU.
-const MAX_COOKIE: usize = 1024;
+/// Type, flags and length of a chunk.
+const CHUNK_HEADER: usize = 4;
+/// A HEARTBEAT with no more than the information that we need, and padding of what is before it.
+const LARGEST_SMALL_HEARTBEAT: usize = 52;
 
 impl Association {
     /// An association that sends INITs over `candidates` in turn. There is at least one.
@@ -189,7 +191,8 @@ impl Association {
         round_trip: Option<Duration>,
     ) {
         let cookie = received.cookie.unwrap_or_default();
-        if cookie.len() > MAX_COOKIE {
+        let room = self.paths.iter().next().map_or(0, |path| largest_value(path.packet_size()));
+        if cookie.len() > room {
             let reason = CloseReason::ProtocolViolation("cookie too large for one packet");
             let refusal = (Refusal::OutOfResource, reason);
             return self.refuse_init_ack(cx, addr, received.announcement.tag, refusal);
@@ -312,10 +315,17 @@ impl Association {
         }
     }
 
-    /// The path of the COOKIE ECHO after `sent` earlier ones: repetitions take the paths in turn.
+    /// The path of the COOKIE ECHO after `sent` earlier ones: repetitions take the paths in turn, as
+    /// far as the cookie fits, on an unconfirmed path together with a HEARTBEAT (section 5.4).
     pub(super) fn echo_path(&self, sent: u32) -> PathId {
+        let State::CookieEchoed(echoed) = &self.state else { return HANDSHAKE };
         let turn = sent as usize % self.paths.len().max(1);
-        self.paths.iter().nth(turn).map_or(HANDSHAKE, |path| path.id)
+        let fits = |path: &&Path| {
+            let heartbeat =
+                if path.state == PathState::Unconfirmed { LARGEST_SMALL_HEARTBEAT } else { 0 };
+            echoed.cookie.len() + heartbeat <= largest_value(path.packet_size())
+        };
+        self.paths.iter().nth(turn).filter(fits).map_or(HANDSHAKE, |path| path.id)
     }
 
     fn emit_connected(&self, cx: &mut Context<'_>) {
@@ -371,6 +381,11 @@ pub(crate) fn reply_refusal(
     let used = causes.finish();
     let abort = Abort { tag_reflected: false, causes: Causes::from_bytes(&buffer[..used]) };
     cx.reply(addr, header, &Chunk::Abort(abort));
+}
+
+/// The longest value of a chunk that is alone in a packet of `size` bytes.
+fn largest_value(size: usize) -> usize {
+    size.saturating_sub(CommonHeader::LEN + CHUNK_HEADER)
 }
 
 /// Parameters one after the other, each padded to 4 bytes.

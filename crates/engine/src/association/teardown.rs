@@ -96,7 +96,14 @@ impl Association {
 
     /// An ABORT whose tag is good. In SHUTDOWN-ACK-SENT both sides have everything: the peer has
     /// completed the shutdown, and something that came late met no association there any more.
+    ///
+    /// RFC 9260 section 3.3.7: "If an endpoint receives an ABORT chunk with a format error or no TCB is
+    /// found, it MUST silently discard it."
     pub(crate) fn aborted_by_peer(&mut self, cx: &mut Context<'_>, abort: &Abort<'_>) {
+        if abort.causes.iter().any(|cause| cause.is_err()) {
+            cx.counters.malformed_chunks += 1;
+            return;
+        }
         if matches!(self.state, State::ShutdownAckSent(_)) {
             return self.close(cx, CloseReason::Graceful);
         }

@@ -63,6 +63,8 @@ pub enum ConnectError {
     TooMany,
     /// An association between the same addresses and ports exists.
     AlreadyConnected,
+    /// The peer's port is 0, which no endpoint has (RFC 9260 section 3.1).
+    InvalidPort,
 }
 
 /// First of the ports that IANA leaves for dynamic use, and how many there are.
@@ -120,7 +122,7 @@ impl Endpoint {
     pub fn new(config: Config, seed: [u8; 32]) -> Self {
         let mut rng = Rng::new(seed);
         Self {
-            config,
+            config: config.in_bounds(),
             locals: Vec::new(),
             blocked: Vec::new(),
             keys: CookieKeys::new(&mut rng),
@@ -143,6 +145,7 @@ impl Endpoint {
         let algorithms = self.config.hmac_algorithms;
         change(&mut self.config);
         self.config.hmac_algorithms = algorithms;
+        self.config = core::mem::take(&mut self.config).in_bounds();
     }
 
     /// Makes a local address usable for associations to come.
@@ -159,6 +162,9 @@ impl Endpoint {
         remote: SocketAddr,
         port: u16,
     ) -> Result<AssociationId, ConnectError> {
+        if port == 0 {
+            return Err(ConnectError::InvalidPort);
+        }
         if self.registry.len() >= self.config.max_associations {
             return Err(ConnectError::TooMany);
         }

@@ -18,7 +18,10 @@ impl Endpoint {
             Ok(packet) => packet,
             Err(error) => return self.count_malformed(error),
         };
-        if !(pairing::is_unicast(addr.local.ip()) && pairing::is_unicast(addr.remote.ip())) {
+        let header = packet.header();
+        let has_ports = header.source_port != 0 && header.destination_port != 0;
+        let unicast = pairing::is_unicast(addr.local.ip()) && pairing::is_unicast(addr.remote.ip());
+        if !(unicast && has_ports) {
             self.counters.malformed_packets += 1;
             return;
         }

@@ -76,7 +76,9 @@ impl Endpoint {
     }
 }
 
-/// Rules 2 to 8 of section 8.4, in their order. An INIT with a tag is none that rule 3 is about.
+/// Rules 2 to 8 of section 8.4, in their order. An INIT with a tag is none that rule 3 is about. Rule 8
+/// would have it answered, but RFC 9260 section 12.3: "The receiver of an INIT chunk MUST silently
+/// discard the INIT chunk and all further chunks" in a packet with a tag.
 fn answer(packet: &Packet<'_>) -> Answer {
     let chunks = || packet.chunks().map_while(Result::ok);
     let contains = |wanted: fn(&Chunk<'_>) -> bool| chunks().any(|chunk| wanted(&chunk));
@@ -85,7 +87,8 @@ fn answer(packet: &Packet<'_>) -> Answer {
     } else if contains(|chunk| matches!(chunk, Chunk::ShutdownAck)) {
         Answer::ShutdownComplete
     } else if contains(|chunk| {
-        matches!(chunk, Chunk::ShutdownComplete(_) | Chunk::CookieAck) || has_stale_cookie(chunk)
+        matches!(chunk, Chunk::ShutdownComplete(_) | Chunk::CookieAck | Chunk::Init(_))
+            || has_stale_cookie(chunk)
     }) {
         Answer::Silence
     } else {

@@ -100,13 +100,16 @@ pub(crate) fn may_pair(local: IpAddr, remote: IpAddr) -> bool {
     local.is_ipv4() == remote.is_ipv4() && same_scope(local, remote)
 }
 
-/// Loopback reaches only loopback, link-local only link-local. IPv6 link-local addresses mean
+/// Loopback reaches only loopback, link-local only link-local. IPv4-mapped IPv6 addresses must not be
+/// sent (RFC 9260 section 3.3.2.1.2) and are not used. IPv6 link-local addresses mean
 /// nothing without an interface, and an SCTP address parameter has none: never used.
 pub(crate) fn same_scope(one: IpAddr, other: IpAddr) -> bool {
     is_unicast(one)
         && is_unicast(other)
         && one.is_loopback() == other.is_loopback()
         && is_link_local(one) == is_link_local(other)
+        && !is_mapped(one)
+        && !is_mapped(other)
         && !(is_link_local(one) && one.is_ipv6())
         && !(is_link_local(other) && other.is_ipv6())
 }
@@ -115,6 +118,10 @@ pub(crate) fn same_scope(one: IpAddr, other: IpAddr) -> bool {
 pub(crate) fn is_unicast(address: IpAddr) -> bool {
     let broadcast = matches!(address, IpAddr::V4(v4) if v4.is_broadcast());
     !(address.is_unspecified() || address.is_multicast() || broadcast)
+}
+
+fn is_mapped(address: IpAddr) -> bool {
+    matches!(address, IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some())
 }
 
 fn is_link_local(address: IpAddr) -> bool {

@@ -1,4 +1,4 @@
-use super::{announced, candidates, pairs};
+use super::{announced, candidates, pairs, same_scope};
 use crate::config::LocalAddress;
 use crate::path::PathAddr;
 use alloc::vec;
@@ -81,6 +81,14 @@ fn scopes_and_families_do_not_mix() {
     let paths = pairs(pair("10.1.0.1", "10.1.0.2"), &locals, &listed);
     assert_eq!(paths, vec![pair("10.1.0.1", "10.1.0.2"), pair("fd00::1", "fd00::2")]);
     assert_eq!(announced(&paths[0], &locals), vec![ip("10.1.0.1"), ip("fd00::1")]);
+}
+
+#[test]
+fn ipv4_mapped_addresses_are_not_used() {
+    let mapped: IpAddr = "::ffff:10.0.0.1".parse().unwrap();
+    let own: IpAddr = "2001:db8::1".parse().unwrap();
+    assert!(!same_scope(own, mapped) && !same_scope(mapped, own));
+    assert!(same_scope(own, "2001:db8::2".parse().unwrap()));
 }
 
 #[test]

@@ -126,6 +126,31 @@ fn duplicates_are_acknowledged_at_once_and_listed() {
 }
 
 #[test]
+fn fragments_that_wait_take_room_and_give_it_back_when_they_are_read() {
+    let mut bench = Bench::new(20_000);
+    let payload = [5; 4000];
+    bench.packet(&[Data { end: false, ..chunk(1, &payload) }], A);
+    bench.packet(&[Data { begin: false, end: false, ssn: Ssn(0), ..chunk(2, &payload) }], A);
+    assert_eq!(bench.receiver.read(), None);
+    assert_eq!((bench.sack().1, bench.sack().1), (12_000, 12_000));
+    bench.packet(&[Data { begin: false, ssn: Ssn(0), ..chunk(3, &payload) }], A);
+    assert_eq!(bench.sack().1, 8000);
+    assert_eq!(bench.receiver.read().unwrap().payload.len(), 12_000);
+    assert_eq!(bench.sack().1, 20_000);
+}
+
+#[test]
+fn the_sequence_number_of_unordered_messages_is_ignored() {
+    let mut bench = Bench::new(20_000);
+    for (tsn, ssn) in [(1, 999), (2, 0), (3, 999)] {
+        bench.packet(&[Data { unordered: true, ssn: Ssn(ssn), ..chunk(tsn, b"x") }], A);
+        assert!(bench.receiver.read().is_some());
+    }
+    bench.packet(&[Data { ssn: Ssn(0), ..chunk(4, b"ordered") }], A);
+    assert_eq!(bench.receiver.read().unwrap().payload, "ordered");
+}
+
+#[test]
 fn the_immediate_bit_is_obeyed() {
     let mut bench = Bench::new(100_000);
     bench.packet(&[Data { immediate: true, ..chunk(1, b"x") }], A);

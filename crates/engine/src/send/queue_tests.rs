@@ -9,7 +9,7 @@ use crate::schedule::stream::StreamScheduling;
 use crate::send::stream::MAX_ORDERED;
 use alloc::vec::Vec;
 use bytes::Bytes;
-use manypath_wire::{Ppid, StreamId};
+use manypath_wire::{Ppid, Ssn, StreamId};
 
 fn queue() -> SendQueue {
     SendQueue::new(&Config::default())
@@ -97,6 +97,24 @@ fn a_stream_has_no_more_ordered_messages_under_way_than_numbers() {
     assert_eq!(drain(&mut queue), [(1, u16::MAX, true, true, 1)]);
     push(&mut queue, 1, true, 1);
     assert_eq!(queue.next_len(taker(0, &[0]), 9), Some(1));
+}
+
+#[test]
+fn sequence_numbers_wrap_to_zero_and_unordered_messages_have_none() {
+    let mut queue = queue();
+    let mut seen = Vec::new();
+    for number in 0..=u32::from(u16::MAX) + 1 {
+        push(&mut queue, 1, false, 1);
+        push(&mut queue, 1, true, 1);
+        let fragments: Vec<_> = core::iter::from_fn(|| pop(&mut queue, 1000)).collect();
+        fragments.iter().for_each(|fragment| queue.on_acked(fragment));
+        if number > 65_533 {
+            let ordered = fragments.iter().find(|fragment| !fragment.unordered).unwrap();
+            seen.push(ordered.number);
+        }
+    }
+    let wrapped = [65_534, 65_535, 0].map(|ssn| Number::Ssn(Ssn(ssn)));
+    assert!(seen.iter().eq(&wrapped), "{seen:?}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use manypath_wire::packet::{CommonHeader, PacketWriter};
 pub(crate) fn packet(from: Side, tag: u32, chunks: &[Chunk<'_>]) -> Vec<u8> {
     let (source_port, destination_port) =
         if from == Side::A { (PORT_A, PORT_Z) } else { (PORT_Z, PORT_A) };
-    let mut bytes = vec![0; 1400];
+    let mut bytes = vec![0; 9000];
     let header = CommonHeader { source_port, destination_port, tag: VerificationTag(tag) };
     let mut writer = PacketWriter::new(&mut bytes, header);
     for chunk in chunks {

@@ -7,16 +7,20 @@
 #![expect(clippy::wildcard_enum_match_arm, reason = "a test looks for what it is about")]
 
 mod addresses;
+mod announced;
 mod authentication;
 mod chance;
 mod chaos;
 mod cookie;
 mod craft;
+mod crossing;
 mod data;
 mod extensions;
+mod failures;
 mod hostile;
 mod interleaving;
 mod mtu;
+mod packets;
 mod pair;
 mod parameters;
 mod partial;
@@ -25,5 +29,6 @@ mod reconfiguration;
 mod restart;
 mod setup;
 mod silence;
+mod states;
 mod strangers;
 mod teardown;

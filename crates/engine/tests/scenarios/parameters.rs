@@ -10,9 +10,9 @@ use manypath_wire::packet::Packet;
 use manypath_wire::parameter::{Parameter, ParameterWriter, Parameters};
 use manypath_wire::{Tsn, VerificationTag};
 
-const TAG: u32 = 0x0a0b_0c0d;
+pub(crate) const TAG: u32 = 0x0a0b_0c0d;
 
-fn written(parameters: &[Parameter<'_>]) -> Vec<u8> {
+pub(crate) fn written(parameters: &[Parameter<'_>]) -> Vec<u8> {
     let mut bytes = vec![0; 4000];
     let mut writer = ParameterWriter::new(&mut bytes);
     parameters.iter().for_each(|parameter| writer.push(parameter).unwrap());
@@ -34,16 +34,16 @@ fn init(parameters: &[u8]) -> Vec<u8> {
 }
 
 /// The last packet that `from` has sent.
-fn last(pair: &Pair, from: Side) -> Vec<u8> {
+pub(crate) fn last(pair: &Pair, from: Side) -> Vec<u8> {
     pair.recorded.iter().rev().find(|(side, ..)| *side == from).unwrap().2.clone()
 }
 
-fn first_chunk(bytes: &[u8]) -> Chunk<'_> {
+pub(crate) fn first_chunk(bytes: &[u8]) -> Chunk<'_> {
     Packet::parse(bytes).unwrap().chunks().next().unwrap().unwrap()
 }
 
 /// Z's INIT ACK to an INIT with these parameters.
-fn init_ack(pair: &mut Pair, parameters: &[u8]) -> Vec<u8> {
+pub(crate) fn init_ack(pair: &mut Pair, parameters: &[u8]) -> Vec<u8> {
     pair.record = true;
     pair.inject(Side::A, 1, &init(parameters));
     pair.drive(millis(15));
@@ -51,7 +51,7 @@ fn init_ack(pair: &mut Pair, parameters: &[u8]) -> Vec<u8> {
 }
 
 /// Completes the handshake by hand.
-fn echo_cookie(pair: &mut Pair, ack: &[u8]) {
+pub(crate) fn echo_cookie(pair: &mut Pair, ack: &[u8]) {
     let Chunk::InitAck(ack) = first_chunk(ack) else { panic!("no INIT ACK") };
     let cookie = ack.parameters.iter().find_map(|parameter| match parameter {
         Ok(Parameter::StateCookie(cookie)) => Some(cookie),
@@ -155,7 +155,7 @@ fn impossible_init_acks_end_the_attempt() {
     let cookie = written(&[Parameter::StateCookie(b"cookie")]);
     let named =
         written(&[Parameter::StateCookie(b"cookie"), Parameter::HostNameAddress(b"example\0")]);
-    let large = written(&[Parameter::StateCookie(&[1; 1300])]);
+    let large = written(&[Parameter::StateCookie(&[1; 1460])]);
     let cases: [(Change, &[u8], u16); 6] = [
         (|ack| ack.a_rwnd = 1499, &cookie, 7),
         (|ack| ack.outbound_streams = 0, &cookie, 7),

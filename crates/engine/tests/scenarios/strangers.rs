@@ -6,7 +6,8 @@ use crate::pair::{Pair, Side, address, millis};
 use manypath_engine::{AssociationState, CloseReason, Event, PathAddr};
 use manypath_wire::cause::{Cause, CauseWriter, Causes};
 use manypath_wire::chunk::{
-    Abort, Chunk, CookieEcho, Error, Heartbeat, Init, Shutdown, ShutdownComplete, Unknown,
+    Abort, Chunk, CookieEcho, Error, GapBlocks, Heartbeat, Init, Sack, Shutdown, ShutdownComplete,
+    Tsns, Unknown,
 };
 use manypath_wire::packet::Packet;
 use manypath_wire::parameter::Parameters;
@@ -39,7 +40,12 @@ fn answers_to_packets_out_of_the_blue() {
     let complete = Chunk::ShutdownComplete(ShutdownComplete { tag_reflected: false });
     let shutdown = Chunk::Shutdown(Shutdown { cum_tsn: Tsn(1) });
     let heartbeat = Chunk::Heartbeat(Heartbeat { info: &[1, 2, 3, 4] });
-    let cases: [(&[Chunk<'_>], Option<&str>); 9] = [
+    let (gaps, duplicates) = (GapBlocks::EMPTY, Tsns::EMPTY);
+    let sack = Chunk::Sack(Sack { flags: 0, cum_tsn: Tsn(1), a_rwnd: 1, gaps, duplicates });
+    let cases: [(&[Chunk<'_>], Option<&str>); 12] = [
+        (&[sack], Some("ABORT")),
+        (&[init(9, 9999, 1)], None),
+        (&[init(9, 9999, 1), heartbeat], None),
         (&[abort(false)], None),
         (&[heartbeat, abort(true)], None),
         (&[Chunk::ShutdownAck], Some("SHUTDOWN_COMPLETE")),

@@ -150,6 +150,7 @@ pub(super) fn begin(world: &mut World, fd: i64, to: Option<SocketAddr>) -> Calle
             Ok(Outcome::Waits("EINPROGRESS"))
         }
         Err(ConnectError::NoLocalAddress) => Ok(Outcome::Fails("EADDRNOTAVAIL")),
+        Err(ConnectError::InvalidPort) => Ok(Outcome::Fails("EINVAL")),
         Err(ConnectError::TooMany) => Ok(Outcome::Fails("ENOBUFS")),
         Err(ConnectError::AlreadyConnected) => Ok(Outcome::Fails("EADDRINUSE")),
     }

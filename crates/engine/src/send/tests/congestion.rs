@@ -86,6 +86,32 @@ fn a_pause_does_not_release_the_whole_window_at_once() {
 }
 
 #[test]
+fn windows_and_flight_count_headers_and_padding() {
+    let mut bench = Bench::opened(1);
+    for (len, flight) in [(1, 20), (4, 40), (5, 64)] {
+        bench.queue_bytes(len);
+        bench.send(0);
+        assert_eq!(bench.path(0).flight, flight);
+    }
+}
+
+#[test]
+fn growth_is_applied_before_the_cut_of_the_same_sack() {
+    let mut bench = Bench::opened(1);
+    bench.queue(200);
+    let sent = bench.send_all(0).len();
+    let cwnd = bench.cwnd(0);
+    bench.pass(100);
+    // TSN 2 is reported missing for the third time by a SACK that advances the cumulative TSN.
+    bench.sack(0, &[(3, 3)], 0);
+    bench.sack(0, &[(3, 4)], 0);
+    assert_eq!(bench.cwnd(0), cwnd);
+    bench.sack(1, &[(3, 5)], 0);
+    assert!(bench.is_lost(2));
+    assert!(bench.cwnd(0) > cwnd / 2, "{sent} packets: {} of {cwnd}", bench.cwnd(0));
+}
+
+#[test]
 fn the_window_is_exceeded_by_less_than_one_packet() {
     let mut bench = Bench::new(1, &Config::default());
     bench.queue(50);

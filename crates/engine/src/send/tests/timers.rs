@@ -166,6 +166,35 @@ fn a_renege_is_believed_from_any_path_when_the_witness_has_failed() {
     assert_eq!(bench.path(0).flight, 2 * 1460);
 }
 
+/// RFC 9260 section 3.3.8: "the receiver of the SHUTDOWN chunk MUST NOT interpret the lack of a Gap Ack
+/// Block as a renege."
+#[test]
+fn a_shutdown_takes_nothing_back() {
+    let mut bench = Bench::opened(1);
+    bench.push(0, 4);
+    bench.pass(100);
+    bench.sack(0, &[(2, 3)], 0);
+    assert_eq!(bench.path(0).flight, 2 * 1460);
+    let outcome =
+        bench.sender.handle_shutdown_tsn(bench.now, manypath_wire::Tsn(1), A, &mut bench.paths);
+    assert!(outcome.unwrap().newly_acked);
+    bench.check();
+    assert_eq!(bench.path(0).flight, 1460, "only TSN 4 is missing");
+}
+
+#[test]
+fn the_timer_of_a_repetition_is_that_of_the_path_it_takes() {
+    let mut bench = Bench::opened(2);
+    bench.paths.get_mut(B).unwrap().rtt.on_sample(bench.now, Duration::from_millis(500));
+    bench.push(0, 1);
+    bench.pass(300);
+    bench.sender.handle_t3(A, &mut bench.paths);
+    assert_eq!(bench.send(1), [1]);
+    let rtos = [0, 1].map(|id| bench.path(id).rtt.rto());
+    assert_ne!(rtos[0], rtos[1]);
+    assert_eq!((t3(&bench, 0), t3(&bench, 1)), (None, Some(bench.now + rtos[1])));
+}
+
 #[test]
 fn a_peer_that_silently_forgets_everything_gets_it_again() {
     let mut bench = Bench::opened(1);

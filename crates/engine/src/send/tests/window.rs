@@ -1,6 +1,6 @@
 //! The peer's window, its probing, and the limits of the send buffer.
 
-use super::{Bench, FULL};
+use super::{Bench, FULL, SackView, Sender};
 use crate::config::Config;
 use crate::endpoint::{Outgoing, SendError};
 use crate::path::{Pace, Pacer, Pacing, PathId};
@@ -11,7 +11,7 @@ use crate::send::window::WindowProbing;
 use crate::time::Duration;
 use alloc::vec::Vec;
 use bytes::Bytes;
-use manypath_wire::{Ppid, Ssn, StreamId};
+use manypath_wire::{Ppid, Ssn, StreamId, Tsn};
 
 const A: PathId = PathId(0);
 
@@ -231,6 +231,20 @@ fn nothing_is_sent_beyond_what_gap_ack_blocks_can_report() {
     assert!(bench.sender.has_data_for(bench.now, A, &bench.paths));
     bench.sender.outstanding.push(SentChunk::new(fragment, A, bench.now));
     assert!(!bench.sender.has_data_for(bench.now, A, &bench.paths));
+}
+
+#[test]
+fn tsns_wrap_to_zero() {
+    let config = Config::default();
+    let mut bench = Bench::new(1, &config);
+    bench.sender = Sender::new(&config, Tsn(u32::MAX - 1), 1 << 20, 10);
+    bench.queue(4);
+    let wrapped = [u32::MAX - 1, u32::MAX, 0, 1].map(u64::from);
+    assert_eq!(bench.send_all(0), wrapped);
+    let view = SackView::of_shutdown(Tsn(0));
+    bench.sender.handle_sack(bench.now, &view, A, &mut bench.paths).unwrap();
+    bench.check();
+    assert_eq!(bench.path(0).flight, 1460, "all but TSN 1 are acknowledged");
 }
 
 #[test]

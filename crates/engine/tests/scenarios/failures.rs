@@ -1,0 +1,111 @@
+//! Counters of errors, and which path carries data meanwhile (RFC 9260 sections 6.4.1, 6.9, 8.1, 8.2 and
+//! 8.3).
+
+use crate::pair::{Pair, Side, address, config, endpoint, millis};
+use manypath_engine::{
+    AssociationId, Config, Duration, Event, LocalAddress, PathId, PathState, PathStatus,
+};
+use manypath_wire::chunk::Chunk;
+use manypath_wire::packet::Packet;
+
+fn path(pair: &Pair, id: AssociationId, number: usize) -> PathStatus {
+    pair.a.endpoint.status(pair.now, id).unwrap().paths[number - 1].clone()
+}
+
+fn changed(path: u8, state: PathState) -> Event {
+    Event::PathChanged { path: PathId(path), state }
+}
+
+#[test]
+fn any_acknowledgement_of_data_clears_the_count_of_the_association() {
+    let few = Config { association_max_retransmits: 3, ..config(Side::A) };
+    let (mut pair, a, _) = Pair::established_with(1, few, config(Side::Z));
+    for number in 0..5 {
+        // Two retransmissions each time: ten in all, but never more than three in a row.
+        pair.lose(Side::A, "DATA", 2);
+        pair.send(Side::A, a, 0, &[number; 10]);
+        pair.drive(Duration::from_secs(20));
+    }
+    assert!(path(&pair, a, 1).timeouts >= 10);
+    assert_eq!(pair.z.received.len(), 5);
+    assert_eq!(pair.a.endpoint.associations(), [a]);
+}
+
+#[test]
+fn a_heartbeat_ack_clears_the_count_of_the_association() {
+    let few = Config { association_max_retransmits: 3, ..config(Side::A) };
+    let (mut pair, a, _) = Pair::established_with(1, few, config(Side::Z));
+    for _ in 0..4 {
+        pair.lose(Side::A, "HEARTBEAT", 3);
+        pair.drive(Duration::from_secs(60));
+        assert_eq!(path(&pair, a, 1).state, PathState::Active);
+    }
+    assert_eq!(pair.a.endpoint.associations(), [a]);
+    pair.cut(1);
+    pair.drive(Duration::from_secs(120));
+    assert!(pair.a.endpoint.associations().is_empty(), "without answers it ends");
+}
+
+#[test]
+fn an_idle_path_that_fails_is_reported_probed_on_and_reported_again() {
+    let (mut pair, a, _) = Pair::established(2);
+    pair.cut(2);
+    pair.drive(Duration::from_secs(300));
+    assert_eq!(path(&pair, a, 2).state, PathState::Inactive);
+    // One more than Path.Max.Retrans, and not growing.
+    assert_eq!(path(&pair, a, 2).error_count, 6);
+    let told = [changed(1, PathState::PotentiallyFailed), changed(1, PathState::Inactive)];
+    assert_eq!(pair.a.heard(), told.iter().collect::<Vec<_>>());
+    pair.ladder.clear();
+    pair.drive(Duration::from_secs(300));
+    assert!(pair.take_ladder().matches("A -2> HEARTBEAT /lost/").count() > 4);
+    assert_eq!(path(&pair, a, 2).error_count, 6);
+    pair.restore(2);
+    pair.drive(Duration::from_secs(60));
+    assert_eq!(pair.a.heard().last(), Some(&&changed(1, PathState::Active)));
+    let back = path(&pair, a, 2);
+    assert_eq!((back.state, back.error_count), (PathState::Active, 0));
+    assert!(back.srtt.is_some_and(|srtt| srtt.as_millis() == 20));
+}
+
+#[test]
+fn without_multipath_one_alternate_carries_everything_when_the_primary_fails() {
+    let single = |side| Config { multipath: false, ..config(side) };
+    let (mut pair, a, _) = Pair::established_with(3, single(Side::A), single(Side::Z));
+    pair.cut(1);
+    pair.send(Side::A, a, 0, &vec![1; 500_000]);
+    pair.drive(Duration::from_secs(30));
+    assert_eq!(pair.z.received.len(), 1);
+    let ladder = pair.take_ladder();
+    let [second, third] = ["A -2> DATA", "A -3> DATA"].map(|line| ladder.contains(line));
+    assert!(second != third, "{second} {third}");
+}
+
+#[test]
+fn chunks_fit_the_narrowest_path_so_that_any_path_can_repeat_them() {
+    let mut pair = Pair::new(2);
+    pair.record = true;
+    for (side, node) in [(Side::A, &mut pair.a), (Side::Z, &mut pair.z)] {
+        node.endpoint = endpoint(side, 1, config(side), 5);
+        let addr = address(side, 2);
+        let narrow = LocalAddress { addr, prefix_len: 24, interface: 0, mtu: 1300 };
+        node.endpoint.add_local_address(narrow);
+    }
+    let a = pair.connect();
+    pair.drive(millis(200));
+    assert_eq!(path(&pair, a, 2).mtu, 1300);
+    pair.recorded.clear();
+    pair.send(Side::A, a, 0, &vec![1; 300_000]);
+    pair.drive(Duration::from_secs(2));
+    assert_eq!(pair.z.received.len(), 1);
+    let mut wide = 0;
+    for (_, addr, bytes) in &pair.recorded {
+        for chunk in Packet::parse(bytes).unwrap().chunks() {
+            if let Ok(Chunk::Data(data)) = chunk {
+                assert!(data.payload.len() <= 1300 - 28 - 12 - 16, "{}", data.payload.len());
+                wide += usize::from(addr.remote == address(Side::Z, 1));
+            }
+        }
+    }
+    assert!(wide > 20);
+}
