@@ -1,5 +1,6 @@
 //! What a handler may look at and write to besides its own association.
 
+use super::abort_reasons::AbortReasons;
 use super::cookie::CookieKeys;
 use crate::authentication::SharedKeys;
 use crate::config::{Config, LocalAddress};
@@ -36,6 +37,8 @@ pub(crate) struct Context<'a> {
     pub counters: &'a mut Counters,
     /// Notifications to the user.
     pub events: &'a mut VecDeque<EndpointEvent>,
+    /// Reasons of aborts, until the user asks for them.
+    pub abort_reasons: &'a mut AbortReasons,
     /// Packets that do not wait for an association to send them.
     pub replies: &'a mut Replies,
 }

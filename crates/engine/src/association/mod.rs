@@ -19,6 +19,7 @@
 //! give events to the [`Context`]. `transmit` then builds packets from what has been noted. Data
 //! transfer is done by [`Sender`](crate::send::Sender) and [`Receiver`](crate::recv::Receiver).
 
+pub(crate) mod abort_reasons;
 mod addresses;
 pub(crate) mod announcement;
 pub(crate) mod asconf;

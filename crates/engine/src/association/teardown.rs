@@ -108,6 +108,9 @@ impl Association {
             return self.close(cx, CloseReason::Graceful);
         }
         let first = abort.causes.iter().next().and_then(Result::ok);
+        if let Some(Cause::UserInitiatedAbort(reason)) = first {
+            cx.abort_reasons.keep(self.id, reason);
+        }
         self.close(cx, CloseReason::PeerAborted(first.map(|cause| cause.code())));
     }
 

@@ -2,6 +2,7 @@
 
 use super::index::AddressKey;
 use super::registry::Registry;
+use crate::association::abort_reasons::AbortReasons;
 use crate::association::cookie::CookieKeys;
 use crate::association::reconfiguration::ReconfigurationError;
 use crate::association::{Association, Ports};
@@ -94,6 +95,8 @@ pub struct Endpoint {
     pub(super) counters: Counters,
     /// Messages of associations that are over, until they have been read.
     pub(super) unread: BTreeMap<AssociationId, Receiver>,
+    /// What peers gave as the reason of their users' aborts, until it has been asked for.
+    pub(super) abort_reasons: AbortReasons,
     last_id: u64,
 }
 
@@ -110,6 +113,7 @@ macro_rules! context {
             shared_keys: &$endpoint.shared_keys,
             counters: &mut $endpoint.counters,
             events: &mut $endpoint.events,
+            abort_reasons: &mut $endpoint.abort_reasons,
             replies: &mut $endpoint.replies,
         }
     };
@@ -133,6 +137,7 @@ impl Endpoint {
             replies: Replies::default(),
             counters: Counters::default(),
             unread: BTreeMap::new(),
+            abort_reasons: AbortReasons::default(),
             last_id: 0,
         }
     }
@@ -392,6 +397,12 @@ impl Endpoint {
     pub fn abort(&mut self, now: Instant, id: AssociationId, reason: &[u8]) {
         self.with(now, id, |association, cx| association.abort(cx, reason));
         self.unread.remove(&id);
+    }
+
+    /// The Upper Layer Abort Reason (RFC 9260 section 3.3.10.12) of an association that the peer's user
+    /// has aborted, once. Those of the last 64 aborts are kept.
+    pub fn take_abort_reason(&mut self, id: AssociationId) -> Option<Bytes> {
+        self.abort_reasons.take(id)
     }
 
     /// The associations that exist now.

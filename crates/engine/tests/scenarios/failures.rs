@@ -109,3 +109,37 @@ fn chunks_fit_the_narrowest_path_so_that_any_path_can_repeat_them() {
     }
     assert!(wide > 20);
 }
+
+#[test]
+fn sending_on_a_failed_path_changes_neither_its_state_nor_its_errors() {
+    let (mut pair, a, _) = Pair::established(1);
+    pair.cut(1);
+    pair.send(Side::A, a, 0, &[1; 1000]);
+    let mut seen = Vec::new();
+    for errors in 1..=8 {
+        let counted = |pair: &Pair| path(pair, a, 1).error_count >= errors.min(6);
+        assert!(pair.drive_until(Duration::from_secs(120), counted));
+        pair.ladder.clear();
+        let before = path(&pair, a, 1);
+        let sent = |pair: &Pair| pair.ladder.iter().any(|line| line.contains("DATA"));
+        assert!(pair.drive_until(Duration::from_secs(120), sent), "data goes on to be sent");
+        let after = path(&pair, a, 1);
+        assert!(after.error_count >= before.error_count && after.state != PathState::Active);
+        seen.push(after.state);
+    }
+    assert!(seen.contains(&PathState::PotentiallyFailed) && seen.contains(&PathState::Inactive));
+}
+
+#[test]
+fn a_failed_path_is_not_probed_where_heartbeats_are_off() {
+    for (heartbeats, probed) in [(true, true), (false, false)] {
+        let off = Config { heartbeats, ..config(Side::A) };
+        let (mut pair, a, _) = Pair::established_with(2, off, config(Side::Z));
+        pair.cut(1);
+        pair.send(Side::A, a, 0, &vec![1; 300_000]);
+        pair.drive(Duration::from_secs(5));
+        assert_eq!(path(&pair, a, 1).state, PathState::PotentiallyFailed);
+        assert_eq!(pair.take_ladder().contains("A -> HEARTBEAT /lost/"), probed);
+        assert_eq!(pair.z.received.len(), 1);
+    }
+}

@@ -3,7 +3,9 @@
 use crate::craft::packet;
 use crate::pair::{Pair, Side, config, millis};
 use manypath_engine::{AssociationId, CloseReason, Config, Duration, Event, StreamScheduling, Tsn};
-use manypath_wire::chunk::{Chunk, IForwardTsn, SkippedMessages};
+use manypath_wire::chunk::{Chunk, FragmentPlace, IData, IForwardTsn, SkippedMessages};
+use manypath_wire::packet::Packet;
+use manypath_wire::{Mid, Ppid, StreamId};
 
 fn wanting(side: Side, interleaving: bool) -> Config {
     Config { interleaving, stream_scheduling: StreamScheduling::RoundRobin, ..config(side) }
@@ -74,4 +76,75 @@ fn what_was_not_agreed_on_ends_the_association() {
     pair.inject(Side::A, 1, &packet(Side::A, tag, &[Chunk::IForwardTsn(forward)]));
     pair.drive(millis(100));
     assert!(matches!(pair.z.heard()[..], [Event::Closed(CloseReason::ProtocolViolation(_))]));
+}
+
+#[test]
+fn fragments_are_numbered_within_their_message() {
+    let (mut pair, a) = established(true, true);
+    pair.record = true;
+    for stream in [0, 1, 0] {
+        pair.send(Side::A, a, stream, &[7; 5000]);
+    }
+    pair.drive(millis(500));
+    assert_eq!(pair.z.received.len(), 3);
+    let sent: Vec<_> = pair.recorded.iter().filter(|(from, ..)| *from == Side::A).collect();
+    let mut messages = std::collections::BTreeMap::<_, Vec<_>>::new();
+    let mut open = std::collections::BTreeMap::new();
+    for chunk in sent.iter().flat_map(|(_, _, bytes)| Packet::parse(bytes).unwrap().chunks()) {
+        let Ok(Chunk::IData(data)) = chunk else { continue };
+        // One message of a stream at a time.
+        let current = open.entry(data.stream).or_insert(data.mid);
+        assert_eq!(*current, data.mid, "{data}");
+        if data.end {
+            open.remove(&data.stream);
+        }
+        let (fsn, begin) = match data.place {
+            FragmentPlace::First(_) => (0, true),
+            FragmentPlace::Later(fsn) => (fsn.0, false),
+        };
+        messages.entry((data.stream, data.mid.0)).or_default().push((fsn, begin, data.end));
+    }
+    assert_eq!(messages.len(), 3);
+    for parts in messages.values() {
+        let last = parts.len() as u32 - 1;
+        assert!(last >= 3);
+        let expected = (0..=last).map(|fsn| (fsn, fsn == 0, fsn == last));
+        assert!(parts.iter().copied().eq(expected), "{parts:?}");
+    }
+    for (_, _, bytes) in &sent {
+        // The reserved bits of the chunk flags and the field between stream and MID.
+        assert!(bytes[12] != 64 || (bytes[13] & 0xf0, &bytes[22..24]) == (0, &[0, 0][..]));
+    }
+}
+
+#[test]
+fn the_immediate_bit_of_i_data_is_obeyed() {
+    for (immediate, acknowledged) in [(true, true), (false, false)] {
+        let mut pair = Pair::with(1, wanting(Side::A, true), wanting(Side::Z, true));
+        pair.record = true;
+        pair.connect();
+        pair.drive(millis(500));
+        let init = pair.recorded[0].2.clone();
+        let Some(Ok(Chunk::Init(init))) = Packet::parse(&init).unwrap().chunks().next() else {
+            panic!("no INIT");
+        };
+        let tag = pair.recorded[2].2[4..8].try_into().map(u32::from_be_bytes).unwrap();
+        for ahead in 0..2 {
+            let data = IData {
+                tsn: Tsn(init.initial_tsn.0.wrapping_add(ahead)),
+                stream: StreamId(0),
+                mid: Mid(ahead),
+                unordered: false,
+                place: FragmentPlace::First(Ppid(0)),
+                end: true,
+                immediate: immediate && ahead == 1,
+                payload: b"text",
+            };
+            pair.ladder.clear();
+            pair.inject(Side::A, 1, &packet(Side::A, tag, &[Chunk::IData(data)]));
+            // The first of all is acknowledged at once anyway.
+            pair.drive(millis(15));
+        }
+        assert_eq!(pair.take_ladder().contains("A <- SACK <- Z"), acknowledged);
+    }
 }

@@ -222,6 +222,31 @@ fn check_ssn(data: &Data<'_>, next: &mut BTreeMap<u16, u16>) {
 }
 
 #[test]
+fn init_and_init_ack_have_only_parameters_that_belong_there() {
+    for (_, _, bytes) in conversation() {
+        let parameters = match chunks(&bytes)[0] {
+            Chunk::Init(init) => init.parameters,
+            Chunk::InitAck(ack) => ack.parameters,
+            _ => continue,
+        };
+        assert!(parameters.iter().count() > 2);
+        for parameter in parameters.iter().map(Result::unwrap) {
+            assert!(
+                matches!(
+                    parameter,
+                    Parameter::Ipv4Address(_)
+                        | Parameter::SupportedAddressTypes(_)
+                        | Parameter::SupportedExtensions(_)
+                        | Parameter::AdaptationIndication(_)
+                        | Parameter::StateCookie(_)
+                ),
+                "{parameter:?}"
+            );
+        }
+    }
+}
+
+#[test]
 fn parameters_of_init_and_init_ack_are_named_once_and_none_is_a_host_name() {
     let mut seen = 0;
     for (_, _, bytes) in conversation() {

@@ -254,3 +254,34 @@ fn a_forward_tsn_is_followed_however_far_it_goes() {
     assert_eq!(recorded(&pair, Side::Z, sack), Some(cum_tsn.0));
     assert_eq!(pair.z.endpoint.counters().tsns_too_far_ahead, 0);
 }
+
+#[test]
+fn a_forward_tsn_goes_to_a_confirmed_address() {
+    let mut pair = Pair::with(2, wanting(Side::A, true), wanting(Side::Z, true));
+    pair.cut(2);
+    let a = pair.connect();
+    pair.drive(millis(500));
+    pair.ladder.clear();
+    pair.lose(Side::A, "DATA", 1);
+    pair.lose(Side::A, "FORWARD_TSN", 2);
+    pair.send_with(a, 1, &[1; 1000], ONCE);
+    pair.drive(Duration::from_secs(5));
+    let ladder = pair.take_ladder();
+    assert!(!ladder.contains("A -2> FORWARD_TSN"), "{ladder}");
+    assert_eq!(ladder.matches("A -> FORWARD_TSN").count(), 3, "{ladder}");
+}
+
+#[test]
+fn a_forward_tsn_takes_data_along() {
+    let (mut pair, a) = established(true, true);
+    pair.send_with(a, 1, &[1; 1000], ONCE);
+    pair.lose(Side::A, "DATA", 1);
+    pair.drive(millis(1));
+    // Each leaves in a packet of its own while the window has room.
+    for _ in 0..40 {
+        pair.send(Side::A, a, 2, &[2; 700]);
+    }
+    pair.drive(millis(200));
+    let ladder = pair.take_ladder();
+    assert!(ladder.contains("A -> FORWARD_TSN DATA"), "{ladder}");
+}

@@ -442,3 +442,73 @@ fn a_storm_of_requests_costs_an_answer_each() {
     pair.drive(millis(500));
     assert_eq!(pair.z.received.len(), 1);
 }
+
+#[test]
+fn a_request_is_repeated_after_pauses_that_double() {
+    let (mut pair, a, _) = established();
+    pair.cut(1);
+    pair.reset(a, &[1]);
+    let mut sent = Vec::new();
+    for count in 1..=4 {
+        let repeated = |pair: &Pair| {
+            pair.ladder.iter().filter(|line| line.starts_with("A -> RE_CONFIG")).count() == count
+        };
+        assert!(pair.drive_until(Duration::from_secs(60), repeated));
+        sent.push(pair.now);
+    }
+    let pauses: Vec<_> = sent.windows(2).map(|two| two[1].since(two[0])).collect();
+    // The HEARTBEATs that ask whether the path works are as unanswered, and back off as well.
+    assert!(pauses.windows(2).all(|two| two[1] >= two[0] * 2), "{pauses:?}");
+    let errors = pair.a.endpoint.status(pair.now, a).unwrap().paths[0].error_count;
+    assert!(errors >= 3, "{errors}");
+}
+
+#[test]
+fn an_incoming_request_for_all_streams_lists_none() {
+    let (mut pair, a, z) = established();
+    pair.send(Side::Z, z, 3, b"before");
+    pair.drive(millis(300));
+    pair.a.endpoint.reset_streams(pair.now, a, &[Incoming], &[]).unwrap();
+    pair.drive(millis(5));
+    assert!(pair.last_re_config(Side::A).contains("streams=[]"));
+    pair.drive(millis(500));
+    assert_eq!(results(&pair), [&reset(Incoming, &[])]);
+}
+
+#[test]
+fn only_the_answer_to_an_association_reset_tells_tsns() {
+    let (mut pair, a, _) = established();
+    pair.send(Side::A, a, 1, b"before");
+    pair.drive(millis(300));
+    pair.reset(a, &[1]);
+    pair.drive(millis(300));
+    let said = pair.last_re_config(Side::Z);
+    assert!(said.contains("performed") && !said.contains("next_tsns"), "{said}");
+    pair.a.endpoint.add_streams(pair.now, a, 1, 0).unwrap();
+    pair.drive(millis(300));
+    assert!(!pair.last_re_config(Side::Z).contains("next_tsns"));
+    pair.a.endpoint.reset_association(pair.now, a).unwrap();
+    pair.drive(millis(300));
+    let said = pair.last_re_config(Side::Z);
+    assert!(said.contains("performed") && said.contains("next_tsns"), "{said}");
+}
+
+#[test]
+fn requests_that_cross_are_both_answered() {
+    let (mut pair, a, z) = established();
+    for stream in [1, 2] {
+        pair.send(Side::A, a, stream, b"before");
+    }
+    pair.drive(millis(300));
+    pair.reset(a, &[1]);
+    let both = [StreamId(1), StreamId(2)];
+    pair.z.endpoint.reset_streams(pair.now, z, &[Incoming], &both).unwrap();
+    pair.drive(Duration::from_secs(2));
+    for stream in [1, 2] {
+        pair.send(Side::A, a, stream, b"after");
+    }
+    pair.recorded.clear();
+    pair.drive(millis(300));
+    assert_eq!(pair.z.received.len(), 4);
+    assert_eq!(results(&pair), [&reset(Outgoing, &[1]), &reset(Outgoing, &[1, 2])]);
+}

@@ -184,6 +184,27 @@ fn an_abort_has_the_tag_of_its_receiver() {
 }
 
 #[test]
+fn the_reason_of_an_abort_reaches_the_peers_user_once() {
+    let (mut pair, a, z) = Pair::established(1);
+    pair.a.endpoint.abort(pair.now, a, b"out of paper");
+    pair.drive(millis(50));
+    assert_eq!(pair.z.heard(), [&Event::Closed(CloseReason::PeerAborted(Some(12)))]);
+    assert_eq!(pair.z.endpoint.take_abort_reason(z).as_deref(), Some(&b"out of paper"[..]));
+    assert_eq!(pair.z.endpoint.take_abort_reason(z), None);
+    // What nobody asks for is kept for the last 64.
+    let mut pair = Pair::with(1, Config { port: 0, ..config(Side::A) }, config(Side::Z));
+    for number in 1..=66_u8 {
+        let a = pair.connect();
+        pair.drive(millis(50));
+        pair.a.endpoint.abort(pair.now, a, &[number; 300]);
+        pair.drive(millis(50));
+    }
+    let kept = |pair: &mut Pair, id| pair.z.endpoint.take_abort_reason(AssociationId(id));
+    assert_eq!(kept(&mut pair, 2), None);
+    assert_eq!(kept(&mut pair, 3).as_deref(), Some(&[3; 256][..]));
+}
+
+#[test]
 fn a_malformed_abort_changes_nothing() {
     let (mut pair, _, z) = Pair::established(1);
     let tag = pair.tag_of(Side::Z);

@@ -122,6 +122,19 @@ mod tests {
     }
 
     #[test]
+    fn reserved_fields_of_additions_are_ignored() {
+        for kind in [17, 18] {
+            let zeros = [0, kind, 0, 12, 0, 0, 0, 9, 1, 2, 0, 0];
+            let others = [0, kind, 0, 12, 0, 0, 0, 9, 1, 2, 0xff, 0xff];
+            let read = |bytes: &[u8]| Parameters::from_bytes(bytes).iter().next().unwrap().is_ok();
+            assert!(read(&zeros) && read(&others));
+            let [zeros, others] = [zeros, others]
+                .map(|bytes| std::format!("{:?}", Parameters::from_bytes(&bytes).iter().next()));
+            assert_eq!(zeros, others);
+        }
+    }
+
+    #[test]
     fn responses() {
         check(
             &[

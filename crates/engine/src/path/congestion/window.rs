@@ -150,6 +150,7 @@ mod tests {
         assert_eq!(new(1444, true, true).window(), 4344);
         assert_eq!(new(1000, false, true).window(), 4000);
         assert_eq!(new(9000, false, true).window(), 18_000);
+        assert!(new(1444, false, true).ssthresh() >= u32::MAX as usize);
     }
 
     #[test]
