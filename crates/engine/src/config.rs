@@ -269,7 +269,7 @@ impl Default for Config {
             heartbeats: true,
             heartbeat_interval: Duration::from_secs(30),
             failed_path_probe_interval: Duration::from_secs(2),
-            path_mtu: PathMtu::Interface,
+            path_mtu: PathMtu::Search,
             plpmtu_base: 1200,
             plpmtu_max_probes: 3,
             plpmtu_probe_timer: Duration::from_secs(1),

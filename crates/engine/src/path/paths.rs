@@ -334,6 +334,7 @@ impl Paths {
 mod tests {
     use super::{MAX_PATHS, PathAddr, PathId, PathState, Paths};
     use crate::config::Config;
+    use crate::path::PathMtu;
     use core::net::SocketAddr;
 
     fn addr(local: &str, remote: &str) -> PathAddr {
@@ -343,7 +344,8 @@ mod tests {
 
     #[test]
     fn packet_sizes_leave_room_for_the_lower_layers() {
-        let (mut paths, config) = (Paths::new(), Config::default());
+        let config = Config { path_mtu: PathMtu::Interface, ..Config::default() };
+        let mut paths = Paths::new();
         let v4 = addr("10.0.0.1:9899", "10.0.0.2:9899");
         let raw = addr("10.0.0.1:0", "10.0.0.2:0");
         let v6 = addr("[::1]:9899", "[::2]:9899");

@@ -3,8 +3,8 @@
 use crate::language::Why;
 use crate::language::ast::Script;
 use manypath_engine::{
-    BurstLimit, Config, Duration, LocalAddress, PathAddr, PathSuspicion, RetransmissionPolicy,
-    WindowProbing,
+    BurstLimit, Config, Duration, LocalAddress, PathAddr, PathMtu, PathSuspicion,
+    RetransmissionPolicy, WindowProbing,
 };
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -121,6 +121,7 @@ impl Network {
             timeout_retransmission_policy: RetransmissionPolicy::Next,
             path_suspicion: PathSuspicion::Off,
             multipath: false,
+            path_mtu: PathMtu::Interface,
             nagle: true,
             failed_path_probe_interval: Duration::from_secs(60),
             // No path is potentially failed (RFC 7829).

@@ -18,7 +18,7 @@ use super::queue::SendQueue;
 use super::{SackOutcome, SackView, Sender};
 use crate::config::Config;
 use crate::endpoint::{Outgoing, SendError};
-use crate::path::{Path, PathAddr, PathId, PathState, Paths};
+use crate::path::{Path, PathAddr, PathId, PathMtu, PathState, Paths};
 use crate::time::{Duration, Instant};
 use crate::tsn::Tsn64;
 use alloc::collections::BTreeSet;
@@ -48,10 +48,11 @@ impl Bench {
     /// `count` active paths whose windows are wide open.
     fn new(count: u16, config: &Config) -> Self {
         let mut paths = Paths::new();
+        let wide = Config { path_mtu: PathMtu::Interface, ..config.clone() };
         for port in 1..=count {
             let remote = SocketAddr::from(([10, 0, 0, 1], port));
             let addr = PathAddr { local: remote, remote };
-            paths.add(addr, 1500, PathState::Active, config).unwrap();
+            paths.add(addr, 1500, PathState::Active, &wide).unwrap();
         }
         let sender = Sender::new(config, Tsn(1), 1 << 20, 10);
         Self { sender, paths, now: Instant::ZERO, a_rwnd: 1 << 20 }

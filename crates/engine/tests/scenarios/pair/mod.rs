@@ -16,7 +16,7 @@ use crate::chance::Chance;
 use bytes::Bytes;
 use manypath_engine::{
     AssociationId, Config, Duration, Endpoint, Event, Instant, LocalAddress, Outgoing, PacketBatch,
-    PathAddr, Ppid, StreamId, Transmit,
+    PathAddr, PathMtu, Ppid, StreamId, Transmit,
 };
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -138,10 +138,11 @@ pub(crate) fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// The defaults of the tests: A connects, Z accepts.
+/// The defaults of the tests: A connects, Z accepts. Packets are as large as the links take, so that
+/// ladders show no search for that.
 pub(crate) fn config(side: Side) -> Config {
-    let port = if side == Side::A { PORT_A } else { PORT_Z };
-    Config { port, accept: side == Side::Z, streams: 16, ..Config::default() }
+    let (port, path_mtu) = (if side == Side::A { PORT_A } else { PORT_Z }, PathMtu::Interface);
+    Config { port, accept: side == Side::Z, streams: 16, path_mtu, ..Config::default() }
 }
 
 /// An ordered message.
