@@ -1,7 +1,8 @@
 //! Making the socket of a local address.
 
 use crate::interfaces::Interface;
-use crate::path_io::UdpIo;
+use crate::path_io::{Io, UdpIo};
+use crate::raw_io::{IPPROTO_SCTP, RawIo};
 use crate::socket_option;
 use manypath_engine::LocalAddress;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
@@ -54,7 +55,7 @@ pub enum UdpPort {
 /// A bound socket, and why it is not bound to its interface if it is not.
 #[derive(Debug)]
 pub(crate) struct Opened {
-    pub(crate) io: UdpIo,
+    pub(crate) io: Io,
     pub(crate) address: LocalAddress,
     pub(crate) device: Option<String>,
     pub(crate) device_error: Option<String>,
@@ -93,40 +94,71 @@ fn open_with_free_port(bindings: &[&LocalBinding]) -> io::Result<Vec<Opened>> {
 fn open(binding: &LocalBinding, port: u16) -> io::Result<Opened> {
     let mut addr = binding.addr;
     addr.set_port(port);
-    if addr.ip().is_unspecified() || addr.ip().is_multicast() {
-        let text = format!(
-            "{} cannot be used as a path: it is not an address of one interface",
-            addr.ip()
-        );
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
-    }
-    let (io, device_error) =
-        open_socket(addr, binding.device.as_deref()).map_err(|error| explain(&error, addr))?;
+    check(addr)?;
+    let (socket, device_error) = open_socket(addr, binding.device.as_deref(), Carrier::Udp)
+        .map_err(|error| explain(&error, addr))?;
+    let io = UdpIo::new(socket.into()).map_err(|error| explain(&error, addr))?;
     addr.set_port(io.socket().local_addr()?.port());
-    Ok(Opened {
-        io,
-        address: LocalAddress {
-            addr,
-            prefix_len: binding.prefix_len,
-            interface: binding.device.as_deref().map_or(0, crate::interfaces::number_of),
-            mtu: binding.mtu,
-        },
-        device: binding.device.clone().filter(|_| device_error.is_none()),
-        device_error,
-    })
+    Ok(Opened::new(binding, addr, Io::Udp(io), device_error))
 }
 
-fn open_socket(addr: SocketAddr, device: Option<&str>) -> io::Result<(UdpIo, Option<String>)> {
-    let socket = new_socket(addr)?;
+/// Opens a socket for SCTP without encapsulation. Its address has port 0.
+pub(crate) fn open_native(binding: &LocalBinding) -> io::Result<Opened> {
+    let addr = SocketAddr::new(binding.addr.ip(), 0);
+    check(addr)?;
+    let explain = |error| explain_native(&error, addr);
+    let (socket, device_error) =
+        open_socket(addr, binding.device.as_deref(), Carrier::Ip).map_err(explain)?;
+    let io = RawIo::new(socket.into()).map_err(explain)?;
+    Ok(Opened::new(binding, addr, Io::Raw(io), device_error))
+}
+
+impl Opened {
+    fn new(binding: &LocalBinding, addr: SocketAddr, io: Io, device_error: Option<String>) -> Self {
+        let LocalBinding { prefix_len, mtu, .. } = *binding;
+        let interface = binding.device.as_deref().map_or(0, crate::interfaces::number_of);
+        let address = LocalAddress { addr, prefix_len, interface, mtu };
+        let device = binding.device.clone().filter(|_| device_error.is_none());
+        Self { io, address, device, device_error }
+    }
+}
+
+fn check(addr: SocketAddr) -> io::Result<()> {
+    if !addr.ip().is_unspecified() && !addr.ip().is_multicast() {
+        return Ok(());
+    }
+    let text =
+        format!("{} cannot be used as a path: it is not an address of one interface", addr.ip());
+    Err(io::Error::new(io::ErrorKind::InvalidInput, text))
+}
+
+/// What carries SCTP.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Carrier {
+    Udp,
+    Ip,
+}
+
+fn open_socket(
+    addr: SocketAddr,
+    device: Option<&str>,
+    carrier: Carrier,
+) -> io::Result<(Socket, Option<String>)> {
+    let socket = new_socket(addr, carrier)?;
     let device_error = device.and_then(|device| bind_device(&socket, device));
     enlarge_buffers(&socket);
     socket.bind(&SockAddr::from(addr))?;
-    Ok((UdpIo::new(socket.into())?, device_error))
+    Ok((socket, device_error))
 }
 
-fn new_socket(addr: SocketAddr) -> io::Result<Socket> {
-    let socket = Socket::new(Domain::for_address(addr), Type::DGRAM, Some(Protocol::UDP))?;
-    if addr.is_ipv6() {
+fn new_socket(addr: SocketAddr, carrier: Carrier) -> io::Result<Socket> {
+    let (kind, protocol) = match carrier {
+        Carrier::Udp => (Type::DGRAM, Protocol::UDP),
+        Carrier::Ip => (Type::RAW, Protocol::from(IPPROTO_SCTP)),
+    };
+    let socket = Socket::new(Domain::for_address(addr), kind, Some(protocol))?;
+    // A raw socket is of one family anyway.
+    if addr.is_ipv6() && carrier == Carrier::Udp {
         socket.set_only_v6(true)?;
     }
     Ok(socket)
@@ -149,6 +181,17 @@ fn enlarge_buffers(socket: &Socket) {
     if force(libc::SO_SNDBUFFORCE, SEND_BUFFER).is_err() {
         let _ = socket.set_send_buffer_size(SEND_BUFFER as usize);
     }
+}
+
+fn explain_native(error: &io::Error, addr: SocketAddr) -> io::Error {
+    let text = match error.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => {
+            "SCTP without UDP encapsulation needs the capability CAP_NET_RAW".to_owned()
+        }
+        Some(libc::EADDRNOTAVAIL) => format!("{} is not an address of this host", addr.ip()),
+        _ => format!("cannot open a raw socket for SCTP on {}: {error}", addr.ip()),
+    };
+    io::Error::new(error.kind(), text)
 }
 
 /// Keeps the kind of the error and says what it means here and what can be done.

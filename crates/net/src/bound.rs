@@ -1,7 +1,7 @@
 //! A path's socket in the user's poll.
 
 use crate::bind::Opened;
-use crate::path_io::UdpIo;
+use crate::path_io::Io;
 use crate::socket::{PathSocket, SocketStatus};
 use crate::socket_option;
 use mio::unix::SourceFd;
@@ -15,7 +15,7 @@ use std::os::fd::AsRawFd;
 pub(crate) struct Bound {
     pub(crate) token: Token,
     registry: Registry,
-    pub(crate) path: PathSocket<UdpIo>,
+    pub(crate) path: PathSocket<Io>,
     device: Option<String>,
     device_error: Option<String>,
     /// Whether the poll reports that the socket has become writable.

@@ -66,6 +66,32 @@ impl Driver {
         addresses.pop().ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
     }
 
+    /// Opens a raw socket for SCTP without encapsulation at the address of `binding` (port 0 there and
+    /// in peers' addresses stands for that), beside the UDP socket that there may be. Needs CAP_NET_RAW.
+    /// Peers are reached so by [`Endpoint::connect`] with port 0, and are answered as they come (RFC
+    /// 6951 section 5.4).
+    pub fn bind_native(
+        &mut self,
+        registry: &Registry,
+        token: Token,
+        binding: &LocalBinding,
+    ) -> io::Result<LocalAddress> {
+        if self.index(token).is_some() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the token is in use"));
+        }
+        let opened = bind::open_native(binding)?;
+        let address = opened.address;
+        let mut socket = Bound::register(registry, token, opened)?;
+        socket.path.searches = self.exchange.endpoint.searches_path_mtu();
+        let ip = address.addr.ip();
+        let known = self.exchange.sockets.iter().any(|other| other.path.local.ip() == ip);
+        self.exchange.sockets.push(socket);
+        if !known {
+            self.exchange.endpoint.add_local_address(address);
+        }
+        Ok(address)
+    }
+
     fn adopt(&mut self, address: LocalAddress, mut socket: Bound) -> LocalAddress {
         socket.path.searches = self.exchange.endpoint.searches_path_mtu();
         self.exchange.endpoint.add_local_address(address);

@@ -4,11 +4,11 @@ use crate::bind::{LocalBinding, UdpPort, open_all};
 use crate::error_queue::Quote;
 use crate::interfaces::interfaces;
 use crate::namespace::{in_namespace, in_peer_namespace, ip, run};
-use crate::path_io::UdpIo;
+use crate::path_io::Io;
 use crate::receive::ReceiveBuffers;
 use crate::send::Packets;
 use crate::socket::{PathSocket, TooBig, Unreachable};
-use crate::socket_option::receive_overflows;
+use crate::socket_option::{self, receive_overflows};
 use manypath_engine::Instant;
 use socket2::SockRef;
 use std::io;
@@ -20,7 +20,7 @@ fn binding(ip: &str) -> LocalBinding {
     LocalBinding { addr, device: None, prefix_len: 8, mtu: u16::MAX }
 }
 
-fn socket(ip: &str) -> PathSocket<UdpIo> {
+fn socket(ip: &str) -> PathSocket<Io> {
     let mut opened = open_all(&[&binding(ip)], UdpPort::Ephemeral).unwrap();
     let opened = opened.pop().unwrap();
     PathSocket::new(opened.io, opened.address.addr)
@@ -32,11 +32,11 @@ fn packets(count: u8, size: usize) -> Vec<u8> {
     full.chain(vec![count; size / 2]).collect()
 }
 
-fn send(socket: &mut PathSocket<UdpIo>, remote: SocketAddr, bytes: &[u8], segment_size: usize) {
+fn send(socket: &mut PathSocket<Io>, remote: SocketAddr, bytes: &[u8], segment_size: usize) {
     socket.send(Instant::ZERO, Packets { remote, segment_size, bytes, may_fragment: false });
 }
 
-fn receive(socket: &mut PathSocket<UdpIo>) -> Vec<Vec<u8>> {
+fn receive(socket: &mut PathSocket<Io>) -> Vec<Vec<u8>> {
     let mut buffers = ReceiveBuffers::default();
     let received = socket.receive(&mut buffers);
     let datagrams = buffers.datagrams(received.datagrams);
@@ -124,6 +124,18 @@ fn a_busy_port_says_so() {
     let text = error.to_string();
     assert!(text.contains(&format!("UDP port {port} of 127.0.0.8 is in use")), "{text}");
     assert!(text.contains("choose another port"), "{text}");
+}
+
+#[test]
+fn the_kernel_computes_the_udp_checksum() {
+    for ip in ["127.0.0.15", "::1"] {
+        if ip == "::1" && !have_ipv6() {
+            continue;
+        }
+        let a = socket(ip);
+        let none = socket_option::get(a.io.socket(), libc::SOL_SOCKET, libc::SO_NO_CHECK);
+        assert_eq!(none.unwrap(), 0);
+    }
 }
 
 #[test]
@@ -301,7 +313,7 @@ fn back_pressure_neither_loses_nor_reorders() {
         run("tc", "qdisc add dev lo root tbf rate 8mbit burst 200k limit 100m");
         let (mut a, mut b) = (socket("127.0.0.1"), socket("127.0.0.2"));
         let mut numbers = 0u32..;
-        let mut send_run = |a: &mut PathSocket<UdpIo>| {
+        let mut send_run = |a: &mut PathSocket<Io>| {
             let packets = numbers.by_ref().take(44).flat_map(|n| n.to_be_bytes().repeat(350));
             send(a, b.local, &packets.collect::<Vec<_>>(), 1400);
         };

@@ -43,6 +43,7 @@ mod limits;
 mod namespace;
 mod offload;
 mod path_io;
+mod raw_io;
 mod receive;
 #[cfg(test)]
 mod scripted;

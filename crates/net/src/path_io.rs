@@ -1,6 +1,7 @@
 //! The seam between a path's socket and the kernel; tests put a scripted kernel behind it.
 
 use crate::error_queue::{self, ErrorReport};
+use crate::raw_io::RawIo;
 use crate::socket_option;
 use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
 use std::io::{self, IoSliceMut};
@@ -8,7 +9,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 
 /// The packet that every IPv6 link takes.
-const IPV6_LEAST_MTU: libc::c_int = 1280;
+pub(crate) const IPV6_LEAST_MTU: libc::c_int = 1280;
 
 /// What a socket can do.
 pub(crate) trait PathIo {
@@ -58,19 +59,97 @@ impl UdpIo {
     pub(crate) fn socket(&self) -> &UdpSocket {
         &self.socket
     }
+}
 
-    /// Allows fragmentation, over IPv6 into packets of `ipv6_size` bytes if that is not 0; or forbids it
-    /// as quinn-udp does: the DF bit is set, and the kernel's own idea of the path MTU does not count.
-    fn set_fragmentation(&self, allowed: bool, ipv6_size: libc::c_int) -> io::Result<()> {
-        let set = |level, name, value| socket_option::set(&self.socket, level, name, value);
-        if self.socket.local_addr()?.is_ipv6() {
-            let mode = if allowed { libc::IPV6_PMTUDISC_DONT } else { libc::IPV6_PMTUDISC_PROBE };
-            set(libc::IPPROTO_IPV6, libc::IPV6_DONTFRAG, libc::c_int::from(!allowed))?;
-            set(libc::IPPROTO_IPV6, libc::IPV6_MTU, ipv6_size)?;
-            set(libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, mode)
-        } else {
-            let mode = if allowed { libc::IP_PMTUDISC_DONT } else { libc::IP_PMTUDISC_PROBE };
-            set(libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, mode)
+/// Allows fragmentation on a socket, over IPv6 into packets of `ipv6_size` bytes if that is not 0; or
+/// forbids it as quinn-udp does: the DF bit is set, and the kernel's own idea of the path MTU does not
+/// count.
+pub(crate) fn allow_fragments(
+    socket: &UdpSocket,
+    allowed: bool,
+    ipv6_size: libc::c_int,
+) -> io::Result<()> {
+    let set = |level, name, value| socket_option::set(socket, level, name, value);
+    if socket.local_addr()?.is_ipv6() {
+        let mode = if allowed { libc::IPV6_PMTUDISC_DONT } else { libc::IPV6_PMTUDISC_PROBE };
+        set(libc::IPPROTO_IPV6, libc::IPV6_DONTFRAG, libc::c_int::from(!allowed))?;
+        set(libc::IPPROTO_IPV6, libc::IPV6_MTU, ipv6_size)?;
+        set(libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, mode)
+    } else {
+        let mode = if allowed { libc::IP_PMTUDISC_DONT } else { libc::IP_PMTUDISC_PROBE };
+        set(libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, mode)
+    }
+}
+
+/// The socket of a path.
+#[derive(Debug)]
+pub(crate) enum Io {
+    /// With UDP encapsulation.
+    Udp(UdpIo),
+    /// Without.
+    Raw(RawIo),
+}
+
+impl Io {
+    pub(crate) fn socket(&self) -> &UdpSocket {
+        match self {
+            Self::Udp(io) => io.socket(),
+            Self::Raw(io) => io.socket(),
+        }
+    }
+}
+
+impl PathIo for Io {
+    fn send(&mut self, to: SocketAddr, bytes: &[u8], segment_size: usize) -> io::Result<()> {
+        match self {
+            Self::Udp(io) => io.send(to, bytes, segment_size),
+            Self::Raw(io) => io.send(to, bytes, segment_size),
+        }
+    }
+
+    fn send_in_fragments(&mut self, to: SocketAddr, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Udp(io) => io.send_in_fragments(to, bytes),
+            Self::Raw(io) => io.send_in_fragments(to, bytes),
+        }
+    }
+
+    fn receive(
+        &mut self,
+        buffers: &mut [IoSliceMut<'_>],
+        meta: &mut [RecvMeta],
+    ) -> io::Result<usize> {
+        match self {
+            Self::Udp(io) => io.receive(buffers, meta),
+            Self::Raw(io) => io.receive(buffers, meta),
+        }
+    }
+
+    fn next_error(&mut self) -> io::Result<Option<ErrorReport>> {
+        match self {
+            Self::Udp(io) => io.next_error(),
+            Self::Raw(io) => io.next_error(),
+        }
+    }
+
+    fn offload_segments(&self) -> usize {
+        match self {
+            Self::Udp(io) => io.offload_segments(),
+            Self::Raw(io) => io.offload_segments(),
+        }
+    }
+
+    fn forget_failures(&mut self) {
+        match self {
+            Self::Udp(io) => io.forget_failures(),
+            Self::Raw(io) => io.forget_failures(),
+        }
+    }
+
+    fn allow_fragmentation(&mut self) -> io::Result<()> {
+        match self {
+            Self::Udp(io) => io.allow_fragmentation(),
+            Self::Raw(io) => io.allow_fragmentation(),
         }
     }
 }
@@ -90,9 +169,9 @@ impl PathIo for UdpIo {
     /// Over IPv6 only the sender fragments, and no router may tell it how small the pieces must be: they
     /// are as small as for any link.
     fn send_in_fragments(&mut self, to: SocketAddr, bytes: &[u8]) -> io::Result<()> {
-        self.set_fragmentation(true, IPV6_LEAST_MTU)?;
+        allow_fragments(&self.socket, true, IPV6_LEAST_MTU)?;
         let sent = self.send(to, bytes, bytes.len());
-        self.set_fragmentation(self.fragments, 0)?;
+        allow_fragments(&self.socket, self.fragments, 0)?;
         sent
     }
 
@@ -127,6 +206,6 @@ impl PathIo for UdpIo {
 
     fn allow_fragmentation(&mut self) -> io::Result<()> {
         self.fragments = true;
-        self.set_fragmentation(true, 0)
+        allow_fragments(&self.socket, true, 0)
     }
 }

@@ -28,6 +28,22 @@ pub(crate) fn set(
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// The value of an option that is a C int.
+#[cfg(test)]
+pub(crate) fn get(
+    socket: &impl AsRawFd,
+    level: libc::c_int,
+    name: libc::c_int,
+) -> io::Result<libc::c_int> {
+    let mut value: libc::c_int = 0;
+    let mut length = size_of_val(&value) as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes into `value`.
+    let result = unsafe {
+        libc::getsockopt(socket.as_raw_fd(), level, name, (&raw mut value).cast(), &raw mut length)
+    };
+    if result == 0 { Ok(value) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Packets dropped because the receive buffer was full; 0 on kernels before 4.12, which do not say.
 pub(crate) fn receive_overflows(socket: &UdpSocket) -> u64 {
     let mut words = [0u32; MEMINFO_WORDS];

@@ -153,7 +153,8 @@ impl Association {
     }
 
     /// The path a packet came over, if it may be the peer's. A new pair of known addresses becomes a
-    /// path; a new port becomes the port of its path (RFC 6951 section 5.4).
+    /// path. A new port becomes the port of its path, and a packet without UDP ends the encapsulation
+    /// there (RFC 6951 section 5.4): the packet has our tag, so that nobody else can bring that about.
     pub(super) fn arrival_path(&mut self, cx: &Context<'_>, addr: PathAddr) -> Option<PathId> {
         if let Some(id) = self.paths.by_addr(&addr) {
             return Some(id);
@@ -175,7 +176,7 @@ impl Association {
             path.addr.remote.ip() == addr.remote.ip() && path.addr.local.ip() == addr.local.ip()
         });
         if let Some(path) = moved {
-            path.addr.remote = addr.remote;
+            path.follow(addr);
             return Some(path.id);
         }
         self.add_unconfirmed(cx, addr)

@@ -159,7 +159,8 @@ impl Endpoint {
         self.locals.push(address);
     }
 
-    /// Starts an association with the peer at `remote` (UDP address) and its SCTP port `port`. With
+    /// Starts an association with the peer at `remote` and its SCTP port `port`. The port of `remote` is
+    /// the one for UDP encapsulation; 0 stands for SCTP directly over IP. With
     /// `Config::port` 0 the association gets a port of its own from the dynamic range.
     pub fn connect(
         &mut self,

@@ -40,7 +40,17 @@ pub(crate) fn pairs(
             push_new(&mut pairs, PathAddr { local: local.addr, remote });
         }
     }
+    let pairs = pairs.into_iter().map(encapsulated_alike).collect();
     one_family_per_interface(pairs, locals)
+}
+
+/// UDP is used at both ends or at none: without an encapsulation port of the peer (0) packets leave
+/// as native SCTP, whatever port we have.
+fn encapsulated_alike(mut pair: PathAddr) -> PathAddr {
+    if pair.remote.port() == 0 {
+        pair.local.set_port(0);
+    }
+    pair
 }
 
 /// Leaves out pairs whose interface already has a path of the other family: both would share one
@@ -70,7 +80,8 @@ pub(crate) fn candidates(locals: &[LocalAddress], remote: SocketAddr) -> Vec<Pat
     let mut fitting: Vec<_> =
         locals.iter().filter(|l| may_pair(l.addr.ip(), remote.ip())).collect();
     fitting.sort_by_key(|local| core::cmp::Reverse(matching_prefix(local, remote.ip())));
-    fitting.into_iter().map(|local| PathAddr { local: local.addr, remote }).collect()
+    let pair = |local: &LocalAddress| encapsulated_alike(PathAddr { local: local.addr, remote });
+    fitting.into_iter().map(pair).collect()
 }
 
 /// Our addresses that the peer of an association over `handshake` is told. None at all if the only

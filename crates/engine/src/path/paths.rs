@@ -106,6 +106,16 @@ impl Path {
         self.change_mtu(|search| search.readdress(&addr, link));
     }
 
+    /// The peer sends from another port, or with or without encapsulation other than before. What UDP
+    /// takes of a packet is room for SCTP without it (RFC 6951 section 5.6).
+    pub(crate) fn follow(&mut self, addr: PathAddr) {
+        let before = self.packet_size();
+        self.addr = addr;
+        if self.packet_size() != before {
+            self.congestion.set_chunk_limit(self.packet_size() - CommonHeader::LEN);
+        }
+    }
+
     /// The search for its MTU.
     pub(crate) fn search(&self) -> &MtuSearch {
         &self.search

@@ -175,6 +175,25 @@ fn impossible_init_acks_end_the_attempt() {
 }
 
 #[test]
+fn padding_in_an_init_is_skipped_and_leaves_no_trace_in_the_cookie() {
+    // RFC 4820 section 4: type 0x8005, 200 bytes, and a parameter behind it that counts.
+    let mut padding = vec![0x80, 0x05, 0, 200];
+    padding.resize(200, 0xEE);
+    let address = written(&[Parameter::Ipv4Address([10, 1, 0, 77].into())]);
+    let [plain, padded] = [address.clone(), [padding, address].concat()].map(|parameters| {
+        let ack = init_ack(&mut Pair::new(1), &parameters);
+        let Chunk::InitAck(ack) = first_chunk(&ack) else { panic!("no INIT ACK") };
+        let parameters: Vec<_> = ack.parameters.iter().map(Result::unwrap).collect();
+        let unrecognized = parameters
+            .iter()
+            .any(|parameter| matches!(parameter, Parameter::UnrecognizedParameter(_)));
+        assert!(!unrecognized);
+        ack.parameters.as_bytes().len()
+    });
+    assert_eq!(plain, padded);
+}
+
+#[test]
 fn an_init_ack_with_a_zero_tag_ends_the_attempt_with_the_t_bit() {
     let cookie = written(&[Parameter::StateCookie(b"cookie")]);
     let (pair, said) = answer_to_init_ack(|ack| ack.tag.0 = 0, &cookie);

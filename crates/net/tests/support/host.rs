@@ -46,6 +46,16 @@ impl Host {
         }
     }
 
+    /// A host that uses the addresses of `bindings` without UDP too.
+    pub(crate) fn with_native(seed: u8, config: Config, bindings: &[LocalBinding]) -> Self {
+        let mut host = Self::new(seed, config, bindings);
+        for (number, binding) in bindings.iter().enumerate() {
+            let token = Token(100 + number);
+            host.driver.bind_native(host.poll.registry(), token, binding).unwrap();
+        }
+        host
+    }
+
     /// One turn of the loop, sleeping no longer than `longest`.
     pub(crate) fn turn(&mut self, longest: Duration) {
         let deadline = self.clock.until(self.driver.timeout()).unwrap_or(longest);
@@ -135,6 +145,18 @@ pub(crate) fn transfer(
     after: impl FnOnce(),
 ) {
     let id = a.connect(b.locals[0], SCTP_PORT);
+    transfer_on(a, b, id, text, message, after);
+}
+
+/// As [`transfer`], on an association that has been begun.
+pub(crate) fn transfer_on(
+    a: &mut Host,
+    b: &mut Host,
+    id: AssociationId,
+    text: &Bytes,
+    message: usize,
+    after: impl FnOnce(),
+) {
     let (mut queued, mut after) = (0, Some(after));
     drive(a, b, LIMIT, |a, b| {
         while queued < text.len() {

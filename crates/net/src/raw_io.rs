@@ -1,0 +1,101 @@
+//! SCTP directly over IP (protocol 132), for peers that use no UDP encapsulation. Needs CAP_NET_RAW,
+//! and a kernel without an SCTP of its own, which would answer as well.
+
+use crate::error_queue::{self, ErrorReport};
+use crate::path_io::{IPV6_LEAST_MTU, PathIo, allow_fragments};
+use crate::socket_option;
+use quinn_udp::RecvMeta;
+use std::io::{self, IoSliceMut};
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::AsRawFd;
+
+/// Protocol number of SCTP.
+pub(crate) const IPPROTO_SCTP: libc::c_int = 132;
+
+/// A raw socket bound to one local address.
+#[derive(Debug)]
+pub(crate) struct RawIo {
+    /// It is none of UDP, but what can be done with one can be done with it.
+    socket: UdpSocket,
+    is_ipv6: bool,
+    fragments: bool,
+}
+
+impl RawIo {
+    /// Prepares a bound raw socket: non-blocking, never fragmenting, with the error queue on.
+    pub(crate) fn new(socket: UdpSocket) -> io::Result<Self> {
+        let is_ipv6 = socket.local_addr()?.is_ipv6();
+        socket.set_nonblocking(true)?;
+        let (level, name) = match is_ipv6 {
+            true => (libc::IPPROTO_IPV6, libc::IPV6_RECVERR),
+            false => (libc::IPPROTO_IP, libc::IP_RECVERR),
+        };
+        socket_option::set(&socket, level, name, 1)?;
+        allow_fragments(&socket, false, 0)?;
+        Ok(Self { socket, is_ipv6, fragments: false })
+    }
+
+    pub(crate) fn socket(&self) -> &UdpSocket {
+        &self.socket
+    }
+
+    /// Receives one packet into `buffer`. Its length without the IP header, and who sent it.
+    fn receive_one(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        let (len, mut from) = self.socket.recv_from(buffer)?;
+        from.set_port(0);
+        if self.is_ipv6 {
+            return Ok((len, from));
+        }
+        // The kernel has checked the header, which it gives out with IPv4 only.
+        let header = usize::from(buffer.first().copied().unwrap_or(0) & 0xF) * 4;
+        buffer.copy_within(header.min(len)..len, 0);
+        Ok((len.saturating_sub(header), from))
+    }
+}
+
+impl PathIo for RawIo {
+    fn send(&mut self, to: SocketAddr, bytes: &[u8], _segment_size: usize) -> io::Result<()> {
+        self.socket.send_to(bytes, to).map(|_all| ())
+    }
+
+    fn send_in_fragments(&mut self, to: SocketAddr, bytes: &[u8]) -> io::Result<()> {
+        allow_fragments(&self.socket, true, IPV6_LEAST_MTU)?;
+        let sent = self.send(to, bytes, bytes.len());
+        allow_fragments(&self.socket, self.fragments, 0)?;
+        sent
+    }
+
+    fn receive(
+        &mut self,
+        buffers: &mut [IoSliceMut<'_>],
+        meta: &mut [RecvMeta],
+    ) -> io::Result<usize> {
+        let mut filled = 0;
+        for (buffer, meta) in buffers.iter_mut().zip(meta) {
+            match self.receive_one(buffer) {
+                Ok((len, from)) => {
+                    (meta.addr, meta.len, meta.stride) = (from, len, len);
+                    filled += 1;
+                }
+                Err(error) if filled == 0 => return Err(error),
+                Err(_later) => break,
+            }
+        }
+        Ok(filled)
+    }
+
+    fn next_error(&mut self) -> io::Result<Option<ErrorReport>> {
+        error_queue::receive(self.socket.as_raw_fd())
+    }
+
+    fn offload_segments(&self) -> usize {
+        1
+    }
+
+    fn forget_failures(&mut self) {}
+
+    fn allow_fragmentation(&mut self) -> io::Result<()> {
+        self.fragments = true;
+        allow_fragments(&self.socket, true, 0)
+    }
+}
