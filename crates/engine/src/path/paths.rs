@@ -110,7 +110,11 @@ impl Path {
     /// takes of a packet is room for SCTP without it (RFC 6951 section 5.6).
     pub(crate) fn follow(&mut self, addr: PathAddr) {
         let before = self.packet_size();
-        self.addr = addr;
+        // Our own port is for us to choose.
+        if (addr.local.port() == 0) != (self.addr.local.port() == 0) {
+            self.addr.local = addr.local;
+        }
+        self.addr.remote = addr.remote;
         if self.packet_size() != before {
             self.congestion.set_chunk_limit(self.packet_size() - CommonHeader::LEN);
         }

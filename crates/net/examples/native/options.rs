@@ -100,6 +100,9 @@ impl Options {
             "interleaving" => self.config.interleaving = yes(value)?,
             "partial-reliability" => self.config.partial_reliability = yes(value)?,
             "reconfiguration" => self.config.reconfiguration = yes(value)?,
+            "path-mtu" => {
+                self.config.path_mtu = value.parse().map_err(|error| format!("{error}"))?;
+            }
             "nr-sack" => {
                 self.config.nr_sack = value.parse().map_err(|error| format!("{error}"))?;
             }
