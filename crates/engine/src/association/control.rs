@@ -4,7 +4,7 @@ use crate::path::PathId;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use manypath_wire::cause::Causes;
-use manypath_wire::chunk::{AsconfAck, Chunk, Error, HeartbeatAck, ReConfig};
+use manypath_wire::chunk::{AsconfAck, Chunk, Error, ReConfig, Unknown, types};
 use manypath_wire::packet::PacketWriter;
 use manypath_wire::parameter::Parameters;
 
@@ -21,7 +21,7 @@ pub(crate) struct ControlQueue {
 /// One waiting chunk.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Control {
-    /// HEARTBEAT ACK with this info.
+    /// HEARTBEAT ACK: the whole chunk.
     HeartbeatAck(Vec<u8>),
     /// ERROR with these causes.
     Error(Vec<u8>),
@@ -41,9 +41,18 @@ impl ControlQueue {
         self.cookie_ack = Some(path);
     }
 
-    /// The answer to a HEARTBEAT with `info` that came over `path`.
-    pub(crate) fn push_heartbeat_ack(&mut self, path: PathId, info: &[u8]) -> Result<(), Full> {
-        self.push(path, Control::HeartbeatAck(info.to_vec()))
+    /// The answer to a HEARTBEAT that came over `path`.
+    pub(crate) fn push_heartbeat_ack(
+        &mut self,
+        path: PathId,
+        heartbeat: &Unknown<'_>,
+    ) -> Result<(), Full> {
+        let mut chunk = heartbeat.raw().to_vec();
+        if let Some(head) = chunk.first_chunk_mut() {
+            // Type and Chunk Flags.
+            *head = [types::HEARTBEAT_ACK, 0];
+        }
+        self.push(path, Control::HeartbeatAck(chunk))
     }
 
     /// An ERROR with `causes` in answer to a packet that came over `path`.
@@ -114,7 +123,10 @@ impl ControlQueue {
 impl Control {
     fn write(&self, packet: &mut PacketWriter<'_>) -> Result<(), manypath_wire::error::NoRoom> {
         match self {
-            Self::HeartbeatAck(info) => packet.push(&Chunk::HeartbeatAck(HeartbeatAck { info })),
+            Self::HeartbeatAck(chunk) => match Unknown::from_bytes(chunk) {
+                Ok(chunk) => packet.push(&Chunk::Unknown(chunk)),
+                Err(_) => Ok(()),
+            },
             Self::Error(causes) => {
                 packet.push(&Chunk::Error(Error { causes: Causes::from_bytes(causes) }))
             }

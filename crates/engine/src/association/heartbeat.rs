@@ -5,6 +5,7 @@ use super::state::State;
 use super::tcb::Association;
 use crate::path::heartbeat::{self, Expiry, Pace};
 use crate::path::{MtuSearch, PathId, PathState};
+use manypath_wire::chunk::Unknown;
 
 impl Association {
     /// Probing begins: unconfirmed paths at once, confirmed ones when they are idle.
@@ -33,7 +34,11 @@ impl Association {
     /// A HEARTBEAT arrived over `via`: it is answered from COOKIE-ECHOED until SHUTDOWN-SENT or
     /// SHUTDOWN-ACK-SENT. An answer that is queued in COOKIE-ECHOED leaves after the COOKIE ACK has
     /// come, because nothing but COOKIE ECHOs may be sent before (section 5.1 C).
-    pub(super) fn handle_heartbeat(&mut self, cx: &mut Context<'_>, via: PathId, info: &[u8]) {
+    ///
+    /// `bytes` begin with the chunk. All of it comes back, RFC 9260 section 8.3: "together with any other
+    /// received TLVs, copied unchanged from the received HEARTBEAT chunk".
+    pub(super) fn handle_heartbeat(&mut self, cx: &mut Context<'_>, via: PathId, bytes: &[u8]) {
+        let Ok(chunk) = Unknown::from_bytes(bytes) else { return };
         let answers = match self.state {
             State::CookieEchoed(_)
             | State::Established
@@ -46,7 +51,7 @@ impl Association {
         };
         if !answers {
             cx.counters.unexpected_chunks += 1;
-        } else if self.control.push_heartbeat_ack(via, info).is_err() {
+        } else if self.control.push_heartbeat_ack(via, &chunk).is_err() {
             cx.counters.control_drops += 1;
         }
     }

@@ -241,6 +241,14 @@ fn heartbeats_are_answered_unchanged_from_cookie_echoed_until_the_shutdown() {
     let Chunk::HeartbeatAck(ack) = first_chunk(&said) else { panic!() };
     assert_eq!(ack.info, info);
 
+    // What follows the information in the chunk comes back as well.
+    let chunk = b"\x04\xff\0\x12\0\x01\0\x05i\0\0\0\xc1\x23\0\x06xy";
+    let more = Unknown::from_bytes(chunk).unwrap();
+    pair.inject(Side::A, 1, &packet(Side::A, tag, &[Chunk::Unknown(more)]));
+    pair.drive(millis(50));
+    let said = last(&pair, Side::Z);
+    assert_eq!(said[12..], [&[5, 0][..], &chunk[2..], &[0, 0]].concat());
+
     let (mut pair, tag) = shutdown_ack_sent();
     pair.inject(Side::A, 1, &packet(Side::A, tag, &[heartbeat]));
     pair.drive(millis(15));
