@@ -221,6 +221,13 @@ pub struct Config {
     pub rescheduling_percent: u32,
     /// Most associations that the endpoint keeps; INITs beyond it are refused.
     pub max_associations: usize,
+    /// Most associations that are taken from one address of peers, with IPv6 from one network of 64
+    /// bits. Translators put many hosts behind one address.
+    pub max_associations_per_address: usize,
+    /// Received data that all associations together may hold, in bytes. Beyond it each may still
+    /// hold an equal part of it, and as much again to fill gaps, so that those that hoard do not stop
+    /// the others. Only messages larger than such a part may have to wait.
+    pub receive_memory: usize,
 }
 
 /// The smallest receive window that may be announced (RFC 9260 sections 3.3.2 and 3.3.3).
@@ -321,6 +328,8 @@ impl Default for Config {
             buffer_split: BufferSplit::NONE,
             rescheduling_percent: 0,
             max_associations: 4096,
+            max_associations_per_address: 1024,
+            receive_memory: 1 << 30,
         }
     }
 }

@@ -195,6 +195,8 @@ counters! {
     stale_cookie,
     /// INITs refused: not accepting, too many associations or invalid.
     refused_inits,
+    /// INITs and COOKIE ECHOs refused because their address had too many associations.
+    address_limit_refusals,
     /// Chunks of unknown type.
     unknown_chunks,
     /// Chunks that have no meaning in the state in which they arrived.
@@ -218,6 +220,8 @@ counters! {
     duplicate_data,
     /// DATA chunks dropped because the receive buffer was full.
     receive_buffer_drops,
+    /// DATA chunks dropped because all associations together held too much.
+    receive_memory_drops,
     /// DATA chunks dropped because their TSN was too far ahead to be acknowledged.
     tsns_too_far_ahead,
     /// DATA chunks on streams that do not exist (section 6.5).

@@ -1,4 +1,5 @@
-//! Whatever two or three paths do, every byte is delivered once and in order.
+//! Whatever two or three paths do, every byte is delivered once and in order, except for messages
+//! that their sender has given up.
 //!
 //! `MANYPATH_CASES` sets the number of random cases, `MANYPATH_SEED` runs the one case of a failure
 //! and `MANYPATH_CAPTURE` names a pcapng file for its packets.
@@ -60,6 +61,9 @@ fn summarise(outcomes: &[Outcome]) {
          {reordered} reordered, {corrupted} corrupted",
         outcomes.len()
     );
+    let abandoned = sum(|o| o.abandoned);
+    println!("{abandoned} messages were given up");
+    assert!(outcomes.len() < 100 || abandoned > 100, "too few messages were given up");
     assert!(faults.iter().all(|count| *count > packets / 200), "faults are too rare: {faults:?}");
 }
 

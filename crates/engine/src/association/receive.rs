@@ -185,6 +185,7 @@ impl Association {
             Ok(DataOutcome::Accepted) => {}
             Ok(DataOutcome::Duplicate) => cx.counters.duplicate_data += 1,
             Ok(DataOutcome::BufferFull) => cx.counters.receive_buffer_drops += 1,
+            Ok(DataOutcome::MemoryFull) => cx.counters.receive_memory_drops += 1,
             Ok(DataOutcome::BeyondReport) => cx.counters.tsns_too_far_ahead += 1,
             Ok(DataOutcome::InvalidStream(stream)) => {
                 cx.counters.invalid_streams += 1;

@@ -120,6 +120,18 @@ impl Association {
         self.readable_announced = false;
     }
 
+    /// Bytes of memory that received data takes.
+    pub(crate) fn charge(&self) -> usize {
+        self.peer.as_ref().map_or(0, |peer| peer.receiver.charge())
+    }
+
+    /// See [`crate::recv::Receiver::allow`].
+    pub(crate) fn allow(&mut self, left: usize, share: usize) {
+        if let Some(peer) = &mut self.peer {
+            peer.receiver.allow(left, share);
+        }
+    }
+
     /// What still waits to be read when the association is over.
     pub(crate) fn into_unread(self) -> Option<Receiver> {
         self.peer.map(|peer| peer.receiver).filter(Receiver::is_readable)

@@ -2,6 +2,7 @@
 
 use super::index::AddressKey;
 use super::registry::Registry;
+use super::unread::Unread;
 use crate::association::abort_reasons::AbortReasons;
 use crate::association::cookie::CookieKeys;
 use crate::association::reconfiguration::ReconfigurationError;
@@ -10,14 +11,13 @@ use crate::authentication::SharedKeys;
 use crate::config::{Config, LocalAddress};
 use crate::event::{EndpointEvent, Event, Message, StreamDirection};
 use crate::path::{PathAddr, pairing};
-use crate::recv::Receiver;
 use crate::rng::Rng;
 use crate::schedule::stream::StreamOptions;
 use crate::send::{Abandoned, Reliability, ReliabilityPolicy};
 use crate::status::{AssociationStatus, Counters, SenderQueueInfo};
 use crate::time::Instant;
 use crate::transmit::{PacketBatch, Replies, Transmit};
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::net::SocketAddr;
@@ -94,7 +94,7 @@ pub struct Endpoint {
     pub(super) replies: Replies,
     pub(super) counters: Counters,
     /// Messages of associations that are over, until they have been read.
-    pub(super) unread: BTreeMap<AssociationId, Receiver>,
+    pub(super) unread: Unread,
     /// What peers gave as the reason of their users' aborts, until it has been asked for.
     pub(super) abort_reasons: AbortReasons,
     last_id: u64,
@@ -136,7 +136,7 @@ impl Endpoint {
             events: VecDeque::new(),
             replies: Replies::default(),
             counters: Counters::default(),
-            unread: BTreeMap::new(),
+            unread: Unread::default(),
             abort_reasons: AbortReasons::default(),
             last_id: 0,
         }
@@ -338,11 +338,13 @@ impl Endpoint {
     /// Takes the next complete message. What had arrived before a graceful end can still be read
     /// after [`Event::Closed`].
     pub fn read(&mut self, id: AssociationId) -> Option<Message> {
-        let Some(association) = self.registry.get_mut(id) else { return self.read_rest(id) };
+        let Some(association) = self.registry.get_mut(id) else { return self.unread.read(id) };
         let message = association.read()?;
         // Reading may open the receive window, which the peer must learn.
         if association.owes_sack() {
             self.settle(id);
+        } else {
+            self.registry.recharge(id);
         }
         Some(message)
     }
@@ -397,7 +399,7 @@ impl Endpoint {
     /// still unread is discarded.
     pub fn abort(&mut self, now: Instant, id: AssociationId, reason: &[u8]) {
         self.with(now, id, |association, cx| association.abort(cx, reason));
-        self.unread.remove(&id);
+        self.unread.remove(id);
     }
 
     /// The Upper Layer Abort Reason (RFC 9260 section 3.3.10.12) of an association that the peer's user
@@ -424,15 +426,6 @@ impl Endpoint {
     pub(super) fn next_id(&mut self) -> AssociationId {
         self.last_id += 1;
         AssociationId(self.last_id)
-    }
-
-    fn read_rest(&mut self, id: AssociationId) -> Option<Message> {
-        let receiver = self.unread.get_mut(&id)?;
-        let message = receiver.read();
-        if !receiver.is_readable() {
-            self.unread.remove(&id);
-        }
-        message
     }
 
     /// Ports for an association with the peer's `port` at `remote` that no other has.

@@ -144,7 +144,7 @@ impl Endpoint {
         header: CommonHeader,
         cookie: Cookie,
     ) -> Option<AssociationId> {
-        if let Some(refusal) = self.refusal(header) {
+        if let Some(refusal) = self.refusal(addr, header) {
             self.refuse_init(now, addr, header, cookie.peer.tag, refusal);
             return None;
         }

@@ -92,8 +92,10 @@ impl Endpoint {
     where
         R: Default,
     {
+        let (left, share) = self.memory();
         let mut cx = context!(self, now);
         let Some(association) = self.registry.get_mut(id) else { return R::default() };
+        association.allow(left, share);
         let result = call(association, &mut cx);
         self.settle(id);
         result
@@ -107,9 +109,17 @@ impl Endpoint {
             self.unread.insert(id, unread);
         }
         if self.unread.len() > self.config.max_associations.max(1) {
-            self.unread.pop_first();
+            self.unread.drop_oldest();
             self.counters.unread_drops += 1;
         }
+    }
+
+    /// What all associations may still hold, and the part that each may have in any case. What is
+    /// left of associations that are over counts as well.
+    fn memory(&self) -> (usize, usize) {
+        let budget = self.config.receive_memory;
+        let left = budget.saturating_sub(self.registry.charged() + self.unread.charged());
+        (left, budget / self.registry.len().max(1))
     }
 
     fn count_malformed(&mut self, error: ParseError) {

@@ -4,7 +4,7 @@ use super::AssociationId;
 use crate::association::Ports;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
-use core::net::IpAddr;
+use core::net::{IpAddr, Ipv6Addr};
 use manypath_wire::VerificationTag;
 
 /// A transport address of a peer as seen from one of our ports.
@@ -61,6 +61,23 @@ impl Index {
         let ports = |port| Ports { local: port, peer: port };
         let key = |port| AddressKey { remote, ports: ports(port) };
         self.addresses.range(key(0)..=key(u16::MAX)).map(|(_, id)| *id).collect()
+    }
+
+    /// Number of associations with peers at this address, with IPv6 in its network of 64 bits.
+    pub(super) fn count_at(&self, remote: IpAddr) -> usize {
+        let (first, last) = match remote {
+            IpAddr::V4(_) => (remote, remote),
+            IpAddr::V6(v6) => {
+                let network = v6.to_bits() >> 64 << 64;
+                let last = network | u128::from(u64::MAX);
+                (Ipv6Addr::from_bits(network).into(), Ipv6Addr::from_bits(last).into())
+            }
+        };
+        let least = Ports { local: 0, peer: 0 };
+        let most = Ports { local: u16::MAX, peer: u16::MAX };
+        let keys =
+            AddressKey { remote: first, ports: least }..=AddressKey { remote: last, ports: most };
+        self.addresses.range(keys).count()
     }
 
     /// Makes `id` known under `keys`.
@@ -123,5 +140,25 @@ mod tests {
         assert_eq!(index.by_peer(peer(6)), []);
         index.remove(first, &keys(7));
         assert_eq!(index.by_peer(peer(5)), [second]);
+    }
+
+    #[test]
+    fn associations_are_counted_per_address_or_network() {
+        let mut index = Index::default();
+        let addresses =
+            ["10.0.0.1", "10.0.0.1", "10.0.0.2", "fd00::1", "fd00::2:0:0:1", "fd00:0:0:1::"];
+        for (number, address) in (0..).zip(addresses) {
+            let ports = Ports { local: 1, peer: number };
+            let key = AddressKey { remote: address.parse().unwrap(), ports };
+            let keys = Keys {
+                tag: VerificationTag(number.into()),
+                addresses: std::vec![key],
+                ..Keys::default()
+            };
+            index.insert(AssociationId(number.into()), &keys);
+        }
+        let counts = addresses.map(|address| index.count_at(address.parse().unwrap()));
+        assert_eq!(counts, [2, 2, 1, 2, 2, 1]);
+        assert_eq!(index.count_at("10.0.0.3".parse().unwrap()), 0);
     }
 }

@@ -41,21 +41,26 @@ impl Endpoint {
                 self.with(now, id, |association, cx| association.answer_init(cx, addr, &received));
             return self.answer_known(now, header, &received, answer);
         }
-        match self.refusal(header) {
+        match self.refusal(addr, header) {
             Some(refusal) => self.refuse_init(now, addr, header, init.tag, refusal),
             None => self.acknowledge(now, addr, header, &received, (None, TieTags::NONE)),
         }
     }
 
     /// Why no association is made with the sender of an INIT or COOKIE ECHO.
-    pub(super) fn refusal(&self, header: CommonHeader) -> Option<Refusal<'static>> {
+    pub(super) fn refusal(
+        &mut self,
+        addr: PathAddr,
+        header: CommonHeader,
+    ) -> Option<Refusal<'static>> {
         if !self.config.accept || header.destination_port != self.config.port {
-            Some(Refusal::NotAccepting)
-        } else if self.registry.len() >= self.config.max_associations {
-            Some(Refusal::OutOfResource)
-        } else {
-            None
+            return Some(Refusal::NotAccepting);
         }
+        let limit = self.config.max_associations_per_address;
+        let crowded = self.registry.index.count_at(addr.remote.ip()) >= limit;
+        self.counters.address_limit_refusals += u64::from(crowded);
+        let full = self.registry.len() >= self.config.max_associations;
+        (full || crowded).then_some(Refusal::OutOfResource)
     }
 
     pub(super) fn refuse_init(

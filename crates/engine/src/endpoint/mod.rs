@@ -23,5 +23,6 @@ mod init;
 mod registry;
 mod reports;
 mod strangers;
+mod unread;
 
 pub use api::{AssociationId, ConnectError, Endpoint, Outgoing, SendError};

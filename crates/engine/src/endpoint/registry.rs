@@ -21,6 +21,8 @@ pub(super) struct Registry {
     /// The one that sent last: the turn is with the next.
     last_sender: Option<AssociationId>,
     pub(super) index: Index,
+    /// What all associations have been charged for received data.
+    charged: usize,
 }
 
 #[derive(Debug)]
@@ -29,12 +31,15 @@ struct Entry {
     keys: Keys,
     /// What is in `deadlines` for it.
     deadline: Option<Instant>,
+    /// Its part of `charged`.
+    charge: usize,
 }
 
 impl Registry {
     /// Takes in an association. [`Self::settle`] makes it findable.
     pub(super) fn insert(&mut self, id: AssociationId, association: Association) {
-        let entry = Entry { association, keys: Keys::default(), deadline: None };
+        let (keys, deadline, charge) = (Keys::default(), None, 0);
+        let entry = Entry { association, keys, deadline, charge };
         self.entries.insert(id, entry);
     }
 
@@ -57,6 +62,7 @@ impl Registry {
     /// Brings everything kept about `id` up to date after a change. Returns the association if it
     /// is over and has been taken out.
     pub(super) fn settle(&mut self, id: AssociationId) -> Option<Association> {
+        self.recharge(id);
         let entry = self.entries.get_mut(&id)?;
         if entry.association.is_closed() {
             return self.remove(id);
@@ -72,6 +78,20 @@ impl Registry {
             self.deadlines.remove(&(at, id));
         }
         None
+    }
+
+    /// Bytes that all associations hold for their readers.
+    pub(super) fn charged(&self) -> usize {
+        self.charged
+    }
+
+    /// Brings the account of what `id` holds up to date.
+    pub(super) fn recharge(&mut self, id: AssociationId) {
+        if let Some(entry) = self.entries.get_mut(&id) {
+            let charge = entry.association.charge();
+            self.charged = self.charged - entry.charge + charge;
+            entry.charge = charge;
+        }
     }
 
     /// The association found `id` with nothing to send.
@@ -119,6 +139,7 @@ impl Registry {
 
     fn remove(&mut self, id: AssociationId) -> Option<Association> {
         let entry = self.entries.remove(&id)?;
+        self.charged -= entry.charge;
         self.index.remove(id, &entry.keys);
         entry.deadline.map(|at| self.deadlines.remove(&(at, id)));
         self.ready.remove(&id);

@@ -12,6 +12,7 @@ impl Receiver {
     /// The peer sends I-DATA instead of DATA. To be called before anything has arrived.
     pub(crate) fn interleave(&mut self) {
         self.interleaved = Some(Interleaved::default());
+        self.window.interleave();
     }
 
     /// Whether I-DATA was agreed on.

@@ -41,6 +41,8 @@ pub(crate) enum DataOutcome {
     Duplicate,
     /// Dropped: the receive buffer is full.
     BufferFull,
+    /// Dropped: all associations together hold too much.
+    MemoryFull,
     /// Dropped: its TSN is too far ahead to be acknowledged.
     BeyondReport,
     /// Noted and dropped: there is no such stream (RFC 9260 section 6.5).
@@ -276,6 +278,16 @@ impl Receiver {
         self.window.held()
     }
 
+    /// What it holds, charged with what it costs.
+    pub(crate) fn charge(&self) -> usize {
+        self.window.cost()
+    }
+
+    /// See [`ReceiveWindow::allow`].
+    pub(crate) fn allow(&mut self, left: usize, share: usize) {
+        self.window.allow(left, share);
+    }
+
     /// The blocks of the next acknowledgement, at most `items`.
     fn collect_blocks(&mut self, items: usize) {
         let Self { tracker, gaps, nr_gaps, .. } = self;
@@ -328,7 +340,7 @@ impl Receiver {
             return Ok(Admission::Refuse(DataOutcome::BeyondReport));
         }
         if !self.tracker.has(tsn) && !self.window.accepts(len, fills_hole) {
-            return self.drop_chunk(len).map(Admission::Refuse);
+            return self.drop_chunk(len, fills_hole).map(Admission::Refuse);
         }
         if self.tracker.observe(tsn) == Seen::Duplicate {
             self.urgent = true;
@@ -342,7 +354,11 @@ impl Receiver {
         Ok(Admission::Take(tsn))
     }
 
-    fn drop_chunk(&mut self, len: usize) -> Result<DataOutcome, &'static str> {
+    fn drop_chunk(&mut self, len: usize, fills_hole: bool) -> Result<DataOutcome, &'static str> {
+        if self.window.fits(len, fills_hole) {
+            self.urgent = true;
+            return Ok(DataOutcome::MemoryFull);
+        }
         if self.reassembly.oldest_partial() + len > self.window.size() {
             return Err("a message larger than the receive buffer");
         }

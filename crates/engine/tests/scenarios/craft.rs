@@ -2,8 +2,9 @@
 
 use crate::pair::{PORT_A, PORT_Z, Side};
 use manypath_wire::VerificationTag;
-use manypath_wire::chunk::Chunk;
-use manypath_wire::packet::{CommonHeader, PacketWriter};
+use manypath_wire::chunk::{Chunk, CookieEcho};
+use manypath_wire::packet::{CommonHeader, Packet, PacketWriter};
+use manypath_wire::parameter::Parameter;
 
 /// A packet from `from` with `tag`.
 pub(crate) fn packet(from: Side, tag: u32, chunks: &[Chunk<'_>]) -> Vec<u8> {
@@ -26,4 +27,15 @@ pub(crate) fn checksummed(mut bytes: Vec<u8>) -> Vec<u8> {
     let crc = manypath_wire::checksum::crc32c(&[&bytes]);
     bytes[8..12].copy_from_slice(&crc.to_le_bytes());
     bytes
+}
+
+/// The COOKIE ECHO that A answers an INIT ACK with.
+pub(crate) fn cookie_echo(init_ack: &[u8]) -> Vec<u8> {
+    let parsed = Packet::parse(init_ack).unwrap();
+    let Some(Ok(Chunk::InitAck(ack))) = parsed.chunks().next() else { panic!("no INIT ACK") };
+    let cookie = ack.parameters.iter().find_map(|parameter| match parameter {
+        Ok(Parameter::StateCookie(cookie)) => Some(cookie),
+        _ => None,
+    });
+    packet(Side::A, ack.tag.0, &[Chunk::CookieEcho(CookieEcho { cookie: cookie.unwrap() })])
 }

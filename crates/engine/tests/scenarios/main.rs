@@ -15,6 +15,7 @@ mod cookie;
 mod craft;
 mod crossing;
 mod data;
+mod defences;
 mod encapsulation;
 mod extensions;
 mod failures;

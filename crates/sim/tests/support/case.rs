@@ -26,6 +26,8 @@ pub(crate) struct Outcome {
     pub(crate) corrupted: u64,
     pub(crate) duplicated: u64,
     pub(crate) reordered: u64,
+    /// Messages that were given up.
+    pub(crate) abandoned: u64,
 }
 
 /// Runs the case that `seed` describes; panics with what went wrong.
@@ -67,11 +69,16 @@ impl Case {
         let to_server = random_messages(&mut rng, config.streams, to_server, largest);
         let to_client = rng.below(30_000) as usize;
         let to_client = random_messages(&mut rng, config.streams, to_client, largest);
+        // Drawn last, so that all else of a case is as it would be without.
+        let laziness = pick(&mut rng, [1, 1, 1, 20]);
         client.will_send(&to_server);
         server.must_get(&to_server);
         server.will_send(&to_client);
         client.must_get(&to_client);
-        let laziness = pick(&mut rng, [1, 1, 1, 20]);
+        if config.partial_reliability {
+            client.is_partially_reliable(Rng::new(rng.next_u64()));
+            server.is_partially_reliable(Rng::new(rng.next_u64()));
+        }
         Self { world, hosts, paths, client, server, laziness }
     }
 
@@ -93,7 +100,9 @@ impl Case {
             let read = turn % *laziness == 0;
             client.step(world, read);
             server.step(world, read);
-            [&*client, &*server].iter().all(|s| s.has_sent_everything() && s.has_got_everything())
+            let got = server.has_got_all_but(&client.given_up)
+                && client.has_got_all_but(&server.given_up);
+            got && client.has_sent_everything() && server.has_sent_everything()
         });
         let missing = [client.missing(), server.missing()];
         let closed = [&client.closed, &server.closed];
@@ -123,6 +132,12 @@ impl Case {
         assert!(graceful, "client and server closed: {closed:?}");
     }
 
+    fn abandoned(&self) -> u64 {
+        self.server.check_given_up(&self.client.given_up);
+        self.client.check_given_up(&self.server.given_up);
+        (self.client.given_up.len() + self.server.given_up.len()) as u64
+    }
+
     fn outcome(&self) -> Outcome {
         let ends = self.paths.iter().flat_map(|path| self.hosts.map(|host| (*path, host)));
         let links: Vec<_> = ends.map(|(path, host)| self.world.link_counters(path, host)).collect();
@@ -135,6 +150,7 @@ impl Case {
             corrupted: links.iter().map(|link| link.corrupted).sum(),
             duplicated: links.iter().map(|link| link.duplicated).sum(),
             reordered: links.iter().map(|link| link.reordered).sum(),
+            abandoned: self.abandoned(),
         }
     }
 }
@@ -173,6 +189,7 @@ fn random_config(rng: &mut Rng) -> Config {
         timeout_retransmission_policy: pick_any(rng, RetransmissionPolicy::ALL),
         sack_path: pick_any(rng, SackPath::ALL),
         rescheduling_percent: pick(rng, [0, 0, 50]),
+        partial_reliability: rng.ppm(300_000),
         ..Config::default()
     }
 }

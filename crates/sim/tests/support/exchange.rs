@@ -1,12 +1,14 @@
 //! Messages in both directions, and the reference model of what must come out: on every stream the
-//! ordered messages in their order, the unordered ones in any, each exactly once.
+//! ordered messages in their order, the unordered ones in any, each exactly once. Of messages with
+//! partial reliability those may be missing that their sender has said to have given up.
 
 use manypath_engine::{
-    AssociationId, CloseReason, Event, Message, Outgoing, Ppid, SendError, StreamId,
+    AssociationId, CloseReason, Duration, Event, Message, Outgoing, Ppid, Reliability, SendError,
+    StreamId,
 };
 use manypath_sim::world::HostId;
 use manypath_sim::{Rng, World};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Payload protocol identifiers from here on are nobody's, and are not dissected further by tshark.
 const UNASSIGNED_PPIDS: u32 = 0x4D50_0000;
@@ -19,6 +21,15 @@ pub(crate) struct Side {
     to_send: VecDeque<Outgoing>,
     ordered: BTreeMap<u16, VecDeque<Outgoing>>,
     unordered: Vec<Outgoing>,
+    /// Chooses how reliable each message is; without it all are.
+    policies: Option<Rng>,
+    /// Payload protocol identifiers, which are unique, of what was given up, and whether a part of it
+    /// had been sent.
+    pub(crate) given_up: BTreeMap<u32, bool>,
+    /// Those of ordered messages that later ones of their stream have passed.
+    passed: Vec<u32>,
+    /// Those of all messages that were delivered.
+    delivered: BTreeSet<u32>,
     pub(crate) received: u64,
     pub(crate) closed: Option<CloseReason>,
 }
@@ -31,6 +42,10 @@ impl Side {
             to_send: VecDeque::new(),
             ordered: BTreeMap::new(),
             unordered: Vec::new(),
+            policies: None,
+            given_up: BTreeMap::new(),
+            passed: Vec::new(),
+            delivered: BTreeSet::new(),
             received: 0,
             closed: None,
         }
@@ -39,6 +54,11 @@ impl Side {
     /// Will send these messages.
     pub(crate) fn will_send(&mut self, messages: &[Outgoing]) {
         self.to_send.extend(messages.iter().cloned());
+    }
+
+    /// Takes no trouble over some of its messages.
+    pub(crate) fn is_partially_reliable(&mut self, rng: Rng) {
+        self.policies = Some(rng);
     }
 
     /// Must get these messages.
@@ -53,7 +73,21 @@ impl Side {
     }
 
     pub(crate) fn has_got_everything(&self) -> bool {
-        self.unordered.is_empty() && self.ordered.values().all(VecDeque::is_empty)
+        self.has_got_all_but(&BTreeMap::new())
+    }
+
+    /// Whether nothing is missing that was not given up by its sender.
+    pub(crate) fn has_got_all_but(&self, given_up: &BTreeMap<u32, bool>) -> bool {
+        let mut missing = self.unordered.iter().chain(self.ordered.values().flatten());
+        let passed = self.passed.iter().all(|ppid| given_up.contains_key(ppid));
+        passed && missing.all(|message| given_up.contains_key(&message.ppid.0))
+    }
+
+    /// What was given up before any part of it was sent cannot have been delivered.
+    pub(crate) fn check_given_up(&self, given_up: &BTreeMap<u32, bool>) {
+        for (ppid, sent) in given_up {
+            assert!(*sent || !self.delivered.contains(ppid), "message {ppid} was never sent");
+        }
     }
 
     pub(crate) fn has_sent_everything(&self) -> bool {
@@ -87,11 +121,15 @@ impl Side {
         match event {
             Event::Closed(reason) => self.closed = Some(reason),
             Event::Restarted => panic!("nobody has restarted"),
+            Event::SendFailed { message, sent, .. } => {
+                assert!(self.policies.is_some(), "a reliable message was given up");
+                let before = self.given_up.insert(message.ppid.0, sent);
+                assert_eq!(before, None, "a message was given up twice");
+            }
             Event::Connected { .. }
             | Event::Readable
             | Event::Writable
             | Event::PathChanged { .. }
-            | Event::SendFailed { .. }
             | Event::StreamsReset { .. }
             | Event::AssociationReset { .. }
             | Event::StreamsAdded { .. }
@@ -105,7 +143,8 @@ impl Side {
     fn send(&mut self, world: &mut World, id: AssociationId) {
         let now = world.now();
         while let Some(message) = self.to_send.front() {
-            match world.endpoint(self.host).send(now, id, message.clone()) {
+            let reliability = self.policies.as_mut().map_or(Reliability::Reliable, random_policy);
+            match world.endpoint(self.host).send_with(now, id, message.clone(), reliability) {
                 Ok(()) => drop(self.to_send.pop_front()),
                 Err(SendError::BufferFull) => return,
                 Err(error) => panic!("cannot send: {error:?}, closed: {:?}", self.closed),
@@ -123,10 +162,25 @@ impl Side {
             let found = self.unordered.iter().position(same);
             let found = found.unwrap_or_else(|| panic!("never sent, or twice: {}", shown(got)));
             self.unordered.swap_remove(found);
+            self.delivered.insert(got.ppid.0);
             return;
         }
-        let next = self.ordered.get_mut(&got.stream.0).and_then(VecDeque::pop_front);
-        assert!(next.as_ref().is_some_and(same), "not the next of its stream: {}", shown(got));
+        let queue = self.ordered.entry(got.stream.0).or_default();
+        let at = queue.iter().position(same);
+        let at = at.unwrap_or_else(|| panic!("not of its stream, or passed: {}", shown(got)));
+        assert!(at == 0 || self.policies.is_some(), "not the next of its stream: {}", shown(got));
+        self.passed.extend(queue.drain(..at).map(|message| message.ppid.0));
+        queue.pop_front();
+        self.delivered.insert(got.ppid.0);
+    }
+}
+
+fn random_policy(rng: &mut Rng) -> Reliability {
+    match rng.below(6) {
+        0 => Reliability::Lifetime(Duration::from_millis(rng.below(400))),
+        1 => Reliability::Retransmissions(rng.below(3) as u32),
+        2 => Reliability::Priority(rng.below(4) as u32),
+        _ => Reliability::Reliable,
     }
 }
 
