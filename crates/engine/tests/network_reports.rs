@@ -88,6 +88,31 @@ fn icmp_that_quotes_our_init_ends_the_attempt() {
 }
 
 #[test]
+fn a_host_without_sctp_ends_the_association_but_not_by_a_late_report_about_the_init() {
+    let (mut a, _, id) = connected(1);
+    a.shutdown(NOW, id);
+    let (_, shutdown) = poll(&mut a).expect("a SHUTDOWN");
+    let mut foreign = shutdown.clone();
+    foreign[4] ^= 1;
+    assert!(!a.handle_icmp_no_protocol(NOW, &foreign[..8]));
+    assert!(a.handle_icmp_no_protocol(NOW, &shutdown[..8]));
+    assert!(a.associations().is_empty());
+    let (mut a, mut z) = (endpoint(1, 1), endpoint(2, 1));
+    a.connect(NOW, address(2, 0), 7).expect("a local address");
+    let (transmit, init) = poll(&mut a).expect("an INIT");
+    let arrival = PathAddr { local: transmit.path.remote, remote: transmit.path.local };
+    z.handle_packet(NOW, arrival, &init);
+    exchange(&mut a, &mut z);
+    assert!(a.handle_icmp_no_protocol(NOW, &init[..20]));
+    assert_eq!(a.associations().len(), 1);
+    let mut b = endpoint(1, 1);
+    b.connect(NOW, address(2, 0), 7).expect("a local address");
+    let (_, init) = poll(&mut b).expect("an INIT");
+    assert!(b.handle_icmp_no_protocol(NOW, &init[..20]));
+    assert!(b.associations().is_empty());
+}
+
+#[test]
 fn icmp_that_proves_nothing_is_counted_and_ignored() {
     let mut a = endpoint(1, 1);
     a.connect(NOW, address(2, 0), 7).unwrap();

@@ -8,6 +8,8 @@ use crate::event::{CloseReason, Event};
 use crate::path::{MtuSearch, PathAddr, PathId, PathState, failure};
 use crate::time::Duration;
 use alloc::vec::Vec;
+use manypath_wire::cause::Causes;
+use manypath_wire::chunk::Abort;
 
 impl Association {
     /// Something sent on `id` was not answered in time. `counts` says whether it also counts for the
@@ -75,6 +77,15 @@ impl Association {
             if let Some(id) = self.paths.by_addr(&addr).filter(active) {
                 self.path_error(cx, id, false);
             }
+        }
+    }
+
+    /// The peer's host knows no SCTP, says an ICMP message about a packet of ours, an INIT or not. RFC
+    /// 9260 section 10: "an implementation MUST treat this message as an abort with the T bit set if
+    /// it does not contain an INIT chunk".
+    pub(crate) fn handle_no_protocol(&mut self, cx: &mut Context<'_>, of_init: bool) {
+        if !of_init || matches!(self.state, State::CookieWait(_)) {
+            self.aborted_by_peer(cx, &Abort { tag_reflected: true, causes: Causes::EMPTY });
         }
     }
 

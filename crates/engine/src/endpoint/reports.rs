@@ -25,6 +25,20 @@ impl Endpoint {
         !concerned.is_empty()
     }
 
+    /// ICMP reported that the host at `path` knows no SCTP (Protocol Unreachable, Unrecognized Next
+    /// Header Type): the association is over (rule ICMP8), unless the packet was an INIT and there is
+    /// an answer to it. The rules for `quote` and the result are those of
+    /// [`Self::handle_icmp_unreachable`]. Only native SCTP gets such messages for itself.
+    pub fn handle_icmp_no_protocol(&mut self, now: Instant, quote: &[u8]) -> bool {
+        self.counters.unreachable_reports += 1;
+        let concerned = self.senders_of(quote);
+        let of_init = matches!(quoted(quote), Some(Quoted::Init(_)));
+        for id in &concerned {
+            self.with(now, *id, |association, cx| association.handle_no_protocol(cx, of_init));
+        }
+        !concerned.is_empty()
+    }
+
     /// ICMP reported that the packet that begins with `quote` was larger than the `mtu` bytes, IP header
     /// included, that a link on `path` takes. The rules for `quote` and the result are those of
     /// [`Self::handle_icmp_unreachable`]. The report speeds up a search for the MTU ([`PathMtu`]) and

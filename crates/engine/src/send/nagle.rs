@@ -1,10 +1,12 @@
 //! Nagle's algorithm (RFC 896) for messages: `SCTP_NODELAY` of RFC 6458 section 8.1.5 switches it off.
 //!
 //! While anything is in flight, what the user queues waits until it fills a packet, or until the peer
-//! is heard of or a timer expires. A packet that is made anyway is bundled as full as it gets.
+//! is heard of or a timer expires. A message that was begun is ended, and a packet that is made anyway
+//! is bundled as full as it gets.
 
 use super::Sender;
 use crate::path::Paths;
+use manypath_wire::StreamId;
 
 /// Whether messages may wait for more, and whether they do.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,10 +38,12 @@ impl Sender {
         self.nagle.waits = false;
     }
 
-    /// Whether what is queued waits for more. `is_bundled`: the packet has new chunks already.
-    pub(super) fn waits_for_more(&self, is_bundled: bool, paths: &Paths) -> bool {
+    /// Whether what is queued waits for more, of which `stream` is next. `is_bundled`: the packet has
+    /// new chunks already.
+    pub(super) fn waits_for_more(&self, stream: StreamId, is_bundled: bool, paths: &Paths) -> bool {
         let Nagle { on, waits } = self.nagle;
+        let begins = || self.queue.stream(stream).is_some_and(|stream| stream.to_begin() > 0);
         let is_small = || self.queue.bytes() < self.fragment_size(paths);
-        on && waits && self.in_flight > 0 && !is_bundled && is_small()
+        on && waits && self.in_flight > 0 && !is_bundled && is_small() && begins()
     }
 }

@@ -490,7 +490,7 @@ impl Sender {
         }
         let taker = self.taker(now, paths, usable, path.id);
         let (stream, len) = self.queue.next(taker, self.fragment_size(paths))?;
-        if self.waits_for_more(path.flight != flight, paths) {
+        if self.waits_for_more(stream, path.flight != flight, paths) {
             return None;
         }
         // If the window is closed: one probe, when nothing is under way (RFC 9260 section 6.1 rule A).

@@ -18,6 +18,8 @@ const DATA_FIRST_FRAG: i64 = 2;
 /// Something that happened to an association.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Notification {
+    /// All that was to be sent is acknowledged.
+    Dry,
     /// A message was given up.
     SendFailed {
         /// What is still held of it.
@@ -98,6 +100,7 @@ impl Notification {
     /// The name under which it is subscribed to. What failed to be sent has an old one, too.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
+            Self::Dry => "SCTP_SENDER_DRY_EVENT",
             Self::SendFailed { .. } => "SCTP_SEND_FAILED_EVENT",
             Self::StreamsReset { .. } => "SCTP_STREAM_RESET_EVENT",
             Self::Reset { .. } => "SCTP_ASSOC_RESET_EVENT",
@@ -117,6 +120,15 @@ impl Notification {
     /// The structure that the user gets, and its length. `own` is how the script knows a TSN of ours.
     pub(crate) fn filled(&self, own: impl Fn(Tsn) -> u32) -> (Filled, usize) {
         match self {
+            Self::Dry => {
+                let fields = [
+                    ("sender_dry_type", 10),
+                    ("sender_dry_flags", 0),
+                    ("sender_dry_length", 12),
+                    ("sender_dry_assoc_id", ASSOCIATION),
+                ];
+                (Filled::numbers(fields), 12)
+            }
             Self::SendFailed { message, sent } => failed(message, *sent),
             Self::StreamsReset { direction, streams, outcome } => {
                 streams_reset(*direction, streams, *outcome)

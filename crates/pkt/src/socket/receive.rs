@@ -6,7 +6,7 @@ use super::descriptor::Socket;
 use super::errno::{Called, Outcome};
 use super::filled::{Filled, fits};
 use super::lifecycle::take_error;
-use super::notification::ASSOCIATION;
+use super::notification::{ASSOCIATION, Notification};
 use crate::language::Why;
 use crate::language::ast::{Arg, Value, get};
 use crate::world::{LinkId, World};
@@ -104,6 +104,7 @@ pub(super) fn sctp_recvv(world: &mut World, args: &Arguments<'_>) -> Called {
 fn receive(world: &mut World, fd: i64, room: usize) -> Result<Result<Received, Outcome>, Why> {
     let socket = world.sockets.get(fd)?.clone();
     let Some(link) = socket.link else { return Ok(Err(Outcome::Fails("ENOTCONN"))) };
+    note_dry(world, fd)?;
     if let Some(notification) = notification(world, &socket, link)? {
         return Ok(Ok(notification));
     }
@@ -116,6 +117,21 @@ fn receive(world: &mut World, fd: i64, room: usize) -> Result<Result<Received, O
     let link = world.link(link)?;
     let over = link.closed.is_some() || link.peer_shutdown;
     Ok(Err(if over { Outcome::Returns(0) } else { Outcome::Waits("EAGAIN") }))
+}
+
+/// Notes that nothing is left to be sent, if somebody wants to know (SCTP_SENDER_DRY_EVENT).
+pub(super) fn note_dry(world: &mut World, fd: i64) -> Result<(), Why> {
+    let socket = world.sockets.get(fd)?;
+    let wanted = socket.subscriptions.events.contains("SCTP_SENDER_DRY_EVENT");
+    let Some(id) = socket.link.filter(|_| wanted) else { return Ok(()) };
+    let info = world.stacks[id.stack].endpoint.sender_queue_info(id.association);
+    let is_empty = info.is_some_and(|info| info.queued == 0);
+    let link = world.link(id)?;
+    if is_empty && !link.is_dry && link.streams.is_some() {
+        link.is_dry = true;
+        link.notifications.push_back(Notification::Dry);
+    }
+    Ok(())
 }
 
 /// The next notification that the socket wants, unless messages come first.

@@ -4,6 +4,7 @@ use super::arguments::{Arguments, field, fields, int};
 use super::constants::constant;
 use super::errno::{Called, Outcome};
 use super::lifecycle::{begin, take_error};
+use super::options;
 use crate::language::Why;
 use crate::language::ast::{Arg, Value, get};
 use crate::world::World;
@@ -47,10 +48,21 @@ pub(super) fn sendmsg(world: &mut World, args: &Arguments<'_>) -> Called {
     message.len = vector_len(vector)?;
     if let Some(Value::List(controls)) = get(header, "msg_control") {
         for control in controls {
+            init_message(world, fd, fields(control)?)?;
             control_message(&mut message, fields(control)?)?;
         }
     }
     send(world, fd, message)
+}
+
+/// What SCTP_INIT says of the association that is begun.
+fn init_message(world: &mut World, fd: i64, control: &[Arg]) -> Result<(), Why> {
+    match (get(control, "cmsg_type"), get(control, "cmsg_data")) {
+        (Some(Value::Word(kind)), Some(data)) if kind == "SCTP_INIT" => {
+            options::init_message(&mut world.sockets.get(fd)?.config, fields(data)?)
+        }
+        _ => Ok(()),
+    }
 }
 
 fn control_message(message: &mut Message, control: &[Arg]) -> Result<(), Why> {
@@ -60,6 +72,7 @@ fn control_message(message: &mut Message, control: &[Arg]) -> Result<(), Why> {
         return Err(Why::syntax("cmsg_type or cmsg_data is missing"));
     };
     match kind.as_str() {
+        "SCTP_INIT" => Ok(()),
         "SCTP_SNDINFO" => send_info(message, fields(data)?, "snd_"),
         "SCTP_SNDRCV" => send_info(message, fields(data)?, "sinfo_"),
         "SCTP_PRINFO" => {
@@ -239,6 +252,7 @@ fn send(world: &mut World, fd: i64, message: Message) -> Called {
     }
     let Some(link) = world.sockets.get(fd)?.link else { return Ok(Outcome::Fails("ENOTCONN")) };
     let now = world.now;
+    world.link(link)?.is_dry = false;
     let endpoint = &mut world.stacks[link.stack].endpoint;
     if has("SCTP_ABORT") {
         endpoint.abort(now, link.association, &vec![0; message.len]);

@@ -120,16 +120,30 @@ impl World {
     }
 
     fn inject_icmp(&mut self, packet: &Packet, icmp: &Icmp) -> Result<(), Why> {
-        let code = icmp.code.as_deref().unwrap_or_default();
-        if icmp.kind != "unreachable" || icmp.mtu.is_some() {
-            return Err(Why::gap(format!("ICMP {} {code} is not simulated", icmp.kind)));
-        }
-        let local_port = PORT;
-        let ports = [local_port.to_be_bytes(), PORT.to_be_bytes()].concat();
+        let ports = [PORT.to_be_bytes(), PORT.to_be_bytes()].concat();
         let quote = [ports, self.numbers.peer_tag.to_be_bytes().to_vec(), vec![0; 4]].concat();
         let path = self.network.path(packet.addresses, packet.udp);
-        let now = self.now;
-        self.receiver()?.endpoint.handle_icmp_unreachable(now, path, &quote);
+        let (now, is_native) = (self.now, self.network.udp == (0, 0));
+        let code = icmp.code.as_deref().unwrap_or_default();
+        let endpoint = &mut self.receiver()?.endpoint;
+        match (icmp.kind.as_str(), code, icmp.mtu) {
+            ("unreachable", "frag_needed", Some(mtu)) | ("packet_too_big", _, Some(mtu)) => {
+                endpoint.handle_icmp_too_big(now, path, mtu, &quote);
+            }
+            ("unreachable", "protocol_unreachable", None)
+            | ("parameter_problem", "unknown_next_header", None)
+                if is_native =>
+            {
+                endpoint.handle_icmp_no_protocol(now, &quote);
+            }
+            // RFC 9260 section 10 rules ICMP1 to ICMP4: not looked at.
+            ("unreachable", "port_unreachable", None) if is_native => {}
+            ("parameter_problem" | "time_exceeded" | "source_quench", _, None) => {}
+            ("unreachable", _, None) => {
+                endpoint.handle_icmp_unreachable(now, path, &quote);
+            }
+            (kind, ..) => return Err(Why::gap(format!("ICMP {kind} {code} is not simulated"))),
+        }
         self.drain();
         Ok(())
     }

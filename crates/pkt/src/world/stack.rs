@@ -25,6 +25,8 @@ pub(crate) struct Link {
     pub lost: Vec<PathId>,
     /// What its user is to be told besides messages.
     pub notifications: VecDeque<Notification>,
+    /// Whether its user knows that nothing is left to be sent.
+    pub is_dry: bool,
     /// The rest of a message that was read in part, with its information.
     pub partial: Option<(Message, Bytes)>,
     /// The message after it, when somebody has asked what comes next.

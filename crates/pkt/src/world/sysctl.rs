@@ -2,7 +2,10 @@
 
 use super::World;
 use crate::language::Why;
-use manypath_engine::{Duration, NrSack};
+use manypath_engine::{Duration, NrSack, PathMtu};
+
+/// What FreeBSD begins with, 1200 bytes, without the IP header.
+const BASE_PLPMTU: u16 = 1180;
 
 impl World {
     /// A command in back quotes.
@@ -32,6 +35,15 @@ impl World {
             "do_sctp_drain" if config.nr_sack != NrSack::Off => {
                 config.nr_sack = if value == 0 { NrSack::Case3 } else { NrSack::Case2 };
             }
+            "plpmtud_enable" => {
+                let search = value != 0;
+                config.path_mtu = if search { PathMtu::Search } else { PathMtu::Interface };
+                // FreeBSD's BASE_PLPMTU counts the IP header.
+                config.plpmtu_base = BASE_PLPMTU;
+            }
+            "plpmtud_max_probes" => config.plpmtu_max_probes = value,
+            "plpmtud_min_probe_rtx_time" => config.plpmtu_probe_timer = millis,
+            "plpmtud_raise_time" => config.plpmtu_raise_timer = Duration::from_secs(value.into()),
             "pr_enable" => config.partial_reliability = value != 0,
             "reconfig_enable" => config.reconfiguration = value != 0,
             "initial_cwnd" => config.initial_packets = (value > 0).then_some(value),

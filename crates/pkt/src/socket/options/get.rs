@@ -12,7 +12,7 @@ use crate::socket::filled::{Filled, fits};
 use crate::socket::lifecycle::take_error;
 use crate::socket::notification::ASSOCIATION;
 use crate::world::{LinkId, World};
-use manypath_engine::{AssociationState, Duration, NrSack, PathState};
+use manypath_engine::{AssociationState, Duration, NrSack, PathMtu, PathState};
 use std::net::SocketAddr;
 
 /// Reads an option and compares it.
@@ -23,6 +23,10 @@ pub(crate) fn get(world: &mut World, args: &Arguments<'_>) -> Called {
             let error = take_error(world, fd)?;
             Filled::Int(error.and_then(constant).unwrap_or(0))
         }
+        "SCTP_GET_ASSOC_NUMBER" | "SCTP_GET_ASSOC_ID_LIST" if !world.sockets.get(fd)?.many => {
+            return Ok(Outcome::Fails("EINVAL"));
+        }
+        "SCTP_PEER_ADDR_PARAMS" => peer_parameters(world, fd)?,
         "SCTP_STATUS" | "SCTP_GET_PEER_ADDR_INFO" => {
             let Some(link) = world.sockets.get(fd)?.link else {
                 return Ok(Outcome::Fails("EINVAL"));
@@ -71,11 +75,6 @@ fn of_socket(socket: &Socket, option: &str) -> Result<Filled, Why> {
             ("sasoc_local_rwnd", config.receive_buffer.into()),
             ("sasoc_cookie_life", millis(config.cookie_life)),
         ]),
-        "SCTP_PEER_ADDR_PARAMS" => Filled::numbers([
-            ("spp_assoc_id", 0),
-            ("spp_hbinterval", millis(config.heartbeat_interval)),
-            ("spp_pathmaxrxt", config.path_max_retransmits.into()),
-        ]),
         "SCTP_DELAYED_SACK" => Filled::numbers([
             ("sack_assoc_id", 0),
             ("sack_delay", millis(config.sack_delay)),
@@ -108,6 +107,30 @@ fn of_socket(socket: &Socket, option: &str) -> Result<Filled, Why> {
         }
         other => return Err(Why::gap(format!("getsockopt {other} is not known"))),
     })
+}
+
+/// A sctp_paddrparams. The path MTU is FreeBSD's: what is left of a packet for chunks.
+fn peer_parameters(world: &mut World, fd: i64) -> Result<Filled, Why> {
+    let (native, mtu) = (world.network.remote, world.network.mtu);
+    let socket = world.sockets.get(fd)?;
+    let (config, link) = (socket.config.clone(), socket.link);
+    let status =
+        link.and_then(|id| world.stacks[id.stack].endpoint.status(world.now, id.association));
+    let found = status.and_then(|status| status.paths.first().map(|path| path.mtu));
+    let headers = if native.is_ipv6() { 52 } else { 32 };
+    let flag = |on: bool, yes: &str, no: &str| constant(if on { yes } else { no }).unwrap_or(0);
+    let flags = flag(config.heartbeats, "SPP_HB_ENABLE", "SPP_HB_DISABLE")
+        | flag(config.path_mtu == PathMtu::Search, "SPP_PMTUD_ENABLE", "SPP_PMTUD_DISABLE");
+    Ok(Filled::Struct(vec![
+        ("spp_assoc_id", Filled::Asked),
+        ("spp_address", Filled::Asked),
+        ("spp_hbinterval", Filled::Int(millis(config.heartbeat_interval))),
+        ("spp_pathmaxrxt", Filled::Int(config.path_max_retransmits.into())),
+        ("spp_pathmtu", Filled::Int(i64::from(found.unwrap_or(mtu)) - headers)),
+        ("spp_flags", Filled::Int(flags)),
+        ("spp_ipv6_flowlabel", Filled::Int(0)),
+        ("spp_dscp", Filled::Int(0)),
+    ]))
 }
 
 /// A sctp_assoc_value. It holds the id that it was asked with.

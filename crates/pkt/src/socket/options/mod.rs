@@ -7,4 +7,4 @@ mod reconfiguration;
 mod set;
 
 pub(super) use get::get;
-pub(super) use set::set;
+pub(super) use set::{init_message, set};

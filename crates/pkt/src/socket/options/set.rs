@@ -8,8 +8,9 @@ use crate::socket::constants::constant;
 use crate::socket::descriptor::Socket;
 use crate::socket::errno::{Called, Outcome};
 use crate::socket::lifecycle::ensure_stack;
+use crate::socket::receive;
 use crate::world::World;
-use manypath_engine::{Config, Duration, NrSack};
+use manypath_engine::{Config, Duration, NrSack, PathMtu};
 
 /// Sets an option of a socket, and so of its associations.
 pub(crate) fn set(world: &mut World, args: &Arguments<'_>) -> Called {
@@ -24,6 +25,9 @@ pub(crate) fn set(world: &mut World, args: &Arguments<'_>) -> Called {
         let port = u16::try_from(port).map_err(|_| Why::syntax("bad UDP port"))?;
         world.network.udp.1 = port.swap_bytes();
     }
+    if option == "SCTP_EVENT" || option == "SCTP_EVENTS" {
+        receive::note_dry(world, fd)?;
+    }
     let socket = world.sockets.get(fd)?;
     let nagle = socket.config.nagle;
     if let Some(link) = socket.link.filter(|_| option == "SCTP_NODELAY") {
@@ -37,6 +41,12 @@ pub(crate) fn set(world: &mut World, args: &Arguments<'_>) -> Called {
 }
 
 fn apply(socket: &mut Socket, option: &str, value: &Value) -> Called {
+    if READ_ONLY.contains(&option) {
+        return Ok(Outcome::Fails("ENOPROTOOPT"));
+    }
+    if option == "SCTP_AUTOCLOSE" && !socket.many {
+        return Ok(Outcome::Fails("EOPNOTSUPP"));
+    }
     if let Some(parts) = kept::parts(option) {
         let send_param = option == "SCTP_DEFAULT_SEND_PARAM";
         let old =
@@ -99,6 +109,16 @@ fn apply(socket: &mut Socket, option: &str, value: &Value) -> Called {
     Ok(Outcome::OK)
 }
 
+/// Options that only tell.
+const READ_ONLY: &[&str] = &[
+    "SCTP_STATUS",
+    "SCTP_GET_PEER_ADDR_INFO",
+    "SCTP_GET_ASSOC_NUMBER",
+    "SCTP_GET_ASSOC_ID_LIST",
+    "SCTP_PEER_AUTH_CHUNKS",
+    "SCTP_LOCAL_AUTH_CHUNKS",
+];
+
 fn is_on(value: &Value) -> Result<bool, Why> {
     Ok(number_in(value, "assoc_value")?.unwrap_or(0) != 0)
 }
@@ -139,7 +159,7 @@ fn rto_info(config: &mut Config, args: &[Arg]) -> Called {
     Ok(Outcome::OK)
 }
 
-fn init_message(config: &mut Config, args: &[Arg]) -> Result<(), Why> {
+pub(in crate::socket) fn init_message(config: &mut Config, args: &[Arg]) -> Result<(), Why> {
     if let Some(streams) = count(args, "sinit_num_ostreams")? {
         config.streams = streams;
     }
@@ -180,6 +200,11 @@ fn peer_parameters(config: &mut Config, args: &[Arg]) -> Result<(), Why> {
         config.heartbeats = true;
         let interval = millis(args, "spp_hbinterval")?;
         config.heartbeat_interval = interval.unwrap_or(config.heartbeat_interval);
+    }
+    if has("SPP_PMTUD_ENABLE") {
+        config.path_mtu = PathMtu::Search;
+    } else if has("SPP_PMTUD_DISABLE") {
+        config.path_mtu = PathMtu::Interface;
     }
     if has("SPP_PMTUD_DISABLE")
         && let Some(mtu) = count::<u16>(args, "spp_pathmtu")?
