@@ -41,6 +41,8 @@ pub(crate) struct Association {
     pub(crate) initiated: bool,
     pub(crate) setup: Setup,
     pub(crate) begun: Instant,
+    /// When it was last found without flows.
+    pub(crate) idle_since: Instant,
     /// Streams that both sides have, in each direction.
     pub(crate) streams: u16,
     pub(crate) mux: FlowMux,
@@ -55,6 +57,7 @@ impl Association {
     pub(crate) fn new(initiated: bool, setup: Setup, begun: Instant, streams: u16) -> Self {
         let mux = FlowMux::new(initiated, streams, FlowConfig::default());
         let flows = BTreeMap::new();
-        Self { initiated, setup, begun, streams, mux, flows, held: None, doubted: None }
+        let (idle_since, held, doubted) = (begun, None, None);
+        Self { initiated, setup, begun, idle_since, streams, mux, flows, held, doubted }
     }
 }

@@ -6,8 +6,10 @@ use crate::status::path_state_name;
 use crate::timers::Timer;
 use manypath_control::status::FallbackReason;
 use manypath_engine::{
-    AssociationId, CloseReason, ConnectError, Event, Instant, PathId, PathState, SendError,
+    AssociationId, CloseReason, ConnectError, Duration, Event, Instant, PathId, PathState,
+    SendError,
 };
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 /// Bytes that may wait unsent in the engine. Flows share what is behind this line fairly: a small
@@ -300,26 +302,41 @@ impl Stack {
 
     /// Looks after the association when it has been without flows for some time.
     pub(crate) fn watch_idle(&mut self, id: AssociationId) {
-        self.timers.set(self.now + self.config.idle_timeout, Timer::Idle(id));
+        let now = self.now;
+        let Some(association) = self.associations.get_mut(&id) else { return };
+        association.idle_since = now;
+        let timeout = self.idle_timeout(association_is_ours(&self.associations, id));
+        self.timers.set(now + timeout, Timer::Idle(id));
     }
 
-    /// Only the side that began an association ends it for want of flows; the other waits.
+    /// The side that began an association ends it for want of flows; the other one waits longer.
+    fn idle_timeout(&self, ours: bool) -> Duration {
+        if ours { self.config.idle_timeout } else { self.config.peer_idle_timeout }
+    }
+
     pub(crate) fn on_idle_timer(&mut self, id: AssociationId) {
+        let timeout = self.idle_timeout(association_is_ours(&self.associations, id));
         let Some(association) = self.associations.get_mut(&id) else { return };
-        if !association.initiated || !association.flows.is_empty() {
+        let rested = self.now.since(association.idle_since) >= timeout;
+        if !rested || !association.flows.is_empty() || association.setup != Setup::Established {
             return;
         }
-        if association.setup == Setup::Established {
-            association.setup = Setup::Ending;
-            self.by_peer.retain(|_, used| *used != id);
-            self.driver.endpoint_mut().shutdown(self.now, id);
+        association.setup = Setup::Ending;
+        if !association.initiated {
+            self.counters.count("idle_peer_associations_ended");
         }
+        self.by_peer.retain(|_, used| *used != id);
+        self.driver.endpoint_mut().shutdown(self.now, id);
     }
 
     /// When the association began.
     pub(crate) fn age(&self, begun: Instant) -> u64 {
         u64::try_from(self.now.since(begun).as_millis()).unwrap_or(u64::MAX)
     }
+}
+
+fn association_is_ours(all: &BTreeMap<AssociationId, Association>, id: AssociationId) -> bool {
+    all.get(&id).is_some_and(|association| association.initiated)
 }
 
 /// What the end of an association means for connections that were being opened.

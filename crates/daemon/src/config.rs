@@ -61,6 +61,9 @@ pub struct StackConfig {
     pub negative_cache: Duration,
     /// How long an association that this side began is kept without flows.
     pub idle_timeout: Duration,
+    /// How long an association that a peer began is kept without flows. Longer than `idle_timeout`, so
+    /// that it is the peer who ends it unless it hoards associations.
+    pub peer_idle_timeout: Duration,
     /// How long a draining stack waits without any byte moving before it gives up.
     pub drain_timeout: Duration,
     /// How long a stack that was told to end by a signal lets flows run on.
@@ -107,6 +110,7 @@ impl Default for StackConfig {
             tcp_head_start: Duration::from_millis(150),
             negative_cache: Duration::from_secs(60),
             idle_timeout: Duration::from_secs(60),
+            peer_idle_timeout: Duration::from_secs(600),
             drain_timeout: Duration::from_secs(60),
             exit_timeout: Duration::from_secs(3),
             control: None,

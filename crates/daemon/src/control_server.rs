@@ -3,10 +3,12 @@
 use crate::attempt::{AttemptId, Client, Open};
 use crate::config::StackConfig;
 use crate::stack::Stack;
+use crate::timers::Timer;
 use crate::token::Source;
 use manypath_control::{
     ControlError, ControlListener, ControlSocket, Incoming, Reply, Request, Role, VERSION, runtime,
 };
+use manypath_engine::Duration;
 use mio::unix::SourceFd;
 use mio::{Interest, Registry};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -19,6 +21,8 @@ const SOCKET_MODE: u32 = 0o600;
 const REQUESTS_PER_TURN: usize = 64;
 /// Replies that may wait for a caller who does not read; then the connection is dropped.
 const MAX_WAITING: usize = 16 << 10;
+/// After what pause callers are looked for again for whom there was no descriptor.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Most connections at a time.
 const MAX_CONNECTIONS: usize = 256;
 
@@ -116,6 +120,11 @@ impl Connection {
     }
 }
 
+/// Whether the error is one of the caller that was to be accepted, not of the next one.
+fn is_passing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted)
+}
+
 fn listen(path: &std::path::Path, registry: &Registry) -> io::Result<ControlListener> {
     let listener = ControlListener::bind(path, SOCKET_MODE).map_err(|error| {
         io::Error::new(error.kind(), format!("control socket {}: {error}", path.display()))
@@ -138,7 +147,15 @@ impl Stack {
                 }
                 Ok(_) => self.counters.count("control_connections_refused"),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(_) => return self.counters.count("control_connections_failed"),
+                Err(error) if is_passing(&error) => {
+                    self.counters.count("control_connections_failed");
+                }
+                // No descriptor or no memory: whoever waits is not announced again by the poll.
+                Err(_) => {
+                    self.counters.count("control_connections_delayed");
+                    self.timers.set(self.now + ACCEPT_PAUSE, Timer::AcceptControl);
+                    return;
+                }
             }
         }
     }

@@ -21,6 +21,8 @@ pub(crate) enum Timer {
     Presence(AssociationId),
     /// New local addresses are looked for.
     Rescan,
+    /// Control callers may wait for whom there was no descriptor.
+    AcceptControl,
     /// Whether a draining stack still makes progress.
     Drain,
 }
@@ -55,6 +57,7 @@ impl Stack {
             Timer::Idle(id) => self.on_idle_timer(id),
             Timer::Rescan => self.on_rescan_timer(),
             Timer::Presence(id) => self.on_presence_timer(id),
+            Timer::AcceptControl => self.accept_control(),
             Timer::Drain => self.on_drain_timer(),
         }
     }

@@ -98,3 +98,19 @@ fn an_association_without_flows_is_shut_down() {
     assert_eq!(counter(&status, "stack_associations_closed_gracefully"), 1);
     assert_eq!(exchange(launcher.connect_sctp(destination), vec![1; 3]), vec![1; 3]);
 }
+
+#[test]
+fn a_server_ends_associations_that_their_peers_leave_idle() {
+    let network = Network::new();
+    let destination = service(network.server()[0], echo);
+    let config = StackConfig {
+        peer_idle_timeout: Duration::from_millis(300),
+        ..network.server_config(&[destination])
+    };
+    let (_server, server) = Host::with_launcher(config);
+    let (_client, mut launcher) = Host::with_launcher(network.client_config());
+    assert_eq!(exchange(launcher.connect_sctp(destination), vec![1; 3]), vec![1; 3]);
+    let status = server.wait_for("a graceful end", |status| status.associations.is_empty());
+    assert_eq!(counter(&status, "stack_idle_peer_associations_ended"), 1);
+    assert_eq!(exchange(launcher.connect_sctp(destination), vec![1; 3]), vec![1; 3]);
+}
