@@ -126,6 +126,9 @@ pub struct PathStatus {
     /// Suspicions that were wrong.
     #[serde(default)]
     pub spurious_suspicions: u64,
+    /// Packets sent into a silence, in which losses would not have shown.
+    #[serde(default)]
+    pub tail_probes: u64,
     /// DATA chunks that were sent again although they had arrived, as far as is known.
     #[serde(default)]
     pub spurious_retransmits: u64,

@@ -91,6 +91,7 @@ impl Stack {
             spurious_probes: path.spurious_probes,
             suspicions: path.suspicions,
             spurious_suspicions: path.spurious_suspicions,
+            tail_probes: path.tail_probes,
             spurious_retransmits: path.spurious_retransmits,
             error_count: path.error_count,
             idle: path.idle.map(|reason| idle_name(reason).to_owned()),

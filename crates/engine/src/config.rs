@@ -2,7 +2,8 @@
 
 use crate::authentication::HmacAlgorithms;
 use crate::cmt::{
-    CwndUpdate, FastRecoveryScope, PathSuspicion, RetransmissionPolicy, SplitFastRetransmit,
+    CwndUpdate, FastRecoveryScope, LossRecovery, PathSuspicion, RetransmissionPolicy,
+    SplitFastRetransmit,
 };
 use crate::path::{BurstLimit, CongestionControl, InitialWindow, Pacing, PathMtu};
 use crate::recv::{NrSack, SackPath};
@@ -123,9 +124,9 @@ pub struct Config {
     /// A receiver that gets its packets in batches acknowledges them in batches; with 1, as RFC
     /// 4960 has it, that would slow the start down. Bursts are bounded elsewhere, by Max.Burst.
     pub slow_start_limit: u32,
-    /// Whether a lost retransmission may be found by missing reports and repeated, once it is older
-    /// than a round trip. RFC 9260 section 7.2.4 rule 5 leaves it to T3-rtx.
-    pub repeat_fast_retransmit: bool,
+    /// What finds lost chunks: by default their time of transmission, with a probe of silent tails
+    /// (RACK-TLP); otherwise missing reports (RFC 9260).
+    pub loss_recovery: LossRecovery,
     /// When a closed window of the peer is probed.
     pub window_probing: WindowProbing,
     /// Whether a message that does not fill a packet waits while anything is in flight, as Nagle's
@@ -293,7 +294,7 @@ impl Default for Config {
             initial_window: InitialWindow::Rfc9260,
             initial_packets: None,
             slow_start_limit: 4,
-            repeat_fast_retransmit: true,
+            loss_recovery: LossRecovery::Rack,
             window_probing: WindowProbing::Rfc9260,
             nagle: false,
             cookie_life: Duration::from_secs(60),

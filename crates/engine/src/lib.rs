@@ -42,7 +42,8 @@ pub use association::asconf::AddressError;
 pub use association::reconfiguration::{ReconfigurationError, ReconfigurationOutcome};
 pub use authentication::{HmacAlgorithms, KeyError};
 pub use cmt::{
-    CwndUpdate, FastRecoveryScope, PathSuspicion, RetransmissionPolicy, SplitFastRetransmit,
+    CwndUpdate, FastRecoveryScope, LossRecovery, PathSuspicion, RetransmissionPolicy,
+    SplitFastRetransmit,
 };
 pub use config::{Config, LocalAddress};
 pub use endpoint::{AssociationId, ConnectError, Endpoint, Outgoing, SendError};

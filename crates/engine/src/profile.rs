@@ -1,7 +1,8 @@
 //! The named sets of parameters.
 
 use crate::cmt::{
-    CwndUpdate, FastRecoveryScope, PathSuspicion, RetransmissionPolicy, SplitFastRetransmit,
+    CwndUpdate, FastRecoveryScope, LossRecovery, PathSuspicion, RetransmissionPolicy,
+    SplitFastRetransmit,
 };
 use crate::config::Config;
 use crate::path::{BurstLimit, CongestionControl, InitialWindow, Pacing, PathMtu};
@@ -51,7 +52,7 @@ impl Config {
             path_scheduling: PathScheduling::LeastRecentlyUsed,
             split_fast_retransmit: SplitFastRetransmit::Tsn,
             missing_reports: 3,
-            repeat_fast_retransmit: false,
+            loss_recovery: LossRecovery::Rfc9260,
             cwnd_update: CwndUpdate::V2,
             fast_recovery: FastRecoveryScope::Path,
             smart_t3: true,

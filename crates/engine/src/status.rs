@@ -86,8 +86,11 @@ pub struct PathStatus {
     pub suspicions: u64,
     /// Suspicions that were wrong.
     pub spurious_suspicions: u64,
+    /// Packets sent into a silence of the path, in which losses would not have shown (TLP).
+    pub tail_probes: u64,
     /// DATA chunks of the path that were sent again although they had arrived, as far as is known:
-    /// their acknowledgement came too early to be for the last transmission.
+    /// their acknowledgement came too early to be for the last transmission, or the peer has reported
+    /// a duplicate.
     pub spurious_retransmits: u64,
     /// Bytes of user data sent on the path that had been sent before, on it or on another one, for
     /// whatever reason.

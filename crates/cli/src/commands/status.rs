@@ -115,7 +115,7 @@ fn path(out: &mut String, path: &PathStatus) {
         out,
         "    path {} {} {} -> {} {}{primary}: srtt {srtt}, cwnd {}, in flight {}, sent {}, received {}, \
          {} fast retransmits, {} timeouts, {} probes ({} in vain), suspected {} times ({} wrongly), \
-         {} retransmits in vain{idle}",
+         {} tail probes, {} retransmits in vain{idle}",
         path.id,
         path.interface,
         path.local,
@@ -131,6 +131,7 @@ fn path(out: &mut String, path: &PathStatus) {
         path.spurious_probes,
         path.suspicions,
         path.spurious_suspicions,
+        path.tail_probes,
         path.spurious_retransmits
     );
 }

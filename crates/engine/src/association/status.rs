@@ -48,6 +48,7 @@ impl Association {
             spurious_probes: path.stats.spurious_probes,
             suspicions: path.stats.suspicions,
             spurious_suspicions: path.stats.spurious_suspicions,
+            tail_probes: path.stats.tail_probes,
             spurious_retransmits: path.stats.spurious_retransmits,
             bytes_retransmitted: path.stats.bytes_retransmitted,
             copies: path.stats.copies,

@@ -25,6 +25,7 @@ impl Association {
         let sack = sacks.and_then(|peer| peer.receiver.sack_deadline());
         let sends = self.state.sends_data();
         let probe = self.sender.deadline(&self.paths).filter(|_| sends);
+        let loss = self.sender.loss_deadline(&self.paths).filter(|_| sends);
         let silence = self.sender.silence_deadline(&self.paths).filter(|_| sends);
         let reconfiguration = self.reconfiguration.deadline().filter(|_| sends);
         let mut first = earlier(earlier(retry, self.state.guard()), earlier(sack, probe));
@@ -35,7 +36,7 @@ impl Association {
             first = earlier(first, earlier(path.heartbeat.deadline(), path.pacer.deadline()));
             first = earlier(first, self.mtu_deadline(path));
         }
-        earlier(first, silence)
+        earlier(earlier(first, loss), silence)
     }
 
     /// Handles every timer that has expired.
@@ -46,6 +47,9 @@ impl Association {
             self.abort_because(cx, &cause, CloseReason::TooManyFailures);
         }
         self.paths.iter_mut().for_each(|path| path.pacer.expire(cx.now));
+        if self.state.sends_data() {
+            self.sender.handle_loss_deadline(cx.now, &mut self.paths);
+        }
         for id in self.expired(cx.now, |path| path.t3) {
             self.handle_t3(cx, id);
         }

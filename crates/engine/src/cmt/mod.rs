@@ -6,6 +6,8 @@
 //! * `dac` - delayed acknowledgements in spite of gaps, and what they count for.
 //! * `cuc` - cwnd update for CMT: a window grows with its own path's pseudo-cumulative
 //!   acknowledgement, whatever the association's cumulative TSN does.
+//! * `loss_recovery` - the name of what finds losses: the above, or `rack` - by time of transmission -
+//!   with `tail_probe` - a packet into a silence in which nothing else would show them.
 //! * `recovery` - fast recovery per path.
 //! * `rtx_policy` - which path repeats a lost chunk.
 //! * `silence` - suspecting a path that is silent while others are not.
@@ -14,17 +16,22 @@ mod cuc;
 pub(crate) mod dac;
 mod fast_retransmit;
 mod loss_rate;
+mod loss_recovery;
+mod rack;
 mod recovery;
 mod rtx_policy;
 mod rules;
 mod sfr;
 mod silence;
+mod tail_probe;
 
 pub(crate) use cuc::Cuc;
 pub use cuc::CwndUpdate;
 pub use fast_retransmit::SplitFastRetransmit;
 pub(crate) use fast_retransmit::{Extent, Reach};
 pub(crate) use loss_rate::LossRate;
+pub use loss_recovery::LossRecovery;
+pub(crate) use rack::{Arrival, Rack, Verdict};
 pub(crate) use recovery::FastRecovery;
 pub use recovery::FastRecoveryScope;
 pub use rtx_policy::RetransmissionPolicy;
@@ -33,6 +40,7 @@ pub(crate) use rules::Rules;
 pub(crate) use sfr::{Sent, SentOrder};
 pub use silence::PathSuspicion;
 pub(crate) use silence::Silence;
+pub(crate) use tail_probe::TailProbe;
 
 use crate::time::Duration;
 use crate::tsn::Tsn64;
@@ -52,6 +60,12 @@ pub(crate) struct CmtState {
     pub(crate) cuc: Cuc,
     /// Fast recovery.
     pub(crate) recovery: FastRecovery,
+    /// What has arrived, by time of transmission.
+    pub(crate) rack: Rack,
+    /// The probe of a silent tail.
+    pub(crate) tail_probe: TailProbe,
+    /// Transmissions made when the window was cut last.
+    pub(crate) cut_at: u64,
     /// Chunks sent last on this path that are to be sent again.
     pub(crate) lost: Lost,
     /// How much is lost.
@@ -75,6 +89,8 @@ pub(crate) struct News {
     pub(crate) acked: usize,
     /// Transmission numbers newly acknowledged, ambiguous ones left out.
     pub(crate) numbers: Option<Extent<u64>>,
+    /// How many of them.
+    pub(crate) count: u8,
     /// TSNs newly acknowledged.
     pub(crate) tsns: Option<Extent<Tsn64>>,
     /// Those of chunks that T3-rtx has never repeated.

@@ -1,6 +1,6 @@
 //! The choices of concurrent multipath transfer that an association has made.
 
-use super::{FastRecoveryScope, PathSuspicion, Policies, SplitFastRetransmit};
+use super::{FastRecoveryScope, LossRecovery, PathSuspicion, Policies, SplitFastRetransmit};
 use crate::cmt::CwndUpdate;
 use crate::config::Config;
 use crate::time::Duration;
@@ -17,7 +17,7 @@ pub(crate) struct Rules {
     pub(crate) policies: Policies,
     pub(crate) immediate_sacks: bool,
     pub(crate) rescheduling_percent: u32,
-    pub(crate) repeat_fast_retransmit: bool,
+    pub(crate) loss_recovery: LossRecovery,
     pub(crate) path_suspicion: PathSuspicion,
     /// What the peer is taken to have for SACK.Delay.
     pub(crate) sack_delay: Duration,
@@ -39,7 +39,7 @@ impl Rules {
             },
             rescheduling_percent: config.rescheduling_percent,
             immediate_sacks: config.immediate_sacks,
-            repeat_fast_retransmit: config.repeat_fast_retransmit,
+            loss_recovery: config.loss_recovery,
             path_suspicion: config.path_suspicion,
             sack_delay: config.sack_delay,
         }

@@ -55,6 +55,11 @@ impl SentOrder {
         None
     }
 
+    /// The latest transmission for which `is_live` holds.
+    pub(crate) fn latest(&self, is_live: impl Fn(Sent) -> bool) -> Option<Sent> {
+        self.queue.iter().rev().copied().find(|sent| is_live(*sent))
+    }
+
     /// Calls `keep` for each transmission after which something has arrived and forgets those for
     /// which it returns false. `in_tsn_order`: TSNs grow with the numbers.
     pub(crate) fn retain_reached(

@@ -27,6 +27,8 @@ pub(crate) struct PathCounters {
     pub(crate) suspicions: u64,
     /// Those among them that were wrong.
     pub(crate) spurious_suspicions: u64,
+    /// Packets sent into a silence, in which losses would not have shown.
+    pub(crate) tail_probes: u64,
     /// DATA chunks that were sent again although they had arrived, as far as is known.
     pub(crate) spurious_retransmits: u64,
     /// User data of chunks sent on the path that had been sent before, on it or on another one.

@@ -4,6 +4,7 @@
 use super::Sender;
 use super::outstanding::{ChunkState, SentChunk};
 use super::sender::has_window;
+use super::spurious::Repetition;
 use crate::cmt::{PathSuspicion, RetransmissionPolicy};
 use crate::path::{Path, PathId, PathSet, Paths};
 use crate::time::Instant;
@@ -50,9 +51,7 @@ impl Sender {
         }
         on_idle_end(now, path);
         path.held_back = path.held_back.filter(|until| now < *until);
-        // A window of a few packets leaves no room for the peer's delayed acknowledgements.
-        let immediate = self.rules.immediate_sacks
-            && path.congestion.window() < 4 * path.congestion.chunk_limit();
+        let immediate = self.wants_prompt_sacks(path);
         let flight = path.flight;
         let job = Job { now, id, usable, repeaters, flight, worth, immediate, own: false };
         let job = Job { own: self.has_own_turn(&job, paths), ..job };
@@ -64,8 +63,19 @@ impl Sender {
         if let Some(path) = paths.get_mut(id).filter(|_| written > 0) {
             path.cmt.helped &= repeated > 0 && !job.own;
             path.on_packet(now, path.flight.saturating_sub(job.flight));
+            path.cmt.tail_probe.on_packet();
         }
         written
+    }
+
+    /// Whether the peer is to acknowledge a packet on `path` without delay. A window of a few packets
+    /// leaves no room for delayed acknowledgements: they would be a large part of its round trip, and
+    /// losses show by the times of acknowledgements.
+    fn wants_prompt_sacks(&self, path: &Path) -> bool {
+        let (window, packet) = (path.congestion.window(), path.congestion.chunk_limit());
+        let fills = path.flight + 2 * packet >= window;
+        let is_small = window < 4 * packet || (self.is_racking() && fills && window < 8 * packet);
+        path.cmt.tail_probe.exceeds() || (self.rules.immediate_sacks && is_small)
     }
 
     /// Whether the packet is for what the path itself has lost and for its own streams. Streams that
@@ -174,7 +184,7 @@ impl Sender {
     fn on_repeated(&mut self, now: Instant, tsn: Tsn64, id: PathId, paths: &mut Paths) {
         let Some(chunk) = self.outstanding.get_mut(tsn) else { return };
         let (from, len) = (chunk.path, chunk.data_len());
-        let mut timed_out = false;
+        let (mut timed_out, mut probe) = (false, false);
         self.lost = self.lost.saturating_sub(len);
         if let Some(old) = paths.get_mut(from) {
             let reported = old.cmt.lost.reported.remove(&tsn);
@@ -182,12 +192,14 @@ impl Sender {
             old.stats.fast_retransmits += u64::from(reported);
             old.stats.timeout_retransmits += u64::from(!reported);
             timed_out = !reported;
+            probe = from == id && old.cmt.tail_probe.on_repeated(tsn, old.cmt.transmissions + 1);
             if from != id {
                 old.booked = old.booked.saturating_sub(len);
                 old.cmt.cuc.forget();
             }
         }
         chunk.timed_out |= timed_out;
+        self.repetitions.push(Repetition { tsn, from, reported: !timed_out && !probe });
         let Some(path) = paths.get_mut(id) else { return };
         path.stats.bytes_retransmitted += len as u64;
         path.cmt.helped |= from != id && self.rules.path_suspicion != PathSuspicion::Off;

@@ -4,7 +4,7 @@
 //! writes them into a packet; from then on they are in `outstanding` until the cumulative TSN has
 //! passed them. `sack_processing` turns a SACK into facts per path (acknowledged, missing) and lets
 //! congestion control, round-trip times and timers draw their conclusions; `retransmit` marks what
-//! is lost. `window` is the peer's receive window. Messages that are not worth any more effort are
+//! is lost, `losses` finds it by time, and `spurious` finds out what was sent again for nothing. `window` is the peer's receive window. Messages that are not worth any more effort are
 //! given up by `abandon`; `forward` tells the peer not to wait for them.
 //!
 //! No walk over all outstanding chunks happens outside of failures: a SACK costs what it newly
@@ -15,6 +15,7 @@ mod buffer_split;
 mod copies;
 mod fill;
 mod forward;
+mod losses;
 mod nagle;
 mod outstanding;
 mod perishable;
@@ -29,6 +30,7 @@ mod sack_processing;
 mod sack_view;
 mod sender;
 mod silence;
+mod spurious;
 mod stream;
 mod window;
 mod withdraw;

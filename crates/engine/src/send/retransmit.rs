@@ -4,7 +4,7 @@
 use super::Sender;
 use super::outstanding::{ChunkState, Outstanding};
 use super::sack_processing::Facts;
-use crate::cmt::{Rules, Sent, SentOrder};
+use crate::cmt::{LossRecovery, Rules, Sent, SentOrder};
 use crate::path::congestion::CongestionEvent;
 use crate::path::{Path, PathId, Paths};
 use crate::tsn::Tsn64;
@@ -40,6 +40,8 @@ impl Sender {
         path.cmt.fast_packet = false;
         path.cmt.one_packet = true;
         path.cmt.silence.settle();
+        path.cmt.tail_probe.on_timeout();
+        path.cmt.rack.set_timer(None);
         self.give_up_flight(id, paths);
         unknown
     }
@@ -88,7 +90,8 @@ impl Sender {
         path: &mut Path,
     ) -> Option<bool> {
         let round_trip = path.rtt.smoothed().unwrap_or(path.rtt.rto());
-        let Rules { repeat_fast_retransmit: repeat, missing_reports, .. } = self.rules;
+        let Rules { loss_recovery, missing_reports, .. } = self.rules;
+        let repeat = loss_recovery != LossRecovery::Rfc9260;
         let chunk = self.outstanding.get_mut(sent.tsn)?;
         if chunk.path != path.id || chunk.number != sent.number {
             return None;
@@ -107,16 +110,23 @@ impl Sender {
         if chunk.missing < missing_reports || !eligible {
             return Some(false);
         }
+        self.mark_lost(sent.tsn, path);
+        Some(true)
+    }
+
+    /// Chunk `tsn`, in flight on `path`, is lost as far as what arrived after it tells.
+    pub(super) fn mark_lost(&mut self, tsn: Tsn64, path: &mut Path) {
+        let Some(chunk) = self.outstanding.get_mut(tsn) else { return };
         chunk.state = ChunkState::Lost;
         let (data, wire, large) = (chunk.data_len(), chunk.wire_len(), chunk.large);
         if large {
             path.on_large_lost();
         }
         path.flight = path.flight.saturating_sub(wire);
-        path.cmt.lost.reported.insert(sent.tsn);
+        path.cmt.lost.reported.insert(tsn);
         path.cmt.loss_rate.on_lost();
+        path.cmt.tail_probe.settle(tsn);
         self.on_lost(data);
-        Some(true)
     }
 
     /// The probe of a closed window, if it is what is in flight on `id` and SACKs have answered it.

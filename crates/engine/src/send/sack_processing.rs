@@ -1,11 +1,13 @@
 //! Working a SACK in (RFC 9260 sections 6.2.1, 6.3.2, 7.2; the rules per path in `crate::cmt`).
 
+use super::losses::Found;
 use super::outstanding::{ChunkState, SentChunk};
 use super::retransmit::{Loss, earliest_live};
+use super::spurious::on_spurious;
 use super::{SackView, Sender};
 use crate::cmt::dac::Reports;
-use crate::cmt::{Cuc, Extent, FastRecoveryScope, News, Sent};
-use crate::path::congestion::{Acked, CongestionEvent, Group};
+use crate::cmt::{Arrival, Cuc, Extent, FastRecoveryScope, News, Sent};
+use crate::path::congestion::{Acked, Group};
 use crate::path::{Path, PathId, PathSet, Paths};
 use crate::ranges::{Range, difference};
 use crate::time::Instant;
@@ -54,6 +56,7 @@ impl Sender {
         paths: &mut Paths,
     ) -> Result<SackOutcome, &'static str> {
         let cum = Tsn64::near(sack.cum_tsn, self.outstanding.cum());
+        self.take_spurious(sack.duplicates, paths);
         if cum < self.outstanding.cum() {
             // One that comes over a slow path may be old, but what has arrived twice it alone knows.
             if self.copies.is_on() && sack.duplicates.iter().next().is_some() {
@@ -69,6 +72,7 @@ impl Sender {
         if highest >= self.outstanding.next_tsn() {
             return Err("acknowledgement of a TSN that was never sent");
         }
+        self.horizon = (!sack.is_complete()).then_some(highest);
         let buffered = self.buffered;
         self.sack_path = Some(via);
         self.begin(paths);
@@ -285,7 +289,7 @@ impl Sender {
         let (from, to) = (chunk.from, paths.get(chunk.path)?);
         let in_vain = chunk.state == ChunkState::InFlight && is_for_earlier(now, chunk, to);
         if let Some(from) = paths.get_mut(from).filter(|_| in_vain) {
-            from.stats.spurious_retransmits += 1;
+            on_spurious(tsn, from, self.repetitions.take(tsn));
             from.cmt.silence.on_late_acknowledgement();
         }
         let path = paths.get_mut(chunk.path)?;
@@ -319,12 +323,13 @@ impl Sender {
     fn settle(&mut self, facts: &Facts<'_>, path: &mut Path, outcome: &mut SackOutcome) {
         let Facts { now, group, .. } = *facts;
         self.look_for_earliest(path);
-        path.cmt.recovery.on_sack(self.outstanding.cum(), &path.cmt.cuc);
+        self.leave_recovery(path);
         let news = path.cmt.news;
         path.stats.bytes_acked += news.acked as u64;
         if news.acked > 0 {
             outcome.newly_acked = true;
             path.cmt.one_packet = false;
+            path.cmt.tail_probe.on_heard(now);
         }
         if news.proves_path {
             outcome.acked_paths.insert(path.id);
@@ -338,11 +343,8 @@ impl Sender {
         grow(now, path, (advanced, recovering), group);
         let (chunk_limit, smoothed) = (path.congestion.chunk_limit(), path.rtt.smoothed());
         path.burst.on_sack(now, (path.flight, news.acked), chunk_limit, smoothed);
-        let lost = self.strike(facts, path) | self.lose_copies(now, path);
-        if lost && self.enter_recovery(facts, path) {
-            path.congestion.on_loss(&CongestionEvent { used: used_window(now, path) }, group);
-            path.cmt.fast_packet = true;
-        }
+        let found = self.look_for_losses(facts, path);
+        self.respond(now, (found, facts.recovering), path, group);
         if path.flight == 0 {
             path.t3 = None;
         } else if news.cum_advanced || (news.earliest_acked && self.rules.smart_t3) {
@@ -353,13 +355,37 @@ impl Sender {
         self.note_sounds(now, path);
     }
 
-    /// Chunks of `path` were found lost. Returns whether its window is to be cut for it.
-    fn enter_recovery(&mut self, facts: &Facts<'_>, path: &mut Path) -> bool {
+    fn leave_recovery(&self, path: &mut Path) {
+        let was_recovering = path.cmt.recovery.is_active();
+        path.cmt.recovery.on_sack(self.outstanding.cum(), &path.cmt.cuc);
+        if was_recovering && !path.cmt.recovery.is_active() {
+            path.cmt.rack.on_recovered();
+        }
+    }
+
+    /// Looks for chunks and copies that the SACK shows to be lost.
+    fn look_for_losses(&mut self, facts: &Facts<'_>, path: &mut Path) -> Found {
+        let news = path.cmt.news;
+        let mut found = match news.numbers {
+            Some(numbers) if self.is_racking() => {
+                self.find_losses(facts.now, Some((numbers, news.count)), path)
+            }
+            Some(_) | None if self.is_racking() => Found::default(),
+            Some(_) | None => Found { any: self.strike(facts, path), ..Found::default() },
+        };
+        found.any |= self.lose_copies(facts.now, path);
+        found.any |= path.cmt.tail_probe.has_repaired(path.cmt.rack.newest());
+        found
+    }
+
+    /// Chunks of `path` were found lost, with the association in fast recovery before or not. Returns
+    /// whether its window is to be cut for it.
+    pub(super) fn enter_recovery(&mut self, recovering: bool, path: &mut Path) -> bool {
         match self.rules.fast_recovery {
             FastRecoveryScope::Path => path.cmt.recovery.enter(path.cmt.highest_tsn),
             FastRecoveryScope::Association => {
                 self.recovery.enter(Some(self.outstanding.next_tsn().before()));
-                !facts.recovering
+                !recovering
             }
             FastRecoveryScope::None => true,
         }
@@ -437,7 +463,11 @@ fn note(now: Instant, tsn: Tsn64, chunk: &SentChunk, path: &mut Path) {
     // early an acknowledgement cannot be for the last one, which then says nothing about others.
     if sure {
         news.numbers = Extent::with(news.numbers, chunk.number);
+        news.count = news.count.saturating_add(1);
+        let (number, sent) = (chunk.number, chunk.last_sent);
+        path.cmt.rack.on_arrival(now, Arrival { number, tsn, sent, once });
     }
+    let news = &mut path.cmt.news;
     news.tsns = Extent::with(news.tsns, tsn);
     if !chunk.timed_out {
         news.sure_tsns = Extent::with(news.sure_tsns, tsn);
@@ -472,7 +502,7 @@ fn grow(now: Instant, path: &mut Path, (advanced, recovering): (bool, bool), gro
 /// How much of the window was in use when what is acknowledged now was under way. The window counts
 /// as full also if it was so within the last round trip: what is acknowledged now left when it was,
 /// even if another SACK of the same batch came first.
-fn used_window(now: Instant, path: &Path) -> usize {
+pub(super) fn used_window(now: Instant, path: &Path) -> usize {
     let round_trip = path.rtt.smoothed().unwrap_or_default();
     let full = path.window_filled.is_some_and(|filled| now.since(filled) <= round_trip);
     let before = path.cmt.news.flight_before;

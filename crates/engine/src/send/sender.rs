@@ -7,6 +7,7 @@ use super::nagle::Nagle;
 use super::outstanding::Outstanding;
 use super::queue::{SendQueue, Taker};
 use super::reliability::{Reliability, Terms};
+use super::spurious::Repetitions;
 use super::window::PeerWindow;
 use crate::cmt::{FastRecovery, RetransmissionPolicy, Rules, next_lost};
 use crate::config::Config;
@@ -66,6 +67,10 @@ pub(crate) struct Sender {
     more_to_come: bool,
     pub(super) nagle: Nagle,
     selector: PathSelector,
+    /// What was sent again lately.
+    pub(super) repetitions: Repetitions,
+    /// The last SACK may have left out what is beyond, for lack of room.
+    pub(super) horizon: Option<Tsn64>,
     /// Second transmissions of chunks that are under way (redundant transmission).
     pub(super) copies: Copies,
     split: BufferSplit,
@@ -109,6 +114,8 @@ impl Sender {
             non_renegable: false,
             selector: PathSelector::new(config.path_scheduling),
             copies: Copies::new(config.path_scheduling),
+            repetitions: Repetitions::default(),
+            horizon: None,
             split: config.buffer_split,
             multipath: config.multipath && config.path_scheduling != PathScheduling::Primary,
             reserved: 0,
@@ -533,9 +540,10 @@ impl Sender {
 }
 
 /// Whether the congestion window and Max.Burst (RFC 9260 section 6.1 rules B and D), or pacing, let
-/// one more chunk onto `path`. `flight` is what was in flight before the packet that is being built.
+/// one more chunk onto `path`, or a probe does that need not care. `flight` is what was in flight before the packet that is being built.
 pub(super) fn has_window(now: Instant, path: &Path, flight: usize) -> bool {
-    path.flight < path.congestion.window()
+    let fits = path.flight < path.congestion.window()
         && path.may_follow(now)
-        && !(path.cmt.one_packet && flight > 0)
+        && !(path.cmt.one_packet && flight > 0);
+    fits || path.cmt.tail_probe.exceeds()
 }

@@ -137,7 +137,7 @@ fn a_message_that_could_not_be_sent_in_time_is_never_sent() {
 
 #[test]
 fn a_restless_sender_fills_no_buffer_with_what_is_over() {
-    let small = Config { send_buffer: 20_000, ..wanting(Side::A, true) };
+    let small = Config { send_buffer: 22_000, ..wanting(Side::A, true) };
     let (mut pair, a, _) = Pair::established_with(1, small, wanting(Side::Z, true));
     pair.cut(1);
     for n in 0..200_u64 {

@@ -3,7 +3,7 @@
 use crate::language::Why;
 use crate::language::ast::Script;
 use manypath_engine::{
-    BurstLimit, Config, Duration, LocalAddress, PathAddr, PathMtu, PathSuspicion,
+    BurstLimit, Config, Duration, LocalAddress, LossRecovery, PathAddr, PathMtu, PathSuspicion,
     RetransmissionPolicy, WindowProbing,
 };
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -115,7 +115,7 @@ impl Network {
             burst_limit: BurstLimit::Packets,
             hystart: false,
             slow_start_limit: 1,
-            repeat_fast_retransmit: false,
+            loss_recovery: LossRecovery::Rfc9260,
             window_probing: WindowProbing::Immediate,
             // "the most divergent source-destination pair" (section 6.4.1).
             timeout_retransmission_policy: RetransmissionPolicy::Next,

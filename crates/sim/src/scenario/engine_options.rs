@@ -43,7 +43,7 @@ const OPTIONS: &[EngineOption] = options![
     burst_limit,
     pacing,
     hystart,
-    repeat_fast_retransmit,
+    loss_recovery,
     multipath,
     congestion,
     stream_scheduling,

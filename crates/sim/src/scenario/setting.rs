@@ -6,8 +6,9 @@
 use super::document::{Node, Value};
 use manypath_engine::{
     BufferSplit, BurstLimit, CongestionControl, CwndUpdate, Duration, FastRecoveryScope,
-    InitialWindow, NrSack, Pacing, PathMtu, PathScheduling, PathSuspicion, RetransmissionPolicy,
-    SackPath, SplitFastRetransmit, StreamMapping, StreamScheduling, UnknownName,
+    InitialWindow, LossRecovery, NrSack, Pacing, PathMtu, PathScheduling, PathSuspicion,
+    RetransmissionPolicy, SackPath, SplitFastRetransmit, StreamMapping, StreamScheduling,
+    UnknownName,
 };
 
 /// A type that keys can have.
@@ -191,6 +192,7 @@ named_setting!(
     PathScheduling,
     RetransmissionPolicy,
     PathSuspicion,
+    LossRecovery,
     SackPath,
     SplitFastRetransmit,
     StreamMapping,

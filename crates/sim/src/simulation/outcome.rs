@@ -48,6 +48,8 @@ pub(super) fn figures(session: &Session<'_>) -> Outcome {
     let mut figures = Figures::default();
     figures.deliveries(&session.scenario.apps, ledgers, times, session.sampler.blocked());
     figures.ceiling(session);
+    let received = session.network.world.look(session.network.receiver).counters();
+    figures.add("duplicates_received", Some(received.duplicate_data as f64));
     let packets = figures.paths(session, now);
     Outcome {
         figures: figures.out,
@@ -176,6 +178,9 @@ impl Figures {
             let again = state.map(|s| s.bytes_retransmitted as f64);
             self.add(format!("{name}_bytes_retransmitted"), again);
             self.add(format!("{name}_timeouts"), state.map(|s| s.timeouts as f64));
+            let spurious = state.map(|s| s.spurious_retransmits as f64);
+            self.add(format!("{name}_spurious_retransmits"), spurious);
+            self.add(format!("{name}_tail_probes"), state.map(|s| s.tail_probes as f64));
             self.add(format!("{name}_copies"), state.map(|s| s.copies as f64));
             let link = network.world.link_counters(*path, network.receiver);
             self.add(format!("{name}_dropped_queue"), Some(link.dropped_queue as f64));

@@ -8,7 +8,8 @@ use crate::send::window::{PeerWindow, WindowProbing};
 fn bench(split: &str, send: usize) -> Bench {
     let buffer_split = split.parse().unwrap();
     let path_scheduling = crate::schedule::path::PathScheduling::SmallestSrtt;
-    let config = Config { buffer_split, path_scheduling, ..Config::default() };
+    let loss_recovery = crate::cmt::LossRecovery::Repeat;
+    let config = Config { buffer_split, path_scheduling, loss_recovery, ..Config::default() };
     let mut bench = Bench::opened_with(2, &config);
     bench.sender.limit = send * FULL;
     bench

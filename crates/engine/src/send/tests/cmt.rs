@@ -1,7 +1,7 @@
 //! The choices of concurrent multipath transfer: what each changes.
 
 use super::Bench;
-use crate::cmt::{CwndUpdate, FastRecoveryScope, SplitFastRetransmit};
+use crate::cmt::{CwndUpdate, FastRecoveryScope, LossRecovery, SplitFastRetransmit};
 use crate::config::Config;
 use crate::path::PathId;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -9,7 +9,8 @@ use alloc::vec::Vec;
 use proptest::prelude::*;
 
 fn with(rule: SplitFastRetransmit, missing_reports: u8) -> Config {
-    Config { split_fast_retransmit: rule, missing_reports, ..Config::default() }
+    let loss_recovery = LossRecovery::Repeat;
+    Config { split_fast_retransmit: rule, missing_reports, loss_recovery, ..Config::default() }
 }
 
 /// TSNs 1-4 on path 0, 5-8 on path 1, 9-12 on path 2.
@@ -144,7 +145,7 @@ proptest! {
 }
 
 fn dac() -> Config {
-    Config { delayed_ack_cmt: true, ..Config::default() }
+    Config { delayed_ack_cmt: true, loss_recovery: LossRecovery::Repeat, ..Config::default() }
 }
 
 #[test]
@@ -174,7 +175,7 @@ fn mixed_reports_and_those_of_several_paths_count_once() {
 
 #[test]
 fn without_dac_the_flags_mean_nothing() {
-    let mut bench = Bench::opened(2);
+    let mut bench = Bench::reported(2);
     bench.push(0, 8);
     bench.flagged_sack(0xC0, 0, &[(2, 3)], 0).unwrap();
     assert_eq!(bench.missing(1), 1);

@@ -83,7 +83,7 @@ fn a_retransmission_is_not_reported_missing_by_what_was_sent_before_it() {
 
 #[test]
 fn a_lost_retransmission_is_found_by_what_was_sent_after_it() {
-    let mut bench = Bench::opened(1);
+    let mut bench = Bench::reported(1);
     bench.push(0, 10);
     bench.pass(100);
     for last in 2..=4 {
@@ -106,8 +106,10 @@ fn a_lost_retransmission_is_found_by_what_was_sent_after_it() {
 
 #[test]
 fn rule_5_is_kept_if_so_configured() {
-    let config =
-        crate::config::Config { repeat_fast_retransmit: false, ..crate::config::Config::default() };
+    let config = crate::config::Config {
+        loss_recovery: crate::cmt::LossRecovery::Rfc9260,
+        ..crate::config::Config::default()
+    };
     let mut bench = Bench::opened_with(1, &config);
     bench.push(0, 10);
     bench.pass(100);
@@ -143,7 +145,7 @@ fn an_ambiguous_acknowledgement_says_nothing_about_others() {
 
 #[test]
 fn a_chunk_above_the_highest_reported_tsn_is_not_missing() {
-    let mut bench = Bench::opened(1);
+    let mut bench = Bench::reported(1);
     bench.push(0, 10);
     bench.pass(100);
     for last in 2..=4 {

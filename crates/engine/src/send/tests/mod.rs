@@ -1,5 +1,5 @@
 //! The sender against hand-made SACKs (`golden`, `congestion`, `timers`, `window`, `nr_sack`,
-//! `buffer_split`, `cmt`, `copies`, `partial`), and together with the receiver over a network with
+//! `buffer_split`, `cmt`, `copies`, `partial`, `rack`), and together with the receiver over a network with
 //! random faults (`model`).
 
 mod buffer_split;
@@ -10,12 +10,14 @@ mod golden;
 mod model;
 mod nr_sack;
 mod partial;
+mod rack;
 mod timers;
 mod window;
 
 use super::outstanding::ChunkState;
 use super::queue::SendQueue;
 use super::{SackOutcome, SackView, Sender};
+use crate::cmt::LossRecovery;
 use crate::config::Config;
 use crate::endpoint::{Outgoing, SendError};
 use crate::path::{Path, PathAddr, PathId, PathMtu, PathState, Paths};
@@ -61,6 +63,12 @@ impl Bench {
     /// As [`Self::new`], with windows opened far by acknowledged data and round trips of 100 ms.
     fn opened(count: u16) -> Self {
         Self::opened_with(count, &Config::default())
+    }
+
+    /// As [`Self::opened`], with losses found by missing reports.
+    fn reported(count: u16) -> Self {
+        let loss_recovery = LossRecovery::Repeat;
+        Self::opened_with(count, &Config { loss_recovery, ..Config::default() })
     }
 
     fn opened_with(count: u16, config: &Config) -> Self {

@@ -76,7 +76,7 @@ fn a_tsn_in_blocks_of_both_kinds_is_safe() {
 
 #[test]
 fn safe_chunks_that_are_not_reported_again_stay_acknowledged() {
-    let mut bench = Bench::opened(2);
+    let mut bench = Bench::reported(2);
     bench.push(0, 4);
     bench.push(1, 2);
     bench.nr_sack(0, (&[], &[(5, 6)]), 1).unwrap();

@@ -125,7 +125,7 @@ fn reported_losses_of_a_failed_path_go_to_the_others_too() {
 
 #[test]
 fn an_overtaken_sack_of_the_other_path_does_not_renege() {
-    let mut bench = Bench::opened(2);
+    let mut bench = Bench::reported(2);
     bench.push(0, 4);
     bench.push(1, 4);
     bench.pass(100);
@@ -140,7 +140,7 @@ fn an_overtaken_sack_of_the_other_path_does_not_renege() {
 
 #[test]
 fn a_renege_on_the_same_path_is_believed_and_repaired() {
-    let mut bench = Bench::opened(2);
+    let mut bench = Bench::reported(2);
     bench.push(0, 6);
     bench.pass(100);
     bench.sack(0, &[(2, 5)], 0);

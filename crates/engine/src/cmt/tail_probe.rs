@@ -1,0 +1,183 @@
+//! The tail loss probe (RFC 8985 section 7), for one path.
+//!
+//! When the last packets of a path are lost, or a retransmission with nothing behind it, no SACK comes
+//! that could show it. T3-rtx would find out, but takes the whole flight for lost and leaves a window of
+//! one chunk. So when a path with something in flight has been silent for two round trips, one packet
+//! leaves beyond the congestion window: new data if there is some, otherwise what was sent last. Its
+//! acknowledgement shows what is missing (`rack`).
+//!
+//! ```text
+//! due = last sent or heard of + max(2 * srtt, srtt + 4 * RTTVAR, srtt + 20 ms)
+//!                             + delay of acknowledgements, if one packet alone is in flight
+//! ```
+//!
+//! but not after T3-rtx, in whose place it is then sent. There is one probe until the path is heard of
+//! again; T3-rtx starts anew with it, and remains the last resort. Unlike in RFC 8985 a recovery does not
+//! forbid it: no other timer runs then either if the last thing that was sent is a retransmission.
+//!
+//! If the probe repeats a chunk, and something sent later arrives before the peer reports a duplicate,
+//! the probe has repaired a loss, and the window is cut for it.
+
+use crate::path::Rtt;
+use crate::time::{Duration, Instant};
+use crate::tsn::Tsn64;
+
+/// Programs are not scheduled at once.
+const LEAST_SLACK: Duration = Duration::from_millis(20);
+
+/// The probe of one path.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TailProbe {
+    heard: Instant,
+    /// One was sent and the path was not heard of since.
+    spent: bool,
+    /// The next packet may exceed the window.
+    exceeds: bool,
+    repeated: Option<Repeated>,
+}
+
+/// A chunk that a probe has repeated, while it is not known whether that was for nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Repeated {
+    tsn: Tsn64,
+    /// The number of the repetition, once it has left.
+    number: Option<u64>,
+}
+
+impl TailProbe {
+    /// When a probe is due on a path that has something in flight and sent DATA last at `sent`. `delay`:
+    /// for how long the peer may hold back the acknowledgement. `None` before the first measurement, or
+    /// if one was sent already.
+    pub(crate) fn due(&self, rtt: &Rtt, sent: Instant, delay: Duration) -> Option<Instant> {
+        let srtt = rtt.smoothed().filter(|_| !self.spent)?;
+        let patience = srtt + srtt.max(rtt.variation() * 4).max(LEAST_SLACK);
+        Some(self.heard.max(sent) + patience + delay)
+    }
+
+    /// The path is to be probed.
+    pub(crate) fn probe(&mut self) {
+        self.spent = true;
+        self.exceeds = true;
+    }
+
+    /// Whether the next packet may exceed the window.
+    pub(crate) fn exceeds(&self) -> bool {
+        self.exceeds
+    }
+
+    /// A packet with DATA has left.
+    pub(crate) fn on_packet(&mut self) {
+        self.exceeds = false;
+    }
+
+    /// The probe repeats this chunk.
+    pub(crate) fn repeat(&mut self, tsn: Tsn64) {
+        self.repeated = Some(Repeated { tsn, number: None });
+    }
+
+    /// Chunk `tsn` was sent again, as transmission `number` of the path. Returns whether that was the
+    /// probe.
+    pub(crate) fn on_repeated(&mut self, tsn: Tsn64, number: u64) -> bool {
+        match &mut self.repeated {
+            Some(repeated) if repeated.tsn == tsn && repeated.number.is_none() => {
+                repeated.number = Some(number);
+                true
+            }
+            Some(_) | None => false,
+        }
+    }
+
+    /// Something of the path was acknowledged.
+    pub(crate) fn on_heard(&mut self, now: Instant) {
+        self.heard = now;
+        self.spent = false;
+        self.exceeds = false;
+    }
+
+    /// Whether the probe has repaired a loss, now that transmission `newest` has arrived.
+    pub(crate) fn has_repaired(&mut self, newest: Option<u64>) -> bool {
+        let number = self.repeated.and_then(|repeated| repeated.number);
+        let repaired = number.is_some_and(|number| newest > Some(number));
+        if repaired {
+            self.repeated = None;
+        }
+        repaired
+    }
+
+    /// The chunk had arrived before, or what became of it is known otherwise.
+    pub(crate) fn settle(&mut self, tsn: Tsn64) {
+        self.repeated = self.repeated.filter(|repeated| repeated.tsn != tsn);
+    }
+
+    /// T3-rtx has expired.
+    pub(crate) fn on_timeout(&mut self) {
+        self.spent = true;
+        self.exceeds = false;
+        self.repeated = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::TailProbe;
+    use crate::config::Config;
+    use crate::path::Rtt;
+    use crate::time::{Duration, Instant};
+    use crate::tsn::Tsn64;
+    use manypath_wire::Tsn;
+
+    fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + ms(millis)
+    }
+
+    /// A round-trip time without variation.
+    fn rtt(millis: u64) -> Rtt {
+        let mut rtt = Rtt::new(&Config::default());
+        (0..100).for_each(|round| rtt.on_sample(at(round), ms(millis)));
+        rtt
+    }
+
+    #[test]
+    fn due_two_round_trips_after_the_last_sign_of_life() {
+        let mut probe = TailProbe::default();
+        assert_eq!(probe.due(&Rtt::new(&Config::default()), at(0), ms(0)), None);
+        assert_eq!(probe.due(&rtt(80), at(1000), ms(0)), Some(at(1160)));
+        assert_eq!(probe.due(&rtt(80), at(1000), ms(50)), Some(at(1210)));
+        assert_eq!(probe.due(&rtt(2), at(1000), ms(0)), Some(at(1022)));
+        probe.on_heard(at(1040));
+        assert_eq!(probe.due(&rtt(80), at(1000), ms(0)), Some(at(1200)));
+    }
+
+    #[test]
+    fn one_probe_until_the_path_is_heard_of() {
+        let mut probe = TailProbe::default();
+        probe.probe();
+        assert!(probe.exceeds());
+        assert_eq!(probe.due(&rtt(80), at(1000), ms(0)), None);
+        probe.on_packet();
+        assert!(!probe.exceeds());
+        probe.on_heard(at(900));
+        assert_eq!(probe.due(&rtt(80), at(1000), ms(0)), Some(at(1160)));
+        probe.on_timeout();
+        assert_eq!(probe.due(&rtt(80), at(1000), ms(0)), None);
+    }
+
+    #[test]
+    fn a_repair_shows_by_what_arrives_after_it_without_a_duplicate() {
+        let tsn = |number| Tsn64::initial(Tsn(0)).plus(number);
+        let mut probe = TailProbe::default();
+        probe.repeat(tsn(7));
+        assert!(!probe.on_repeated(tsn(3), 8));
+        assert!(probe.on_repeated(tsn(7), 9));
+        assert!(!probe.has_repaired(None) && !probe.has_repaired(Some(9)));
+        assert!(probe.has_repaired(Some(10)) && !probe.has_repaired(Some(10)));
+        probe.repeat(tsn(7));
+        assert!(probe.on_repeated(tsn(7), 11));
+        probe.settle(tsn(7));
+        assert!(!probe.has_repaired(Some(12)));
+    }
+}

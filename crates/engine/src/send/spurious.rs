@@ -1,0 +1,89 @@
+//! Telling which retransmissions were for nothing: the chunk is acknowledged sooner than that is possible,
+//! or the peer reports its TSN as a duplicate (RFC 9260 section 3.3.4; the DSACK of RFC 2883).
+
+use super::Sender;
+use crate::path::{Path, PathId, Paths};
+use crate::tsn::Tsn64;
+use alloc::collections::VecDeque;
+use manypath_wire::chunk::Tsns;
+
+/// Most retransmissions that are remembered; a report comes within a round trip.
+const MOST: usize = 256;
+
+/// Retransmissions of which no duplicate was reported yet, the latest at the end.
+#[derive(Debug, Default)]
+pub(super) struct Repetitions {
+    recent: VecDeque<Repetition>,
+}
+
+/// One retransmission.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Repetition {
+    pub(super) tsn: Tsn64,
+    /// The path that was taken to have lost the chunk.
+    pub(super) from: PathId,
+    /// Whether its loss was found by what arrived after it.
+    pub(super) reported: bool,
+}
+
+impl Repetitions {
+    pub(super) fn push(&mut self, repetition: Repetition) {
+        if self.recent.len() == MOST {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(repetition);
+    }
+
+    /// One of the retransmissions of `tsn`, which is forgotten.
+    pub(super) fn take(&mut self, tsn: Tsn64) -> Option<Repetition> {
+        let at = self.recent.iter().rposition(|repetition| repetition.tsn == tsn)?;
+        self.recent.remove(at)
+    }
+}
+
+impl Sender {
+    /// Counts the retransmissions that a SACK reports to have been for nothing. Of what was sent twice
+    /// on purpose (redundant transmission) duplicates say nothing.
+    pub(super) fn take_spurious(&mut self, duplicates: Tsns<'_>, paths: &mut Paths) {
+        if self.copies.is_on() {
+            return;
+        }
+        for tsn in duplicates.iter() {
+            let tsn = Tsn64::near(tsn, self.outstanding.cum());
+            let Some(repetition) = self.repetitions.take(tsn) else { continue };
+            let Some(path) = paths.get_mut(repetition.from) else { continue };
+            on_spurious(tsn, path, Some(repetition));
+        }
+    }
+}
+
+/// Chunk `tsn` was sent again for nothing, because `path` was taken to have lost it.
+pub(super) fn on_spurious(tsn: Tsn64, path: &mut Path, repetition: Option<Repetition>) {
+    path.stats.spurious_retransmits += 1;
+    path.cmt.tail_probe.settle(tsn);
+    if repetition.is_some_and(|repetition| repetition.reported) {
+        path.cmt.rack.on_duplicate(path.cmt.transmissions);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MOST, Repetition, Repetitions};
+    use crate::path::PathId;
+    use crate::tsn::Tsn64;
+    use manypath_wire::Tsn;
+
+    #[test]
+    fn each_retransmission_is_found_once_and_old_ones_are_forgotten() {
+        let of = |number| Repetition {
+            tsn: Tsn64::initial(Tsn(0)).plus(number),
+            from: PathId(1),
+            reported: true,
+        };
+        let mut repetitions = Repetitions::default();
+        (0..=MOST as u64).for_each(|number| repetitions.push(of(number)));
+        assert_eq!(repetitions.take(of(0).tsn), None);
+        assert_eq!(repetitions.take(of(9).tsn), Some(of(9)));
+        assert_eq!(repetitions.take(of(9).tsn), None);
+    }
+}
