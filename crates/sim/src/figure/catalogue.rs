@@ -1,5 +1,6 @@
 use super::curves::Runs;
 use super::dreibholz2010;
+use super::loss_recovery;
 use super::lsfr;
 use super::manypath_dynamic;
 use super::plot::Chart;
@@ -35,7 +36,13 @@ pub(super) fn no_details(_: &Runs<'_>) -> String {
 /// All figures.
 pub fn figures() -> &'static [Figure] {
     static ALL: LazyLock<Vec<Figure>> = LazyLock::new(|| {
-        [dreibholz2010::FIGURES, lsfr::FIGURES, manypath_dynamic::FIGURES].concat()
+        let all = [
+            dreibholz2010::FIGURES,
+            lsfr::FIGURES,
+            manypath_dynamic::FIGURES,
+            loss_recovery::FIGURES,
+        ];
+        all.concat()
     });
     &ALL
 }

@@ -4,6 +4,7 @@
 mod catalogue;
 mod curves;
 mod dreibholz2010;
+mod loss_recovery;
 mod lsfr;
 mod manypath_dynamic;
 pub mod plot;
