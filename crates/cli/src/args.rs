@@ -2,7 +2,9 @@
 
 use crate::commands::rules::args::{RulesArgs, ShimrulesArgs};
 use crate::commands::sysctl::SysctlArgs;
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use manypath_engine::Profile;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -67,6 +69,10 @@ pub(crate) struct StackOptions {
     /// Use only these local addresses (default: all addresses of interfaces that are up).
     #[arg(long = "local", value_name = "ADDR", value_delimiter = ',')]
     pub(crate) locals: Vec<IpAddr>,
+    /// The engine's parameters; `dynamic` maps connections to paths as suits them.
+    #[arg(long, value_name = "NAME", default_value = Profile::Production.name(),
+          value_parser = PossibleValuesParser::new(Profile::LIVE.map(Profile::name)))]
+    pub(crate) profile: String,
     /// UDP port of the peer's manypath (RFC 6951).
     #[arg(long, value_name = "PORT", default_value_t = 9899)]
     pub(crate) peer_port: u16,

@@ -3,6 +3,7 @@
 use crate::allow::Allow;
 use crate::log::Level;
 use crate::settings::SettingsFile;
+use manypath_engine::Profile;
 use manypath_rules::RulesFile;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
@@ -27,6 +28,8 @@ pub enum Locals {
 pub struct StackConfig {
     /// The local addresses to use.
     pub locals: Locals,
+    /// Which parameters the engine has.
+    pub profile: Profile,
     /// UDP port of the own sockets; 0 takes a free one.
     pub udp_port: u16,
     /// UDP port at which peers are expected.
@@ -94,6 +97,7 @@ impl Default for StackConfig {
     fn default() -> Self {
         Self {
             locals: Locals::Auto,
+            profile: Profile::Production,
             udp_port: 0,
             peer_udp_port: DEFAULT_UDP_PORT,
             accept: false,

@@ -295,7 +295,7 @@ fn engine_config(config: &StackConfig) -> Config {
         rto_max: config.rto_max,
         path_max_retransmits: config.path_rtx_max,
         max_init_retransmits: if config.accept { 8 } else { CLIENT_INIT_RETRANSMITS },
-        ..Config::default()
+        ..config.profile.config()
     }
 }
 
@@ -305,7 +305,7 @@ fn engine_config(config: &StackConfig) -> Config {
 /// last one's answer gets nearly as long as it needs: a little less than its share is enough.
 pub(crate) fn initial_rto(config: &StackConfig) -> Duration {
     if config.accept {
-        return Config::default().rto_initial;
+        return config.profile.config().rto_initial;
     }
     let waits = (2_u32 << config.init_rtx_max.min(8)) - 1;
     (config.fallback_timeout * 6 / (5 * waits)).max(Duration::from_millis(20))

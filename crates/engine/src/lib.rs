@@ -54,6 +54,7 @@ pub use names::UnknownName;
 pub use path::{
     BurstLimit, CongestionControl, InitialWindow, Pacing, PathAddr, PathId, PathMtu, PathState,
 };
+pub use profile::Profile;
 pub use recv::{NrSack, SackPath};
 pub use schedule::map::StreamMapping;
 pub use schedule::path::PathScheduling;

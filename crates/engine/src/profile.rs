@@ -5,6 +5,7 @@ use crate::cmt::{
     SplitFastRetransmit,
 };
 use crate::config::Config;
+use crate::names::named;
 use crate::path::{BurstLimit, CongestionControl, InitialWindow, Pacing, PathMtu};
 use crate::recv::{NrSack, SackPath};
 use crate::schedule::map::StreamMapping;
@@ -13,10 +14,50 @@ use crate::schedule::stream::StreamScheduling;
 use crate::send::{BufferSplit, SplitMeasure, SplitShares, SplitSides};
 use crate::time::Duration;
 
+named! {
+    /// A set of parameters by name.
+    pub enum Profile as "profile" {
+        /// For real use: the defaults.
+        Production = "production",
+        /// `production` with streams mapped to paths as suits them.
+        Dynamic = "dynamic",
+        /// The simulations of Dreibholz et al. (2010).
+        Paper = "paper",
+    }
+}
+
+impl Profile {
+    /// Those for real use.
+    pub const LIVE: [Self; 2] = [Self::Production, Self::Dynamic];
+
+    /// Its parameters.
+    pub fn config(self) -> Config {
+        match self {
+            Self::Production => Config::production(),
+            Self::Dynamic => Config::dynamic(),
+            Self::Paper => Config::paper(),
+        }
+    }
+}
+
 impl Config {
     /// The parameters for real use: the defaults.
     pub fn production() -> Self {
         Self::default()
+    }
+
+    /// The parameters for real use with the dynamic stream-to-path scheduler, and what it needs:
+    /// NR-SACK, because otherwise everything waits in the send buffer for the slowest path; streams
+    /// that take turns, so that none keeps the others off its path; and pacing, because a path whose
+    /// streams have waited for another one would send all it may at once.
+    pub fn dynamic() -> Self {
+        Self {
+            stream_mapping: StreamMapping::Dynamic,
+            nr_sack: NrSack::Case3,
+            pacing: Pacing::On,
+            stream_scheduling: StreamScheduling::RoundRobin,
+            ..Self::production()
+        }
     }
 
     /// The parameters of the simulations of Dreibholz et al. (2010), as far as they are stated, and

@@ -18,7 +18,8 @@ struct Row {
 }
 
 fn rows() -> Vec<Row> {
-    let (options, _measured) = PAGE.split_once("## Measured").unwrap();
+    let (_profiles, options) = PAGE.split_once("## Options that scenario files").unwrap();
+    let (options, _measured) = options.split_once("## Measured").unwrap();
     let options = options.lines().filter(|line| line.starts_with("| `"));
     options
         .map(|line| {
@@ -76,6 +77,26 @@ fn every_option_is_on_the_page_with_its_values_and_a_reason() {
         assert!(row.why.len() > 10 && row.why.ends_with('.'), "{}: no reason", row.name);
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn what_the_profile_dynamic_changes_is_on_the_page_and_nothing_else_is() {
+    let (_, changes) = PAGE.split_once("## What the profile `dynamic` changes").unwrap();
+    let (changes, _) = changes.split_once("\n## ").unwrap();
+    let cells = |line: &str| {
+        let cells: Vec<_> =
+            line.trim_matches('|').split('|').map(|c| c.trim().to_owned()).collect();
+        assert!(cells.len() == 4 && cells[3].len() > 10, "{line}");
+        (cells[0].trim_matches('`').to_owned(), (cells[1].clone(), cells[2].clone()))
+    };
+    let page: BTreeMap<_, _> =
+        changes.lines().filter(|l| l.starts_with("| `")).map(cells).collect();
+    let production = values("production", &Config::production());
+    let dynamic = values("dynamic", &Config::dynamic());
+    let differs = production.into_iter().filter(|(name, value)| dynamic[name] != *value);
+    let engine: BTreeMap<_, _> =
+        differs.map(|(name, value)| (name.clone(), (value, dynamic[&name].clone()))).collect();
+    assert_eq!(page, engine);
 }
 
 #[test]

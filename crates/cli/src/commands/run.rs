@@ -72,6 +72,7 @@ fn embedded_stack(options: &StackOptions) -> Result<StackChoice, Failure> {
 fn stack_args(options: &StackOptions) -> Vec<OsString> {
     let mut args = vec!["stack".into()];
     let mut option = |name: &str, value: OsString| args.extend([format!("--{name}").into(), value]);
+    option("profile", options.profile.clone().into());
     option("peer-port", options.peer_port.to_string().into());
     for (name, _, value) in options.settings() {
         option(name, value.to_string().into());

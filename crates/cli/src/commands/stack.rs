@@ -38,6 +38,8 @@ pub(crate) fn configure(
     if !options.locals.is_empty() {
         config.locals = Locals::List(options.locals.clone());
     }
+    config.profile =
+        options.profile.parse().map_err(|e| Failure::usage(format!("--profile: {e}")))?;
     config.peer_udp_port = options.peer_port;
     config.settings = Some(SettingsFile::usual());
     for (name, setting, value) in options.settings() {

@@ -9,8 +9,6 @@ pub(crate) struct Rtt {
     smoothed: Option<Duration>,
     variation: Duration,
     least: Option<Duration>,
-    /// The least that acknowledged DATA has taken: its SACK may come back over a faster path.
-    least_of_data: Option<Duration>,
     latest: Option<Duration>,
     rto: Duration,
     bounds: (Duration, Duration),
@@ -24,7 +22,6 @@ impl Rtt {
             smoothed: None,
             variation: Duration::ZERO,
             least: None,
-            least_of_data: None,
             latest: None,
             rto: config.rto_initial,
             bounds: (config.rto_min, config.rto_max),
@@ -55,7 +52,6 @@ impl Rtt {
     /// is taken (rule C4).
     pub(crate) fn on_data_sample(&mut self, now: Instant, rtt: Duration) {
         self.latest = Some(rtt);
-        self.least_of_data = Some(self.least_of_data.map_or(rtt, |least| least.min(rtt)));
         if now >= self.next_sample {
             self.on_sample(now, rtt);
         } else {
@@ -94,9 +90,9 @@ impl Rtt {
         self.variation
     }
 
-    /// The least that DATA has taken from sending to its acknowledgement, over whatever path that came.
-    pub(crate) fn least_of_data(&self) -> Option<Duration> {
-        self.least_of_data
+    /// What the last DATA took from sending to its acknowledgement, over whatever path that came.
+    pub(crate) fn latest(&self) -> Option<Duration> {
+        self.latest
     }
 
     /// What a round trip of data takes now: as the smoothed time, but at once when it gets shorter.

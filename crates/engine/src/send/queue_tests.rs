@@ -5,8 +5,11 @@ use super::{Fragment, Number, SendQueue, Taker};
 use crate::config::Config;
 use crate::endpoint::Outgoing;
 use crate::path::{PathId, PathSet};
+use crate::schedule::map::Room;
+use crate::schedule::path::testing::measured;
 use crate::schedule::stream::StreamScheduling;
 use crate::send::stream::MAX_ORDERED;
+use crate::time::Instant;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use manypath_wire::{Ppid, Ssn, StreamId};
@@ -227,4 +230,51 @@ fn no_more_messages_are_begun_than_the_peer_can_hold() {
         core::iter::from_fn(|| pop(&mut queue, 1000)).map(|f| f.stream.0).collect();
     assert_eq!(streams[..12], [0, 1, 0, 1, 0, 1, 2, 3, 2, 3, 2, 3]);
     assert_eq!(streams[12..], [4; 9]);
+}
+
+/// Three paths with a stream each (dynamic mapping); the stream of each path.
+fn mapped_dynamically() -> (SendQueue, [u16; 3]) {
+    let mut queue = mapped("dynamic");
+    (0..3).for_each(|stream| push(&mut queue, stream, false, 2500));
+    let (paths, usable) = measured(&[20, 40, 400]);
+    let room = Room { window: 1 << 20, waiting: 0, non_renegable: true };
+    queue.replan(Instant::ZERO, &paths, usable, (1 << 20, room));
+    let home = |stream| queue.home(StreamId(stream), usable);
+    let of_path = |path| (0..3).find(|stream| home(*stream) == Some(PathId(path))).unwrap();
+    let streams = [0, 1, 2].map(of_path);
+    (queue, streams)
+}
+
+#[test]
+fn the_end_of_a_message_stays_on_its_path_or_goes_where_the_message_might_begin() {
+    let (mut queue, [fast, ..]) = mapped_dynamically();
+    let usable = [0, 1, 2];
+    let begun = next(&mut queue, 0, &usable).unwrap();
+    assert_eq!((begun.stream.0, begun.end), (fast, false));
+    // What all wait for now must not get onto a slow path.
+    assert_eq!(queue.next(taker(2, &usable), 1000), None);
+    let rest = Some((StreamId(fast), 1000));
+    assert_eq!(queue.next(taker(0, &usable), 1000), rest);
+    let mut helper = taker(1, &usable);
+    helper.helps.insert(PathId(0));
+    assert_eq!(queue.next(helper, 1000), rest, "it may help the path");
+    let ends = Taker { ends: true, ..taker(1, &usable) };
+    assert_eq!(queue.next(ends, 1000), rest, "it may end all messages");
+}
+
+#[test]
+fn a_helper_goes_on_with_the_message_that_it_has_begun() {
+    let (mut queue, [.., fast, slow]) = mapped_dynamically();
+    let usable = [0, 1, 2];
+    // The path has nothing to send of its own.
+    while next(&mut queue, 1, &usable).is_some_and(|fragment| fragment.stream.0 == fast) {}
+    let mut helper = taker(1, &usable);
+    helper.helps.insert(PathId(2));
+    let (stream, _) = queue.next(helper, 1000).unwrap();
+    assert_eq!(stream.0, slow);
+    queue.pop(stream, PathId(1), 1000).unwrap();
+    let rest = Some((stream, 1000));
+    assert_eq!(queue.next(taker(1, &usable), 1000), rest, "held up or not");
+    assert_eq!(queue.next(taker(2, &usable), 1000), rest, "home");
+    assert_eq!(queue.next(taker(0, &usable), 1000), None);
 }

@@ -3,7 +3,7 @@
 use super::document::Node;
 use super::error::{ScenarioError, list, nearest};
 use super::setting::{Setting, one_of};
-use manypath_engine::Config;
+use manypath_engine::{Config, Profile};
 
 /// One parameter of the engine.
 struct EngineOption {
@@ -96,11 +96,10 @@ pub(super) fn parameters(config: &Config, out: &mut Vec<(String, String)>) {
 }
 
 fn profile(value: &Node) -> Result<Config, ScenarioError> {
-    type Profile = (&'static str, fn() -> Config);
-    const PROFILES: [Profile; 2] = [("production", Config::production), ("paper", Config::paper)];
-    let make = one_of(value, &PROFILES);
+    let profiles = Profile::ALL.iter().map(|profile| (profile.name(), *profile));
+    let chosen = one_of(value, &profiles.collect::<Vec<_>>());
     let wrong = |message| ScenarioError::new(value.line, format!("engine.{PROFILE}"), message);
-    make.map(|make| make()).map_err(wrong)
+    chosen.map(Profile::config).map_err(wrong)
 }
 
 fn set(config: &mut Config, key: &str, value: &Node) -> Result<(), String> {

@@ -68,7 +68,7 @@ impl PathShares {
         self.basis = basis;
         let carrying = || paths.iter().filter(|path| usable.contains(path.id));
         let quickest = carrying().filter_map(|path| path.rtt.least()).min().unwrap_or_default();
-        let need = |path| self.need(path, quickest, tenants.pins);
+        let need = |path| self.need(now, path, quickest, tenants.pins);
         let needs: Vec<PathNeed> = carrying().map(need).collect();
         self.judge(now);
         self.joint = self.joint(now, room, tenants);
@@ -115,8 +115,10 @@ impl PathShares {
         let mut news = false;
         for path in paths.iter() {
             let gauge = self.gauges.entry(path.id).or_insert_with(|| Gauge::new(now, path));
+            gauge.follow(now, path);
             if gauge.is_due(now, path) {
-                gauge.sample(now, path);
+                let share = self.shares.iter().find(|share| share.id == path.id);
+                gauge.sample(now, path, share.map_or(usize::MAX, |share| share.most));
                 news = true;
             }
         }
@@ -124,26 +126,21 @@ impl PathShares {
     }
 
     /// `quickest`: the shortest round trip of all paths. SACKs come back over that path, mostly.
-    fn need(&self, path: &Path, quickest: Duration, pins: PathSet) -> PathNeed {
+    fn need(&self, now: Instant, path: &Path, quickest: Duration, pins: PathSet) -> PathNeed {
         let there_and_back = (path.rtt.least().unwrap_or_default() + quickest) / 2;
-        let round_trip = path.rtt.least_of_data().unwrap_or(there_and_back);
+        let gauge = self.gauges.get(&path.id);
+        let round_trip = gauge.and_then(Gauge::round_trip).unwrap_or(there_and_back);
         PathNeed {
             id: path.id,
             rate: self.rate(path.id),
-            sure: self.gauges.get(&path.id).is_some_and(Gauge::is_sure),
+            sure: gauge.is_some_and(Gauge::is_sure),
+            grows: gauge.is_some_and(|gauge| gauge.may_carry_more(now)),
             round_trip,
-            repair: self.repair(path.id, round_trip),
+            loss: gauge.map_or(0, Gauge::loss),
             packet: path.mtu().into(),
             used: self.admitted.contains(path.id),
             pinned: pins.contains(path.id),
         }
-    }
-
-    /// What loss adds to a round trip. To find a loss and to repeat it takes another one and
-    /// some; with 2 % of loss there is hardly a window without.
-    fn repair(&self, path: PathId, round_trip: Duration) -> Duration {
-        let percent = self.gauges.get(&path).map_or(0, Gauge::loss_percent);
-        round_trip * 3 / 4 * percent.min(2)
     }
 
     /// Bytes per second that `path` carries, once measured.
@@ -192,13 +189,19 @@ impl PathShares {
     /// Time until the last of `more` bytes that would be sent now on `path` arrives, behind what is in
     /// flight.
     fn delay(&self, path: &Path, more: usize) -> Duration {
-        let least = path.rtt.least().unwrap_or_default();
+        let least = self.least(path);
         let Some(rate) = self.rate(path.id) else { return least / 2 };
         let time = |bytes: usize| {
             let nanos = bytes as u128 * 1_000_000_000 / u128::from(rate.max(1));
             Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
         };
         least / 2 + time(path.flight).saturating_sub(least) + time(more)
+    }
+
+    /// What a round trip takes at least.
+    fn least(&self, path: &Path) -> Duration {
+        let measured = self.gauges.get(&path.id).and_then(Gauge::round_trip);
+        measured.or(path.rtt.least()).unwrap_or_default()
     }
 
     fn share(&self, path: PathId) -> Option<&Share> {

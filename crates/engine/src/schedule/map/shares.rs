@@ -9,7 +9,12 @@
 //! need(p)     =  rate(p) * hold(p)                hold(p) = rtt(p) + 2 packets / rate(p)
 //! ahead(q, p) =  need(q) + joint * rate(q) * (hold(p) + repair(p) - hold(q))     q faster
 //! share(p)    =  min(need(p), window - sum ahead(q, p))
+//! repair(p)   =  5/4 rtt(p), if a packet on p costs more by its chance to be lost than it gives:
+//!                loss(p) * joint * sum rate(q) * (hold(p) + 5/4 rtt(p) - window / sum rate(q)) > packet
 //! ```
+//!
+//! A path that has all its share in flight and no queue may carry more than was measured: it needs a
+//! quarter more, to see.
 //!
 //! `joint` is the part of what the fast path carries that belongs to streams of the slow one:
 //! everything if there is only one stream, or if nothing leaves the send buffer before all that was
@@ -30,8 +35,10 @@ pub(crate) struct PathNeed {
     pub(crate) sure: bool,
     /// Time from sending to the acknowledgement without queues.
     pub(crate) round_trip: Duration,
-    /// How much longer it takes until all has arrived, as far as packets are lost.
-    pub(crate) repair: Duration,
+    /// It may carry more than `rate`.
+    pub(crate) grows: bool,
+    /// How many of a million packets are lost.
+    pub(crate) loss: u64,
     /// Bytes of a full packet.
     pub(crate) packet: usize,
     /// It is in use.
@@ -63,7 +70,7 @@ pub(crate) fn shares(paths: &[PathNeed], window: usize, joint: u64) -> Vec<Share
     order.sort_by_key(|path| (path.round_trip, path.id));
     let mut given: Vec<(&PathNeed, usize)> = Vec::with_capacity(order.len());
     for (at, path) in order.iter().enumerate() {
-        let reserve = ahead(&given, path, joint);
+        let reserve = ahead(&given, path, (window, joint));
         let left = window.saturating_sub(reserve);
         // What was left out comes back only if there is clearly room for it.
         let margin = if path.used { 0 } else { reserve / 5 + 2 * path.packet };
@@ -77,9 +84,11 @@ pub(crate) fn shares(paths: &[PathNeed], window: usize, joint: u64) -> Vec<Share
 
 /// What the paths in `given`, all faster than `slow`, have in the buffers when a packet of `slow`
 /// arrives. What is not known of a path yet must not keep others away.
-fn ahead(given: &[(&PathNeed, usize)], slow: &PathNeed, joint: u64) -> usize {
-    let known = given.iter().filter(|(path, _)| path.rate.is_some());
-    known.map(|(path, need)| path.ahead(*need, slow, joint)).sum()
+fn ahead(given: &[(&PathNeed, usize)], slow: &PathNeed, (window, joint): (usize, u64)) -> usize {
+    let known = || given.iter().filter(|(path, _)| path.rate.is_some());
+    let rate = known().filter_map(|(path, _)| path.rate).sum::<u64>();
+    let hold = slow.hold() + slow.repair(rate, (window, joint));
+    known().map(|(path, need)| path.ahead(*need, hold, joint)).sum()
 }
 
 /// Paths that take about as long as the last one share alike what there is for them: in none of them
@@ -101,22 +110,37 @@ fn level(given: &mut [(&PathNeed, usize)]) {
 /// The shares. Nobody needs what is left in the end: all grow alike.
 fn share_out(given: &[(&PathNeed, usize)], window: usize, joint: u64) -> Vec<Share> {
     let totals = given.iter().enumerate().map(|(at, (path, most))| {
-        if *most > 0 { ahead(&given[..at], path, joint) + most } else { 0 }
+        if *most > 0 { ahead(&given[..at], path, (window, joint)) + most } else { 0 }
     });
     let total = totals.max().unwrap_or_default().max(1);
     let share = |(at, (path, most)): (usize, &(&PathNeed, usize))| Share {
         id: path.id,
         round_trip: path.round_trip,
         most: if total < window { scaled(*most, window, total) } else { *most },
-        faster: ahead(&given[..at], path, 0),
-        joined: ahead(&given[..at], path, WHOLE),
+        faster: ahead(&given[..at], path, (window, 0)),
+        joined: ahead(&given[..at], path, (window, WHOLE)),
     };
     given.iter().enumerate().map(share).collect()
 }
 
 impl PathNeed {
     fn need(&self) -> Option<usize> {
-        Some(carried(self.rate?, self.round_trip) + 2 * self.packet)
+        let rate = self.rate?;
+        let more = if self.grows { rate / 4 } else { 0 };
+        Some(carried(rate + more, self.round_trip) + 2 * self.packet)
+    }
+
+    /// How much longer it takes until all has arrived, as far as packets are lost: to find a loss
+    /// and to repeat it takes another round trip and some. If the buffers cannot hold for so long what
+    /// the faster paths carry, at `rate`, these stop until then.
+    fn repair(&self, rate: u64, (window, joint): (usize, u64)) -> Duration {
+        let late = self.round_trip + self.round_trip / 4;
+        let bridged = u128::from(WHOLE) * window as u128;
+        let held = u128::from(rate) * u128::from(joint);
+        let stopped =
+            (held * (self.hold() + late).as_nanos() / 1_000_000_000).saturating_sub(bridged);
+        let cost = stopped * u128::from(self.loss) / u128::from(WHOLE) / 1_000_000;
+        if cost > self.packet as u128 { late } else { Duration::ZERO }
     }
 
     /// How long a packet is in flight if the path has what it needs.
@@ -128,9 +152,10 @@ impl PathNeed {
         self.round_trip + Duration::from_nanos(queue.unwrap_or_default())
     }
 
-    /// What this path, using `need`, has in the buffers when a packet of `slow` arrives.
-    fn ahead(&self, need: usize, slow: &Self, joint: u64) -> usize {
-        let longer = (slow.hold() + slow.repair).saturating_sub(self.hold());
+    /// What this path, using `need`, has in the buffers when a packet arrives that took as long as
+    /// `hold`.
+    fn ahead(&self, need: usize, hold: Duration, joint: u64) -> usize {
+        let longer = hold.saturating_sub(self.hold());
         // As much as `need` carries.
         let waiting = u128::from(joint) * need as u128 * longer.as_nanos()
             / self.hold().as_nanos().max(1)

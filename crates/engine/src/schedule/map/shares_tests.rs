@@ -15,7 +15,8 @@ fn paths(of: &[(u64, u64)]) -> Vec<PathNeed> {
         rate: Some(*rate),
         sure: true,
         round_trip: Duration::from_millis(*millis),
-        repair: Duration::ZERO,
+        grows: false,
+        loss: 0,
         packet: PACKET,
         used: true,
         pinned: false,
@@ -61,10 +62,21 @@ fn a_slow_path_is_left_out_if_others_must_wait_for_it_and_cannot() {
 fn a_path_that_loses_much_is_left_out_earlier() {
     let mut lossy = paths(&TWO);
     assert!(most(&shares(&lossy, 150_000, WHOLE), 1) > 0);
-    lossy[1].repair = lossy[1].round_trip;
+    // In one of a hundred packets' time the fast path loses 92 kB: less than the slow one gives.
+    lossy[1].loss = 10_000;
+    assert!(most(&shares(&lossy, 150_000, WHOLE), 1) > 0);
+    lossy[1].loss = 20_000;
     assert_eq!(most(&shares(&lossy, 150_000, WHOLE), 1), 0);
     // Nobody waits for it.
     assert!(most(&shares(&lossy, 150_000, 0), 1) > 0);
+}
+
+#[test]
+fn a_path_that_may_carry_more_gets_a_quarter_more_and_a_slow_one_less() {
+    let mut fast = paths(&TWO);
+    fast[0].grows = true;
+    let both = shares(&fast, 60_000, 0);
+    assert_eq!((most(&both, 0), most(&both, 1)), (34_250, 25_750));
 }
 
 #[test]

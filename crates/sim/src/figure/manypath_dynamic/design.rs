@@ -86,7 +86,7 @@ fn write_point(out: &mut String, number: usize, mut row: Row) -> std::fmt::Resul
     let kib = (factor * equation / 1024.0).round().clamp(32.0, 16_384.0);
     writeln!(out, "\n# {factor} x Equation 1")?;
     writeln!(out, "[[setup]]\nname = \"grid-{number:02}\"\n[setup.set]")?;
-    writeln!(out, "\"engine.buffer\" = \"{kib}KiB\"\n\"engine.nr_sack\" = \"case-3\"")?;
+    writeln!(out, "\"engine.buffer\" = \"{kib}KiB\"")?;
     writeln!(out, "path = [")?;
     for (index, path) in paths.iter().enumerate() {
         let changed = match change {
