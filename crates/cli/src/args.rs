@@ -387,11 +387,14 @@ pub(crate) struct SimLiveHostArgs {
 #[derive(Args, Debug)]
 pub(crate) struct SimFigureArgs {
     /// Names, as `manypath sim list` shows them.
-    #[arg(required_unless_present = "all")]
+    #[arg(required_unless_present_any = ["all", "page"])]
     pub(crate) names: Vec<String>,
     /// All figures; one page about them, README.md, is written too.
     #[arg(long, conflicts_with = "names")]
     pub(crate) all: bool,
+    /// Simulate nothing: write README.md anew, of the figures that --out and its folders have.
+    #[arg(long, conflicts_with_all = ["names", "all", "shard", "resume", "from"])]
+    pub(crate) page: bool,
     /// Folder for pictures, tables and verdicts; the runs are kept in it too.
     #[arg(long, value_name = "DIR", default_value = "target/figures")]
     pub(crate) out: PathBuf,

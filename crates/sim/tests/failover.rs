@@ -233,6 +233,30 @@ fn streams_of_other_paths_do_not_stall() {
     assert!(failed.is_empty(), "\n{}", failed.join("\n"));
 }
 
+/// A failed path is probed every two seconds, so that it is found soon when it is back.
+#[test]
+fn a_path_that_is_back_after_20_s_is_used_in_full_within_five() {
+    let links = [link(10, 10, 100), link(10, 30, 100)];
+    for profile in [Config::production(), Config::dynamic()] {
+        let mut transfer = Transfer::new(&Config { streams: 16, ..profile }, &links, 2);
+        transfer.go_on(Duration::from_secs(5));
+        transfer.cut(1, Cut::BlackHole);
+        transfer.go_on(Duration::from_secs(20));
+        for host in transfer.hosts {
+            transfer.world.set_link(transfer.paths[1], host, links[1].clone());
+        }
+        let mut second = |_| {
+            let before = transfer.received;
+            transfer.go_on(Duration::from_secs(1));
+            (transfer.received - before) as f64 * 8.0 / 1e6
+        };
+        let megabits = [0; 5].map(&mut second);
+        println!("{megabits:.1?}");
+        let all = 20.0 * MESSAGE as f64 / 1500.0;
+        assert!(megabits.iter().any(|rate| *rate >= 0.95 * all), "{megabits:.1?} of {all:.1}");
+    }
+}
+
 /// What ten seconds over unsteady paths give.
 struct Noisy {
     megabits: f64,

@@ -2,7 +2,7 @@
 
 use super::page::{self, Result as Outcome};
 use super::table::align;
-use super::{bars, campaign};
+use super::{bars, campaign, present};
 use crate::args::SimFigureArgs;
 use crate::failure::Failure;
 use manypath_sim::campaign::{Options, Record, Shard, merge};
@@ -14,6 +14,10 @@ use std::path::{Path, PathBuf};
 
 /// Simulates figures and writes what they look like. Fails if a criterion is not met.
 pub(super) fn figure(args: &SimFigureArgs) -> Result<u8, Failure> {
+    if args.page {
+        std::fs::write(args.out.join("README.md"), page::page(&present::sections(&args.out)?))?;
+        return Ok(0);
+    }
     let chosen = choose(args)?;
     let shard: Shard = args.shard.parse().map_err(|e| Failure::usage(format!("--shard: {e}")))?;
     if shard != Shard::default() {
@@ -46,7 +50,8 @@ pub(super) fn figure(args: &SimFigureArgs) -> Result<u8, Failure> {
         return Err(Failure::new("there are no runs to draw"));
     }
     if args.all {
-        std::fs::write(args.out.join("README.md"), page::page(&results))?;
+        let sections: Vec<_> = results.iter().map(page::Section::new).collect();
+        std::fs::write(args.out.join("README.md"), page::page(&sections))?;
     }
     if args.json {
         print!("{}", to_json(&results));

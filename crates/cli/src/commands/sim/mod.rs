@@ -7,6 +7,7 @@ mod figure;
 mod live;
 mod merge;
 mod page;
+mod present;
 mod run;
 mod table;
 

@@ -40,28 +40,48 @@ impl fmt::Display for Effort {
     }
 }
 
+/// What the page says of a figure.
+pub(super) struct Section {
+    pub(super) figure: &'static Figure,
+    /// Criteria that are met, of how many.
+    pub(super) met: usize,
+    pub(super) of: usize,
+    /// How much was simulated.
+    pub(super) effort: String,
+    /// Markdown, with its heading.
+    pub(super) text: String,
+}
+
+impl Section {
+    /// Of a figure that was just drawn.
+    pub(super) fn new(result: &Result) -> Self {
+        let Result { figure, verdict, runs, .. } = result;
+        let mut text = section(result, "##");
+        if !result.details.is_empty() {
+            text += &format!("\n[All of it]({}.md).\n", figure.name);
+        }
+        let met = verdict.iter().filter(|criterion| criterion.met).count();
+        Self { figure, met, of: verdict.len(), effort: runs.to_string(), text }
+    }
+}
+
 /// The page (Markdown). Pictures are beside it.
-pub(super) fn page(results: &[Result]) -> String {
+pub(super) fn page(sections: &[Section]) -> String {
     let mut out = String::from(
         "# Published figures, simulated\n\n\
-         Made by `manypath sim figure --all --out docs/results` with the protocol engine that the live \
+         Made by `manypath sim figure --all --out docs/results`, or of figures that were made one by one by \
+         `manypath sim figure --page --out docs/results`, with the protocol engine that the live \
          stack uses. Means over the seeds with 95 % confidence intervals. Each figure below: what was \
          published, what we get, and where and why that differs.\n\n\
          | figure | criteria met | simulated |\n|---|---|---|\n",
     );
-    for Result { figure, verdict, runs, .. } in results {
-        let met = verdict.iter().filter(|criterion| criterion.met).count();
+    for Section { figure, met, of, effort, .. } in sections {
         let Figure { name, title, .. } = figure;
         let anchor = anchor(&format!("{name}: {title}"));
-        out += &format!("| [{name}](#{anchor}): {title} | {met} of {} | {runs} |\n", verdict.len());
+        out += &format!("| [{name}](#{anchor}): {title} | {met} of {of} | {effort} |\n");
     }
     out += &format!("\n{}\n", CONTRADICTIONS.trim());
-    for result in results {
-        out += &section(result, "##");
-        if !result.details.is_empty() {
-            out += &format!("\n[All of it]({}.md).\n", result.figure.name);
-        }
-    }
+    sections.iter().for_each(|section| out += &section.text);
     out
 }
 
@@ -78,14 +98,21 @@ fn section(result: &Result, heading: &str) -> String {
         "{runs}: `manypath sim figure {name}`. [Points]({name}.csv), [picture]({name}.png), \
          [verdict]({name}.verdict.json).\n\n"
     );
-    out += "| criterion | published | ours | tolerance | met |\n|---|---|---|---|---|\n";
-    for c in verdict {
+    out += &table(verdict);
+    out += &bars::to_markdown(chart);
+    out += &format!("\n{}\n", figure.notes.trim());
+    out
+}
+
+/// A table of criteria.
+pub(super) fn table<'c>(criteria: impl IntoIterator<Item = &'c Criterion>) -> String {
+    let mut out =
+        String::from("| criterion | published | ours | tolerance | met |\n|---|---|---|---|---|\n");
+    for c in criteria {
         let met = if c.met { "yes" } else { "**no**" };
         let cells = [&c.criterion, &c.published, &c.ours, &c.tolerance].map(|text| escape(text));
         out += &format!("| {} | {met} |\n", cells.join(" | "));
     }
-    out += &bars::to_markdown(chart);
-    out += &format!("\n{}\n", figure.notes.trim());
     out
 }
 
