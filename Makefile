@@ -34,10 +34,11 @@ test-full: test build
 		--case 'paper, fixed' --case 'paper, round robin' --case 'production' --case 'production, dynamic'
 	target/release/manypath demo --json
 
-# How fast the simulator is; bench/README.md explains the numbers.
+# How fast the simulator is and what the engine costs; bench/README.md explains the numbers.
 bench:
 	@scripts/setup build
 	bench/sim
+	bench/engine
 
 lint:
 	$(CARGO) fmt --all --check

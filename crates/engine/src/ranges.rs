@@ -33,6 +33,11 @@ impl RangeSet {
         self.ranges.get(at).is_some_and(|range| range.start <= tsn)
     }
 
+    /// Gives memory back that is not needed now.
+    pub(crate) fn release_memory(&mut self) {
+        self.ranges.shrink_to_fit();
+    }
+
     /// Adds all TSNs of `new`.
     pub(crate) fn insert(&mut self, new: Range) {
         // Ranges in from..to overlap or touch the new one.

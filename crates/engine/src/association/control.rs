@@ -36,6 +36,11 @@ enum Control {
 pub(crate) struct Full;
 
 impl ControlQueue {
+    /// Gives memory back that is not needed now.
+    pub(crate) fn release_memory(&mut self) {
+        self.chunks.shrink_to_fit();
+    }
+
     /// A COOKIE ACK goes out on `path`.
     pub(crate) fn push_cookie_ack(&mut self, path: PathId) {
         self.cookie_ack = Some(path);

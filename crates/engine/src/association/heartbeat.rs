@@ -80,6 +80,19 @@ impl Association {
         }
         self.path_confirmed(cx, id);
         self.rest_heartbeat(cx, id);
+        self.release_memory();
+    }
+
+    /// An idle association, which is one that is only probed, keeps no memory for data.
+    fn release_memory(&mut self) {
+        let Some(peer) = &mut self.peer else { return };
+        if !self.sender.is_drained() || peer.receiver.queued() > 0 {
+            return;
+        }
+        self.sender.release_memory();
+        peer.receiver.release_memory();
+        self.control.release_memory();
+        self.paths.iter_mut().for_each(|path| path.cmt.release_memory());
     }
 
     /// The address of a path that is not Active has answered a small HEARTBEAT: a large one follows.

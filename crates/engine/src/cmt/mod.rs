@@ -108,6 +108,12 @@ pub(crate) struct News {
 }
 
 impl CmtState {
+    /// Nothing is under way: gives memory back.
+    pub(crate) fn release_memory(&mut self) {
+        self.first.release_memory();
+        self.again.release_memory();
+    }
+
     /// Gives a transmission its number and remembers it.
     pub(crate) fn on_sent(&mut self, tsn: Tsn64, is_first: bool) -> u64 {
         self.transmissions += 1;

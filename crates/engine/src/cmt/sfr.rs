@@ -36,6 +36,11 @@ impl SentOrder {
         self.queue.push_back(sent);
     }
 
+    /// Nothing is under way: gives memory back.
+    pub(crate) fn release_memory(&mut self) {
+        self.queue.shrink_to_fit();
+    }
+
     /// Puts a transmission back to its place.
     pub(crate) fn restore(&mut self, sent: Sent) {
         let at = self.queue.partition_point(|other| other.number < sent.number);

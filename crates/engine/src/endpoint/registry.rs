@@ -5,6 +5,7 @@ use super::AssociationId;
 use super::index::{AddressKey, Index, Keys, PeerKey};
 use crate::association::Association;
 use crate::time::Instant;
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::ops::Bound::{Excluded, Unbounded};
@@ -27,7 +28,8 @@ pub(super) struct Registry {
 
 #[derive(Debug)]
 struct Entry {
-    association: Association,
+    /// Boxed: it is large, and nodes of the map have room for more entries than they hold.
+    association: Box<Association>,
     keys: Keys,
     /// What is in `deadlines` for it.
     deadline: Option<Instant>,
@@ -39,7 +41,7 @@ impl Registry {
     /// Takes in an association. [`Self::settle`] makes it findable.
     pub(super) fn insert(&mut self, id: AssociationId, association: Association) {
         let (keys, deadline, charge) = (Keys::default(), None, 0);
-        let entry = Entry { association, keys, deadline, charge };
+        let entry = Entry { association: Box::new(association), keys, deadline, charge };
         self.entries.insert(id, entry);
     }
 
@@ -52,11 +54,11 @@ impl Registry {
     }
 
     pub(super) fn get(&self, id: AssociationId) -> Option<&Association> {
-        self.entries.get(&id).map(|entry| &entry.association)
+        self.entries.get(&id).map(|entry| &*entry.association)
     }
 
     pub(super) fn get_mut(&mut self, id: AssociationId) -> Option<&mut Association> {
-        self.entries.get_mut(&id).map(|entry| &mut entry.association)
+        self.entries.get_mut(&id).map(|entry| &mut *entry.association)
     }
 
     /// Brings everything kept about `id` up to date after a change. Returns the association if it
@@ -143,7 +145,7 @@ impl Registry {
         self.index.remove(id, &entry.keys);
         entry.deadline.map(|at| self.deadlines.remove(&(at, id)));
         self.ready.remove(&id);
-        Some(entry.association)
+        Some(*entry.association)
     }
 }
 

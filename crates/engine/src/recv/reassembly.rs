@@ -99,6 +99,18 @@ impl Reassembly {
         self.join(tsn, Run { last: tsn, begin, end, label, fragments, bytes })
     }
 
+    /// Nothing is held: gives memory back.
+    pub(crate) fn release_memory(&mut self) {
+        if self.runs.is_empty() {
+            self.runs = BTreeMap::new();
+        }
+        self.ready.shrink_to_fit();
+        self.settled.shrink_to_fit();
+        for stream in self.streams.values_mut().filter(|stream| stream.waiting.is_empty()) {
+            stream.waiting = BTreeMap::new();
+        }
+    }
+
     /// The peer may give up messages: what contradicts what came before may be of another message.
     pub(crate) fn expect_gaps(&mut self) {
         self.gaps_expected = true;

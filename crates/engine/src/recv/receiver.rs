@@ -263,6 +263,14 @@ impl Receiver {
         Some(complete.message)
     }
 
+    /// Nothing is held: gives memory back.
+    pub(crate) fn release_memory(&mut self) {
+        self.tracker.release_memory();
+        self.reassembly.release_memory();
+        self.deliverable.release_memory();
+        (self.gaps, self.nr_gaps, self.duplicates) = (Vec::new(), Vec::new(), Vec::new());
+    }
+
     /// Whether [`Self::read`] would give a message.
     pub(crate) fn is_readable(&self) -> bool {
         self.reassembly.is_readable()

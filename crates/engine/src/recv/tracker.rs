@@ -34,6 +34,12 @@ impl Tracker {
         Self { cum, beyond: RangeSet::default(), duplicates: Vec::new() }
     }
 
+    /// Gives memory back that is not needed now.
+    pub(crate) fn release_memory(&mut self) {
+        self.beyond.release_memory();
+        self.duplicates.shrink_to_fit();
+    }
+
     /// The TSN that a number from the wire stands for.
     pub(crate) fn unwrap(&self, tsn: Tsn) -> Tsn64 {
         Tsn64::near(tsn, self.cum)

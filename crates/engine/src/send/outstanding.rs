@@ -165,6 +165,11 @@ impl Outstanding {
         self.chunks.is_empty()
     }
 
+    /// Gives memory back that is not needed now.
+    pub(crate) fn release_memory(&mut self) {
+        self.chunks.shrink_to_fit();
+    }
+
     /// Adds a new chunk and gives it its TSN.
     pub(crate) fn push(&mut self, chunk: SentChunk) -> Tsn64 {
         let tsn = self.next_tsn();

@@ -94,7 +94,8 @@ impl Taker {
 /// All messages that wait.
 #[derive(Debug)]
 pub(crate) struct SendQueue {
-    pub(super) streams: BTreeMap<StreamId, OutboundStream>,
+    /// Boxed: most associations use few, and a node of the map has room for eleven.
+    pub(super) streams: BTreeMap<StreamId, Box<OutboundStream>>,
     pub(super) scheduler: Box<dyn StreamScheduler>,
     /// Messages that may be given up.
     pub(super) perishables: Perishables,
@@ -149,13 +150,20 @@ impl SendQueue {
         }
     }
 
+    /// Nothing waits: gives memory back.
+    pub(super) fn release_memory(&mut self) {
+        self.streams.values_mut().for_each(|stream| stream.waiting.shrink_to_fit());
+        self.scheduler.release_memory();
+    }
+
     /// Queues a message that may be given up under these `terms`.
     pub(crate) fn push(&mut self, message: Outgoing, terms: Terms) {
         let Outgoing { stream: id, ppid, unordered, payload: rest } = message;
         self.bytes += rest.len();
         self.messages += 1;
         let options = self.options.get(&id).copied().unwrap_or_default();
-        let stream = self.streams.entry(id).or_insert_with(|| OutboundStream::new(options));
+        let stream =
+            self.streams.entry(id).or_insert_with(|| Box::new(OutboundStream::new(options)));
         if let Some(dynamic) = &mut self.dynamic {
             match dynamic.home(id) {
                 Some(home) => *self.unsent.entry(home).or_default() += rest.len(),
@@ -276,12 +284,12 @@ impl SendQueue {
 
     /// The streams that were ever used.
     pub(crate) fn streams(&self) -> impl Iterator<Item = (StreamId, &OutboundStream)> {
-        self.streams.iter().map(|(id, stream)| (*id, stream))
+        self.streams.iter().map(|(id, stream)| (*id, &**stream))
     }
 
     /// A stream, if it was ever used.
     pub(crate) fn stream(&self, id: StreamId) -> Option<&OutboundStream> {
-        self.streams.get(&id)
+        self.streams.get(&id).map(|stream| &**stream)
     }
 
     /// The path that `stream` is tied to while these paths are `usable`.
@@ -377,7 +385,7 @@ impl SendQueue {
                 self.perishables.remove(MessageKey { stream: *stream, arrival: *arrival }, *terms);
             }
         }
-        self.partly_sent -= gone.values().map(OutboundStream::partly_sent).sum::<usize>();
+        self.partly_sent -= gone.values().map(|stream| stream.partly_sent()).sum::<usize>();
         self.begun = self.begun.filter(|id| id.0 < limit);
         let messages = gone.values().map(|stream| stream.waiting.len()).sum();
         let bytes = gone.values().map(|stream| stream.unsent).sum();

@@ -135,6 +135,17 @@ impl Sender {
         messages
     }
 
+    /// Nothing waits and nothing is under way: gives memory back.
+    pub(crate) fn release_memory(&mut self) {
+        self.queue.release_memory();
+        self.outstanding.release_memory();
+        self.acked.release_memory();
+        self.released.release_memory();
+        for scratch in [&mut self.blocks, &mut self.nr_blocks, &mut self.fresh] {
+            *scratch = Vec::new();
+        }
+    }
+
     /// Messages are interleaved with this peer. Those that are partly sent may take half of its
     /// receive buffer, so that there is always room to complete them.
     pub(crate) fn interleave(&mut self) {

@@ -33,6 +33,12 @@ impl StreamScheduler for Fcfs {
         }
     }
 
+    fn release_memory(&mut self) {
+        if self.order.is_empty() {
+            *self = Self::default();
+        }
+    }
+
     fn remove(&mut self, stream: StreamId) {
         if let Some(arrival) = self.arrivals.remove(&stream) {
             self.order.remove(&(arrival, stream));

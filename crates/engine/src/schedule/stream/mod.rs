@@ -66,6 +66,8 @@ pub(crate) trait StreamScheduler: Debug + Send {
     fn set_options(&mut self, _stream: StreamId, _options: StreamOptions) {}
     /// A packet is complete.
     fn on_packet_end(&mut self) {}
+    /// Nothing waits, and nothing has for a while: memory for what does is given back.
+    fn release_memory(&mut self) {}
 }
 
 #[cfg(test)]

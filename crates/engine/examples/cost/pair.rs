@@ -1,0 +1,142 @@
+//! Two endpoints in one process; packets are handed over in memory, in virtual time.
+
+use crate::heap;
+use bytes::Bytes;
+use manypath_engine::{
+    AssociationId, Config, Duration, Endpoint, Instant, LocalAddress, Outgoing, PacketBatch,
+    PathAddr, Ppid, StreamId,
+};
+use std::net::SocketAddr;
+
+/// Packets of one run: as many as one GSO datagram takes.
+const RUN: usize = 44;
+/// Time of one turn, in which everything goes over that both want to send: half a round trip.
+const TURN: Duration = Duration::from_micros(50);
+
+/// The ends: 0 connects, 1 accepts.
+pub(crate) struct Pair {
+    now: Instant,
+    nodes: [Endpoint; 2],
+    batch: PacketBatch,
+    /// Bytes that each end has allocated since the beginning.
+    pub(crate) heap: [usize; 2],
+    pub(crate) packets: u64,
+}
+
+impl Pair {
+    /// Two endpoints with this many addresses each.
+    pub(crate) fn new(config: &Config, paths: u8) -> Self {
+        let node = |number: u8| {
+            let port = if number == 1 { 1 } else { 0 };
+            let config = Config { port, accept: number == 1, ..config.clone() };
+            let mut endpoint = Endpoint::new(config, [number; 32]);
+            for path in 0..paths {
+                let addr = address(path, number);
+                let local = LocalAddress { addr, prefix_len: 24, interface: 0, mtu: 1500 };
+                endpoint.add_local_address(local);
+            }
+            endpoint
+        };
+        let nodes = [node(0), node(1)];
+        Self { now: Instant::ZERO, nodes, batch: PacketBatch::new(RUN), heap: [0; 2], packets: 0 }
+    }
+
+    /// Calls one end and counts what it allocates.
+    fn call<T>(&mut self, side: usize, work: impl FnOnce(&mut Endpoint, Instant) -> T) -> T {
+        let before = heap::in_use();
+        let result = work(&mut self.nodes[side], self.now);
+        self.heap[side] = (self.heap[side] + heap::in_use()).wrapping_sub(before);
+        result
+    }
+
+    /// An association, established. Its name at both ends.
+    pub(crate) fn connect(&mut self) -> [AssociationId; 2] {
+        let peer = address(0, 1);
+        let id = self.call(0, |node, now| node.connect(now, peer, 1)).expect("a free port");
+        for _ in 0..8 {
+            self.turn();
+        }
+        let accepted = self.nodes[1].associations().into_iter().max().expect("established");
+        [id, accepted]
+    }
+
+    /// Lets time pass without traffic but the timers'.
+    pub(crate) fn rest(&mut self, time: Duration) {
+        let end = self.now + time;
+        while self.now < end {
+            let timers = self.nodes.iter().filter_map(Endpoint::poll_timeout);
+            self.now = timers.min().unwrap_or(end).min(end).max(self.now);
+            self.turn();
+        }
+    }
+
+    /// Moves what both ends want to send, and reads events away.
+    pub(crate) fn turn(&mut self) {
+        self.now = self.now + TURN;
+        for side in 0..2 {
+            self.call(side, |node, now| {
+                if node.poll_timeout().is_some_and(|at| at <= now) {
+                    node.handle_timeout(now);
+                }
+            });
+            self.transmit(side);
+            self.call(side, |node, _| while node.poll_event().is_some() {});
+        }
+    }
+
+    fn transmit(&mut self, side: usize) {
+        let mut batch = std::mem::take(&mut self.batch);
+        while let Some(run) = self.call(side, |node, now| node.poll_transmit(now, &mut batch)) {
+            let path = PathAddr { local: run.path.remote, remote: run.path.local };
+            self.packets += run.packets as u64;
+            self.call(1 - side, |node, now| {
+                for packet in batch.bytes().chunks(run.segment_size) {
+                    node.handle_packet(now, path, packet);
+                }
+            });
+        }
+        self.batch = batch;
+    }
+
+    /// Queues messages until the send buffer is full; the bytes taken.
+    pub(crate) fn fill(&mut self, side: usize, id: AssociationId, payload: &Bytes) -> usize {
+        self.call(side, |node, now| {
+            let mut taken = 0;
+            loop {
+                let message = Outgoing {
+                    stream: StreamId(0),
+                    ppid: Ppid(0),
+                    unordered: false,
+                    payload: payload.clone(),
+                };
+                match node.send(now, id, message) {
+                    Ok(()) => taken += payload.len(),
+                    Err(_full) => return taken,
+                }
+            }
+        })
+    }
+
+    /// Queues one message.
+    pub(crate) fn send(&mut self, side: usize, id: AssociationId, payload: &Bytes) {
+        let (stream, ppid, payload) = (StreamId(0), Ppid(0), payload.clone());
+        let message = Outgoing { stream, ppid, unordered: false, payload };
+        self.call(side, |node, now| node.send(now, id, message)).expect("room");
+    }
+
+    /// Reads what has come; the bytes.
+    pub(crate) fn read(&mut self, side: usize, id: AssociationId) -> usize {
+        self.call(side, |node, _| {
+            std::iter::from_fn(|| node.read(id)).map(|message| message.payload.len()).sum()
+        })
+    }
+
+    /// Whether the association is still there.
+    pub(crate) fn is_up(&self, side: usize, id: AssociationId) -> bool {
+        self.nodes[side].status(self.now, id).is_some()
+    }
+}
+
+fn address(path: u8, node: u8) -> SocketAddr {
+    SocketAddr::from(([10, 0, path, node + 1], 9899))
+}
