@@ -1,5 +1,10 @@
 //! A stack that has run out of file descriptors, in a process of its own.
-#![allow(clippy::unwrap_used, reason = "a failing helper fails the test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::wildcard_enum_match_arm,
+    reason = "a test that meets the unexpected has failed"
+)]
 
 mod common;
 

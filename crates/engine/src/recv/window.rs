@@ -8,6 +8,9 @@ const LEAST_CHARGE: usize = 64;
 /// allocations: 184 to 233 bytes were counted, and 667 with I-DATA (`tests/memory.rs`).
 const CHUNK_COST: usize = 256;
 const I_DATA_COST: usize = 768;
+/// So much may always be spent on that: with a small buffer a truthful peer would else find it full
+/// long before its window is.
+const FREE_COST: usize = 1 << 20;
 
 /// Less than this, or than half of a tiny buffer, is announced as nothing: silly window syndrome
 /// (RFC 1122 section 4.2.3.3). Two packets of 1500 bytes.
@@ -122,10 +125,10 @@ impl ReceiveWindow {
         self.bytes + self.chunks * self.overhead
     }
 
-    /// How much of the buffer is used. The buffer may be held once in user data and once in what it
-    /// costs to keep account of them: only what goes beyond that counts.
+    /// How much of the buffer is used. The buffer may be held once in user data and once, or in a
+    /// megabyte, in what it costs to keep account of them: only what goes beyond that counts.
     fn used(&self) -> usize {
-        let excess = self.cost().saturating_sub(self.size);
+        let excess = self.cost().saturating_sub(self.size.max(FREE_COST));
         self.bytes.max(self.chunks * LEAST_CHARGE).max(excess)
     }
 
@@ -163,14 +166,20 @@ mod tests {
 
     #[test]
     fn tiny_chunks_are_charged_for_their_bookkeeping() {
-        let mut window = ReceiveWindow::new(64_000);
-        (0..400).for_each(|_| window.hold(1));
-        assert_eq!((window.a_rwnd(), window.held()), (64_000 - (400 * 257 - 64_000), 400));
-        (400..497).for_each(|_| window.hold(1));
-        assert!(window.accepts(1, false) && !window.accepts(300, false));
+        let mut window = ReceiveWindow::new(2_000_000);
+        (0..15_000).for_each(|_| window.hold(1));
+        assert_eq!(
+            (window.a_rwnd(), window.held()),
+            (2_000_000 - (15_000 * 257 - 2_000_000), 15_000)
+        );
+        (15_000..15_560).for_each(|_| window.hold(1));
+        assert!(window.accepts(1, false) && !window.accepts(2000, false));
         assert_eq!(window.a_rwnd(), 0);
         window.interleave();
         assert!(!window.accepts(1, false));
+        let mut small = ReceiveWindow::new(8000);
+        (0..100).for_each(|_| small.hold(64));
+        assert!(small.accepts(1000, false));
     }
 
     #[test]
