@@ -22,6 +22,11 @@ impl Association {
         self.addresses = agreed.then(|| Box::new(AddressChanges::new(own, ours, peers)));
     }
 
+    /// Whether nothing but an ASCONF may be sent: no address is left that the peer knows.
+    pub(super) fn is_renumbering(&self) -> bool {
+        self.addresses.as_ref().is_some_and(|changes| changes.is_renumbering())
+    }
+
     /// Makes paths of all pairs that have none yet. They are to be verified (rule F14).
     pub(super) fn refresh_paths(&mut self, cx: &Context<'_>) {
         let Some(changes) = &self.addresses else { return };
@@ -57,43 +62,60 @@ impl Association {
         Some(id)
     }
 
-    /// Our addresses that `requests` remove are no source of packets any more (rule F4). Returns
-    /// whether only those are left that they add.
-    pub(super) fn leave_sources(&mut self, cx: &Context<'_>, requests: &[Request]) -> bool {
+    /// Our addresses that `requests` remove are no source of packets any more (rule F4). If only those
+    /// are left that they add, returns paths from there.
+    pub(super) fn leave_sources(&mut self, cx: &Context<'_>, requests: &[Request]) -> Vec<PathId> {
         let removed = |address: IpAddr| {
             requests.iter().any(|request| request.removes() && request.address == address)
         };
         let leaves = |path: &crate::path::Path| removed(path.addr.local.ip());
         let leaving: Vec<_> = self.paths.iter().filter(|p| leaves(p)).map(|path| path.id).collect();
-        let renumbers = !leaving.is_empty() && leaving.len() == self.paths.len();
-        if renumbers {
+        let mut pending = Vec::new();
+        if !leaving.is_empty() && leaving.len() == self.paths.len() {
             let added = requests.iter().filter(|it| it.change == AddressChange::Added);
             let added: Vec<_> = added.map(|request| request.address).collect();
-            if !self.add_sources(cx, &added) {
-                return false;
-            }
+            pending = self.add_sources(cx, &added);
         }
         self.remove_paths(&leaving);
-        renumbers
+        pending
     }
 
-    /// Makes paths from `added` addresses of ours, for the ASCONF that adds them.
-    fn add_sources(&mut self, cx: &Context<'_>, added: &[IpAddr]) -> bool {
+    /// Makes paths from `added` addresses of ours to all that the peer has, near ones first, for the
+    /// ASCONF that adds them: one of them will get it there.
+    fn add_sources(&mut self, cx: &Context<'_>, added: &[IpAddr]) -> Vec<PathId> {
         let Some(anchor) = self.paths.get(self.control_path()).map(|path| path.addr) else {
-            return false;
+            return Vec::new();
         };
-        let remotes = core::iter::once(anchor.remote.ip()).chain(self.peer_addresses.clone());
-        let remotes: Vec<_> = remotes.collect();
-        let mut any = false;
+        let mut pairs = Vec::new();
         for local in cx.locals.iter().filter(|local| added.contains(&local.addr.ip())) {
-            let fits = |remote: &&IpAddr| pairing::may_pair(local.addr.ip(), **remote);
-            let Some(remote) = remotes.iter().find(fits) else { continue };
-            let remote = SocketAddr::new(*remote, anchor.remote.port());
-            let pair = PathAddr { local: local.addr, remote };
-            let id = self.paths.add(pair, cx.mtu(&pair), PathState::Unconfirmed, cx.config);
-            any |= id.is_some();
+            for remote in pairing::by_nearness(local, &self.peer_addresses) {
+                let remote = SocketAddr::new(remote, anchor.remote.port());
+                pairs.push(PathAddr { local: local.addr, remote });
+            }
         }
-        any
+        let add = |pair| self.paths.add(pair, cx.mtu(&pair), PathState::Unconfirmed, cx.config);
+        pairs.into_iter().filter_map(add).collect()
+    }
+
+    /// The answer to an ASCONF that was sent on `pending` paths alone came over `addr`: nobody but the
+    /// peer could make it, so that one works. The others were only made for the ASCONF.
+    pub(super) fn confirm_pending(
+        &mut self,
+        cx: &mut Context<'_>,
+        addr: PathAddr,
+        pending: &[PathId],
+    ) {
+        let via = self.paths.by_addr(&addr).filter(|id| pending.contains(id));
+        if let Some(via) = via {
+            self.path_confirmed(cx, via);
+            let others: Vec<_> = pending.iter().copied().filter(|id| *id != via).collect();
+            return self.remove_paths(&others);
+        }
+        for id in pending {
+            if let Some(path) = self.paths.get_mut(*id) {
+                path.heartbeat.probe_now();
+            }
+        }
     }
 
     /// The peer does not have `address` any more (rule F13).

@@ -80,8 +80,9 @@ struct Running {
     lookup: IpAddr,
     retry: Retry,
     path: PathId,
-    /// No address but those that it adds is left: nothing else is sent until it is acknowledged.
-    renumbers: bool,
+    /// Paths from the addresses that it adds, if no others are left: nothing else is sent on them until
+    /// it is acknowledged.
+    pending: Vec<PathId>,
 }
 
 /// The changes of addresses of an association.
@@ -131,7 +132,7 @@ impl AddressChanges {
 
     /// Whether nothing but ASCONFs may be sent.
     pub(super) fn is_renumbering(&self) -> bool {
-        self.running.as_ref().is_some_and(|running| running.renumbers)
+        self.running.as_ref().is_some_and(|running| !running.pending.is_empty())
     }
 
     /// Whether the ASCONF under way asks for `change` of `address`.
@@ -231,9 +232,9 @@ impl Association {
         let lookup = staying.or(changes.own.first()).copied();
         let Some(lookup) = lookup else { return };
         let plain: Vec<_> = requests.iter().map(|(_, request)| *request).collect();
-        let renumbers = self.leave_sources(cx, &plain);
+        let pending = self.leave_sources(cx, &plain);
         let (retry, path) = (Retry::new(), self.control_path());
-        let running = Running { sequence, requests, parameters, lookup, retry, path, renumbers };
+        let running = Running { sequence, requests, parameters, lookup, retry, path, pending };
         if let Some(changes) = &mut self.addresses {
             changes.running = Some(running);
         }
@@ -306,10 +307,7 @@ impl Association {
         if let Some(path) = self.paths.get_mut(running.path) {
             path.error_count = 0;
         }
-        if running.renumbers && arrival.via == running.path {
-            // The answer came back over it, and nobody else could have made it.
-            self.path_confirmed(cx, running.path);
-        }
+        self.confirm_pending(cx, arrival.addr, &running.pending);
         let first_failed = running.requests.iter().position(|(id, _)| failure(ack, *id).is_some());
         for (at, (correlation, request)) in running.requests.into_iter().enumerate() {
             let after = first_failed.is_some_and(|failed| at >= failed);
@@ -372,13 +370,19 @@ impl AddressChanges {
         sequence
     }
 
-    /// What fits into one ASCONF of all that waits, with correlation ids.
+    /// What fits into one ASCONF of all that waits, with correlation ids. An address does not leave and
+    /// come back in the same one: a path from there would be old and new at once.
     fn take_requests(&mut self) -> (Vec<(u32, Request)>, Vec<u8>) {
         let mut parameters = alloc::vec![0; MAX_REQUESTS];
         let mut writer = ParameterWriter::new(&mut parameters);
         let mut requests = Vec::new();
         while let Some(request) = self.waiting.front() {
             let correlation = self.next_correlation;
+            let returns = request.change == AddressChange::Added
+                && requests.iter().any(|(_, it): &(u32, Request)| it.address == request.address);
+            if returns {
+                break;
+            }
             if writer.push(&request.parameter(correlation)).is_err() {
                 break;
             }

@@ -101,9 +101,12 @@ impl Association {
         core::mem::take(&mut self.keys_changed)
     }
 
-    /// Addresses at which the peer is known to be.
+    /// Addresses at which the peer is known to be. If it has changed all of them and none is confirmed
+    /// yet, those that it says.
     pub(crate) fn confirmed_addresses(&self) -> Vec<IpAddr> {
-        let confirmed = self.paths.iter().filter(|path| path.state != PathState::Unconfirmed);
+        let is_confirmed = |path: &crate::path::Path| path.state != PathState::Unconfirmed;
+        let any = self.paths.iter().any(is_confirmed);
+        let confirmed = self.paths.iter().filter(|path| !any || is_confirmed(path));
         let mut addresses: Vec<_> = confirmed.map(|path| path.addr.remote.ip()).collect();
         addresses.sort_unstable();
         addresses.dedup();

@@ -201,7 +201,7 @@ impl Association {
 
     /// Moves on when all outstanding data has been acknowledged.
     pub(super) fn advance_shutdown(&mut self, cx: &Context<'_>) {
-        if !self.sender.is_drained() {
+        if !self.sender.is_drained() || self.is_renumbering() {
             return;
         }
         match self.state {

@@ -16,7 +16,7 @@ impl Association {
     /// When [`Self::handle_timeout`] must be called.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let asconf = self.addresses.as_ref().and_then(|changes| changes.deadline());
-        if self.addresses.as_ref().is_some_and(|changes| changes.is_renumbering()) {
+        if self.is_renumbering() {
             return earlier(asconf, self.state.guard());
         }
         let retry = self.state.retry().and_then(super::state::Retry::expiry);

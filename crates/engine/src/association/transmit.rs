@@ -111,7 +111,7 @@ impl Association {
     fn transmit_run(&mut self, cx: &mut Context<'_>, batch: &mut PacketBatch) -> Option<Transmit> {
         self.start_reconfiguration();
         self.start_asconf(cx);
-        if self.addresses.as_ref().is_some_and(|changes| changes.is_renumbering()) {
+        if self.is_renumbering() {
             return self.transmit_asconf(cx, batch);
         }
         if let Some(id) = self.next_control_path(cx) {

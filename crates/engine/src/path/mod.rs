@@ -39,7 +39,7 @@ pub struct PathAddr {
     pub remote: SocketAddr,
 }
 
-/// Names a path of one association. Never used again while the association lives.
+/// Names a path of one association. Not used again before 255 paths of the association had one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct PathId(pub u8);
 

@@ -84,6 +84,14 @@ pub(crate) fn candidates(locals: &[LocalAddress], remote: SocketAddr) -> Vec<Pat
     fitting.into_iter().map(pair).collect()
 }
 
+/// The addresses among `remotes` that can be reached from `local`, those of its own network first.
+pub(crate) fn by_nearness(local: &LocalAddress, remotes: &[IpAddr]) -> Vec<IpAddr> {
+    let fits = |remote: &IpAddr| may_pair(local.addr.ip(), *remote);
+    let mut fitting: Vec<_> = remotes.iter().copied().filter(fits).collect();
+    fitting.sort_by_key(|remote| core::cmp::Reverse(matching_prefix(local, *remote)));
+    fitting
+}
+
 /// Our addresses that the peer of an association over `handshake` is told. None at all if the only
 /// one is the source of the packet that would tell it: a host behind a NAT does not know its own.
 pub(crate) fn announced(handshake: &PathAddr, locals: &[LocalAddress]) -> Vec<IpAddr> {

@@ -252,16 +252,25 @@ impl Paths {
         if let Some(id) = self.by_addr(&addr) {
             return Some(id);
         }
-        if self.list.len() == MAX_PATHS || self.next_id == u8::MAX {
+        if self.list.len() == MAX_PATHS {
             return None;
         }
-        let id = PathId(self.next_id);
-        self.next_id += 1;
+        let id = self.free_id()?;
         if self.list.is_empty() {
             self.primary = id;
         }
-        self.list.push(Path::new(id, addr, mtu, state, config));
+        let at = self.list.partition_point(|path| path.id < id);
+        self.list.insert(at, Path::new(id, addr, mtu, state, config));
         Some(id)
+    }
+
+    /// A number that no path has. One that another path had once is given again only when all have been.
+    fn free_id(&mut self) -> Option<PathId> {
+        if self.next_id < u8::MAX {
+            self.next_id += 1;
+            return Some(PathId(self.next_id - 1));
+        }
+        (0..u8::MAX).map(PathId).find(|id| self.get(*id).is_none())
     }
 
     /// The path named `id`.
@@ -335,7 +344,7 @@ impl Paths {
         Group::of(carrying.map(|path| path.congestion.own()))
     }
 
-    /// Numbers grow and are never used again, so the list is sorted.
+    /// The list is sorted.
     fn position(&self, id: PathId) -> Option<usize> {
         match self.list.get(usize::from(id.0)) {
             Some(path) if path.id == id => Some(usize::from(id.0)),
@@ -372,6 +381,28 @@ mod tests {
         let path = paths.get_mut(PathId(0)).unwrap();
         path.readdress(path.addr, 1);
         assert_eq!(path.packet_size(), 548);
+    }
+
+    #[test]
+    fn numbers_are_given_again_when_all_have_been() {
+        let (mut paths, config) = (Paths::new(), Config::default());
+        let mut add = |paths: &mut Paths, port: u16| {
+            let remote = SocketAddr::from(([10, 0, 0, 2], port));
+            paths.add(PathAddr { local: remote, remote }, 1500, PathState::Active, &config)
+        };
+        let kept = add(&mut paths, 1).unwrap();
+        for port in 2..256 {
+            let id = add(&mut paths, port).unwrap();
+            assert_eq!(id, PathId(port as u8 - 1), "never again if possible");
+            paths.remove(id, kept);
+        }
+        let ids: std::vec::Vec<_> = (300..303).map(|port| add(&mut paths, port).unwrap()).collect();
+        assert_eq!(ids, [PathId(1), PathId(2), PathId(3)]);
+        paths.remove(PathId(2), kept);
+        assert_eq!(add(&mut paths, 400), Some(PathId(2)));
+        let order: std::vec::Vec<_> = paths.iter().map(|path| path.id.0).collect();
+        assert_eq!(order, [0, 1, 2, 3]);
+        assert!((0..4).all(|id| paths.get(PathId(id)).is_some_and(|path| path.id.0 == id)));
     }
 
     #[test]
