@@ -97,7 +97,7 @@ fn windows_and_flight_count_headers_and_padding() {
 
 #[test]
 fn growth_is_applied_before_the_cut_of_the_same_sack() {
-    let mut bench = Bench::opened(1);
+    let mut bench = Bench::reported(1);
     bench.queue(200);
     let sent = bench.send_all(0).len();
     let cwnd = bench.cwnd(0);
