@@ -386,7 +386,7 @@ mod tests {
     #[test]
     fn numbers_are_given_again_when_all_have_been() {
         let (mut paths, config) = (Paths::new(), Config::default());
-        let mut add = |paths: &mut Paths, port: u16| {
+        let add = |paths: &mut Paths, port: u16| {
             let remote = SocketAddr::from(([10, 0, 0, 2], port));
             paths.add(PathAddr { local: remote, remote }, 1500, PathState::Active, &config)
         };
