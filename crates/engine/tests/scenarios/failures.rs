@@ -3,7 +3,8 @@
 
 use crate::pair::{Pair, Side, address, config, endpoint, millis};
 use manypath_engine::{
-    AssociationId, Config, Duration, Event, LocalAddress, PathId, PathState, PathStatus,
+    AssociationId, Config, Duration, Event, LocalAddress, LossRecovery, PathId, PathState,
+    PathStatus,
 };
 use manypath_wire::chunk::Chunk;
 use manypath_wire::packet::Packet;
@@ -18,7 +19,9 @@ fn changed(path: u8, state: PathState) -> Event {
 
 #[test]
 fn any_acknowledgement_of_data_clears_the_count_of_the_association() {
-    let few = Config { association_max_retransmits: 3, ..config(Side::A) };
+    // Without probes, so that each repetition is by T3-rtx.
+    let loss_recovery = LossRecovery::Rfc9260;
+    let few = Config { association_max_retransmits: 3, loss_recovery, ..config(Side::A) };
     let (mut pair, a, _) = Pair::established_with(1, few, config(Side::Z));
     for number in 0..5 {
         // Two retransmissions each time: ten in all, but never more than three in a row.
@@ -70,7 +73,9 @@ fn an_idle_path_that_fails_is_reported_probed_on_and_reported_again() {
 
 #[test]
 fn without_multipath_one_alternate_carries_everything_when_the_primary_fails() {
-    let single = |side| Config { multipath: false, ..config(side) };
+    // Without a probe all that has timed out fits the window of one path.
+    let loss_recovery = LossRecovery::Rfc9260;
+    let single = |side| Config { multipath: false, loss_recovery, ..config(side) };
     let (mut pair, a, _) = Pair::established_with(3, single(Side::A), single(Side::Z));
     pair.cut(1);
     pair.send(Side::A, a, 0, &vec![1; 500_000]);
