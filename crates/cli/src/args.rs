@@ -1,5 +1,6 @@
 //! The command line as data: one definition gives parsing, help and the man pages.
 
+use crate::commands::peers::PeersArgs;
 use crate::commands::rules::args::{RulesArgs, ShimrulesArgs};
 use crate::commands::sysctl::SysctlArgs;
 use clap::builder::PossibleValuesParser;
@@ -27,6 +28,7 @@ pub(crate) enum Command {
     Rules(RulesArgs),
     Shimrules(ShimrulesArgs),
     Sysctl(SysctlArgs),
+    Peers(PeersArgs),
     Status(StatusArgs),
     Lab(LabArgs),
     Sim(SimArgs),

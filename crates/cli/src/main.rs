@@ -19,6 +19,7 @@ fn main() -> ExitCode {
         Command::Serve(args) => commands::serve::serve(args),
         Command::Rules(args) => commands::rules::rules(args),
         Command::Shimrules(args) => commands::rules::shimrules(args),
+        Command::Peers(args) => commands::peers::peers(args),
         Command::Sysctl(args) => commands::sysctl::sysctl(args),
         Command::Status(args) => commands::status::status(args),
         Command::Lab(args) => commands::lab::lab(args),

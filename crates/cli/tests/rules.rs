@@ -7,16 +7,11 @@ use common::{Finished, MANYPATH, Site, finish};
 use manypath_lab::Host;
 use std::process::Command;
 
-/// `manypath ARGS` on the right host, whose table is a file of the test.
+/// `manypath ARGS` on the right host.
 fn say(site: &Site, args: &[&str]) -> Finished {
-    let mut command = with_table(site, site.command(Host::Right, MANYPATH));
+    let mut command = site.command(Host::Right, MANYPATH);
     command.args(args);
     finish(command)
-}
-
-fn with_table(site: &Site, mut command: Command) -> Command {
-    command.env("MANYPATH_RULES", site.dir.join("rules"));
-    command
 }
 
 fn ok(site: &Site, args: &[&str]) -> String {
@@ -68,7 +63,7 @@ fn shimrules_speaks_the_flags_of_the_thesis() {
     let link = site.dir.join("shimrules");
     std::os::unix::fs::symlink(MANYPATH, &link).unwrap();
     let shimrules = |args: &str| {
-        let mut command = with_table(&site, site.command(Host::Right, &link));
+        let mut command = site.command(Host::Right, &link);
         command.args(args.split_whitespace());
         finish(command)
     };
@@ -91,8 +86,7 @@ fn a_server_goes_by_a_changed_table_at_once() {
     site.web();
     site.random_file("small", 10_000);
     ok(&site, &["rules", "add", "local", "enable", "port", "1234"]);
-    let rules = site.dir.join("rules").display().to_string();
-    site.service(MANYPATH, &["serve", "--rules", &rules, "-v"], "udp", 9899);
+    site.service(MANYPATH, &["serve", "-v"], "udp", 9899);
     let url = format!("http://{}:8080/small", site.server());
     let carried = |site: &Site| {
         let before = site.server_counter("stack_relays_started");
@@ -131,8 +125,8 @@ fn wrong_tables_and_words_are_told_before_anything_runs() {
 fn settings_are_shown_changed_and_reset() {
     let site = Site::new();
     let sysctl = |args: &[&str]| {
-        let mut command = with_table(&site, site.command(Host::Right, MANYPATH));
-        command.env("MANYPATH_SYSCTL", site.dir.join("sysctl.conf")).arg("sysctl").args(args);
+        let mut command = site.command(Host::Right, MANYPATH);
+        command.arg("sysctl").args(args);
         finish(command)
     };
     assert_eq!(sysctl(&["init_rtx_max"]).stdout, "init_rtx_max = 1\n");

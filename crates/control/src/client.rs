@@ -6,6 +6,7 @@ use crate::message::{Reply, Request, Role, VERSION};
 use crate::report::Assembler;
 use crate::socket::{ControlSocket, Incoming};
 use serde::de::DeserializeOwned;
+use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::path::Path;
 use std::time::Duration;
@@ -56,6 +57,7 @@ impl ControlClient {
             | Reply::Failed { .. }
             | Reply::Closed { .. }
             | Reply::Reloaded { .. }
+            | Reply::Forgotten { .. }
             | Reply::Refused { .. }
             | Reply::StatusPart(_) => Err(ControlError::Unexpected("no welcome")),
         }
@@ -103,18 +105,34 @@ impl ControlClient {
     /// # Errors
     /// [`ControlError::Refused`] when they are wrong; [`ControlError::TimedOut`].
     pub fn reload(&self) -> Result<usize, ControlError> {
-        self.send(&Request::Reload, None)?;
-        match self.wait()? {
-            Reply::Reloaded { rules } => Ok(rules),
-            Reply::Refused { why } => Err(ControlError::Refused(why)),
-            Reply::Welcome { .. }
-            | Reply::Pending { .. }
-            | Reply::Direct { .. }
-            | Reply::Accepted { .. }
-            | Reply::Failed { .. }
-            | Reply::Closed { .. }
-            | Reply::StatusPart(_) => Err(ControlError::Unexpected("no answer to a reload")),
+        let reply = self.ask(&Request::Reload)?;
+        if let Reply::Refused { why } = reply {
+            return Err(ControlError::Refused(why));
         }
+        let Reply::Reloaded { rules } = reply else {
+            return Err(ControlError::Unexpected("no answer to a reload"));
+        };
+        Ok(rules)
+    }
+
+    /// Asks the stack to forget what it knows about a peer, a service, or all; returns how much.
+    ///
+    /// # Errors
+    /// [`ControlError::TimedOut`].
+    pub fn forget_peers(
+        &self,
+        addr: Option<IpAddr>,
+        port: Option<u16>,
+    ) -> Result<usize, ControlError> {
+        let Reply::Forgotten { count } = self.ask(&Request::ForgetPeers { addr, port })? else {
+            return Err(ControlError::Unexpected("no answer to a flush"));
+        };
+        Ok(count)
+    }
+
+    fn ask(&self, request: &Request) -> Result<Reply, ControlError> {
+        self.send(request, None)?;
+        self.wait()
     }
 
     /// Asks the stack to end.

@@ -2,7 +2,7 @@
 
 use crate::status::FallbackReason;
 use serde::{Deserialize, Serialize};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// Version of this language. It changes whenever an old reader would misunderstand a new writer.
 pub const VERSION: u32 = 2;
@@ -50,6 +50,14 @@ pub enum Request {
     /// Asks the stack to read its rules and settings again, answered by `Reloaded` or `Refused`.
     /// Connections that exist go on.
     Reload,
+    /// Asks the stack to forget what it knows about a peer, about one of its services, or, without
+    /// an address, about all; answered by `Forgotten`.
+    ForgetPeers {
+        /// The peer.
+        addr: Option<IpAddr>,
+        /// The service.
+        port: Option<u16>,
+    },
     /// Asks the stack to end: existing flows are drained first.
     Stop,
 }
@@ -111,6 +119,11 @@ pub enum Reply {
     Reloaded {
         /// How many rules there are.
         rules: usize,
+    },
+    /// The stack has forgotten so many entries.
+    Forgotten {
+        /// How many.
+        count: usize,
     },
     /// What was asked for was not done; nothing has changed.
     Refused {

@@ -121,7 +121,7 @@ impl Stack {
             return;
         }
         for addr in self.confirmed_addresses(id) {
-            self.peers.forget_peer(addr);
+            self.peers.forget_peer(self.now, addr);
             self.by_peer.entry(addr).or_insert(id);
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::allow::Allow;
 use crate::log::Level;
+use crate::peers::PeerCache;
 use crate::settings::SettingsFile;
 use manypath_engine::Profile;
 use manypath_rules::RulesFile;
@@ -62,6 +63,12 @@ pub struct StackConfig {
     pub tcp_head_start: Duration,
     /// How long a peer or service that could not be used is remembered.
     pub negative_cache: Duration,
+    /// Whether what is known about peers is used and kept.
+    pub peer_cache: bool,
+    /// How long a service that was reached over SCTP is trusted to be reached so.
+    pub positive_cache: Duration,
+    /// Where what is known about peers is kept; nowhere when absent.
+    pub peer_memory: Option<PeerCache>,
     /// How long an association that this side began is kept without flows.
     pub idle_timeout: Duration,
     /// How long an association that a peer began is kept without flows. Longer than `idle_timeout`, so
@@ -113,6 +120,9 @@ impl Default for StackConfig {
             fallback_timeout: Duration::from_millis(300),
             tcp_head_start: Duration::from_millis(150),
             negative_cache: Duration::from_secs(60),
+            peer_cache: true,
+            positive_cache: Duration::from_secs(86_400),
+            peer_memory: None,
             idle_timeout: Duration::from_secs(60),
             peer_idle_timeout: Duration::from_secs(600),
             drain_timeout: Duration::from_secs(60),

@@ -212,6 +212,10 @@ impl Stack {
             },
             Request::Status => self.send_status(id),
             Request::Reload => self.on_reload(id),
+            Request::ForgetPeers { addr, port } => {
+                let count = self.peers.flush(addr, port);
+                self.reply(id, Reply::Forgotten { count });
+            }
             Request::Stop => self.stop(),
         }
     }

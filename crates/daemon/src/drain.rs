@@ -156,5 +156,6 @@ impl Stack {
             self.driver.endpoint_mut().abort(self.now, id, b"the stack ends");
         }
         self.driver.flush(self.now);
+        self.save_peers();
     }
 }

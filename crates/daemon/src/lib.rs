@@ -42,5 +42,6 @@ mod token;
 pub use allow::{Allow, AllowError};
 pub use config::{DEFAULT_UDP_PORT, Locals, StackConfig};
 pub use log::Level;
+pub use peers::{PeerCache, PeerRecord};
 pub use settings::{KNOBS, Knob, SettingsError, SettingsFile};
 pub use stack::{Stack, Stopper};

@@ -16,7 +16,7 @@ use crate::dial::Dial;
 use crate::drain::Phase;
 use crate::locals::{self, Locals};
 use crate::log::Log;
-use crate::peers::Peers;
+use crate::peers::{Lifetimes, Memory, Peers};
 use crate::relay::Relay;
 use crate::rules::Rules;
 use crate::settings::Settings;
@@ -85,6 +85,7 @@ pub struct Stack {
     pub(crate) control: ControlServer,
     pub(crate) signals: Option<Signals>,
     pub(crate) peers: Peers,
+    pub(crate) memory: Memory,
     pub(crate) rules: Rules,
     pub(crate) settings: Settings,
     pub(crate) timers: Timers,
@@ -122,7 +123,8 @@ impl Stack {
         let signals = watch_signals(&config, &registry)?;
         let waker = Arc::new(Waker::new(&registry, Source::Wake.token())?);
         let mut stack = Self {
-            peers: Peers::new(config.negative_cache),
+            peers: Peers::new(lifetimes(&config)),
+            memory: Memory::new(config.peer_memory.take()),
             rules: Rules::load(config.rules.take(), &config.allow).map_err(io::Error::other)?,
             settings,
             now: clock.now(),
@@ -156,6 +158,7 @@ impl Stack {
             config,
         };
         stack.announce();
+        stack.recall_peers();
         if stack.config.locals == config::Locals::Auto {
             stack.timers.set(stack.now, Timer::Rescan);
         }
@@ -217,6 +220,7 @@ impl Stack {
             self.driver.flush(self.now);
         }
         self.ready.append(&mut self.unfinished);
+        self.plan_saving();
     }
 
     fn is_settled(&self) -> bool {
@@ -267,7 +271,7 @@ impl Stack {
     pub(crate) fn adopt_settings(&mut self) {
         let config = &self.config;
         self.log.set_level(config.log);
-        self.peers.set_lifetime(config.negative_cache);
+        self.peers.set_lifetimes(lifetimes(config));
         self.driver.endpoint_mut().configure(|engine| {
             engine.rto_initial = initial_rto(config);
             engine.rto_min = config.rto_min;
@@ -280,6 +284,10 @@ impl Stack {
         self.last_id += 1;
         self.last_id
     }
+}
+
+fn lifetimes(config: &StackConfig) -> Lifetimes {
+    Lifetimes { plain: config.negative_cache, carried: config.positive_cache }
 }
 
 fn engine_config(config: &StackConfig) -> Config {

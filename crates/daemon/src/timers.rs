@@ -23,6 +23,8 @@ pub(crate) enum Timer {
     Rescan,
     /// Control callers may wait for whom there was no descriptor.
     AcceptControl,
+    /// What was learnt about peers is to be kept.
+    SavePeers,
     /// Whether a draining stack still makes progress.
     Drain,
 }
@@ -58,6 +60,7 @@ impl Stack {
             Timer::Rescan => self.on_rescan_timer(),
             Timer::Presence(id) => self.on_presence_timer(id),
             Timer::AcceptControl => self.accept_control(),
+            Timer::SavePeers => self.save_peers(),
             Timer::Drain => self.on_drain_timer(),
         }
     }

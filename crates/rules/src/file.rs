@@ -148,6 +148,7 @@ mod tests {
         let file = RulesFile::at(KeptFile {
             own: folder.join("own/rules"),
             fallback: Some(fallback.clone()),
+            synced: true,
         });
         assert_eq!(file.current(), Some(fallback.as_path()));
         file.edit(|d| d.add("remote disable port 26".parse()?, None)).unwrap();

@@ -17,6 +17,9 @@ pub struct KeptFile {
     pub own: PathBuf,
     /// Read if `own` does not exist.
     pub fallback: Option<PathBuf>,
+    /// Whether a change is on the disk before [`KeptFile::edit`] returns. A change is never seen in
+    /// part, whatever this says.
+    pub synced: bool,
 }
 
 /// What the operating system says about a file.
@@ -32,7 +35,7 @@ impl KeptFile {
     /// A file that the user has named: nothing else is read.
     #[must_use]
     pub fn named(path: PathBuf) -> Self {
-        Self { own: path, fallback: None }
+        Self { own: path, fallback: None, synced: true }
     }
 
     /// The caller's usual file `name`: the one that the environment variable names; else the user's
@@ -47,9 +50,34 @@ impl KeptFile {
         let config = value_of("XDG_CONFIG_HOME").map(PathBuf::from);
         let config = config.or_else(|| Some(PathBuf::from(value_of("HOME")?).join(".config")));
         match config.map(|folder| folder.join("manypath").join(name)) {
-            Some(own) if !is_root() || own.exists() => Self { own, fallback: Some(host) },
+            Some(own) if !is_root() || own.exists() => {
+                Self { own, fallback: Some(host), synced: true }
+            }
             Some(_) | None => Self::named(host),
         }
+    }
+
+    /// The caller's usual cache `name`: the one that the environment variable names; else
+    /// `/var/cache/manypath/name` for root, and `$XDG_CACHE_HOME/manypath/name` or
+    /// `~/.cache/manypath/name` for others.
+    #[must_use]
+    pub fn cache(name: &str, variable: &str) -> Self {
+        if let Some(named) = value_of(variable) {
+            return Self::named(named.into()).without_sync();
+        }
+        let users = || {
+            let cache = value_of("XDG_CACHE_HOME").map(PathBuf::from);
+            cache.or_else(|| Some(PathBuf::from(value_of("HOME")?).join(".cache")))
+        };
+        let folder = if is_root() { None } else { users() };
+        let folder = folder.unwrap_or_else(|| "/var/cache".into());
+        Self::named(folder.join("manypath").join(name)).without_sync()
+    }
+
+    /// Leaves it to the system when changes reach the disk.
+    #[must_use]
+    pub fn without_sync(self) -> Self {
+        Self { synced: false, ..self }
     }
 
     /// The file that holds; none when there is none.
@@ -100,7 +128,9 @@ impl KeptFile {
             let mut file =
                 OpenOptions::new().create(true).truncate(true).write(true).mode(mode).open(&new)?;
             file.write_all(text.as_bytes())?;
-            file.sync_all()?;
+            if self.synced {
+                file.sync_all()?;
+            }
             fs::rename(&new, self.target())
         };
         write().map_err(|error| KeptFileError { path: self.own.clone(), error })

@@ -2,6 +2,7 @@
 
 pub(crate) mod lab;
 pub(crate) mod man;
+pub(crate) mod peers;
 pub(crate) mod rules;
 pub(crate) mod run;
 pub(crate) mod serve;

@@ -2,7 +2,7 @@
 
 use crate::args::{StackArgs, StackOptions};
 use crate::failure::Failure;
-use manypath_daemon::{Knob, Level, Locals, SettingsFile, Stack, StackConfig};
+use manypath_daemon::{Knob, Level, Locals, PeerCache, SettingsFile, Stack, StackConfig};
 use manypath_rules::RulesFile;
 
 /// Runs the stack until its launcher is gone and its flows are delivered.
@@ -42,6 +42,7 @@ pub(crate) fn configure(
         options.profile.parse().map_err(|e| Failure::usage(format!("--profile: {e}")))?;
     config.peer_udp_port = options.peer_port;
     config.settings = Some(SettingsFile::usual());
+    config.peer_memory = Some(PeerCache::usual());
     for (name, setting, value) in options.settings() {
         let Some(knob) = Knob::by_name(setting) else { continue };
         knob.parse(&value.to_string()).map_err(|why| Failure::usage(format!("--{name}: {why}")))?;

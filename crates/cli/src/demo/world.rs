@@ -10,6 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+/// The files of the user that a stack would read, and what they are called in the demo's folder.
+const FILES: [(&str, &str); 3] =
+    [("MANYPATH_PEERS", "peers"), ("MANYPATH_RULES", "rules"), ("MANYPATH_SYSCTL", "sysctl.conf")];
+
 /// The two paths: rate in bit/s and the rest of their specification.
 const PATHS: [(&str, u64, &str); 2] =
     [("A", 20_000_000, "20mbit,10ms,queue=100"), ("B", 10_000_000, "10mbit,40ms,queue=100")];
@@ -136,6 +140,10 @@ impl World {
             command.arg("run").arg(program);
         }
         command.env("MANYPATH_RUNTIME_DIR", self.work_dir().join("run"));
+        // The demo goes by nobody's rules and leaves nothing behind.
+        for (variable, file) in FILES {
+            command.env(variable, self.work_dir().join(file));
+        }
         Ok(command)
     }
 

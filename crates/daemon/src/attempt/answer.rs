@@ -22,6 +22,7 @@ impl Stack {
         attempt.sctp = Sctp::Opened { association, flow };
         let tcp = std::mem::replace(&mut attempt.tcp, Tcp::NotStarted);
         let (client, open) = (attempt.client, attempt.open);
+        self.peers.remember_carried(self.now, open.destination);
         self.drop_tcp(tcp);
         let local = self.local_name(association, &open);
         self.log.verbose(format_args!("{}: over association {}", open.destination, association.0));

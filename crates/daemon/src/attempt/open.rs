@@ -40,7 +40,8 @@ impl Stack {
     ) -> Result<(), FallbackReason> {
         let destination = open.destination;
         self.check_suitable(&open)?;
-        let remembered = self.peers.lookup(self.now, destination);
+        let remembered =
+            self.peers.lookup(self.now, destination).filter(|_| self.config.peer_cache);
         // Without a fallback the peer is asked again each time.
         if let Some(reason) = remembered.filter(|_| !sctp_only(&options)) {
             self.log.verbose(format_args!("{destination}: remembered: {reason}"));
@@ -54,7 +55,8 @@ impl Stack {
         self.attempts.insert(id, Attempt { client, open, options, sctp, tcp: Tcp::NotStarted });
         self.set_flow_use(association, flow, FlowUse::Attempt(id));
         self.control.remember(client, id);
-        let alone = open.blocking || sctp_only(&options);
+        let trusted = self.config.peer_cache && self.peers.is_carried(self.now, destination);
+        let alone = open.blocking || trusted || sctp_only(&options);
         self.start_clocks(id, association, alone);
         Ok(())
     }

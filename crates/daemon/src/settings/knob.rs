@@ -87,6 +87,24 @@ pub const KNOBS: &[Knob] = &[
         set: |config, value| config.negative_cache = Duration::from_secs(value),
     },
     Knob {
+        name: "peer_cache",
+        help: "1: what peers and their services can do is remembered, also over restarts; 0: every \
+               connection finds out anew",
+        bounds: (0, 1),
+        words: &[],
+        get: |config| u64::from(config.peer_cache),
+        set: |config, value| config.peer_cache = value != 0,
+    },
+    Knob {
+        name: "positive_cache_s",
+        help: "how long a service that was reached over SCTP is trusted to be, so that TCP is not \
+               tried beside it, in seconds",
+        bounds: (0, 31_536_000),
+        words: &[],
+        get: |config| config.positive_cache.as_secs(),
+        set: |config, value| config.positive_cache = Duration::from_secs(value),
+    },
+    Knob {
         name: "log_level",
         help: "how much a stack says on standard error",
         bounds: (0, 4),

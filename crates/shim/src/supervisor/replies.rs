@@ -31,6 +31,7 @@ impl Supervisor {
             Reply::Welcome { .. }
             | Reply::StatusPart(_)
             | Reply::Reloaded { .. }
+            | Reply::Forgotten { .. }
             | Reply::Refused { .. } => {}
         }
     }

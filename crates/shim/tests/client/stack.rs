@@ -68,7 +68,7 @@ fn handle(shared: &Arc<Shared>, request: Request, fd: Option<OwnedFd>) {
                 thread::spawn(move || relay(&shared, id, near, upstream));
             }
         }
-        Request::Status | Request::Reload | Request::Stop => {}
+        Request::Status | Request::Reload | Request::ForgetPeers { .. } | Request::Stop => {}
     }
 }
 

@@ -1,0 +1,140 @@
+//! `manypath peers`: what is known about peers, shown and forgotten.
+
+use super::rules::print_json;
+use crate::failure::Failure;
+use clap::{Args, Subcommand};
+use manypath_control::{ControlClient, Role, runtime};
+use manypath_daemon::{PeerCache, PeerRecord};
+use manypath_rules::KeptFileError;
+use serde::Serialize;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+/// How long a stack may take to answer.
+const ANSWER_LIMIT: Duration = Duration::from_secs(2);
+
+/// Show what is known about peers and their services, or forget it.
+///
+/// A service that was reached over SCTP is trusted to be; a peer or service that was not goes on as
+/// plain TCP at once. Entries end by themselves (`manypath sysctl`: positive_cache_s,
+/// negative_cache_s). Kept in $MANYPATH_PEERS, ~/.cache/manypath/peers or /var/cache/manypath/peers.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Example:\n  manypath peers\n  manypath peers flush 192.0.2.7\n  manypath peers flush 192.0.2.7:22"
+)]
+pub(crate) struct PeersArgs {
+    /// Print one JSON object.
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    action: Option<PeersAction>,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum PeersAction {
+    /// Show what is known (what `manypath peers` does, too).
+    #[command(after_help = "Example:\n  manypath peers list --json")]
+    List,
+    /// Forget what is known about a peer or service, or about all.
+    #[command(after_help = "Example:\n  manypath peers flush\n  manypath peers flush 192.0.2.7:22")]
+    Flush {
+        /// ADDRESS or ADDRESS:PORT; everything if left out.
+        peer: Option<String>,
+    },
+}
+
+#[derive(Serialize)]
+struct ListJson {
+    peers: Vec<PeerJson>,
+}
+
+#[derive(Serialize)]
+struct PeerJson {
+    #[serde(flatten)]
+    record: PeerRecord,
+    remaining_s: u64,
+}
+
+#[derive(Serialize)]
+struct FlushJson {
+    forgotten: usize,
+}
+
+/// Shows or forgets.
+pub(crate) fn peers(args: &PeersArgs) -> Result<u8, Failure> {
+    match &args.action {
+        None | Some(PeersAction::List) => list(args.json),
+        Some(PeersAction::Flush { peer }) => {
+            let (addr, port) = peer.as_deref().map_or(Ok((None, None)), parse)?;
+            flush(addr, port, args.json)
+        }
+    }
+}
+
+fn list(json: bool) -> Result<u8, Failure> {
+    let namespace = runtime::network_namespace().unwrap_or_default();
+    let mut records = PeerCache::usual().read().map_err(failure)?;
+    records.retain(|record| record.namespace == namespace);
+    records.sort_by_key(|record| (record.addr, record.port));
+    if json {
+        let peer = |record: PeerRecord| {
+            let remaining_s = record.remaining().as_secs();
+            PeerJson { record, remaining_s }
+        };
+        return print_json(&ListJson { peers: records.into_iter().map(peer).collect() });
+    }
+    if records.is_empty() {
+        println!("nothing is known about any peer");
+    }
+    for record in &records {
+        let peer = record.port.map_or_else(
+            || record.addr.to_string(),
+            |port| SocketAddr::new(record.addr, port).to_string(),
+        );
+        let way = record.reason.map_or_else(
+            || "carried over SCTP".to_owned(),
+            |reason| format!("plain TCP: {reason}"),
+        );
+        println!("{peer}  {way}, {} s more", record.remaining().as_secs());
+    }
+    Ok(0)
+}
+
+/// Running stacks first: they would write down again what they know.
+fn flush(addr: Option<IpAddr>, port: Option<u16>, json: bool) -> Result<u8, Failure> {
+    for stack in runtime::stacks() {
+        let asked = ControlClient::connect(&stack.path, Role::Cli, ANSWER_LIMIT)
+            .and_then(|client| client.forget_peers(addr, port));
+        if let Err(error) = asked {
+            eprintln!("manypath: stack {}: {error}", stack.pid);
+        }
+    }
+    let gone = |record: &PeerRecord| {
+        addr.is_none_or(|addr| addr == record.addr) && (port.is_none() || port == record.port)
+    };
+    let changed = PeerCache::usual().change(|records| {
+        let before = records.len();
+        records.retain(|record| !gone(record));
+        before - records.len()
+    });
+    let forgotten = changed.map_err(failure)?;
+    if json {
+        return print_json(&FlushJson { forgotten });
+    }
+    println!("{forgotten} entries forgotten");
+    Ok(0)
+}
+
+fn parse(text: &str) -> Result<(Option<IpAddr>, Option<u16>), Failure> {
+    if let Ok(addr) = text.parse::<IpAddr>() {
+        return Ok((Some(addr), None));
+    }
+    let service: SocketAddr = text.parse().map_err(|_| {
+        Failure::usage(format!("\"{text}\" is no peer: ADDRESS or ADDRESS:PORT, in numbers"))
+    })?;
+    Ok((Some(service.ip()), Some(service.port())))
+}
+
+fn failure(error: KeptFileError) -> Failure {
+    Failure::new(format!("{}: {}", error.path.display(), error.error))
+}

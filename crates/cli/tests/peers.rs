@@ -1,0 +1,52 @@
+//! What is known about peers: learnt by one program, used by the next, shown, forgotten, healed.
+#![allow(clippy::unwrap_used, reason = "a test that meets the unexpected has failed")]
+
+mod common;
+
+use common::{Finished, MANYPATH, Site, finish};
+use manypath_lab::Host;
+
+fn peers(site: &Site, args: &[&str]) -> Finished {
+    let mut command = site.command(Host::Left, MANYPATH);
+    command.arg("peers").args(args);
+    let done = finish(command);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    done
+}
+
+/// Why the connection of a program was not carried; nothing when it was.
+fn fetch(site: &Site, url: &str) -> Option<String> {
+    let command = site.through_command(&["--json"], "curl", &["-sS", "-f", "-o", "/dev/null", url]);
+    let done = finish(command);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let report: serde_json::Value = serde_json::from_str(done.stderr.trim()).unwrap();
+    if report["sctp"] == 1 {
+        return None;
+    }
+    let left = report["left_to_the_kernel"].as_object().unwrap().keys().next().cloned();
+    Some(left.unwrap_or_else(|| "tcp-relay".to_owned()))
+}
+
+#[test]
+fn what_one_program_learns_serves_the_next_until_it_is_wrong_or_forgotten() {
+    let mut site = Site::new();
+    site.web();
+    site.random_file("small", 10_000);
+    let url = format!("http://{}:8080/small", site.server());
+    assert!(peers(&site, &[]).stdout.contains("nothing is known"));
+    // Nobody speaks SCTP there yet: curl connects without waiting, so the first one is relayed.
+    fetch(&site, &url);
+    assert_eq!(fetch(&site, &url).as_deref(), Some("remembered"));
+    let known = peers(&site, &[]).stdout;
+    assert!(known.contains(&format!("{}  plain TCP: ", site.server())), "{known}");
+    let json = peers(&site, &["--json"]).stdout;
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["peers"][0]["reason"], "refused", "{json}");
+    site.serve("8080");
+    let service = format!("{}:8080", site.server());
+    assert!(peers(&site, &["flush", &service]).stdout.starts_with("0 entries"));
+    assert!(peers(&site, &["flush", &site.server()]).stdout.starts_with("1 entries"));
+    assert_eq!(fetch(&site, &url), None);
+    let known = peers(&site, &["list"]).stdout;
+    assert!(known.contains(&format!("{service}  carried over SCTP")), "{known}");
+}
