@@ -19,6 +19,7 @@ use super::reliability::{Abandoned, Failed, Reliability, ReliabilityPolicy, Term
 use crate::Outgoing;
 use crate::config::Config;
 use crate::path::Paths;
+use crate::schedule::stream::StreamClass;
 use crate::time::Instant;
 use crate::tsn::Tsn64;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -122,7 +123,14 @@ impl Sender {
     /// What holds for messages of `stream` that are queued without a word about it.
     pub(super) fn reliability(&self, stream: StreamId) -> Reliability {
         let Abandonment { streams, others, .. } = &self.abandonment;
-        streams.get(&stream).copied().unwrap_or(*others)
+        streams.get(&stream).copied().or_else(|| self.worth(stream)).unwrap_or(*others)
+    }
+
+    /// How long messages of a realtime stream are worth something.
+    fn worth(&self, stream: StreamId) -> Option<Reliability> {
+        let options = self.queue.options(stream);
+        let lifetime = options.max_delay.filter(|_| options.class == StreamClass::Realtime)?;
+        Some(Reliability::Lifetime(lifetime))
     }
 
     /// How many messages of `stream`, or of all, were given up by `policy`, or by any.

@@ -23,7 +23,6 @@ use super::sender::has_window;
 use crate::cmt::Extent;
 use crate::path::{Path, PathId, PathSet, Paths};
 use crate::schedule::path::PathScheduling;
-use crate::schedule::stream::StreamClass;
 use crate::time::Instant;
 use crate::tsn::Tsn64;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -114,9 +113,10 @@ impl Sender {
         let wanted = match self.copies.which {
             Which::None => false,
             Which::All => true,
-            Which::Interactive => self.outstanding.get(tsn).is_some_and(|chunk| {
-                self.queue.options(chunk.fragment.stream).class == StreamClass::Interactive
-            }),
+            Which::Interactive => self
+                .outstanding
+                .get(tsn)
+                .is_some_and(|chunk| self.queue.options(chunk.fragment.stream).class.is_hurried()),
         };
         for other in usable.iter().filter(|other| wanted && *other != id) {
             self.copies.paths.entry(other).or_default().wanted.push_back(tsn);

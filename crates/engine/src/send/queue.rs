@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::endpoint::Outgoing;
 use crate::path::{PathId, PathSet, Paths};
 use crate::schedule::map::{DynamicMap, Room, StreamMapping, home};
-use crate::schedule::stream::{Departure, Lane, StreamClass, StreamOptions, StreamScheduler};
+use crate::schedule::stream::{Departure, Lane, StreamOptions, StreamScheduler};
 use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -458,7 +458,7 @@ impl SendQueue {
 
     fn is_interactive(&self, id: StreamId) -> bool {
         let stream = self.streams.get(&id);
-        stream.is_some_and(|stream| stream.options.class == StreamClass::Interactive)
+        stream.is_some_and(|stream| stream.options.class.is_hurried())
     }
 
     /// Whether the path may send something of `id`, a stream of another one. Interactive messages go

@@ -52,6 +52,7 @@ const OPTIONS: &[EngineOption] = options![
     nr_sack,
     buffer_split,
     interleaving,
+    partial_reliability,
     split_fast_retransmit,
     missing_reports,
     cwnd_update,

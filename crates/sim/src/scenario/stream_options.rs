@@ -6,8 +6,11 @@ use super::section::Section;
 use super::setting::{Rate, Setting, one_of};
 use manypath_engine::{Duration, PathId, StreamClass, StreamOptions};
 
-const CLASSES: [(&str, StreamClass); 2] =
-    [("bulk", StreamClass::Bulk), ("interactive", StreamClass::Interactive)];
+const CLASSES: [(&str, StreamClass); 3] = [
+    ("bulk", StreamClass::Bulk),
+    ("interactive", StreamClass::Interactive),
+    ("realtime", StreamClass::Realtime),
+];
 
 /// Reads `stream_options`: one table for all `streams` of an application, or an array with one for
 /// each of them.

@@ -17,7 +17,6 @@
 use super::path_shares::{PathShares, Room, Tenants};
 use super::plan::{Homes, PathView, StreamView, plan, value};
 use crate::path::{Path, PathId, PathSet, Paths};
-use crate::schedule::stream::StreamClass;
 use crate::time::{Duration, Instant};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -201,7 +200,7 @@ impl DynamicMap {
 /// Takes over from `new` the paths of interactive streams that have clearly less delay there.
 fn hurry(homes: &mut Homes, new: &Homes, paths: &[PathView], streams: &[StreamView]) {
     let delay = |home: &PathId| paths.iter().find(|path| path.id == *home).map(|path| path.delay);
-    let is_interactive = |s: &&StreamView| s.options.class == StreamClass::Interactive;
+    let is_interactive = |s: &&StreamView| s.options.class.is_hurried();
     for stream in streams.iter().filter(is_interactive) {
         let (Some(old), Some(new)) = (homes.get(&stream.id), new.get(&stream.id)) else { continue };
         if let (Some(before), Some(after)) = (delay(old), delay(new))

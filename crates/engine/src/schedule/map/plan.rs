@@ -97,7 +97,7 @@ fn urgency(stream: &StreamView) -> (u8, Duration, Reverse<u64>, StreamId) {
     let bound = max_delay.unwrap_or(Duration::MAX);
     let (step, bound, size) = match (pinned, class, stream.demand) {
         (Some(_), ..) => (0, Duration::ZERO, 0),
-        (None, StreamClass::Interactive, _) => (1, bound, 0),
+        (None, StreamClass::Interactive | StreamClass::Realtime, _) => (1, bound, 0),
         (None, StreamClass::Bulk, Some(demand)) => (2, Duration::ZERO, demand),
         (None, StreamClass::Bulk, None) => (3, Duration::ZERO, weight(stream)),
     };
@@ -114,7 +114,7 @@ fn place(loads: &[Load], stream: &StreamView) -> Option<usize> {
         keyed.min().map(|(_, at)| at)
     };
     match (stream.options.class, stream.demand) {
-        (StreamClass::Interactive, demand) => {
+        (StreamClass::Interactive | StreamClass::Realtime, demand) => {
             let needed =
                 demand.unwrap_or_default().min(stream.options.min_rate.unwrap_or(u64::MAX));
             let bound = stream.options.max_delay.unwrap_or(Duration::MAX);
@@ -191,7 +191,8 @@ mod tests {
     fn interactive_streams_get_the_least_delay_that_has_room() {
         let paths = paths(&[(1_000_000, 80), (100_000, 5), (1_000_000, 20)]);
         let options = StreamOptions { class: StreamClass::Interactive, ..StreamOptions::default() };
-        let small = StreamView { options, ..bulk(0, Some(50_000)) };
+        let realtime = StreamOptions { class: StreamClass::Realtime, ..options };
+        let small = StreamView { options: realtime, ..bulk(0, Some(50_000)) };
         let large = StreamView { options, ..bulk(1, Some(500_000)) };
         assert_eq!(homes(&plan(&paths, &[small, large])), [1, 2]);
         // A stream that needs no more than a part of what it wants is content with that.

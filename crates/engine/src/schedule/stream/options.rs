@@ -13,7 +13,8 @@ pub struct StreamOptions {
     pub weight: u16,
     /// For the dynamic mapping: what matters to it.
     pub class: StreamClass,
-    /// For the dynamic mapping: how long its packets may take to the peer, if it is interactive.
+    /// For the dynamic mapping: how long its packets may take to the peer, if it is interactive; how
+    /// long a message is worth something, if it is realtime.
     pub max_delay: Option<Duration>,
     /// For the dynamic mapping: bytes per second with which it is content, if it is interactive.
     pub min_rate: Option<u64>,
@@ -32,6 +33,20 @@ pub enum StreamClass {
     Bulk,
     /// Little delay.
     Interactive,
+    /// Little delay, and nothing that comes late: with `max_delay`, a message that has not arrived
+    /// after that time is given up ([`Reliability::Lifetime`](crate::Reliability)), unless another
+    /// reliability was set for it.
+    Realtime,
+}
+
+impl StreamClass {
+    /// Whether delay matters more to it than rate.
+    pub(crate) const fn is_hurried(self) -> bool {
+        match self {
+            Self::Interactive | Self::Realtime => true,
+            Self::Bulk => false,
+        }
+    }
 }
 
 impl Default for StreamOptions {

@@ -4,6 +4,7 @@ use super::{Bench, FULL, HEADER};
 use crate::config::Config;
 use crate::endpoint::{Outgoing, SendError};
 use crate::path::PathId;
+use crate::schedule::stream::{StreamClass, StreamOptions};
 use crate::send::reliability::Terms;
 use crate::send::{Abandoned, Failed, Reliability, ReliabilityPolicy};
 use crate::time::Duration;
@@ -27,6 +28,14 @@ impl Bench {
 
     fn put(&mut self, stream: u16, len: usize, reliability: Reliability) -> Result<(), SendError> {
         self.put_kind(stream, false, len, reliability)
+    }
+
+    /// With the reliability that is usual for the stream.
+    fn put_usual(&mut self, stream: u16, len: usize) -> Result<(), SendError> {
+        let payload = Bytes::from(alloc::vec![1; len]);
+        let stream = StreamId(stream);
+        let message = Outgoing { stream, ppid: Ppid(0), unordered: false, payload };
+        self.sender.enqueue(self.now, message, None, &mut self.paths)
     }
 
     fn put_kind(
@@ -203,6 +212,28 @@ fn the_rest_of_a_message_whose_beginning_has_arrived_is_skipped() {
     assert_eq!((bench.abandoned(), bench.told()), ((0, 1), Some((2, [(3, 0)].into()))));
     bench.sack(2, &[], 0);
     assert!(bench.sender.is_drained() && bench.sender.buffered == 0);
+}
+
+#[test]
+fn messages_of_a_realtime_stream_are_given_up_when_they_are_late() {
+    let mut bench = Bench::partial(1);
+    let max_delay = Some(Duration::from_millis(10));
+    let realtime =
+        StreamOptions { class: StreamClass::Realtime, max_delay, ..StreamOptions::default() };
+    bench.sender.set_stream_options(StreamId(1), realtime);
+    let interactive = StreamOptions { class: StreamClass::Interactive, ..realtime };
+    bench.sender.set_stream_options(StreamId(2), interactive);
+    for stream in [1, 2] {
+        bench.put_usual(stream, 100).unwrap();
+    }
+    bench.pass(10);
+    let failed = bench.give_up();
+    assert_eq!(failed.iter().map(|f| f.message.stream).collect::<Vec<_>>(), [StreamId(1)]);
+    // What is said about the stream holds.
+    bench.sender.set_reliability(Some(StreamId(1)), Reliability::Reliable);
+    bench.put_usual(1, 100).unwrap();
+    bench.pass(10);
+    assert!(bench.give_up().is_empty());
 }
 
 #[test]
