@@ -24,6 +24,11 @@ fn fetch(site: &Site, url: &str, reason: &str) -> (u64, bool) {
     (report["sctp"].as_u64().unwrap(), left.contains_key(reason))
 }
 
+/// The program is done before its stack has written what it has learnt.
+fn wait_until_known(site: &Site, what: &str) {
+    common::wait_for(what, || peers(site, &[]).stdout.contains(what));
+}
+
 #[test]
 fn what_one_program_learns_serves_the_next_until_it_is_wrong_or_forgotten() {
     let mut site = Site::new();
@@ -33,9 +38,9 @@ fn what_one_program_learns_serves_the_next_until_it_is_wrong_or_forgotten() {
     assert!(peers(&site, &[]).stdout.contains("nothing is known"));
     // Nobody speaks SCTP there yet: curl connects without waiting, so the first one is relayed.
     assert_eq!(fetch(&site, &url, "remembered"), (0, false));
+    wait_until_known(&site, "plain TCP");
     assert_eq!(fetch(&site, &url, "remembered"), (0, true));
-    let known = peers(&site, &[]).stdout;
-    assert!(known.contains(&format!("{}  plain TCP: ", site.server())), "{known}");
+    assert!(peers(&site, &[]).stdout.contains(&format!("{}  plain TCP: ", site.server())));
     let json = peers(&site, &["--json"]).stdout;
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["peers"][0]["reason"], "refused", "{json}");
@@ -44,6 +49,5 @@ fn what_one_program_learns_serves_the_next_until_it_is_wrong_or_forgotten() {
     assert!(peers(&site, &["flush", &service]).stdout.starts_with("0 entries"));
     assert!(peers(&site, &["flush", &site.server()]).stdout.starts_with("1 entries"));
     assert_eq!(fetch(&site, &url, "remembered"), (1, false));
-    let known = peers(&site, &["list"]).stdout;
-    assert!(known.contains(&format!("{service}  carried over SCTP")), "{known}");
+    wait_until_known(&site, &format!("{service}  carried over SCTP"));
 }

@@ -68,6 +68,8 @@ impl Stack {
         let (last_progress, mark) = (self.now, self.progress_mark());
         self.phase = Phase::Draining(Drain { patience, renewed_by_progress, last_progress, mark });
         self.timers.set(self.now, Timer::Drain);
+        // The next program may begin at once.
+        self.save_peers();
     }
 
     pub(crate) fn on_drain_timer(&mut self) {

@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 /// How long changes are collected before they are written.
-const SAVE_AFTER: Duration = Duration::from_secs(1);
+const SAVE_AFTER: Duration = Duration::from_millis(200);
 
 /// Where the stack keeps what it knows, and whether that is about to be written.
 #[derive(Debug)]

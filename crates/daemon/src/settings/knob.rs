@@ -105,6 +105,14 @@ pub const KNOBS: &[Knob] = &[
         set: |config, value| config.positive_cache = Duration::from_secs(value),
     },
     Knob {
+        name: "peer_idle_s",
+        help: "how long an association that a peer began is kept without connections, in seconds",
+        bounds: (1, 31_536_000),
+        words: &[],
+        get: |config| config.peer_idle_timeout.as_secs(),
+        set: |config, value| config.peer_idle_timeout = Duration::from_secs(value),
+    },
+    Knob {
         name: "log_level",
         help: "how much a stack says on standard error",
         bounds: (0, 4),
