@@ -92,17 +92,19 @@ fn ahead(given: &[(&PathNeed, usize)], slow: &PathNeed, (window, joint): (usize,
 }
 
 /// Paths that take about as long as the last one share alike what there is for them: in none of them
-/// has anything to queue.
+/// has anything to queue. Each keeps the two packets without which it is not in use.
 fn level(given: &mut [(&PathNeed, usize)]) {
     let Some(last) = given.iter().rposition(|(_, most)| *most > 0) else { return };
     let longest = given[last].0.round_trip;
     let first = given.iter().position(|(path, _)| path.round_trip * 5 >= longest * 4);
     let alike = &mut given[first.unwrap_or(last)..=last];
-    let needs: usize = alike.iter().filter_map(|(path, _)| path.need()).sum();
-    let all: usize = alike.iter().map(|(_, most)| most).sum();
+    let least = |path: &PathNeed| 2 * path.packet;
+    let beyond = |path: &PathNeed| path.need().unwrap_or_default().saturating_sub(least(path));
+    let needs: usize = alike.iter().map(|(path, _)| beyond(path)).sum();
+    let all: usize = alike.iter().map(|(path, most)| most.saturating_sub(least(path))).sum();
     if alike.iter().all(|(path, most)| path.rate.is_some() && *most > 0) {
         alike.iter_mut().for_each(|(path, most)| {
-            *most = scaled(path.need().unwrap_or_default(), all, needs);
+            *most = least(path) + scaled(beyond(path), all, needs);
         });
     }
 }

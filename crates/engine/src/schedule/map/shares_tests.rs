@@ -100,6 +100,15 @@ fn what_is_not_known_yet_keeps_nobody_away() {
     assert!(shares(&unknown, 32_000, WHOLE).iter().all(|share| share.most > 0));
 }
 
+/// A path of 10 kB/s beside one of 8 MB/s: its part of a small buffer was less than a packet.
+#[test]
+fn a_path_in_use_has_room_for_two_packets() {
+    let paths = paths(&[(10_000, 202), (8_173_750, 252)]);
+    let shares = shares(&paths, 16_000, 0);
+    assert!(shares.iter().all(|share| share.most >= 2 * PACKET), "{shares:?}");
+    assert!(shares.iter().map(|share| share.most).sum::<usize>() <= 16_008);
+}
+
 proptest! {
     /// No path gets more than it needs while another one goes short, the needs of the fast are met
     /// first, and nothing is given that is not there.
