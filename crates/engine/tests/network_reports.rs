@@ -169,3 +169,19 @@ fn message(size: usize) -> Outgoing {
     let payload = Bytes::from(vec![1; size]);
     Outgoing { stream: StreamId(0), ppid: Ppid(0), unordered: false, payload }
 }
+
+#[test]
+fn a_peer_that_has_ended_is_not_waited_for_when_only_its_confirmation_is_missing() {
+    let (mut a, mut z, id) = connected(2);
+    let there = z.associations()[0];
+    z.shutdown(NOW, there);
+    // SHUTDOWN, SHUTDOWN ACK; what follows is lost with the peer.
+    carry(&mut z, &mut a);
+    let (_, sent) = poll(&mut a).expect("a SHUTDOWN ACK");
+    assert!(a.handle_icmp_unreachable(NOW, path(0), &sent));
+    assert_eq!(a.associations(), [id], "another path may still work");
+    assert!(a.handle_icmp_unreachable(NOW, path(1), &sent));
+    assert!(a.associations().is_empty());
+    let closed = std::iter::from_fn(|| a.poll_event()).map(|(_, event)| event);
+    assert!(closed.into_iter().any(|event| event == Event::Closed(CloseReason::Graceful)));
+}

@@ -69,9 +69,14 @@ impl Association {
     /// The network said that `addr` cannot be reached. During setup this ends the attempt over that
     /// pair of addresses (RFC 6951 section 5.5, RFC 9260 section 10 rule ICMP8). Later the report
     /// proves nothing, as it is not tied to our tag: it counts as one error of an Active path.
+    ///
+    /// In SHUTDOWN-ACK-SENT everything has arrived on both sides and only the confirmation is
+    /// missing. Where that was lost, a peer that has ended cannot repeat it: nobody is left to wait for.
     pub(crate) fn handle_unreachable(&mut self, cx: &mut Context<'_>, addr: PathAddr) {
         if matches!(self.state, State::CookieWait(_)) {
             self.candidate_unreachable(cx, addr);
+        } else if matches!(self.state, State::ShutdownAckSent(_)) {
+            self.leave_unreachable(cx, addr);
         } else if !self.state.is_setting_up() {
             let active = |id: &PathId| self.paths.get(*id).is_some_and(|path| path.is_active());
             if let Some(id) = self.paths.by_addr(&addr).filter(active) {
@@ -86,6 +91,15 @@ impl Association {
     pub(crate) fn handle_no_protocol(&mut self, cx: &mut Context<'_>, of_init: bool) {
         if !of_init || matches!(self.state, State::CookieWait(_)) {
             self.aborted_by_peer(cx, &Abort { tag_reflected: true, causes: Causes::EMPTY });
+        }
+    }
+
+    fn leave_unreachable(&mut self, cx: &mut Context<'_>, addr: PathAddr) {
+        if let Some(id) = self.paths.by_addr(&addr) {
+            self.set_path_state(cx, id, PathState::Inactive);
+        }
+        if !self.paths.iter().any(|path| path.is_active()) {
+            self.close(cx, CloseReason::Graceful);
         }
     }
 

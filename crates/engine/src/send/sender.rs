@@ -291,11 +291,13 @@ impl Sender {
             return None;
         }
         let usable = self.usable(paths);
-        let prober = self.prober(paths, usable)?;
+        // Copies that are under way may fill its window; its T3-rtx sees to them.
+        let prober = self.prober(paths, usable).filter(|path| path.flight == 0)?;
         let len =
             self.queue.next_len(Taker::alone(prober.id, usable), self.fragment_size(paths))?;
-        // Pacing may hold the probe back.
-        let due = || self.probe_due(prober).max(prober.pacer.deadline().unwrap_or_default());
+        // Pacing may hold the probe back, and so may the path.
+        let later = prober.pacer.deadline().max(prober.held_back).unwrap_or_default();
+        let due = || self.probe_due(prober).max(later);
         (len > self.rwnd_for_new()).then(due)
     }
 
@@ -503,7 +505,9 @@ impl Sender {
         if !has_window(now, path, flight) || self.outstanding.len() >= MAX_TSN_SPAN {
             return None;
         }
-        if path.is_held_back(now) || !self.split_allows(path, paths, usable) {
+        // A closed window leaves no share to any path: the split must not keep a probe back.
+        let idle = self.in_flight == 0 && self.lost == 0;
+        if path.is_held_back(now) || (!idle && !self.split_allows(path, paths, usable)) {
             return None;
         }
         let taker = self.taker(now, paths, usable, path.id);
@@ -513,12 +517,15 @@ impl Sender {
         }
         // If the window is closed: one probe, when nothing is under way (RFC 9260 section 6.1 rule A).
         let probes = || {
-            self.in_flight == 0
-                && self.lost == 0
-                && now >= self.probe_due(path)
+            idle && now >= self.probe_due(path)
                 && self.prober(paths, usable).is_some_and(|prober| prober.id == path.id)
         };
-        (len <= self.rwnd_for_new() || probes()).then_some((stream, len))
+        let allowed = if len > self.rwnd_for_new() {
+            probes()
+        } else {
+            !idle || self.split_allows(path, paths, usable)
+        };
+        allowed.then_some((stream, len))
     }
 
     /// Whether the share of `path` in the buffers of both sides has room.

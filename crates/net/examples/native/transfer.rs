@@ -16,6 +16,9 @@ use std::time::{Duration, Instant};
 const MTU: u16 = 1500;
 const ADDED_STREAMS: u16 = 2;
 
+/// How long the last chunk is repeated to a peer that asks for it: longer than its first RTO.
+const LINGER: Duration = Duration::from_millis(1500);
+
 /// The association's way from its beginning to its end.
 pub(crate) struct Transfer {
     options: Options,
@@ -92,7 +95,12 @@ impl Transfer {
             }
             self.turn(&mut events)?;
         }
-        Ok(self.report())
+        let took = self.began.elapsed();
+        let limit = Instant::now() + LINGER;
+        while Instant::now() < limit {
+            self.turn(&mut events)?;
+        }
+        Ok(self.report(took))
     }
 
     fn turn(&mut self, events: &mut Events) -> Result<(), String> {
@@ -240,14 +248,14 @@ impl Transfer {
         )
     }
 
-    fn report(self) -> Report {
+    fn report(self, took: Duration) -> Report {
         let mut counters = self.driver.endpoint().counters().entries();
         counters.extend(self.driver.counters().entries());
         counters.retain(|(_, count)| *count > 0);
         Report {
             sent: self.sent,
             received: self.received,
-            took: self.began.elapsed(),
+            took,
             closed: self.closed.unwrap_or(CloseReason::LocalAbort),
             status: self.status,
             counters,
