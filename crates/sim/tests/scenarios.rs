@@ -118,7 +118,10 @@ fn a_profile_is_the_base_of_the_other_options() {
     assert!(config.hystart && config.delayed_ack_cmt);
     assert_eq!(config.rto_initial.as_secs(), 3);
     let wrong = error_with("buffer = \"128KiB\"", "profile = \"papper\"");
-    assert!(wrong.contains("engine.profile: expected one of production, paper"), "{wrong}");
+    assert!(
+        wrong.contains("engine.profile: expected one of production, dynamic, paper"),
+        "{wrong}"
+    );
 }
 
 #[test]
