@@ -89,14 +89,15 @@ impl Supervisor {
 
     /// Calls that joined an attempt in the background: they may leave without consequence.
     fn look_after_joined(&self, mut connection: Connection, now: Instant) -> Connection {
-        connection.callers.retain(|caller| {
-            let waits = caller.trap.is_some_and(|trap| self.listener.is_waiting(trap.id));
-            let expired = caller.until.is_some_and(|until| now >= until);
-            if waits && expired {
-                self.tell(caller, Answer::Error(libc::EALREADY));
-            }
-            waits && !expired
-        });
+        let waits =
+            |caller: &Caller| caller.trap.is_some_and(|trap| self.listener.is_waiting(trap.id));
+        connection.callers.retain(waits);
+        let is_over = |caller: &Caller| caller.until.is_some_and(|until| now >= until);
+        let (over, waiting): (Vec<Caller>, _) = connection.callers.into_iter().partition(is_over);
+        connection.callers = waiting;
+        for caller in over {
+            self.tell(caller, Answer::Error(libc::EALREADY));
+        }
         connection
     }
 }

@@ -80,7 +80,7 @@ impl Supervisor {
         }
         for caller in std::mem::take(&mut connection.callers) {
             let answer = self.completed_answer(&caller, &connection);
-            self.tell(&caller, answer);
+            self.tell(caller, answer);
         }
         Some(connection)
     }

@@ -9,9 +9,12 @@ use manypath_control::Request;
 use std::os::fd::AsFd;
 
 impl Supervisor {
-    /// Answers a waiting call; false when nobody waits any more.
-    pub(super) fn tell(&self, caller: &Caller, answer: Answer) -> bool {
-        caller.trap.is_some_and(|trap| self.listener.answer(trap.id, answer))
+    /// Answers a waiting call; false when nobody waits any more. Our copy of the socket is closed
+    /// before the program runs on: what it closes then is closed, and its port is free.
+    pub(super) fn tell(&self, caller: Caller, answer: Answer) -> bool {
+        let trap = caller.trap;
+        drop(caller);
+        trap.is_some_and(|trap| self.listener.answer(trap.id, answer))
     }
 
     /// Gives the connection's place at its gate back.
@@ -44,7 +47,7 @@ impl Supervisor {
     /// An untouched socket fails: those who wait hear why.
     pub(super) fn refuse(&mut self, connection: Connection, errno: i32) -> Option<Connection> {
         if connection.callers.iter().all(|caller| caller.trap.is_some()) {
-            for caller in &connection.callers {
+            for caller in connection.callers {
                 self.tell(caller, Answer::Error(errno));
             }
             return None;
@@ -73,7 +76,7 @@ impl Supervisor {
         for caller in std::mem::take(&mut connection.callers) {
             let answer = failure_answer(&connection, errno, &caller);
             fetched |= answer != Answer::Continue;
-            self.tell(&caller, answer);
+            self.tell(caller, answer);
         }
         (!fetched).then_some(connection)
     }
@@ -106,7 +109,7 @@ impl Supervisor {
             }
         }
         self.release(&mut connection);
-        for caller in &connection.callers {
+        for caller in connection.callers {
             self.tell(caller, Answer::Error(libc::ECONNABORTED));
         }
     }

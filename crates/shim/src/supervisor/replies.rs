@@ -125,8 +125,9 @@ impl Supervisor {
         let (waiting, told) = connection.callers.into_iter().partition(|c| c.blocking);
         connection.callers = waiting;
         for caller in told {
-            let heard = self.tell(&caller, Answer::Error(libc::EINPROGRESS));
-            connection.unheard |= caller.trap.is_some() && !heard;
+            let trapped = caller.trap.is_some();
+            let heard = self.tell(caller, Answer::Error(libc::EINPROGRESS));
+            connection.unheard |= trapped && !heard;
         }
         Some(connection)
     }
