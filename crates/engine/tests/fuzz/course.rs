@@ -247,7 +247,9 @@ impl Course {
             self.compare();
             let over =
                 self.network.nodes.iter().all(|node| node.endpoint.associations().is_empty());
-            let done = !self.shut_down && self.directions.iter().all(Direction::is_done);
+            let connected = self.ids[1].is_some();
+            let done =
+                connected && !self.shut_down && self.directions.iter().all(Direction::is_done);
             if over || done {
                 return;
             }
