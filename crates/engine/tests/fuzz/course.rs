@@ -247,9 +247,10 @@ impl Course {
             self.compare();
             let over =
                 self.network.nodes.iter().all(|node| node.endpoint.associations().is_empty());
-            let connected = self.ids[1].is_some();
-            let done =
-                connected && !self.shut_down && self.directions.iter().all(Direction::is_done);
+            // An end that only one of them knows of is still to be noticed by the other.
+            let lives = self.ids[1].is_some() && (0..2).all(|node| self.closed(node).is_none());
+            let all = self.directions.iter().all(Direction::is_done);
+            let done = lives && !self.shut_down && all;
             if over || done {
                 return;
             }
