@@ -111,9 +111,10 @@ impl fmt::Display for Explanation {
             Chain::Remote => "connect to",
             Chain::Local => "service at",
         };
-        let verdict = match self.policy {
-            Policy::Enable => "carried over SCTP",
-            Policy::Disable => "left to the kernel",
+        let verdict = match (self.policy, query.protocol) {
+            (Policy::Enable, Protocol::Tcp) => "carried over SCTP",
+            (Policy::Enable, Protocol::Udp) => "left to the kernel: udp is not carried yet",
+            (Policy::Disable, _) => "left to the kernel",
         };
         writeln!(f, "{what} {} ({}): {verdict}", query.address, query.protocol)?;
         match self.decider {
