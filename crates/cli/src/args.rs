@@ -93,9 +93,13 @@ pub(crate) struct StackOptions {
     /// Go by this table of rules instead of the usual one (see `manypath rules`).
     #[arg(long, value_name = "FILE")]
     pub(crate) rules: Option<PathBuf>,
-    /// Say more on standard error: every flow, and every fallback with its reason.
+    /// Say more: every step of a connection, and every fallback with its reason.
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
+    /// Where to say it: `stderr`, `journal`, or a file that is added to. How much is said of what:
+    /// `manypath sysctl log_level`.
+    #[arg(long, value_name = "stderr|journal|FILE")]
+    pub(crate) log: Option<PathBuf>,
     /// Treat loopback addresses as paths: for tests and the demo without privileges only.
     #[arg(long, hide = true)]
     pub(crate) loopback_paths: bool,

@@ -1,6 +1,8 @@
 //! What the engine reports about associations, and the way of messages between it and the flows.
 
 use crate::association::{Association, FlowUse, Setup};
+use crate::connection::RelayEnd;
+use crate::log;
 use crate::stack::{STREAMS, Stack};
 use crate::status::path_state_name;
 use crate::timers::Timer;
@@ -11,6 +13,7 @@ use manypath_engine::{
 };
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
+use tracing::{info, warn};
 
 /// Bytes that may wait unsent in the engine. Flows share what is behind this line fairly: a small
 /// message of one flow waits at most for this much of the others, which is 35 ms at 30 Mbit/s. Two
@@ -46,7 +49,7 @@ impl Stack {
         let association = Association::new(true, Setup::Connecting, self.now, STREAMS);
         self.associations.insert(id, association);
         self.by_peer.insert(destination.ip(), id);
-        self.log.info(format_args!("association {} to {remote}: trying", id.0));
+        info!(target: log::ASSOCIATION, "association {} to {remote}: trying", id.0);
         Ok(id)
     }
 
@@ -110,7 +113,7 @@ impl Stack {
         self.watch_idle(id);
         let word = if up.initiated { "established" } else { "accepted" };
         let peer = self.peer_name(id);
-        self.log.info(format_args!("association {} with {peer}: {word}", id.0));
+        info!(target: log::ASSOCIATION, "association {} with {peer}: {word}", id.0);
     }
 
     /// Lets connections to every address where the peer has proved to be use the association, and
@@ -175,10 +178,10 @@ impl Stack {
             let (local, remote) = (path.addr.local.ip(), path.addr.remote);
             let interface = self.locals.interface(local);
             let state = path_state_name(state);
-            self.log.info(format_args!(
+            info!(target: log::PATH,
                 "association {}: path {local} ({interface}) to {remote} is {state}",
                 id.0
-            ));
+            );
         }
     }
 
@@ -189,7 +192,7 @@ impl Stack {
         let Some(association) = self.associations.get_mut(&id) else { return };
         let Association { initiated, streams, .. } = *association;
         *association = Association::new(initiated, Setup::Established, self.now, streams);
-        self.log.info(format_args!("association {}: the peer has restarted", id.0));
+        info!(target: log::ASSOCIATION, "association {}: the peer has restarted", id.0);
     }
 
     fn on_peer_shutdown(&mut self, id: AssociationId) {
@@ -214,7 +217,7 @@ impl Stack {
         self.dirty.remove(&id);
         self.waiting.remove(&id);
         self.counters.count(close_counter(reason));
-        self.log.info(format_args!("association {}: closed ({reason:?})", id.0));
+        info!(target: log::ASSOCIATION, "association {}: closed ({reason:?})", id.0);
     }
 
     fn remember_failed_connect(&mut self, id: AssociationId, reason: FallbackReason) {
@@ -232,7 +235,7 @@ impl Stack {
             match used {
                 FlowUse::Attempt(attempt) => self.on_attempt_flow_lost(attempt, reason),
                 FlowUse::Dial(dial) => self.drop_dial(dial),
-                FlowUse::Relay(relay) => self.reset_relay(relay, "relays_lost_with_association"),
+                FlowUse::Relay(relay) => self.reset_relay(relay, RelayEnd::AssociationLost),
                 FlowUse::Closing => {}
             }
         }
@@ -243,7 +246,7 @@ impl Stack {
         while let Some(message) = self.driver.endpoint_mut().read(id) {
             if let Err(error) = association.mux.handle_message(message) {
                 self.counters.count("flow_protocol_errors");
-                self.log.warn(format_args!("association {}: {error}: aborted", id.0));
+                warn!(target: log::ASSOCIATION, "association {}: {error}: aborted", id.0);
                 let reason = error.to_string();
                 self.driver.endpoint_mut().abort(self.now, id, reason.as_bytes());
                 return;

@@ -1,7 +1,7 @@
 //! Every parameter of a stack, with its default.
 
 use crate::allow::Allow;
-use crate::log::Level;
+use crate::log::{Level, Levels};
 use crate::peers::PeerCache;
 use crate::settings::SettingsFile;
 use manypath_engine::Profile;
@@ -96,8 +96,8 @@ pub struct StackConfig {
     /// privileges. Even then a loopback service is dialled only if an `ADDR:PORT` entry of `allow`
     /// names exactly the address that the peer used.
     pub loopback_paths: bool,
-    /// What is logged to standard error.
-    pub log: Level,
+    /// What is logged, where [`log_to`](crate::log_to) says.
+    pub log: Levels,
 }
 
 impl Default for StackConfig {
@@ -133,7 +133,7 @@ impl Default for StackConfig {
             handle_signals: false,
             ignore_interrupt: false,
             loopback_paths: false,
-            log: Level::Warn,
+            log: Levels::new(Level::Warn),
         }
     }
 }
@@ -146,7 +146,7 @@ impl StackConfig {
             accept: true,
             allow,
             handle_signals: true,
-            log: Level::Info,
+            log: Levels::new(Level::Info),
             ..Self::default()
         }
     }

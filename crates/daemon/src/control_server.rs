@@ -2,6 +2,7 @@
 
 use crate::attempt::{AttemptId, Client, Open};
 use crate::config::StackConfig;
+use crate::log;
 use crate::stack::Stack;
 use crate::timers::Timer;
 use crate::token::Source;
@@ -14,6 +15,7 @@ use mio::{Interest, Registry};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use tracing::{info, warn};
 
 /// Mode of the socket file: its owner only. Whoever may talk to a stack may end it.
 const SOCKET_MODE: u32 = 0o600;
@@ -181,7 +183,7 @@ impl Stack {
                 Err(error) if error.is_would_block() => return,
                 Err(error) => {
                     self.counters.count("control_protocol_errors");
-                    self.log.warn(format_args!("control connection dropped: {error}"));
+                    warn!(target: log::CONTROL, "control connection dropped: {error}");
                     return self.drop_control(id);
                 }
             }
@@ -224,12 +226,12 @@ impl Stack {
         let reply = match self.reload() {
             Ok(count) => {
                 self.counters.count("reloads");
-                self.log.info(format_args!("settings and {count} rules read"));
+                info!(target: log::CONTROL, "settings and {count} rules read");
                 Reply::Reloaded { rules: count }
             }
             Err(why) => {
                 self.counters.count("reloads_refused");
-                self.log.warn(format_args!("everything stays as it was: {why}"));
+                warn!(target: log::CONTROL, "everything stays as it was: {why}");
                 Reply::Refused { why }
             }
         };
@@ -255,7 +257,7 @@ impl Stack {
         }
         connection.welcome = true;
         if connection.owner && role == Role::Cli {
-            self.log.warn(format_args!("the control connection of a launcher is used by a tool"));
+            warn!(target: log::CONTROL, "the control connection of a launcher is used by a tool");
         }
     }
 
@@ -293,7 +295,7 @@ impl Stack {
             Ok(parts) => {
                 parts.into_iter().for_each(|part| self.reply(id, Reply::StatusPart(part)));
             }
-            Err(error) => self.log.warn(format_args!("no status report: {error}")),
+            Err(error) => warn!(target: log::CONTROL, "no status report: {error}"),
         }
     }
 }

@@ -7,6 +7,8 @@
 
 use crate::allow;
 use crate::association::{DialId, FlowUse, RelayId};
+use crate::connection::{Carrier, Ends};
+use crate::log;
 use crate::proxy;
 use crate::relay::Relay;
 use crate::socket::Socket;
@@ -20,6 +22,7 @@ use socket2::{Domain, Protocol, SockAddr, Socket as RawSocket, Type};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
+use tracing::debug;
 
 /// A connection being made to a local service.
 #[derive(Debug)]
@@ -49,10 +52,10 @@ impl Stack {
         match admitted {
             Ok((destination, options)) => self.dial(id, flow, destination, source, options),
             Err(denied) => {
-                self.log.verbose(format_args!(
+                debug!(target: log::CONNECTION,
                     "association {}: {destination} not dialled: {denied}",
                     id.0
-                ));
+                );
                 self.refuse(id, flow, Refusal::NotAllowed, denied.counter());
             }
         }
@@ -107,17 +110,19 @@ impl Stack {
             association.mux.accept(dial.flow, dial.destination);
             self.dirty.insert(dial.association);
         }
-        self.log.verbose(format_args!(
+        debug!(target: log::CONNECTION,
             "association {}: flow to {} open",
             dial.association.0, dial.destination
-        ));
-        let client = dial.options.proxy.unwrap_or(false).then(|| self.client_of(&dial));
+        );
+        let (client, association) = (self.client_of(&dial), dial.association);
+        let ends = Ends::From(client, dial.destination);
         let joined = Relay::new(dial.association, dial.flow, dial.socket).with(&dial.options);
-        let joined = match client {
-            Some(client) => joined.greet(proxy::header(client, dial.destination)),
-            None => joined,
+        let joined = match dial.options.proxy {
+            Some(true) => joined.greet(proxy::header(client, dial.destination)),
+            Some(false) | None => joined,
         };
         self.start_relay(relay, joined);
+        self.begin_connection(relay, ends, Carrier::Sctp(association));
     }
 
     /// The client as we know it: the address is one that its association was verified at, only the
@@ -141,7 +146,7 @@ impl Stack {
         destination: SocketAddr,
         error: &io::Error,
     ) {
-        self.log.verbose(format_args!("association {}: {destination}: {error}", id.0));
+        debug!(target: log::CONNECTION, "association {}: {destination}: {error}", id.0);
         match error.raw_os_error() {
             // Our own shortage, or an address that is ours no longer: plain TCP may tell more.
             Some(

@@ -6,10 +6,13 @@
 //! ```
 
 use crate::association::RelayId;
+use crate::connection::RelayEnd;
+use crate::log;
 use crate::stack::Stack;
 use crate::timers::Timer;
 use manypath_engine::{Duration, Instant};
 use manypath_net::Signal;
+use tracing::{info, warn};
 
 /// How often a draining stack is looked at.
 const DRAIN_TICK: Duration = Duration::from_millis(200);
@@ -64,7 +67,7 @@ impl Stack {
     }
 
     fn begin_drain(&mut self, patience: Duration, renewed_by_progress: bool) {
-        self.log.info(format_args!("ending: {} connections run on", self.flow_count()));
+        info!(target: log::STACK, "ending: {} connections run on", self.flow_count());
         let (last_progress, mark) = (self.now, self.progress_mark());
         self.phase = Phase::Draining(Drain { patience, renewed_by_progress, last_progress, mark });
         self.timers.set(self.now, Timer::Drain);
@@ -97,7 +100,7 @@ impl Stack {
             self.phase = Phase::Draining(drain);
             return;
         }
-        self.log.warn(format_args!("{} connections are reset", self.flow_count()));
+        warn!(target: log::STACK, "{} connections are reset", self.flow_count());
         self.phase = Phase::Over;
     }
 
@@ -151,7 +154,7 @@ impl Stack {
         let relays = self.relays.keys().chain(self.tcp_relays.keys());
         let relays: Vec<RelayId> = relays.copied().collect();
         for relay in relays {
-            self.reset_relay(relay, "relays_reset_at_the_end");
+            self.reset_relay(relay, RelayEnd::StackEnds);
         }
         let ids: Vec<_> = self.associations.keys().copied().collect();
         for id in ids {

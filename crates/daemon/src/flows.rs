@@ -1,6 +1,7 @@
 //! What flows report, and the relays that they feed.
 
 use crate::association::{FlowUse, RelayId};
+use crate::connection::RelayEnd;
 use crate::relay::{Progress, Relay};
 use crate::stack::Stack;
 use crate::tcp_relay::TcpRelay;
@@ -83,7 +84,7 @@ impl Stack {
         match used {
             FlowUse::Attempt(attempt) => self.on_attempt_flow_reset(attempt),
             FlowUse::Dial(dial) => self.drop_dial(dial),
-            FlowUse::Relay(relay) => self.reset_relay(relay, "relays_reset_by_peer"),
+            FlowUse::Relay(relay) => self.reset_relay(relay, RelayEnd::ResetByPeer),
             FlowUse::Closing => {}
         }
     }
@@ -163,7 +164,7 @@ impl Stack {
 
     /// Both directions have ended in good order.
     fn finish_relay(&mut self, id: RelayId) {
-        self.counters.count("relays_finished");
+        self.count_end(id, RelayEnd::Finished);
         if let Some(relay) = self.relays.remove(&id) {
             self.release_flow(&relay);
             relay.socket.close(&self.registry);
@@ -183,12 +184,12 @@ impl Stack {
                 self.reset_flow(association, flow);
             }
         }
-        self.reset_relay(id, "relays_reset_by_local_socket");
+        self.reset_relay(id, RelayEnd::ResetHere);
     }
 
-    /// Resets the local side. `counter` says why.
-    pub(crate) fn reset_relay(&mut self, id: RelayId, counter: &'static str) {
-        self.counters.count(counter);
+    /// Resets the local side. `end` says why.
+    pub(crate) fn reset_relay(&mut self, id: RelayId, end: RelayEnd) {
+        self.count_end(id, end);
         if let Some(relay) = self.relays.remove(&id) {
             relay.socket.reset(&self.registry);
         }
@@ -197,6 +198,13 @@ impl Stack {
             relay.far.reset(&self.registry);
         }
         self.report_closed(id);
+    }
+
+    fn count_end(&mut self, id: RelayId, end: RelayEnd) {
+        self.counters.count(end.counter());
+        let flow = self.relays.get(&id).map(Relay::bytes);
+        let moved = flow.or_else(|| self.tcp_relays.get(&id).map(TcpRelay::bytes));
+        self.end_connection(id, end, moved.unwrap_or_default());
     }
 
     fn release_flow(&mut self, relay: &Relay) {

@@ -19,6 +19,7 @@ mod association;
 mod associations;
 mod attempt;
 mod config;
+mod connection;
 mod control_server;
 mod counters;
 mod dial;
@@ -41,7 +42,7 @@ mod token;
 
 pub use allow::{Allow, AllowError};
 pub use config::{DEFAULT_UDP_PORT, Locals, StackConfig};
-pub use log::Level;
+pub use log::{Level, Levels, LogTo, Subsystem, log_to, stderr_is_the_journal};
 pub use peers::{PeerCache, PeerRecord};
 pub use settings::{KNOBS, Knob, SettingsError, SettingsFile};
 pub use stack::{Stack, Stopper};

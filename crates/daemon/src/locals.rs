@@ -1,6 +1,7 @@
 //! The local addresses that carry paths.
 
 use crate::config::{self, StackConfig};
+use crate::log;
 use crate::stack::Stack;
 use crate::timers::Timer;
 use crate::token::Source;
@@ -10,6 +11,7 @@ use mio::{Registry, Token};
 use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use tracing::{info, warn};
 
 /// Loopback addresses that carry paths pair up as networks of this prefix length: 127.0.1.1 with
 /// 127.0.1.2.
@@ -114,12 +116,12 @@ impl Stack {
         let token = Source::Local(self.locals.open.len() as u64).token();
         match self.driver.bind(&self.registry, token, binding) {
             Ok(bound) => {
-                self.log.info(format_args!("using {} ({})", interface.addr, interface.name));
+                info!(target: log::STACK, "using {} ({})", interface.addr, interface.name);
                 let (addr, mtu) = (bound.addr, bound.mtu);
                 self.locals.open.push(Local { addr, interface: interface.name.clone(), mtu });
             }
             Err(error) => {
-                self.log.warn(format_args!("{} is not used: {error}", interface.addr));
+                warn!(target: log::STACK, "{} is not used: {error}", interface.addr);
                 self.counters.count("addresses_not_usable");
                 self.locals.failed.insert(interface.addr);
             }

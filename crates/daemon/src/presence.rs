@@ -7,9 +7,11 @@
 //! then see a reset soon, as they would with TCP, instead of after many retransmissions.
 
 use crate::association::Setup;
+use crate::log;
 use crate::stack::Stack;
 use crate::timers::Timer;
 use manypath_engine::{AssociationId, Duration, PathState};
+use tracing::info;
 
 /// How long a peer in doubt may be silent, beyond two of its round trips.
 const GRACE: Duration = Duration::from_secs(1);
@@ -55,7 +57,7 @@ impl Stack {
             return;
         }
         self.counters.count("peers_gone");
-        self.log.info(format_args!("association {}: nobody listens there any more", id.0));
+        info!(target: log::ASSOCIATION, "association {}: nobody listens there any more", id.0);
         self.driver.endpoint_mut().abort(self.now, id, b"nobody listens");
     }
 

@@ -55,7 +55,10 @@ pub(crate) struct Relay {
     half_close: bool,
     /// The program has ended without half-close: what the peer still sends is dropped.
     dropping: bool,
-    moved: u64,
+    /// From the socket to the flow.
+    sent: u64,
+    /// From the flow to the socket.
+    received: u64,
 }
 
 impl Relay {
@@ -71,7 +74,8 @@ impl Relay {
             greeting: 0,
             half_close: true,
             dropping: false,
-            moved: 0,
+            sent: 0,
+            received: 0,
         }
     }
 
@@ -108,7 +112,12 @@ impl Relay {
 
     /// Bytes moved so far, in both directions together.
     pub(crate) const fn moved(&self) -> u64 {
-        self.moved
+        self.sent + self.received
+    }
+
+    /// Bytes that the local side has sent and received.
+    pub(crate) const fn bytes(&self) -> (u64, u64) {
+        (self.sent, self.received)
     }
 
     /// Moves what can be moved, as far as one turn goes.
@@ -139,7 +148,7 @@ impl Relay {
             match self.socket.read(&mut scratch[..room]) {
                 Moved::Bytes(bytes) => {
                     left -= bytes;
-                    self.moved += bytes as u64;
+                    self.sent += bytes as u64;
                     let piece = Bytes::copy_from_slice(&scratch[..bytes]);
                     if mux.write(self.flow, piece).is_err() {
                         return Progress::Broken;
@@ -237,7 +246,7 @@ impl Relay {
         }
         let moved = self.socket.write(&slices[..count]);
         if let Moved::Bytes(bytes) = moved {
-            self.moved += bytes as u64;
+            self.received += bytes as u64;
             advance(&mut self.pending, bytes);
         }
         moved

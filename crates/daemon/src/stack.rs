@@ -10,12 +10,13 @@
 use crate::association::{Association, DialId, RelayId};
 use crate::attempt::{Attempt, AttemptId};
 use crate::config::{self, StackConfig};
+use crate::connection::Connection;
 use crate::control_server::ControlServer;
 use crate::counters::Counters;
 use crate::dial::Dial;
 use crate::drain::Phase;
 use crate::locals::{self, Locals};
-use crate::log::Log;
+use crate::log;
 use crate::peers::{Lifetimes, Memory, Peers};
 use crate::relay::Relay;
 use crate::rules::Rules;
@@ -33,6 +34,7 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
+use tracing::{info, warn};
 
 /// Streams asked for in each direction: as many flows can be open towards one peer.
 pub(crate) const STREAMS: u16 = 1024;
@@ -54,7 +56,6 @@ const ROUNDS_PER_TURN: usize = 8;
 #[derive(Debug)]
 pub struct Stack {
     pub(crate) config: StackConfig,
-    pub(crate) log: Log,
     pub(crate) clock: Clock,
     /// The time of this turn.
     pub(crate) now: Instant,
@@ -74,6 +75,8 @@ pub struct Stack {
     pub(crate) dials: BTreeMap<DialId, Dial>,
     pub(crate) relays: BTreeMap<RelayId, Relay>,
     pub(crate) tcp_relays: BTreeMap<RelayId, TcpRelay>,
+    /// What the log will tell of the relays.
+    pub(crate) connections: BTreeMap<RelayId, Connection>,
     /// Relays that can move something.
     pub(crate) ready: BTreeSet<RelayId>,
     /// Relays that have used up their turn.
@@ -116,7 +119,7 @@ impl Stack {
         let poll = Poll::new()?;
         let registry = poll.registry().try_clone()?;
         let settings = Settings::load(&mut config).map_err(io::Error::other)?;
-        let log = Log::new(config.log);
+        log::set_levels(&config.log);
         let mut driver = Driver::new(Endpoint::new(engine_config(&config), seed()?));
         let locals = locals::open(&config, &mut driver, &registry)?;
         let control = ControlServer::open(&mut config, &registry)?;
@@ -128,7 +131,6 @@ impl Stack {
             rules: Rules::load(config.rules.take(), &config.allow).map_err(io::Error::other)?,
             settings,
             now: clock.now(),
-            log,
             clock,
             poll,
             registry,
@@ -143,6 +145,7 @@ impl Stack {
             dials: BTreeMap::new(),
             relays: BTreeMap::new(),
             tcp_relays: BTreeMap::new(),
+            connections: BTreeMap::new(),
             ready: BTreeSet::new(),
             unfinished: BTreeSet::new(),
             next_relay: RelayId(0),
@@ -255,22 +258,22 @@ impl Stack {
     fn announce(&self) {
         let port = self.locals.udp_port();
         for local in &self.locals.open {
-            self.log.info(format_args!("using {} ({})", local.addr.ip(), local.interface));
+            info!(target: log::STACK, "using {} ({})", local.addr.ip(), local.interface);
         }
         if self.locals.open.is_empty() {
-            self.log.warn(format_args!("no interface with a usable address is up yet"));
+            warn!(target: log::STACK, "no interface with a usable address is up yet");
         }
         if self.config.accept {
             let port = if port == 0 { self.config.udp_port } else { port };
             let allow = self.rules.services().join(", ");
-            self.log.info(format_args!("accepting associations on UDP port {port} for {allow}"));
+            info!(target: log::STACK, "accepting associations on UDP port {port} for {allow}");
         }
     }
 
     /// Lets changed settings take effect: for associations to come, and at once where that can be.
     pub(crate) fn adopt_settings(&mut self) {
         let config = &self.config;
-        self.log.set_level(config.log);
+        log::set_levels(&config.log);
         self.peers.set_lifetimes(lifetimes(config));
         self.driver.endpoint_mut().configure(|engine| {
             engine.rto_initial = initial_rto(config);

@@ -30,6 +30,11 @@ impl TcpRelay {
         self.outward.moved + self.inward.moved
     }
 
+    /// Bytes that the program has sent and received.
+    pub(crate) const fn bytes(&self) -> (u64, u64) {
+        (self.outward.moved, self.inward.moved)
+    }
+
     /// Moves what can be moved, as far as one turn goes.
     pub(crate) fn service(&mut self) -> Progress {
         if self.near.is_broken() || self.far.is_broken() {

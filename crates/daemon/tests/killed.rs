@@ -43,7 +43,7 @@ fn serve(locals: &str, allow: &str) {
         locals: Locals::List(locals),
         loopback_paths: true,
         exit_timeout: Duration::from_millis(200),
-        log: Level::Silent,
+        log: Level::Silent.into(),
         ..StackConfig::server(vec![allow])
     };
     let stack = Stack::new(config).unwrap();

@@ -78,7 +78,7 @@ fn server() {
     let allow = [&open, &local].map(|listener| Allow { addr: None, port: port(listener) });
     let config = StackConfig {
         handle_signals: false,
-        log: Level::Silent,
+        log: Level::Silent.into(),
         ..StackConfig::server(allow.to_vec())
     };
     let stack = Stack::new(config).unwrap();

@@ -61,10 +61,14 @@ fn embedded_stack(options: &StackOptions) -> Result<StackChoice, Failure> {
     // Nobody would read what the stack says about a wrong table.
     super::stack::rules(options)?.read().map_err(super::rules::failure)?;
     SettingsFile::usual().read().map_err(super::sysctl::settings_failure)?;
+    let log = super::stack::log_to(options);
+    log.check().map_err(|e| super::stack::cannot_log(&log, &e))?;
     let exe = std::env::current_exe()
         .map_err(|e| Failure::new(format!("cannot find my own program: {e}")))?;
     // Only on request: a stack that drains would keep the caller's pipe open after the program's end.
-    let log = (options.verbose > 0).then(|| PathBuf::from("/dev/stderr"));
+    let asked = options.verbose > 0 && options.log.is_none();
+    let asked = asked || options.log.as_deref() == Some(Path::new("stderr"));
+    let log = asked.then(|| PathBuf::from("/dev/stderr"));
     Ok(StackChoice::Embedded { exe, args: stack_args(options), log })
 }
 
@@ -84,9 +88,20 @@ fn stack_args(options: &StackOptions) -> Vec<OsString> {
         let rules = std::path::absolute(rules).unwrap_or_else(|_| rules.clone());
         option("rules", rules.into());
     }
+    if let Some(log) = &options.log {
+        args.extend(["--log".into(), absolute_log(log)]);
+    }
     args.extend((0..options.verbose).map(|_| "-v".into()));
     args.extend(options.loopback_paths.then(|| "--loopback-paths".into()));
     args
+}
+
+/// The stack works in another directory.
+fn absolute_log(log: &Path) -> OsString {
+    match log.to_str() {
+        Some("stderr" | "journal") => log.into(),
+        _ => std::path::absolute(log).unwrap_or_else(|_| log.to_owned()).into(),
+    }
 }
 
 fn json(outcome: &Outcome) -> Result<String, Failure> {

@@ -2,8 +2,9 @@
 
 use crate::args::{StackArgs, StackOptions};
 use crate::failure::Failure;
-use manypath_daemon::{Knob, Level, Locals, PeerCache, SettingsFile, Stack, StackConfig};
+use manypath_daemon::{Knob, Level, Locals, LogTo, PeerCache, SettingsFile, Stack, StackConfig};
 use manypath_rules::RulesFile;
+use std::path::Path;
 
 /// Runs the stack until its launcher is gone and its flows are delivered.
 pub(crate) fn stack(args: &StackArgs) -> Result<u8, Failure> {
@@ -13,7 +14,18 @@ pub(crate) fn stack(args: &StackArgs) -> Result<u8, Failure> {
     configure(&mut config, &args.stack, Level::Warn)?;
     // Without a runtime directory `manypath status` cannot ask this stack; it works all the same.
     config.runtime_dir = manypath_control::runtime::directory().ok();
-    run(config)
+    run(config, log_to(&args.stack))
+}
+
+/// Where the options say that lines go. Standard error is the journal under systemd.
+pub(crate) fn log_to(options: &StackOptions) -> LogTo {
+    match options.log.as_deref().map(Path::to_str) {
+        Some(Some("journal")) => LogTo::Journal,
+        Some(Some("stderr")) => LogTo::Stderr,
+        None if manypath_daemon::stderr_is_the_journal() => LogTo::Journal,
+        None => LogTo::Stderr,
+        Some(_) => LogTo::File(options.log.clone().unwrap_or_default()),
+    }
 }
 
 /// The table of rules that the options name, or the usual one.
@@ -50,16 +62,17 @@ pub(crate) fn configure(
         config.fixed.push(knob.name);
     }
     config.loopback_paths = options.loopback_paths;
-    config.log = base;
+    config.log = base.into();
     if options.verbose > 0 {
-        config.log = Level::Verbose;
+        config.log.all = Level::Verbose;
         config.fixed.push("log_level");
     }
     Ok(())
 }
 
 /// Runs a stack to its end.
-pub(crate) fn run(config: StackConfig) -> Result<u8, Failure> {
+pub(crate) fn run(config: StackConfig, log: LogTo) -> Result<u8, Failure> {
+    manypath_daemon::log_to(&log, config.log).map_err(|e| cannot_log(&log, &e))?;
     let stack = Stack::new(config).map_err(|e| {
         let failure = Failure::new(e.to_string());
         let busy = e.kind() == std::io::ErrorKind::AddrInUse;
@@ -67,4 +80,13 @@ pub(crate) fn run(config: StackConfig) -> Result<u8, Failure> {
     })?;
     stack.run().map_err(|e| Failure::new(e.to_string()))?;
     Ok(0)
+}
+
+/// Tells that lines cannot go where the options say.
+pub(crate) fn cannot_log(to: &LogTo, error: &std::io::Error) -> Failure {
+    match to {
+        LogTo::Journal => Failure::usage(format!("--log journal: {error}"))
+            .hint("without systemd-journald: --log FILE, or --log stderr"),
+        LogTo::Stderr | LogTo::File(_) => Failure::usage(format!("--log: {error}")),
+    }
 }

@@ -1,8 +1,9 @@
 //! What becomes of an attempt over SCTP.
 
-use super::open::errno_of;
+use super::open::{errno_of, log_refused};
 use super::{AttemptId, Client, Open, Sctp, Tcp, sctp_only};
 use crate::association::FlowUse;
+use crate::log;
 use crate::stack::Stack;
 use crate::timers::Timer;
 use manypath_control::status::FallbackReason;
@@ -10,6 +11,7 @@ use manypath_control::{Reply, Transport};
 use manypath_engine::{AssociationId, Duration};
 use manypath_flow::{FlowId, Refusal};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use tracing::debug;
 
 /// How long the launcher may take to hand over a connection that it was told to complete.
 const ATTACH_TIMEOUT: Duration = Duration::from_secs(10);
@@ -25,7 +27,7 @@ impl Stack {
         self.peers.remember_carried(self.now, open.destination);
         self.drop_tcp(tcp);
         let local = self.local_name(association, &open);
-        self.log.verbose(format_args!("{}: over association {}", open.destination, association.0));
+        debug!(target: log::CONNECTION, "{}: over association {}", open.destination, association.0);
         self.promise(id, client, Transport::Sctp, local, open.destination);
     }
 
@@ -98,17 +100,18 @@ impl Stack {
             return;
         }
         attempt.sctp = Sctp::Failed;
+        attempt.fallback = Some(reason);
         let (client, open) = (attempt.client, attempt.open);
         if sctp_only(&attempt.options) {
-            self.log
-                .verbose(format_args!("{}: {reason}, and only SCTP may be used", open.destination));
+            log_refused(open.destination, reason);
             self.counters.count("opens_without_fallback");
             self.fail(id, errno_of(reason));
         } else if open.blocking {
             self.forget_attempt(id);
             self.go_direct(client, open.destination, reason);
         } else {
-            self.note_fallback(open.destination, reason);
+            self.counters.count_fallback(reason);
+            debug!(target: log::CONNECTION, "{}: plain TCP: {reason}", open.destination);
             self.start_tcp(id);
             self.settle_race(id);
         }

@@ -2,6 +2,8 @@
 
 use super::{Attempt, AttemptId, Client, Sctp, Tcp};
 use crate::association::RelayId;
+use crate::connection::{Carrier, Ends};
+use crate::log;
 use crate::relay::Relay;
 use crate::socket::Socket;
 use crate::stack::Stack;
@@ -10,6 +12,7 @@ use crate::token::Source;
 use manypath_control::Reply;
 use std::io;
 use std::os::fd::OwnedFd;
+use tracing::{info, warn};
 
 impl Stack {
     /// The launcher hands over the program's connection.
@@ -20,13 +23,14 @@ impl Stack {
         let Some(attempt) = self.attempts.remove(&id) else { return };
         if let Err(error) = self.attach(id, attempt, fd) {
             self.counters.count("attaches_failed");
-            self.log.warn(format_args!("a connection could not be taken over: {error}"));
+            warn!(target: log::CONNECTION, "a connection could not be taken over: {error}");
             self.report_closed(RelayId(id.0));
         }
     }
 
     fn attach(&mut self, id: AttemptId, attempt: Attempt, fd: OwnedFd) -> io::Result<()> {
         let relay = RelayId(id.0);
+        let ends = Ends::To(attempt.open.destination);
         match (attempt.sctp, attempt.tcp) {
             (Sctp::Opened { association, flow }, _) => {
                 let token = Source::Relay(relay.0).token();
@@ -34,10 +38,12 @@ impl Stack {
                     .inspect_err(|_| self.reset_flow(association, flow))?;
                 let joined = Relay::new(association, flow, socket).with(&attempt.options);
                 self.start_relay(relay, joined);
+                self.begin_connection(relay, ends, Carrier::Sctp(association));
             }
             (_, Tcp::Promised(far)) => {
                 let near = Socket::new(fd, &self.registry, Source::Near(relay.0).token())?;
                 self.tcp_relays.insert(relay, TcpRelay::new(near, far));
+                self.begin_connection(relay, ends, Carrier::Tcp(attempt.fallback));
                 self.counters.count("tcp_relays_started");
                 self.ready.insert(relay);
             }
@@ -75,8 +81,11 @@ impl Stack {
 
     /// The destination cannot be reached: this is final.
     pub(super) fn fail(&mut self, id: AttemptId, errno: i32) {
-        let Some(client) = self.attempts.get(&id).map(|attempt| attempt.client) else { return };
+        let Some(attempt) = self.attempts.get(&id) else { return };
+        let (client, destination) = (attempt.client, attempt.open.destination);
         self.counters.count("opens_failed");
+        let error = io::Error::from_raw_os_error(errno);
+        info!(target: log::CONNECTION, "connection to {destination}: failed: {error}");
         self.forget_attempt(id);
         self.reply(client.control, Reply::Failed { id: client.id, errno });
     }

@@ -18,6 +18,7 @@ mod open;
 mod race;
 
 use crate::socket::Socket;
+use manypath_control::status::FallbackReason;
 use manypath_engine::AssociationId;
 use manypath_flow::FlowId;
 use manypath_rules::Options;
@@ -72,6 +73,8 @@ pub(crate) struct Attempt {
     options: Options,
     sctp: Sctp,
     tcp: Tcp,
+    /// Why SCTP was given up.
+    fallback: Option<FallbackReason>,
 }
 
 fn sctp_only(options: &Options) -> bool {

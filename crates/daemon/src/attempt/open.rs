@@ -2,6 +2,7 @@
 
 use super::{Attempt, AttemptId, Client, Open, Sctp, Tcp, sctp_only, unspecified_like};
 use crate::association::FlowUse;
+use crate::log;
 use crate::stack::Stack;
 use crate::timers::Timer;
 use manypath_control::Reply;
@@ -10,6 +11,7 @@ use manypath_engine::{AssociationId, Duration};
 use manypath_flow::FlowId;
 use manypath_rules::{Options, Policy};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use tracing::{debug, info, warn};
 
 /// The shortest silence that counts on an established association. It has other paths and
 /// retransmits on them; a peer that really is gone is found out by other means as well.
@@ -44,7 +46,7 @@ impl Stack {
             self.peers.lookup(self.now, destination).filter(|_| self.config.peer_cache);
         // Without a fallback the peer is asked again each time.
         if let Some(reason) = remembered.filter(|_| !sctp_only(&options)) {
-            self.log.verbose(format_args!("{destination}: remembered: {reason}"));
+            debug!(target: log::CONNECTION, "{destination}: remembered: {reason}");
             return Err(FallbackReason::Remembered);
         }
         let association = self.association_for(destination)?;
@@ -52,7 +54,8 @@ impl Stack {
         let id = AttemptId(self.next_id());
         let received = self.packets_received(association);
         let sctp = Sctp::Opening { association, flow, received };
-        self.attempts.insert(id, Attempt { client, open, options, sctp, tcp: Tcp::NotStarted });
+        let (tcp, fallback) = (Tcp::NotStarted, None);
+        self.attempts.insert(id, Attempt { client, open, options, sctp, tcp, fallback });
         self.set_flow_use(association, flow, FlowUse::Attempt(id));
         self.control.remember(client, id);
         let trusted = self.config.peer_cache && self.peers.is_carried(self.now, destination);
@@ -93,7 +96,7 @@ impl Stack {
         let opened = association.mux.open(open.destination, source);
         self.dirty.insert(id);
         opened.map_err(|error| {
-            self.log.warn(format_args!("association {}: {error}", id.0));
+            warn!(target: log::CONNECTION, "association {}: {error}", id.0);
             FallbackReason::Busy
         })
     }
@@ -118,22 +121,29 @@ impl Stack {
         destination: SocketAddr,
         reason: FallbackReason,
     ) {
-        self.note_fallback(destination, reason);
+        self.counters.count_fallback(reason);
+        info!(
+            target: log::CONNECTION, carrier = "tcp",
+            "connection to {destination}: left to the kernel as plain TCP: {reason}"
+        );
         self.reply(client.control, Reply::Direct { id: client.id, reason });
     }
 
     /// Tells the launcher that the destination cannot be reached, because only SCTP may be used.
     fn refuse_open(&mut self, client: Client, destination: SocketAddr, reason: FallbackReason) {
         self.counters.count("opens_without_fallback");
-        self.log.verbose(format_args!("{destination}: {reason}, and only SCTP may be used"));
+        log_refused(destination, reason);
         let errno = errno_of(reason);
         self.reply(client.control, Reply::Failed { id: client.id, errno });
     }
+}
 
-    pub(super) fn note_fallback(&mut self, destination: SocketAddr, reason: FallbackReason) {
-        self.counters.count_fallback(reason);
-        self.log.verbose(format_args!("{destination}: plain TCP: {reason}"));
-    }
+/// The one line of a connection that cannot be.
+pub(super) fn log_refused(destination: SocketAddr, reason: FallbackReason) {
+    info!(
+        target: log::CONNECTION,
+        "connection to {destination}: refused: {reason}, and only SCTP may be used"
+    );
 }
 
 /// Connections that are never carried, whatever the rules say.

@@ -1,12 +1,14 @@
 //! Keeping what is known about peers over the end of the stack.
 
 use super::{Entry, FallbackReason, Key, PeerCache, PeerRecord, Peers, insert};
+use crate::log;
 use crate::stack::Stack;
 use crate::timers::Timer;
 use manypath_control::runtime;
 use manypath_engine::Instant;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
+use tracing::debug;
 
 /// How long changes are collected before they are written.
 const SAVE_AFTER: Duration = Duration::from_millis(200);
@@ -69,7 +71,7 @@ impl Stack {
     fn cannot_keep(&mut self, path: &std::path::Path, error: &std::io::Error) {
         self.counters.count("peer_cache_failures");
         let path = path.display();
-        self.log.verbose(format_args!("what is learnt about peers is not kept: {path}: {error}"));
+        debug!(target: log::PEERS, "what is learnt about peers is not kept: {path}: {error}");
         self.memory.cache = None;
     }
 }

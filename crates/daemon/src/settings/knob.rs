@@ -1,7 +1,7 @@
 //! The knobs: names, bounds, meaning, and where each one acts.
 
 use crate::config::StackConfig;
-use crate::log::Level;
+use crate::log::{Level, Subsystem};
 use std::time::Duration;
 
 /// One setting.
@@ -114,13 +114,67 @@ pub const KNOBS: &[Knob] = &[
     },
     Knob {
         name: "log_level",
-        help: "how much a stack says on standard error",
+        help: "how much a stack says, of everything that has no level of its own below",
         bounds: (0, 4),
-        words: &["silent", "error", "warn", "info", "verbose"],
-        get: |config| config.log as u64,
-        set: |config, value| config.log = level(value),
+        words: &LEVELS,
+        get: |config| config.log.all as u64,
+        set: |config, value| config.log.all = level(value),
+    },
+    Knob {
+        name: "log_stack",
+        help: "how much is said of begin, end and interfaces",
+        get: |config| own_level(config, Subsystem::Stack),
+        set: |config, value| set_own_level(config, Subsystem::Stack, value),
+        ..OWN_LEVEL
+    },
+    Knob {
+        name: "log_control",
+        help: "how much is said of launchers, tools, rules and settings",
+        get: |config| own_level(config, Subsystem::Control),
+        set: |config, value| set_own_level(config, Subsystem::Control, value),
+        ..OWN_LEVEL
+    },
+    Knob {
+        name: "log_association",
+        help: "how much is said of associations with peers",
+        get: |config| own_level(config, Subsystem::Association),
+        set: |config, value| set_own_level(config, Subsystem::Association, value),
+        ..OWN_LEVEL
+    },
+    Knob {
+        name: "log_path",
+        help: "how much is said of paths",
+        get: |config| own_level(config, Subsystem::Path),
+        set: |config, value| set_own_level(config, Subsystem::Path, value),
+        ..OWN_LEVEL
+    },
+    Knob {
+        name: "log_connection",
+        help: "how much is said of connections: info is one line at the end of each",
+        get: |config| own_level(config, Subsystem::Connection),
+        set: |config, value| set_own_level(config, Subsystem::Connection, value),
+        ..OWN_LEVEL
+    },
+    Knob {
+        name: "log_peers",
+        help: "how much is said of what is remembered about peers",
+        get: |config| own_level(config, Subsystem::Peers),
+        set: |config, value| set_own_level(config, Subsystem::Peers, value),
+        ..OWN_LEVEL
     },
 ];
+
+const LEVELS: [&str; 5] = ["silent", "error", "warn", "info", "verbose"];
+
+/// What the levels of subsystems have in common.
+const OWN_LEVEL: Knob = Knob {
+    name: "",
+    help: "",
+    bounds: (0, 5),
+    words: &["inherit", "silent", "error", "warn", "info", "verbose"],
+    get: |_| 0,
+    set: |_, _| {},
+};
 
 impl Knob {
     /// The knob of that name.
@@ -174,13 +228,16 @@ fn millis(duration: Duration) -> u64 {
 }
 
 fn level(value: u64) -> Level {
-    match value {
-        0 => Level::Silent,
-        1 => Level::Error,
-        2 => Level::Warn,
-        3 => Level::Info,
-        _ => Level::Verbose,
-    }
+    let at = usize::try_from(value).ok();
+    at.and_then(|at| Level::ALL.get(at)).copied().unwrap_or(Level::Verbose)
+}
+
+fn own_level(config: &StackConfig, subsystem: Subsystem) -> u64 {
+    config.log.own(subsystem).map_or(0, |level| level as u64 + 1)
+}
+
+fn set_own_level(config: &mut StackConfig, subsystem: Subsystem, value: u64) {
+    config.log.set_own(subsystem, value.checked_sub(1).map(level));
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ impl Network {
         StackConfig {
             locals: Locals::List(self.client().to_vec()),
             loopback_paths: true,
-            log: Level::Silent,
+            log: Level::Silent.into(),
             ..StackConfig::default()
         }
     }
@@ -64,7 +64,7 @@ impl Network {
             accept: true,
             allow: allow.iter().map(entry).collect(),
             loopback_paths: true,
-            log: Level::Silent,
+            log: Level::Silent.into(),
             ..StackConfig::default()
         }
     }

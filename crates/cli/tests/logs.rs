@@ -1,0 +1,73 @@
+//! What stacks say: one line for each connection, levels per subsystem that change live.
+#![allow(clippy::unwrap_used, reason = "a test that meets the unexpected has failed")]
+
+mod common;
+
+use common::{Finished, MANYPATH, Site, finish, wait_for};
+use manypath_lab::Host;
+
+fn log(site: &Site, name: &str) -> String {
+    std::fs::read_to_string(site.dir.join(name)).unwrap_or_default()
+}
+
+fn sysctl(site: &Site, settings: &[&str]) -> Finished {
+    let mut command = site.command(Host::Left, MANYPATH);
+    command.arg("sysctl").args(settings);
+    let done = finish(command);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    done
+}
+
+fn fetch(site: &Site, log: &str, url: &str) {
+    let log = site.dir.join(log);
+    let options = ["--log", log.to_str().unwrap()];
+    let command = site.through_command(&options, "curl", &["-sS", "-f", "-o", "/dev/null", url]);
+    let done = finish(command);
+    assert_eq!(done.code, Some(0), "{done:?}");
+}
+
+#[test]
+fn every_connection_leaves_one_line_that_says_what_carried_it_and_levels_are_per_subsystem() {
+    let mut site = Site::new();
+    site.web();
+    site.random_file("small", 10_000);
+    let url = format!("http://{}:8080/small", site.server());
+    sysctl(&site, &["log_connection=info"]);
+    fetch(&site, "plain", &url);
+    let to = format!("connection: connection to {}:8080: ended after", site.server());
+    wait_for("a line about plain TCP", || log(&site, "plain").contains(&to));
+    let plain = log(&site, "plain");
+    assert_eq!(plain.lines().count(), 1, "{plain}");
+    assert!(plain.contains("over plain TCP (the peer does not accept"), "{plain}");
+
+    site.serve("8080");
+    let flush = finish({
+        let mut command = site.command(Host::Left, MANYPATH);
+        command.args(["peers", "flush"]);
+        command
+    });
+    assert_eq!(flush.code, Some(0), "{flush:?}");
+    fetch(&site, "carried", &url);
+    wait_for("a line about SCTP", || log(&site, "carried").contains(&to));
+    let carried = log(&site, "carried");
+    assert_eq!(carried.lines().count(), 1, "{carried}");
+    assert!(
+        carried.contains(" B over SCTP (association 1, ") && carried.contains(" %)"),
+        "{carried}"
+    );
+
+    sysctl(&site, &["log_connection=inherit", "log_association=info"]);
+    fetch(&site, "associations", &url);
+    wait_for("an association's end", || log(&site, "associations").contains("closed"));
+    let lines = log(&site, "associations");
+    assert!(lines.lines().all(|line| line.contains("] association: ")), "{lines}");
+}
+
+#[test]
+fn a_place_where_nothing_can_be_written_is_told_before_the_program_runs() {
+    let site = Site::new();
+    let command = site.through_command(&["--log", "/nonexistent/log"], "true", &[]);
+    let done = finish(command);
+    assert_eq!(done.code, Some(2), "{done:?}");
+    assert!(done.stderr.contains("--log: /nonexistent/log: "), "{done:?}");
+}
