@@ -11,6 +11,10 @@ pub(crate) struct Tsn64(u64);
 /// Distance of one turn of the wire's number space.
 const TURN: u64 = 1 << 32;
 
+/// Nobody is this far ahead: a TSN that seems to be is an old one, from before the peer began anew half
+/// of the number space further on (RFC 6525 section 5.2.4).
+pub(crate) const MAX_AHEAD: u64 = 1 << 30;
+
 impl Tsn64 {
     /// The first TSN of a direction. One turn above zero, so that `before` never underflows.
     pub(crate) const fn initial(tsn: Tsn) -> Self {

@@ -187,6 +187,7 @@ impl Association {
             Ok(DataOutcome::BufferFull) => cx.counters.receive_buffer_drops += 1,
             Ok(DataOutcome::MemoryFull) => cx.counters.receive_memory_drops += 1,
             Ok(DataOutcome::BeyondReport) => cx.counters.tsns_too_far_ahead += 1,
+            Ok(DataOutcome::AwaitsRestart) => cx.counters.data_before_reset += 1,
             Ok(DataOutcome::InvalidStream(stream)) => {
                 cx.counters.invalid_streams += 1;
                 self.report(cx, arrival.via, &Cause::InvalidStreamIdentifier(stream));

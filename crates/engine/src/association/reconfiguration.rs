@@ -154,6 +154,12 @@ impl Reconfiguration {
         })
     }
 
+    /// Whether a reset of the whole association is under way.
+    pub(super) fn is_resetting_association(&self) -> bool {
+        let running = self.running.iter().flat_map(|running| &running.requests);
+        running.into_iter().any(|(_, request)| *request == Request::Association)
+    }
+
     /// Queues requests. False if too many wait.
     pub(super) fn queue(&mut self, requests: Vec<Request>) -> bool {
         let fits = self.waiting.len() < MAX_WAITING;
@@ -264,6 +270,16 @@ impl Association {
         let parameters = encode(&requests, last_received, last_tsn);
         let (retry, in_progress) = (Retry::new(), false);
         state.running = Some(Running { requests, parameters, retry, path, in_progress });
+        self.await_association_reset();
+    }
+
+    /// Until the answer is here nobody knows whether new chunks of the peer have been sent before or
+    /// after it began anew.
+    fn await_association_reset(&mut self) {
+        let awaited = self.reconfiguration.is_resetting_association();
+        if let Some(peer) = &mut self.peer {
+            peer.receiver.await_restart(awaited);
+        }
     }
 
     /// Appends the RE-CONFIG with requests that is due on path `id`.
@@ -313,6 +329,7 @@ impl Association {
             return;
         }
         let (_, request) = running.requests.remove(at);
+        self.await_association_reset();
         self.conclude(cx, request, response);
         self.finish_running();
     }

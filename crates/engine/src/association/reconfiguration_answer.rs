@@ -178,9 +178,13 @@ impl Association {
     }
 
     /// All begins anew (section 5.2.4). What of ours is outstanding would be lost by it, so nothing
-    /// may be.
+    /// may be, and no message may be half sent. Nor may we wait for the answer to the same request of
+    /// ours: each end would tell the other the TSNs that it is about to leave.
     fn process_association_reset(&mut self, cx: &mut Context<'_>, request: u32) -> Answer {
-        let idle = self.sender.has_nothing_outstanding();
+        if self.reconfiguration.is_resetting_association() {
+            return answer(request, ReConfigResult::ALREADY_IN_PROGRESS);
+        }
+        let idle = self.sender.is_between_messages();
         let Some(peer) = self.peer.as_mut().filter(|_| cx.config.accept_association_resets && idle)
         else {
             return answer(request, ReConfigResult::DENIED);

@@ -312,7 +312,7 @@ impl Endpoint {
 
     /// Requests that all streams and the TSNs of both directions begin anew (`SCTP_RESET_ASSOC`, RFC
     /// 6525 section 6.3.3), as soon as nothing is outstanding here. [`Event::AssociationReset`] tells
-    /// the outcome.
+    /// the outcome; requests of both ends that cross fail both.
     pub fn reset_association(
         &mut self,
         now: Instant,

@@ -48,6 +48,12 @@ impl Receiver {
             self.urgent = true;
             return Err(DataOutcome::Accepted);
         }
+        if self.tracker.is_from_before_jump(cum) {
+            return Err(DataOutcome::BeyondReport);
+        }
+        if self.awaits_restart {
+            return Err(DataOutcome::AwaitsRestart);
+        }
         Ok(cum)
     }
 

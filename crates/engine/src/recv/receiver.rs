@@ -47,6 +47,8 @@ pub(crate) enum DataOutcome {
     BeyondReport,
     /// Noted and dropped: there is no such stream (RFC 9260 section 6.5).
     InvalidStream(StreamId),
+    /// Dropped: whether it belongs to before or after a reset of the association is not known yet.
+    AwaitsRestart,
     /// It carries no user data: the association must be aborted (section 6.2).
     NoUserData(Tsn),
 }
@@ -82,6 +84,8 @@ pub(crate) struct Receiver {
     deliverable: RangeSet,
     /// A reset of streams that waits for what was sent before it.
     pub(super) deferred: Option<Deferred>,
+    /// The peer was asked to begin anew and has not answered.
+    pub(super) awaits_restart: bool,
     /// Something in the packet under work must be acknowledged at once.
     pub(super) urgent: bool,
     /// There was a gap before the packet under work, or it made one.
@@ -112,6 +116,7 @@ impl Receiver {
             nr_sack,
             deliverable: RangeSet::default(),
             deferred: None,
+            awaits_restart: false,
             urgent: false,
             gap: false,
             delayed_ack_cmt: config.delayed_ack_cmt,
@@ -343,6 +348,9 @@ impl Receiver {
         let fills_hole = tsn < self.tracker.highest();
         self.urgent |= immediate;
         self.gap |= self.tracker.has_gap();
+        if self.awaits_restart && !self.tracker.has(tsn) {
+            return Ok(Admission::Refuse(DataOutcome::AwaitsRestart));
+        }
         if tsn.since(self.tracker.cum()) > MAX_TSN_AHEAD {
             self.urgent = true;
             return Ok(Admission::Refuse(DataOutcome::BeyondReport));

@@ -85,6 +85,12 @@ impl Receiver {
         self.note_deliverable();
     }
 
+    /// The peer was asked to begin anew, or has answered that. While the answer is awaited, new chunks
+    /// are refused, so that they come again.
+    pub(crate) fn await_restart(&mut self, awaited: bool) {
+        self.awaits_restart = awaited;
+    }
+
     /// The peer begins with `next` again, with all streams (rules G4 and G5, H5). What it sent
     /// before is taken for received.
     pub(crate) fn restart(&mut self, next: Tsn) {

@@ -2,7 +2,7 @@
 //! (RFC 9260 sections 6.2 and 6.7).
 
 use crate::ranges::{Range, RangeSet, difference};
-use crate::tsn::Tsn64;
+use crate::tsn::{MAX_AHEAD, Tsn64};
 use alloc::vec::Vec;
 use manypath_wire::Tsn;
 use manypath_wire::chunk::GapBlock;
@@ -25,13 +25,15 @@ pub(crate) struct Tracker {
     cum: Tsn64,
     beyond: RangeSet,
     duplicates: Vec<Tsn>,
+    /// Whether the TSNs have ever begun anew elsewhere.
+    jumped: bool,
 }
 
 impl Tracker {
     /// Nothing has arrived; the first TSN will be `initial`.
     pub(crate) fn new(initial: Tsn) -> Self {
         let cum = Tsn64::initial(initial).before();
-        Self { cum, beyond: RangeSet::default(), duplicates: Vec::new() }
+        Self { cum, beyond: RangeSet::default(), duplicates: Vec::new(), jumped: false }
     }
 
     /// Gives memory back that is not needed now.
@@ -84,6 +86,13 @@ impl Tracker {
     /// All TSNs before `next`, which lies ahead, are to be taken for received.
     pub(crate) fn jump_to(&mut self, next: Tsn) {
         self.forward(self.cum.jump(next).before());
+        self.jumped = true;
+    }
+
+    /// Whether `tsn` is one from before a jump. A jump of half of the number space makes what lies
+    /// behind it look as if it lay far ahead.
+    pub(crate) fn is_from_before_jump(&self, tsn: Tsn64) -> bool {
+        self.jumped && tsn.since(self.cum) > MAX_AHEAD
     }
 
     /// The cumulative TSN: it and all before it have arrived.

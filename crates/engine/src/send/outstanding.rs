@@ -3,7 +3,7 @@
 use super::queue::{Fragment, Number};
 use crate::path::PathId;
 use crate::time::Instant;
-use crate::tsn::Tsn64;
+use crate::tsn::{MAX_AHEAD, Tsn64};
 use alloc::collections::VecDeque;
 use bytes::Bytes;
 use manypath_wire::Tsn;
@@ -132,12 +132,15 @@ pub(crate) struct Outstanding {
     cum: Tsn64,
     chunks: VecDeque<SentChunk>,
     released: usize,
+    /// Whether the TSNs have ever begun anew elsewhere.
+    jumped: bool,
 }
 
 impl Outstanding {
     /// Nothing was sent; the first TSN will be `initial`.
     pub(crate) fn new(initial: Tsn) -> Self {
-        Self { cum: Tsn64::initial(initial).before(), chunks: VecDeque::new(), released: 0 }
+        let cum = Tsn64::initial(initial).before();
+        Self { cum, chunks: VecDeque::new(), released: 0, jumped: false }
     }
 
     /// The cumulative TSN: it and all before it are acknowledged.
@@ -224,6 +227,13 @@ impl Outstanding {
     /// The next new chunk gets TSN `tsn`, which lies ahead. There must be no chunk.
     pub(crate) fn jump_to(&mut self, tsn: Tsn) {
         self.cum = self.cum.jump(tsn).before();
+        self.jumped = true;
+    }
+
+    /// Whether an acknowledgement up to `cum` is one from before a jump. A jump of half of the number
+    /// space makes what lies behind it look as if it lay far ahead.
+    pub(crate) fn is_from_before_jump(&self, cum: Tsn64) -> bool {
+        self.jumped && cum.since(self.next_tsn()) > MAX_AHEAD
     }
 
     fn index(&self, tsn: Tsn64) -> Option<usize> {

@@ -44,6 +44,11 @@ impl Sender {
         self.outstanding.is_empty()
     }
 
+    /// Whether nothing is outstanding and no message is partly sent.
+    pub(crate) fn is_between_messages(&self) -> bool {
+        self.queue.partly_sent == 0 && self.has_nothing_outstanding()
+    }
+
     /// Whether no message of `streams` has been numbered since they began.
     pub(crate) fn are_fresh(&self, streams: &Streams) -> bool {
         let mut concerned = self.queue.streams().filter(|(id, _)| includes(streams, *id));

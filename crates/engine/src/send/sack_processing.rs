@@ -57,7 +57,7 @@ impl Sender {
     ) -> Result<SackOutcome, &'static str> {
         let cum = Tsn64::near(sack.cum_tsn, self.outstanding.cum());
         self.take_spurious(sack.duplicates, paths);
-        if cum < self.outstanding.cum() {
+        if cum < self.outstanding.cum() || self.outstanding.is_from_before_jump(cum) {
             // One that comes over a slow path may be old, but what has arrived twice it alone knows.
             if self.copies.is_on() && sack.duplicates.iter().next().is_some() {
                 let cum = SackView::of_shutdown(self.outstanding.cum().wire());

@@ -187,9 +187,7 @@ impl Course {
             3 => endpoint.reset_streams(now, id, &[StreamDirection::Incoming], streams),
             4 => endpoint.add_streams(now, id, 1, 0),
             5 => endpoint.add_streams(now, id, 0, 1),
-            // Not `reset_association`: it is known to leave the ends with different TSNs at times
-            // (CHANGELOG, known faults).
-            _ => return,
+            _ => endpoint.reset_association(now, id),
         };
     }
 

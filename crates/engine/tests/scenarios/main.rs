@@ -8,6 +8,7 @@
 
 mod addresses;
 mod announced;
+mod association_reset;
 mod authentication;
 mod chance;
 mod chaos;
