@@ -74,6 +74,7 @@ impl Association {
             blocked: None,
             readable_announced: false,
             keys_changed: true,
+            parameters: None,
         })
     }
 
@@ -110,6 +111,7 @@ impl Association {
             blocked: None,
             readable_announced: false,
             keys_changed: true,
+            parameters: None,
         };
         let created = cookie.created;
         association.learn_paths(cx, cookie.path, &cookie.peer.addresses);

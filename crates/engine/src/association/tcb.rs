@@ -9,11 +9,13 @@ use super::cookie::TieTags;
 use super::reconfiguration::Reconfiguration;
 use super::state::State;
 use crate::AssociationId;
+use crate::config::Config;
 use crate::event::{AddressChange, CloseReason, Event};
 use crate::path::{PathAddr, PathId, PathState, Paths, failure};
 use crate::recv::Receiver;
 use crate::send::Sender;
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use manypath_wire::packet::CommonHeader;
@@ -64,6 +66,8 @@ pub(crate) struct Association {
     pub(super) readable_announced: bool,
     /// The endpoint must look again at the tag and the addresses.
     pub(super) keys_changed: bool,
+    /// What holds instead of the endpoint's parameters.
+    pub(super) parameters: Option<Arc<Config>>,
 }
 
 /// What is known of the peer once it has spoken.
@@ -89,6 +93,16 @@ impl Association {
     /// The SCTP ports.
     pub(crate) fn ports(&self) -> Ports {
         self.ports
+    }
+
+    /// What holds instead of the endpoint's parameters, if anything.
+    pub(crate) fn parameters(&self) -> Option<Arc<Config>> {
+        self.parameters.clone()
+    }
+
+    /// Said once, before anything else.
+    pub(crate) fn set_parameters(&mut self, parameters: Option<Arc<Config>>) {
+        self.parameters = parameters;
     }
 
     /// Whether the association is over.

@@ -1,16 +1,16 @@
 //! The endpoint and the calls that it offers.
 
-use super::index::AddressKey;
+use super::parameters::Listener;
 use super::registry::Registry;
 use super::unread::Unread;
+use crate::association::Association;
 use crate::association::abort_reasons::AbortReasons;
 use crate::association::cookie::CookieKeys;
 use crate::association::reconfiguration::ReconfigurationError;
-use crate::association::{Association, Ports};
 use crate::authentication::SharedKeys;
 use crate::config::{Config, LocalAddress};
 use crate::event::{EndpointEvent, Event, Message, StreamDirection};
-use crate::path::{PathAddr, pairing};
+use crate::path::PathAddr;
 use crate::rng::Rng;
 use crate::schedule::stream::StreamOptions;
 use crate::send::{Abandoned, Reliability, ReliabilityPolicy};
@@ -68,11 +68,6 @@ pub enum ConnectError {
     InvalidPort,
 }
 
-/// First of the ports that IANA leaves for dynamic use, and how many there are.
-const DYNAMIC_PORTS: (u16, u16) = (49152, 16384);
-/// How often a free dynamic port is looked for.
-const PORT_ATTEMPTS: usize = 64;
-
 /// An SCTP endpoint (RFC 9260), sans-IO.
 ///
 /// Calls are of three kinds. `handle_*` bring in what the outside knows: packets, the clock, ICMP.
@@ -82,6 +77,8 @@ const PORT_ATTEMPTS: usize = 64;
 #[derive(Debug)]
 pub struct Endpoint {
     pub(super) config: Config,
+    /// Ports with parameters of their own, besides `Config::port`.
+    pub(super) listeners: Vec<Listener>,
     pub(super) locals: Vec<LocalAddress>,
     /// Local addresses whose sockets take no more packets for now.
     pub(super) blocked: Vec<SocketAddr>,
@@ -101,11 +98,15 @@ pub struct Endpoint {
 }
 
 /// The parts of the endpoint that a handler may use beside its association.
+/// `parameters`: those that hold instead of the endpoint's, if any.
 macro_rules! context {
     ($endpoint:ident, $now:expr) => {
+        $crate::endpoint::api::context!($endpoint, $now, None::<alloc::sync::Arc<crate::Config>>)
+    };
+    ($endpoint:ident, $now:expr, $parameters:expr) => {
         $crate::association::Context {
             now: $now,
-            config: &$endpoint.config,
+            config: $parameters.as_deref().unwrap_or(&$endpoint.config),
             locals: &$endpoint.locals,
             blocked: &$endpoint.blocked,
             rng: &mut $endpoint.rng,
@@ -127,6 +128,7 @@ impl Endpoint {
         let mut rng = Rng::new(seed);
         Self {
             config: config.in_bounds(),
+            listeners: Vec::new(),
             locals: Vec::new(),
             blocked: Vec::new(),
             keys: CookieKeys::new(&mut rng),
@@ -143,8 +145,8 @@ impl Endpoint {
     }
 
     /// Changes parameters. Associations that exist follow where they look at them anew (timeouts of
-    /// the handshake, HEARTBEATs, limits of failures); windows, buffers, the bounds of the RTO and
-    /// what was agreed on with the peer stay as they began. `hmac_algorithms` never change (RFC 4895
+    /// the handshake, HEARTBEATs, limits of failures), unless they have parameters of their own;
+    /// windows, buffers, the bounds of the RTO and what was agreed on with the peer stay as they began. `hmac_algorithms` never change (RFC 4895
     /// section 6.1).
     pub fn configure(&mut self, change: impl FnOnce(&mut Config)) {
         let algorithms = self.config.hmac_algorithms;
@@ -168,24 +170,7 @@ impl Endpoint {
         remote: SocketAddr,
         port: u16,
     ) -> Result<AssociationId, ConnectError> {
-        if port == 0 {
-            return Err(ConnectError::InvalidPort);
-        }
-        if self.registry.len() >= self.config.max_associations {
-            return Err(ConnectError::TooMany);
-        }
-        let candidates = pairing::candidates(&self.locals, remote);
-        if candidates.is_empty() {
-            return Err(ConnectError::NoLocalAddress);
-        }
-        let ports = self.free_ports(remote, port).ok_or(ConnectError::AlreadyConnected)?;
-        let (tag, id) = (self.fresh_tag(), self.next_id());
-        let mut cx = context!(self, now);
-        let association = Association::connect(&mut cx, id, ports, tag, candidates)
-            .ok_or(ConnectError::NoLocalAddress)?;
-        self.registry.insert(id, association);
-        self.settle(id);
-        Ok(id)
+        self.begin(now, remote, port, None)
     }
 
     /// A packet (without IP and UDP headers) has arrived.
@@ -426,20 +411,5 @@ impl Endpoint {
     pub(super) fn next_id(&mut self) -> AssociationId {
         self.last_id += 1;
         AssociationId(self.last_id)
-    }
-
-    /// Ports for an association with the peer's `port` at `remote` that no other has.
-    fn free_ports(&mut self, remote: SocketAddr, port: u16) -> Option<Ports> {
-        let fixed = self.config.port;
-        let (first, count) = DYNAMIC_PORTS;
-        for _ in 0..PORT_ATTEMPTS {
-            let dynamic = first + u16::try_from(self.rng.below(count.into())).unwrap_or(0);
-            let ports = Ports { local: if fixed == 0 { dynamic } else { fixed }, peer: port };
-            let key = AddressKey { remote: remote.ip(), ports };
-            if self.registry.index.by_address(&key).is_none() {
-                return Some(ports);
-            }
-        }
-        None
     }
 }

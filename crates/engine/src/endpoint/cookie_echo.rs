@@ -149,8 +149,10 @@ impl Endpoint {
             return None;
         }
         let id = self.next_id();
-        let mut cx = context!(self, now);
-        let association = Association::accept(&mut cx, id, cookie, addr);
+        let parameters = self.parameters_at(header.destination_port);
+        let mut cx = context!(self, now, parameters);
+        let mut association = Association::accept(&mut cx, id, cookie, addr);
+        association.set_parameters(parameters);
         self.registry.insert(id, association);
         self.settle(id);
         Some(id)

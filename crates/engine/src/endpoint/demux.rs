@@ -93,8 +93,9 @@ impl Endpoint {
         R: Default,
     {
         let (left, share) = self.memory();
-        let mut cx = context!(self, now);
         let Some(association) = self.registry.get_mut(id) else { return R::default() };
+        let parameters = association.parameters();
+        let mut cx = context!(self, now, parameters);
         association.allow(left, share);
         let result = call(association, &mut cx);
         self.settle(id);

@@ -10,8 +10,10 @@ use crate::association::cookie::{Cookie, TieTags};
 use crate::association::restart::InitAnswer;
 use crate::association::setup::reply_refusal;
 use crate::authentication::Offer;
+use crate::config::Config;
 use crate::path::PathAddr;
 use crate::time::{Duration, Instant};
+use alloc::sync::Arc;
 use manypath_wire::chunk::{Chunk, Init};
 use manypath_wire::packet::CommonHeader;
 use manypath_wire::{Tsn, VerificationTag};
@@ -32,18 +34,23 @@ impl Endpoint {
             self.counters.refused_inits += 1;
             return;
         }
-        let received = match Received::from_init(&self.config, init, &addr) {
+        let at_port = self.parameters_at(header.destination_port);
+        let config = at_port.as_deref().unwrap_or(&self.config);
+        let received = match Received::from_init(config, init, &addr) {
             Ok(received) => received,
             Err(refusal) => return self.refuse_init(now, addr, header, init.tag, refusal),
         };
         if let Some(id) = self.known_peer(addr, header, &received) {
             let answer =
                 self.with(now, id, |association, cx| association.answer_init(cx, addr, &received));
-            return self.answer_known(now, header, &received, answer);
+            let own = self.parameters_of(id);
+            return self.answer_known(now, header, &received, answer, own);
         }
         match self.refusal(addr, header) {
             Some(refusal) => self.refuse_init(now, addr, header, init.tag, refusal),
-            None => self.acknowledge(now, addr, header, &received, (None, TieTags::NONE)),
+            None => {
+                self.acknowledge(now, addr, header, &received, (None, TieTags::NONE), at_port);
+            }
         }
     }
 
@@ -53,7 +60,9 @@ impl Endpoint {
         addr: PathAddr,
         header: CommonHeader,
     ) -> Option<Refusal<'static>> {
-        if !self.config.accept || header.destination_port != self.config.port {
+        let at_port = self.parameters_at(header.destination_port);
+        let known = at_port.is_some() || header.destination_port == self.config.port;
+        if !known || !at_port.as_deref().unwrap_or(&self.config).accept {
             return Some(Refusal::NotAccepting);
         }
         let limit = self.config.max_associations_per_address;
@@ -94,10 +103,11 @@ impl Endpoint {
         header: CommonHeader,
         init: &Received<'_>,
         answer: InitAnswer,
+        parameters: Option<Arc<Config>>,
     ) {
         match answer {
             InitAnswer::Ack { identity, tie, path } => {
-                self.acknowledge(now, path, header, init, (identity, tie));
+                self.acknowledge(now, path, header, init, (identity, tie), parameters);
             }
             InitAnswer::Done => {}
         }
@@ -111,9 +121,10 @@ impl Endpoint {
         header: CommonHeader,
         init: &Received<'_>,
         (identity, tie): (Option<Identity>, TieTags),
+        parameters: Option<Arc<Config>>,
     ) {
-        let own = identity.unwrap_or_else(|| self.fresh_identity());
-        let mut cx = context!(self, now);
+        let own = identity.unwrap_or_else(|| self.fresh_identity(parameters.as_deref()));
+        let mut cx = context!(self, now, parameters);
         let cookie = make_cookie(&cx, path, header, init, &own, tie);
         let sealed = cx.keys.seal(now, &cookie, cx.rng);
         let mut own = Announcement::own(cx.config, own, &path, cx.locals);
@@ -127,9 +138,10 @@ impl Endpoint {
         }
     }
 
-    fn fresh_identity(&mut self) -> Identity {
+    fn fresh_identity(&mut self, parameters: Option<&Config>) -> Identity {
         let (tag, initial_tsn) = (self.fresh_tag(), Tsn(self.rng.next_u32()));
-        Identity { tag, initial_tsn, auth: Offer::own(&self.config, &mut self.rng) }
+        let config = parameters.unwrap_or(&self.config);
+        Identity { tag, initial_tsn, auth: Offer::own(config, &mut self.rng) }
     }
 
     /// A tag that no association has.

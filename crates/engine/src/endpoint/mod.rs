@@ -20,6 +20,7 @@ mod cookie_echo;
 mod demux;
 mod index;
 mod init;
+mod parameters;
 mod registry;
 mod reports;
 mod strangers;

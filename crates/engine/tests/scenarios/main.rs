@@ -22,6 +22,7 @@ mod extensions;
 mod failures;
 mod hostile;
 mod interleaving;
+mod listeners;
 mod mtu;
 mod packets;
 mod pair;

@@ -1,0 +1,118 @@
+//! Which parameters hold: the endpoint's own, or those of one association or of one port.
+//!
+//! One endpoint may speak to peers of several kinds: what is announced to them, and how data is sent
+//! to them, then depends on who begins with whom at which port.
+
+use super::api::context;
+use super::index::AddressKey;
+use super::{AssociationId, ConnectError, Endpoint};
+use crate::association::{Association, Ports};
+use crate::config::Config;
+use crate::path::pairing;
+use crate::time::Instant;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::net::SocketAddr;
+use core::ops::RangeInclusive;
+
+/// First of the ports that IANA leaves for dynamic use, and how many there are.
+const DYNAMIC_PORTS: (u16, u16) = (49152, 16384);
+/// How often a free dynamic port is looked for.
+const PORT_ATTEMPTS: usize = 64;
+
+/// Ports at which associations are accepted, and with which parameters.
+#[derive(Clone, Debug)]
+pub(super) struct Listener {
+    ports: RangeInclusive<u16>,
+    config: Arc<Config>,
+}
+
+impl Endpoint {
+    /// Starts an association as [`Self::connect`] does, with parameters of its own instead of the
+    /// endpoint's. Limits of the endpoint as a whole and `hmac_algorithms` remain what they are there.
+    pub fn connect_with(
+        &mut self,
+        now: Instant,
+        remote: SocketAddr,
+        port: u16,
+        config: Config,
+    ) -> Result<AssociationId, ConnectError> {
+        let config = self.own_parameters(config);
+        self.begin(now, remote, port, Some(config))
+    }
+
+    /// Accepts associations at these ports too, with the parameters that stand beside them, and at no
+    /// others except `Config::port`. Where ranges overlap the first counts. Associations that exist
+    /// keep theirs.
+    pub fn listen(&mut self, listeners: Vec<(RangeInclusive<u16>, Config)>) {
+        let listener = |(ports, config)| Listener { ports, config: self.own_parameters(config) };
+        self.listeners = listeners.into_iter().map(listener).collect();
+    }
+
+    /// The SCTP ports of an association: ours, and the peer's.
+    pub fn ports(&self, id: AssociationId) -> Option<(u16, u16)> {
+        self.registry
+            .get(id)
+            .map(|association| (association.ports().local, association.ports().peer))
+    }
+
+    /// RFC 4895 section 6.1 forbids to change the algorithms.
+    fn own_parameters(&self, config: Config) -> Arc<Config> {
+        let hmac_algorithms = self.config.hmac_algorithms;
+        Arc::new(Config { hmac_algorithms, ..config.in_bounds() })
+    }
+
+    /// The parameters of a port, if it has some of its own.
+    pub(super) fn parameters_at(&self, port: u16) -> Option<Arc<Config>> {
+        let found = self.listeners.iter().find(|listener| listener.ports.contains(&port));
+        found.filter(|_| port != self.config.port).map(|listener| listener.config.clone())
+    }
+
+    /// The parameters of an association, if it has some of its own.
+    pub(super) fn parameters_of(&self, id: AssociationId) -> Option<Arc<Config>> {
+        self.registry.get(id).and_then(Association::parameters)
+    }
+
+    pub(super) fn begin(
+        &mut self,
+        now: Instant,
+        remote: SocketAddr,
+        port: u16,
+        parameters: Option<Arc<Config>>,
+    ) -> Result<AssociationId, ConnectError> {
+        if port == 0 {
+            return Err(ConnectError::InvalidPort);
+        }
+        if self.registry.len() >= self.config.max_associations {
+            return Err(ConnectError::TooMany);
+        }
+        let candidates = pairing::candidates(&self.locals, remote);
+        if candidates.is_empty() {
+            return Err(ConnectError::NoLocalAddress);
+        }
+        let own = parameters.as_ref().map_or(self.config.port, |config| config.port);
+        let ports = self.free_ports(remote, own, port).ok_or(ConnectError::AlreadyConnected)?;
+        let (tag, id) = (self.fresh_tag(), self.next_id());
+        let mut cx = context!(self, now, parameters);
+        let mut association = Association::connect(&mut cx, id, ports, tag, candidates)
+            .ok_or(ConnectError::NoLocalAddress)?;
+        association.set_parameters(parameters);
+        self.registry.insert(id, association);
+        self.settle(id);
+        Ok(id)
+    }
+
+    /// Ports for an association with the peer's `port` at `remote` that no other has.
+    fn free_ports(&mut self, remote: SocketAddr, fixed: u16, port: u16) -> Option<Ports> {
+        let (first, count) = DYNAMIC_PORTS;
+        for _ in 0..PORT_ATTEMPTS {
+            let dynamic = first + u16::try_from(self.rng.below(count.into())).unwrap_or(0);
+            let ports = Ports { local: if fixed == 0 { dynamic } else { fixed }, peer: port };
+            let key = AddressKey { remote: remote.ip(), ports };
+            if self.registry.index.by_address(&key).is_none() {
+                return Some(ports);
+            }
+        }
+        None
+    }
+}
