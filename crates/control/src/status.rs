@@ -57,6 +57,9 @@ pub struct AssociationStatus {
     pub id: u64,
     /// Whether this side began it.
     pub initiated: bool,
+    /// The parameters with which this side began it.
+    #[serde(default)]
+    pub profile: Option<String>,
     /// State as RFC 9260 section 4 names it, in lower case with hyphens.
     pub state: String,
     /// Milliseconds since it was begun.
@@ -163,6 +166,12 @@ pub struct FlowStatus {
     pub waiting_out_bytes: u64,
     /// Bytes that the peer still allows us to send.
     pub credit_bytes: u64,
+    /// `bulk` or `interactive`, for what this side sends.
+    #[serde(default)]
+    pub class: String,
+    /// Its share beside others of its class, for what this side sends.
+    #[serde(default)]
+    pub weight: u16,
 }
 
 /// What is remembered about a peer or about one of its services.

@@ -1,7 +1,7 @@
 //! One association and what it carries.
 
 use crate::attempt::AttemptId;
-use manypath_engine::{Instant, Outgoing};
+use manypath_engine::{Instant, Outgoing, Profile};
 use manypath_flow::{FlowConfig, FlowId, FlowMux};
 use std::collections::BTreeMap;
 
@@ -38,7 +38,8 @@ pub(crate) enum Setup {
 
 #[derive(Debug)]
 pub(crate) struct Association {
-    pub(crate) initiated: bool,
+    /// The profile with which this side began it; none if the peer began it.
+    pub(crate) begun_with: Option<Profile>,
     pub(crate) setup: Setup,
     pub(crate) begun: Instant,
     /// When it was last found without flows.
@@ -54,10 +55,20 @@ pub(crate) struct Association {
 }
 
 impl Association {
-    pub(crate) fn new(initiated: bool, setup: Setup, begun: Instant, streams: u16) -> Self {
-        let mux = FlowMux::new(initiated, streams, FlowConfig::default());
+    pub(crate) fn new(
+        begun_with: Option<Profile>,
+        setup: Setup,
+        begun: Instant,
+        streams: u16,
+    ) -> Self {
+        let mux = FlowMux::new(begun_with.is_some(), streams, FlowConfig::default());
         let flows = BTreeMap::new();
         let (idle_since, held, doubted) = (begun, None, None);
-        Self { initiated, setup, begun, idle_since, streams, mux, flows, held, doubted }
+        Self { begun_with, setup, begun, idle_since, streams, mux, flows, held, doubted }
+    }
+
+    /// Whether this side began it.
+    pub(crate) const fn is_ours(&self) -> bool {
+        self.begun_with.is_some()
     }
 }

@@ -3,12 +3,13 @@
 use crate::association::{Association, FlowUse, Setup};
 use crate::connection::RelayEnd;
 use crate::log;
-use crate::stack::{STREAMS, Stack};
+use crate::parameters::{self, STREAMS};
+use crate::stack::Stack;
 use crate::status::path_state_name;
 use crate::timers::Timer;
 use manypath_control::status::FallbackReason;
 use manypath_engine::{
-    AssociationId, CloseReason, ConnectError, Duration, Event, Instant, PathId, PathState,
+    AssociationId, CloseReason, ConnectError, Duration, Event, Instant, PathId, PathState, Profile,
     SendError,
 };
 use std::collections::BTreeMap;
@@ -33,22 +34,28 @@ impl Stack {
     pub(crate) fn association_for(
         &mut self,
         destination: SocketAddr,
+        profile: Profile,
     ) -> Result<AssociationId, FallbackReason> {
-        if let Some(id) = self.by_peer.get(&destination.ip()) {
+        if let Some(id) = self.by_peer.get(&(destination.ip(), profile)) {
             return Ok(*id);
         }
         let remote = SocketAddr::new(destination.ip(), self.config.peer_udp_port);
-        let connected =
-            self.driver.endpoint_mut().connect(self.now, remote, manypath_flow::SCTP_PORT);
+        let (now, port) = (self.now, manypath_flow::SCTP_PORT);
+        let own = parameters::with_profile(&self.config, profile);
+        let endpoint = self.driver.endpoint_mut();
+        let connected = match profile == self.config.profile {
+            true => endpoint.connect(now, remote, port),
+            false => endpoint.connect_with(now, remote, port, own),
+        };
         let id = connected.map_err(|error| match error {
             ConnectError::NoLocalAddress | ConnectError::InvalidPort => {
                 FallbackReason::NoLocalAddress
             }
             ConnectError::TooMany | ConnectError::AlreadyConnected => FallbackReason::Busy,
         })?;
-        let association = Association::new(true, Setup::Connecting, self.now, STREAMS);
+        let association = Association::new(Some(profile), Setup::Connecting, self.now, STREAMS);
         self.associations.insert(id, association);
-        self.by_peer.insert(destination.ip(), id);
+        self.by_peer.insert((destination.ip(), profile), id);
         info!(target: log::ASSOCIATION, "association {} to {remote}: trying", id.0);
         Ok(id)
     }
@@ -101,7 +108,7 @@ impl Stack {
             return;
         }
         if !up.initiated {
-            let association = Association::new(false, Setup::Established, self.now, up.streams);
+            let association = Association::new(None, Setup::Established, self.now, up.streams);
             self.associations.insert(id, association);
         }
         let Some(association) = self.associations.get_mut(&id) else { return };
@@ -120,12 +127,10 @@ impl Stack {
     /// forgets what was held against it.
     fn adopt_peer_addresses(&mut self, id: AssociationId) {
         let Some(association) = self.associations.get(&id) else { return };
-        if !association.initiated {
-            return;
-        }
+        let Some(profile) = association.begun_with else { return };
         for addr in self.confirmed_addresses(id) {
             self.peers.forget_peer(self.now, addr);
-            self.by_peer.entry(addr).or_insert(id);
+            self.by_peer.entry((addr, profile)).or_insert(id);
         }
     }
 
@@ -190,8 +195,8 @@ impl Stack {
         self.counters.count("associations_restarted");
         self.end_flows(id, FallbackReason::AssociationLost);
         let Some(association) = self.associations.get_mut(&id) else { return };
-        let Association { initiated, streams, .. } = *association;
-        *association = Association::new(initiated, Setup::Established, self.now, streams);
+        let Association { begun_with, streams, .. } = *association;
+        *association = Association::new(begun_with, Setup::Established, self.now, streams);
         info!(target: log::ASSOCIATION, "association {}: the peer has restarted", id.0);
     }
 
@@ -222,7 +227,7 @@ impl Stack {
 
     fn remember_failed_connect(&mut self, id: AssociationId, reason: FallbackReason) {
         let peers = self.by_peer.iter().filter(|(_, used)| **used == id);
-        let peers: Vec<IpAddr> = peers.map(|(addr, _)| *addr).collect();
+        let peers: Vec<IpAddr> = peers.map(|((addr, _), _)| *addr).collect();
         for peer in peers {
             self.peers.remember_peer(self.now, peer, reason);
         }
@@ -325,7 +330,7 @@ impl Stack {
             return;
         }
         association.setup = Setup::Ending;
-        if !association.initiated {
+        if !association.is_ours() {
             self.counters.count("idle_peer_associations_ended");
         }
         self.by_peer.retain(|_, used| *used != id);
@@ -339,7 +344,7 @@ impl Stack {
 }
 
 fn association_is_ours(all: &BTreeMap<AssociationId, Association>, id: AssociationId) -> bool {
-    all.get(&id).is_some_and(|association| association.initiated)
+    all.get(&id).is_some_and(Association::is_ours)
 }
 
 /// What the end of an association means for connections that were being opened.

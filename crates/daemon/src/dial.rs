@@ -77,6 +77,7 @@ impl Stack {
         match socket {
             Ok(socket) => {
                 self.set_flow_use(association, flow, FlowUse::Dial(dial));
+                self.treat(association, flow, &options);
                 self.dials
                     .insert(dial, Dial { association, flow, destination, source, options, socket });
             }

@@ -64,7 +64,7 @@ impl Stack {
     pub(crate) fn forget_flow(&mut self, id: AssociationId, flow: FlowId) -> Option<FlowUse> {
         let association = self.associations.get_mut(&id)?;
         let used = association.flows.remove(&flow);
-        if association.flows.is_empty() && association.initiated {
+        if association.flows.is_empty() && association.is_ours() {
             self.watch_idle(id);
         }
         used

@@ -27,6 +27,7 @@ mod drain;
 mod flows;
 mod locals;
 mod log;
+mod parameters;
 mod peers;
 mod presence;
 mod proxy;

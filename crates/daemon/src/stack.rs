@@ -17,6 +17,7 @@ use crate::dial::Dial;
 use crate::drain::Phase;
 use crate::locals::{self, Locals};
 use crate::log;
+use crate::parameters;
 use crate::peers::{Lifetimes, Memory, Peers};
 use crate::relay::Relay;
 use crate::rules::Rules;
@@ -24,7 +25,7 @@ use crate::settings::Settings;
 use crate::tcp_relay::TcpRelay;
 use crate::timers::{Timer, Timers};
 use crate::token::Source;
-use manypath_engine::{AssociationId, Config, Duration, Endpoint, Instant};
+use manypath_engine::{AssociationId, Duration, Endpoint, Instant, Profile};
 use manypath_net::{Clock, Driver, Signals};
 use mio::event::Event;
 use mio::unix::SourceFd;
@@ -36,11 +37,6 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use tracing::{info, warn};
 
-/// Streams asked for in each direction: as many flows can be open towards one peer.
-pub(crate) const STREAMS: u16 = 1024;
-/// With the short RTO of a client this goes on for 15 s after the fallback, in case that a peer is
-/// only slow: what it answers late counts for the next connection.
-const CLIENT_INIT_RETRANSMITS: u32 = 6;
 /// Events taken from the kernel in one turn.
 const EVENTS_PER_TURN: usize = 1024;
 /// Bytes that one read takes from a local socket at most.
@@ -66,7 +62,7 @@ pub struct Stack {
     pub(crate) locals: Locals,
     pub(crate) associations: BTreeMap<AssociationId, Association>,
     /// Which association to use for a peer's address, among those that this side began.
-    pub(crate) by_peer: BTreeMap<IpAddr, AssociationId>,
+    pub(crate) by_peer: BTreeMap<(IpAddr, Profile), AssociationId>,
     /// Associations whose flows may have events or messages.
     pub(crate) dirty: BTreeSet<AssociationId>,
     /// Associations with messages that wait for room in the engine.
@@ -120,7 +116,7 @@ impl Stack {
         let registry = poll.registry().try_clone()?;
         let settings = Settings::load(&mut config).map_err(io::Error::other)?;
         log::set_levels(&config.log);
-        let mut driver = Driver::new(Endpoint::new(engine_config(&config), seed()?));
+        let mut driver = Driver::new(Endpoint::new(parameters::of_stack(&config), seed()?));
         let locals = locals::open(&config, &mut driver, &registry)?;
         let control = ControlServer::open(&mut config, &registry)?;
         let signals = watch_signals(&config, &registry)?;
@@ -276,7 +272,7 @@ impl Stack {
         log::set_levels(&config.log);
         self.peers.set_lifetimes(lifetimes(config));
         self.driver.endpoint_mut().configure(|engine| {
-            engine.rto_initial = initial_rto(config);
+            engine.rto_initial = parameters::initial_rto(config);
             engine.rto_min = config.rto_min;
             engine.rto_max = config.rto_max;
             engine.path_max_retransmits = config.path_rtx_max;
@@ -291,35 +287,6 @@ impl Stack {
 
 fn lifetimes(config: &StackConfig) -> Lifetimes {
     Lifetimes { plain: config.negative_cache, carried: config.positive_cache }
-}
-
-fn engine_config(config: &StackConfig) -> Config {
-    Config {
-        // 0: every association that we begin gets a port of its own.
-        port: if config.accept { manypath_flow::SCTP_PORT } else { 0 },
-        accept: config.accept,
-        adaptation: Some(manypath_flow::ADAPTATION),
-        require_adaptation: true,
-        streams: STREAMS,
-        rto_initial: initial_rto(config),
-        rto_min: config.rto_min,
-        rto_max: config.rto_max,
-        path_max_retransmits: config.path_rtx_max,
-        max_init_retransmits: if config.accept { 8 } else { CLIENT_INIT_RETRANSMITS },
-        ..config.profile.config()
-    }
-}
-
-/// RFC 9260 section 16 says 1 s, which a fallback timeout of 300 ms never reaches: one lost INIT
-/// would mean plain TCP. A client sends INITs again, over its next addresses, in time: `n` of them,
-/// each after twice the wait of the one before, fit into `2^(n + 1) - 1` times the first wait. The
-/// last one's answer gets nearly as long as it needs: a little less than its share is enough.
-pub(crate) fn initial_rto(config: &StackConfig) -> Duration {
-    if config.accept {
-        return config.profile.config().rto_initial;
-    }
-    let waits = (2_u32 << config.init_rtx_max.min(8)) - 1;
-    (config.fallback_timeout * 6 / (5 * waits)).max(Duration::from_millis(20))
 }
 
 /// What a stack does that has its process to itself.

@@ -9,6 +9,7 @@ use manypath_control::status::{
 use manypath_engine::{self as engine, AssociationId, AssociationState, Duration, IdleReason};
 use manypath_engine::{Instant, PathState};
 use manypath_flow::{self as flow, FlowState};
+use manypath_rules::Class;
 use std::collections::BTreeMap;
 
 impl Stack {
@@ -55,7 +56,8 @@ impl Stack {
         let status = self.driver.endpoint().status(self.now, id)?;
         Some(AssociationStatus {
             id: id.0,
-            initiated: association.initiated,
+            initiated: association.is_ours(),
+            profile: association.begun_with.map(|profile| profile.name().to_owned()),
             state: state_name(status.state).to_owned(),
             age_ms: self.age(association.begun),
             unsent_bytes: status.unsent as u64,
@@ -145,6 +147,8 @@ fn flow_status(status: &flow::FlowStatus, pending: u64) -> FlowStatus {
         waiting_in_bytes: status.buffered.max(pending),
         waiting_out_bytes: status.queued as u64,
         credit_bytes: status.send_credit,
+        class: if status.share.urgent { Class::Interactive } else { Class::Bulk }.name().to_owned(),
+        weight: status.share.weight,
     }
 }
 

@@ -35,7 +35,7 @@ mod table;
 pub use config::FlowConfig;
 pub use error::{FlowError, OpenError, WriteError};
 pub use event::{FlowEvent, Refusal};
-pub use mux::FlowMux;
+pub use mux::{FlowMux, Share};
 pub use status::{FlowCounters, FlowState, FlowStatus};
 pub use table::FlowId;
 

@@ -1,5 +1,6 @@
 //! Snapshots for people and tools.
 
+use crate::mux::Share;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 
@@ -53,6 +54,8 @@ pub struct FlowStatus {
     pub receive_window: u32,
     /// Times that data waited for credit.
     pub credit_stalls: u64,
+    /// Its part of what the association can send.
+    pub share: Share,
 }
 
 macro_rules! counters {

@@ -14,10 +14,63 @@ pub struct Options {
     pub proxy: Option<bool>,
     /// No fallback to TCP: what SCTP cannot reach fails.
     pub sctp_only: Option<bool>,
+    /// What matters to the connection.
+    pub class: Option<Class>,
+    /// Its share beside others of the same association.
+    pub weight: Option<u16>,
+    /// The parameters of the association that carries it.
+    pub profile: Option<Profile>,
+}
+
+/// What matters to a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Class {
+    /// Much in little time.
+    Bulk,
+    /// Little delay: it goes before those that are bulk.
+    Interactive,
+}
+
+/// A set of parameters by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Profile {
+    /// The usual ones.
+    Production,
+    /// The same with connections mapped to paths as suits them.
+    Dynamic,
 }
 
 /// What [`Options::set`] reads.
-const ALLOWED: &str = "half-close=on|off, proxy=on|off, sctp-only=on|off";
+const ALLOWED: &str = "half-close=on|off, proxy=on|off, sctp-only=on|off, \
+    class=bulk|interactive, weight=N, profile=production|dynamic";
+const MAX_WEIGHT: u16 = 1000;
+
+impl Class {
+    /// The word for it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Bulk => "bulk",
+            Self::Interactive => "interactive",
+        }
+    }
+}
+
+impl Profile {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Production, Self::Dynamic];
+
+    /// The word for it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Production => "production",
+            Self::Dynamic => "dynamic",
+        }
+    }
+}
 
 impl Options {
     /// Whether nothing is said.
@@ -31,16 +84,33 @@ impl Options {
         let Some((key, value)) = word.split_once('=') else {
             return Err(RuleError::unknown("word", word, crate::parse::WORDS));
         };
-        let slot = match key {
-            "half-close" => &mut self.half_close,
-            "proxy" => &mut self.proxy,
-            "sctp-only" => &mut self.sctp_only,
+        let was_said = match key {
+            "half-close" => self.half_close.replace(switch(key, value)?).is_some(),
+            "proxy" => self.proxy.replace(switch(key, value)?).is_some(),
+            "sctp-only" => self.sctp_only.replace(switch(key, value)?).is_some(),
+            "class" => self.class.replace(class(value)?).is_some(),
+            "weight" => self.weight.replace(weight(value)?).is_some(),
+            "profile" => self.profile.replace(profile(value)?).is_some(),
             _ => return Err(RuleError::unknown("option", key, ALLOWED)),
         };
-        match slot.replace(switch(key, value)?) {
-            None => Ok(()),
-            Some(_) => Err(RuleError::new(format!("{word}: the option is given twice"))),
+        match was_said {
+            false => Ok(()),
+            true => Err(RuleError::new(format!("{word}: the option is given twice"))),
         }
+    }
+
+    /// Each option that is said, with its value.
+    fn words(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let switch = |on: bool| if on { "on" } else { "off" }.to_owned();
+        let all = [
+            ("half-close", self.half_close.map(switch)),
+            ("proxy", self.proxy.map(switch)),
+            ("sctp-only", self.sctp_only.map(switch)),
+            ("class", self.class.map(|class| class.name().to_owned())),
+            ("weight", self.weight.map(|weight| weight.to_string())),
+            ("profile", self.profile.map(|profile| profile.name().to_owned())),
+        ];
+        all.into_iter().filter_map(|(key, value)| Some((key, value?)))
     }
 }
 
@@ -52,12 +122,25 @@ fn switch(key: &str, value: &str) -> Result<bool, RuleError> {
     }
 }
 
+fn class(value: &str) -> Result<Class, RuleError> {
+    let known = [Class::Bulk, Class::Interactive].into_iter().find(|class| class.name() == value);
+    known.ok_or_else(|| RuleError::unknown("class", value, "bulk or interactive"))
+}
+
+fn weight(value: &str) -> Result<u16, RuleError> {
+    let number = value.parse().ok().filter(|weight| (1..=MAX_WEIGHT).contains(weight));
+    let allowed = format!("a number from 1 to {MAX_WEIGHT}");
+    number.ok_or_else(|| RuleError::unknown("weight", value, &allowed))
+}
+
+fn profile(value: &str) -> Result<Profile, RuleError> {
+    let known = Profile::ALL.into_iter().find(|profile| profile.name() == value);
+    known.ok_or_else(|| RuleError::unknown("profile", value, "production or dynamic"))
+}
+
 impl fmt::Display for Options {
     /// Each option after a blank, as the words of a rule have it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let words =
-            [("half-close", self.half_close), ("proxy", self.proxy), ("sctp-only", self.sctp_only)];
-        let mut said = words.iter().filter_map(|(key, value)| Some((key, (*value)?)));
-        said.try_for_each(|(key, on)| write!(f, " {key}={}", if on { "on" } else { "off" }))
+        self.words().try_for_each(|(key, value)| write!(f, " {key}={value}"))
     }
 }

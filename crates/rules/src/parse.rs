@@ -118,6 +118,11 @@ impl Rule {
         if self.chain == Chain::Local && options.sctp_only.is_some() {
             return Err(RuleError::new("sctp-only is for connections made here: remote rules"));
         }
+        if self.chain == Chain::Local && options.profile.is_some() {
+            return Err(RuleError::new(
+                "profile is for associations that are begun here: remote rules",
+            ));
+        }
         if self.protocol == Protocol::Udp && options.half_close.is_some() {
             return Err(RuleError::new("half-close is for connections: udp has none"));
         }

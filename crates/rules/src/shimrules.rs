@@ -2,6 +2,7 @@
 
 use crate::error::RuleError;
 use crate::network::Network;
+use crate::options::Options;
 use crate::ports::Ports;
 use crate::rule::{Chain, Policy, Rule};
 
@@ -27,11 +28,13 @@ Rule specifications:
   -n <address>/<netmask> [-s <port> | -r <port1>:<port2>]
   -s <port> [-h <address> | -n <address>/<netmask>]
   -r <port1>:<port2> [-h <address> | -n <address>/<netmask>]
+  Each may be followed by -o <option>=<value>
 Specification parameters:
   -h  Host IP address
   -n  Network address and netmask
   -s  Single port number
   -r  Range of port numbers
+  -o  Option of an enable rule, such as class=interactive; repeat for more
 ";
 
 /// What `shimrules` is asked to do.
@@ -75,6 +78,7 @@ struct Flags {
     policy: Option<Policy>,
     network: Option<Network>,
     ports: Option<Ports>,
+    options: Options,
 }
 
 impl Flags {
@@ -96,6 +100,7 @@ impl Flags {
             "-n" => once(&mut self.network, argument, network(value()?)?),
             "-s" => once(&mut self.ports, argument, single(value()?)?),
             "-r" => once(&mut self.ports, argument, value()?.parse()?),
+            "-o" => self.options.set(value()?),
             _ => Err(RuleError::new(format!("unknown flag \"{argument}\": see -H"))),
         }
     }
@@ -104,7 +109,8 @@ impl Flags {
         let Some(command) = self.command else {
             return Err(RuleError::new("no command: one of -A -D -L -F -G -S -H"));
         };
-        if !matches!(command, 'A' | 'D') && (self.network.is_some() || self.ports.is_some()) {
+        let specified = self.network.is_some() || self.ports.is_some() || !self.options.is_empty();
+        if !matches!(command, 'A' | 'D') && specified {
             return Err(RuleError::new(format!("-{command} takes no rule specification: see -H")));
         }
         match command {
@@ -125,7 +131,9 @@ impl Flags {
                 "-{command} needs a rule specification: -h, -n, -s or -r"
             )));
         }
-        Ok(Rule { network: self.network, ports: self.ports, ..Rule::open(chain, policy) })
+        let Self { network, ports, options, .. } = *self;
+        let rule = Rule { network, ports, options, ..Rule::open(chain, policy) };
+        rule.check().map(|()| rule)
     }
 
     fn need_chain(&self, command: char) -> Result<Chain, RuleError> {
@@ -178,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lines_of_the_thesis_mean_what_they_say() {
+    fn the_lines_of_the_thesis_and_options_mean_what_they_say() {
         let add = "-A -c remote -p disable -n 10.1.2.0/255.255.255.0 -r 1:1024";
         let same = rule("remote disable net 10.1.2.0/24 ports 1-1024");
         assert_eq!(parse(add), Ok(Command::Add(same)));
@@ -189,6 +197,9 @@ mod tests {
         assert_eq!(parse("-G -c remote"), Ok(Command::GetDefault(Chain::Remote)));
         let set = Command::SetDefault(Chain::Local, Policy::Enable);
         assert_eq!(parse("-S -c local -p enable"), Ok(set));
+        let add = "-A -c remote -p enable -s 22 -o class=interactive -o weight=4";
+        let same = rule("remote enable port 22 class=interactive weight=4");
+        assert_eq!(parse(add), Ok(Command::Add(same)));
         assert_eq!(parse("-F"), Ok(Command::Flush));
         assert_eq!(parse("-H"), Ok(Command::Help));
     }
@@ -210,6 +221,10 @@ mod tests {
             "-S -c local",
             "-L -x",
             "-A -c",
+            "-A -c remote -p disable -s 80 -o weight=2",
+            "-A -c remote -p enable -s 80 -o weight",
+            "-A -c remote -p enable -o weight=2",
+            "-L -o weight=2",
         ] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }

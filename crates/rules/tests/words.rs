@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing test may panic")]
 
-use manypath_rules::{Chain, Document, Network, Place, Policy, Ports, Protocol, Rule};
+use manypath_rules::{
+    Chain, Class, Document, Network, Place, Policy, Ports, Profile, Protocol, Rule,
+};
 use proptest::prelude::*;
 use std::net::IpAddr;
 
@@ -21,6 +23,10 @@ fn a_wrong_word_is_answered_with_the_right_ones() {
     assert!(error("remote enable prt 22").contains("port N, ports N-M"));
     assert!(error("remote enable sctp-only=yes").contains("on or off"));
     assert!(error("remote enable colour=red").contains("half-close=on|off"));
+    assert!(error("remote enable class=realtime").contains("bulk or interactive"));
+    assert!(error("remote enable weight=0").contains("from 1 to 1000"));
+    assert!(error("remote enable weight=many").contains("from 1 to 1000"));
+    assert!(error("remote enable profile=paper").contains("production or dynamic"));
     assert!(error("remote enable port").contains("a number after port"));
     assert!(error("remote").contains("a policy: enable or disable"));
     assert!(error("remote enable ports").contains("needs a number"));
@@ -35,6 +41,7 @@ fn parts_given_twice_are_refused() {
         "remote enable host 10.0.0.1 net 10.0.0.0/8",
         "remote enable port 1 ports 2-3",
         "remote enable sctp-only=on sctp-only=on",
+        "remote enable weight=2 weight=3",
         "remote enable any host ::1",
     ] {
         assert!(error(twice).contains("already") || error(twice).contains("twice"), "{twice}");
@@ -46,6 +53,8 @@ fn options_that_make_no_sense_are_refused() {
     assert!(error("remote disable port 1 half-close=on").contains("nothing is carried"));
     assert!(error("remote enable proxy=on").contains("local rules"));
     assert!(error("local enable sctp-only=on").contains("remote rules"));
+    assert!(error("local enable profile=dynamic").contains("remote rules"));
+    assert!(error("local disable port 1 class=bulk").contains("nothing is carried"));
     assert!(error("remote enable udp half-close=on").contains("udp has none"));
 }
 
@@ -126,6 +135,7 @@ prop_compose! {
         local in any::<bool>(), enable in any::<bool>(), udp in any::<bool>(),
         network in addresses(), ports in proptest::option::of((1..=u16::MAX, 1..=u16::MAX)),
         half_close in proptest::option::of(any::<bool>()),
+        class in proptest::option::of(any::<bool>()), weight in proptest::option::of(1..=1000_u16),
     ) -> Rule {
         let chain = if local { Chain::Local } else { Chain::Remote };
         let policy = if enable { Policy::Enable } else { Policy::Disable };
@@ -134,6 +144,13 @@ prop_compose! {
         rule.network = network;
         rule.ports = ports.map(|(a, b)| Ports::new(a.min(b), a.max(b)).unwrap());
         rule.options.half_close = half_close.filter(|_| enable && !udp);
+        let class = class.map(|bulk| if bulk { Class::Bulk } else { Class::Interactive });
+        rule.options.class = class.filter(|_| enable);
+        rule.options.weight = weight.filter(|_| enable);
+        rule.options.profile = class.filter(|_| enable && !local).map(|class| match class {
+            Class::Bulk => Profile::Production,
+            Class::Interactive => Profile::Dynamic,
+        });
         rule
     }
 }

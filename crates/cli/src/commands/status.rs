@@ -140,14 +140,16 @@ fn flow(out: &mut String, flow: &FlowStatus) {
     let (from, to) = (flow.source, flow.destination);
     let _ = writeln!(
         out,
-        "    flow {} {from} -> {to} {}: in {}, out {}, waiting {} in {} out, credit {}",
+        "    flow {} {from} -> {to} {}: in {}, out {}, waiting {} in {} out, credit {}, {} {}",
         flow.stream,
         flow.state,
         bytes(flow.bytes_in),
         bytes(flow.bytes_out),
         bytes(flow.waiting_in_bytes),
         bytes(flow.waiting_out_bytes),
-        bytes(flow.credit_bytes)
+        bytes(flow.credit_bytes),
+        flow.class,
+        flow.weight
     );
 }
 

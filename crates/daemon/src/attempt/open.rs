@@ -3,6 +3,7 @@
 use super::{Attempt, AttemptId, Client, Open, Sctp, Tcp, sctp_only, unspecified_like};
 use crate::association::FlowUse;
 use crate::log;
+use crate::parameters;
 use crate::stack::Stack;
 use crate::timers::Timer;
 use manypath_control::Reply;
@@ -49,8 +50,10 @@ impl Stack {
             debug!(target: log::CONNECTION, "{destination}: remembered: {reason}");
             return Err(FallbackReason::Remembered);
         }
-        let association = self.association_for(destination)?;
+        let profile = parameters::profile(&self.config, &options);
+        let association = self.association_for(destination, profile)?;
         let flow = self.open_flow(association, &open)?;
+        self.treat(association, flow, &options);
         let id = AttemptId(self.next_id());
         let received = self.packets_received(association);
         let sctp = Sctp::Opening { association, flow, received };

@@ -1,7 +1,7 @@
 //! The rules table in force: what is carried, what is open, and changes while the stack runs.
 
-use crate::common::{Host, Launcher, Network, counter, echo, service};
-use manypath_control::status::FallbackReason;
+use crate::common::{Host, Launcher, Network, counter, echo, exchange, service};
+use manypath_control::status::{FallbackReason, FlowStatus};
 use manypath_control::{Reply, Request};
 use manypath_daemon::StackConfig;
 use manypath_rules::RulesFile;
@@ -160,4 +160,54 @@ fn a_wrong_table_keeps_a_stack_from_starting() {
     let config = StackConfig { rules: table.file(), ..network.client_config() };
     let error = manypath_daemon::Stack::new(config).unwrap_err().to_string();
     assert!(error.contains("line 1") && error.contains("on or off"), "{error}");
+}
+
+/// Connections with a rule's class and weight: each side says how it sends.
+#[test]
+fn class_and_weight_are_told_by_rules_of_the_side_that_sends() {
+    let network = Network::new();
+    let (open, other) = (service(network.server()[0], echo), service(network.server()[0], echo));
+    let port = open.port();
+    let theirs = format!(
+        "default local enable\nlocal enable host {0} port {port} class=interactive\n\
+         local enable host {0}\n",
+        open.ip()
+    );
+    let server = Table::new(network, &theirs);
+    let config = StackConfig { rules: server.file(), ..network.server_config(&[open, other]) };
+    let (_server, server) = Host::with_launcher(config);
+    let own = Network::new();
+    let table = Table::new(own, &format!("remote enable port {port} weight=7\n"));
+    let config = StackConfig { rules: table.file(), ..network.client_config() };
+    let (_client, mut client) = Host::with_launcher(config);
+    let _streams = [client.connect_sctp(open), client.connect_sctp(other)];
+    let shares = |launcher: &Launcher| {
+        let associations = launcher.status().associations;
+        let flows = associations.into_iter().flat_map(|one| one.flows);
+        let share = |port| move |flow: &FlowStatus| flow.destination.port() == port;
+        let flows: Vec<FlowStatus> = flows.collect();
+        [port, other.port()].map(|port| {
+            let flow = flows.iter().find(|flow| share(port)(flow)).unwrap();
+            (flow.class.clone(), flow.weight)
+        })
+    };
+    assert_eq!(shares(&client), [("bulk".into(), 7), ("bulk".into(), 1)]);
+    assert_eq!(shares(&server), [("interactive".into(), 1), ("bulk".into(), 1)]);
+}
+
+#[test]
+fn connections_with_another_profile_have_an_association_of_their_own() {
+    let network = Network::new();
+    let (open, other) = (service(network.server()[0], echo), service(network.server()[0], echo));
+    let rule = format!("remote enable port {} profile=dynamic\n", other.port());
+    let table = Table::new(network, &rule);
+    let (_server, _client, mut launcher) = pair(network, &table, &[open, other]);
+    for (destination, count) in [(open, 1), (other, 2), (open, 2), (other, 2)] {
+        let stream = launcher.connect_sctp(destination);
+        assert_eq!(exchange(stream, b"hello".to_vec()), b"hello");
+        let status = launcher.status();
+        assert_eq!(status.associations.len(), count, "{status:?}");
+    }
+    let profiles = launcher.status().associations.into_iter().map(|one| one.profile.unwrap());
+    assert_eq!(profiles.collect::<Vec<_>>(), ["production", "dynamic"]);
 }

@@ -8,6 +8,7 @@ pub(crate) use send::{End, Send};
 
 use crate::lanes::{LaneKey, Opener};
 use crate::message::{Body, Control};
+use crate::mux::Share;
 use crate::status::{FlowState, FlowStatus};
 use core::net::SocketAddr;
 
@@ -50,6 +51,9 @@ pub(crate) struct Flow {
     pub(crate) hints: Hints,
     /// The flow is in the mux's rotation of flows with something to send.
     pub(crate) scheduled: bool,
+    pub(crate) share: Share,
+    /// Messages sent in this turn.
+    pub(crate) turn: u16,
     /// The `Closed` event is on its way.
     pub(crate) closing: bool,
 }
@@ -76,6 +80,8 @@ impl Flow {
             recv: Recv::new(receive_window),
             hints: Hints::default(),
             scheduled: false,
+            share: Share::default(),
+            turn: 0,
             closing: false,
         }
     }
@@ -126,6 +132,7 @@ impl Flow {
             receive_credit: self.recv.credit(),
             receive_window: self.recv.window(),
             credit_stalls: self.send.stalls(),
+            share: self.share,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What the user asks for.
 
-use super::FlowMux;
+use super::{FlowMux, Share};
 use crate::INITIAL_CREDIT;
 use crate::error::{OpenError, WriteError};
 use crate::event::{FlowEvent, Refusal};
@@ -132,6 +132,14 @@ impl FlowMux {
         self.schedule(id);
         self.note_shortage(id);
         Ok(())
+    }
+
+    /// Says how large a part of the association's capacity the flow is to have, beside others that
+    /// have something to send too. It holds from its next turn on.
+    pub fn set_share(&mut self, id: FlowId, share: Share) {
+        if let Some(flow) = self.flows.get_mut(id) {
+            flow.share = share;
+        }
     }
 
     /// The next bytes of a flow, in order. Tell [`FlowMux::consumed`] when they are done with.

@@ -8,6 +8,7 @@ mod commands;
 mod credit;
 mod incoming;
 mod outgoing;
+mod rotation;
 
 use crate::config::FlowConfig;
 use crate::event::FlowEvent;
@@ -19,6 +20,8 @@ use crate::table::{FlowId, FlowTable};
 use alloc::collections::VecDeque;
 use budget::Budget;
 use bytes::Bytes;
+use rotation::Rotation;
+pub use rotation::Share;
 
 /// An ordered control message that waits to be sent.
 #[derive(Debug)]
@@ -54,7 +57,7 @@ pub struct FlowMux {
     /// Flows with unordered control messages to send.
     hints: VecDeque<FlowId>,
     /// Flows with data or FINISH to send, in turn.
-    rotation: VecDeque<FlowId>,
+    rotation: Rotation,
     events: VecDeque<FlowEvent>,
     counters: FlowCounters,
     /// Where the search for reclaimable credit goes on.
@@ -79,7 +82,7 @@ impl FlowMux {
             queued: 0,
             ordered: VecDeque::new(),
             hints: VecDeque::new(),
-            rotation: VecDeque::new(),
+            rotation: Rotation::default(),
             events: VecDeque::new(),
             counters: FlowCounters::default(),
             reclaim_cursor: 0,
@@ -192,8 +195,22 @@ impl FlowMux {
     fn schedule(&mut self, id: FlowId) {
         let Some(flow) = self.flows.get_mut(id) else { return };
         if flow.is_sendable() && !flow.scheduled {
-            flow.scheduled = true;
-            self.rotation.push_back(id);
+            (flow.scheduled, flow.turn) = (true, 0);
+            self.rotation.push(id, flow.share);
+        }
+    }
+
+    /// The flow has sent a message: it goes on if its turn is not over, otherwise it waits for the
+    /// next one.
+    fn schedule_again(&mut self, id: FlowId) {
+        let Some(flow) = self.flows.get_mut(id).filter(|flow| flow.is_sendable()) else { return };
+        flow.scheduled = true;
+        flow.turn += 1;
+        if flow.turn < flow.share.weight {
+            self.rotation.keep(id, flow.share);
+        } else {
+            flow.turn = 0;
+            self.rotation.push(id, flow.share);
         }
     }
 

@@ -1,6 +1,8 @@
 //! What is said to the peer.
 
 use super::FlowMux;
+#[cfg(doc)]
+use super::Share;
 use crate::event::FlowEvent;
 use crate::flow::{End, Flow};
 use crate::lanes::{LaneKey, Opener};
@@ -11,8 +13,8 @@ use bytes::Bytes;
 use manypath_engine::{Outgoing, StreamId};
 
 impl FlowMux {
-    /// The next message for the association: control first, then data, one message of at most
-    /// `fragment_size` bytes from each flow in turn.
+    /// The next message for the association: control first, then data in messages of at most
+    /// `fragment_size` bytes. Flows take turns, each with as many messages as its [`Share`] says.
     ///
     /// A message that was handed out counts as sent: a caller whose association does not take it
     /// now must keep it and try again. Take no more than the association can send soon; what waits
@@ -44,7 +46,7 @@ impl FlowMux {
     }
 
     fn poll_data(&mut self, fragment_size: usize) -> Option<Outgoing> {
-        while let Some(id) = self.rotation.pop_front() {
+        while let Some(id) = self.rotation.next() {
             let Some(flow) = self.flows.get_mut(id) else { continue };
             flow.scheduled = false;
             if !flow.is_sendable() {
@@ -62,7 +64,7 @@ impl FlowMux {
     }
 
     fn after_data(&mut self, id: FlowId, sent: usize) {
-        self.schedule(id);
+        self.schedule_again(id);
         self.note_shortage(id);
         let (half, low) = (self.send_bound() / 2, Self::WRITE_FLOOR / 2);
         let Some(flow) = self.flows.get_mut(id) else { return };

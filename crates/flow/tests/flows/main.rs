@@ -13,4 +13,5 @@ mod properties;
 mod replay;
 mod reuse;
 mod scenarios;
+mod shares;
 mod windows;

@@ -1,0 +1,97 @@
+//! What the engine is told: by the stack's settings, and by a rule for one association or stream.
+
+use crate::config::StackConfig;
+use crate::stack::Stack;
+use manypath_engine::{
+    AssociationId, Config, Duration, Profile, StreamClass, StreamId, StreamOptions,
+};
+use manypath_flow::{FlowId, Share};
+use manypath_rules::{Class, Options};
+
+/// Streams asked for in each direction: as many flows can be open towards one peer.
+pub(crate) const STREAMS: u16 = 1024;
+/// With the short RTO of a client this goes on for 15 s after the fallback, in case that a peer is
+/// only slow: what it answers late counts for the next connection.
+const CLIENT_INIT_RETRANSMITS: u32 = 6;
+
+/// The parameters of the stack, which hold unless a rule says otherwise.
+pub(crate) fn of_stack(config: &StackConfig) -> Config {
+    of_profile(config, config.profile)
+}
+
+fn of_profile(config: &StackConfig, profile: Profile) -> Config {
+    Config {
+        // 0: every association that we begin gets a port of its own.
+        port: if config.accept { manypath_flow::SCTP_PORT } else { 0 },
+        accept: config.accept,
+        adaptation: Some(manypath_flow::ADAPTATION),
+        require_adaptation: true,
+        streams: STREAMS,
+        rto_initial: initial_rto(config),
+        rto_min: config.rto_min,
+        rto_max: config.rto_max,
+        path_max_retransmits: config.path_rtx_max,
+        max_init_retransmits: if config.accept { 8 } else { CLIENT_INIT_RETRANSMITS },
+        ..profile.config()
+    }
+}
+
+/// RFC 9260 section 16 says 1 s, which a fallback timeout of 300 ms never reaches: one lost INIT
+/// would mean plain TCP. A client sends INITs again, over its next addresses, in time: `n` of them,
+/// each after twice the wait of the one before, fit into `2^(n + 1) - 1` times the first wait. The
+/// last one's answer gets nearly as long as it needs: a little less than its share is enough.
+pub(crate) fn initial_rto(config: &StackConfig) -> Duration {
+    if config.accept {
+        return config.profile.config().rto_initial;
+    }
+    let waits = (2_u32 << config.init_rtx_max.min(8)) - 1;
+    (config.fallback_timeout * 6 / (5 * waits)).max(Duration::from_millis(20))
+}
+
+/// The profile that a rule asks for, or the stack's.
+pub(crate) fn profile(config: &StackConfig, options: &Options) -> Profile {
+    match options.profile {
+        Some(manypath_rules::Profile::Production) => Profile::Production,
+        Some(manypath_rules::Profile::Dynamic) => Profile::Dynamic,
+        None => config.profile,
+    }
+}
+
+/// The parameters of an association that has another profile than the stack. It has a port of its
+/// own, because the stack's may be in use towards the same peer.
+pub(crate) fn with_profile(config: &StackConfig, profile: Profile) -> Config {
+    Config { port: 0, ..of_profile(config, profile) }
+}
+
+impl Stack {
+    /// Lets a flow have the class and weight that a rule says: its share among the flows of the
+    /// association, and the place of its stream among the streams on a path. A stream may have been
+    /// used by another flow before.
+    pub(crate) fn treat(&mut self, id: AssociationId, flow: FlowId, options: &Options) {
+        let Some(association) = self.associations.get_mut(&id) else { return };
+        let weight = options.weight.unwrap_or(1);
+        let urgent = options.class == Some(Class::Interactive);
+        association.mux.set_share(flow, Share { weight, urgent });
+        let Some(status) = association.mux.status(flow) else { return };
+        let class = if urgent { StreamClass::Interactive } else { StreamClass::Bulk };
+        let stream = StreamOptions { weight, class, ..StreamOptions::default() };
+        let endpoint = self.driver.endpoint_mut();
+        endpoint.set_stream_options(self.now, id, StreamId(status.stream), stream);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_know_the_profiles_for_real_use() {
+        let config = StackConfig::default();
+        let known = manypath_rules::Profile::ALL.map(|profile| {
+            let options = Options { profile: Some(profile), ..Options::default() };
+            assert_eq!(super::profile(&config, &options).name(), profile.name());
+            profile.name()
+        });
+        assert_eq!(known, Profile::LIVE.map(Profile::name));
+    }
+}

@@ -1,0 +1,73 @@
+//! Flows that are to have more or less than others.
+
+use crate::pair::*;
+use manypath_flow::{FlowId, Share};
+use std::collections::BTreeMap;
+
+/// Flows of A with these shares, all with more to send than will be sent.
+fn busy(shares: &[Share]) -> (Pair, Vec<FlowId>) {
+    let mut pair = Pair::new(64);
+    let flows: Vec<_> = shares.iter().map(|_| pair.flow().0).collect();
+    for (&flow, &share) in flows.iter().zip(shares) {
+        pair.a.set_share(flow, share);
+        pair.a.write(flow, pattern(0, 0, 200_000)).unwrap();
+    }
+    (pair, flows)
+}
+
+/// How many of the next `count` messages are of each flow.
+fn turns(pair: &mut Pair, flows: &[FlowId], count: usize) -> Vec<usize> {
+    let streams: Vec<_> = flows.iter().map(|flow| pair.a.status(*flow).unwrap().stream).collect();
+    let mut seen = BTreeMap::new();
+    for _ in 0..count {
+        *seen.entry(pair.a.poll_message(FRAGMENT).unwrap().stream.0).or_insert(0) += 1;
+    }
+    streams.iter().map(|stream| seen.get(stream).copied().unwrap_or(0)).collect()
+}
+
+fn weight(weight: u16) -> Share {
+    Share { weight, ..Share::default() }
+}
+
+#[test]
+fn flows_send_in_proportion_to_their_weights() {
+    let (mut pair, flows) = busy(&[weight(1), weight(3), weight(0), weight(4)]);
+    assert_eq!(turns(&mut pair, &flows, 90), [10, 30, 10, 40]);
+}
+
+#[test]
+fn an_urgent_flow_goes_first_and_leaves_a_part_to_the_others() {
+    let urgent = Share { urgent: true, ..Share::default() };
+    let (mut pair, flows) = busy(&[weight(1), urgent, weight(1)]);
+    assert_eq!(turns(&mut pair, &flows, 8), [0, 8, 0]);
+    assert_eq!(turns(&mut pair, &flows, 90), [5, 80, 5]);
+}
+
+#[test]
+fn weights_count_among_urgent_flows_too() {
+    let urgent = |weight| Share { weight, urgent: true };
+    let (mut pair, flows) = busy(&[urgent(1), urgent(2)]);
+    assert_eq!(turns(&mut pair, &flows, 60), [20, 40]);
+}
+
+/// A share that is changed while the flow waits for its turn holds from the next one on.
+#[test]
+fn a_share_can_be_changed_while_data_waits() {
+    let (mut pair, flows) = busy(&[weight(1), weight(1)]);
+    assert_eq!(turns(&mut pair, &flows, 10), [5, 5]);
+    pair.a.set_share(flows[0], weight(4));
+    assert_eq!(turns(&mut pair, &flows, 50), [40, 10]);
+}
+
+/// A turn that a flow could not use up is not saved for later.
+#[test]
+fn a_flow_without_data_loses_the_rest_of_its_turn() {
+    let mut pair = Pair::new(64);
+    let (a, b) = (pair.flow().0, pair.flow().0);
+    pair.a.set_share(a, weight(10));
+    pair.a.write(b, pattern(0, 0, 200_000)).unwrap();
+    for _ in 0..3 {
+        pair.a.write(a, pattern(0, 0, 2 * FRAGMENT)).unwrap();
+        assert_eq!(turns(&mut pair, &[a, b], 6)[0], 2);
+    }
+}
