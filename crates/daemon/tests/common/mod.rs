@@ -198,7 +198,9 @@ impl Launcher {
     pub(crate) fn direct(&mut self, destination: SocketAddr) -> (FallbackReason, Duration) {
         let begun = Instant::now();
         let (id, mut reply) = self.open(destination, true);
-        if reply == (Reply::Pending { id }) {
+        while reply == (Reply::Pending { id })
+            || matches!(reply, Reply::Closed { id: ended } if ended < id)
+        {
             reply = self.receive();
         }
         match reply {
