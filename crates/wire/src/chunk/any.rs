@@ -158,7 +158,8 @@ impl<'a> Chunk<'a> {
             Self::Asconf(chunk) => chunk.value_len(),
             Self::IForwardTsn(chunk) => chunk.value_len(),
             Self::Unknown(chunk) => chunk.value.len(),
-            Self::Shutdown(_) | Self::Ecne(_) | Self::Cwr(_) => size_of::<crate::Tsn>(),
+            Self::Ecne(chunk) => chunk.value_len(),
+            Self::Shutdown(_) | Self::Cwr(_) => size_of::<crate::Tsn>(),
             Self::ShutdownAck | Self::CookieAck | Self::ShutdownComplete(_) => 0,
         }
     }

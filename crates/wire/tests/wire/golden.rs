@@ -87,8 +87,10 @@ fn transfer() -> Vec<(&'static str, Vec<u8>)> {
         ("nr_sack", packet(1, &[Chunk::NrSack(nr_sack)])),
         ("heartbeat", packet(2, &[Chunk::Heartbeat(Heartbeat { info })])),
         ("heartbeat_ack", packet(1, &[Chunk::HeartbeatAck(HeartbeatAck { info })])),
-        ("ecne", packet(2, &[Chunk::Ecne(Ecne { lowest_tsn: Tsn(17) })])),
-        ("cwr", packet(1, &[Chunk::Cwr(Cwr { lowest_tsn: Tsn(17) })])),
+        ("ecne", packet(2, &[Chunk::Ecne(Ecne { lowest_tsn: Tsn(17), packets: None })])),
+        ("ecne_count", packet(2, &[Chunk::Ecne(Ecne { lowest_tsn: Tsn(17), packets: Some(3) })])),
+        ("cwr", packet(1, &[Chunk::Cwr(Cwr { lowest_tsn: Tsn(17), all_paths: false })])),
+        ("cwr_all", packet(1, &[Chunk::Cwr(Cwr { lowest_tsn: Tsn(17), all_paths: true })])),
         ("pad", packet(2, &[Chunk::Pad(pad), Chunk::CookieAck])),
     ]
 }

@@ -349,8 +349,9 @@ proptest! {
     fn chunks_of_fixed_length(tsn: u32, tag_reflected: bool) {
         let tsn = Tsn(tsn);
         round_trip(Chunk::Shutdown(Shutdown { cum_tsn: tsn }))?;
-        round_trip(Chunk::Ecne(Ecne { lowest_tsn: tsn }))?;
-        round_trip(Chunk::Cwr(Cwr { lowest_tsn: tsn }))?;
+        let packets = tag_reflected.then_some(tsn.0);
+        round_trip(Chunk::Ecne(Ecne { lowest_tsn: tsn, packets }))?;
+        round_trip(Chunk::Cwr(Cwr { lowest_tsn: tsn, all_paths: tag_reflected }))?;
         round_trip(Chunk::ShutdownComplete(ShutdownComplete { tag_reflected }))?;
         round_trip(Chunk::ShutdownAck)?;
         round_trip(Chunk::CookieAck)?;
