@@ -135,6 +135,18 @@ pub struct PathStatus {
     /// DATA chunks that were sent again although they had arrived, as far as is known.
     #[serde(default)]
     pub spurious_retransmits: u64,
+    /// What ECN does on the path: `off`, `testing`, `on`, `black-hole` or `always-marked`.
+    #[serde(default)]
+    pub ecn: String,
+    /// Packets with new data that arrived with CE.
+    #[serde(default)]
+    pub ce_received: u64,
+    /// ECNE chunks received about the path.
+    #[serde(default)]
+    pub ecne_received: u64,
+    /// Times that the congestion window was made smaller because of them.
+    #[serde(default)]
+    pub ecn_reductions: u64,
     /// Consecutive errors.
     pub error_count: u32,
     /// Why nothing is sent on the path now.

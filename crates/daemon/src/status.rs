@@ -95,6 +95,10 @@ impl Stack {
             spurious_suspicions: path.spurious_suspicions,
             tail_probes: path.tail_probes,
             spurious_retransmits: path.spurious_retransmits,
+            ecn: path.ecn.name().to_owned(),
+            ce_received: path.ce_received,
+            ecne_received: path.ecne_received,
+            ecn_reductions: path.ecn_reductions,
             error_count: path.error_count,
             idle: path.idle.map(|reason| idle_name(reason).to_owned()),
         }

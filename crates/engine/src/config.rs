@@ -124,6 +124,9 @@ pub struct Config {
     /// A receiver that gets its packets in batches acknowledges them in batches; with 1, as RFC
     /// 4960 has it, that would slow the start down. Bursts are bounded elsewhere, by Max.Burst.
     pub slow_start_limit: u32,
+    /// Whether packets are marked as ECN-capable, and marks of congestion answered, with peers that do the
+    /// same (RFC 3168; ECNE and CWR of RFC 4960 appendix A).
+    pub ecn: bool,
     /// What finds lost chunks: by default their time of transmission, with a probe of silent tails
     /// (RACK-TLP); otherwise missing reports (RFC 9260).
     pub loss_recovery: LossRecovery,
@@ -294,6 +297,7 @@ impl Default for Config {
             initial_window: InitialWindow::Rfc9260,
             initial_packets: None,
             slow_start_limit: 4,
+            ecn: false,
             loss_recovery: LossRecovery::Rack,
             window_probing: WindowProbing::Rfc9260,
             nagle: false,

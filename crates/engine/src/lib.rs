@@ -1,7 +1,7 @@
 //! A multipath SCTP endpoint (RFC 9260) without I/O.
 //!
 //! ```text
-//! handle_packet(now, path, bytes)     network -> engine
+//! handle_packet(now, path, bytes)     network -> engine (handle_marked_packet with ECN bits)
 //! handle_timeout(now)                 clock   -> engine
 //! poll_transmit(now, batch)           engine  -> network   runs of equal-sized packets, one path each
 //! poll_event()                        engine  -> user
@@ -21,6 +21,7 @@ mod association;
 mod authentication;
 mod cmt;
 mod config;
+mod ecn;
 mod endpoint;
 mod event;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -46,13 +47,15 @@ pub use cmt::{
     SplitFastRetransmit,
 };
 pub use config::{Config, LocalAddress};
+pub use ecn::Ecn;
 pub use endpoint::{AssociationId, ConnectError, Endpoint, Outgoing, SendError};
 pub use event::{
     AddressChange, CloseReason, EndpointEvent, Event, KeyChange, Message, StreamDirection,
 };
 pub use names::UnknownName;
 pub use path::{
-    BurstLimit, CongestionControl, InitialWindow, Pacing, PathAddr, PathId, PathMtu, PathState,
+    BurstLimit, CongestionControl, EcnState, InitialWindow, Pacing, PathAddr, PathId, PathMtu,
+    PathState,
 };
 pub use profile::Profile;
 pub use recv::{NrSack, SackPath};

@@ -1,6 +1,6 @@
 //! Snapshots for people and tools.
 
-use crate::path::{PathAddr, PathId, PathState};
+use crate::path::{EcnState, PathAddr, PathId, PathState};
 use crate::time::Duration;
 use alloc::vec::Vec;
 use manypath_wire::{StreamId, Tsn};
@@ -97,6 +97,14 @@ pub struct PathStatus {
     pub bytes_retransmitted: u64,
     /// DATA chunks that were sent on this path and on another one (redundant transmission).
     pub copies: u64,
+    /// What ECN does on the path.
+    pub ecn: EcnState,
+    /// Packets with new data that arrived with CE (congestion experienced, RFC 3168).
+    pub ce_received: u64,
+    /// ECNE chunks received about the path.
+    pub ecne_received: u64,
+    /// Times that the congestion window was made smaller because of them.
+    pub ecn_reductions: u64,
     /// Expiries of T3-rtx.
     pub timeouts: u64,
     /// Consecutive errors (RFC 9260 section 8.2).
@@ -246,6 +254,11 @@ counters! {
     stale_asconfs,
     /// Requests of peers about their addresses that were refused.
     refused_addresses,
+    /// ECNEs that name no TSN that was ever sent, or one of which the path is not known any more.
+    strange_ecnes,
+    /// Paths on which ECN was given up, because ECN-capable packets were lost where others arrived, or
+    /// because every window was marked.
+    ecn_failures,
     /// SACKs older than one already seen.
     stale_sacks,
     /// Associations aborted because the peer broke the protocol.

@@ -1,5 +1,6 @@
 //! What `poll_transmit` hands out: runs of equal-sized packets for one path.
 
+use crate::ecn::Ecn;
 use crate::path::PathAddr;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -63,6 +64,8 @@ pub struct Transmit {
     /// Whether IP may fragment them: a chunk that was made for a larger MTU cannot be cut anew (RFC
     /// 9260 section 6.9). All others are to be sent with the DF bit, and dropped if they are too large.
     pub may_fragment: bool,
+    /// The ECN bits of all of them (RFC 3168 section 5).
+    pub ecn: Ecn,
 }
 
 /// Most answers that wait to be sent: what strangers can make us queue is bounded.
@@ -104,6 +107,7 @@ impl Replies {
         batch.clear();
         batch.slot(bytes.len()).copy_from_slice(&bytes);
         batch.commit(bytes.len());
-        Some(Transmit { path, segment_size: bytes.len(), packets: 1, may_fragment: false })
+        let (segment_size, ecn) = (bytes.len(), Ecn::NotEct);
+        Some(Transmit { path, segment_size, packets: 1, may_fragment: false, ecn })
     }
 }

@@ -115,7 +115,7 @@ fn path(out: &mut String, path: &PathStatus) {
         out,
         "    path {} {} {} -> {} {}{primary}: srtt {srtt}, cwnd {}, in flight {}, sent {}, received {}, \
          {} fast retransmits, {} timeouts, {} probes ({} in vain), suspected {} times ({} wrongly), \
-         {} tail probes, {} retransmits in vain{idle}",
+         {} tail probes, {} retransmits in vain, ECN {} ({} marks in, {} told, {} reductions){idle}",
         path.id,
         path.interface,
         path.local,
@@ -132,7 +132,11 @@ fn path(out: &mut String, path: &PathStatus) {
         path.suspicions,
         path.spurious_suspicions,
         path.tail_probes,
-        path.spurious_retransmits
+        path.spurious_retransmits,
+        path.ecn,
+        path.ce_received,
+        path.ecne_received,
+        path.ecn_reductions
     );
 }
 

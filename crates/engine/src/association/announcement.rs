@@ -50,6 +50,8 @@ pub(crate) struct Announcement {
     pub adaptation: Option<u32>,
     /// Supported extensions: chunk types (RFC 5061 section 4.2.7).
     pub extensions: Vec<u8>,
+    /// ECN Capable (reserved by RFC 9260; RFC 4960 appendix A).
+    pub ecn: bool,
     /// Listed addresses; none means the packet's source only.
     pub addresses: Vec<IpAddr>,
     /// RANDOM, CHUNKS and HMAC-ALGO (RFC 4895 section 3), if there are enough of them.
@@ -166,6 +168,7 @@ impl<'a> Received<'a> {
             initial_tsn: init.initial_tsn,
             adaptation: None,
             extensions: Vec::new(),
+            ecn: false,
             addresses: Vec::new(),
             auth: None,
         };
@@ -228,6 +231,7 @@ impl<'a> Received<'a> {
                     self.announcement.extensions =
                         types[..types.len().min(MAX_EXTENSIONS)].to_vec();
                 }
+                Parameter::EcnCapable => self.announcement.ecn = true,
                 Parameter::ForwardTsnSupported => self.forward_tsn = true,
                 Parameter::Random(random) => self.random = self.random.or(Some(random)),
                 Parameter::Chunks(chunks) => self.chunks = self.chunks.or(Some(chunks)),
@@ -237,7 +241,6 @@ impl<'a> Received<'a> {
                 }
                 // A hint only (section 5.1.2); the others have no meaning here or are not used.
                 Parameter::SupportedAddressTypes(_)
-                | Parameter::EcnCapable
                 | Parameter::HeartbeatInfo(_)
                 | Parameter::UnrecognizedParameter(_) => {}
                 // "A robust implementation SHOULD ignore the parameter" (RFC 5061 section 4.2).
@@ -344,6 +347,7 @@ impl Announcement {
             initial_tsn,
             adaptation: config.adaptation,
             extensions: extensions(config),
+            ecn: config.ecn,
             addresses: pairing::announced(path, locals),
             auth,
         }
@@ -402,6 +406,9 @@ impl Announcement {
         }
         if self.extensions.contains(&types::FORWARD_TSN) {
             parameters.push(&Parameter::ForwardTsnSupported)?;
+        }
+        if self.ecn {
+            parameters.push(&Parameter::EcnCapable)?;
         }
         if let Some(offer) = &self.auth {
             offer.push(parameters)?;

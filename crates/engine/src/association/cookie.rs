@@ -5,7 +5,7 @@
 //! ```text
 //! MAC (32) | key epoch (8) | created (8) | life ms (4) | local port (2) | peer port (2)
 //! local tag (4) | local TSN (4) | local tie-tag (4) | peer's tie-tag (4)
-//! peer: tag (4) | a_rwnd (4) | OS (2) | MIS (2) | TSN (4) | adaptation (1 + 4)
+//! peer: tag (4) | a_rwnd (4) | OS (2) | MIS (2) | TSN (4) | flags (1) | adaptation (4)
 //! local UDP address (1 + 16 + 2) | remote UDP address (1 + 16 + 2)
 //! count (1) + extensions | count (1) + peer addresses (1 + 16 each)
 //! if chunks may be authenticated, for us and for the peer: offers it (1), and then
@@ -26,6 +26,9 @@ use hmac::{Hmac, KeyInit, Mac};
 use manypath_wire::{Tsn, VerificationTag};
 use sha2::Sha256;
 
+/// Flags: the peer has an adaptation indication, and is capable of ECN.
+const ADAPTATION: u8 = 1;
+const ECN: u8 = 2;
 /// How long a key makes new cookies. The RFC says "e.g., hourly".
 const KEY_LIFE: Duration = Duration::from_secs(3600);
 const MAC_LEN: usize = 32;
@@ -168,7 +171,8 @@ pub(super) fn encode(cookie: &Cookie, out: &mut Vec<u8>) {
     put(&peer.outbound_streams.to_be_bytes());
     put(&peer.inbound_streams.to_be_bytes());
     put(&peer.initial_tsn.0.to_be_bytes());
-    put(&[u8::from(peer.adaptation.is_some())]);
+    let adaptation = if peer.adaptation.is_some() { ADAPTATION } else { 0 };
+    put(&[adaptation | if peer.ecn { ECN } else { 0 }]);
     put(&peer.adaptation.unwrap_or(0).to_be_bytes());
     for socket in [cookie.path.local, cookie.path.remote] {
         put(&encode_ip(socket.ip()));
@@ -222,17 +226,7 @@ pub(super) fn decode(content: &[u8]) -> Option<Cookie> {
         local_tsn: Tsn(reader.u32()?),
         auth: None,
         tie: TieTags { local: reader.u32()?, peer: reader.u32()? },
-        peer: Announcement {
-            tag: VerificationTag(reader.u32()?),
-            a_rwnd: reader.u32()?,
-            outbound_streams: reader.u16()?,
-            inbound_streams: reader.u16()?,
-            initial_tsn: Tsn(reader.u32()?),
-            adaptation: reader.adaptation()?,
-            extensions: Vec::new(),
-            addresses: Vec::new(),
-            auth: None,
-        },
+        peer: reader.peer()?,
         path: PathAddr { local: reader.socket()?, remote: reader.socket()? },
     };
     reader.lists(cookie)
@@ -267,10 +261,24 @@ impl<'a> Reader<'a> {
         self.array().map(u64::from_be_bytes)
     }
 
-    fn adaptation(&mut self) -> Option<Option<u32>> {
-        let present = self.u8()? == 1;
-        let indication = self.u32()?;
-        Some(present.then_some(indication))
+    /// The fields of fixed length.
+    fn peer(&mut self) -> Option<Announcement> {
+        let mut peer = Announcement {
+            tag: VerificationTag(self.u32()?),
+            a_rwnd: self.u32()?,
+            outbound_streams: self.u16()?,
+            inbound_streams: self.u16()?,
+            initial_tsn: Tsn(self.u32()?),
+            adaptation: None,
+            extensions: Vec::new(),
+            ecn: false,
+            addresses: Vec::new(),
+            auth: None,
+        };
+        let (flags, indication) = (self.u8()?, self.u32()?);
+        peer.adaptation = (flags & ADAPTATION != 0).then_some(indication);
+        peer.ecn = flags & ECN != 0;
+        Some(peer)
     }
 
     fn ip(&mut self) -> Option<IpAddr> {
@@ -333,6 +341,7 @@ mod tests {
             initial_tsn: Tsn(99),
             adaptation: Some(0),
             extensions: std::vec![0x10, 0x82],
+            ecn: true,
             addresses: std::vec!["10.0.0.1".parse().unwrap(), "fd00::1".parse().unwrap()],
             auth: Some(Offer { random: [7; 32], chunks: None, hmac_ids: std::vec![3, 1, 9] }),
         };

@@ -83,6 +83,7 @@ fn cookie(created: Instant, choices: &mut Choices<'_>) -> Cookie {
             auth: choices.flag().then(|| offer(choices)),
             extensions: choices.take(extensions).to_vec(),
             addresses: (0..addresses).map(|_| address(choices)).collect(),
+            ecn: choices.flag(),
         },
         path: PathAddr {
             local: SocketAddr::new(address(choices), choices.u16()),

@@ -30,6 +30,7 @@ pub(crate) mod control;
 pub(crate) mod cookie;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod cookie_model;
+mod ecn;
 mod fault;
 mod heartbeat;
 mod mtu;

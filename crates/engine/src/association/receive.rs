@@ -4,11 +4,13 @@ use super::authentication::{Admission, Authenticity};
 use super::context::Context;
 use super::state::State;
 use super::tcb::Association;
+use crate::ecn::Ecn;
 use crate::event::{CloseReason, Event};
 use crate::path::{PathAddr, PathId};
 use crate::recv::{DataOutcome, NrSack, Receiver};
 use crate::send::SackView;
 use core::ops::ControlFlow::{self, Break, Continue};
+use manypath_wire::Tsn;
 use manypath_wire::cause::{Cause, CauseWriter, Causes};
 use manypath_wire::chunk::{Chunk, Unknown, types};
 use manypath_wire::packet::Packet;
@@ -29,6 +31,10 @@ pub(super) struct Arrival<'a> {
     pub rest: &'a [u8],
     /// What is known of the authenticity of the chunk under work.
     pub authenticity: Authenticity,
+    /// What the IP header says of congestion.
+    pub ecn: Ecn,
+    /// The lowest new TSN in it so far.
+    pub lowest_tsn: Option<Tsn>,
     has_data: bool,
     /// A SACK must be sent at once.
     immediate: bool,
@@ -42,20 +48,21 @@ impl<'a> Arrival<'a> {
         via: PathId,
         authenticity: Authenticity,
     ) -> Self {
+        let (ecn, lowest_tsn) = (Ecn::NotEct, None);
         let (has_data, immediate) = (false, false);
-        Self { packet, addr, via, rest: &[], authenticity, has_data, immediate }
+        Self { packet, addr, via, rest: &[], authenticity, ecn, lowest_tsn, has_data, immediate }
     }
 }
 
 impl Association {
-    /// A packet of `len` bytes with our tag arrived over `addr`. `authenticity` tells whether its AUTH
-    /// chunk has been checked already.
+    /// A packet of `len` bytes with our tag arrived over `addr`, in an IP packet with the bits `ecn`.
+    /// `authenticity` tells whether its AUTH chunk has been checked already.
     pub(crate) fn handle_packet(
         &mut self,
         cx: &mut Context<'_>,
         addr: PathAddr,
         packet: Packet<'_>,
-        len: usize,
+        (len, ecn): (usize, Ecn),
         authenticity: Authenticity,
     ) {
         let Some(via) = self.arrival_path(cx, addr) else {
@@ -65,7 +72,7 @@ impl Association {
             path.stats.packets_received += 1;
             path.stats.bytes_received += len as u64;
         }
-        let mut arrival = Arrival::new(packet, addr, via, authenticity);
+        let mut arrival = Arrival { ecn, ..Arrival::new(packet, addr, via, authenticity) };
         let mut chunks = packet.chunks();
         loop {
             arrival.rest = chunks.rest();
@@ -94,22 +101,22 @@ impl Association {
     ) -> ControlFlow<()> {
         match chunk {
             Chunk::Data(data) => {
-                return self.handle_data(cx, arrival, data.immediate, |receiver| {
+                return self.handle_data(cx, arrival, data.immediate, Some(data.tsn), |receiver| {
                     receiver.handle_data(&data)
                 });
             }
             Chunk::IData(data) => {
-                return self.handle_data(cx, arrival, data.immediate, |receiver| {
+                return self.handle_data(cx, arrival, data.immediate, Some(data.tsn), |receiver| {
                     receiver.handle_i_data(&data)
                 });
             }
             Chunk::IForwardTsn(forward) => {
-                return self.handle_data(cx, arrival, false, |receiver| {
+                return self.handle_data(cx, arrival, false, None, |receiver| {
                     receiver.handle_i_forward_tsn(&forward)
                 });
             }
             Chunk::ForwardTsn(forward) if self.expects_forward_tsn() => {
-                return self.handle_data(cx, arrival, false, |receiver| {
+                return self.handle_data(cx, arrival, false, None, |receiver| {
                     Ok(receiver.handle_forward_tsn(&forward))
                 });
             }
@@ -151,8 +158,9 @@ impl Association {
             // As the first chunk it has been dealt with before the association was looked up.
             Chunk::CookieEcho(_) => arrival.immediate = true,
             Chunk::CookieAck => self.handle_cookie_ack(cx),
-            // RFC 9260 only reserves these; a peer that sends them expects no answer.
-            Chunk::Ecne(_) | Chunk::Cwr(_) => {}
+            // RFC 9260 only reserves these; if ECN was not agreed on they mean nothing.
+            Chunk::Ecne(ecne) => self.handle_ecne(cx, ecne),
+            Chunk::Cwr(cwr) => self.handle_cwr(arrival.via, cwr),
             // "The receiver of the PAD chunk MUST discard this chunk and continue"
             Chunk::Pad(_) => {}
             // Not negotiated, so it is a chunk of unknown type.
@@ -172,6 +180,7 @@ impl Association {
         cx: &mut Context<'_>,
         arrival: &mut Arrival<'_>,
         immediate: bool,
+        tsn: Option<Tsn>,
         handle: impl FnOnce(&mut Receiver) -> Result<DataOutcome, &'static str>,
     ) -> ControlFlow<()> {
         let takes = self.state.takes_data();
@@ -182,7 +191,9 @@ impl Association {
         arrival.has_data = true;
         arrival.immediate |= immediate;
         match handle(&mut peer.receiver) {
-            Ok(DataOutcome::Accepted) => {}
+            Ok(DataOutcome::Accepted) => {
+                arrival.lowest_tsn = lowest(arrival.lowest_tsn, tsn);
+            }
             Ok(DataOutcome::Duplicate) => cx.counters.duplicate_data += 1,
             Ok(DataOutcome::BufferFull) => cx.counters.receive_buffer_drops += 1,
             Ok(DataOutcome::MemoryFull) => cx.counters.receive_memory_drops += 1,
@@ -234,6 +245,7 @@ impl Association {
             self.suspect(cx, id);
         }
         self.look_for_black_holes(cx);
+        self.count_ecn_failures(cx);
         self.announce_writable(cx);
     }
 
@@ -288,10 +300,12 @@ impl Association {
     /// What is decided once per packet.
     fn end_packet(&mut self, cx: &mut Context<'_>, arrival: &Arrival<'_>) {
         if arrival.has_data {
+            let marked = self.note_congestion(arrival);
             self.finish_deferred_reset(cx);
             if let Some(peer) = &mut self.peer {
                 let paths = self.paths.iter().filter(|path| path.is_active()).count();
-                peer.receiver.packet_end(cx.now, arrival.via, arrival.immediate, paths);
+                let immediate = arrival.immediate || marked;
+                peer.receiver.packet_end(cx.now, arrival.via, immediate, paths);
             }
             self.announce_readable(cx);
         }
@@ -325,6 +339,16 @@ impl Association {
             self.blocked = None;
             cx.emit(self.id, Event::Writable);
         }
+    }
+}
+
+/// The lower one of two TSNs of a packet.
+fn lowest(a: Option<Tsn>, b: Option<Tsn>) -> Option<Tsn> {
+    match (a, b) {
+        // A packet holds far less than half of all TSNs.
+        (Some(a), Some(b)) if b.0.wrapping_sub(a.0) >= 1 << 31 => Some(b),
+        (Some(a), _) => Some(a),
+        (None, b) => b,
     }
 }
 

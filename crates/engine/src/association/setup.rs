@@ -245,6 +245,7 @@ impl Association {
     pub(super) fn establish(&mut self, cx: &mut Context<'_>) {
         self.state = State::Established;
         self.error_count = 0;
+        self.start_ecn(cx);
         self.emit_connected(cx);
         self.announce_authentication(cx);
         self.start_heartbeats(cx);

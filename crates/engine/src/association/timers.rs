@@ -84,6 +84,7 @@ impl Association {
     fn handle_t3(&mut self, cx: &mut Context<'_>, id: PathId) {
         let is_probe = self.sender.handle_t3(id, &mut self.paths);
         self.look_for_black_holes(cx);
+        self.count_ecn_failures(cx);
         if !is_probe && !self.state.is_setting_up() && !self.state.is_closed() {
             self.path_error(cx, id, true);
         }

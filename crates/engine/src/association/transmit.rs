@@ -7,9 +7,10 @@ use super::context::Context;
 use super::mtu::write_padding;
 use super::state::State;
 use super::tcb::Association;
+use crate::ecn::Ecn;
 use crate::path::{PathId, PathState};
 use crate::recv::SackPath;
-use crate::time::Duration;
+use crate::time::{Duration, Instant};
 use crate::transmit::{PacketBatch, Transmit};
 use manypath_wire::cause::{Cause, CauseWriter, Causes};
 use manypath_wire::chunk::{Chunk, CookieEcho, Error, Heartbeat, Shutdown, types};
@@ -28,6 +29,7 @@ const SACK_AND_DATA_HEADERS: usize = 16 + 16;
 struct Built {
     len: usize,
     only_data: bool,
+    ecn: Ecn,
 }
 
 impl Association {
@@ -151,11 +153,13 @@ impl Association {
         while first.only_data
             && packets < batch.max_packets()
             && self.sender.has_data_for(cx.now, id, &self.paths)
+            && self.sender.next_ecn(cx.now, id, &self.paths) == first.ecn
         {
             let Some(next) = self.build_data(cx, id, batch.slot(first.len)) else { break };
-            batch.commit(next);
+            debug_assert_eq!(next.ecn, first.ecn, "the next packet was looked at");
+            batch.commit(next.len);
             packets += 1;
-            if next < first.len {
+            if next.len < first.len {
                 break;
             }
         }
@@ -170,9 +174,9 @@ impl Association {
         (id, size): (PathId, usize),
         batch: &mut PacketBatch,
     ) -> Option<Transmit> {
-        let len = self.build_data(cx, id, batch.slot(size))?;
+        let built = self.build_data(cx, id, batch.slot(size))?;
         cx.counters.fragmented_packets += 1;
-        let transmit = self.one_packet(id, len, batch)?;
+        let transmit = self.one_packet(id, built.len, batch)?;
         Some(Transmit { may_fragment: true, ..transmit })
     }
 
@@ -187,6 +191,7 @@ impl Association {
             .or_else(|| self.is_reconfiguration_due().then(|| self.control_path()))
             .or_else(|| self.is_asconf_due().then(|| self.control_path()))
             .or_else(|| self.is_forward_due().then(|| self.control_path()))
+            .or_else(|| self.cwr_path())
             .or_else(|| self.sack_path(cx))
             .or_else(|| retry_due.then(|| self.control_path()))
     }
@@ -259,13 +264,9 @@ impl Association {
             self.write_heartbeat(cx, id, &mut packet);
         }
         cx.counters.control_drops += self.control.write(id, &mut packet);
-        if (self.sack_path(cx) == Some(id) || self.sack_rides_along(id, &packet))
-            && let Some(peer) = &mut self.peer
-        {
-            let written = peer.receiver.write_sack(&mut packet);
-            if let Some(path) = self.paths.get_mut(id).filter(|_| written) {
-                path.last_sack = Some(cx.now);
-            }
+        self.write_cwr(cx.now, id, &mut packet);
+        if self.sack_path(cx) == Some(id) || self.sack_rides_along(id, &packet) {
+            self.write_sack(cx.now, id, &mut packet);
         }
         if self.is_reconfiguration_due() {
             self.write_reconfiguration(cx, id, &mut packet);
@@ -279,19 +280,31 @@ impl Association {
         }
         self.write_shutdown(cx, id, &mut packet);
         let only_data = packet.is_empty();
+        let mut ecn = Ecn::NotEct;
         if self.state.sends_data() && !unconfirmed {
-            self.sender.fill(cx.now, id, &mut self.paths, &mut packet);
+            ecn = self.sender.fill(cx.now, id, &mut self.paths, &mut packet).ecn;
         }
         if packet.is_empty() {
             return None;
         }
-        Some(Built { len: self.complete_packet(packet), only_data })
+        Some(Built { len: self.complete_packet(packet), only_data, ecn })
     }
 
-    fn build_data(&mut self, cx: &Context<'_>, id: PathId, buffer: &mut [u8]) -> Option<usize> {
+    fn build_data(&mut self, cx: &Context<'_>, id: PathId, buffer: &mut [u8]) -> Option<Built> {
         let mut packet = self.begin_packet(buffer);
-        self.sender.fill(cx.now, id, &mut self.paths, &mut packet);
-        (!packet.is_empty()).then(|| self.complete_packet(packet))
+        let ecn = self.sender.fill(cx.now, id, &mut self.paths, &mut packet).ecn;
+        let filled = !packet.is_empty();
+        filled.then(|| Built { len: self.complete_packet(packet), only_data: true, ecn })
+    }
+
+    /// A SACK with what goes in front of it.
+    fn write_sack(&mut self, now: Instant, id: PathId, packet: &mut PacketWriter<'_>) {
+        self.write_echoes(packet);
+        let Some(peer) = &mut self.peer else { return };
+        let written = peer.receiver.write_sack(packet);
+        if let Some(path) = self.paths.get_mut(id).filter(|_| written) {
+            path.last_sack = Some(now);
+        }
     }
 
     fn write_heartbeat(&mut self, cx: &mut Context<'_>, id: PathId, packet: &mut PacketWriter<'_>) {
@@ -342,7 +355,8 @@ impl Association {
         batch: &mut PacketBatch,
     ) -> Option<Transmit> {
         batch.commit(len);
-        Some(self.finish_run(id, batch, Built { len, only_data: false }, 1))
+        let built = Built { len, only_data: false, ecn: Ecn::NotEct };
+        Some(self.finish_run(id, batch, built, 1))
     }
 
     fn finish_run(
@@ -358,7 +372,8 @@ impl Association {
             path.stats.bytes_sent += batch.bytes().len() as u64;
             addr = path.addr;
         }
-        Transmit { path: addr, segment_size: first.len, packets, may_fragment: false }
+        let Built { len: segment_size, ecn, .. } = first;
+        Transmit { path: addr, segment_size, packets, may_fragment: false, ecn }
     }
 }
 

@@ -48,6 +48,11 @@ impl FastRecovery {
         }
     }
 
+    /// A chunk that was sent after its beginning says that there is congestion again.
+    pub(crate) fn leave_before(&mut self, tsn: Tsn64) {
+        self.exit = self.exit.filter(|exit| tsn <= *exit);
+    }
+
     /// A timeout ends fast recovery.
     pub(crate) fn leave(&mut self) {
         self.exit = None;

@@ -9,6 +9,7 @@ use crate::association::cookie::CookieKeys;
 use crate::association::reconfiguration::ReconfigurationError;
 use crate::authentication::SharedKeys;
 use crate::config::{Config, LocalAddress};
+use crate::ecn::Ecn;
 use crate::event::{EndpointEvent, Event, Message, StreamDirection};
 use crate::path::PathAddr;
 use crate::rng::Rng;
@@ -173,9 +174,14 @@ impl Endpoint {
         self.begin(now, remote, port, None)
     }
 
-    /// A packet (without IP and UDP headers) has arrived.
+    /// A packet (without IP and UDP headers) has arrived. Its ECN bits are not known.
     pub fn handle_packet(&mut self, now: Instant, path: PathAddr, bytes: &[u8]) {
-        self.demultiplex(now, path, bytes);
+        self.demultiplex(now, path, bytes, Ecn::NotEct);
+    }
+
+    /// A packet has arrived whose IP header had the ECN bits `ecn`.
+    pub fn handle_marked_packet(&mut self, now: Instant, path: PathAddr, bytes: &[u8], ecn: Ecn) {
+        self.demultiplex(now, path, bytes, ecn);
     }
 
     /// The time given by `poll_timeout` has come.

@@ -7,6 +7,7 @@ use super::{AssociationId, Endpoint};
 use crate::association::Association;
 use crate::association::cookie::Cookie;
 use crate::authentication::Rejection;
+use crate::ecn::Ecn;
 use crate::path::PathAddr;
 use crate::time::{Duration, Instant};
 use manypath_wire::cause::{Cause, CauseWriter, Causes};
@@ -21,6 +22,7 @@ impl Endpoint {
         addr: PathAddr,
         packet: Packet<'_>,
         (sealed, auth): (&[u8], Option<AuthAndRest<'_>>),
+        ecn: Ecn,
     ) {
         let header = packet.header();
         let cookie = self.keys.open(now, sealed, &mut self.rng);
@@ -55,7 +57,7 @@ impl Endpoint {
         if let Some(id) = id {
             let len = CommonHeader::LEN + packet.chunks().rest().len();
             self.with(now, id, |association, cx| {
-                association.handle_packet(cx, addr, packet, len, authenticity);
+                association.handle_packet(cx, addr, packet, (len, ecn), authenticity);
             });
         }
     }

@@ -4,6 +4,7 @@ use super::api::context;
 use super::index::AddressKey;
 use super::{AssociationId, Endpoint};
 use crate::association::{Association, Authenticity, Context, Ports};
+use crate::ecn::Ecn;
 use crate::path::{PathAddr, pairing};
 use crate::time::Instant;
 use core::net::IpAddr;
@@ -13,7 +14,8 @@ use manypath_wire::error::ParseError;
 use manypath_wire::packet::{CommonHeader, Packet};
 
 impl Endpoint {
-    pub(super) fn demultiplex(&mut self, now: Instant, addr: PathAddr, bytes: &[u8]) {
+    pub(super) fn demultiplex(&mut self, now: Instant, addr: PathAddr, bytes: &[u8], ecn: Ecn) {
+        let frame = (bytes.len(), ecn);
         let packet = match Packet::parse(bytes) {
             Ok(packet) => packet,
             Err(error) => return self.count_malformed(error),
@@ -30,16 +32,16 @@ impl Endpoint {
             None => self.counters.malformed_packets += 1,
             Some(Err(_)) => self.counters.malformed_chunks += 1,
             Some(Ok(Chunk::CookieEcho(echo))) => {
-                self.handle_cookie_echo(now, addr, packet, (echo.cookie, None));
+                self.handle_cookie_echo(now, addr, packet, (echo.cookie, None), ecn);
             }
             Some(Ok(Chunk::Auth(auth))) if self.config.authenticates() => match chunks.next() {
                 Some(Ok(Chunk::CookieEcho(echo))) => {
                     let auth = Some((auth, packet.chunks().rest()));
-                    self.handle_cookie_echo(now, addr, packet, (echo.cookie, auth));
+                    self.handle_cookie_echo(now, addr, packet, (echo.cookie, auth), ecn);
                 }
-                Some(_) | None => self.dispatch(now, addr, packet, Chunk::Auth(auth), bytes.len()),
+                Some(_) | None => self.dispatch(now, addr, packet, Chunk::Auth(auth), frame),
             },
-            Some(Ok(first)) => self.dispatch(now, addr, packet, first, bytes.len()),
+            Some(Ok(first)) => self.dispatch(now, addr, packet, first, frame),
         }
     }
 
@@ -49,7 +51,7 @@ impl Endpoint {
         addr: PathAddr,
         packet: Packet<'_>,
         first: Chunk<'_>,
-        len: usize,
+        frame: (usize, Ecn),
     ) {
         let header = packet.header();
         if header.tag == VerificationTag(0) {
@@ -64,7 +66,7 @@ impl Endpoint {
         }
         match self.by_tag(header) {
             Some(id) => self.with(now, id, |association, cx| {
-                association.handle_packet(cx, addr, packet, len, Authenticity::None);
+                association.handle_packet(cx, addr, packet, frame, Authenticity::None);
             }),
             None => self.handle_stranger(now, addr, packet),
         }

@@ -130,6 +130,7 @@ impl Endpoint {
         let mut own = Announcement::own(cx.config, own, &path, cx.locals);
         // Section 3.3.3: "MUST NOT be greater than the MIS value sent in the INIT chunk".
         own.outbound_streams = own.outbound_streams.min(init.announcement.inbound_streams);
+        own.ecn &= init.announcement.ecn;
         let mut parameters = [0; PARAMETERS];
         let header = answer_header(header, init.announcement.tag);
         match own.to_init_ack(&sealed, &init.unrecognized, &mut parameters) {

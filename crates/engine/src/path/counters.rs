@@ -35,6 +35,12 @@ pub(crate) struct PathCounters {
     pub(crate) bytes_retransmitted: u64,
     /// DATA chunks that were sent on this path and on another one (redundant transmission).
     pub(crate) copies: u64,
+    /// Packets with new data that arrived with CE.
+    pub(crate) ce_received: u64,
+    /// ECNEs received about the path.
+    pub(crate) ecne_received: u64,
+    /// Times that the window was made smaller because of them.
+    pub(crate) ecn_reductions: u64,
     /// Expiries of T3-rtx, zero-window probes not counted.
     pub(crate) timeouts: u64,
 }

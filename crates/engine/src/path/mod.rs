@@ -7,6 +7,7 @@
 mod burst;
 pub(crate) mod congestion;
 mod counters;
+mod ecn;
 pub(crate) mod failure;
 pub(crate) mod heartbeat;
 mod mtu;
@@ -20,6 +21,8 @@ pub(crate) use burst::Burst;
 pub use burst::BurstLimit;
 pub use congestion::{CongestionControl, InitialWindow};
 pub(crate) use counters::PathCounters;
+pub use ecn::EcnState;
+pub(crate) use ecn::PathEcn;
 pub use mtu::PathMtu;
 pub(crate) use mtu::{MtuSearch, Timing};
 pub use pacer::Pacing;

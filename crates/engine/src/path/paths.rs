@@ -3,7 +3,8 @@
 use super::congestion::{Congestion, Group};
 use super::heartbeat::Heartbeat;
 use super::{
-    Burst, MtuSearch, Pace, Pacer, PathAddr, PathCounters, PathId, PathSet, PathState, Rtt, Timing,
+    Burst, MtuSearch, Pace, Pacer, PathAddr, PathCounters, PathEcn, PathId, PathSet, PathState,
+    Rtt, Timing,
 };
 use crate::cmt::CmtState;
 use crate::config::Config;
@@ -59,6 +60,8 @@ pub(crate) struct Path {
     pub(crate) window_filled: Option<Instant>,
     /// When it had in flight last what its window or its share of the buffers allows.
     pub(crate) share_filled: Option<Instant>,
+    /// ECN.
+    pub(crate) ecn: PathEcn,
     /// What it has carried.
     pub(crate) stats: PathCounters,
 }
@@ -91,6 +94,7 @@ impl Path {
             last_sack: None,
             window_filled: None,
             share_filled: None,
+            ecn: PathEcn::default(),
             stats: PathCounters::default(),
         }
     }
@@ -232,12 +236,14 @@ pub(crate) struct Paths {
     list: Vec<Path>,
     primary: PathId,
     next_id: u8,
+    /// ECN was agreed on with the peer.
+    ecn: bool,
 }
 
 impl Paths {
     /// No path yet. The first that is added becomes the primary.
     pub(crate) fn new() -> Self {
-        Self { list: Vec::new(), primary: PathId(0), next_id: 0 }
+        Self { list: Vec::new(), primary: PathId(0), next_id: 0, ecn: false }
     }
 
     /// Adds a path, or returns the one that has these addresses already. `None` if there are too
@@ -260,8 +266,21 @@ impl Paths {
             self.primary = id;
         }
         let at = self.list.partition_point(|path| path.id < id);
-        self.list.insert(at, Path::new(id, addr, mtu, state, config));
+        let mut path = Path::new(id, addr, mtu, state, config);
+        path.ecn = PathEcn::new(self.ecn);
+        self.list.insert(at, path);
         Some(id)
+    }
+
+    /// ECN was agreed on with the peer, or not: all paths begin anew with it.
+    pub(crate) fn set_ecn(&mut self, agreed: bool) {
+        self.ecn = agreed;
+        self.list.iter_mut().for_each(|path| path.ecn = PathEcn::new(agreed));
+    }
+
+    /// Whether ECN was agreed on with the peer.
+    pub(crate) fn uses_ecn(&self) -> bool {
+        self.ecn
     }
 
     /// A number that no path has. One that another path had once is given again only when all have been.

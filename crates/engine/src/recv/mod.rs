@@ -6,6 +6,7 @@
 //! messages that the peer gives up (`forward`, and for I-DATA `interleaving`).
 
 mod ack_policy;
+mod echo;
 mod forward;
 mod interleaved;
 mod interleaving;

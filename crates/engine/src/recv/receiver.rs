@@ -1,6 +1,7 @@
 //! The receiver: what arrives, what is acknowledged, what is read.
 
 use super::ack_policy::AckPolicy;
+use super::echo::Echoes;
 use super::interleaved::Interleaved;
 use super::nr_sack::NrSack;
 use super::reassembly::Reassembly;
@@ -17,7 +18,7 @@ use crate::tsn::Tsn64;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use manypath_wire::chunk::{
-    Data, GapBlock, GapBlocks, IData, NrSack as NrSackChunk, Sack, Tsns, types,
+    Cwr, Data, GapBlock, GapBlocks, IData, NrSack as NrSackChunk, Sack, Tsns, types,
 };
 use manypath_wire::{Chunk, PacketWriter, StreamId, Tsn};
 
@@ -79,6 +80,8 @@ pub(crate) struct Receiver {
     pub(super) interleaved: Option<Interleaved>,
     pub(super) window: ReceiveWindow,
     pub(super) inbound_streams: u16,
+    /// Marks of congestion that the peer is to hear of.
+    pub(crate) echoes: Echoes,
     nr_sack: NrSack,
     /// Beyond the cumulative TSN: what can be delivered (case 2 of NR-SACK).
     deliverable: RangeSet,
@@ -113,6 +116,7 @@ impl Receiver {
             interleaved: None,
             window: ReceiveWindow::new(config.receive_buffer),
             inbound_streams,
+            echoes: Echoes::default(),
             nr_sack,
             deliverable: RangeSet::default(),
             deferred: None,
@@ -193,6 +197,19 @@ impl Receiver {
         self.policy.on_packet(now, via, immediate || self.urgent || gap);
         self.urgent = false;
         self.gap = false;
+    }
+
+    /// A packet with CE, whose lowest new TSN is `tsn`, came over `via`. Returns whether a SACK is to
+    /// tell of it without delay.
+    pub(crate) fn note_congestion(&mut self, via: PathId, tsn: Tsn) -> bool {
+        let tsn = self.tracker.unwrap(tsn);
+        self.echoes.note(via, tsn)
+    }
+
+    /// The peer has made its window smaller.
+    pub(crate) fn handle_cwr(&mut self, via: PathId, cwr: Cwr) {
+        let tsn = self.tracker.unwrap(cwr.lowest_tsn);
+        self.echoes.on_cwr(via, tsn, cwr.all_paths);
     }
 
     /// Where a SACK is to be sent, if one is due.

@@ -95,6 +95,7 @@ impl Receiver {
     /// before is taken for received.
     pub(crate) fn restart(&mut self, next: Tsn) {
         self.tracker.jump_to(next);
+        self.echoes.clear();
         for (_, _, payload) in self.deferred.take().into_iter().flat_map(|reset| reset.held) {
             self.window.release(payload.len(), 1);
         }

@@ -188,6 +188,7 @@ impl Sender {
         let first = Copy { tsn, number: chunk.number, wire: copy.wire, sent: chunk.last_sent };
         let len = chunk.data_len();
         (chunk.path, chunk.number, chunk.last_sent) = (via, copy.number, copy.sent);
+        chunk.capable = false;
         path.booked += len;
         path.cmt.news.earliest_acked = true;
         let copies = self.copies.paths.entry(via).or_default();

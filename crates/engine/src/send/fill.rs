@@ -6,10 +6,24 @@ use super::outstanding::{ChunkState, SentChunk};
 use super::sender::has_window;
 use super::spurious::Repetition;
 use crate::cmt::{PathSuspicion, RetransmissionPolicy};
+use crate::ecn::Ecn;
 use crate::path::{Path, PathId, PathSet, Paths};
 use crate::time::Instant;
 use crate::tsn::Tsn64;
 use manypath_wire::PacketWriter;
+
+/// What was written into a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Filled {
+    /// Chunks with user data.
+    pub(crate) chunks: usize,
+    /// What the packet may say of itself: see `Sender::next_ecn`.
+    pub(crate) ecn: Ecn,
+}
+
+impl Filled {
+    const NOTHING: Self = Self { chunks: 0, ecn: Ecn::NotEct };
+}
 
 /// The packet that is being filled.
 struct Job {
@@ -24,27 +38,30 @@ struct Job {
     worth: bool,
     /// Ask for an acknowledgement without delay (RFC 7053).
     immediate: bool,
+    /// New chunks leave in an ECN-capable packet.
+    ecn: bool,
     /// It is not for what other paths have lost.
     own: bool,
 }
 
 impl Sender {
     /// Appends DATA chunks for path `id` to `packet` and takes them for sent: they are in flight
-    /// and T3-rtx runs. Returns their number.
+    /// and T3-rtx runs.
     pub(crate) fn fill(
         &mut self,
         now: Instant,
         id: PathId,
         paths: &mut Paths,
         packet: &mut PacketWriter<'_>,
-    ) -> usize {
+    ) -> Filled {
         if self.has_nothing_to_send() {
-            return 0;
+            return Filled::NOTHING;
         }
+        let ecn = self.next_ecn(now, id, paths);
         let (usable, repeaters) = (self.usable(paths), self.repeaters(paths));
         let worth = usable.contains(id) && self.is_worth_using(now, paths, usable, id);
         let Some(path) = paths.get_mut(id).filter(|path| repeaters.contains(path.id)) else {
-            return 0;
+            return Filled::NOTHING;
         };
         if path.last_data.is_none() {
             path.congestion.begin(usable.iter().count());
@@ -53,19 +70,23 @@ impl Sender {
         path.held_back = path.held_back.filter(|until| now < *until);
         let immediate = self.wants_prompt_sacks(path);
         let flight = path.flight;
-        let job = Job { now, id, usable, repeaters, flight, worth, immediate, own: false };
+        let ecn = ecn.is_capable();
+        let job = Job { now, id, usable, repeaters, flight, worth, immediate, ecn, own: false };
         let job = Job { own: self.has_own_turn(&job, paths), ..job };
         let repeated =
             self.fill_lost(&job, paths, packet) + self.fill_rescheduled(&job, paths, packet);
         let copied = self.fill_copies(now, (id, job.flight), paths, packet);
-        let written = repeated + copied + self.fill_new(&job, paths, packet);
+        let ecn = ecn && repeated + copied == 0;
+        let new = self.fill_new(&Job { ecn, ..job }, paths, packet);
+        let written = repeated + copied + new;
         self.queue.on_packet_end();
         if let Some(path) = paths.get_mut(id).filter(|_| written > 0) {
             path.cmt.helped &= repeated > 0 && !job.own;
             path.on_packet(now, path.flight.saturating_sub(job.flight));
             path.cmt.tail_probe.on_packet();
         }
-        written
+        let ecn = if ecn && new > 0 { Ecn::Ect0 } else { Ecn::NotEct };
+        Filled { chunks: written, ecn }
     }
 
     /// Whether the peer is to acknowledge a packet on `path` without delay. A window of a few packets
@@ -170,6 +191,9 @@ impl Sender {
             path.booked += len;
             let is_probe = len > self.rwnd_for_new();
             self.on_sent(job.now, tsn, path);
+            if let Some(chunk) = self.outstanding.get_mut(tsn) {
+                chunk.capable = job.ecn;
+            }
             if is_probe {
                 self.on_probe_sent(job.now, tsn, path);
             }
@@ -227,6 +251,7 @@ impl Sender {
         chunk.last_sent = now;
         chunk.transmissions += 1;
         chunk.missing = 0;
+        chunk.capable = false;
         chunk.state = ChunkState::InFlight;
         let (data, wire) = (chunk.data_len(), chunk.wire_len());
         self.in_flight += data;

@@ -13,6 +13,7 @@
 mod abandon;
 mod buffer_split;
 mod copies;
+mod ecn;
 mod fill;
 mod forward;
 mod losses;
@@ -36,6 +37,7 @@ mod window;
 mod withdraw;
 
 pub use buffer_split::{BufferSplit, SplitMeasure, SplitShares, SplitSides};
+pub(crate) use ecn::EchoOutcome;
 pub(crate) use reliability::Failed;
 pub use reliability::{Abandoned, Reliability, ReliabilityPolicy};
 pub(crate) use reset::{Streams, includes};

@@ -63,6 +63,8 @@ pub(crate) struct SentChunk {
     pub(crate) reneged: bool,
     /// Whether its packet was larger than every path should take.
     pub(crate) large: bool,
+    /// Whether its last transmission left in an ECN-capable packet.
+    pub(crate) capable: bool,
     /// Missing reports since its last transmission (section 7.2.4).
     pub(crate) missing: u8,
     /// The path over which the SACK came that acknowledged it.
@@ -85,6 +87,7 @@ impl SentChunk {
             timed_out: false,
             reneged: false,
             large: false,
+            capable: false,
             missing: 0,
             acked_via: path,
         }

@@ -122,6 +122,9 @@ impl Sender {
         if large {
             path.on_large_lost();
         }
+        if chunk.capable {
+            path.ecn.on_lost();
+        }
         path.flight = path.flight.saturating_sub(wire);
         path.cmt.lost.reported.insert(tsn);
         path.cmt.loss_rate.on_lost();
@@ -184,6 +187,9 @@ impl Sender {
             ChunkState::InFlight => {
                 if large {
                     path.on_large_lost();
+                }
+                if chunk.capable {
+                    path.ecn.on_lost();
                 }
                 path.flight = path.flight.saturating_sub(wire);
                 self.on_lost(data);

@@ -451,6 +451,10 @@ fn note(now: Instant, tsn: Tsn64, chunk: &SentChunk, path: &mut Path) {
     path.cmt.loss_rate.on_acked();
     if sure {
         path.on_passed(chunk.large);
+        match chunk.capable {
+            true => path.ecn.on_capable_passed(),
+            false => path.ecn.on_plain_passed(),
+        }
     }
     let news = &mut path.cmt.news;
     news.acked += chunk.wire_len();

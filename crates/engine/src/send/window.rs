@@ -46,6 +46,11 @@ impl PeerWindow {
         *self = Self::new(self.probing, rwnd);
     }
 
+    /// Whether it did not take a full chunk when it was announced last.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed_since.is_some()
+    }
+
     /// Bytes of user data that the peer takes.
     pub(crate) fn rwnd(&self) -> usize {
         self.rwnd

@@ -17,6 +17,7 @@ mod craft;
 mod crossing;
 mod data;
 mod defences;
+mod ecn;
 mod encapsulation;
 mod extensions;
 mod failures;

@@ -43,6 +43,7 @@ const OPTIONS: &[EngineOption] = options![
     burst_limit,
     pacing,
     hystart,
+    ecn,
     loss_recovery,
     multipath,
     congestion,

@@ -181,6 +181,7 @@ impl Figures {
             let spurious = state.map(|s| s.spurious_retransmits as f64);
             self.add(format!("{name}_spurious_retransmits"), spurious);
             self.add(format!("{name}_tail_probes"), state.map(|s| s.tail_probes as f64));
+            self.add(format!("{name}_ecn_reductions"), state.map(|s| s.ecn_reductions as f64));
             self.add(format!("{name}_copies"), state.map(|s| s.copies as f64));
             let link = network.world.link_counters(*path, network.receiver);
             self.add(format!("{name}_dropped_queue"), Some(link.dropped_queue as f64));

@@ -138,7 +138,7 @@ impl Bench {
         let mut buffer = alloc::vec![0; self.paths.get(id).unwrap().packet_size()];
         let mut writer = PacketWriter::new(&mut buffer, HEADER);
         let promised = self.sender.has_data_for(self.now, id, &self.paths);
-        let count = self.sender.fill(self.now, id, &mut self.paths, &mut writer);
+        let count = self.sender.fill(self.now, id, &mut self.paths, &mut writer).chunks;
         assert_eq!(promised, count > 0, "has_data_for and fill disagree");
         let len = writer.finish();
         let tsns: Vec<u64> = data_of(&buffer[..len]).map(|tsn| u64::from(tsn.0)).collect();

@@ -156,7 +156,7 @@ impl Model {
         let mut buffer = alloc::vec![0; 1472];
         let mut writer = PacketWriter::new(&mut buffer, HEADER);
         let promised = self.sender.has_data_for(self.now, id, &self.paths);
-        let count = self.sender.fill(self.now, id, &mut self.paths, &mut writer);
+        let count = self.sender.fill(self.now, id, &mut self.paths, &mut writer).chunks;
         assert_eq!(promised, count > 0, "has_data_for and fill disagree");
         let len = writer.finish();
         if count > 0 {

@@ -177,7 +177,7 @@ fn the_end_of_a_message_that_was_partly_sent_gets_a_tsn() {
             let (id, paths) = (PathId(0), &mut bench.paths);
             let mut buffer = [0; 1472];
             let mut writer = PacketWriter::new(&mut buffer, HEADER);
-            bench.sender.fill(bench.now, id, paths, &mut writer)
+            bench.sender.fill(bench.now, id, paths, &mut writer).chunks
         };
         assert_eq!((taken(&mut bench), taken(&mut bench)), (1, 1));
         bench.pass(49);
@@ -351,7 +351,7 @@ fn with_i_data_both_kinds_of_messages_are_told() {
         bench.put_kind(stream, unordered, 1000, ONCE).unwrap();
         let (id, mut buffer) = (PathId(0), [0; 1472]);
         let mut writer = PacketWriter::new(&mut buffer, HEADER);
-        assert_eq!(bench.sender.fill(bench.now, id, &mut bench.paths, &mut writer), 1);
+        assert_eq!(bench.sender.fill(bench.now, id, &mut bench.paths, &mut writer).chunks, 1);
     }
     bench.sender.handle_t3(PathId(0), &mut bench.paths);
     bench.give_up();

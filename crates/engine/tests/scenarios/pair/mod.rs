@@ -15,8 +15,8 @@ mod ladder;
 use crate::chance::Chance;
 use bytes::Bytes;
 use manypath_engine::{
-    AssociationId, Config, Duration, Endpoint, Event, Instant, LocalAddress, Outgoing, PacketBatch,
-    PathAddr, PathMtu, Ppid, StreamId, Transmit,
+    AssociationId, Config, Duration, Ecn, Endpoint, Event, Instant, LocalAddress, Outgoing,
+    PacketBatch, PathAddr, PathMtu, Ppid, StreamId, Transmit,
 };
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -56,6 +56,7 @@ struct Flying {
     to: Side,
     path: PathAddr,
     bytes: Vec<u8>,
+    ecn: Ecn,
 }
 
 struct DropRule {
@@ -85,8 +86,24 @@ pub(crate) struct Pair {
     pub(crate) last_lost: Option<Vec<u8>>,
     flying: BTreeMap<(Instant, u64), Flying>,
     drops: Vec<DropRule>,
+    marks: Vec<DropRule>,
+    /// What the network does to ECN-capable packets.
+    pub(crate) bits: Bits,
     sequence: u64,
     batch: PacketBatch,
+}
+
+/// What becomes of the ECN bits of ECN-capable packets.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Bits {
+    /// They arrive, with CE where a queue has marked them.
+    Kept,
+    /// They are cleared.
+    Cleared,
+    /// Each says CE.
+    Marked,
+    /// The packets are dropped.
+    Dropped,
 }
 
 #[derive(Clone, Copy)]
@@ -202,6 +219,8 @@ impl Pair {
             last_lost: None,
             flying: BTreeMap::new(),
             drops: Vec::new(),
+            marks: Vec::new(),
+            bits: Bits::Kept,
             sequence: 0,
             batch: PacketBatch::new(16),
         }
@@ -255,6 +274,11 @@ impl Pair {
         self.drops.push(DropRule { from, chunk, left: count });
     }
 
+    /// Marks the next `count` ECN-capable packets from `from` that carry `chunk`.
+    pub(crate) fn mark(&mut self, from: Side, chunk: &'static str, count: usize) {
+        self.marks.push(DropRule { from, chunk, left: count });
+    }
+
     pub(crate) fn cut(&mut self, path: u8) {
         self.links.get_mut(&path).unwrap().up = false;
     }
@@ -302,12 +326,12 @@ impl Pair {
     /// Puts a packet on the network as if `from` had sent it.
     pub(crate) fn inject(&mut self, from: Side, path: u8, bytes: &[u8]) {
         let addr = PathAddr { local: address(from, path), remote: address(from.other(), path) };
-        self.launch(from, addr, bytes);
+        self.launch(from, addr, bytes, Ecn::NotEct);
     }
 
     /// Puts a packet on the network from and to any addresses.
     pub(crate) fn inject_from(&mut self, from: Side, addr: PathAddr, bytes: &[u8]) {
-        self.launch(from, addr, bytes);
+        self.launch(from, addr, bytes, Ecn::NotEct);
     }
 
     /// The tag that `side` expects, learned from what its peer sends.
@@ -356,7 +380,7 @@ impl Pair {
                 if !run.may_fragment && self.is_too_big(side, run.path, packet) {
                     continue;
                 }
-                self.launch(side, run.path, packet);
+                self.launch(side, run.path, packet, run.ecn);
             }
         }
         self.batch = batch;
@@ -384,16 +408,20 @@ impl Pair {
         true
     }
 
-    fn launch(&mut self, from: Side, addr: PathAddr, bytes: &[u8]) {
+    fn launch(&mut self, from: Side, addr: PathAddr, bytes: &[u8], ecn: Ecn) {
         if self.record {
             self.recorded.push((from, addr, bytes.to_vec()));
         }
         let number = ladder::path_number(&addr);
         let now = self.now;
         let takes = |link: &Link| link.up && link.free_at[from as usize].since(now) <= link.queue;
-        let lost = !self.links.get(&number).is_some_and(takes) || self.is_dropped(from, bytes);
+        let eaten = self.bits == Bits::Dropped && ecn.is_capable();
+        let lost =
+            !self.links.get(&number).is_some_and(takes) || self.is_dropped(from, bytes) || eaten;
+        let ecn = self.bits_on_arrival(from, bytes, ecn);
         if !self.quiet {
-            self.ladder.push(ladder::line(from, number, bytes, lost));
+            let line = ladder::line(from, number, bytes, lost);
+            self.ladder.push(if ecn == Ecn::Ce { format!("{line} /CE/") } else { line });
         }
         if lost {
             self.last_lost = Some(bytes.to_vec());
@@ -411,7 +439,7 @@ impl Pair {
         };
         for (later, bytes) in arriving {
             self.sequence += 1;
-            let flying = Flying { to: from.other(), path, bytes };
+            let flying = Flying { to: from.other(), path, bytes, ecn };
             self.flying.insert((at + later, self.sequence), flying);
         }
     }
@@ -425,12 +453,17 @@ impl Pair {
     }
 
     fn is_dropped(&mut self, from: Side, bytes: &[u8]) -> bool {
-        let names = ladder::chunk_names(bytes);
-        let rule = self
-            .drops
-            .iter_mut()
-            .find(|rule| rule.left > 0 && rule.from == from && names.contains(&rule.chunk));
-        rule.map(|rule| rule.left -= 1).is_some()
+        take_rule(&mut self.drops, from, bytes)
+    }
+
+    fn bits_on_arrival(&mut self, from: Side, bytes: &[u8], ecn: Ecn) -> Ecn {
+        let marked = ecn.is_capable() && take_rule(&mut self.marks, from, bytes);
+        match self.bits {
+            Bits::Marked if ecn.is_capable() => Ecn::Ce,
+            Bits::Cleared => Ecn::NotEct,
+            Bits::Kept if marked => Ecn::Ce,
+            Bits::Kept | Bits::Marked | Bits::Dropped => ecn,
+        }
     }
 
     fn next_event(&self) -> Option<Instant> {
@@ -446,8 +479,8 @@ impl Pair {
             if entry.key().0 > now {
                 break;
             }
-            let Flying { to, path, bytes } = entry.remove();
-            self.node(to).endpoint.handle_packet(now, path, &bytes);
+            let Flying { to, path, bytes, ecn } = entry.remove();
+            self.node(to).endpoint.handle_marked_packet(now, path, &bytes, ecn);
         }
         self.a.endpoint.handle_timeout(now);
         self.z.endpoint.handle_timeout(now);
@@ -470,6 +503,14 @@ impl Pair {
         let seen = self.take_ladder();
         assert_eq!(seen.lines().collect::<Vec<_>>(), wanted, "the ladder was:\n{seen}\n");
     }
+}
+
+/// Whether a rule is about the packet; it is used up by one.
+fn take_rule(rules: &mut [DropRule], from: Side, bytes: &[u8]) -> bool {
+    let names = ladder::chunk_names(bytes);
+    let fits =
+        |rule: &&mut DropRule| rule.left > 0 && rule.from == from && names.contains(&rule.chunk);
+    rules.iter_mut().find(fits).map(|rule| rule.left -= 1).is_some()
 }
 
 impl Node {

@@ -1,0 +1,88 @@
+//! ECNE and CWR (types that RFC 9260 reserves; RFC 4960 appendix A, draft-stewart-tsvwg-sctpecn): from
+//! packets with CE to the peer, and from what the peer says of them to the window.
+
+use super::context::Context;
+use super::receive::Arrival;
+use super::tcb::Association;
+use crate::ecn::Ecn;
+use crate::path::PathId;
+use crate::send::EchoOutcome;
+use crate::time::Instant;
+use manypath_wire::chunk::{Chunk, Cwr, Ecne};
+use manypath_wire::packet::PacketWriter;
+
+impl Association {
+    /// Both ends have said that they are capable of ECN, and the handshake is over: from now on packets
+    /// with new data are marked so. Those of the handshake are not, as a SYN is not.
+    pub(super) fn start_ecn(&mut self, cx: &Context<'_>) {
+        let peer = self.peer.as_ref().is_some_and(|peer| peer.announcement.ecn);
+        self.paths.set_ecn(cx.config.ecn && peer);
+    }
+
+    fn is_ecn_agreed(&self) -> bool {
+        self.paths.uses_ecn()
+    }
+
+    /// The packet that was worked through has brought new data: if it came with CE, the peer is to know.
+    pub(super) fn note_congestion(&mut self, arrival: &Arrival<'_>) -> bool {
+        let Some(tsn) = arrival.lowest_tsn.filter(|_| arrival.ecn == Ecn::Ce) else { return false };
+        if let Some(path) = self.paths.get_mut(arrival.via) {
+            path.stats.ce_received += 1;
+        }
+        let agreed = self.is_ecn_agreed();
+        let Some(peer) = self.peer.as_mut().filter(|_| agreed) else { return false };
+        peer.receiver.note_congestion(arrival.via, tsn)
+    }
+
+    pub(super) fn handle_ecne(&mut self, cx: &mut Context<'_>, ecne: Ecne) {
+        if !self.is_ecn_agreed() {
+            return;
+        }
+        match self.sender.handle_ecne(cx.now, ecne.lowest_tsn, &mut self.paths) {
+            EchoOutcome::Answered => {}
+            EchoOutcome::Unattributed | EchoOutcome::NeverSent => cx.counters.strange_ecnes += 1,
+        }
+        self.count_ecn_failures(cx);
+    }
+
+    pub(super) fn handle_cwr(&mut self, via: PathId, cwr: Cwr) {
+        if let Some(peer) = &mut self.peer {
+            peer.receiver.handle_cwr(via, cwr);
+        }
+    }
+
+    /// Counts the paths on which ECN was given up.
+    pub(super) fn count_ecn_failures(&mut self, cx: &mut Context<'_>) {
+        if self.is_ecn_agreed() {
+            let news = self.paths.iter_mut().filter_map(|path| path.ecn.take_news().then_some(()));
+            cx.counters.ecn_failures += news.count() as u64;
+        }
+    }
+
+    /// The path that has to tell that its window was reduced.
+    pub(super) fn cwr_path(&self) -> Option<PathId> {
+        let agreed = self.is_ecn_agreed() && self.state.sends_heartbeats();
+        let mut paths = self.paths.iter().filter(|_| agreed);
+        paths.find(|path| path.ecn.cwr().is_some()).map(|path| path.id)
+    }
+
+    /// The CWR of `id`, if there is one to be sent. Without room it remains due.
+    pub(super) fn write_cwr(&mut self, now: Instant, id: PathId, packet: &mut PacketWriter<'_>) {
+        let Some(path) = self.paths.get_mut(id) else { return };
+        let Some((tsn, all_paths)) = path.ecn.cwr() else { return };
+        if packet.push(&Chunk::Cwr(Cwr { lowest_tsn: tsn.wire(), all_paths })).is_ok() {
+            path.ecn.on_cwr_sent(now);
+        }
+    }
+
+    /// What goes in front of a SACK: the sender must know of the marks while it still has the chunks.
+    pub(super) fn write_echoes(&mut self, packet: &mut PacketWriter<'_>) {
+        let Some(peer) = &mut self.peer else { return };
+        let paths = &self.paths;
+        peer.receiver.echoes.retain(|id| paths.get(id).is_some());
+        for ecne in peer.receiver.echoes.chunks() {
+            // What finds no room goes with the next SACK.
+            let _no_room = packet.push(&Chunk::Ecne(ecne)).is_err();
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! What an ECNE means for the congestion window: as much as a loss on the path that has carried the chunk,
+//! once per window (RFC 3168 section 6.1.2).
+
+use super::Sender;
+use super::sack_processing::used_window;
+use crate::ecn::Ecn;
+use crate::path::congestion::{CongestionEvent, Group};
+use crate::path::{Path, PathId, Paths};
+use crate::time::Instant;
+use crate::tsn::Tsn64;
+use manypath_wire::Tsn;
+
+/// The window that RFC 9260 section 7.2.3 leaves at least, in chunks.
+const LEAST_WINDOW: usize = 4;
+
+/// What came of an ECNE.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum EchoOutcome {
+    /// Its path has answered it, now or before.
+    Answered,
+    /// It is not known which path it is about; a CWR for all of them answers it.
+    Unattributed,
+    /// It names a TSN that was never sent.
+    NeverSent,
+}
+
+impl Sender {
+    /// The ECN bits of the next packet for `id`. Packets with new data are ECN-capable, all others not, as
+    /// in TCP (RFC 3168 sections 6.1.4 to 6.1.6): control chunks alone are not held back by congestion,
+    /// and a mark on a retransmission could not be told from one on the first transmission, nor the loss
+    /// of one that says the same be seen. Nor is the probe of a closed window: it would be lost for good.
+    pub(crate) fn next_ecn(&self, now: Instant, id: PathId, paths: &Paths) -> Ecn {
+        let Some(path) = paths.get(id).filter(|path| path.ecn.is_used()) else {
+            return Ecn::NotEct;
+        };
+        if self.is_stopped() || self.repeats_next(now, path, paths) {
+            Ecn::NotEct
+        } else {
+            Ecn::Ect0
+        }
+    }
+
+    /// Whether nothing is under way: if the window is closed, what is sent now is its probe.
+    fn is_stopped(&self) -> bool {
+        self.in_flight == 0 && self.window.is_closed()
+    }
+
+    /// Whether the next packet for `path` holds something that was sent before, here or elsewhere.
+    fn repeats_next(&self, now: Instant, path: &Path, paths: &Paths) -> bool {
+        if self.lost == 0 && !self.copies.is_on() && self.rules.rescheduling_percent == 0 {
+            return false;
+        }
+        let (usable, repeaters) = (self.usable(paths), self.repeaters(paths));
+        let worth = usable.contains(path.id) && self.is_worth_using(now, paths, usable, path.id);
+        self.next_repeat(now, path, path.flight, worth, paths, repeaters).is_some()
+            || self.to_reschedule(now, path, path.flight, usable).is_some()
+            || self.next_copy(now, path, path.flight).is_some()
+    }
+
+    /// The peer got a packet with CE whose lowest TSN is `tsn`.
+    pub(crate) fn handle_ecne(&mut self, now: Instant, tsn: Tsn, paths: &mut Paths) -> EchoOutcome {
+        let tsn = Tsn64::near(tsn, self.outstanding.cum());
+        if tsn >= self.outstanding.next_tsn() {
+            return EchoOutcome::NeverSent;
+        }
+        let Some((id, number)) = self.carrier(tsn, paths) else {
+            let primary = paths.primary();
+            if let Some(path) = paths.get_mut(primary) {
+                path.ecn.want_cwr_for_all(tsn);
+            }
+            return EchoOutcome::Unattributed;
+        };
+        let group = paths.couple(self.usable(paths));
+        if let Some(path) = paths.get_mut(id) {
+            path.stats.ecne_received += 1;
+            self.answer(now, (tsn, number), path, &group);
+            let patience = path.rtt.smoothed().unwrap_or(path.rtt.rto());
+            path.ecn.want_cwr(now, tsn, patience);
+        }
+        EchoOutcome::Answered
+    }
+
+    /// The path on which chunk `tsn` left ECN-capable, which is its first one, and the number of its
+    /// transmission there if that is known. Once the chunk is acknowledged only the last CWR still tells,
+    /// or that there is no other path.
+    fn carrier(&self, tsn: Tsn64, paths: &Paths) -> Option<(PathId, Option<u64>)> {
+        let told = || paths.iter().find(|path| path.ecn.has_told(tsn)).map(|path| path.id);
+        let only = || Some(paths.primary()).filter(|_| paths.len() == 1);
+        let of_chunk = self.outstanding.get(tsn).and_then(|chunk| match chunk.transmissions {
+            1 => Some((chunk.path, Some(chunk.number))),
+            2 => Some((chunk.from, None)),
+            _ => Some((chunk.path, None)).filter(|_| !chunk.moved),
+        });
+        of_chunk.or_else(|| told().or_else(only).map(|id| (id, None)))
+    }
+
+    fn answer(
+        &mut self,
+        now: Instant,
+        (tsn, number): (Tsn64, Option<u64>),
+        path: &mut Path,
+        group: &Group,
+    ) {
+        if !path.ecn.is_new(tsn) {
+            return;
+        }
+        let sent = path.cmt.highest_tsn;
+        path.ecn.on_answered(sent);
+        // What was sent after the last cut and is marked again is congestion that the cut has not ended.
+        path.cmt.recovery.leave_before(tsn);
+        if !self.enter_recovery(self.recovery.is_active(), path) {
+            return;
+        }
+        // Marked again no sooner than any packet could tell.
+        let at_once = number.is_some_and(|number| number <= path.cmt.cut_at + LEAST_WINDOW as u64);
+        path.cmt.cut_at = path.cmt.transmissions;
+        path.cmt.news.flight_before = path.flight;
+        path.congestion.on_loss(&CongestionEvent { used: used_window(now, path) }, group);
+        path.stats.ecn_reductions += 1;
+        let least = path.congestion.window() <= LEAST_WINDOW * path.congestion.chunk_limit();
+        path.ecn.on_reduced(at_once && least);
+    }
+}
