@@ -56,6 +56,7 @@ impl ControlClient {
             | Reply::Accepted { .. }
             | Reply::Failed { .. }
             | Reply::Closed { .. }
+            | Reply::Way { .. }
             | Reply::Reloaded { .. }
             | Reply::Forgotten { .. }
             | Reply::Refused { .. }

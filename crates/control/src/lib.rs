@@ -35,6 +35,6 @@ pub use client::ControlClient;
 pub use error::ControlError;
 pub use inherit::inherited;
 pub use listener::ControlListener;
-pub use message::{Reply, Request, Role, StatusPart, Transport, VERSION};
+pub use message::{Reply, Request, Role, StatusPart, Transport, VERSION, Way};
 pub use report::{Assembler, parts};
 pub use socket::{ControlSocket, Credentials, Incoming, MAX_PACKET};

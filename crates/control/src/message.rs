@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};
 
 /// Version of this language. It changes whenever an old reader would misunderstand a new writer.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// From a launcher or a command line tool to a stack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,6 +42,11 @@ pub enum Request {
     /// connected loopback TCP pair, non-blocking, with `SO_LINGER {1, 0}` set so that the death of
     /// the stack resets the program's connection. The stack clears it before an orderly close.
     Attach {
+        /// The open's identity.
+        id: u64,
+    },
+    /// Asks how the way of an attached connection is, answered by `Way`.
+    Way {
         /// The open's identity.
         id: u64,
     },
@@ -113,6 +118,13 @@ pub enum Reply {
         /// The open's identity.
         id: u64,
     },
+    /// How the way of a connection to its destination is now.
+    Way {
+        /// The open's identity.
+        id: u64,
+        /// Absent when there is no such connection any more.
+        way: Option<Way>,
+    },
     /// One piece of a status report.
     StatusPart(StatusPart),
     /// Rules and settings were read again and hold from now on.
@@ -150,6 +162,35 @@ pub enum Transport {
     Sctp,
     /// The stack's own TCP connection, because the program's socket was already committed.
     TcpRelay,
+}
+
+/// How a connection's way to its destination is: what a program asks of its own socket (`SO_RCVBUF`,
+/// `TCP_INFO`), which here only knows the way to the stack.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Way {
+    /// Bytes that the peer may have on their way to us, at most.
+    pub window_bytes: u64,
+    /// Smoothed round-trip time of the slowest path in use, in microseconds; 0 while unknown. So are
+    /// the other times.
+    pub rtt_us: u32,
+    /// Its mean deviation.
+    pub rtt_variation_us: u32,
+    /// Smallest round-trip time of any path.
+    pub least_rtt_us: u32,
+    /// Largest retransmission timeout of a path in use.
+    pub rto_us: u32,
+    /// Bytes of a program's data in a packet.
+    pub mss: u32,
+    /// Largest IP packet, in bytes.
+    pub mtu: u32,
+    /// Congestion windows of all paths in use together, in bytes.
+    pub cwnd_bytes: u64,
+    /// Slow start thresholds of all paths in use together, in bytes.
+    pub ssthresh_bytes: u64,
+    /// Bytes in flight, of all connections of the association.
+    pub in_flight_bytes: u64,
+    /// Bytes that the peer lets us have on their way, in all connections of the association.
+    pub peer_window_bytes: u64,
 }
 
 /// One piece of a status report: the report's JSON text, cut so that each piece fits a packet.

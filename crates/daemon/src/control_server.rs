@@ -212,6 +212,10 @@ impl Stack {
                 Some(fd) => self.on_attach(Client { control: id, id: open }, fd),
                 None => self.counters.count("attaches_without_socket"),
             },
+            Request::Way { id: open } => {
+                let way = self.way_of(Client { control: id, id: open });
+                self.reply(id, Reply::Way { id: open, way });
+            }
             Request::Status => self.send_status(id),
             Request::Reload => self.on_reload(id),
             Request::ForgetPeers { addr, port } => {

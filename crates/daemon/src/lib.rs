@@ -40,6 +40,7 @@ mod status;
 mod tcp_relay;
 mod timers;
 mod token;
+mod way;
 
 pub use allow::{Allow, AllowError};
 pub use config::{DEFAULT_UDP_PORT, Locals, StackConfig};

@@ -2,6 +2,7 @@
 //!
 //! Readiness is edge-triggered: it is believed until the socket says that it would block.
 
+use manypath_control::Way;
 use mio::event::Event;
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
@@ -127,6 +128,26 @@ impl Socket {
         let moved = outcome(result);
         self.writable = matches!(moved, Moved::Bytes(_));
         moved
+    }
+
+    /// The kernel's own numbers about a connection that leads to the destination itself.
+    pub(crate) fn way(&self) -> io::Result<Way> {
+        let info = manypath_net::tcp_info(&self.stream)?;
+        let mss = u64::from(info.tcpi_snd_mss);
+        let window = SockRef::from(&self.stream).recv_buffer_size()?;
+        Ok(Way {
+            window_bytes: window as u64,
+            rtt_us: info.tcpi_rtt,
+            rtt_variation_us: info.tcpi_rttvar,
+            least_rtt_us: info.tcpi_min_rtt,
+            rto_us: info.tcpi_rto,
+            mss: info.tcpi_snd_mss,
+            mtu: info.tcpi_pmtu,
+            cwnd_bytes: u64::from(info.tcpi_snd_cwnd) * mss,
+            ssthresh_bytes: u64::from(info.tcpi_snd_ssthresh) * mss,
+            in_flight_bytes: u64::from(info.tcpi_unacked) * mss,
+            peer_window_bytes: info.tcpi_snd_wnd.into(),
+        })
     }
 
     /// Ends our direction.

@@ -56,6 +56,10 @@ pub struct PathStatus {
     pub primary: bool,
     /// Smoothed round-trip time, once measured.
     pub srtt: Option<Duration>,
+    /// Mean deviation of the round-trip time, once measured.
+    pub rtt_variation: Option<Duration>,
+    /// Smallest round-trip time ever measured.
+    pub least_rtt: Option<Duration>,
     /// Retransmission timeout.
     pub rto: Duration,
     /// Congestion window in bytes.

@@ -64,3 +64,4 @@ pub use interfaces::{Interface, interfaces};
 pub use limits::raise_descriptor_limit;
 pub use signals::{Signal, Signals};
 pub use socket::SocketStatus;
+pub use socket_option::tcp_info;

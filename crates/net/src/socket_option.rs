@@ -44,6 +44,21 @@ pub(crate) fn get(
     if result == 0 { Ok(value) } else { Err(io::Error::last_os_error()) }
 }
 
+/// What the kernel knows about a TCP connection. Fields that it is too old for are 0.
+///
+/// # Errors
+/// When it is no TCP socket.
+pub fn tcp_info(socket: &impl AsRawFd) -> io::Result<libc::tcp_info> {
+    // SAFETY: all zeroes is a valid value: there are only numbers in it.
+    let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
+    let mut length = size_of_val(&info) as libc::socklen_t;
+    let to = (&raw mut info).cast();
+    let (level, name) = (libc::IPPROTO_TCP, libc::TCP_INFO);
+    // SAFETY: the kernel writes at most `length` bytes into `info`.
+    let result = unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, to, &raw mut length) };
+    if result == 0 { Ok(info) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Packets dropped because the receive buffer was full; 0 on kernels before 4.12, which do not say.
 pub(crate) fn receive_overflows(socket: &UdpSocket) -> u64 {
     let mut words = [0u32; MEMINFO_WORDS];

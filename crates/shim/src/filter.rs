@@ -92,9 +92,15 @@ impl Filter {
     }
 }
 
-/// One system call, the conditions on its arguments, and what to do when all hold.
+/// One system call: what to do in which case. The first that holds counts; otherwise the call is
+/// let through.
 struct Rule {
     call: u32,
+    cases: Vec<Case>,
+}
+
+/// Conditions on arguments, all of which must hold, and the action then.
+struct Case {
     conditions: Vec<(u32, Condition)>,
     action: u32,
 }
@@ -107,28 +113,43 @@ enum Condition {
 
 impl Rule {
     fn trap(call: u32, conditions: &[(u32, Condition)]) -> Self {
-        Self { call, conditions: conditions.to_vec(), action: libc::SECCOMP_RET_USER_NOTIF }
+        Self::trap_any(call, &[conditions])
+    }
+
+    fn trap_any(call: u32, cases: &[&[(u32, Condition)]]) -> Self {
+        let action = libc::SECCOMP_RET_USER_NOTIF;
+        let cases = cases.iter().map(|conditions| Case { conditions: conditions.to_vec(), action });
+        Self { call, cases: cases.collect() }
     }
 
     fn fail(call: u32, conditions: &[(u32, Condition)], errno: i32) -> Self {
         let action = libc::SECCOMP_RET_ERRNO | errno.cast_unsigned();
-        Self { call, conditions: conditions.to_vec(), action }
+        Self { call, cases: vec![Case { conditions: conditions.to_vec(), action }] }
     }
 
     /// Returns in every case, so what it loads harms nobody behind it.
     fn body(&self) -> Vec<sock_filter> {
-        let mut body = Vec::new();
+        let mut body: Vec<_> = self.cases.iter().flat_map(Case::lines).collect();
+        body.push(ret(ALLOW));
+        body
+    }
+}
+
+impl Case {
+    /// Goes on behind its last line when a condition does not hold.
+    fn lines(&self) -> Vec<sock_filter> {
+        let mut lines = Vec::new();
         for (i, &(argument, condition)) in self.conditions.iter().enumerate() {
-            // Over the remaining conditions and the action, to the last line.
-            let to_allow = (2 * (self.conditions.len() - i) - 1) as u8;
-            body.push(load(ARGUMENTS + 8 * argument));
-            body.push(match condition {
-                Condition::Equal(value) => skip_unless_equal(value, to_allow),
-                Condition::AnyBit(mask) => skip_unless_set(mask, to_allow),
+            // Over the remaining conditions and the action.
+            let to_next = (2 * (self.conditions.len() - i) - 1) as u8;
+            lines.push(load(ARGUMENTS + 8 * argument));
+            lines.push(match condition {
+                Condition::Equal(value) => skip_unless_equal(value, to_next),
+                Condition::AnyBit(mask) => skip_unless_set(mask, to_next),
             });
         }
-        body.extend([ret(self.action), ret(ALLOW)]);
-        body
+        lines.push(ret(self.action));
+        lines
     }
 }
 
@@ -140,7 +161,15 @@ fn rules(arch: &Architecture, hide_io_uring: bool) -> Vec<Rule> {
         Rule::trap(arch.sendto, &[(3, AnyBit(fast_open))]),
         Rule::trap(arch.sendmsg, &[(2, AnyBit(fast_open))]),
         Rule::trap(arch.sendmmsg, &[(3, AnyBit(fast_open))]),
-        Rule::trap(arch.getsockopt, &[(1, is(libc::SOL_SOCKET)), (2, is(libc::SO_ERROR))]),
+        Rule::trap_any(
+            arch.getsockopt,
+            &[
+                &[(1, is(libc::SOL_SOCKET)), (2, is(libc::SO_ERROR))],
+                &[(1, is(libc::SOL_SOCKET)), (2, is(libc::SO_RCVBUF))],
+                &[(1, is(libc::IPPROTO_TCP)), (2, is(libc::TCP_INFO))],
+                &[(1, is(libc::IPPROTO_TCP)), (2, is(libc::TCP_MAXSEG))],
+            ],
+        ),
         Rule::trap(arch.connect, &[]),
         Rule::trap(arch.getsockname, &[]),
         Rule::trap(arch.getpeername, &[]),

@@ -22,6 +22,8 @@ pub(crate) enum Kind {
 
 const IPPROTO_MPTCP: i32 = 262;
 const TCP_CLOSE: u8 = 7;
+const SO_BUF_LOCK: i32 = 72;
+const SOCK_RCVBUF_LOCK: i32 = 2;
 
 /// What kind of socket this is.
 ///
@@ -173,6 +175,37 @@ trait Number: Copy + Default {}
 impl Number for u8 {}
 impl Number for i32 {}
 impl Number for u64 {}
+
+/// Whether the program has chosen the size of the receive buffer (Linux 5.16 tells).
+pub(crate) fn has_own_receive_buffer(socket: BorrowedFd<'_>) -> bool {
+    let locked = option::<i32>(socket, libc::SOL_SOCKET, SO_BUF_LOCK);
+    locked.is_ok_and(|locked| locked & SOCK_RCVBUF_LOCK != 0)
+}
+
+/// `SO_RCVBUF` as the kernel has it.
+///
+/// # Errors
+/// When the descriptor is no socket.
+pub(crate) fn receive_buffer(socket: BorrowedFd<'_>) -> io::Result<i32> {
+    option(socket, libc::SOL_SOCKET, libc::SO_RCVBUF)
+}
+
+/// `TCP_INFO` as the kernel has it, at most `N` bytes.
+///
+/// # Errors
+/// When the descriptor is no TCP socket.
+pub(crate) fn info<const N: usize>(socket: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
+    let mut value = [0_u8; N];
+    let mut length = N as libc::socklen_t;
+    let (to, fd) = (value.as_mut_ptr().cast(), socket.as_raw_fd());
+    // SAFETY: the kernel writes at most `length` bytes into `value`.
+    let result =
+        unsafe { libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, to, &raw mut length) };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(value.get(..length as usize).unwrap_or_default().to_vec())
+}
 
 fn option<T: Number>(socket: BorrowedFd<'_>, level: i32, name: i32) -> io::Result<T> {
     let mut value = T::default();

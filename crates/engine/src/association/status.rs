@@ -33,6 +33,8 @@ impl Association {
             state: path.state,
             primary: path.id == self.paths.primary(),
             srtt: path.rtt.smoothed(),
+            rtt_variation: path.rtt.smoothed().map(|_| path.rtt.variation()),
+            least_rtt: path.rtt.least(),
             rto: path.rtt.rto(),
             cwnd: saturated(path.congestion.window()),
             ssthresh: saturated(path.congestion.ssthresh()),

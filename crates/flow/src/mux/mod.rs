@@ -146,6 +146,11 @@ impl FlowMux {
         self.budget.promised()
     }
 
+    /// The largest window that a flow may come to, in bytes.
+    pub fn largest_window(&self) -> u64 {
+        self.config.max_window.into()
+    }
+
     /// What happened so far.
     pub fn counters(&self) -> &FlowCounters {
         &self.counters

@@ -12,11 +12,13 @@ const TICK: Duration = Duration::from_millis(20);
 impl Supervisor {
     /// How long the loop may sleep.
     pub(crate) fn timeout(&self) -> Option<Duration> {
-        (!self.table.clocked().is_empty()).then_some(TICK)
+        let anything = !self.table.clocked().is_empty() || self.has_questions();
+        anything.then_some(TICK)
     }
 
     /// Looks after everything that time alone may change.
     pub(crate) fn handle_time(&mut self, now: Instant) {
+        self.drop_old_questions(now);
         for id in self.table.clocked() {
             self.update(id, |this, connection| this.on_tick(connection, now));
         }

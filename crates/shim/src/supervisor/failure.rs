@@ -117,6 +117,7 @@ impl Supervisor {
     /// The stack is gone. What it relayed is reset by its death; everything else goes on without.
     pub(super) fn on_stack_lost(&mut self) {
         self.report.stack_lost = true;
+        self.drop_questions();
         for id in self.table.ids() {
             self.update(id, |this, mut connection| {
                 match connection.phase {

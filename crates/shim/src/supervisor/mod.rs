@@ -15,13 +15,15 @@
 //!
 //! Where the files are: `attempt` the calls that connect, `names` the calls that ask for addresses
 //! or errors, `replies` what the stack says, `completion` joining a socket with its far end,
-//! `failure` the ends of attempts, `clock` what time does, `send` fast open.
+//! `failure` the ends of attempts, `clock` what time does, `send` fast open, `questions` options whose
+//! true answer only the stack knows.
 
 mod attempt;
 mod clock;
 mod completion;
 mod failure;
 mod names;
+mod questions;
 mod replies;
 mod send;
 
@@ -33,6 +35,7 @@ use crate::seccomp::{Answer, Listener, Trap};
 use crate::socket;
 use crate::stack_link::StackLink;
 use crate::table::{Connection, Table};
+use questions::Question;
 use socket2::{Domain, Socket, Type};
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -53,6 +56,7 @@ pub(crate) struct Supervisor {
     /// The network namespace in which the gates are; `None` on kernels that cannot tell.
     namespace: Option<u64>,
     next_id: u64,
+    questions: Vec<Question>,
 }
 
 impl Supervisor {
@@ -78,6 +82,7 @@ impl Supervisor {
             loopback_paths,
             namespace,
             next_id,
+            questions: Vec::new(),
         }
     }
 
@@ -100,7 +105,7 @@ impl Supervisor {
             call if call == numbers.connect => self.on_connect(trap),
             call if call == numbers.getpeername => Some(self.on_getpeername(trap)),
             call if call == numbers.getsockname => Some(self.on_getsockname(trap)),
-            call if call == numbers.getsockopt => Some(self.on_pending_error(trap)),
+            call if call == numbers.getsockopt => self.on_getsockopt(trap),
             call if call == numbers.sendto => self.on_sendto(trap),
             call if call == numbers.sendmsg => self.on_sendmsg(trap),
             call if call == numbers.sendmmsg => self.on_sendmmsg(trap),

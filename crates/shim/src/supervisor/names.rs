@@ -1,6 +1,7 @@
 //! The calls that ask for addresses and for the pending error.
 
 use super::Supervisor;
+use super::questions::Asked;
 use crate::address;
 use crate::program;
 use crate::seccomp::{Answer, Trap};
@@ -28,9 +29,20 @@ impl Supervisor {
         give_name(trap, &name)
     }
 
+    /// The filter lets only the options through that are told apart here.
+    pub(super) fn on_getsockopt(&mut self, trap: &Trap) -> Option<Answer> {
+        match (trap.args[1] as i32, trap.args[2] as i32) {
+            (libc::SOL_SOCKET, libc::SO_ERROR) => Some(self.on_pending_error(trap)),
+            (libc::SOL_SOCKET, libc::SO_RCVBUF) => self.ask(trap, Asked::ReceiveBuffer),
+            (libc::IPPROTO_TCP, libc::TCP_INFO) => self.ask(trap, Asked::Info),
+            (libc::IPPROTO_TCP, libc::TCP_MAXSEG) => self.ask(trap, Asked::Segment),
+            _ => Some(Answer::Continue),
+        }
+    }
+
     /// `getsockopt(SO_ERROR)`: a socket that we reset shows the true reason instead. Fetching it
     /// takes it away, and with it all that the kernel does not know.
-    pub(super) fn on_pending_error(&mut self, trap: &Trap) -> Answer {
+    fn on_pending_error(&mut self, trap: &Trap) -> Answer {
         if !self.table.has_failed() {
             return Answer::Continue;
         }
@@ -52,7 +64,7 @@ impl Supervisor {
     }
 
     /// The connection that the call asks about, if it is one of ours.
-    fn asked(&self, trap: &Trap) -> Option<(&Connection, OwnedFd)> {
+    pub(super) fn asked(&self, trap: &Trap) -> Option<(&Connection, OwnedFd)> {
         if self.table.is_empty() {
             return None;
         }
@@ -79,7 +91,7 @@ fn give_name(trap: &Trap, name: &[u8]) -> Answer {
     }
 }
 
-fn give(trap: &Trap, to: u64, length_at: u64, value: &[u8], length: i32) -> Answer {
+pub(super) fn give(trap: &Trap, to: u64, length_at: u64, value: &[u8], length: i32) -> Answer {
     let written = value.get(..length as usize).unwrap_or_default();
     answer(
         program::write_int(trap.thread, length_at, length)

@@ -27,6 +27,7 @@ impl Supervisor {
             }
             Reply::Failed { id, errno } => self.update(id, |t, c| t.on_failed(c, errno)),
             Reply::Closed { id } => self.update(id, Self::on_closed),
+            Reply::Way { id, way } => self.on_way(id, way),
             // The link has looked at the welcome; status and rules are not asked for here.
             Reply::Welcome { .. }
             | Reply::StatusPart(_)

@@ -68,6 +68,8 @@ fn handle(shared: &Arc<Shared>, request: Request, fd: Option<OwnedFd>) {
                 thread::spawn(move || relay(&shared, id, near, upstream));
             }
         }
+        // What it stands for is real TCP: the kernel's own answer is right.
+        Request::Way { id } => shared.say(&Reply::Way { id, way: None }),
         Request::Status | Request::Reload | Request::ForgetPeers { .. } | Request::Stop => {}
     }
 }

@@ -1,0 +1,54 @@
+//! How the way of a program's connection is, for the launcher to tell the program.
+
+use crate::association::RelayId;
+use crate::attempt::Client;
+use crate::stack::Stack;
+use manypath_control::Way;
+use manypath_engine::{AssociationStatus, PathState, PathStatus};
+use std::time::Duration;
+
+/// What a packet needs besides the program's bytes at most: IPv6, UDP and SCTP headers and that of
+/// one I-DATA chunk.
+const HEADERS: u32 = 40 + 8 + 12 + 20;
+
+impl Stack {
+    /// The way of an attached connection; `None` when it is none of ours, or over.
+    pub(crate) fn way_of(&self, client: Client) -> Option<Way> {
+        let id = RelayId(self.control.attempt(client)?.0);
+        if let Some(relay) = self.tcp_relays.get(&id) {
+            return relay.far.way().ok();
+        }
+        let relay = self.relays.get(&id)?;
+        let window = self.associations.get(&relay.association)?.mux.largest_window();
+        let status = self.driver.endpoint().status(self.now, relay.association)?;
+        Some(way(&status, window))
+    }
+}
+
+fn way(status: &AssociationStatus, window: u64) -> Way {
+    let used = || status.paths.iter().filter(|path| path.state == PathState::Active);
+    let slowest = used().max_by_key(|path| path.srtt);
+    let mtu = used().map(|path| u32::from(path.mtu)).min().unwrap_or_default();
+    let longest = |time: fn(&PathStatus) -> Option<Duration>| slowest.and_then(time).map(micros);
+    Way {
+        window_bytes: window,
+        rtt_us: longest(|path| path.srtt).unwrap_or_default(),
+        rtt_variation_us: longest(|path| path.rtt_variation).unwrap_or_default(),
+        least_rtt_us: used()
+            .filter_map(|path| path.least_rtt)
+            .min()
+            .map(micros)
+            .unwrap_or_default(),
+        rto_us: used().map(|path| micros(path.rto)).max().unwrap_or_default(),
+        mss: mtu.saturating_sub(HEADERS),
+        mtu,
+        cwnd_bytes: used().map(|path| u64::from(path.cwnd)).sum(),
+        ssthresh_bytes: used().map(|path| u64::from(path.ssthresh)).sum(),
+        in_flight_bytes: status.outstanding as u64,
+        peer_window_bytes: status.peer_rwnd.into(),
+    }
+}
+
+fn micros(duration: Duration) -> u32 {
+    u32::try_from(duration.as_micros()).unwrap_or(u32::MAX)
+}
