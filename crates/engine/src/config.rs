@@ -5,7 +5,7 @@ use crate::cmt::{
     CwndUpdate, FastRecoveryScope, LossRecovery, PathSuspicion, RetransmissionPolicy,
     SplitFastRetransmit,
 };
-use crate::path::{BurstLimit, CongestionControl, InitialWindow, Pacing, PathMtu};
+use crate::path::{BurstLimit, CongestionControl, InitialWindow, Pacing, PathMtu, ProbeOrder};
 use crate::recv::{NrSack, SackPath};
 use crate::schedule::map::StreamMapping;
 use crate::schedule::path::PathScheduling;
@@ -83,6 +83,14 @@ pub struct Config {
     pub failed_path_probe_interval: Duration,
     /// Where the size of the packets on a path comes from.
     pub path_mtu: PathMtu,
+    /// In which order the search asks for sizes, which RFC 8899 section 5.3.2 leaves open. `common` by
+    /// default: most paths are found with one probe.
+    pub plpmtu_order: ProbeOrder,
+    /// Whether the search probes the sizes that routers report (ICMP), RFC 8899 section 4.6.
+    pub plpmtu_reports: bool,
+    /// MIN_PLPMTU of the search (RFC 8899 section 5.1.2): IP packets that every path takes, 576 bytes and
+    /// over IPv6 1280 at least.
+    pub plpmtu_min: u16,
     /// BASE_PLPMTU of the search: SCTP packets that most paths take. RFC 8899 section 5.1.2: 1200
     /// bytes, but over IPv6 no less than what its smallest MTU leaves.
     pub plpmtu_base: u16,
@@ -281,6 +289,9 @@ impl Default for Config {
             heartbeat_interval: Duration::from_secs(30),
             failed_path_probe_interval: Duration::from_secs(2),
             path_mtu: PathMtu::Search,
+            plpmtu_order: ProbeOrder::Common,
+            plpmtu_reports: true,
+            plpmtu_min: 576,
             plpmtu_base: 1200,
             plpmtu_max_probes: 3,
             plpmtu_probe_timer: Duration::from_secs(1),

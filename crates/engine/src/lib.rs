@@ -55,7 +55,7 @@ pub use event::{
 pub use names::UnknownName;
 pub use path::{
     BurstLimit, CongestionControl, EcnState, InitialWindow, Pacing, PathAddr, PathId, PathMtu,
-    PathState,
+    PathState, ProbeOrder,
 };
 pub use profile::Profile;
 pub use recv::{NrSack, SackPath};

@@ -159,17 +159,41 @@ impl Association {
         known
     }
 
+    /// The user wants `remote` to be used first. Whether it is a confirmed address of the peer.
+    pub(crate) fn set_primary(&mut self, remote: IpAddr) -> bool {
+        let Some(id) = self.best_to(remote) else { return false };
+        self.paths.set_primary(id);
+        if let Some(changes) = &mut self.addresses {
+            changes.wanted_primary = None;
+        }
+        true
+    }
+
+    /// The user wants a HEARTBEAT on a path to `remote`, or on the primary path. Whether there is one.
+    pub(crate) fn request_heartbeat(&mut self, remote: Option<IpAddr>) -> bool {
+        if !self.state.sends_heartbeats() {
+            return false;
+        }
+        let id = remote.map_or(Some(self.paths.primary()), |remote| self.best_to(remote));
+        let Some(path) = id.and_then(|id| self.paths.get_mut(id)) else { return false };
+        path.heartbeat.probe_now();
+        true
+    }
+
+    /// The confirmed path to `remote` that is used before others.
+    fn best_to(&self, remote: IpAddr) -> Option<PathId> {
+        let to = self.paths.iter().filter(|path| path.addr.remote.ip() == remote);
+        let confirmed = to.filter(|path| path.state != PathState::Unconfirmed);
+        let best = confirmed
+            .min_by_key(|path| (failure::reluctance(path.state, path.error_count), path.id));
+        best.map(|path| path.id)
+    }
+
     /// Makes the preferred address primary as soon as it is confirmed.
     pub(super) fn apply_preference(&mut self, cx: &mut Context<'_>) {
         let wanted = self.addresses.as_ref().and_then(|changes| changes.wanted_primary);
         let Some(address) = wanted else { return };
-        let best = self
-            .paths
-            .iter()
-            .filter(|path| path.addr.remote.ip() == address)
-            .filter(|path| path.state != PathState::Unconfirmed)
-            .min_by_key(|path| (failure::reluctance(path.state, path.error_count), path.id));
-        let Some(id) = best.map(|path| path.id) else { return };
+        let Some(id) = self.best_to(address) else { return };
         self.paths.set_primary(id);
         if let Some(changes) = &mut self.addresses {
             changes.wanted_primary = None;

@@ -2,10 +2,11 @@
 
 use super::context::Context;
 use super::tcb::Association;
-use crate::path::{Path, PathAddr, PathId, heartbeat, packet_size};
+use crate::path::{Path, PathAddr, PathId, PathMtu, heartbeat, packet_size};
 use crate::time::Instant;
 use crate::transmit::{PacketBatch, Transmit};
 use alloc::vec::Vec;
+use core::net::IpAddr;
 use manypath_wire::chunk::{Chunk, Heartbeat, Pad, types};
 use manypath_wire::packet::PacketWriter;
 
@@ -59,6 +60,24 @@ impl Association {
         }
         self.error_count = 0;
         true
+    }
+
+    /// The user begins or ends the search on the paths to `remote`, or on all.
+    pub(crate) fn set_path_mtu(
+        &mut self,
+        cx: &Context<'_>,
+        remote: Option<IpAddr>,
+        source: PathMtu,
+        fixed: Option<u16>,
+    ) {
+        let wanted = |path: &&mut Path| remote.is_none_or(|remote| path.addr.remote.ip() == remote);
+        for path in self.paths.iter_mut().filter(wanted) {
+            let (addr, works) = (path.addr, path.is_active());
+            path.change_mtu(|search| match source {
+                PathMtu::Interface => search.end(fixed),
+                PathMtu::Search => search.begin(&addr, cx.config, works),
+            });
+        }
     }
 
     /// A router has dropped the packet that begins with `quote`, because it takes no more than `mtu`

@@ -21,6 +21,7 @@ mod demux;
 mod index;
 mod init;
 mod parameters;
+mod path_requests;
 mod registry;
 mod reports;
 mod strangers;

@@ -41,6 +41,8 @@ pub(crate) struct Socket {
     pub reported: bool,
     /// How long `close` waits (SO_LINGER), if it does; with 0 it aborts.
     pub linger: Option<i64>,
+    /// The size of the packets of its associations (`spp_pathmtu`), if it is not left to the stack.
+    pub path_mtu: Option<u16>,
     /// What `recvmsg` tells besides data.
     pub subscriptions: Subscriptions,
     /// Options that have no effect here, to be read back.
@@ -60,6 +62,7 @@ impl Socket {
             shut: false,
             reported: false,
             linger: None,
+            path_mtu: None,
             subscriptions: Subscriptions::default(),
             kept: BTreeMap::new(),
         }

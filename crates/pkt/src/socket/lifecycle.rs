@@ -5,6 +5,7 @@ use super::constants::constant;
 use super::descriptor::{Socket, error_of};
 use super::errno::{Called, Errno, Outcome};
 use super::filled::{Filled, address_of, fits};
+use super::options;
 use crate::language::Why;
 use crate::language::ast::Value;
 use crate::world::{LinkId, World};
@@ -147,6 +148,7 @@ pub(super) fn begin(world: &mut World, fd: i64, to: Option<SocketAddr>) -> Calle
             let link = world.stacks[stack].links.entry(association).or_default();
             link.initiated = true;
             world.sockets.get(fd)?.link = Some(LinkId { stack, association });
+            options::fix_mtu(world, fd)?;
             Ok(Outcome::Waits("EINPROGRESS"))
         }
         Err(ConnectError::NoLocalAddress) => Ok(Outcome::Fails("EADDRNOTAVAIL")),

@@ -2,7 +2,7 @@
 
 use super::World;
 use crate::language::Why;
-use manypath_engine::{Duration, NrSack, PathMtu};
+use manypath_engine::{Duration, NrSack, PathMtu, ProbeOrder};
 
 /// What FreeBSD begins with, 1200 bytes, without the IP header.
 const BASE_PLPMTU: u16 = 1180;
@@ -38,12 +38,25 @@ impl World {
             "plpmtud_enable" => {
                 let search = value != 0;
                 config.path_mtu = if search { PathMtu::Search } else { PathMtu::Interface };
-                // FreeBSD's BASE_PLPMTU counts the IP header.
-                config.plpmtu_base = BASE_PLPMTU;
+                // FreeBSD's BASE_PLPMTU counts the IP header and that of UDP.
+                let is_udp = self.network.udp != (0, 0);
+                config.plpmtu_base = BASE_PLPMTU - if is_udp { 8 } else { 0 };
+                config.plpmtu_order = ProbeOrder::Binary;
             }
+            "plpmtud_search_algorithm" => {
+                config.plpmtu_order =
+                    if value == 1 { ProbeOrder::Step } else { ProbeOrder::Binary };
+            }
+            "plpmtud_ipv4_min_mtu" if self.network.local.is_ipv4() => {
+                config.plpmtu_min = size(value)
+            }
+            "plpmtud_ipv6_min_mtu" if self.network.local.is_ipv6() => {
+                config.plpmtu_min = size(value)
+            }
+            "plpmtud_use_ptb" => config.plpmtu_reports = value != 0,
             "plpmtud_max_probes" => config.plpmtu_max_probes = value,
             "plpmtud_min_probe_rtx_time" => config.plpmtu_probe_timer = millis,
-            "plpmtud_raise_time" => config.plpmtu_raise_timer = Duration::from_secs(value.into()),
+            "plpmtud_raise_time" => config.plpmtu_raise_timer = millis,
             "pr_enable" => config.partial_reliability = value != 0,
             "reconfig_enable" => config.reconfiguration = value != 0,
             "initial_cwnd" => config.initial_packets = (value > 0).then_some(value),
@@ -75,6 +88,10 @@ impl World {
         }
         Ok(())
     }
+}
+
+fn size(value: u32) -> u16 {
+    u16::try_from(value).unwrap_or(u16::MAX)
 }
 
 /// The name of a setting without what FreeBSD or Linux put before it, as FreeBSD has it.

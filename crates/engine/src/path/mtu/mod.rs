@@ -10,19 +10,21 @@
 //!              +--> Error --answered
 //! ```
 //!
-//! `search` is that machine: which size to ask for next, by whom and when. `sizes` knows the range
-//! and the common sizes in it. `black_hole` concludes from what is lost and what passes that packets
+//! `search` is that machine: which size to ask for next, by whom and when. `order` knows in which
+//! order, `sizes` the range and the common sizes in it. `black_hole` concludes from what is lost and what passes that packets
 //! as large as the path took do not get through any more.
 //!
 //! A probe is a HEARTBEAT with padding (RFC 4820) that carries nothing else. Its loss says nothing
 //! about congestion and is no error of the path. All sizes here are of whole IP packets.
 
 mod black_hole;
+mod order;
 mod search;
 mod sizes;
 #[cfg(test)]
 mod tests;
 
+pub use order::ProbeOrder;
 pub(crate) use search::{MtuSearch, Timing};
 
 crate::names::named! {

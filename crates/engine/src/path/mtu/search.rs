@@ -2,13 +2,17 @@
 
 use super::PathMtu;
 use super::black_hole::BlackHole;
-use super::sizes::{ETHERNET, Sizes, step};
+use super::order::{Candidates, STEP};
+use super::sizes::{LEAST_PACKET, Sizes};
 use crate::config::Config;
 use crate::path::PathAddr;
 use crate::time::{Duration, Instant};
 
 /// Probes whose answers are still taken, though others have been sent since.
 const REMEMBERED: usize = 3;
+
+/// Timers are not finer than that everywhere.
+const LEAST_PATIENCE: Duration = Duration::from_millis(10);
 
 /// Where the search stands (RFC 8899 section 5.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,10 +32,30 @@ enum Phase {
 /// What a user may choose of the search.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Terms {
+    min_plpmtu: u16,
     base_plpmtu: u16,
     most_failures: u32,
     probe_timer: Duration,
     raise_timer: Duration,
+    reports: bool,
+}
+
+impl Terms {
+    fn new(config: &Config) -> Self {
+        Self {
+            min_plpmtu: config.plpmtu_min,
+            base_plpmtu: config.plpmtu_base,
+            most_failures: config.plpmtu_max_probes.max(1),
+            probe_timer: config.plpmtu_probe_timer,
+            raise_timer: config.plpmtu_raise_timer,
+            reports: config.plpmtu_reports,
+        }
+    }
+
+    /// MIN_PLPMTU and BASE_PLPMTU.
+    fn least(self) -> (u16, u16) {
+        (self.min_plpmtu, self.base_plpmtu)
+    }
 }
 
 /// A probe that has been sent.
@@ -67,8 +91,7 @@ pub(crate) struct MtuSearch {
     probed: u16,
     /// What the search goes up to: what the interface takes, or less if a router has said so.
     top: u16,
-    /// Sizes that are tried before the common ones in turn.
-    shortcuts: [Option<u16>; 2],
+    candidates: Candidates,
     /// Probes that were not answered (PROBE_COUNT).
     failures: u32,
     wanted: bool,
@@ -77,6 +100,8 @@ pub(crate) struct MtuSearch {
     awaits_answer: bool,
     sent: [Option<Probe>; REMEMBERED],
     last_sent: Option<Instant>,
+    /// How long the last answer took.
+    round_trip: Duration,
     /// How often BASE_PLPMTU has failed in a row: the pause before it is tried again doubles.
     rounds: u32,
     hole: BlackHole,
@@ -86,13 +111,8 @@ impl MtuSearch {
     /// A path behind a link that takes packets of `link` bytes.
     pub(crate) fn new(addr: &PathAddr, link: u16, config: &Config) -> Self {
         let is_on = config.path_mtu == PathMtu::Search && config.heartbeats;
-        let terms = is_on.then_some(Terms {
-            base_plpmtu: config.plpmtu_base,
-            most_failures: config.plpmtu_max_probes.max(1),
-            probe_timer: config.plpmtu_probe_timer,
-            raise_timer: config.plpmtu_raise_timer,
-        });
-        let sizes = Sizes::new(addr, link, terms.map_or(link, |terms| terms.base_plpmtu));
+        let terms = is_on.then(|| Terms::new(config));
+        let sizes = Sizes::new(addr, link, terms.map(Terms::least));
         Self {
             terms,
             sizes,
@@ -100,13 +120,14 @@ impl MtuSearch {
             phase: Phase::Disabled,
             probed: sizes.base,
             top: sizes.max,
-            shortcuts: [None; 2],
+            candidates: Candidates::new(config.plpmtu_order),
             failures: 0,
             wanted: false,
             due: None,
             awaits_answer: false,
             sent: [None; REMEMBERED],
             last_sent: None,
+            round_trip: Duration::ZERO,
             rounds: 0,
             hole: BlackHole::default(),
         }
@@ -114,11 +135,31 @@ impl MtuSearch {
 
     /// The path begins anew with other addresses, behind a link of `link` bytes.
     pub(crate) fn readdress(&mut self, addr: &PathAddr, link: u16) {
-        let base = self.terms.map_or(link, |terms| terms.base_plpmtu);
-        self.sizes = Sizes::new(addr, link, base);
+        self.sizes = Sizes::new(addr, link, self.terms.map(Terms::least));
         self.found = if self.terms.is_some() { self.sizes.base } else { link };
         self.phase = Phase::Disabled;
         self.stop();
+    }
+
+    /// The user wants a search, on a path that works or does not yet.
+    pub(crate) fn begin(&mut self, addr: &PathAddr, config: &Config, works: bool) {
+        if self.is_on() {
+            return;
+        }
+        let link = self.sizes.max;
+        *self = Self::new(addr, link, &Config { path_mtu: PathMtu::Search, ..config.clone() });
+        if works {
+            self.start();
+        }
+    }
+
+    /// The user wants no search, and packets of `fixed` bytes.
+    pub(crate) fn end(&mut self, fixed: Option<u16>) {
+        self.terms = None;
+        self.phase = Phase::Disabled;
+        self.sent = [None; REMEMBERED];
+        self.stop();
+        self.found = fixed.unwrap_or(self.found).clamp(LEAST_PACKET, self.sizes.max);
     }
 
     /// Largest packet that is sent (PLPMTU).
@@ -146,21 +187,22 @@ impl MtuSearch {
         self.due
     }
 
-    /// The path works. The first probe is as large as the interface allows: mostly it passes, and
-    /// what is smaller then passes as well.
+    /// The path works. In the common order the first probe is as large as the interface allows: mostly
+    /// it passes, and what is smaller then passes as well.
     pub(crate) fn start(&mut self) {
         if self.is_on() && self.phase == Phase::Disabled {
             self.enter_base(self.sizes.max);
-            self.probed = self.sizes.max;
+            if !self.candidates.is_thorough() {
+                self.probed = self.sizes.max;
+            }
         }
     }
 
     /// Size of the probe that leaves now and is answered with `nonce`.
     pub(crate) fn on_send(&mut self, now: Instant, nonce: u64, timing: Timing) -> u16 {
-        let least = self.terms.map_or(Duration::ZERO, |terms| terms.probe_timer);
         self.wanted = false;
         self.awaits_answer = true;
-        self.due = Some(now + least.max(timing.rto));
+        self.due = Some(now + self.patience(timing));
         self.last_sent = Some(now);
         self.sent.rotate_right(1);
         self.sent[0] = Some(Probe { nonce, at: now, size: self.probed });
@@ -173,6 +215,9 @@ impl MtuSearch {
         let lost = core::mem::take(&mut self.awaits_answer);
         if lost {
             self.on_lost(now);
+        } else if self.phase == Phase::Complete && self.candidates.is_thorough() {
+            self.probed = (self.found + STEP).min(self.sizes.max);
+            self.wanted = true;
         } else if self.phase == Phase::Complete {
             self.phase = Phase::Searching;
             self.begin_round(self.sizes.max);
@@ -183,9 +228,23 @@ impl MtuSearch {
         lost
     }
 
-    /// Whether user data has been sent since the last probe. If not, a new search can wait.
+    /// How long an answer is waited for.
+    fn patience(&self, timing: Timing) -> Duration {
+        let is_hasty = self.phase == Phase::Searching
+            && self.candidates.is_thorough()
+            && self.candidates.is_hasty(self.found, self.probed);
+        // What is concluded too early does no harm: an answer that is late counts as well.
+        if is_hasty && self.round_trip > Duration::ZERO {
+            return (self.round_trip * 2).max(timing.round_trip).max(LEAST_PATIENCE);
+        }
+        self.terms.map_or(Duration::ZERO, |terms| terms.probe_timer).max(timing.rto)
+    }
+
+    /// Whether a new search, which costs a full round in the common order, can wait: user data has
+    /// been sent since the last probe.
     pub(crate) fn is_worth_raising(&self, last_data: Option<Instant>) -> bool {
-        self.phase != Phase::Complete || last_data >= self.last_sent
+        let is_cheap = self.candidates.is_thorough();
+        self.phase != Phase::Complete || is_cheap || last_data >= self.last_sent
     }
 
     /// Nothing was sent since the last search: the next one waits for another period.
@@ -211,9 +270,17 @@ impl MtuSearch {
         let position = self.sent.iter().position(|sent| sent.as_ref().is_some_and(&is_answered))?;
         let probe = self.sent[position].take()?;
         self.failures = 0;
+        self.round_trip = now.since(probe.at);
+        self.candidates.on_answer(probe.size);
+        let grown = probe.size > self.found;
         self.found = self.found.max(probe.size);
-        if matches!(self.phase, Phase::Base | Phase::Error) && probe.size >= self.sizes.base {
+        if self.phase == Phase::Complete && grown && self.candidates.is_thorough() {
             self.phase = Phase::Searching;
+            self.begin_round(self.sizes.max);
+        }
+        if self.is_confirmed_by(probe.size) {
+            self.phase = Phase::Searching;
+            self.candidates.confirm(self.top);
             self.rounds = 0;
         }
         if self.phase == Phase::Searching && self.probed <= self.found {
@@ -227,14 +294,17 @@ impl MtuSearch {
     /// Returns whether the report made sense.
     pub(crate) fn on_too_big(&mut self, now: Instant, size: u16, timing: Timing) -> bool {
         let sent = if self.awaits_answer { self.probed.max(self.found) } else { self.found };
-        if !self.is_on() || size < self.sizes.min || size >= sent {
+        let heeds = self.terms.is_some_and(|terms| terms.reports);
+        if !heeds || size < self.sizes.min || size >= sent {
             return false;
         }
         if size < self.sizes.base {
             self.enter_error(now);
         } else if size < self.found {
             self.enter_base(size);
-            self.probed = size;
+            if !self.candidates.is_thorough() {
+                self.probed = size;
+            }
             self.wait(now, timing);
         } else if size == self.found {
             self.complete(now);
@@ -273,50 +343,71 @@ impl MtuSearch {
         self.hole.on_passed(large);
     }
 
+    /// Whether a probe of `size` that has passed shows from where on more can be asked for.
+    fn is_confirmed_by(&self, size: u16) -> bool {
+        match self.phase {
+            Phase::Base => size >= self.sizes.base,
+            Phase::Error => size >= self.sizes.base || self.candidates.is_thorough(),
+            Phase::Disabled | Phase::Searching | Phase::Complete => false,
+        }
+    }
+
     fn on_lost(&mut self, now: Instant) {
         let Some(terms) = self.terms else { return };
         if self.phase == Phase::Base && self.probed > self.sizes.base {
             // It was more than the path is sure to take.
-            self.shortcuts[0] = None;
+            self.candidates.drop_first();
             self.probed = self.sizes.base;
             self.wanted = true;
             return;
+        }
+        if self.phase == Phase::Searching && self.candidates.is_thorough() {
+            self.candidates.on_lost(self.probed, terms.most_failures);
+            return self.advance(now);
         }
         self.failures += 1;
         if self.failures < terms.most_failures {
             return self.advance(now);
         }
         match self.phase {
+            Phase::Base if self.candidates.is_thorough() && self.sizes.min < self.sizes.base => {
+                self.enter_error(now);
+                self.probe_least();
+            }
             Phase::Base | Phase::Error => self.enter_error(now),
-            Phase::Searching => self.complete(now),
-            Phase::Disabled | Phase::Complete => {}
+            Phase::Searching | Phase::Complete => self.complete(now),
+            Phase::Disabled => {}
         }
+    }
+
+    /// The base does not pass. Does anything?
+    fn probe_least(&mut self) {
+        self.probed = self.sizes.min;
+        self.due = None;
+        self.wanted = true;
     }
 
     /// Decides on the next probe.
     fn advance(&mut self, now: Instant) {
         match self.phase {
             Phase::Base | Phase::Error => self.wanted = true,
-            Phase::Searching if self.found >= self.top => self.complete(now),
-            Phase::Searching => {
-                self.probed = self.next_size();
-                self.wanted = true;
-                self.due = None;
-                self.awaits_answer = false;
-            }
-            Phase::Disabled | Phase::Complete => {}
+            Phase::Complete => self.wanted = self.failures > 0,
+            Phase::Searching => match self.candidates.next(self.found, self.top) {
+                None => self.complete(now),
+                Some(size) => {
+                    self.probed = size;
+                    self.wanted = true;
+                    self.due = None;
+                    self.awaits_answer = false;
+                }
+            },
+            Phase::Disabled => {}
         }
-    }
-
-    fn next_size(&mut self) -> u16 {
-        let fits = |size: &u16| (self.found + 1..=self.top).contains(size);
-        let shortcut = self.shortcuts.iter_mut().filter_map(Option::take).find(fits);
-        shortcut.unwrap_or_else(|| step(self.found, self.top))
     }
 
     fn begin_round(&mut self, top: u16) {
         self.top = top;
-        self.shortcuts = [Some(top), Some(ETHERNET)];
+        self.candidates.begin(top);
         self.failures = 0;
     }
 
@@ -339,7 +430,11 @@ impl MtuSearch {
         self.probed = self.sizes.base;
         self.sent = [None; REMEMBERED];
         self.begin_round(self.sizes.max);
-        let pause = terms.probe_timer.saturating_mul(1 << self.rounds.min(16));
+        let pause = match self.candidates.is_thorough() {
+            // The least size is asked for before, so all has been tried.
+            true => terms.raise_timer,
+            false => terms.probe_timer.saturating_mul(1 << self.rounds.min(16)),
+        };
         self.due = Some(now + pause.min(terms.raise_timer));
         self.rounds += 1;
     }

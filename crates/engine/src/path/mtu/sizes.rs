@@ -9,6 +9,9 @@ const COMMON: [u16; 22] = [
     8500, 8900, 9000, 9216, 16_384, 32_768,
 ];
 
+/// Every host takes that over IPv4 (RFC 1122 section 3.3.2).
+pub(super) const LEAST_PACKET: u16 = 576;
+
 /// What nearly every path takes that takes less than its interface.
 pub(super) const ETHERNET: u16 = 1500;
 
@@ -24,14 +27,15 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
-    /// Those of a path behind a `link`, where SCTP packets of `base_plpmtu` bytes are expected to
-    /// pass.
-    pub(super) fn new(addr: &PathAddr, link: u16, base_plpmtu: u16) -> Self {
+    /// Those of a path behind a `link`, where IP packets of the first `least` size always pass and SCTP
+    /// packets of the second are expected to; without a search what the link takes is all that there is.
+    pub(super) fn new(addr: &PathAddr, link: u16, least: Option<(u16, u16)>) -> Self {
         let (is_ipv6, is_udp) = (addr.remote.is_ipv6(), addr.remote.port() != 0);
         // "For IPv6, this size is greater than or equal to [...] an 1280-byte IPv6 packet"
-        let least = if is_ipv6 { 1280 } else { 576 };
+        let (min, base_plpmtu) = least.unwrap_or((LEAST_PACKET, link));
+        let least = if is_ipv6 { min.max(1280) } else { min.max(LEAST_PACKET) };
         let headers = if is_ipv6 { 40 } else { 20 } + if is_udp { 8 } else { 0 };
-        let max = link.max(576);
+        let max = link.max(LEAST_PACKET);
         let base = base_plpmtu.saturating_add(headers).clamp(least, u16::MAX).min(max);
         Self { min: base.min(least), base, max }
     }

@@ -1,5 +1,5 @@
 use super::search::MtuSearch;
-use super::{PathMtu, Timing};
+use super::{PathMtu, ProbeOrder, Timing};
 use crate::config::Config;
 use crate::path::PathAddr;
 use crate::time::{Duration, Instant};
@@ -26,6 +26,17 @@ fn search(addr: &PathAddr, link: u16) -> MtuSearch {
     MtuSearch::new(addr, link, &config)
 }
 
+/// Over native SCTP with a base of 1200 bytes for the whole packet.
+fn ordered(order: ProbeOrder, link: u16) -> MtuSearch {
+    let config = Config {
+        path_mtu: PathMtu::Search,
+        plpmtu_order: order,
+        plpmtu_base: 1180,
+        ..Config::default()
+    };
+    MtuSearch::new(&addr("10.0.0.1:0", "10.0.0.2:0"), link, &config)
+}
+
 /// A path that takes packets of `mtu` bytes, on which a router may say so.
 struct Network {
     search: MtuSearch,
@@ -39,7 +50,14 @@ struct Network {
 
 impl Network {
     fn new(link: u16, mtu: u16) -> Self {
-        let mut search = search(&v4(), link);
+        Self::with(search(&v4(), link), mtu)
+    }
+
+    fn in_order(order: ProbeOrder, link: u16, mtu: u16) -> Self {
+        Self::with(ordered(order, link), mtu)
+    }
+
+    fn with(mut search: MtuSearch, mtu: u16) -> Self {
         search.start();
         Self { search, mtu, reports: false, millis: 0, nonce: 0, probes: std::vec::Vec::new() }
     }
@@ -259,4 +277,114 @@ fn without_a_search_packets_are_as_large_as_the_interface_takes() {
     assert_eq!((search.mtu(), search.wants_probe(), search.deadline()), (1500, false, None));
     assert!(!search.on_too_big(at(0), 1400, TIMING));
     assert!(!search.is_large(1500));
+}
+
+#[test]
+fn in_the_binary_order_the_base_is_confirmed_and_the_rest_is_halved() {
+    let mut network = Network::in_order(ProbeOrder::Binary, 1500, 1500);
+    network.run(1000);
+    assert_eq!((network.search.mtu(), network.sizes()), (1500, std::vec![1200, 1500]));
+    let mut network = Network::in_order(ProbeOrder::Binary, 1500, 1492);
+    network.run(10_000);
+    let halves = std::vec![1200, 1500, 1352, 1428, 1464, 1484, 1492, 1496, 1496, 1496];
+    assert_eq!((network.search.mtu(), network.sizes()), (1492, halves));
+}
+
+#[test]
+fn the_binary_order_finds_every_size_up_to_the_packets_alignment() {
+    for link in [1500, 1502, 9000, 65_535] {
+        for mtu in (1200..=link).step_by(usize::from(link) / 97) {
+            let mut network = Network::in_order(ProbeOrder::Binary, link, mtu);
+            network.run(120_000);
+            assert_eq!(network.search.mtu(), mtu - mtu % 4, "{link} {mtu}: {:?}", network.probes);
+        }
+    }
+}
+
+#[test]
+fn a_probe_lost_to_congestion_is_repeated_when_nothing_smaller_is_left() {
+    let mut network = Network::in_order(ProbeOrder::Binary, 1500, 1400);
+    network.run(250);
+    network.mtu = 1500;
+    network.run(5000);
+    assert_eq!(network.search.mtu(), 1500);
+    assert_eq!(network.sizes().iter().filter(|size| **size == 1500).count(), 2);
+}
+
+#[test]
+fn where_smaller_sizes_are_left_a_lost_probe_is_waited_for_two_round_trips_and_else_a_second() {
+    let mut network = Network::in_order(ProbeOrder::Binary, 1500, 1200);
+    network.run(20_000);
+    let pauses: std::vec::Vec<_> =
+        network.probes.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
+    assert!(pauses[1..pauses.len() - 2].iter().all(|pause| *pause == 200), "{pauses:?}");
+    assert_eq!(pauses[pauses.len() - 2..], [1000, 1000], "{:?}", network.probes);
+}
+
+#[test]
+fn in_the_step_order_each_probe_is_four_bytes_larger() {
+    let mut network = Network::in_order(ProbeOrder::Step, 1500, 1214);
+    network.run(10_000);
+    let steps = std::vec![1200, 1204, 1208, 1212, 1216, 1216, 1216];
+    assert_eq!((network.search.mtu(), network.sizes()), (1212, steps));
+}
+
+#[test]
+fn a_base_that_does_not_pass_leads_to_a_probe_of_the_least_size_and_on_from_there() {
+    let mut network = Network::in_order(ProbeOrder::Binary, 1500, 1000);
+    network.run(20_000);
+    assert_eq!(network.sizes()[..5], [1200, 1200, 1200, 576, 1500]);
+    assert_eq!(network.search.mtu(), 1000);
+    let mut network = Network::in_order(ProbeOrder::Binary, 1500, 500);
+    network.run(20_000);
+    assert_eq!(network.sizes(), [1200, 1200, 1200, 576, 576, 576], "nothing passes");
+}
+
+#[test]
+fn after_the_raise_timer_a_thorough_search_asks_for_the_next_size_before_it_begins_anew() {
+    let mut network = Network::in_order(ProbeOrder::Binary, 1500, 1400);
+    network.run(20_000);
+    let before = network.probes.len();
+    network.run(600_000);
+    assert_eq!(network.sizes()[before..], [1404, 1404, 1404]);
+    assert!(network.search.is_worth_raising(None), "that costs little");
+    network.mtu = 1500;
+    network.run(610_000);
+    assert_eq!(network.sizes()[before + 3..], [1404, 1500]);
+    assert_eq!(network.search.mtu(), 1500);
+}
+
+#[test]
+fn reports_of_routers_are_not_heeded_where_the_user_does_not_want_them() {
+    let config = Config { path_mtu: PathMtu::Search, plpmtu_reports: false, ..Config::default() };
+    let mut search = MtuSearch::new(&v4(), 1500, &config);
+    search.start();
+    search.on_send(at(0), 1, TIMING);
+    assert!(!search.on_too_big(at(10), 1400, TIMING));
+    assert!(!search.wants_probe());
+}
+
+#[test]
+fn no_path_is_taken_for_narrower_than_the_least_size() {
+    let config = Config { path_mtu: PathMtu::Search, plpmtu_min: 1300, ..Config::default() };
+    let search = MtuSearch::new(&v4(), 1500, &config);
+    assert_eq!(search.mtu(), 1300);
+    let narrow = MtuSearch::new(&v4(), 1280, &config);
+    assert_eq!(narrow.mtu(), 1280, "but the interface has the last word");
+}
+
+#[test]
+fn a_search_can_be_ended_with_a_size_of_the_users_and_begun_again() {
+    let mut network = Network::new(1500, 1500);
+    network.run(300);
+    network.search.end(Some(1300));
+    assert_eq!((network.search.mtu(), network.search.wants_probe()), (1300, false));
+    assert!(!network.search.on_too_big(at(400), 1280, TIMING));
+    let config = Config { path_mtu: PathMtu::Interface, ..Config::default() };
+    network.search.begin(&v4(), &config, true);
+    assert_eq!(network.search.mtu(), 1228);
+    network.run(600);
+    assert_eq!(network.search.mtu(), 1500);
+    network.search.end(None);
+    assert_eq!(network.search.mtu(), 1500, "as it was found");
 }

@@ -1,7 +1,7 @@
 //! `getsockopt(fd, level, option, value, [length])`: the value is what the script expects.
 
 use super::set::EVENTS;
-use super::{kept, reconfiguration};
+use super::{kept, paths, reconfiguration};
 use crate::language::Why;
 use crate::language::ast::Value;
 use crate::socket::arguments::Arguments;
@@ -111,13 +111,12 @@ fn of_socket(socket: &Socket, option: &str) -> Result<Filled, Why> {
 
 /// A sctp_paddrparams. The path MTU is FreeBSD's: what is left of a packet for chunks.
 fn peer_parameters(world: &mut World, fd: i64) -> Result<Filled, Why> {
-    let (native, mtu) = (world.network.remote, world.network.mtu);
+    let (headers, mtu) = (i64::from(paths::headers(world)), world.network.mtu);
     let socket = world.sockets.get(fd)?;
     let (config, link) = (socket.config.clone(), socket.link);
     let status =
         link.and_then(|id| world.stacks[id.stack].endpoint.status(world.now, id.association));
     let found = status.and_then(|status| status.paths.first().map(|path| path.mtu));
-    let headers = if native.is_ipv6() { 52 } else { 32 };
     let flag = |on: bool, yes: &str, no: &str| constant(if on { yes } else { no }).unwrap_or(0);
     let flags = flag(config.heartbeats, "SPP_HB_ENABLE", "SPP_HB_DISABLE")
         | flag(config.path_mtu == PathMtu::Search, "SPP_PMTUD_ENABLE", "SPP_PMTUD_DISABLE");

@@ -1,10 +1,12 @@
 //! Socket options: `get.rs` reads, `set.rs` writes, `kept.rs` lists those that only have to be
-//! remembered, `reconfiguration.rs` has those that are requests.
+//! remembered, `paths.rs` what acts on the paths of an association, `reconfiguration.rs` has those that are requests.
 
 mod get;
 mod kept;
+mod paths;
 mod reconfiguration;
 mod set;
 
 pub(super) use get::get;
+pub(super) use paths::fix_mtu;
 pub(super) use set::{init_message, set};

@@ -1,6 +1,6 @@
 //! `setsockopt(fd, level, option, value, length)`.
 
-use super::{kept, reconfiguration};
+use super::{kept, paths, reconfiguration};
 use crate::language::Why;
 use crate::language::ast::{Arg, Value, get};
 use crate::socket::arguments::{Arguments, field, fields, int};
@@ -20,6 +20,9 @@ pub(crate) fn set(world: &mut World, args: &Arguments<'_>) -> Called {
     }
     let socket = world.sockets.get(fd)?;
     let outcome = apply(socket, option, value)?;
+    if option == "SCTP_PEER_ADDR_PARAMS" {
+        paths::apply(world, fd, fields(value)?)?;
+    }
     if option == "SCTP_REMOTE_UDP_ENCAPS_PORT" {
         let port = number_in(value, "sue_port")?.unwrap_or(0);
         let port = u16::try_from(port).map_err(|_| Why::syntax("bad UDP port"))?;
@@ -143,7 +146,7 @@ fn millis(args: &[Arg], key: &str) -> Result<Option<Duration>, Why> {
 }
 
 /// The field as a count, unless it leaves the value as it is.
-fn count<T: TryFrom<i64>>(args: &[Arg], key: &str) -> Result<Option<T>, Why> {
+pub(super) fn count<T: TryFrom<i64>>(args: &[Arg], key: &str) -> Result<Option<T>, Why> {
     let number = field(args, key)?.filter(|number| *number > 0);
     Ok(number.and_then(|number| T::try_from(number).ok()))
 }
@@ -191,9 +194,6 @@ fn peer_parameters(config: &mut Config, args: &[Arg]) -> Result<(), Why> {
     if let Some(errors) = count(args, "spp_pathmaxrxt")? {
         config.path_max_retransmits = errors;
     }
-    if has("SPP_HB_DEMAND") {
-        return Err(Why::gap("HEARTBEATs on demand are not known"));
-    }
     if has("SPP_HB_DISABLE") {
         config.heartbeats = false;
     } else if has("SPP_HB_ENABLE") {
@@ -205,12 +205,6 @@ fn peer_parameters(config: &mut Config, args: &[Arg]) -> Result<(), Why> {
         config.path_mtu = PathMtu::Search;
     } else if has("SPP_PMTUD_DISABLE") {
         config.path_mtu = PathMtu::Interface;
-    }
-    if has("SPP_PMTUD_DISABLE")
-        && let Some(mtu) = count::<u16>(args, "spp_pathmtu")?
-        && mtu < 1200
-    {
-        return Err(Why::gap("a path MTU of its own is not known"));
     }
     Ok(())
 }

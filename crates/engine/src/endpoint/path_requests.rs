@@ -1,0 +1,40 @@
+//! What a user asks of the paths of an association: SETPRIMARY and REQUESTHEARTBEAT of RFC 9260
+//! section 11.1, and the search for the MTU (RFC 6458 section 8.1.12).
+
+use super::{AssociationId, Endpoint};
+use crate::path::PathMtu;
+use crate::time::Instant;
+use core::net::IpAddr;
+
+impl Endpoint {
+    /// Sends to `remote` first, whatever the peer prefers (`SCTP_PRIMARY_ADDR`, RFC 6458 section 8.1.9).
+    /// Whether that is a confirmed address of the peer: others are not used, and nothing changes.
+    pub fn set_primary(&mut self, now: Instant, id: AssociationId, remote: IpAddr) -> bool {
+        self.with(now, id, |it, _| it.set_primary(remote).then_some(())).is_some()
+    }
+
+    /// Sends a HEARTBEAT to `remote` now, or without one on the primary path (`SPP_HB_DEMAND`, RFC 6458
+    /// section 8.1.12). Whether there is such a path.
+    pub fn request_heartbeat(
+        &mut self,
+        now: Instant,
+        id: AssociationId,
+        remote: Option<IpAddr>,
+    ) -> bool {
+        self.with(now, id, |it, _| it.request_heartbeat(remote).then_some(())).is_some()
+    }
+
+    /// Begins the search for the MTU of the paths to `remote`, or of all paths, or ends it (`SPP_PMTUD_ENABLE`
+    /// and `SPP_PMTUD_DISABLE`, RFC 6458 section 8.1.12). Where it ends, packets are of `fixed` bytes with
+    /// the IP header from then on, or without that as large as they were.
+    pub fn set_path_mtu(
+        &mut self,
+        now: Instant,
+        id: AssociationId,
+        remote: Option<IpAddr>,
+        source: PathMtu,
+        fixed: Option<u16>,
+    ) {
+        self.with(now, id, |it, cx| it.set_path_mtu(cx, remote, source, fixed));
+    }
+}
