@@ -7,8 +7,8 @@ use super::document::{Node, Value};
 use manypath_engine::{
     BufferSplit, BurstLimit, CongestionControl, CwndUpdate, Duration, FastRecoveryScope,
     InitialWindow, LossRecovery, NrSack, Pacing, PathMtu, PathScheduling, PathSuspicion,
-    RetransmissionPolicy, SackPath, SplitFastRetransmit, StreamMapping, StreamScheduling,
-    UnknownName,
+    ProbeOrder, RetransmissionPolicy, SackPath, SplitFastRetransmit, StreamMapping,
+    StreamScheduling, UnknownName,
 };
 
 /// A type that keys can have.
@@ -189,6 +189,7 @@ named_setting!(
     NrSack,
     Pacing,
     PathMtu,
+    ProbeOrder,
     PathScheduling,
     RetransmissionPolicy,
     PathSuspicion,
