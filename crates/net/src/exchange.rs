@@ -69,7 +69,7 @@ impl Exchange {
     fn deliver(&mut self, now: Instant, index: usize, datagram: &Datagram<'_>) {
         let path = PathAddr { local: self.sockets[index].path.local, remote: datagram.from };
         for packet in datagram.packets() {
-            self.endpoint.handle_packet(now, path, packet);
+            self.endpoint.handle_marked_packet(now, path, packet, datagram.ecn);
         }
         self.unanswered += datagram.bytes.len();
         if self.unanswered >= BYTES_PER_FLUSH {
@@ -102,8 +102,9 @@ impl Exchange {
 
     fn transmit(&mut self, now: Instant, transmit: &Transmit) {
         let PathAddr { local, remote } = transmit.path;
-        let Transmit { segment_size, may_fragment, .. } = *transmit;
-        let packets = Packets { remote, segment_size, bytes: self.batch.bytes(), may_fragment };
+        let Transmit { segment_size, may_fragment, ecn, .. } = *transmit;
+        let bytes = self.batch.bytes();
+        let packets = Packets { remote, segment_size, bytes, may_fragment, ecn };
         let position = self.sockets.iter().position(|socket| socket.path.local == local);
         let Some(index) = position else {
             self.counters.dropped_no_socket += packets.count();

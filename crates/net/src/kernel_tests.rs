@@ -1,6 +1,6 @@
 //! The socket layer against the real kernel: loopback, and namespaces where root makes them.
 
-use crate::bind::{LocalBinding, UdpPort, open_all};
+use crate::bind::{LocalBinding, UdpPort, open_all, open_native};
 use crate::error_queue::Quote;
 use crate::interfaces::interfaces;
 use crate::namespace::{in_namespace, in_peer_namespace, ip, run};
@@ -9,7 +9,7 @@ use crate::receive::ReceiveBuffers;
 use crate::send::Packets;
 use crate::socket::{PathSocket, TooBig, Unreachable};
 use crate::socket_option::{self, receive_overflows};
-use manypath_engine::Instant;
+use manypath_engine::{Ecn, Instant};
 use socket2::SockRef;
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -33,7 +33,16 @@ fn packets(count: u8, size: usize) -> Vec<u8> {
 }
 
 fn send(socket: &mut PathSocket<Io>, remote: SocketAddr, bytes: &[u8], segment_size: usize) {
-    socket.send(Instant::ZERO, Packets { remote, segment_size, bytes, may_fragment: false });
+    send_marked(socket, remote, (bytes, segment_size), Ecn::NotEct);
+}
+
+fn send_marked(
+    socket: &mut PathSocket<Io>,
+    remote: SocketAddr,
+    (bytes, segment_size): (&[u8], usize),
+    ecn: Ecn,
+) {
+    socket.send(Instant::ZERO, Packets { remote, segment_size, bytes, may_fragment: false, ecn });
 }
 
 fn receive(socket: &mut PathSocket<Io>) -> Vec<Vec<u8>> {
@@ -41,6 +50,20 @@ fn receive(socket: &mut PathSocket<Io>) -> Vec<Vec<u8>> {
     let received = socket.receive(&mut buffers);
     let datagrams = buffers.datagrams(received.datagrams);
     datagrams.flat_map(|datagram| datagram.packets().map(<[u8]>::to_vec)).collect()
+}
+
+/// The ECN bits of the packets that have arrived.
+fn receive_marks(socket: &mut PathSocket<Io>) -> Vec<Ecn> {
+    let mut buffers = ReceiveBuffers::default();
+    let received = socket.receive(&mut buffers);
+    let datagrams = buffers.datagrams(received.datagrams);
+    datagrams.flat_map(|datagram| datagram.packets().map(move |_| datagram.ecn)).collect()
+}
+
+/// A raw socket, where we may have one.
+fn raw_socket(ip: &str) -> Option<PathSocket<Io>> {
+    let opened = open_native(&binding(ip)).ok()?;
+    Some(PathSocket::new(opened.io, opened.address.addr))
 }
 
 /// What ICMP reports of `packet`.
@@ -81,6 +104,46 @@ fn runs_cross_the_kernel_whole_and_in_order() {
         assert_eq!(received.len(), 41);
         assert!(received.iter().zip(bytes.chunks(1400)).all(|(got, sent)| got == sent));
         assert_eq!(b.counters.gro_receives, 1, "and the run arrives in one buffer");
+    }
+}
+
+const EVERY_MARK: [Ecn; 5] = [Ecn::Ect0, Ecn::NotEct, Ecn::Ce, Ecn::Ect1, Ecn::Ect0];
+
+#[test]
+fn ecn_bits_cross_the_kernel_with_every_packet_of_a_run() {
+    for (from, to) in [("127.0.0.4", "127.0.0.5"), ("::1", "::1")] {
+        if from == "::1" && !have_ipv6() {
+            continue;
+        }
+        let (mut a, mut b) = (socket(from), socket(to));
+        for ecn in EVERY_MARK {
+            let bytes = packets(4, 1000);
+            send_marked(&mut a, b.local, (&bytes, 1000), ecn);
+            assert_eq!(receive_marks(&mut b), [ecn; 5], "{from}");
+        }
+        // What waits together is not put together if its bits differ.
+        for ecn in EVERY_MARK {
+            send_marked(&mut a, b.local, (&[1; 100], 100), ecn);
+        }
+        assert_eq!(receive_marks(&mut b), EVERY_MARK);
+    }
+}
+
+#[test]
+fn ecn_bits_cross_the_kernel_without_udp() {
+    for (from, to) in [("127.0.0.6", "127.0.0.7"), ("::1", "::1")] {
+        if from == "::1" && !have_ipv6() {
+            continue;
+        }
+        let (Some(mut a), Some(mut b)) = (raw_socket(from), raw_socket(to)) else { return };
+        let to = SocketAddr::new(to.parse().unwrap(), 0);
+        for ecn in EVERY_MARK {
+            send_marked(&mut a, to, (&[2; 64], 64), ecn);
+        }
+        let mut marks = receive_marks(&mut b);
+        // Packets of other tests cross loopback, too.
+        marks.truncate(EVERY_MARK.len());
+        assert_eq!(marks, EVERY_MARK, "{from}");
     }
 }
 
@@ -236,8 +299,13 @@ fn only_a_packet_that_may_be_fragmented_crosses_a_link_that_is_too_narrow() {
             a.searches = true;
             let bytes = [5; 2000];
             let remote = b.local;
-            let packet =
-                |may_fragment| Packets { remote, segment_size: 2000, bytes: &bytes, may_fragment };
+            let packet = |may_fragment| Packets {
+                remote,
+                segment_size: 2000,
+                bytes: &bytes,
+                may_fragment,
+                ecn: Ecn::NotEct,
+            };
             a.send(Instant::ZERO, packet(true));
             assert_eq!(receive(&mut b), [bytes]);
             a.send(Instant::ZERO, packet(false));

@@ -52,6 +52,7 @@ mod signals;
 mod sockaddr;
 mod socket;
 mod socket_option;
+mod traffic_class;
 
 #[cfg(test)]
 extern crate self as manypath_net;

@@ -3,7 +3,8 @@
 use crate::error_queue::{self, ErrorReport};
 use crate::raw_io::RawIo;
 use crate::socket_option;
-use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
+use manypath_engine::Ecn;
+use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
 use std::io::{self, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
@@ -14,8 +15,14 @@ pub(crate) const IPV6_LEAST_MTU: libc::c_int = 1280;
 /// What a socket can do.
 pub(crate) trait PathIo {
     /// Sends `bytes`: one packet, or several of `segment_size` bytes each, of which the last may be
-    /// shorter, for the kernel to segment. All are sent or none.
-    fn send(&mut self, to: SocketAddr, bytes: &[u8], segment_size: usize) -> io::Result<()>;
+    /// shorter, for the kernel to segment. All are sent with the bits `ecn`, or none is sent.
+    fn send(
+        &mut self,
+        to: SocketAddr,
+        bytes: &[u8],
+        segment_size: usize,
+        ecn: Ecn,
+    ) -> io::Result<()>;
 
     /// Fills buffers with datagrams and tells how many buffers were filled.
     fn receive(
@@ -24,7 +31,7 @@ pub(crate) trait PathIo {
         meta: &mut [RecvMeta],
     ) -> io::Result<usize>;
 
-    /// Sends one packet that IP may fragment, here or further on.
+    /// Sends one packet that IP may fragment, here or further on. It is not ECN-capable.
     fn send_in_fragments(&mut self, to: SocketAddr, bytes: &[u8]) -> io::Result<()>;
 
     /// Takes the oldest report off the error queue.
@@ -51,7 +58,7 @@ pub(crate) struct UdpIo {
 impl UdpIo {
     /// Prepares a bound socket: non-blocking, never fragmenting, with GRO and the error queue on.
     pub(crate) fn new(socket: UdpSocket) -> io::Result<Self> {
-        let state = UdpSocketState::new((&socket).into())?;
+        let state = new_state(&socket)?;
         state.enable_transport_errors((&socket).into())?;
         Ok(Self { socket, state, fragments: false })
     }
@@ -59,6 +66,14 @@ impl UdpIo {
     pub(crate) fn socket(&self) -> &UdpSocket {
         &self.socket
     }
+}
+
+/// Sets the options of a socket. Not the time stamps, which quinn-udp asks for: nothing follows from them,
+/// and what it has room for would not hold the ECN bits as well when packets were put together.
+fn new_state(socket: &UdpSocket) -> io::Result<UdpSocketState> {
+    let state = UdpSocketState::new(socket.into())?;
+    socket_option::set(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 0)?;
+    Ok(state)
 }
 
 /// Allows fragmentation on a socket, over IPv6 into packets of `ipv6_size` bytes if that is not 0; or
@@ -100,10 +115,16 @@ impl Io {
 }
 
 impl PathIo for Io {
-    fn send(&mut self, to: SocketAddr, bytes: &[u8], segment_size: usize) -> io::Result<()> {
+    fn send(
+        &mut self,
+        to: SocketAddr,
+        bytes: &[u8],
+        segment_size: usize,
+        ecn: Ecn,
+    ) -> io::Result<()> {
         match self {
-            Self::Udp(io) => io.send(to, bytes, segment_size),
-            Self::Raw(io) => io.send(to, bytes, segment_size),
+            Self::Udp(io) => io.send(to, bytes, segment_size, ecn),
+            Self::Raw(io) => io.send(to, bytes, segment_size, ecn),
         }
     }
 
@@ -155,10 +176,16 @@ impl PathIo for Io {
 }
 
 impl PathIo for UdpIo {
-    fn send(&mut self, to: SocketAddr, bytes: &[u8], segment_size: usize) -> io::Result<()> {
+    fn send(
+        &mut self,
+        to: SocketAddr,
+        bytes: &[u8],
+        segment_size: usize,
+        ecn: Ecn,
+    ) -> io::Result<()> {
         let transmit = Transmit {
             destination: to,
-            ecn: None,
+            ecn: EcnCodepoint::from_bits(ecn.bits()),
             contents: bytes,
             segment_size: (bytes.len() > segment_size).then_some(segment_size),
             src_ip: None,
@@ -170,7 +197,7 @@ impl PathIo for UdpIo {
     /// are as small as for any link.
     fn send_in_fragments(&mut self, to: SocketAddr, bytes: &[u8]) -> io::Result<()> {
         allow_fragments(&self.socket, true, IPV6_LEAST_MTU)?;
-        let sent = self.send(to, bytes, bytes.len());
+        let sent = self.send(to, bytes, bytes.len(), Ecn::NotEct);
         allow_fragments(&self.socket, self.fragments, 0)?;
         sent
     }
@@ -196,7 +223,7 @@ impl PathIo for UdpIo {
     /// state gives the ECN bits another chance. If it cannot be made, the old one goes on working.
     /// Making it forbids fragmentation.
     fn forget_failures(&mut self) {
-        if let Ok(state) = UdpSocketState::new((&self.socket).into()) {
+        if let Ok(state) = new_state(&self.socket) {
             self.state = state;
         }
         if self.fragments {

@@ -3,8 +3,9 @@
 
 use crate::error_queue::{self, ErrorReport};
 use crate::path_io::{IPV6_LEAST_MTU, PathIo, allow_fragments};
-use crate::socket_option;
-use quinn_udp::RecvMeta;
+use crate::{socket_option, traffic_class};
+use manypath_engine::Ecn;
+use quinn_udp::{EcnCodepoint, RecvMeta};
 use std::io::{self, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
@@ -19,6 +20,8 @@ pub(crate) struct RawIo {
     socket: UdpSocket,
     is_ipv6: bool,
     fragments: bool,
+    /// The bits that the socket puts into the packets it sends.
+    ecn: Ecn,
 }
 
 impl RawIo {
@@ -31,36 +34,64 @@ impl RawIo {
             false => (libc::IPPROTO_IP, libc::IP_RECVERR),
         };
         socket_option::set(&socket, level, name, 1)?;
+        if is_ipv6 {
+            socket_option::set(&socket, libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, 1)?;
+        }
         allow_fragments(&socket, false, 0)?;
-        Ok(Self { socket, is_ipv6, fragments: false })
+        Ok(Self { socket, is_ipv6, fragments: false, ecn: Ecn::NotEct })
     }
 
     pub(crate) fn socket(&self) -> &UdpSocket {
         &self.socket
     }
 
-    /// Receives one packet into `buffer`. Its length without the IP header, and who sent it.
-    fn receive_one(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+    /// Receives one packet into `buffer`. Its length without the IP header, who sent it, and the octet of
+    /// the header that holds the ECN bits.
+    fn receive_one(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr, u8)> {
+        if self.is_ipv6 {
+            let (len, mut from, class) = traffic_class::receive(self.socket.as_raw_fd(), buffer)?;
+            from.set_port(0);
+            return Ok((len, from, class));
+        }
         let (len, mut from) = self.socket.recv_from(buffer)?;
         from.set_port(0);
-        if self.is_ipv6 {
-            return Ok((len, from));
-        }
         // The kernel has checked the header, which it gives out with IPv4 only.
         let header = usize::from(buffer.first().copied().unwrap_or(0) & 0xF) * 4;
+        let service = buffer.get(1).copied().unwrap_or(0);
         buffer.copy_within(header.min(len)..len, 0);
-        Ok((len.saturating_sub(header), from))
+        Ok((len.saturating_sub(header), from, service))
+    }
+
+    /// What is sent from now on has these bits.
+    fn set_ecn(&mut self, ecn: Ecn) -> io::Result<()> {
+        if self.ecn == ecn {
+            return Ok(());
+        }
+        let (level, name) = match self.is_ipv6 {
+            true => (libc::IPPROTO_IPV6, libc::IPV6_TCLASS),
+            false => (libc::IPPROTO_IP, libc::IP_TOS),
+        };
+        socket_option::set(&self.socket, level, name, ecn.bits().into())?;
+        self.ecn = ecn;
+        Ok(())
     }
 }
 
 impl PathIo for RawIo {
-    fn send(&mut self, to: SocketAddr, bytes: &[u8], _segment_size: usize) -> io::Result<()> {
+    fn send(
+        &mut self,
+        to: SocketAddr,
+        bytes: &[u8],
+        _segment_size: usize,
+        ecn: Ecn,
+    ) -> io::Result<()> {
+        self.set_ecn(ecn)?;
         self.socket.send_to(bytes, to).map(|_all| ())
     }
 
     fn send_in_fragments(&mut self, to: SocketAddr, bytes: &[u8]) -> io::Result<()> {
         allow_fragments(&self.socket, true, IPV6_LEAST_MTU)?;
-        let sent = self.send(to, bytes, bytes.len());
+        let sent = self.send(to, bytes, bytes.len(), Ecn::NotEct);
         allow_fragments(&self.socket, self.fragments, 0)?;
         sent
     }
@@ -73,8 +104,9 @@ impl PathIo for RawIo {
         let mut filled = 0;
         for (buffer, meta) in buffers.iter_mut().zip(meta) {
             match self.receive_one(buffer) {
-                Ok((len, from)) => {
+                Ok((len, from, octet)) => {
                     (meta.addr, meta.len, meta.stride) = (from, len, len);
+                    meta.ecn = EcnCodepoint::from_bits(octet);
                     filled += 1;
                 }
                 Err(error) if filled == 0 => return Err(error),

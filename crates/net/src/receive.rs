@@ -2,6 +2,7 @@
 
 use crate::path_io::PathIo;
 use crate::socket::PathSocket;
+use manypath_engine::Ecn;
 use quinn_udp::RecvMeta;
 use std::io::{self, IoSliceMut};
 use std::net::SocketAddr;
@@ -29,6 +30,8 @@ impl Default for ReceiveBuffers {
 pub(crate) struct Datagram<'a> {
     pub(crate) from: SocketAddr,
     pub(crate) bytes: &'a [u8],
+    /// The ECN bits of all of them: the kernel puts together only what has the same.
+    pub(crate) ecn: Ecn,
     /// Size of every packet but the last.
     stride: usize,
 }
@@ -89,6 +92,7 @@ impl ReceiveBuffers {
         pairs.map(|(meta, buffer)| Datagram {
             from: meta.addr,
             bytes: &buffer[..meta.len.min(BUFFER_SIZE)],
+            ecn: Ecn::from_octet(meta.ecn.map_or(0, |codepoint| codepoint as u8)),
             stride: meta.stride,
         })
     }

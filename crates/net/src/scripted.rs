@@ -2,6 +2,7 @@
 
 use crate::error_queue::ErrorReport;
 use crate::path_io::PathIo;
+use manypath_engine::Ecn;
 use quinn_udp::RecvMeta;
 use std::collections::VecDeque;
 use std::io::{self, IoSliceMut};
@@ -21,6 +22,8 @@ pub(crate) struct ScriptedIo {
     pub(crate) reports: VecDeque<ErrorReport>,
     /// Taken calls: destination, bytes, packet size.
     pub(crate) taken: Vec<(SocketAddr, Vec<u8>, usize)>,
+    /// Their ECN bits.
+    pub(crate) marks: Vec<Ecn>,
     pub(crate) forgotten: usize,
     pub(crate) never_fragments: bool,
     /// Packets that IP may fragment.
@@ -35,7 +38,13 @@ impl ScriptedIo {
 }
 
 impl PathIo for ScriptedIo {
-    fn send(&mut self, to: SocketAddr, bytes: &[u8], segment_size: usize) -> io::Result<()> {
+    fn send(
+        &mut self,
+        to: SocketAddr,
+        bytes: &[u8],
+        segment_size: usize,
+        ecn: Ecn,
+    ) -> io::Result<()> {
         if let Some(errno) = self.send_errors.pop_front()
             && errno != 0
         {
@@ -45,6 +54,7 @@ impl PathIo for ScriptedIo {
             Some(errno) if bytes.len() > segment_size => Err(io::Error::from_raw_os_error(errno)),
             _ => {
                 self.taken.push((to, bytes.to_vec(), segment_size));
+                self.marks.push(ecn);
                 Ok(())
             }
         }
@@ -52,7 +62,7 @@ impl PathIo for ScriptedIo {
 
     fn send_in_fragments(&mut self, to: SocketAddr, bytes: &[u8]) -> io::Result<()> {
         self.fragmented += 1;
-        self.send(to, bytes, bytes.len())
+        self.send(to, bytes, bytes.len(), Ecn::NotEct)
     }
 
     fn receive(

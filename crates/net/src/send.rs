@@ -4,7 +4,7 @@
 use crate::counters::Counters;
 use crate::path_io::PathIo;
 use crate::socket::{PathSocket, TooBig, Unreachable};
-use manypath_engine::Instant;
+use manypath_engine::{Ecn, Instant};
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
@@ -25,6 +25,8 @@ pub(crate) struct Packets<'a> {
     pub(crate) bytes: &'a [u8],
     /// Whether IP may fragment them.
     pub(crate) may_fragment: bool,
+    /// Their ECN bits.
+    pub(crate) ecn: Ecn,
 }
 
 /// Runs that the kernel has not taken yet, in their order.
@@ -40,6 +42,7 @@ struct HeldRun {
     segment_size: usize,
     bytes: Vec<u8>,
     may_fragment: bool,
+    ecn: Ecn,
     /// Bytes at the front that were sent before the kernel took no more.
     sent: usize,
 }
@@ -116,10 +119,10 @@ impl<I: PathIo> PathSocket<I> {
 
     fn send_piece(&mut self, now: Instant, piece: Packets<'_>) -> Outcome {
         self.counters.send_calls += 1;
-        let Packets { remote, segment_size, bytes, may_fragment } = piece;
+        let Packets { remote, segment_size, bytes, may_fragment, ecn } = piece;
         let sent = self.with_errors_read(|io| match may_fragment {
             true => io.send_in_fragments(remote, bytes),
-            false => io.send(remote, bytes, segment_size),
+            false => io.send(remote, bytes, segment_size, ecn),
         });
         match sent {
             Ok(()) => {
@@ -204,8 +207,8 @@ impl Waiting {
     fn hold(&mut self, packets: Packets<'_>, sent: usize) {
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.extend_from_slice(packets.bytes);
-        let Packets { remote, segment_size, may_fragment, .. } = packets;
-        self.runs.push_back(HeldRun { remote, segment_size, bytes, may_fragment, sent });
+        let Packets { remote, segment_size, may_fragment, ecn, .. } = packets;
+        self.runs.push_back(HeldRun { remote, segment_size, bytes, may_fragment, ecn, sent });
     }
 
     fn recycle(&mut self, mut bytes: Vec<u8>) {
@@ -218,8 +221,8 @@ impl Waiting {
 
 impl HeldRun {
     fn rest(&self) -> Packets<'_> {
-        let Self { remote, segment_size, ref bytes, may_fragment, sent } = *self;
-        Packets { remote, segment_size, bytes: &bytes[sent..], may_fragment }
+        let Self { remote, segment_size, ref bytes, may_fragment, ecn, sent } = *self;
+        Packets { remote, segment_size, bytes: &bytes[sent..], may_fragment, ecn }
     }
 }
 

@@ -27,7 +27,13 @@ fn run(first: u8, count: u8) -> Vec<u8> {
 fn send(socket: &mut PathSocket<ScriptedIo>, bytes: &[u8]) {
     socket.send(
         Instant::ZERO,
-        Packets { remote: remote(), segment_size: 100, bytes, may_fragment: false },
+        Packets {
+            remote: remote(),
+            segment_size: 100,
+            bytes,
+            may_fragment: false,
+            ecn: Ecn::NotEct,
+        },
     );
 }
 
@@ -47,7 +53,13 @@ fn a_run_is_cut_where_a_datagram_or_the_kernel_can_hold_no_more() {
     let bytes = vec![7; 1472 * 60 + 11];
     socket.send(
         Instant::ZERO,
-        Packets { remote: remote(), segment_size: 1472, bytes: &bytes, may_fragment: false },
+        Packets {
+            remote: remote(),
+            segment_size: 1472,
+            bytes: &bytes,
+            may_fragment: false,
+            ecn: Ecn::NotEct,
+        },
     );
     let lengths: Vec<_> = socket.io.taken.iter().map(|(_, bytes, _)| bytes.len()).collect();
     assert_eq!(lengths, [44 * 1472, 16 * 1472 + 11]);
@@ -77,8 +89,13 @@ fn a_refused_run_goes_out_packet_by_packet_without_loss() {
 
         socket.io.refuse_runs = None;
         let later = Instant::ZERO + Duration::from_secs(10);
-        let packets =
-            Packets { remote: remote(), segment_size: 100, bytes: &bytes, may_fragment: false };
+        let packets = Packets {
+            remote: remote(),
+            segment_size: 100,
+            bytes: &bytes,
+            may_fragment: false,
+            ecn: Ecn::NotEct,
+        };
         socket.send(later, packets);
         assert_eq!(socket.io.taken.len(), 21, "and tried again later");
         assert!(socket.offload.is_trusted());
@@ -226,4 +243,18 @@ fn the_kernels_own_reports_are_no_reason_to_try_again() {
     send(&mut socket, &[1; 100]);
     assert_eq!(socket.counters.dropped_too_big, 1);
     assert_eq!(socket.counters.icmp_other, 0);
+}
+
+#[test]
+fn the_ecn_bits_of_a_run_stay_with_it_while_it_waits() {
+    let mut socket = socket();
+    socket.io.send_errors = [0, libc::EAGAIN].into();
+    for ecn in [Ecn::Ect0, Ecn::NotEct, Ecn::Ect0] {
+        let bytes = &run(0, 2);
+        let (segment_size, may_fragment) = (100, false);
+        let packets = Packets { remote: remote(), segment_size, bytes, may_fragment, ecn };
+        socket.send(Instant::ZERO, packets);
+    }
+    socket.resume(Instant::ZERO);
+    assert_eq!(socket.io.marks, [Ecn::Ect0, Ecn::NotEct, Ecn::Ect0]);
 }
