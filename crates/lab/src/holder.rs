@@ -187,6 +187,8 @@ impl Holder {
             bytes_out: counters.bytes_out,
             dropped_loss: counters.dropped_loss,
             dropped_queue: counters.dropped_queue,
+            dropped_early: counters.dropped_early,
+            marked: counters.marked,
             dropped_down: counters.dropped_down,
             dropped_overrun: overruns(&self.anchors[to.peer().index()], device),
             undeliverable: state.undeliverable,

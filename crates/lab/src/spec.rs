@@ -3,7 +3,7 @@
 use crate::error::LabError;
 use crate::host::{Isolation, MAX_PATHS};
 use crate::units;
-use manypath_sim::LinkConfig;
+use manypath_sim::{LinkConfig, RedConfig};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -126,6 +126,10 @@ pub enum Change {
     Reorder(u32),
     /// Packets with flipped bits, in parts per million.
     Corrupt(u32),
+    /// Random early detection between two average lengths of the queue in packets, near the second one of
+    /// so many packets per million. ECN-capable ones are marked, others dropped. `None`: a full queue
+    /// drops, and nothing else.
+    Red(Option<(usize, usize, u32)>),
 }
 
 impl Change {
@@ -160,6 +164,7 @@ impl Change {
             "duplicate" => Self::Duplicate(units::share(value)?),
             "reorder" => Self::Reorder(units::share(value)?),
             "corrupt" => Self::Corrupt(units::share(value)?),
+            "red" => Self::Red(red(value)?),
             _ => return check_key(key).map(|()| Self::Up),
         })
     }
@@ -176,14 +181,31 @@ impl Change {
             Self::Duplicate(ppm) => link.duplicate_ppm = ppm,
             Self::Reorder(ppm) => link.reorder_ppm = ppm,
             Self::Corrupt(ppm) => link.corrupt_ppm = ppm,
+            Self::Red(red) => link.red = red.map(red_config),
         }
     }
 }
 
-const KEYS: [&str; 8] =
-    ["rate", "delay", "loss", "queue", "jitter", "duplicate", "reorder", "corrupt"];
+/// Reads `off`, or two lengths of the queue and a share: `5:15:10%`.
+fn red(value: &str) -> Result<Option<(usize, usize, u32)>, LabError> {
+    if value == "off" {
+        return Ok(None);
+    }
+    let parts: Vec<_> = value.split(':').collect();
+    let [least, most, share] = parts[..] else {
+        return Err(LabError::Invalid(format!("'{value}' is not like 5:15:10% or off")));
+    };
+    Ok(Some((units::packets(least)?, units::packets(most)?, units::share(share)?)))
+}
+
+fn red_config((least, most, probability_ppm): (usize, usize, u32)) -> RedConfig {
+    RedConfig { least, most, probability_ppm, weight_ppm: 2000, marks: true }
+}
+
+const KEYS: [&str; 9] =
+    ["rate", "delay", "loss", "queue", "jitter", "duplicate", "reorder", "corrupt", "red"];
 const HELP: &str = "a change is up, down, rate 5mbit, delay 40ms, loss 1%, queue 100, jitter 5ms, \
-                    duplicate 1%, reorder 1% or corrupt 1%";
+                    duplicate 1%, reorder 1%, corrupt 1% or red 5:15:10%";
 
 fn check_key(key: &str) -> Result<(), LabError> {
     if KEYS.contains(&key) {

@@ -93,6 +93,12 @@ pub struct DirectionStatus {
     pub dropped_loss: u64,
     /// Dropped because the queue was full.
     pub dropped_queue: u64,
+    /// Dropped because the queue was becoming full (random early detection).
+    #[serde(default)]
+    pub dropped_early: u64,
+    /// Marked instead, because they were ECN-capable.
+    #[serde(default)]
+    pub marked: u64,
     /// Dropped because the path was down.
     pub dropped_down: u64,
     /// Sent by the host but lost before the path, because the lab was too slow to read them.
@@ -187,6 +193,8 @@ impl fmt::Display for DirectionStatus {
         let drops = [
             ("lost at random", self.dropped_loss),
             ("queue full", self.dropped_queue),
+            ("dropped early", self.dropped_early),
+            ("marked", self.marked),
             ("path down", self.dropped_down),
             ("lab too slow", self.dropped_overrun),
             ("not taken", self.undeliverable),
@@ -219,6 +227,8 @@ impl DirectionStatus {
             bytes_out: 0,
             dropped_loss: 0,
             dropped_queue: 0,
+            dropped_early: 0,
+            marked: 0,
             dropped_down: 0,
             dropped_overrun: 0,
             undeliverable: 0,

@@ -15,7 +15,7 @@ use manypath_engine::{
     StreamId,
 };
 use manypath_sim::world::{HostId, LinkNumber};
-use manypath_sim::{LinkConfig, World};
+use manypath_sim::{LinkConfig, RedConfig, World};
 use support::{PORT, address, joint, link, pair};
 
 const MBPS: u64 = 10;
@@ -43,7 +43,11 @@ impl Flow {
     /// Over the paths with these numbers, all of them through `bottleneck`.
     fn new(world: &mut World, paths: &[u8], congestion: &str, bottleneck: LinkNumber) -> Self {
         let congestion: CongestionControl = congestion.parse().unwrap();
-        let hosts = pair(world, &Config { congestion, ..Config::default() });
+        Self::with(world, paths, &Config { congestion, ..Config::default() }, bottleneck)
+    }
+
+    fn with(world: &mut World, paths: &[u8], config: &Config, bottleneck: LinkNumber) -> Self {
+        let hosts = pair(world, config);
         for number in paths {
             let access = LinkConfig { jitter: JITTER, ..link(1000, 0, 1000) };
             let path = world.join(&joint(hosts, *number, access));
@@ -91,10 +95,15 @@ impl Flow {
 fn meet(congestion: &str, seed: u64) -> [f64; 2] {
     let mut world = World::new(seed);
     let bottleneck = world.add_link(link(MBPS, 5, 50));
-    let mut flows = [
+    let flows = [
         Flow::new(&mut world, &[0, 1], congestion, bottleneck),
         Flow::new(&mut world, &[2], "rfc9260", bottleneck),
     ];
+    goodputs(&mut world, flows)
+}
+
+/// In Mbit/s.
+fn goodputs(world: &mut World, mut flows: [Flow; 2]) -> [f64; 2] {
     let [before, after] = [WARM_UP, WARM_UP + SECONDS].map(|end| {
         world.run(Instant::ZERO + Duration::from_secs(end), |world| {
             flows.iter_mut().for_each(|flow| flow.step(world));
@@ -132,5 +141,27 @@ fn coupled_paths_take_the_part_of_one_flow() {
     for congestion in ["rpv1", "rpv2", "lia", "olia"] {
         let advantage = advantage(congestion);
         assert!((0.8..1.25).contains(&advantage), "{congestion}: {advantage}");
+    }
+}
+
+#[test]
+fn a_flow_with_ecn_and_one_without_share_a_queue_that_marks_or_drops_early() {
+    let red =
+        RedConfig { least: 10, most: 40, probability_ppm: 50_000, weight_ppm: 20_000, marks: true };
+    for congestion in [CongestionControl::Rfc9260, CongestionControl::Cubic] {
+        let (mut marked, mut dropped) = (0.0, 0.0);
+        for seed in 1..=SEEDS {
+            let mut world = World::new(seed);
+            let bottleneck = world.add_link(LinkConfig { red: Some(red), ..link(MBPS, 5, 200) });
+            let config = |ecn| Config { congestion, ecn, ..Config::default() };
+            let flows = [
+                Flow::with(&mut world, &[0], &config(true), bottleneck),
+                Flow::with(&mut world, &[1], &config(false), bottleneck),
+            ];
+            let [one, other] = goodputs(&mut world, flows);
+            (marked, dropped) = (marked + one, dropped + other);
+        }
+        println!("{congestion}: {:.2}", marked / dropped);
+        assert!((0.75..1.35).contains(&(marked / dropped)), "{congestion}: {}", marked / dropped);
     }
 }

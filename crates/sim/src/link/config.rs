@@ -1,3 +1,4 @@
+use super::RedConfig;
 use manypath_engine::Duration;
 
 /// Parameters of one direction of a path.
@@ -26,6 +27,8 @@ pub struct LinkConfig {
     pub queue_packets: usize,
     /// Bytes of IP packets that may wait for the transmitter, besides the limit in packets.
     pub queue_bytes: Option<usize>,
+    /// Random early detection: packets are dropped or marked before the queue is full.
+    pub red: Option<RedConfig>,
     /// A link that is down is a black hole: nobody is told.
     pub up: bool,
     /// Packets that arrive twice, per million.
@@ -54,6 +57,7 @@ impl Default for LinkConfig {
             mtu_reports: false,
             queue_packets: 100,
             queue_bytes: None,
+            red: None,
             up: true,
             duplicate_ppm: 0,
             reorder_ppm: 0,

@@ -5,6 +5,8 @@ pub enum DropReason {
     Loss,
     /// The queue was full.
     QueueFull,
+    /// The queue was becoming full (random early detection).
+    Early,
     /// It was larger than the link takes.
     TooBig,
     /// The link was down, or was taken down while it held the packet.
@@ -16,6 +18,7 @@ impl core::fmt::Display for DropReason {
         f.write_str(match self {
             Self::Loss => "random loss",
             Self::QueueFull => "queue full",
+            Self::Early => "early detection",
             Self::TooBig => "too big",
             Self::Down => "path down",
         })
@@ -38,10 +41,14 @@ pub struct LinkCounters {
     pub dropped_loss: u64,
     /// Dropped because the queue was full.
     pub dropped_queue: u64,
+    /// Dropped because the queue was becoming full.
+    pub dropped_early: u64,
     /// Dropped because they were larger than the link takes.
     pub dropped_too_big: u64,
     /// Dropped because the link was down.
     pub dropped_down: u64,
+    /// Marked instead, because they were ECN-capable.
+    pub marked: u64,
     /// Copies made.
     pub duplicated: u64,
     /// Packets held back.
@@ -55,7 +62,11 @@ pub struct LinkCounters {
 impl LinkCounters {
     /// Packets dropped for any reason.
     pub fn dropped(&self) -> u64 {
-        self.dropped_loss + self.dropped_queue + self.dropped_too_big + self.dropped_down
+        self.dropped_loss
+            + self.dropped_queue
+            + self.dropped_early
+            + self.dropped_too_big
+            + self.dropped_down
     }
 
     pub(super) fn count_in(&mut self, bytes: usize) {
@@ -72,6 +83,7 @@ impl LinkCounters {
         *match reason {
             DropReason::Loss => &mut self.dropped_loss,
             DropReason::QueueFull => &mut self.dropped_queue,
+            DropReason::Early => &mut self.dropped_early,
             DropReason::TooBig => &mut self.dropped_too_big,
             DropReason::Down => &mut self.dropped_down,
         } += packets;

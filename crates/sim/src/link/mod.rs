@@ -7,20 +7,24 @@
 //!            dropped, counted by reason
 //! ```
 //!
+//! A queue with random early detection (`red`) also drops before it is full, or marks what is ECN-capable.
 //! The packet on the transmitter does not count against the FIFO's limit. Losses happen before the
 //! queue, as in Dummynet: a lost packet takes no capacity. Everything is computed from the times
 //! that the caller passes; a late `poll` delivers late but shifts nothing that comes after.
 
 mod config;
 mod counters;
+mod red;
 #[cfg(test)]
 mod tests;
 
 pub use config::{GilbertElliott, LinkConfig};
 pub use counters::{DropReason, LinkCounters};
+pub use red::RedConfig;
 
 use crate::rng::Rng;
-use manypath_engine::{Duration, Instant};
+use manypath_engine::{Duration, Ecn, Instant};
+use red::Red;
 use std::collections::VecDeque;
 
 /// What travels over a link.
@@ -33,6 +37,12 @@ pub trait Packet: Clone {
     fn may_be_fragmented(&self) -> bool {
         false
     }
+    /// The ECN bits of its IP header.
+    fn ecn(&self) -> Ecn {
+        Ecn::NotEct
+    }
+    /// Congestion experienced.
+    fn mark(&mut self) {}
 }
 
 impl Packet for Vec<u8> {
@@ -52,6 +62,7 @@ pub struct Link<P> {
     rng: Rng,
     /// State of the burst losses.
     bad: bool,
+    red: Red,
     waiting: VecDeque<P>,
     waiting_bytes: usize,
     /// The packet on the transmitter and when its last bit leaves.
@@ -70,6 +81,7 @@ impl<P: Packet> Link<P> {
             config,
             rng: Rng::new(seed),
             bad: false,
+            red: Red::default(),
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             sending: None,
@@ -80,13 +92,13 @@ impl<P: Packet> Link<P> {
     }
 
     /// Hands a packet to the link. An error says why it was dropped; it is already counted.
-    pub fn enqueue(&mut self, now: Instant, packet: P) -> Result<(), DropReason> {
+    pub fn enqueue(&mut self, now: Instant, mut packet: P) -> Result<(), DropReason> {
         self.advance(now);
         self.counters.count_in(packet.wire_len());
         let refusal = if self.is_too_big(&packet) {
             Some(DropReason::TooBig)
         } else {
-            self.refusal(packet.wire_len())
+            self.refusal(packet.wire_len()).or_else(|| self.detect(now, &mut packet))
         };
         if let Some(reason) = refusal {
             self.counters.count_drop(reason, 1);
@@ -169,6 +181,22 @@ impl<P: Packet> Link<P> {
         } else {
             None
         }
+    }
+
+    /// Tells of congestion, if the queue does so before it is full.
+    fn detect(&mut self, now: Instant, packet: &mut P) -> Option<DropReason> {
+        let red = self.config.red?;
+        let each = serialisation(packet.wire_len(), self.config.rate_bps?);
+        let queue = (self.waiting.len(), self.sending.is_none(), each);
+        if !self.red.hits(now, &red, queue, &mut self.rng) {
+            return None;
+        }
+        if !(red.marks && packet.ecn().is_capable()) {
+            return Some(DropReason::Early);
+        }
+        packet.mark();
+        self.counters.marked += 1;
+        None
     }
 
     fn has_room(&self, len: usize) -> bool {

@@ -4,7 +4,7 @@ use super::document::EVERY;
 use super::error::ScenarioError;
 use super::section::Section;
 use super::setting::{BitErrors, Rate, Setting, Share};
-use crate::link::{GilbertElliott, LinkConfig};
+use crate::link::{GilbertElliott, LinkConfig, RedConfig};
 use manypath_engine::Duration;
 
 /// One path between the two hosts.
@@ -181,6 +181,10 @@ fn read_link(section: &mut Section<'_>, base: LinkConfig) -> Result<LinkConfig, 
         mtu_reports: section.value("mtu_reports", base.mtu_reports)?,
         queue_packets: section.value("queue", base.queue_packets)?,
         queue_bytes,
+        red: match section.table("red")? {
+            Some(red) => Some(read_red(red)?),
+            None => base.red,
+        },
         up: section.value("up", base.up)?,
         duplicate_ppm: section.value("duplicate", Share(base.duplicate_ppm))?.0,
         reorder_ppm: section.value("reorder", Share(base.reorder_ppm))?.0,
@@ -201,6 +205,20 @@ fn read_bursts(mut section: Section<'_>) -> Result<GilbertElliott, ScenarioError
         loss_bad_ppm: section.value("loss", Share(1_000_000))?.0,
     };
     section.finish().map(|()| bursts)
+}
+
+fn read_red(mut section: Section<'_>) -> Result<RedConfig, ScenarioError> {
+    let red = RedConfig {
+        least: section.required("least")?,
+        most: section.required("most")?,
+        probability_ppm: section.value("probability", Share(100_000))?.0,
+        weight_ppm: section.value("weight", Share(2000))?.0,
+        marks: section.value("marks", true)?,
+    };
+    if red.least >= red.most {
+        return Err(section.error("most", "is more than least"));
+    }
+    section.finish().map(|()| red)
 }
 
 fn read_changes(
@@ -263,6 +281,11 @@ fn link_parameters(link: &LinkConfig) -> Vec<(&'static str, String)> {
         ("corrupt", Share(link.corrupt_ppm).show()),
         ("jitter", link.jitter.show()),
     ];
+    if let Some(red) = link.red {
+        let shares = [red.probability_ppm, red.weight_ppm].map(|ppm| Share(ppm).show()).join("/");
+        let marks = if red.marks { "marks" } else { "drops" };
+        parameters.push(("red", format!("{}-{}/{shares}/{marks}", red.least, red.most)));
+    }
     if let Some(mtu) = link.mtu {
         parameters.push(("link_mtu", mtu.show()));
         parameters.push(("mtu_reports", link.mtu_reports.show()));

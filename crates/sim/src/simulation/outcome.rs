@@ -185,6 +185,8 @@ impl Figures {
             self.add(format!("{name}_copies"), state.map(|s| s.copies as f64));
             let link = network.world.link_counters(*path, network.receiver);
             self.add(format!("{name}_dropped_queue"), Some(link.dropped_queue as f64));
+            self.add(format!("{name}_dropped_early"), Some(link.dropped_early as f64));
+            self.add(format!("{name}_marked"), Some(link.marked as f64));
             self.add(format!("{name}_dropped_loss"), Some(link.dropped_loss as f64));
         }
         packets

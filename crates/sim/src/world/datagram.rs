@@ -1,7 +1,7 @@
 //! Packets as they are on a wire: IP, where it applies UDP (RFC 6951), SCTP.
 
 use crate::link::Packet;
-use manypath_engine::PathAddr;
+use manypath_engine::{Ecn, PathAddr};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 const IPPROTO_UDP: u8 = 17;
@@ -28,6 +28,8 @@ pub(super) struct Datagram {
     pub(super) ip_len: usize,
     /// Whether IP may fragment it.
     pub(super) may_fragment: bool,
+    /// The ECN bits.
+    pub(super) ecn: Ecn,
 }
 
 impl Packet for Datagram {
@@ -37,6 +39,14 @@ impl Packet for Datagram {
 
     fn may_be_fragmented(&self) -> bool {
         self.may_fragment
+    }
+
+    fn ecn(&self) -> Ecn {
+        self.ecn
+    }
+
+    fn mark(&mut self) {
+        self.ecn = Ecn::Ce;
     }
 
     /// Only SCTP: a wrong IP header would not arrive at all, and the UDP checksum would hide from
@@ -53,15 +63,17 @@ pub(super) fn header_len(path: PathAddr) -> usize {
 }
 
 /// The SCTP packet `sctp` on its way from `path.local` to `path.remote`, with all headers.
-pub(super) fn ip_packet(path: PathAddr, sctp: &[u8]) -> Vec<u8> {
+pub(super) fn ip_packet(path: PathAddr, sctp: &[u8], ecn: Ecn) -> Vec<u8> {
     let native = path.local.port() == 0;
     let udp_len = if native { 0 } else { UDP_HEADER };
     let protocol = if native { IPPROTO_SCTP } else { IPPROTO_UDP };
     let mut bytes = Vec::with_capacity(sctp.len() + 48);
     let payload = sctp.len() + udp_len;
     let pseudo_sum = match (path.local.ip(), path.remote.ip()) {
-        (IpAddr::V4(from), IpAddr::V4(to)) => v4_header(&mut bytes, from, to, protocol, payload),
-        (from, to) => v6_header(&mut bytes, mapped(from), mapped(to), protocol, payload),
+        (IpAddr::V4(from), IpAddr::V4(to)) => {
+            v4_header(&mut bytes, (from, to), protocol, payload, ecn)
+        }
+        (from, to) => v6_header(&mut bytes, (mapped(from), mapped(to)), protocol, payload, ecn),
     };
     if !native {
         udp_header(&mut bytes, path, sctp, pseudo_sum);
@@ -74,7 +86,7 @@ pub(super) fn ip_packet(path: PathAddr, sctp: &[u8]) -> Vec<u8> {
 pub(super) fn background_packet(mut path: PathAddr, ip_len: usize) -> Vec<u8> {
     path.local.set_port(DISCARD);
     path.remote.set_port(DISCARD);
-    ip_packet(path, &vec![0; ip_len.saturating_sub(header_len(path))])
+    ip_packet(path, &vec![0; ip_len.saturating_sub(header_len(path))], Ecn::NotEct)
 }
 
 fn mapped(ip: IpAddr) -> Ipv6Addr {
@@ -85,9 +97,15 @@ fn mapped(ip: IpAddr) -> Ipv6Addr {
 }
 
 /// Appends an IPv4 header (RFC 791) with DF set; returns the sum over the pseudo header.
-fn v4_header(out: &mut Vec<u8>, from: Ipv4Addr, to: Ipv4Addr, protocol: u8, payload: usize) -> u64 {
+fn v4_header(
+    out: &mut Vec<u8>,
+    (from, to): (Ipv4Addr, Ipv4Addr),
+    protocol: u8,
+    payload: usize,
+    ecn: Ecn,
+) -> u64 {
     let total = (20 + payload) as u16;
-    out.extend_from_slice(&[0x45, 0]);
+    out.extend_from_slice(&[0x45, ecn.bits()]);
     out.extend_from_slice(&total.to_be_bytes());
     out.extend_from_slice(&[0, 0, 0x40, 0, HOP_LIMIT, protocol, 0, 0]);
     out.extend_from_slice(&from.octets());
@@ -98,8 +116,14 @@ fn v4_header(out: &mut Vec<u8>, from: Ipv4Addr, to: Ipv4Addr, protocol: u8, payl
 }
 
 /// Appends an IPv6 header (RFC 8200); returns the sum over the pseudo header.
-fn v6_header(out: &mut Vec<u8>, from: Ipv6Addr, to: Ipv6Addr, protocol: u8, payload: usize) -> u64 {
-    out.extend_from_slice(&[0x60, 0, 0, 0]);
+fn v6_header(
+    out: &mut Vec<u8>,
+    (from, to): (Ipv6Addr, Ipv6Addr),
+    protocol: u8,
+    payload: usize,
+    ecn: Ecn,
+) -> u64 {
+    out.extend_from_slice(&[0x60, ecn.bits() << 4, 0, 0]);
     out.extend_from_slice(&(payload as u16).to_be_bytes());
     out.extend_from_slice(&[protocol, HOP_LIMIT]);
     out.extend_from_slice(&from.octets());
@@ -152,10 +176,10 @@ mod tests {
     #[test]
     fn ipv4_and_udp_are_as_the_rfcs_say() {
         let path = path("10.0.0.1:9899", "10.0.0.2:9900");
-        let packet = ip_packet(path, b"odd");
+        let packet = ip_packet(path, b"odd", Ecn::Ce);
         assert_eq!(packet.len(), header_len(path) + 3);
         assert_eq!(fold(sum(&packet[..20])), 0);
-        assert_eq!(packet[2..4], [0, 31]);
+        assert_eq!(packet[1..4], [3, 0, 31]);
         assert_eq!(packet[20..26], [0x26, 0xAB, 0x26, 0xAC, 0, 11]);
         assert!(udp_is_correct(&packet, 20, 12..20));
         assert_eq!(&packet[28..], b"odd");
@@ -164,14 +188,14 @@ mod tests {
     #[test]
     fn ipv6_carries_the_same() {
         let path = path("[fd00::1]:9899", "[fd00::2]:9899");
-        let packet = ip_packet(path, &[7; 64]);
-        assert_eq!((packet[0], packet[6], packet.len()), (0x60, 17, header_len(path) + 64));
+        let packet = ip_packet(path, &[7; 64], Ecn::Ect0);
+        assert_eq!((packet[1], packet[6], packet.len()), (0x20, 17, header_len(path) + 64));
         assert!(udp_is_correct(&packet, 40, 8..40));
     }
 
     #[test]
     fn port_zero_is_native_sctp() {
-        let packet = ip_packet(path("10.0.0.1:0", "10.0.0.2:0"), &[7; 64]);
+        let packet = ip_packet(path("10.0.0.1:0", "10.0.0.2:0"), &[7; 64], Ecn::NotEct);
         assert_eq!((packet[9], packet.len()), (132, 84));
     }
 

@@ -25,7 +25,7 @@ use crate::link::{Link, LinkConfig, LinkCounters};
 use crate::rng::Rng;
 use datagram::{Datagram, background_packet, ip_packet};
 use host::Host;
-use manypath_engine::{Config, Endpoint, EndpointEvent, Instant};
+use manypath_engine::{Config, Ecn, Endpoint, EndpointEvent, Instant, Transmit};
 use path::Path;
 use std::collections::BTreeMap;
 use trace::Trace;
@@ -148,8 +148,8 @@ impl World {
     /// Sends a packet of `ip_len` bytes that no endpoint sees along a path: background traffic.
     pub fn send_background(&mut self, path: PathNumber, towards: HostId, ip_len: usize) {
         let end = self.paths[path.0].end_of(towards);
-        let (sctp, may_fragment) = (Vec::new(), true);
-        self.enter(Datagram { path: path.0, end, hop: 0, sctp, ip_len, may_fragment });
+        let (sctp, may_fragment, ecn) = (Vec::new(), true, Ecn::NotEct);
+        self.enter(Datagram { path: path.0, end, hop: 0, sctp, ip_len, may_fragment, ecn });
     }
 
     /// The time.
@@ -305,7 +305,7 @@ impl World {
         }
         let (to, addr) = (path.host(datagram.end), path.addr(datagram.end));
         let now = self.now;
-        self.endpoint(to).handle_packet(now, addr, &datagram.sctp);
+        self.endpoint(to).handle_marked_packet(now, addr, &datagram.sctp, datagram.ecn);
         if self.spare.len() < MOST_SPARE {
             self.spare.push(datagram.sctp);
         }
@@ -345,8 +345,9 @@ impl World {
             while let Some(sctp) = self.packet(host, at, run.segment_size) {
                 at += sctp.len();
                 let ip_len = sctp.len() + self.paths[number].header_len();
-                let may_fragment = run.may_fragment;
-                self.enter(Datagram { path: number, end, hop: 0, sctp, ip_len, may_fragment });
+                let Transmit { may_fragment, ecn, .. } = run;
+                let path = number;
+                self.enter(Datagram { path, end, hop: 0, sctp, ip_len, may_fragment, ecn });
             }
         }
         let Host { endpoint, deadline, .. } = &mut self.hosts[host.0];
@@ -368,7 +369,7 @@ impl World {
         let sender = 1 - datagram.end;
         let packet = self.trace.is_capturing().then(|| match datagram.sctp.is_empty() {
             true => background_packet(path.addr(sender), datagram.ip_len),
-            false => ip_packet(path.addr(sender), &datagram.sctp),
+            false => ip_packet(path.addr(sender), &datagram.sctp, datagram.ecn),
         });
         let number = datagram.path;
         self.trace.note(self.now, &datagram);
