@@ -88,6 +88,7 @@ impl Stack {
             }
             // Flows are reliable, and nobody changes the streams of their associations.
             Event::SendFailed { .. }
+            | Event::PartialDeliveryAborted(_)
             | Event::StreamsReset { .. }
             | Event::AssociationReset { .. }
             | Event::StreamsAdded { .. }

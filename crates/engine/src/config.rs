@@ -50,6 +50,10 @@ pub struct Config {
     pub require_adaptation: bool,
     /// Receive buffer of an association in bytes: the largest a_rwnd it announces.
     pub receive_buffer: u32,
+    /// From how many bytes on a message that is not complete is delivered in parts (`Message::more`,
+    /// RFC 6458 section 8.1.21). One that fills nearly all of the receive buffer is in any case: it could not
+    /// become complete.
+    pub partial_delivery_point: u32,
     /// Send buffer of an association in bytes: accepted from the user and not yet acknowledged.
     pub send_buffer: u32,
     /// RTO.Initial. RFC 9260 section 16 says 1 s.
@@ -275,6 +279,7 @@ impl Default for Config {
             adaptation: None,
             require_adaptation: false,
             receive_buffer: 8 << 20,
+            partial_delivery_point: u32::MAX,
             send_buffer: 8 << 20,
             rto_initial: Duration::from_secs(1),
             rto_min: Duration::from_millis(200),

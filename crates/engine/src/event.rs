@@ -23,8 +23,12 @@ pub enum Event {
         /// Streams the peer may use towards us.
         inbound_streams: u16,
     },
-    /// Complete messages wait to be read.
+    /// Messages, or parts of them, wait to be read.
     Readable,
+    /// The rest of a message will not come of which parts have been read: it was given up, or the
+    /// association has ended (`SCTP_PARTIAL_DELIVERY_EVENT`, RFC 6458 section 6.1.7). No more of it can be
+    /// read.
+    PartialDeliveryAborted(PartialMessage),
     /// Send buffer space has become free after `SendError::BufferFull`.
     Writable,
     /// A message that was not to be sent at all costs was given up (`SCTP_SEND_FAILED_EVENT`, RFC 6458
@@ -163,7 +167,8 @@ pub enum CloseReason {
     ProtocolViolation(&'static str),
 }
 
-/// A complete user message.
+/// A user message, or a part of it: see `Config::partial_delivery_point`. Parts of several messages may
+/// be interleaved; those of one have the same `tsn`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Message {
     /// Stream it came on.
@@ -176,8 +181,32 @@ pub struct Message {
     pub number: u32,
     /// The TSN of its first fragment.
     pub tsn: Tsn,
-    /// The bytes.
+    /// The bytes, or the next of them.
     pub payload: Bytes,
+    /// Whether more of the message follows (the partial flag of RFC 9260 section 11.1.6; the opposite of
+    /// `MSG_EOR`).
+    pub more: bool,
+}
+
+/// A message that did not become complete.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PartialMessage {
+    /// Stream it came on.
+    pub stream: StreamId,
+    /// Whether it was sent unordered.
+    pub unordered: bool,
+    /// Its stream sequence number, or its message identifier where I-DATA is used.
+    pub number: u32,
+    /// The TSN of its first fragment.
+    pub tsn: Tsn,
+}
+
+impl PartialMessage {
+    /// The message of which `part` is a part.
+    pub(crate) fn of(part: &Message) -> Self {
+        let Message { stream, unordered, number, tsn, .. } = *part;
+        Self { stream, unordered, number, tsn }
+    }
 }
 
 /// An event and the association that it belongs to.

@@ -50,7 +50,8 @@ pub use config::{Config, LocalAddress};
 pub use ecn::Ecn;
 pub use endpoint::{AssociationId, ConnectError, Endpoint, Outgoing, SendError};
 pub use event::{
-    AddressChange, CloseReason, EndpointEvent, Event, KeyChange, Message, StreamDirection,
+    AddressChange, CloseReason, EndpointEvent, Event, KeyChange, Message, PartialMessage,
+    StreamDirection,
 };
 pub use names::UnknownName;
 pub use path::{

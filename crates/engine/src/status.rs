@@ -242,6 +242,8 @@ counters! {
     /// DATA chunks dropped because the answer to a reset of the association was to be awaited: they are
     /// sent again (RFC 6525 section 5.2.7).
     data_before_reset,
+    /// Messages delivered in part of which the rest did not come.
+    partial_deliveries_aborted,
     /// DATA chunks on streams that do not exist (section 6.5).
     invalid_streams,
     /// Chunks dropped because they had to be authenticated and were not (RFC 4895 section 6.3).

@@ -67,6 +67,7 @@ fn closed(endpoint: &mut Endpoint) -> Option<CloseReason> {
         | Event::PathChanged { .. }
         | Event::Restarted
         | Event::SendFailed { .. }
+        | Event::PartialDeliveryAborted(_)
         | Event::StreamsReset { .. }
         | Event::AssociationReset { .. }
         | Event::StreamsAdded { .. }

@@ -60,6 +60,8 @@ impl core::error::Error for WriteError {}
 pub enum FlowError {
     /// A message ended before its last field; the type of the message (0 if it was empty).
     Truncated(u8),
+    /// A message that is no data and fills the receive buffer of the association.
+    TooLarge,
     /// A message type that must be understood and is not.
     UnknownMessage(u8),
     /// A payload protocol identifier that is not of this protocol.
@@ -96,6 +98,7 @@ impl fmt::Display for FlowError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Truncated(kind) => write!(f, "flow message of type {kind} is too short"),
+            Self::TooLarge => f.write_str("flow message that is too large to be held"),
             Self::UnknownMessage(kind) => write!(f, "unknown flow message type {kind}"),
             Self::UnknownPpid(ppid) => write!(f, "unknown payload protocol {ppid:#010x}"),
             Self::BadAddressFamily(family) => write!(f, "unknown address family {family}"),

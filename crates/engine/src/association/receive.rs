@@ -309,6 +309,7 @@ impl Association {
             }
             self.announce_readable(cx);
         }
+        self.announce_aborted_parts(cx);
         self.sender.end_waiting();
         self.shutdown_packet_end(arrival.has_data);
         self.advance_shutdown(cx);

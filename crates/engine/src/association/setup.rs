@@ -269,6 +269,7 @@ impl Association {
 
     /// Takes over what the peer said about itself.
     pub(super) fn learn_peer(&mut self, cx: &mut Context<'_>, announcement: Announcement) {
+        self.end_partial_delivery(cx);
         let inbound = announcement.outbound_streams.min(cx.config.max_inbound_streams());
         let outbound = announcement.inbound_streams.min(cx.config.streams);
         let dropped = self.sender.set_peer(announcement.a_rwnd, outbound);

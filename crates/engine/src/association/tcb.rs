@@ -177,6 +177,7 @@ impl Association {
     pub(super) fn close(&mut self, cx: &mut Context<'_>, reason: CloseReason) {
         if !self.state.is_closed() {
             self.state = State::Closed;
+            self.end_partial_delivery(cx);
             cx.emit(self.id, Event::Closed(reason));
         }
     }

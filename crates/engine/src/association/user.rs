@@ -65,7 +65,24 @@ impl Association {
         }
     }
 
-    /// Takes the next complete message.
+    /// Nothing more of messages will come that the user gets in parts.
+    pub(super) fn end_partial_delivery(&mut self, cx: &mut Context<'_>) {
+        if let Some(peer) = &mut self.peer {
+            peer.receiver.end_partial_delivery();
+        }
+        self.announce_aborted_parts(cx);
+    }
+
+    /// Tells the user of messages of which the rest will not come.
+    pub(super) fn announce_aborted_parts(&mut self, cx: &mut Context<'_>) {
+        let Some(peer) = &mut self.peer else { return };
+        for message in peer.receiver.take_aborted_parts() {
+            cx.counters.partial_deliveries_aborted += 1;
+            cx.emit(self.id, Event::PartialDeliveryAborted(message));
+        }
+    }
+
+    /// Takes the next message, or part of one.
     pub(crate) fn read(&mut self) -> Option<Message> {
         self.peer.as_mut()?.receiver.read()
     }

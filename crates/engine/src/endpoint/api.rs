@@ -326,7 +326,8 @@ impl Endpoint {
             .unwrap_or(Err(ReconfigurationError::NotEstablished))
     }
 
-    /// Takes the next complete message. What had arrived before a graceful end can still be read
+    /// Takes the next message, or the next part of one that is larger than can be held
+    /// (`Config::partial_delivery_point`, [`Message::more`]). What had arrived before a graceful end can still be read
     /// after [`Event::Closed`].
     pub fn read(&mut self, id: AssociationId) -> Option<Message> {
         let Some(association) = self.registry.get_mut(id) else { return self.unread.read(id) };

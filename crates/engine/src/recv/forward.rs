@@ -62,6 +62,7 @@ impl Receiver {
     pub(super) fn drop_incomplete(&mut self) {
         let Dropped { bytes, chunks } = self.reassembly.drop_incomplete(self.tracker.cum());
         self.window.release(bytes, chunks);
+        self.abort_parts();
     }
 }
 

@@ -2,6 +2,7 @@
 //! message identifier and fragment sequence number, whatever their TSNs. Ordered messages wait for
 //! their predecessors, unordered ones for nothing.
 
+use super::partial_delivery::Thresholds;
 use super::reassembly::Complete;
 use crate::event::Message;
 use crate::send::{Streams, includes};
@@ -12,11 +13,15 @@ use bytes::Bytes;
 use manypath_wire::chunk::{FragmentPlace, IData, SkippedMessage};
 use manypath_wire::{Mid, Ppid, StreamId, Tsn};
 
+const USED_TWICE: &str = "a fragment sequence number used twice";
+
 /// All that has arrived and cannot be delivered yet.
 #[derive(Debug, Default)]
 pub(crate) struct Interleaved {
     /// Ordered (false) and unordered (true) messages of a stream have numbers of their own.
     series: BTreeMap<(StreamId, bool), Series>,
+    /// First TSNs of messages that were dropped although parts of them were handed out.
+    broken: Vec<Tsn>,
 }
 
 /// Messages with consecutive numbers. Identifiers are unwrapped to 64 bits.
@@ -30,13 +35,21 @@ struct Series {
 /// A message of which something has arrived.
 #[derive(Debug, Default)]
 struct Partial {
+    /// Those that were not delivered.
     fragments: BTreeMap<u32, (Tsn64, Bytes)>,
     ppid: Ppid,
+    /// TSN of its first fragment.
+    tsn: Option<Tsn>,
     last: Option<u32>,
     bytes: usize,
+    /// Fragments before this one were delivered in parts.
+    delivered: u32,
+    /// The first fragment that is missing, and the bytes of those before it that were not delivered.
+    missing: u32,
+    in_sequence: usize,
 }
 
-/// A complete message, and the TSNs of its chunks.
+/// A complete message, or a part of one, and the TSNs of its chunks.
 pub(crate) type Whole = (Complete, Vec<Tsn64>);
 
 /// User data that was held and is dropped.
@@ -47,8 +60,8 @@ pub(crate) struct Dropped {
 }
 
 impl Interleaved {
-    /// Takes a chunk that is no duplicate; `payload` is a copy of its user data. Messages that can be
-    /// delivered now go to `ready`. Returns what is dropped at once: a fragment of a message that
+    /// Takes a chunk that is no duplicate; `payload` is a copy of its user data. Messages, or parts of
+    /// them that are large enough, that can be delivered now go to `ready`. Returns what is dropped at once: a fragment of a message that
     /// was given up.
     ///
     /// # Errors
@@ -58,6 +71,7 @@ impl Interleaved {
         tsn: Tsn64,
         chunk: &IData<'_>,
         payload: Bytes,
+        thresholds: Thresholds,
         ready: &mut Vec<Whole>,
     ) -> Result<Dropped, &'static str> {
         let key = (chunk.stream, chunk.unordered);
@@ -76,7 +90,31 @@ impl Interleaved {
         } else {
             series.deliver(chunk.stream, ready);
         }
+        let turn = if chunk.unordered { mid } else { series.next };
+        let message = series.messages.get_mut(&turn);
+        if let Some(message) = message.filter(|message| message.is_enough(thresholds)) {
+            ready.push(message.take_part(chunk.stream, chunk.unordered, turn));
+        }
         Ok(Dropped::default())
+    }
+
+    /// Takes what is in sequence of the message that has most of it, among those whose turn it is.
+    pub(super) fn take_largest_part(&mut self) -> Option<Whole> {
+        let candidates = self.series.iter_mut().flat_map(|((stream, unordered), series)| {
+            let Series { next, messages } = series;
+            let last = if *unordered { u64::MAX } else { *next };
+            let messages = messages.range_mut(..=last);
+            messages.map(|(number, message)| (*stream, *unordered, *number, message))
+        });
+        let (stream, unordered, number, message) =
+            candidates.max_by_key(|(.., message)| message.in_sequence)?;
+        (message.in_sequence > 0).then(|| message.take_part(stream, unordered, number))
+    }
+
+    /// First TSNs of messages that were dropped since the last call although parts of them were handed
+    /// out.
+    pub(super) fn take_broken(&mut self) -> Vec<Tsn> {
+        core::mem::take(&mut self.broken)
     }
 
     /// The messages up to `skipped.mid` will not come any more (RFC 8260 section 2.3.1): those that
@@ -93,6 +131,7 @@ impl Interleaved {
             } else {
                 dropped.bytes += message.bytes;
                 dropped.chunks += message.fragments.len();
+                self.broken.extend(message.begun());
             }
         }
         series.next = mid + 1;
@@ -120,6 +159,7 @@ impl Interleaved {
             for message in core::mem::take(&mut series.messages).into_values() {
                 dropped.bytes += message.bytes;
                 dropped.chunks += message.fragments.len();
+                self.broken.extend(message.begun());
             }
         }
         dropped
@@ -154,10 +194,12 @@ impl Partial {
         payload: Bytes,
     ) -> Result<(), &'static str> {
         let number = match chunk.place {
-            FragmentPlace::First(ppid) => {
+            FragmentPlace::First(ppid) if self.tsn.is_none() => {
                 self.ppid = ppid;
+                self.tsn = Some(tsn.wire());
                 0
             }
+            FragmentPlace::First(_) => return Err(USED_TWICE),
             FragmentPlace::Later(fsn) if fsn.0 > 0 => fsn.0,
             FragmentPlace::Later(_) => return Err("a later fragment with the first one's number"),
         };
@@ -171,14 +213,40 @@ impl Partial {
             self.last = Some(number);
         }
         self.bytes += payload.len();
-        match self.fragments.insert(number, (tsn, payload)) {
-            None => Ok(()),
-            Some(_) => Err("a fragment sequence number used twice"),
+        if number < self.delivered || self.fragments.insert(number, (tsn, payload)).is_some() {
+            return Err(USED_TWICE);
         }
+        while let Some((_, payload)) = self.fragments.get(&self.missing) {
+            self.in_sequence += payload.len();
+            self.missing += 1;
+        }
+        Ok(())
     }
 
     fn is_complete(&self) -> bool {
-        self.last.is_some_and(|last| self.fragments.len() == last as usize + 1)
+        self.last.is_some_and(|last| self.missing > last)
+    }
+
+    /// Its first TSN, if parts of it were delivered.
+    fn begun(&self) -> Option<Tsn> {
+        self.tsn.filter(|_| self.delivered > 0)
+    }
+
+    fn is_enough(&self, thresholds: Thresholds) -> bool {
+        self.in_sequence >= thresholds.of(self.delivered > 0)
+    }
+
+    /// Takes out what is in sequence.
+    fn take_part(&mut self, stream: StreamId, unordered: bool, number: u64) -> Whole {
+        let later = self.fragments.split_off(&self.missing);
+        let fragments = core::mem::replace(&mut self.fragments, later);
+        self.bytes -= core::mem::take(&mut self.in_sequence);
+        self.delivered = self.missing;
+        let (tsn, ppid) = (self.tsn, self.ppid);
+        let part = Self { fragments, tsn, ppid, ..Self::default() };
+        let (mut part, tsns) = part.into_complete(stream, unordered, number);
+        part.message.more = true;
+        (part, tsns)
     }
 
     #[allow(clippy::cast_possible_truncation, reason = "the wire carries the low 32 bits")]
@@ -188,9 +256,9 @@ impl Partial {
             [only] => only.clone(),
             _ => parts.concat().into(),
         };
-        let tsn = tsns.first().map_or(Tsn(0), |tsn| tsn.wire());
-        let number = number as u32;
-        let message = Message { stream, ppid: self.ppid, unordered, number, tsn, payload };
+        let tsn = self.tsn.unwrap_or(Tsn(0));
+        let (number, ppid, more) = (number as u32, self.ppid, false);
+        let message = Message { stream, ppid, unordered, number, tsn, payload, more };
         (Complete { message, chunks: tsns.len() }, tsns)
     }
 }

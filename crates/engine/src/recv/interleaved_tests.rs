@@ -1,6 +1,7 @@
 //! Interleaved reassembly against the messages that were cut, in any order of arrival.
 
 use super::{Dropped, Interleaved};
+use crate::recv::partial_delivery::Thresholds;
 use crate::tsn::Tsn64;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -29,6 +30,8 @@ fn chunk((stream, unordered, mid, number, end): Piece) -> IData<'static> {
     }
 }
 
+/// Nothing is delivered in parts.
+const WHOLE: Thresholds = Thresholds { first: usize::MAX, later: usize::MAX };
 const TSN: Tsn64 = Tsn64::initial(Tsn(0));
 
 #[derive(Default)]
@@ -41,7 +44,7 @@ impl Bench {
     /// The payload of a fragment is its number.
     fn arrive(&mut self, piece: Piece) -> Result<Dropped, &'static str> {
         let payload = Bytes::from(alloc::vec![piece.3 as u8]);
-        self.interleaved.insert(TSN, &chunk(piece), payload, &mut self.ready)
+        self.interleaved.insert(TSN, &chunk(piece), payload, WHOLE, &mut self.ready)
     }
 
     fn skip(&mut self, stream: u16, unordered: bool, mid: u32) -> Dropped {
@@ -94,7 +97,10 @@ fn contradictions_are_errors() {
     let zero = IData { place: FragmentPlace::Later(Fsn(0)), ..chunk((1, false, 0, 1, false)) };
     let mut bench = Bench::default();
     assert!(
-        bench.interleaved.insert(TSN, &zero, Bytes::from_static(b"x"), &mut bench.ready).is_err()
+        bench
+            .interleaved
+            .insert(TSN, &zero, Bytes::from_static(b"x"), WHOLE, &mut bench.ready)
+            .is_err()
     );
 }
 

@@ -49,8 +49,10 @@ impl Receiver {
     ) -> Result<(), &'static str> {
         let Some(interleaved) = &mut self.interleaved else { return Ok(()) };
         let mut ready = Vec::new();
-        let dropped = interleaved.insert(tsn, data, payload, &mut ready)?;
+        let thresholds = self.partial.thresholds();
+        let dropped = interleaved.insert(tsn, data, payload, thresholds, &mut ready)?;
         self.settle(ready, dropped);
+        self.deliver_parts(tsn);
         Ok(())
     }
 
@@ -86,6 +88,7 @@ impl Receiver {
         for (complete, tsns) in ready {
             self.reassembly.push_ready(complete, &tsns);
         }
+        self.abort_parts();
         self.note_deliverable();
     }
 }

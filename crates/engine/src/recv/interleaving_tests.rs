@@ -93,12 +93,13 @@ fn given_up_messages_free_the_window_and_those_behind_them() {
 }
 
 #[test]
-fn incomplete_messages_that_fill_the_buffer_are_an_error_not_a_stall() {
+fn messages_that_fill_the_buffer_before_their_turn_are_an_error_not_a_stall() {
     let mut receiver = receiver(10_000);
     let payload = [0; 4000];
     for tsn in 1..=2 {
-        let chunk = first(tsn, tsn as u16, 0, &payload);
+        // Nobody knows of message 0 of the stream.
+        let chunk = first(tsn, tsn as u16, 1, &payload);
         assert_eq!(receiver.handle_i_data(&chunk), Ok(DataOutcome::Accepted));
     }
-    assert!(receiver.handle_i_data(&first(3, 3, 0, &payload)).is_err());
+    assert!(receiver.handle_i_data(&first(3, 3, 1, &payload)).is_err());
 }

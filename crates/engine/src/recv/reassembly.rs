@@ -2,6 +2,7 @@
 //! messages wait for their predecessors in their stream, whatever the order of arrival.
 
 use super::interleaved::Dropped;
+use super::partial_delivery::Thresholds;
 use crate::event::Message;
 use crate::ranges::Range;
 use crate::send::{Streams, includes};
@@ -11,11 +12,11 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use bytes::Bytes;
 use manypath_wire::chunk::{Data, SkippedStream};
-use manypath_wire::{Ppid, Ssn, StreamId};
+use manypath_wire::{Ppid, Ssn, StreamId, Tsn};
 
 const CONTRADICTION: &str = "fragments of one message that contradict each other";
 
-/// A complete message and the number of chunks in which it came.
+/// A complete message, or a part of it, and the number of chunks in which it came.
 #[derive(Debug)]
 pub(crate) struct Complete {
     /// The message.
@@ -35,6 +36,8 @@ pub(crate) struct Reassembly {
     settled: Vec<Range>,
     /// Whether the peer may give up messages.
     gaps_expected: bool,
+    /// First TSNs of messages that were dropped although parts of them were handed out.
+    broken: Vec<Tsn>,
 }
 
 /// An inbound stream. Sequence numbers are unwrapped: the peer may not have more than 2^16 - 1
@@ -43,6 +46,8 @@ pub(crate) struct Reassembly {
 struct InboundStream {
     expected: u64,
     waiting: BTreeMap<u64, (Complete, Range)>,
+    /// Whether the expected message is being delivered in parts.
+    begun: bool,
 }
 
 /// Fragments of one message with consecutive TSNs.
@@ -52,8 +57,11 @@ struct Run {
     begin: bool,
     end: bool,
     label: Label,
+    /// Those that were not delivered.
     fragments: VecDeque<Bytes>,
     bytes: usize,
+    /// Whether those before them were.
+    begun: bool,
 }
 
 /// What all fragments of a message have in common.
@@ -96,7 +104,7 @@ impl Reassembly {
         }
         let (begin, end, bytes) = (data.begin, data.end, payload.len());
         let fragments = VecDeque::from([payload]);
-        self.join(tsn, Run { last: tsn, begin, end, label, fragments, bytes })
+        self.join(tsn, Run { last: tsn, begin, end, label, fragments, bytes, begun: false })
     }
 
     /// Nothing is held: gives memory back.
@@ -147,11 +155,67 @@ impl Reassembly {
         let oldest = self.runs.range(..=cum.next());
         let dead = oldest.filter(|(_, run)| !run.begin || run.last < cum).map(|(first, _)| *first);
         let mut dropped = Dropped::default();
-        for run in dead.collect::<Vec<_>>().iter().filter_map(|first| self.runs.remove(first)) {
+        for first in dead.collect::<Vec<_>>() {
+            let Some(run) = self.runs.remove(&first) else { continue };
             dropped.bytes += run.bytes;
             dropped.chunks += run.fragments.len();
+            self.broken.extend(run.begun.then_some(first.wire()));
         }
         dropped
+    }
+
+    /// First TSNs of messages that were dropped since the last call although parts of them were handed
+    /// out.
+    pub(super) fn take_broken(&mut self) -> Vec<Tsn> {
+        core::mem::take(&mut self.broken)
+    }
+
+    /// Drops the unread parts of messages that `are` to be dropped.
+    pub(super) fn drop_parts(&mut self, are: impl Fn(&Message) -> bool) -> Dropped {
+        let mut dropped = Dropped::default();
+        self.ready.retain(|part| {
+            let drop = part.message.more && are(&part.message);
+            if drop {
+                dropped.bytes += part.message.payload.len();
+                dropped.chunks += part.chunks;
+            }
+            !drop
+        });
+        dropped
+    }
+
+    /// Delivers what is here of the message that chunk `tsn` belongs to, if that is enough.
+    pub(super) fn deliver_part_with(&mut self, tsn: Tsn64, thresholds: Thresholds) {
+        let Some((&first, run)) = self.runs.range(..=tsn).next_back() else { return };
+        if run.last >= tsn && run.bytes >= thresholds.of(run.begun) {
+            self.deliver_part(first);
+        }
+    }
+
+    /// Delivers what is here of the message that is to go on after `cum`.
+    pub(super) fn deliver_part_before(&mut self, cum: Tsn64) {
+        let Some((&first, run)) = self.runs.range(..=cum).next_back() else { return };
+        if run.last == cum {
+            self.deliver_part(first);
+        }
+    }
+
+    /// Delivers what is here of a message, if it is its turn.
+    fn deliver_part(&mut self, first: Tsn64) {
+        let Some(run) = self.runs.get_mut(&first) else { return };
+        if !run.begin || run.fragments.is_empty() {
+            return;
+        }
+        if !run.begun && !run.label.unordered {
+            let stream = self.streams.entry(run.label.stream).or_default();
+            if !stream.begin(run.label.ssn) {
+                return;
+            }
+        }
+        run.begun = true;
+        let part = run.take(first, true);
+        self.settled.push(run.tsns(part.chunks));
+        self.ready.push_back(part);
     }
 
     /// A message that was put together elsewhere waits for the user.
@@ -253,11 +317,19 @@ impl Reassembly {
         if !(entry.get().begin && entry.get().end) {
             return Ok(());
         }
-        let run = entry.remove();
-        let tsns = Range { start: first, end: run.last };
-        let mut payload = Vec::with_capacity(run.bytes);
-        run.fragments.iter().for_each(|fragment| payload.extend_from_slice(fragment));
-        self.complete(run.label, payload.into(), tsns)
+        let mut run = entry.remove();
+        let Complete { message, chunks } = run.take(first, false);
+        if !run.begun {
+            return self.complete(run.label, message.payload, run.tsns(chunks));
+        }
+        self.settled.push(run.tsns(chunks));
+        self.ready.push_back(Complete { message, chunks });
+        let stream = self.streams.entry(run.label.stream).or_default();
+        if !run.label.unordered && core::mem::take(&mut stream.begun) {
+            stream.expected += 1;
+            self.advance(run.label.stream);
+        }
+        Ok(())
     }
 
     /// A whole message has arrived.
@@ -265,22 +337,27 @@ impl Reassembly {
         let Label { stream, ssn, ppid, unordered } = label;
         let chunks = usize::try_from(tsns.end.since(tsns.start)).unwrap_or(usize::MAX) + 1;
         let (number, tsn) = (ssn.0.into(), tsns.start.wire());
-        let message = Message { stream, ppid, unordered, number, tsn, payload };
+        let message = Message { stream, ppid, unordered, number, tsn, payload, more: false };
         let complete = Complete { message, chunks };
         if unordered {
             self.settled.push(tsns);
             self.ready.push_back(complete);
             return Ok(());
         }
-        let stream = self.streams.entry(stream).or_default();
-        if !stream.insert(ssn, complete, tsns) {
+        if !self.streams.entry(stream).or_default().insert(ssn, complete, tsns) {
             return Err("a stream sequence number used twice");
         }
+        self.advance(stream);
+        Ok(())
+    }
+
+    /// Delivers what has waited for its turn in a stream.
+    fn advance(&mut self, stream: StreamId) {
+        let Some(stream) = self.streams.get_mut(&stream) else { return };
         while let Some((complete, tsns)) = stream.next() {
             self.settled.push(tsns);
             self.ready.push_back(complete);
         }
-        Ok(())
     }
 }
 
@@ -289,6 +366,9 @@ impl InboundStream {
     #[allow(clippy::cast_possible_truncation, reason = "the low 16 bits are what the peer sees")]
     fn insert(&mut self, ssn: Ssn, complete: Complete, tsns: Range) -> bool {
         let ahead = ssn.0.wrapping_sub(self.expected as u16);
+        if ahead == 0 && self.begun {
+            return false;
+        }
         match self.waiting.entry(self.expected + u64::from(ahead)) {
             Entry::Vacant(entry) => {
                 entry.insert((complete, tsns));
@@ -296,6 +376,14 @@ impl InboundStream {
             }
             Entry::Occupied(_) => false,
         }
+    }
+
+    /// Message `ssn` is to be delivered in parts. Returns whether it is its turn.
+    #[allow(clippy::cast_possible_truncation, reason = "the low 16 bits are what the peer sees")]
+    fn begin(&mut self, ssn: Ssn) -> bool {
+        let begins = !self.begun && ssn.0 == self.expected as u16;
+        self.begun |= begins;
+        begins
     }
 
     /// Takes out what is here up to `ssn`, which is given up, and what can follow it. An old number
@@ -307,6 +395,7 @@ impl InboundStream {
             return Vec::new();
         }
         self.expected += u64::from(ahead) + 1;
+        self.begun = false;
         let later = self.waiting.split_off(&self.expected);
         let mut stranded: Vec<_> =
             core::mem::replace(&mut self.waiting, later).into_values().collect();
@@ -317,6 +406,7 @@ impl InboundStream {
     /// The next message is number 0 again.
     fn restart(&mut self) -> impl Iterator<Item = (Complete, Range)> {
         self.expected = self.expected.next_multiple_of(1 << 16);
+        self.begun = false;
         core::mem::take(&mut self.waiting).into_values()
     }
 
@@ -336,6 +426,23 @@ impl Run {
     fn goes_on(&self, next: &Self, gaps_expected: bool) -> Result<bool, &'static str> {
         let agrees = self.label.agrees(&next.label);
         if agrees || gaps_expected { Ok(agrees) } else { Err(CONTRADICTION) }
+    }
+
+    /// Takes its fragments out; the message began with TSN `first`. Whether `more` follows.
+    fn take(&mut self, first: Tsn64, more: bool) -> Complete {
+        let fragments = core::mem::take(&mut self.fragments);
+        let mut payload = Vec::with_capacity(core::mem::take(&mut self.bytes));
+        fragments.iter().for_each(|fragment| payload.extend_from_slice(fragment));
+        let Label { stream, ssn, ppid, unordered } = self.label;
+        let (number, tsn, payload) = (ssn.0.into(), first.wire(), payload.into());
+        let message = Message { stream, ppid, unordered, number, tsn, payload, more };
+        Complete { message, chunks: fragments.len() }
+    }
+
+    /// The last TSNs.
+    fn tsns(&self, count: usize) -> Range {
+        let first = (0..count.saturating_sub(1)).fold(self.last, |tsn, _| tsn.before());
+        Range { start: first, end: self.last }
     }
 
     /// Adds the fragments that follow.

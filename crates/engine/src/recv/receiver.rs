@@ -4,6 +4,7 @@ use super::ack_policy::AckPolicy;
 use super::echo::Echoes;
 use super::interleaved::Interleaved;
 use super::nr_sack::NrSack;
+use super::partial_delivery::PartialDelivery;
 use super::reassembly::Reassembly;
 use super::reset::{Deferred, bare_data};
 use super::tracker::{Seen, Tracker};
@@ -82,6 +83,7 @@ pub(crate) struct Receiver {
     pub(super) inbound_streams: u16,
     /// Marks of congestion that the peer is to hear of.
     pub(crate) echoes: Echoes,
+    pub(super) partial: PartialDelivery,
     nr_sack: NrSack,
     /// Beyond the cumulative TSN: what can be delivered (case 2 of NR-SACK).
     deliverable: RangeSet,
@@ -117,6 +119,7 @@ impl Receiver {
             window: ReceiveWindow::new(config.receive_buffer),
             inbound_streams,
             echoes: Echoes::default(),
+            partial: PartialDelivery::new(config),
             nr_sack,
             deliverable: RangeSet::default(),
             deferred: None,
@@ -181,6 +184,7 @@ impl Receiver {
         } else {
             self.reassembly.check(self.tracker.cum())?;
         }
+        self.deliver_parts(tsn);
         self.note_deliverable();
         Ok(())
     }
@@ -274,7 +278,7 @@ impl Receiver {
         true
     }
 
-    /// The next complete message. When that opens a window that was nearly closed, a SACK becomes
+    /// The next message, or part of one. When that opens a window that was nearly closed, a SACK becomes
     /// due to tell the peer.
     pub(crate) fn read(&mut self) -> Option<Message> {
         let complete = self.reassembly.read()?;
@@ -282,6 +286,8 @@ impl Receiver {
         if self.window.wants_update() {
             self.policy.force();
         }
+        self.partial.on_read(&complete.message);
+        self.deliver_part_if_short();
         Some(complete.message)
     }
 
@@ -392,11 +398,11 @@ impl Receiver {
             self.urgent = true;
             return Ok(DataOutcome::MemoryFull);
         }
-        if self.reassembly.oldest_partial() + len > self.window.size() {
-            return Err("a message larger than the receive buffer");
-        }
-        // Only new TSNs could complete a message, and there is no room for them.
-        if self.interleaved.is_some() && !self.is_readable() && !self.tracker.has_gap() {
+        let too_large = self.reassembly.oldest_partial() + len > self.window.size();
+        // Only new TSNs could complete a message, there is no room for them, and no part of a message
+        // can be delivered.
+        let stuck = !self.deliver_what_is_there() && !self.tracker.has_gap();
+        if stuck && (too_large || self.interleaved.is_some()) {
             return Err("incomplete messages fill the receive buffer");
         }
         self.urgent = true;

@@ -230,12 +230,13 @@ fn as_many_blocks_as_fit_lowest_first() {
 }
 
 #[test]
-fn a_message_larger_than_the_buffer_is_an_error_not_a_stall() {
+fn a_message_that_fills_the_buffer_before_its_turn_is_an_error_not_a_stall() {
     let mut bench = Bench::new(10_000);
     let payload = alloc::vec![0; 4000];
     let mut last = Ok(DataOutcome::Accepted);
     for tsn in 1..=3 {
-        let data = Data { begin: tsn == 1, end: false, ssn: Ssn(0), ..chunk(tsn, &payload) };
+        // Nobody knows of the message before it.
+        let data = Data { begin: tsn == 1, end: false, ssn: Ssn(1), ..chunk(tsn, &payload) };
         last = bench.receiver.handle_data(&data);
     }
     assert!(last.is_err());

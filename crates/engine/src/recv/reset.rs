@@ -82,6 +82,7 @@ impl Receiver {
             let dropped = interleaved.reset_streams(streams);
             self.window.release(dropped.bytes, dropped.chunks);
         }
+        self.abort_parts();
         self.note_deliverable();
     }
 

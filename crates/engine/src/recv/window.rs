@@ -120,6 +120,11 @@ impl ReceiveWindow {
         self.announced < size / 2 && now >= self.announced + size / 4
     }
 
+    /// Whether nearly nothing more can be taken.
+    pub(crate) fn is_short(&self) -> bool {
+        (self.a_rwnd() as usize) < self.usable() / 8
+    }
+
     /// Bytes of memory that it takes to hold what is held.
     pub(crate) fn cost(&self) -> usize {
         self.bytes + self.chunks * self.overhead

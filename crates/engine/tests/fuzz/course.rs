@@ -29,6 +29,8 @@ struct Direction {
     next: u32,
     ordered: BTreeMap<u16, VecDeque<Sent>>,
     unordered: BTreeMap<u32, Sent>,
+    /// What has arrived of messages that are not complete, by their first TSNs.
+    parts: BTreeMap<u32, Vec<u8>>,
 }
 
 struct Course {
@@ -36,7 +38,7 @@ struct Course {
     ids: [Option<AssociationId>; 2],
     /// What the end of this number has sent.
     directions: [Direction; 2],
-    /// Messages that are partly there must not fill the receive buffer: this is the largest one.
+    /// The largest message.
     largest: usize,
     aborted: bool,
     shut_down: bool,
@@ -70,6 +72,7 @@ fn config(node: usize, options: u8, size: u8) -> Config {
         nr_sack: if bit(4) { NrSack::Case2 } else { NrSack::Off },
         receive_buffer: RECEIVE_BUFFER << (size & 7),
         send_buffer: 6000 << (size >> 3 & 7),
+        partial_delivery_point: if size & 0x40 == 0 { u32::MAX } else { 700 },
         delayed_ack_cmt: bit(5),
         authentication: bit(7),
         // Long losses end an association: it is to be seen that both ends learn of it.
@@ -89,7 +92,9 @@ impl Course {
             network,
             ids: [id, None],
             directions: [Direction::default(), Direction::default()],
-            largest: (RECEIVE_BUFFER << (sizes & 7)) as usize / 8,
+            // One that fits, or one that must be delivered in parts.
+            largest: (RECEIVE_BUFFER << (sizes & 7)) as usize * if sizes < 0x80 { 1 } else { 16 }
+                / 8,
             aborted: false,
             shut_down: false,
         }
@@ -143,7 +148,8 @@ impl Course {
         let len = match size & 3 {
             0 => 8 + usize::from(size >> 2),
             1 => 8 + 64 * usize::from(size >> 2),
-            _ => 8 + 300 * usize::from(size >> 2),
+            2 => 8 + 300 * usize::from(size >> 2),
+            _ => 8 + 2000 * usize::from(size >> 2),
         };
         let len = len.min(self.largest);
         let reliability = match labels >> 4 {
@@ -207,8 +213,9 @@ impl Course {
     fn compare(&mut self) {
         for node in [0, 1] {
             for message in std::mem::take(&mut self.network.nodes[node].received) {
-                self.directions[1 - node].accept(&message);
+                self.directions[1 - node].accept(message);
             }
+            self.compare_aborted(node);
             let bad = self.network.nodes[node].events.iter().find(|(_, event)| match event {
                 Event::Closed(CloseReason::ProtocolViolation(_)) => true,
                 Event::Closed(CloseReason::PeerAborted(code)) => {
@@ -219,6 +226,18 @@ impl Course {
             });
             assert!(bad.is_none(), "{bad:?}");
         }
+    }
+
+    /// Each message of which the rest does not come is told of once, and parts of it were read.
+    fn compare_aborted(&mut self, node: usize) {
+        let parts = &mut self.directions[1 - node].parts;
+        self.network.nodes[node].events.retain(|(_, event)| match event {
+            Event::PartialDeliveryAborted(message) => {
+                assert!(parts.remove(&message.tsn.0).is_some(), "{message:?}");
+                false
+            }
+            _ => true,
+        });
     }
 
     /// The network recovers: everything arrives, or both ends learn that it does not.
@@ -235,6 +254,7 @@ impl Course {
             self.network.nodes[0].endpoint.shutdown(now, id);
             self.settle();
         }
+        assert!(self.directions.iter().all(|it| it.parts.is_empty()), "parts without an end");
         let left = |node: &crate::network::Node| node.endpoint.associations().len();
         assert_eq!(self.network.nodes.iter().map(left).sum::<usize>(), 0, "no end");
         self.check_end();
@@ -289,7 +309,15 @@ impl Course {
 }
 
 impl Direction {
-    fn accept(&mut self, message: &Message) {
+    fn accept(&mut self, mut message: Message) {
+        if message.more || self.parts.contains_key(&message.tsn.0) {
+            let parts = self.parts.entry(message.tsn.0).or_default();
+            parts.extend_from_slice(&message.payload);
+            if message.more {
+                return;
+            }
+            message.payload = self.parts.remove(&message.tsn.0).unwrap_or_default().into();
+        }
         let number = message.ppid.0;
         let sent = if message.unordered {
             self.unordered.remove(&number)

@@ -29,6 +29,7 @@ mod packets;
 mod pair;
 mod parameters;
 mod partial;
+mod partial_delivery;
 mod path_requests;
 mod paths;
 mod reconfiguration;

@@ -68,6 +68,10 @@ impl FlowMux {
     }
 
     fn handle_control(&mut self, message: &Message) -> Result<(), FlowError> {
+        // Parts of data are data; a part of anything else says nothing.
+        if message.more {
+            return Err(FlowError::TooLarge);
+        }
         let control = match Control::parse(&message.payload)? {
             Parsed::Control(control) => control,
             Parsed::Ignorable(_) => {

@@ -5,12 +5,20 @@ use bytes::Bytes;
 use manypath_engine::{Message, Ppid, StreamId, Tsn};
 use manypath_flow::message::{Accept, Body, Control, Credit, Finish, Open, Return, Want};
 use manypath_flow::{
-    FlowConfig, FlowError, FlowMux, INITIAL_CREDIT, PPID_CONTROL, PPID_DATA_OF_ACCEPTOR,
+    FlowConfig, FlowError, FlowEvent, FlowMux, INITIAL_CREDIT, PPID_CONTROL, PPID_DATA_OF_ACCEPTOR,
     PPID_DATA_OF_OPENER, Refusal,
 };
 
 fn ordered(stream: u16, ppid: Ppid, payload: Bytes) -> Message {
-    Message { stream: StreamId(stream), ppid, unordered: false, number: 0, tsn: Tsn(0), payload }
+    Message {
+        stream: StreamId(stream),
+        ppid,
+        unordered: false,
+        number: 0,
+        tsn: Tsn(0),
+        payload,
+        more: false,
+    }
 }
 
 fn says(from_opener: bool, generation: u32, body: Body) -> Message {
@@ -60,6 +68,23 @@ fn messages_that_cannot_be_read() {
     let unknown = ordered(0, PPID_CONTROL, Bytes::from_static(&[99, 0, 0, 0, 0, 0, 0, 0]));
     assert_eq!(breach(&[], unknown), FlowError::UnknownMessage(99));
     assert_eq!(breach(&[], data(Ppid(46), 1)), FlowError::UnknownPpid(46));
+}
+
+#[test]
+fn data_may_come_in_parts_and_nothing_else() {
+    let part = Message { more: true, ..open(1) };
+    assert_eq!(breach(&[], part), FlowError::TooLarge);
+    let mut mux = FlowMux::new(false, 4, FlowConfig::default());
+    mux.handle_message(open(1)).unwrap();
+    let flow = match mux.poll_event() {
+        Some(FlowEvent::Incoming { flow, .. }) => flow,
+        other => panic!("{other:?}"),
+    };
+    for more in [true, true, false] {
+        mux.handle_message(Message { more, ..data(PPID_DATA_OF_OPENER, 5) }).unwrap();
+    }
+    let read: usize = std::iter::from_fn(|| mux.read(flow)).map(|bytes| bytes.len()).sum();
+    assert_eq!(read, 15);
 }
 
 #[test]

@@ -61,7 +61,15 @@ fn received() -> impl Strategy<Value = Message> {
     (0..4_u16, payload(), any::<u8>()).prop_map(|(stream, (ppid, payload), dice)| {
         let kind = payload.first().copied().unwrap_or(0);
         let unordered = if dice < 240 { ppid == PPID_CONTROL && kind > 5 } else { dice < 248 };
-        Message { stream: StreamId(stream), ppid, unordered, number: 0, tsn: Tsn(0), payload }
+        Message {
+            stream: StreamId(stream),
+            ppid,
+            unordered,
+            number: 0,
+            tsn: Tsn(0),
+            payload,
+            more: false,
+        }
     })
 }
 

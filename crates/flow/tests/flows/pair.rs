@@ -26,7 +26,7 @@ pub(crate) fn local() -> SocketAddr {
 
 pub(crate) fn message(sent: Outgoing) -> Message {
     let Outgoing { stream, ppid, unordered, payload } = sent;
-    Message { stream, ppid, unordered, number: 0, tsn: Tsn(0), payload }
+    Message { stream, ppid, unordered, number: 0, tsn: Tsn(0), payload, more: false }
 }
 
 pub(crate) fn events(mux: &mut FlowMux) -> Vec<FlowEvent> {

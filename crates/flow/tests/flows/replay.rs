@@ -42,7 +42,10 @@ fn record(bytes: &mut &[u8]) -> Option<(Message, u8)> {
     };
     let stream = StreamId((stream % 4).into());
     let unordered = kind & 3 == 1;
-    Some((Message { stream, ppid, unordered, number: 0, tsn: Tsn(0), payload: content }, dice))
+    Some((
+        Message { stream, ppid, unordered, number: 0, tsn: Tsn(0), payload: content, more: false },
+        dice,
+    ))
 }
 
 /// Runs the course that the bytes describe. Panics if a mux does, or if it takes more memory than

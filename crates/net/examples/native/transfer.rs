@@ -156,6 +156,7 @@ impl Transfer {
                 self.closed = Some(reason);
             }
             Event::Writable
+            | Event::PartialDeliveryAborted(_)
             | Event::AssociationReset { .. }
             | Event::Authentication { .. }
             | Event::LocalAddress { .. }

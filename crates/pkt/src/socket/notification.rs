@@ -4,7 +4,8 @@ use super::constants::constant;
 use super::filled::Filled;
 use super::reconfigured::{added, reset, streams_reset};
 use manypath_engine::{
-    CloseReason, Outgoing, PathState, ReconfigurationOutcome, StreamDirection, StreamId, Tsn,
+    CloseReason, Outgoing, PartialMessage, PathState, ReconfigurationOutcome, StreamDirection,
+    StreamId, Tsn,
 };
 use std::collections::BTreeSet;
 
@@ -27,6 +28,8 @@ pub(crate) enum Notification {
         /// Whether a part of it was sent.
         sent: bool,
     },
+    /// The rest of a message will not come.
+    PartialDelivery(PartialMessage),
     /// Streams were reset, or not.
     StreamsReset {
         /// Whose.
@@ -102,6 +105,7 @@ impl Notification {
         match self {
             Self::Dry => "SCTP_SENDER_DRY_EVENT",
             Self::SendFailed { .. } => "SCTP_SEND_FAILED_EVENT",
+            Self::PartialDelivery(_) => "SCTP_PARTIAL_DELIVERY_EVENT",
             Self::StreamsReset { .. } => "SCTP_STREAM_RESET_EVENT",
             Self::Reset { .. } => "SCTP_ASSOC_RESET_EVENT",
             Self::Added { .. } => "SCTP_STREAM_CHANGE_EVENT",
@@ -130,6 +134,18 @@ impl Notification {
                 (Filled::numbers(fields), 12)
             }
             Self::SendFailed { message, sent } => failed(message, *sent),
+            Self::PartialDelivery(message) => {
+                let fields = [
+                    ("pdapi_type", 7),
+                    ("pdapi_flags", 0),
+                    ("pdapi_length", 28),
+                    ("pdapi_indication", 1),
+                    ("pdapi_stream", message.stream.0.into()),
+                    ("pdapi_seq", message.number.into()),
+                    ("pdapi_assoc_id", ASSOCIATION),
+                ];
+                (Filled::numbers(fields), 28)
+            }
             Self::StreamsReset { direction, streams, outcome } => {
                 streams_reset(*direction, streams, *outcome)
             }

@@ -188,7 +188,7 @@ fn message(
     if !whole {
         link.partial = Some((message.clone(), rest));
     }
-    let flags = if whole { constant("MSG_EOR").unwrap_or(0) } else { 0 };
+    let flags = if whole && !message.more { constant("MSG_EOR").unwrap_or(0) } else { 0 };
     let next = link.next.clone();
     let status = world.stacks[id.stack].endpoint.status(world.now, id.association);
     let cum_tsn = status.and_then(|status| status.cum_tsn).map_or(0, |tsn| i64::from(tsn.0));

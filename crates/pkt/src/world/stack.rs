@@ -98,6 +98,9 @@ impl Link {
             Event::SendFailed { message, sent, .. } => {
                 self.notify(Notification::SendFailed { message, sent });
             }
+            Event::PartialDeliveryAborted(message) => {
+                self.notify(Notification::PartialDelivery(message));
+            }
             Event::StreamsReset { direction, streams, outcome } => {
                 self.notify(Notification::StreamsReset { direction, streams, outcome });
             }

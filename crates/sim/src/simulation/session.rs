@@ -126,6 +126,7 @@ impl<'a> Session<'a> {
                     | Event::PathChanged { .. }
                     | Event::Restarted
                     | Event::SendFailed { .. }
+                    | Event::PartialDeliveryAborted(_)
                     | Event::StreamsReset { .. }
                     | Event::AssociationReset { .. }
                     | Event::StreamsAdded { .. }

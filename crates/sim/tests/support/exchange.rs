@@ -130,6 +130,7 @@ impl Side {
             | Event::Readable
             | Event::Writable
             | Event::PathChanged { .. }
+            | Event::PartialDeliveryAborted(_)
             | Event::StreamsReset { .. }
             | Event::AssociationReset { .. }
             | Event::StreamsAdded { .. }

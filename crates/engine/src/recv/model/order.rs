@@ -1,5 +1,6 @@
 //! Messages of a truthful peer, in DATA or I-DATA, arriving in any order and more than once, some of
-//! them given up: each that is not given up is delivered once, whole, and in the order of its stream.
+//! them given up: each that is not given up is delivered once, whole or in parts that make it up, and in
+//! the order of its stream. Of those that are given up the user is told if it has got parts.
 
 use crate::config::Config;
 use crate::event::Message;
@@ -49,6 +50,8 @@ struct Plan {
     expected: BTreeMap<u16, u32>,
     /// What the receiver must give to its reader.
     due: BTreeMap<(u16, bool), VecDeque<usize>>,
+    /// What the reader has of messages that are not complete, by their first TSNs.
+    parts: BTreeMap<u32, Vec<u8>>,
 }
 
 /// Runs the course that the bytes describe.
@@ -60,7 +63,10 @@ pub fn check(bytes: &[u8]) {
     let kind = choices.byte();
     let nr_sack = if kind & 4 == 0 { NrSack::Off } else { NrSack::Case2 };
     let mut plan = Plan::new(kind & 1 == 1, &mut choices);
-    let mut receiver = Receiver::new(&Config::default(), plan.initial, STREAMS.into(), nr_sack);
+    // Messages have at most 25 bytes.
+    let partial_delivery_point = if kind & 8 == 0 { u32::MAX } else { u32::from(kind >> 4) };
+    let config = Config { partial_delivery_point, ..Config::default() };
+    let mut receiver = Receiver::new(&config, plan.initial, STREAMS.into(), nr_sack);
     if plan.interleaved {
         receiver.interleave();
     } else if kind & 2 == 2 {
@@ -109,6 +115,7 @@ impl Plan {
             next: 0,
             expected: BTreeMap::new(),
             due: BTreeMap::new(),
+            parts: BTreeMap::new(),
         };
         plan.number_chunks(choices);
         plan
@@ -309,12 +316,45 @@ impl Plan {
     fn compare(&mut self, receiver: &mut Receiver) {
         assert_eq!(receiver.cum_tsn(), self.tsn(self.next.wrapping_sub(1)));
         while let Some(message) = receiver.read() {
-            self.check_message(&message);
+            if message.more {
+                self.take_part(&message);
+            } else {
+                self.check_message(message);
+            }
+        }
+        for aborted in receiver.take_aborted_parts() {
+            assert!(self.parts.remove(&aborted.tsn.0).is_some(), "nothing was read of {aborted:?}");
+            let sent = &self.messages[self.chunks[self.index(aborted.tsn)].0];
+            assert_eq!((sent.number, sent.stream), (aborted.number, aborted.stream.0));
+            assert_eq!(sent.fate, Fate::GivenUp);
+        }
+        for tsn in self.parts.keys() {
+            let sent = &self.messages[self.chunks[self.index(Tsn(*tsn))].0];
+            assert_eq!(sent.fate, Fate::Underway, "TSN {tsn}");
         }
         assert!(self.due.values().all(VecDeque::is_empty), "{:?} not delivered", self.due);
     }
 
-    fn check_message(&mut self, message: &Message) {
+    fn index(&self, tsn: Tsn) -> usize {
+        tsn.0.wrapping_sub(self.initial.0) as usize
+    }
+
+    /// A part of an ordered message comes when all before it in the stream are delivered.
+    fn take_part(&mut self, part: &Message) {
+        let index = self.chunks[self.index(part.tsn)].0;
+        let sent = &self.messages[index];
+        assert_eq!((sent.number, sent.stream), (part.number, part.stream.0));
+        assert_eq!((sent.unordered, part.ppid), (part.unordered, Ppid(7)));
+        let expected = self.expected.get(&sent.stream).copied().unwrap_or(0);
+        assert!(sent.unordered || sent.number == expected);
+        self.parts.entry(part.tsn.0).or_default().extend_from_slice(&part.payload);
+    }
+
+    fn check_message(&mut self, mut message: Message) {
+        if let Some(mut parts) = self.parts.remove(&message.tsn.0) {
+            parts.extend_from_slice(&message.payload);
+            message.payload = parts.into();
+        }
         let due = self.due.get_mut(&(message.stream.0, message.unordered));
         let index = due.and_then(VecDeque::pop_front);
         let sent = index.map(|index| (index, &self.messages[index]));
@@ -333,6 +373,7 @@ impl Plan {
         }
         let done = |message: &Sent| matches!(message.fate, Fate::Delivered | Fate::GivenUp);
         assert!(self.messages.iter().all(done));
+        assert!(self.parts.is_empty());
         assert_eq!(receiver.queued(), 0);
         assert_eq!(receiver.recount(), (0, 0));
     }

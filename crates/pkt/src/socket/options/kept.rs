@@ -1,5 +1,4 @@
-//! Options that change nothing here: this stack has no Nagle's algorithm, delivers whole messages
-//! only, and so on. What is set can be read back.
+//! Options that change nothing here or little. What is set can be read back.
 
 /// Options with one number.
 const PLAIN: &[&str] = &[

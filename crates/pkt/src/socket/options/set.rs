@@ -61,6 +61,13 @@ fn apply(socket: &mut Socket, option: &str, value: &Value) -> Called {
             let number = number_in(value, part)?.unwrap_or(0);
             socket.config.nagle &= option != "SCTP_NODELAY" || number == 0;
             socket.config.nagle |= option == "SCTP_NODELAY" && number == 0;
+            if option == "SCTP_PARTIAL_DELIVERY_POINT" {
+                let point = u32::try_from(number).ok();
+                let Some(point) = point.filter(|it| *it <= socket.config.receive_buffer) else {
+                    return Ok(Outcome::Fails("EINVAL"));
+                };
+                socket.config.partial_delivery_point = point;
+            }
             socket.kept.insert(part.into(), number);
         }
         return Ok(Outcome::OK);

@@ -34,6 +34,7 @@ pub(super) fn receive(
                 | Event::PathChanged { .. }
                 | Event::Restarted
                 | Event::SendFailed { .. }
+                | Event::PartialDeliveryAborted(_)
                 | Event::StreamsReset { .. }
                 | Event::AssociationReset { .. }
                 | Event::StreamsAdded { .. }

@@ -70,6 +70,7 @@ impl Sender<'_> {
                 | Event::PathChanged { .. }
                 | Event::Restarted
                 | Event::SendFailed { .. }
+                | Event::PartialDeliveryAborted(_)
                 | Event::StreamsReset { .. }
                 | Event::AssociationReset { .. }
                 | Event::StreamsAdded { .. }
