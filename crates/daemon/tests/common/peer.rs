@@ -102,6 +102,13 @@ impl Peer {
         self.driver.flush(now);
     }
 
+    /// Takes what has come in and sends what there is to send; events of flows are dropped.
+    pub(crate) fn serve(&mut self, id: AssociationId) {
+        self.turn();
+        self.receive_all(id);
+        while self.mux.poll_event().is_some() {}
+    }
+
     fn receive_all(&mut self, id: AssociationId) {
         while let Some(message) = self.driver.endpoint_mut().read(id) {
             self.mux.handle_message(message).unwrap();

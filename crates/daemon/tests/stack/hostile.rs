@@ -77,3 +77,39 @@ fn a_server_that_does_not_carry_flows_means_plain_tcp_at_once() {
         assert!(peer.seen.is_empty(), "nothing was established: {:?}", peer.seen);
     }
 }
+
+#[test]
+fn a_flood_of_opens_that_are_given_up_at_once_leaves_nothing_behind() {
+    const ROUNDS: usize = 200;
+    let network = Network::new();
+    let destination = service(network.server()[0], echo);
+    let (_server, server) = Host::with_launcher(network.server_config(&[destination]));
+    let mut peer = Peer::client(network.client()[1]);
+    let id = peer.establish(SocketAddr::new(network.server()[1], DEFAULT_UDP_PORT));
+    let source = SocketAddr::from(([192, 0, 2, 7], 1234));
+    let mut opened = 0;
+    for _ in 0..ROUNDS {
+        let flows: Vec<_> =
+            std::iter::from_fn(|| peer.mux.open(destination, source).ok()).take(64).collect();
+        opened += flows.len();
+        peer.send_all(id);
+        flows.into_iter().for_each(|flow| peer.mux.reset(flow));
+        peer.serve(id);
+    }
+    assert!(opened >= 2 * ROUNDS, "streams come free again: {opened}");
+    let begun = std::time::Instant::now();
+    loop {
+        peer.serve(id);
+        let status = server.status();
+        let flows: usize = status.associations.iter().map(|one| one.flows.len()).sum();
+        if flows == 0 && peer.mux.is_drained() {
+            break;
+        }
+        assert!(begun.elapsed() < crate::common::LIMIT, "{flows} flows are left");
+    }
+    let descriptors = std::fs::read_dir("/proc/self/fd").unwrap().count();
+    let (_client, mut launcher) = Host::with_launcher(network.client_config());
+    let stream = launcher.connect_sctp(destination);
+    assert_eq!(exchange(stream, vec![8; 100]), vec![8; 100]);
+    assert!(descriptors < 200, "{descriptors} descriptors are open");
+}
