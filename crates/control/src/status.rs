@@ -57,6 +57,9 @@ pub struct AssociationStatus {
     pub id: u64,
     /// Whether this side began it.
     pub initiated: bool,
+    /// `mux`, many connections in one, or `direct`, one in each.
+    #[serde(default)]
+    pub form: String,
     /// The parameters with which this side began it.
     #[serde(default)]
     pub profile: Option<String>,

@@ -2,7 +2,7 @@
 
 use crate::attempt::AttemptId;
 use manypath_engine::{Instant, Outgoing, Profile};
-use manypath_flow::{FlowConfig, FlowId, FlowMux};
+use manypath_flow::{DirectFlow, FlowConfig, FlowId, FlowMux, Flows};
 use std::collections::BTreeMap;
 
 /// Names a relay of this stack. Never used again.
@@ -34,6 +34,8 @@ pub(crate) enum Setup {
     Established,
     /// It carries nothing new: one side has asked for its end.
     Ending,
+    /// It is gone; what had arrived on it before its graceful end is still being read.
+    Over,
 }
 
 #[derive(Debug)]
@@ -46,7 +48,9 @@ pub(crate) struct Association {
     pub(crate) idle_since: Instant,
     /// Streams that both sides have, in each direction.
     pub(crate) streams: u16,
-    pub(crate) mux: FlowMux,
+    pub(crate) mux: Flows,
+    /// The peer sends nothing more than what has arrived.
+    pub(crate) input_over: bool,
     pub(crate) flows: BTreeMap<FlowId, FlowUse>,
     /// A message that the engine did not take although it had room: goes first next time.
     pub(crate) held: Option<Outgoing>,
@@ -62,9 +66,40 @@ impl Association {
         streams: u16,
     ) -> Self {
         let mux = FlowMux::new(begun_with.is_some(), streams, FlowConfig::default());
+        Self::carrying(Flows::Mux(Box::new(mux)), begun_with, setup, begun, streams)
+    }
+
+    /// One that carries a single connection in the direct form.
+    pub(crate) fn direct(
+        begun_with: Option<Profile>,
+        setup: Setup,
+        begun: Instant,
+        flow: DirectFlow,
+    ) -> Self {
+        Self::carrying(Flows::Direct(Box::new(flow)), begun_with, setup, begun, 1)
+    }
+
+    fn carrying(
+        mux: Flows,
+        begun_with: Option<Profile>,
+        setup: Setup,
+        begun: Instant,
+        streams: u16,
+    ) -> Self {
         let flows = BTreeMap::new();
-        let (idle_since, held, doubted) = (begun, None, None);
-        Self { begun_with, setup, begun, idle_since, streams, mux, flows, held, doubted }
+        let (idle_since, held, doubted, input_over) = (begun, None, None, false);
+        Self {
+            begun_with,
+            input_over,
+            setup,
+            begun,
+            idle_since,
+            streams,
+            mux,
+            flows,
+            held,
+            doubted,
+        }
     }
 
     /// Whether this side began it.

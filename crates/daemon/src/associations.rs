@@ -12,6 +12,7 @@ use manypath_engine::{
     AssociationId, CloseReason, ConnectError, Duration, Event, Instant, PathId, PathState, Profile,
     SendError,
 };
+use manypath_flow::FlowError;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use tracing::{info, warn};
@@ -22,9 +23,9 @@ use tracing::{info, warn};
 const UNSENT_LIMIT: usize = 128 << 10;
 
 /// What there is to know about an association that came up.
-struct Up {
-    initiated: bool,
-    adaptation: Option<u32>,
+pub(crate) struct Up {
+    pub(crate) initiated: bool,
+    pub(crate) adaptation: Option<u32>,
     /// Usable in both directions.
     streams: u16,
 }
@@ -47,12 +48,7 @@ impl Stack {
             true => endpoint.connect(now, remote, port),
             false => endpoint.connect_with(now, remote, port, own),
         };
-        let id = connected.map_err(|error| match error {
-            ConnectError::NoLocalAddress | ConnectError::InvalidPort => {
-                FallbackReason::NoLocalAddress
-            }
-            ConnectError::TooMany | ConnectError::AlreadyConnected => FallbackReason::Busy,
-        })?;
+        let id = connected.map_err(unconnected)?;
         let association = Association::new(Some(profile), Setup::Connecting, self.now, STREAMS);
         self.associations.insert(id, association);
         self.by_peer.insert((destination.ip(), profile), id);
@@ -103,6 +99,9 @@ impl Stack {
     }
 
     fn on_connected(&mut self, id: AssociationId, up: &Up) {
+        if self.is_direct(id) {
+            return self.on_direct_connected(id, up);
+        }
         if up.adaptation != Some(manypath_flow::ADAPTATION) {
             self.counters.count("associations_without_flows_aborted");
             self.driver.endpoint_mut().abort(self.now, id, b"no flows here");
@@ -128,7 +127,10 @@ impl Stack {
     /// forgets what was held against it.
     fn adopt_peer_addresses(&mut self, id: AssociationId) {
         let Some(association) = self.associations.get(&id) else { return };
-        let Some(profile) = association.begun_with else { return };
+        // A native program at an address says nothing of a manypath there.
+        let Some(profile) = association.begun_with.filter(|_| !association.mux.is_direct()) else {
+            return;
+        };
         for addr in self.confirmed_addresses(id) {
             self.peers.forget_peer(self.now, addr);
             self.by_peer.entry((addr, profile)).or_insert(id);
@@ -168,7 +170,7 @@ impl Stack {
         paths.map(|path| path.packets_received).sum()
     }
 
-    fn peer_name(&self, id: AssociationId) -> String {
+    pub(crate) fn peer_name(&self, id: AssociationId) -> String {
         let status = self.driver.endpoint().status(self.now, id);
         let path = status.and_then(|status| status.paths.into_iter().find(|path| path.primary));
         path.map_or_else(|| "a peer".to_owned(), |path| path.addr.remote.to_string())
@@ -206,6 +208,7 @@ impl Stack {
             association.setup = Setup::Ending;
         }
         self.by_peer.retain(|_, used| *used != id);
+        self.on_direct_peer_end(id);
     }
 
     fn on_closed(&mut self, id: AssociationId, reason: &CloseReason) {
@@ -213,24 +216,37 @@ impl Stack {
         let connecting = association.setup == Setup::Connecting;
         let fallback = fallback_reason(reason, connecting);
         if connecting {
-            self.remember_failed_connect(id, fallback);
+            self.remember_failed_connect(id, fallback, speaks_sctp(reason));
         }
-        self.end_flows(id, fallback);
+        if *reason == CloseReason::Graceful {
+            self.on_direct_peer_end(id);
+        }
+        if !self.stays_to_be_read(id, reason) {
+            self.end_flows(id, fallback);
+            self.remove_association(id);
+        }
+        self.counters.count(close_counter(reason));
+        info!(target: log::ASSOCIATION, "association {}: closed ({reason:?})", id.0);
+    }
+
+    pub(crate) fn remove_association(&mut self, id: AssociationId) {
         if let Some(gone) = self.associations.remove(&id) {
             self.counters.add_flows(gone.mux.counters().entries());
         }
         self.by_peer.retain(|_, used| *used != id);
         self.dirty.remove(&id);
         self.waiting.remove(&id);
-        self.counters.count(close_counter(reason));
-        info!(target: log::ASSOCIATION, "association {}: closed ({reason:?})", id.0);
     }
 
-    fn remember_failed_connect(&mut self, id: AssociationId, reason: FallbackReason) {
+    /// `native`: it speaks SCTP, if not with manypath's port and form.
+    fn remember_failed_connect(&mut self, id: AssociationId, reason: FallbackReason, native: bool) {
         let peers = self.by_peer.iter().filter(|(_, used)| **used == id);
         let peers: Vec<IpAddr> = peers.map(|((addr, _), _)| *addr).collect();
         for peer in peers {
-            self.peers.remember_peer(self.now, peer, reason);
+            match native {
+                true => self.peers.remember_native(self.now, peer),
+                false => self.peers.remember_peer(self.now, peer, reason),
+            }
         }
     }
 
@@ -248,17 +264,24 @@ impl Stack {
     }
 
     fn read_messages(&mut self, id: AssociationId) {
+        if self.is_direct(id) {
+            return self.read_direct(id);
+        }
         let Some(association) = self.associations.get_mut(&id) else { return };
         while let Some(message) = self.driver.endpoint_mut().read(id) {
             if let Err(error) = association.mux.handle_message(message) {
-                self.counters.count("flow_protocol_errors");
-                warn!(target: log::ASSOCIATION, "association {}: {error}: aborted", id.0);
-                let reason = error.to_string();
-                self.driver.endpoint_mut().abort(self.now, id, reason.as_bytes());
-                return;
+                return self.abort_for(id, error);
             }
         }
         self.dirty.insert(id);
+    }
+
+    /// The peer has broken the protocol of flows.
+    pub(crate) fn abort_for(&mut self, id: AssociationId, error: FlowError) {
+        self.counters.count("flow_protocol_errors");
+        warn!(target: log::ASSOCIATION, "association {}: {error}: aborted", id.0);
+        let reason = error.to_string();
+        self.driver.endpoint_mut().abort(self.now, id, reason.as_bytes());
     }
 
     /// Hands messages of the flows to the engine, as many as it should hold.
@@ -277,6 +300,7 @@ impl Stack {
     }
 
     fn pump(&mut self, id: AssociationId) {
+        self.read_direct(id);
         let Some(association) = self.associations.get_mut(&id) else { return };
         let endpoint = self.driver.endpoint_mut();
         let fragment = endpoint.fragment_size(id);
@@ -289,7 +313,7 @@ impl Stack {
             let next = association.held.take().or_else(|| association.mux.poll_message(fragment));
             let Some(message) = next else {
                 endpoint.set_more_to_come(id, false);
-                return;
+                return self.end_direct(id);
             };
             match endpoint.send(self.now, id, message.clone()) {
                 // The flow may have room now: look at it once more.
@@ -344,6 +368,14 @@ impl Stack {
     }
 }
 
+/// Why no association was begun.
+pub(crate) const fn unconnected(error: ConnectError) -> FallbackReason {
+    match error {
+        ConnectError::NoLocalAddress | ConnectError::InvalidPort => FallbackReason::NoLocalAddress,
+        ConnectError::TooMany | ConnectError::AlreadyConnected => FallbackReason::Busy,
+    }
+}
+
 fn association_is_ours(all: &BTreeMap<AssociationId, Association>, id: AssociationId) -> bool {
     all.get(&id).is_some_and(Association::is_ours)
 }
@@ -363,6 +395,23 @@ const fn fallback_reason(reason: &CloseReason, connecting: bool) -> FallbackReas
         | CloseReason::LocalAbort
         | CloseReason::TooManyFailures
         | CloseReason::ProtocolViolation(_) => FallbackReason::AssociationLost,
+    }
+}
+
+/// Whether an answer to an INIT shows that its sender speaks SCTP, and may do so with us in another
+/// form. Who has no room for another association has none for that one either.
+const fn speaks_sctp(reason: &CloseReason) -> bool {
+    const OUT_OF_RESOURCE: u16 = 4;
+    match reason {
+        CloseReason::NoAdaptation => true,
+        CloseReason::PeerAborted(cause) => !matches!(cause, Some(OUT_OF_RESOURCE)),
+        CloseReason::Graceful
+        | CloseReason::NoAnswer
+        | CloseReason::Unreachable
+        | CloseReason::NoAuthentication
+        | CloseReason::LocalAbort
+        | CloseReason::TooManyFailures
+        | CloseReason::ProtocolViolation(_) => false,
     }
 }
 

@@ -247,7 +247,9 @@ impl Stack {
         let rules = self.rules.read().map_err(|e| e.to_string())?;
         self.settings.apply(&mut self.config).map_err(|e| e.to_string())?;
         self.adopt_settings();
-        Ok(self.rules.adopt(rules))
+        let count = self.rules.adopt(rules);
+        self.listen_direct();
+        Ok(count)
     }
 
     fn on_hello(&mut self, id: u64, version: u32, role: Role) {

@@ -16,7 +16,7 @@ use crate::stack::Stack;
 use crate::token::Source;
 use manypath_engine::AssociationId;
 use manypath_flow::{FlowId, Refusal};
-use manypath_rules::Options;
+use manypath_rules::{Form, Options};
 use mio::event::Event;
 use socket2::{Domain, Protocol, SockAddr, Socket as RawSocket, Type};
 use std::io;
@@ -50,6 +50,9 @@ impl Stack {
         let locals = self.local_addresses(id);
         let admitted = allow::admit(destination, &locals, &self.rules, self.config.loopback_paths);
         match admitted {
+            Ok((_, options)) if !self.is_form_open(id, &options) => {
+                self.refuse(id, flow, Refusal::NotAllowed, "dial_denied_form");
+            }
             Ok((destination, options)) => self.dial(id, flow, destination, source, options),
             Err(denied) => {
                 debug!(target: log::CONNECTION,
@@ -59,6 +62,12 @@ impl Stack {
                 self.refuse(id, flow, Refusal::NotAllowed, denied.counter());
             }
         }
+    }
+
+    /// Whether the service is open to the form that the peer has chosen.
+    fn is_form_open(&self, id: AssociationId, options: &Options) -> bool {
+        let used = if self.is_direct(id) { Form::Direct } else { Form::Mux };
+        options.form.is_none_or(|form| form == used)
     }
 
     fn dial(

@@ -1,6 +1,6 @@
 //! What flows report, and the relays that they feed.
 
-use crate::association::{FlowUse, RelayId};
+use crate::association::{FlowUse, RelayId, Setup};
 use crate::connection::RelayEnd;
 use crate::relay::{Progress, Relay};
 use crate::stack::Stack;
@@ -64,7 +64,11 @@ impl Stack {
     pub(crate) fn forget_flow(&mut self, id: AssociationId, flow: FlowId) -> Option<FlowUse> {
         let association = self.associations.get_mut(&id)?;
         let used = association.flows.remove(&flow);
-        if association.flows.is_empty() && association.is_ours() {
+        if association.flows.is_empty() && association.setup == Setup::Over {
+            self.remove_association(id);
+        } else if association.flows.is_empty()
+            && (association.is_ours() || association.mux.is_direct())
+        {
             self.watch_idle(id);
         }
         used
@@ -104,8 +108,13 @@ impl Stack {
     }
 
     /// Joins a connected socket, watched under the relay's token, with a flow.
-    pub(crate) fn start_relay(&mut self, id: RelayId, relay: Relay) {
+    pub(crate) fn start_relay(&mut self, id: RelayId, mut relay: Relay) {
         self.set_flow_use(relay.association, relay.flow, FlowUse::Relay(id));
+        let association = self.associations.get(&relay.association);
+        // The peer may have been so quick that its end has come before there was a relay.
+        if association.is_some_and(|association| association.mux.has_finished(relay.flow)) {
+            relay.on_finished();
+        }
         self.relays.insert(id, relay);
         self.counters.count("relays_started");
         self.ready.insert(id);
@@ -157,9 +166,10 @@ impl Stack {
 
     fn service_flow_relay(&mut self, id: RelayId) -> Option<Progress> {
         let relay = self.relays.get_mut(&id)?;
-        let association = self.associations.get_mut(&relay.association)?;
+        let association = self.associations.get_mut(&relay.association);
         self.dirty.insert(relay.association);
-        Some(relay.service(&mut association.mux, &mut self.scratch))
+        let flows = association.map(|association| &mut association.mux);
+        Some(relay.service(flows, &mut self.scratch))
     }
 
     /// Both directions have ended in good order.

@@ -23,6 +23,7 @@ mod connection;
 mod control_server;
 mod counters;
 mod dial;
+mod direct;
 mod drain;
 mod flows;
 mod locals;

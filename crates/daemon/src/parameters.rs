@@ -10,6 +10,8 @@ use manypath_rules::{Class, Options};
 
 /// Streams asked for in each direction: as many flows can be open towards one peer.
 pub(crate) const STREAMS: u16 = 1024;
+/// Streams that a native program may use towards us.
+const NATIVE_STREAMS: u16 = 64;
 /// With the short RTO of a client this goes on for 15 s after the fallback, in case that a peer is
 /// only slow: what it answers late counts for the next connection.
 const CLIENT_INIT_RETRANSMITS: u32 = 6;
@@ -61,6 +63,19 @@ pub(crate) fn profile(config: &StackConfig, options: &Options) -> Profile {
 /// own, because the stack's may be in use towards the same peer.
 pub(crate) fn with_profile(config: &StackConfig, profile: Profile) -> Config {
     Config { port: 0, ..of_profile(config, profile) }
+}
+
+/// The parameters of associations in the direct form. A service has one stream; native programs may
+/// use more of theirs.
+pub(crate) fn of_direct(config: &StackConfig, profile: Profile) -> Config {
+    Config {
+        port: 0,
+        adaptation: Some(manypath_flow::DIRECT_ADAPTATION),
+        require_adaptation: false,
+        streams: 1,
+        inbound_streams: Some(NATIVE_STREAMS),
+        ..of_profile(config, profile)
+    }
 }
 
 impl Stack {

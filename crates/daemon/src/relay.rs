@@ -7,13 +7,16 @@
 use crate::socket::{Moved, Socket};
 use bytes::Bytes;
 use manypath_engine::AssociationId;
-use manypath_flow::{FlowId, FlowMux};
+use manypath_flow::{FlowId, Flows};
 use manypath_rules::Options;
 use std::collections::VecDeque;
 use std::io::IoSlice;
 
 /// Bytes that a relay moves in one direction before others have their turn.
 const TURN: usize = 256 << 10;
+/// Bytes of the program that are dropped after the peer has ended both directions, before the
+/// program is told by a reset, as TCP tells it.
+const MAX_DROPPED: u64 = 256 << 10;
 /// Pieces that one write hands to the kernel.
 const MAX_SLICES: usize = 64;
 
@@ -55,6 +58,8 @@ pub(crate) struct Relay {
     half_close: bool,
     /// The program has ended without half-close: what the peer still sends is dropped.
     dropping: bool,
+    /// Bytes of the program that were for nobody.
+    dropped: u64,
     /// From the socket to the flow.
     sent: u64,
     /// From the flow to the socket.
@@ -74,6 +79,7 @@ impl Relay {
             greeting: 0,
             half_close: true,
             dropping: false,
+            dropped: 0,
             sent: 0,
             received: 0,
         }
@@ -98,11 +104,11 @@ impl Relay {
         }
     }
 
-    /// The flow is gone.
+    /// The flow is gone. If the program has not ended its direction yet, what it still sends is for
+    /// nobody; the socket is not closed at once, which could cost bytes under way to the program.
     pub(crate) fn on_flow_closed(&mut self) {
         self.flow_open = false;
         self.on_finished();
-        self.outward = Half::Ended;
     }
 
     /// Bytes of the flow that the socket has not taken yet.
@@ -120,13 +126,18 @@ impl Relay {
         (self.sent, self.received)
     }
 
-    /// Moves what can be moved, as far as one turn goes.
-    pub(crate) fn service(&mut self, mux: &mut FlowMux, scratch: &mut [u8]) -> Progress {
+    /// Moves what can be moved, as far as one turn goes. Without `flows` the association is gone, and
+    /// the flow with it.
+    pub(crate) fn service(&mut self, flows: Option<&mut Flows>, scratch: &mut [u8]) -> Progress {
         if self.socket.is_broken() {
             return Progress::Broken;
         }
-        let outward = self.socket_to_flow(mux, scratch);
-        let inward = self.flow_to_socket(mux);
+        let mut flows = flows.filter(|_| self.flow_open);
+        let outward = match &mut flows {
+            Some(flows) => self.socket_to_flow(flows, scratch),
+            None => self.socket_to_nowhere(scratch),
+        };
+        let inward = self.flow_to_socket(&mut flows);
         if outward == Progress::Broken || inward == Progress::Broken {
             Progress::Broken
         } else if self.outward == Half::Ended && self.inward == Half::Ended {
@@ -138,7 +149,7 @@ impl Relay {
         }
     }
 
-    fn socket_to_flow(&mut self, mux: &mut FlowMux, scratch: &mut [u8]) -> Progress {
+    fn socket_to_flow(&mut self, mux: &mut Flows, scratch: &mut [u8]) -> Progress {
         let mut left = TURN;
         while self.outward == Half::Open && self.socket.is_readable() {
             let room = mux.writable(self.flow).min(scratch.len()).min(left);
@@ -162,8 +173,24 @@ impl Relay {
         Progress::Waiting
     }
 
+    /// Lets the program come to its end.
+    fn socket_to_nowhere(&mut self, scratch: &mut [u8]) -> Progress {
+        while self.outward == Half::Open && self.socket.is_readable() {
+            match self.socket.read(scratch) {
+                Moved::Bytes(bytes) => self.dropped += bytes as u64,
+                Moved::End => self.outward = Half::Ended,
+                Moved::Blocked => break,
+                Moved::Broken => return Progress::Broken,
+            }
+            if self.dropped > MAX_DROPPED {
+                return Progress::Broken;
+            }
+        }
+        Progress::Waiting
+    }
+
     /// The program has ended its direction.
-    fn end_outward(&mut self, mux: &mut FlowMux) {
+    fn end_outward(&mut self, mux: &mut Flows) {
         mux.finish(self.flow);
         self.outward = Half::Ended;
         if !self.half_close && !self.dropping {
@@ -173,22 +200,24 @@ impl Relay {
     }
 
     /// The peer has ended its direction, and the program has all of it.
-    fn end_inward(&mut self, mux: &mut FlowMux) {
+    fn end_inward(&mut self, flows: &mut Option<&mut Flows>) {
         self.socket.finish();
         self.inward = Half::Ended;
         if !self.half_close && self.outward == Half::Open {
-            mux.finish(self.flow);
+            if let Some(flows) = flows {
+                flows.finish(self.flow);
+            }
             self.outward = Half::Ended;
         }
     }
 
-    fn flow_to_socket(&mut self, mux: &mut FlowMux) -> Progress {
+    fn flow_to_socket(&mut self, flows: &mut Option<&mut Flows>) -> Progress {
         if self.dropping {
-            return self.flow_to_nowhere(mux);
+            return self.flow_to_nowhere(flows);
         }
         let mut left = TURN;
         loop {
-            self.refill(mux);
+            self.refill(flows);
             if self.pending.is_empty() || !self.socket.is_writable() {
                 break;
             }
@@ -200,8 +229,8 @@ impl Relay {
                     left = left.saturating_sub(bytes);
                     let ours = self.greeting.min(bytes);
                     self.greeting -= ours;
-                    if self.flow_open {
-                        mux.consumed(self.flow, bytes - ours);
+                    if let Some(flows) = flows {
+                        flows.consumed(self.flow, bytes - ours);
                     }
                 }
                 Moved::Blocked => break,
@@ -209,19 +238,19 @@ impl Relay {
             }
         }
         if self.inward == Half::Ending && self.pending.is_empty() {
-            self.end_inward(mux);
+            self.end_inward(flows);
         }
         Progress::Waiting
     }
 
     /// Lets the peer send on, so that it can come to its end.
-    fn flow_to_nowhere(&mut self, mux: &mut FlowMux) -> Progress {
-        self.refill(mux);
+    fn flow_to_nowhere(&mut self, flows: &mut Option<&mut Flows>) -> Progress {
+        self.refill(flows);
         let bytes = self.pending();
         self.pending.clear();
         let ours = std::mem::take(&mut self.greeting);
-        if self.flow_open {
-            mux.consumed(self.flow, bytes - ours);
+        if let Some(flows) = flows {
+            flows.consumed(self.flow, bytes - ours);
         }
         if self.inward == Half::Ending {
             self.inward = Half::Ended;
@@ -229,9 +258,10 @@ impl Relay {
         if bytes > 0 { Progress::More } else { Progress::Waiting }
     }
 
-    fn refill(&mut self, mux: &mut FlowMux) {
-        while self.flow_open && self.pending.len() < MAX_SLICES {
-            match mux.read(self.flow) {
+    fn refill(&mut self, flows: &mut Option<&mut Flows>) {
+        let Some(flows) = flows else { return };
+        while self.pending.len() < MAX_SLICES {
+            match flows.read(self.flow) {
                 Some(piece) => self.pending.push_back(piece),
                 None => break,
             }

@@ -2,10 +2,11 @@
 
 use crate::allow::Allow;
 use manypath_rules::{
-    Chain, Decision, FileError, Network, Options, Policy, Ports, Protocol, Query, Rule, RulesFile,
-    Table,
+    Chain, Decision, FileError, Form, Network, Options, Policy, Ports, Protocol, Query, Rule,
+    RulesFile, Table,
 };
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 
 /// A stack's rules. What it was allowed on its command line holds whatever the file says.
 #[derive(Debug)]
@@ -49,6 +50,20 @@ impl Rules {
         let (policy, options) = said(&self.table.decide(query));
         let own = self.own.decide(query).policy;
         (if own == Policy::Enable { own } else { policy }, options)
+    }
+
+    /// The SCTP ports at which native programs may reach services. Whether the address that they use
+    /// is open is found out when they come.
+    pub(crate) fn direct_ports(&self) -> Vec<RangeInclusive<u16>> {
+        if self.table.default_policy(Chain::Local) == Policy::Enable {
+            return vec![Ports::ALL.first()..=Ports::ALL.last()];
+        }
+        let own = self.own.list(Chain::Local, Policy::Enable);
+        let rules = own.chain(self.table.list(Chain::Local, Policy::Enable)).map(|(_, rule)| rule);
+        let direct = rules
+            .filter(|rule| rule.protocol == Protocol::Tcp && rule.options.form != Some(Form::Mux));
+        let ports = direct.map(|rule| rule.ports.unwrap_or(Ports::ALL));
+        ports.map(|ports| ports.first()..=ports.last()).collect()
     }
 
     /// Whether a rule opens exactly this address and port: what a loopback service needs.

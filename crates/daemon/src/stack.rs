@@ -156,6 +156,7 @@ impl Stack {
             last_id: 0,
             config,
         };
+        stack.listen_direct();
         stack.announce();
         stack.recall_peers();
         if stack.config.locals == config::Locals::Auto {

@@ -9,7 +9,7 @@ use manypath_control::status::{
 use manypath_engine::{self as engine, AssociationId, AssociationState, Duration, IdleReason};
 use manypath_engine::{Instant, PathState};
 use manypath_flow::{self as flow, FlowState};
-use manypath_rules::Class;
+use manypath_rules::{Class, Form};
 use std::collections::BTreeMap;
 
 impl Stack {
@@ -57,6 +57,9 @@ impl Stack {
         Some(AssociationStatus {
             id: id.0,
             initiated: association.is_ours(),
+            form: if association.mux.is_direct() { Form::Direct } else { Form::Mux }
+                .name()
+                .to_owned(),
             profile: association.begun_with.map(|profile| profile.name().to_owned()),
             state: state_name(status.state).to_owned(),
             age_ms: self.age(association.begun),

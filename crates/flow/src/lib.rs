@@ -9,7 +9,8 @@
 //!
 //! A flow stands for one TCP connection: two ordered byte directions, each with its own end, opened
 //! towards an address and accepted or refused by the other side. One [`FlowMux`] carries all flows
-//! of an association. There is no clock and no I/O in it; the byte layouts and the rules of the
+//! of an association; a [`DirectFlow`] is the only one of an association in the direct form, which
+//! programs without manypath understand; [`Flows`] is either. There is no clock and no I/O in it; the byte layouts and the rules of the
 //! protocol are in `docs/flow-protocol.md`.
 //!
 //! Flow control is per flow: the receiver grants credit as its reader *consumes*, so a reader that
@@ -23,9 +24,11 @@ extern crate std;
 
 mod byte_queue;
 mod config;
+mod direct;
 mod error;
 mod event;
 mod flow;
+mod form;
 mod lanes;
 pub mod message;
 mod mux;
@@ -33,8 +36,10 @@ mod status;
 mod table;
 
 pub use config::FlowConfig;
+pub use direct::{DirectEnd, DirectFlow, DirectPeer};
 pub use error::{FlowError, OpenError, WriteError};
 pub use event::{FlowEvent, Refusal};
+pub use form::Flows;
 pub use mux::{FlowMux, Share};
 pub use status::{FlowCounters, FlowState, FlowStatus};
 pub use table::FlowId;
@@ -44,6 +49,10 @@ use manypath_engine::Ppid;
 /// Adaptation layer indication (RFC 5061 section 4.2.6) of this protocol: "mP" and the major
 /// version. An association on which both sides announced the same value carries flows.
 pub const ADAPTATION: u32 = 0x6d50_0001;
+
+/// Adaptation layer indication of the direct form: "mD" and the major version. With a peer that
+/// announces it too, each direction of the connection has an end of its own.
+pub const DIRECT_ADAPTATION: u32 = 0x6d44_0001;
 
 /// SCTP port of an endpoint that accepts flows, inside the UDP encapsulation.
 pub const SCTP_PORT: u16 = 29899;
@@ -56,6 +65,12 @@ pub const PPID_DATA_OF_OPENER: Ppid = Ppid(0x6d50_0101);
 
 /// Payload protocol identifier of bytes sent by the side that accepted the flow.
 pub const PPID_DATA_OF_ACCEPTOR: Ppid = Ppid(0x6d50_0102);
+
+/// Payload protocol identifier of bytes in the direct form: none, as programs without manypath have.
+pub const PPID_DIRECT: Ppid = Ppid(0);
+
+/// Payload protocol identifier of the message that ends a direction in the direct form.
+pub const PPID_END: Ppid = Ppid(0x6d50_0103);
 
 /// Bytes that an opener may send before it has heard from the acceptor, fixed by the protocol.
 ///

@@ -11,6 +11,11 @@ pub struct FlowId {
     slot: u32,
 }
 
+impl FlowId {
+    /// The flow of an association that has only one.
+    pub(crate) const SOLE: Self = Self { serial: 0, slot: 0 };
+}
+
 impl fmt::Display for FlowId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.serial.fmt(f)

@@ -45,7 +45,7 @@ pub use file::{FileError, RulesFile};
 pub use findings::Finding;
 pub use kept_file::{KeptFile, KeptFileError};
 pub use network::Network;
-pub use options::{Class, Options, Profile};
+pub use options::{Class, Form, Options, Profile};
 pub use ports::Ports;
 pub use rule::{Chain, Policy, Protocol, Rule};
 pub use shimrules::{Command as ShimrulesCommand, USAGE as SHIMRULES_USAGE};

@@ -14,12 +14,24 @@ pub struct Options {
     pub proxy: Option<bool>,
     /// No fallback to TCP: what SCTP cannot reach fails.
     pub sctp_only: Option<bool>,
+    /// How an association carries it.
+    pub form: Option<Form>,
     /// What matters to the connection.
     pub class: Option<Class>,
     /// Its share beside others of the same association.
     pub weight: Option<u16>,
     /// The parameters of the association that carries it.
     pub profile: Option<Profile>,
+}
+
+/// How associations carry connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Form {
+    /// Many in one, with manypath at both ends.
+    Mux,
+    /// One in each, as bytes in stream 0: what native SCTP programs understand.
+    Direct,
 }
 
 /// What matters to a connection.
@@ -44,8 +56,19 @@ pub enum Profile {
 
 /// What [`Options::set`] reads.
 const ALLOWED: &str = "half-close=on|off, proxy=on|off, sctp-only=on|off, \
-    class=bulk|interactive, weight=N, profile=production|dynamic";
+    form=mux|direct, class=bulk|interactive, weight=N, profile=production|dynamic";
 const MAX_WEIGHT: u16 = 1000;
+
+impl Form {
+    /// The word for it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Mux => "mux",
+            Self::Direct => "direct",
+        }
+    }
+}
 
 impl Class {
     /// The word for it.
@@ -88,6 +111,7 @@ impl Options {
             "half-close" => self.half_close.replace(switch(key, value)?).is_some(),
             "proxy" => self.proxy.replace(switch(key, value)?).is_some(),
             "sctp-only" => self.sctp_only.replace(switch(key, value)?).is_some(),
+            "form" => self.form.replace(form(value)?).is_some(),
             "class" => self.class.replace(class(value)?).is_some(),
             "weight" => self.weight.replace(weight(value)?).is_some(),
             "profile" => self.profile.replace(profile(value)?).is_some(),
@@ -106,6 +130,7 @@ impl Options {
             ("half-close", self.half_close.map(switch)),
             ("proxy", self.proxy.map(switch)),
             ("sctp-only", self.sctp_only.map(switch)),
+            ("form", self.form.map(|form| form.name().to_owned())),
             ("class", self.class.map(|class| class.name().to_owned())),
             ("weight", self.weight.map(|weight| weight.to_string())),
             ("profile", self.profile.map(|profile| profile.name().to_owned())),
@@ -120,6 +145,11 @@ fn switch(key: &str, value: &str) -> Result<bool, RuleError> {
         "off" => Ok(false),
         _ => Err(RuleError::unknown(&format!("value of {key}"), value, "on or off")),
     }
+}
+
+fn form(value: &str) -> Result<Form, RuleError> {
+    let known = [Form::Mux, Form::Direct].into_iter().find(|form| form.name() == value);
+    known.ok_or_else(|| RuleError::unknown("form", value, "mux or direct"))
 }
 
 fn class(value: &str) -> Result<Class, RuleError> {

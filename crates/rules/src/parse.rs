@@ -6,7 +6,7 @@
 
 use crate::error::RuleError;
 use crate::network::Network;
-use crate::options::Options;
+use crate::options::{Form, Options};
 use crate::ports::Ports;
 use crate::rule::{Chain, Policy, Protocol, Rule};
 use std::str::FromStr;
@@ -121,6 +121,11 @@ impl Rule {
         if self.chain == Chain::Local && options.profile.is_some() {
             return Err(RuleError::new(
                 "profile is for associations that are begun here: remote rules",
+            ));
+        }
+        if options.form == Some(Form::Direct) && options.weight.is_some() {
+            return Err(RuleError::new(
+                "weight is for connections that share an association: form=direct has one for each",
             ));
         }
         if self.protocol == Protocol::Udp && options.half_close.is_some() {

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failing test may panic")]
 
 use manypath_rules::{
-    Chain, Class, Document, Network, Place, Policy, Ports, Profile, Protocol, Rule,
+    Chain, Class, Document, Form, Network, Place, Policy, Ports, Profile, Protocol, Rule,
 };
 use proptest::prelude::*;
 use std::net::IpAddr;
@@ -24,6 +24,7 @@ fn a_wrong_word_is_answered_with_the_right_ones() {
     assert!(error("remote enable sctp-only=yes").contains("on or off"));
     assert!(error("remote enable colour=red").contains("half-close=on|off"));
     assert!(error("remote enable class=realtime").contains("bulk or interactive"));
+    assert!(error("remote enable form=tunnel").contains("mux or direct"));
     assert!(error("remote enable weight=0").contains("from 1 to 1000"));
     assert!(error("remote enable weight=many").contains("from 1 to 1000"));
     assert!(error("remote enable profile=paper").contains("production or dynamic"));
@@ -54,6 +55,7 @@ fn options_that_make_no_sense_are_refused() {
     assert!(error("remote enable proxy=on").contains("local rules"));
     assert!(error("local enable sctp-only=on").contains("remote rules"));
     assert!(error("local enable profile=dynamic").contains("remote rules"));
+    assert!(error("remote enable form=direct weight=2").contains("one for each"));
     assert!(error("local disable port 1 class=bulk").contains("nothing is carried"));
     assert!(error("remote enable udp half-close=on").contains("udp has none"));
 }
@@ -146,6 +148,7 @@ prop_compose! {
         rule.options.half_close = half_close.filter(|_| enable && !udp);
         let class = class.map(|bulk| if bulk { Class::Bulk } else { Class::Interactive });
         rule.options.class = class.filter(|_| enable);
+        rule.options.form = class.filter(|_| enable).map(|_| Form::Mux);
         rule.options.weight = weight.filter(|_| enable);
         rule.options.profile = class.filter(|_| enable && !local).map(|class| match class {
             Class::Bulk => Profile::Production,

@@ -95,9 +95,10 @@ fn text(stack: &StackStatus, counters: bool) -> String {
 fn association(out: &mut String, status: &AssociationStatus) {
     let _ = writeln!(
         out,
-        "  association {} {}: unsent {}, outstanding {}, peer window {}, waiting to be read {}",
+        "  association {} {} ({}): unsent {}, outstanding {}, peer window {}, waiting to be read {}",
         status.id,
         status.state,
+        status.form,
         bytes(status.unsent_bytes),
         bytes(status.outstanding_bytes),
         bytes(status.peer_rwnd_bytes),

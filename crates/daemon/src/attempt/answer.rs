@@ -81,7 +81,12 @@ impl Stack {
     /// The association of the flow has ended.
     pub(crate) fn on_attempt_flow_lost(&mut self, id: AttemptId, reason: FallbackReason) {
         match self.attempts.get(&id).map(|attempt| attempt.sctp) {
-            Some(Sctp::Opening { .. }) => self.give_up_sctp(id, reason),
+            Some(Sctp::Opening { association, .. }) => {
+                if !self.try_directly(id, association, reason) {
+                    let reason = self.note_direct_failure(id, association, reason);
+                    self.give_up_sctp(id, reason);
+                }
+            }
             // The program was told that it is connected: it sees the connection break.
             Some(Sctp::Opened { .. }) => self.fail(id, libc::ECONNRESET),
             Some(Sctp::Failed) | None => {}
@@ -120,12 +125,17 @@ impl Stack {
     pub(crate) fn on_fallback_timer(&mut self, id: AttemptId) {
         let Some(attempt) = self.attempts.get(&id) else { return };
         let Sctp::Opening { association, flow, received } = attempt.sctp else { return };
+        if self.now < attempt.patience.1 {
+            return;
+        }
         if self.packets_received(association) > received {
             return;
         }
         // An established association is judged by its own failure detection.
-        if !self.is_established(association) {
-            let peer = attempt.open.destination.ip();
+        let peer = attempt.open.destination.ip();
+        if self.is_direct(association) {
+            self.note_direct_failure(id, association, FallbackReason::Silent);
+        } else if !self.is_established(association) {
             self.peers.remember_peer(self.now, peer, FallbackReason::Silent);
         }
         self.reset_flow(association, flow);

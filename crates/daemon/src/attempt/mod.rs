@@ -13,13 +13,14 @@
 //! used only when SCTP cannot be; the loser is closed.
 
 mod answer;
+mod direct;
 mod end;
 mod open;
 mod race;
 
 use crate::socket::Socket;
 use manypath_control::status::FallbackReason;
-use manypath_engine::AssociationId;
+use manypath_engine::{AssociationId, Instant};
 use manypath_flow::FlowId;
 use manypath_rules::Options;
 use std::net::SocketAddr;
@@ -41,6 +42,13 @@ pub(crate) struct Open {
     pub(crate) destination: SocketAddr,
     pub(crate) source: Option<SocketAddr>,
     pub(crate) blocking: bool,
+}
+
+impl Open {
+    /// The address of the program, as far as it has one.
+    pub(crate) fn source_or_unspecified(&self) -> SocketAddr {
+        self.source.unwrap_or_else(|| unspecified_like(self.destination))
+    }
 }
 
 /// How far SCTP is.
@@ -73,6 +81,9 @@ pub(crate) struct Attempt {
     options: Options,
     sctp: Sctp,
     tcp: Tcp,
+    /// Before these times the silence of the peer means nothing: for TCP to be tried beside SCTP, and
+    /// for SCTP to be given up.
+    patience: (Instant, Instant),
     /// Why SCTP was given up.
     fallback: Option<FallbackReason>,
 }

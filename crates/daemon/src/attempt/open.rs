@@ -1,6 +1,6 @@
 //! A launcher asks for a connection: whether it is carried, and how it begins.
 
-use super::{Attempt, AttemptId, Client, Open, Sctp, Tcp, sctp_only, unspecified_like};
+use super::{Attempt, AttemptId, Client, Open, Sctp, Tcp, sctp_only};
 use crate::association::FlowUse;
 use crate::log;
 use crate::parameters;
@@ -10,7 +10,7 @@ use manypath_control::Reply;
 use manypath_control::status::FallbackReason;
 use manypath_engine::{AssociationId, Duration};
 use manypath_flow::FlowId;
-use manypath_rules::{Options, Policy};
+use manypath_rules::{Form, Options, Policy};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use tracing::{debug, info, warn};
 
@@ -50,21 +50,38 @@ impl Stack {
             debug!(target: log::CONNECTION, "{destination}: remembered: {reason}");
             return Err(FallbackReason::Remembered);
         }
-        let profile = parameters::profile(&self.config, &options);
-        let association = self.association_for(destination, profile)?;
-        let flow = self.open_flow(association, &open)?;
+        let (association, flow) = self.carrier_for(&open, &options)?;
         self.treat(association, flow, &options);
         let id = AttemptId(self.next_id());
         let received = self.packets_received(association);
         let sctp = Sctp::Opening { association, flow, received };
         let (tcp, fallback) = (Tcp::NotStarted, None);
-        self.attempts.insert(id, Attempt { client, open, options, sctp, tcp, fallback });
+        let patience = (self.now, self.now);
+        self.attempts.insert(id, Attempt { client, open, options, sctp, tcp, patience, fallback });
         self.set_flow_use(association, flow, FlowUse::Attempt(id));
         self.control.remember(client, id);
         let trusted = self.config.peer_cache && self.peers.is_carried(self.now, destination);
         let alone = open.blocking || trusted || sctp_only(&options);
         self.start_clocks(id, association, alone);
         Ok(())
+    }
+
+    /// The association and flow for a connection, in the form that a rule says; otherwise direct only
+    /// to peers that are known to have no manypath.
+    fn carrier_for(
+        &mut self,
+        open: &Open,
+        options: &Options,
+    ) -> Result<(AssociationId, FlowId), FallbackReason> {
+        let profile = parameters::profile(&self.config, options);
+        let is_native =
+            || self.config.peer_cache && self.peers.is_native(self.now, open.destination.ip());
+        if options.form.map_or_else(is_native, |form| form == Form::Direct) {
+            return self.begin_direct(open, profile);
+        }
+        let association = self.association_for(open.destination, profile)?;
+        let flow = self.open_flow(association, open)?;
+        Ok((association, flow))
     }
 
     fn check_suitable(&self, open: &Open) -> Result<(), FallbackReason> {
@@ -95,8 +112,7 @@ impl Stack {
 
     fn open_flow(&mut self, id: AssociationId, open: &Open) -> Result<FlowId, FallbackReason> {
         let association = self.associations.get_mut(&id).ok_or(FallbackReason::AssociationLost)?;
-        let source = open.source.unwrap_or_else(|| unspecified_like(open.destination));
-        let opened = association.mux.open(open.destination, source);
+        let opened = association.mux.open(open.destination, open.source_or_unspecified());
         self.dirty.insert(id);
         opened.map_err(|error| {
             warn!(target: log::CONNECTION, "association {}: {error}", id.0);
@@ -105,15 +121,19 @@ impl Stack {
     }
 
     /// `alone`: plain TCP is not tried beside it.
-    fn start_clocks(&mut self, id: AttemptId, association: AssociationId, alone: bool) {
+    pub(super) fn start_clocks(&mut self, id: AttemptId, association: AssociationId, alone: bool) {
         let patience = match self.is_established(association) {
             true => self.config.fallback_timeout.max(ESTABLISHED_SILENCE),
             false => self.config.fallback_timeout,
         };
-        self.timers.set(self.now + patience, Timer::Fallback(id));
+        let head_start = self.config.tcp_head_start.min(patience);
+        let ends = (self.now + head_start, self.now + patience);
+        self.timers.set(ends.1, Timer::Fallback(id));
         if !alone {
-            let head_start = self.config.tcp_head_start.min(patience);
-            self.timers.set(self.now + head_start, Timer::HeadStart(id));
+            self.timers.set(ends.0, Timer::HeadStart(id));
+        }
+        if let Some(attempt) = self.attempts.get_mut(&id) {
+            attempt.patience = ends;
         }
     }
 

@@ -14,6 +14,9 @@ use std::os::fd::OwnedFd;
 impl Stack {
     pub(crate) fn on_head_start_timer(&mut self, id: AttemptId) {
         let Some(attempt) = self.attempts.get(&id) else { return };
+        if self.now < attempt.patience.0 {
+            return;
+        }
         if let Sctp::Opening { association, received, .. } = attempt.sctp {
             // A peer that has answered decides alone: no useless connection to its service.
             if self.packets_received(association) > received {

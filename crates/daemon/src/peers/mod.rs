@@ -46,6 +46,8 @@ pub(crate) struct Peers {
     peers: BTreeMap<IpAddr, Entry>,
     services: BTreeMap<SocketAddr, Entry>,
     carried: BTreeMap<SocketAddr, Instant>,
+    /// Peers that speak SCTP without manypath. Only known here: it costs one round trip to find out.
+    natives: BTreeMap<IpAddr, Instant>,
     /// What has changed since it was last saved: the new reason if there is one, and the end.
     unsaved: BTreeMap<Key, (Option<FallbackReason>, Instant)>,
 }
@@ -57,6 +59,7 @@ impl Peers {
             peers: BTreeMap::new(),
             services: BTreeMap::new(),
             carried: BTreeMap::new(),
+            natives: BTreeMap::new(),
             unsaved: BTreeMap::new(),
         }
     }
@@ -91,6 +94,19 @@ impl Peers {
         }
     }
 
+    /// Remembers that `peer` speaks SCTP, but not with manypath's port and form.
+    pub(crate) fn remember_native(&mut self, now: Instant, peer: IpAddr) {
+        if self.natives.len() >= MAX_ENTRIES && !self.natives.contains_key(&peer) {
+            self.natives.pop_first();
+        }
+        self.natives.insert(peer, now + self.lifetimes.plain);
+    }
+
+    /// Whether `peer` speaks SCTP without manypath.
+    pub(crate) fn is_native(&self, now: Instant, peer: IpAddr) -> bool {
+        self.natives.get(&peer).is_some_and(|expires| *expires > now)
+    }
+
     /// Remembers that the peer does not carry flows to `service`.
     pub(crate) fn remember_service(
         &mut self,
@@ -117,6 +133,7 @@ impl Peers {
 
     /// The peer has answered after all. What its services refused stays.
     pub(crate) fn forget_peer(&mut self, now: Instant, peer: IpAddr) {
+        self.natives.remove(&peer);
         if self.peers.remove(&peer).is_some() {
             self.unsaved.insert((peer, None), (None, now));
         }
@@ -130,6 +147,7 @@ impl Peers {
             peer.is_none_or(|peer| peer == addr) && (port.is_none() || port == of)
         };
         self.peers.retain(|addr, _| !gone(*addr, None));
+        self.natives.retain(|addr, _| !gone(*addr, None));
         self.services.retain(|service, _| !gone(service.ip(), Some(service.port())));
         self.carried.retain(|service, _| !gone(service.ip(), Some(service.port())));
         self.unsaved.retain(|(addr, of), _| !gone(*addr, *of));

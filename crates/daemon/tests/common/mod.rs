@@ -10,9 +10,11 @@ use manypath_control::{
     Assembler, ControlError, ControlSocket, Incoming, Reply, Request, Role, Transport, VERSION,
 };
 use manypath_daemon::{Allow, Level, Locals, Stack, StackConfig, Stopper};
+use manypath_rules::RulesFile;
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -67,6 +69,32 @@ impl Network {
             log: Level::Silent.into(),
             ..StackConfig::default()
         }
+    }
+}
+
+/// A table in a file of its own.
+pub(crate) struct Table(PathBuf);
+
+impl Table {
+    pub(crate) fn new(network: Network, text: &str) -> Self {
+        let name = format!("manypath-test-rules-{}", network.server()[0]);
+        let table = Self(std::env::temp_dir().join(name));
+        table.write(text);
+        table
+    }
+
+    pub(crate) fn write(&self, text: &str) {
+        std::fs::write(&self.0, text).unwrap();
+    }
+
+    pub(crate) fn file(&self) -> Option<RulesFile> {
+        Some(RulesFile::named(self.0.clone()))
+    }
+}
+
+impl Drop for Table {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::LIMIT;
 use manypath_engine::{
-    AssociationId, CloseReason, Config, Endpoint, Event, Outgoing, Ppid, StreamId,
+    AssociationId, CloseReason, Config, Endpoint, Event, Outgoing, Ppid, SendError, StreamId,
 };
 use manypath_flow::{ADAPTATION, FlowConfig, FlowEvent, FlowId, FlowMux, Refusal, SCTP_PORT};
 use manypath_net::{Clock, Driver, LocalBinding, UdpPort};
@@ -18,6 +18,8 @@ pub(crate) struct Peer {
     /// Everything that the engine has told so far.
     pub(crate) seen: Vec<(AssociationId, Event)>,
     pub(crate) mux: FlowMux,
+    /// Associations that [`Self::accept`] has returned.
+    known: usize,
 }
 
 /// What became of a flow.
@@ -36,7 +38,7 @@ impl Peer {
         let binding = LocalBinding { addr, device: None, prefix_len: 24, mtu: 1500 };
         driver.bind_all(poll.registry(), &[(Token(0), binding)], port).unwrap();
         let mux = FlowMux::new(true, 16, FlowConfig::default());
-        Self { poll, clock: Clock::start(), driver, seen: Vec::new(), mux }
+        Self { poll, clock: Clock::start(), driver, seen: Vec::new(), mux, known: 0 }
     }
 
     /// A client that announces that it carries flows.
@@ -46,8 +48,14 @@ impl Peer {
     }
 
     pub(crate) fn connect(&mut self, remote: SocketAddr) -> AssociationId {
+        self.connect_to(remote, SCTP_PORT)
+    }
+
+    pub(crate) fn connect_to(&mut self, remote: SocketAddr, port: u16) -> AssociationId {
         let now = self.clock.now();
-        self.driver.endpoint_mut().connect(now, remote, SCTP_PORT).unwrap()
+        let id = self.driver.endpoint_mut().connect(now, remote, port).unwrap();
+        self.flush();
+        id
     }
 
     /// Connects and waits until the association is up.
@@ -116,6 +124,69 @@ impl Peer {
         self.send_all(id);
     }
 
+    /// Waits until some association is up that has not been seen by an earlier call.
+    pub(crate) fn accept(&mut self) -> AssociationId {
+        let up = |(id, event): &(AssociationId, Event)| {
+            matches!(event, Event::Connected { .. }).then_some(*id)
+        };
+        let known = self.known;
+        let new = move |peer: &Self| peer.seen.iter().filter_map(up).nth(known);
+        let id = self.run_until("another association", new);
+        self.known += 1;
+        id
+    }
+
+    /// Sends bytes as a native program does, in stream 0.
+    pub(crate) fn say(&mut self, id: AssociationId, bytes: &[u8]) {
+        for piece in bytes.chunks(1200) {
+            let payload = bytes::Bytes::copy_from_slice(piece);
+            let message =
+                Outgoing { stream: StreamId(0), ppid: Ppid(0), unordered: false, payload };
+            loop {
+                let now = self.clock.now();
+                match self.driver.endpoint_mut().send(now, id, message.clone()) {
+                    Ok(()) => break,
+                    Err(SendError::BufferFull) => self.turn(),
+                    Err(error) => panic!("{error:?}"),
+                }
+            }
+        }
+        self.flush();
+    }
+
+    /// Waits for so many bytes.
+    pub(crate) fn hear(&mut self, id: AssociationId, len: usize) -> Vec<u8> {
+        let begun = Instant::now();
+        let mut heard = Vec::new();
+        while heard.len() < len {
+            assert!(begun.elapsed() < LIMIT, "{} bytes of {len}: {:?}", heard.len(), self.seen);
+            match self.driver.endpoint_mut().read(id) {
+                Some(message) => heard.extend_from_slice(&message.payload),
+                None => self.turn(),
+            }
+        }
+        heard
+    }
+
+    /// Ends an association as a native program does.
+    pub(crate) fn shutdown(&mut self, id: AssociationId) {
+        let now = self.clock.now();
+        self.driver.endpoint_mut().shutdown(now, id);
+        self.flush();
+    }
+
+    pub(crate) fn abort(&mut self, id: AssociationId) {
+        let now = self.clock.now();
+        self.driver.endpoint_mut().abort(now, id, b"test");
+        self.flush();
+    }
+
+    /// Does what is due, once.
+    pub(crate) fn flush(&mut self) {
+        let now = self.clock.now();
+        self.driver.flush(now);
+    }
+
     /// Waits for the end of the association.
     pub(crate) fn wait_closed(&mut self) -> CloseReason {
         let closed = |(_, event): &(_, Event)| match event {
@@ -136,7 +207,7 @@ impl Peer {
         }
     }
 
-    fn turn(&mut self) {
+    pub(crate) fn turn(&mut self) {
         let mut events = Events::with_capacity(16);
         let wait = self.clock.until(self.driver.timeout()).unwrap_or(LIMIT);
         self.poll.poll(&mut events, Some(wait.min(Duration::from_millis(20)))).unwrap();

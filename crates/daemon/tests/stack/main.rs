@@ -12,6 +12,7 @@ mod common;
 
 mod admission;
 mod carrying;
+mod direct;
 mod ending;
 mod fallback;
 mod hostile;

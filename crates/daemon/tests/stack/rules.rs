@@ -1,39 +1,11 @@
 //! The rules table in force: what is carried, what is open, and changes while the stack runs.
 
-use crate::common::{Host, Launcher, Network, counter, echo, exchange, service};
+use crate::common::{Host, Launcher, Network, Table, counter, echo, exchange, service};
 use manypath_control::status::{FallbackReason, FlowStatus};
 use manypath_control::{Reply, Request};
 use manypath_daemon::StackConfig;
-use manypath_rules::RulesFile;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::path::PathBuf;
-
-/// A table in a file of its own.
-struct Table(PathBuf);
-
-impl Table {
-    fn new(network: Network, text: &str) -> Self {
-        let name = format!("manypath-test-rules-{}", network.server()[0]);
-        let table = Self(std::env::temp_dir().join(name));
-        table.write(text);
-        table
-    }
-
-    fn write(&self, text: &str) {
-        std::fs::write(&self.0, text).unwrap();
-    }
-
-    fn file(&self) -> Option<RulesFile> {
-        Some(RulesFile::named(self.0.clone()))
-    }
-}
-
-impl Drop for Table {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
 
 fn reload(launcher: &Launcher) -> Reply {
     launcher.send(&Request::Reload);

@@ -115,6 +115,11 @@ impl FlowMux {
         self.flows.get(flow).map(Flow::status)
     }
 
+    /// Whether the `Finished` event of a flow was given.
+    pub fn has_finished(&self, flow: FlowId) -> bool {
+        self.flows.get(flow).is_some_and(|flow| flow.recv.is_finished())
+    }
+
     /// The flows that exist now.
     pub fn flows(&self) -> impl Iterator<Item = FlowId> {
         self.flows.iter().map(|(id, _)| id)

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 /// its programs make. The list that contradicts the chain's default is searched; the first rule
 /// that matches decides. Options of enable rules: half-close=on|off, proxy=on|off (local: tell the
 /// service its client by the PROXY protocol), sctp-only=on|off (remote: no fallback to TCP),
-/// class=bulk|interactive, weight=N, profile=production|dynamic (remote).
+/// form=mux|direct, class=bulk|interactive, weight=N, profile=production|dynamic (remote).
 ///
 /// The table is kept in $MANYPATH_RULES, ~/.config/manypath/rules or /etc/manypath/rules; stacks
 /// that run go by a change at once.

@@ -1,0 +1,54 @@
+//! From a peer that has no manypath to a native service at the same address.
+
+use super::{AttemptId, Sctp, Tcp, sctp_only};
+use crate::association::FlowUse;
+use crate::parameters;
+use crate::stack::Stack;
+use manypath_control::status::FallbackReason;
+use manypath_engine::AssociationId;
+use manypath_rules::Form;
+
+impl Stack {
+    /// The peer has turned out to speak SCTP without manypath: its service is tried. False if that
+    /// is not so, or not to be.
+    pub(super) fn try_directly(
+        &mut self,
+        id: AttemptId,
+        failed: AssociationId,
+        reason: FallbackReason,
+    ) -> bool {
+        let Some(attempt) = self.attempts.get(&id) else { return false };
+        let (open, options) = (attempt.open, attempt.options);
+        let known = self.peers.is_native(self.now, open.destination.ip());
+        if !known || self.is_direct(failed) || options.form == Some(Form::Mux) {
+            return false;
+        }
+        let profile = parameters::profile(&self.config, &options);
+        let Ok((association, flow)) = self.begin_direct(&open, profile) else { return false };
+        self.treat(association, flow, &options);
+        self.set_flow_use(association, flow, FlowUse::Attempt(id));
+        let Some(attempt) = self.attempts.get_mut(&id) else { return false };
+        attempt.sctp = Sctp::Opening { association, flow, received: 0 };
+        attempt.fallback = Some(reason);
+        let tcp_runs = !matches!(attempt.tcp, Tcp::NotStarted);
+        let alone = open.blocking || sctp_only(&options) || tcp_runs;
+        self.start_clocks(id, association, alone);
+        true
+    }
+
+    /// The service at the peer is not there for SCTP: that is remembered of it alone. Returns what to
+    /// say of the connection: why the peer was taken for a native one, if it was.
+    pub(super) fn note_direct_failure(
+        &mut self,
+        id: AttemptId,
+        association: AssociationId,
+        reason: FallbackReason,
+    ) -> FallbackReason {
+        let Some(attempt) = self.attempts.get(&id) else { return reason };
+        let reason = attempt.fallback.unwrap_or(reason);
+        if self.is_direct(association) {
+            self.peers.remember_service(self.now, attempt.open.destination, reason);
+        }
+        reason
+    }
+}

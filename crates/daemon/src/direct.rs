@@ -1,0 +1,174 @@
+//! Connections in the direct form: one association each, to the SCTP port that is the service's TCP
+//! port. It is how programs without manypath are reached, and how they reach services here.
+//!
+//! ```text
+//! connect ─▶ INIT to port 29899 ─▶ INIT ACK of manypath ──────────▶ flow of a shared association
+//!                     └─▶ ABORT, or INIT ACK without manypath
+//!                             └─▶ INIT to the service's port ─▶ INIT ACK ─▶ direct
+//!                                             └─▶ ABORT ─▶ plain TCP
+//! ```
+
+use crate::association::{Association, FlowUse, Setup};
+use crate::associations::{Up, unconnected};
+use crate::attempt::Open;
+use crate::log;
+use crate::parameters;
+use crate::stack::Stack;
+use manypath_control::status::FallbackReason;
+use manypath_engine::{AssociationId, CloseReason, Profile};
+use manypath_flow::{ADAPTATION, DIRECT_ADAPTATION, DirectEnd, DirectFlow, DirectPeer, FlowId};
+use std::net::SocketAddr;
+use tracing::{debug, info};
+
+impl Stack {
+    /// Begins the association of a connection.
+    pub(crate) fn begin_direct(
+        &mut self,
+        open: &Open,
+        profile: Profile,
+    ) -> Result<(AssociationId, FlowId), FallbackReason> {
+        let destination = open.destination;
+        let remote = SocketAddr::new(destination.ip(), self.config.peer_udp_port);
+        let (now, own) = (self.now, parameters::of_direct(&self.config, profile));
+        let endpoint = self.driver.endpoint_mut();
+        let id =
+            endpoint.connect_with(now, remote, destination.port(), own).map_err(unconnected)?;
+        let (flow, name) = DirectFlow::opening(destination, open.source_or_unspecified());
+        let association = Association::direct(Some(profile), Setup::Connecting, now, flow);
+        self.associations.insert(id, association);
+        self.counters.count("direct_associations_begun");
+        debug!(target: log::ASSOCIATION, "association {} to {destination}: trying directly", id.0);
+        Ok((id, name))
+    }
+
+    /// Lets peers begin such associations with the services that the rules open.
+    pub(crate) fn listen_direct(&mut self) {
+        if !self.config.accept {
+            return;
+        }
+        let parameters = parameters::of_direct(&self.config, self.config.profile);
+        let ports = self.rules.direct_ports().into_iter();
+        let listeners = ports.map(|ports| (ports, parameters.clone())).collect();
+        self.driver.endpoint_mut().listen(listeners);
+    }
+
+    /// Whether it is such an association. One that a peer has begun shows it by our port.
+    pub(crate) fn is_direct(&self, id: AssociationId) -> bool {
+        match self.associations.get(&id) {
+            Some(association) => association.mux.is_direct(),
+            None => self.own_port(id).is_some_and(|port| port != manypath_flow::SCTP_PORT),
+        }
+    }
+
+    fn own_port(&self, id: AssociationId) -> Option<u16> {
+        self.driver.endpoint().ports(id).map(|(own, _)| own)
+    }
+
+    pub(crate) fn on_direct_connected(&mut self, id: AssociationId, up: &Up) {
+        let peer = match up.adaptation {
+            Some(DIRECT_ADAPTATION) => DirectPeer::Manypath,
+            // It would take bytes for messages of flows.
+            Some(ADAPTATION) => {
+                self.counters.count("associations_of_another_form_aborted");
+                self.driver.endpoint_mut().abort(self.now, id, b"another form");
+                return;
+            }
+            // Whatever else a program has announced is its own affair.
+            Some(_) | None => DirectPeer::Native,
+        };
+        if !up.initiated && !self.take_in_direct(id, peer) {
+            return;
+        }
+        let Some(association) = self.associations.get_mut(&id) else { return };
+        association.setup = Setup::Established;
+        if let Some(flow) = association.mux.direct() {
+            flow.established(peer);
+        }
+        self.dirty.insert(id);
+        let name = self.peer_name(id);
+        info!(target: log::ASSOCIATION, "association {} with {name}: direct, {peer:?}", id.0);
+    }
+
+    /// A peer wants to reach the service at our port, at the address that it has used.
+    fn take_in_direct(&mut self, id: AssociationId, peer: DirectPeer) -> bool {
+        let status = self.driver.endpoint().status(self.now, id);
+        let paths = status.map(|status| status.paths).unwrap_or_default();
+        let primary = paths.iter().find(|path| path.primary);
+        let (Some(path), Some((own, theirs))) = (primary, self.driver.endpoint().ports(id)) else {
+            return false;
+        };
+        let destination = SocketAddr::new(path.addr.local.ip(), own);
+        let source = SocketAddr::new(path.addr.remote.ip(), theirs);
+        let flow = DirectFlow::incoming(destination, source, peer);
+        let association = Association::direct(None, Setup::Established, self.now, flow);
+        self.associations.insert(id, association);
+        self.counters.count("direct_associations_accepted");
+        true
+    }
+
+    /// Takes what has arrived, as much as its reader keeps up with.
+    pub(crate) fn read_direct(&mut self, id: AssociationId) {
+        let Some(association) = self.associations.get_mut(&id) else { return };
+        let input_over = association.input_over;
+        let Some(flow) = association.mux.direct() else { return };
+        let mut news = false;
+        while flow.wants_messages() {
+            match self.driver.endpoint_mut().read(id) {
+                Some(message) => {
+                    news = true;
+                    if let Err(error) = flow.handle_message(message) {
+                        return self.abort_for(id, error);
+                    }
+                }
+                None => {
+                    if input_over && !flow.has_input_end() {
+                        flow.end_of_input();
+                        news = true;
+                    }
+                    break;
+                }
+            }
+        }
+        if news {
+            self.dirty.insert(id);
+        }
+    }
+
+    /// The peer sends no more than what has arrived, and takes nothing more.
+    pub(crate) fn on_direct_peer_end(&mut self, id: AssociationId) {
+        let Some(association) = self.associations.get_mut(&id) else { return };
+        let Some(flow) = association.mux.direct() else { return };
+        flow.end_of_output();
+        association.input_over = true;
+        self.read_direct(id);
+        self.dirty.insert(id);
+    }
+
+    /// Whether the association is kept after its end because of what had arrived on it.
+    pub(crate) fn stays_to_be_read(&mut self, id: AssociationId, reason: &CloseReason) -> bool {
+        let Some(association) = self.associations.get_mut(&id) else { return false };
+        let stays = *reason == CloseReason::Graceful
+            && association.mux.is_direct()
+            && association.flows.values().any(|used| *used != FlowUse::Closing);
+        if stays {
+            association.setup = Setup::Over;
+        }
+        stays
+    }
+
+    /// Ends the association when its flow has ended.
+    pub(crate) fn end_direct(&mut self, id: AssociationId) {
+        let Some(association) = self.associations.get_mut(&id) else { return };
+        let end = association.mux.direct().and_then(DirectFlow::poll_end);
+        match end {
+            Some(DirectEnd::Shutdown) => {
+                if association.setup == Setup::Established {
+                    association.setup = Setup::Ending;
+                }
+                self.driver.endpoint_mut().shutdown(self.now, id);
+            }
+            Some(DirectEnd::Abort) => self.driver.endpoint_mut().abort(self.now, id, b"reset"),
+            None => {}
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! The forms in which an association carries connections, behind one face.
+
+use crate::direct::DirectFlow;
+use crate::error::{FlowError, OpenError, WriteError};
+use crate::event::{FlowEvent, Refusal};
+use crate::mux::{FlowMux, Share};
+use crate::status::{FlowCounters, FlowStatus};
+use crate::table::FlowId;
+use alloc::boxed::Box;
+use bytes::Bytes;
+use core::net::SocketAddr;
+use manypath_engine::{Message, Outgoing};
+
+/// What an association carries. The calls are those of [`FlowMux`].
+#[derive(Debug)]
+pub enum Flows {
+    /// Many connections.
+    Mux(Box<FlowMux>),
+    /// One, as bytes in stream 0.
+    Direct(Box<DirectFlow>),
+}
+
+/// The same call to whatever there is.
+macro_rules! either {
+    ($flows:expr, $one:ident => $call:expr) => {
+        match $flows {
+            Flows::Mux($one) => $call,
+            Flows::Direct($one) => $call,
+        }
+    };
+}
+
+impl Flows {
+    /// The flow of the direct form, if it is that.
+    pub fn direct(&mut self) -> Option<&mut DirectFlow> {
+        match self {
+            Self::Mux(_) => None,
+            Self::Direct(flow) => Some(flow),
+        }
+    }
+
+    /// Whether it is the direct form.
+    pub const fn is_direct(&self) -> bool {
+        matches!(self, Self::Direct(_))
+    }
+
+    /// See [`FlowMux::open`]. The direct form has its flow already.
+    pub fn open(
+        &mut self,
+        destination: SocketAddr,
+        source: SocketAddr,
+    ) -> Result<FlowId, OpenError> {
+        match self {
+            Self::Mux(mux) => mux.open(destination, source),
+            Self::Direct(_) => Err(OpenError::NoStream),
+        }
+    }
+
+    /// See [`FlowMux::accept`].
+    pub fn accept(&mut self, flow: FlowId, local: SocketAddr) {
+        either!(self, one => one.accept(flow, local));
+    }
+
+    /// See [`FlowMux::refuse`]. The direct form has no words for a reason.
+    pub fn refuse(&mut self, flow: FlowId, refusal: Refusal) {
+        match self {
+            Self::Mux(mux) => mux.refuse(flow, refusal),
+            Self::Direct(direct) => direct.refuse(flow),
+        }
+    }
+
+    /// See [`FlowMux::writable`].
+    pub fn writable(&self, flow: FlowId) -> usize {
+        either!(self, one => one.writable(flow))
+    }
+
+    /// See [`FlowMux::write`].
+    pub fn write(&mut self, flow: FlowId, bytes: Bytes) -> Result<(), WriteError> {
+        either!(self, one => one.write(flow, bytes))
+    }
+
+    /// See [`FlowMux::set_share`]. A single flow has everything.
+    pub fn set_share(&mut self, flow: FlowId, share: Share) {
+        match self {
+            Self::Mux(mux) => mux.set_share(flow, share),
+            Self::Direct(_) => {}
+        }
+    }
+
+    /// See [`FlowMux::read`].
+    pub fn read(&mut self, flow: FlowId) -> Option<Bytes> {
+        either!(self, one => one.read(flow))
+    }
+
+    /// See [`FlowMux::consumed`].
+    pub fn consumed(&mut self, flow: FlowId, bytes: usize) {
+        either!(self, one => one.consumed(flow, bytes));
+    }
+
+    /// See [`FlowMux::finish`].
+    pub fn finish(&mut self, flow: FlowId) {
+        either!(self, one => one.finish(flow));
+    }
+
+    /// See [`FlowMux::reset`].
+    pub fn reset(&mut self, flow: FlowId) {
+        either!(self, one => one.reset(flow));
+    }
+
+    /// See [`FlowMux::limit_streams`]. The direct form needs one, and every association has that.
+    pub fn limit_streams(&mut self, streams: u16) {
+        match self {
+            Self::Mux(mux) => mux.limit_streams(streams),
+            Self::Direct(_) => {}
+        }
+    }
+
+    /// See [`FlowMux::handle_message`].
+    pub fn handle_message(&mut self, message: Message) -> Result<(), FlowError> {
+        either!(self, one => one.handle_message(message))
+    }
+
+    /// Whether messages are to be taken from the association now.
+    pub fn wants_messages(&self) -> bool {
+        match self {
+            Self::Mux(_) => true,
+            Self::Direct(direct) => direct.wants_messages(),
+        }
+    }
+
+    /// See [`FlowMux::poll_message`].
+    pub fn poll_message(&mut self, fragment_size: usize) -> Option<Outgoing> {
+        either!(self, one => one.poll_message(fragment_size))
+    }
+
+    /// See [`FlowMux::poll_event`].
+    pub fn poll_event(&mut self) -> Option<FlowEvent> {
+        either!(self, one => one.poll_event())
+    }
+
+    /// See [`FlowMux::has_finished`]. The direct form gives the event to those who read only.
+    pub fn has_finished(&self, flow: FlowId) -> bool {
+        match self {
+            Self::Mux(mux) => mux.has_finished(flow),
+            Self::Direct(_) => false,
+        }
+    }
+
+    /// See [`FlowMux::status`].
+    pub fn status(&self, flow: FlowId) -> Option<FlowStatus> {
+        either!(self, one => one.status(flow))
+    }
+
+    /// See [`FlowMux::counters`].
+    pub fn counters(&self) -> &FlowCounters {
+        either!(self, one => one.counters())
+    }
+}
