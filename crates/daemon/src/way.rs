@@ -2,6 +2,7 @@
 
 use crate::association::RelayId;
 use crate::attempt::Client;
+use crate::parameters;
 use crate::stack::Stack;
 use manypath_control::Way;
 use manypath_engine::{AssociationStatus, PathState, PathStatus};
@@ -20,8 +21,9 @@ impl Stack {
         }
         let relay = self.relays.get(&id)?;
         let window = self.associations.get(&relay.association)?.mux.largest_window();
+        let buffer = || parameters::of_stack(&self.config).receive_buffer.into();
         let status = self.driver.endpoint().status(self.now, relay.association)?;
-        Some(way(&status, window))
+        Some(way(&status, window.unwrap_or_else(buffer)))
     }
 }
 

@@ -146,6 +146,14 @@ impl Flows {
         }
     }
 
+    /// See [`FlowMux::largest_window`]. In the direct form it is the association's receive buffer.
+    pub fn largest_window(&self) -> Option<u64> {
+        match self {
+            Self::Mux(mux) => Some(mux.largest_window()),
+            Self::Direct(_) => None,
+        }
+    }
+
     /// See [`FlowMux::status`].
     pub fn status(&self, flow: FlowId) -> Option<FlowStatus> {
         either!(self, one => one.status(flow))
