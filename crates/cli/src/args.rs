@@ -40,10 +40,14 @@ pub(crate) enum Command {
 
 /// Run a program with its TCP connections carried over every path.
 ///
-/// Needs no privilege. UDP, loopback, MPTCP sockets and sockets bound to a device are left alone.
+/// A client's connections go over every path to servers that have manypath, and are plain TCP to
+/// all others. A server's listening sockets are reached by both kinds of clients, and it sees the
+/// true address of each.
+///
+/// Needs no privilege. UDP, loopback, MPTCP connections and sockets bound to a device are left alone.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  manypath run -- scp big.iso me@server.example:\n  manypath run --report -- curl -O http://server.example/big.iso"
+    after_help = "Example:\n  manypath run -- scp big.iso me@server.example:\n  manypath run -- nginx -g 'daemon off;'\n  manypath run --report -- curl -O http://server.example/big.iso"
 )]
 pub(crate) struct RunArgs {
     #[command(flatten)]
@@ -57,9 +61,17 @@ pub(crate) struct RunArgs {
     /// Use the stack behind this control socket instead of an own one.
     #[arg(long, value_name = "SOCKET")]
     pub(crate) daemon: Option<PathBuf>,
-    /// Leave io_uring to the program; connections that it makes with it bypass manypath.
+    /// Leave io_uring to the program; connections that it makes with it bypass manypath, and its
+    /// listening sockets are left alone.
     #[arg(long)]
     pub(crate) allow_io_uring: bool,
+    /// Leave the program's listening sockets alone: peers reach them by plain TCP only.
+    #[arg(long)]
+    pub(crate) client_only: bool,
+    /// UDP port at which peers reach the program's listening sockets (RFC 6951); all programs of this
+    /// host share it.
+    #[arg(long, value_name = "PORT", default_value_t = 9899)]
+    pub(crate) port: u16,
     /// Program and arguments.
     #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
     pub(crate) command: Vec<std::ffi::OsString>,
@@ -142,6 +154,9 @@ pub(crate) struct StackArgs {
     /// Descriptor of the launcher's control connection.
     #[arg(long)]
     pub(crate) control_fd: i32,
+    /// Serve the listening sockets of programs at this UDP port.
+    #[arg(long, value_name = "PORT")]
+    pub(crate) door: Option<u16>,
     #[command(flatten)]
     pub(crate) stack: StackOptions,
 }

@@ -57,6 +57,11 @@ impl ControlClient {
             | Reply::Failed { .. }
             | Reply::Closed { .. }
             | Reply::Way { .. }
+            | Reply::Offered { .. }
+            | Reply::NotOffered { .. }
+            | Reply::Arriving { .. }
+            | Reply::Left { .. }
+            | Reply::Gone { .. }
             | Reply::Reloaded { .. }
             | Reply::Forgotten { .. }
             | Reply::Refused { .. }

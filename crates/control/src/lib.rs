@@ -18,6 +18,17 @@
 //!                          <-----  Closed{id}             both directions are over
 //! ```
 //!
+//! And what a server costs, whose listener is offered to peers:
+//!
+//! ```text
+//!   Listen{id, listener}   ----->
+//!                          <-----  Offered{id}            (or NotOffered{id, why})
+//!                          <-----  Arriving{from, to, client}   then the stack connects from -> to,
+//!                                                         and accept() finds `client` in its stead
+//!                          <-----  Left{from, to}         both directions are over
+//!                          <-----  Gone{id}               nobody listens there any more
+//! ```
+//!
 //! [`ControlSocket`] is the codec both sides use, [`ControlListener`] the stack's door,
 //! [`ControlClient`] the asking side, [`runtime`] the rules of where stacks are found.
 
@@ -35,6 +46,6 @@ pub use client::ControlClient;
 pub use error::ControlError;
 pub use inherit::inherited;
 pub use listener::ControlListener;
-pub use message::{Reply, Request, Role, StatusPart, Transport, VERSION, Way};
+pub use message::{Listener, Reply, Request, Role, StatusPart, Transport, VERSION, Way};
 pub use report::{Assembler, parts};
 pub use socket::{ControlSocket, Credentials, Incoming, MAX_PACKET};

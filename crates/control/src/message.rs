@@ -50,6 +50,26 @@ pub enum Request {
         /// The open's identity.
         id: u64,
     },
+    /// A program's socket listens, and all its processes are under the launcher's trap: peers may
+    /// reach it through this stack, as far as the rules say. Answered by `Offered` or `NotOffered`.
+    Listen {
+        /// Chosen by the launcher, never used twice on one control connection.
+        id: u64,
+        /// The socket.
+        listener: Listener,
+    },
+    /// The launcher can no longer vouch for a listener: no connection may be led to it any more.
+    Withdraw {
+        /// The listener's identity.
+        id: u64,
+    },
+    /// Connections that a listener's program has accepted so far from others than this stack.
+    Tally {
+        /// The listener's identity.
+        id: u64,
+        /// How many.
+        plain: u64,
+    },
     /// Asks for the stack's status, answered by `StatusPart`s.
     Status,
     /// Asks the stack to read its rules and settings again, answered by `Reloaded` or `Refused`.
@@ -125,6 +145,42 @@ pub enum Reply {
         /// Absent when there is no such connection any more.
         way: Option<Way>,
     },
+    /// A listener is known; peers reach it as far as the rules say.
+    Offered {
+        /// The listener's identity.
+        id: u64,
+    },
+    /// A listener is not offered to peers.
+    NotOffered {
+        /// The listener's identity.
+        id: u64,
+        /// Why.
+        why: String,
+        /// The stack itself cannot serve: another one, or this one later, may.
+        retry: bool,
+    },
+    /// A peer's connection is being led to a listener: the socket that connects `from` to `to` is
+    /// the stack's and stands for `client`. Said before the connection is made.
+    Arriving {
+        /// The stack's end, at an address of this host.
+        from: SocketAddr,
+        /// The address that the peer used.
+        to: SocketAddr,
+        /// What `accept` and `getpeername` shall tell.
+        client: SocketAddr,
+    },
+    /// A connection that was announced by `Arriving` is over in both directions.
+    Left {
+        /// The stack's end.
+        from: SocketAddr,
+        /// The address that the peer used.
+        to: SocketAddr,
+    },
+    /// Nobody listens at a listener's socket any more; it is forgotten.
+    Gone {
+        /// The listener's identity.
+        id: u64,
+    },
     /// One piece of a status report.
     StatusPart(StatusPart),
     /// Rules and settings were read again and hold from now on.
@@ -142,6 +198,19 @@ pub enum Reply {
         /// Why.
         why: String,
     },
+}
+
+/// A listening socket of a program.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Listener {
+    /// Where it is bound; an IPv4 address is never in its IPv6 coat.
+    pub addr: SocketAddr,
+    /// Whether an IPv6 socket refuses IPv4.
+    pub v6_only: bool,
+    /// The socket's inode, by which the kernel's tables name it.
+    pub inode: u64,
+    /// The program, for people.
+    pub program: String,
 }
 
 /// What the caller of a stack is.

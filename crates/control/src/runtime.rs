@@ -46,6 +46,13 @@ pub fn socket_path(directory: &Path, pid: u32) -> PathBuf {
     directory.join(format!("{pid}.sock"))
 }
 
+/// The second name of the stack that owns UDP port `port` of a network namespace: there launchers
+/// find it to have listeners offered to peers.
+#[must_use]
+pub fn door_path(directory: &Path, namespace: u64, port: u16) -> PathBuf {
+    directory.join(format!("door-{namespace}-{port}.sock"))
+}
+
 /// The sockets of all living stacks of this host that the caller can see, oldest name first.
 /// Files that no process listens at any more are removed.
 #[must_use]

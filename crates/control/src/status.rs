@@ -27,6 +27,9 @@ pub struct StackStatus {
     pub udp_port: u16,
     /// What peers may reach: `PORT` or `ADDR:PORT`.
     pub allow: Vec<String>,
+    /// Listening sockets of programs under `manypath run` that have been announced to this stack.
+    #[serde(default)]
+    pub listeners: Vec<ListenerStatus>,
     /// The local addresses that carry paths.
     pub locals: Vec<LocalStatus>,
     /// The associations.
@@ -37,6 +40,23 @@ pub struct StackStatus {
     pub fallbacks: BTreeMap<FallbackReason, u64>,
     /// Everything else that was counted: drops, refusals, errors; by name.
     pub counters: BTreeMap<String, u64>,
+}
+
+/// A listening socket of a program under `manypath run`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ListenerStatus {
+    /// Where it is bound.
+    pub addr: SocketAddr,
+    /// Whether an IPv6 socket refuses IPv4.
+    pub v6_only: bool,
+    /// The program.
+    pub program: String,
+    /// Whether peers can reach it, as far as that does not depend on the address that they use.
+    pub offered: bool,
+    /// Connections that peers have made to it through this stack.
+    pub sctp: u64,
+    /// Other connections that its program has accepted, a second late at most.
+    pub plain: u64,
 }
 
 /// A local address that carries paths.
@@ -171,6 +191,10 @@ pub struct FlowStatus {
     pub destination: SocketAddr,
     /// The address that the program connected from, as its side gave it.
     pub source: SocketAddr,
+    /// What the program that has accepted it was told of its client, if it is one under `manypath
+    /// run`.
+    #[serde(default)]
+    pub client: Option<SocketAddr>,
     /// Bytes received from the peer.
     pub bytes_in: u64,
     /// Bytes sent to the peer.

@@ -65,6 +65,13 @@ pub(crate) enum Denied {
     ForeignAddress,
     /// No rule opens it.
     NotListed,
+    /// A program that is not under `manypath run` would get the connection, and take its client for a
+    /// local one.
+    NotCovered,
+    /// The service is open to the other form of carrying connections.
+    Form,
+    /// The association has no verified address of the service's family.
+    NoClientAddress,
 }
 
 impl Denied {
@@ -74,6 +81,9 @@ impl Denied {
             Self::NotReachable => "dial_denied_not_reachable",
             Self::ForeignAddress => "dial_denied_foreign_address",
             Self::NotListed => "dial_denied_not_listed",
+            Self::NotCovered => "dial_denied_not_covered",
+            Self::Form => "dial_denied_form",
+            Self::NoClientAddress => "dial_denied_no_client_address",
         }
     }
 }
@@ -84,6 +94,9 @@ impl fmt::Display for Denied {
             Self::NotReachable => "loopback, unspecified and multicast addresses never are",
             Self::ForeignAddress => "not an address that this association uses",
             Self::NotListed => "no rule opens it to peers",
+            Self::NotCovered => "a program outside `manypath run` would get it",
+            Self::Form => "it is open to the other form",
+            Self::NoClientAddress => "the client has no verified address of its family",
         })
     }
 }
@@ -99,20 +112,33 @@ pub(crate) fn admit(
     rules: &Rules,
     loopback: bool,
 ) -> Result<(SocketAddr, Options), Denied> {
-    let addr = destination.ip().to_canonical();
-    let is_loopback = addr.is_loopback();
-    if addr.is_unspecified() || addr.is_multicast() || (is_loopback && !loopback) {
+    let service = canonical(destination);
+    check_address(service.ip(), locals, loopback)?;
+    open_service(service, rules).map(|options| (service, options)).ok_or(Denied::NotListed)
+}
+
+/// The address with an IPv4-mapped IPv6 one made plain.
+pub(crate) fn canonical(destination: SocketAddr) -> SocketAddr {
+    SocketAddr::new(destination.ip().to_canonical(), destination.port())
+}
+
+/// Whether a peer may name this address at all, whatever listens there.
+pub(crate) fn check_address(addr: IpAddr, locals: &[IpAddr], loopback: bool) -> Result<(), Denied> {
+    if addr.is_unspecified() || addr.is_multicast() || (addr.is_loopback() && !loopback) {
         return Err(Denied::NotReachable);
     }
-    if !locals.iter().any(|local| local.to_canonical() == addr) {
-        return Err(Denied::ForeignAddress);
+    if locals.iter().any(|local| local.to_canonical() == addr) {
+        Ok(())
+    } else {
+        Err(Denied::ForeignAddress)
     }
-    let service = SocketAddr::new(addr, destination.port());
+}
+
+/// How a service is served that rules open whoever listens there, if they do.
+pub(crate) fn open_service(service: SocketAddr, rules: &Rules) -> Option<Options> {
     let (policy, options) = rules.service(service);
-    if policy == Policy::Disable || (is_loopback && !rules.names(service)) {
-        return Err(Denied::NotListed);
-    }
-    Ok((service, options))
+    let named = !service.ip().is_loopback() || rules.names(service);
+    (policy == Policy::Enable && named).then_some(options)
 }
 
 #[cfg(test)]

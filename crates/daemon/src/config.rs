@@ -37,6 +37,9 @@ pub struct StackConfig {
     pub peer_udp_port: u16,
     /// Whether peers may begin associations (the server role).
     pub accept: bool,
+    /// Serve listeners of programs under `manypath run` and nothing else, from the first one that
+    /// the rules open until the last launcher has gone.
+    pub door: bool,
     /// What peers may reach through this host; nothing else is ever dialled.
     pub allow: Vec<Allow>,
     /// The rules table: which connects are carried, and what peers may reach besides `allow`.
@@ -108,6 +111,7 @@ impl Default for StackConfig {
             udp_port: 0,
             peer_udp_port: DEFAULT_UDP_PORT,
             accept: false,
+            door: false,
             allow: Vec::new(),
             rules: None,
             settings: None,
@@ -160,5 +164,11 @@ impl StackConfig {
             ignore_interrupt: true,
             ..Self::default()
         }
+    }
+
+    /// The stack that a launcher starts for the listeners of its program, and shares with other
+    /// launchers of this host.
+    pub fn door(control: OwnedFd, udp_port: u16) -> Self {
+        Self { udp_port, accept: true, door: true, ..Self::embedded(control) }
     }
 }

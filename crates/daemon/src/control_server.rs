@@ -2,6 +2,7 @@
 
 use crate::attempt::{AttemptId, Client, Open};
 use crate::config::StackConfig;
+use crate::listeners::ListenerId;
 use crate::log;
 use crate::stack::Stack;
 use crate::timers::Timer;
@@ -15,6 +16,7 @@ use mio::{Interest, Registry};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
 use tracing::{info, warn};
 
 /// Mode of the socket file: its owner only. Whoever may talk to a stack may end it.
@@ -35,6 +37,8 @@ struct Connection {
     welcome: bool,
     /// Whether its end may end the stack.
     owner: bool,
+    /// Whether the other side answers a program's calls.
+    launcher: bool,
     waiting: VecDeque<Reply>,
 }
 
@@ -42,6 +46,8 @@ struct Connection {
 #[derive(Debug, Default)]
 pub(crate) struct ControlServer {
     listener: Option<ControlListener>,
+    /// The second name, by which launchers find the stack that serves.
+    door: Option<ControlListener>,
     connections: BTreeMap<u64, Connection>,
     /// Connections whose requests have not all been read.
     pub(crate) unread: BTreeSet<u64>,
@@ -57,8 +63,11 @@ impl ControlServer {
             server.add(ControlSocket::adopt(fd)?, true, registry)?;
         }
         if let Some(directory) = &config.runtime_dir {
-            server.listener =
-                Some(listen(&runtime::socket_path(directory, std::process::id()), registry)?);
+            server.listener = Some(listen(
+                &runtime::socket_path(directory, std::process::id()),
+                registry,
+                Source::ControlListener,
+            )?);
         }
         Ok(server)
     }
@@ -69,10 +78,31 @@ impl ControlServer {
         let token = Source::Control(self.last).token();
         let both = Interest::READABLE | Interest::WRITABLE;
         registry.register(&mut SourceFd(&socket.as_raw_fd()), token, both)?;
-        let connection = Connection { socket, welcome: false, owner, waiting: VecDeque::new() };
+        let (welcome, launcher, waiting) = (false, false, VecDeque::new());
+        let connection = Connection { socket, welcome, owner, launcher, waiting };
         self.connections.insert(self.last, connection);
         self.unread.insert(self.last);
         Ok(())
+    }
+
+    /// Listens under a second name.
+    pub(crate) fn open_door(&mut self, path: &Path, registry: &Registry) -> io::Result<()> {
+        self.door = Some(listen(path, registry, Source::Door)?);
+        Ok(())
+    }
+
+    pub(crate) const fn has_door(&self) -> bool {
+        self.door.is_some()
+    }
+
+    /// Whether a caller has been sent everything that it is to be told. One that has gone needs no
+    /// telling.
+    pub(crate) fn has_heard(&self, control: u64) -> bool {
+        self.connections.get(&control).is_none_or(|connection| connection.waiting.is_empty())
+    }
+
+    fn has_launchers(&self) -> bool {
+        self.connections.values().any(|connection| connection.launcher)
     }
 
     pub(crate) fn remember(&mut self, client: Client, attempt: AttemptId) {
@@ -101,6 +131,15 @@ impl ControlServer {
         Some(connection)
     }
 
+    /// Whoever waits at one of the names, or what keeps him from being taken in.
+    fn next_caller(&self) -> Option<io::Result<ControlSocket>> {
+        let names = [&self.listener, &self.door].into_iter().flatten();
+        let mut callers = names.map(ControlListener::accept);
+        callers.find(
+            |caller| !matches!(caller, Err(error) if error.kind() == io::ErrorKind::WouldBlock),
+        )
+    }
+
     /// The connects that were asked for on a connection and are known yet.
     fn attempts_of(&self, control: u64) -> Vec<(Client, AttemptId)> {
         let all = Client { control, id: 0 }..=Client { control, id: u64::MAX };
@@ -127,28 +166,27 @@ fn is_passing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted)
 }
 
-fn listen(path: &std::path::Path, registry: &Registry) -> io::Result<ControlListener> {
+fn listen(path: &Path, registry: &Registry, source: Source) -> io::Result<ControlListener> {
     let listener = ControlListener::bind(path, SOCKET_MODE).map_err(|error| {
         io::Error::new(error.kind(), format!("control socket {}: {error}", path.display()))
     })?;
     listener.set_nonblocking(true)?;
-    let token = Source::ControlListener.token();
-    registry.register(&mut SourceFd(&listener.as_raw_fd()), token, Interest::READABLE)?;
+    let readable = Interest::READABLE;
+    registry.register(&mut SourceFd(&listener.as_raw_fd()), source.token(), readable)?;
     Ok(listener)
 }
 
 impl Stack {
+    /// Takes callers in, at both names.
     pub(crate) fn accept_control(&mut self) {
-        loop {
-            let Some(listener) = &self.control.listener else { return };
-            match listener.accept() {
+        while let Some(caller) = self.control.next_caller() {
+            match caller {
                 Ok(socket) if self.control.connections.len() < MAX_CONNECTIONS => {
                     if self.control.add(socket, false, &self.registry).is_err() {
                         self.counters.count("control_connections_failed");
                     }
                 }
                 Ok(_) => self.counters.count("control_connections_refused"),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if is_passing(&error) => {
                     self.counters.count("control_connections_failed");
                 }
@@ -172,6 +210,7 @@ impl Stack {
         for id in std::mem::take(&mut self.control.unread) {
             self.serve_connection(id);
         }
+        self.lead_delayed();
     }
 
     fn serve_connection(&mut self, id: u64) {
@@ -216,6 +255,15 @@ impl Stack {
                 let way = self.way_of(Client { control: id, id: open });
                 self.reply(id, Reply::Way { id: open, way });
             }
+            Request::Listen { id: number, listener } => {
+                self.on_listen(ListenerId { control: id, id: number }, listener);
+            }
+            Request::Withdraw { id: number } => {
+                self.on_withdraw(ListenerId { control: id, id: number });
+            }
+            Request::Tally { id: number, plain } => {
+                self.on_tally(ListenerId { control: id, id: number }, plain);
+            }
             Request::Status => self.send_status(id),
             Request::Reload => self.on_reload(id),
             Request::ForgetPeers { addr, port } => {
@@ -248,6 +296,7 @@ impl Stack {
         self.settings.apply(&mut self.config).map_err(|e| e.to_string())?;
         self.adopt_settings();
         let count = self.rules.adopt(rules);
+        self.review_listeners();
         self.listen_direct();
         Ok(count)
     }
@@ -262,6 +311,7 @@ impl Stack {
             return self.drop_control(id);
         }
         connection.welcome = true;
+        connection.launcher = role == Role::Launcher;
         if connection.owner && role == Role::Cli {
             warn!(target: log::CONTROL, "the control connection of a launcher is used by a tool");
         }
@@ -291,7 +341,14 @@ impl Stack {
             self.cancel_attempt(attempt);
             self.control.forget(client);
         }
-        if connection.owner && self.config.exit_when_drained {
+        if self.listeners.forget_launcher(id) {
+            self.listen_direct();
+        }
+        let ends = match self.config.door {
+            true => connection.launcher && !self.control.has_launchers(),
+            false => connection.owner,
+        };
+        if ends && self.config.exit_when_drained {
             self.drain(self.config.drain_timeout);
         }
     }

@@ -5,7 +5,7 @@
 //! out of reach. The own end is bound to the same address: if it has moved to another host in the
 //! meantime, the bind fails and nothing leaves this one.
 
-use crate::allow;
+use crate::allow::{self, Denied};
 use crate::association::{DialId, FlowUse, RelayId};
 use crate::connection::{Carrier, Ends};
 use crate::log;
@@ -47,11 +47,16 @@ impl Stack {
         if !self.phase.takes_work() {
             return self.refuse(id, flow, Refusal::Busy, "dial_denied_ending");
         }
+        if self.listeners.concern(allow::canonical(destination)) {
+            return self.on_incoming_to_listener(id, flow, destination, source);
+        }
         let locals = self.local_addresses(id);
         let admitted = allow::admit(destination, &locals, &self.rules, self.config.loopback_paths);
+        // What a run's own stack serves is its program, whatever the rules open on this host.
+        let admitted = if self.config.door { Err(Denied::NotListed) } else { admitted };
         match admitted {
             Ok((_, options)) if !self.is_form_open(id, &options) => {
-                self.refuse(id, flow, Refusal::NotAllowed, "dial_denied_form");
+                self.refuse(id, flow, Refusal::NotAllowed, Denied::Form.counter());
             }
             Ok((destination, options)) => self.dial(id, flow, destination, source, options),
             Err(denied) => {
@@ -65,12 +70,12 @@ impl Stack {
     }
 
     /// Whether the service is open to the form that the peer has chosen.
-    fn is_form_open(&self, id: AssociationId, options: &Options) -> bool {
+    pub(crate) fn is_form_open(&self, id: AssociationId, options: &Options) -> bool {
         let used = if self.is_direct(id) { Form::Direct } else { Form::Mux };
         options.form.is_none_or(|form| form == used)
     }
 
-    fn dial(
+    pub(crate) fn dial(
         &mut self,
         association: AssociationId,
         flow: FlowId,
@@ -78,19 +83,37 @@ impl Stack {
         source: SocketAddr,
         options: Options,
     ) {
-        let dial = DialId(self.next_id());
-        let token = Source::Dial(dial.0).token();
         let from = SocketAddr::new(destination.ip(), 0);
-        let socket =
-            connect(Some(from), destination).and_then(|fd| Socket::new(fd, &self.registry, token));
-        match socket {
-            Ok(socket) => {
-                self.set_flow_use(association, flow, FlowUse::Dial(dial));
-                self.treat(association, flow, &options);
-                self.dials
-                    .insert(dial, Dial { association, flow, destination, source, options, socket });
+        match connect(Some(from), destination) {
+            Ok(fd) => {
+                let dial = DialId(self.next_id());
+                self.start_dial(dial, association, flow, (source, destination), options, fd);
             }
             Err(error) => self.refuse_dial(association, flow, destination, &error),
+        }
+    }
+
+    /// Watches a connection that is being made, from `source` as its side says, to `destination`.
+    pub(crate) fn start_dial(
+        &mut self,
+        id: DialId,
+        association: AssociationId,
+        flow: FlowId,
+        (source, destination): (SocketAddr, SocketAddr),
+        options: Options,
+        fd: OwnedFd,
+    ) {
+        match Socket::new(fd, &self.registry, Source::Dial(id.0).token()) {
+            Ok(socket) => {
+                self.set_flow_use(association, flow, FlowUse::Dial(id));
+                self.treat(association, flow, &options);
+                self.dials
+                    .insert(id, Dial { association, flow, destination, source, options, socket });
+            }
+            Err(error) => {
+                self.on_led_over(RelayId(id.0));
+                self.refuse_dial(association, flow, destination, &error);
+            }
         }
     }
 
@@ -103,6 +126,7 @@ impl Stack {
             Err(error) => {
                 let Some(dial) = self.dials.remove(&id) else { return };
                 dial.socket.reset(&self.registry);
+                self.on_led_over(RelayId(id.0));
                 self.refuse_dial(dial.association, dial.flow, dial.destination, &error);
             }
         }
@@ -114,6 +138,7 @@ impl Stack {
         let relay = RelayId(id.0);
         if let Err(error) = dial.socket.rename(&self.registry, Source::Relay(relay.0).token()) {
             dial.socket.reset(&self.registry);
+            self.on_led_over(relay);
             return self.refuse_dial(dial.association, dial.flow, dial.destination, &error);
         }
         if let Some(association) = self.associations.get_mut(&dial.association) {
@@ -124,7 +149,9 @@ impl Stack {
             "association {}: flow to {} open",
             dial.association.0, dial.destination
         );
-        let (client, association) = (self.client_of(&dial), dial.association);
+        let told = self.listeners.client_of(relay.0);
+        let client = told.unwrap_or_else(|| self.client_of(&dial));
+        let association = dial.association;
         let ends = Ends::From(client, dial.destination);
         let joined = Relay::new(dial.association, dial.flow, dial.socket).with(&dial.options);
         let joined = match dial.options.proxy {
@@ -146,10 +173,11 @@ impl Stack {
         if let Some(dial) = self.dials.remove(&id) {
             self.counters.count("dials_dropped");
             dial.socket.reset(&self.registry);
+            self.on_led_over(RelayId(id.0));
         }
     }
 
-    fn refuse_dial(
+    pub(crate) fn refuse_dial(
         &mut self,
         id: AssociationId,
         flow: FlowId,
@@ -170,7 +198,13 @@ impl Stack {
         }
     }
 
-    fn refuse(&mut self, id: AssociationId, flow: FlowId, refusal: Refusal, counter: &'static str) {
+    pub(crate) fn refuse(
+        &mut self,
+        id: AssociationId,
+        flow: FlowId,
+        refusal: Refusal,
+        counter: &'static str,
+    ) {
         self.counters.count(counter);
         if let Some(association) = self.associations.get_mut(&id) {
             association.mux.refuse(flow, refusal);

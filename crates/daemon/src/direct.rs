@@ -41,13 +41,14 @@ impl Stack {
         Ok((id, name))
     }
 
-    /// Lets peers begin such associations with the services that the rules open.
+    /// Lets peers begin such associations with the services that the rules open, and with listeners.
     pub(crate) fn listen_direct(&mut self) {
         if !self.config.accept {
             return;
         }
         let parameters = parameters::of_direct(&self.config, self.config.profile);
-        let ports = self.rules.direct_ports().into_iter();
+        let rules = if self.config.door { Vec::new() } else { self.rules.direct_ports() };
+        let ports = rules.into_iter().chain(self.listener_ports());
         let listeners = ports.map(|ports| (ports, parameters.clone())).collect();
         self.driver.endpoint_mut().listen(listeners);
     }

@@ -41,6 +41,13 @@ pub(crate) struct Drain {
     mark: u64,
 }
 
+impl Drain {
+    /// Nobody has told the stack to end; it only has nothing to do.
+    pub(crate) const fn is_at_leisure(self) -> bool {
+        self.renewed_by_progress
+    }
+}
+
 impl Phase {
     pub(crate) const fn takes_work(self) -> bool {
         matches!(self, Self::Running)

@@ -3,12 +3,14 @@
 //! One [`Stack`] plays both roles. As a client it answers the connects of a launcher over a control
 //! socket: an association to the peer is found or begun, a flow opened, and the program's
 //! connection relayed over it; where that cannot be, plain TCP takes over. As a server it accepts
-//! associations and dials the local services that its allow list names, and nothing else.
+//! associations and dials the local services that its allow list names, and leads peers to the
+//! listeners that launchers announce, and nothing else.
 //!
 //! ```text
 //! launcher ◀─▶ control_server ─▶ attempt ─▶ flow ─┐
 //!                                   │              ├─ associations ─▶ engine ─▶ net ═▶ paths
 //! local service ◀─ dial ◀─ (allow) ─┼───── flow ◀─┘
+//! listener ◀─ listeners ◀─ (rules) ─┤
 //!                                   └─▶ relay: local TCP socket ◀─▶ flow
 //! ```
 
@@ -26,6 +28,7 @@ mod dial;
 mod direct;
 mod drain;
 mod flows;
+mod listeners;
 mod locals;
 mod log;
 mod parameters;

@@ -37,9 +37,22 @@ pub(crate) struct Locals {
     own: Vec<IpAddr>,
     /// Addresses that could not be used, each reported once.
     failed: BTreeSet<IpAddr>,
+    /// Whether sockets were to be opened yet.
+    begun: bool,
 }
 
 impl Locals {
+    /// No socket is open yet.
+    pub(crate) fn closed() -> Self {
+        let (open, own, failed) = Default::default();
+        Self { open, own, failed, begun: false }
+    }
+
+    /// Whether peers can reach this stack, as far as this host has addresses.
+    pub(crate) const fn is_open(&self) -> bool {
+        self.begun
+    }
+
     /// Whether `addr` is an address of this host.
     pub(crate) fn is_own(&self, addr: IpAddr) -> bool {
         self.own.contains(&addr) || self.open.iter().any(|local| local.addr.ip() == addr)
@@ -84,7 +97,8 @@ pub(crate) fn open(
         interface: interface.clone(),
         mtu: address.mtu,
     });
-    Ok(Locals { open: open.collect(), own: addresses(&interfaces), failed: BTreeSet::new() })
+    let (open, own) = (open.collect(), addresses(&interfaces));
+    Ok(Locals { open, own, failed: BTreeSet::new(), begun: true })
 }
 
 fn addresses(interfaces: &[Interface]) -> Vec<IpAddr> {

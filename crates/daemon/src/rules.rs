@@ -66,6 +66,21 @@ impl Rules {
         ports.map(|ports| ports.first()..=ports.last()).collect()
     }
 
+    /// What becomes of a peer's wish to reach a listener of a program under `manypath run`.
+    pub(crate) fn listener(&self, service: SocketAddr) -> (Policy, Options) {
+        let (policy, options) = said(&self.table.decide_listener(service));
+        let open = policy == Policy::Enable || self.service(service).0 == Policy::Enable;
+        (if open { Policy::Enable } else { Policy::Disable }, options)
+    }
+
+    /// Whether peers may reach a listener that is bound to `addr`, at one address at least.
+    pub(crate) fn may_offer(&self, addr: SocketAddr) -> bool {
+        let port = addr.port();
+        let opens = |rule: &Rule| rule.ports.is_none_or(|ports| ports.contains(port));
+        let some = || self.table.list(Chain::Local, Policy::Enable).any(|(_, rule)| opens(rule));
+        self.listener(addr).0 == Policy::Enable || addr.ip().is_unspecified() && some()
+    }
+
     /// Whether a rule opens exactly this address and port: what a loopback service needs.
     pub(crate) fn names(&self, service: SocketAddr) -> bool {
         let named = |rule: &Rule| {

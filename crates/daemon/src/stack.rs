@@ -15,6 +15,7 @@ use crate::control_server::ControlServer;
 use crate::counters::Counters;
 use crate::dial::Dial;
 use crate::drain::Phase;
+use crate::listeners::Listeners;
 use crate::locals::{self, Locals};
 use crate::log;
 use crate::parameters;
@@ -69,6 +70,7 @@ pub struct Stack {
     pub(crate) waiting: BTreeSet<AssociationId>,
     pub(crate) attempts: BTreeMap<AttemptId, Attempt>,
     pub(crate) dials: BTreeMap<DialId, Dial>,
+    pub(crate) listeners: Listeners,
     pub(crate) relays: BTreeMap<RelayId, Relay>,
     pub(crate) tcp_relays: BTreeMap<RelayId, TcpRelay>,
     /// What the log will tell of the relays.
@@ -117,7 +119,10 @@ impl Stack {
         let settings = Settings::load(&mut config).map_err(io::Error::other)?;
         log::set_levels(&config.log);
         let mut driver = Driver::new(Endpoint::new(parameters::of_stack(&config), seed()?));
-        let locals = locals::open(&config, &mut driver, &registry)?;
+        let locals = match config.door {
+            true => Locals::closed(),
+            false => locals::open(&config, &mut driver, &registry)?,
+        };
         let control = ControlServer::open(&mut config, &registry)?;
         let signals = watch_signals(&config, &registry)?;
         let waker = Arc::new(Waker::new(&registry, Source::Wake.token())?);
@@ -139,6 +144,7 @@ impl Stack {
             waiting: BTreeSet::new(),
             attempts: BTreeMap::new(),
             dials: BTreeMap::new(),
+            listeners: Listeners::default(),
             relays: BTreeMap::new(),
             tcp_relays: BTreeMap::new(),
             connections: BTreeMap::new(),
@@ -157,12 +163,29 @@ impl Stack {
             config,
         };
         stack.listen_direct();
-        stack.announce();
         stack.recall_peers();
-        if stack.config.locals == config::Locals::Auto {
-            stack.timers.set(stack.now, Timer::Rescan);
+        if !stack.config.door {
+            stack.begin_service();
         }
         Ok(stack)
+    }
+
+    /// The sockets are open.
+    fn begin_service(&mut self) {
+        self.announce();
+        if self.config.locals == config::Locals::Auto {
+            self.timers.set(self.now, Timer::Rescan);
+        }
+        if self.config.accept {
+            self.name_door();
+        }
+    }
+
+    /// Opens the sockets of a stack that was to wait with that.
+    pub(crate) fn open_sockets(&mut self) -> io::Result<()> {
+        self.locals = locals::open(&self.config, &mut self.driver, &self.registry)?;
+        self.begin_service();
+        Ok(())
     }
 
     /// A handle that ends the stack from another thread.
@@ -238,7 +261,7 @@ impl Stack {
             Source::Far(id) => self.on_far_event(id, event),
             Source::Dial(id) => self.on_dial_event(DialId(id), event),
             Source::Control(id) => self.on_control_event(id),
-            Source::ControlListener => self.accept_control(),
+            Source::ControlListener | Source::Door => self.accept_control(),
             Source::Signal => self.on_signal(),
             Source::Wake => self.stop(),
         }
@@ -262,7 +285,10 @@ impl Stack {
         }
         if self.config.accept {
             let port = if port == 0 { self.config.udp_port } else { port };
-            let allow = self.rules.services().join(", ");
+            let allow = match self.config.door {
+                true => "listeners of programs".to_owned(),
+                false => self.open_services().join(", "),
+            };
             info!(target: log::STACK, "accepting associations on UDP port {port} for {allow}");
         }
     }

@@ -11,6 +11,7 @@ use manypath_engine::{Instant, PathState};
 use manypath_flow::{self as flow, FlowState};
 use manypath_rules::{Class, Form};
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 impl Stack {
     /// The stack as it stands.
@@ -23,13 +24,19 @@ impl Stack {
             accepting: self.config.accept,
             draining: !self.phase.takes_work(),
             udp_port: self.locals.udp_port(),
-            allow: self.rules.services(),
+            allow: self.open_services(),
+            listeners: self.listeners.status(|listener| self.may_reach(listener)),
             locals: self.local_statuses(),
             associations: self.association_statuses(),
             peers: self.peers.status(self.now),
             fallbacks: self.counters.fallbacks().clone(),
             counters: self.all_counters(),
         }
+    }
+
+    /// The services that are open whoever serves them, for people.
+    pub(crate) fn open_services(&self) -> Vec<String> {
+        if self.config.door { Vec::new() } else { self.rules.services() }
     }
 
     fn local_statuses(&self) -> Vec<LocalStatus> {
@@ -112,9 +119,18 @@ impl Stack {
         flows
             .filter_map(|(id, used)| {
                 let status = association.mux.status(*id)?;
-                Some(flow_status(&status, self.pending_of(*used)))
+                let client = self.client_told(*used);
+                Some(FlowStatus { client, ..flow_status(&status, self.pending_of(*used)) })
             })
             .collect()
+    }
+
+    fn client_told(&self, used: FlowUse) -> Option<SocketAddr> {
+        match used {
+            FlowUse::Relay(id) => self.listeners.client_of(id.0),
+            FlowUse::Dial(id) => self.listeners.client_of(id.0),
+            FlowUse::Attempt(_) | FlowUse::Closing => None,
+        }
     }
 
     fn pending_of(&self, used: FlowUse) -> u64 {
@@ -149,6 +165,7 @@ fn flow_status(status: &flow::FlowStatus, pending: u64) -> FlowStatus {
         state: flow_state_name(status.state).to_owned(),
         destination: status.destination,
         source: status.source,
+        client: None,
         bytes_in: status.bytes_in,
         bytes_out: status.bytes_out,
         waiting_in_bytes: status.buffered.max(pending),

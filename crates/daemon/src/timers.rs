@@ -21,6 +21,8 @@ pub(crate) enum Timer {
     Presence(AssociationId),
     /// New local addresses are looked for.
     Rescan,
+    /// Listeners may have gone.
+    Listeners,
     /// Control callers may wait for whom there was no descriptor.
     AcceptControl,
     /// What was learnt about peers is to be kept.
@@ -59,6 +61,7 @@ impl Stack {
             Timer::Idle(id) => self.on_idle_timer(id),
             Timer::Rescan => self.on_rescan_timer(),
             Timer::Presence(id) => self.on_presence_timer(id),
+            Timer::Listeners => self.on_listeners_timer(),
             Timer::AcceptControl => self.accept_control(),
             Timer::SavePeers => self.save_peers(),
             Timer::Drain => self.on_drain_timer(),

@@ -19,6 +19,8 @@ pub(crate) enum Source {
     Control(u64),
     /// The listening control socket.
     ControlListener,
+    /// The same under its second name.
+    Door,
     /// Signals.
     Signal,
     /// Somebody has called [`Stopper::stop`](crate::Stopper::stop).
@@ -39,6 +41,7 @@ impl Source {
             Self::ControlListener => (6, 0),
             Self::Signal => (7, 0),
             Self::Wake => (8, 0),
+            Self::Door => (9, 0),
         }
     }
 
@@ -62,6 +65,7 @@ impl Source {
             6 => Self::ControlListener,
             7 => Self::Signal,
             8 => Self::Wake,
+            9 => Self::Door,
             _ => return None,
         })
     }
@@ -81,6 +85,7 @@ mod tests {
             Source::Dial(3),
             Source::Control(9),
             Source::ControlListener,
+            Source::Door,
             Source::Signal,
             Source::Wake,
         ];

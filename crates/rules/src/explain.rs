@@ -53,7 +53,7 @@ impl Table {
             decider: decision.decider,
             options: options.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()),
             steps,
-            notes: notes(query, decision.policy),
+            notes: self.notes(query, decision.policy),
         }
     }
 
@@ -81,6 +81,22 @@ fn step(place: Place, rule: &Rule, query: Query) -> Step {
         other => other,
     };
     Step { place, rule: rule.to_string(), mismatch }
+}
+
+impl Table {
+    /// What else is to be said about a query.
+    fn notes(&self, query: Query, policy: Policy) -> Vec<String> {
+        let mut notes = notes(query, policy);
+        let differs = query.chain == Chain::Local
+            && query.protocol == Protocol::Tcp
+            && self.decide_listener(query.address).policy != policy;
+        if differs && !query.address.ip().is_loopback() {
+            notes.push(
+                "a program that listens there under `manypath run` is open to peers".to_owned(),
+            );
+        }
+        notes
+    }
 }
 
 fn notes(query: Query, policy: Policy) -> Vec<String> {

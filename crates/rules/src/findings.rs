@@ -1,7 +1,7 @@
 //! Rules that can never do anything.
 
 use crate::cover::is_covered;
-use crate::rule::{Policy, Protocol, Rule};
+use crate::rule::{Chain, Policy, Protocol, Rule};
 use crate::table::{Place, Table};
 use serde::Serialize;
 
@@ -52,7 +52,7 @@ impl Table {
     /// Why the rule's list is not searched, if it is not.
     fn unconsulted(&self, rule: &Rule) -> Option<String> {
         let default = self.effective_default(rule.chain, rule.protocol);
-        if default != rule.policy {
+        if default != rule.policy || self.closes_listeners(rule) {
             return None;
         }
         match (rule.policy, rule.protocol) {
@@ -71,6 +71,12 @@ impl Table {
             }
             (Policy::Enable, _) => None,
         }
+    }
+
+    /// Without a default for local services, those that `manypath run` has started are open.
+    fn closes_listeners(&self, rule: &Rule) -> bool {
+        let closes = (Chain::Local, Policy::Disable, Protocol::Tcp);
+        self.local.is_none() && (rule.chain, rule.policy, rule.protocol) == closes
     }
 }
 
@@ -93,11 +99,18 @@ mod tests {
 
     #[test]
     fn a_rule_that_agrees_with_the_default_is_found() {
-        let found = findings("remote enable port 22\nlocal disable port 25\n");
+        let text = "default local disable\nremote enable port 22\nlocal disable port 25\n";
+        let found = findings(text);
         assert!(found[0].contains("changes nothing: the default of remote is enable"), "{found:?}");
         assert!(found[1].contains("the default of local is disable already"), "{found:?}");
         assert!(findings("remote enable port 22 half-close=off\n").is_empty());
         assert!(findings("default remote disable\nremote enable port 22\n").is_empty());
+    }
+
+    #[test]
+    fn a_rule_that_closes_listeners_of_programs_has_an_effect() {
+        assert!(findings("local disable port 25\n").is_empty());
+        assert_eq!(findings("local disable udp port 53\n").len(), 1);
     }
 
     #[test]

@@ -8,7 +8,8 @@ use std::net::SocketAddr;
 /// Default policies and rules, in the order in which they are tried.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
-    pub(crate) local: Policy,
+    /// Absent: closed, but for listeners of programs that were started to be reached.
+    pub(crate) local: Option<Policy>,
     pub(crate) remote: Policy,
     pub(crate) rules: Vec<Rule>,
 }
@@ -60,7 +61,7 @@ pub struct Decision<'a> {
 impl Default for Table {
     /// Connections of this host's programs are carried, its services closed to peers.
     fn default() -> Self {
-        Self { local: Policy::Disable, remote: Policy::Enable, rules: Vec::new() }
+        Self { local: None, remote: Policy::Enable, rules: Vec::new() }
     }
 }
 
@@ -69,7 +70,7 @@ impl Table {
     #[must_use]
     pub fn default_policy(&self, chain: Chain) -> Policy {
         match chain {
-            Chain::Local => self.local,
+            Chain::Local => self.local.unwrap_or(Policy::Disable),
             Chain::Remote => self.remote,
         }
     }
@@ -86,7 +87,7 @@ impl Table {
     /// Sets the default policy of a chain.
     pub fn set_default(&mut self, chain: Chain, policy: Policy) {
         match chain {
-            Chain::Local => self.local = policy,
+            Chain::Local => self.local = Some(policy),
             Chain::Remote => self.remote = policy,
         }
     }
@@ -117,7 +118,18 @@ impl Table {
     /// What becomes of a connection: the first rule that matches decides.
     #[must_use]
     pub fn decide(&self, query: Query) -> Decision<'_> {
-        let default = self.effective_default(query.chain, query.protocol);
+        self.decide_from(self.effective_default(query.chain, query.protocol), query)
+    }
+
+    /// What becomes of a peer's wish to reach a listener of a program under `manypath run`: who
+    /// starts a server so wants it reached, unless the table has a default for local services.
+    #[must_use]
+    pub fn decide_listener(&self, service: SocketAddr) -> Decision<'_> {
+        let query = Query { chain: Chain::Local, protocol: Protocol::Tcp, address: service };
+        self.decide_from(self.local.unwrap_or(Policy::Enable), query)
+    }
+
+    fn decide_from(&self, default: Policy, query: Query) -> Decision<'_> {
         let decided = self.first_match(query, default.opposite());
         let (policy, decider) = match decided {
             Some((place, _)) => (place.policy, Decider::Rule(place)),
@@ -148,5 +160,26 @@ impl Policy {
             Self::Enable => Self::Disable,
             Self::Disable => Self::Enable,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Document, Policy};
+
+    fn listener(text: &str, service: &str) -> Policy {
+        let table = Document::parse(text).unwrap().table();
+        table.decide_listener(service.parse().unwrap()).policy
+    }
+
+    #[test]
+    fn who_starts_a_server_under_run_wants_it_reached_unless_the_table_says_otherwise() {
+        assert_eq!(listener("", "10.0.0.1:80"), Policy::Enable);
+        assert_eq!(listener("local disable port 80\n", "10.0.0.1:80"), Policy::Disable);
+        assert_eq!(listener("local disable port 80\n", "10.0.0.1:81"), Policy::Enable);
+        assert_eq!(listener("default local disable\n", "10.0.0.1:80"), Policy::Disable);
+        let named = "default local disable\nlocal enable port 80\n";
+        assert_eq!(listener(named, "10.0.0.1:80"), Policy::Enable);
+        assert_eq!(listener(named, "10.0.0.1:81"), Policy::Disable);
     }
 }

@@ -24,6 +24,9 @@ pub(crate) struct Architecture {
     pub(crate) sendmmsg: u32,
     pub(crate) setsockopt: u32,
     pub(crate) getsockopt: u32,
+    pub(crate) listen: u32,
+    pub(crate) accept: u32,
+    pub(crate) accept4: u32,
     io_uring_setup: u32,
 }
 
@@ -38,6 +41,9 @@ pub(crate) const X86_64: Architecture = Architecture {
     sendmmsg: 307,
     setsockopt: 54,
     getsockopt: 55,
+    listen: 50,
+    accept: 43,
+    accept4: 288,
     io_uring_setup: 425,
 };
 
@@ -52,6 +58,9 @@ pub(crate) const AARCH64: Architecture = Architecture {
     sendmmsg: 269,
     setsockopt: 208,
     getsockopt: 209,
+    listen: 201,
+    accept: 202,
+    accept4: 242,
     io_uring_setup: 425,
 };
 
@@ -70,14 +79,14 @@ pub(crate) struct Filter(Vec<sock_filter>);
 
 impl Filter {
     /// The filter for `arch`. With `hide_io_uring` the program is told that the kernel has no
-    /// io_uring, whose connects no filter can see.
-    pub(crate) fn new(arch: &Architecture, hide_io_uring: bool) -> Self {
+    /// io_uring, whose connects no filter can see. With `serve` the calls of servers are trapped too.
+    pub(crate) fn new(arch: &Architecture, hide_io_uring: bool, serve: bool) -> Self {
         let mut code = vec![load(ARCH), skip_unless_equal(arch.audit, 1), jump(1), ret(ALLOW)];
         code.push(load(NUMBER));
         if let Some(first) = arch.foreign_from {
             code.extend([skip_if_below(first, 1), ret(ALLOW)]);
         }
-        for rule in rules(arch, hide_io_uring) {
+        for rule in rules(arch, hide_io_uring, serve) {
             let body = rule.body();
             code.push(skip_unless_equal(rule.call, body.len() as u8));
             code.extend(body);
@@ -153,7 +162,7 @@ impl Case {
     }
 }
 
-fn rules(arch: &Architecture, hide_io_uring: bool) -> Vec<Rule> {
+fn rules(arch: &Architecture, hide_io_uring: bool, serve: bool) -> Vec<Rule> {
     use Condition::{AnyBit, Equal};
     let fast_open = libc::MSG_FASTOPEN.cast_unsigned();
     let is = |value: i32| Equal(value.cast_unsigned());
@@ -180,6 +189,9 @@ fn rules(arch: &Architecture, hide_io_uring: bool) -> Vec<Rule> {
             libc::ENOPROTOOPT,
         ),
     ];
+    if serve {
+        rules.extend([arch.listen, arch.accept, arch.accept4].map(|call| Rule::trap(call, &[])));
+    }
     if hide_io_uring {
         rules.push(Rule::fail(arch.io_uring_setup, &[], libc::ENOSYS));
     }

@@ -28,7 +28,8 @@ const TRAPS_PER_TURN: usize = 32;
 /// notice, and the command uses plain TCP.
 pub fn run(options: &RunOptions) -> Result<Outcome, RunError> {
     let signals = Signals::block().map_err(RunError::Launcher)?;
-    let filter = NATIVE.map(|arch| Filter::new(&arch, options.hide_io_uring));
+    let filter =
+        NATIVE.map(|arch| Filter::new(&arch, options.hide_io_uring, options.server.is_some()));
     let (command, listener) = Command::start(&options.command, filter, signals.inherited())
         .inspect_err(|_| {
             signals.inherited().restore();
@@ -98,6 +99,9 @@ impl Launcher {
                 if let Some(fault) = supervisor.stack.take_fault() {
                     (options.notice)(&format!("{fault}; new connections are plain TCP"));
                 }
+                if let Some(text) = supervisor.accepts.take_notice() {
+                    (options.notice)(&text);
+                }
             }
             None => {
                 poll(&mut [interest(signals)], None);
@@ -127,6 +131,7 @@ impl Launcher {
         }
         if let Some(supervisor) = &mut self.supervisor {
             supervisor.stack.reap();
+            supervisor.accepts.reap();
         }
         None
     }
@@ -169,9 +174,11 @@ fn turn(supervisor: &mut Supervisor, signals: RawFd) {
         events: libc::POLLOUT,
         revents: 0,
     }));
+    entries.extend(supervisor.accepts.interests());
     poll(&mut entries, supervisor.timeout());
     // The stack first: a new connect must not be given to one that has just died.
     supervisor.handle_stack();
+    supervisor.handle_door();
     for _ in 0..TRAPS_PER_TURN {
         let mut ready = [interest(listener)];
         if poll(&mut ready, Some(Duration::ZERO)) == 0 || !has(&ready, libc::POLLIN) {
@@ -181,6 +188,7 @@ fn turn(supervisor: &mut Supervisor, signals: RawFd) {
             break;
         }
     }
+    supervisor.handle_watches();
     supervisor.handle_far_ends();
     supervisor.handle_time(Instant::now());
 }

@@ -11,6 +11,7 @@
 //! * [`launcher`](run): starts command and stack, one loop, signals, exit status;
 //! * `command`, `signals`, `stack_link`: the three partners of the launcher;
 //! * `supervisor`: what each trapped call and each reply of the stack does;
+//! * `accept`: what becomes of the program's listening sockets, and of clients that come to them;
 //! * `gate`: how a loopback socket is held in SYN_SENT until the destination has answered;
 //! * `table`: the connections; `socket`, `program`, `address`: looking at the program's things;
 //! * `filter`, `seccomp`: the kernel facility.
@@ -19,6 +20,7 @@
 //! launcher has no stack, every call is answered "continue" and the program notices nothing.
 //! This is a translation, not a sandbox: a program that wants to get around it can.
 
+mod accept;
 mod address;
 mod command;
 mod filter;
@@ -35,5 +37,5 @@ mod supervisor;
 mod table;
 
 pub use launcher::run;
-pub use options::{Outcome, RunError, RunOptions, ShimState, StackChoice};
+pub use options::{Outcome, RunError, RunOptions, ServerChoice, ShimState, StackChoice};
 pub use report::Report;

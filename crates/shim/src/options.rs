@@ -17,6 +17,8 @@ pub struct RunOptions {
     /// Tell the program that the kernel has no `io_uring`, whose connects cannot be seen; programs
     /// then use the ordinary calls. Otherwise they use plain TCP. Default: on.
     pub hide_io_uring: bool,
+    /// Who leads peers to the program's listening sockets; nobody when absent. Default: nobody.
+    pub server: Option<ServerChoice>,
     /// How long the stack may take for its first answer to an open, before the connection goes on
     /// as plain TCP; three times as long while the stack is starting. Default: 1 s.
     pub answer_limit: Duration,
@@ -35,6 +37,7 @@ impl RunOptions {
             command,
             stack,
             hide_io_uring: true,
+            server: None,
             answer_limit: Duration::from_secs(1),
             loopback_paths: false,
             notice: |line| eprintln!("manypath: {line}"),
@@ -60,6 +63,15 @@ pub enum StackChoice {
         /// The socket's path.
         socket: PathBuf,
     },
+}
+
+/// Which stack leads peers to the program's listening sockets.
+#[derive(Debug, Clone)]
+pub struct ServerChoice {
+    /// The control socket under which the stack is found that serves on this host already.
+    pub name: PathBuf,
+    /// What to start when there is none.
+    pub start: StackChoice,
 }
 
 /// What came of a run.

@@ -18,6 +18,14 @@ pub struct Report {
     pub given_up: u64,
     /// Connects left to the kernel, by reason.
     pub left: BTreeMap<&'static str, u64>,
+    /// Listening sockets that were announced to peers.
+    pub listeners: u64,
+    /// Accepted connections of clients that came over SCTP.
+    pub accepted_sctp: u64,
+    /// Other accepted connections of these listening sockets.
+    pub accepted_plain: u64,
+    /// Listening sockets, or calls of `accept`, that peers are kept from, by reason.
+    pub listeners_left: BTreeMap<&'static str, u64>,
     /// Whether the stack ended before the command did.
     pub stack_lost: bool,
 }
@@ -27,19 +35,35 @@ impl Report {
     pub(crate) fn leave(&mut self, reason: &'static str) {
         *self.left.entry(reason).or_default() += 1;
     }
+
+    /// Counts a listening socket that peers cannot reach.
+    pub(crate) fn leave_listener(&mut self, reason: &'static str) {
+        *self.listeners_left.entry(reason).or_default() += 1;
+    }
+
+    fn write_listeners(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { listeners, accepted_sctp, accepted_plain, listeners_left, .. } = self;
+        if *listeners == 0 && listeners_left.is_empty() {
+            return Ok(());
+        }
+        write!(f, "; listeners offered={listeners} accepted sctp={accepted_sctp} ")?;
+        write!(f, "tcp={accepted_plain}; not offered:")?;
+        write_counts(f, listeners_left)
+    }
+}
+
+fn write_counts(f: &mut fmt::Formatter<'_>, counts: &BTreeMap<&'static str, u64>) -> fmt::Result {
+    counts.iter().try_for_each(|(reason, count)| write!(f, " {reason}={count}"))?;
+    if counts.is_empty() { f.write_str(" none") } else { Ok(()) }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { opened, sctp, tcp_relay, failed, given_up, left, stack_lost } = self;
+        let Self { opened, sctp, tcp_relay, failed, given_up, left, stack_lost, .. } = self;
         write!(f, "connects opened={opened} sctp={sctp} tcp-relay={tcp_relay} ")?;
         write!(f, "failed={failed} given-up={given_up}; left to the kernel:")?;
-        for (reason, count) in left {
-            write!(f, " {reason}={count}")?;
-        }
-        if left.is_empty() {
-            f.write_str(" none")?;
-        }
+        write_counts(f, left)?;
+        self.write_listeners(f)?;
         if *stack_lost {
             f.write_str("; the stack was lost")?;
         }

@@ -3,7 +3,7 @@
 use crate::filter::Filter;
 use std::io;
 use std::mem;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 /// Says that a filter costs no speculation barriers; without it kernels before 5.16 slow down
 /// every filtered program.
@@ -123,6 +123,26 @@ impl Listener {
         let result =
             unsafe { libc::ioctl(self.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw mut raw) };
         result == 0
+    }
+
+    /// Puts a descriptor of ours into the caller's process and answers its call with the number, in
+    /// one step.
+    ///
+    /// # Errors
+    /// `ENOENT` when its caller no longer waits; `EMFILE` when it has no descriptor left.
+    pub(crate) fn give(&self, id: u64, fd: BorrowedFd<'_>, close_on_exec: bool) -> io::Result<()> {
+        let flags = if close_on_exec { libc::O_CLOEXEC as u32 } else { 0 };
+        let mut raw = libc::seccomp_notif_addfd {
+            id,
+            flags: libc::SECCOMP_ADDFD_FLAG_SEND as u32,
+            srcfd: fd.as_raw_fd().cast_unsigned(),
+            newfd: 0,
+            newfd_flags: flags,
+        };
+        // SAFETY: the kernel reads one request.
+        let result =
+            unsafe { libc::ioctl(self.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ADDFD, &raw mut raw) };
+        check(result).map(drop)
     }
 
     /// Whether the caller of a trapped call still waits. What was read from its memory, or by its

@@ -43,6 +43,15 @@ pub(crate) fn kind(socket: BorrowedFd<'_>) -> io::Result<Kind> {
     }
 }
 
+/// Whether this is a socket that TCP clients can be accepted at; a multipath TCP socket is one too.
+pub(crate) fn is_tcp_listener(socket: BorrowedFd<'_>) -> bool {
+    let is = |name, allowed: [i32; 2]| {
+        option::<i32>(socket, libc::SOL_SOCKET, name).is_ok_and(|value| allowed.contains(&value))
+    };
+    is(libc::SO_PROTOCOL, [libc::IPPROTO_TCP, IPPROTO_MPTCP])
+        && is(libc::SO_DOMAIN, [libc::AF_INET, libc::AF_INET6])
+}
+
 /// The socket's identity: the same for all its descriptors in all processes, never reused.
 ///
 /// # Errors

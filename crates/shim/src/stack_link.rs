@@ -118,6 +118,17 @@ impl StackLink {
         self.process.take_if(|process| !matches!(process.try_wait(), Ok(None)));
     }
 
+    /// Ends the conversation; the stack's process is still to be collected.
+    pub(crate) fn close(&mut self) {
+        self.client = None;
+        self.queue.clear();
+    }
+
+    /// Whether a process of ours has not been collected yet.
+    pub(crate) const fn has_process(&self) -> bool {
+        self.process.is_some()
+    }
+
     /// What to poll for.
     pub(crate) fn interest(&self) -> pollfd {
         let fd = self.client.as_ref().map_or(-1, AsRawFd::as_raw_fd);

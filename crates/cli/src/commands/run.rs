@@ -2,9 +2,9 @@
 
 use crate::args::{RunArgs, StackOptions};
 use crate::failure::Failure;
-use manypath_control::{ControlClient, Role};
+use manypath_control::{ControlClient, Role, runtime};
 use manypath_daemon::SettingsFile;
-use manypath_shim::{Outcome, RunOptions, ShimState, StackChoice};
+use manypath_shim::{Outcome, RunOptions, ServerChoice, ShimState, StackChoice};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -25,6 +25,10 @@ struct ReportJson<'a> {
     failed: u64,
     given_up: u64,
     left_to_the_kernel: &'a BTreeMap<&'static str, u64>,
+    listeners: u64,
+    accepted_sctp: u64,
+    accepted_tcp: u64,
+    listeners_not_offered: &'a BTreeMap<&'static str, u64>,
     stack_lost: bool,
 }
 
@@ -35,6 +39,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
         None => embedded_stack(&args.stack)?,
     };
     let mut options = RunOptions::new(args.command.clone(), stack);
+    options.server = server(args)?;
     options.hide_io_uring = !args.allow_io_uring;
     options.loopback_paths = args.stack.loopback_paths;
     let outcome = manypath_shim::run(&options)
@@ -70,6 +75,22 @@ fn embedded_stack(options: &StackOptions) -> Result<StackChoice, Failure> {
     let asked = asked || options.log.as_deref() == Some(Path::new("stderr"));
     let log = asked.then(|| PathBuf::from("/dev/stderr"));
     Ok(StackChoice::Embedded { exe, args: stack_args(options), log })
+}
+
+/// Who leads peers to the program's listening sockets. Where a program may accept connections unseen,
+/// nobody does: it would take peers for local clients.
+fn server(args: &RunArgs) -> Result<Option<ServerChoice>, Failure> {
+    let places = runtime::directory().ok().zip(runtime::network_namespace().ok());
+    let Some((directory, namespace)) = places.filter(|_| !args.client_only && !args.allow_io_uring)
+    else {
+        return Ok(None);
+    };
+    let name = runtime::door_path(&directory, namespace, args.port);
+    let StackChoice::Embedded { exe, args: mut options, log } = embedded_stack(&args.stack)? else {
+        return Ok(None);
+    };
+    options.extend(["--door".into(), args.port.to_string().into()]);
+    Ok(Some(ServerChoice { name, start: StackChoice::Embedded { exe, args: options, log } }))
 }
 
 /// The options of the stack, as arguments for it.
@@ -120,6 +141,10 @@ fn json(outcome: &Outcome) -> Result<String, Failure> {
         failed: report.failed,
         given_up: report.given_up,
         left_to_the_kernel: &report.left,
+        listeners: report.listeners,
+        accepted_sctp: report.accepted_sctp,
+        accepted_tcp: report.accepted_plain,
+        listeners_not_offered: &report.listeners_left,
         stack_lost: report.stack_lost,
     };
     serde_json::to_string(&json).map_err(|e| Failure::new(e.to_string()))

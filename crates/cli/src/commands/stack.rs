@@ -10,7 +10,10 @@ use std::path::Path;
 pub(crate) fn stack(args: &StackArgs) -> Result<u8, Failure> {
     let control = manypath_control::inherited(args.control_fd)
         .map_err(|e| Failure::new(format!("descriptor {}: {e}", args.control_fd)))?;
-    let mut config = StackConfig::embedded(control);
+    let mut config = match args.door {
+        Some(port) => StackConfig::door(control, port),
+        None => StackConfig::embedded(control),
+    };
     configure(&mut config, &args.stack, Level::Warn)?;
     // Without a runtime directory `manypath status` cannot ask this stack; it works all the same.
     config.runtime_dir = manypath_control::runtime::directory().ok();

@@ -2,7 +2,9 @@
 
 use crate::args::StatusArgs;
 use crate::failure::Failure;
-use manypath_control::status::{AssociationStatus, FlowStatus, PathStatus, StackStatus};
+use manypath_control::status::{
+    AssociationStatus, FlowStatus, ListenerStatus, PathStatus, StackStatus,
+};
 use manypath_control::{ControlClient, Role, runtime};
 use serde::Serialize;
 use std::fmt::Write;
@@ -55,10 +57,10 @@ fn query(all: bool) -> Result<Vec<StackStatus>, Failure> {
 /// One stack in text.
 fn text(stack: &StackStatus, counters: bool) -> String {
     let mut out = String::new();
-    let role = if stack.accepting {
-        format!("serving {}", stack.allow.join(","))
-    } else {
-        "client".into()
+    let role = match (stack.accepting, stack.allow.is_empty()) {
+        (true, true) => "serving listeners".into(),
+        (true, false) => format!("serving {}", stack.allow.join(",")),
+        (false, _) => "client".to_owned(),
     };
     let draining = if stack.draining { ", draining" } else { "" };
     let seconds = stack.uptime_ms / 1000;
@@ -70,6 +72,7 @@ fn text(stack: &StackStatus, counters: bool) -> String {
         stack.udp_port,
         stack.associations.len()
     );
+    stack.listeners.iter().for_each(|l| listener(&mut out, l));
     stack.associations.iter().for_each(|a| association(&mut out, a));
     for peer in &stack.peers {
         let port = peer.port.map_or(String::new(), |p| format!(":{p}"));
@@ -90,6 +93,15 @@ fn text(stack: &StackStatus, counters: bool) -> String {
         }
     }
     out
+}
+
+fn listener(out: &mut String, status: &ListenerStatus) {
+    let ListenerStatus { addr, program, sctp, plain, .. } = status;
+    let open = if status.offered { "open to peers" } else { "closed by a rule" };
+    let _ = writeln!(
+        out,
+        "  listener {addr} of {program}, {open}: accepted {sctp} over sctp, {plain} over tcp"
+    );
 }
 
 fn association(out: &mut String, status: &AssociationStatus) {
@@ -142,7 +154,7 @@ fn path(out: &mut String, path: &PathStatus) {
 }
 
 fn flow(out: &mut String, flow: &FlowStatus) {
-    let (from, to) = (flow.source, flow.destination);
+    let (from, to) = (flow.client.unwrap_or(flow.source), flow.destination);
     let _ = writeln!(
         out,
         "    flow {} {from} -> {to} {}: in {}, out {}, waiting {} in {} out, credit {}, {} {}",

@@ -182,6 +182,17 @@ impl Site {
         all["stacks"][0].clone()
     }
 
+    /// What the stack of a host says that accepts associations for programs under `manypath run`.
+    pub(crate) fn door_status(&self, host: Host) -> serde_json::Value {
+        let mut command = self.command(host, MANYPATH);
+        command.args(["status", "--json"]);
+        let output = finish(command);
+        let all: serde_json::Value = serde_json::from_str(&output.stdout)
+            .unwrap_or_else(|e| panic!("status is not JSON: {e}: {output:?}"));
+        let mut stacks = all["stacks"].as_array().expect("stacks").iter();
+        stacks.rfind(|stack| stack["accepting"] == true).cloned().unwrap_or_default()
+    }
+
     /// A counter of the server's stack.
     pub(crate) fn server_counter(&self, name: &str) -> u64 {
         self.server_status()["counters"][name].as_u64().unwrap_or(0)

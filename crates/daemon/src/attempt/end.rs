@@ -99,6 +99,7 @@ impl Stack {
 
     /// Tells the launcher that a relay of its is over.
     pub(crate) fn report_closed(&mut self, relay: RelayId) {
+        self.on_led_over(relay);
         if let Some(client) = self.control.client_of(AttemptId(relay.0)) {
             self.control.forget(client);
             self.reply(client.control, Reply::Closed { id: client.id });

@@ -33,7 +33,7 @@ fn verdict(filter: &Filter, audit: u32, call: u32, args: [u64; 6]) -> u32 {
 
 fn each(check: impl Fn(&Architecture, &dyn Fn(u32, [u64; 6]) -> u32)) {
     for arch in [X86_64, AARCH64] {
-        let filter = Filter::new(&arch, true);
+        let filter = Filter::new(&arch, true, true);
         check(&arch, &|call, args| verdict(&filter, arch.audit, call, args));
     }
 }
@@ -43,6 +43,17 @@ fn address_calls_are_trapped() {
     each(|arch, run| {
         for call in [arch.connect, arch.getsockname, arch.getpeername] {
             assert_eq!(run(call, [3, 1, 16, 0, 0, 0]), TRAP);
+        }
+    });
+}
+
+#[test]
+fn calls_of_servers_are_trapped_where_servers_are_wanted() {
+    each(|arch, run| {
+        let client = Filter::new(arch, true, false);
+        for call in [arch.listen, arch.accept, arch.accept4] {
+            assert_eq!(run(call, [3, 1, 16, 0, 0, 0]), TRAP);
+            assert_eq!(verdict(&client, arch.audit, call, [0; 6]), ALLOW);
         }
     });
 }
@@ -86,7 +97,7 @@ fn fast_open_and_io_uring_are_denied() {
         assert_eq!(run(arch.setsockopt, [3, 1, 30, 0, 0, 0]), ALLOW);
         let missing = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
         assert_eq!(run(425, [0; 6]), missing);
-        let open = Filter::new(arch, false);
+        let open = Filter::new(arch, false, true);
         assert_eq!(verdict(&open, arch.audit, 425, [0; 6]), ALLOW);
     });
 }
@@ -94,7 +105,8 @@ fn fast_open_and_io_uring_are_denied() {
 #[test]
 fn everything_else_passes() {
     each(|arch, run| {
-        let known = [arch.connect, arch.getsockname, arch.getpeername, 425];
+        let names = [arch.connect, arch.getsockname, arch.getpeername];
+        let known = [&names[..], &[arch.listen, arch.accept, arch.accept4, 425]].concat();
         for call in (0..600).filter(|call| !known.contains(call)) {
             assert_eq!(run(call, [0; 6]), ALLOW, "call {call}");
         }
@@ -103,7 +115,7 @@ fn everything_else_passes() {
 
 #[test]
 fn other_calling_conventions_pass() {
-    let filter = Filter::new(&X86_64, true);
+    let filter = Filter::new(&X86_64, true, true);
     assert_eq!(verdict(&filter, 0x4000_0003, X86_64.connect, [0; 6]), ALLOW);
     assert_eq!(verdict(&filter, AARCH64.audit, X86_64.connect, [0; 6]), ALLOW);
     assert_eq!(verdict(&filter, X86_64.audit, 0x4000_0000 | X86_64.connect, [0; 6]), ALLOW);
@@ -122,6 +134,9 @@ fn the_native_numbers_are_those_of_the_c_library() {
         arch.sendmmsg,
         arch.setsockopt,
         arch.getsockopt,
+        arch.listen,
+        arch.accept,
+        arch.accept4,
         arch.io_uring_setup,
     ];
     let theirs = [
@@ -133,6 +148,9 @@ fn the_native_numbers_are_those_of_the_c_library() {
         libc::SYS_sendmmsg,
         libc::SYS_setsockopt,
         libc::SYS_getsockopt,
+        libc::SYS_listen,
+        libc::SYS_accept,
+        libc::SYS_accept4,
         libc::SYS_io_uring_setup,
     ];
     assert!(ours.iter().zip(theirs).all(|(&a, b)| i64::from(a) == b));

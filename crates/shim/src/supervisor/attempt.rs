@@ -97,7 +97,7 @@ impl Supervisor {
             Err("bound-to-device")
         } else if !socket::has_own_source(socket) {
             Err("foreign-source")
-        } else if self.namespace.is_some() && socket::namespace(socket).ok() != self.namespace {
+        } else if !self.is_in_our_network(socket) {
             Err("other-network-namespace")
         } else if !self.stack.is_usable() {
             Err("no-stack")

@@ -13,7 +13,12 @@ impl Supervisor {
     /// How long the loop may sleep.
     pub(crate) fn timeout(&self) -> Option<Duration> {
         let anything = !self.table.clocked().is_empty() || self.has_questions();
-        anything.then_some(TICK)
+        let ticking = anything.then_some(TICK);
+        let next = self.accepts.next_deadline();
+        // The poll counts whole milliseconds.
+        let wait =
+            |at: Instant| at.saturating_duration_since(Instant::now()) + Duration::from_millis(1);
+        ticking.into_iter().chain(next.map(wait)).min()
     }
 
     /// Looks after everything that time alone may change.
@@ -22,6 +27,7 @@ impl Supervisor {
         for id in self.table.clocked() {
             self.update(id, |this, connection| this.on_tick(connection, now));
         }
+        self.handle_listeners_time(now);
     }
 
     fn on_tick(&mut self, connection: Connection, now: Instant) -> Option<Connection> {

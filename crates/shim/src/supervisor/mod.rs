@@ -27,6 +27,9 @@ mod questions;
 mod replies;
 mod send;
 
+pub(crate) use names::cut_name;
+
+use crate::accept::Accepts;
 use crate::filter::Architecture;
 use crate::gate::Gates;
 use crate::options::RunOptions;
@@ -37,7 +40,7 @@ use crate::stack_link::StackLink;
 use crate::table::{Connection, Table};
 use questions::Question;
 use socket2::{Domain, Socket, Type};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 /// The launcher's state.
@@ -47,6 +50,7 @@ pub(crate) struct Supervisor {
     pub(crate) stack: StackLink,
     pub(crate) report: Report,
     pub(crate) table: Table,
+    pub(crate) accepts: Accepts,
     gates: Gates,
     numbers: Architecture,
     /// How long the stack may take for its first answer to an open.
@@ -71,11 +75,13 @@ impl Supervisor {
         let namespace = probe.ok().and_then(|probe| socket::namespace(probe.as_fd()).ok());
         let (report, table, gates) = Default::default();
         let next_id = 1;
+        let accepts = Accepts::new(options.server.clone());
         Self {
             listener,
             stack,
             report,
             table,
+            accepts,
             gates,
             numbers,
             answer_limit,
@@ -105,12 +111,31 @@ impl Supervisor {
             call if call == numbers.connect => self.on_connect(trap),
             call if call == numbers.getpeername => Some(self.on_getpeername(trap)),
             call if call == numbers.getsockname => Some(self.on_getsockname(trap)),
+            call if call == numbers.listen => self.on_listen(trap),
+            call if call == numbers.accept || call == numbers.accept4 => self.on_accept(trap),
             call if call == numbers.getsockopt => self.on_getsockopt(trap),
             call if call == numbers.sendto => self.on_sendto(trap),
             call if call == numbers.sendmsg => self.on_sendmsg(trap),
             call if call == numbers.sendmmsg => self.on_sendmmsg(trap),
             _ => Some(Answer::Continue),
         }
+    }
+
+    pub(crate) const fn accept4_number(&self) -> u32 {
+        self.numbers.accept4
+    }
+
+    pub(crate) const fn loopback_paths(&self) -> bool {
+        self.loopback_paths
+    }
+
+    pub(crate) const fn answer_limit(&self) -> Duration {
+        self.answer_limit
+    }
+
+    /// Whether loopback of the socket's network is ours, as far as the kernel tells.
+    pub(crate) fn is_in_our_network(&self, socket: BorrowedFd<'_>) -> bool {
+        self.namespace.is_none() || socket::namespace(socket).ok() == self.namespace
     }
 
     /// Lets `change` move a connection on; what it does not return is forgotten.

@@ -13,13 +13,16 @@ use std::os::fd::{AsFd, OwnedFd, RawFd};
 
 impl Supervisor {
     pub(super) fn on_getpeername(&self, trap: &Trap) -> Answer {
-        let Some((connection, socket)) = self.asked(trap) else { return Answer::Continue };
+        let Some((cookie, socket)) = self.asked_socket(trap) else { return Answer::Continue };
+        let connected = self.table.of_socket(cookie).map(|known| (known.peer, known.v6_socket));
+        let Some((peer, v6_socket)) = connected.or_else(|| self.accepts.peer_of(cookie)) else {
+            return Answer::Continue;
+        };
         // Whether there is a peer at all is for the kernel to say.
         if SockRef::from(&socket).peer_addr().is_err() {
             return Answer::Continue;
         }
-        let name = address::emit(connection.peer, connection.v6_socket);
-        give_name(trap, &name)
+        give_name(trap, &address::emit(peer, v6_socket))
     }
 
     pub(super) fn on_getsockname(&self, trap: &Trap) -> Answer {
@@ -68,27 +71,42 @@ impl Supervisor {
         if self.table.is_empty() {
             return None;
         }
+        let (cookie, socket) = self.asked_socket(trap)?;
+        self.table.of_socket(cookie).map(|connection| (connection, socket))
+    }
+
+    /// The socket that the call asks about, and its cookie, if there are any of ours.
+    fn asked_socket(&self, trap: &Trap) -> Option<(u64, OwnedFd)> {
+        if self.table.is_empty() && !self.accepts.has_served() {
+            return None;
+        }
         let socket = program::descriptor(trap.thread, trap.args[0] as RawFd).ok()?;
-        let connection = self.table.of_socket(socket::cookie(socket.as_fd()).ok()?)?;
-        self.listener.is_waiting(trap.id).then_some((connection, socket))
+        let cookie = socket::cookie(socket.as_fd()).ok()?;
+        self.listener.is_waiting(trap.id).then_some((cookie, socket))
     }
 }
 
-/// Writes an address as the kernel does: cut to the room there is, with the true length.
 fn give_name(trap: &Trap, name: &[u8]) -> Answer {
-    match program::read_int(trap.thread, trap.args[2]) {
-        Ok(room) if room >= 0 => {
-            let cut = room.min(name.len() as i32);
-            let length = name.len() as i32;
-            let written = name.get(..cut as usize).unwrap_or_default();
-            answer(
-                program::write(trap.thread, trap.args[1], written)
-                    .and_then(|()| program::write_int(trap.thread, trap.args[2], length)),
-            )
-        }
+    match cut_name(trap, name) {
+        Ok(()) => Answer::Value(0),
         // The kernel knows the right error.
-        Ok(_) | Err(_) => Answer::Continue,
+        Err(libc::EINVAL) => Answer::Continue,
+        Err(errno) => Answer::Error(errno),
     }
+}
+
+/// Writes an address where the call wants it, as the kernel does: cut to the room there is, with the
+/// true length.
+///
+/// # Errors
+/// `EINVAL` when the room is negative or cannot be read, `EFAULT` when it cannot be written.
+pub(crate) fn cut_name(trap: &Trap, name: &[u8]) -> Result<(), i32> {
+    let room = program::read_int(trap.thread, trap.args[2]).map_err(|_| libc::EINVAL)?;
+    let length = name.len() as i32;
+    let cut = usize::try_from(room.min(length)).map_err(|_| libc::EINVAL)?;
+    let written = program::write(trap.thread, trap.args[1], name.get(..cut).unwrap_or_default())
+        .and_then(|()| program::write_int(trap.thread, trap.args[2], length));
+    written.map_err(|_| libc::EFAULT)
 }
 
 pub(super) fn give(trap: &Trap, to: u64, length_at: u64, value: &[u8], length: i32) -> Answer {

@@ -28,9 +28,15 @@ impl Supervisor {
             Reply::Failed { id, errno } => self.update(id, |t, c| t.on_failed(c, errno)),
             Reply::Closed { id } => self.update(id, Self::on_closed),
             Reply::Way { id, way } => self.on_way(id, way),
-            // The link has looked at the welcome; status and rules are not asked for here.
+            // The link has looked at the welcome; status and rules are not asked for here, and
+            // listeners are the business of another stack.
             Reply::Welcome { .. }
             | Reply::StatusPart(_)
+            | Reply::Offered { .. }
+            | Reply::NotOffered { .. }
+            | Reply::Arriving { .. }
+            | Reply::Left { .. }
+            | Reply::Gone { .. }
             | Reply::Reloaded { .. }
             | Reply::Forgotten { .. }
             | Reply::Refused { .. } => {}

@@ -70,7 +70,13 @@ fn handle(shared: &Arc<Shared>, request: Request, fd: Option<OwnedFd>) {
         }
         // What it stands for is real TCP: the kernel's own answer is right.
         Request::Way { id } => shared.say(&Reply::Way { id, way: None }),
-        Request::Status | Request::Reload | Request::ForgetPeers { .. } | Request::Stop => {}
+        Request::Listen { .. }
+        | Request::Withdraw { .. }
+        | Request::Tally { .. }
+        | Request::Status
+        | Request::Reload
+        | Request::ForgetPeers { .. }
+        | Request::Stop => {}
     }
 }
 

@@ -1,0 +1,281 @@
+//! Servers under `manypath run`: one process serves clients of TCP and of manypath, and sees the
+//! true address of each.
+
+mod common;
+
+use common::{Finished, MANYPATH, Site, find, finish, wait_for};
+use manypath_lab::Host;
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
+
+const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/peers_server.py");
+
+/// Connects, tells its own address and what the server has said, and echoes so many bytes.
+const CLIENT: &str = "import socket,sys
+s=socket.create_connection((sys.argv[1],int(sys.argv[2])),timeout=20)
+f=s.makefile('rb')
+told=f.readline().decode().split()
+n=int(sys.argv[3]); s.sendall(b'x'*n)
+assert len(f.read(n))==n
+print(*s.getsockname()[:2],*told)
+";
+
+/// What a client has seen: its own address, and the server's words.
+#[derive(Debug)]
+struct Seen {
+    own: (String, String),
+    accepted: (String, String),
+    peername: (String, String),
+    local: String,
+    process: String,
+}
+
+fn seen(finished: &Finished) -> Seen {
+    let words: Vec<&str> = finished.stdout.split_whitespace().collect();
+    assert_eq!(words.len(), 8, "{finished:?}");
+    let word = |at: usize| words.get(at).copied().unwrap_or_default();
+    let pair = |at| (plain(word(at)), word(at + 1).to_owned());
+    let (local, process) = (plain(word(6)), word(7).to_owned());
+    Seen { own: pair(0), accepted: pair(2), peername: pair(4), local, process }
+}
+
+/// An IPv4 address without its IPv6 coat.
+fn plain(address: &str) -> String {
+    address.trim_start_matches("::ffff:").to_owned()
+}
+
+/// A client of the server at `address`, through manypath or not.
+fn client(site: &Site, through: bool, address: &str, port: &str) -> Seen {
+    let args = ["-c", CLIENT, address, port, "100000"];
+    let finished = match through {
+        true => site.through("python3", &args),
+        false => site.direct("python3", &args),
+    };
+    seen(&finished)
+}
+
+/// The addresses of the server: IPv4 and IPv6 of both paths.
+fn addresses(site: &Site) -> Vec<String> {
+    let four = (0..2).map(|path| site.lab.address(Host::Right, path).to_string());
+    four.chain((0..2).map(|path| site.lab.address_v6(Host::Right, path).to_string())).collect()
+}
+
+/// Clients ask anew each time.
+fn site() -> Site {
+    let site = Site::new();
+    std::fs::write(site.dir.join("sysctl.conf"), "peer_cache = 0\n").expect("settings");
+    site
+}
+
+/// A server that ends with the test.
+struct Server(Child);
+
+impl Server {
+    /// Through `manypath run`, with options for it.
+    fn run(site: &Site, options: &[&str], kind: &str, port: u16) -> Self {
+        let mut command = site.command(Host::Right, MANYPATH);
+        command.arg("run").args(options).arg("--").arg(find("python3"));
+        Self::spawn(command, kind, port)
+    }
+
+    fn spawn(mut command: Command, kind: &str, port: u16) -> Self {
+        command.args([SERVER, kind, &port.to_string()]).stdin(Stdio::null());
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("the server starts");
+        let mut line = [0; 3];
+        let output = child.stdout.as_mut().expect("its output");
+        output.read_exact(&mut line).expect("the server is up");
+        Self(child)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // The launcher takes its command with it.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn kill(pid: &str) {
+    let killed = Command::new("kill").args(["-9", pid]).status().expect("kill");
+    assert!(killed.success());
+}
+
+/// Connections that came over SCTP, and others, as `manypath status` of the server's host has it.
+fn accepted(site: &Site) -> (u64, u64) {
+    let status = site.door_status(Host::Right);
+    let listeners = status["listeners"].as_array().cloned().unwrap_or_default();
+    let sum = |key: &str| listeners.iter().filter_map(|one| one[key].as_u64()).sum();
+    (sum("sctp"), sum("plain"))
+}
+
+/// Every address, each kind of client in turn: each must be seen as what it is.
+fn both_kinds_are_seen(kind: &str) {
+    let site = site();
+    let _server = Server::run(&site, &[], kind, 7000);
+    for (index, address) in addresses(&site).iter().enumerate() {
+        for through in [false, true] {
+            let seen = client(&site, through, address, "7000");
+            assert_eq!(seen.accepted, seen.peername, "{seen:?}");
+            assert_eq!(seen.accepted.0, seen.own.0, "{seen:?}");
+            assert_eq!(&seen.local, address, "{seen:?}");
+            if !through {
+                assert_eq!(seen.accepted.1, seen.own.1, "{seen:?}");
+            }
+        }
+        assert_eq!(accepted(&site).0, index as u64 + 1, "carried over SCTP");
+    }
+    wait_for("the count of plain connections", || accepted(&site) == (4, 4));
+}
+
+#[test]
+fn blocking_threads_serve_both_kinds_of_clients_with_their_true_addresses() {
+    both_kinds_are_seen("threads");
+}
+
+#[test]
+fn an_event_loop_serves_both_kinds_of_clients_with_their_true_addresses() {
+    both_kinds_are_seen("epoll");
+}
+
+#[test]
+fn a_killed_worker_takes_no_client_with_it() {
+    let site = site();
+    let _server = Server::run(&site, &[], "prefork", 7000);
+    let first = client(&site, true, &site.server(), "7000");
+    kill(&first.process);
+    let mut workers = std::collections::BTreeSet::new();
+    for through in [true, false, true, false] {
+        let seen = client(&site, through, &site.server(), "7000");
+        assert_eq!(seen.accepted.0, seen.own.0, "{seen:?}");
+        workers.insert(seen.process);
+    }
+    assert!(!workers.contains(&first.process), "{workers:?}");
+    assert!(workers.len() > 1, "one after the other: {workers:?}");
+    assert_eq!(accepted(&site).0, 3);
+}
+
+#[test]
+fn a_server_on_loopback_alone_is_never_offered() {
+    let site = site();
+    let _server = Server::run(&site, &[], "loopback", 7000);
+    assert_eq!(site.door_status(Host::Right), serde_json::Value::Null, "nothing is served");
+    // Nor when something else is: the address that the peer uses decides.
+    let _other = Server::run(&site, &[], "threads", 7001);
+    for address in addresses(&site) {
+        let args = ["-c", CLIENT, &address, "7000", "1"];
+        let refused = site.through("python3", &args);
+        assert!(refused.stderr.contains("ConnectionRefusedError"), "{refused:?}");
+        let seen = client(&site, true, &address, "7001");
+        assert_eq!(seen.accepted.0, seen.own.0, "{seen:?}");
+    }
+    let status = site.door_status(Host::Right);
+    assert_eq!(status["listeners"].as_array().map(Vec::len), Some(1), "{status}");
+    assert_eq!(status["counters"]["stack_dial_denied_not_listed"], 4, "{status}");
+}
+
+#[test]
+fn a_killed_stack_leaves_tcp_alone_and_comes_back() {
+    let site = site();
+    let _server = Server::run(&site, &[], "threads", 7000);
+    client(&site, true, &site.server(), "7000");
+    let pid = site.door_status(Host::Right)["pid"].clone();
+    kill(&pid.to_string());
+    for through in [false, true] {
+        let seen = client(&site, through, &site.server(), "7000");
+        assert_eq!(seen.accepted.0, seen.own.0, "{seen:?}");
+    }
+    wait_for("a new stack", || {
+        let status = site.door_status(Host::Right);
+        status["pid"] != pid && status["listeners"][0]["offered"] == true
+    });
+    let before = accepted(&site).0;
+    let seen = client(&site, true, &site.server(), "7000");
+    assert_eq!(seen.accepted.0, seen.own.0, "{seen:?}");
+    assert_eq!(accepted(&site).0, before + 1);
+}
+
+#[test]
+fn servers_share_the_port_of_the_first_and_outlive_it() {
+    let site = site();
+    let first = Server::run(&site, &[], "threads", 7000);
+    let _second = Server::run(&site, &[], "threads", 7001);
+    let pid = site.door_status(Host::Right)["pid"].clone();
+    for port in ["7000", "7001"] {
+        client(&site, true, &site.server(), port);
+    }
+    assert_eq!(accepted(&site).0, 2);
+    drop(first);
+    let refused = site.through("python3", &["-c", CLIENT, &site.server(), "7000", "1"]);
+    assert!(refused.stderr.contains("ConnectionRefusedError"), "{refused:?}");
+    client(&site, true, &site.server(), "7001");
+    let status = site.door_status(Host::Right);
+    assert_eq!(status["pid"], pid);
+    wait_for("the first to be forgotten", || accepted(&site).0 == 2);
+    let _third = Server::run(&site, &[], "epoll", 7000);
+    client(&site, true, &site.server(), "7000");
+    assert_eq!(accepted(&site).0, 3);
+}
+
+#[test]
+fn a_server_joins_the_stack_that_serves_already() {
+    let mut site = site();
+    site.web();
+    site.random_file("small", 1000);
+    site.serve("8080");
+    let _server = Server::run(&site, &[], "threads", 7000);
+    let seen = client(&site, true, &site.server(), "7000");
+    assert_eq!(seen.accepted.0, seen.own.0, "{seen:?}");
+    let status = site.door_status(Host::Right);
+    assert_eq!(status["listeners"][0]["sctp"], 1, "{status}");
+    assert_eq!(status["allow"][0], "8080", "{status}");
+    let url = format!("http://{}:8080/small", site.server());
+    let done = site.through("curl", &["-sS", "-f", "-o", "/dev/null", &url]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert_eq!(site.door_status(Host::Right)["counters"]["stack_relays_started"], 2);
+}
+
+#[test]
+fn a_rule_closes_a_listener_and_opens_it_again() {
+    let site = site();
+    std::fs::write(site.dir.join("rules"), "local disable port 7000\n").expect("rules");
+    let _server = Server::run(&site, &[], "threads", 7000);
+    let status = site.door_status(Host::Right);
+    assert_eq!(status["locals"].as_array().map(Vec::len), Some(0), "no port is open: {status}");
+    let seen = client(&site, true, &site.server(), "7000");
+    assert_eq!(seen.own, seen.accepted, "by plain TCP");
+    let mut flush = site.command(Host::Right, MANYPATH);
+    flush.args(["rules", "flush"]);
+    let flushed = finish(flush);
+    assert_eq!(flushed.code, Some(0), "{flushed:?}");
+    client(&site, true, &site.server(), "7000");
+    wait_for("the counts", || accepted(&site) == (1, 1));
+}
+
+#[test]
+fn a_program_that_was_not_told_of_its_clients_gets_none() {
+    let site = site();
+    let _server = Server::run(&site, &[], "shared", 7000);
+    client(&site, true, &site.server(), "7000");
+    // It would take a peer for a local client, and half of the connections are its own.
+    let outside = site.command(Host::Right, find("python3"));
+    let outside = Server::spawn(outside, "shared", 7000);
+    for _ in 0..4 {
+        let seen = client(&site, true, &site.server(), "7000");
+        assert_eq!(seen.own, seen.accepted, "by plain TCP");
+    }
+    let status = site.door_status(Host::Right);
+    assert_eq!(status["counters"]["stack_dial_denied_not_covered"], 4, "{status}");
+    drop(outside);
+    client(&site, true, &site.server(), "7000");
+    assert_eq!(accepted(&site).0, 2);
+}
+
+#[test]
+fn listening_sockets_can_be_left_alone() {
+    let site = site();
+    let _server = Server::run(&site, &["--client-only"], "threads", 7000);
+    let seen = client(&site, true, &site.server(), "7000");
+    assert_eq!(seen.own, seen.accepted, "by plain TCP");
+    assert_eq!(site.door_status(Host::Right), serde_json::Value::Null);
+}

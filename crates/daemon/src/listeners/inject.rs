@@ -1,0 +1,206 @@
+//! A peer's flow to a listener becomes a connection in its accept queue.
+
+use super::{Led, kernel_table};
+use crate::allow::{self, Denied};
+use crate::association::{DialId, RelayId};
+use crate::log;
+use crate::stack::Stack;
+use manypath_control::Reply;
+use manypath_engine::{AssociationId, PathState};
+use manypath_flow::{FlowId, Refusal};
+use manypath_rules::{Options, Policy};
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use std::io;
+use std::net::SocketAddr;
+use tracing::debug;
+
+/// A connection that is about to be made.
+#[derive(Debug)]
+pub(crate) struct Injection {
+    association: AssociationId,
+    flow: FlowId,
+    to: SocketAddr,
+    client: SocketAddr,
+    options: Options,
+    socket: Socket,
+    launchers: Vec<u64>,
+}
+
+/// What a flow to a listener comes to.
+enum Verdict {
+    /// These launchers vouch for every socket that may get it.
+    Covered { launchers: Vec<u64>, inodes: Vec<u64>, client: SocketAddr, options: Options },
+    /// A rule, or `--allow`, opens the service whoever listens there.
+    Dial(Options),
+    /// Nobody listens any more.
+    Nobody,
+}
+
+impl Stack {
+    /// A peer asks for `destination`, where a listener was announced.
+    pub(crate) fn on_incoming_to_listener(
+        &mut self,
+        id: AssociationId,
+        flow: FlowId,
+        destination: SocketAddr,
+        source: SocketAddr,
+    ) {
+        let service = allow::canonical(destination);
+        match self.judge(id, service, source) {
+            Ok(Verdict::Covered { launchers, inodes, client, options }) => {
+                self.listeners.count_led(&inodes);
+                match announced_socket(service) {
+                    Ok((socket, from)) => {
+                        let (to, client) = (service, with_port(client, from));
+                        for launcher in &launchers {
+                            self.reply(*launcher, Reply::Arriving { from, to, client });
+                        }
+                        let association = id;
+                        self.lead(Injection {
+                            association,
+                            flow,
+                            to,
+                            client,
+                            options,
+                            socket,
+                            launchers,
+                        });
+                    }
+                    Err(error) => self.refuse_dial(id, flow, service, &error),
+                }
+            }
+            Ok(Verdict::Dial(options)) => self.dial(id, flow, service, source, options),
+            Ok(Verdict::Nobody) => {
+                self.forget_closed_listeners();
+                let refused = io::Error::from_raw_os_error(libc::ECONNREFUSED);
+                self.refuse_dial(id, flow, service, &refused);
+            }
+            Err(denied) => {
+                debug!(target: log::CONNECTION,
+                    "association {}: {service} not dialled: {denied}", id.0);
+                self.refuse(id, flow, Refusal::NotAllowed, denied.counter());
+            }
+        }
+    }
+
+    fn judge(
+        &self,
+        id: AssociationId,
+        service: SocketAddr,
+        source: SocketAddr,
+    ) -> Result<Verdict, Denied> {
+        let loopback = self.config.loopback_paths;
+        allow::check_address(service.ip(), &self.local_addresses(id), loopback)?;
+        let (policy, options) = self.rules.listener(service);
+        if policy == Policy::Disable {
+            return Err(Denied::NotListed);
+        }
+        if !self.is_form_open(id, &options) {
+            return Err(Denied::Form);
+        }
+        let inodes = kernel_table::takers(service).map_err(|_| Denied::NotCovered)?;
+        if inodes.is_empty() {
+            return Ok(Verdict::Nobody);
+        }
+        let Some(launchers) = self.listeners.launchers_of(&inodes) else {
+            return match allow::open_service(service, &self.rules) {
+                Some(options) if !self.config.door => Ok(Verdict::Dial(options)),
+                Some(_) | None => Err(Denied::NotCovered),
+            };
+        };
+        let client = self.true_client(id, service, source).ok_or(Denied::NoClientAddress)?;
+        Ok(Verdict::Covered { launchers, inodes, client, options })
+    }
+
+    /// The client's address: the one that its program is bound to, if the association was verified
+    /// there; else the far end of the path to the address that was asked for, or of another path of
+    /// the same family. Only the port is what the peer's side says.
+    fn true_client(
+        &self,
+        id: AssociationId,
+        service: SocketAddr,
+        source: SocketAddr,
+    ) -> Option<SocketAddr> {
+        let status = self.driver.endpoint().status(self.now, id)?;
+        let verified = |path: &&manypath_engine::PathStatus| {
+            let remote = path.addr.remote.ip().to_canonical();
+            path.state != PathState::Unconfirmed && remote.is_ipv4() == service.is_ipv4()
+        };
+        let paths: Vec<_> = status.paths.iter().filter(verified).collect();
+        let remote = |path: &manypath_engine::PathStatus| path.addr.remote.ip().to_canonical();
+        let said = source.ip().to_canonical();
+        let bound = paths.iter().find(|path| remote(path) == said);
+        let here = paths.iter().find(|path| path.addr.local.ip().to_canonical() == service.ip());
+        let primary = paths.iter().find(|path| path.primary);
+        let path = bound.or(here).or(primary).or(paths.first())?;
+        Some(SocketAddr::new(remote(path), source.port()))
+    }
+
+    /// Makes the connection, once every launcher has been told of it: a program must not accept it
+    /// before its launcher knows for whom it stands.
+    fn lead(&mut self, injection: Injection) {
+        if !injection.launchers.iter().all(|launcher| self.control.has_heard(*launcher)) {
+            return self.listeners.delayed.push_back(injection);
+        }
+        let Injection { association, flow, to, client, options, socket, launchers } = injection;
+        let known = self.associations.get(&association);
+        if known.is_none_or(|known| known.mux.status(flow).is_none()) {
+            return self.counters.count("dials_dropped");
+        }
+        let connected = own_address(&socket).and_then(|from| {
+            begin(&socket, to)?;
+            Ok(from)
+        });
+        match connected {
+            Ok(from) => {
+                let id = DialId(self.next_id());
+                self.listeners.led.insert(id.0, Led { from, to, client, launchers });
+                self.start_dial(id, association, flow, (client, to), options, socket.into());
+            }
+            Err(error) => self.refuse_dial(association, flow, to, &error),
+        }
+    }
+
+    /// Makes the connections whose launchers have heard of them by now.
+    pub(crate) fn lead_delayed(&mut self) {
+        for injection in std::mem::take(&mut self.listeners.delayed) {
+            self.lead(injection);
+        }
+    }
+
+    /// A connection that was led to a listener is over, or has not come about.
+    pub(crate) fn on_led_over(&mut self, relay: RelayId) {
+        let Some(led) = self.listeners.led.remove(&relay.0) else { return };
+        for launcher in led.launchers {
+            self.reply(launcher, Reply::Left { from: led.from, to: led.to });
+        }
+    }
+}
+
+/// A socket at the address that it is going to connect to, so that the connection never leaves this
+/// host, and its own address.
+fn announced_socket(to: SocketAddr) -> io::Result<(Socket, SocketAddr)> {
+    let socket = Socket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_nonblocking(true)?;
+    socket.set_reuse_address(true)?;
+    socket.bind(&SockAddr::from(SocketAddr::new(to.ip(), 0)))?;
+    let from = own_address(&socket)?;
+    Ok((socket, from))
+}
+
+fn own_address(socket: &Socket) -> io::Result<SocketAddr> {
+    let own = socket.local_addr()?.as_socket();
+    own.ok_or_else(|| io::Error::from_raw_os_error(libc::EAFNOSUPPORT))
+}
+
+fn begin(socket: &Socket, to: SocketAddr) -> io::Result<()> {
+    match socket.connect(&SockAddr::from(to)) {
+        Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// The client's port where its side gives none: its program's socket was not bound when it asked.
+fn with_port(client: SocketAddr, from: SocketAddr) -> SocketAddr {
+    if client.port() == 0 { SocketAddr::new(client.ip(), from.port()) } else { client }
+}

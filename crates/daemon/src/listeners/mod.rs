@@ -1,0 +1,125 @@
+//! Listening sockets of programs under `manypath run`, and peers' connections that are led to them.
+//!
+//! A launcher announces each listener whose processes are all under its trap. A peer's flow to such
+//! a listener becomes a loopback connection from this stack to the very address that the peer
+//! used, so that it lands in the program's one accept queue; the launcher is told beforehand for
+//! whom it stands, and lets `accept` and `getpeername` say so. Connections that come from the
+//! peer's own kernel go to the program without us.
+//!
+//! Three things must hold before a connection is made, each for every connection anew: the rules
+//! open the service, every socket that could get the connection is one that a launcher vouches for
+//! (an uncovered program would take the peer for a local one), and the peer's address is one at which
+//! its association was verified.
+
+mod inject;
+mod kernel_table;
+mod offer;
+
+use manypath_control::Listener;
+use manypath_control::status::ListenerStatus;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::SocketAddr;
+
+pub(crate) use inject::Injection;
+
+/// Names a listener: the control connection of its launcher, and its number there.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct ListenerId {
+    pub(crate) control: u64,
+    pub(crate) id: u64,
+}
+
+#[derive(Debug)]
+struct Known {
+    listener: Listener,
+    /// Connections led to it.
+    sctp: u64,
+    /// Connections that came to it without us.
+    plain: u64,
+}
+
+/// A connection that was led to a listener.
+#[derive(Debug)]
+struct Led {
+    from: SocketAddr,
+    to: SocketAddr,
+    client: SocketAddr,
+    /// The launchers that were told.
+    launchers: Vec<u64>,
+}
+
+/// All listeners that launchers have announced.
+#[derive(Debug, Default)]
+pub(crate) struct Listeners {
+    known: BTreeMap<ListenerId, Known>,
+    /// By the number of the dial, which is that of the relay.
+    led: BTreeMap<u64, Led>,
+    /// Connections that wait until their launchers have taken the word of them.
+    delayed: VecDeque<Injection>,
+    /// A look at which listeners are still there is due.
+    pub(crate) watched: bool,
+}
+
+impl Listeners {
+    /// Whether a listener was announced that could get a connection to `service`.
+    pub(crate) fn concern(&self, service: SocketAddr) -> bool {
+        self.known.values().any(|known| could_take(&known.listener, service))
+    }
+
+    /// The launchers of the sockets, if every one of them is vouched for.
+    fn launchers_of(&self, inodes: &[u64]) -> Option<Vec<u64>> {
+        let owner = |inode: &u64| {
+            let known = self.known.iter().find(|(_, known)| known.listener.inode == *inode)?;
+            Some(known.0.control)
+        };
+        let owners: Option<BTreeSet<u64>> = inodes.iter().map(owner).collect();
+        owners.map(|owners| owners.into_iter().collect())
+    }
+
+    fn count_led(&mut self, inodes: &[u64]) {
+        // Which of several sockets of one port gets the connection is the kernel's choice.
+        let mut known = self.known.values_mut();
+        if let Some(known) = known.find(|known| inodes.contains(&known.listener.inode)) {
+            known.sctp += 1;
+        }
+    }
+
+    /// What the program at the end of a relay was told of its client.
+    pub(crate) fn client_of(&self, relay: u64) -> Option<SocketAddr> {
+        self.led.get(&relay).map(|led| led.client)
+    }
+
+    /// Forgets the listeners of a launcher that has gone; whether there were any.
+    pub(crate) fn forget_launcher(&mut self, control: u64) -> bool {
+        let before = self.known.len();
+        self.known.retain(|id, _| id.control != control);
+        self.known.len() < before
+    }
+
+    /// For people; listeners that have gone meanwhile are left out.
+    pub(crate) fn status(&self, offered: impl Fn(&Listener) -> bool) -> Vec<ListenerStatus> {
+        let living = kernel_table::inodes();
+        let lives = |known: &&Known| {
+            living.as_ref().map_or(true, |living| living.contains(&known.listener.inode))
+        };
+        let known = self.known.values().filter(lives);
+        known
+            .map(|known| ListenerStatus {
+                addr: known.listener.addr,
+                v6_only: known.listener.v6_only,
+                program: known.listener.program.clone(),
+                offered: offered(&known.listener),
+                sctp: known.sctp,
+                plain: known.plain,
+            })
+            .collect()
+    }
+}
+
+/// Whether the kernel could give a connection to `service` to this listener.
+fn could_take(listener: &Listener, service: SocketAddr) -> bool {
+    let (bound, wanted) = (listener.addr.ip(), service.ip());
+    let every = bound.is_unspecified()
+        && (bound.is_ipv4() == wanted.is_ipv4() || bound.is_ipv6() && !listener.v6_only);
+    listener.addr.port() == service.port() && (bound == wanted || every)
+}

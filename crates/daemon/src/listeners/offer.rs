@@ -1,0 +1,160 @@
+//! What launchers say about listeners, and the door through which peers come to them.
+
+use super::{Known, ListenerId, kernel_table};
+use crate::drain::Phase;
+use crate::log;
+use crate::stack::Stack;
+use crate::timers::Timer;
+use manypath_control::{Listener, Reply, runtime};
+use manypath_engine::Duration;
+use std::io;
+use std::ops::RangeInclusive;
+use tracing::{debug, info, warn};
+
+/// How often listeners are looked for that have gone.
+const WATCH_INTERVAL: Duration = Duration::from_secs(2);
+/// Listeners of one launcher at most.
+const MAX_LISTENERS: usize = 4096;
+
+impl Stack {
+    /// A launcher announces a listener.
+    pub(crate) fn on_listen(&mut self, id: ListenerId, listener: Listener) {
+        if let Err((why, retry)) = self.try_to_offer(&listener) {
+            self.counters.count("listeners_not_offered");
+            info!(target: log::STACK, "listener {} of {}: {why}", listener.addr, listener.program);
+            return self.reply(id.control, Reply::NotOffered { id: id.id, why, retry });
+        }
+        let offered = self.may_reach(&listener);
+        let word = if offered { "open to peers" } else { "closed by a rule" };
+        info!(target: log::STACK, "listener {} of {}: {word}", listener.addr, listener.program);
+        self.listeners.known.insert(id, Known { listener, sctp: 0, plain: 0 });
+        self.watch_listeners();
+        self.listen_direct();
+        let reply = match offered {
+            true => Reply::Offered { id: id.id },
+            false => Reply::NotOffered { id: id.id, why: "a rule".to_owned(), retry: false },
+        };
+        self.reply(id.control, reply);
+    }
+
+    /// The reason against it, and whether another stack, or this one later, may do it.
+    fn try_to_offer(&mut self, listener: &Listener) -> Result<(), (String, bool)> {
+        if !self.config.accept {
+            return Err(("this stack does not serve".to_owned(), true));
+        }
+        self.resume();
+        if !self.phase.takes_work() {
+            return Err(("the stack that serves is ending".to_owned(), true));
+        }
+        if self.listeners.known.len() >= MAX_LISTENERS {
+            return Err((format!("there are {MAX_LISTENERS} already"), false));
+        }
+        if self.locals.is_open() || !self.may_reach(listener) {
+            return Ok(());
+        }
+        self.open_sockets().map_err(|error| {
+            let busy = error.kind() == io::ErrorKind::AddrInUse;
+            (error.to_string(), busy)
+        })
+    }
+
+    /// Launchers have come back before the end.
+    fn resume(&mut self) {
+        if self.config.door && matches!(self.phase, Phase::Draining(drain) if drain.is_at_leisure())
+        {
+            self.phase = Phase::Running;
+        }
+    }
+
+    /// Lets launchers find this stack by the UDP port that it owns.
+    pub(crate) fn name_door(&mut self) {
+        let (Some(directory), Ok(namespace)) =
+            (&self.config.runtime_dir, runtime::network_namespace())
+        else {
+            return;
+        };
+        let path = runtime::door_path(directory, namespace, self.config.udp_port);
+        if let Err(error) = self.control.open_door(&path, &self.registry) {
+            // The one before us is just ending, or another stack serves other addresses.
+            self.counters.count("doors_not_named");
+            debug!(target: log::STACK, "{}: {error}", path.display());
+            self.watch_listeners();
+        }
+    }
+
+    /// Whether peers can reach the listener, as far as that does not depend on the address that
+    /// they use.
+    pub(crate) fn may_reach(&self, listener: &Listener) -> bool {
+        self.rules.may_offer(listener.addr)
+    }
+
+    /// The ports of listeners that native programs may reach as far as that does not depend on the
+    /// address that they use.
+    pub(crate) fn listener_ports(&self) -> Vec<RangeInclusive<u16>> {
+        let known = self.listeners.known.values().map(|known| &known.listener);
+        let open = known.filter(|listener| self.may_reach(listener));
+        open.map(|listener| listener.addr.port()..=listener.addr.port()).collect()
+    }
+
+    /// The launcher cannot vouch for it any more.
+    pub(crate) fn on_withdraw(&mut self, id: ListenerId) {
+        if self.listeners.known.remove(&id).is_some() {
+            self.counters.count("listeners_withdrawn");
+            self.listen_direct();
+        }
+    }
+
+    pub(crate) fn on_tally(&mut self, id: ListenerId, plain: u64) {
+        if let Some(known) = self.listeners.known.get_mut(&id) {
+            known.plain = plain;
+        }
+    }
+
+    fn watch_listeners(&mut self) {
+        if !std::mem::replace(&mut self.listeners.watched, true) {
+            self.timers.set(self.now + WATCH_INTERVAL, Timer::Listeners);
+        }
+    }
+
+    /// Forgets listeners that have gone; names the door if that is still to be done.
+    pub(crate) fn on_listeners_timer(&mut self) {
+        self.listeners.watched = false;
+        self.forget_closed_listeners();
+        if self.config.accept && self.locals.is_open() && !self.control.has_door() {
+            self.name_door();
+        }
+        if !self.listeners.known.is_empty() {
+            self.watch_listeners();
+        }
+    }
+
+    pub(super) fn forget_closed_listeners(&mut self) {
+        let Ok(living) = kernel_table::inodes() else {
+            return self.counters.count("listener_tables_unreadable");
+        };
+        let gone = |(id, known): (&ListenerId, &Known)| {
+            (!living.contains(&known.listener.inode)).then_some(*id)
+        };
+        let gone: Vec<ListenerId> = self.listeners.known.iter().filter_map(gone).collect();
+        if gone.is_empty() {
+            return;
+        }
+        for id in gone {
+            self.listeners.known.remove(&id);
+            self.reply(id.control, Reply::Gone { id: id.id });
+        }
+        self.listen_direct();
+    }
+
+    /// After a change of the rules: the door is opened for listeners that are open now.
+    pub(crate) fn review_listeners(&mut self) {
+        let wanted = self.listeners.known.values().any(|known| self.may_reach(&known.listener));
+        if !wanted || self.locals.is_open() {
+            return;
+        }
+        if let Err(error) = self.open_sockets() {
+            self.counters.count("doors_not_opened");
+            warn!(target: log::STACK, "listeners are not offered: {error}");
+        }
+    }
+}

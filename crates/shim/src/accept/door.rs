@@ -1,0 +1,136 @@
+//! The line to the stack that serves: the one that owns this host's UDP port, or one of our own.
+
+use crate::options::{ServerChoice, StackChoice};
+use crate::stack_link::StackLink;
+use libc::pollfd;
+use manypath_control::{Reply, Request};
+use std::time::{Duration, Instant};
+
+/// The first pause before a door is looked for again; each further one is twice as long.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// Failures after which the user is told: two launchers that start at once, or a door that is just
+/// ending, take less.
+const PATIENCE: u32 = 4;
+
+#[derive(Debug)]
+pub(super) struct Door {
+    /// Absent: listeners are left alone.
+    choice: Option<ServerChoice>,
+    link: StackLink,
+    /// Lines that are closed, whose processes have not ended yet.
+    ending: Vec<StackLink>,
+    failures: u32,
+    /// When to look again.
+    next: Option<Instant>,
+    told: bool,
+    notice: Option<String>,
+}
+
+impl Door {
+    pub(super) fn new(choice: Option<ServerChoice>) -> Self {
+        let link = StackLink::default();
+        let (ending, failures, next, told, notice) = Default::default();
+        Self { choice, link, ending, failures, next, told, notice }
+    }
+
+    /// Whether listeners are offered at all.
+    pub(super) const fn is_wanted(&self) -> bool {
+        self.choice.is_some()
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.link.is_usable()
+    }
+
+    pub(super) fn is_starting(&self) -> bool {
+        self.link.is_starting()
+    }
+
+    /// Finds the door of this host, or starts one; true when there is a new one.
+    pub(super) fn open(&mut self, now: Instant) -> bool {
+        let Some(choice) = &self.choice else { return false };
+        if self.link.is_usable() || self.next.is_some_and(|next| now < next) {
+            return false;
+        }
+        self.next = None;
+        let found = StackLink::new(&StackChoice::System { socket: choice.name.clone() });
+        match found.or_else(|_| StackLink::new(&choice.start)) {
+            Ok(link) => {
+                self.link = link;
+                true
+            }
+            Err(error) => {
+                self.fail(now, &error.to_string());
+                false
+            }
+        }
+    }
+
+    /// The door does not serve; another one is looked for, later and later.
+    pub(super) fn fail(&mut self, now: Instant, why: &str) {
+        let mut old = std::mem::take(&mut self.link);
+        old.close();
+        self.ending.push(old);
+        self.reap();
+        self.failures += 1;
+        let pause = FIRST_PAUSE * (1 << (self.failures - 1).min(10));
+        self.next = Some(now + pause.min(LONGEST_PAUSE));
+        if self.failures >= PATIENCE {
+            self.tell(format!("peers reach the program by plain TCP only: {why}"));
+        }
+    }
+
+    /// The door has taken a listener.
+    pub(super) fn succeed(&mut self) {
+        self.failures = 0;
+        self.told = false;
+    }
+
+    /// Whether it was looked for in vain for so long that nobody should wait for it.
+    pub(super) const fn is_hopeless(&self) -> bool {
+        self.failures >= PATIENCE
+    }
+
+    fn tell(&mut self, text: String) {
+        if !std::mem::replace(&mut self.told, true) {
+            self.notice = Some(text);
+        }
+    }
+
+    pub(super) fn take_notice(&mut self) -> Option<String> {
+        if let Some(fault) = self.link.take_fault() {
+            self.tell(format!("{fault}; peers reach the program by plain TCP only"));
+        }
+        self.notice.take()
+    }
+
+    pub(super) fn send(&mut self, request: Request) {
+        self.link.send(request, None);
+    }
+
+    pub(super) fn receive(&mut self) -> Option<Reply> {
+        self.link.receive()
+    }
+
+    pub(super) fn flush_and_is_lost(&mut self) -> bool {
+        self.link.flush_and_is_lost()
+    }
+
+    pub(super) fn reap(&mut self) {
+        self.link.reap();
+        self.ending.retain_mut(|link| {
+            link.reap();
+            link.has_process()
+        });
+    }
+
+    pub(super) fn interest(&self) -> pollfd {
+        self.link.interest()
+    }
+
+    /// When a door is to be looked for, if one is `needed`.
+    pub(super) fn deadline(&self, needed: bool) -> Option<Instant> {
+        self.next.filter(|_| needed && !self.link.is_usable())
+    }
+}
