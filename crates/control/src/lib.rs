@@ -46,6 +46,8 @@ pub use client::ControlClient;
 pub use error::ControlError;
 pub use inherit::inherited;
 pub use listener::ControlListener;
-pub use message::{Listener, Reply, Request, Role, StatusPart, Transport, VERSION, Way};
+pub use message::{
+    Listener, Reply, Request, Role, SocketOptions, StatusPart, Transport, VERSION, Way,
+};
 pub use report::{Assembler, parts};
 pub use socket::{ControlSocket, Credentials, Incoming, MAX_PACKET};

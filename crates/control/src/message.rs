@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};
 
 /// Version of this language. It changes whenever an old reader would misunderstand a new writer.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// From a launcher or a command line tool to a stack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,6 +44,13 @@ pub enum Request {
     Attach {
         /// The open's identity.
         id: u64,
+    },
+    /// Options of an attached connection's socket, told when they mean something or have changed.
+    Options {
+        /// The open's identity.
+        id: u64,
+        /// All of them.
+        options: SocketOptions,
     },
     /// Asks how the way of an attached connection is, answered by `Way`.
     Way {
@@ -231,6 +238,15 @@ pub enum Transport {
     Sctp,
     /// The stack's own TCP connection, because the program's socket was already committed.
     TcpRelay,
+}
+
+/// Options of a program's socket that mean something to the way of its bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SocketOptions {
+    /// `IP_TOS` or `IPV6_TCLASS`.
+    pub traffic_class: u8,
+    /// `TCP_USER_TIMEOUT` in milliseconds; 0: none.
+    pub user_timeout_ms: u32,
 }
 
 /// How a connection's way to its destination is: what a program asks of its own socket (`SO_RCVBUF`,

@@ -48,6 +48,8 @@ pub(crate) enum RelayEnd {
     ResetByPeer,
     /// The association ended under it.
     AssociationLost,
+    /// The peer was silent for longer than the program wanted to wait (`TCP_USER_TIMEOUT`).
+    OutOfPatience,
     /// The stack ended before it.
     StackEnds,
 }
@@ -61,6 +63,7 @@ impl RelayEnd {
             Self::ResetHere => "relays_reset_by_local_socket",
             Self::ResetByPeer => "relays_reset_by_peer",
             Self::AssociationLost => "relays_lost_with_association",
+            Self::OutOfPatience => "relays_reset_by_user_timeout",
             Self::StackEnds => "relays_reset_at_the_end",
         }
     }
@@ -73,6 +76,7 @@ impl fmt::Display for RelayEnd {
             Self::ResetHere => "reset by the local program",
             Self::ResetByPeer => "reset by the peer",
             Self::AssociationLost => "lost with its association",
+            Self::OutOfPatience => "reset by the program's user timeout",
             Self::StackEnds => "reset because the stack ends",
         })
     }

@@ -251,6 +251,9 @@ impl Stack {
                 Some(fd) => self.on_attach(Client { control: id, id: open }, fd),
                 None => self.counters.count("attaches_without_socket"),
             },
+            Request::Options { id: open, options } => {
+                self.on_socket_options(Client { control: id, id: open }, &options);
+            }
             Request::Way { id: open } => {
                 let way = self.way_of(Client { control: id, id: open });
                 self.reply(id, Reply::Way { id: open, way });

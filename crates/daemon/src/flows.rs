@@ -155,7 +155,7 @@ impl Stack {
                 self.unfinished.insert(id);
             }
             Some(Progress::Done) => self.finish_relay(id),
-            Some(Progress::Broken) => self.break_relay(id),
+            Some(Progress::Broken) => self.break_relay(id, RelayEnd::ResetHere),
         }
     }
 
@@ -186,15 +186,15 @@ impl Stack {
         self.report_closed(id);
     }
 
-    /// The local socket broke: so does the flow.
-    fn break_relay(&mut self, id: RelayId) {
+    /// What comes from the local side: the flow is reset too.
+    pub(crate) fn break_relay(&mut self, id: RelayId, end: RelayEnd) {
         if let Some(relay) = self.relays.get(&id) {
             let (association, flow) = (relay.association, relay.flow);
             if self.flow_use(association, flow) == Some(FlowUse::Relay(id)) {
                 self.reset_flow(association, flow);
             }
         }
-        self.reset_relay(id, RelayEnd::ResetHere);
+        self.reset_relay(id, end);
     }
 
     /// Resets the local side. `end` says why.

@@ -39,6 +39,7 @@ mod relay;
 mod rules;
 mod settings;
 mod socket;
+mod socket_options;
 mod stack;
 mod status;
 mod tcp_relay;

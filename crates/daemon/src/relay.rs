@@ -5,6 +5,7 @@
 //! credit are all that can pile up.
 
 use crate::socket::{Moved, Socket};
+use crate::socket_options::Patience;
 use bytes::Bytes;
 use manypath_engine::AssociationId;
 use manypath_flow::{FlowId, Flows};
@@ -54,6 +55,10 @@ pub(crate) struct Relay {
     pending: VecDeque<Bytes>,
     /// Bytes at the head of `pending` that are ours and not the flow's.
     greeting: usize,
+    /// What a rule says.
+    pub(crate) options: Options,
+    /// How long the program waits for a silent peer, if it has said so.
+    pub(crate) patience: Option<Patience>,
     /// Whether one direction may end before the other.
     half_close: bool,
     /// The program has ended without half-close: what the peer still sends is dropped.
@@ -67,7 +72,7 @@ pub(crate) struct Relay {
 }
 
 impl Relay {
-    pub(crate) const fn new(association: AssociationId, flow: FlowId, socket: Socket) -> Self {
+    pub(crate) fn new(association: AssociationId, flow: FlowId, socket: Socket) -> Self {
         Self {
             association,
             flow,
@@ -77,6 +82,8 @@ impl Relay {
             inward: Half::Open,
             pending: VecDeque::new(),
             greeting: 0,
+            options: Options::default(),
+            patience: None,
             half_close: true,
             dropping: false,
             dropped: 0,
@@ -87,7 +94,7 @@ impl Relay {
 
     /// Goes by what a rule says.
     pub(crate) fn with(self, options: &Options) -> Self {
-        Self { half_close: options.half_close.unwrap_or(true), ..self }
+        Self { half_close: options.half_close.unwrap_or(true), options: *options, ..self }
     }
 
     /// Bytes that the local side gets before those of the flow.

@@ -2,7 +2,7 @@
 //!
 //! Readiness is edge-triggered: it is believed until the socket says that it would block.
 
-use manypath_control::Way;
+use manypath_control::{SocketOptions, Way};
 use mio::event::Event;
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
@@ -148,6 +148,16 @@ impl Socket {
             in_flight_bytes: u64::from(info.tcpi_unacked) * mss,
             peer_window_bytes: info.tcpi_snd_wnd.into(),
         })
+    }
+
+    /// Takes over options of the program's socket. One that the kernel refuses here it would have
+    /// refused there.
+    pub(crate) fn adopt(&self, options: &SocketOptions) {
+        let socket = SockRef::from(&self.stream);
+        let _ = socket.set_tos_v4(options.traffic_class.into());
+        let _ = socket.set_tclass_v6(options.traffic_class.into());
+        let timeout = Duration::from_millis(options.user_timeout_ms.into());
+        let _ = socket.set_tcp_user_timeout((!timeout.is_zero()).then_some(timeout));
     }
 
     /// Ends our direction.

@@ -1,6 +1,7 @@
 //! Deadlines of the stack, kept in order. A deadline is not taken back: whoever set it looks,
 //! when it comes, whether it still means something.
 
+use crate::association::RelayId;
 use crate::attempt::AttemptId;
 use crate::stack::Stack;
 use manypath_engine::{AssociationId, Instant};
@@ -15,6 +16,8 @@ pub(crate) enum Timer {
     Fallback(AttemptId),
     /// The launcher has had its time to hand over the program's connection.
     Attach(AttemptId),
+    /// A program's patience with a silent peer may be at its end.
+    Patience(RelayId),
     /// An association without flows may have to go.
     Idle(AssociationId),
     /// A peer whose host says that nobody listens has had its time to prove it wrong.
@@ -58,6 +61,7 @@ impl Stack {
             Timer::HeadStart(id) => self.on_head_start_timer(id),
             Timer::Fallback(id) => self.on_fallback_timer(id),
             Timer::Attach(id) => self.on_attach_timer(id),
+            Timer::Patience(id) => self.on_patience_timer(id),
             Timer::Idle(id) => self.on_idle_timer(id),
             Timer::Rescan => self.on_rescan_timer(),
             Timer::Presence(id) => self.on_presence_timer(id),

@@ -126,9 +126,14 @@ impl Rule {
     }
 
     fn trap_any(call: u32, cases: &[&[(u32, Condition)]]) -> Self {
+        Self { call, cases: Vec::new() }.or_trap(cases)
+    }
+
+    fn or_trap(mut self, cases: &[&[(u32, Condition)]]) -> Self {
         let action = libc::SECCOMP_RET_USER_NOTIF;
         let cases = cases.iter().map(|conditions| Case { conditions: conditions.to_vec(), action });
-        Self { call, cases: cases.collect() }
+        self.cases.extend(cases);
+        self
     }
 
     fn fail(call: u32, conditions: &[(u32, Condition)], errno: i32) -> Self {
@@ -187,7 +192,12 @@ fn rules(arch: &Architecture, hide_io_uring: bool, serve: bool) -> Vec<Rule> {
             arch.setsockopt,
             &[(1, is(libc::IPPROTO_TCP)), (2, is(libc::TCP_FASTOPEN_CONNECT))],
             libc::ENOPROTOOPT,
-        ),
+        )
+        .or_trap(&[
+            &[(1, is(libc::IPPROTO_IP)), (2, is(libc::IP_TOS))],
+            &[(1, is(libc::IPPROTO_IPV6)), (2, is(libc::IPV6_TCLASS))],
+            &[(1, is(libc::IPPROTO_TCP)), (2, is(libc::TCP_USER_TIMEOUT))],
+        ]),
     ];
     if serve {
         rules.extend([arch.listen, arch.accept, arch.accept4].map(|call| Rule::trap(call, &[])));

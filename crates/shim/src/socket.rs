@@ -4,6 +4,7 @@
 //! there.
 
 use crate::address;
+use manypath_control::SocketOptions;
 use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 use std::io;
 use std::mem;
@@ -184,6 +185,20 @@ trait Number: Copy + Default {}
 impl Number for u8 {}
 impl Number for i32 {}
 impl Number for u64 {}
+
+/// The options that mean something to the stack.
+pub(crate) fn stack_options(socket: BorrowedFd<'_>, v6_socket: bool) -> SocketOptions {
+    let (level, name) = match v6_socket {
+        true => (libc::IPPROTO_IPV6, libc::IPV6_TCLASS),
+        false => (libc::IPPROTO_IP, libc::IP_TOS),
+    };
+    let class = option::<i32>(socket, level, name).unwrap_or_default();
+    let timeout = option::<i32>(socket, libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT);
+    SocketOptions {
+        traffic_class: u8::try_from(class).unwrap_or_default(),
+        user_timeout_ms: timeout.unwrap_or_default().cast_unsigned(),
+    }
+}
 
 /// Whether the program has chosen the size of the receive buffer (Linux 5.16 tells).
 pub(crate) fn has_own_receive_buffer(socket: BorrowedFd<'_>) -> bool {

@@ -2,7 +2,7 @@
 
 use crate::gate::GateId;
 use crate::seccomp::Trap;
-use manypath_control::Transport;
+use manypath_control::{SocketOptions, Transport};
 use socket2::Socket;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
@@ -40,6 +40,8 @@ pub(crate) struct Connection {
     /// A non-blocking connect was begun, but its caller was interrupted before it heard so; its
     /// repetition shall hear `EINPROGRESS`, not `EALREADY`.
     pub(crate) unheard: bool,
+    /// Options of its socket, as far as they mean something to the stack.
+    pub(crate) options: SocketOptions,
 }
 
 /// How far a connect has come.

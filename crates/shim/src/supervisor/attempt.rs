@@ -110,6 +110,7 @@ impl Supervisor {
         let id = self.next_id();
         let blocking = caller.blocking;
         let source = bound_source(caller.socket.as_fd());
+        let options = socket::stack_options(caller.socket.as_fd(), v6_socket);
         self.report.opened += 1;
         self.stack.send(Request::Open { id, destination, source, blocking }, None);
         self.table.put(Connection {
@@ -125,6 +126,7 @@ impl Supervisor {
             peer: destination,
             transport: None,
             unheard: false,
+            options,
         });
     }
 

@@ -5,7 +5,7 @@ use crate::gate::GateId;
 use crate::seccomp::Answer;
 use crate::socket;
 use crate::table::{Caller, Connection, Held, Phase, Purpose};
-use manypath_control::{Request, Transport};
+use manypath_control::{Request, SocketOptions, Transport};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -73,7 +73,11 @@ impl Supervisor {
     fn attach(&mut self, mut connection: Connection) -> Option<Connection> {
         let phase = std::mem::replace(&mut connection.phase, Phase::Active);
         let Phase::Completing { far } = phase else { return Some(connection) };
-        self.stack.send(Request::Attach { id: connection.id }, Some(far.into()));
+        let (id, options) = (connection.id, connection.options);
+        self.stack.send(Request::Attach { id }, Some(far.into()));
+        if options != SocketOptions::default() {
+            self.stack.send(Request::Options { id, options }, None);
+        }
         match connection.transport {
             Some(Transport::Sctp) => self.report.sctp += 1,
             Some(Transport::TcpRelay) | None => self.report.tcp_relay += 1,

@@ -114,6 +114,7 @@ impl Supervisor {
             call if call == numbers.listen => self.on_listen(trap),
             call if call == numbers.accept || call == numbers.accept4 => self.on_accept(trap),
             call if call == numbers.getsockopt => self.on_getsockopt(trap),
+            call if call == numbers.setsockopt => Some(self.on_setsockopt(trap)),
             call if call == numbers.sendto => self.on_sendto(trap),
             call if call == numbers.sendmsg => self.on_sendmsg(trap),
             call if call == numbers.sendmmsg => self.on_sendmmsg(trap),

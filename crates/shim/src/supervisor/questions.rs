@@ -118,6 +118,33 @@ impl Supervisor {
     }
 }
 
+impl Supervisor {
+    /// The options of [`SocketOptions`] on a socket that is carried: set here, so that the stack can
+    /// be told what the kernel has made of them.
+    pub(super) fn on_setsockopt(&mut self, trap: &Trap) -> Answer {
+        let Some((connection, socket)) = self.asked(trap) else { return Answer::Continue };
+        let (id, v6_socket) = (connection.id, connection.v6_socket);
+        // Shorter and longer values are for the kernel to judge; the options here are ints.
+        let value = match program::read_int(trap.thread, trap.args[3]) {
+            Ok(value) if trap.args[4] as u32 == 4 => value,
+            Ok(_) | Err(_) => return Answer::Continue,
+        };
+        let (level, name) = (trap.args[1] as i32, trap.args[2] as i32);
+        if let Err(error) = socket::set_int(socket.as_fd(), level, name, value) {
+            return Answer::Error(error.raw_os_error().unwrap_or(libc::EINVAL));
+        }
+        let options = socket::stack_options(socket.as_fd(), v6_socket);
+        self.update(id, |this, mut connection| {
+            connection.options = options;
+            if matches!(connection.phase, Phase::Active) {
+                this.stack.send(Request::Options { id, options }, None);
+            }
+            Some(connection)
+        });
+        Answer::Value(0)
+    }
+}
+
 /// Puts what is known about the way in the place of what the kernel knows about loopback. Counts of
 /// bytes stay: they are the program's own.
 fn correct(info: &mut [u8], way: &Way) {

@@ -1,6 +1,7 @@
 //! The table's memory of what is over.
 
 use super::{Connection, Phase, REMEMBERED, Table};
+use manypath_control::SocketOptions;
 use std::time::Instant;
 
 fn connection(id: u64, phase: Phase) -> Connection {
@@ -18,6 +19,7 @@ fn connection(id: u64, phase: Phase) -> Connection {
         peer: destination,
         transport: None,
         unheard: false,
+        options: SocketOptions::default(),
     }
 }
 

@@ -1,0 +1,168 @@
+//! Draws what `bench/scp` has measured: the time of scp over a lossy path, by manypath and by TCP.
+//!
+//! ```text
+//! cargo run --release -p manypath-sim --example scp -- [RESULTS [OUT]]
+//! ```
+//!
+//! Reads `RESULTS` (target/scp/results.csv) and writes `scp.svg`, `scp.png`, `scp.csv` (means with their 95 %
+//! confidence intervals) and `scp.md` (the table, with medians and verdicts) to `OUT` (docs/results/scp).
+#![allow(clippy::unwrap_used, reason = "a failing helper fails the run")]
+
+use manypath_sim::campaign::{Summary, summarise};
+use manypath_sim::figure::plot::{Chart, Curve, Panel, Point, to_png, to_svg};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+const OURS: &str = "manypath";
+const JUDGED: &str = "tcp-cubic";
+const NAMES: [(&str, &str); 3] =
+    [(OURS, "manypath, one path"), (JUDGED, "TCP (CUBIC)"), ("tcp-bbr", "TCP (BBR)")];
+const SIZES: [(u64, &str); 4] =
+    [(50_000, "50 KB"), (500_000, "500 KB"), (5_000_000, "5 MB"), (25_000_000, "25 MB")];
+const LOSSES: [u32; 5] = [0, 1, 3, 6, 10];
+/// What a copy without loss may take longer than over TCP.
+const ROUND_TRIP: f64 = 0.07;
+
+/// One copy.
+struct Copy {
+    transport: String,
+    bytes: u64,
+    loss: u32,
+    seconds: f64,
+}
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let source = arguments.next().unwrap_or_else(|| "target/scp/results.csv".to_owned());
+    let out = arguments.next().unwrap_or_else(|| "docs/results/scp".to_owned());
+    let text = fs::read_to_string(&source).expect("results: run bench/scp first");
+    let copies: Vec<Copy> = text.lines().skip(1).map(parse).collect();
+    let out = Path::new(&out);
+    fs::create_dir_all(out).unwrap();
+    let chart = chart(&copies);
+    fs::write(out.join("scp.svg"), to_svg(&chart)).unwrap();
+    fs::write(out.join("scp.png"), to_png(&chart)).unwrap();
+    fs::write(out.join("scp.csv"), table_csv(&copies)).unwrap();
+    fs::write(out.join("scp.md"), page(&copies)).unwrap();
+}
+
+fn parse(line: &str) -> Copy {
+    let fields: Vec<&str> = line.split(',').collect();
+    let number = |at: usize| fields[at].parse::<f64>().expect("a number");
+    Copy {
+        transport: fields[0].to_owned(),
+        bytes: number(1) as u64,
+        loss: number(2) as u32,
+        seconds: number(4),
+    }
+}
+
+fn times(copies: &[Copy], transport: &str, bytes: u64, loss: u32) -> Vec<f64> {
+    let fits =
+        |copy: &&Copy| copy.transport == transport && (copy.bytes, copy.loss) == (bytes, loss);
+    copies.iter().filter(fits).map(|copy| copy.seconds).collect()
+}
+
+fn summary(copies: &[Copy], transport: &str, bytes: u64, loss: u32) -> Option<Summary> {
+    summarise(times(copies, transport, bytes, loss))
+}
+
+fn median(copies: &[Copy], transport: &str, bytes: u64, loss: u32) -> Option<f64> {
+    let mut all = times(copies, transport, bytes, loss);
+    all.sort_by(f64::total_cmp);
+    let (middle, odd) = (all.len() / 2, all.len() % 2 == 1);
+    let upper = all.get(middle)?;
+    Some(if odd { *upper } else { (all[middle - 1] + upper) / 2.0 })
+}
+
+fn chart(copies: &[Copy]) -> Chart {
+    let panels = SIZES.map(|(bytes, size)| Panel {
+        title: size.into(),
+        x_label: "Loss both ways [%]".into(),
+        y_label: "Time of scp [s]".into(),
+        curves: curves(copies, bytes),
+        groups: Vec::new(),
+    });
+    let title = "scp over 1.5 Mbit/s, 35 ms one way, a queue of 50 packets".into();
+    Chart { title, panels: panels.into() }
+}
+
+fn curves(copies: &[Copy], bytes: u64) -> Vec<Curve> {
+    let point = |transport: &str, loss: u32| {
+        let Summary { count, mean: y, half_width: error, .. } =
+            summary(copies, transport, bytes, loss)?;
+        Some(Point { x: f64::from(loss), y, error, count })
+    };
+    let curve = |(number, (transport, name)): (usize, (&str, &str))| Curve {
+        number,
+        name: name.to_owned(),
+        points: LOSSES.iter().filter_map(|loss| point(transport, *loss)).collect(),
+    };
+    (1..).zip(NAMES).map(curve).collect()
+}
+
+fn table_csv(copies: &[Copy]) -> String {
+    let mut out = String::from("transport,bytes,loss_percent,runs,mean_s,half_width_s,median_s\n");
+    for (transport, _) in NAMES {
+        for (bytes, loss) in cells() {
+            let Some(all) = summary(copies, transport, bytes, loss) else { continue };
+            let median = median(copies, transport, bytes, loss).unwrap_or(f64::NAN);
+            let (count, mean, width) = (all.count, all.mean, all.half_width);
+            let _ = writeln!(
+                out,
+                "{transport},{bytes},{loss},{count},{mean:.3},{width:.3},{median:.3}"
+            );
+        }
+    }
+    out
+}
+
+fn cells() -> impl Iterator<Item = (u64, u32)> {
+    SIZES.into_iter().flat_map(|(bytes, _)| LOSSES.map(|loss| (bytes, loss)))
+}
+
+fn page(copies: &[Copy]) -> String {
+    let mut out = String::from(
+        "# scp over a lossy path\n\n\
+         The experiment of Bickhart (2005), chapter 3, on real sockets: one path of 1.5 Mbit/s and 35 ms one way with a queue of 50\n\
+         packets and random loss both ways; OpenSSH's scp through `manypath run` to a server with `manypath serve`, and the same scp\n\
+         over the kernel's TCP. Seconds, mean with 95 % confidence interval, of so many runs. Judged against CUBIC, as TCP was measured\n\
+         for comparison before; BBR does not take loss for congestion, which is another question.\n\n\
+         ```\nbench/scp && cargo run --release -p manypath-sim --example scp\n```\n\n\
+         ![times](scp.png)\n\n\
+         | file | loss | manypath | TCP (CUBIC) | TCP (BBR) | manypath/CUBIC, means | medians | asked for | met |\n\
+         |---|---|---|---|---|---|---|---|---|\n",
+    );
+    for (bytes, loss) in cells() {
+        row(&mut out, copies, bytes, loss);
+    }
+    out
+}
+
+fn row(out: &mut String, copies: &[Copy], bytes: u64, loss: u32) {
+    let size = SIZES.iter().find(|(known, _)| *known == bytes).map_or("", |(_, name)| *name);
+    let _ = write!(out, "| {size} | {loss} % |");
+    for (transport, _) in NAMES {
+        let _ = match summary(copies, transport, bytes, loss) {
+            Some(all) => write!(out, " {:.2} ± {:.2} ({}) |", all.mean, all.half_width, all.count),
+            None => write!(out, " – |"),
+        };
+    }
+    let mean = |transport| summary(copies, transport, bytes, loss).map_or(f64::NAN, |all| all.mean);
+    let middle = |transport| median(copies, transport, bytes, loss).unwrap_or(f64::NAN);
+    let (ratio, ratio_of_medians) = (mean(OURS) / mean(JUDGED), middle(OURS) / middle(JUDGED));
+    let (asked, met) = verdict(bytes, loss, mean(OURS), mean(JUDGED));
+    let _ = writeln!(out, " {ratio:.3} | {ratio_of_medians:.3} | {asked} | {met} |");
+}
+
+/// What is asked for, and whether the means meet it.
+fn verdict(bytes: u64, loss: u32, ours: f64, theirs: f64) -> (&'static str, &'static str) {
+    let say = |met| if met { "yes" } else { "no" };
+    match loss {
+        0 => ("at most a round trip (70 ms) more", say(ours <= theirs + ROUND_TRIP)),
+        1 => ("not slower", say(ours <= theirs)),
+        _ if bytes >= 500_000 => ("faster", say(ours < theirs)),
+        _ => ("–", "–"),
+    }
+}
