@@ -46,7 +46,9 @@ fn every_byte_is_delivered_once_and_in_order() {
 
 /// The outcome of a case, or its number if it failed. Its panic has been printed.
 fn try_run(seed: u64) -> Result<Outcome, u64> {
-    catch_unwind(AssertUnwindSafe(|| run(seed))).map_err(|_| seed)
+    catch_unwind(AssertUnwindSafe(|| run(seed)))
+        .map_err(|_| seed)
+        .inspect_err(|seed| println!("case {seed} failed"))
 }
 
 /// The cases must have met what they are about.
@@ -56,14 +58,16 @@ fn summarise(outcomes: &[Outcome]) {
     let faults =
         [sum(|o| o.dropped), sum(|o| o.duplicated), sum(|o| o.reordered), sum(|o| o.corrupted)];
     let [dropped, duplicated, reordered, corrupted] = faults;
+    let changes = sum(|o| o.address_changes);
     println!(
         "{} cases: {bytes} bytes in {packets} packets, {dropped} dropped, {duplicated} duplicated, \
-         {reordered} reordered, {corrupted} corrupted",
+         {reordered} reordered, {corrupted} corrupted, {changes} addresses changed",
         outcomes.len()
     );
     let abandoned = sum(|o| o.abandoned);
     println!("{abandoned} messages were given up");
     assert!(outcomes.len() < 100 || abandoned > 100, "too few messages were given up");
+    assert!(changes > outcomes.len() as u64 / 4, "addresses change too seldom: {changes}");
     assert!(faults.iter().all(|count| *count > packets / 200), "faults are too rare: {faults:?}");
 }
 

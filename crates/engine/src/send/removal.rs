@@ -22,12 +22,22 @@ impl Sender {
         let Some(path) = paths.get_mut(id) else { return };
         let lost = core::mem::take(&mut path.cmt.lost);
         let booked = core::mem::take(&mut path.booked);
-        path.t3 = None;
+        self.hand_over_t3(id, heir, paths);
         if let Some(heir) = paths.get_mut(heir) {
             heir.cmt.lost.reported.extend(lost.reported.into_iter().chain(lost.timed_out));
             heir.cmt.cuc.forget();
             heir.booked += booked;
         }
         self.sack_path = self.sack_path.filter(|path| *path != id);
+    }
+
+    /// T3-rtx of `id` stops. If it was to repeat a FORWARD-TSN (RFC 3758 section 3.5 rule C5), or to find
+    /// that the peer has thrown away what it had acknowledged, `heir` goes on with that.
+    pub(super) fn hand_over_t3(&self, id: PathId, heir: PathId, paths: &mut Paths) {
+        let t3 = paths.get_mut(id).and_then(|path| path.t3.take());
+        let only_it = self.in_flight == 0 && self.lost == 0 && !self.outstanding.is_empty();
+        if let Some(heir) = paths.get_mut(heir).filter(|_| only_it && id != heir) {
+            heir.t3 = heir.t3.or(t3);
+        }
     }
 }

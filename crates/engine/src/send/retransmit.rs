@@ -49,14 +49,13 @@ impl Sender {
     /// Path `id` is not used any more: what is in flight on it goes to the others, if there are
     /// any, without waiting for T3-rtx.
     pub(crate) fn path_lost(&mut self, id: PathId, paths: &mut Paths) {
-        if self.usable(paths).contains(id) {
+        let usable = self.usable(paths);
+        if usable.contains(id) {
             return;
         }
         self.give_up_flight(id, paths);
         self.drop_copies(id, paths);
-        if let Some(path) = paths.get_mut(id) {
-            path.t3 = None;
-        }
+        self.hand_over_t3(id, usable.iter().next().unwrap_or(id), paths);
     }
 
     /// Counts missing reports for what was sent on `path` before what the SACK newly acknowledges.

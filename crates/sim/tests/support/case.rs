@@ -28,6 +28,8 @@ pub(crate) struct Outcome {
     pub(crate) reordered: u64,
     /// Messages that were given up.
     pub(crate) abandoned: u64,
+    /// Addresses that came, left or were preferred.
+    pub(crate) address_changes: u64,
 }
 
 /// Runs the case that `seed` describes; panics with what went wrong.
@@ -52,6 +54,8 @@ struct Case {
     server: Side,
     /// The readers look once in so many events; if that is seldom, the window closes.
     laziness: u32,
+    /// Chance of changes of addresses, if there are any.
+    changes: Option<Rng>,
 }
 
 impl Case {
@@ -60,7 +64,10 @@ impl Case {
         let mut world = World::new(rng.next_u64());
         let mut config = random_config(&mut rng);
         // Random numbers of their own: the rest of the case is the same with and without.
-        authenticate(&mut Rng::new(!seed), &mut config);
+        let mut extra = Rng::new(!seed);
+        authenticate(&mut extra, &mut config);
+        config.address_reconfiguration = extra.ppm(250_000);
+        let changes = config.address_reconfiguration.then_some(extra);
         let hosts = pair(&mut world, &config);
         let paths = random_paths(&mut rng, &mut world, hosts);
         let [mut client, mut server] = hosts.map(Side::new);
@@ -79,7 +86,7 @@ impl Case {
             client.is_partially_reliable(Rng::new(rng.next_u64()));
             server.is_partially_reliable(Rng::new(rng.next_u64()));
         }
-        Self { world, hosts, paths, client, server, laziness }
+        Self { world, hosts, paths, client, server, laziness, changes }
     }
 
     fn play(&mut self) -> Outcome {
@@ -93,13 +100,18 @@ impl Case {
 
     /// Until everything has been delivered.
     fn exchange(&mut self) {
-        let Self { world, client, server, laziness, .. } = self;
+        let Self { world, client, server, laziness, changes, paths, .. } = self;
         let mut turn = 0;
         let done = world.run(Instant::ZERO + LIMIT, |world| {
             turn += 1;
             let read = turn % *laziness == 0;
             client.step(world, read);
             server.step(world, read);
+            if let Some(chance) = changes
+                && chance.ppm(60_000)
+            {
+                change_addresses(chance, world, client, paths.len());
+            }
             let got = server.has_got_all_but(&client.given_up)
                 && client.has_got_all_but(&server.given_up);
             got && client.has_sent_everything() && server.has_sent_everything()
@@ -151,8 +163,23 @@ impl Case {
             duplicated: links.iter().map(|link| link.duplicated).sum(),
             reordered: links.iter().map(|link| link.reordered).sum(),
             abandoned: self.abandoned(),
+            address_changes: self.server.changes,
         }
     }
+}
+
+/// The client wants one of its addresses added, removed or preferred. What is not possible is refused.
+/// The server keeps all of its own, so that there is always a way.
+fn change_addresses(chance: &mut Rng, world: &mut World, client: &Side, paths: usize) {
+    let path = chance.below(paths as u64) as u8;
+    let Some(id) = client.association else { return };
+    let (now, ip) = (world.now(), address(path, 1).ip());
+    let endpoint = world.endpoint(client.host);
+    let _refused = match chance.below(5) {
+        0 | 1 => endpoint.remove_address(now, id, ip).is_err(),
+        2 | 3 => endpoint.add_address(now, id, ip).is_err(),
+        _ => endpoint.request_peer_primary(now, id, ip).is_err(),
+    };
 }
 
 fn status(world: &mut World, side: &Side) -> Option<AssociationStatus> {

@@ -31,6 +31,8 @@ pub(crate) struct Side {
     /// Those of all messages that were delivered.
     delivered: BTreeSet<u32>,
     pub(crate) received: u64,
+    /// Addresses of the peer that have come or gone.
+    pub(crate) changes: u64,
     pub(crate) closed: Option<CloseReason>,
 }
 
@@ -47,6 +49,7 @@ impl Side {
             passed: Vec::new(),
             delivered: BTreeSet::new(),
             received: 0,
+            changes: 0,
             closed: None,
         }
     }
@@ -120,6 +123,7 @@ impl Side {
         }
         match event {
             Event::Closed(reason) => self.closed = Some(reason),
+            Event::PeerAddress { .. } => self.changes += 1,
             Event::Restarted => panic!("nobody has restarted"),
             Event::SendFailed { message, sent, .. } => {
                 assert!(self.policies.is_some(), "a reliable message was given up");
@@ -136,7 +140,6 @@ impl Side {
             | Event::StreamsAdded { .. }
             | Event::Authentication { .. }
             | Event::LocalAddress { .. }
-            | Event::PeerAddress { .. }
             | Event::PeerShutdown => {}
         }
     }

@@ -1,6 +1,7 @@
 //! Addresses are added to an association that is in use, and removed from it (RFC 5061).
 
 mod hostile;
+mod partial;
 mod requests;
 
 use crate::authentication::keys::{signed, vectors};
