@@ -85,6 +85,8 @@ impl Stack {
             // Flows are reliable, and nobody changes the streams of their associations.
             Event::SendFailed { .. }
             | Event::PartialDeliveryAborted(_)
+            | Event::Undelivered { .. }
+            | Event::PeerError { .. }
             | Event::StreamsReset { .. }
             | Event::AssociationReset { .. }
             | Event::StreamsAdded { .. }

@@ -192,6 +192,12 @@ pub struct Config {
     pub address_reconfiguration: bool,
     /// Whether the peer may do that with its addresses.
     pub accept_address_changes: bool,
+    /// Largest fragment of a message in bytes (`SCTP_MAXSEG`, RFC 6458 section 8.1.16), if the size of the
+    /// packets is not to decide alone. `Endpoint::set_fragment_limit` changes it.
+    pub fragment_limit: Option<u16>,
+    /// Whether messages that have not got across are handed back when an association ends
+    /// (`Event::Undelivered`). Off by default: they are as much as the send buffer holds.
+    pub report_undelivered: bool,
     /// What is done for messages of which nothing else is said. They are reliable by default.
     /// `Endpoint::set_reliability` changes it.
     pub reliability: Reliability,
@@ -328,6 +334,8 @@ impl Default for Config {
             max_streams: 4096,
             authentication: false,
             authenticated_chunks: Vec::new(),
+            fragment_limit: None,
+            report_undelivered: false,
             hmac_algorithms: HmacAlgorithms::Sha256Sha1,
             require_authentication: false,
             address_reconfiguration: false,

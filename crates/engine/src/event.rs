@@ -42,6 +42,21 @@ pub enum Event {
         /// Whether a part of it was sent: the peer may have it, whole or in part.
         sent: bool,
     },
+    /// The association has ended or the peer has restarted, and it is not known that this message has
+    /// arrived as a whole (`SCTP_SEND_FAILED_EVENT`, RFC 6458 section 6.1.11). Only with
+    /// `Config::report_undelivered`.
+    Undelivered {
+        /// What is still held of the message: all that the peer has not acknowledged.
+        message: Outgoing,
+        /// Whether a part of it was sent: the peer may have it, whole or in part.
+        sent: bool,
+    },
+    /// The peer has reported errors (`SCTP_REMOTE_ERROR`, RFC 6458 section 6.1.3; COMMUNICATION ERROR of
+    /// RFC 9260 section 11.2).
+    PeerError {
+        /// The error causes as they came in the ERROR chunk (RFC 9260 section 3.3.10).
+        causes: Bytes,
+    },
     /// Streams have been reset: their messages are numbered from the beginning again (RFC 6525 section
     /// 6.1.1).
     StreamsReset {

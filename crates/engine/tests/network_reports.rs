@@ -68,6 +68,8 @@ fn closed(endpoint: &mut Endpoint) -> Option<CloseReason> {
         | Event::Restarted
         | Event::SendFailed { .. }
         | Event::PartialDeliveryAborted(_)
+        | Event::Undelivered { .. }
+        | Event::PeerError { .. }
         | Event::StreamsReset { .. }
         | Event::AssociationReset { .. }
         | Event::StreamsAdded { .. }

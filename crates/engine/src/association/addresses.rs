@@ -6,6 +6,7 @@ use super::context::Context;
 use super::tcb::Association;
 use crate::event::{AddressChange, Event};
 use crate::path::{PathAddr, PathId, PathState, failure, pairing};
+use crate::time::Duration;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
@@ -178,6 +179,13 @@ impl Association {
         let Some(path) = id.and_then(|id| self.paths.get_mut(id)) else { return false };
         path.heartbeat.probe_now();
         true
+    }
+
+    /// The user wants other bounds of the RTO on all paths.
+    pub(crate) fn set_rto(&mut self, initial: Duration, bounds: (Duration, Duration)) {
+        for path in self.paths.iter_mut() {
+            path.rtt.set_bounds(initial, bounds);
+        }
     }
 
     /// The confirmed path to `remote` that is used before others.

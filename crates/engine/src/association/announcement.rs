@@ -353,6 +353,13 @@ impl Announcement {
         }
     }
 
+    /// The peer cannot authenticate chunks, so nothing is to be said of that and of what needs it.
+    pub(crate) fn leave_authentication_out(&mut self) {
+        const NEEDS: [u8; 3] = [types::AUTH, types::ASCONF, types::ASCONF_ACK];
+        self.auth = None;
+        self.extensions.retain(|extension| !NEEDS.contains(extension));
+    }
+
     /// The INIT with this content. `buffer` holds its parameters.
     pub(crate) fn to_init<'b>(
         &self,

@@ -259,6 +259,8 @@ impl Association {
             self.give_up_asconf(cx);
         }
         cx.counters.errors_received += 1;
+        let causes = bytes::Bytes::copy_from_slice(causes.as_bytes());
+        cx.emit(self.id, Event::PeerError { causes });
     }
 
     /// The chunk under work belongs to an extension that was not agreed on.

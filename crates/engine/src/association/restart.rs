@@ -155,6 +155,7 @@ impl Association {
         let outbound = cookie.peer.inbound_streams.min(cx.config.streams);
         self.local_tag = cookie.local_tag;
         self.local_tsn = cookie.local_tsn;
+        self.announce_undelivered(cx);
         self.sender = Sender::new(cx.config, cookie.local_tsn, cookie.peer.a_rwnd, outbound);
         self.paths = Paths::new();
         self.control = super::control::ControlQueue::default();

@@ -178,6 +178,7 @@ impl Association {
         if !self.state.is_closed() {
             self.state = State::Closed;
             self.end_partial_delivery(cx);
+            self.announce_undelivered(cx);
             cx.emit(self.id, Event::Closed(reason));
         }
     }

@@ -3,7 +3,7 @@
 use super::context::Context;
 use super::tcb::Association;
 use crate::event::{Event, Message};
-use crate::send::Failed;
+use crate::send::{Failed, Undelivered};
 use crate::status::SenderQueueInfo;
 use crate::{Abandoned, Outgoing, Reliability, ReliabilityPolicy, SendError, StreamOptions};
 use manypath_wire::StreamId;
@@ -82,6 +82,15 @@ impl Association {
         }
     }
 
+    /// Tells the user of the messages that have not got across, if that is wanted.
+    pub(super) fn announce_undelivered(&self, cx: &mut Context<'_>) {
+        if cx.config.report_undelivered {
+            for Undelivered { message, sent } in self.sender.undelivered() {
+                cx.emit(self.id, Event::Undelivered { message, sent });
+            }
+        }
+    }
+
     /// Takes the next message, or part of one.
     pub(crate) fn read(&mut self) -> Option<Message> {
         self.peer.as_mut()?.receiver.read()
@@ -110,6 +119,11 @@ impl Association {
     /// Whether small messages are to wait while anything is in flight.
     pub(crate) fn set_nagle(&mut self, nagle: bool) {
         self.sender.set_nagle(nagle);
+    }
+
+    /// No fragment of a message is to have more than so many bytes.
+    pub(crate) fn set_fragment_limit(&mut self, limit: Option<u16>) {
+        self.sender.set_fragment_limit(limit);
     }
 
     /// What is held to be sent, per stream.

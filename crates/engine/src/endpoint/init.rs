@@ -131,6 +131,9 @@ impl Endpoint {
         // Section 3.3.3: "MUST NOT be greater than the MIS value sent in the INIT chunk".
         own.outbound_streams = own.outbound_streams.min(init.announcement.inbound_streams);
         own.ecn &= init.announcement.ecn;
+        if init.announcement.auth.is_none() {
+            own.leave_authentication_out();
+        }
         let mut parameters = [0; PARAMETERS];
         let header = answer_header(header, init.announcement.tag);
         match own.to_init_ack(&sealed, &init.unrecognized, &mut parameters) {

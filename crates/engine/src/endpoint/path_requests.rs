@@ -1,9 +1,10 @@
-//! What a user asks of the paths of an association: SETPRIMARY and REQUESTHEARTBEAT of RFC 9260
-//! section 11.1, and the search for the MTU (RFC 6458 section 8.1.12).
+//! What a user asks of an association and its paths: SETPRIMARY, REQUESTHEARTBEAT and
+//! SETPROTOCOLPARAMETERS of RFC 9260 section 11.1, sizes of fragments and packets (RFC 6458 sections
+//! 8.1.12 and 8.1.16).
 
 use super::{AssociationId, Endpoint};
 use crate::path::PathMtu;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use core::net::IpAddr;
 
 impl Endpoint {
@@ -22,6 +23,24 @@ impl Endpoint {
         remote: Option<IpAddr>,
     ) -> bool {
         self.with(now, id, |it, _| it.request_heartbeat(remote).then_some(())).is_some()
+    }
+
+    /// Changes RTO.Initial, RTO.Min and RTO.Max of an association that exists (SETPROTOCOLPARAMETERS;
+    /// `SCTP_RTOINFO`, RFC 6458 section 8.1.1).
+    pub fn set_rto(
+        &mut self,
+        now: Instant,
+        id: AssociationId,
+        initial: Duration,
+        bounds: (Duration, Duration),
+    ) {
+        self.with(now, id, |it, _| it.set_rto(initial, bounds));
+    }
+
+    /// Makes no fragment of a message larger than `limit` bytes (`SCTP_MAXSEG`, RFC 6458 section 8.1.16), or
+    /// without one only as large as fits a packet. Holds for what has not been sent.
+    pub fn set_fragment_limit(&mut self, now: Instant, id: AssociationId, limit: Option<u16>) {
+        self.with(now, id, |it, _| it.set_fragment_limit(limit));
     }
 
     /// Begins the search for the MTU of the paths to `remote`, or of all paths, or ends it (`SPP_PMTUD_ENABLE`

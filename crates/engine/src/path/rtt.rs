@@ -59,6 +59,14 @@ impl Rtt {
         }
     }
 
+    /// RTO.Initial, RTO.Min and RTO.Max are these from now on.
+    pub(crate) fn set_bounds(&mut self, initial: Duration, (min, max): (Duration, Duration)) {
+        let max = max.max(min);
+        self.bounds = (min, max);
+        let rto = if self.smoothed.is_some() { self.rto } else { initial };
+        self.rto = rto.clamp(min, max);
+    }
+
     /// Doubles the RTO (rule E2). The next sample brings it down again.
     pub(crate) fn back_off(&mut self) {
         self.rto = (self.rto * 2).min(self.bounds.1);
@@ -151,6 +159,20 @@ mod tests {
         assert_eq!(rtt.rto(), ms(60_000));
         rtt.on_sample(at(1), ms(1));
         assert_eq!(rtt.rto(), ms(200));
+    }
+
+    #[test]
+    fn new_bounds_hold_at_once_and_a_new_initial_value_until_something_was_measured() {
+        let mut rtt = Rtt::new(&Config::default());
+        rtt.set_bounds(ms(500), (ms(50), ms(2000)));
+        assert_eq!(rtt.rto(), ms(500));
+        rtt.on_sample(at(0), ms(100));
+        rtt.set_bounds(ms(900), (ms(50), ms(250)));
+        assert_eq!(rtt.rto(), ms(250));
+        rtt.back_off();
+        assert_eq!((rtt.rto(), rtt.rto_max()), (ms(250), ms(250)));
+        rtt.set_bounds(ms(900), (ms(1000), ms(100)));
+        assert_eq!(rtt.rto(), ms(1000), "the least one counts");
     }
 
     #[test]

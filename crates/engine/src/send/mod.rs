@@ -33,6 +33,7 @@ mod sender;
 mod silence;
 mod spurious;
 mod stream;
+mod undelivered;
 mod window;
 mod withdraw;
 
@@ -44,6 +45,7 @@ pub(crate) use reset::{Streams, includes};
 pub(crate) use sack_processing::SackOutcome;
 pub(crate) use sack_view::SackView;
 pub(crate) use sender::Sender;
+pub(crate) use undelivered::Undelivered;
 pub use window::WindowProbing;
 
 #[cfg(test)]

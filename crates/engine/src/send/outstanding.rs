@@ -195,6 +195,11 @@ impl Outstanding {
     }
 
     /// All chunks.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &SentChunk> {
+        self.chunks.iter()
+    }
+
+    /// All chunks.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut SentChunk> {
         self.chunks.iter_mut()
     }

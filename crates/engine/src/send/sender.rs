@@ -77,6 +77,8 @@ pub(crate) struct Sender {
     multipath: bool,
     /// Bytes of a packet that are not for chunks with user data.
     reserved: usize,
+    /// Most bytes of a fragment.
+    fragment_limit: usize,
     /// What times out on the one path in use goes to another (RFC 9260 section 6.4).
     alternates: bool,
     pub(super) limit: usize,
@@ -119,6 +121,7 @@ impl Sender {
             split: config.buffer_split,
             multipath: config.multipath && config.path_scheduling != PathScheduling::Primary,
             reserved: 0,
+            fragment_limit: limit(config.fragment_limit),
             alternates: !config.multipath,
             limit: config.send_buffer as usize,
             outbound_streams,
@@ -401,7 +404,12 @@ impl Sender {
     /// Largest payload that travels as one chunk on every path.
     pub(crate) fn fragment_size(&self, paths: &Paths) -> usize {
         let taken = self.header_len() + self.reserved;
-        (paths.fragment_size() + Data::HEADER_LEN).saturating_sub(taken)
+        (paths.fragment_size() + Data::HEADER_LEN).saturating_sub(taken).min(self.fragment_limit)
+    }
+
+    /// No fragment of a message is to have more than so many bytes.
+    pub(crate) fn set_fragment_limit(&mut self, most: Option<u16>) {
+        self.fragment_limit = limit(most);
     }
 
     /// Every packet with user data leaves so many bytes for something else.
@@ -564,4 +572,9 @@ pub(super) fn has_window(now: Instant, path: &Path, flight: usize) -> bool {
         && path.may_follow(now)
         && !(path.cmt.one_packet && flight > 0);
     fits || path.cmt.tail_probe.exceeds()
+}
+
+/// Most bytes of a fragment, of which the user has said this.
+fn limit(most: Option<u16>) -> usize {
+    most.map_or(usize::MAX, |most| usize::from(most).max(1))
 }

@@ -158,6 +158,8 @@ impl Transfer {
             Event::Writable
             | Event::PartialDeliveryAborted(_)
             | Event::AssociationReset { .. }
+            | Event::Undelivered { .. }
+            | Event::PeerError { .. }
             | Event::Authentication { .. }
             | Event::LocalAddress { .. }
             | Event::PeerAddress { .. }

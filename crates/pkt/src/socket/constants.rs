@@ -156,6 +156,8 @@ const CONSTANTS: &[(&str, i64)] = &[
     ("SCTP_ADDR_ADDED", 4),
     ("SCTP_ADDR_MADE_PRIM", 5),
     ("SCTP_ADDR_CONFIRMED", 6),
+    ("SCTP_AUTH_HMAC_ID_SHA1", 1),
+    ("SCTP_AUTH_HMAC_ID_SHA256", 3),
     ("SCTP_BINDX_ADD_ADDR", 0x8001),
     ("SCTP_BINDX_REM_ADDR", 0x8002),
 ];

@@ -43,6 +43,10 @@ pub(crate) struct Socket {
     pub linger: Option<i64>,
     /// The size of the packets of its associations (`spp_pathmtu`), if it is not left to the stack.
     pub path_mtu: Option<u16>,
+    /// The shared key that chunks are authenticated with.
+    pub active_key: u16,
+    /// What was given of a message whose end has not been given (SCTP_EXPLICIT_EOR).
+    pub record: usize,
     /// What `recvmsg` tells besides data.
     pub subscriptions: Subscriptions,
     /// Options that have no effect here, to be read back.
@@ -62,6 +66,8 @@ impl Socket {
             shut: false,
             reported: false,
             linger: None,
+            active_key: 0,
+            record: 0,
             path_mtu: None,
             subscriptions: Subscriptions::default(),
             kept: BTreeMap::new(),
@@ -80,6 +86,14 @@ impl Descriptors {
     /// The socket `fd`.
     pub(crate) fn get(&mut self, fd: i64) -> Result<&mut Socket, Why> {
         self.open.get_mut(&fd).ok_or_else(|| Why::syntax(format!("{fd} is no open socket")))
+    }
+
+    /// What the user of an association wants to be told, or who listens for it.
+    pub(crate) fn subscriptions(&self, id: LinkId) -> Option<&Subscriptions> {
+        let owner = self.open.values().find(|socket| socket.link == Some(id));
+        let listens = |socket: &&Socket| socket.listening && socket.stack == Some(id.stack);
+        let socket = owner.or_else(|| self.open.values().find(listens));
+        socket.map(|socket| &socket.subscriptions)
     }
 
     /// Closes `fd`.

@@ -5,6 +5,7 @@ use super::constants::constant;
 use super::descriptor::{Socket, error_of};
 use super::errno::{Called, Errno, Outcome};
 use super::filled::{Filled, address_of, fits};
+use super::notification::ASSOCIATION;
 use super::options;
 use crate::language::Why;
 use crate::language::ast::Value;
@@ -73,9 +74,13 @@ pub(super) fn accept(world: &mut World, args: &Arguments<'_>) -> Called {
 
 /// `sctp_peeloff(fd, id)`: the association gets a socket of its own.
 pub(super) fn peel_off(world: &mut World, args: &Arguments<'_>) -> Called {
+    let id = args.int(1)?;
     let socket = world.sockets.get(args.int(0)?)?;
     if socket.link.is_none() {
         return Ok(Outcome::Fails("EINVAL"));
+    }
+    if id != ASSOCIATION {
+        return Ok(Outcome::Fails("ENOENT"));
     }
     let peeled = Socket { many: false, listening: false, ..socket.clone() };
     if socket.many {

@@ -3,9 +3,10 @@
 use super::constants::constant;
 use super::filled::Filled;
 use super::reconfigured::{added, reset, streams_reset};
+use bytes::Bytes;
 use manypath_engine::{
-    CloseReason, Outgoing, PartialMessage, PathState, ReconfigurationOutcome, StreamDirection,
-    StreamId, Tsn,
+    CloseReason, KeyChange, Outgoing, PartialMessage, PathState, ReconfigurationOutcome,
+    StreamDirection, StreamId, Tsn,
 };
 use std::collections::BTreeSet;
 
@@ -30,6 +31,15 @@ pub(crate) enum Notification {
     },
     /// The rest of a message will not come.
     PartialDelivery(PartialMessage),
+    /// The peer has reported errors.
+    PeerError(Bytes),
+    /// A shared key is used differently, or chunks cannot be authenticated with the peer.
+    Authentication {
+        /// What happened.
+        change: KeyChange,
+        /// Number of the key.
+        key: u16,
+    },
     /// Streams were reset, or not.
     StreamsReset {
         /// Whose.
@@ -95,17 +105,35 @@ pub(crate) struct Subscriptions {
     pub data_io: bool,
     /// Whether messages come with sctp_rcvinfo.
     pub receive_info: bool,
+    /// Whether sctp_sndrcvinfo is a sctp_extrcvinfo.
+    pub extended_info: bool,
     /// Whether messages come with sctp_nxtinfo.
     pub next_info: bool,
 }
 
+impl Subscriptions {
+    /// Whether what comes after a message is told with it.
+    pub(crate) fn looks_ahead(&self) -> bool {
+        self.next_info || self.extended_info
+    }
+}
+
 impl Notification {
+    /// Whether somebody with these subscriptions is told of it.
+    pub(crate) fn is_wanted(&self, subscriptions: &Subscriptions) -> bool {
+        let old = matches!(self, Self::SendFailed { .. }).then_some("SCTP_SEND_FAILED");
+        let mut kinds = std::iter::once(self.kind()).chain(old);
+        kinds.any(|kind| subscriptions.events.contains(kind))
+    }
+
     /// The name under which it is subscribed to. What failed to be sent has an old one, too.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Dry => "SCTP_SENDER_DRY_EVENT",
             Self::SendFailed { .. } => "SCTP_SEND_FAILED_EVENT",
             Self::PartialDelivery(_) => "SCTP_PARTIAL_DELIVERY_EVENT",
+            Self::PeerError(_) => "SCTP_REMOTE_ERROR",
+            Self::Authentication { .. } => "SCTP_AUTHENTICATION_EVENT",
             Self::StreamsReset { .. } => "SCTP_STREAM_RESET_EVENT",
             Self::Reset { .. } => "SCTP_ASSOC_RESET_EVENT",
             Self::Added { .. } => "SCTP_STREAM_CHANGE_EVENT",
@@ -121,9 +149,17 @@ impl Notification {
         matches!(self, Self::PeerShutdown | Self::Closed { .. })
     }
 
-    /// The structure that the user gets, and its length. `own` is how the script knows a TSN of ours.
-    pub(crate) fn filled(&self, own: impl Fn(Tsn) -> u32) -> (Filled, usize) {
+    /// The structure that a user with these subscriptions gets, and its length. `own` is how the script
+    /// knows a TSN of ours.
+    pub(crate) fn filled(
+        &self,
+        subscriptions: &Subscriptions,
+        own: impl Fn(Tsn) -> u32,
+    ) -> (Filled, usize) {
         match self {
+            Self::SendFailed { message, sent } if !subscriptions.events.contains(self.kind()) => {
+                failed_of_old(message, *sent)
+            }
             Self::Dry => {
                 let fields = [
                     ("sender_dry_type", 10),
@@ -146,6 +182,8 @@ impl Notification {
                 ];
                 (Filled::numbers(fields), 28)
             }
+            Self::PeerError(causes) => peer_error(causes),
+            Self::Authentication { change, key } => authentication(*change, *key),
             Self::StreamsReset { direction, streams, outcome } => {
                 streams_reset(*direction, streams, *outcome)
             }
@@ -225,6 +263,70 @@ fn failed(message: &Outgoing, sent: bool) -> (Filled, usize) {
         ("ssfe_data", Filled::Asked),
     ];
     (Filled::Struct(fields), length)
+}
+
+/// A sctp_send_failed, which RFC 6458 section 6.1.4 calls deprecated.
+fn failed_of_old(message: &Outgoing, sent: bool) -> (Filled, usize) {
+    const HEADER: usize = 144;
+    let length = HEADER + message.payload.len();
+    let unordered = if message.unordered { constant("SCTP_UNORDERED").unwrap_or(0) } else { 0 };
+    let info = Filled::numbers([
+        ("sinfo_stream", message.stream.0.into()),
+        ("sinfo_ssn", 0),
+        ("sinfo_flags", unordered | DATA_LAST_FRAG | DATA_FIRST_FRAG),
+        ("sinfo_ppid", message.ppid.0.swap_bytes().into()),
+        ("sinfo_context", 0),
+        ("sinfo_timetolive", 0),
+        ("sinfo_tsn", 0),
+        ("sinfo_cumtsn", 0),
+        ("sinfo_assoc_id", ASSOCIATION),
+    ]);
+    let fields = vec![
+        ("ssf_type", Filled::Int(4)),
+        ("ssf_flags", Filled::Int(if sent { 2 } else { 1 })),
+        ("ssf_length", Filled::Int(i64::try_from(length).unwrap_or(i64::MAX))),
+        ("ssf_error", Filled::Int(0)),
+        ("ssf_info", info),
+        ("ssf_assoc_id", Filled::Int(ASSOCIATION)),
+        ("ssf_data", Filled::Asked),
+    ];
+    (Filled::Struct(fields), length)
+}
+
+/// A sctp_remote_error with the ERROR chunk as it came.
+fn peer_error(causes: &Bytes) -> (Filled, usize) {
+    const HEADER: usize = 20;
+    let len = u16::try_from(causes.len() + 4).unwrap_or(u16::MAX);
+    let chunk = [&[9, 0][..], &len.to_be_bytes(), causes].concat();
+    let code = chunk.get(4..6).map_or(0, |code| i64::from(code[0]) << 8 | i64::from(code[1]));
+    let length = HEADER + chunk.len();
+    let fields = vec![
+        ("sre_type", Filled::Int(3)),
+        ("sre_flags", Filled::Int(0)),
+        ("sre_length", Filled::Int(i64::try_from(length).unwrap_or(i64::MAX))),
+        ("sre_error", Filled::Int(code)),
+        ("sre_assoc_id", Filled::Int(ASSOCIATION)),
+        ("sre_data", Filled::List(chunk.iter().map(|byte| Filled::Int((*byte).into())).collect())),
+    ];
+    (Filled::Struct(fields), length)
+}
+
+/// A sctp_authkey_event.
+fn authentication(change: KeyChange, key: u16) -> (Filled, usize) {
+    let indication = match change {
+        KeyChange::New => "SCTP_AUTH_NEW_KEY",
+        KeyChange::Free => "SCTP_AUTH_FREE_KEY",
+        KeyChange::NoAuthentication => "SCTP_AUTH_NO_AUTH",
+    };
+    let fields = [
+        ("auth_type", 8),
+        ("auth_flags", 0),
+        ("auth_length", 20),
+        ("auth_keynumber", key.into()),
+        ("auth_indication", constant(indication).unwrap_or(0)),
+        ("auth_assoc_id", ASSOCIATION),
+    ];
+    (Filled::numbers(fields), 20)
 }
 
 /// A sctp_assoc_change. Of the extensions that it lists, this stack has the use of several buffers.

@@ -9,7 +9,7 @@ use super::lifecycle::take_error;
 use super::notification::{ASSOCIATION, Notification};
 use crate::language::Why;
 use crate::language::ast::{Arg, Value, get};
-use crate::world::{LinkId, World};
+use crate::world::{Link, LinkId, World};
 use manypath_engine::Message;
 use std::net::SocketAddr;
 
@@ -47,10 +47,11 @@ pub(super) fn sctp_recvmsg(world: &mut World, args: &Arguments<'_>) -> Called {
         Err(outcome) => return Ok(outcome),
     };
     from_peer(world, args.value(3)?)?;
+    let socket = world.sockets.get(fd)?;
     if let Some(about) = &received.message
-        && world.sockets.get(fd)?.subscriptions.data_io
+        && socket.subscriptions.data_io
     {
-        fits("the information", args.value(5)?, &send_receive_info(about))?;
+        fits("the information", args.value(5)?, &send_receive_info(socket, about))?;
     }
     fits("msg_flags", args.value(6)?, &Filled::Int(received.flags))?;
     Ok(Outcome::bytes(received.len))
@@ -105,7 +106,7 @@ fn receive(world: &mut World, fd: i64, room: usize) -> Result<Result<Received, O
     let socket = world.sockets.get(fd)?.clone();
     let Some(link) = socket.link else { return Ok(Err(Outcome::Fails("ENOTCONN"))) };
     note_dry(world, fd)?;
-    if let Some(notification) = notification(world, &socket, link)? {
+    if let Some(notification) = notification(world, &socket, link, room)? {
         return Ok(Ok(notification));
     }
     if let Some(received) = message(world, &socket, link, room)? {
@@ -135,21 +136,33 @@ pub(super) fn note_dry(world: &mut World, fd: i64) -> Result<(), Why> {
 }
 
 /// The next notification that the socket wants, unless messages come first.
-fn notification(world: &mut World, socket: &Socket, id: LinkId) -> Result<Option<Received>, Why> {
-    loop {
-        let has_message = peek(world, id)?;
-        let link = world.link(id)?;
-        let Some(first) = link.notifications.front() else { return Ok(None) };
-        if has_message && first.is_after_data() {
-            return Ok(None);
-        }
-        let Some(first) = link.notifications.pop_front() else { return Ok(None) };
-        if socket.subscriptions.events.contains(first.kind()) {
-            let (filled, len) = first.filled(|tsn| world.numbers.own_tsn(tsn.0));
-            let flags = ["MSG_NOTIFICATION", "MSG_EOR"].into_iter().filter_map(constant).sum();
-            return Ok(Some(Received { len, flags, message: None, notification: Some(filled) }));
-        }
+fn notification(
+    world: &mut World,
+    socket: &Socket,
+    id: LinkId,
+    room: usize,
+) -> Result<Option<Received>, Why> {
+    if let Some(rest) = world.link(id)?.rest.take() {
+        return Ok(Some(told(world.link(id)?, rest, room, Filled::Asked)));
     }
+    let has_message = peek(world, id)?;
+    let link = world.link(id)?;
+    let Some(first) = link.notifications.front() else { return Ok(None) };
+    if has_message && first.is_after_data() {
+        return Ok(None);
+    }
+    let Some(first) = link.notifications.pop_front() else { return Ok(None) };
+    let (filled, len) = first.filled(&socket.subscriptions, |tsn| world.numbers.own_tsn(tsn.0));
+    Ok(Some(told(world.link(id)?, len, room, filled)))
+}
+
+/// What fits of a notification of which `len` bytes are left; the rest of it comes next.
+fn told(link: &mut Link, len: usize, room: usize, filled: Filled) -> Received {
+    let flags = ["MSG_NOTIFICATION", "MSG_EOR"].into_iter().filter_map(constant);
+    let whole = len <= room;
+    link.rest = (!whole).then(|| len - room);
+    let flags = flags.take(if whole { 2 } else { 1 }).sum();
+    Received { len: len.min(room), flags, message: None, notification: Some(filled) }
 }
 
 /// Whether a message can be read. It is taken out of the engine for that.
@@ -176,7 +189,7 @@ fn message(
         let link = world.link(id)?;
         link.partial = link.next.take().map(|message| (message.clone(), message.payload));
     }
-    if socket.subscriptions.next_info {
+    if socket.subscriptions.looks_ahead() {
         let next = world.stacks[id.stack].endpoint.read(id.association);
         let link = world.link(id)?;
         link.next = link.next.take().or(next);
@@ -257,7 +270,8 @@ fn controls(socket: &Socket, about: &About) -> Vec<Filled> {
         found.push(control(28, "SCTP_NXTINFO", next_info(next)));
     }
     if socket.subscriptions.data_io {
-        found.push(control(140, "SCTP_SNDRCV", send_receive_info(about)));
+        let kind = if socket.subscriptions.extended_info { "SCTP_EXTRCV" } else { "SCTP_SNDRCV" };
+        found.push(control(140, kind, send_receive_info(socket, about)));
     }
     found
 }
@@ -308,16 +322,37 @@ fn next_info(next: &Message) -> Filled {
     ])
 }
 
-fn send_receive_info(About { message, cum_tsn, .. }: &About) -> Filled {
-    Filled::numbers([
+/// A sctp_sndrcvinfo or a sctp_extrcvinfo, as the socket wants it.
+fn send_receive_info(socket: &Socket, about: &About) -> Filled {
+    let About { message, cum_tsn, next } = about;
+    let mut fields = vec![
         ("sinfo_stream", message.stream.0.into()),
         ("sinfo_ssn", message.number.into()),
         ("sinfo_flags", unordered(message)),
         ("sinfo_ppid", ppid(message)),
         ("sinfo_context", 0),
         ("sinfo_timetolive", 0),
+        ("sinfo_pr_value", 0),
         ("sinfo_tsn", message.tsn.0.into()),
         ("sinfo_cumtsn", *cum_tsn),
         ("sinfo_assoc_id", ASSOCIATION),
-    ])
+    ];
+    if socket.subscriptions.extended_info {
+        let next = next.as_ref();
+        let value = |of: fn(&Message) -> i64| next.map_or(0, of);
+        fields.extend([
+            ("serinfo_next_flags", value(next_flags)),
+            ("serinfo_next_stream", value(|next| next.stream.0.into())),
+            ("serinfo_next_aid", next.map_or(0, |_| ASSOCIATION)),
+            ("serinfo_next_length", value(|next| i64::try_from(next.payload.len()).unwrap_or(0))),
+            ("serinfo_next_ppid", value(ppid)),
+        ]);
+    }
+    Filled::Struct(fields.into_iter().map(|(key, number)| (key, Filled::Int(number))).collect())
+}
+
+fn next_flags(next: &Message) -> i64 {
+    let unordered = next.unordered.then_some("SCTP_NEXT_MSG_IS_UNORDERED");
+    let names = ["SCTP_NEXT_MSG_AVAIL", "SCTP_NEXT_MSG_ISCOMPLETE"].into_iter().chain(unordered);
+    names.filter_map(constant).sum()
 }

@@ -46,22 +46,27 @@ pub(super) fn sendmsg(world: &mut World, args: &Arguments<'_>) -> Called {
     let vector = get(header, "msg_iov").ok_or_else(|| Why::syntax("msg_iov is missing"))?;
     let mut message = default_message(world, fd)?;
     message.len = vector_len(vector)?;
+    let mut begins = false;
     if let Some(Value::List(controls)) = get(header, "msg_control") {
         for control in controls {
-            init_message(world, fd, fields(control)?)?;
+            begins |= init_message(world, fd, fields(control)?)?;
             control_message(&mut message, fields(control)?)?;
         }
+    }
+    if begins && world.sockets.get(fd)?.link.is_none() {
+        begin(world, fd, None)?;
     }
     send(world, fd, message)
 }
 
-/// What SCTP_INIT says of the association that is begun.
-fn init_message(world: &mut World, fd: i64, control: &[Arg]) -> Result<(), Why> {
+/// What SCTP_INIT says of the association that is begun. Whether one is to be.
+fn init_message(world: &mut World, fd: i64, control: &[Arg]) -> Result<bool, Why> {
     match (get(control, "cmsg_type"), get(control, "cmsg_data")) {
         (Some(Value::Word(kind)), Some(data)) if kind == "SCTP_INIT" => {
-            options::init_message(&mut world.sockets.get(fd)?.config, fields(data)?)
+            options::init_message(&mut world.sockets.get(fd)?.config, fields(data)?)?;
+            Ok(true)
         }
-        _ => Ok(()),
+        _ => Ok(false),
     }
 }
 
@@ -229,13 +234,11 @@ fn vector_len(vector: &Value) -> Result<usize, Why> {
     Ok(total)
 }
 
-fn send(world: &mut World, fd: i64, message: Message) -> Called {
-    let has = |name: &str| constant(name).is_some_and(|flag| message.flags & flag != 0);
+fn send(world: &mut World, fd: i64, mut message: Message) -> Called {
+    let flags = message.flags;
+    let has = |name: &str| constant(name).is_some_and(|flag| flags & flag != 0);
     if message.len > MAX_LEN {
         return Err(Why::gap("so large a message is not tried"));
-    }
-    if has("SCTP_EOR") {
-        return Err(Why::gap("records in parts (SCTP_EXPLICIT_EOR) are not known"));
     }
     if let Some(errno) = take_error(world, fd)? {
         return Ok(Outcome::Fails(errno));
@@ -252,11 +255,20 @@ fn send(world: &mut World, fd: i64, message: Message) -> Called {
     }
     let Some(link) = world.sockets.get(fd)?.link else { return Ok(Outcome::Fails("ENOTCONN")) };
     let now = world.now;
+    // A part of a message waits for the others (RFC 6458 section 8.1.26).
+    let given = message.len;
+    let socket = world.sockets.get(fd)?;
+    let in_parts = socket.kept.get("SCTP_EXPLICIT_EOR").is_some_and(|on| *on != 0);
+    message.len += std::mem::take(&mut socket.record);
+    if in_parts && !has("SCTP_EOR") && !has("SCTP_ABORT") {
+        socket.record = message.len;
+        return Ok(Outcome::bytes(given));
+    }
     world.link(link)?.is_dry = false;
     let endpoint = &mut world.stacks[link.stack].endpoint;
     if has("SCTP_ABORT") {
         endpoint.abort(now, link.association, &vec![0; message.len]);
-        return Ok(Outcome::bytes(message.len));
+        return Ok(Outcome::bytes(given));
     }
     let eof = has("SCTP_EOF");
     let outcome = if eof && message.len == 0 {
@@ -275,7 +287,7 @@ fn send(world: &mut World, fd: i64, message: Message) -> Called {
         endpoint.shutdown(now, link.association);
     }
     Ok(match outcome {
-        Ok(()) => Outcome::bytes(message.len),
+        Ok(()) => Outcome::bytes(given),
         Err(SendError::UnknownAssociation | SendError::ShuttingDown) => Outcome::Fails("EPIPE"),
         Err(SendError::InvalidStream | SendError::Empty) => Outcome::Fails("EINVAL"),
         Err(SendError::BufferFull) => Outcome::Waits("EAGAIN"),

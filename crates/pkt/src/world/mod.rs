@@ -55,6 +55,8 @@ pub(crate) struct World {
     pub numbers: Numbers,
     /// The open sockets.
     pub sockets: Descriptors,
+    /// Whether a script has switched the search for the path MTU on or off for all.
+    pub pmtud: Option<bool>,
     /// How many timers in a row have expired at one instant.
     stalls: u32,
     /// Whether packets are printed as they pass.
@@ -81,6 +83,7 @@ impl World {
             sent: VecDeque::new(),
             numbers: Numbers::default(),
             sockets: Descriptors::default(),
+            pmtud: None,
             stalls: 0,
             trace: false,
         }
@@ -92,8 +95,21 @@ impl World {
         for stack in &mut self.stacks {
             stack.drain(self.now, &mut self.sent);
         }
+        self.forget_unwanted();
         for sent in self.sent.iter().skip(known).filter(|_| self.trace) {
             words::trace(sent.at, '>', sent.path, &sent.bytes);
+        }
+    }
+
+    /// Drops what nobody has subscribed to when it happened. An association that nobody has accepted has
+    /// the subscriptions of its listener.
+    fn forget_unwanted(&mut self) {
+        for (number, stack) in self.stacks.iter_mut().enumerate() {
+            for (association, link) in &mut stack.links {
+                let id = LinkId { stack: number, association: *association };
+                let Some(subscriptions) = self.sockets.subscriptions(id) else { continue };
+                link.notifications.retain(|it| it.is_wanted(subscriptions));
+            }
         }
     }
 

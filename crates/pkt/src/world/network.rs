@@ -3,8 +3,8 @@
 use crate::language::Why;
 use crate::language::ast::Script;
 use manypath_engine::{
-    BurstLimit, Config, Duration, LocalAddress, LossRecovery, PathAddr, PathMtu, PathSuspicion,
-    RetransmissionPolicy, WindowProbing,
+    BurstLimit, Config, Duration, HmacAlgorithms, LocalAddress, LossRecovery, PathAddr, PathMtu,
+    PathSuspicion, RetransmissionPolicy, WindowProbing,
 };
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -126,7 +126,13 @@ impl Network {
             failed_path_probe_interval: Duration::from_secs(60),
             // No path is potentially failed (RFC 7829).
             potentially_failed_retransmits: u32::MAX,
-            receive_buffer: 1 << 17,
+            // As FreeBSD has them unless a script says otherwise.
+            receive_buffer: 1_864_135,
+            ecn: true,
+            authentication: true,
+            hmac_algorithms: HmacAlgorithms::Sha1Sha256,
+            address_reconfiguration: true,
+            report_undelivered: true,
             ..Config::default()
         }
     }

@@ -25,6 +25,8 @@ pub(crate) struct Link {
     pub lost: Vec<PathId>,
     /// What its user is to be told besides messages.
     pub notifications: VecDeque<Notification>,
+    /// Bytes of a notification that was read in part.
+    pub rest: Option<usize>,
     /// Whether its user knows that nothing is left to be sent.
     pub is_dry: bool,
     /// The rest of a message that was read in part, with its information.
@@ -111,9 +113,15 @@ impl Link {
                 self.streams = Some((outbound_streams, inbound_streams));
                 self.notify(Notification::Added { outcome, outbound_streams, inbound_streams });
             }
+            Event::Undelivered { message, sent } => {
+                self.notify(Notification::SendFailed { message, sent });
+            }
+            Event::Authentication { change, key } => {
+                self.notify(Notification::Authentication { change, key });
+            }
+            Event::PeerError { causes } => self.notify(Notification::PeerError(causes)),
             Event::Readable
             | Event::Writable
-            | Event::Authentication { .. }
             | Event::LocalAddress { .. }
             | Event::PeerAddress { .. } => {}
         }

@@ -37,6 +37,7 @@ impl World {
             }
             "plpmtud_enable" => {
                 let search = value != 0;
+                self.pmtud = Some(search);
                 config.path_mtu = if search { PathMtu::Search } else { PathMtu::Interface };
                 // FreeBSD's BASE_PLPMTU counts the IP header and that of UDP.
                 let is_udp = self.network.udp != (0, 0);
@@ -57,6 +58,10 @@ impl World {
             "plpmtud_max_probes" => config.plpmtu_max_probes = value,
             "plpmtud_min_probe_rtx_time" => config.plpmtu_probe_timer = millis,
             "plpmtud_raise_time" => config.plpmtu_raise_timer = millis,
+            "ecn_enable" => config.ecn = value != 0,
+            "auth_enable" => config.authentication = value != 0,
+            "auth_disable" => config.authentication = value == 0,
+            "asconf_enable" => config.address_reconfiguration = value != 0,
             "pr_enable" => config.partial_reliability = value != 0,
             "reconfig_enable" => config.reconfiguration = value != 0,
             "initial_cwnd" => config.initial_packets = (value > 0).then_some(value),

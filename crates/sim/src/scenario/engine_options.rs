@@ -40,6 +40,7 @@ const OPTIONS: &[EngineOption] = options![
     plpmtu_max_probes,
     plpmtu_probe_timer,
     plpmtu_raise_timer,
+    report_undelivered,
     sack_delay,
     sack_frequency,
     max_burst,

@@ -127,6 +127,8 @@ impl<'a> Session<'a> {
                     | Event::Restarted
                     | Event::SendFailed { .. }
                     | Event::PartialDeliveryAborted(_)
+                    | Event::Undelivered { .. }
+                    | Event::PeerError { .. }
                     | Event::StreamsReset { .. }
                     | Event::AssociationReset { .. }
                     | Event::StreamsAdded { .. }

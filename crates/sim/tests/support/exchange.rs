@@ -135,6 +135,8 @@ impl Side {
             | Event::Writable
             | Event::PathChanged { .. }
             | Event::PartialDeliveryAborted(_)
+            | Event::Undelivered { .. }
+            | Event::PeerError { .. }
             | Event::StreamsReset { .. }
             | Event::AssociationReset { .. }
             | Event::StreamsAdded { .. }

@@ -109,6 +109,17 @@ fn without_the_option_nothing_is_said_about_authentication() {
 }
 
 #[test]
+fn an_init_ack_says_nothing_of_authentication_to_a_peer_without_it() {
+    let z = Config { address_reconfiguration: true, ..demanding(Side::Z, &[0]) };
+    let mut pair = Pair::with(1, config(Side::A), z);
+    pair.record = true;
+    pair.connect();
+    pair.drive(millis(100));
+    let said = parameters(&pair, Side::Z).join(" ");
+    assert!(!["random", "chunks", "hmac", "193"].iter().any(|word| said.contains(word)), "{said}");
+}
+
+#[test]
 fn a_peer_without_authentication_is_refused_if_that_is_required() {
     let strict = |side| Config { require_authentication: true, ..demanding(side, &[]) };
     let mut pair = Pair::with(1, config(Side::A), strict(Side::Z));

@@ -1,7 +1,7 @@
 //! `getsockopt(fd, level, option, value, [length])`: the value is what the script expects.
 
 use super::set::EVENTS;
-use super::{kept, paths, reconfiguration};
+use super::{authentication, kept, paths, reconfiguration};
 use crate::language::Why;
 use crate::language::ast::Value;
 use crate::socket::arguments::Arguments;
@@ -12,7 +12,7 @@ use crate::socket::filled::{Filled, fits};
 use crate::socket::lifecycle::take_error;
 use crate::socket::notification::ASSOCIATION;
 use crate::world::{LinkId, World};
-use manypath_engine::{AssociationState, Duration, NrSack, PathMtu, PathState};
+use manypath_engine::{AssociationState, Duration, NrSack, PathState};
 use std::net::SocketAddr;
 
 /// Reads an option and compares it.
@@ -33,14 +33,27 @@ pub(crate) fn get(world: &mut World, args: &Arguments<'_>) -> Called {
             };
             of_association(world, option, link)?
         }
+        "SCTP_PRIMARY_ADDR" => match paths::primary(world, fd)? {
+            Some(found) => found,
+            None => return Ok(Outcome::Fails("EINVAL")),
+        },
+        "SCTP_ASSOCINFO" => association_info(world, fd)?,
+        "SCTP_MAXSEG" => fragment_limit(world, fd)?,
         "SCTP_EVENT" => event(world.sockets.get(fd)?, expected)?,
-        _ => of_socket(world.sockets.get(fd)?, option)?,
+        _ => match authentication::get_option(world, fd, option)? {
+            Some(found) => found,
+            None => of_socket(world.sockets.get(fd)?, option)?,
+        },
     };
     fits(option, expected, &found)?;
     Ok(Outcome::OK)
 }
 
 fn of_socket(socket: &Socket, option: &str) -> Result<Filled, Why> {
+    if option == "SCTP_PARTIAL_DELIVERY_POINT" && !socket.kept.contains_key(option) {
+        // FreeBSD's default.
+        return Ok(Filled::Int(i64::from(socket.config.receive_buffer / 2)));
+    }
     if let Some(parts) = kept::parts(option) {
         let value =
             |part: &str| socket.kept.get(part).copied().unwrap_or_else(|| kept::default(part));
@@ -69,12 +82,6 @@ fn of_socket(socket: &Socket, option: &str) -> Result<Filled, Why> {
             ("sinit_max_attempts", config.max_init_retransmits.into()),
             ("sinit_max_init_timeo", millis(config.rto_max_init.unwrap_or(config.rto_max))),
         ]),
-        "SCTP_ASSOCINFO" => Filled::numbers([
-            ("sasoc_assoc_id", 0),
-            ("sasoc_asocmaxrxt", config.association_max_retransmits.into()),
-            ("sasoc_local_rwnd", config.receive_buffer.into()),
-            ("sasoc_cookie_life", millis(config.cookie_life)),
-        ]),
         "SCTP_DELAYED_SACK" => Filled::numbers([
             ("sack_assoc_id", 0),
             ("sack_delay", millis(config.sack_delay)),
@@ -87,6 +94,10 @@ fn of_socket(socket: &Socket, option: &str) -> Result<Filled, Why> {
             let burst = if config.max_burst == u32::MAX { 0 } else { config.max_burst };
             association_value(burst.into())
         }
+        "SCTP_ECN_SUPPORTED" => association_value(config.ecn.into()),
+        "SCTP_AUTH_SUPPORTED" => association_value(config.authentication.into()),
+        "SCTP_ASCONF_SUPPORTED" => association_value(config.address_reconfiguration.into()),
+        "SCTP_USE_EXT_RCVINFO" => Filled::Int(subscriptions.extended_info.into()),
         "SCTP_INTERLEAVING_SUPPORTED" => association_value(config.interleaving.into()),
         "SCTP_PR_SUPPORTED" => association_value(config.partial_reliability.into()),
         "SCTP_RECONFIG_SUPPORTED" => association_value(config.reconfiguration.into()),
@@ -113,13 +124,22 @@ fn of_socket(socket: &Socket, option: &str) -> Result<Filled, Why> {
 fn peer_parameters(world: &mut World, fd: i64) -> Result<Filled, Why> {
     let (headers, mtu) = (i64::from(paths::headers(world)), world.network.mtu);
     let socket = world.sockets.get(fd)?;
-    let (config, link) = (socket.config.clone(), socket.link);
+    let (config, link, kept) = (socket.config.clone(), socket.link, socket.kept.clone());
+    // FreeBSD calls it discovery, too, where it only listens to routers, which it does unless told not to.
+    let discovery = match (kept.get("pmtud"), world.pmtud) {
+        (Some(on), _) => *on != 0,
+        (None, Some(on)) => on,
+        (None, None) => true,
+    };
     let status =
         link.and_then(|id| world.stacks[id.stack].endpoint.status(world.now, id.association));
     let found = status.and_then(|status| status.paths.first().map(|path| path.mtu));
     let flag = |on: bool, yes: &str, no: &str| constant(if on { yes } else { no }).unwrap_or(0);
     let flags = flag(config.heartbeats, "SPP_HB_ENABLE", "SPP_HB_DISABLE")
-        | flag(config.path_mtu == PathMtu::Search, "SPP_PMTUD_ENABLE", "SPP_PMTUD_DISABLE");
+        | flag(discovery, "SPP_PMTUD_ENABLE", "SPP_PMTUD_DISABLE")
+        | flag(kept.contains_key("spp_dscp"), "SPP_DSCP", "NULL")
+        | flag(kept.contains_key("spp_ipv6_flowlabel"), "SPP_IPV6_FLOWLABEL", "NULL");
+    let kept = |key: &str| Filled::Int(kept.get(key).copied().unwrap_or(0));
     Ok(Filled::Struct(vec![
         ("spp_assoc_id", Filled::Asked),
         ("spp_address", Filled::Asked),
@@ -127,9 +147,41 @@ fn peer_parameters(world: &mut World, fd: i64) -> Result<Filled, Why> {
         ("spp_pathmaxrxt", Filled::Int(config.path_max_retransmits.into())),
         ("spp_pathmtu", Filled::Int(i64::from(found.unwrap_or(mtu)) - headers)),
         ("spp_flags", Filled::Int(flags)),
-        ("spp_ipv6_flowlabel", Filled::Int(0)),
-        ("spp_dscp", Filled::Int(0)),
+        ("spp_ipv6_flowlabel", kept("spp_ipv6_flowlabel")),
+        ("spp_dscp", kept("spp_dscp")),
     ]))
+}
+
+/// A sctp_assocparams.
+fn association_info(world: &mut World, fd: i64) -> Result<Filled, Why> {
+    let socket = world.sockets.get(fd)?;
+    let (config, link) = (socket.config.clone(), socket.link);
+    let status =
+        link.and_then(|id| world.stacks[id.stack].endpoint.status(world.now, id.association));
+    let (mut peers, rwnd) = status.map_or((Vec::new(), 0), |status| {
+        (status.paths.iter().map(|path| path.addr.remote.ip()).collect(), status.peer_rwnd)
+    });
+    peers.sort_unstable();
+    peers.dedup();
+    Ok(Filled::Struct(vec![
+        ("sasoc_assoc_id", Filled::Asked),
+        ("sasoc_asocmaxrxt", Filled::Int(config.association_max_retransmits.into())),
+        ("sasoc_number_peer_destinations", Filled::Int(i64::try_from(peers.len()).unwrap_or(0))),
+        ("sasoc_peer_rwnd", Filled::Int(rwnd.into())),
+        ("sasoc_local_rwnd", Filled::Int(config.receive_buffer.into())),
+        ("sasoc_cookie_life", Filled::Int(millis(config.cookie_life))),
+    ]))
+}
+
+/// SCTP_MAXSEG: what was asked for, or else what the path leaves.
+fn fragment_limit(world: &mut World, fd: i64) -> Result<Filled, Why> {
+    const DATA_HEADER: i64 = 16;
+    let room = i64::from(world.network.mtu) - i64::from(paths::headers(world)) - DATA_HEADER;
+    let socket = world.sockets.get(fd)?;
+    let (limit, link) = (socket.config.fragment_limit, socket.link);
+    let found = link.map(|id| world.stacks[id.stack].endpoint.fragment_size(id.association));
+    let found = found.filter(|size| *size > 0).and_then(|size| i64::try_from(size).ok());
+    Ok(association_value(limit.map_or(found.unwrap_or(room), i64::from)))
 }
 
 /// A sctp_assoc_value. It holds the id that it was asked with.
@@ -150,6 +202,7 @@ fn event(socket: &Socket, expected: &Value) -> Result<Filled, Why> {
 
 fn of_association(world: &mut World, option: &str, id: LinkId) -> Result<Filled, Why> {
     let streams = world.link(id)?.streams.unwrap_or_default();
+    let headers = i64::from(paths::headers(world));
     let endpoint = &world.stacks[id.stack].endpoint;
     let status = endpoint.status(world.now, id.association);
     let status = status.ok_or_else(|| Why::mismatch("the association is over"))?;
@@ -163,13 +216,13 @@ fn of_association(world: &mut World, option: &str, id: LinkId) -> Result<Filled,
         ("spinfo_cwnd", Filled::Int(path.cwnd.into())),
         ("spinfo_srtt", Filled::Int(millis(path.srtt.unwrap_or_default()))),
         ("spinfo_rto", Filled::Int(millis(path.rto))),
-        ("spinfo_mtu", Filled::Int(path.mtu.into())),
+        ("spinfo_mtu", Filled::Int(i64::from(path.mtu) - headers)),
     ]);
     if option == "SCTP_GET_PEER_ADDR_INFO" {
         return Ok(primary);
     }
     let size = |bytes: usize| Filled::Int(i64::try_from(bytes).unwrap_or(i64::MAX));
-    Ok(Filled::Struct(vec![
+    let mut fields = vec![
         ("sstat_assoc_id", Filled::Int(ASSOCIATION)),
         ("sstat_state", Filled::Int(constant(state_name(status.state)).unwrap_or(0))),
         ("sstat_rwnd", Filled::Int(status.peer_rwnd.into())),
@@ -177,7 +230,12 @@ fn of_association(world: &mut World, option: &str, id: LinkId) -> Result<Filled,
         ("sstat_outstrms", Filled::Int(streams.0.into())),
         ("sstat_fragmentation_point", size(endpoint.fragment_size(id.association))),
         ("sstat_primary", primary),
-    ]))
+    ];
+    // These are numbers of chunks, which are not told here unless there is none.
+    let none = [("sstat_unackdata", status.outstanding), ("sstat_penddata", status.receive_queued)];
+    let none = none.into_iter().filter(|(_, bytes)| *bytes == 0);
+    fields.extend(none.map(|(key, _)| (key, Filled::Int(0))));
+    Ok(Filled::Struct(fields))
 }
 
 fn millis(time: Duration) -> i64 {

@@ -36,13 +36,7 @@ const STRUCTURES: &[(&str, &[&str])] = &[
 ];
 
 /// Options with a sctp_assoc_value.
-const VALUES: &[&str] = &[
-    "SCTP_CONTEXT",
-    "SCTP_ECN_SUPPORTED",
-    "SCTP_AUTH_SUPPORTED",
-    "SCTP_ASCONF_SUPPORTED",
-    "SCTP_PKTDROP_SUPPORTED",
-];
+const VALUES: &[&str] = &["SCTP_CONTEXT", "SCTP_PKTDROP_SUPPORTED"];
 
 /// Whether an option has a sctp_assoc_value, which is kept under its name.
 pub(super) fn is_value(option: &str) -> bool {

@@ -1,6 +1,7 @@
 //! Socket options: `get.rs` reads, `set.rs` writes, `kept.rs` lists those that only have to be
-//! remembered, `paths.rs` what acts on the paths of an association, `reconfiguration.rs` has those that are requests.
+//! remembered, `authentication.rs` has those of AUTH, `paths.rs` what acts on the paths of an association, `reconfiguration.rs` has those that are requests.
 
+mod authentication;
 mod get;
 mod kept;
 mod paths;

@@ -3,12 +3,13 @@
 use super::set::count;
 use crate::language::Why;
 use crate::language::ast::{Arg, Value, get};
-use crate::socket::arguments::field;
+use crate::socket::arguments::{field, fields};
 use crate::socket::constants::constant;
-use crate::socket::filled::address_of;
+use crate::socket::errno::Outcome;
+use crate::socket::filled::{Filled, address_of};
 use crate::world::World;
-use manypath_engine::PathMtu;
-use std::net::IpAddr;
+use manypath_engine::{AddressError, PathMtu};
+use std::net::{IpAddr, SocketAddr};
 
 /// What a sctp_paddrparams asks of an association that exists.
 pub(super) fn apply(world: &mut World, fd: i64, args: &[Arg]) -> Result<(), Why> {
@@ -36,6 +37,49 @@ pub(super) fn apply(world: &mut World, fd: i64, args: &[Arg]) -> Result<(), Why>
         endpoint.set_path_mtu(now, link.association, to, PathMtu::Search, None);
     }
     Ok(())
+}
+
+/// `SCTP_PRIMARY_ADDR` and `SCTP_SET_PEER_PRIMARY_ADDR`; none if `option` is another one.
+pub(super) fn request(
+    world: &mut World,
+    fd: i64,
+    option: &str,
+    value: &Value,
+) -> Result<Option<Outcome>, Why> {
+    let key = match option {
+        "SCTP_PRIMARY_ADDR" => "ssp_addr",
+        "SCTP_SET_PEER_PRIMARY_ADDR" => "sspp_addr",
+        _ => return Ok(None),
+    };
+    let to = address(fields(value)?, key)?;
+    let now = world.now;
+    let link = world.sockets.get(fd)?.link;
+    let (Some(link), Some(to)) = (link, to) else { return Ok(Some(Outcome::Fails("EINVAL"))) };
+    let endpoint = &mut world.stacks[link.stack].endpoint;
+    let done = if option == "SCTP_PRIMARY_ADDR" {
+        endpoint.set_primary(now, link.association, to).then_some(()).ok_or("EINVAL")
+    } else {
+        let asked = endpoint.request_peer_primary(now, link.association, to);
+        asked.map_err(|error| match error {
+            AddressError::NotSupported => "EOPNOTSUPP",
+            AddressError::NotEstablished => "ENOENT",
+            AddressError::UnknownAddress => "EADDRNOTAVAIL",
+            AddressError::AlreadyThere | AddressError::LastAddress => "EINVAL",
+            AddressError::TooMany => "ENOBUFS",
+        })
+    };
+    Ok(Some(done.map_or_else(Outcome::Fails, |()| Outcome::OK)))
+}
+
+/// The path that is used first.
+pub(super) fn primary(world: &mut World, fd: i64) -> Result<Option<Filled>, Why> {
+    let Some(link) = world.sockets.get(fd)?.link else { return Ok(None) };
+    let status = world.stacks[link.stack].endpoint.status(world.now, link.association);
+    let paths = status.map(|status| status.paths).unwrap_or_default();
+    let Some(path) = paths.iter().find(|path| path.primary) else { return Ok(None) };
+    let remote = SocketAddr::new(path.addr.remote.ip(), crate::world::PORT);
+    let fields = vec![("ssp_assoc_id", Filled::Asked), ("ssp_addr", Filled::Address(remote))];
+    Ok(Some(Filled::Struct(fields)))
 }
 
 /// A new association gets the size of packets that its socket was given before.

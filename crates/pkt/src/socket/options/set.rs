@@ -1,6 +1,6 @@
 //! `setsockopt(fd, level, option, value, length)`.
 
-use super::{kept, paths, reconfiguration};
+use super::{authentication, kept, paths, reconfiguration};
 use crate::language::Why;
 use crate::language::ast::{Arg, Value, get};
 use crate::socket::arguments::{Arguments, field, fields, int};
@@ -10,18 +10,30 @@ use crate::socket::errno::{Called, Outcome};
 use crate::socket::lifecycle::ensure_stack;
 use crate::socket::receive;
 use crate::world::World;
-use manypath_engine::{Config, Duration, NrSack, PathMtu};
+use manypath_engine::{AssociationId, Config, Duration, NrSack, PathMtu};
 
 /// Sets an option of a socket, and so of its associations.
 pub(crate) fn set(world: &mut World, args: &Arguments<'_>) -> Called {
     let (fd, option, value) = (args.int(0)?, args.name(2)?, args.value(3)?);
+    let needed = SIZES.iter().find(|(known, _)| *known == option).map_or(0, |(_, size)| *size);
+    if matches!(args.value(4), Ok(Value::Int(len)) if *len < needed) {
+        return Ok(Outcome::Fails("EINVAL"));
+    }
     if let Some(outcome) = reconfiguration::request(world, fd, option, value)? {
+        return Ok(outcome);
+    }
+    if let Some(outcome) = authentication::set(world, fd, option, value)? {
+        let stack = world.sockets.get(fd)?.stack;
+        stack.map(|_| ensure_stack(world, fd)).transpose()?;
+        return Ok(outcome);
+    }
+    if let Some(outcome) = paths::request(world, fd, option, value)? {
         return Ok(outcome);
     }
     let socket = world.sockets.get(fd)?;
     let outcome = apply(socket, option, value)?;
-    if option == "SCTP_PEER_ADDR_PARAMS" {
-        paths::apply(world, fd, fields(value)?)?;
+    if outcome == Outcome::OK {
+        follow(world, fd, option, value)?;
     }
     if option == "SCTP_REMOTE_UDP_ENCAPS_PORT" {
         let port = number_in(value, "sue_port")?.unwrap_or(0);
@@ -31,16 +43,39 @@ pub(crate) fn set(world: &mut World, args: &Arguments<'_>) -> Called {
     if option == "SCTP_EVENT" || option == "SCTP_EVENTS" {
         receive::note_dry(world, fd)?;
     }
-    let socket = world.sockets.get(fd)?;
-    let nagle = socket.config.nagle;
-    if let Some(link) = socket.link.filter(|_| option == "SCTP_NODELAY") {
-        let now = world.now;
-        world.stacks[link.stack].endpoint.set_nagle(now, link.association, nagle);
-    }
     if world.sockets.get(fd)?.stack.is_some() {
         ensure_stack(world, fd)?;
     }
     Ok(outcome)
+}
+
+/// The association that exists follows what was set for its socket.
+fn follow(world: &mut World, fd: i64, option: &str, value: &Value) -> Result<(), Why> {
+    if option == "SCTP_PEER_ADDR_PARAMS" {
+        return paths::apply(world, fd, fields(value)?);
+    }
+    let now = world.now;
+    let socket = world.sockets.get(fd)?;
+    let config = socket.config.clone();
+    let Some(link) = socket.link else { return Ok(()) };
+    let endpoint = &mut world.stacks[link.stack].endpoint;
+    match option {
+        "SCTP_RTOINFO" => {
+            let bounds = (config.rto_min, config.rto_max);
+            endpoint.set_rto(now, link.association, config.rto_initial, bounds);
+        }
+        "SCTP_MAXSEG" => endpoint.set_fragment_limit(now, link.association, config.fragment_limit),
+        "SCTP_NODELAY" => endpoint.set_nagle(now, link.association, config.nagle),
+        _ => {}
+    }
+    Ok(())
+}
+
+/// The stack of a socket, which gets one if it has none, and its association if there is one.
+pub(super) fn ids(world: &mut World, fd: i64) -> Result<(usize, Option<AssociationId>), Why> {
+    let stack = ensure_stack(world, fd)?;
+    let link = world.sockets.get(fd)?.link;
+    Ok((stack, link.map(|link| link.association)))
 }
 
 fn apply(socket: &mut Socket, option: &str, value: &Value) -> Called {
@@ -90,12 +125,19 @@ fn apply(socket: &mut Socket, option: &str, value: &Value) -> Called {
         "SCTP_RTOINFO" => return rto_info(config, fields(value)?),
         "SCTP_INITMSG" => init_message(config, fields(value)?)?,
         "SCTP_ASSOCINFO" => association_info(config, fields(value)?)?,
-        "SCTP_PEER_ADDR_PARAMS" => peer_parameters(config, fields(value)?)?,
+        "SCTP_PEER_ADDR_PARAMS" => peer_parameters(socket, fields(value)?)?,
         "SCTP_DELAYED_SACK" => delayed_sack(config, fields(value)?)?,
         "SCTP_ADAPTATION_LAYER" => {
             let indication = number_in(value, "ssb_adaptation_ind")?.unwrap_or(0);
             config.adaptation = u32::try_from(indication).ok();
         }
+        "SCTP_MAXSEG" => {
+            let most = number_in(value, "assoc_value")?.unwrap_or(0);
+            config.fragment_limit = u16::try_from(most).ok().filter(|most| *most > 0);
+        }
+        "SCTP_ECN_SUPPORTED" => config.ecn = is_on(value)?,
+        "SCTP_AUTH_SUPPORTED" => config.authentication = is_on(value)?,
+        "SCTP_ASCONF_SUPPORTED" => config.address_reconfiguration = is_on(value)?,
         "SCTP_MAX_BURST" => {
             let burst = u32::try_from(number_in(value, "assoc_value")?.unwrap_or(0)).unwrap_or(0);
             config.max_burst = if burst == 0 { u32::MAX } else { burst };
@@ -111,6 +153,7 @@ fn apply(socket: &mut Socket, option: &str, value: &Value) -> Called {
         }
         "SCTP_RECVRCVINFO" => socket.subscriptions.receive_info = int(value)? != 0,
         "SCTP_RECVNXTINFO" => socket.subscriptions.next_info = int(value)? != 0,
+        "SCTP_USE_EXT_RCVINFO" => socket.subscriptions.extended_info = int(value)? != 0,
         "SCTP_EVENTS" => events(socket, fields(value)?)?,
         "SCTP_EVENT" => event(socket, fields(value)?)?,
         "SCTP_REMOTE_UDP_ENCAPS_PORT" => {}
@@ -118,6 +161,16 @@ fn apply(socket: &mut Socket, option: &str, value: &Value) -> Called {
     }
     Ok(Outcome::OK)
 }
+
+/// The least length of options that scripts try with others.
+const SIZES: &[(&str, i64)] = &[
+    ("SCTP_RTOINFO", 16),
+    ("SCTP_INITMSG", 8),
+    ("SCTP_NODELAY", 4),
+    ("SCTP_MAXSEG", 8),
+    ("SCTP_DELAYED_SACK", 12),
+    ("SCTP_MAX_BURST", 8),
+];
 
 /// Options that only tell.
 const READ_ONLY: &[&str] = &[
@@ -195,12 +248,23 @@ fn association_info(config: &mut Config, args: &[Arg]) -> Result<(), Why> {
     Ok(())
 }
 
-fn peer_parameters(config: &mut Config, args: &[Arg]) -> Result<(), Why> {
+fn peer_parameters(socket: &mut Socket, args: &[Arg]) -> Result<(), Why> {
     let flags = field(args, "spp_flags")?.unwrap_or(0);
     let has = |name: &str| constant(name).is_some_and(|flag| flags & flag != 0);
     if let Some(errors) = count(args, "spp_pathmaxrxt")? {
-        config.path_max_retransmits = errors;
+        socket.config.path_max_retransmits = errors;
     }
+    let value = |key: &str| field(args, key).map(Option::unwrap_or_default);
+    if has("SPP_DSCP") {
+        socket.kept.insert("spp_dscp".into(), value("spp_dscp")?);
+    }
+    if has("SPP_IPV6_FLOWLABEL") {
+        socket.kept.insert("spp_ipv6_flowlabel".into(), value("spp_ipv6_flowlabel")?);
+    }
+    if has("SPP_PMTUD_ENABLE") || has("SPP_PMTUD_DISABLE") {
+        socket.kept.insert("pmtud".into(), has("SPP_PMTUD_ENABLE").into());
+    }
+    let config = &mut socket.config;
     if has("SPP_HB_DISABLE") {
         config.heartbeats = false;
     } else if has("SPP_HB_ENABLE") {

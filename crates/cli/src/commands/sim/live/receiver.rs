@@ -35,6 +35,8 @@ pub(super) fn receive(
                 | Event::Restarted
                 | Event::SendFailed { .. }
                 | Event::PartialDeliveryAborted(_)
+                | Event::Undelivered { .. }
+                | Event::PeerError { .. }
                 | Event::StreamsReset { .. }
                 | Event::AssociationReset { .. }
                 | Event::StreamsAdded { .. }

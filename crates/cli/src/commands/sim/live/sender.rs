@@ -71,6 +71,8 @@ impl Sender<'_> {
                 | Event::Restarted
                 | Event::SendFailed { .. }
                 | Event::PartialDeliveryAborted(_)
+                | Event::Undelivered { .. }
+                | Event::PeerError { .. }
                 | Event::StreamsReset { .. }
                 | Event::AssociationReset { .. }
                 | Event::StreamsAdded { .. }
