@@ -24,10 +24,12 @@ test:
 
 # The slower checks: more random cases, longer fuzzing, the lab at speed, the demo itself.
 test-full: test build
+	@scripts/setup full
 	MANYPATH_CASES=20000 $(CARGO) test --release --locked -p manypath-sim
 	$(CARGO) test --release --locked -p manypath-lab --test throughput -- --ignored
 	$(CARGO) test --release --locked -p manypath-net --test usrsctp -- --ignored --test-threads 1
 	$(CARGO) test --release --locked -p manypath-cli --test failover -- --ignored
+	$(CARGO) test --release --locked -p manypath-cli --test servers -- --ignored --test-threads 1
 	scripts/fuzz 600
 	target/release/manypath sim live papers/dreibholz2010/live/fig4.toml --seeds 1 --jobs 2 --tolerance 0.07
 	target/release/manypath sim live papers/dreibholz2010/live/fig7.toml --seeds 1 --jobs 2 --tolerance 0.07 \

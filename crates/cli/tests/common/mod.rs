@@ -98,6 +98,13 @@ impl Site {
 
     /// sshd on the right host, port 2222, with keys of its own.
     pub(crate) fn ssh(&mut self) {
+        self.ssh_files();
+        let conf = self.dir.join("sshd_config").display().to_string();
+        self.service("sshd", &["-D", "-e", "-f", &conf], "tcp", 2222);
+    }
+
+    /// The files of sshd and its clients.
+    pub(crate) fn ssh_files(&self) {
         for key in ["host_key", "client_key"] {
             let status = Command::new("ssh-keygen")
                 .args(["-q", "-t", "ed25519", "-N", "", "-f"])
@@ -115,8 +122,6 @@ impl Site {
              Subsystem sftp internal-sftp\n"
         );
         std::fs::write(self.dir.join("sshd_config"), conf).expect("sshd_config");
-        let conf = self.dir.join("sshd_config").display().to_string();
-        self.service("sshd", &["-D", "-e", "-f", &conf], "tcp", 2222);
     }
 
     /// Options that make OpenSSH clients use the test's keys.
