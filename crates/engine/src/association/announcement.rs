@@ -93,6 +93,8 @@ pub(crate) struct Received<'a> {
 pub(crate) enum Refusal<'a> {
     /// No streams, or too small a window.
     InvalidMandatoryParameter,
+    /// A parameter with a length that it cannot have: nobody knows what it and the rest would say.
+    MalformedParameter,
     /// A host name instead of an address (section 5.1.2 rule B).
     HostName(&'a [u8]),
     /// An INIT ACK without a cookie.
@@ -123,7 +125,7 @@ impl Refusal<'_> {
             }
             Self::OutOfResource => causes.push(&Cause::OutOfResource),
             Self::NotAccepting => Ok(()),
-            Self::BadRandom | Self::NoAuthentication => {
+            Self::MalformedParameter | Self::BadRandom | Self::NoAuthentication => {
                 causes.push(&Cause::ProtocolViolation(self.text().as_bytes()))
             }
         }
@@ -133,6 +135,7 @@ impl Refusal<'_> {
     pub(crate) const fn text(self) -> &'static str {
         match self {
             Self::InvalidMandatoryParameter => "INIT ACK without streams or with a_rwnd below 1500",
+            Self::MalformedParameter => "parameter with an impossible length",
             Self::HostName(_) => "host name address in INIT ACK",
             Self::NoCookie => "INIT ACK without a cookie",
             Self::OutOfResource => "too many associations",
@@ -216,9 +219,10 @@ impl<'a> Received<'a> {
         Ok(())
     }
 
-    /// Reads the parameters up to the first that is malformed or orders to stop.
+    /// Reads the parameters up to one that orders to stop.
     fn read(&mut self, parameters: Parameters<'a>, path: &PathAddr) -> Result<(), Refusal<'a>> {
-        for parameter in parameters.iter().map_while(Result::ok) {
+        for parameter in parameters.iter() {
+            let Ok(parameter) = parameter else { return Err(Refusal::MalformedParameter) };
             match parameter {
                 Parameter::Ipv4Address(v4) => self.add_address(v4.into(), path),
                 Parameter::Ipv6Address(v6) => self.add_address(v6.into(), path),

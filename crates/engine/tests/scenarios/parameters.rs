@@ -98,6 +98,23 @@ fn a_host_name_is_refused() {
 }
 
 #[test]
+fn a_parameter_with_an_impossible_length_aborts_the_set_up() {
+    let too_long: &[u8] = &[0xc0, 0, 0, 8, 1, 2, 3, 4];
+    let too_short: &[u8] = &[0xc0, 0, 0, 3];
+    let cut_off: &[u8] = &[0x80, 8, 0, 9, 192];
+    for parameters in [too_long, too_short, cut_off] {
+        let mut pair = Pair::new(1);
+        let answer = init_ack(&mut pair, parameters);
+        let Chunk::Abort(abort) = first_chunk(&answer) else { panic!("{parameters:?}: no ABORT") };
+        assert!(matches!(abort.causes.iter().next(), Some(Ok(Cause::ProtocolViolation(_)))));
+    }
+    // What stands behind a parameter that orders to stop is not looked at.
+    let stop = [&[0x3f, 0xff, 0, 4][..], too_long].concat();
+    let mut pair = Pair::new(1);
+    assert!(matches!(first_chunk(&init_ack(&mut pair, &stop)), Chunk::InitAck(_)));
+}
+
+#[test]
 fn address_lists_are_cut_and_filtered() {
     let mut pair = Pair::new(1);
     let mut addresses: Vec<_> =
