@@ -13,7 +13,8 @@ crate::names::named! {
     pub enum ProbeOrder as "order of MTU probes" {
         /// The size of the interface, then common sizes upwards.
         Common = "common",
-        /// The base, the size of the interface, and then the middle of what is left.
+        /// The base, the size of the interface, and then the middle of what is left. Where a smaller size is
+        /// left, two round trips are waited for an answer instead of PROBE_TIMER.
         Binary = "binary",
         /// The base, and then upwards in steps of 4 bytes.
         Step = "step",
