@@ -19,7 +19,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 pub(crate) struct Site {
     pub(crate) lab: Lab,
     pub(crate) dir: PathBuf,
-    services: Vec<Child>,
+    pub(crate) services: Vec<Child>,
 }
 
 /// A finished program.
