@@ -5,6 +5,7 @@
 
 mod common;
 
+use common::folder::Folder;
 use common::{Finished, Site, find, finish, wait_for};
 use manypath_lab::Host;
 use std::fs;
@@ -12,41 +13,6 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
-
-/// A folder that programs of other users can use.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("manypath-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).expect("a folder");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).expect("open to all");
-        Self(path)
-    }
-
-    fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
-        let path = self.0.join(name);
-        fs::write(&path, content).expect("a file");
-        path.display().to_string()
-    }
-
-    fn at(&self, name: &str) -> String {
-        self.0.join(name).display().to_string()
-    }
-
-    fn text(&self) -> String {
-        self.0.display().to_string()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        if !std::thread::panicking() {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
-}
 
 /// Connections that the server's stack has carried.
 fn carried(site: &Site) -> u64 {

@@ -4,47 +4,13 @@
 
 mod common;
 
+use common::folder::Folder;
 use common::{Finished, MANYPATH, Site, find, finish, wait_for};
 use manypath_lab::Host;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-
-/// A folder that servers can read which become somebody else.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("manypath-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).expect("a folder");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).expect("open to all");
-        Self(path)
-    }
-
-    fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
-        let path = self.0.join(name);
-        fs::write(&path, content).expect("a file");
-        path.display().to_string()
-    }
-
-    fn text(&self) -> String {
-        self.0.display().to_string()
-    }
-
-    fn read(&self, name: &str) -> String {
-        fs::read_to_string(self.0.join(name)).unwrap_or_default()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        if !std::thread::panicking() {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
-}
 
 /// Starts a server on the right host through manypath, and waits until peers can reach it.
 fn serve(site: &mut Site, program: &str, args: &[&str], protocol: &str, port: u16) {
@@ -212,7 +178,8 @@ fn vsftpd_sends_files_in_passive_and_active_mode() {
     // The server shall ask anew whether a client that it calls back has manypath.
     fs::write(site.dir.join("sysctl.conf"), "peer_cache = 0\n").expect("settings");
     let folder = Folder::new("vsftpd");
-    fs::set_permissions(&folder.0, fs::Permissions::from_mode(0o755)).expect("as vsftpd wants it");
+    fs::set_permissions(folder.text(), fs::Permissions::from_mode(0o755))
+        .expect("as vsftpd wants it");
     let content = site.random_file("file", 5_000_000);
     folder.file("file", &content);
     let d = folder.text();
@@ -269,7 +236,7 @@ fn postgresql(program: &str) -> String {
 fn postgresql_knows_the_true_address_and_trusts_nobody_for_being_local() {
     let mut site = Site::new();
     let folder = Folder::new("postgresql");
-    let data = folder.0.join("data").display().to_string();
+    let data = folder.at("data");
     let user = ["--reuid", "postgres", "--regid", "postgres", "--clear-groups"];
     let mut init = Command::new(find("setpriv"));
     init.args(user).args([&postgresql("initdb"), "-D", &data, "-A", "trust", "--no-sync"]);

@@ -2,6 +2,8 @@
 #![allow(dead_code, reason = "every test file uses its own part of the harness")]
 #![allow(clippy::panic, reason = "a test that cannot be set up says why and fails")]
 
+pub(crate) mod folder;
+
 use manypath_lab::{Host, Lab, LabSpec};
 use std::ffi::OsStr;
 use std::io::Read;
