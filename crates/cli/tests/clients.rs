@@ -11,7 +11,7 @@ use manypath_lab::Host;
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Stdio};
 
 /// Connections that the server's stack has carried.
