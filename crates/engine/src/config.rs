@@ -5,7 +5,9 @@ use crate::cmt::{
     CwndUpdate, FastRecoveryScope, LossRecovery, PathSuspicion, RetransmissionPolicy,
     SplitFastRetransmit,
 };
-use crate::path::{BurstLimit, CongestionControl, InitialWindow, Pacing, PathMtu, ProbeOrder};
+use crate::path::{
+    BurstLimit, CongestionControl, EcnUse, InitialWindow, Pacing, PathMtu, ProbeOrder,
+};
 use crate::recv::{NrSack, SackPath};
 use crate::schedule::map::StreamMapping;
 use crate::schedule::path::PathScheduling;
@@ -136,9 +138,9 @@ pub struct Config {
     /// A receiver that gets its packets in batches acknowledges them in batches; with 1, as RFC
     /// 4960 has it, that would slow the start down. Bursts are bounded elsewhere, by Max.Burst.
     pub slow_start_limit: u32,
-    /// Whether packets are marked as ECN-capable, and marks of congestion answered, with peers that do the
-    /// same (RFC 3168; ECNE and CWR of RFC 4960 appendix A).
-    pub ecn: bool,
+    /// With whom packets are ECN-capable, and marks of congestion answered (RFC 3168; ECNE and CWR of RFC
+    /// 4960 appendix A).
+    pub ecn: EcnUse,
     /// What finds lost chunks: by default their time of transmission, with a probe of silent tails
     /// (RACK-TLP); otherwise missing reports (RFC 9260).
     pub loss_recovery: LossRecovery,
@@ -319,7 +321,7 @@ impl Default for Config {
             initial_window: InitialWindow::Rfc9260,
             initial_packets: None,
             slow_start_limit: 4,
-            ecn: false,
+            ecn: EcnUse::WhereSeen,
             loss_recovery: LossRecovery::Rack,
             window_probing: WindowProbing::Rfc9260,
             nagle: false,

@@ -55,8 +55,8 @@ pub use event::{
 };
 pub use names::UnknownName;
 pub use path::{
-    BurstLimit, CongestionControl, EcnState, InitialWindow, Pacing, PathAddr, PathId, PathMtu,
-    PathState, ProbeOrder,
+    BurstLimit, CongestionControl, EcnState, EcnUse, InitialWindow, Pacing, PathAddr, PathId,
+    PathMtu, PathState, ProbeOrder,
 };
 pub use profile::Profile;
 pub use recv::{NrSack, SackPath};

@@ -6,7 +6,7 @@ use crate::cmt::{
 };
 use crate::config::Config;
 use crate::names::named;
-use crate::path::{BurstLimit, CongestionControl, InitialWindow, Pacing, PathMtu};
+use crate::path::{BurstLimit, CongestionControl, EcnUse, InitialWindow, Pacing, PathMtu};
 use crate::recv::{NrSack, SackPath};
 use crate::schedule::map::StreamMapping;
 use crate::schedule::path::PathScheduling;
@@ -85,6 +85,7 @@ impl Config {
             pacing: Pacing::Off,
             congestion: CongestionControl::Rfc9260,
             hystart: false,
+            ecn: EcnUse::Off,
             initial_window: InitialWindow::Rfc4960,
             slow_start_limit: 1,
             multipath: true,

@@ -3,13 +3,17 @@
 
 mod support;
 
-use manypath_engine::{Config, Duration, Instant};
-use manypath_sim::{LinkConfig, Rng, World};
+use manypath_engine::{Config, Duration, EcnUse, Instant};
+use manypath_sim::{LinkConfig, RedConfig, Rng, World};
 use std::collections::BTreeSet;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::process::Command;
 use support::exchange::{Side, random_messages};
 use support::{PORT, joint, link, pair};
+
+/// Marks often.
+const RED: RedConfig =
+    RedConfig { least: 1, most: 20, probability_ppm: 200_000, weight_ppm: 200_000, marks: true };
 
 /// A transfer over two paths with losses and a cut, from setup to shutdown, as a pcapng file.
 /// `readdress` decides what the paths' addresses look like. If `config` says that addresses may change,
@@ -18,7 +22,8 @@ fn captured_transfer(config: Config, readdress: impl Fn(SocketAddr) -> SocketAdd
     let mut world = World::new(1);
     let config = Config { heartbeat_interval: Duration::from_millis(500), ..config };
     let hosts = pair(&mut world, &config);
-    let lossy = LinkConfig { loss_ppm: 20_000, duplicate_ppm: 10_000, ..link(5, 20, 30) };
+    let red = (config.ecn == EcnUse::On).then_some(RED);
+    let lossy = LinkConfig { loss_ppm: 20_000, duplicate_ppm: 10_000, red, ..link(5, 20, 30) };
     let mut paths = Vec::new();
     for number in 0..2 {
         let mut path = joint(hosts, number, lossy.clone());
@@ -158,4 +163,15 @@ fn tshark_agrees_with_authentication_and_changes_of_addresses() {
         let wanted = TYPES.iter().chain(&AUTHENTICATED);
         assert!(wanted.clone().all(|kind| types.contains(kind)), "{name}: {types:?}");
     }
+}
+
+/// ECNE, CWR.
+const MARKED: [u8; 2] = [12, 13];
+
+#[test]
+fn tshark_agrees_with_ecn() {
+    let config = Config { ecn: EcnUse::On, ..Config::default() };
+    let Some(lines) = decode("ecn", &captured_transfer(config, |address| address)) else { return };
+    let types = check(&lines);
+    assert!(TYPES.iter().chain(&MARKED).all(|kind| types.contains(kind)), "{types:?}");
 }

@@ -53,9 +53,9 @@ fn mean(outcomes: &[Outcome], figure: &str) -> f64 {
 #[test]
 fn ecn_removes_the_losses_at_a_queue_that_marks() {
     for congestion in ["rfc9260", "cubic"] {
-        let settings = |ecn| format!("ecn = {ecn}\ncongestion = \"{congestion}\"");
-        let with = outcomes(SATURATED, &settings(true));
-        let without = outcomes(SATURATED, &settings(false));
+        let settings = |ecn| format!("ecn = \"{ecn}\"\ncongestion = \"{congestion}\"");
+        let with = outcomes(SATURATED, &settings("on"));
+        let without = outcomes(SATURATED, &settings("off"));
         println!(
             "{congestion}: repeated {} and {} bytes, marked {}, reduced {} times, {} and {} Mbit/s",
             mean(&with, "A_bytes_retransmitted"),
@@ -77,12 +77,12 @@ fn ecn_removes_the_losses_at_a_queue_that_marks() {
 
 #[test]
 fn each_path_of_several_answers_its_own_marks() {
-    let all = outcomes(TWO_PATHS, "ecn = true");
+    let all = outcomes(TWO_PATHS, "ecn = \"on\"");
     for path in ["A", "B"] {
         let of = |name: &str| mean(&all, &format!("{path}_{name}"));
         assert!(of("marked") > 10.0 && of("ecn_reductions") > 5.0, "{path}");
         assert_eq!((of("bytes_retransmitted"), of("timeouts")), (0.0, 0.0), "{path}");
     }
-    let without = mean(&outcomes(TWO_PATHS, "ecn = false"), "throughput_mbps");
+    let without = mean(&outcomes(TWO_PATHS, "ecn = \"off\""), "throughput_mbps");
     assert!(mean(&all, "throughput_mbps") > 0.95 * without, "{without}");
 }

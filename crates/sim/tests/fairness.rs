@@ -11,8 +11,8 @@
 mod support;
 
 use manypath_engine::{
-    AssociationId, Config, CongestionControl, Duration, Event, Instant, Outgoing, Ppid, SendError,
-    StreamId,
+    AssociationId, Config, CongestionControl, Duration, EcnUse, Event, Instant, Outgoing, Ppid,
+    SendError, StreamId,
 };
 use manypath_sim::world::{HostId, LinkNumber};
 use manypath_sim::{LinkConfig, RedConfig, World};
@@ -155,8 +155,8 @@ fn a_flow_with_ecn_and_one_without_share_a_queue_that_marks_or_drops_early() {
             let bottleneck = world.add_link(LinkConfig { red: Some(red), ..link(MBPS, 5, 200) });
             let config = |ecn| Config { congestion, ecn, ..Config::default() };
             let flows = [
-                Flow::with(&mut world, &[0], &config(true), bottleneck),
-                Flow::with(&mut world, &[1], &config(false), bottleneck),
+                Flow::with(&mut world, &[0], &config(EcnUse::On), bottleneck),
+                Flow::with(&mut world, &[1], &config(EcnUse::Off), bottleneck),
             ];
             let [one, other] = goodputs(&mut world, flows);
             (marked, dropped) = (marked + one, dropped + other);

@@ -2,8 +2,8 @@
 
 use crate::authentication::{MAX_HMAC_IDS, Offer, RANDOM_LEN};
 use crate::config::{Config, LocalAddress, MIN_A_RWND};
-use crate::path::PathAddr;
 use crate::path::pairing::{self, MAX_ADDRESSES};
+use crate::path::{EcnUse, PathAddr};
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use core::time::Duration;
@@ -351,7 +351,7 @@ impl Announcement {
             initial_tsn,
             adaptation: config.adaptation,
             extensions: extensions(config),
-            ecn: config.ecn,
+            ecn: config.ecn != EcnUse::Off,
             addresses: pairing::announced(path, locals),
             auth,
         }

@@ -5,7 +5,7 @@ use super::context::Context;
 use super::receive::Arrival;
 use super::tcb::Association;
 use crate::ecn::Ecn;
-use crate::path::PathId;
+use crate::path::{EcnUse, PathId};
 use crate::send::EchoOutcome;
 use crate::time::Instant;
 use manypath_wire::chunk::{Chunk, Cwr, Ecne};
@@ -15,8 +15,13 @@ impl Association {
     /// Both ends have said that they are capable of ECN, and the handshake is over: from now on packets
     /// with new data are marked so. Those of the handshake are not, as a SYN is not.
     pub(super) fn start_ecn(&mut self, cx: &Context<'_>) {
-        let peer = self.peer.as_ref().is_some_and(|peer| peer.announcement.ecn);
-        self.paths.set_ecn(cx.config.ecn && peer);
+        let Some(peer) = self.peer.as_ref().map(|peer| &peer.announcement) else { return };
+        let own_kind = peer.adaptation.is_some() && peer.adaptation == cx.config.adaptation;
+        self.paths.set_ecn(match cx.config.ecn {
+            _ if !peer.ecn => EcnUse::Off,
+            EcnUse::WhereSeen if own_kind => EcnUse::On,
+            wanted @ (EcnUse::Off | EcnUse::WhereSeen | EcnUse::On) => wanted,
+        });
     }
 
     fn is_ecn_agreed(&self) -> bool {

@@ -207,8 +207,13 @@ impl Association {
             path.addr.remote.ip() == addr.remote.ip() && path.addr.local.ip() == addr.local.ip()
         });
         if let Some(path) = moved {
+            let was_native = path.addr.remote.port() == 0;
             path.follow(addr);
-            return Some(path.id);
+            let id = path.id;
+            if was_native != (addr.remote.port() == 0) {
+                self.paths.restart_ecn(id);
+            }
+            return Some(id);
         }
         self.add_unconfirmed(cx, addr)
     }

@@ -3,8 +3,8 @@
 use super::congestion::{Congestion, Group};
 use super::heartbeat::Heartbeat;
 use super::{
-    Burst, MtuSearch, Pace, Pacer, PathAddr, PathCounters, PathEcn, PathId, PathSet, PathState,
-    Rtt, Timing,
+    Burst, EcnUse, MtuSearch, Pace, Pacer, PathAddr, PathCounters, PathEcn, PathId, PathSet,
+    PathState, Rtt, Timing,
 };
 use crate::cmt::CmtState;
 use crate::config::Config;
@@ -124,6 +124,14 @@ impl Path {
         }
     }
 
+    fn fresh_ecn(&self, agreed: EcnUse) -> PathEcn {
+        PathEcn::new(match agreed {
+            EcnUse::Off => false,
+            EcnUse::WhereSeen => self.addr.remote.port() == 0,
+            EcnUse::On => true,
+        })
+    }
+
     /// The search for its MTU.
     pub(crate) fn search(&self) -> &MtuSearch {
         &self.search
@@ -236,14 +244,14 @@ pub(crate) struct Paths {
     list: Vec<Path>,
     primary: PathId,
     next_id: u8,
-    /// ECN was agreed on with the peer.
-    ecn: bool,
+    /// What was agreed on with the peer about ECN.
+    ecn: EcnUse,
 }
 
 impl Paths {
     /// No path yet. The first that is added becomes the primary.
     pub(crate) fn new() -> Self {
-        Self { list: Vec::new(), primary: PathId(0), next_id: 0, ecn: false }
+        Self { list: Vec::new(), primary: PathId(0), next_id: 0, ecn: EcnUse::Off }
     }
 
     /// Adds a path, or returns the one that has these addresses already. `None` if there are too
@@ -267,20 +275,28 @@ impl Paths {
         }
         let at = self.list.partition_point(|path| path.id < id);
         let mut path = Path::new(id, addr, mtu, state, config);
-        path.ecn = PathEcn::new(self.ecn);
+        path.ecn = path.fresh_ecn(self.ecn);
         self.list.insert(at, path);
         Some(id)
     }
 
-    /// ECN was agreed on with the peer, or not: all paths begin anew with it.
-    pub(crate) fn set_ecn(&mut self, agreed: bool) {
+    /// What was agreed on with the peer about ECN: all paths begin anew with it.
+    pub(crate) fn set_ecn(&mut self, agreed: EcnUse) {
         self.ecn = agreed;
-        self.list.iter_mut().for_each(|path| path.ecn = PathEcn::new(agreed));
+        self.list.iter_mut().for_each(|path| path.ecn = path.fresh_ecn(agreed));
+    }
+
+    /// The peer is with or without encapsulation on path `id`, other than before.
+    pub(crate) fn restart_ecn(&mut self, id: PathId) {
+        let agreed = self.ecn;
+        if let Some(path) = self.get_mut(id) {
+            path.ecn = path.fresh_ecn(agreed);
+        }
     }
 
     /// Whether ECN was agreed on with the peer.
     pub(crate) fn uses_ecn(&self) -> bool {
-        self.ecn
+        self.ecn != EcnUse::Off
     }
 
     /// A number that no path has. One that another path had once is given again only when all have been.

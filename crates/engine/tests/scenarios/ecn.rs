@@ -4,14 +4,14 @@
 use crate::craft::packet;
 use crate::pair::{Bits, Pair, Side, config, endpoint, millis};
 use manypath_engine::{
-    AssociationId, Config, CongestionControl, Duration, Ecn, EcnState, PathStatus,
+    AssociationId, Config, CongestionControl, Duration, Ecn, EcnState, EcnUse, PathStatus,
 };
 use manypath_wire::chunk::{Chunk, Cwr, Ecne};
 use manypath_wire::packet::Packet;
 use manypath_wire::{Parameter, Tsn};
 
 fn capable(side: Side) -> Config {
-    Config { ecn: true, immediate_sacks: false, ..config(side) }
+    Config { ecn: EcnUse::On, immediate_sacks: false, ..config(side) }
 }
 
 /// An association that uses ECN, after it has sent enough to have a window of many packets.
@@ -210,7 +210,8 @@ fn nothing_of_the_handshake_is_ecn_capable() {
 
 #[test]
 fn without_ecn_on_both_sides_there_is_none() {
-    for (one, other) in [(false, true), (true, false), (false, false)] {
+    let (on, off) = (EcnUse::On, EcnUse::Off);
+    for (one, other) in [(off, on), (on, off), (off, off)] {
         let a = Config { ecn: one, ..config(Side::A) };
         let z = Config { ecn: other, ..config(Side::Z) };
         let mut pair = Pair::with(1, a, z);
@@ -226,12 +227,38 @@ fn without_ecn_on_both_sides_there_is_none() {
             };
             parameters.iter().any(|parameter| parameter == Ok(Parameter::EcnCapable))
         };
-        assert_eq!((says(0), says(1)), (one, false), "the answer is no offer");
+        assert_eq!((says(0), says(1)), (one == on, false), "the answer is no offer");
         pair.bits = Bits::Marked;
         pair.send(Side::A, a, 0, &[0; 50_000]);
         pair.drive(Duration::from_secs(1));
         assert!(pair.runs.iter().all(|run| run.ecn == Ecn::NotEct));
         assert_eq!(path(&pair, Side::A, a, 0).ecn, EcnState::Off);
+    }
+}
+
+#[test]
+fn where_it_is_not_sure_that_the_peer_sees_the_bits_marks_are_told_but_not_asked_for() {
+    for (own, peers, sends) in
+        [(Some(7), Some(7), true), (Some(7), Some(8), false), (None, None, false)]
+    {
+        let with = |side, adaptation| {
+            let ecn = if side == Side::A { EcnUse::WhereSeen } else { EcnUse::On };
+            Config { ecn, adaptation, ..config(side) }
+        };
+        let (mut pair, a, z) = Pair::established_with(1, with(Side::A, own), with(Side::Z, peers));
+        pair.runs.clear();
+        pair.send(Side::A, a, 0, &[0; 5000]);
+        pair.drive(millis(100));
+        assert_eq!(pair.runs.iter().any(|run| run.ecn == Ecn::Ect0), sends, "{own:?} {peers:?}");
+        pair.mark(Side::Z, "DATA", 1);
+        pair.ladder.clear();
+        pair.send(Side::Z, z, 0, b"marked");
+        pair.drive(millis(100));
+        pair.expect(
+            "A <- DATA <- Z /CE/
+             A -> ECNE SACK -> Z
+             A <- CWR <- Z",
+        );
     }
 }
 

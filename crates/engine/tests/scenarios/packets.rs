@@ -237,6 +237,7 @@ fn init_and_init_ack_have_only_parameters_that_belong_there() {
                     Parameter::Ipv4Address(_)
                         | Parameter::SupportedAddressTypes(_)
                         | Parameter::SupportedExtensions(_)
+                        | Parameter::EcnCapable
                         | Parameter::AdaptationIndication(_)
                         | Parameter::StateCookie(_)
                 ),

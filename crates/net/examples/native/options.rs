@@ -103,6 +103,9 @@ impl Options {
             "path-mtu" => {
                 self.config.path_mtu = value.parse().map_err(|error| format!("{error}"))?;
             }
+            "ecn" => {
+                self.config.ecn = value.parse().map_err(|error| format!("{error}"))?;
+            }
             "nr-sack" => {
                 self.config.nr_sack = value.parse().map_err(|error| format!("{error}"))?;
             }

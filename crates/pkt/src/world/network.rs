@@ -3,8 +3,8 @@
 use crate::language::Why;
 use crate::language::ast::Script;
 use manypath_engine::{
-    BurstLimit, Config, Duration, HmacAlgorithms, LocalAddress, LossRecovery, PathAddr, PathMtu,
-    PathSuspicion, RetransmissionPolicy, WindowProbing,
+    BurstLimit, Config, Duration, EcnUse, HmacAlgorithms, LocalAddress, LossRecovery, PathAddr,
+    PathMtu, PathSuspicion, RetransmissionPolicy, WindowProbing,
 };
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -128,7 +128,7 @@ impl Network {
             potentially_failed_retransmits: u32::MAX,
             // As FreeBSD has them unless a script says otherwise.
             receive_buffer: 1_864_135,
-            ecn: true,
+            ecn: EcnUse::On,
             authentication: true,
             hmac_algorithms: HmacAlgorithms::Sha1Sha256,
             address_reconfiguration: true,

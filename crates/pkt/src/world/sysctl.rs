@@ -2,7 +2,7 @@
 
 use super::World;
 use crate::language::Why;
-use manypath_engine::{Duration, NrSack, PathMtu, ProbeOrder};
+use manypath_engine::{Duration, EcnUse, NrSack, PathMtu, ProbeOrder};
 
 /// What FreeBSD begins with, 1200 bytes, without the IP header.
 const BASE_PLPMTU: u16 = 1180;
@@ -58,7 +58,7 @@ impl World {
             "plpmtud_max_probes" => config.plpmtu_max_probes = value,
             "plpmtud_min_probe_rtx_time" => config.plpmtu_probe_timer = millis,
             "plpmtud_raise_time" => config.plpmtu_raise_timer = millis,
-            "ecn_enable" => config.ecn = value != 0,
+            "ecn_enable" => config.ecn = if value == 0 { EcnUse::Off } else { EcnUse::On },
             "auth_enable" => config.authentication = value != 0,
             "auth_disable" => config.authentication = value == 0,
             "asconf_enable" => config.address_reconfiguration = value != 0,

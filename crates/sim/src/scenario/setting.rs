@@ -5,7 +5,7 @@
 
 use super::document::{Node, Value};
 use manypath_engine::{
-    BufferSplit, BurstLimit, CongestionControl, CwndUpdate, Duration, FastRecoveryScope,
+    BufferSplit, BurstLimit, CongestionControl, CwndUpdate, Duration, EcnUse, FastRecoveryScope,
     InitialWindow, LossRecovery, NrSack, Pacing, PathMtu, PathScheduling, PathSuspicion,
     ProbeOrder, RetransmissionPolicy, SackPath, SplitFastRetransmit, StreamMapping,
     StreamScheduling, UnknownName,
@@ -188,6 +188,7 @@ named_setting!(
     InitialWindow,
     NrSack,
     Pacing,
+    EcnUse,
     PathMtu,
     ProbeOrder,
     PathScheduling,

@@ -12,7 +12,7 @@ use crate::socket::filled::{Filled, fits};
 use crate::socket::lifecycle::take_error;
 use crate::socket::notification::ASSOCIATION;
 use crate::world::{LinkId, World};
-use manypath_engine::{AssociationState, Duration, NrSack, PathState};
+use manypath_engine::{AssociationState, Duration, EcnUse, NrSack, PathState};
 use std::net::SocketAddr;
 
 /// Reads an option and compares it.
@@ -94,7 +94,7 @@ fn of_socket(socket: &Socket, option: &str) -> Result<Filled, Why> {
             let burst = if config.max_burst == u32::MAX { 0 } else { config.max_burst };
             association_value(burst.into())
         }
-        "SCTP_ECN_SUPPORTED" => association_value(config.ecn.into()),
+        "SCTP_ECN_SUPPORTED" => association_value((config.ecn != EcnUse::Off).into()),
         "SCTP_AUTH_SUPPORTED" => association_value(config.authentication.into()),
         "SCTP_ASCONF_SUPPORTED" => association_value(config.address_reconfiguration.into()),
         "SCTP_USE_EXT_RCVINFO" => Filled::Int(subscriptions.extended_info.into()),

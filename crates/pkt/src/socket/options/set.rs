@@ -10,7 +10,7 @@ use crate::socket::errno::{Called, Outcome};
 use crate::socket::lifecycle::ensure_stack;
 use crate::socket::receive;
 use crate::world::World;
-use manypath_engine::{AssociationId, Config, Duration, NrSack, PathMtu};
+use manypath_engine::{AssociationId, Config, Duration, EcnUse, NrSack, PathMtu};
 
 /// Sets an option of a socket, and so of its associations.
 pub(crate) fn set(world: &mut World, args: &Arguments<'_>) -> Called {
@@ -135,7 +135,9 @@ fn apply(socket: &mut Socket, option: &str, value: &Value) -> Called {
             let most = number_in(value, "assoc_value")?.unwrap_or(0);
             config.fragment_limit = u16::try_from(most).ok().filter(|most| *most > 0);
         }
-        "SCTP_ECN_SUPPORTED" => config.ecn = is_on(value)?,
+        "SCTP_ECN_SUPPORTED" => {
+            config.ecn = if is_on(value)? { EcnUse::On } else { EcnUse::Off };
+        }
         "SCTP_AUTH_SUPPORTED" => config.authentication = is_on(value)?,
         "SCTP_ASCONF_SUPPORTED" => config.address_reconfiguration = is_on(value)?,
         "SCTP_MAX_BURST" => {
