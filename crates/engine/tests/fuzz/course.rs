@@ -5,7 +5,7 @@
 use crate::network::{Choices, Fate, Network};
 use bytes::Bytes;
 use manypath_engine::{
-    AssociationId, CloseReason, Config, Duration, Event, Message, NrSack, Outgoing, Ppid,
+    AssociationId, CloseReason, Config, Duration, EcnUse, Event, Message, NrSack, Outgoing, Ppid,
     Reliability, SendError, StreamDirection, StreamId,
 };
 use std::collections::{BTreeMap, VecDeque};
@@ -62,6 +62,7 @@ fn config(node: usize, options: u8, size: u8) -> Config {
         accept: node == 1,
         streams: STREAMS,
         multipath: bit(0),
+        ecn: EcnUse::On,
         interleaving: bit(1),
         partial_reliability: bit(2),
         reconfiguration: bit(3),

@@ -5,7 +5,8 @@
 use crate::network::{Choices, Network, path};
 use bytes::Bytes;
 use manypath_engine::{
-    AssociationId, AssociationState, Config, Duration, NrSack, Outgoing, Ppid, StreamId, Tsn,
+    AssociationId, AssociationState, Config, Duration, EcnUse, NrSack, Outgoing, Ppid, StreamId,
+    Tsn,
 };
 
 const PORTS: [u16; 2] = [5001, 5002];
@@ -37,6 +38,7 @@ fn config(node: usize, options: u8) -> Config {
         port: PORTS[node],
         accept: true,
         streams: 4,
+        ecn: EcnUse::On,
         interleaving: bit(0),
         partial_reliability: bit(1),
         reconfiguration: bit(2),

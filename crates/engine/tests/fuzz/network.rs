@@ -3,8 +3,8 @@
 
 use bytes::Bytes;
 use manypath_engine::{
-    AssociationId, Config, Duration, Endpoint, Event, Instant, LocalAddress, Message, PacketBatch,
-    PathAddr,
+    AssociationId, Config, Duration, Ecn, Endpoint, Event, Instant, LocalAddress, Message,
+    PacketBatch, PathAddr,
 };
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -200,7 +200,10 @@ impl Network {
         let now = self.now;
         while let Some(entry) = self.flying.first_entry().filter(|entry| entry.key().0 <= now) {
             let Flying { to, path, bytes } = entry.remove();
-            self.nodes[to].endpoint.handle_packet(now, path, &bytes);
+            // A queue that marks one packet in eight, whatever it says of itself.
+            let ecn =
+                if bytes.get(8).is_some_and(|crc| crc & 7 == 0) { Ecn::Ce } else { Ecn::Ect0 };
+            self.nodes[to].endpoint.handle_marked_packet(now, path, &bytes, ecn);
         }
         self.nodes.iter_mut().for_each(|node| node.endpoint.handle_timeout(now));
         self.drain();

@@ -1,5 +1,6 @@
 //! A script as data.
 
+use manypath_engine::Ecn;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -65,12 +66,23 @@ pub(crate) enum Direction {
 pub(crate) struct Packet {
     /// Which way.
     pub direction: Direction,
+    /// What is said of its ECN bits.
+    pub ecn: Option<EcnBits>,
     /// Ports of UDP encapsulation: from and to.
     pub udp: Option<(u16, u16)>,
     /// Addresses that the packet comes from and goes to, where they are not those of the script.
     pub addresses: Option<(IpAddr, IpAddr)>,
     /// What it carries.
     pub body: Body,
+}
+
+/// The ECN field of the IP header.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum EcnBits {
+    /// `noecn`, `ect0`, `ect1` or `ce`.
+    Exactly(Ecn),
+    /// `ect01`: one of the two that say that the transport is capable.
+    Capable,
 }
 
 /// What a packet carries.

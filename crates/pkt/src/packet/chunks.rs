@@ -70,6 +70,13 @@ pub(super) const CHUNKS: &[Layout] = &[
     chunk("COOKIE_ECHO", 10, &[], &[Piece::Bytes("val")]),
     chunk("COOKIE_ACK", 11, &[], &[]),
     chunk("ECNE", 12, &[], &[Piece::Number("tsn", ACKED)]),
+    // The longer form.
+    chunk(
+        "ECNE_COUNT",
+        12,
+        &[],
+        &[Piece::Number("tsn", ACKED), Piece::Number("packets", plain(4))],
+    ),
     chunk("CWR", 13, &[], &[Piece::Number("tsn", SENT)]),
     chunk("SHUTDOWN_COMPLETE", 14, TAG_FLAGS, &[]),
     chunk(

@@ -3,8 +3,9 @@
 use super::World;
 use super::network::PORT;
 use crate::language::Why;
-use crate::language::ast::{Body, Header, Icmp, Item, Packet, Value};
+use crate::language::ast::{Body, EcnBits, Header, Icmp, Item, Packet, Value};
 use crate::packet::{Class, build};
+use manypath_engine::Ecn;
 use manypath_wire::checksum::crc32c;
 use manypath_wire::packet::CommonHeader;
 
@@ -106,7 +107,12 @@ impl World {
             super::words::trace(now, '<', path, &bytes);
         }
         let stack = self.receiver()?;
-        stack.endpoint.handle_packet(now, path, &bytes);
+        let ecn = match packet.ecn {
+            Some(EcnBits::Exactly(ecn)) => ecn,
+            Some(EcnBits::Capable) => Ecn::Ect0,
+            None => Ecn::NotEct,
+        };
+        stack.endpoint.handle_marked_packet(now, path, &bytes, ecn);
         self.drain();
         Ok(())
     }

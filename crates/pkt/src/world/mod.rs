@@ -22,7 +22,7 @@ mod words;
 use crate::language::Why;
 use crate::packet::Numbers;
 use crate::socket::Descriptors;
-use manypath_engine::{AssociationId, Config, Instant, PathAddr};
+use manypath_engine::{AssociationId, Config, Ecn, Instant, PathAddr};
 pub(crate) use network::{Network, PORT};
 pub(crate) use run::run;
 pub(crate) use stack::{Link, Stack};
@@ -35,6 +35,8 @@ pub(crate) struct Sent {
     pub at: Instant,
     /// From where to where.
     pub path: PathAddr,
+    /// Its ECN bits.
+    pub ecn: Ecn,
     /// Common header and chunks.
     pub bytes: Vec<u8>,
 }

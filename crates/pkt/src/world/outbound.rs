@@ -4,9 +4,9 @@ use super::clock::Window;
 use super::words::{self, seconds};
 use super::{Sent, World};
 use crate::language::Why;
-use crate::language::ast::{Body, Header, Item, Packet, Value};
+use crate::language::ast::{Body, EcnBits, Header, Item, Packet, Value};
 use crate::packet::{Class, Tlvs, check};
-use manypath_engine::{Duration, Instant};
+use manypath_engine::{Duration, Ecn, Instant};
 use manypath_wire::checksum::crc32c;
 use manypath_wire::packet::CommonHeader;
 
@@ -73,6 +73,7 @@ impl World {
                 )));
             }
         }
+        compare_ecn(packet, sent)?;
         self.compare_addresses(packet, sent)?;
         let found = Tlvs(body).collect::<Result<Vec<_>, _>>().map_err(Why::mismatch)?;
         for (item, chunk) in chunks.iter().zip(&found) {
@@ -157,6 +158,16 @@ impl World {
                 .map_or(0, |tag| u32::from_be_bytes([tag[0], tag[1], tag[2], tag[3]]));
         }
     }
+}
+
+fn compare_ecn(packet: &Packet, sent: &Sent) -> Result<(), Why> {
+    let fits = match packet.ecn {
+        Some(EcnBits::Exactly(ecn)) => sent.ecn == ecn,
+        Some(EcnBits::Capable) => matches!(sent.ecn, Ecn::Ect0 | Ecn::Ect1),
+        None => true,
+    };
+    let text = || format!("the ECN bits are {:?} (sent at {})", sent.ecn, words::sent(sent));
+    if fits { Ok(()) } else { Err(Why::mismatch(text())) }
 }
 
 fn checksum(header: &Header, bytes: &[u8]) -> Result<(), Why> {

@@ -56,7 +56,8 @@ impl Stack {
     pub(crate) fn drain(&mut self, now: Instant, sent: &mut VecDeque<Sent>) {
         while let Some(transmit) = self.endpoint.poll_transmit(now, &mut self.batch) {
             for packet in self.batch.bytes().chunks(transmit.segment_size.max(1)) {
-                sent.push_back(Sent { at: now, path: transmit.path, bytes: packet.to_vec() });
+                let (path, ecn) = (transmit.path, transmit.ecn);
+                sent.push_back(Sent { at: now, path, ecn, bytes: packet.to_vec() });
             }
         }
         while let Some((id, event)) = self.endpoint.poll_event() {

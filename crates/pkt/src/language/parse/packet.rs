@@ -5,18 +5,18 @@
 
 use super::cursor::Cursor;
 use super::value::{args, values};
-use crate::language::ast::{Body, Direction, Header, Icmp, Item, Packet, Value};
+use crate::language::ast::{Body, Direction, EcnBits, Header, Icmp, Item, Packet, Value};
 use crate::language::error::Stop;
 use crate::language::token::Token;
+use manypath_engine::Ecn;
 use std::net::IpAddr;
 
 /// One packet, after its direction.
 pub(super) fn packet(cursor: &mut Cursor<'_>, direction: Direction) -> Result<Packet, Stop> {
-    let addresses = if matches!(cursor.peek(), Some(Token::Ip(_))) {
-        Some(addresses(cursor)?)
+    let (addresses, ecn) = if matches!(cursor.peek(), Some(Token::Ip(_))) {
+        (Some(addresses(cursor)?), None)
     } else {
-        ip_info(cursor)?;
-        None
+        (None, ip_info(cursor)?)
     };
     let mut udp = None;
     let body = if cursor.skip_word("icmp") {
@@ -34,7 +34,7 @@ pub(super) fn packet(cursor: &mut Cursor<'_>, direction: Direction) -> Result<Pa
     if direction == Direction::Outbound && !matches!(body, Body::Chunks(..)) {
         return Err(cursor.gap("outbound packets are described by their chunks"));
     }
-    Ok(Packet { direction, udp, addresses, body })
+    Ok(Packet { direction, ecn, udp, addresses, body })
 }
 
 fn addresses(cursor: &mut Cursor<'_>) -> Result<(IpAddr, IpAddr), Stop> {
@@ -51,16 +51,20 @@ fn address(cursor: &mut Cursor<'_>) -> Result<IpAddr, Stop> {
     }
 }
 
-/// Fields of the IP header and ports. That a packet is not ECN-capable can be left unchecked: this
-/// stack's never are. The old form of ICMP has the packet that it is about in front.
-fn ip_info(cursor: &mut Cursor<'_>) -> Result<(), Stop> {
+/// Fields of the IP header and ports: its ECN bits. The old form of ICMP has the packet that it is about in
+/// front.
+fn ip_info(cursor: &mut Cursor<'_>) -> Result<Option<EcnBits>, Stop> {
+    let mut ecn = None;
     for close in [']', ')'] {
         if !cursor.skip_sign(if close == ']' { '[' } else { '(' }) {
             continue;
         }
         for part in values(cursor, close)? {
             let known = match &part {
-                Value::Word(word) => word == "noecn",
+                Value::Word(word) => {
+                    ecn = ecn_bits(word);
+                    ecn.is_some()
+                }
                 Value::Call(name, _) => name == "sctp",
                 _ => false,
             };
@@ -72,7 +76,18 @@ fn ip_info(cursor: &mut Cursor<'_>) -> Result<(), Stop> {
     if matches!(cursor.peek(), Some(Token::Int(_))) {
         return Err(cursor.gap("packets with ports of their own are not simulated"));
     }
-    Ok(())
+    Ok(ecn)
+}
+
+fn ecn_bits(word: &str) -> Option<EcnBits> {
+    Some(match word {
+        "noecn" => EcnBits::Exactly(Ecn::NotEct),
+        "ect0" => EcnBits::Exactly(Ecn::Ect0),
+        "ect1" => EcnBits::Exactly(Ecn::Ect1),
+        "ect01" => EcnBits::Capable,
+        "ce" => EcnBits::Exactly(Ecn::Ce),
+        _ => return None,
+    })
 }
 
 fn header(cursor: &mut Cursor<'_>) -> Result<Header, Stop> {
