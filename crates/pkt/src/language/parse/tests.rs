@@ -80,5 +80,8 @@ fn deep_nesting_is_an_error_and_not_a_crash() {
 fn other_protocols_are_gaps() {
     assert!(matches!(script("+0 < tcp: x").unwrap_err().why, Why::Gap(_)));
     assert!(matches!(script("+0 < S 0:0(0) win 100").unwrap_err().why, Why::Gap(_)));
-    assert!(matches!(script("+0 > [flowlabel] sctp: COOKIE_ACK[flgs=0]").unwrap_err().why, Why::Gap(_)));
+    assert!(matches!(
+        script("+0 > [flowlabel] sctp: COOKIE_ACK[flgs=0]").unwrap_err().why,
+        Why::Gap(_)
+    ));
 }
