@@ -5,7 +5,7 @@ mod common;
 
 use common::{Finished, MANYPATH, Site, find, finish, wait_for};
 use manypath_lab::Host;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 
 const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/peers_server.py");
@@ -278,4 +278,70 @@ fn listening_sockets_can_be_left_alone() {
     let seen = client(&site, true, &site.server(), "7000");
     assert_eq!(seen.own, seen.accepted, "by plain TCP");
     assert_eq!(site.door_status(Host::Right), serde_json::Value::Null);
+}
+
+/// Connects six times to a port and once to the next, and waits each time until it is served.
+const KNOCK: &str = "import socket,sys
+for port in [int(sys.argv[2])]*6+[int(sys.argv[2])+1]:
+ with socket.create_connection((sys.argv[1],port),timeout=20) as s: assert s.recv(1)==b'k'
+";
+
+/// What a server gets to know by accept(), in words.
+fn probe(site: &Site, server_through: bool, client_through: bool) -> String {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/accept_probe.py");
+    let mut command = match server_through {
+        true => site.command(Host::Right, MANYPATH),
+        false => site.command(Host::Right, find("python3")),
+    };
+    if server_through {
+        command.args(["run", "--"]).arg(find("python3"));
+    }
+    command.args([script, "7000"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut server = command.spawn().expect("the server starts");
+    let mut output = BufReader::new(server.stdout.take().expect("its output"));
+    let mut text = String::new();
+    while !text.ends_with("up\n") {
+        assert!(output.read_line(&mut text).expect("a line") > 0, "the server ended: {text}");
+    }
+    let args = ["-c", KNOCK, &site.server(), "7000"];
+    let client = match client_through {
+        true => site.through("python3", &args),
+        false => site.direct("python3", &args),
+    };
+    assert_eq!(client.code, Some(0), "{client:?} {text}");
+    output.read_to_string(&mut text).expect("the rest");
+    let ended = server.wait().expect("the server ends");
+    assert!(ended.success(), "{text}");
+    text
+}
+
+#[test]
+fn accept_does_the_same_as_without_manypath() {
+    let site = site();
+    let plain = probe(&site, false, false);
+    assert_eq!(plain.lines().count(), 18, "{plain}");
+    for client_through in [false, true] {
+        let shimmed = probe(&site, true, client_through);
+        assert_eq!(shimmed, plain, "client through manypath: {client_through}");
+    }
+}
+
+#[test]
+fn a_server_in_the_background_is_served_on() {
+    let site = site();
+    let mut command = site.command(Host::Right, MANYPATH);
+    command.args(["run", "--", "sh", "-c"]);
+    let python = find("python3").display().to_string();
+    command.arg(format!("setsid {python} {SERVER} threads 7000 >/dev/null 2>&1 & echo $!"));
+    let pid = finish(command).stdout.trim().to_owned();
+    wait_for("the listener", || site.door_status(Host::Right)["listeners"][0]["offered"] == true);
+    for through in [false, true] {
+        let seen = client(&site, through, &site.server(), "7000");
+        assert_eq!(seen.accepted.0, seen.own.0, "{seen:?}");
+    }
+    wait_for("the counts", || accepted(&site) == (1, 1));
+    kill(&pid);
+    wait_for("the end of the stack that served it", || {
+        site.door_status(Host::Right) == serde_json::Value::Null
+    });
 }

@@ -16,5 +16,6 @@ mod direct;
 mod ending;
 mod fallback;
 mod hostile;
+mod listeners;
 mod rules;
 mod settings;
