@@ -83,7 +83,7 @@ impl ReceiveWindow {
     /// Whether it fits into the buffer, if there is memory.
     pub(crate) fn fits(&self, bytes: usize, fills_hole: bool) -> bool {
         let limit = if fills_hole { 2 * self.size } else { self.size };
-        self.used() + bytes.max(LEAST_CHARGE) <= limit
+        self.used_with(1, bytes) <= limit
     }
 
     /// All associations together may hold `left` bytes more; each may have `share` in any case, and
@@ -133,8 +133,15 @@ impl ReceiveWindow {
     /// How much of the buffer is used. The buffer may be held once in user data and once, or in a
     /// megabyte, in what it costs to keep account of them: only what goes beyond that counts.
     fn used(&self) -> usize {
+        self.used_with(0, 0)
+    }
+
+    /// The same with `chunks` more of `bytes` together. What is charged beyond their bytes only counts
+    /// where there are many: a small one may use up the last bytes that were announced.
+    fn used_with(&self, chunks: usize, bytes: usize) -> usize {
         let excess = self.cost().saturating_sub(self.size.max(FREE_COST));
-        self.bytes.max(self.chunks * LEAST_CHARGE).max(excess)
+        let least = (self.chunks + chunks) * LEAST_CHARGE;
+        (self.bytes + bytes).max(least).max(excess + bytes)
     }
 
     fn usable(&self) -> usize {
@@ -201,6 +208,20 @@ mod tests {
         assert_eq!(window.a_rwnd(), 30_000);
         window.allow(usize::MAX, 1);
         assert_eq!(window.a_rwnd(), 70_000 + CHUNK_COST as u32);
+    }
+
+    #[test]
+    fn the_window_can_be_used_to_its_last_byte() {
+        let mut window = ReceiveWindow::new(20_000);
+        (0..19).for_each(|_| window.hold(1000));
+        window.hold(942);
+        for last in [1, 20, 58] {
+            assert!(window.accepts(last, false), "{last}");
+        }
+        assert!(!window.accepts(59, false));
+        window.hold(20);
+        window.hold(38);
+        assert_eq!((window.held(), window.accepts(1, false)), (20_000, false));
     }
 
     #[test]
