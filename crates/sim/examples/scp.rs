@@ -30,6 +30,7 @@ struct Copy {
     bytes: u64,
     loss: u32,
     seconds: f64,
+    fell_back: bool,
 }
 
 fn main() {
@@ -55,6 +56,7 @@ fn parse(line: &str) -> Copy {
         bytes: number(1) as u64,
         loss: number(2) as u32,
         seconds: number(4),
+        fell_back: fields[0] == OURS && fields[5] == "tcp",
     }
 }
 
@@ -137,6 +139,15 @@ fn page(copies: &[Copy]) -> String {
     for (bytes, loss) in cells() {
         row(&mut out, copies, bytes, loss);
     }
+    let fallbacks = copies.iter().filter(|copy| copy.fell_back).count();
+    let ours = copies.iter().filter(|copy| copy.transport == OURS).count();
+    let _ = writeln!(
+        out,
+        "\n{fallbacks} of {ours} copies through manypath went over plain TCP, because the first packets were lost; they are counted\n\
+         with the others.\n\n\
+         Without loss a large file takes 0.3 % longer than over TCP: 56 bytes of headers in a packet of 1500 (IP, UDP, SCTP, DATA) where TCP\n\
+         has 52 with its timestamps. Without UDP (IP protocol 132) they would be 48."
+    );
     out
 }
 

@@ -17,6 +17,9 @@ use tracing::{debug, info, warn};
 /// The shortest silence that counts on an established association. It has other paths and
 /// retransmits on them; a peer that really is gone is found out by other means as well.
 const ESTABLISHED_SILENCE: Duration = Duration::from_secs(1);
+/// How much longer a service that was reached over SCTP before may be silent: two lost INITs, or a
+/// long way, are more likely than a peer that has lost its stack.
+const USUAL_PATIENCE: u32 = 3;
 
 impl Stack {
     /// A launcher asks for a connection.
@@ -120,11 +123,19 @@ impl Stack {
         })
     }
 
+    fn is_reached_usually(&self, id: AttemptId) -> bool {
+        let attempt = self.attempts.get(&id).filter(|_| self.config.peer_cache);
+        attempt.is_some_and(|attempt| self.peers.is_carried(self.now, attempt.open.destination))
+    }
+
     /// `alone`: plain TCP is not tried beside it.
     pub(super) fn start_clocks(&mut self, id: AttemptId, association: AssociationId, alone: bool) {
-        let patience = match self.is_established(association) {
-            true => self.config.fallback_timeout.max(ESTABLISHED_SILENCE),
-            false => self.config.fallback_timeout,
+        let patience = if self.is_established(association) {
+            self.config.fallback_timeout.max(ESTABLISHED_SILENCE)
+        } else if self.is_reached_usually(id) {
+            self.config.fallback_timeout * USUAL_PATIENCE
+        } else {
+            self.config.fallback_timeout
         };
         let head_start = self.config.tcp_head_start.min(patience);
         let ends = (self.now + head_start, self.now + patience);

@@ -30,6 +30,29 @@ fn a_silent_peer_costs_the_timeout_once() {
 }
 
 #[test]
+fn a_service_that_was_reached_before_has_more_time_to_answer() {
+    let network = Network::new();
+    let file = std::env::temp_dir().join(format!("manypath-patience-{}", std::process::id()));
+    let known = || manypath_daemon::StackConfig {
+        peer_memory: Some(manypath_daemon::PeerCache::named(file.clone())),
+        ..network.client_config()
+    };
+    let destination = service(network.server()[0], echo);
+    let server = Host::start(network.server_config(&[destination]));
+    let (client, mut launcher) = Host::with_launcher(known());
+    assert_eq!(exchange(launcher.connect_sctp(destination), vec![3; 30]), vec![3; 30]);
+    drop((client, launcher));
+    drop(server);
+    let _silent = UdpSocket::bind((network.server()[0], DEFAULT_UDP_PORT)).unwrap();
+    let (_client, mut launcher) = Host::with_launcher(known());
+    let (reason, after) = launcher.direct(destination);
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(reason, FallbackReason::Silent);
+    let timeout = Duration::from_millis(900);
+    assert!(after >= timeout && after < timeout + SOON, "{after:?}");
+}
+
+#[test]
 fn a_late_answer_clears_what_was_remembered() {
     let network = Network::new();
     let destination = service(network.server()[0], echo);
