@@ -5,6 +5,7 @@ use crate::commands::rules::args::{RulesArgs, ShimrulesArgs};
 use crate::commands::sysctl::SysctlArgs;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use manypath_daemon::Encapsulation;
 use manypath_engine::Profile;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -87,6 +88,10 @@ pub(crate) struct StackOptions {
     #[arg(long, value_name = "NAME", default_value = Profile::Production.name(),
           value_parser = PossibleValuesParser::new(Profile::LIVE.map(Profile::name)))]
     pub(crate) profile: String,
+    /// What carries SCTP: UDP (RFC 6951), or nothing: directly over IP, as protocol 132, which needs
+    /// root or CAP_NET_RAW at both ends, and no NAT between them.
+    #[arg(long, value_enum, value_name = "HOW", default_value = "udp")]
+    pub(crate) encapsulation: EncapsulationArg,
     /// UDP port of the peer's manypath (RFC 6951).
     #[arg(long, value_name = "PORT", default_value_t = 9899)]
     pub(crate) peer_port: u16,
@@ -115,6 +120,34 @@ pub(crate) struct StackOptions {
     /// Treat loopback addresses as paths: for tests and the demo without privileges only.
     #[arg(long, hide = true)]
     pub(crate) loopback_paths: bool,
+}
+
+/// What carries SCTP.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum EncapsulationArg {
+    /// UDP.
+    Udp,
+    /// Nothing.
+    Native,
+}
+
+impl EncapsulationArg {
+    /// As it is written.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Udp => "udp",
+            Self::Native => "native",
+        }
+    }
+}
+
+impl From<EncapsulationArg> for Encapsulation {
+    fn from(arg: EncapsulationArg) -> Self {
+        match arg {
+            EncapsulationArg::Udp => Self::Udp,
+            EncapsulationArg::Native => Self::Native,
+        }
+    }
 }
 
 impl StackOptions {

@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{Finished, Site, find, finish};
+use common::{Finished, MANYPATH, Site, find, finish};
 use manypath_lab::Host;
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
@@ -130,6 +130,93 @@ fn a_native_sctp_client_talks_http_to_services_behind_serve() {
     assert_eq!((&put["status"], &put["text"]), (&200.into(), &put["sent_sha256"]), "{put}");
     assert_eq!(site.server_counter("stack_direct_associations_accepted"), 2);
     assert_eq!(site.server_counter("stack_relays_started"), 2);
+}
+
+/// `manypath serve` on the right host without UDP.
+fn serve_raw(site: &mut Site, allow: &str) {
+    let args = ["serve", "--encapsulation", "native", "--allow", allow, "-v"];
+    site.service(MANYPATH, &args, "raw", 132);
+}
+
+/// curl through `run` without UDP.
+fn curl_raw(site: &Site, args: &[&str]) -> Finished {
+    let options = ["--encapsulation", "native", "--report", "-v"];
+    succeeded(finish(site.through_command(&options, "curl", &[&["-sS", "-f"], args].concat())))
+}
+
+#[test]
+fn connections_are_carried_directly_over_ip() {
+    let mut site = Site::new();
+    site.web();
+    let content = site.random_file("file", BYTES);
+    serve_raw(&mut site, "8080");
+    let out = site.dir.join("got").display().to_string();
+    let url = format!("http://{}:8080/file", site.server());
+    let done = curl_raw(&site, &["-o", &out, &url]);
+    assert!(done.stderr.contains("sctp=1"), "{done:?}");
+    assert!(std::fs::read(&out).expect("the file") == content, "it arrived damaged");
+    let status = site.server_status();
+    assert_eq!(status["counters"]["stack_relays_started"], 1);
+    assert_eq!(status["udp_port"], 0);
+    // Two programs at a time: each has the packets of both, and heeds its own.
+    let url = format!("http://{}:8080/file?[1-8]", site.server());
+    std::thread::scope(|scope| {
+        let both = [(); 2].map(|()| {
+            scope.spawn(|| curl_raw(&site, &["-Z", "--no-progress-meter", "-o", "/dev/null", &url]))
+        });
+        for done in both.map(|one| one.join().expect("curl")) {
+            assert!(done.stderr.contains("tcp-relay=0 failed=0"), "{done:?}");
+        }
+    });
+}
+
+/// Its kernel says that it knows no such protocol, and TCP follows without a wait.
+#[test]
+fn a_host_without_sctp_is_reached_by_tcp_at_once() {
+    let mut site = Site::new();
+    site.web();
+    site.random_file("small", 10_000);
+    let url = format!("http://{}:8080/small", site.server());
+    let options = ["--encapsulation", "native", "--report", "--tcp-head-start", "20000"];
+    let options = [&options[..], &["--fallback-timeout", "20000"]].concat();
+    let args = ["-sS", "-f", "-o", "/dev/null", &url];
+    let done = succeeded(finish(site.through_command(&options, "curl", &args)));
+    assert!(done.stderr.contains("sctp=0 tcp-relay=1"), "{done:?}");
+    assert!(done.time.as_secs() < 10, "{done:?}");
+}
+
+#[test]
+fn curl_and_a_native_server_talk_directly_over_ip() {
+    let Some(program) = native_http() else { return };
+    let mut site = Site::new();
+    let server = site.server();
+    let (env, name) = (find("env").display().to_string(), program.display().to_string());
+    site.service(&env, &["NATIVE=1", &name, "serve", &server, "8080"], "raw", 132);
+    let out = site.dir.join("got");
+    let (o, get) = (out.display().to_string(), format!("http://{server}:8080/{BYTES}"));
+    curl_raw(&site, &["-o", &o, &get]);
+    assert_eq!(std::fs::metadata(out).expect("the answer").len(), BYTES);
+    let content = site.random_file("sent", BYTES);
+    let file = site.dir.join("www/sent").display().to_string();
+    let done = curl_raw(&site, &["-T", &file, &format!("http://{server}:8080/")]);
+    assert_eq!(done.stdout, sha256(&content));
+}
+
+#[test]
+fn without_the_privilege_it_is_said_what_is_missing() {
+    let setpriv = find("setpriv").display().to_string();
+    let none = ["--bounding-set=-all", "--inh-caps=-all", "--reuid=65534", "--clear-groups"];
+    for args in [
+        &["run", "--encapsulation", "native", "--", "true"][..],
+        &["serve", "--encapsulation", "native", "--allow", "22"],
+    ] {
+        let mut command = Command::new(&setpriv);
+        command.args(none).arg(MANYPATH).args(args);
+        let done = finish(command);
+        assert_eq!(done.code, Some(1), "{done:?}");
+        assert!(done.stderr.contains("CAP_NET_RAW"), "{done:?}");
+        assert!(done.stderr.contains("--encapsulation udp"), "{done:?}");
+    }
 }
 
 /// Only what is allowed is there for native clients, too.

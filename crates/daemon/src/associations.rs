@@ -40,7 +40,7 @@ impl Stack {
         if let Some(id) = self.by_peer.get(&(destination.ip(), profile)) {
             return Ok(*id);
         }
-        let remote = SocketAddr::new(destination.ip(), self.config.peer_udp_port);
+        let remote = SocketAddr::new(destination.ip(), self.config.peer_port());
         let (now, port) = (self.now, manypath_flow::SCTP_PORT);
         let own = parameters::with_profile(&self.config, profile);
         let endpoint = self.driver.endpoint_mut();

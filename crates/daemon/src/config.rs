@@ -24,6 +24,15 @@ pub enum Locals {
     List(Vec<IpAddr>),
 }
 
+/// What carries SCTP packets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Encapsulation {
+    /// UDP (RFC 6951): passes NATs, needs no privilege.
+    Udp,
+    /// Nothing: SCTP directly over IP, as protocol 132. Needs CAP_NET_RAW.
+    Native,
+}
+
 /// What a stack does and how. `StackConfig::default()` is a client that nobody controls yet.
 #[derive(Debug)]
 pub struct StackConfig {
@@ -31,6 +40,8 @@ pub struct StackConfig {
     pub locals: Locals,
     /// Which parameters the engine has.
     pub profile: Profile,
+    /// What carries SCTP.
+    pub encapsulation: Encapsulation,
     /// UDP port of the own sockets; 0 takes a free one.
     pub udp_port: u16,
     /// UDP port at which peers are expected.
@@ -108,6 +119,7 @@ impl Default for StackConfig {
         Self {
             locals: Locals::Auto,
             profile: Profile::Production,
+            encapsulation: Encapsulation::Udp,
             udp_port: 0,
             peer_udp_port: DEFAULT_UDP_PORT,
             accept: false,
@@ -170,5 +182,13 @@ impl StackConfig {
     /// launchers of this host.
     pub fn door(control: OwnedFd, udp_port: u16) -> Self {
         Self { udp_port, accept: true, door: true, ..Self::embedded(control) }
+    }
+
+    /// The port of `peer` in addresses of its host: 0 stands for SCTP directly over IP.
+    pub(crate) fn peer_port(&self) -> u16 {
+        match self.encapsulation {
+            Encapsulation::Udp => self.peer_udp_port,
+            Encapsulation::Native => 0,
+        }
     }
 }

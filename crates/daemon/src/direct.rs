@@ -28,7 +28,7 @@ impl Stack {
         profile: Profile,
     ) -> Result<(AssociationId, FlowId), FallbackReason> {
         let destination = open.destination;
-        let remote = SocketAddr::new(destination.ip(), self.config.peer_udp_port);
+        let remote = SocketAddr::new(destination.ip(), self.config.peer_port());
         let (now, own) = (self.now, parameters::of_direct(&self.config, profile));
         let endpoint = self.driver.endpoint_mut();
         let id =

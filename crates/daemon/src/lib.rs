@@ -48,7 +48,7 @@ mod token;
 mod way;
 
 pub use allow::{Allow, AllowError};
-pub use config::{DEFAULT_UDP_PORT, Locals, StackConfig};
+pub use config::{DEFAULT_UDP_PORT, Encapsulation, Locals, StackConfig};
 pub use log::{Level, Levels, LogTo, Subsystem, log_to, stderr_is_the_journal};
 pub use peers::{PeerCache, PeerRecord};
 pub use settings::{KNOBS, Knob, SettingsError, SettingsFile};

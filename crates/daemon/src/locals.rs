@@ -1,11 +1,11 @@
 //! The local addresses that carry paths.
 
-use crate::config::{self, StackConfig};
+use crate::config::{self, Encapsulation, StackConfig};
 use crate::log;
 use crate::stack::Stack;
 use crate::timers::Timer;
 use crate::token::Source;
-use manypath_engine::Duration;
+use manypath_engine::{Duration, LocalAddress};
 use manypath_net::{Driver, Interface, LocalBinding, UdpPort};
 use mio::{Registry, Token};
 use std::collections::BTreeSet;
@@ -87,11 +87,11 @@ pub(crate) fn open(
         .zip(0..)
         .map(|((_, binding), id)| (Source::Local(id).token(), binding.clone()))
         .collect();
-    let port = match config.udp_port {
-        0 => UdpPort::Ephemeral,
-        port => UdpPort::Fixed(port),
+    let bound = match (config.encapsulation, config.udp_port) {
+        (Encapsulation::Native, _) => bind_natively(driver, registry, &bindings)?,
+        (Encapsulation::Udp, 0) => driver.bind_all(registry, &bindings, UdpPort::Ephemeral)?,
+        (Encapsulation::Udp, port) => driver.bind_all(registry, &bindings, UdpPort::Fixed(port))?,
     };
-    let bound = driver.bind_all(registry, &bindings, port)?;
     let open = bound.iter().zip(&chosen).map(|(address, (interface, _))| Local {
         addr: address.addr,
         interface: interface.clone(),
@@ -99,6 +99,16 @@ pub(crate) fn open(
     });
     let (open, own) = (open.collect(), addresses(&interfaces));
     Ok(Locals { open, own, failed: BTreeSet::new(), begun: true })
+}
+
+fn bind_natively(
+    driver: &mut Driver,
+    registry: &Registry,
+    bindings: &[(Token, LocalBinding)],
+) -> io::Result<Vec<LocalAddress>> {
+    let one =
+        |(token, binding): &(Token, LocalBinding)| driver.bind_native(registry, *token, binding);
+    bindings.iter().map(one).collect()
 }
 
 fn addresses(interfaces: &[Interface]) -> Vec<IpAddr> {
@@ -128,7 +138,11 @@ impl Stack {
             binding.addr.set_port(self.config.udp_port);
         }
         let token = Source::Local(self.locals.open.len() as u64).token();
-        match self.driver.bind(&self.registry, token, binding) {
+        let bound = match self.config.encapsulation {
+            Encapsulation::Udp => self.driver.bind(&self.registry, token, binding),
+            Encapsulation::Native => self.driver.bind_native(&self.registry, token, &binding),
+        };
+        match bound {
             Ok(bound) => {
                 info!(target: log::STACK, "using {} ({})", interface.addr, interface.name);
                 let (addr, mtu) = (bound.addr, bound.mtu);

@@ -1,6 +1,6 @@
 //! What the engine is told: by the stack's settings, and by a rule for one association or stream.
 
-use crate::config::StackConfig;
+use crate::config::{Encapsulation, StackConfig};
 use crate::stack::Stack;
 use manypath_engine::{
     AssociationId, Config, Duration, Profile, StreamClass, StreamId, StreamOptions,
@@ -26,6 +26,8 @@ fn of_profile(config: &StackConfig, profile: Profile) -> Config {
         // 0: every association that we begin gets a port of its own.
         port: if config.accept { manypath_flow::SCTP_PORT } else { 0 },
         accept: config.accept,
+        // Raw sockets get what is for other stacks of the host, too.
+        answer_strangers: config.encapsulation == Encapsulation::Udp,
         adaptation: Some(manypath_flow::ADAPTATION),
         require_adaptation: true,
         streams: STREAMS,

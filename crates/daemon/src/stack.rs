@@ -9,7 +9,7 @@
 
 use crate::association::{Association, DialId, RelayId};
 use crate::attempt::{Attempt, AttemptId};
-use crate::config::{self, StackConfig};
+use crate::config::{self, Encapsulation, StackConfig};
 use crate::connection::Connection;
 use crate::control_server::ControlServer;
 use crate::counters::Counters;
@@ -289,7 +289,11 @@ impl Stack {
                 true => "listeners of programs".to_owned(),
                 false => self.open_services().join(", "),
             };
-            info!(target: log::STACK, "accepting associations on UDP port {port} for {allow}");
+            let at = match self.config.encapsulation {
+                Encapsulation::Udp => format!("on UDP port {port}"),
+                Encapsulation::Native => "directly over IP (protocol 132)".to_owned(),
+            };
+            info!(target: log::STACK, "accepting associations {at} for {allow}");
         }
     }
 

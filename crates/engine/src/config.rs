@@ -41,6 +41,10 @@ pub struct Config {
     pub port: u16,
     /// Whether INITs from peers are answered with INIT ACK; otherwise they are refused by ABORT.
     pub accept: bool,
+    /// Whether packets of no association are answered (RFC 9260 section 8.4), and INITs are refused where
+    /// `accept` says no. Not where others share the address: raw sockets get the packets of all stacks
+    /// of a host, and an answer would end an association of another one.
+    pub answer_strangers: bool,
     /// Streams asked for in each direction.
     pub streams: u16,
     /// Most streams taken from the peer (MIS), if that is not the same number.
@@ -282,6 +286,7 @@ impl Default for Config {
         Self {
             port: 0,
             accept: false,
+            answer_strangers: true,
             streams: 1024,
             inbound_streams: None,
             adaptation: None,

@@ -113,6 +113,7 @@ fn a_host_without_sctp_ends_the_association_but_not_by_a_late_report_about_the_i
     let (_, init) = poll(&mut b).expect("an INIT");
     assert!(b.handle_icmp_no_protocol(NOW, &init[..20]));
     assert!(b.associations().is_empty());
+    assert_eq!(closed(&mut b), Some(CloseReason::Unreachable));
 }
 
 #[test]

@@ -102,6 +102,15 @@ fn open(binding: &LocalBinding, port: u16) -> io::Result<Opened> {
     Ok(Opened::new(binding, addr, Io::Udp(io), device_error))
 }
 
+/// Whether this process may use SCTP without encapsulation.
+///
+/// # Errors
+/// Why not.
+pub fn check_native() -> io::Result<()> {
+    let any = SocketAddr::from(([0; 4], 0));
+    new_socket(any, Carrier::Ip).map(drop).map_err(|error| explain_native(&error, any))
+}
+
 /// Opens a socket for SCTP without encapsulation. Its address has port 0.
 pub(crate) fn open_native(binding: &LocalBinding) -> io::Result<Opened> {
     let addr = SocketAddr::new(binding.addr.ip(), 0);

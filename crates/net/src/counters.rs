@@ -61,6 +61,8 @@ counters! {
     receive_errors,
     /// ICMP messages that say that a destination cannot be reached, closed ports not counted.
     icmp_unreachable,
+    /// ICMP messages of hosts that do not know the protocol.
+    icmp_no_protocol,
     /// ICMP messages that say that nobody listens at the destination.
     icmp_port_closed,
     /// ICMP messages that say that a packet was too big for a link further on.

@@ -45,9 +45,11 @@ impl Quote {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ErrorKind {
-    /// ICMP destination unreachable of any code except the next ones': network, host, protocol, or
-    /// prohibited.
+    /// ICMP destination unreachable of any code except the next ones': network, host, or prohibited.
     Unreachable,
+    /// ICMP protocol unreachable, or ICMPv6 unrecognized next header: the host is there, and does not
+    /// know what carries the packet.
+    NoProtocol,
     /// ICMP port unreachable: the host is there, and says that nobody listens.
     PortClosed,
     /// ICMP fragmentation needed, or ICMPv6 packet too big.
@@ -136,6 +138,7 @@ fn classify(error: &libc::sock_extended_err) -> ErrorKind {
     match (error.ee_origin, error.ee_type, error.ee_code) {
         (libc::SO_EE_ORIGIN_ICMP, 3, 4) | (libc::SO_EE_ORIGIN_ICMP6, 2, _) => ErrorKind::TooBig,
         (libc::SO_EE_ORIGIN_ICMP, 3, 3) | (libc::SO_EE_ORIGIN_ICMP6, 1, 4) => ErrorKind::PortClosed,
+        (libc::SO_EE_ORIGIN_ICMP, 3, 2) | (libc::SO_EE_ORIGIN_ICMP6, 4, 1) => ErrorKind::NoProtocol,
         (libc::SO_EE_ORIGIN_ICMP, 3, _) | (libc::SO_EE_ORIGIN_ICMP6, 1, _) => {
             ErrorKind::Unreachable
         }
@@ -173,6 +176,7 @@ mod tests {
         let v6 = |kind, code| classify(&error(libc::SO_EE_ORIGIN_ICMP6, kind, code));
         assert_eq!(v4(3, 3), ErrorKind::PortClosed);
         assert_eq!(v4(3, 1), ErrorKind::Unreachable);
+        assert_eq!(v4(3, 2), ErrorKind::NoProtocol);
         assert_eq!(v4(3, 4), ErrorKind::TooBig);
         assert_eq!(v4(3, 13), ErrorKind::Unreachable);
         assert_eq!(v4(11, 0), ErrorKind::Other);
@@ -180,6 +184,7 @@ mod tests {
         assert_eq!(v6(1, 0), ErrorKind::Unreachable);
         assert_eq!(v6(2, 0), ErrorKind::TooBig);
         assert_eq!(v6(3, 0), ErrorKind::Other);
+        assert_eq!((v6(4, 1), v6(4, 0)), (ErrorKind::NoProtocol, ErrorKind::Other));
         let local = error(libc::SO_EE_ORIGIN_LOCAL, 0, 0);
         assert_eq!(classify(&local), ErrorKind::Local);
         let too_big = libc::sock_extended_err { ee_errno: libc::EMSGSIZE as u32, ..local };

@@ -4,7 +4,7 @@ use crate::bound::Bound;
 use crate::counters::Counters;
 use crate::receive::{Datagram, ReceiveBuffers};
 use crate::send::{MAX_DATAGRAM, Packets};
-use crate::socket::TooBig;
+use crate::socket::{Lacks, TooBig};
 use manypath_engine::{Endpoint, Instant, PacketBatch, PathAddr, Transmit};
 use std::collections::BTreeSet;
 
@@ -131,8 +131,12 @@ impl Exchange {
                 self.endpoint.handle_unreachable(now, path);
                 continue;
             };
+            if report.lacks == Lacks::Protocol && local.port() == 0 {
+                pass_on_no_protocol(&mut self.endpoint, now, quote.bytes());
+                continue;
+            }
             let proven = self.endpoint.handle_icmp_unreachable(now, path, quote.bytes());
-            if proven && report.port_closed && self.closed_ports.len() < MAX_CLOSED_PORTS {
+            if proven && report.lacks == Lacks::Port && self.closed_ports.len() < MAX_CLOSED_PORTS {
                 self.closed_ports.insert(path);
             }
         }
@@ -146,5 +150,15 @@ impl Exchange {
                 None => self.endpoint.handle_too_big(now, path, mtu),
             }
         }
+    }
+}
+
+/// A host without SCTP is known by its answer to the INIT. Of other packets Linux says the same when
+/// the receive buffer of the raw socket that they were for is full (`raw_v4_input`), so that is a loss
+/// like any other, although by RFC 9260 section 10 it would end the association.
+fn pass_on_no_protocol(endpoint: &mut Endpoint, now: Instant, quote: &[u8]) {
+    let tag = quote.get(4..8);
+    if tag == Some(&[0; 4]) {
+        endpoint.handle_icmp_no_protocol(now, quote);
     }
 }

@@ -7,7 +7,7 @@ use crate::namespace::{in_namespace, in_peer_namespace, ip, run};
 use crate::path_io::Io;
 use crate::receive::ReceiveBuffers;
 use crate::send::Packets;
-use crate::socket::{PathSocket, TooBig, Unreachable};
+use crate::socket::{Lacks, PathSocket, TooBig, Unreachable};
 use crate::socket_option::{self, receive_overflows};
 use manypath_engine::{Ecn, Instant};
 use socket2::SockRef;
@@ -68,16 +68,16 @@ fn raw_socket(ip: &str) -> Option<PathSocket<Io>> {
 
 /// What ICMP reports of `packet`.
 fn icmp(remote: SocketAddr, packet: &[u8]) -> Unreachable {
-    Unreachable { remote, quote: Some(Quote::of(packet)), port_closed: false }
+    Unreachable { remote, quote: Some(Quote::of(packet)), lacks: Lacks::Way }
 }
 
 /// What ICMP reports of `packet` if nobody listens.
 fn icmp_port_closed(remote: SocketAddr, packet: &[u8]) -> Unreachable {
-    Unreachable { port_closed: true, ..icmp(remote, packet) }
+    Unreachable { lacks: Lacks::Port, ..icmp(remote, packet) }
 }
 
 fn local_failure(remote: SocketAddr) -> Unreachable {
-    Unreachable { remote, quote: None, port_closed: false }
+    Unreachable { remote, quote: None, lacks: Lacks::Way }
 }
 
 /// An address on which nobody listens.

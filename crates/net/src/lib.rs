@@ -57,7 +57,7 @@ mod traffic_class;
 #[cfg(test)]
 extern crate self as manypath_net;
 
-pub use bind::{LocalBinding, UdpPort};
+pub use bind::{LocalBinding, UdpPort, check_native};
 pub use clock::Clock;
 pub use counters::Counters;
 pub use driver::Driver;

@@ -3,7 +3,7 @@
 
 use crate::counters::Counters;
 use crate::path_io::PathIo;
-use crate::socket::{PathSocket, TooBig, Unreachable};
+use crate::socket::{Lacks, PathSocket, TooBig, Unreachable};
 use manypath_engine::{Ecn, Instant};
 use std::collections::VecDeque;
 use std::io;
@@ -173,7 +173,7 @@ impl<I: PathIo> PathSocket<I> {
             self.report_unreachable(Unreachable {
                 remote: lost.remote,
                 quote: None,
-                port_closed: false,
+                lacks: Lacks::Way,
             });
         }
     }

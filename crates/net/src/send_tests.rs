@@ -15,7 +15,7 @@ fn remote() -> SocketAddr {
 
 /// The report of a failed send.
 fn no_route() -> Unreachable {
-    Unreachable { remote: remote(), quote: None, port_closed: false }
+    Unreachable { remote: remote(), quote: None, lacks: Lacks::Way }
 }
 
 /// `count` packets of 100 bytes and one of 40; every byte tells its packet.
@@ -183,7 +183,7 @@ fn an_icmp_error_of_another_destination_does_not_cost_the_run() {
     assert_eq!(socket.io.bytes_taken(), bytes);
     assert_eq!(
         socket.unreachable,
-        [Unreachable { remote: other, quote: Some(quote), port_closed: false }]
+        [Unreachable { remote: other, quote: Some(quote), lacks: Lacks::Way }]
     );
     assert_eq!(socket.counters.icmp_unreachable, 2);
     assert_eq!(socket.counters.dropped_send_error, 0);

@@ -48,8 +48,18 @@ pub(crate) struct Unreachable {
     pub(crate) remote: SocketAddr,
     /// What ICMP quotes of our packet; `None` if sending failed here.
     pub(crate) quote: Option<Quote>,
-    /// Whether its host says that nobody listens.
-    pub(crate) port_closed: bool,
+    pub(crate) lacks: Lacks,
+}
+
+/// What is missing where a destination cannot be reached.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Lacks {
+    /// A way to it, or the permission to go there.
+    Way,
+    /// Somebody who listens at the port, says its host.
+    Port,
+    /// The protocol, says its host.
+    Protocol,
 }
 
 impl<I: PathIo> PathSocket<I> {
@@ -77,6 +87,7 @@ impl<I: PathIo> PathSocket<I> {
             match report.kind {
                 ErrorKind::Unreachable => self.counters.icmp_unreachable += 1,
                 ErrorKind::PortClosed => self.counters.icmp_port_closed += 1,
+                ErrorKind::NoProtocol => self.counters.icmp_no_protocol += 1,
                 ErrorKind::TooBig => self.on_icmp_too_big(),
                 ErrorKind::Other => self.counters.icmp_other += 1,
                 ErrorKind::LocalTooBig | ErrorKind::Local => {}
@@ -92,10 +103,11 @@ impl<I: PathIo> PathSocket<I> {
 
     fn on_report(&mut self, report: &ErrorReport, remote: SocketAddr) {
         let quote = Some(report.quote);
-        let unreachable = |port_closed| Unreachable { remote, quote, port_closed };
+        let unreachable = |lacks| Unreachable { remote, quote, lacks };
         match report.kind {
-            ErrorKind::Unreachable => self.report_unreachable(unreachable(false)),
-            ErrorKind::PortClosed => self.report_unreachable(unreachable(true)),
+            ErrorKind::Unreachable => self.report_unreachable(unreachable(Lacks::Way)),
+            ErrorKind::PortClosed => self.report_unreachable(unreachable(Lacks::Port)),
+            ErrorKind::NoProtocol => self.report_unreachable(unreachable(Lacks::Protocol)),
             ErrorKind::TooBig => self.report_too_big(TooBig { remote, mtu: report.mtu, quote }),
             // Who sends knows where to; the kernel leaves out the port.
             ErrorKind::LocalTooBig => self.link_mtu = Some(report.mtu),

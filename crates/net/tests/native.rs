@@ -84,3 +84,71 @@ fn encapsulated_and_native_associations_live_side_by_side() {
         assert_eq!(paths(&a, native)[0].addr.remote.port(), 0);
     });
 }
+
+/// Its kernel says at once that it does not know the protocol: nobody needs to wait.
+#[test]
+fn a_host_without_sctp_is_known_at_once() {
+    for (near, far, prefix) in [("10.8.3.1", "10.8.3.2", 24), ("fd08:3::1", "fd08:3::2", 64)] {
+        in_namespace(|| {
+            let nodad = if near.contains(':') { "nodad" } else { "" };
+            let far_socket = in_peer_namespace(
+                |peer| {
+                    ip(&format!("link add name a type veth peer name b netns {peer}"));
+                    ip(&format!("addr add {near}/{prefix} dev a {nodad}"));
+                    ip("link set dev a up");
+                },
+                || {
+                    ip(&format!("addr add {far}/{prefix} dev b {nodad}"));
+                    ip("link set dev b up");
+                    // Keeps the namespace.
+                    std::net::UdpSocket::bind((far, 1)).unwrap()
+                },
+            );
+            let mut host = Host::with_native(1, config(1, false), &[local(near, prefix)]);
+            let remote = SocketAddr::new(far.parse().unwrap(), 0);
+            // The first one also waits for the link and finds the neighbour.
+            for number in 1..=2 {
+                let id = host.connect(remote, SCTP_PORT);
+                let begun = std::time::Instant::now();
+                let reason = host.closed(id);
+                assert_eq!(reason, Some(manypath_engine::CloseReason::Unreachable));
+                let after = begun.elapsed().as_millis();
+                assert!(number == 1 || after < 900, "{after} ms, INIT is repeated after a second");
+            }
+            assert!(host.driver.counters().icmp_no_protocol >= 2);
+            drop(far_socket);
+        });
+    }
+}
+
+/// Linux says the same of packets for which the receive buffer of a raw socket has no room.
+#[test]
+fn an_association_outlives_the_report_that_its_peers_host_knows_no_sctp() {
+    in_namespace(|| {
+        let (b, keeper) = in_peer_namespace(
+            |peer| {
+                ip(&format!("link add name a type veth peer name b netns {peer}"));
+                ip("addr add 10.8.4.1/24 dev a");
+                ip("link set dev a up");
+            },
+            || {
+                ip("addr add 10.8.4.2/24 dev b");
+                ip("link set dev b up");
+                let host = Host::with_native(2, config(SCTP_PORT, true), &[local("10.8.4.2", 24)]);
+                (host, std::net::UdpSocket::bind("10.8.4.2:1").unwrap())
+            },
+        );
+        let (mut a, mut b) = (Host::with_native(1, config(1, false), &[local("10.8.4.1", 24)]), b);
+        let id = a.connect(SocketAddr::new("10.8.4.2".parse().unwrap(), 0), SCTP_PORT);
+        transfer_on(&mut a, &mut b, id, &text(1000), 1000, || ());
+        drop(b);
+        assert!(a.send(id, text(1000)));
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(5);
+        while a.driver.counters().icmp_no_protocol == 0 && std::time::Instant::now() < end {
+            a.turn(std::time::Duration::from_millis(10));
+        }
+        assert!(a.driver.counters().icmp_no_protocol > 0);
+        assert_eq!(a.driver.endpoint().associations(), [id]);
+        drop(keeper);
+    });
+}

@@ -1,6 +1,6 @@
 //! `manypath run`: a program with its connections carried over every path.
 
-use crate::args::{RunArgs, StackOptions};
+use crate::args::{EncapsulationArg, RunArgs, StackOptions};
 use crate::failure::Failure;
 use manypath_control::{ControlClient, Role, runtime};
 use manypath_daemon::SettingsFile;
@@ -66,6 +66,11 @@ fn embedded_stack(options: &StackOptions) -> Result<StackChoice, Failure> {
     // Nobody would read what the stack says about a wrong table.
     super::stack::rules(options)?.read().map_err(super::rules::failure)?;
     SettingsFile::usual().read().map_err(super::sysctl::settings_failure)?;
+    if options.encapsulation == EncapsulationArg::Native {
+        manypath_net::check_native().map_err(|e| {
+            Failure::new(e.to_string()).hint("as root, or in UDP: --encapsulation udp")
+        })?;
+    }
     let log = super::stack::log_to(options);
     log.check().map_err(|e| super::stack::cannot_log(&log, &e))?;
     let exe = std::env::current_exe()
@@ -99,6 +104,7 @@ fn stack_args(options: &StackOptions) -> Vec<OsString> {
     let mut option = |name: &str, value: OsString| args.extend([format!("--{name}").into(), value]);
     option("profile", options.profile.clone().into());
     option("peer-port", options.peer_port.to_string().into());
+    option("encapsulation", options.encapsulation.name().into());
     for (name, _, value) in options.settings() {
         option(name, value.to_string().into());
     }

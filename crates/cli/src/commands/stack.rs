@@ -56,6 +56,7 @@ pub(crate) fn configure(
     config.profile =
         options.profile.parse().map_err(|e| Failure::usage(format!("--profile: {e}")))?;
     config.peer_udp_port = options.peer_port;
+    config.encapsulation = options.encapsulation.into();
     config.settings = Some(SettingsFile::usual());
     config.peer_memory = Some(PeerCache::usual());
     for (name, setting, value) in options.settings() {
@@ -78,8 +79,13 @@ pub(crate) fn run(config: StackConfig, log: LogTo) -> Result<u8, Failure> {
     manypath_daemon::log_to(&log, config.log).map_err(|e| cannot_log(&log, &e))?;
     let stack = Stack::new(config).map_err(|e| {
         let failure = Failure::new(e.to_string());
-        let busy = e.kind() == std::io::ErrorKind::AddrInUse;
-        if busy { failure.hint("another port: --port PORT") } else { failure }
+        match e.kind() {
+            std::io::ErrorKind::AddrInUse => failure.hint("another port: --port PORT"),
+            std::io::ErrorKind::PermissionDenied => {
+                failure.hint("as root, or in UDP: --encapsulation udp")
+            }
+            _ => failure,
+        }
     })?;
     stack.run().map_err(|e| Failure::new(e.to_string()))?;
     Ok(0)

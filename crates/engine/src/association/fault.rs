@@ -89,7 +89,9 @@ impl Association {
     /// 9260 section 10: "an implementation MUST treat this message as an abort with the T bit set if
     /// it does not contain an INIT chunk".
     pub(crate) fn handle_no_protocol(&mut self, cx: &mut Context<'_>, of_init: bool) {
-        if !of_init || matches!(self.state, State::CookieWait(_)) {
+        if matches!(self.state, State::CookieWait(_)) {
+            self.close(cx, CloseReason::Unreachable);
+        } else if !of_init {
             self.aborted_by_peer(cx, &Abort { tag_reflected: true, causes: Causes::EMPTY });
         }
     }

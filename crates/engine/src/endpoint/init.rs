@@ -81,6 +81,9 @@ impl Endpoint {
         refusal: Refusal<'_>,
     ) {
         self.counters.refused_inits += 1;
+        if !self.config.answer_strangers && !self.config.accept {
+            return;
+        }
         let mut cx = context!(self, now);
         reply_refusal(&mut cx, addr, answer_header(header, tag), refusal);
     }

@@ -60,6 +60,9 @@ impl Endpoint {
 
     fn answer_out_of_the_blue(&mut self, now: Instant, addr: PathAddr, packet: Packet<'_>) {
         self.counters.out_of_the_blue += 1;
+        if !self.config.answer_strangers {
+            return;
+        }
         let header = answer_header(packet.header(), packet.header().tag);
         let mut cx = context!(self, now);
         match answer(&packet) {

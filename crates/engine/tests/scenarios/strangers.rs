@@ -2,8 +2,8 @@
 //! (RFC 9260 sections 3.2, 6.10, 8.4 and 8.5).
 
 use crate::craft::{checksummed, packet};
-use crate::pair::{Pair, Side, address, millis};
-use manypath_engine::{AssociationState, CloseReason, Event, PathAddr};
+use crate::pair::{Pair, Side, address, config, millis};
+use manypath_engine::{AssociationState, CloseReason, Config, Event, PathAddr};
 use manypath_wire::cause::{Cause, CauseWriter, Causes};
 use manypath_wire::chunk::{
     Abort, Chunk, CookieEcho, Error, GapBlocks, Heartbeat, Init, Sack, Shutdown, ShutdownComplete,
@@ -27,6 +27,27 @@ fn init(tag: u32, a_rwnd: u32, outbound_streams: u16) -> Chunk<'static> {
         initial_tsn: Tsn(1),
         parameters: Parameters::EMPTY,
     })
+}
+
+/// Somebody else at the address may know them: a client that shares it keeps still, and a server says
+/// no more than that it does not accept an association.
+#[test]
+fn where_the_address_is_shared_strangers_are_not_answered() {
+    let heartbeat = Chunk::Heartbeat(Heartbeat { info: &[1, 2, 3, 4] });
+    let shared = |accept| Config { answer_strangers: false, accept, ..config(Side::Z) };
+    let answered = |accept, tag, chunk| {
+        let mut pair = Pair::with(1, config(Side::A), Config { port: 1, ..shared(accept) });
+        pair.inject(Side::A, 1, &packet(Side::A, tag, &[chunk]));
+        pair.drive(millis(50));
+        let counters = pair.z.endpoint.counters();
+        assert_eq!(counters.out_of_the_blue + counters.refused_inits, 1);
+        pair.take_ladder().contains("<-")
+    };
+    for accept in [true, false] {
+        assert!(!answered(accept, 0x1234_5678, heartbeat));
+        assert!(!answered(accept, 0x1234_5678, Chunk::ShutdownAck));
+        assert_eq!(answered(accept, 0, init(9, 9999, 1)), accept);
+    }
 }
 
 #[test]

@@ -97,6 +97,22 @@ impl Host {
         self.received.iter().map(Bytes::len).sum()
     }
 
+    /// Why an association has ended, once it has, for a while.
+    pub(crate) fn closed(&mut self, id: AssociationId) -> Option<manypath_engine::CloseReason> {
+        let end = Instant::now() + LIMIT;
+        while Instant::now() < end {
+            let reason = self.events.iter().find_map(|(of, event)| match event {
+                Event::Closed(reason) if *of == id => Some(reason.clone()),
+                _ => None,
+            });
+            if reason.is_some() {
+                return reason;
+            }
+            self.turn(Duration::from_millis(10));
+        }
+        None
+    }
+
     pub(crate) fn is_connected(&self) -> bool {
         self.events.iter().any(|(_, event)| matches!(event, Event::Connected { .. }))
     }
