@@ -17,5 +17,6 @@ mod ending;
 mod fallback;
 mod hostile;
 mod listeners;
+mod multiplexing;
 mod rules;
 mod settings;

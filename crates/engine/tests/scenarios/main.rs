@@ -25,6 +25,7 @@ mod hostile;
 mod interleaving;
 mod listeners;
 mod mtu;
+mod multiplexing;
 mod packets;
 mod pair;
 mod parameters;
