@@ -10,7 +10,8 @@ pub struct FlowConfig {
     /// Largest window of a flow, in bytes. 8 MiB carry 500 Mbit/s over 130 ms.
     pub max_window: u32,
     /// Memory promised to all peers' writers together, in bytes: the sum of all windows never
-    /// exceeds it. Windows grow only within three quarters, the rest is kept for new flows.
+    /// exceeds it. Windows grow only within three quarters, the rest is kept for new flows. 160 MiB
+    /// have room for `max_flows` at once: 480 with the first window and 640 with [`INITIAL_CREDIT`].
     pub receive_budget: u64,
     /// Bytes that `write` takes and holds for one flow.
     pub send_buffer: usize,
@@ -26,7 +27,7 @@ impl Default for FlowConfig {
         Self {
             first_window: 256 << 10,
             max_window: 8 << 20,
-            receive_budget: 64 << 20,
+            receive_budget: 160 << 20,
             send_buffer: 256 << 10,
             send_budget: 64 << 20,
             max_flows: 1024,

@@ -15,6 +15,22 @@ fn opening_fails_when_there_are_too_many() {
     assert_eq!(pair.a.counters().open_failures, 1);
 }
 
+/// As many as an association has streams for, all at once, with the limits that hold by default.
+#[test]
+fn a_thousand_flows_fit_at_once() {
+    let mut pair = Pair::new(1024);
+    for _ in 0..1024 {
+        pair.a.open(destination(), source()).unwrap();
+    }
+    pair.settle();
+    for event in events(&mut pair.z) {
+        pair.z.accept(event.flow(), local());
+    }
+    pair.settle();
+    let opened = |event: &FlowEvent| matches!(event, FlowEvent::Opened { .. });
+    assert_eq!(events(&mut pair.a).iter().filter(|event| opened(event)).count(), 1024);
+}
+
 #[test]
 fn opening_fails_when_memory_is_promised_away() {
     let receive_budget = 4 * INITIAL + 5;
