@@ -79,12 +79,12 @@ pub(crate) fn run(config: StackConfig, log: LogTo) -> Result<u8, Failure> {
     manypath_daemon::log_to(&log, config.log).map_err(|e| cannot_log(&log, &e))?;
     let stack = Stack::new(config).map_err(|e| {
         let failure = Failure::new(e.to_string());
-        match e.kind() {
-            std::io::ErrorKind::AddrInUse => failure.hint("another port: --port PORT"),
-            std::io::ErrorKind::PermissionDenied => {
-                failure.hint("as root, or in UDP: --encapsulation udp")
-            }
-            _ => failure,
+        if e.kind() == std::io::ErrorKind::AddrInUse {
+            failure.hint("another port: --port PORT")
+        } else if e.kind() == std::io::ErrorKind::PermissionDenied {
+            failure.hint("as root, or in UDP: --encapsulation udp")
+        } else {
+            failure
         }
     })?;
     stack.run().map_err(|e| Failure::new(e.to_string()))?;

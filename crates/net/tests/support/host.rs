@@ -101,10 +101,14 @@ impl Host {
     pub(crate) fn closed(&mut self, id: AssociationId) -> Option<manypath_engine::CloseReason> {
         let end = Instant::now() + LIMIT;
         while Instant::now() < end {
-            let reason = self.events.iter().find_map(|(of, event)| match event {
-                Event::Closed(reason) if *of == id => Some(reason.clone()),
-                _ => None,
-            });
+            let closed = |(of, event): &EndpointEvent| {
+                if let Event::Closed(reason) = event {
+                    (*of == id).then(|| reason.clone())
+                } else {
+                    None
+                }
+            };
+            let reason = self.events.iter().find_map(closed);
             if reason.is_some() {
                 return reason;
             }
