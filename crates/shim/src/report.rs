@@ -18,7 +18,7 @@ pub struct Report {
     pub given_up: u64,
     /// Connects left to the kernel, by reason.
     pub left: BTreeMap<&'static str, u64>,
-    /// Listening sockets that were announced to peers.
+    /// Listening sockets that peers could reach.
     pub listeners: u64,
     /// Accepted connections of clients that came over SCTP.
     pub accepted_sctp: u64,
@@ -43,7 +43,7 @@ impl Report {
 
     fn write_listeners(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { listeners, accepted_sctp, accepted_plain, listeners_left, .. } = self;
-        if *listeners == 0 && listeners_left.is_empty() {
+        if listeners + accepted_sctp + accepted_plain == 0 && listeners_left.is_empty() {
             return Ok(());
         }
         write!(f, "; listeners offered={listeners} accepted sctp={accepted_sctp} ")?;

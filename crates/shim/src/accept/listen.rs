@@ -26,6 +26,8 @@ pub(super) struct Listening {
     /// Accepted connections that the door has not made, and how many of them it was told of.
     pub(super) plain: u64,
     pub(super) told: u64,
+    /// Whether peers could reach it once.
+    offered: bool,
     /// When it is to be told.
     pub(super) tell_at: Option<Instant>,
 }
@@ -96,7 +98,6 @@ impl Supervisor {
         self.accepts.last_id += 1;
         let id = self.accepts.last_id;
         self.accepts.door.send(Request::Listen { id, listener: listener.clone() });
-        self.report.listeners += 1;
         let asked = self.accepts.door.is_open();
         let patience = if self.accepts.door.is_starting() { 3 } else { 1 };
         let listening = Listening {
@@ -108,6 +109,7 @@ impl Supervisor {
             plain: 0,
             told: 0,
             tell_at: None,
+            offered: false,
         };
         self.accepts.listening.insert(cookie, listening);
         if asked { None } else { done }
@@ -133,6 +135,7 @@ impl Supervisor {
         match reply {
             Reply::Offered { id } => {
                 self.accepts.door.succeed();
+                self.count_offered(*id);
                 self.settle_listen(*id);
             }
             Reply::NotOffered { id, retry: false, .. } => {
@@ -172,6 +175,13 @@ impl Supervisor {
         // While a door is still being looked for, calls of `listen` wait on, as far as they may.
         if self.accepts.door.is_hopeless() {
             ids.into_iter().for_each(|id| self.settle_listen(id));
+        }
+    }
+
+    fn count_offered(&mut self, id: u64) {
+        let Some(listening) = self.accepts.by_id(id) else { return };
+        if !std::mem::replace(&mut listening.offered, true) {
+            self.report.listeners += 1;
         }
     }
 

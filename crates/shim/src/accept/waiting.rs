@@ -37,6 +37,8 @@ impl Waiting {
         if self.watch.is_none() {
             self.watch = Some(watch(socket)?);
         }
+        // A thread that calls again was interrupted in its earlier call.
+        self.calls.retain(|earlier| earlier.trap.thread != waiter.trap.thread);
         self.calls.push_back(waiter);
         Ok(())
     }
@@ -102,4 +104,45 @@ fn watch(socket: BorrowedFd<'_>) -> io::Result<OwnedFd> {
         return Err(io::Error::last_os_error());
     }
     Ok(set)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{TcpListener, TcpStream};
+    use std::os::fd::AsFd;
+
+    fn waiter(thread: libc::pid_t, id: u64) -> Waiter {
+        Waiter { trap: Trap { id, thread, call: 0, args: [0; 6] }, until: None }
+    }
+
+    #[test]
+    fn a_thread_waits_once_however_often_it_was_interrupted() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let mut waiting = Waiting::default();
+        for id in 0..100 {
+            waiting.add(waiter(7, id), listener.as_fd()).unwrap();
+        }
+        waiting.add(waiter(8, 100), listener.as_fd()).unwrap();
+        let ids: Vec<u64> = std::iter::from_fn(|| waiting.next()).map(|w| w.trap.id).collect();
+        assert_eq!(ids, [99, 100]);
+        assert!(waiting.watch().is_none(), "nobody waits");
+    }
+
+    #[test]
+    fn a_watch_tells_of_connections_and_keeps_no_socket_open() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut waiting = Waiting::default();
+        waiting.add(waiter(7, 1), listener.as_fd()).unwrap();
+        let ready = |waiting: &Waiting| {
+            crate::socket::ready(waiting.watch().unwrap().as_fd(), libc::POLLIN) != 0
+        };
+        assert!(!ready(&waiting));
+        let _client = TcpStream::connect(address).unwrap();
+        assert!(ready(&waiting));
+        drop(listener);
+        assert!(!ready(&waiting));
+        assert!(TcpStream::connect(address).is_err(), "nobody listens");
+    }
 }
