@@ -162,6 +162,7 @@ impl Association {
         self.tie = None;
         self.blocked = None;
         self.shutdown_wanted = false;
+        self.shutdown_source = None;
         self.error_count = 0;
         self.learn_paths(cx, cookie.path, &cookie.peer.addresses);
         self.adopt_offer(cx, cookie.auth);

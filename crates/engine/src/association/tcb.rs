@@ -60,6 +60,8 @@ pub(crate) struct Association {
     pub(super) error_count: u32,
     /// The user asked for a shutdown before the handshake was complete.
     pub(super) shutdown_wanted: bool,
+    /// The path over which the last SHUTDOWN came, until T2-shutdown expires.
+    pub(super) shutdown_source: Option<PathId>,
     /// Bytes of the message that found the send buffer full.
     pub(super) blocked: Option<usize>,
     /// A Readable event waits to be polled.
@@ -171,6 +173,14 @@ impl Association {
             (failure::reluctance(path.state, path.error_count), path.id != primary, path.id)
         });
         best.map_or(primary, |path| path.id)
+    }
+
+    /// The path for SHUTDOWN and SHUTDOWN ACK. The latter goes to where the SHUTDOWN came from (section
+    /// 6.4), which may be the only way to a peer that answers no HEARTBEATs any more; repeated because
+    /// T2-shutdown has expired, it takes the best path.
+    pub(super) fn shutdown_path(&self) -> PathId {
+        let source = self.shutdown_source.filter(|id| self.paths.get(*id).is_some());
+        source.unwrap_or_else(|| self.control_path())
     }
 
     /// Ends the association.

@@ -116,6 +116,7 @@ impl Association {
 
     /// A SHUTDOWN arrived.
     pub(super) fn handle_shutdown(&mut self, cx: &mut Context<'_>, via: PathId, cum_tsn: Tsn) {
+        self.shutdown_source = Some(via);
         match self.state {
             State::Established | State::ShutdownPending => {
                 self.state = State::ShutdownReceived;

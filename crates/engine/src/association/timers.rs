@@ -124,7 +124,8 @@ impl Association {
         if sends > cx.config.association_max_retransmits {
             return self.give_up(cx, CloseReason::TooManyFailures);
         }
-        let id = self.control_path();
+        let id = self.shutdown_path();
+        self.shutdown_source = None;
         if let Some(path) = self.paths.get_mut(id) {
             path.rtt.back_off();
         }

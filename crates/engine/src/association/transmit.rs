@@ -193,7 +193,7 @@ impl Association {
             .or_else(|| self.is_forward_due().then(|| self.control_path()))
             .or_else(|| self.cwr_path())
             .or_else(|| self.sack_path(cx))
-            .or_else(|| retry_due.then(|| self.control_path()))
+            .or_else(|| retry_due.then(|| self.shutdown_path()))
     }
 
     fn is_reconfiguration_due(&self) -> bool {
@@ -327,10 +327,10 @@ impl Association {
 
     /// SHUTDOWN or SHUTDOWN ACK, if one is due and goes out on `id`.
     fn write_shutdown(&mut self, cx: &Context<'_>, id: PathId, packet: &mut PacketWriter<'_>) {
-        if self.control_path() != id {
+        if self.shutdown_path() != id {
             return;
         }
-        let rto = self.control_rto();
+        let Some(rto) = self.paths.get(id).map(|path| path.rtt.rto()) else { return };
         let Some(peer) = &self.peer else { return };
         let cum_tsn = peer.receiver.cum_tsn();
         let (retry, chunk) = match &mut self.state {

@@ -1,5 +1,6 @@
 //! Addresses are added to an association that is in use, and removed from it (RFC 5061).
 
+mod ending;
 mod hostile;
 mod partial;
 mod requests;
