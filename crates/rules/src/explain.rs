@@ -115,7 +115,10 @@ fn notes(query: Query, policy: Policy) -> Vec<String> {
         );
     }
     if query.chain == Chain::Remote && policy == Policy::Enable && query.protocol == Protocol::Tcp {
-        notes.push("where the peer has no manypath, plain TCP is used".to_owned());
+        notes.push(
+            "where the peer has no manypath, and no native SCTP at this port, plain TCP is used"
+                .to_owned(),
+        );
     }
     notes
 }
