@@ -40,6 +40,8 @@ struct Course {
     directions: [Direction; 2],
     /// The largest message.
     largest: usize,
+    /// Addresses may come and go.
+    movable: bool,
     aborted: bool,
     shut_down: bool,
 }
@@ -76,6 +78,7 @@ fn config(node: usize, options: u8, size: u8) -> Config {
         partial_delivery_point: if size & 0x40 == 0 { u32::MAX } else { 700 },
         delayed_ack_cmt: bit(5),
         authentication: bit(7),
+        address_reconfiguration: bit(7),
         // Long losses end an association: it is to be seen that both ends learn of it.
         association_max_retransmits: if bit(6) { 2 } else { 50 },
         ..Config::default()
@@ -86,6 +89,7 @@ impl Course {
     fn new(choices: &mut Choices<'_>) -> Self {
         let (paths, sizes) = (choices.byte(), choices.byte());
         let configs = [0, 1].map(|node| config(node, choices.byte(), sizes));
+        let movable = configs.iter().all(|config| config.address_reconfiguration);
         let mut network = Network::new(1 + usize::from(paths & 1), configs);
         let (now, remote) = (network.now, crate::network::address(1, 0));
         let id = network.nodes[0].endpoint.connect(now, remote, PORTS[1]).ok();
@@ -96,6 +100,7 @@ impl Course {
             // One that fits, or one that must be delivered in parts.
             largest: (RECEIVE_BUFFER << (sizes & 7)) as usize * if sizes < 0x80 { 1 } else { 16 }
                 / 8,
+            movable,
             aborted: false,
             shut_down: false,
         }
@@ -183,6 +188,9 @@ impl Course {
     }
 
     fn reconfigure(&mut self, node: usize, kind: u8) {
+        if kind & 8 != 0 {
+            return self.change_address(node, kind);
+        }
         let Some(id) = self.ids[node] else { return };
         let now = self.network.now;
         let endpoint = &mut self.network.nodes[node].endpoint;
@@ -196,6 +204,34 @@ impl Course {
             5 => endpoint.add_streams(now, id, 0, 1),
             _ => endpoint.reset_association(now, id),
         };
+    }
+
+    /// Addresses come, go or are preferred. Only those of the end that connects move: when both do at
+    /// once, neither can tell the other.
+    fn change_address(&mut self, node: usize, kind: u8) {
+        let (true, [Some(a), Some(z)]) = (self.movable, self.ids) else { return };
+        let (now, path) = (self.network.now, usize::from(kind >> 4 & 1));
+        let ip = |node, path| crate::network::address(node, path).ip();
+        let chosen = &mut self.network.nodes[node].endpoint;
+        // What is refused changes nothing.
+        let _refused = match kind & 7 {
+            0 => chosen.request_peer_primary(now, [a, z][node], ip(node, path)).is_err(),
+            1 => !chosen.set_primary(now, [a, z][node], ip(1 - node, path)),
+            _ => false,
+        };
+        let (local, moving) = (crate::network::local(0, path), &mut self.network.nodes[0].endpoint);
+        let _refused = match kind & 7 {
+            2 => moving.add_address(now, a, ip(0, path)).is_err(),
+            3 => moving.remove_address(now, a, ip(0, path)).is_err(),
+            _ => false,
+        };
+        // With 6 and 7, an only address becomes another one.
+        if matches!(kind & 7, 4 | 6 | 7) {
+            moving.announce_local_address(now, local);
+        }
+        if matches!(kind & 7, 5..=7) {
+            moving.remove_local_address(now, ip(0, if kind & 7 == 5 { path } else { 1 - path }));
+        }
     }
 
     fn end(&mut self, node: usize, what: u8) {
@@ -246,6 +282,10 @@ impl Course {
         self.network.fates = [Vec::new(), Vec::new()];
         self.network.up = [true; 2];
         self.network.nodes.iter_mut().for_each(crate::network::Node::resume);
+        if self.movable {
+            let local = crate::network::local(0, 0);
+            self.network.nodes[0].endpoint.announce_local_address(self.network.now, local);
+        }
         self.settle();
         let alive = self.closed(0).is_none() && self.ids[1].is_some() && self.closed(1).is_none();
         if alive {

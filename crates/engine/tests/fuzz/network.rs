@@ -85,6 +85,11 @@ pub(crate) fn address(node: usize, path: usize) -> SocketAddr {
     SocketAddr::from(([10, path as u8, 0, 1 + node as u8], 9899))
 }
 
+/// An address of `node` as its host tells it.
+pub(crate) fn local(node: usize, path: usize) -> LocalAddress {
+    LocalAddress { addr: address(node, path), prefix_len: 24, interface: 0, mtu: 1500 }
+}
+
 /// From `node` to the other.
 pub(crate) fn path(node: usize, path: usize) -> PathAddr {
     PathAddr { local: address(node, path), remote: address(1 - node, path) }
@@ -92,10 +97,7 @@ pub(crate) fn path(node: usize, path: usize) -> PathAddr {
 
 fn node(number: usize, paths: usize, config: Config) -> Node {
     let mut endpoint = Endpoint::new(config, [number as u8; 32]);
-    for path in 0..paths {
-        let addr = address(number, path);
-        endpoint.add_local_address(LocalAddress { addr, prefix_len: 24, interface: 0, mtu: 1500 });
-    }
+    (0..paths).for_each(|path| endpoint.add_local_address(local(number, path)));
     Node { endpoint, events: Vec::new(), received: Vec::new(), reads: true }
 }
 
