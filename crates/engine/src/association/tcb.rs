@@ -11,7 +11,7 @@ use super::state::State;
 use crate::AssociationId;
 use crate::config::Config;
 use crate::event::{AddressChange, CloseReason, Event};
-use crate::path::{PathAddr, PathId, PathState, Paths, failure};
+use crate::path::{Path, PathAddr, PathId, PathState, Paths, failure};
 use crate::recv::Receiver;
 use crate::send::Sender;
 use alloc::boxed::Box;
@@ -166,18 +166,21 @@ impl Association {
     }
 
     /// The path for packets that may take any: the primary while it is Active, else the one that
-    /// has failed least.
+    /// has failed least. Where none is confirmed, the way that the peer's SHUTDOWN took: the peer
+    /// answers no HEARTBEATs any more that could confirm one.
     pub(super) fn control_path(&self) -> PathId {
         let primary = self.paths.primary();
+        let source = |path: &Path| Some(path.id) == self.shutdown_source;
         let best = self.paths.iter().min_by_key(|path| {
-            (failure::reluctance(path.state, path.error_count), path.id != primary, path.id)
+            let unconfirmed = path.state == PathState::Unconfirmed;
+            let reluctance = failure::reluctance(path.state, path.error_count);
+            (reluctance.0, unconfirmed && !source(path), reluctance.1, path.id != primary, path.id)
         });
         best.map_or(primary, |path| path.id)
     }
 
     /// The path for SHUTDOWN and SHUTDOWN ACK. The latter goes to where the SHUTDOWN came from (section
-    /// 6.4), which may be the only way to a peer that answers no HEARTBEATs any more; repeated because
-    /// T2-shutdown has expired, it takes the best path.
+    /// 6.4); repeated because T2-shutdown has expired, it takes the best path.
     pub(super) fn shutdown_path(&self) -> PathId {
         let source = self.shutdown_source.filter(|id| self.paths.get(*id).is_some());
         source.unwrap_or_else(|| self.control_path())

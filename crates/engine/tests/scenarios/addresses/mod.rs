@@ -50,8 +50,9 @@ fn stage(of_a: u8, of_z: u8) -> Stage {
 }
 
 fn stage_with(of_a: u8, of_z: u8, z: Config) -> Stage {
-    let mut pair = Pair::with(3, willing(Side::A), z.clone());
-    pair.a.endpoint = endpoint(Side::A, of_a, willing(Side::A), 1);
+    let a = Config { partial_reliability: z.partial_reliability, ..willing(Side::A) };
+    let mut pair = Pair::with(3, a.clone(), z.clone());
+    pair.a.endpoint = endpoint(Side::A, of_a, a, 1);
     pair.z.endpoint = endpoint(Side::Z, of_z, z, 2);
     pair.record = true;
     let a = pair.connect();
