@@ -31,6 +31,7 @@ test-full: test build
 	$(CARGO) test --release --locked -p manypath-cli --test failover -- --ignored
 	$(CARGO) test --release --locked -p manypath-cli --test servers -- --ignored --test-threads 1
 	$(CARGO) test --release --locked -p manypath-cli --test clients -- --ignored --test-threads 1
+	$(CARGO) test --release --locked -p manypath-cli --test kernel_sctp -- --ignored --test-threads 1
 	scripts/fuzz 600
 	target/release/manypath sim live papers/dreibholz2010/live/fig4.toml --seeds 1 --jobs 2 --tolerance 0.07
 	target/release/manypath sim live papers/dreibholz2010/live/fig7.toml --seeds 1 --jobs 2 --tolerance 0.07 \
