@@ -77,9 +77,16 @@ impl Receiver {
     /// Nothing arrives any more: of messages that are not complete nothing is left to be read.
     pub(crate) fn end_partial_delivery(&mut self) {
         self.partial.over = true;
-        let Dropped { bytes, chunks } = self.reassembly.drop_parts(|_| true);
+        let ended = self.reassembly.ended();
+        let is_cut_off = |tsn: u32| !ended.contains(&tsn);
+        let Dropped { bytes, chunks } =
+            self.reassembly.drop_parts(|message| is_cut_off(message.tsn.0));
         self.window.release(bytes, chunks);
-        self.partial.aborted.extend(core::mem::take(&mut self.partial.begun).into_values());
+        let begun = core::mem::take(&mut self.partial.begun);
+        let (cut_off, begun): (BTreeMap<_, _>, _) =
+            begun.into_iter().partition(|(tsn, _)| is_cut_off(*tsn));
+        self.partial.begun = begun;
+        self.partial.aborted.extend(cut_off.into_values());
     }
 
     /// Chunk `tsn` was taken: a part may be large enough, or must do.

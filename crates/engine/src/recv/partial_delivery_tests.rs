@@ -196,6 +196,28 @@ fn of_a_message_that_is_given_up_nothing_more_is_read() {
 }
 
 #[test]
+fn what_is_complete_when_the_association_ends_is_read_to_its_last_part() {
+    for (mut receiver, interleaved) in [(receiver(2000), false), (interleaving(2000), true)] {
+        for n in 0..5 {
+            if interleaved {
+                let chunk = i_part(1 + n, 1, n, n == 4);
+                assert_eq!(receiver.handle_i_data(&chunk), Ok(DataOutcome::Accepted));
+            } else {
+                take(&mut receiver, &part(1 + n, n == 4));
+            }
+        }
+        // Once before anything was read, once in the middle.
+        receiver.end_partial_delivery();
+        let first = receiver.read().map(|part| (part.payload.len(), part.more));
+        assert_eq!(first, Some((2000, true)), "interleaved: {interleaved}");
+        receiver.end_partial_delivery();
+        assert_eq!(receiver.take_aborted_parts(), []);
+        assert_eq!(read(&mut receiver), [(2000, true), (1000, false)]);
+        assert_eq!((receiver.queued(), receiver.recount()), (0, (0, 0)));
+    }
+}
+
+#[test]
 fn nobody_is_told_of_a_given_up_message_of_which_nothing_was_read() {
     let mut receiver = receiver(2000);
     (1..=3).for_each(|tsn| take(&mut receiver, &part(tsn, false)));

@@ -8,7 +8,7 @@ use crate::ranges::Range;
 use crate::send::{Streams, includes};
 use crate::tsn::Tsn64;
 use alloc::collections::btree_map::Entry;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use bytes::Bytes;
 use manypath_wire::chunk::{Data, SkippedStream};
@@ -168,6 +168,12 @@ impl Reassembly {
     /// out.
     pub(super) fn take_broken(&mut self) -> Vec<Tsn> {
         core::mem::take(&mut self.broken)
+    }
+
+    /// First TSNs of messages whose end waits to be read.
+    pub(super) fn ended(&self) -> BTreeSet<u32> {
+        let ends = self.ready.iter().filter(|part| !part.message.more);
+        ends.map(|part| part.message.tsn.0).collect()
     }
 
     /// Drops the unread parts of messages that `are` to be dropped.
