@@ -184,8 +184,6 @@ fn a_native_client_reaches_an_open_service_and_no_other() {
         assert!(peer.hear(id, piece.len()) == piece);
     }
     let status = server.status();
-    println!("{:#?}", status.associations);
-    println!("{:?}", status.counters);
     assert_eq!(status.associations[0].form, "direct");
     assert_eq!(status.associations[0].flows[0].destination, open);
     peer.shutdown(id);

@@ -102,7 +102,6 @@ fn busy_connections_share_the_association_fairly() {
     let parts: Vec<u64> =
         moved(&launcher).iter().zip(&before).map(|(after, before)| after - before).collect();
     let (least, most) = (*parts.iter().min().unwrap(), *parts.iter().max().unwrap());
-    println!("{parts:?}");
     assert!(most < least * 3 / 2, "{parts:?}");
     streams.iter().for_each(|stream| drop(stream.shutdown(Shutdown::Both)));
 }
