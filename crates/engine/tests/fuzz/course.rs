@@ -296,9 +296,20 @@ impl Course {
             self.settle();
         }
         assert!(self.directions.iter().all(|it| it.parts.is_empty()), "parts without an end");
+        if self.is_revived() {
+            return;
+        }
         let left = |node: &crate::network::Node| node.endpoint.associations().len();
         assert_eq!(self.network.nodes.iter().map(left).sum::<usize>(), 0, "no end");
         self.check_end();
+    }
+
+    /// Whether a copy of the COOKIE ECHO has come after the end that it belonged to, while its cookie
+    /// was still good: RFC 9260 section 5.1.5 makes an association of it, with the tags of the old one,
+    /// and the other end cannot tell the two apart.
+    fn is_revived(&self) -> bool {
+        let ids = self.network.nodes[1].endpoint.associations();
+        self.closed(1).is_some() && ids.iter().any(|id| Some(*id) != self.ids[1])
     }
 
     /// Waits until all has arrived and nothing goes on, or until the association is over.
