@@ -127,10 +127,12 @@ impl Course {
         self.learn();
     }
 
-    /// The end that was connected to learns its association.
+    /// The end that was connected to learns its association, which may be over already.
     fn learn(&mut self) {
-        let ids = self.network.nodes[1].endpoint.associations();
-        self.ids[1] = self.ids[1].or(ids.first().copied());
+        let node = &self.network.nodes[1];
+        let told = node.events.first().map(|(id, _)| *id);
+        let lives = || node.endpoint.associations().first().copied();
+        self.ids[1] = self.ids[1].or(told).or_else(lives);
     }
 
     fn fate(&mut self, node: usize, choices: &mut Choices<'_>) {
