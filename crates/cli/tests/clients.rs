@@ -6,7 +6,7 @@
 mod common;
 
 use common::folder::Folder;
-use common::{Finished, Site, find, finish, wait_for};
+use common::{Finished, Site, find, finish, postgresql, wait_for};
 use manypath_lab::Host;
 use std::fs;
 use std::io::Write;
@@ -24,11 +24,6 @@ fn success(done: Finished) -> Finished {
     done
 }
 
-/// A program on the right host that is no server of this test's own: waits for its port.
-fn service(site: &mut Site, program: &str, args: &[&str], port: u16) {
-    site.service(program, args, "tcp", port);
-}
-
 fn helper(name: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name).display().to_string()
 }
@@ -41,7 +36,7 @@ fn telnet_reaches_telnetd() {
     let greeter =
         folder.file("greeter", "#!/bin/sh\nread word\necho \"heard $word over telnet\"\n");
     fs::set_permissions(&greeter, fs::Permissions::from_mode(0o755)).expect("a program");
-    service(&mut site, "python3", &[&helper("telnet_server.py"), "2323", &greeter], 2323);
+    site.service("python3", &[&helper("telnet_server.py"), "2323", &greeter], "tcp", 2323);
     site.serve("2323");
     let server = site.server();
     let mut command = site.through_command(&[], "telnet", &[&server, "2323"]);
@@ -93,7 +88,7 @@ fn chromium_loads_a_page_with_images_from_apache() {
              DirectoryIndex index.html\n<Directory {d}>\nRequire all granted\n</Directory>\n"
         ),
     );
-    service(&mut site, "apache2", &["-f", &conf, "-DFOREGROUND"], 8080);
+    site.service("apache2", &["-f", &conf, "-DFOREGROUND"], "tcp", 8080);
     site.serve("8080");
     let profile = folder.at("profile");
     let url = format!("http://{}:8080/", site.server());
@@ -123,7 +118,7 @@ fn a_source_and_a_player_use_icecast() {
              </security></icecast>"
         ),
     );
-    service(&mut site, "icecast2", &["-c", &conf], 8000);
+    site.service("icecast2", &["-c", &conf], "tcp", 8000);
     site.serve("8000");
     // 40 s of noise, sent at a speed near that of its playing.
     let noise = folder.at("noise.raw");
@@ -175,7 +170,7 @@ fn ftp_server(site: &mut Site) -> Folder {
              ftp_data_port=2020\nsecure_chroot_dir={root}\nport_enable=YES\nconnect_from_port_20=NO\nport_promiscuous=YES\n"
         ),
     );
-    service(site, "vsftpd", &[&conf], 2121);
+    site.service("vsftpd", &[&conf], "tcp", 2121);
     folder
 }
 
@@ -216,28 +211,15 @@ fn ftp_moves_files_in_passive_and_in_active_mode() {
 fn psql_queries_and_copies() {
     let mut site = Site::new();
     let folder = Folder::new("postgres");
-    let bin =
-        fs::read_dir("/usr/lib/postgresql").expect("PostgreSQL").flatten().map(|one| one.path());
-    let bin = bin.max().expect("a version").join("bin");
     let data = folder.at("data");
-    let as_postgres = |program: &str, args: &[&str]| {
-        let program = bin.join(program).display().to_string();
-        [&["-u", "postgres", "--", &program][..], args]
-            .concat()
-            .into_iter()
-            .map(str::to_owned)
-            .collect::<Vec<_>>()
-    };
-    let text = |words: &[String]| -> Vec<String> { words.to_vec() };
-    let init = text(&as_postgres("initdb", &["-D", &data, "-A", "trust", "--no-sync"]));
-    let init: Vec<&str> = init.iter().map(String::as_str).collect();
-    success(site.direct("runuser", &init));
+    let user = ["--reuid", "postgres", "--regid", "postgres", "--clear-groups"];
+    let init = [&user[..], &[&postgresql("initdb"), "-D", &data, "-A", "trust", "--no-sync"]];
+    success(site.direct("setpriv", &init.concat()));
     fs::write(format!("{data}/pg_hba.conf"), "local all all trust\nhost all all 0.0.0.0/0 trust\n")
         .expect("pg_hba.conf");
-    let sockets = format!("-k{}", folder.text());
-    let start = as_postgres("postgres", &["-D", &data, "-h", "0.0.0.0", "-p", "5433", &sockets]);
-    let start: Vec<&str> = start.iter().map(String::as_str).collect();
-    service_by(&mut site, "runuser", &start, 5433);
+    let (server, sockets) = (postgresql("postgres"), folder.text());
+    let args = [&server, "-D", &data, "-p", "5433", "-k", &sockets, "-c", "listen_addresses=*"];
+    site.service("setpriv", &[&user[..], &args].concat(), "tcp", 5433);
     site.serve("5433");
     let server = site.server();
     let query = "SELECT sum(n) FROM generate_series(1, 200000) n; COPY (SELECT n, md5(n::text) FROM generate_series(1, 50000) n) TO STDOUT";

@@ -5,7 +5,7 @@
 mod common;
 
 use common::folder::Folder;
-use common::{Finished, MANYPATH, Site, find, finish, wait_for};
+use common::{Finished, MANYPATH, Site, find, finish, postgresql, wait_for};
 use manypath_lab::Host;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -222,13 +222,6 @@ fn vsftpd_sends_files_in_passive_and_active_mode() {
     let clients = log.lines().filter(|line| line.contains("Client \""));
     let strangers = clients.filter(|line| !line.contains(&format!("{own}\"")));
     assert_eq!(strangers.collect::<Vec<_>>(), [""; 0], "{log}");
-}
-
-/// The newest of the installed versions' programs.
-fn postgresql(program: &str) -> String {
-    let versions = fs::read_dir("/usr/lib/postgresql").expect("run scripts/setup full");
-    let newest = versions.flatten().map(|one| one.path()).max().expect("a version");
-    newest.join("bin").join(program).display().to_string()
 }
 
 #[test]

@@ -115,7 +115,7 @@ impl Stack {
                 target: log::CONNECTION,
                 carrier = "tcp", sent_bytes = sent, received_bytes = got, duration_ms = ms,
                 "{ends}: {end} after {ms} ms, sent {sent} B, received {got} B over plain TCP ({})",
-                why.map_or_else(|| "it was faster".to_owned(), |why| why.to_string())
+                why.map_or_else(|| "SCTP could not be used".to_owned(), |why| why.to_string())
             ),
         }
     }

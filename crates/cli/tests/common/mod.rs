@@ -281,3 +281,10 @@ fn unique_dir() -> PathBuf {
     std::fs::create_dir_all(&dir).expect("work folder");
     dir
 }
+
+/// A program of the newest PostgreSQL that is installed.
+pub(crate) fn postgresql(program: &str) -> String {
+    let versions = std::fs::read_dir("/usr/lib/postgresql").expect("run scripts/setup full");
+    let newest = versions.flatten().map(|one| one.path()).max().expect("a version");
+    newest.join("bin").join(program).display().to_string()
+}
