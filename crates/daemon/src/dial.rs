@@ -216,14 +216,26 @@ impl Stack {
 
 /// Begins a TCP connection without waiting for it.
 pub(crate) fn connect(from: Option<SocketAddr>, to: SocketAddr) -> io::Result<OwnedFd> {
+    let socket = socket_at(from, to)?;
+    begin(&socket, to)?;
+    Ok(socket.into())
+}
+
+/// A socket for a connection to `to`, bound to `from` if that is given.
+pub(crate) fn socket_at(from: Option<SocketAddr>, to: SocketAddr) -> io::Result<RawSocket> {
     let socket = RawSocket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_nonblocking(true)?;
     if let Some(from) = from {
         socket.set_reuse_address(true)?;
         socket.bind(&SockAddr::from(from))?;
     }
+    Ok(socket)
+}
+
+/// Connects without waiting for it.
+pub(crate) fn begin(socket: &RawSocket, to: SocketAddr) -> io::Result<()> {
     match socket.connect(&SockAddr::from(to)) {
         Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
-        _ => Ok(socket.into()),
+        _ => Ok(()),
     }
 }

@@ -3,13 +3,14 @@
 use super::{Led, kernel_table};
 use crate::allow::{self, Denied};
 use crate::association::{DialId, RelayId};
+use crate::dial;
 use crate::log;
 use crate::stack::Stack;
 use manypath_control::Reply;
 use manypath_engine::{AssociationId, PathState};
 use manypath_flow::{FlowId, Refusal};
 use manypath_rules::{Options, Policy};
-use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use socket2::Socket;
 use std::io;
 use std::net::SocketAddr;
 use tracing::debug;
@@ -148,7 +149,7 @@ impl Stack {
             return self.counters.count("dials_dropped");
         }
         let connected = own_address(&socket).and_then(|from| {
-            begin(&socket, to)?;
+            dial::begin(&socket, to)?;
             Ok(from)
         });
         match connected {
@@ -180,10 +181,7 @@ impl Stack {
 /// A socket at the address that it is going to connect to, so that the connection never leaves this
 /// host, and its own address.
 fn announced_socket(to: SocketAddr) -> io::Result<(Socket, SocketAddr)> {
-    let socket = Socket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;
-    socket.set_nonblocking(true)?;
-    socket.set_reuse_address(true)?;
-    socket.bind(&SockAddr::from(SocketAddr::new(to.ip(), 0)))?;
+    let socket = dial::socket_at(Some(SocketAddr::new(to.ip(), 0)), to)?;
     let from = own_address(&socket)?;
     Ok((socket, from))
 }
@@ -191,13 +189,6 @@ fn announced_socket(to: SocketAddr) -> io::Result<(Socket, SocketAddr)> {
 fn own_address(socket: &Socket) -> io::Result<SocketAddr> {
     let own = socket.local_addr()?.as_socket();
     own.ok_or_else(|| io::Error::from_raw_os_error(libc::EAFNOSUPPORT))
-}
-
-fn begin(socket: &Socket, to: SocketAddr) -> io::Result<()> {
-    match socket.connect(&SockAddr::from(to)) {
-        Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
-        _ => Ok(()),
-    }
 }
 
 /// The client's port where its side gives none: its program's socket was not bound when it asked.
