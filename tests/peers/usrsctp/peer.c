@@ -12,6 +12,7 @@
  *     pr=none|ttl|rtx value=0            partial reliability of what is sent
  *     idata=0 reset=0                    I-DATA; reset all outgoing streams and add two at the end
  *     wait=0                             leave the end to the peer
+ *     digest=1                           0: neither make up bytes nor sum them up, to measure the transport alone
  *     sysctl.NAME=VALUE                  a sysctl of usrsctp, such as sysctl.nrsack_enable
  *     seconds=60                         give up after this time
  *
@@ -40,9 +41,9 @@
 
 static struct {
 	const char *role, *own, *peer, *pr;
-	unsigned udp, peer_udp, port, streams, unordered, value, idata, reset, wait, seconds, buffer;
+	unsigned udp, peer_udp, port, streams, unordered, value, idata, reset, wait, seconds, buffer, digest;
 	uint64_t send, receive, message;
-} options = {.pr = "none", .udp = 9899, .peer_udp = 9899, .port = 5001, .streams = 1, .message = 16384, .seconds = 60, .buffer = 4 << 20};
+} options = {.pr = "none", .udp = 9899, .peer_udp = 9899, .port = 5001, .streams = 1, .message = 16384, .seconds = 60, .buffer = 4 << 20, .digest = 1};
 
 /* The checksum of one direction. */
 struct checksum {
@@ -81,7 +82,8 @@ static void checksum_fold(struct checksum *c, unsigned stream) {
 }
 
 static void checksum_add(struct checksum *c, unsigned stream, const void *data, size_t size, int end_of_message) {
-	sha256_update(&c->streams[stream], data, size);
+	if (options.digest)
+		sha256_update(&c->streams[stream], data, size);
 	c->bytes += size;
 	if (!end_of_message)
 		return;
@@ -293,7 +295,8 @@ static void *send_all(void *unused) {
 		uint64_t left = options.send - sent.bytes;
 		size_t size = left < options.message ? left : options.message;
 		unsigned stream = (unsigned)(sent.messages % options.streams);
-		fill(message, size);
+		if (options.digest || sent.messages == 0)
+			fill(message, size);
 		send_message(message, size, stream);
 		checksum_add(&sent, stream, message, size, 1);
 	}
@@ -336,7 +339,7 @@ static void option(char *text) {
 		{"udp", &options.udp}, {"peer-udp", &options.peer_udp}, {"port", &options.port},
 		{"streams", &options.streams}, {"unordered", &options.unordered}, {"value", &options.value},
 		{"idata", &options.idata}, {"reset", &options.reset}, {"wait", &options.wait}, {"seconds", &options.seconds},
-		{"buffer", &options.buffer},
+		{"buffer", &options.buffer}, {"digest", &options.digest},
 	};
 	char *value = strchr(text, '=');
 
