@@ -20,6 +20,7 @@ test:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(CARGO) test --workspace --locked
+	bench/pieces --check
 	scripts/fuzz $(FUZZ_SECONDS)
 
 # The slower checks: more random cases, longer fuzzing, the lab at speed, the demo itself.
@@ -43,6 +44,7 @@ bench:
 	@scripts/setup build
 	bench/sim
 	bench/engine
+	bench/pieces
 
 lint:
 	$(CARGO) fmt --all --check

@@ -2,7 +2,7 @@
 
 use crate::pair::Pair;
 use bytes::Bytes;
-use manypath_engine::{Config, Duration};
+use manypath_engine::{Config, Duration, StreamId};
 
 const ASSOCIATIONS: usize = 1000;
 /// Over HB.interval: the paths have been probed.
@@ -18,7 +18,7 @@ pub(crate) fn bytes(paths: u8, exchanged: usize) -> [usize; 2] {
         let ids = pair.connect();
         if exchanged > 0 {
             for side in 0..2 {
-                pair.send(side, ids[side], &message);
+                assert!(pair.offer(side, ids[side], StreamId(0), &message));
                 (0..40).for_each(|_| pair.turn());
                 assert_eq!(pair.read(1 - side, ids[1 - side]), exchanged);
             }

@@ -4,12 +4,15 @@
 //! ```text
 //! cost [--mib N]                 processor time per GiB, both ends, by message size; idle associations
 //! cost --one SIZE MIB [PATHS]    one transfer of MIB in messages of SIZE, nothing else (for callgrind)
+//! cost --piece NAME TIMES        one piece of the engine so many times (for callgrind)
+//! cost --pieces                  the pieces: name, times worth counting, what one of them is
 //! ```
 #![allow(clippy::unwrap_used, reason = "a measuring program: what fails ends it")]
 
 mod heap;
 mod idle;
 mod pair;
+mod pieces;
 
 use bytes::Bytes;
 use manypath_engine::Config;
@@ -27,6 +30,12 @@ fn main() {
             let paths = number(3).and_then(|paths| u8::try_from(paths).ok()).unwrap_or(1);
             let moved = transfer(number(1).unwrap(), number(2).unwrap() * MIB, paths);
             println!("bytes {} packets {}", moved.bytes, moved.packets);
+        }
+        Some("--piece") => assert!(pieces::run(&arguments[1], number(2).unwrap()), "no such piece"),
+        Some("--pieces") => {
+            for piece in &pieces::PIECES {
+                println!("{} {} {}", piece.name, piece.times, piece.per);
+            }
         }
         Some("--mib") => table(number(1).unwrap()),
         Some(other) => eprintln!("cost: '{other}' is not known; see the head of the program"),

@@ -13,6 +13,12 @@ const RUN: usize = 44;
 /// Time of one turn, in which everything goes over that both want to send: half a round trip.
 const TURN: Duration = Duration::from_micros(50);
 
+/// A packet that was taken from one end and has not reached the other yet.
+pub(crate) struct Held {
+    path: PathAddr,
+    bytes: Vec<u8>,
+}
+
 /// The ends: 0 connects, 1 accepts.
 pub(crate) struct Pair {
     now: Instant,
@@ -98,30 +104,46 @@ impl Pair {
         self.batch = batch;
     }
 
-    /// Queues messages until the send buffer is full; the bytes taken.
-    pub(crate) fn fill(&mut self, side: usize, id: AssociationId, payload: &Bytes) -> usize {
-        self.call(side, |node, now| {
-            let mut taken = 0;
-            loop {
-                let message = Outgoing {
-                    stream: StreamId(0),
-                    ppid: Ppid(0),
-                    unordered: false,
-                    payload: payload.clone(),
-                };
-                match node.send(now, id, message) {
-                    Ok(()) => taken += payload.len(),
-                    Err(_full) => return taken,
-                }
-            }
-        })
+    /// Takes what one end wants to send, and keeps it from the other.
+    pub(crate) fn hold(&mut self, side: usize) -> Vec<Held> {
+        let mut held = Vec::new();
+        let mut batch = std::mem::take(&mut self.batch);
+        while let Some(run) = self.call(side, |node, now| node.poll_transmit(now, &mut batch)) {
+            let path = PathAddr { local: run.path.remote, remote: run.path.local };
+            let packets = batch.bytes().chunks(run.segment_size);
+            held.extend(packets.map(|bytes| Held { path, bytes: bytes.to_vec() }));
+        }
+        self.batch = batch;
+        held
     }
 
-    /// Queues one message.
-    pub(crate) fn send(&mut self, side: usize, id: AssociationId, payload: &Bytes) {
-        let (stream, ppid, payload) = (StreamId(0), Ppid(0), payload.clone());
+    /// Hands packets to one end.
+    pub(crate) fn deliver(&mut self, side: usize, packets: &[Held]) {
+        for held in packets {
+            self.call(side, |node, now| node.handle_packet(now, held.path, &held.bytes));
+        }
+    }
+
+    /// Queues messages until the send buffer is full; the bytes taken.
+    pub(crate) fn fill(&mut self, side: usize, id: AssociationId, payload: &Bytes) -> usize {
+        let mut taken = 0;
+        while self.offer(side, id, StreamId(0), payload) {
+            taken += payload.len();
+        }
+        taken
+    }
+
+    /// Queues one message on a stream; `false` if there is no room.
+    pub(crate) fn offer(
+        &mut self,
+        side: usize,
+        id: AssociationId,
+        stream: StreamId,
+        payload: &Bytes,
+    ) -> bool {
+        let (ppid, payload) = (Ppid(0), payload.clone());
         let message = Outgoing { stream, ppid, unordered: false, payload };
-        self.call(side, |node, now| node.send(now, id, message)).expect("room");
+        self.call(side, |node, now| node.send(now, id, message)).is_ok()
     }
 
     /// Reads what has come; the bytes.
