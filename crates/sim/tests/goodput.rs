@@ -30,8 +30,17 @@ fn transfer_with_backlog(
     cut: Option<(Duration, Duration)>,
     backlog: usize,
 ) -> Transfer {
+    transfer_with(links, cut, (BYTES, backlog), &Config { streams: 16, ..Config::default() })
+}
+
+fn transfer_with(
+    links: &[LinkConfig],
+    cut: Option<(Duration, Duration)>,
+    (bytes, backlog): (usize, usize),
+    config: &Config,
+) -> Transfer {
     let mut world = World::new(1);
-    let hosts = pair(&mut world, &Config { streams: 16, ..Config::default() });
+    let hosts = pair(&mut world, config);
     let joints = (0..).zip(links).map(|(number, link)| joint(hosts, number, link.clone()));
     let paths: Vec<_> = joints.map(|joint| world.join(&joint)).collect();
     if let Some((from, to)) = cut {
@@ -43,7 +52,7 @@ fn transfer_with_backlog(
     }
     let id = world.endpoint(hosts[0]).connect(Instant::ZERO, address(0, 2), PORT).unwrap();
     let payload = vec![7; MESSAGE];
-    let (mut left, mut received, mut server) = (BYTES, 0, None);
+    let (mut left, mut received, mut server) = (bytes, 0, None);
     let (mut last, mut longest_stall) = (None, Duration::ZERO);
     let done = world.run(Instant::ZERO + Duration::from_secs(300), |world| {
         let now = world.now();
@@ -72,13 +81,13 @@ fn transfer_with_backlog(
             longest_stall = longest_stall.max(now.since(last.unwrap_or(now)));
             last = Some(now);
         }
-        received == BYTES
+        received == bytes
     });
     assert!(done, "only {received} bytes arrived");
     let seconds = world.now().since(Instant::ZERO).as_secs_f64();
     Transfer {
         seconds,
-        goodput_mbps: BYTES as f64 * 8.0 / seconds / 1e6,
+        goodput_mbps: bytes as f64 * 8.0 / seconds / 1e6,
         longest_stall: longest_stall.as_secs_f64(),
         packets: paths.iter().map(|p| world.link_counters(*p, hosts[1]).packets_in).collect(),
     }
@@ -102,6 +111,21 @@ fn two_dissimilar_paths_give_nearly_their_sum() {
     let result = transfer(&[link(20, 10, 100), link(10, 40, 100)], None);
     println!("20 Mbit/s 10 ms + 10 Mbit/s 40 ms: {result}");
     assert!(result.goodput_mbps >= 0.95 * 30.0 * PAYLOAD_SHARE, "{result}");
+}
+
+/// A slow start that loses every other packet of a window of thousands leaves more holes than a SACK has
+/// room for. What lies beyond must not be taken for being in flight until all holes are filled.
+#[test]
+fn more_losses_than_a_sack_can_report_do_not_stop_a_long_fat_path() {
+    let buffers = Config {
+        streams: 16,
+        send_buffer: 64 << 20,
+        receive_buffer: 64 << 20,
+        ..Config::default()
+    };
+    let result = transfer_with(&[link(500, 40, 4000)], None, (4 * BYTES, usize::MAX), &buffers);
+    println!("500 Mbit/s 40 ms, queue of one bandwidth-delay product: {result}");
+    assert!(result.longest_stall <= 0.4 && result.seconds <= 3.5, "{result}");
 }
 
 #[test]

@@ -35,6 +35,8 @@ pub(crate) struct Path {
     /// Bytes in flight: DATA chunks with header and padding, neither acknowledged nor marked for
     /// retransmission.
     pub(crate) flight: usize,
+    /// Bytes of chunks that are not under way any more, but beyond what SACKs have room to report.
+    pub(crate) hidden: usize,
     /// User data whose last transmission was on the path and which is not acknowledged for good
     /// (the measure `queued` of buffer splitting).
     pub(crate) booked: usize,
@@ -82,6 +84,7 @@ impl Path {
             rtt: Rtt::new(config),
             congestion,
             flight: 0,
+            hidden: 0,
             booked: 0,
             t3: None,
             error_count: 0,

@@ -344,8 +344,8 @@ impl Sender {
 
     /// Chunk `tsn` is given up. Returns its user data if that is still held.
     fn abandon_chunk(&mut self, tsn: Tsn64, paths: &mut Paths) -> Option<Bytes> {
-        let chunk = self.outstanding.abandon(tsn)?;
-        let (data, wire) = (chunk.data_len(), chunk.wire_len());
+        let mut chunk = self.outstanding.abandon(tsn)?;
+        let data = chunk.data_len();
         self.abandonment.forget_priority(tsn, &chunk.fragment);
         self.buffered = self.buffered.saturating_sub(data);
         // Its number stays in use until the receiver has skipped it.
@@ -355,7 +355,7 @@ impl Sender {
         path.cmt.cuc.forget();
         match chunk.state {
             ChunkState::InFlight => {
-                path.flight = path.flight.saturating_sub(wire);
+                chunk.land(path);
                 self.in_flight = self.in_flight.saturating_sub(data);
             }
             ChunkState::Lost => {

@@ -252,6 +252,7 @@ impl Sender {
         chunk.transmissions += 1;
         chunk.missing = 0;
         chunk.capable = false;
+        chunk.hidden = false;
         chunk.state = ChunkState::InFlight;
         let (data, wire) = (chunk.data_len(), chunk.wire_len());
         self.in_flight += data;

@@ -115,15 +115,21 @@ impl Sender {
     }
 
     /// `None` if the transmission is over.
-    fn judge(&mut self, look: &Look, sent: Sent, path: &Path) -> Option<Verdict> {
+    fn judge(&mut self, look: &Look, sent: Sent, path: &mut Path) -> Option<Verdict> {
         let chunk = self.outstanding.get_mut(sent.tsn)?;
         let is_live = chunk.state == ChunkState::InFlight
             && (chunk.path, chunk.number) == (path.id, sent.number);
         if !is_live {
             return None;
         }
+        let transmission = (sent.number, chunk.last_sent);
         if self.horizon.is_some_and(|horizon| sent.tsn > horizon) {
-            return Some(Verdict::Open);
+            let verdict = path.cmt.rack.judge(look.now, transmission, &path.rtt, look.window);
+            if verdict == Verdict::Lost {
+                chunk.hide(path);
+                return Some(Verdict::Open);
+            }
+            return Some(verdict);
         }
         let rack = &path.cmt.rack;
         if let Some(Extent { least, most }) =
@@ -136,7 +142,6 @@ impl Sender {
                 return Some(Verdict::Lost);
             }
         }
-        let transmission = (sent.number, chunk.last_sent);
         Some(rack.judge(look.now, transmission, &path.rtt, look.window))
     }
 

@@ -1,7 +1,7 @@
 //! Chunks that were sent and are not cumulatively acknowledged, in TSN order without holes.
 
 use super::queue::{Fragment, Number};
-use crate::path::PathId;
+use crate::path::{Path, PathId};
 use crate::time::Instant;
 use crate::tsn::{MAX_AHEAD, Tsn64};
 use alloc::collections::VecDeque;
@@ -65,6 +65,9 @@ pub(crate) struct SentChunk {
     pub(crate) large: bool,
     /// Whether its last transmission left in an ECN-capable packet.
     pub(crate) capable: bool,
+    /// Whether it has had its time to arrive, but lies beyond what SACKs have room to report: it is not
+    /// under way any more, and not known to be lost.
+    pub(crate) hidden: bool,
     /// Missing reports since its last transmission (section 7.2.4).
     pub(crate) missing: u8,
     /// The path over which the SACK came that acknowledged it.
@@ -88,6 +91,7 @@ impl SentChunk {
             reneged: false,
             large: false,
             capable: false,
+            hidden: false,
             missing: 0,
             acked_via: path,
         }
@@ -101,6 +105,23 @@ impl SentChunk {
     /// Bytes in a packet, header and padding included: the unit of the congestion window.
     pub(crate) fn wire_len(&self) -> usize {
         self.fragment.header_len() + self.fragment.payload.len().next_multiple_of(4)
+    }
+
+    /// It was in flight on `path` and is not any more.
+    pub(crate) fn land(&mut self, path: &mut Path) {
+        let wire = self.wire_len();
+        let hidden = core::mem::take(&mut self.hidden);
+        let of = if hidden { &mut path.hidden } else { &mut path.flight };
+        *of = of.saturating_sub(wire);
+    }
+
+    /// It is not under way on `path` any more, whether it has arrived or not.
+    pub(crate) fn hide(&mut self, path: &mut Path) {
+        if !self.hidden {
+            self.land(path);
+            self.hidden = true;
+            path.hidden += self.wire_len();
+        }
     }
 
     /// The DATA or I-DATA chunk.

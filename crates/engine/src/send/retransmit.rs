@@ -16,7 +16,7 @@ impl Sender {
         let Some(path) = paths.get_mut(id) else { return true };
         path.t3 = None;
         let awaits_forward = self.repeat_forward();
-        if path.flight == 0 {
+        if path.flight + path.hidden == 0 {
             if awaits_forward {
                 path.rtt.back_off();
                 return false;
@@ -117,14 +117,14 @@ impl Sender {
     pub(super) fn mark_lost(&mut self, tsn: Tsn64, path: &mut Path) {
         let Some(chunk) = self.outstanding.get_mut(tsn) else { return };
         chunk.state = ChunkState::Lost;
-        let (data, wire, large) = (chunk.data_len(), chunk.wire_len(), chunk.large);
+        let (data, large) = (chunk.data_len(), chunk.large);
+        chunk.land(path);
         if large {
             path.on_large_lost();
         }
         if chunk.capable {
             path.ecn.on_lost();
         }
-        path.flight = path.flight.saturating_sub(wire);
         path.cmt.lost.reported.insert(tsn);
         path.cmt.loss_rate.on_lost();
         path.cmt.tail_probe.settle(tsn);
@@ -174,7 +174,7 @@ impl Sender {
         let held = self.outstanding.get_mut(tsn);
         let Some(chunk) = held.filter(|chunk| !chunk.state.is_empty()) else { return };
         let Some(path) = paths.get_mut(chunk.path) else { return };
-        let (data, wire, large) = (chunk.data_len(), chunk.wire_len(), chunk.large);
+        let (data, large) = (chunk.data_len(), chunk.large);
         let was = core::mem::replace(&mut chunk.state, ChunkState::Lost);
         path.cmt.loss_rate.on_lost();
         let lost = &mut path.cmt.lost;
@@ -184,13 +184,13 @@ impl Sender {
         };
         match was {
             ChunkState::InFlight => {
+                chunk.land(path);
                 if large {
                     path.on_large_lost();
                 }
                 if chunk.capable {
                     path.ecn.on_lost();
                 }
-                path.flight = path.flight.saturating_sub(wire);
                 self.on_lost(data);
             }
             ChunkState::Acked => self.lost += data,

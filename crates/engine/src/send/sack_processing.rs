@@ -293,7 +293,7 @@ impl Sender {
             from.cmt.silence.on_late_acknowledgement();
         }
         let path = paths.get_mut(chunk.path)?;
-        let (data, wire) = (chunk.data_len(), chunk.wire_len());
+        let data = chunk.data_len();
         match core::mem::replace(&mut chunk.state, ChunkState::Acked) {
             ChunkState::Released => {
                 chunk.state = ChunkState::Released;
@@ -305,7 +305,7 @@ impl Sender {
             }
             ChunkState::Acked => return None,
             ChunkState::InFlight => {
-                path.flight = path.flight.saturating_sub(wire);
+                chunk.land(path);
                 self.in_flight = self.in_flight.saturating_sub(data);
             }
             ChunkState::Lost => {
@@ -345,7 +345,7 @@ impl Sender {
         path.burst.on_sack(now, (path.flight, news.acked), chunk_limit, smoothed);
         let found = self.look_for_losses(facts, path);
         self.respond(now, (found, facts.recovering), path, group);
-        if path.flight == 0 {
+        if path.flight + path.hidden == 0 {
             path.t3 = None;
         } else if news.cum_advanced || (news.earliest_acked && self.rules.smart_t3) {
             // Rule R3; a chunk of the path that was blocked by another path's loss counts as well
