@@ -154,6 +154,9 @@ pub struct Config {
     /// algorithm does (`SCTP_NODELAY` of RFC 6458 section 8.1.5 off). Off by default: the users of this
     /// engine hand it all that they have. `Endpoint::set_nagle` changes it for one association.
     pub nagle: bool,
+    /// Whether a message that needs several packets begins in what the message before it has left of one.
+    /// So bulk data goes in packets of one size, many of which the kernel takes and gives at once.
+    pub fill_packets: bool,
     /// Valid.Cookie.Life, RFC 9260 section 16.
     pub cookie_life: Duration,
     /// Use every active path at once (concurrent multipath transfer); otherwise only the primary.
@@ -330,6 +333,7 @@ impl Default for Config {
             loss_recovery: LossRecovery::Rack,
             window_probing: WindowProbing::Rfc9260,
             nagle: false,
+            fill_packets: true,
             cookie_life: Duration::from_secs(60),
             multipath: true,
             interleaving: false,

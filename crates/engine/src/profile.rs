@@ -80,6 +80,7 @@ impl Config {
             sack_frequency: 2,
             sack_path: SackPath::Standard,
             immediate_sacks: false,
+            fill_packets: false,
             max_burst: 4,
             burst_limit: BurstLimit::Packets,
             pacing: Pacing::Off,

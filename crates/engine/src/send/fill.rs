@@ -169,17 +169,14 @@ impl Sender {
     }
 
     fn fill_new(&mut self, job: &Job, paths: &mut Paths, packet: &mut PacketWriter<'_>) -> usize {
-        let limit = self.fragment_size(paths);
         let (kind, header) = (self.chunk_type(), self.header_len());
         let mut written = 0;
         let has_room = |packet: &PacketWriter<'_>| job.worth && header < packet.room_for(kind);
         while let Some(path) = paths.get(job.id).filter(|_| has_room(packet)) {
             let next = self.next_new(job.now, path, job.flight, paths, job.usable);
             let Some((stream, len)) = next else { break };
-            if header + len > packet.room_for(kind) {
-                break;
-            }
-            let Some(fragment) = self.queue.pop(stream, job.id, limit) else { break };
+            let Some(len) = self.fitting(stream, len, packet.room_for(kind)) else { break };
+            let Some(fragment) = self.queue.pop(stream, job.id, len) else { break };
             let chunk = SentChunk::new(fragment, job.id, job.now);
             let tsn = self.outstanding.next_tsn();
             if packet.push(&chunk.to_chunk(tsn, job.immediate)).is_err() {

@@ -79,6 +79,8 @@ pub(crate) struct Sender {
     reserved: usize,
     /// Most bytes of a fragment.
     fragment_limit: usize,
+    /// Messages of several packets begin in what is left of one.
+    fills: bool,
     /// What times out on the one path in use goes to another (RFC 9260 section 6.4).
     alternates: bool,
     pub(super) limit: usize,
@@ -122,6 +124,7 @@ impl Sender {
             multipath: config.multipath && config.path_scheduling != PathScheduling::Primary,
             reserved: 0,
             fragment_limit: limit(config.fragment_limit),
+            fills: config.fill_packets,
             alternates: !config.multipath,
             limit: config.send_buffer as usize,
             outbound_streams,
@@ -410,6 +413,16 @@ impl Sender {
     /// No fragment of a message is to have more than so many bytes.
     pub(crate) fn set_fragment_limit(&mut self, most: Option<u16>) {
         self.fragment_limit = limit(most);
+    }
+
+    /// How much of the next fragment of `stream`, which has `len` bytes, goes into `room` bytes of a packet,
+    /// the chunk's header among them.
+    pub(super) fn fitting(&self, stream: StreamId, len: usize, room: usize) -> Option<usize> {
+        let room = room.checked_sub(self.header_len()).filter(|room| *room > 0)?;
+        let needs_more = || self.queue.stream(stream).is_some_and(|stream| stream.next_len() > len);
+        // Whoever says how large fragments are at most wants them of that size.
+        let fills = || self.fills && self.fragment_limit == usize::MAX && needs_more();
+        if len <= room { Some(len) } else { fills().then_some(room) }
     }
 
     /// Every packet with user data leaves so many bytes for something else.

@@ -123,6 +123,11 @@ impl OutboundStream {
         self.begun_len
     }
 
+    /// Bytes of its first message that have not left.
+    pub(super) fn next_len(&self) -> usize {
+        self.waiting.front().map_or(0, |first| first.rest.len())
+    }
+
     /// Bytes of its first message, if that was not begun.
     pub(super) fn to_begin(&self) -> usize {
         let first = self.waiting.front().filter(|first| !first.begun);

@@ -9,6 +9,7 @@ use crate::send::queue::{Fragment, Number};
 use crate::send::reliability::Terms;
 use crate::send::window::WindowProbing;
 use crate::time::Duration;
+use crate::tsn::Tsn64;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use manypath_wire::{Ppid, Ssn, StreamId, Tsn};
@@ -249,12 +250,34 @@ fn tsns_wrap_to_zero() {
 
 #[test]
 fn small_messages_are_bundled_and_large_ones_cut() {
-    let mut bench = Bench::new(1, &Config::default());
+    let mut bench = Bench::new(1, &Config { fill_packets: false, ..Config::default() });
     (0..3).for_each(|_| bench.queue_bytes(100));
     bench.queue_bytes(FULL + 1);
     assert_eq!(bench.send(0), [1, 2, 3]);
     assert_eq!(bench.send(0), [4]);
     assert_eq!(bench.send(0), [5]);
+}
+
+#[test]
+fn a_message_of_several_packets_begins_in_what_is_left_of_one() {
+    let mut bench = Bench::new(1, &Config::default());
+    bench.queue_bytes(2 * FULL - 100);
+    bench.queue_bytes(2 * FULL);
+    let packets: Vec<_> = (0..5).map(|_| bench.send(0)).collect();
+    assert_eq!(packets, [&[1][..], &[2, 3], &[4], &[5], &[]]);
+    let len = |tsn| bench.sender.outstanding.get(Tsn64::initial(Tsn(tsn))).unwrap().data_len();
+    let lengths: Vec<_> = (1..=5).map(len).collect();
+    assert_eq!(lengths, [FULL, FULL - 100, 84, FULL, FULL - 84], "16 bytes are the header");
+    bench.check();
+}
+
+#[test]
+fn a_message_that_fits_a_packet_is_not_cut_to_fill_one() {
+    let mut bench = Bench::new(1, &Config::default());
+    bench.queue_bytes(FULL - 100);
+    bench.queue_bytes(FULL);
+    assert_eq!(bench.send(0), [1]);
+    assert_eq!(bench.send(0), [2]);
 }
 
 #[test]
