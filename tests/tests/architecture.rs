@@ -17,7 +17,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("daemon", &["net", "engine", "window", "flow", "rules", "control"]),
     ("shim", &["control"]),
     ("pkt", &["wire", "engine"]),
-    ("cli", &["wire", "engine", "flow", "net", "sim", "lab", "rules", "control", "daemon", "shim"]),
+    ("ssh", &["window"]),
+    (
+        "cli",
+        &[
+            "wire", "engine", "flow", "net", "sim", "lab", "rules", "control", "daemon", "shim",
+            "window", "ssh",
+        ],
+    ),
     ("tests", &[]),
 ];
 

@@ -2,6 +2,7 @@
 
 use crate::commands::peers::PeersArgs;
 use crate::commands::rules::args::{RulesArgs, ShimrulesArgs};
+use crate::commands::ssh::args::SshArgs;
 use crate::commands::sysctl::SysctlArgs;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -33,6 +34,7 @@ pub(crate) enum Command {
     Status(StatusArgs),
     Lab(LabArgs),
     Sim(SimArgs),
+    Ssh(SshArgs),
     Demo(DemoArgs),
     Man(ManArgs),
     #[command(hide = true)]

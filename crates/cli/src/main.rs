@@ -24,6 +24,7 @@ fn main() -> ExitCode {
         Command::Status(args) => commands::status::status(args),
         Command::Lab(args) => commands::lab::lab(args),
         Command::Sim(args) => commands::sim::sim(args),
+        Command::Ssh(args) => commands::ssh::ssh(args),
         Command::Demo(args) => demo::demo(args),
         Command::Man(args) => commands::man::man(args),
         Command::Stack(args) => commands::stack::stack(args),

@@ -27,6 +27,7 @@ mod filter;
 mod gate;
 mod launcher;
 mod options;
+mod parent;
 mod program;
 mod report;
 mod seccomp;
@@ -38,4 +39,5 @@ mod table;
 
 pub use launcher::run;
 pub use options::{Outcome, RunError, RunOptions, ServerChoice, ShimState, StackChoice};
+pub use parent::end_with_parent;
 pub use report::Report;

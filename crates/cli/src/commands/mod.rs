@@ -7,6 +7,7 @@ pub(crate) mod rules;
 pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod sim;
+pub(crate) mod ssh;
 pub(crate) mod stack;
 pub(crate) mod status;
 pub(crate) mod sysctl;

@@ -1,0 +1,117 @@
+//! The command line of `manypath ssh`.
+
+use clap::{Args, Subcommand};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Run programs and copy files on other hosts by SSH, as fast as the path.
+///
+/// Your own ssh logs in, with its configuration, keys, agent and known hosts; any SSH server will do.
+/// Only the windows are different: they follow the path and the reader, so that distance does not
+/// make a transfer slow.
+#[derive(Args, Debug)]
+pub(crate) struct SshArgs {
+    #[command(subcommand)]
+    pub(crate) command: SshCommand,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum SshCommand {
+    Exec(ExecArgs),
+    /// Copy files from a server.
+    ///
+    /// A file has its name when it is complete; until then it is called NAME.XXXXXXXX.part, and the same command
+    /// continues it. Time of change and permissions are those of the original.
+    #[command(after_help = "Example:\n  manypath ssh get server.example:big.iso .")]
+    Get(CopyArgs),
+    /// Copy files to a server.
+    ///
+    /// A file has its name when it is complete; until then it is called NAME.XXXXXXXX.part, and the same command
+    /// continues it. Time of change and permissions are those of the original.
+    #[command(after_help = "Example:\n  manypath ssh put big.iso server.example:")]
+    Put(CopyArgs),
+}
+
+/// How to log in: the options of ssh.
+#[derive(Args, Debug, Clone)]
+pub(crate) struct LoginArgs {
+    /// Port of the server.
+    #[arg(short, value_name = "PORT")]
+    pub(crate) port: Option<u16>,
+    /// File with a private key; repeat for more.
+    #[arg(short, value_name = "FILE")]
+    pub(crate) identity: Vec<PathBuf>,
+    /// Name to log in with.
+    #[arg(short = 'l', value_name = "USER")]
+    pub(crate) login: Option<OsString>,
+    /// Go by way of these hosts.
+    #[arg(short = 'J', value_name = "HOST,...")]
+    pub(crate) jump: Option<OsString>,
+    /// Option of ssh_config(5); repeat for more.
+    #[arg(short, value_name = "NAME=VALUE")]
+    pub(crate) option: Vec<OsString>,
+    /// Configuration file of ssh instead of ~/.ssh/config.
+    #[arg(short = 'F', value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Use the login of the master that listens at this control socket (`ssh -M -S PATH`).
+    #[arg(short = 'S', value_name = "PATH")]
+    pub(crate) socket: Option<PathBuf>,
+    /// Use IPv4 only.
+    #[arg(short = '4', conflicts_with = "ipv6")]
+    pub(crate) ipv4: bool,
+    /// Use IPv6 only.
+    #[arg(short = '6')]
+    pub(crate) ipv6: bool,
+    /// Let ssh say nothing but errors.
+    #[arg(short)]
+    pub(crate) quiet: bool,
+    /// Let ssh say what it does; repeat for more.
+    #[arg(short, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+    /// Carry the connection over every path, where the server's host has manypath.
+    #[arg(long)]
+    pub(crate) manypath: bool,
+    /// The ssh to log in with.
+    #[arg(long, value_name = "PROGRAM", default_value = "ssh")]
+    pub(crate) ssh: OsString,
+    /// Windows of this many KiB instead of such that follow the path, for comparison.
+    #[arg(long, value_name = "KIB")]
+    pub(crate) static_window: Option<u32>,
+}
+
+/// Run a command on another host, with its standard streams.
+///
+/// Standard input, output and error and the exit status are the command's; 255 is a failure of the
+/// connection. There is no terminal: for interactive programs use ssh. Without a command, the
+/// user's shell reads standard input.
+///
+/// Stands in for ssh in other programs: rsync, git, tar.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Example:\n  manypath ssh exec server.example tar c /data | tar x\n  rsync -e 'manypath ssh exec' -a server.example:data/ data/\n  GIT_SSH_COMMAND='manypath ssh exec' git clone server.example:repo.git"
+)]
+pub(crate) struct ExecArgs {
+    #[command(flatten)]
+    pub(crate) login: LoginArgs,
+    /// Read nothing from standard input.
+    #[arg(short = 'n')]
+    pub(crate) no_input: bool,
+    /// Server, as [user@]host or ssh://[user@]host[:port].
+    pub(crate) host: OsString,
+    /// Command and its arguments, joined by spaces for the user's shell there, as ssh does.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// What to copy.
+#[derive(Args, Debug)]
+pub(crate) struct CopyArgs {
+    #[command(flatten)]
+    pub(crate) login: LoginArgs,
+    /// Print what was done as one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Files and, last, where to: [user@]host:path or a local path.
+    #[arg(required = true, num_args = 2.., value_name = "PATH")]
+    pub(crate) paths: Vec<OsString>,
+}

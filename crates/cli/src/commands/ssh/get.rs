@@ -1,0 +1,461 @@
+//! `manypath ssh get`: files from a server.
+
+use super::args::CopyArgs;
+use super::place::{Place, base_name, part_name, safe_name};
+use super::progress::Progress;
+use super::remote::{Remote, Tag, failed, reason};
+use crate::failure::Failure;
+use manypath_ssh::sftp::{Answer, Attributes, Download, OpenFlags, Reply, Request};
+use std::collections::VecDeque;
+use std::ffi::OsStr;
+use std::fs::{File, FileTimes, Permissions};
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
+
+/// Files that are open at the same time: each session of a stock server allows about a thousand.
+const MOST_OPEN: usize = 512;
+/// A file with more bytes left is read over all sessions.
+const LARGE: u64 = 4 << 20;
+/// Bytes under way that are worth another session.
+const PER_SESSION: u64 = 4 << 20;
+/// The longest read.
+const LONGEST_READ: u32 = 128 << 10;
+/// A file that is not the one it was when the transfer began is not taken for whole.
+const CHANGED: &str = "it has changed while it was read";
+
+/// A file to fetch.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    pub(crate) path: Vec<u8>,
+    pub(crate) attributes: Attributes,
+    pub(crate) target: PathBuf,
+}
+
+/// Copies files from a server.
+pub(crate) fn get(args: &CopyArgs) -> Result<u8, Failure> {
+    let (target, sources) = args.paths.split_last().ok_or_else(|| Failure::usage("no paths"))?;
+    let places = sources.iter().map(|source| Place::expect(source));
+    let places = places.collect::<Result<Vec<_>, _>>()?;
+    let Some(host) = places.first().map(|place| place.host.clone()) else {
+        return Err(Failure::usage("what is to be copied, and where to?"));
+    };
+    if places.iter().any(|place| place.host != host) {
+        return Err(Failure::usage("all files must be of the same host"));
+    }
+    let target = Path::new(target);
+    if places.len() > 1 && !target.is_dir() {
+        return Err(Failure::new(format!("{} is no folder", target.display())));
+    }
+    let mut remote = Remote::open(&args.login, &host)?;
+    let wanted = places.iter().map(|place| wanted(&mut remote, place, target));
+    let wanted = wanted.collect::<Result<Vec<_>, _>>()?;
+    let mut progress = fetch(&mut remote, wanted, args.login.quiet)?;
+    progress.end(args.json)?;
+    Ok(u8::from(progress.failed() > 0))
+}
+
+fn wanted(remote: &mut Remote, place: &Place, target: &Path) -> Result<Wanted, Failure> {
+    let reply = remote.question(&Request::Stat { path: &place.path })?;
+    let Reply::Attributes(attributes) = reply else { return Err(failed(&place.path, &reply)) };
+    if !attributes.is_regular() {
+        let name = String::from_utf8_lossy(&place.path).into_owned();
+        return Err(Failure::new(format!("{name} is no regular file")));
+    }
+    let target = if target.is_dir() {
+        let name = safe_name(base_name(&place.path));
+        target.join(name.ok_or_else(|| Failure::usage("a file must have a name"))?)
+    } else {
+        target.to_owned()
+    };
+    Ok(Wanted { path: place.path.clone(), attributes, target })
+}
+
+/// Fetches the files; those that fail are told and counted.
+pub(crate) fn fetch(
+    remote: &mut Remote,
+    wanted: Vec<Wanted>,
+    quiet: bool,
+) -> Result<Progress, Failure> {
+    let total = wanted.iter().filter_map(|one| one.attributes.size).sum();
+    let progress = Progress::new(total, quiet);
+    let (files, waiting) = (Vec::new(), wanted.into());
+    let mut getter = Getter { remote, waiting, files, open: VecDeque::new(), held: 0, progress };
+    while getter.has_work() {
+        getter.step()?;
+    }
+    Ok(getter.progress)
+}
+
+struct Getter<'a> {
+    remote: &'a mut Remote,
+    waiting: VecDeque<Wanted>,
+    files: Vec<Fetched>,
+    /// Files that are not finished, in the order in which they are read.
+    open: VecDeque<usize>,
+    /// Bytes that wait for others in front of them.
+    held: usize,
+    progress: Progress,
+}
+
+struct Fetched {
+    wanted: Wanted,
+    part: PathBuf,
+    local: Option<File>,
+    download: Download,
+    /// Handles by session.
+    handles: Vec<(usize, Vec<u8>)>,
+    /// Requests without an answer.
+    asked: usize,
+    is_large: bool,
+    /// Attributes at the end were asked for.
+    checked: bool,
+    failure: Option<String>,
+}
+
+impl Getter<'_> {
+    fn has_work(&self) -> bool {
+        !self.waiting.is_empty() || !self.open.is_empty()
+    }
+
+    fn step(&mut self) -> Result<(), Failure> {
+        self.begin_files()?;
+        self.read();
+        self.remote.turn()?;
+        while let Some(answer) = self.remote.next() {
+            self.handle(answer)?;
+        }
+        self.end_files()?;
+        let name = self.open.front().map(|number| &self.files[*number].wanted.target);
+        let name = name.and_then(|path| path.file_name()).unwrap_or_default().display().to_string();
+        self.progress.show(&name);
+        Ok(())
+    }
+
+    /// Opens files as long as those that are open do not suffice.
+    fn begin_files(&mut self) -> Result<(), Failure> {
+        let left: u64 = self.files.iter().map(Fetched::left).sum::<u64>()
+            + self.waiting.iter().filter_map(|one| one.attributes.size).sum::<u64>();
+        let sessions = self.remote.pool.target().min(left).div_ceil(PER_SESSION);
+        let sessions = sessions.max(self.waiting.len() as u64 / 16).min(8) as usize;
+        self.remote.grow_to(sessions);
+        while self.open.len() < MOST_OPEN && !self.is_busy() {
+            let Some(wanted) = self.waiting.pop_front() else { break };
+            self.begin(wanted)?;
+        }
+        Ok(())
+    }
+
+    /// Whether files that are open have enough bytes that are not asked for.
+    fn is_busy(&self) -> bool {
+        let unasked: u64 = self.open.iter().map(|number| self.files[*number].unasked()).sum();
+        unasked > self.remote.pool.target()
+    }
+
+    fn begin(&mut self, wanted: Wanted) -> Result<(), Failure> {
+        let number = self.files.len();
+        let file = match Fetched::begin(wanted) {
+            Ok(file) => file,
+            Err((wanted, error)) => {
+                self.progress.fail_file(&wanted.target.display().to_string(), &error.to_string());
+                return is_fatal(&error).map_or(Ok(()), Err);
+            }
+        };
+        self.progress.resume(file.download.taken());
+        self.files.push(file);
+        self.open.push_back(number);
+        self.open_remote(number);
+        Ok(())
+    }
+
+    /// Opens the file at the server: a large one in every session.
+    fn open_remote(&mut self, number: usize) {
+        let sessions = 0..self.remote.pool.sessions();
+        let file = &mut self.files[number];
+        let has = |file: &Fetched, session| file.handles.iter().any(|(one, _)| *one == session);
+        let chosen: Vec<usize> = if file.is_large {
+            sessions.filter(|session| !has(file, *session)).collect()
+        } else {
+            sessions
+                .min_by_key(|session| self.remote.pool.requests_of(*session))
+                .into_iter()
+                .collect()
+        };
+        for session in chosen {
+            file.asked += 1;
+            // Until the answer comes the session counts as one that has the file.
+            file.handles.push((session, Vec::new()));
+            let attributes = Attributes::default();
+            let request =
+                Request::Open { path: &file.wanted.path, flags: OpenFlags::READ, attributes };
+            self.remote.ask(session, &request, Tag::Open(number));
+        }
+    }
+
+    /// Asks for parts as long as more bytes may be under way.
+    fn read(&mut self) {
+        for position in 0..self.open.len() {
+            let number = self.open[position];
+            if self.files[number].is_large && self.files[number].unasked() > LARGE {
+                self.open_remote(number);
+            }
+            while self.has_room() && self.read_part(number) {}
+            if !self.has_room() {
+                break;
+            }
+        }
+    }
+
+    /// What came early waits in memory, so it counts.
+    fn has_room(&self) -> bool {
+        let pool = &self.remote.pool;
+        pool.under_way() + (self.held as u64) / 2 < pool.target()
+    }
+
+    /// Asks for the next part of a file. False if there is none, or no session has the file yet.
+    fn read_part(&mut self, number: usize) -> bool {
+        let now = self.remote.now();
+        let file = &mut self.files[number];
+        let pool = &mut self.remote.pool;
+        let ready = file.handles.iter().filter(|(_, handle)| !handle.is_empty());
+        let best = ready.min_by_key(|(session, _)| pool.under_way_of(*session));
+        let Some((session, handle)) = best.filter(|_| file.failure.is_none()) else { return false };
+        let longest = pool.session(*session).read_length().min(LONGEST_READ);
+        let Some((offset, length)) = file.download.next(longest) else { return false };
+        file.asked += 1;
+        let request = Request::Read { handle, offset, length };
+        let tag = Tag::Read(number, offset, length);
+        pool.ask(now, *session, &request, u64::from(length), tag);
+        true
+    }
+
+    fn handle(&mut self, answer: Answer<Tag>) -> Result<(), Failure> {
+        match answer.tag {
+            Tag::Open(number) => self.handle_open(number, answer.session, answer.reply),
+            Tag::Read(number, offset, length) => {
+                self.handle_read(number, offset, length, answer.reply)?;
+            }
+            Tag::Check(number) => self.handle_check(number, &answer.reply),
+            Tag::Question
+            | Tag::Ignored
+            | Tag::Left(_)
+            | Tag::Write(..)
+            | Tag::SetAttributes(_)
+            | Tag::Close(_)
+            | Tag::Rename(_)
+            | Tag::Removed(_) => {}
+        }
+        Ok(())
+    }
+
+    fn handle_open(&mut self, number: usize, session: usize, reply: Reply) {
+        let file = &mut self.files[number];
+        file.asked -= 1;
+        let place = file.handles.iter().position(|(one, _)| *one == session);
+        match (reply, place) {
+            (Reply::Handle(handle), Some(place)) => file.handles[place].1 = handle,
+            // Other sessions have it: the server may allow no more open files.
+            (_, Some(place)) if file.handles.iter().any(|(_, handle)| !handle.is_empty()) => {
+                drop(file.handles.remove(place));
+                file.is_large = false;
+            }
+            (other, _) => file.fail(&reason(&other)),
+        }
+    }
+
+    fn handle_read(
+        &mut self,
+        number: usize,
+        offset: u64,
+        length: u32,
+        reply: Reply,
+    ) -> Result<(), Failure> {
+        let file = &mut self.files[number];
+        file.asked -= 1;
+        let held = file.download.held();
+        let status = reply.status().filter(|status| !status.is_end()).map(ToString::to_string);
+        let fits =
+            reply.into_data().is_some_and(|data| file.download.on_data(offset, length, data));
+        if !fits {
+            file.fail(status.as_deref().unwrap_or(CHANGED));
+        }
+        let written = file.write(&mut self.progress);
+        self.held = self.held + file.download.held() - held;
+        if let Err(error) = written {
+            file.fail(&error.to_string());
+            if let Some(failure) = is_fatal(&error) {
+                return Err(failure);
+            }
+        }
+        Ok(())
+    }
+
+    fn handle_check(&mut self, number: usize, reply: &Reply) {
+        let file = &mut self.files[number];
+        file.asked -= 1;
+        let version = |of: Attributes| (of.size, of.changed());
+        match reply.attributes() {
+            Some(now) if version(now) == version(file.wanted.attributes) => {}
+            Some(_) => file.fail(CHANGED),
+            None => file.fail(&reason(reply)),
+        }
+    }
+
+    /// Asks for the attributes of files that are read, and ends those that are checked.
+    fn end_files(&mut self) -> Result<(), Failure> {
+        let mut position = 0;
+        while position < self.open.len() {
+            let number = self.open[position];
+            if self.files[number].is_asked_for() {
+                self.check(number);
+            }
+            if self.files[number].is_over() {
+                self.open.remove(position);
+                self.end(number)?;
+            } else {
+                position += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks whether the file is still the one that was to be read, and closes it. A session answers in
+    /// order, so with one that can follow the last read at once.
+    fn check(&mut self, number: usize) {
+        let file = &mut self.files[number];
+        file.checked = true;
+        for (index, (session, handle)) in file.handles.drain(..).enumerate() {
+            if index == 0 && file.failure.is_none() {
+                file.asked += 1;
+                self.remote.ask(
+                    session,
+                    &Request::FileStat { handle: &handle },
+                    Tag::Check(number),
+                );
+            }
+            if !handle.is_empty() {
+                self.remote.ask(session, &Request::Close { handle: &handle }, Tag::Ignored);
+            }
+        }
+    }
+
+    fn end(&mut self, number: usize) -> Result<(), Failure> {
+        let file = &mut self.files[number];
+        self.held -= file.download.held();
+        let result = match file.failure.take() {
+            None => file.finish(),
+            Some(reason) => Err(std::io::Error::other(reason)),
+        };
+        file.local = None;
+        match result {
+            Ok(()) => self.progress.finish_file(),
+            Err(error) => {
+                let name = String::from_utf8_lossy(&file.wanted.path).into_owned();
+                self.progress.fail_file(&name, &error.to_string());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Fetched {
+    /// Opens the local part; what an interrupted transfer has left is kept.
+    fn begin(wanted: Wanted) -> Result<Self, (Wanted, std::io::Error)> {
+        let size = wanted.attributes.size.unwrap_or(0);
+        let changed = u64::from(wanted.attributes.changed().unwrap_or(0));
+        let name = wanted.target.file_name().unwrap_or_default();
+        let part = part_name(name.as_bytes(), &wanted.path, size, changed);
+        let part = wanted.target.with_file_name(OsStr::from_bytes(&part));
+        let opened =
+            File::options().write(true).create(true).truncate(false).mode(0o600).open(&part);
+        let opened = opened.and_then(|file| Ok((file.metadata()?.len(), file)));
+        let (have, local) = match opened {
+            Ok(opened) => opened,
+            Err(error) => return Err((wanted, error)),
+        };
+        let have = if have > size { 0 } else { have };
+        let download = Download::new(size, have);
+        Ok(Self {
+            is_large: size - have > LARGE,
+            wanted,
+            part,
+            local: Some(local),
+            download,
+            handles: Vec::new(),
+            asked: 0,
+            checked: false,
+            failure: None,
+        })
+    }
+
+    fn fail(&mut self, reason: &str) {
+        self.failure.get_or_insert_with(|| reason.to_owned());
+    }
+
+    /// Bytes that have not come.
+    fn left(&self) -> u64 {
+        let done = self.failure.is_some() || self.local.is_none();
+        let size = self.wanted.attributes.size.unwrap_or(0);
+        if done { 0 } else { size - self.download.taken() }
+    }
+
+    /// Bytes that have not been asked for.
+    fn unasked(&self) -> u64 {
+        if self.failure.is_some() { 0 } else { self.download.unasked() }
+    }
+
+    /// Whether all is asked for (or given up), so that the check can follow. Where several sessions have the file, it
+    /// must have come, too.
+    fn is_asked_for(&self) -> bool {
+        let opened = self.handles.iter().all(|(_, handle)| !handle.is_empty());
+        let came = self.asked == 0 || self.handles.len() == 1;
+        let complete = self.failure.is_some() || self.download.is_asked();
+        !self.checked && came && complete && (opened || self.asked == 0)
+    }
+
+    fn is_over(&self) -> bool {
+        self.checked && self.asked == 0
+    }
+
+    /// Writes what is next in order.
+    fn write(&mut self, progress: &mut Progress) -> std::io::Result<()> {
+        let Some(local) = self.local.as_ref().filter(|_| self.failure.is_none()) else {
+            return Ok(());
+        };
+        while let Some((offset, data)) = self.download.take() {
+            local.write_all_at(&data, offset)?;
+            progress.add(data.len() as u64);
+        }
+        Ok(())
+    }
+
+    /// Gives the complete file its name.
+    fn finish(&self) -> std::io::Result<()> {
+        if !self.download.is_done() {
+            return Err(std::io::Error::other(CHANGED));
+        }
+        let Some(local) = &self.local else { return Ok(()) };
+        local.set_len(self.wanted.attributes.size.unwrap_or(0))?;
+        if let Some(mode) = self.wanted.attributes.mode {
+            local.set_permissions(Permissions::from_mode(mode & 0o777))?;
+        }
+        if let Some((accessed, changed)) = self.wanted.attributes.times {
+            let time = |seconds| UNIX_EPOCH + Duration::from_secs(u64::from(seconds));
+            local.set_times(
+                FileTimes::new().set_accessed(time(accessed)).set_modified(time(changed)),
+            )?;
+        }
+        std::fs::rename(&self.part, &self.wanted.target)
+    }
+}
+
+/// A failure that all other files would share.
+fn is_fatal(error: &std::io::Error) -> Option<Failure> {
+    let fatal = [ErrorKind::StorageFull, ErrorKind::QuotaExceeded, ErrorKind::ReadOnlyFilesystem];
+    fatal.contains(&error.kind()).then(|| {
+        Failure::new(format!("cannot write: {error}"))
+            .hint("what has come is kept; the same command continues it")
+    })
+}

@@ -1,0 +1,227 @@
+//! The files of a server: SFTP sessions over a link.
+
+use super::FAILED;
+use super::args::LoginArgs;
+use super::link::{Link, interrupted};
+use crate::failure::Failure;
+use manypath_ssh::sftp::{Answer, Attributes, Pool, Reply, Request, Status};
+use manypath_ssh::{ChannelId, Event, Start, Stream};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::io::Write;
+use std::time::Duration;
+
+/// A signal is noticed, and progress shown, within this.
+const LOOK: Duration = Duration::from_millis(100);
+/// Sessions that a stock server allows on one connection (MaxSessions).
+const MOST_SESSIONS: usize = 10;
+
+/// What a request is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Tag {
+    /// A single question, whose answer is waited for.
+    Question,
+    /// The answer does not matter.
+    Ignored,
+    /// Look whether an interrupted transfer left something of this file.
+    Left(usize),
+    Open(usize),
+    /// File, offset, length.
+    Read(usize, u64, u32),
+    Write(usize, u64, u32),
+    /// Attributes at the end.
+    Check(usize),
+    SetAttributes(usize),
+    Close(usize),
+    Rename(usize),
+    /// The server's part of a file was removed.
+    Removed(usize),
+}
+
+/// A server's files.
+pub(crate) struct Remote {
+    link: Link,
+    pub(crate) pool: Pool<Tag>,
+    /// Channels of sessions, in the order of the pool.
+    channels: Vec<ChannelId>,
+    /// Channels whose session is not ready, and whether it was asked for.
+    opening: BTreeMap<ChannelId, ()>,
+    /// Why the server opens no more sessions.
+    refused: Option<String>,
+}
+
+impl Remote {
+    /// Logs in and begins one session.
+    pub(crate) fn open(login: &LoginArgs, host: &OsStr) -> Result<Self, Failure> {
+        let link = Link::open(login, host)?;
+        let (pool, channels, opening) = (Pool::default(), Vec::new(), BTreeMap::new());
+        let mut remote = Self { link, pool, channels, opening, refused: None };
+        remote.open_session();
+        while remote.channels.is_empty() {
+            if let Some(reason) = &remote.refused {
+                let text = format!("the server does not begin SFTP: {reason}");
+                return Err(Failure::new(text).with_status(FAILED));
+            }
+            remote.turn()?;
+        }
+        Ok(remote)
+    }
+
+    /// The time, as the pool has it.
+    pub(crate) fn now(&self) -> Duration {
+        self.link.now()
+    }
+
+    /// Sees to it that there will be so many sessions, as far as the server allows.
+    pub(crate) fn grow_to(&mut self, sessions: usize) {
+        let there = self.channels.len() + self.opening.len();
+        if self.refused.is_none() {
+            for _ in there..sessions.min(MOST_SESSIONS) {
+                self.open_session();
+            }
+        }
+    }
+
+    /// Asks a session for something that brings no bytes under way.
+    pub(crate) fn ask(&mut self, session: usize, request: &Request<'_>, tag: Tag) {
+        self.pool.ask(self.link.now(), session, request, 0, tag);
+    }
+
+    /// Asks for something and waits for the answer. Nothing else may be going on.
+    pub(crate) fn question(&mut self, request: &Request<'_>) -> Result<Reply, Failure> {
+        self.ask(0, request, Tag::Question);
+        loop {
+            self.turn()?;
+            while let Some(answer) = self.next() {
+                if answer.tag == Tag::Question {
+                    return Ok(answer.reply);
+                }
+            }
+        }
+    }
+
+    /// What is at a path, if there is anything.
+    pub(crate) fn look(&mut self, path: &[u8]) -> Result<Option<Attributes>, Failure> {
+        let reply = self.question(&Request::Stat { path })?;
+        let is_missing = reply.status().is_some_and(Status::is_missing);
+        let attributes = reply.attributes();
+        if is_missing || attributes.is_some() { Ok(attributes) } else { Err(failed(path, &reply)) }
+    }
+
+    /// The next answer.
+    pub(crate) fn next(&mut self) -> Option<Answer<Tag>> {
+        self.pool.poll_answer()
+    }
+
+    /// Whether a session's channel takes a write of `bytes` now, and nothing waits in front of it.
+    pub(crate) fn takes(&self, session: usize, bytes: u64) -> bool {
+        let credit = self.link.connection.sendable(self.channels[session]);
+        self.pool.session(session).output().is_empty() && credit > bytes && self.link.has_room()
+    }
+
+    /// Sends what is to be sent, waits for something to happen and handles it.
+    pub(crate) fn turn(&mut self) -> Result<(), Failure> {
+        self.flush();
+        self.link.turn(Some(LOOK))?;
+        if self.link.is_interrupted() {
+            return Err(interrupted());
+        }
+        let now = self.link.now();
+        while let Some(event) = self.link.connection.poll_event() {
+            self.handle(now, event)?;
+        }
+        if let Some(sample) = self.link.connection.round_trip() {
+            self.pool.on_round_trip(now, sample);
+        }
+        self.flush();
+        Ok(())
+    }
+
+    /// Hands requests to their channels, as far as these take them.
+    pub(crate) fn flush(&mut self) {
+        for (number, channel) in self.channels.iter().enumerate() {
+            let session = self.pool.session_mut(number);
+            let sent = self.link.connection.send(*channel, session.output());
+            session.on_output(sent);
+        }
+    }
+
+    fn open_session(&mut self) {
+        let now = self.link.now();
+        match self.link.connection.open_session(now) {
+            Some(channel) => drop(self.opening.insert(channel, ())),
+            None => self.refused = Some("no memory is left for a window".to_owned()),
+        }
+    }
+
+    fn handle(&mut self, now: Duration, event: Event) -> Result<(), Failure> {
+        match event {
+            Event::Opened(channel) => self.link.connection.start(channel, Start::Subsystem("sftp")),
+            Event::Started(channel) => {
+                self.opening.remove(&channel);
+                self.channels.push(channel);
+                self.pool.add();
+            }
+            Event::OpenFailed(channel, reason) => {
+                self.opening.remove(&channel);
+                self.refused = Some(reason);
+            }
+            Event::StartRefused(channel) => {
+                self.opening.remove(&channel);
+                self.refused = Some("it has no such subsystem".to_owned());
+                self.link.connection.close(channel);
+            }
+            Event::Data(channel, stream, bytes) => {
+                self.handle_data(now, channel, stream, &bytes)?
+            }
+            Event::Closed(channel) => return self.handle_closed(channel),
+            Event::Ready
+            | Event::Writable(_)
+            | Event::End(_)
+            | Event::ExitStatus(..)
+            | Event::ExitSignal(..) => {}
+        }
+        Ok(())
+    }
+
+    fn handle_data(
+        &mut self,
+        now: Duration,
+        channel: ChannelId,
+        stream: Stream,
+        bytes: &[u8],
+    ) -> Result<(), Failure> {
+        let session = self.channels.iter().position(|one| *one == channel);
+        match (stream, session) {
+            (Stream::Output, Some(session)) => {
+                let handled = self.pool.handle_input(now, session, bytes);
+                handled.map_err(|e| Failure::new(e.to_string()).with_status(FAILED))?;
+            }
+            // Said by the server's program.
+            (Stream::Error, _) => drop(std::io::stderr().write_all(bytes)),
+            (Stream::Output, None) => {}
+        }
+        self.link.connection.consumed(now, channel, bytes.len());
+        Ok(())
+    }
+
+    fn handle_closed(&mut self, channel: ChannelId) -> Result<(), Failure> {
+        if self.opening.remove(&channel).is_some() || !self.channels.contains(&channel) {
+            return Ok(());
+        }
+        Err(Failure::new("the server has ended SFTP").with_status(FAILED))
+    }
+}
+
+/// A question about a path that was not answered as it should.
+pub(crate) fn failed(path: &[u8], reply: &Reply) -> Failure {
+    Failure::new(format!("{}: {}", String::from_utf8_lossy(path), reason(reply)))
+}
+
+/// Why a request has failed.
+pub(crate) fn reason(reply: &Reply) -> String {
+    match reply.status() {
+        Some(status) => status.to_string(),
+        None => "the server's answer does not fit the question".to_owned(),
+    }
+}
