@@ -10,7 +10,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("window", &[]),
     ("flow", &["engine", "window"]),
     ("net", &["wire", "engine"]),
-    ("sim", &["engine", "flow"]),
+    ("sim", &["engine", "flow", "window"]),
     ("lab", &["sim", "engine"]),
     ("rules", &[]),
     ("control", &[]),

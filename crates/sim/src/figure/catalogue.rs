@@ -4,6 +4,7 @@ use super::loss_recovery;
 use super::lsfr;
 use super::manypath_dynamic;
 use super::plot::Chart;
+use super::rapier_windows;
 use super::verdict::Criterion;
 use std::sync::LazyLock;
 
@@ -41,6 +42,7 @@ pub fn figures() -> &'static [Figure] {
             lsfr::FIGURES,
             manypath_dynamic::FIGURES,
             loss_recovery::FIGURES,
+            rapier_windows::FIGURES,
         ];
         all.concat()
     });

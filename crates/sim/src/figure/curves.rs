@@ -96,6 +96,16 @@ pub fn to_csv(chart: &Chart) -> String {
     out
 }
 
+/// The mean; NaN if there is none, so that no comparison holds.
+pub(super) fn mean(summary: Option<Summary>) -> f64 {
+    summary.map_or(f64::NAN, |summary| summary.mean)
+}
+
+/// The larger of two; not a number, which is no agreement, wins.
+pub(super) fn worse(a: f64, b: f64) -> f64 {
+    if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) }
+}
+
 fn buffer(record: &Record) -> Option<f64> {
     record.parameter(BUFFER)?.parse::<f64>().ok().map(|bytes| bytes / KIB)
 }

@@ -2,7 +2,7 @@
 //! much is sent again for nothing where packets are reordered.
 
 use super::catalogue::Figure;
-use super::curves::Runs;
+use super::curves::{Runs, mean, worse};
 use super::plot::{Chart, Curve, Panel, Point};
 use super::verdict::Criterion;
 use crate::campaign::{Record, Summary, summarise};
@@ -68,11 +68,6 @@ fn spurious(
     of(runs, ("reordering", case), &with, |record| {
         record.figure("A_spurious_retransmits") / record.figure("A_packets_sent")
     })
-}
-
-/// NaN if there is none, so that no comparison holds.
-fn mean(summary: Option<Summary>) -> f64 {
-    summary.map_or(f64::NAN, |summary| summary.mean)
 }
 
 fn percent(part: &str) -> f64 {
@@ -207,9 +202,4 @@ fn never_slower(runs: &Runs<'_>, other: &str, (bytes, size): (&str, &str)) -> Cr
         "<= 1",
         worst <= 1.0,
     )
-}
-
-/// The larger of two; not a number, which is no agreement, wins.
-fn worse(a: f64, b: f64) -> f64 {
-    if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) }
 }

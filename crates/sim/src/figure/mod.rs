@@ -8,6 +8,7 @@ mod loss_recovery;
 mod lsfr;
 mod manypath_dynamic;
 pub mod plot;
+mod rapier_windows;
 mod verdict;
 
 pub use catalogue::{Figure, figures};

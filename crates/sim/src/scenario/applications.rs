@@ -1,11 +1,13 @@
 //! What the sender's applications do.
 
+use super::channel;
 use super::error::ScenarioError;
 use super::network::PathSpec;
 use super::section::Section;
 use super::setting::{Rate, Setting, one_of};
 use super::stream_options;
 use manypath_engine::{Duration, StreamOptions};
+use manypath_window::WindowConfig;
 
 /// One application and the streams that it uses.
 #[derive(Clone, Debug)]
@@ -48,6 +50,13 @@ pub enum AppKind {
         /// Pause after an answer.
         think: Duration,
     },
+    /// Always has something to send on a channel with a window of its own, like those of SSH.
+    Channel {
+        /// What the receiver's window is like.
+        window: WindowConfig,
+        /// What the receiver's transport can hold, if its window is bound to that.
+        socket_buffer: Option<u64>,
+    },
     /// Messages at a constant rate, with pauses.
     OnOff {
         /// Bit/s of messages while on, all streams together.
@@ -65,16 +74,22 @@ impl AppSpec {
         first_stream: u16,
         paths: &[PathSpec],
     ) -> Result<Self, ScenarioError> {
-        const KINDS: [(&str, u8); 4] =
-            [("saturated", 0), ("file", 1), ("request-response", 2), ("on-off", 3)];
+        const KINDS: [(&str, u8); 5] =
+            [("saturated", 0), ("file", 1), ("request-response", 2), ("on-off", 3), ("channel", 4)];
         let kind = section.read("kind", None, |node| one_of(node, &KINDS).map(Some))?;
         let kind = kind.ok_or_else(|| {
-            section.error("kind", "is missing; one of saturated, file, request-response, on-off")
+            section.error(
+                "kind",
+                "is missing; one of saturated, file, request-response, on-off, channel",
+            )
         })?;
         let name = section.value("name", KINDS[usize::from(kind)].0.to_owned())?;
         let streams = section.value("streams", 1_u16)?;
         let message = section.value("message", 1452_usize)?;
         let start = section.value("start", Duration::ZERO)?;
+        if kind == 4 && streams != 1 {
+            return Err(section.error("streams", "a channel has one stream"));
+        }
         if streams == 0 || first_stream.checked_add(streams).is_none() {
             return Err(section.error("streams", "there are 1 to 65535 streams"));
         }
@@ -89,7 +104,8 @@ impl AppSpec {
                 response: section.value("response", 1452_usize)?.clamp(1, 1 << 20),
                 think: section.value("think", Duration::ZERO)?,
             },
-            _ => read_on_off(&mut section)?,
+            3 => read_on_off(&mut section)?,
+            _ => channel::read(&mut section)?,
         };
         section.finish()?;
         Ok(Self { name, kind, first_stream, streams, stream_options, message, start })
@@ -115,6 +131,10 @@ impl AppSpec {
                 add("kind", "request-response".into());
                 add("response", response.show());
                 add("think", think.show());
+            }
+            AppKind::Channel { window, socket_buffer } => {
+                add("kind", "channel".into());
+                channel::parameters(window, socket_buffer, &mut add);
             }
             AppKind::OnOff { rate_bps, on, off } => {
                 add("kind", "on-off".into());

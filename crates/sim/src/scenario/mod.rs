@@ -13,6 +13,7 @@
 )]
 
 mod applications;
+mod channel;
 mod document;
 mod engine_options;
 mod error;

@@ -1,5 +1,5 @@
 use super::{DELAYS, SIGMA, THROUGHPUT, mbps};
-use crate::figure::curves::Runs;
+use crate::figure::curves::{Runs, worse};
 use crate::figure::plot::{Chart, Panel};
 use crate::figure::verdict::Criterion;
 
@@ -66,9 +66,4 @@ fn equal_at_equal_delays(runs: &Runs<'_>) -> Criterion {
         "< 2 %",
         worst < 0.02,
     )
-}
-
-/// The larger of two; not a number, which is no agreement, wins.
-pub(super) fn worse(a: f64, b: f64) -> f64 {
-    if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) }
 }

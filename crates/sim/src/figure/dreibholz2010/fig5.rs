@@ -1,6 +1,6 @@
-use super::fig4::worse;
 use super::{DELAYS, SIGMA, ms};
 use crate::figure::curves::Runs;
+use crate::figure::curves::worse;
 use crate::figure::plot::{Chart, Panel};
 use crate::figure::verdict::Criterion;
 

@@ -1,5 +1,5 @@
-use super::fig4::worse;
 use super::{PAYLOAD_SHARE, SIGMA, fixed, mbps, round_robin};
+use crate::figure::curves::worse;
 use crate::figure::curves::{Choice, Runs};
 use crate::figure::plot::{Chart, Panel};
 use crate::figure::verdict::Criterion;

@@ -2,6 +2,7 @@
 //! time has come, a message was delivered. They work at a [`Desk`], in the simulator or live.
 
 mod applications;
+mod channel;
 mod file;
 mod on_off;
 mod request_response;
@@ -55,6 +56,9 @@ trait Application: std::fmt::Debug {
 fn start(spec: &AppSpec, now: Instant) -> Box<dyn Application> {
     match spec.kind {
         AppKind::Saturated { queue_info } => Box::new(saturated::Saturated::new(spec, queue_info)),
+        AppKind::Channel { window, socket_buffer } => {
+            Box::new(channel::Channel::new(spec, window, socket_buffer))
+        }
         AppKind::File { bytes } => Box::new(file::File::new(spec, bytes)),
         AppKind::RequestResponse { response, think } => {
             Box::new(request_response::RequestResponse::new(spec, response, think))
