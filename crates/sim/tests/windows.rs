@@ -2,10 +2,10 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failing helper fails the test")]
 
 use manypath_sim::figure::figures;
-use manypath_sim::scenario::Plan;
+use manypath_sim::scenario::{Plan, Run};
 use manypath_sim::simulation::{RunOptions, run};
 
-/// What a case carries in Mbit/s over 20 Mbit/s and this one-way delay.
+/// What a case carries in Mbit/s over 20 Mbit/s and a one-way delay of the figure.
 fn throughput(case: &str, delay: &str) -> f64 {
     let figure = figures().iter().find(|figure| figure.name == "rapier-windows").unwrap();
     let set = [
@@ -14,13 +14,16 @@ fn throughput(case: &str, delay: &str) -> f64 {
         ("measure", "\"5s\""),
         ("path.A.rate", "\"20mbit\""),
         ("path.A.queue_bytes", "500000"),
-        ("path.A.delay", delay),
         ("engine.buffer", "\"4MiB\""),
     ];
     let set = set.map(|(key, value)| (key.to_owned(), value.to_owned()));
     let plan = Plan::parse(figure.scenario, figure.file, &set).unwrap_or_else(|e| panic!("{e}"));
-    let chosen = plan.runs.iter().find(|run| (&*run.setup, &*run.case) == ("one path", case));
-    let chosen = chosen.unwrap_or_else(|| panic!("{case}"));
+    let delay = ("path.A.delay".to_owned(), delay.to_owned());
+    let is_chosen = |run: &&Run| {
+        (&*run.setup, &*run.case) == ("one path", case)
+            && run.scenario.parameters().contains(&delay)
+    };
+    let chosen = plan.runs.iter().find(is_chosen).unwrap_or_else(|| panic!("{case}"));
     let outcome = run(&chosen.scenario, chosen.seed, RunOptions::default());
     assert!(outcome.failure.is_none());
     outcome.figure("throughput_mbps").unwrap()
@@ -28,7 +31,7 @@ fn throughput(case: &str, delay: &str) -> f64 {
 
 #[test]
 fn a_static_window_is_carried_once_per_round_trip() {
-    for (delay, seconds) in [("\"40ms\"", 0.080), ("\"150ms\"", 0.300)] {
+    for (delay, seconds) in [("0.04", 0.080), ("0.15", 0.300)] {
         // A full packet of the channel takes 14 ms at this rate.
         let theory = 65_536.0 * 8.0 / (seconds + 0.014) / 1e6;
         let ours = throughput("64 KiB", delay);
@@ -38,14 +41,13 @@ fn a_static_window_is_carried_once_per_round_trip() {
 
 #[test]
 fn a_refresh_at_half_leaves_between_half_and_all_of_the_window() {
-    let usable =
-        throughput("64 KiB, refreshed at half", "\"150ms\"") / throughput("64 KiB", "\"150ms\"");
+    let usable = throughput("64 KiB, refreshed at half", "0.15") / throughput("64 KiB", "0.15");
     assert!((0.45..0.85).contains(&usable), "{usable}");
 }
 
 #[test]
 fn a_window_that_follows_fills_the_path_at_each_round_trip() {
-    for delay in ["\"10ms\"", "\"40ms\"", "\"150ms\""] {
+    for delay in ["0.01", "0.04", "0.15"] {
         let ours = throughput("dynamic", delay);
         assert!(ours > 18.5, "{delay}: {ours}");
     }
