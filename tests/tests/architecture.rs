@@ -18,11 +18,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("shim", &["control"]),
     ("pkt", &["wire", "engine"]),
     ("ssh", &["window"]),
+    ("bench", &["wire", "engine", "net", "lab", "sim"]),
     (
         "cli",
         &[
             "wire", "engine", "flow", "net", "sim", "lab", "rules", "control", "daemon", "shim",
-            "window", "ssh",
+            "window", "ssh", "bench",
         ],
     ),
     ("tests", &[]),

@@ -1,5 +1,6 @@
 //! The command line as data: one definition gives parsing, help and the man pages.
 
+use crate::commands::bench::args::{BenchArgs, BenchWorkerArgs};
 use crate::commands::peers::PeersArgs;
 use crate::commands::rules::args::{RulesArgs, ShimrulesArgs};
 use crate::commands::ssh::args::SshArgs;
@@ -36,9 +37,12 @@ pub(crate) enum Command {
     Sim(SimArgs),
     Ssh(SshArgs),
     Demo(DemoArgs),
+    Bench(BenchArgs),
     Man(ManArgs),
     #[command(hide = true)]
     Stack(StackArgs),
+    #[command(hide = true)]
+    BenchWorker(BenchWorkerArgs),
 }
 
 /// Run a program with its TCP connections carried over every path.

@@ -26,6 +26,8 @@ fn main() -> ExitCode {
         Command::Sim(args) => commands::sim::sim(args),
         Command::Ssh(args) => commands::ssh::ssh(args),
         Command::Demo(args) => demo::demo(args),
+        Command::Bench(args) => commands::bench::bench(args),
+        Command::BenchWorker(args) => commands::bench::worker(args),
         Command::Man(args) => commands::man::man(args),
         Command::Stack(args) => commands::stack::stack(args),
     };

@@ -47,7 +47,8 @@ impl Holder {
     pub(crate) fn start(spec: &LabSpec, leftover: Option<&Leftover>) -> Result<Self, LabError> {
         spec.check()?;
         let clock = Clock::start();
-        let (isolation, [left, right]) = start_hosts(spec, leftover)?;
+        let count = spec.paths.len();
+        let (isolation, [left, right]) = start_hosts(spec.isolation, count, count, leftover)?;
         let seed = clock.wall_nanos(clock.now());
         let mut paths = Vec::new();
         let devices = left.devices.into_iter().zip(right.devices);
@@ -232,22 +233,24 @@ impl Drop for Holder {
     }
 }
 
-fn start_hosts(
-    spec: &LabSpec,
+/// Makes both hosts. They know each other's addresses on `paths` paths, and have `devices` TUN devices.
+pub(crate) fn start_hosts(
+    isolation: Isolation,
+    paths: usize,
+    devices: usize,
     leftover: Option<&Leftover>,
 ) -> Result<(Isolation, [HostUp; 2]), LabError> {
-    let file = HostsFile::write(spec.paths.len())?;
+    let file = HostsFile::write(paths)?;
     let start = |isolation: Isolation| {
         let user = isolation == Isolation::UserNamespace;
         let host = |host| {
-            let plan =
-                Plan::new(host, user, spec.paths.len(), file.path.clone(), leftover.cloned());
+            let plan = Plan::new(host, user, devices, file.path.clone(), leftover.cloned());
             Anchor::start(&plan)
         };
         Ok((isolation, [host(Host::Left)?, host(Host::Right)?]))
     };
-    match spec.isolation {
-        Isolation::Root | Isolation::UserNamespace => start(spec.isolation),
+    match isolation {
+        Isolation::Root | Isolation::UserNamespace => start(isolation),
         // Without privileges the first fails at once.
         Isolation::Auto => start(Isolation::Root).or_else(|_| start(Isolation::UserNamespace)),
     }

@@ -4,6 +4,7 @@ use crate::control::{Client, Clients, Request, Response, Server, Socket};
 use crate::error::LabError;
 use crate::holder::Holder;
 use crate::host::{Host, Namespaces, path_name};
+use crate::kernel::{self, Kernels};
 use crate::spec::{Change, LabSpec};
 use crate::status::{CaptureSummary, Samples, Status};
 use std::ffi::OsStr;
@@ -122,14 +123,14 @@ impl Lab {
     /// Lets the hosts' kernels use every path for MPTCP connections that left opens to right: the
     /// kernel's own multipath TCP, for comparison. The error says what is missing for it.
     pub fn enable_mptcp(&self) -> Result<(), LabError> {
-        crate::kernel::enable_mptcp(self)
+        kernel::enable_mptcp(&self.kernels())
     }
 
     /// Makes `name` ("cubic", "bbr" ..) the congestion control of the TCP connections that the hosts
     /// begin or accept from now on; otherwise it is the system's default, which differs between
     /// machines. The error says what is missing for it.
     pub fn set_congestion_control(&self, name: &str) -> Result<(), LabError> {
-        crate::kernel::set_congestion_control(self, name)
+        kernel::set_congestion_control(&self.kernels(), name)
     }
 
     /// Waits until somebody asks for the lab's end: `manypath lab down` from outside, which is
@@ -160,6 +161,13 @@ impl Lab {
         match &self.backend {
             Backend::Here { holder, .. } => holder.path_count(),
             Backend::Elsewhere(client) => client.path_count(),
+        }
+    }
+
+    fn kernels(&self) -> Kernels<'_> {
+        Kernels {
+            namespaces: Host::ALL.map(|host| self.namespaces(host)),
+            paths: self.path_count(),
         }
     }
 

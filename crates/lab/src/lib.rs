@@ -33,6 +33,7 @@ mod spec;
 mod status;
 mod sys;
 mod units;
+mod wires;
 
 pub use error::LabError;
 pub use host::{Host, Isolation, MTU};
@@ -43,6 +44,7 @@ pub use spec::{Change, LabSpec, PathSpec};
 pub use status::{
     Addresses, CaptureSummary, DirectionStatus, PathSamples, PathStatus, Samples, Status,
 };
+pub use wires::Wires;
 
 /// Name of a lab when none is given.
 pub const DEFAULT_NAME: &str = "default";

@@ -1,5 +1,6 @@
 //! One file per command.
 
+pub(crate) mod bench;
 pub(crate) mod lab;
 pub(crate) mod man;
 pub(crate) mod peers;

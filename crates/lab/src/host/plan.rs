@@ -61,7 +61,7 @@ impl Plan {
     pub(crate) fn new(
         host: Host,
         user_namespace: bool,
-        paths: usize,
+        devices: usize,
         hosts_file: CString,
         leftover: Option<Leftover>,
     ) -> Self {
@@ -73,7 +73,7 @@ impl Plan {
             uid_map: format!("{uid} {uid} 1").into_bytes(),
             gid_map: format!("{gid} {gid} 1").into_bytes(),
             hosts_file,
-            devices: (0..paths).map(|index| device(host, index)).collect(),
+            devices: (0..devices).map(|index| device(host, index)).collect(),
             leftover,
         }
     }
