@@ -34,12 +34,24 @@ pub struct StackStatus {
     pub locals: Vec<LocalStatus>,
     /// The associations.
     pub associations: Vec<AssociationStatus>,
+    /// Memory of the windows of all connections.
+    #[serde(default)]
+    pub receive_memory: MemoryStatus,
     /// What is remembered about peers that did not speak SCTP, or refused a destination.
     pub peers: Vec<PeerStatus>,
     /// How often plain TCP was used instead, by reason.
     pub fallbacks: BTreeMap<FallbackReason, u64>,
     /// Everything else that was counted: drops, refusals, errors; by name.
     pub counters: BTreeMap<String, u64>,
+}
+
+/// Memory for data that programs have not taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct MemoryStatus {
+    /// What there is (`receive_memory_mib`).
+    pub limit_bytes: u64,
+    /// What peers may fill: it is used only as far as programs do not keep up.
+    pub promised_bytes: u64,
 }
 
 /// A listening socket of a program under `manypath run`.

@@ -3,6 +3,7 @@
 use crate::attempt::AttemptId;
 use manypath_engine::{Instant, Outgoing, Profile};
 use manypath_flow::{DirectFlow, FlowConfig, FlowId, FlowMux, Flows};
+use manypath_window::Budget;
 use std::collections::BTreeMap;
 
 /// Names a relay of this stack. Never used again.
@@ -59,13 +60,16 @@ pub(crate) struct Association {
 }
 
 impl Association {
+    /// One that carries many, whose windows take their memory from `memory`.
     pub(crate) fn new(
         begun_with: Option<Profile>,
         setup: Setup,
         begun: Instant,
         streams: u16,
+        memory: &Budget,
     ) -> Self {
-        let mux = FlowMux::new(begun_with.is_some(), streams, FlowConfig::default());
+        let (first, memory) = (begun_with.is_some(), memory.clone());
+        let mux = FlowMux::within(first, streams, FlowConfig::default(), memory);
         Self::carrying(Flows::Mux(Box::new(mux)), begun_with, setup, begun, streams)
     }
 

@@ -49,7 +49,13 @@ impl Stack {
             false => endpoint.connect_with(now, remote, port, own),
         };
         let id = connected.map_err(unconnected)?;
-        let association = Association::new(Some(profile), Setup::Connecting, self.now, STREAMS);
+        let association = Association::new(
+            Some(profile),
+            Setup::Connecting,
+            self.now,
+            STREAMS,
+            &self.window_memory,
+        );
         self.associations.insert(id, association);
         self.by_peer.insert((destination.ip(), profile), id);
         info!(target: log::ASSOCIATION, "association {} to {remote}: trying", id.0);
@@ -110,7 +116,13 @@ impl Stack {
             return;
         }
         if !up.initiated {
-            let association = Association::new(None, Setup::Established, self.now, up.streams);
+            let association = Association::new(
+                None,
+                Setup::Established,
+                self.now,
+                up.streams,
+                &self.window_memory,
+            );
             self.associations.insert(id, association);
         }
         let Some(association) = self.associations.get_mut(&id) else { return };
@@ -201,7 +213,8 @@ impl Stack {
         self.end_flows(id, FallbackReason::AssociationLost);
         let Some(association) = self.associations.get_mut(&id) else { return };
         let Association { begun_with, streams, .. } = *association;
-        *association = Association::new(begun_with, Setup::Established, self.now, streams);
+        let memory = &self.window_memory;
+        *association = Association::new(begun_with, Setup::Established, self.now, streams, memory);
         info!(target: log::ASSOCIATION, "association {}: the peer has restarted", id.0);
     }
 
@@ -270,6 +283,7 @@ impl Stack {
             return self.read_direct(id);
         }
         let Some(association) = self.associations.get_mut(&id) else { return };
+        association.mux.advance_time(self.now);
         while let Some(message) = self.driver.endpoint_mut().read(id) {
             if let Err(error) = association.mux.handle_message(message) {
                 return self.abort_for(id, error);
@@ -306,6 +320,7 @@ impl Stack {
         let Some(association) = self.associations.get_mut(&id) else { return };
         let endpoint = self.driver.endpoint_mut();
         let fragment = endpoint.fragment_size(id);
+        association.mux.advance_time(self.now);
         loop {
             if endpoint.unsent(id) >= UNSENT_LIMIT {
                 self.waiting.insert(id);

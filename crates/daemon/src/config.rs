@@ -63,6 +63,8 @@ pub struct StackConfig {
     /// Whether connections of programs that have bound an address use every path; otherwise they
     /// are left to plain TCP from that address.
     pub force_bindall: bool,
+    /// Bytes that peers may be promised for data that programs have not taken, by all flows together.
+    pub receive_memory: u64,
     /// INITs sent again before the fallback.
     pub init_rtx_max: u32,
     /// Losses in a row after which a path is inactive.
@@ -129,6 +131,7 @@ impl Default for StackConfig {
             settings: None,
             fixed: Vec::new(),
             force_bindall: true,
+            receive_memory: 256 << 20,
             init_rtx_max: 1,
             path_rtx_max: 5,
             rto_min: Duration::from_millis(200),

@@ -168,7 +168,11 @@ impl Stack {
         let relay = self.relays.get_mut(&id)?;
         let association = self.associations.get_mut(&relay.association);
         self.dirty.insert(relay.association);
-        let flows = association.map(|association| &mut association.mux);
+        let now = self.now;
+        let flows = association.map(|association| {
+            association.mux.advance_time(now);
+            &mut association.mux
+        });
         Some(relay.service(flows, &mut self.scratch))
     }
 

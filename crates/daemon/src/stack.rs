@@ -28,6 +28,7 @@ use crate::timers::{Timer, Timers};
 use crate::token::Source;
 use manypath_engine::{AssociationId, Duration, Endpoint, Instant, Profile};
 use manypath_net::{Clock, Driver, Signals};
+use manypath_window::Budget;
 use mio::event::Event;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Registry, Waker};
@@ -87,6 +88,8 @@ pub struct Stack {
     pub(crate) signals: Option<Signals>,
     pub(crate) peers: Peers,
     pub(crate) memory: Memory,
+    /// What the windows of all flows take their memory from.
+    pub(crate) window_memory: Budget,
     pub(crate) rules: Rules,
     pub(crate) settings: Settings,
     pub(crate) timers: Timers,
@@ -128,6 +131,7 @@ impl Stack {
         let waker = Arc::new(Waker::new(&registry, Source::Wake.token())?);
         let mut stack = Self {
             peers: Peers::new(lifetimes(&config)),
+            window_memory: Budget::new(config.receive_memory),
             memory: Memory::new(config.peer_memory.take()),
             rules: Rules::load(config.rules.take(), &config.allow).map_err(io::Error::other)?,
             settings,
@@ -302,6 +306,7 @@ impl Stack {
         let config = &self.config;
         log::set_levels(&config.log);
         self.peers.set_lifetimes(lifetimes(config));
+        self.window_memory.set_limit(config.receive_memory);
         self.driver.endpoint_mut().configure(|engine| {
             engine.rto_initial = parameters::initial_rto(config);
             engine.rto_min = config.rto_min;

@@ -4,7 +4,7 @@ use crate::association::{Association, FlowUse};
 use crate::stack::Stack;
 use manypath_control::runtime;
 use manypath_control::status::{
-    AssociationStatus, FlowStatus, LocalStatus, PathStatus, StackStatus,
+    AssociationStatus, FlowStatus, LocalStatus, MemoryStatus, PathStatus, StackStatus,
 };
 use manypath_engine::{self as engine, AssociationId, AssociationState, Duration, IdleReason};
 use manypath_engine::{Instant, PathState};
@@ -28,6 +28,10 @@ impl Stack {
             listeners: self.listeners.status(|listener| self.may_reach(listener)),
             locals: self.local_statuses(),
             associations: self.association_statuses(),
+            receive_memory: MemoryStatus {
+                limit_bytes: self.window_memory.limit(),
+                promised_bytes: self.window_memory.promised(),
+            },
             peers: self.peers.status(self.now),
             fallbacks: self.counters.fallbacks().clone(),
             counters: self.all_counters(),

@@ -20,10 +20,11 @@ impl Stack {
             return relay.far.way().ok();
         }
         let relay = self.relays.get(&id)?;
-        let window = self.associations.get(&relay.association)?.mux.largest_window();
-        let buffer = || parameters::of_stack(&self.config).receive_buffer.into();
+        let buffer = parameters::of_stack(&self.config).receive_buffer.into();
+        let flows = &self.associations.get(&relay.association)?.mux;
+        let window = flows.offered_window(relay.flow, buffer);
         let status = self.driver.endpoint().status(self.now, relay.association)?;
-        Some(way(&status, window.unwrap_or_else(buffer)))
+        Some(way(&status, window.unwrap_or(buffer)))
     }
 }
 

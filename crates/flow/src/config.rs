@@ -1,15 +1,17 @@
 //! The limits of one mux, with their defaults.
 
 use crate::INITIAL_CREDIT;
+use manypath_window::WindowConfig;
 
 /// Limits of one [`FlowMux`](crate::FlowMux).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FlowConfig {
     /// Window of a flow when it begins, in bytes; at least [`INITIAL_CREDIT`].
     pub first_window: u32,
-    /// Largest window of a flow, in bytes. 8 MiB carry 500 Mbit/s over 130 ms.
+    /// Largest window of a flow, in bytes, if memory has room for it. 256 MiB carry 7 Gbit/s over 300 ms.
     pub max_window: u32,
-    /// Memory promised to all peers' writers together, in bytes: the sum of all windows never
+    /// Memory promised to all peers' writers together, in bytes, if the mux has a budget of its own
+    /// ([`FlowMux::new`](crate::FlowMux::new)): the sum of all windows never
     /// exceeds it. Windows grow only within three quarters, the rest is kept for new flows. 160 MiB
     /// have room for `max_flows` at once: 480 with the first window and 640 with [`INITIAL_CREDIT`].
     pub receive_budget: u64,
@@ -26,7 +28,7 @@ impl Default for FlowConfig {
     fn default() -> Self {
         Self {
             first_window: 256 << 10,
-            max_window: 8 << 20,
+            max_window: 256 << 20,
             receive_budget: 160 << 20,
             send_buffer: 256 << 10,
             send_budget: 64 << 20,
@@ -40,5 +42,15 @@ impl FlowConfig {
     pub(crate) fn normalised(self) -> Self {
         let first_window = self.first_window.max(INITIAL_CREDIT);
         Self { first_window, max_window: self.max_window.max(first_window), ..self }
+    }
+
+    /// What the window of a flow is like.
+    pub(crate) fn window(&self) -> WindowConfig {
+        WindowConfig {
+            first: self.first_window.into(),
+            least: INITIAL_CREDIT.into(),
+            cap: self.max_window.into(),
+            ..WindowConfig::default()
+        }
     }
 }

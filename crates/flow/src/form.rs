@@ -9,7 +9,7 @@ use crate::table::FlowId;
 use alloc::boxed::Box;
 use bytes::Bytes;
 use core::net::SocketAddr;
-use manypath_engine::{Message, Outgoing};
+use manypath_engine::{Instant, Message, Outgoing};
 
 /// What an association carries. The calls are those of [`FlowMux`].
 #[derive(Debug)]
@@ -42,6 +42,14 @@ impl Flows {
     /// Whether it is the direct form.
     pub const fn is_direct(&self) -> bool {
         matches!(self, Self::Direct(_))
+    }
+
+    /// See [`FlowMux::advance_time`]. The direct form has no windows of its own.
+    pub fn advance_time(&mut self, now: Instant) {
+        match self {
+            Self::Mux(mux) => mux.advance_time(now),
+            Self::Direct(_) => {}
+        }
     }
 
     /// See [`FlowMux::open`]. The direct form has its flow already.
@@ -146,10 +154,10 @@ impl Flows {
         }
     }
 
-    /// See [`FlowMux::largest_window`]. In the direct form it is the association's receive buffer.
-    pub fn largest_window(&self) -> Option<u64> {
+    /// See [`FlowMux::offered_window`]. In the direct form it is the association's receive buffer.
+    pub fn offered_window(&self, flow: FlowId, least: u64) -> Option<u64> {
         match self {
-            Self::Mux(mux) => Some(mux.largest_window()),
+            Self::Mux(mux) => Some(mux.offered_window(flow, least)),
             Self::Direct(_) => None,
         }
     }

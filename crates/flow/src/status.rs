@@ -3,6 +3,7 @@
 use crate::mux::Share;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
+use core::time::Duration;
 
 /// Where a flow stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,6 +53,10 @@ pub struct FlowStatus {
     pub receive_credit: u64,
     /// Window that we grant at present.
     pub receive_window: u32,
+    /// Round trip between the two muxes, behind the data sent before, as far as it was measured.
+    pub round_trip: Option<Duration>,
+    /// Bytes that waited at the peer for credit or for the association when it reported last.
+    pub waiting_there: u64,
     /// Times that data waited for credit.
     pub credit_stalls: u64,
     /// Its part of what the association can send.
@@ -107,14 +112,16 @@ counters! {
     early_messages,
     /// Messages of a type that a later version added and that may be ignored.
     ignored_messages,
-    /// Windows enlarged because the peer was short of credit.
+    /// Windows enlarged because the reader took most of them in a round trip.
     window_growths,
-    /// Enlargements put off until the reader has caught up.
-    growths_reader_behind,
-    /// Enlargements put off because the receive budget was used up.
+    /// Windows that should have begun or become larger than memory allowed.
     growths_no_memory,
-    /// Windows halved as their reader consumed because the receive budget was short.
+    /// Windows lowered because the reader takes less than it did.
+    windows_lowered,
+    /// Windows lowered as their reader consumed because other flows need the memory.
     window_shrinks,
+    /// Reports of the peer: round trips measured.
+    round_trips_measured,
     /// Windows of idle flows reset to the first size because the receive budget was short.
     windows_reclaimed,
     /// Bytes of credit that the peer returned because it was asked to.

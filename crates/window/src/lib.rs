@@ -59,11 +59,11 @@
 //!
 //! *Delivered* is what the reader **took**, not what came. While the window is the limit, all of it is
 //! delivered in one round trip, and it doubles: slow start. When the path is the limit, it comes to
-//! rest at twice the path's bandwidth-delay product. While the rate still rises, 3 times the delivered
+//! rest at twice the path's bandwidth-delay product. While the rate still rises, 4 times the delivered
 //! are allowed, so that the window is ahead of the transport's own slow start and never behind; but never
 //! more than double within a round trip.
 //!
-//! A reader that takes less gets less: the window falls by an eighth per round trip down to the rule's
+//! A reader that takes less gets less: the window falls by a quarter per round trip down to the rule's
 //! value. Credit cannot be called back, it is only not renewed: what has been granted stays, and
 //! what is consumed is not granted again until the outstanding credit has come down to the size. A reader that has
 //! stopped consumes nothing, so its window does not change at all and it holds no more than

@@ -2,6 +2,9 @@
 
 use core::time::Duration;
 
+/// Shorter round trips count as this: a loop that wakes up now and then takes that long anyway.
+const SHORTEST: Duration = Duration::from_millis(2);
+
 /// What the reader took in this round trip and in the one before.
 ///
 /// ```text
@@ -37,7 +40,8 @@ impl Pace {
     ) -> bool {
         let begun = *self.begun.get_or_insert(now);
         self.now = self.now.saturating_add(bytes);
-        let over = round_trip.is_some_and(|time| now.saturating_sub(begun) >= time);
+        let over = |time: Duration| now.saturating_sub(begun) >= time.max(SHORTEST);
+        let over = round_trip.is_some_and(over);
         if over {
             self.rising = self.now > self.last.saturating_add(self.last / 4);
             (self.begun, self.last, self.now, self.base) = (Some(now), self.now, 0, size);
@@ -60,9 +64,10 @@ impl Pace {
         self.last.max(self.now)
     }
 
-    /// The size that suits it: twice the delivered, 3 times while that rises.
+    /// The size that suits it: twice the delivered, 4 times while that rises: a round trip that has just begun is measured by
+    /// the one before, half as fast, and what is granted now arrives when the rate has risen further.
     pub(crate) fn target(&self) -> u64 {
-        self.delivered().saturating_mul(if self.rising { 3 } else { 2 })
+        self.delivered().saturating_mul(if self.rising { 4 } else { 2 })
     }
 
     /// The largest size within this round trip.

@@ -20,7 +20,7 @@ pub enum Adjustment {
     Shrank,
     /// It is smaller: others need the memory, or the transport has less.
     GaveWay,
-    /// It should have been larger, but there is no memory, or not so much.
+    /// It should have been larger, but there is no memory, or not so much. Said once per round trip.
     Denied,
 }
 
@@ -224,9 +224,10 @@ impl Window {
             self.shrink(bound);
             Adjustment::GaveWay
         } else if wanted > self.size {
-            self.enlarge(wanted.min(self.pace.ceiling()), bound)
+            let to = wanted.min(self.pace.ceiling());
+            self.enlarge(to, bound, is_over)
         } else if is_over && wanted < self.size {
-            self.shrink(wanted.max(self.size - self.size / 8));
+            self.shrink(wanted.max(self.size - self.size / 4));
             Adjustment::Shrank
         } else {
             Adjustment::None
@@ -238,13 +239,14 @@ impl Window {
         self.pace.begin_at_most_with(size);
     }
 
-    fn enlarge(&mut self, wanted: u64, bound: u64) -> Adjustment {
+    /// `tell`: whether to say so if it cannot be.
+    fn enlarge(&mut self, wanted: u64, bound: u64, tell: bool) -> Adjustment {
         let size = wanted.min(bound);
         if size > self.size && self.charge.grow(size) {
             self.size = size;
             return Adjustment::Grew;
         }
-        if wanted > bound { Adjustment::Denied } else { Adjustment::None }
+        if wanted > bound && tell { Adjustment::Denied } else { Adjustment::None }
     }
 
     /// HPN-SSH looks at the socket when it sends a grant.
@@ -253,7 +255,7 @@ impl Window {
         if self.transport == u64::MAX || !self.is_grant_due() || wanted <= self.size {
             return Adjustment::None;
         }
-        self.enlarge(wanted, self.charge.share())
+        self.enlarge(wanted, self.charge.share(), true)
     }
 
     /// Gives memory back that is neither in use nor promised any more.

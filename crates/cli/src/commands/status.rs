@@ -74,6 +74,11 @@ fn text(stack: &StackStatus, counters: bool) -> String {
     );
     stack.listeners.iter().for_each(|l| listener(&mut out, l));
     stack.associations.iter().for_each(|a| association(&mut out, a));
+    let memory = &stack.receive_memory;
+    let (promised, limit) = (memory.promised_bytes >> 10, memory.limit_bytes >> 10);
+    if promised > 0 {
+        let _ = writeln!(out, "  windows of {promised} KiB of {limit} KiB");
+    }
     for peer in &stack.peers {
         let port = peer.port.map_or(String::new(), |p| format!(":{p}"));
         let _ = writeln!(

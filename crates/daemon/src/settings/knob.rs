@@ -30,6 +30,15 @@ pub const KNOBS: &[Knob] = &[
         set: |config, value| config.force_bindall = value != 0,
     },
     Knob {
+        name: "receive_memory_mib",
+        help: "memory for data that programs have not taken, of all connections together, in MiB: \
+               what their windows share",
+        bounds: (8, 1_048_576),
+        words: &[],
+        get: |config| config.receive_memory >> 20,
+        set: |config, value| config.receive_memory = value << 20,
+    },
+    Knob {
         name: "init_rtx_max",
         help: "INITs sent again, with doubled waiting, before the fallback to plain TCP",
         bounds: (0, 5),

@@ -202,6 +202,8 @@ impl DirectFlow {
             return None;
         }
         Some(FlowStatus {
+            round_trip: None,
+            waiting_there: 0,
             state: self.state(),
             stream: 0,
             generation: 1,

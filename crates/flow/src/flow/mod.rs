@@ -35,6 +35,7 @@ pub(crate) struct Hints {
     pub(crate) reclaim: bool,
     pub(crate) want: bool,
     pub(crate) give_back: bool,
+    pub(crate) probe: bool,
 }
 
 /// One flow.
@@ -59,11 +60,12 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    /// A flow that begins with windows of the given sizes.
+    /// A flow that begins, with what may be sent at once and what may come.
     pub(crate) fn new(
         (key, generation): (LaneKey, u32),
         (destination, source): (SocketAddr, SocketAddr),
-        (send_window, receive_window): (u32, u32),
+        send_window: u32,
+        recv: Recv,
     ) -> Self {
         let phase = match key.opener {
             Opener::Us => Phase::Opening,
@@ -77,7 +79,7 @@ impl Flow {
             source,
             local: None,
             send: Send::new(send_window),
-            recv: Recv::new(receive_window),
+            recv,
             hints: Hints::default(),
             scheduled: false,
             share: Share::default(),
@@ -131,6 +133,8 @@ impl Flow {
             send_credit: self.send.credit(),
             receive_credit: self.recv.credit(),
             receive_window: self.recv.window(),
+            round_trip: self.recv.round_trip(),
+            waiting_there: self.recv.waiting_there(),
             credit_stalls: self.send.stalls(),
             share: self.share,
         }

@@ -2,24 +2,28 @@
 
 use crate::byte_queue::ByteQueue;
 use bytes::Bytes;
+use core::time::Duration;
+use manypath_window::{Adjustment, Window};
 
-/// A grant is sent when it is worth this part of the window.
-const GRANT_STEP: u32 = 8;
+/// A round trip is measured no more often than this, however short it is.
+const LEAST_PROBE_INTERVAL: Duration = Duration::from_millis(20);
+/// Bytes consumed before a flow is worth a measurement: a quarter of the least window.
+const WORTH_A_PROBE: u64 = crate::INITIAL_CREDIT as u64 / 4;
 
-/// The receiving direction of a flow: bytes on their way to the reader, and the credit granted.
+/// The receiving direction of a flow: bytes on their way to the reader, and the window for them.
 #[derive(Debug)]
 pub(crate) struct Recv {
     queue: ByteQueue,
-    received: u64,
-    consumed: u64,
-    /// Cumulative grant.
-    granted: u64,
-    /// Cumulative credit that the peer gave back.
-    returned: u64,
-    /// What may be granted beyond the consumed.
-    window: u32,
-    /// The peer wants a larger window than the present one.
-    growth_wanted: bool,
+    window: Window,
+    /// When the peer was told of the window that it knows, and which one that is.
+    told: (u32, Duration),
+    /// When a report was asked for last, and whether it has not come yet.
+    probed: Option<Duration>,
+    probing: bool,
+    /// A report has come: the peer knows probes.
+    reported: bool,
+    /// Bytes that waited at the peer when it reported last.
+    waiting_there: u64,
     /// The peer's end has come.
     ended: bool,
     /// The reader knows that there is data.
@@ -29,15 +33,15 @@ pub(crate) struct Recv {
 }
 
 impl Recv {
-    pub(crate) fn new(window: u32) -> Self {
+    pub(crate) fn new(window: Window, now: Duration) -> Self {
         Self {
             queue: ByteQueue::default(),
-            received: 0,
-            consumed: 0,
-            granted: window.into(),
-            returned: 0,
+            told: (narrow(window.size()), now),
             window,
-            growth_wanted: false,
+            probed: None,
+            probing: false,
+            reported: false,
+            waiting_there: 0,
             ended: false,
             announced: false,
             finished: false,
@@ -45,11 +49,21 @@ impl Recv {
     }
 
     pub(crate) fn received(&self) -> u64 {
-        self.received
+        self.window.received()
     }
 
     pub(crate) fn window(&self) -> u32 {
-        self.window
+        narrow(self.window.size())
+    }
+
+    /// What a round trip takes, as far as is known.
+    pub(crate) fn round_trip(&self) -> Option<Duration> {
+        self.window.round_trip()
+    }
+
+    /// Bytes that waited at the peer when it reported last.
+    pub(crate) fn waiting_there(&self) -> u64 {
+        self.waiting_there
     }
 
     pub(crate) fn has_ended(&self) -> bool {
@@ -62,36 +76,21 @@ impl Recv {
 
     /// Bytes received and not consumed.
     pub(crate) fn buffered(&self) -> u64 {
-        self.received - self.consumed
+        self.window.buffered()
     }
 
-    /// Bytes that may still come. Never negative: `receive` and `give_back` see to it.
+    /// Bytes that may still come.
     pub(crate) fn credit(&self) -> u64 {
-        if self.ended { 0 } else { self.granted - self.returned - self.received }
-    }
-
-    /// Memory that this direction may come to need: its part of the receive budget.
-    pub(crate) fn charge(&self) -> u64 {
-        if self.ended { self.held() } else { self.held().max(self.window.into()) }
-    }
-
-    fn held(&self) -> u64 {
-        self.buffered() + self.credit()
-    }
-
-    /// Whether what is promised has come down to the window since that was made smaller.
-    pub(crate) fn has_shrunk(&self) -> bool {
-        self.held() <= self.window.into()
+        self.window.credit()
     }
 
     /// Takes received bytes; false if there was no credit for them.
     pub(crate) fn receive(&mut self, bytes: Bytes) -> bool {
-        if bytes.len() as u64 > self.credit() {
-            return false;
+        let allowed = self.window.on_received(bytes.len() as u64);
+        if allowed {
+            self.queue.push(bytes);
         }
-        self.received += bytes.len() as u64;
-        self.queue.push(bytes);
-        true
+        allowed
     }
 
     /// Whether the reader must be told of data now.
@@ -108,15 +107,16 @@ impl Recv {
     }
 
     /// The reader has taken `bytes` of what it has read.
-    pub(crate) fn consume(&mut self, bytes: usize) {
+    pub(crate) fn consume(&mut self, now: Duration, bytes: usize) -> Adjustment {
         let read = self.buffered() - self.queue.len() as u64;
         debug_assert!(bytes as u64 <= read, "consumed more than was read");
-        self.consumed += (bytes as u64).min(read);
+        self.window.on_consumed(now, (bytes as u64).min(read))
     }
 
     /// The peer's end has come.
     pub(crate) fn end(&mut self) {
         self.ended = true;
+        self.window.on_end();
     }
 
     /// Whether the reader must be told now that there is no more.
@@ -126,49 +126,64 @@ impl Recv {
         tell
     }
 
-    /// What the cumulative grant should be.
-    fn target(&self) -> u64 {
-        self.consumed + u64::from(self.window) + self.returned
-    }
-
-    /// Whether a grant is worth a message now. A peer without credit, all of whose data is
-    /// consumed, always gets one: then the target is a whole window away.
+    /// Whether a grant is worth a message now.
     pub(crate) fn is_grant_due(&self) -> bool {
-        !self.ended && self.target() >= self.granted + u64::from(self.window / GRANT_STEP).max(1)
+        self.window.is_grant_due()
     }
 
-    /// Raises the cumulative grant to what it should be.
-    pub(crate) fn grant(&mut self) -> u64 {
-        self.granted = self.granted.max(self.target());
-        self.granted
+    /// Grants what is due; the window and the cumulative grant to tell the peer of.
+    pub(crate) fn grant(&mut self, now: Duration) -> (u32, u64) {
+        self.window.take_grant();
+        let window = self.window();
+        if window != self.told.0 {
+            self.told = (window, now);
+        }
+        (window, self.window.granted())
     }
 
-    /// Raises the cumulative grant to `window` from the beginning of the flow.
-    pub(crate) fn grant_at_least(&mut self, window: u32) {
-        self.granted = self.granted.max(window.into());
+    /// Raises the window to its first size as the flow is accepted, if memory has room.
+    pub(crate) fn raise_to_first(&mut self) -> bool {
+        self.window.raise_to_first()
     }
 
-    pub(crate) fn set_window(&mut self, window: u32) {
-        self.window = window;
-        self.growth_wanted = false;
+    /// Lets a large window that is not used fall back to the first size.
+    pub(crate) fn fall_back(&mut self) {
+        self.window.fall_back();
     }
 
-    /// The peer is short of credit at the present window.
-    pub(crate) fn want_growth(&mut self) {
-        self.growth_wanted = true;
+    /// Whether a round trip is to be measured now.
+    pub(crate) fn should_probe(&mut self, now: Duration) -> bool {
+        let interval = self.round_trip().unwrap_or_default().max(LEAST_PROBE_INTERVAL);
+        let rested = self.probed.is_none_or(|at| now.saturating_sub(at) >= interval);
+        let consumed = self.received() - self.buffered();
+        let due = rested && !self.probing && !self.ended && consumed >= WORTH_A_PROBE;
+        if due {
+            (self.probed, self.probing) = (Some(now), true);
+        }
+        due
     }
 
-    /// Whether the reader leaves no more than half a window waiting. A slow one does so only if the
-    /// window is less than twice what it reads in a round trip: then it is too small for it, too.
-    pub(crate) fn keeps_up(&self) -> bool {
-        self.buffered() <= u64::from(self.window / 2)
+    /// The peer has answered the probe that was sent at `sent`. False if there was none.
+    pub(crate) fn on_report(&mut self, now: Duration, sent: Duration, queued: u64) -> bool {
+        let asked = core::mem::take(&mut self.probing) && sent <= now;
+        if asked {
+            (self.reported, self.waiting_there) = (true, queued);
+            self.window.on_round_trip(now, now.saturating_sub(sent));
+        }
+        asked
     }
 
-    /// Whether the window should grow now; says so once for each time the peer wants it.
-    pub(crate) fn takes_growth(&mut self) -> bool {
-        let now = self.growth_wanted && self.keeps_up() && !self.ended;
-        self.growth_wanted &= !now;
-        now
+    /// The peer is short of credit although it knows of a window of this size: that it says so is an answer to
+    /// the grant, and its time a round trip for peers that know no probes. False if it is outdated.
+    pub(crate) fn on_want(&mut self, now: Duration, window: u32) -> bool {
+        let (told, at) = self.told;
+        if window != told || self.ended {
+            return false;
+        }
+        if !self.reported && now > at {
+            self.window.on_round_trip(now, now.saturating_sub(at));
+        }
+        true
     }
 
     /// The peer has given credit back, `returned` bytes in all; how much of it is news. `None` if
@@ -177,11 +192,12 @@ impl Recv {
         if self.ended {
             return Some(0);
         }
-        if returned > self.granted - self.received {
-            return None;
-        }
-        let news = returned.saturating_sub(self.returned);
-        self.returned += news;
-        Some(news)
+        let news = returned.saturating_sub(self.window.returned());
+        self.window.on_returned(news).then_some(news)
     }
+}
+
+/// The window field of messages has 32 bits.
+fn narrow(size: u64) -> u32 {
+    u32::try_from(size).unwrap_or(u32::MAX)
 }

@@ -18,11 +18,13 @@
 mod address;
 mod credit;
 mod end;
+mod probe;
 mod reader;
 mod setup;
 
 pub use credit::{Credit, Return, Want};
 pub use end::Finish;
+pub use probe::{Probe, Report};
 pub use setup::{Accept, Open};
 
 use crate::error::FlowError;
@@ -67,6 +69,10 @@ pub enum Body {
     Want(Want),
     /// Gives unused credit back.
     Return(Return),
+    /// Asks for a report.
+    Probe(Probe),
+    /// Answers a probe, behind the data sent before.
+    Report(Report),
 }
 
 /// What the bytes of a control message turned out to be.
@@ -90,6 +96,8 @@ impl Body {
             Self::Credit(_) => 6,
             Self::Want(_) => 7,
             Self::Return(_) => 8,
+            Self::Probe(_) => Probe::KIND,
+            Self::Report(_) => Report::KIND,
         }
     }
 
@@ -99,7 +107,11 @@ impl Body {
             Self::Open(_) | Self::Accept(_) | Self::Refuse(_) | Self::Finish(_) | Self::Reset => {
                 true
             }
-            Self::Credit(_) | Self::Want(_) | Self::Return(_) => false,
+            Self::Credit(_)
+            | Self::Want(_)
+            | Self::Return(_)
+            | Self::Probe(_)
+            | Self::Report(_) => false,
         }
     }
 
@@ -113,6 +125,8 @@ impl Body {
             6 => Self::Credit(Credit::parse(reader)?),
             7 => Self::Want(Want::parse(reader)?),
             8 => Self::Return(Return::parse(reader)?),
+            Probe::KIND => Self::Probe(Probe::parse(reader)?),
+            Report::KIND => Self::Report(Report::parse(reader)?),
             FIRST_IGNORABLE.. => return Ok(None),
             _ => return Err(FlowError::UnknownMessage(kind)),
         }))
@@ -128,6 +142,8 @@ impl Body {
             Self::Credit(credit) => credit.encode(out),
             Self::Want(want) => want.encode(out),
             Self::Return(back) => back.encode(out),
+            Self::Probe(probe) => probe.encode(out),
+            Self::Report(report) => report.encode(out),
         }
     }
 }

@@ -23,6 +23,8 @@ fn every_body() -> Vec<Body> {
         Body::Credit(Credit { window: 1 << 20, reclaim: false, granted: 7 }),
         Body::Want(Want { window: 65536 }),
         Body::Return(Return { returned: 12345 }),
+        Body::Probe(Probe { stamp: u64::MAX }),
+        Body::Report(Report { stamp: 1 << 40, queued: 7 }),
     ]
 }
 
@@ -80,7 +82,7 @@ fn longer_messages_are_read_as_far_as_known() {
 
 #[test]
 fn unknown_types_are_ignorable_from_128_on() {
-    for kind in [0, 9, 127, 128, 255] {
+    for kind in [0, 9, 127, 130, 255] {
         let bytes = [kind, 0, 0, 0, 0, 0, 0, 1, 9, 9];
         let expected = match kind {
             128.. => Ok(Parsed::Ignorable(kind)),

@@ -4,13 +4,14 @@ use super::{FlowMux, Share};
 use crate::INITIAL_CREDIT;
 use crate::error::{OpenError, WriteError};
 use crate::event::{FlowEvent, Refusal};
-use crate::flow::{End, Flow, Phase};
+use crate::flow::{End, Flow, Phase, Recv};
 use crate::lanes::{LaneKey, Opener};
 use crate::message::{Accept, Body, Open};
 use crate::table::FlowId;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::net::SocketAddr;
+use manypath_window::Window;
 
 impl FlowMux {
     /// Asks the peer for a flow to `destination` on behalf of a program at `source`. Data may be
@@ -36,29 +37,28 @@ impl FlowMux {
         if self.ours >= self.config.max_flows {
             return Err(OpenError::TooManyFlows);
         }
-        if !self.budget.may_begin() {
-            self.reclaim();
-            return Err(OpenError::NoMemory);
-        }
         let stream = self.lanes.free_stream().ok_or(OpenError::NoStream)?;
         let key = LaneKey { opener: Opener::Us, stream };
         let generation = self.lanes.get_mut(key).map_or(0, |lane| lane.generation).wrapping_add(1);
-        let window = self.first_window(0);
-        let windows = (INITIAL_CREDIT, window);
-        let flow = Flow::new((key, generation), (destination, source), windows);
+        let Some(window) = Window::open(self.config.window(), &self.budget) else {
+            self.reclaim();
+            return Err(OpenError::NoMemory);
+        };
+        self.note_first(window.size() >= self.config.first_window.into());
+        let recv = Recv::new(window, self.now);
+        let window = recv.window();
+        let flow = Flow::new((key, generation), (destination, source), INITIAL_CREDIT, recv);
         let control = flow.control(Body::Open(Open { window, destination, source }));
         self.queue_ordered(key, false, control);
         Ok(self.insert(flow))
     }
 
-    /// The window for a flow that begins and has been promised `promised` bytes.
-    fn first_window(&mut self, promised: u32) -> u32 {
-        if self.budget.may_grow(self.config.first_window - promised) {
-            return self.config.first_window;
+    /// A flow has begun, with its first window or a smaller one for want of memory.
+    fn note_first(&mut self, whole: bool) {
+        if !whole {
+            self.counters.growths_no_memory += 1;
+            self.reclaim();
         }
-        self.counters.growths_no_memory += 1;
-        self.reclaim();
-        INITIAL_CREDIT
     }
 
     /// Accepts a flow of the peer: it is connected, from `local` on this host.
@@ -66,18 +66,19 @@ impl FlowMux {
         if self.flows.get(id).is_none_or(|flow| flow.phase != Phase::Incoming) {
             return;
         }
-        let window = self.first_window(INITIAL_CREDIT);
-        self.with_recv(id, |recv| {
-            recv.set_window(window);
-            recv.grant_at_least(window);
-        });
+        let now = self.now;
         let Some(flow) = self.flows.get_mut(id) else { return };
+        let whole = flow.recv.raise_to_first();
+        // What was consumed already is granted with it.
+        let (_, granted) = flow.recv.grant(now);
+        let window = u32::try_from(granted).unwrap_or(u32::MAX);
         flow.phase = Phase::Open;
         flow.local = Some(local);
         let control = flow.control(Body::Accept(Accept { window, local }));
         let key = flow.key;
         self.counters.accepted += 1;
         self.queue_ordered(key, false, control);
+        self.note_first(whole);
         self.schedule(id);
         self.grant_if_due(id);
     }
@@ -152,10 +153,12 @@ impl FlowMux {
     /// `bytes` of what was read have been taken by the reader and need no memory any more. Credit
     /// follows this.
     pub fn consumed(&mut self, id: FlowId, bytes: usize) {
-        self.with_recv(id, |recv| recv.consume(bytes));
-        self.grow_if_wanted(id);
-        self.shrink_if_tight(id);
+        let now = self.now;
+        let Some(flow) = self.flows.get_mut(id) else { return };
+        let adjustment = flow.recv.consume(now, bytes);
+        self.note_adjustment(adjustment);
         self.grant_if_due(id);
+        self.probe_if_due(id);
     }
 
     /// Ends our direction in order: what was written is sent, nothing more may be written.

@@ -1,17 +1,19 @@
 //! How much may be sent: grants that follow the reader, and windows that follow the need.
 //!
-//! A window begins small and doubles when three things come together: the sender says that it is
-//! running short (WANT), the reader has kept up with what came, and the budget has room. No clock is
-//! needed: a sender is short exactly when the window is small for what is in flight and queued.
+//! How large a window is, `manypath-window` knows: it follows what the reader takes in a round trip, which
+//! is measured by asking the sender for a report that comes behind its data. A round trip is not measured
+//! for flows that carry a few kilobytes only.
 //! When the budget runs short, windows shrink again as they are consumed, and idle flows are asked
 //! to return what they hold.
 
 use super::FlowMux;
 use crate::error::FlowError;
-use crate::flow::{Flow, Hints, Phase};
+use crate::flow::{End, Flow, Hints, Phase};
 use crate::lanes::LaneKey;
-use crate::message::{Credit, Return, Want};
+use crate::message::{Body, Credit, Probe, Report, Return, Want};
 use crate::table::FlowId;
+use core::time::Duration;
+use manypath_window::Adjustment;
 
 /// Flows looked at in one search for credit to reclaim.
 const RECLAIM_SEARCH: usize = 32;
@@ -35,36 +37,60 @@ impl FlowMux {
     }
 
     pub(super) fn handle_want(&mut self, id: Option<FlowId>, want: Want) {
-        let flow = id.and_then(|id| self.flows.get_mut(id).map(|flow| (id, flow)));
-        let Some((id, flow)) = flow else {
+        let now = self.now;
+        let Some(flow) = id.and_then(|id| self.flows.get_mut(id)) else {
             self.counters.late_messages += 1;
             return;
         };
-        let outdated = want.window != flow.recv.window() || flow.recv.has_ended();
-        if outdated || flow.phase != Phase::Open {
-            return;
+        if !flow.recv.on_want(now, want.window) {
+            self.counters.late_messages += 1;
         }
-        flow.recv.want_growth();
-        self.counters.growths_reader_behind += u64::from(!flow.recv.keeps_up());
-        self.grow_if_wanted(id);
     }
 
-    /// Enlarges the window if the sender wants that, once the reader has kept up.
-    pub(super) fn grow_if_wanted(&mut self, id: FlowId) {
-        let Some(flow) = self.flows.get_mut(id) else { return };
-        let window = flow.recv.window();
-        let larger = window.saturating_mul(2).min(self.config.max_window);
-        if larger == window || !flow.recv.takes_growth() {
+    /// The receiver of what we send measures a round trip. What we have sent before is to come before the answer, so
+    /// that the time is that of a grant until its data can be read; after our end there is none.
+    pub(super) fn handle_probe(&mut self, key: LaneKey, id: Option<FlowId>, probe: Probe) {
+        let Some(flow) = id.and_then(|id| self.flows.get_mut(id)) else {
+            self.counters.late_messages += 1;
             return;
+        };
+        if flow.send.end != End::Sent && matches!(flow.phase, Phase::Opening | Phase::Open) {
+            let queued = flow.send.queued() as u64;
+            let report = flow.control(Body::Report(Report { stamp: probe.stamp, queued }));
+            self.queue_ordered(key, false, report);
         }
-        if !self.budget.may_grow(larger - window) {
-            self.counters.growths_no_memory += 1;
-            self.reclaim();
-            return;
+    }
+
+    pub(super) fn handle_report(&mut self, id: Option<FlowId>, report: Report) {
+        let (now, sent) = (self.now, Duration::from_nanos(report.stamp));
+        let flow = id.and_then(|id| self.flows.get_mut(id));
+        let asked = flow.is_some_and(|flow| flow.recv.on_report(now, sent, report.queued));
+        let counters = &mut self.counters;
+        *(if asked { &mut counters.round_trips_measured } else { &mut counters.late_messages }) +=
+            1;
+    }
+
+    /// Asks for a report if it is time for the next one.
+    pub(super) fn probe_if_due(&mut self, id: FlowId) {
+        let now = self.now;
+        let due = |flow: &mut Flow| flow.phase == Phase::Open && flow.recv.should_probe(now);
+        if self.flows.get_mut(id).is_some_and(due) {
+            self.hint(id, |hints| hints.probe = true);
         }
-        self.counters.window_growths += 1;
-        self.with_recv(id, |recv| recv.set_window(larger));
-        self.hint(id, |hints| hints.credit = true);
+    }
+
+    /// Counts what has become of a window.
+    pub(super) fn note_adjustment(&mut self, adjustment: Adjustment) {
+        match adjustment {
+            Adjustment::None => {}
+            Adjustment::Grew => self.counters.window_growths += 1,
+            Adjustment::Shrank => self.counters.windows_lowered += 1,
+            Adjustment::GaveWay => self.counters.window_shrinks += 1,
+            Adjustment::Denied => {
+                self.counters.growths_no_memory += 1;
+                self.reclaim();
+            }
+        }
     }
 
     pub(super) fn handle_return(
@@ -77,7 +103,7 @@ impl FlowMux {
             self.counters.late_messages += 1;
             return Ok(());
         };
-        match self.with_recv(id, |recv| recv.give_back(back.returned)).flatten() {
+        match self.flows.get_mut(id).and_then(|flow| flow.recv.give_back(back.returned)) {
             None => Err(FlowError::BadReturn(key.stream)),
             Some(bytes) => {
                 self.counters.reclaimed_credit += bytes;
@@ -104,27 +130,17 @@ impl FlowMux {
         }
     }
 
-    /// A flow that has grown gives way to new ones as its reader goes on, half of its window at a
-    /// time.
-    pub(super) fn shrink_if_tight(&mut self, id: FlowId) {
-        let first = self.config.first_window;
-        let can = |flow: &Flow| flow.recv.window() > first && flow.recv.has_shrunk();
-        if self.budget.is_tight() && self.flows.get(id).is_some_and(can) {
-            self.counters.window_shrinks += 1;
-            self.with_recv(id, |recv| recv.set_window((recv.window() / 2).max(first)));
-        }
-    }
-
     /// Asks some idle flows with large windows for the credit that they do not use.
     pub(super) fn reclaim(&mut self) {
         for _ in 0..RECLAIM_SEARCH.min(self.flows.slots()) {
             self.reclaim_cursor = (self.reclaim_cursor + 1) % self.flows.slots();
             let first = self.config.first_window;
-            let Some((id, flow)) = self.flows.at(self.reclaim_cursor) else { continue };
+            let Some((id, _)) = self.flows.at(self.reclaim_cursor) else { continue };
+            let Some(flow) = self.flows.get_mut(id) else { continue };
             let (window, unused) = (flow.recv.window(), flow.recv.credit());
             if window > first && unused >= u64::from(window) / 4 * 3 {
                 self.counters.windows_reclaimed += 1;
-                self.with_recv(id, |recv| recv.set_window(first));
+                flow.recv.fall_back();
                 self.hint(id, |hints| (hints.credit, hints.reclaim) = (true, true));
             }
         }

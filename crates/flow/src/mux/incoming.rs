@@ -3,13 +3,14 @@
 use super::FlowMux;
 use crate::error::FlowError;
 use crate::event::{FlowEvent, Refusal};
-use crate::flow::{End, Flow, Phase};
+use crate::flow::{End, Flow, Phase, Recv};
 use crate::lanes::{Age, LaneKey, Opener};
 use crate::message::{Accept, Body, Control, Finish, Open, Parsed};
 use crate::table::FlowId;
-use crate::{INITIAL_CREDIT, PPID_CONTROL, PPID_DATA_OF_ACCEPTOR, PPID_DATA_OF_OPENER};
+use crate::{PPID_CONTROL, PPID_DATA_OF_ACCEPTOR, PPID_DATA_OF_OPENER};
 use bytes::Bytes;
 use manypath_engine::Message;
+use manypath_window::Window;
 
 impl FlowMux {
     /// Takes a message that the association received.
@@ -50,7 +51,7 @@ impl FlowMux {
             return Ok(());
         };
         self.check_accepted(id, stream)?;
-        if self.with_recv(id, |recv| recv.receive(payload)) == Some(false) {
+        if self.flows.get_mut(id).is_some_and(|flow| !flow.recv.receive(payload)) {
             return Err(FlowError::CreditExceeded(stream));
         }
         if self.flows.get_mut(id).is_some_and(|flow| flow.recv.should_announce()) {
@@ -108,34 +109,41 @@ impl FlowMux {
         }
         self.counters.incoming += 1;
         let Open { window, destination, source } = open;
-        let windows = (window, INITIAL_CREDIT);
-        let flow = Flow::new((key, generation), (destination, source), windows);
         if self.theirs >= self.config.max_flows {
             self.counters.refused_too_many += 1;
-            self.refuse_at_once(&flow);
-        } else if !self.budget.may_begin() {
-            self.counters.refused_no_memory += 1;
-            self.reclaim();
-            self.refuse_at_once(&flow);
-        } else {
+            self.refuse_at_once(key, generation);
+        } else if let Some(least) = Window::open_least(self.config.window(), &self.budget) {
+            let recv = Recv::new(least, self.now);
+            let flow = Flow::new((key, generation), (destination, source), window, recv);
             let flow = self.insert(flow);
             self.events.push_back(FlowEvent::Incoming { flow, destination, source });
+        } else {
+            self.counters.refused_no_memory += 1;
+            self.reclaim();
+            self.refuse_at_once(key, generation);
         }
         Ok(())
     }
 
-    fn refuse_at_once(&mut self, flow: &Flow) {
-        if let Some(lane) = self.lanes.get_mut(flow.key) {
+    fn refuse_at_once(&mut self, key: LaneKey, generation: u32) {
+        if let Some(lane) = self.lanes.get_mut(key) {
             lane.begin(None);
         }
-        self.queue_ordered(flow.key, true, flow.control(Body::Refuse(Refusal::Busy)));
+        let body = Body::Refuse(Refusal::Busy);
+        let refusal = Control { from_opener: false, generation, body };
+        self.queue_ordered(key, true, refusal);
     }
 
     /// After its opener's and its acceptor's end a flow may still be the subject of a RESET that
     /// followed a FINISH, and of unordered messages.
     fn handle_late(&mut self, key: LaneKey, body: Body) -> Result<(), FlowError> {
         match body {
-            Body::Reset | Body::Credit(_) | Body::Want(_) | Body::Return(_) => {
+            Body::Reset
+            | Body::Credit(_)
+            | Body::Want(_)
+            | Body::Return(_)
+            | Body::Probe(_)
+            | Body::Report(_) => {
                 self.counters.late_messages += 1;
                 Ok(())
             }
@@ -181,6 +189,14 @@ impl FlowMux {
                 Ok(())
             }
             Body::Return(back) => self.handle_return(key, id, back),
+            Body::Probe(probe) => {
+                self.handle_probe(key, id, probe);
+                Ok(())
+            }
+            Body::Report(report) => {
+                self.handle_report(id, report);
+                Ok(())
+            }
         }
     }
 
@@ -229,7 +245,9 @@ impl FlowMux {
             if received.is_some_and(|received| received != finish.bytes) {
                 return Err(FlowError::WrongLength(key.stream));
             }
-            self.with_recv(id, |recv| recv.end());
+            if let Some(flow) = self.flows.get_mut(id) {
+                flow.recv.end();
+            }
             self.report_end(id);
         }
         self.lanes.end_received(key);
@@ -247,8 +265,8 @@ impl FlowMux {
     /// The flow is over on the wire, except for our end if that was not sent. What was received
     /// before stays until the user has taken the last event.
     pub(super) fn kill(&mut self, id: FlowId, event: FlowEvent) {
-        self.with_recv(id, |recv| recv.end());
         let Some(flow) = self.flows.get_mut(id) else { return };
+        flow.recv.end();
         flow.phase = Phase::Dead;
         flow.closing = true;
         let unsent = flow.send.clear();

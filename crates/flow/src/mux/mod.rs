@@ -3,7 +3,6 @@
 //! `commands` is what the user asks for, `incoming` what the peer says, `outgoing` what is said to
 //! the peer, `credit` how much may be said.
 
-mod budget;
 mod commands;
 mod credit;
 mod incoming;
@@ -12,14 +11,16 @@ mod rotation;
 
 use crate::config::FlowConfig;
 use crate::event::FlowEvent;
-use crate::flow::{End, Flow, Phase, Recv};
+use crate::flow::{End, Flow, Phase};
 use crate::lanes::{LaneKey, Lanes, Opener};
 use crate::message::Control;
 use crate::status::{FlowCounters, FlowStatus};
 use crate::table::{FlowId, FlowTable};
 use alloc::collections::VecDeque;
-use budget::Budget;
 use bytes::Bytes;
+use core::time::Duration;
+use manypath_engine::Instant;
+use manypath_window::Budget;
 use rotation::Rotation;
 pub use rotation::Share;
 
@@ -40,6 +41,8 @@ struct Ordered {
 /// of it; drain both after the others. Every call takes about constant time, however many flows
 /// there are; only `flows` looks at all of them.
 ///
+/// There is no clock: tell the time with `advance_time` before anything else happens at that time.
+///
 /// A mux lives as long as its association. When the association ends or its peer restarts, all
 /// flows are lost: drop the mux and reset what hangs on its flows.
 #[derive(Debug)]
@@ -51,6 +54,7 @@ pub struct FlowMux {
     ours: usize,
     theirs: usize,
     budget: Budget,
+    now: Duration,
     /// Bytes in all send queues.
     queued: usize,
     ordered: VecDeque<Ordered>,
@@ -68,9 +72,14 @@ impl FlowMux {
     /// Bytes that `write` takes for a flow with an empty queue, however much all flows hold.
     pub const WRITE_FLOOR: usize = 16 << 10;
 
-    /// A mux without flows for an association with `streams` streams usable in both directions.
-    /// `initiated` says whether this side began the association; if both say so no harm is done.
+    /// A mux without flows for an association with `streams` streams usable in both directions, with a
+    /// budget of its own. `initiated` says whether this side began the association; if both say so no harm is done.
     pub fn new(initiated: bool, streams: u16, config: FlowConfig) -> Self {
+        Self::within(initiated, streams, config, Budget::new(config.receive_budget))
+    }
+
+    /// The same with a budget that others use too; `receive_budget` means nothing.
+    pub fn within(initiated: bool, streams: u16, config: FlowConfig, budget: Budget) -> Self {
         let config = config.normalised();
         Self {
             config,
@@ -78,7 +87,8 @@ impl FlowMux {
             lanes: Lanes::new(initiated, streams),
             ours: 0,
             theirs: 0,
-            budget: Budget::new(config.receive_budget),
+            budget,
+            now: Duration::ZERO,
             queued: 0,
             ordered: VecDeque::new(),
             hints: VecDeque::new(),
@@ -87,6 +97,11 @@ impl FlowMux {
             counters: FlowCounters::default(),
             reclaim_cursor: 0,
         }
+    }
+
+    /// What happens from here on happens at `now`.
+    pub fn advance_time(&mut self, now: Instant) {
+        self.now = Duration::from_nanos(now.as_nanos());
     }
 
     /// The next notification.
@@ -146,14 +161,18 @@ impl FlowMux {
         self.lanes.streams()
     }
 
-    /// Bytes of receive memory promised to the peer.
+    /// Bytes of receive memory promised to peers, by all that share the budget.
     pub fn promised(&self) -> u64 {
         self.budget.promised()
     }
 
-    /// The largest window that a flow may come to, in bytes.
-    pub fn largest_window(&self) -> u64 {
-        self.config.max_window.into()
+    /// The window that a program may count on which sizes one of its own by that of its transport: what the
+    /// flow can have now if its reader takes it, but no more than `least` or twice the present one, so that a
+    /// program's window grows with the path's as it does over TCP.
+    pub fn offered_window(&self, flow: FlowId, least: u64) -> u64 {
+        let own = self.flows.get(flow).map_or(0, |flow| flow.recv.window()).into();
+        let most = self.budget.share(own).min(self.config.max_window.into()).max(own);
+        least.max(2 * own).min(most)
     }
 
     /// What happened so far.
@@ -161,17 +180,7 @@ impl FlowMux {
         &self.counters
     }
 
-    /// Changes a receiving direction and keeps the budget's account of it.
-    fn with_recv<R>(&mut self, id: FlowId, change: impl FnOnce(&mut Recv) -> R) -> Option<R> {
-        let flow = self.flows.get_mut(id)?;
-        let before = flow.recv.charge();
-        let result = change(&mut flow.recv);
-        self.budget.replace(before, flow.recv.charge());
-        Some(result)
-    }
-
     fn insert(&mut self, flow: Flow) -> FlowId {
-        self.budget.replace(0, flow.recv.charge());
         *self.population(flow.key.opener) += 1;
         let key = flow.key;
         let id = self.flows.insert(flow);
@@ -183,7 +192,6 @@ impl FlowMux {
 
     fn remove(&mut self, id: FlowId) -> Option<Flow> {
         let mut flow = self.flows.remove(id)?;
-        self.budget.replace(flow.recv.charge(), 0);
         self.drop_unsent(flow.send.clear());
         *self.population(flow.key.opener) -= 1;
         Some(flow)

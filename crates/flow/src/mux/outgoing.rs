@@ -6,10 +6,11 @@ use super::Share;
 use crate::event::FlowEvent;
 use crate::flow::{End, Flow};
 use crate::lanes::{LaneKey, Opener};
-use crate::message::{Body, Credit, Finish, Return, Want};
+use crate::message::{Body, Credit, Finish, Probe, Return, Want};
 use crate::table::FlowId;
 use crate::{PPID_CONTROL, PPID_DATA_OF_ACCEPTOR, PPID_DATA_OF_OPENER};
 use bytes::Bytes;
+use core::time::Duration;
 use manypath_engine::{Outgoing, StreamId};
 
 impl FlowMux {
@@ -33,8 +34,9 @@ impl FlowMux {
 
     fn poll_hint(&mut self) -> Option<Outgoing> {
         while let Some(&id) = self.hints.front() {
+            let now = self.now;
             let message = self.flows.get_mut(id).and_then(|flow| {
-                let body = next_hint(flow)?;
+                let body = next_hint(flow, now)?;
                 Some((flow.key, flow.control(body)))
             });
             match message {
@@ -91,11 +93,11 @@ impl FlowMux {
 }
 
 /// Takes the next unordered message of a flow off its list.
-fn next_hint(flow: &mut Flow) -> Option<Body> {
+fn next_hint(flow: &mut Flow, now: Duration) -> Option<Body> {
     let hints = &mut flow.hints;
     if core::mem::take(&mut hints.credit) {
         let reclaim = core::mem::take(&mut hints.reclaim);
-        let (window, granted) = (flow.recv.window(), flow.recv.grant());
+        let (window, granted) = flow.recv.grant(now);
         return Some(Body::Credit(Credit { window, reclaim, granted }));
     }
     if core::mem::take(&mut hints.give_back) {
@@ -103,6 +105,10 @@ fn next_hint(flow: &mut Flow) -> Option<Body> {
     }
     if core::mem::take(&mut hints.want) {
         return Some(Body::Want(Want { window: flow.send.window() }));
+    }
+    if core::mem::take(&mut hints.probe) {
+        let stamp = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
+        return Some(Body::Probe(Probe { stamp }));
     }
     hints.queued = false;
     None

@@ -111,13 +111,16 @@ fn flows_that_cannot_send_leave_others_room_to_write() {
 fn growing_config() -> FlowConfig {
     FlowConfig {
         first_window: INITIAL_CREDIT,
-        max_window: 8 * INITIAL_CREDIT,
         receive_budget: 12 * INITIAL,
         ..FlowConfig::default()
     }
 }
 
-/// A flow from A whose window at Z has grown to the largest, and how many bytes it has carried.
+/// What one flow can have of that: 2/3 of 3/4.
+const LARGEST: u64 = 6 * INITIAL;
+
+/// A flow from A whose window at Z has grown to the largest, and how many bytes it has carried. Each
+/// way takes 10 ms.
 fn grown(pair: &mut Pair) -> (FlowId, FlowId, u64) {
     let (a, z) = pair.flow();
     let mut offset = 0;
@@ -125,20 +128,23 @@ fn grown(pair: &mut Pair) -> (FlowId, FlowId, u64) {
         let len = pair.a.writable(a);
         pair.a.write(a, pattern(1, offset, len)).unwrap();
         offset += len as u64;
-        pair.settle();
+        pair.wait(10);
+        pair.send_a();
+        pair.arrive_z();
         read_all(&mut pair.z, z);
-    }
-    for _ in 0..2 {
-        pair.settle();
-        read_all(&mut pair.z, z);
+        pair.wait(10);
+        pair.send_z();
+        pair.arrive_a();
     }
     pair.settle();
-    assert_eq!(pair.z.status(z).unwrap().receive_credit, 8 * INITIAL, "the window has grown");
+    read_all(&mut pair.z, z);
+    pair.settle();
+    assert_eq!(pair.z.status(z).unwrap().receive_credit, LARGEST, "the window has grown");
     (a, z, offset)
 }
 
-fn open_four_more(pair: &mut Pair) {
-    for _ in 0..4 {
+fn open_six_more(pair: &mut Pair) {
+    for _ in 0..6 {
         pair.a.open(destination(), source()).unwrap();
     }
     pair.settle();
@@ -148,15 +154,15 @@ fn open_four_more(pair: &mut Pair) {
 fn idle_flows_return_credit_when_memory_is_short() {
     let mut pair = Pair::with(64, growing_config());
     let (a, z, offset) = grown(&mut pair);
-    open_four_more(&mut pair);
+    open_six_more(&mut pair);
     assert_eq!(pair.z.counters().refused_no_memory, 0);
     pair.a.open(destination(), source()).unwrap();
     pair.settle();
     assert_eq!(pair.z.counters().refused_no_memory, 1);
-    assert_eq!(pair.z.counters().reclaimed_credit, 7 * INITIAL);
+    assert_eq!(pair.z.counters().reclaimed_credit, LARGEST - INITIAL);
     assert_eq!(pair.z.status(z).unwrap().receive_credit, INITIAL);
     assert_eq!(pair.a.status(a).unwrap().send_credit, INITIAL);
-    assert_eq!(pair.z.promised(), 5 * INITIAL);
+    assert_eq!(pair.z.promised(), 7 * INITIAL);
     // The flow still works, and its bytes are still in order.
     pair.a.write(a, pattern(1, offset, 100_000)).unwrap();
     let mut rest = Vec::new();
@@ -171,14 +177,14 @@ fn idle_flows_return_credit_when_memory_is_short() {
 fn busy_flows_give_way_as_their_readers_consume() {
     let mut pair = Pair::with(64, growing_config());
     let (a, z, offset) = grown(&mut pair);
-    open_four_more(&mut pair);
+    open_six_more(&mut pair);
     assert_eq!(pair.z.promised(), 12 * INITIAL);
     pair.a.write(a, pattern(1, offset, 200_000)).unwrap();
     pair.settle();
     read_all(&mut pair.z, z);
     let counters = pair.z.counters();
     assert_eq!((counters.window_shrinks, counters.windows_reclaimed), (1, 0));
-    assert_eq!(pair.z.status(z).unwrap().receive_window, 4 * INITIAL_CREDIT);
+    assert_eq!(pair.z.status(z).unwrap().receive_window, 2 * INITIAL_CREDIT);
     assert_eq!(pair.z.promised(), 12 * INITIAL - 200_000, "a window shrinks as it is consumed");
 }
 
@@ -186,7 +192,7 @@ fn busy_flows_give_way_as_their_readers_consume() {
 fn credit_of_a_flow_with_data_to_send_is_not_returned() {
     let mut pair = Pair::with(64, growing_config());
     let (a, z, offset) = grown(&mut pair);
-    open_four_more(&mut pair);
+    open_six_more(&mut pair);
     pair.a.open(destination(), source()).unwrap();
     pair.send_a();
     pair.arrive_z();

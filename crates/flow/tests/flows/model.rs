@@ -5,7 +5,7 @@
 //! nothing they write only after `Writable`, so a missing event shows as bytes that never arrive.
 
 use crate::pair::{address, message, pattern};
-use manypath_engine::Message;
+use manypath_engine::{Duration, Instant, Message};
 use manypath_flow::{FlowConfig, FlowEvent, FlowId, FlowMux, Refusal};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -78,6 +78,7 @@ pub(crate) struct World {
     pub(crate) flows: Vec<Flow>,
     by_id: [BTreeMap<FlowId, usize>; 2],
     config: FlowConfig,
+    now: Instant,
 }
 
 /// What a user or the network does next. `pick` chooses among what there is.
@@ -150,10 +151,18 @@ impl World {
             flows: Vec::new(),
             by_id: Default::default(),
             config,
+            now: Instant::ZERO,
         }
     }
 
+    /// Every step takes a millisecond.
+    fn tick(&mut self) {
+        self.now = self.now + Duration::from_millis(1);
+        self.muxes.iter_mut().for_each(|mux| mux.advance_time(self.now));
+    }
+
     pub(crate) fn step(&mut self, side: usize, step: Step) {
+        self.tick();
         match step {
             Step::Open => self.open(side),
             Step::Accept { pick } => self.answer(side, pick, true),
@@ -409,6 +418,7 @@ impl World {
     pub(crate) fn conclude(&mut self) {
         for round in 0.. {
             assert!(round < 10_000, "flows do not end: {:#?}", self.unfinished());
+            self.tick();
             for side in 0..2 {
                 self.events(side, usize::MAX);
                 let live: Vec<_> = self.by_id[side].values().copied().collect();

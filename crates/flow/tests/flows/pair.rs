@@ -1,7 +1,7 @@
 //! Two muxes and what is between them.
 
 use bytes::Bytes;
-use manypath_engine::{Message, Outgoing, Tsn};
+use manypath_engine::{Instant, Message, Outgoing, Tsn};
 use manypath_flow::{FlowConfig, FlowEvent, FlowId, FlowMux};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -48,6 +48,7 @@ pub(crate) struct Pair {
     pub(crate) z: FlowMux,
     pub(crate) to_z: VecDeque<Message>,
     pub(crate) to_a: VecDeque<Message>,
+    now: Instant,
 }
 
 impl Pair {
@@ -61,7 +62,15 @@ impl Pair {
             z: FlowMux::new(false, streams, config),
             to_z: VecDeque::new(),
             to_a: VecDeque::new(),
+            now: Instant::ZERO,
         }
+    }
+
+    /// Time passes.
+    pub(crate) fn wait(&mut self, millis: u64) {
+        self.now = self.now + std::time::Duration::from_millis(millis);
+        self.a.advance_time(self.now);
+        self.z.advance_time(self.now);
     }
 
     /// Everything that A has to say leaves A.

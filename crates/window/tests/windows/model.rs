@@ -60,7 +60,7 @@ impl History {
     }
 
     /// The most that was ever consumed between two moments that are a round trip apart, with what
-    /// was consumed at both: the window has no reason to be larger than 3 times that.
+    /// was consumed at both: the window has no reason to be larger than 4 times that.
     fn most_in_a_round_trip(&self) -> u64 {
         let longest = self.samples.iter().map(|(_, sample)| *sample).max().unwrap_or(u64::MAX);
         let from = |first: usize| {
@@ -68,7 +68,7 @@ impl History {
             let mut sum = 0;
             for (at, bytes) in &self.taken[first..] {
                 sum += bytes;
-                if at.saturating_sub(begun) > longest {
+                if at.saturating_sub(begun) > longest.max(2) {
                     break;
                 }
             }
@@ -162,7 +162,7 @@ impl Course {
             window.on_consumed(Duration::from_millis(at), bytes);
             history.consumed += bytes;
             history.taken.push((at, bytes));
-            let reason = (3 * history.most_in_a_round_trip()).max(config.first);
+            let reason = (4 * history.most_in_a_round_trip()).max(config.first);
             let grew = window.size() > before;
             assert!(!grew || window.size() <= reason, "it grows for a reason");
             assert!(!grew || window.size() <= share, "it grows within its share");

@@ -30,7 +30,7 @@ fn it_comes_to_rest_at_twice_the_bandwidth_delay_product() {
         let (size, bdp) = (path.window.size(), path.bdp());
         assert!(size <= 2 * bdp + 256 * KIB, "{size} for a product of {bdp}");
         assert!(size >= 2 * bdp - 256 * KIB, "{size} for a product of {bdp}");
-        assert!(path.largest <= 3 * bdp + 256 * KIB, "{} at the top", path.largest);
+        assert!(path.largest <= 4 * bdp + 256 * KIB, "{} at the top", path.largest);
     }
 }
 
@@ -140,7 +140,7 @@ fn without_a_round_trip_it_grows_to_twice_its_first_size_only() {
     }
     assert_eq!(window.size(), 512 * KIB);
     window.on_round_trip(ms(1_000), ms(1));
-    window.on_consumed(ms(1_001), 0);
+    window.on_consumed(ms(1_002), 0);
     assert_eq!(window.size(), 512 * KIB, "what came before is not taken for one round trip's");
 }
 
