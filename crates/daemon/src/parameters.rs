@@ -10,6 +10,8 @@ use manypath_rules::{Class, Options};
 
 /// Streams asked for in each direction: as many flows can be open towards one peer.
 pub(crate) const STREAMS: u16 = 1024;
+/// What the buffers of an association may grow to, with the paths: twice what 850 Mbit/s over 300 ms has in flight.
+const LARGEST_BUFFER: u32 = 64 << 20;
 /// Streams that a native program may use towards us.
 const NATIVE_STREAMS: u16 = 64;
 /// With the short RTO of a client this goes on for 15 s after the fallback, in case that a peer is
@@ -31,6 +33,8 @@ fn of_profile(config: &StackConfig, profile: Profile) -> Config {
         adaptation: Some(manypath_flow::ADAPTATION),
         require_adaptation: true,
         streams: STREAMS,
+        receive_buffer_max: LARGEST_BUFFER,
+        send_buffer_max: LARGEST_BUFFER,
         rto_initial: initial_rto(config),
         rto_min: config.rto_min,
         rto_max: config.rto_max,

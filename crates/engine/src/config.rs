@@ -56,12 +56,18 @@ pub struct Config {
     pub require_adaptation: bool,
     /// Receive buffer of an association in bytes: the largest a_rwnd it announces.
     pub receive_buffer: u32,
+    /// What the receive buffer may grow to, in bytes; less than it: it stays as it is. It doubles when half of
+    /// it arrives within one round trip.
+    pub receive_buffer_max: u32,
     /// From how many bytes on a message that is not complete is delivered in parts (`Message::more`,
     /// RFC 6458 section 8.1.21). One that fills nearly all of the receive buffer is in any case: it could not
     /// become complete.
     pub partial_delivery_point: u32,
     /// Send buffer of an association in bytes: accepted from the user and not yet acknowledged.
     pub send_buffer: u32,
+    /// What the send buffer may grow to, in bytes; less than it: it stays as it is. It is twice what the congestion windows of all
+    /// paths allow to be in flight.
+    pub send_buffer_max: u32,
     /// RTO.Initial. RFC 9260 section 16 says 1 s.
     pub rto_initial: Duration,
     /// RTO.Min. RFC 9260 says 1 s; 200 ms here, because loss recovery at today's TCP pace needs it.
@@ -295,8 +301,10 @@ impl Default for Config {
             adaptation: None,
             require_adaptation: false,
             receive_buffer: 8 << 20,
+            receive_buffer_max: 0,
             partial_delivery_point: u32::MAX,
             send_buffer: 8 << 20,
+            send_buffer_max: 0,
             rto_initial: Duration::from_secs(1),
             rto_min: Duration::from_millis(200),
             rto_max: Duration::from_secs(60),

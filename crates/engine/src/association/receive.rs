@@ -6,9 +6,10 @@ use super::state::State;
 use super::tcb::Association;
 use crate::ecn::Ecn;
 use crate::event::{CloseReason, Event};
-use crate::path::{PathAddr, PathId};
+use crate::path::{PathAddr, PathId, Paths};
 use crate::recv::{DataOutcome, NrSack, Receiver};
 use crate::send::SackView;
+use crate::time::Duration;
 use core::ops::ControlFlow::{self, Break, Continue};
 use manypath_wire::Tsn;
 use manypath_wire::cause::{Cause, CauseWriter, Causes};
@@ -193,6 +194,8 @@ impl Association {
         match handle(&mut peer.receiver) {
             Ok(DataOutcome::Accepted) => {
                 arrival.lowest_tsn = lowest(arrival.lowest_tsn, tsn);
+                let paths = &self.paths;
+                peer.receiver.fit_buffer(cx.now, || slowest_round_trip(paths));
             }
             Ok(DataOutcome::Duplicate) => cx.counters.duplicate_data += 1,
             Ok(DataOutcome::BufferFull) => cx.counters.receive_buffer_drops += 1,
@@ -358,4 +361,10 @@ fn lowest(a: Option<Tsn>, b: Option<Tsn>) -> Option<Tsn> {
 /// Whether the packet holds a single chunk.
 pub(super) fn is_alone(packet: &Packet<'_>) -> bool {
     packet.chunks().nth(1).is_none()
+}
+
+/// The longest round trip of the paths in use: data in order waits for the slowest.
+fn slowest_round_trip(paths: &Paths) -> Duration {
+    let active = paths.iter().filter(|path| path.is_active());
+    active.filter_map(|path| path.rtt.smoothed()).max().unwrap_or_default()
 }

@@ -7,6 +7,7 @@
 //! than the buffer goes to the user in parts (`partial_delivery`).
 
 mod ack_policy;
+mod buffer_size;
 mod echo;
 mod forward;
 mod interleaved;

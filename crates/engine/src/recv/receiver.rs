@@ -14,7 +14,7 @@ use crate::config::Config;
 use crate::event::Message;
 use crate::path::{PathId, PathSet};
 use crate::ranges::RangeSet;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use crate::tsn::Tsn64;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -116,7 +116,7 @@ impl Receiver {
             policy: AckPolicy::new(config),
             reassembly: Reassembly::default(),
             interleaved: None,
-            window: ReceiveWindow::new(config.receive_buffer),
+            window: ReceiveWindow::new(config.receive_buffer).growing(config.receive_buffer_max),
             inbound_streams,
             echoes: Echoes::default(),
             partial: PartialDelivery::new(config),
@@ -322,6 +322,11 @@ impl Receiver {
     /// See [`ReceiveWindow::allow`].
     pub(crate) fn allow(&mut self, left: usize, share: usize) {
         self.window.allow(left, share);
+    }
+
+    /// Makes the receive buffer larger if what arrives calls for it.
+    pub(crate) fn fit_buffer(&mut self, now: Instant, round_trip: impl FnOnce() -> Duration) {
+        self.window.fit(now, round_trip);
     }
 
     /// The blocks of the next acknowledgement, at most `items`.

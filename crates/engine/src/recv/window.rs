@@ -1,6 +1,9 @@
 //! The receive window: what is held against the configured buffer, and what is announced
 //! (RFC 9260 section 6.2).
 
+use super::buffer_size::BufferGrowth;
+use crate::time::{Duration, Instant};
+
 /// Every chunk that is held counts for at least so many bytes of the buffer: about what a message
 /// costs that nobody reads.
 const LEAST_CHARGE: usize = 64;
@@ -29,6 +32,7 @@ pub(crate) struct ReceiveWindow {
     allowance: usize,
     /// The same for what fills holes.
     reserve: usize,
+    growth: BufferGrowth,
 }
 
 impl ReceiveWindow {
@@ -37,7 +41,22 @@ impl ReceiveWindow {
         let size = size as usize;
         let (allowance, reserve) = (usize::MAX, usize::MAX);
         let (overhead, announced) = (CHUNK_COST, size);
-        Self { size, bytes: 0, chunks: 0, overhead, announced, allowance, reserve }
+        let growth = BufferGrowth::default();
+        Self { size, bytes: 0, chunks: 0, overhead, announced, allowance, reserve, growth }
+    }
+
+    /// The same buffer, which may grow up to `most` bytes.
+    pub(crate) fn growing(self, most: u32) -> Self {
+        Self { growth: BufferGrowth::new(most), ..self }
+    }
+
+    /// Makes the buffer larger if that is called for; `round_trip` is asked only when it may be.
+    pub(crate) fn fit(&mut self, now: Instant, round_trip: impl FnOnce() -> Duration) {
+        if self.growth.is_due(self.size)
+            && let Some(size) = self.growth.grown(now, round_trip(), self.size)
+        {
+            self.size = size;
+        }
     }
 
     /// Chunks are those of I-DATA.
@@ -49,6 +68,7 @@ impl ReceiveWindow {
     pub(crate) fn hold(&mut self, bytes: usize) {
         self.bytes += bytes;
         self.chunks += 1;
+        self.growth.arrive(bytes);
     }
 
     /// The user took a message of `bytes` that came in `chunks`.
@@ -152,6 +172,36 @@ impl ReceiveWindow {
 #[cfg(test)]
 mod tests {
     use super::{CHUNK_COST, ReceiveWindow};
+    use crate::time::{Duration, Instant};
+
+    /// Half of the present buffer arrives, and is read, `millis` after the half before.
+    fn half(window: &mut ReceiveWindow, now: &mut Instant, millis: u64) {
+        *now = *now + Duration::from_millis(millis);
+        window.hold(window.size() / 2);
+        window.release(window.size() / 2, 1);
+        window.fit(*now, || Duration::from_millis(100));
+    }
+
+    #[test]
+    fn the_buffer_doubles_when_half_of_it_arrives_within_a_round_trip() {
+        let (mut window, mut now) = (ReceiveWindow::new(10_000).growing(50_000), Instant::ZERO);
+        for (millis, size) in
+            [(10, 10_000), (100, 20_000), (101, 20_000), (50, 40_000), (50, 50_000), (1, 50_000)]
+        {
+            half(&mut window, &mut now, millis);
+            assert_eq!((window.size(), window.a_rwnd()), (size, size as u32));
+        }
+    }
+
+    #[test]
+    fn a_buffer_without_a_larger_bound_stays_as_it_is() {
+        for most in [0, 10_000] {
+            let mut window = ReceiveWindow::new(10_000).growing(most);
+            let mut now = Instant::ZERO;
+            (0..4).for_each(|_| half(&mut window, &mut now, 1));
+            assert_eq!(window.size(), 10_000);
+        }
+    }
 
     #[test]
     fn announces_what_is_free_but_no_silly_window() {

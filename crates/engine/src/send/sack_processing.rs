@@ -105,6 +105,7 @@ impl Sender {
         }
         outcome.silent_paths = self.silent_paths(now, paths);
         outcome.buffer_freed = self.buffered < buffered;
+        self.fit_buffer(paths);
         Ok(outcome)
     }
 

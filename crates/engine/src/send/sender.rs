@@ -1,6 +1,7 @@
 //! The sender: what the user has given, and what of it is where.
 
 use super::abandon::Abandonment;
+use super::buffer_size::BufferSize;
 use super::buffer_split::{BufferSplit, Buffers};
 use super::copies::Copies;
 use super::nagle::Nagle;
@@ -84,6 +85,7 @@ pub(crate) struct Sender {
     /// What times out on the one path in use goes to another (RFC 9260 section 6.4).
     alternates: bool,
     pub(super) limit: usize,
+    pub(super) size: BufferSize,
     pub(super) outbound_streams: u16,
 }
 
@@ -127,6 +129,7 @@ impl Sender {
             fills: config.fill_packets,
             alternates: !config.multipath,
             limit: config.send_buffer as usize,
+            size: BufferSize::new(config),
             outbound_streams,
         }
     }

@@ -22,7 +22,9 @@ macro_rules! options {
 
 const OPTIONS: &[EngineOption] = options![
     receive_buffer,
+    receive_buffer_max,
     send_buffer,
+    send_buffer_max,
     rto_initial,
     rto_min,
     rto_max,
