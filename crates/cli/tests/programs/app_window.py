@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A program with a window of its own, sized by its socket: the rule of HPN-SSH.
 
-    app_window.py send PORT              accepts one connection and writes as much as it is granted
+    app_window.py send PORT              accepts one connection that is over at once, and another one on which it writes as much as it is granted
     app_window.py read HOST PORT SECONDS reads for that time, grants what it has consumed, and prints what it got
 
 The reader begins with 64 KiB. Whenever it grants, at 96 KiB or half of the window, it asks getsockopt(SO_RCVBUF): if that is larger than its
@@ -50,6 +50,7 @@ class Credit:
 def send(port):
     with socket.create_server(("0.0.0.0", port)) as server:
         print("ready", flush=True)
+        server.accept()[0].close()
         peer, _ = server.accept()
     credit = Credit()
     threading.Thread(target=credit.add, args=[peer], daemon=True).start()
@@ -62,6 +63,8 @@ def send(port):
 
 
 def read(host, port, seconds, follows):
+    socket.create_connection((host, port)).close()
+    time.sleep(1)
     peer = socket.create_connection((host, port))
     window = FIRST
     granted = consumed = total = half = 0

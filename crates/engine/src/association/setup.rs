@@ -160,12 +160,13 @@ impl Association {
             return;
         };
         let round_trip = waiting.t1.round_trip(cx.now);
+        let longest = waiting.t1.longest_round_trip(cx.now);
         if ack.tag.0 == 0 {
             return self.refuse_zero_tag(cx, addr);
         }
         match Received::from_init_ack(cx.config, ack, &addr) {
             Ok(received) if self.is_adaptation_good(cx, &received.announcement) => {
-                self.echo_cookie(cx, addr, received, round_trip);
+                self.echo_cookie(cx, addr, received, (round_trip, longest));
             }
             Ok(_) => {
                 let reason = CloseReason::NoAdaptation;
@@ -192,7 +193,7 @@ impl Association {
         cx: &mut Context<'_>,
         addr: PathAddr,
         mut received: Received<'_>,
-        round_trip: Option<Duration>,
+        (round_trip, longest): (Option<Duration>, Duration),
     ) {
         let cookie = received.cookie.unwrap_or_default();
         let room = self.paths.iter().next().map_or(0, |path| largest_value(path.packet_size()));
@@ -207,6 +208,10 @@ impl Association {
         self.learn_paths(cx, addr, &received.announcement.addresses);
         self.learn_peer(cx, received.announcement);
         self.sample(cx, HANDSHAKE, round_trip);
+        // An INIT may be repeated sooner than the path answers. Data must not be.
+        if let Some(path) = self.paths.get_mut(HANDSHAKE) {
+            path.rtt.allow_for(longest);
+        }
         self.state = State::CookieEchoed(echoed);
     }
 

@@ -164,6 +164,7 @@ impl State {
 pub(crate) struct Retry {
     due: bool,
     sends: u32,
+    first_sent: Instant,
     last_sent: Instant,
     expiry: Option<Instant>,
 }
@@ -171,7 +172,8 @@ pub(crate) struct Retry {
 impl Retry {
     /// To be sent as soon as possible.
     pub(crate) fn new() -> Self {
-        Self { due: true, sends: 0, last_sent: Instant::ZERO, expiry: None }
+        let (first_sent, last_sent) = (Instant::ZERO, Instant::ZERO);
+        Self { due: true, sends: 0, first_sent, last_sent, expiry: None }
     }
 
     /// Whether the chunk waits to be sent.
@@ -192,6 +194,9 @@ impl Retry {
     /// The chunk leaves now.
     pub(crate) fn on_send(&mut self, now: Instant, rto: Duration) {
         self.due = false;
+        if self.sends == 0 {
+            self.first_sent = now;
+        }
         self.sends += 1;
         self.last_sent = now;
         self.expiry = Some(now + rto);
@@ -227,6 +232,11 @@ impl Retry {
     /// (Karn's algorithm, section 6.3.1 rule C5).
     pub(crate) fn round_trip(&self, now: Instant) -> Option<Duration> {
         (self.sends == 1).then(|| now.since(self.last_sent))
+    }
+
+    /// What the round trip can have taken at most, whichever copy was answered at `now`.
+    pub(crate) fn longest_round_trip(&self, now: Instant) -> Duration {
+        now.since(self.first_sent)
     }
 }
 

@@ -59,6 +59,14 @@ impl Rtt {
         }
     }
 
+    /// A round trip may take up to `longest`, but was not measured: the RTO is not less than a half more than that. A shorter
+    /// one would expire for all data of the first round trip over a path that is just slow.
+    pub(crate) fn allow_for(&mut self, longest: Duration) {
+        if self.smoothed.is_none() {
+            self.rto = self.rto.max(longest * 3 / 2).min(self.bounds.1);
+        }
+    }
+
     /// RTO.Initial, RTO.Min and RTO.Max are these from now on.
     pub(crate) fn set_bounds(&mut self, initial: Duration, (min, max): (Duration, Duration)) {
         let max = max.max(min);
@@ -135,6 +143,19 @@ mod tests {
         assert_eq!(rtt.rto(), ms(1000));
         rtt.on_sample(at(0), ms(100));
         assert_eq!(rtt.smoothed(), Some(ms(100)));
+        assert_eq!(rtt.rto(), ms(300));
+    }
+
+    #[test]
+    fn an_unmeasured_round_trip_that_took_long_makes_the_first_timeout_longer() {
+        let config = Config { rto_initial: ms(120), ..Config::default() };
+        let mut rtt = Rtt::new(&config);
+        rtt.allow_for(ms(300));
+        assert_eq!((rtt.rto(), rtt.smoothed()), (ms(450), None));
+        rtt.allow_for(ms(100));
+        assert_eq!(rtt.rto(), ms(450));
+        rtt.on_sample(at(0), ms(100));
+        rtt.allow_for(ms(1000));
         assert_eq!(rtt.rto(), ms(300));
     }
 

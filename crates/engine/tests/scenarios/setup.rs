@@ -230,3 +230,21 @@ fn messages_on_streams_that_the_peer_does_not_take_are_counted() {
     assert_eq!(pair.z.received, [(1, "taken".into())]);
     assert_eq!(pair.a.endpoint.counters().messages_without_stream, 1);
 }
+
+#[test]
+fn data_is_not_repeated_over_a_path_that_is_slower_than_inits_are_repeated() {
+    let a = Config { rto_initial: millis(120), ..config(Side::A) };
+    let mut pair = Pair::with(1, a, config(Side::Z));
+    pair.links.values_mut().for_each(|link| link.delay = millis(150));
+    let id = pair.connect();
+    pair.send(Side::A, id, 0, b"hello");
+    pair.drive(millis(2000));
+    pair.expect(
+        "A -> INIT -> Z
+         A -> INIT -> Z
+         A <- INIT_ACK <- Z
+         A <- INIT_ACK <- Z
+         A -> COOKIE_ECHO DATA -> Z
+         A <- COOKIE_ACK SACK <- Z",
+    );
+}
