@@ -198,3 +198,150 @@ fn a_download_whose_path_is_lost_is_kept_and_continued() {
     let cut = |site: &Site| site.lab.path("A").expect("a path").down().expect("down");
     broken_and_continued("get", cut, |site| site.lab.path("A").expect("a path").up().expect("up"));
 }
+
+#[test]
+fn folders_are_copied_whole_and_synchronised_by_what_differs() {
+    let site = site();
+    let original = folder(&site, "original/deep/er");
+    let names: Vec<String> = (0..300).map(|number| format!("file {number}")).collect();
+    for name in &names {
+        std::fs::write(original.join(name), name.repeat(50)).expect("file");
+    }
+    std::fs::write(site.dir.join("original/empty"), "").expect("file");
+    let root = site.dir.join("original").display().to_string();
+    let there = folder(&site, "there");
+    let put = run(&site, "put", &["-r", "--json", &root, &place(&site, &there)]);
+    assert_eq!((put.code, summary(&put)["files"].as_u64()), (Some(0), Some(301)), "{put:?}");
+    let (source, here) = (place(&site, &there.join("original")), site.dir.join("here"));
+    let sync = |from: &str, to: &str| summary(&run(&site, "sync", &["--json", from, to]));
+    let first = sync(&source, &here.display().to_string());
+    assert_eq!((first["files"].as_u64(), first["unchanged"].as_u64()), (Some(301), Some(0)));
+    for name in &names {
+        let copy = std::fs::read_to_string(here.join("deep/er").join(name)).expect("a copy");
+        assert_eq!(copy, name.repeat(50));
+    }
+    std::fs::write(here.join("deep/new"), "new").expect("file");
+    let back = sync(&here.display().to_string(), &source);
+    assert_eq!((back["files"].as_u64(), back["unchanged"].as_u64()), (Some(1), Some(301)));
+    assert_eq!(std::fs::read_to_string(there.join("original/deep/new")).expect("a copy"), "new");
+}
+
+#[test]
+fn a_disk_that_is_full_here_is_told_and_what_came_is_kept() {
+    let site = site();
+    let _ = site.random_file("file", 8_000_000);
+    let full = folder(&site, "full");
+    let script = "dir=$1; shift; mount -t tmpfs -o size=3m tmpfs \"$dir\"; \"$@\"; code=$?; ls \"$dir\"; exit $code";
+    let mut command = site.command(Host::Left, common::find("unshare"));
+    command.args(["-m", "sh", "-c", script, "sh"]).arg(&full).args([MANYPATH, "ssh", "get"]);
+    command.args(site.ssh_options()).args(["-p", "2222"]);
+    command.arg(place(&site, &site.dir.join("www/file"))).arg(&full);
+    let finished = finish(command);
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    assert!(finished.stderr.contains("No space left on device"), "{finished:?}");
+    let names: Vec<&str> = finished.stdout.lines().collect();
+    assert!(names.len() == 1 && names[0].ends_with(".part"), "{finished:?}");
+}
+
+#[test]
+fn a_disk_that_is_full_there_is_told_and_nothing_is_taken_for_the_file() {
+    let mut site = Site::with_paths(&["100mbit,5ms,queue=200"]);
+    site.ssh_files();
+    let full = folder(&site, "full");
+    let script = "mount -t tmpfs -o size=3m tmpfs \"$1\" && exec \"$2\" -D -e -f \"$3\"";
+    let sshd = common::find("sshd").display().to_string();
+    let (dir, conf) = (full.display().to_string(), site.dir.join("sshd_config"));
+    let conf = conf.display().to_string();
+    site.service("unshare", &["-m", "sh", "-c", script, "sh", &dir, &sshd, &conf], "tcp", 2222);
+    let _ = site.random_file("file", 8_000_000);
+    let original = site.dir.join("www/file").display().to_string();
+    let put = run(&site, "put", &[&original, &place(&site, &full)]);
+    assert_eq!(put.code, Some(1), "{put:?}");
+    assert!(put.stderr.contains("is its disk full?"), "{put:?}");
+    let there = run(&site, "exec", &["-n", &host(&site), &format!("ls {dir}")]);
+    assert!(there.stdout.trim().ends_with(".part"), "{there:?}");
+}
+
+#[test]
+fn many_rekeys_lose_nothing() {
+    let site = site();
+    let content = site.random_file("file", 30_000_000);
+    let source = place(&site, &site.dir.join("www/file"));
+    let target = site.dir.join("copy").display().to_string();
+    let get = run(&site, "get", &["-v", "-o", "RekeyLimit=2M", &source, &target]);
+    assert_eq!(get.code, Some(0), "{get:?}");
+    let rekeys = get
+        .stderr
+        .matches("rekeying in progress")
+        .count()
+        .max(get.stderr.matches("SSH2_MSG_KEXINIT sent").count());
+    assert!(rekeys >= 10, "{rekeys} rekeys");
+    assert!(std::fs::read(target).expect("a copy") == content, "the copy differs");
+}
+
+#[test]
+fn connections_to_a_forwarded_port_go_on_from_the_server() {
+    let mut site = site();
+    site.web();
+    let content = site.random_file("file", 5_000_000);
+    // Reached by its loopback only: by nobody but the server itself.
+    let forward = start(ssh(&site, "forward", &["-L", "7777:127.0.0.1:8081", &host(&site)]));
+    let copy = site.dir.join("copy").display().to_string();
+    let url = "http://localhost:7777/file";
+    let args = ["-sS", "--retry-connrefused", "--retry", "20", "--retry-delay", "1", "-o", &copy];
+    let twice = [&args[..], &[url, "-o", "/dev/null", "http://localhost:7777/"]].concat();
+    let curl = site.direct("curl", &twice);
+    assert_eq!(curl.code, Some(0), "{curl:?}");
+    assert!(std::fs::read(&copy).expect("a copy") == content, "the copy differs");
+    let _ = Command::new("kill").arg(forward.id().to_string()).status();
+    let (code, stderr) = end(forward);
+    assert_eq!(code, Some(130), "{stderr}");
+}
+
+#[test]
+fn ssh_itself_goes_through_a_pipe() {
+    let site = site();
+    let options = site.ssh_options().join(" ");
+    let pipe = format!("{MANYPATH} ssh pipe {options} -p 2222 {} %h:%p", host(&site));
+    let proxy = format!("ProxyCommand={pipe}");
+    let all = site.ssh_options();
+    let mut args: Vec<&str> = all.iter().map(String::as_str).collect();
+    args.extend(["-o", &proxy, "-p", "2222", "root@127.0.0.1", "echo through"]);
+    let finished = site.direct("ssh", &args);
+    assert_eq!((finished.code, finished.stdout.trim()), (Some(0), "through"), "{finished:?}");
+}
+
+#[test]
+fn the_login_of_a_master_that_runs_is_used_and_left() {
+    let site = site();
+    let socket = site.dir.join("s").display().to_string();
+    let all = site.ssh_options();
+    let mut args: Vec<&str> = all.iter().map(String::as_str).collect();
+    let host = host(&site);
+    args.extend(["-p", "2222", "-f", "-M", "-N", "-S", &socket, &host]);
+    let mut master = site.command(Host::Left, common::find("ssh"));
+    assert!(master.args(&args).stdin(Stdio::null()).status().expect("ssh").success());
+    for _ in 0..2 {
+        let mut command = site.command(Host::Left, MANYPATH);
+        command.args(["ssh", "exec", "-S", &socket, "-n", "anything", "echo shared"]);
+        let finished = finish(command);
+        assert_eq!((finished.code, finished.stdout.trim()), (Some(0), "shared"), "{finished:?}");
+    }
+    let end = site.direct("ssh", &["-S", &socket, "-O", "exit", "anything"]);
+    assert_eq!(end.code, Some(0), "the master was gone: {end:?}");
+}
+
+#[test]
+fn a_master_does_not_outlive_a_command_that_is_killed() {
+    let site = site();
+    let mut child = start(ssh(&site, "exec", &["-n", &host(&site), "echo $$; exec sleep 100"]));
+    let sessions = || {
+        let listener = site.services[0].id().to_string();
+        let output = Command::new("pgrep").args(["-P", &listener]).output().expect("pgrep");
+        !output.stdout.is_empty()
+    };
+    common::wait_for("a session", sessions);
+    let _ = child.kill();
+    let _ = child.wait();
+    common::wait_for("the end of the session", || !sessions());
+}

@@ -5,6 +5,9 @@ use core::time::Duration;
 use manypath_window::{Budget, Refresh, Window, WindowConfig};
 use std::collections::VecDeque;
 
+/// The first window of a channel whose data is asked for: that of OpenSSH.
+const REQUESTED: u64 = 2 << 20;
+
 /// The size of receive windows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Windows {
@@ -18,12 +21,25 @@ impl Windows {
     /// The most that a sender of OpenSSH bears: beyond 16 MiB it copies its whole queue for each packet.
     pub const CAP: u64 = 15 << 20;
 
-    pub(crate) fn config(self) -> WindowConfig {
-        match self {
-            Self::Follow => WindowConfig { cap: Self::CAP, ..WindowConfig::default() },
-            Self::Fixed(size) => WindowConfig::fixed(u64::from(size), Refresh::Bytes(96 << 10)),
+    pub(crate) fn config(self, pull: Pull) -> WindowConfig {
+        let usual = WindowConfig { cap: Self::CAP, ..WindowConfig::default() };
+        match (self, pull) {
+            (Self::Follow, Pull::Window) => usual,
+            (Self::Follow, Pull::Requests) => WindowConfig { first: REQUESTED, ..usual },
+            (Self::Fixed(size), _) => {
+                WindowConfig::fixed(u64::from(size), Refresh::Bytes(96 << 10))
+            }
         }
     }
+}
+
+/// What decides how much the peer sends on a channel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Pull {
+    /// Nothing but the window.
+    Window,
+    /// Requests, as those of SFTP: the window must only not be in their way.
+    Requests,
 }
 
 /// What a request was for whose answer has not come yet. Answers come in the order of the requests.
@@ -62,7 +78,12 @@ pub(crate) struct Channel {
 
 impl Channel {
     /// A channel about to be opened; `None` if there is no memory for its window.
-    pub(crate) fn new(now: Duration, windows: Windows, budget: &Budget) -> Option<Self> {
+    pub(crate) fn new(
+        now: Duration,
+        windows: Windows,
+        pull: Pull,
+        budget: &Budget,
+    ) -> Option<Self> {
         Some(Self {
             phase: Phase::Opening(now),
             remote: 0,
@@ -71,9 +92,9 @@ impl Channel {
             max_packet: 0,
             eof_sent: false,
             close_sent: false,
-            window: Window::open(windows.config(), budget)?,
+            window: Window::open(windows.config(pull), budget)?,
             delivery: Delivery::default(),
-            follows: windows == Windows::Follow,
+            follows: (windows, pull) == (Windows::Follow, Pull::Window),
         })
     }
 

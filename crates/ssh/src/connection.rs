@@ -1,6 +1,6 @@
 //! The connection protocol, spoken to a master: channels and their events.
 
-use crate::channel::{Asked, Channel, Phase, Windows};
+use crate::channel::{Asked, Channel, Phase, Pull, Windows};
 use crate::codec::{Malformed, Put, Reader, framed};
 use crate::framer::{Framer, TooLong};
 use crate::message::{self, Message};
@@ -156,8 +156,8 @@ impl Connection {
     }
 
     /// Opens a session (RFC 4254 section 6.1); `None` if there is no memory for its window.
-    pub fn open_session(&mut self, now: Duration) -> Option<ChannelId> {
-        self.open(now, "session", &[])
+    pub fn open_session(&mut self, now: Duration, pull: Pull) -> Option<ChannelId> {
+        self.open(now, "session", pull, &[])
     }
 
     /// Opens a connection from the server to `host` and `port` (RFC 4254 section 7.2, `direct-tcpip`);
@@ -173,7 +173,7 @@ impl Connection {
             extra.put_string(name.as_bytes());
             extra.put_u32(u32::from(port));
         }
-        self.open(now, "direct-tcpip", &extra)
+        self.open(now, "direct-tcpip", Pull::Window, &extra)
     }
 
     /// Starts the program of a session that was [`Opened`](Event::Opened).
@@ -259,6 +259,12 @@ impl Connection {
         }
     }
 
+    /// Closes all channels.
+    pub fn close_all(&mut self) {
+        let numbers: Vec<u32> = self.channels.keys().copied().collect();
+        numbers.into_iter().for_each(|number| self.close(ChannelId(number)));
+    }
+
     /// Bytes for the master.
     pub fn output(&self) -> &[u8] {
         &self.out[self.written..]
@@ -305,8 +311,8 @@ impl Connection {
         self.channels.len()
     }
 
-    fn open(&mut self, now: Duration, kind: &str, extra: &[u8]) -> Option<ChannelId> {
-        let channel = Channel::new(now, self.windows, &self.budget)?;
+    fn open(&mut self, now: Duration, kind: &str, pull: Pull, extra: &[u8]) -> Option<ChannelId> {
+        let channel = Channel::new(now, self.windows, pull, &self.budget)?;
         let (number, window) = (self.next, channel.first_window());
         self.next += 1;
         self.channels.insert(number, channel);

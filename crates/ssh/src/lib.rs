@@ -31,7 +31,7 @@ mod message;
 mod mux;
 pub mod sftp;
 
-pub use channel::Windows;
+pub use channel::{Pull, Windows};
 pub use codec::Malformed;
 pub use connection::{ChannelId, Connection, ConnectionError, Event, Start, Stream};
 pub use delivery::Delivery;

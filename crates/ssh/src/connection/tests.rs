@@ -127,7 +127,7 @@ fn connected(windows: Windows) -> (Connection, Server) {
 }
 
 fn opened(connection: &mut Connection, server: &mut Server, window: u32) -> ChannelId {
-    let id = connection.open_session(Duration::ZERO).expect("memory");
+    let id = connection.open_session(Duration::ZERO, Pull::Window).expect("memory");
     let answers = server.handle(connection, window);
     connection.handle_input(Duration::from_millis(80), &answers).expect("opened");
     assert_eq!(connection.poll_event(), Some(Event::Opened(id)));
@@ -248,7 +248,7 @@ fn a_round_trip_is_measured_by_what_every_server_answers() {
 #[test]
 fn a_channel_closed_before_the_server_has_opened_it_is_closed_then() {
     let (mut connection, mut server) = connected(Windows::Follow);
-    let id = connection.open_session(Duration::ZERO).expect("memory");
+    let id = connection.open_session(Duration::ZERO, Pull::Window).expect("memory");
     connection.close(id);
     let answers = server.handle(&mut connection, 1000);
     connection.handle_input(Duration::from_millis(80), &answers).expect("opened");

@@ -8,7 +8,7 @@ use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Bytes that may be under way before anything is known of the path, and beyond what it carries.
-const LEAST_UNDER_WAY: u64 = 1 << 20;
+const LEAST_UNDER_WAY: u64 = 2 << 20;
 /// The most that may be under way.
 const MOST_UNDER_WAY: u64 = 64 << 20;
 

@@ -18,6 +18,8 @@ pub(crate) struct SshArgs {
 #[derive(Subcommand, Debug)]
 pub(crate) enum SshCommand {
     Exec(ExecArgs),
+    Forward(ForwardArgs),
+    Pipe(PipeArgs),
     /// Copy files from a server.
     ///
     /// A file has its name when it is complete; until then it is called NAME.XXXXXXXX.part, and the same command
@@ -30,6 +32,7 @@ pub(crate) enum SshCommand {
     /// continues it. Time of change and permissions are those of the original.
     #[command(after_help = "Example:\n  manypath ssh put big.iso server.example:")]
     Put(CopyArgs),
+    Sync(SyncArgs),
 }
 
 /// How to log in: the options of ssh.
@@ -103,15 +106,68 @@ pub(crate) struct ExecArgs {
     pub(crate) command: Vec<OsString>,
 }
 
+/// Let connections to ports of this host go on from another host, until interrupted.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Example:\n  manypath ssh forward -L 8080:intranet.example:80 server.example"
+)]
+pub(crate) struct ForwardArgs {
+    #[command(flatten)]
+    pub(crate) login: LoginArgs,
+    /// Port here (and address, if not loopback), and where to from the server; repeat for more.
+    #[arg(short = 'L', required = true, value_name = "[ADDRESS:]PORT:HOST:PORT")]
+    pub(crate) forwards: Vec<String>,
+    /// Server, as [user@]host or ssh://[user@]host[:port].
+    pub(crate) host: OsString,
+}
+
+/// Connect standard input and output to an address, from another host.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Example:\n  ssh -o ProxyCommand='manypath ssh pipe gateway.example %h:%p' server.example"
+)]
+pub(crate) struct PipeArgs {
+    #[command(flatten)]
+    pub(crate) login: LoginArgs,
+    /// Server, as [user@]host or ssh://[user@]host[:port].
+    pub(crate) host: OsString,
+    /// Where to from the server.
+    #[arg(value_name = "HOST:PORT")]
+    pub(crate) address: String,
+}
+
 /// What to copy.
 #[derive(Args, Debug)]
 pub(crate) struct CopyArgs {
     #[command(flatten)]
     pub(crate) login: LoginArgs,
+    /// Copy folders with all that is in them.
+    #[arg(short)]
+    pub(crate) recursive: bool,
     /// Print what was done as one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
     /// Files and, last, where to: [user@]host:path or a local path.
     #[arg(required = true, num_args = 2.., value_name = "PATH")]
     pub(crate) paths: Vec<OsString>,
+}
+
+/// Copy what a folder has and another one has not, or in another version.
+///
+/// Files of the same size and time of change are left alone; nothing is removed. Files that an earlier call
+/// has not finished are continued. Links and devices are left out.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Example:\n  manypath ssh sync photos server.example:photos\n  manypath ssh sync server.example:photos photos"
+)]
+pub(crate) struct SyncArgs {
+    #[command(flatten)]
+    pub(crate) login: LoginArgs,
+    /// Print what was done as one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Folder, as [user@]host:path or a local path.
+    pub(crate) from: OsString,
+    /// Folder that is to have the same, on the other side.
+    pub(crate) to: OsString,
 }

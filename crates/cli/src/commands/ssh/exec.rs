@@ -1,11 +1,13 @@
-//! `manypath ssh exec`: a command with its standard streams.
+//! `manypath ssh exec` and `pipe`: a command, or a connection from the server, with our standard streams.
 
-use super::args::ExecArgs;
+use super::args::{ExecArgs, LoginArgs, PipeArgs};
+use super::forward;
 use super::link::{Link, interrupted};
 use super::pipes::{Piece, Sink, Source};
 use super::{FAILED, environment};
 use crate::failure::Failure;
-use manypath_ssh::{ChannelId, Event, Start, Stream};
+use manypath_ssh::{ChannelId, Event, Pull, Start, Stream};
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
@@ -14,17 +16,34 @@ const LOOK: Duration = Duration::from_millis(200);
 
 /// Runs the command; the exit status is the command's.
 pub(crate) fn exec(args: &ExecArgs) -> Result<u8, Failure> {
-    let mut session = Session::open(args)?;
-    while !session.closed {
-        session.turn()?;
-    }
-    session.output.finish();
-    session.error.finish();
-    Ok(session.status.unwrap_or(FAILED))
+    let command = args.command.join(" ".as_ref());
+    let target = Target::Command { command, reads: !args.no_input };
+    let status = Session::open(&args.login, &args.host, target)?.run()?;
+    Ok(status.unwrap_or(FAILED))
+}
+
+/// Connects to an address from the server.
+pub(crate) fn pipe(args: &PipeArgs) -> Result<u8, Failure> {
+    let address = forward::address(&args.address);
+    let usage = || Failure::usage(format!("{} is no HOST:PORT", args.address));
+    let (host, port) = address.ok_or_else(usage)?;
+    Session::open(&args.login, &args.host, Target::Address(host, port))?.run()?;
+    Ok(0)
+}
+
+/// What is at the other end.
+enum Target {
+    Command {
+        command: OsString,
+        /// Whether it has our standard input.
+        reads: bool,
+    },
+    Address(String, u16),
 }
 
 struct Session<'a> {
-    args: &'a ExecArgs,
+    login: &'a LoginArgs,
+    target: Target,
     link: Link,
     channel: ChannelId,
     /// `None` when it has ended, or there is none.
@@ -33,26 +52,40 @@ struct Session<'a> {
     waiting: Vec<u8>,
     output: Sink,
     error: Sink,
-    started: bool,
     status: Option<u8>,
     closed: bool,
 }
 
 impl<'a> Session<'a> {
-    fn open(args: &'a ExecArgs) -> Result<Self, Failure> {
-        let mut link = Link::open(&args.login, &args.host)?;
+    fn open(login: &'a LoginArgs, host: &OsStr, target: Target) -> Result<Self, Failure> {
+        let mut link = Link::open(login, host)?;
         let now = link.now();
-        let channel = link.connection.open_session(now);
+        let channel = match &target {
+            Target::Command { .. } => link.connection.open_session(now, Pull::Window),
+            Target::Address(host, port) => {
+                link.connection.open_forward(now, (host, *port), ("127.0.0.1", 0))
+            }
+        };
         let channel = channel.ok_or_else(|| Failure::new("no memory is left for a window"))?;
         let output = Sink::new(std::io::stdout(), link.waker())?;
         let error = Sink::new(std::io::stderr(), link.waker())?;
         let (input, waiting) = (None, Vec::new());
-        let (started, status, closed) = (false, None, false);
-        Ok(Self { args, link, channel, input, waiting, output, error, started, status, closed })
+        let (status, closed) = (None, false);
+        Ok(Self { login, target, link, channel, input, waiting, output, error, status, closed })
+    }
+
+    /// Runs it to its end; the status if there is one.
+    fn run(mut self) -> Result<Option<u8>, Failure> {
+        while !self.closed {
+            self.turn()?;
+        }
+        self.output.finish();
+        self.error.finish();
+        Ok(self.status)
     }
 
     fn turn(&mut self) -> Result<(), Failure> {
-        self.link.turn(Some(LOOK))?;
+        self.link.turn(Some(LOOK), &mut Vec::new())?;
         if self.link.is_interrupted() {
             return Err(interrupted());
         }
@@ -74,19 +107,12 @@ impl<'a> Session<'a> {
     fn handle(&mut self, event: Event) -> Result<(), Failure> {
         match event {
             Event::Ready | Event::Writable(_) | Event::End(_) => {}
-            Event::Opened(_) => self.start(),
+            Event::Opened(_) => self.start()?,
             Event::OpenFailed(_, reason) => {
-                let text = format!("the server does not open a session: {reason}");
+                let text = format!("the server does not open a channel: {reason}");
                 return Err(Failure::new(text).with_status(FAILED));
             }
-            Event::Started(_) => {
-                self.started = true;
-                if !self.args.no_input {
-                    self.input = Some(Source::new(std::io::stdin(), self.link.waker())?);
-                } else {
-                    self.link.connection.end(self.channel);
-                }
-            }
+            Event::Started(_) => self.begin_input()?,
             Event::StartRefused(_) => {
                 let text = "the server does not start the command";
                 return Err(Failure::new(text).with_status(FAILED));
@@ -102,16 +128,26 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    fn start(&mut self) {
-        for (name, value) in environment::sent(&self.args.login) {
+    fn start(&mut self) -> Result<(), Failure> {
+        let Target::Command { command, .. } = &self.target else { return self.begin_input() };
+        for (name, value) in environment::sent(self.login) {
             self.link.connection.set_variable(self.channel, &name, value.as_bytes());
         }
-        let command = self.args.command.join(" ".as_ref());
         let start = match command.is_empty() {
             true => Start::Shell,
             false => Start::Exec(command.as_bytes()),
         };
         self.link.connection.start(self.channel, start);
+        Ok(())
+    }
+
+    fn begin_input(&mut self) -> Result<(), Failure> {
+        if matches!(self.target, Target::Command { reads: false, .. }) {
+            self.link.connection.end(self.channel);
+        } else {
+            self.input = Some(Source::new(std::io::stdin(), self.link.waker())?);
+        }
+        Ok(())
     }
 
     /// Sends input as far as the server takes it.

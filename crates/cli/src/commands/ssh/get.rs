@@ -4,6 +4,7 @@ use super::args::CopyArgs;
 use super::place::{Place, base_name, part_name, safe_name};
 use super::progress::Progress;
 use super::remote::{Remote, Tag, failed, reason};
+use super::sync;
 use crate::failure::Failure;
 use manypath_ssh::sftp::{Answer, Attributes, Download, OpenFlags, Reply, Request};
 use std::collections::VecDeque;
@@ -21,6 +22,10 @@ const MOST_OPEN: usize = 512;
 const LARGE: u64 = 4 << 20;
 /// Bytes under way that are worth another session.
 const PER_SESSION: u64 = 4 << 20;
+/// Sessions that are begun at once where there is much to do: later, they would cost round trips.
+const FIRST_SESSIONS: u64 = 4;
+/// Bytes that may wait in memory for others in front of them, because sessions are not equally fast.
+const MOST_HELD: usize = 64 << 20;
 /// The longest read.
 const LONGEST_READ: u32 = 128 << 10;
 /// A file that is not the one it was when the transfer began is not taken for whole.
@@ -50,27 +55,43 @@ pub(crate) fn get(args: &CopyArgs) -> Result<u8, Failure> {
         return Err(Failure::new(format!("{} is no folder", target.display())));
     }
     let mut remote = Remote::open(&args.login, &host)?;
-    let wanted = places.iter().map(|place| wanted(&mut remote, place, target));
-    let wanted = wanted.collect::<Result<Vec<_>, _>>()?;
-    let mut progress = fetch(&mut remote, wanted, args.login.quiet)?;
+    let mut all = Vec::new();
+    for place in &places {
+        all.extend(wanted(&mut remote, place, target, args.recursive)?);
+    }
+    let mut progress = fetch(&mut remote, all, args.login.quiet)?;
     progress.end(args.json)?;
     Ok(u8::from(progress.failed() > 0))
 }
 
-fn wanted(remote: &mut Remote, place: &Place, target: &Path) -> Result<Wanted, Failure> {
-    let reply = remote.question(&Request::Stat { path: &place.path })?;
-    let Reply::Attributes(attributes) = reply else { return Err(failed(&place.path, &reply)) };
-    if !attributes.is_regular() {
-        let name = String::from_utf8_lossy(&place.path).into_owned();
-        return Err(Failure::new(format!("{name} is no regular file")));
+fn wanted(
+    remote: &mut Remote,
+    place: &Place,
+    target: &Path,
+    recursive: bool,
+) -> Result<Vec<Wanted>, Failure> {
+    let path = if place.path.is_empty() { b"." } else { place.path.as_slice() };
+    let reply = remote.question(&Request::Stat { path })?;
+    let Reply::Attributes(attributes) = reply else { return Err(failed(path, &reply)) };
+    let is_folder = attributes.is_directory();
+    if !(attributes.is_regular() || is_folder && recursive) {
+        let failure = Failure::new(format!("{} is no regular file", path.escape_ascii()));
+        return Err(if is_folder {
+            failure.hint("folders are copied with -r, or by sync")
+        } else {
+            failure
+        });
     }
     let target = if target.is_dir() {
-        let name = safe_name(base_name(&place.path));
-        target.join(name.ok_or_else(|| Failure::usage("a file must have a name"))?)
+        let name = safe_name(base_name(path));
+        target.join(name.ok_or_else(|| Failure::usage("what is copied must have a name"))?)
     } else {
         target.to_owned()
     };
-    Ok(Wanted { path: place.path.clone(), attributes, target })
+    if is_folder {
+        return Ok(sync::wanted(remote, path, &target, false)?.0);
+    }
+    Ok(vec![Wanted { path: path.to_vec(), attributes, target }])
 }
 
 /// Fetches the files; those that fail are told and counted.
@@ -81,8 +102,15 @@ pub(crate) fn fetch(
 ) -> Result<Progress, Failure> {
     let total = wanted.iter().filter_map(|one| one.attributes.size).sum();
     let progress = Progress::new(total, quiet);
-    let (files, waiting) = (Vec::new(), wanted.into());
-    let mut getter = Getter { remote, waiting, files, open: VecDeque::new(), held: 0, progress };
+    let mut getter = Getter {
+        remote,
+        waiting: wanted.into(),
+        waiting_bytes: total,
+        files: Vec::new(),
+        open: VecDeque::new(),
+        held: 0,
+        progress,
+    };
     while getter.has_work() {
         getter.step()?;
     }
@@ -92,6 +120,7 @@ pub(crate) fn fetch(
 struct Getter<'a> {
     remote: &'a mut Remote,
     waiting: VecDeque<Wanted>,
+    waiting_bytes: u64,
     files: Vec<Fetched>,
     /// Files that are not finished, in the order in which they are read.
     open: VecDeque<usize>,
@@ -136,13 +165,15 @@ impl Getter<'_> {
 
     /// Opens files as long as those that are open do not suffice.
     fn begin_files(&mut self) -> Result<(), Failure> {
-        let left: u64 = self.files.iter().map(Fetched::left).sum::<u64>()
-            + self.waiting.iter().filter_map(|one| one.attributes.size).sum::<u64>();
+        let open = self.open.iter().map(|number| self.files[*number].left());
+        let left = open.sum::<u64>() + self.waiting_bytes;
         let sessions = self.remote.pool.target().min(left).div_ceil(PER_SESSION);
-        let sessions = sessions.max(self.waiting.len() as u64 / 16).min(8) as usize;
+        let worth = (left / LARGE).max(self.waiting.len() as u64 / 16).min(FIRST_SESSIONS);
+        let sessions = sessions.max(worth).min(8) as usize;
         self.remote.grow_to(sessions);
         while self.open.len() < MOST_OPEN && !self.is_busy() {
             let Some(wanted) = self.waiting.pop_front() else { break };
+            self.waiting_bytes -= wanted.attributes.size.unwrap_or(0);
             self.begin(wanted)?;
         }
         Ok(())
@@ -208,10 +239,8 @@ impl Getter<'_> {
         }
     }
 
-    /// What came early waits in memory, so it counts.
     fn has_room(&self) -> bool {
-        let pool = &self.remote.pool;
-        pool.under_way() + (self.held as u64) / 2 < pool.target()
+        self.remote.pool.has_room() && self.held < MOST_HELD
     }
 
     /// Asks for the next part of a file. False if there is none, or no session has the file yet.
@@ -245,7 +274,9 @@ impl Getter<'_> {
             | Tag::SetAttributes(_)
             | Tag::Close(_)
             | Tag::Rename(_)
-            | Tag::Removed(_) => {}
+            | Tag::Removed(_)
+            | Tag::OpenFolder(_)
+            | Tag::ReadFolder(_) => {}
         }
         Ok(())
     }

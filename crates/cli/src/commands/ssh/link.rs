@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use manypath_ssh::{Connection, Windows};
 use manypath_window::Budget;
 use mio::net::UnixStream;
-use mio::{Events, Interest, Poll, Token, Waker};
+use mio::{Events, Interest, Poll, Registry, Token, Waker};
 use std::ffi::OsStr;
 use std::io::{ErrorKind, Read, Write};
 use std::sync::Arc;
@@ -21,8 +21,18 @@ const TURN: usize = 256 << 10;
 /// Output that waits for the master, beyond which nothing is added: it queues without limit itself.
 const BACKLOG: usize = 256 << 10;
 
+/// How long the server may take to close the channels that are left.
+const END_LIMIT: Duration = Duration::from_secs(3);
+
 const MASTER: Token = Token(0);
 const WAKER: Token = Token(1);
+
+/// Another source of events that is ready.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ready {
+    pub(crate) token: Token,
+    pub(crate) readable: bool,
+}
 
 /// A connection to a server, logged in.
 pub(crate) struct Link {
@@ -71,6 +81,16 @@ impl Link {
         })
     }
 
+    /// Where other sources of events are registered, with tokens of [`token`](Self::token).
+    pub(crate) fn registry(&self) -> &Registry {
+        self.poll.registry()
+    }
+
+    /// A token that the link does not use itself.
+    pub(crate) fn token(number: usize) -> Token {
+        Token(WAKER.0 + 1 + number)
+    }
+
     /// Ends a [`turn`](Self::turn) from another thread.
     pub(crate) fn waker(&self) -> Arc<Waker> {
         Arc::clone(&self.waker)
@@ -92,7 +112,12 @@ impl Link {
     }
 
     /// Exchanges bytes with the master once, after waiting for something to happen, `limit` at most.
-    pub(crate) fn turn(&mut self, limit: Option<Duration>) -> Result<(), Failure> {
+    /// `ready` are the other sources that are ready.
+    pub(crate) fn turn(
+        &mut self,
+        limit: Option<Duration>,
+        ready: &mut Vec<Ready>,
+    ) -> Result<(), Failure> {
         self.write()?;
         let limit = if self.readable { Some(Duration::ZERO) } else { limit };
         match self.poll.poll(&mut self.events, limit) {
@@ -100,8 +125,11 @@ impl Link {
             other => other?,
         }
         for event in &self.events {
-            if event.token() == MASTER {
-                self.readable |= event.is_readable() || event.is_read_closed();
+            let readable = event.is_readable() || event.is_read_closed();
+            match event.token() {
+                MASTER => self.readable |= readable,
+                WAKER => {}
+                token => ready.push(Ready { token, readable }),
             }
         }
         if self.readable {
@@ -153,6 +181,24 @@ impl Link {
             None => Failure::new("the master has ended the connection"),
         };
         failure.with_status(FAILED)
+    }
+}
+
+impl Drop for Link {
+    /// A master of the user's must not see data for channels of a client that is gone: it would end.
+    fn drop(&mut self) {
+        if !self.master.is_shared() {
+            return;
+        }
+        self.connection.close_all();
+        let limit = Instant::now() + END_LIMIT;
+        let mut ready = Vec::new();
+        while self.connection.open_channels() > 0 && Instant::now() < limit {
+            if self.turn(Some(END_LIMIT / 10), &mut ready).is_err() {
+                break;
+            }
+            while self.connection.poll_event().is_some() {}
+        }
     }
 }
 

@@ -67,6 +67,11 @@ impl Master {
         }
     }
 
+    /// Whether it is the user's.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.own.is_none()
+    }
+
     /// Why the connection to the master has ended, if the master has told that by its end.
     pub(crate) fn epitaph(&mut self) -> Option<ExitStatus> {
         let own = self.own.as_mut()?;

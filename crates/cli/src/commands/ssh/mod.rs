@@ -1,19 +1,22 @@
 //! `manypath ssh`: programs and files on other hosts, as fast as the path.
 //!
 //! [`master`] has the user's own `ssh` log in; [`link`] speaks the connection protocol through it and
-//! has the one loop that everything runs in. On top are [`exec`] and what is to come of files.
+//! has the one loop that everything runs in. On top are [`exec`] and [`forward`], and, with SFTP by [`remote`], [`get`] and [`put`].
 
 pub(crate) mod args;
 mod environment;
 mod exec;
+mod forward;
 mod get;
 mod link;
+mod listing;
 mod master;
 mod pipes;
 mod place;
 mod progress;
 mod put;
 mod remote;
+mod sync;
 
 use crate::failure::Failure;
 use args::{SshArgs, SshCommand};
@@ -25,7 +28,10 @@ const FAILED: u8 = 255;
 pub(crate) fn ssh(args: &SshArgs) -> Result<u8, Failure> {
     match &args.command {
         SshCommand::Exec(args) => exec::exec(args),
+        SshCommand::Forward(args) => forward::forward(args),
+        SshCommand::Pipe(args) => exec::pipe(args),
         SshCommand::Get(args) => get::get(args),
         SshCommand::Put(args) => put::put(args),
+        SshCommand::Sync(args) => sync::sync(args),
     }
 }

@@ -15,6 +15,8 @@ const WEIGHT: f64 = 0.1;
 struct Summary {
     files: u64,
     failed: u64,
+    /// Files left out because the other side has them.
+    unchanged: u64,
     bytes: u64,
     resumed: u64,
     seconds: f64,
@@ -27,6 +29,7 @@ pub(crate) struct Progress {
     resumed: u64,
     files: u64,
     failed: u64,
+    unchanged: u64,
     begun: Instant,
     shown: Option<(Instant, u64)>,
     rate: f64,
@@ -43,6 +46,7 @@ impl Progress {
             resumed: 0,
             files: 0,
             failed: 0,
+            unchanged: 0,
             begun: Instant::now(),
             shown: None,
             rate: 0.0,
@@ -73,6 +77,11 @@ impl Progress {
         eprintln!("manypath: {name}: {reason}");
     }
 
+    /// So many files need not be transferred.
+    pub(crate) fn leave(&mut self, files: u64) {
+        self.unchanged = files;
+    }
+
     /// Files that could not be transferred.
     pub(crate) fn failed(&self) -> u64 {
         self.failed
@@ -98,9 +107,9 @@ impl Progress {
     pub(crate) fn end(&mut self, json: bool) -> Result<(), Failure> {
         self.clear();
         let seconds = self.begun.elapsed().as_secs_f64();
-        let Self { files, failed, bytes, resumed, .. } = *self;
+        let Self { files, failed, unchanged, bytes, resumed, .. } = *self;
         if json {
-            let summary = Summary { files, failed, bytes, resumed, seconds };
+            let summary = Summary { files, failed, unchanged, bytes, resumed, seconds };
             let text = serde_json::to_string(&summary);
             println!("{}", text.map_err(|e| Failure::new(e.to_string()))?);
         } else if self.is_terminal {

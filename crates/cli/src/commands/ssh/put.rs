@@ -4,6 +4,7 @@ use super::args::CopyArgs;
 use super::place::{Place, base_name, join, part_name};
 use super::progress::Progress;
 use super::remote::{Remote, Tag, reason};
+use super::sync;
 use crate::failure::Failure;
 use manypath_ssh::sftp::{Answer, Attributes, OpenFlags, Reply, Request, Upload};
 use std::collections::VecDeque;
@@ -18,6 +19,8 @@ const MOST_OPEN: usize = 512;
 const LARGE: u64 = 4 << 20;
 /// Bytes under way that are worth another session: a stock server takes 2 MiB per session and round trip.
 const PER_SESSION: u64 = 3 << 19;
+/// Sessions that are begun at once where there is much to do: later, they would cost round trips.
+const FIRST_SESSIONS: u64 = 8;
 /// The longest write.
 const LONGEST_WRITE: u32 = 128 << 10;
 
@@ -33,7 +36,7 @@ pub(crate) struct Offered {
 pub(crate) fn put(args: &CopyArgs) -> Result<u8, Failure> {
     let (target, sources) = args.paths.split_last().ok_or_else(|| Failure::usage("no paths"))?;
     let place = Place::expect(target)?;
-    let found = sources.iter().map(|source| metadata(Path::new(source)));
+    let found = sources.iter().map(|source| metadata(Path::new(source), args.recursive));
     let found = found.collect::<Result<Vec<_>, _>>()?;
     let mut remote = Remote::open(&args.login, &place.host)?;
     let is_folder = place.path.is_empty()
@@ -41,20 +44,33 @@ pub(crate) fn put(args: &CopyArgs) -> Result<u8, Failure> {
     if sources.len() > 1 && !is_folder {
         return Err(Failure::new(format!("{} is no folder", target.display())));
     }
-    let offered = sources.iter().zip(found).map(|(source, metadata)| {
+    let mut all = Vec::new();
+    for (source, metadata) in sources.iter().zip(found) {
         let name = base_name(source.as_bytes());
         let path = if is_folder { join(&place.path, name) } else { place.path.clone() };
-        Offered { source: PathBuf::from(source), metadata, path }
-    });
-    let mut progress = send(&mut remote, offered.collect(), args.login.quiet)?;
+        let source = PathBuf::from(source);
+        if metadata.is_dir() {
+            all.extend(sync::offered(&mut remote, &source, &path, false)?.0);
+        } else {
+            all.push(Offered { source, metadata, path });
+        }
+    }
+    let mut progress = send(&mut remote, all, args.login.quiet)?;
     progress.end(args.json)?;
     Ok(u8::from(progress.failed() > 0))
 }
 
-fn metadata(source: &Path) -> Result<Metadata, Failure> {
+fn metadata(source: &Path, recursive: bool) -> Result<Metadata, Failure> {
     let error = |reason: String| Failure::new(format!("{}: {reason}", source.display()));
     let metadata = std::fs::metadata(source).map_err(|e| error(e.to_string()))?;
-    metadata.is_file().then_some(metadata).ok_or_else(|| error("no regular file".to_owned()))
+    match metadata.is_file() || metadata.is_dir() && recursive {
+        true => Ok(metadata),
+        false if metadata.is_dir() => {
+            let failure = error("no regular file".to_owned());
+            Err(failure.hint("folders are copied with -r, or by sync"))
+        }
+        false => Err(error("no regular file".to_owned())),
+    }
 }
 
 /// Sends the files; those that fail are told and counted.
@@ -65,8 +81,15 @@ pub(crate) fn send(
 ) -> Result<Progress, Failure> {
     let total = offered.iter().map(|one| one.metadata.len()).sum();
     let progress = Progress::new(total, quiet);
-    let (files, open, buffer) = (Vec::new(), VecDeque::new(), Vec::new());
-    let mut putter = Putter { remote, waiting: offered.into(), files, open, buffer, progress };
+    let mut putter = Putter {
+        remote,
+        waiting: offered.into(),
+        waiting_bytes: total,
+        files: Vec::new(),
+        open: VecDeque::new(),
+        buffer: Vec::new(),
+        progress,
+    };
     while putter.has_work() {
         putter.step()?;
     }
@@ -76,6 +99,7 @@ pub(crate) fn send(
 struct Putter<'a> {
     remote: &'a mut Remote,
     waiting: VecDeque<Offered>,
+    waiting_bytes: u64,
     files: Vec<Sent>,
     /// Files that are not finished, in the order in which they are sent.
     open: VecDeque<usize>,
@@ -130,13 +154,15 @@ impl Putter<'_> {
 
     /// Opens files as long as those that are open do not suffice.
     fn begin_files(&mut self) {
-        let left = self.open.iter().map(|number| self.files[*number].left()).sum::<u64>()
-            + self.waiting.iter().map(|one| one.metadata.len()).sum::<u64>();
+        let open = self.open.iter().map(|number| self.files[*number].left());
+        let left = open.sum::<u64>() + self.waiting_bytes;
         let sessions = self.remote.pool.target().min(left).div_ceil(PER_SESSION);
-        let sessions = sessions.max((self.waiting.len() as u64 / 16).min(8)) as usize;
+        let worth = (left / LARGE).max(self.waiting.len() as u64 / 16).min(FIRST_SESSIONS);
+        let sessions = sessions.max(worth) as usize;
         self.remote.grow_to(sessions);
         while self.open.len() < MOST_OPEN && !self.is_busy() {
             let Some(offered) = self.waiting.pop_front() else { break };
+            self.waiting_bytes -= offered.metadata.len();
             self.begin(offered);
         }
     }
@@ -260,7 +286,11 @@ impl Putter<'_> {
             // Not every server can set all attributes.
             Tag::SetAttributes(number) => self.files[number].asked -= 1,
             Tag::Close(number) | Tag::Rename(number) => self.files[number].answered(&reply),
-            Tag::Question | Tag::Ignored | Tag::Read(..) => {}
+            Tag::Question
+            | Tag::Ignored
+            | Tag::Read(..)
+            | Tag::OpenFolder(_)
+            | Tag::ReadFolder(_) => {}
         }
     }
 

@@ -5,7 +5,7 @@ use super::args::LoginArgs;
 use super::link::{Link, interrupted};
 use crate::failure::Failure;
 use manypath_ssh::sftp::{Answer, Attributes, Pool, Reply, Request, Status};
-use manypath_ssh::{ChannelId, Event, Start, Stream};
+use manypath_ssh::{ChannelId, Event, Pull, Start, Stream};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io::Write;
@@ -36,6 +36,8 @@ pub(crate) enum Tag {
     Rename(usize),
     /// The server's part of a file was removed.
     Removed(usize),
+    OpenFolder(usize),
+    ReadFolder(usize),
 }
 
 /// A server's files.
@@ -122,7 +124,7 @@ impl Remote {
     /// Sends what is to be sent, waits for something to happen and handles it.
     pub(crate) fn turn(&mut self) -> Result<(), Failure> {
         self.flush();
-        self.link.turn(Some(LOOK))?;
+        self.link.turn(Some(LOOK), &mut Vec::new())?;
         if self.link.is_interrupted() {
             return Err(interrupted());
         }
@@ -148,7 +150,7 @@ impl Remote {
 
     fn open_session(&mut self) {
         let now = self.link.now();
-        match self.link.connection.open_session(now) {
+        match self.link.connection.open_session(now, Pull::Requests) {
             Some(channel) => drop(self.opening.insert(channel, ())),
             None => self.refused = Some("no memory is left for a window".to_owned()),
         }
