@@ -65,12 +65,11 @@ impl Delivery {
         last.iter().any(|rate| *rate > before.saturating_add(before / 4)) || last.len() < 3
     }
 
-    /// Bytes that may be under way: `least`, and what the path carries with a quarter more. While that
-    /// rises, 3 times as much: what was measured is a round trip old, and a transport that begins
-    /// doubles its rate with each.
+    /// Bytes that may be under way: `least`, and what the path carries with a quarter more; twice as much
+    /// while that rises. Not more: a stock sender queues what does not go, and copies the queue for every packet.
     pub fn target(&self, least: u64) -> u64 {
         let product = self.product();
-        let more = if self.is_rising() { product.saturating_mul(2) } else { product / 4 };
+        let more = if self.is_rising() { product } else { product / 4 };
         product.saturating_add(more).saturating_add(least)
     }
 
