@@ -262,9 +262,10 @@ impl<'b> PacketWriter<'b> {
 
 /// CRC32c of a received packet, its checksum field taken as zero (RFC 9260 section 6.8).
 fn checksum(packet: &[u8]) -> u32 {
-    let before = packet.get(..CHECKSUM_AT).unwrap_or_default();
-    let after = packet.get(CommonHeader::LEN..).unwrap_or_default();
-    crc32c(&[before, &[0; CHECKSUM_LEN], after])
+    let Some((head, rest)) = packet.split_first_chunk::<{ CommonHeader::LEN }>() else { return 0 };
+    let mut head = *head;
+    head[CHECKSUM_AT..].fill(0);
+    crc32c(&[&head, rest])
 }
 
 /// The checksum field. Its bytes stand in the order in which the CRC comes out, lowest first
