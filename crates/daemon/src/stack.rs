@@ -332,6 +332,7 @@ fn watch_signals(config: &StackConfig, registry: &Registry) -> io::Result<Option
     }
     // The usual limit serves until it is reached, and then refusals are counted.
     let _ = manypath_net::raise_descriptor_limit();
+    manypath_net::keep_freed_memory();
     let signals = Signals::watch()?;
     let token = Source::Signal.token();
     registry.register(&mut SourceFd(&signals.as_raw_fd()), token, Interest::READABLE)?;

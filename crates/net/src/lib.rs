@@ -62,7 +62,7 @@ pub use clock::Clock;
 pub use counters::Counters;
 pub use driver::Driver;
 pub use interfaces::{Interface, interfaces};
-pub use limits::raise_descriptor_limit;
+pub use limits::{keep_freed_memory, raise_descriptor_limit};
 pub use signals::{Signal, Signals};
 pub use socket::SocketStatus;
 pub use socket_option::tcp_info;

@@ -93,6 +93,7 @@ struct End {
 
 impl End {
     fn open(options: &Options, addr: SocketAddr, accept: bool) -> io::Result<Self> {
+        manypath_net::keep_freed_memory();
         let path_mtu = options.path_mtu;
         let config = Config { port: SCTP_PORT, accept, path_mtu, ..Config::default() };
         let mut driver = Driver::new(Endpoint::new(config, [u8::from(accept); 32]));
