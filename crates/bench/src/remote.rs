@@ -185,10 +185,9 @@ impl Remote {
     fn greet(stream: TcpStream, address: SocketAddr) -> Outcome<Self> {
         let own = stream.local_addr().map_err(|e| e.to_string())?.ip();
         let mut line = Line::new(stream, PATIENCE)?;
-        match line.call(&Request::Hello { version: VERSION })? {
-            Response::Hello { locals } => Ok(Self { line, address: address.ip(), own, locals }),
-            other => Err(unexpected(&other)),
-        }
+        let response = line.call(&Request::Hello { version: VERSION })?;
+        let Response::Hello { locals } = response else { return Err(unexpected(&response)) };
+        Ok(Self { line, address: address.ip(), own, locals })
     }
 
     /// The network between here and there.
@@ -199,17 +198,15 @@ impl Remote {
 
 impl Side for Remote {
     fn launch(&mut self, launch: &Launch) -> Outcome<usize> {
-        match self.line.call(&Request::Launch(launch.clone()))? {
-            Response::Launched(number) => Ok(number),
-            other => Err(unexpected(&other)),
-        }
+        let response = self.line.call(&Request::Launch(launch.clone()))?;
+        let Response::Launched(number) = response else { return Err(unexpected(&response)) };
+        Ok(number)
     }
 
     fn ask(&mut self, number: usize, question: Question) -> Outcome<Answer> {
-        match self.line.call(&Request::Ask(number, question))? {
-            Response::Answer(answer) => Ok(answer),
-            other => Err(unexpected(&other)),
-        }
+        let response = self.line.call(&Request::Ask(number, question))?;
+        let Response::Answer(answer) = response else { return Err(unexpected(&response)) };
+        Ok(answer)
     }
 
     fn output(&mut self, _: usize) -> Outcome<String> {
@@ -221,10 +218,9 @@ impl Side for Remote {
     }
 
     fn usage(&mut self) -> Outcome<Usage> {
-        match self.line.call(&Request::Usage)? {
-            Response::Usage(usage) => Ok(usage),
-            other => Err(unexpected(&other)),
-        }
+        let response = self.line.call(&Request::Usage)?;
+        let Response::Usage(usage) = response else { return Err(unexpected(&response)) };
+        Ok(usage)
     }
 
     fn stop(&mut self) -> Outcome<Option<Carried>> {
@@ -241,10 +237,10 @@ impl Side for Remote {
 }
 
 fn unexpected(response: &Response) -> String {
-    match response {
-        Response::Failed(reason) => format!("the server says: {reason}"),
-        other => format!("the server gave an answer that does not fit: {other:?}"),
+    if let Response::Failed(reason) = response {
+        return format!("the server says: {reason}");
     }
+    format!("the server gave an answer that does not fit: {response:?}")
 }
 
 /// A connection with lines of JSON.

@@ -62,7 +62,7 @@ impl Flow {
         if self.task != Task::Send || self.ending {
             match self.receive(counters, buffer)? {
                 After::Over => return Ok(After::Over),
-                after => busy |= after == After::Busy,
+                after @ (After::Busy | After::Waits) => busy |= after == After::Busy,
             }
         }
         Ok(if busy { After::Busy } else { After::Waits })
