@@ -21,6 +21,8 @@ const LOOPBACK_MTU: u16 = 1500;
 
 /// How often new addresses are looked for, unless they are listed.
 const RESCAN_INTERVAL: Duration = Duration::from_secs(2);
+/// The same while there is none at all: a host that has just begun has links that come up.
+const FIRST_SCAN_INTERVAL: Duration = Duration::from_millis(200);
 
 /// One of them.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -67,6 +69,11 @@ impl Locals {
     /// Whether some local address is of the family of `addr`.
     pub(crate) fn has_family_of(&self, addr: IpAddr) -> bool {
         self.open.iter().any(|local| local.addr.is_ipv4() == addr.is_ipv4())
+    }
+
+    /// Until new addresses are looked for again.
+    const fn rescan_interval(&self) -> Duration {
+        if self.open.is_empty() { FIRST_SCAN_INTERVAL } else { RESCAN_INTERVAL }
     }
 
     pub(crate) fn udp_port(&self) -> u16 {
@@ -118,7 +125,7 @@ fn addresses(interfaces: &[Interface]) -> Vec<IpAddr> {
 impl Stack {
     /// Addresses come and go: those that have come carry the paths of associations to come.
     pub(crate) fn on_rescan_timer(&mut self) {
-        self.timers.set(self.now + RESCAN_INTERVAL, Timer::Rescan);
+        self.timers.set(self.now + self.locals.rescan_interval(), Timer::Rescan);
         let Ok(interfaces) = manypath_net::interfaces() else {
             return self.counters.count("interface_scans_failed");
         };
