@@ -336,7 +336,7 @@ impl Default for Config {
             hystart: true,
             initial_window: InitialWindow::Rfc9260,
             initial_packets: None,
-            slow_start_limit: 4,
+            slow_start_limit: 64,
             ecn: EcnUse::WhereSeen,
             loss_recovery: LossRecovery::Rack,
             window_probing: WindowProbing::Rfc9260,

@@ -3,11 +3,12 @@
 //! The rule's formula limits the window to `flightsize + Max.Burst * PMDCS` (`flight`). Taken
 //! literally after a SACK for many packets, it lets only Max.Burst of them be replaced. In
 //! `acknowledged` the bound counts from the flight *before* the SACK: what was acknowledged may be
-//! replaced, plus Max.Burst packets. Acknowledgements that were not replaced at once stay usable for
-//! a quarter of a round trip, because a driver may hand over several SACKs before it lets us send;
-//! after that they expire, so that a user who comes back after a pause does not release a whole
-//! window into a queue. `packets` counts what leaves at one instant, whatever the flight, as the
-//! simulations of Dreibholz et al. do.
+//! replaced and the window that it has opened be used, plus Max.Burst packets; otherwise slow start
+//! would grow by Max.Burst for each SACK, however many packets that stands for. Acknowledgements
+//! that were not replaced at once stay usable for a quarter of a round trip, because a driver may
+//! hand over several SACKs before it lets us send; after that they expire, so that a user who comes
+//! back after a pause does not release a whole window into a queue. `packets` counts what leaves at
+//! one instant, whatever the flight, as the simulations of Dreibholz et al. do.
 
 use crate::config::Config;
 use crate::names::named;
@@ -18,7 +19,8 @@ named! {
     pub enum BurstLimit as "burst limit" {
         /// Not at all.
         None = "none",
-        /// What a SACK acknowledged may be replaced, and Max.Burst packets more.
+        /// What a SACK acknowledged may be replaced, the window that it has opened be used, and
+        /// Max.Burst packets more.
         Acknowledged = "acknowledged",
         /// RFC 9260 literally: Max.Burst packets more than are in flight after a SACK.
         Flight = "flight",
@@ -56,7 +58,8 @@ impl Burst {
         }
     }
 
-    /// A SACK acknowledged `acked` bytes of the path and left `flight`. `chunk_limit` is the PMDCS.
+    /// A SACK left `flight` and gave leave for `acked` bytes: what it acknowledged on the path, and what the
+    /// window has grown by. `chunk_limit` is the PMDCS.
     pub(crate) fn on_sack(
         &mut self,
         now: Instant,

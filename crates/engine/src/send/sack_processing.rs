@@ -341,9 +341,11 @@ impl Sender {
         let recovering = facts.recovering || path.cmt.recovery.is_active();
         // With copies the earliest chunk of a path is no longer one that only this path can deliver.
         let advanced = self.copies.is_on() || self.rules.cwnd_update.advances(&news, &path.cmt.cuc);
+        let window = path.congestion.window();
         grow(now, path, (advanced, recovering), group);
+        let opened = path.congestion.window().saturating_sub(window);
         let (chunk_limit, smoothed) = (path.congestion.chunk_limit(), path.rtt.smoothed());
-        path.burst.on_sack(now, (path.flight, news.acked), chunk_limit, smoothed);
+        path.burst.on_sack(now, (path.flight, news.acked + opened), chunk_limit, smoothed);
         let found = self.look_for_losses(facts, path);
         self.respond(now, (found, facts.recovering), path, group);
         if path.flight + path.hidden == 0 {
