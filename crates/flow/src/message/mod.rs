@@ -127,8 +127,8 @@ impl Body {
             8 => Self::Return(Return::parse(reader)?),
             Probe::KIND => Self::Probe(Probe::parse(reader)?),
             Report::KIND => Self::Report(Report::parse(reader)?),
-            FIRST_IGNORABLE.. => return Ok(None),
-            _ => return Err(FlowError::UnknownMessage(kind)),
+            unknown if unknown >= FIRST_IGNORABLE => return Ok(None),
+            unknown => return Err(FlowError::UnknownMessage(unknown)),
         }))
     }
 
