@@ -260,8 +260,10 @@ impl Association {
         let heartbeats = self.state.sends_heartbeats();
         let acked = self.control.write_cookie_ack(id, &mut packet);
         let wanted = self.paths.get(id)?.heartbeat.is_wanted();
+        let mut stays_small = false;
         if heartbeats && (wanted || (acked && unconfirmed)) {
             self.write_heartbeat(cx, id, &mut packet);
+            stays_small = self.tells_narrow_from_dead(id);
         }
         cx.counters.control_drops += self.control.write(id, &mut packet);
         self.write_cwr(cx.now, id, &mut packet);
@@ -281,7 +283,7 @@ impl Association {
         self.write_shutdown(cx, id, &mut packet);
         let only_data = packet.is_empty();
         let mut ecn = Ecn::NotEct;
-        if self.state.sends_data() && !unconfirmed {
+        if self.state.sends_data() && !unconfirmed && !stays_small {
             ecn = self.sender.fill(cx.now, id, &mut self.paths, &mut packet).ecn;
         }
         if packet.is_empty() {
@@ -323,6 +325,15 @@ impl Association {
         if searches && path.heartbeat.lacks_large_answer() {
             write_padding(packet);
         }
+    }
+
+    /// Whether the last HEARTBEAT asks if small packets pass where large ones vanish: DATA beside it would
+    /// make its packet a large one.
+    fn tells_narrow_from_dead(&self, id: PathId) -> bool {
+        self.paths.get(id).is_some_and(|path| {
+            let failing = matches!(path.state, PathState::PotentiallyFailed | PathState::Inactive);
+            failing && path.search().is_on() && !path.heartbeat.lacks_large_answer()
+        })
     }
 
     /// SHUTDOWN or SHUTDOWN ACK, if one is due and goes out on `id`.
