@@ -164,11 +164,25 @@ mod tests {
     use super::*;
     use std::process::{Command, Stdio};
 
+    /// The one process with this mark. A program that has just begun may not show its environment yet,
+    /// nor its name.
+    fn found(mark: &str, name: &str) -> Processes {
+        let begun = Instant::now();
+        loop {
+            let processes = Processes::marked(mark);
+            let is_there = processes.0.iter().any(|(_, kind)| kind == name);
+            if is_there || begun.elapsed() > Duration::from_secs(10) {
+                return processes;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     #[test]
     fn marked_processes_are_found_and_ended() {
         let mark = format!("test-{}", std::process::id());
         let mut child = Command::new("sleep").arg("60").env(MARK, &mark).spawn().unwrap();
-        let processes = Processes::marked(&mark);
+        let processes = found(&mark, "sleep");
         assert_eq!(processes.0, [(child.id(), "sleep".to_owned())]);
         assert!(processes.usage().memory() > 0);
         let reaper = std::thread::spawn(move || child.wait());
@@ -183,7 +197,8 @@ mod tests {
         let mut command = Command::new("sh");
         command.args(["-c", "while :; do :; done"]).env(MARK, &mark).stdout(Stdio::null());
         let mut child = command.spawn().unwrap();
-        let processes = Processes::marked(&mark);
+        let processes = found(&mark, "sh");
+        assert!(!processes.is_empty(), "the process is not found");
         let before = processes.usage();
         // As long as it takes on a busy machine.
         while processes.usage().since(&before).cpu_s() < 0.05 {
