@@ -3,7 +3,7 @@
 use super::args::CopyArgs;
 use super::place::{Place, base_name, part_name, safe_name};
 use super::progress::Progress;
-use super::remote::{Remote, Tag, failed, reason};
+use super::remote::{Handles, MOST_OPEN, Remote, Tag, failed, reason};
 use super::sync;
 use crate::failure::Failure;
 use manypath_ssh::sftp::{Answer, Attributes, Download, OpenFlags, Reply, Request};
@@ -16,8 +16,6 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
-/// Files that are open at the same time: each session of a stock server allows about a thousand.
-const MOST_OPEN: usize = 512;
 /// A file with more bytes left is read over all sessions.
 const LARGE: u64 = 4 << 20;
 /// Bytes under way that are worth another session.
@@ -134,8 +132,7 @@ struct Fetched {
     part: PathBuf,
     local: Option<File>,
     download: Download,
-    /// Handles by session.
-    handles: Vec<(usize, Vec<u8>)>,
+    handles: Handles,
     /// Requests without an answer.
     asked: usize,
     is_large: bool,
@@ -156,7 +153,7 @@ impl Getter<'_> {
         while let Some(answer) = self.remote.next() {
             self.handle(answer)?;
         }
-        self.end_files()?;
+        self.end_files();
         let name = self.open.front().map(|number| &self.files[*number].wanted.target);
         let name = name.and_then(|path| path.file_name()).unwrap_or_default().display().to_string();
         self.progress.show(&name);
@@ -203,17 +200,8 @@ impl Getter<'_> {
 
     /// Opens the file at the server: a large one in every session.
     fn open_remote(&mut self, number: usize) {
-        let sessions = 0..self.remote.pool.sessions();
         let file = &mut self.files[number];
-        let has = |file: &Fetched, session| file.handles.iter().any(|(one, _)| *one == session);
-        let chosen: Vec<usize> = if file.is_large {
-            sessions.filter(|session| !has(file, *session)).collect()
-        } else {
-            sessions
-                .min_by_key(|session| self.remote.pool.requests_of(*session))
-                .into_iter()
-                .collect()
-        };
+        let chosen = self.remote.sessions_for(&file.handles, file.is_large);
         for session in chosen {
             file.asked += 1;
             // Until the answer comes the session counts as one that has the file.
@@ -335,7 +323,7 @@ impl Getter<'_> {
     }
 
     /// Asks for the attributes of files that are read, and ends those that are checked.
-    fn end_files(&mut self) -> Result<(), Failure> {
+    fn end_files(&mut self) {
         let mut position = 0;
         while position < self.open.len() {
             let number = self.open[position];
@@ -344,12 +332,11 @@ impl Getter<'_> {
             }
             if self.files[number].is_over() {
                 self.open.remove(position);
-                self.end(number)?;
+                self.end(number);
             } else {
                 position += 1;
             }
         }
-        Ok(())
     }
 
     /// Asks whether the file is still the one that was to be read, and closes it. A session answers in
@@ -372,7 +359,7 @@ impl Getter<'_> {
         }
     }
 
-    fn end(&mut self, number: usize) -> Result<(), Failure> {
+    fn end(&mut self, number: usize) {
         let file = &mut self.files[number];
         self.held -= file.download.held();
         let result = match file.failure.take() {
@@ -387,7 +374,6 @@ impl Getter<'_> {
                 self.progress.fail_file(&name, &error.to_string());
             }
         }
-        Ok(())
     }
 }
 

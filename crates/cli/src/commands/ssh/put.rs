@@ -3,7 +3,7 @@
 use super::args::CopyArgs;
 use super::place::{Place, base_name, join, part_name};
 use super::progress::Progress;
-use super::remote::{Remote, Tag, reason};
+use super::remote::{Handles, MOST_OPEN, Remote, Tag, reason};
 use super::sync;
 use crate::failure::Failure;
 use manypath_ssh::sftp::{Answer, Attributes, OpenFlags, Reply, Request, Upload};
@@ -13,8 +13,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// Files that are open at the same time: each session of a stock server allows about a thousand.
-const MOST_OPEN: usize = 512;
 /// A file with more bytes is written over all sessions, and may have been begun before.
 const LARGE: u64 = 4 << 20;
 /// Bytes under way that are worth another session: a stock server takes 2 MiB per session and round trip.
@@ -124,8 +122,7 @@ struct Sent {
     part: Vec<u8>,
     local: Option<File>,
     upload: Upload,
-    /// Handles by session.
-    handles: Vec<(usize, Vec<u8>)>,
+    handles: Handles,
     /// Requests without an answer.
     asked: usize,
     is_large: bool,
@@ -196,18 +193,9 @@ impl Putter<'_> {
 
     /// Opens the file at the server: a large one in every session.
     fn open_remote(&mut self, number: usize) {
-        let sessions = 0..self.remote.pool.sessions();
         let file = &mut self.files[number];
         file.phase = Phase::Writing;
-        let has = |file: &Sent, session| file.handles.iter().any(|(one, _)| *one == session);
-        let chosen: Vec<usize> = if file.is_large {
-            sessions.filter(|session| !has(file, *session)).collect()
-        } else {
-            sessions
-                .min_by_key(|session| self.remote.pool.requests_of(*session))
-                .into_iter()
-                .collect()
-        };
+        let chosen = self.remote.sessions_for(&file.handles, file.is_large);
         // Of several sessions none may take away what another one has written.
         let flags = if file.is_large { OpenFlags::WRITE } else { OpenFlags::REPLACE };
         // Until it is complete it is for nobody else.

@@ -6,7 +6,7 @@ use super::link::{Link, interrupted};
 use crate::failure::Failure;
 use manypath_ssh::sftp::{Answer, Attributes, Pool, Reply, Request, Status};
 use manypath_ssh::{ChannelId, Event, Pull, Start, Stream};
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io::Write;
 use std::time::Duration;
@@ -15,6 +15,12 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_millis(100);
 /// Sessions that a stock server allows on one connection (MaxSessions).
 const MOST_SESSIONS: usize = 10;
+
+/// Files that are open at the same time: each session of a stock server allows about a thousand.
+pub(crate) const MOST_OPEN: usize = 512;
+
+/// The handles of an open file: session and handle, empty until the server has given it.
+pub(crate) type Handles = Vec<(usize, Vec<u8>)>;
 
 /// What a request is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,8 +52,8 @@ pub(crate) struct Remote {
     pub(crate) pool: Pool<Tag>,
     /// Channels of sessions, in the order of the pool.
     channels: Vec<ChannelId>,
-    /// Channels whose session is not ready, and whether it was asked for.
-    opening: BTreeMap<ChannelId, ()>,
+    /// Channels whose session is not ready.
+    opening: BTreeSet<ChannelId>,
     /// Why the server opens no more sessions.
     refused: Option<String>,
 }
@@ -56,7 +62,7 @@ impl Remote {
     /// Logs in and begins one session.
     pub(crate) fn open(login: &LoginArgs, host: &OsStr) -> Result<Self, Failure> {
         let link = Link::open(login, host)?;
-        let (pool, channels, opening) = (Pool::default(), Vec::new(), BTreeMap::new());
+        let (pool, channels, opening) = (Pool::default(), Vec::new(), BTreeSet::new());
         let mut remote = Self { link, pool, channels, opening, refused: None };
         remote.open_session();
         while remote.channels.is_empty() {
@@ -100,6 +106,17 @@ impl Remote {
                 }
             }
         }
+    }
+
+    /// The sessions in which a file is to be opened that has `handles`: the least busy one, or, if it is to be
+    /// in all of them, those that do not have it.
+    pub(crate) fn sessions_for(&self, handles: &Handles, in_all: bool) -> Vec<usize> {
+        let sessions = 0..self.pool.sessions();
+        if in_all {
+            let has = |session: &usize| handles.iter().any(|(one, _)| one == session);
+            return sessions.filter(|session| !has(session)).collect();
+        }
+        sessions.min_by_key(|session| self.pool.requests_of(*session)).into_iter().collect()
     }
 
     /// What is at a path, if there is anything.
@@ -151,7 +168,9 @@ impl Remote {
     fn open_session(&mut self) {
         let now = self.link.now();
         match self.link.connection.open_session(now, Pull::Requests) {
-            Some(channel) => drop(self.opening.insert(channel, ())),
+            Some(channel) => {
+                self.opening.insert(channel);
+            }
             None => self.refused = Some("no memory is left for a window".to_owned()),
         }
     }
@@ -208,7 +227,7 @@ impl Remote {
     }
 
     fn handle_closed(&mut self, channel: ChannelId) -> Result<(), Failure> {
-        if self.opening.remove(&channel).is_some() || !self.channels.contains(&channel) {
+        if self.opening.remove(&channel) || !self.channels.contains(&channel) {
             return Ok(());
         }
         Err(Failure::new("the server has ended SFTP").with_status(FAILED))
