@@ -1,0 +1,90 @@
+//! An association of a socket.
+
+use crate::notification::Notification;
+use crate::structures::sctp_assoc_t;
+use manypath_engine::{AssociationId, CloseReason, Endpoint, Message, PathId};
+use std::collections::{BTreeSet, VecDeque};
+use std::net::SocketAddr;
+
+/// An association of a socket.
+#[derive(Debug)]
+pub(crate) struct Association {
+    /// How the program knows it.
+    pub(crate) id: sctp_assoc_t,
+    /// How the engine knows it.
+    pub(crate) engine: AssociationId,
+    /// The peer as it was first known, with its SCTP port.
+    pub(crate) peer: SocketAddr,
+    /// Where else to begin it if the peer is not reached there, with UDP ports.
+    pub(crate) others: VecDeque<SocketAddr>,
+    /// Streams to the peer and from it, once established.
+    pub(crate) streams: Option<(u16, u16)>,
+    /// Why it is over, if it is.
+    pub(crate) closed: Option<CloseReason>,
+    /// Whether the peer sends no more.
+    pub(crate) peer_shutdown: bool,
+    /// Paths that were confirmed: an address is so only once.
+    pub(crate) confirmed: BTreeSet<PathId>,
+    /// Whether the program is to be told when everything has been delivered.
+    pub(crate) owes_dry: bool,
+    pub(crate) notifications: VecDeque<Notification>,
+    /// Messages that were taken out of the engine: the one that is read, and the one after it if the
+    /// program wants to know of it.
+    pub(crate) messages: VecDeque<Message>,
+    /// Whether a part of the first notification or message has been read.
+    pub(crate) is_begun: bool,
+}
+
+/// What a program can read next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Input {
+    Notification,
+    Message,
+}
+
+impl Association {
+    pub(crate) fn new(id: sctp_assoc_t, engine: AssociationId, peer: SocketAddr) -> Self {
+        Self {
+            id,
+            engine,
+            peer,
+            others: VecDeque::new(),
+            streams: None,
+            closed: None,
+            peer_shutdown: false,
+            confirmed: BTreeSet::new(),
+            owes_dry: false,
+            notifications: VecDeque::new(),
+            messages: VecDeque::new(),
+            is_begun: false,
+        }
+    }
+
+    /// Whether nothing more will come than what is here.
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.closed.is_some() || self.peer_shutdown
+    }
+
+    /// What can be read next. What was begun comes to its end first; messages come before the news
+    /// that there will be no more.
+    pub(crate) fn input(&mut self, endpoint: &mut Endpoint) -> Option<Input> {
+        if self.messages.is_empty() {
+            self.messages.extend(endpoint.read(self.engine));
+        }
+        let message = (!self.messages.is_empty()).then_some(Input::Message);
+        match self.notifications.front() {
+            Some(_) if message.is_some() && self.is_begun => message,
+            Some(first) if message.is_some() && first.is_after_data() => message,
+            Some(_) => Some(Input::Notification),
+            None => message,
+        }
+    }
+
+    /// The message after the one that is read, if it is here.
+    pub(crate) fn message_after(&mut self, endpoint: &mut Endpoint) -> Option<&Message> {
+        if self.messages.len() == 1 {
+            self.messages.extend(endpoint.read(self.engine));
+        }
+        self.messages.get(1)
+    }
+}

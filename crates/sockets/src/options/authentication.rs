@@ -1,0 +1,135 @@
+//! Options of authentication (RFC 6458 sections 8.1.17, 8.1.18, 8.2.3, 8.2.4 and 8.3.2 to 8.3.5).
+
+use super::{Asked, decode};
+use crate::constants::*;
+use crate::errno::Errno;
+use crate::layout::Structure;
+use crate::notification::number;
+use crate::structures::*;
+use crate::table::{Host, SocketId, Sockets};
+use manypath_engine::KeyError;
+
+/// INIT, INIT ACK, SHUTDOWN COMPLETE and AUTH (RFC 4895 section 3.2).
+const NEVER: [u8; 4] = [1, 2, 14, 15];
+/// ASCONF ACK and ASCONF, which are always authenticated (RFC 5061 section 4.1.1).
+const ADDRESS_CHANGES: [u8; 2] = [0x80, 0xc1];
+
+pub(super) fn set(
+    sockets: &mut Sockets,
+    host: &mut Host<'_>,
+    id: SocketId,
+    name: i32,
+    value: &[u8],
+) -> Asked<()> {
+    Some(match name {
+        SCTP_AUTH_CHUNK => demand(sockets, id, value),
+        SCTP_AUTH_KEY => shared_key(sockets, host, id, value),
+        SCTP_AUTH_ACTIVE_KEY | SCTP_AUTH_DEACTIVATE_KEY | SCTP_AUTH_DELETE_KEY => {
+            with_key(sockets, host, id, name, value)
+        }
+        _ => return None,
+    })
+}
+
+pub(super) fn get(
+    sockets: &mut Sockets,
+    host: &Host<'_>,
+    id: SocketId,
+    name: i32,
+    asked: &[u8],
+) -> Asked<Vec<u8>> {
+    let settings = &sockets.sockets.get(&id)?.settings;
+    Some(match name {
+        SCTP_AUTH_ACTIVE_KEY => decode::<sctp_authkeyid>(asked)
+            .map(|asked| sctp_authkeyid { scact_keynumber: settings.active_key, ..asked }.encode()),
+        SCTP_HMAC_IDENT => {
+            let numbers = [SCTP_AUTH_HMAC_ID_SHA256, SCTP_AUTH_HMAC_ID_SHA1].map(number);
+            let mut bytes = sctp_hmacalgo { shmac_number_of_idents: 2 }.encode();
+            bytes.extend(numbers.iter().flat_map(|number| number.to_ne_bytes()));
+            Ok(bytes)
+        }
+        SCTP_LOCAL_AUTH_CHUNKS => {
+            let mut list = settings.config.authenticated_chunks.clone();
+            if settings.config.address_reconfiguration {
+                list.extend(ADDRESS_CHANGES);
+            }
+            list.sort_unstable();
+            list.dedup();
+            chunks(asked, &list)
+        }
+        SCTP_PEER_AUTH_CHUNKS => peer_chunks(sockets, host, id, asked),
+        _ => return None,
+    })
+}
+
+/// What the peer wants authenticated is known only where it is nothing.
+fn peer_chunks(
+    sockets: &mut Sockets,
+    host: &Host<'_>,
+    id: SocketId,
+    asked: &[u8],
+) -> Result<Vec<u8>, Errno> {
+    let named = decode::<sctp_authchunks>(asked)?.gauth_assoc_id;
+    let engine = sockets.existing(id, named)?;
+    if host.status(engine).is_some_and(|status| status.authentication) {
+        return Err(Errno::NOT_SUPPORTED);
+    }
+    chunks(asked, &[])
+}
+
+fn chunks(asked: &[u8], list: &[u8]) -> Result<Vec<u8>, Errno> {
+    let asked: sctp_authchunks = decode(asked)?;
+    let gauth_number_of_chunks = u32::try_from(list.len()).unwrap_or(0);
+    let mut bytes = sctp_authchunks { gauth_number_of_chunks, ..asked }.encode();
+    bytes.extend(list);
+    Ok(bytes)
+}
+
+fn demand(sockets: &mut Sockets, id: SocketId, value: &[u8]) -> Result<(), Errno> {
+    let chunk = decode::<sctp_authchunk>(value)?.sauth_chunk;
+    let config = &mut sockets.socket(id)?.settings.config;
+    if NEVER.contains(&chunk) {
+        return Err(Errno::INVALID);
+    }
+    config.authenticated_chunks.push(chunk);
+    Ok(())
+}
+
+fn shared_key(
+    sockets: &mut Sockets,
+    host: &mut Host<'_>,
+    id: SocketId,
+    value: &[u8],
+) -> Result<(), Errno> {
+    let asked: sctp_authkey = decode(value)?;
+    let secret = value.get(sctp_authkey::DESCRIPTION.size..).unwrap_or_default();
+    let secret = secret.get(..asked.sca_keylength.into()).ok_or(Errno::INVALID)?;
+    let engine = sockets.engine_of(id, asked.sca_assoc_id)?;
+    keyed(host.endpoint.set_shared_key(host.now, engine, asked.sca_keynumber, secret))
+}
+
+fn with_key(
+    sockets: &mut Sockets,
+    host: &mut Host<'_>,
+    id: SocketId,
+    name: i32,
+    value: &[u8],
+) -> Result<(), Errno> {
+    let asked: sctp_authkeyid = decode(value)?;
+    let engine = sockets.engine_of(id, asked.scact_assoc_id)?;
+    let (endpoint, key) = (&mut *host.endpoint, asked.scact_keynumber);
+    match name {
+        SCTP_AUTH_ACTIVE_KEY => {
+            keyed(endpoint.set_active_key(host.now, engine, key))?;
+            sockets.socket(id)?.settings.active_key = key;
+            Ok(())
+        }
+        SCTP_AUTH_DEACTIVATE_KEY => keyed(endpoint.deactivate_key(host.now, engine, key)),
+        _ => keyed(endpoint.delete_key(host.now, engine, key)),
+    }
+}
+
+/// Whatever it is, the key is not one that this can be done with.
+fn keyed(result: Result<(), KeyError>) -> Result<(), Errno> {
+    result.map_err(|_| Errno::INVALID)
+}

@@ -1,0 +1,206 @@
+//! A message goes to an association, which it may begin.
+
+use crate::constants::*;
+use crate::control::{Control, SendInfo};
+use crate::errno::Errno;
+use crate::options::init_message;
+use crate::structures::sctp_assoc_t;
+use crate::table::{Host, SocketId, Sockets};
+use bytes::Bytes;
+use manypath_engine::{Outgoing, Ppid, SendError, StreamId};
+use std::net::SocketAddr;
+
+/// A message and where it is to go.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Outbound {
+    /// The peers' addresses that were given; the first one chooses the association.
+    pub to: Vec<SocketAddr>,
+    /// How it is to be sent.
+    pub info: SendInfo,
+    /// What.
+    pub data: Bytes,
+}
+
+impl Sockets {
+    /// What holds for a message of which nothing is said but by these control messages.
+    ///
+    /// # Errors
+    /// `EINVAL` for one that makes no sense.
+    pub fn send_info(&mut self, id: SocketId, controls: &[Control]) -> Result<SendInfo, Errno> {
+        let mut info = SendInfo::of(&self.socket(id)?.settings.defaults);
+        controls.iter().try_for_each(|control| info.apply(control))?;
+        Ok(info)
+    }
+
+    /// Sends a message. The number of bytes that were taken: all of them.
+    ///
+    /// # Errors
+    /// `EAGAIN` if there is no room for it now, and those of RFC 6458.
+    pub fn send(
+        &mut self,
+        host: &mut Host<'_>,
+        id: SocketId,
+        message: Outbound,
+    ) -> Result<usize, Errno> {
+        let socket = self.socket(id)?;
+        if let Some(error) = socket.error.take() {
+            self.mark(id);
+            return Err(error);
+        }
+        if socket.shut.1 {
+            return Err(Errno::PIPE);
+        }
+        if i32::from(message.info.info.snd_flags) & SCTP_SENDALL != 0 && !socket.is_one_to_one() {
+            return self.send_to_all(host, id, &message);
+        }
+        let number = self.destination(host, id, &message)?;
+        self.send_on(host, id, number, &message)
+    }
+
+    /// `SCTP_SENDALL`: to every association of the socket. Those that have no room miss it.
+    fn send_to_all(
+        &mut self,
+        host: &mut Host<'_>,
+        id: SocketId,
+        message: &Outbound,
+    ) -> Result<usize, Errno> {
+        let all: Vec<_> = self.socket(id)?.associations.keys().copied().collect();
+        for number in all {
+            let _missed = self.send_on(host, id, number, message);
+        }
+        Ok(message.data.len())
+    }
+
+    /// The association that a message goes to: by its number, by its address, or a new one.
+    fn destination(
+        &mut self,
+        host: &mut Host<'_>,
+        id: SocketId,
+        message: &Outbound,
+    ) -> Result<sctp_assoc_t, Errno> {
+        let named = message.info.info.snd_assoc_id;
+        let socket = self.socket(id)?;
+        if socket.is_one_to_one() && socket.backlog.is_some() {
+            return Err(Errno::PIPE);
+        }
+        if let Some(chosen) = socket.chosen(named) {
+            return Ok(chosen);
+        }
+        if named > SCTP_ALL_ASSOC && !socket.is_one_to_one() {
+            return Err(Errno::PIPE);
+        }
+        let Some(to) = message.to.first().copied() else {
+            return Err(if socket.is_one_to_one() { Errno::NOT_CONNECTED } else { Errno::PIPE });
+        };
+        if let Some(found) = socket.with_peer(|one| one.peer == to) {
+            return Ok(found);
+        }
+        if let Some(found) = self.by_any_address(host, id, to) {
+            return Ok(found);
+        }
+        self.begin_by_sending(host, id, message)
+    }
+
+    /// The association that has this address among those of its peer.
+    fn by_any_address(
+        &self,
+        host: &Host<'_>,
+        id: SocketId,
+        to: SocketAddr,
+    ) -> Option<sctp_assoc_t> {
+        let socket = self.sockets.get(&id)?;
+        socket.with_peer(|one| {
+            let status = host.status(one.engine).filter(|_| one.peer.port() == to.port());
+            status.is_some_and(|it| it.paths.iter().any(|path| path.addr.remote.ip() == to.ip()))
+        })
+    }
+
+    fn begin_by_sending(
+        &mut self,
+        host: &mut Host<'_>,
+        id: SocketId,
+        message: &Outbound,
+    ) -> Result<sctp_assoc_t, Errno> {
+        let flags = i32::from(message.info.info.snd_flags);
+        if flags & (SCTP_EOF | SCTP_ABORT) != 0 {
+            return Err(Errno::INVALID);
+        }
+        let port = message.to.first().map_or(0, SocketAddr::port);
+        let more = message.info.addresses.iter().map(|ip| SocketAddr::new(*ip, port));
+        let all: Vec<_> = message.to.iter().copied().chain(more).collect();
+        let before = self.socket(id)?.settings.config.clone();
+        if let Some(init) = &message.info.init {
+            init_message(&mut self.socket(id)?.settings.config, init);
+        }
+        let begun = self.connect(host, id, &all);
+        self.socket(id)?.settings.config = before;
+        begun
+    }
+
+    fn send_on(
+        &mut self,
+        host: &mut Host<'_>,
+        id: SocketId,
+        number: sctp_assoc_t,
+        message: &Outbound,
+    ) -> Result<usize, Errno> {
+        let socket = self.sockets.get_mut(&id).ok_or(Errno::BADF)?;
+        let watches = socket.settings.events.has(SCTP_SENDER_DRY_EVENT);
+        let association = socket.associations.get_mut(&number).ok_or(Errno::PIPE)?;
+        if association.closed.is_some() {
+            return Err(Errno::PIPE);
+        }
+        let (flags, engine) = (i32::from(message.info.info.snd_flags), association.engine);
+        if flags & SCTP_ABORT != 0 {
+            host.endpoint.abort(host.now, engine, &message.data);
+            return Ok(message.data.len());
+        }
+        let ends = flags & SCTP_EOF != 0;
+        if message.data.is_empty() && !ends {
+            return Err(Errno::INVALID);
+        }
+        let limit = usize::try_from(socket.settings.config.send_buffer).unwrap_or(usize::MAX);
+        let fragment = host.endpoint.fragment_size(engine);
+        let whole = socket.settings.disable_fragments && fragment > 0;
+        if message.data.len() > limit || whole && message.data.len() > fragment {
+            return Err(Errno::MESSAGE_SIZE);
+        }
+        if !message.data.is_empty() {
+            let sent = hand_over(host, engine, message);
+            if sent == Err(Errno::AGAIN) {
+                socket.blocked.insert(number);
+                self.changed.entry(id).or_insert(false);
+            }
+            sent?;
+            association.owes_dry = watches;
+        }
+        if ends {
+            host.endpoint.shutdown(host.now, engine);
+        }
+        Ok(message.data.len())
+    }
+}
+
+fn hand_over(
+    host: &mut Host<'_>,
+    engine: manypath_engine::AssociationId,
+    message: &Outbound,
+) -> Result<(), Errno> {
+    let info = &message.info.info;
+    let outgoing = Outgoing {
+        stream: StreamId(info.snd_sid),
+        // It lies in memory as it travels.
+        ppid: Ppid(u32::from_be(info.snd_ppid)),
+        unordered: i32::from(info.snd_flags) & SCTP_UNORDERED != 0,
+        payload: message.data.clone(),
+    };
+    let sent = match message.info.reliability {
+        Some(reliability) => host.endpoint.send_with(host.now, engine, outgoing, reliability),
+        None => host.endpoint.send(host.now, engine, outgoing),
+    };
+    sent.map_err(|error| match error {
+        SendError::UnknownAssociation | SendError::ShuttingDown => Errno::PIPE,
+        SendError::InvalidStream | SendError::Empty => Errno::INVALID,
+        SendError::BufferFull => Errno::AGAIN,
+    })
+}

@@ -1,0 +1,130 @@
+//! One socket.
+
+use crate::association::Association;
+use crate::errno::Errno;
+use crate::notification::Subscriptions;
+use crate::structures::{sctp_assoc_t, sctp_prinfo, sctp_sndinfo};
+use manypath_engine::Config;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::IpAddr;
+
+/// The two styles of RFC 6458 sections 3 and 4.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Style {
+    /// `SOCK_STREAM`: one association, as TCP has it.
+    OneToOne,
+    /// `SOCK_SEQPACKET`: many associations, as UDP has peers.
+    OneToMany,
+}
+
+/// Where a socket is bound to.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Bound {
+    /// The SCTP port.
+    pub(crate) port: u16,
+    /// The addresses; none stand for all.
+    pub(crate) addresses: Vec<IpAddr>,
+}
+
+/// What holds for messages of which nothing else is said.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SendDefaults {
+    pub(crate) info: sctp_sndinfo,
+    pub(crate) reliability: sctp_prinfo,
+}
+
+/// What is passed on with `accept` and `sctp_peeloff`.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    /// Whether it is of the family AF_INET6.
+    pub(crate) ipv6: bool,
+    /// Whether IPv4 addresses are given as IPv6 ones.
+    pub(crate) mapped: bool,
+    /// Options for the associations to come.
+    pub(crate) config: Config,
+    /// The peers' UDP port (RFC 6951); 0 stands for SCTP over IP.
+    pub(crate) encapsulation: u16,
+    pub(crate) events: Subscriptions,
+    /// Whether messages come with sctp_rcvinfo and sctp_nxtinfo.
+    pub(crate) receive_info: bool,
+    pub(crate) next_info: bool,
+    pub(crate) defaults: SendDefaults,
+    /// `SCTP_CONTEXT`.
+    pub(crate) context: u32,
+    /// Whether messages that need several packets are refused.
+    pub(crate) disable_fragments: bool,
+    /// `SCTP_FRAGMENT_INTERLEAVE`, which the engine follows at its highest level anyway.
+    pub(crate) fragment_interleave: u32,
+    /// `SCTP_ENABLE_STREAM_RESET`, and whether some may be asked for here.
+    pub(crate) stream_resets: u32,
+    /// How long `close` waits, in seconds (SO_LINGER), if it does; with 0 it aborts.
+    pub(crate) linger: Option<u16>,
+    /// SO_REUSEADDR.
+    pub(crate) reuse: bool,
+    pub(crate) active_key: u16,
+}
+
+/// A socket.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    pub(crate) style: Style,
+    pub(crate) settings: Settings,
+    pub(crate) bound: Option<Bound>,
+    /// How many associations may wait to be accepted, while it listens.
+    pub(crate) backlog: Option<usize>,
+    /// Those that wait to be accepted.
+    pub(crate) waiting: VecDeque<sctp_assoc_t>,
+    pub(crate) associations: BTreeMap<sctp_assoc_t, Association>,
+    /// Associations that may have something to be read.
+    pub(crate) ready: BTreeSet<sctp_assoc_t>,
+    /// The association whose turn it is to be read.
+    pub(crate) turn: sctp_assoc_t,
+    /// Associations that took no more, until they do again.
+    pub(crate) blocked: BTreeSet<sctp_assoc_t>,
+    /// What SO_ERROR and the next call tell.
+    pub(crate) error: Option<Errno>,
+    /// Whether it is shut down for reading and for writing.
+    pub(crate) shut: (bool, bool),
+}
+
+impl Socket {
+    pub(crate) fn new(style: Style, settings: Settings) -> Self {
+        Self {
+            style,
+            settings,
+            bound: None,
+            backlog: None,
+            waiting: VecDeque::new(),
+            associations: BTreeMap::new(),
+            ready: BTreeSet::new(),
+            turn: 0,
+            blocked: BTreeSet::new(),
+            error: None,
+            shut: (false, false),
+        }
+    }
+
+    pub(crate) fn is_one_to_one(&self) -> bool {
+        self.style == Style::OneToOne
+    }
+
+    /// The association of a one-to-one socket.
+    pub(crate) fn only(&self) -> Option<sctp_assoc_t> {
+        let one = self.is_one_to_one() && self.backlog.is_none();
+        self.associations.keys().next().copied().filter(|_| one)
+    }
+
+    /// The association that a call means: the only one, or the one that it names.
+    pub(crate) fn chosen(&self, id: sctp_assoc_t) -> Option<sctp_assoc_t> {
+        if self.is_one_to_one() {
+            return self.only();
+        }
+        self.associations.contains_key(&id).then_some(id)
+    }
+
+    /// The association with this peer.
+    pub(crate) fn with_peer(&self, matches: impl Fn(&Association) -> bool) -> Option<sctp_assoc_t> {
+        let open = |association: &&Association| association.closed.is_none();
+        self.associations.values().filter(open).find(|one| matches(one)).map(|one| one.id)
+    }
+}

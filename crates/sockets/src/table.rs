@@ -1,0 +1,374 @@
+//! The sockets of a program, and what events of the engine mean to them.
+
+use crate::association::Association;
+use crate::constants::*;
+use crate::errno::Errno;
+use crate::notification::{Notification, Subscriptions, path_state};
+use crate::socket::{SendDefaults, Settings, Socket, Style};
+use crate::structures::sctp_assoc_t;
+use manypath_engine::{
+    AddressChange, AssociationId, AssociationStatus, CloseReason, Config, Duration, Endpoint,
+    Event, Instant, PathId, PathState,
+};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+
+/// Names a socket. Never used again after it is closed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct SocketId(pub u64);
+
+/// What a call needs besides the sockets.
+#[derive(Debug)]
+pub struct Host<'a> {
+    /// The time.
+    pub now: Instant,
+    /// The engine under the sockets.
+    pub endpoint: &'a mut Endpoint,
+}
+
+impl Host<'_> {
+    pub(crate) fn status(&self, id: AssociationId) -> Option<AssociationStatus> {
+        self.endpoint.status(self.now, id)
+    }
+}
+
+/// What `poll` tells of a socket.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Readiness {
+    /// Whether reading, or accepting, would not wait.
+    pub readable: bool,
+    /// Whether writing would not wait.
+    pub writable: bool,
+}
+
+/// The sockets of a program over one endpoint.
+#[derive(Debug)]
+pub struct Sockets {
+    pub(crate) sockets: BTreeMap<SocketId, Socket>,
+    /// Whose the engine's associations are.
+    pub(crate) owners: BTreeMap<AssociationId, (SocketId, sctp_assoc_t)>,
+    /// The addresses of this host.
+    pub(crate) locals: Vec<IpAddr>,
+    template: Settings,
+    /// The sockets that have changed, and whether that is news from the network.
+    pub(crate) changed: BTreeMap<SocketId, bool>,
+    last_socket: u64,
+    last_association: sctp_assoc_t,
+    pub(crate) next_port: u16,
+}
+
+/// First of the numbers of associations: those before it have meanings of their own.
+const FIRST_ASSOCIATION: sctp_assoc_t = SCTP_ALL_ASSOC + 1;
+
+impl Sockets {
+    /// No sockets on a host with the addresses `locals`. `encapsulation` is the peers' UDP port (RFC 6951),
+    /// 0 for SCTP directly over IP; `seed` makes the ports that are chosen here hard to guess.
+    pub fn new(locals: Vec<IpAddr>, encapsulation: u16, seed: u16) -> Self {
+        Self {
+            sockets: BTreeMap::new(),
+            owners: BTreeMap::new(),
+            locals,
+            template: template(encapsulation),
+            changed: BTreeMap::new(),
+            last_socket: 0,
+            last_association: FIRST_ASSOCIATION - 1,
+            next_port: 49152 + seed % 16384,
+        }
+    }
+
+    /// Opens a socket.
+    pub fn open(&mut self, style: Style, ipv6: bool) -> SocketId {
+        let settings = Settings { ipv6, mapped: ipv6, ..self.template.clone() };
+        self.add(Socket::new(style, settings))
+    }
+
+    pub(crate) fn add(&mut self, socket: Socket) -> SocketId {
+        self.last_socket += 1;
+        let id = SocketId(self.last_socket);
+        self.sockets.insert(id, socket);
+        self.mark(id);
+        id
+    }
+
+    /// The sockets of which something may have changed that somebody waits for, once, and whether the
+    /// network has brought it.
+    pub fn take_changed(&mut self) -> BTreeMap<SocketId, bool> {
+        std::mem::take(&mut self.changed)
+    }
+
+    /// Whether it is of the one-to-one style.
+    pub fn is_one_to_one(&self, id: SocketId) -> bool {
+        self.sockets.get(&id).is_some_and(Socket::is_one_to_one)
+    }
+
+    /// Whether it is of the family AF_INET6.
+    pub fn is_ipv6(&self, id: SocketId) -> bool {
+        self.sockets.get(&id).is_some_and(|socket| socket.settings.ipv6)
+    }
+
+    /// Whether its IPv4 addresses are given as IPv6 ones.
+    pub fn maps_addresses(&self, id: SocketId) -> bool {
+        self.sockets.get(&id).is_some_and(|socket| socket.settings.mapped)
+    }
+
+    /// What `poll` tells of a socket.
+    pub fn readiness(&mut self, host: &mut Host<'_>, id: SocketId) -> Readiness {
+        let Some(socket) = self.sockets.get_mut(&id) else { return Readiness::default() };
+        if socket.backlog.is_some() && socket.is_one_to_one() {
+            return Readiness { readable: !socket.waiting.is_empty(), writable: false };
+        }
+        let only = socket.only().and_then(|id| socket.associations.get(&id));
+        let connected = only.is_some_and(|one| one.streams.is_some() || one.closed.is_some());
+        let at_end = only.is_some_and(Association::is_at_end) || socket.shut.0;
+        let failed = socket.error.is_some();
+        let writable = (connected || !socket.is_one_to_one()) && socket.blocked.is_empty();
+        let readable = at_end || failed || socket.has_input(host.endpoint);
+        Readiness { readable, writable: writable || failed }
+    }
+
+    pub(crate) fn socket(&mut self, id: SocketId) -> Result<&mut Socket, Errno> {
+        self.sockets.get_mut(&id).ok_or(Errno::BADF)
+    }
+
+    /// The association of a socket that a call means.
+    pub(crate) fn association(
+        &mut self,
+        id: SocketId,
+        association: sctp_assoc_t,
+    ) -> Result<&mut Association, Errno> {
+        let socket = self.socket(id)?;
+        let chosen = socket.chosen(association).ok_or(Errno::INVALID)?;
+        socket.associations.get_mut(&chosen).ok_or(Errno::INVALID)
+    }
+
+    pub(crate) fn next_association(&mut self) -> sctp_assoc_t {
+        self.last_association = self.last_association.checked_add(1).unwrap_or(FIRST_ASSOCIATION);
+        self.last_association
+    }
+
+    pub(crate) fn mark(&mut self, id: SocketId) {
+        self.changed.entry(id).or_insert(false);
+    }
+
+    fn mark_news(&mut self, id: SocketId) {
+        self.changed.insert(id, true);
+    }
+
+    /// Something has happened to an association.
+    pub fn on_event(&mut self, host: &mut Host<'_>, id: AssociationId, event: Event) {
+        if let (Event::Connected { initiated: false, .. }, false) =
+            (&event, self.owners.contains_key(&id))
+        {
+            self.adopt(host, id);
+        }
+        let Some((owner, number)) = self.owners.get(&id).copied() else {
+            return discard(host, id, &event);
+        };
+        self.mark_news(owner);
+        let Some(socket) = self.sockets.get_mut(&owner) else { return };
+        let Some(association) = socket.associations.get_mut(&number) else { return };
+        if let Event::Closed(reason) = event {
+            if !self.begin_elsewhere(host, owner, number, &reason) {
+                self.on_closed(owner, number, reason);
+            }
+            return;
+        }
+        if matches!(event, Event::Writable) {
+            socket.blocked.remove(&number);
+        }
+        let told =
+            notifications(host, association, socket.settings.mapped, event, socket.settings.events);
+        let wanted = told.into_iter().filter(|one| socket.settings.events.has(one.kind));
+        association.notifications.extend(wanted);
+        socket.ready.insert(number);
+    }
+
+    fn on_closed(&mut self, owner: SocketId, number: sctp_assoc_t, reason: CloseReason) {
+        let Some(socket) = self.sockets.get_mut(&owner) else { return };
+        let Some(association) = socket.associations.get_mut(&number) else { return };
+        self.owners.remove(&association.engine);
+        let established = association.streams.is_some();
+        let error = Errno::of_end(&reason, established);
+        if socket.settings.events.has(SCTP_ASSOC_CHANGE) {
+            association.notifications.push_back(end(&reason, association));
+        }
+        association.closed = Some(reason);
+        association.owes_dry = false;
+        socket.blocked.remove(&number);
+        socket.ready.insert(number);
+        if socket.backlog.is_some() && error.is_some() && socket.waiting.contains(&number) {
+            socket.waiting.retain(|waiting| *waiting != number);
+            socket.associations.remove(&number);
+        } else if socket.only() == Some(number) {
+            socket.error = error;
+        }
+    }
+
+    /// Tells those who want to know when everything has been delivered. To be called after packets have
+    /// come.
+    pub fn settle(&mut self, host: &mut Host<'_>) {
+        let mut done = Vec::new();
+        for (id, socket) in &mut self.sockets {
+            if !socket.settings.events.has(SCTP_SENDER_DRY_EVENT) {
+                continue;
+            }
+            for one in socket.associations.values_mut().filter(|one| one.owes_dry) {
+                let info = host.endpoint.sender_queue_info(one.engine);
+                if one.streams.is_some() && info.is_some_and(|info| info.queued == 0) {
+                    one.owes_dry = false;
+                    one.notifications.push_back(Notification::dry(one.id));
+                    done.push((*id, one.id));
+                }
+            }
+        }
+        for (id, number) in done {
+            self.mark_news(id);
+            if let Some(socket) = self.sockets.get_mut(&id) {
+                socket.ready.insert(number);
+            }
+        }
+    }
+}
+
+/// Nobody wants it any more. What arrives must be read, or the peer would wait for its window.
+fn discard(host: &mut Host<'_>, id: AssociationId, event: &Event) {
+    if matches!(event, Event::Readable | Event::Closed(_)) {
+        while host.endpoint.read(id).is_some() {}
+    }
+}
+
+/// What the end of an association is called.
+fn end(reason: &CloseReason, association: &Association) -> Notification {
+    let streams = association.streams.unwrap_or_default();
+    let error = match reason {
+        CloseReason::PeerAborted(code) => code.unwrap_or(0),
+        CloseReason::Graceful
+        | CloseReason::NoAnswer
+        | CloseReason::Unreachable
+        | CloseReason::NoAdaptation
+        | CloseReason::NoAuthentication
+        | CloseReason::LocalAbort
+        | CloseReason::TooManyFailures
+        | CloseReason::ProtocolViolation(_) => 0,
+    };
+    let state = match (association.streams, reason) {
+        (None, _) => SCTP_CANT_STR_ASSOC,
+        (Some(_), CloseReason::Graceful) => SCTP_SHUTDOWN_COMP,
+        (Some(_), _) => SCTP_COMM_LOST,
+    };
+    Notification::change(state, error.to_be(), streams, association.id)
+}
+
+/// What an event is told as, and what it changes.
+fn notifications(
+    host: &Host<'_>,
+    association: &mut Association,
+    mapped: bool,
+    event: Event,
+    wanted: Subscriptions,
+) -> Vec<Notification> {
+    let id = association.id;
+    let new = wanted.has(SCTP_SEND_FAILED_EVENT);
+    let one = match event {
+        Event::Connected { adaptation, outbound_streams, inbound_streams, .. } => {
+            association.streams = Some((outbound_streams, inbound_streams));
+            association.owes_dry = wanted.has(SCTP_SENDER_DRY_EVENT);
+            let up = Notification::change(SCTP_COMM_UP, 0, (outbound_streams, inbound_streams), id);
+            let adaptation = adaptation.map(|indication| Notification::adaptation(indication, id));
+            return std::iter::once(up).chain(adaptation).collect();
+        }
+        Event::Restarted => {
+            let streams = association.streams.unwrap_or_default();
+            Notification::change(SCTP_RESTART, 0, streams, id)
+        }
+        Event::PeerShutdown => {
+            association.peer_shutdown = true;
+            Notification::shutdown(id)
+        }
+        Event::PathChanged { path, state } => {
+            return path_change(host, association, mapped, path, state).into_iter().collect();
+        }
+        Event::PeerAddress { address, change } => {
+            let state = match change {
+                AddressChange::Added => SCTP_ADDR_ADDED,
+                AddressChange::Removed => SCTP_ADDR_REMOVED,
+                AddressChange::MadePrimary => SCTP_ADDR_MADE_PRIM,
+            };
+            let address = SocketAddr::new(address, association.peer.port());
+            Notification::address(address, mapped, state, id)
+        }
+        Event::SendFailed { message, sent, .. } | Event::Undelivered { message, sent } => {
+            Notification::failed(&message, sent, new, id)
+        }
+        Event::PeerError { causes } => Notification::peer_error(&causes, id),
+        Event::PartialDeliveryAborted(message) => {
+            association.is_begun = false;
+            Notification::partial(&message, id)
+        }
+        Event::Authentication { change, key } => Notification::key(change, key, id),
+        Event::StreamsReset { direction, streams, outcome } => {
+            Notification::streams_reset(direction, &streams, outcome, id)
+        }
+        Event::AssociationReset { outcome, local_tsn, peer_tsn } => {
+            Notification::reset(outcome, local_tsn.0, peer_tsn.0, id)
+        }
+        Event::StreamsAdded { outcome, outbound_streams, inbound_streams } => {
+            association.streams = Some((outbound_streams, inbound_streams));
+            Notification::added(outcome, (outbound_streams, inbound_streams), id)
+        }
+        Event::Readable | Event::Writable | Event::LocalAddress { .. } | Event::Closed(_) => {
+            return Vec::new();
+        }
+    };
+    vec![one]
+}
+
+fn path_change(
+    host: &Host<'_>,
+    association: &mut Association,
+    mapped: bool,
+    path: PathId,
+    state: PathState,
+) -> Option<Notification> {
+    let status = host.status(association.engine)?;
+    let address = status.paths.iter().find(|one| one.id == path)?.addr.remote.ip();
+    let again = association.confirmed.contains(&path);
+    if state == PathState::Active {
+        association.confirmed.insert(path);
+    }
+    let address = SocketAddr::new(address, association.peer.port());
+    Some(Notification::address(address, mapped, path_state(state, again)?, association.id))
+}
+
+/// What a new socket is like: as with Linux, where that does not forbid several paths at once.
+fn template(encapsulation: u16) -> Settings {
+    let config = Config {
+        streams: 10,
+        inbound_streams: Some(2048),
+        max_streams: 2048,
+        nagle: true,
+        partial_reliability: true,
+        receive_buffer: 1 << 20,
+        send_buffer: 1 << 20,
+        rto_max: Duration::from_secs(60),
+        accept: false,
+        ..Config::production()
+    };
+    Settings {
+        ipv6: false,
+        mapped: false,
+        config,
+        encapsulation,
+        events: Subscriptions::default(),
+        receive_info: false,
+        next_info: false,
+        defaults: SendDefaults::default(),
+        context: 0,
+        disable_fragments: false,
+        fragment_interleave: 0,
+        stream_resets: 0,
+        linger: None,
+        reuse: false,
+        active_key: 0,
+    }
+}
