@@ -1,0 +1,196 @@
+//! What calls do, once their arguments are known to be sound.
+
+use crate::descriptor::set_owned;
+use crate::process::{running, start, wait_until};
+use crate::stack::{Shared, State};
+use crate::system;
+use libc::c_int;
+use manypath_sockets::{
+    Control, Errno, Host, Outbound, Received, SendInfo, SocketId, Sockets, Style,
+};
+use manypath_sockets::{address, structures::sctp_assoc_t};
+use std::net::SocketAddr;
+use std::os::fd::RawFd;
+use std::time::{Duration, Instant};
+
+/// Whether `socket` asks for one of ours.
+pub(crate) fn is_sctp(domain: c_int, kind: c_int, protocol: c_int) -> bool {
+    let style = [libc::SOCK_STREAM, libc::SOCK_SEQPACKET].contains(&(kind & 0xf));
+    [libc::AF_INET, libc::AF_INET6].contains(&domain) && style && protocol == libc::IPPROTO_SCTP
+}
+
+pub(crate) fn socket(domain: c_int, kind: c_int) -> Result<RawFd, Errno> {
+    let style = if kind & 0xf == libc::SOCK_STREAM { Style::OneToOne } else { Style::OneToMany };
+    start()?.with(|state| {
+        let id = state.sockets.open(style, domain == libc::AF_INET6);
+        state.describe(id, kind & !0xf)
+    })
+}
+
+/// Does something with the socket that a descriptor stands for.
+pub(crate) fn with<T>(
+    fd: RawFd,
+    act: impl FnOnce(&mut Sockets, &mut Host<'_>, SocketId) -> Result<T, Errno>,
+) -> Result<T, Errno> {
+    let stack = running().ok_or(Errno::BADF)?;
+    stack.with(|state| {
+        let id = state.socket(fd)?;
+        let (sockets, mut host) = state.parts();
+        act(sockets, &mut host, id)
+    })
+}
+
+/// What a call waits for that cannot be done yet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Wait {
+    Input,
+    Room,
+}
+
+/// Does something as soon as it can be done, or only tries if the descriptor or the flags say so.
+pub(crate) fn when_ready<T>(
+    fd: RawFd,
+    wait: Wait,
+    flags: c_int,
+    mut act: impl FnMut(&mut Sockets, &mut Host<'_>, SocketId) -> Result<T, Errno>,
+) -> Result<T, Errno> {
+    loop {
+        match with(fd, &mut act) {
+            Err(Errno::AGAIN) => {}
+            other => return other,
+        }
+        if flags & libc::MSG_DONTWAIT != 0 || system::is_nonblocking(fd) {
+            return Err(Errno::AGAIN);
+        }
+        match wait {
+            Wait::Input => system::wait_readable(fd)?,
+            Wait::Room => system::wait_writable(fd)?,
+        }
+    }
+}
+
+pub(crate) fn accept(fd: RawFd, flags: c_int) -> Result<(RawFd, Vec<u8>), Errno> {
+    let new = when_ready(fd, Wait::Input, 0, |sockets, _, id| sockets.accept(id))?;
+    describe(new, flags)
+}
+
+pub(crate) fn peel_off(fd: RawFd, number: sctp_assoc_t, flags: c_int) -> Result<RawFd, Errno> {
+    let new = with(fd, |sockets, _, id| sockets.peel_off(id, number))?;
+    describe(new, flags).map(|(fd, _)| fd)
+}
+
+/// A descriptor for a socket that has just come about, and the address of its peer.
+fn describe(id: SocketId, flags: c_int) -> Result<(RawFd, Vec<u8>), Errno> {
+    let stack = running().ok_or(Errno::BADF)?;
+    stack.with(|state| {
+        let fd = state.describe(id, flags)?;
+        let (sockets, host) = state.parts();
+        let peer = sockets.peer_addresses(&host, id, 0).unwrap_or_default();
+        let mapped = sockets.maps_addresses(id);
+        Ok((fd, peer.first().map_or(Vec::new(), |peer| address::encode(*peer, mapped))))
+    })
+}
+
+pub(crate) fn connect(fd: RawFd, to: &[SocketAddr]) -> Result<sctp_assoc_t, Errno> {
+    let number = with(fd, |sockets, host, id| sockets.connect(host, id, to))?;
+    if system::is_nonblocking(fd) {
+        let state = with(fd, |sockets, _, id| sockets.connection(id, number));
+        return state.map(|()| number);
+    }
+    let one_to_one = with(fd, |sockets, _, id| Ok(sockets.is_one_to_one(id)))?;
+    loop {
+        match with(fd, |sockets, _, id| sockets.connection(id, number)) {
+            Err(Errno::IN_PROGRESS) if one_to_one => system::wait_writable(fd)?,
+            Err(Errno::IN_PROGRESS) => pause(running().ok_or(Errno::BADF)?),
+            other => return other.map(|()| number),
+        }
+    }
+}
+
+/// Waits for anything to happen, but not long.
+fn pause(stack: &Shared) {
+    let mut first = true;
+    let until = Instant::now() + Duration::from_secs(1);
+    wait_until(stack, until, |_| !std::mem::take(&mut first));
+}
+
+pub(crate) fn send(
+    fd: RawFd,
+    to: Vec<SocketAddr>,
+    data: Vec<u8>,
+    flags: c_int,
+    info: impl Fn(&mut Sockets, SocketId) -> Result<SendInfo, Errno>,
+) -> Result<usize, Errno> {
+    let data = bytes::Bytes::from(data);
+    let sent = when_ready(fd, Wait::Room, flags, |sockets, host, id| {
+        let info = info(sockets, id)?;
+        sockets.send(host, id, Outbound { to: to.clone(), info, data: data.clone() })
+    });
+    if sent == Err(Errno::PIPE) && flags & libc::MSG_NOSIGNAL == 0 {
+        system::raise_broken_pipe();
+    }
+    sent
+}
+
+/// How a message is to be sent with these control messages.
+pub(crate) fn by_controls(
+    controls: Vec<Control>,
+) -> impl Fn(&mut Sockets, SocketId) -> Result<SendInfo, Errno> {
+    move |sockets, id| sockets.send_info(id, &controls)
+}
+
+/// Receives, with the sender's address as it stands in memory.
+pub(crate) fn receive(fd: RawFd, room: usize, flags: c_int) -> Result<(Received, Vec<u8>), Errno> {
+    let peek = flags & libc::MSG_PEEK != 0;
+    when_ready(fd, Wait::Input, flags, |sockets, host, id| {
+        let received = sockets.receive(host, id, room, peek)?;
+        let mapped = sockets.maps_addresses(id);
+        let from = received.from.map_or(Vec::new(), |from| address::encode(from, mapped));
+        Ok((received, from))
+    })
+}
+
+pub(crate) fn close(fd: RawFd) -> Result<(), Errno> {
+    let left = running().map(|stack| stack.with(|state| forget(state, fd)));
+    set_owned(fd, false)?;
+    let closed = system::close(fd);
+    if let Some(Some((associations, seconds))) = left
+        && seconds > 0
+        && let Some(stack) = running()
+    {
+        let until = Instant::now() + Duration::from_secs(seconds.into());
+        wait_until(stack, until, |state| !state.has_any(&associations));
+    }
+    closed
+}
+
+/// A descriptor is closed. If it was the last one of its socket, that is too.
+fn forget(state: &mut State, fd: RawFd) -> Option<(Vec<manypath_engine::AssociationId>, u16)> {
+    let id = state.descriptors.remove(&fd)?;
+    let signal = state.signals.get_mut(&id)?;
+    signal.fds.retain(|other| *other != fd);
+    if !signal.fds.is_empty() {
+        return None;
+    }
+    state.signals.remove(&id);
+    let (sockets, mut host) = state.parts();
+    sockets.close(&mut host, id).ok()
+}
+
+/// A duplicate stands for the same socket.
+pub(crate) fn duplicate(
+    fd: RawFd,
+    dup: impl FnOnce() -> Result<RawFd, Errno>,
+) -> Result<RawFd, Errno> {
+    let stack = running().ok_or(Errno::BADF)?;
+    stack.with(|state| {
+        let id = state.socket(fd)?;
+        let new = dup()?;
+        set_owned(new, true)?;
+        state.descriptors.insert(new, id);
+        if let Some(signal) = state.signals.get_mut(&id) {
+            signal.fds.push(new);
+        }
+        Ok(new)
+    })
+}

@@ -1,0 +1,86 @@
+//! Where SCTP goes: over UDP or directly over IP, with which addresses of this host.
+
+use manypath_engine::{Config, Endpoint};
+use manypath_net::{Driver, Interface, LocalBinding, UdpPort, interfaces};
+use mio::{Registry, Token};
+use std::io;
+use std::net::IpAddr;
+
+/// The port for SCTP over UDP (RFC 6951 section 5.1).
+const UDP_PORT: u16 = 9899;
+/// Most associations of a process.
+const MOST_ASSOCIATIONS: usize = 1 << 16;
+
+/// What the environment says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings {
+    native: bool,
+    own_port: u16,
+    /// The UDP port of peers; 0 without encapsulation.
+    pub(crate) peer_port: u16,
+    /// How long the end of the process waits for associations to end, in milliseconds.
+    pub(crate) linger: u64,
+}
+
+impl Settings {
+    pub(crate) fn from_environment() -> io::Result<Self> {
+        let native = match std::env::var("MANYPATH_SCTP_ENCAPSULATION").as_deref() {
+            Err(_) | Ok("" | "udp") => false,
+            Ok("native") => true,
+            Ok(other) => {
+                let text = format!("MANYPATH_SCTP_ENCAPSULATION is '{other}', not udp or native");
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+            }
+        };
+        let own_port = number("MANYPATH_SCTP_UDP_PORT", UDP_PORT)?;
+        let peer_port = if native { 0 } else { number("MANYPATH_SCTP_PEER_UDP_PORT", UDP_PORT)? };
+        let linger = number("MANYPATH_SCTP_EXIT_LINGER", 5000)?;
+        Ok(Self { native, own_port, peer_port, linger })
+    }
+}
+
+fn number<T: std::str::FromStr>(name: &str, default: T) -> io::Result<T> {
+    let Ok(text) = std::env::var(name) else { return Ok(default) };
+    let bad = || io::Error::new(io::ErrorKind::InvalidInput, format!("{name} is '{text}'"));
+    text.parse().map_err(|_| bad())
+}
+
+/// The engine over sockets of the kernel, and the addresses that it has.
+pub(crate) fn open(registry: &Registry, settings: Settings) -> io::Result<(Driver, Vec<IpAddr>)> {
+    let config = Config {
+        // A raw socket gets the packets of all stacks of the host.
+        answer_strangers: !settings.native,
+        max_associations: MOST_ASSOCIATIONS,
+        max_associations_per_address: MOST_ASSOCIATIONS,
+        ..Config::production()
+    };
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed).map_err(io::Error::other)?;
+    let mut driver = Driver::new(Endpoint::new(config, seed));
+    let usable = |one: &Interface| {
+        one.up && !matches!(one.addr, IpAddr::V6(v6) if v6.is_unicast_link_local())
+    };
+    let interfaces: Vec<_> = interfaces()?.into_iter().filter(usable).collect();
+    let bindings: Vec<_> = (0..).map(Token).zip(interfaces.iter().map(binding)).collect();
+    let locals = interfaces.iter().map(|one| one.addr).collect();
+    if settings.native {
+        for (token, binding) in &bindings {
+            driver.bind_native(registry, *token, binding)?;
+        }
+        return Ok((driver, locals));
+    }
+    let fixed = driver.bind_all(registry, &bindings, UdpPort::Fixed(settings.own_port));
+    match fixed {
+        // Another program has the port: this one can begin associations all the same.
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+            driver.bind_all(registry, &bindings, UdpPort::Ephemeral)?;
+        }
+        other => drop(other?),
+    }
+    Ok((driver, locals))
+}
+
+/// The routing table chooses the interface, so that addresses of this host reach each other.
+fn binding(interface: &Interface) -> LocalBinding {
+    LocalBinding { device: None, ..LocalBinding::from(interface) }
+}

@@ -1,0 +1,78 @@
+//! The one stack of a process: begun with its first SCTP socket, left behind by a fork, ended with it.
+
+use crate::stack::Shared;
+use manypath_sockets::Errno;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Mutex, Once, PoisonError};
+use std::time::{Duration, Instant};
+
+static STACK: AtomicPtr<Shared> = AtomicPtr::new(std::ptr::null_mut());
+static STARTING: Mutex<()> = Mutex::new(());
+static HANDLERS: Once = Once::new();
+
+/// The stack, if there is one.
+pub(crate) fn running() -> Option<&'static Shared> {
+    let stack = STACK.load(Ordering::Acquire);
+    // SAFETY: it is null, or was leaked by `start` and is never freed.
+    unsafe { stack.as_ref() }
+}
+
+/// The stack, which is started if there is none.
+///
+/// # Errors
+/// `EPROTONOSUPPORT`, as from a kernel without SCTP; why is written to the standard error.
+pub(crate) fn start() -> Result<&'static Shared, Errno> {
+    let _one_at_a_time = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(running) = running() {
+        return Ok(running);
+    }
+    let started = Shared::start().map_err(|error| {
+        eprintln!("manypath: no SCTP: {error}");
+        Errno(libc::EPROTONOSUPPORT)
+    })?;
+    STACK.store(std::ptr::from_ref(started).cast_mut(), Ordering::Release);
+    HANDLERS.call_once(|| {
+        // SAFETY: the handlers are functions without arguments that live as long as the library, which is
+        // never unloaded.
+        unsafe {
+            libc::pthread_atfork(None, None, Some(in_child));
+            libc::atexit(at_exit);
+        }
+    });
+    Ok(started)
+}
+
+/// In the child of a fork there is no thread that keeps the stack going: it is forgotten, with whatever
+/// locks other threads had. A new one is started for new sockets.
+extern "C" fn in_child() {
+    STACK.store(std::ptr::null_mut(), Ordering::Release);
+}
+
+/// What was sent is delivered, as a kernel would do it after the end of the process.
+extern "C" fn at_exit() {
+    let Some(stack) = running() else { return };
+    stack.with(|state| {
+        let (sockets, mut host) = state.parts();
+        sockets.close_all(&mut host);
+    });
+    let until = Instant::now() + Duration::from_millis(stack.settings.linger);
+    wait_until(stack, until, |state| !state.has_associations());
+}
+
+/// Waits until something is the case, or it is too late.
+pub(crate) fn wait_until(
+    stack: &Shared,
+    until: Instant,
+    mut is_so: impl FnMut(&crate::stack::State) -> bool,
+) {
+    let mut state = stack.lock();
+    while !is_so(&state) {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return;
+        }
+        // Not everything that matters here is a change of a socket.
+        let step = left.min(Duration::from_millis(20));
+        state = stack.changed.wait_timeout(state, step).unwrap_or_else(PoisonError::into_inner).0;
+    }
+}
