@@ -61,9 +61,9 @@ impl<'a> Session<'a> {
         let mut link = Link::open(login, host)?;
         let now = link.now();
         let channel = match &target {
-            Target::Command { .. } => link.connection.open_session(now, Pull::Window),
+            Target::Command { .. } => link.connection_mut(0).open_session(now, Pull::Window),
             Target::Address(host, port) => {
-                link.connection.open_forward(now, (host, *port), ("127.0.0.1", 0))
+                link.connection_mut(0).open_forward(now, (host, *port), ("127.0.0.1", 0))
             }
         };
         let channel = channel.ok_or_else(|| Failure::new("no memory is left for a window"))?;
@@ -89,17 +89,17 @@ impl<'a> Session<'a> {
         if self.link.is_interrupted() {
             return Err(interrupted());
         }
-        while let Some(event) = self.link.connection.poll_event() {
+        while let Some(event) = self.link.connection_mut(0).poll_event() {
             self.handle(event)?;
         }
         let now = self.link.now();
         let taken = self.output.taken() + self.error.taken();
         if taken > 0 {
-            self.link.connection.consumed(now, self.channel, taken);
+            self.link.connection_mut(0).consumed(now, self.channel, taken);
         }
         self.send();
         if self.output.is_broken() {
-            self.link.connection.close(self.channel);
+            self.link.connection_mut(0).close(self.channel);
         }
         Ok(())
     }
@@ -131,19 +131,19 @@ impl<'a> Session<'a> {
     fn start(&mut self) -> Result<(), Failure> {
         let Target::Command { command, .. } = &self.target else { return self.begin_input() };
         for (name, value) in environment::sent(self.login) {
-            self.link.connection.set_variable(self.channel, &name, value.as_bytes());
+            self.link.connection_mut(0).set_variable(self.channel, &name, value.as_bytes());
         }
         let start = match command.is_empty() {
             true => Start::Shell,
             false => Start::Exec(command.as_bytes()),
         };
-        self.link.connection.start(self.channel, start);
+        self.link.connection_mut(0).start(self.channel, start);
         Ok(())
     }
 
     fn begin_input(&mut self) -> Result<(), Failure> {
         if matches!(self.target, Target::Command { reads: false, .. }) {
-            self.link.connection.end(self.channel);
+            self.link.connection_mut(0).end(self.channel);
         } else {
             self.input = Some(Source::new(std::io::stdin(), self.link.waker())?);
         }
@@ -152,18 +152,18 @@ impl<'a> Session<'a> {
 
     /// Sends input as far as the server takes it.
     fn send(&mut self) {
-        while self.link.has_room() {
+        while self.link.has_room(0) {
             if self.waiting.is_empty() {
                 match self.input.as_mut().map(Source::next) {
                     Some(Piece::Bytes(bytes)) => self.waiting = bytes,
                     Some(Piece::End) => {
                         self.input = None;
-                        self.link.connection.end(self.channel);
+                        self.link.connection_mut(0).end(self.channel);
                     }
                     Some(Piece::Later) | None => return,
                 }
             }
-            let sent = self.link.connection.send(self.channel, &self.waiting);
+            let sent = self.link.connection_mut(0).send(self.channel, &self.waiting);
             self.waiting.drain(..sent);
             if sent == 0 {
                 return;

@@ -154,7 +154,7 @@ impl Forwarder {
         for one in ready {
             self.handle_ready(one)?;
         }
-        while let Some(event) = self.link.connection.poll_event() {
+        while let Some(event) = self.link.connection_mut(0).poll_event() {
             self.handle_event(event);
         }
         let tokens: Vec<Token> = self.connections.keys().copied().collect();
@@ -165,7 +165,7 @@ impl Forwarder {
     }
 
     fn can_send(&self, one: &Forwarded) -> bool {
-        self.link.has_room() && self.link.connection.sendable(one.channel) > 0
+        self.link.has_room(0) && self.link.connection(0).sendable(one.channel) > 0
     }
 
     fn handle_ready(&mut self, ready: Ready) -> Result<(), Failure> {
@@ -182,7 +182,7 @@ impl Forwarder {
             let now = self.link.now();
             let (host, port) = self.listeners[at].2.to.clone();
             let origin = from.ip().to_string();
-            let connection = &mut self.link.connection;
+            let connection = self.link.connection_mut(0);
             let opened = connection.open_forward(now, (&host, port), (&origin, from.port()));
             // Without memory for a window the program sees its connection closed.
             let Some(channel) = opened else { continue };
@@ -227,7 +227,7 @@ impl Forwarder {
         let Some(one) = self.connections.get_mut(&token) else { return };
         let now = self.link.now();
         let taken = one.write();
-        let connection = &mut self.link.connection;
+        let connection = self.link.connection_mut(0);
         if let Ok(bytes @ 1..) = taken {
             connection.consumed(now, one.channel, bytes);
         }
@@ -235,7 +235,7 @@ impl Forwarder {
             connection.close(one.channel);
             one.pieces.clear();
         }
-        if one.is_open && self.link.has_room() {
+        if one.is_open && self.link.has_room(0) {
             one.read(&mut self.link);
         }
         let one = &self.connections[&token];
@@ -293,7 +293,7 @@ impl Forwarded {
 
     /// Sends what the program has, as far as the server takes it.
     fn read(&mut self, link: &mut Link) {
-        let credit = link.connection.sendable(self.channel).min(TURN as u64) as usize;
+        let credit = link.connection(0).sendable(self.channel).min(TURN as u64) as usize;
         if !self.readable || self.read_ended || credit == 0 {
             return;
         }
@@ -301,14 +301,14 @@ impl Forwarded {
         match self.stream.read(&mut buffer) {
             Ok(0) => {
                 self.read_ended = true;
-                link.connection.end(self.channel);
+                link.connection_mut(0).end(self.channel);
             }
-            Ok(bytes) => drop(link.connection.send(self.channel, &buffer[..bytes])),
+            Ok(bytes) => drop(link.connection_mut(0).send(self.channel, &buffer[..bytes])),
             Err(e) if e.kind() == ErrorKind::WouldBlock => self.readable = false,
             Err(e) if e.kind() == ErrorKind::Interrupted => {}
             Err(_) => {
                 self.read_ended = true;
-                link.connection.close(self.channel);
+                link.connection_mut(0).close(self.channel);
             }
         }
     }

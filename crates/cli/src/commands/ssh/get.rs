@@ -167,7 +167,7 @@ impl Getter<'_> {
         let sessions = self.remote.pool.target().min(left).div_ceil(PER_SESSION);
         let worth = (left / LARGE).max(self.waiting.len() as u64 / 16).min(FIRST_SESSIONS);
         let sessions = sessions.max(worth).min(8) as usize;
-        self.remote.grow_to(sessions);
+        self.remote.grow_to(sessions)?;
         while self.open.len() < MOST_OPEN && !self.is_busy() {
             let Some(wanted) = self.waiting.pop_front() else { break };
             self.waiting_bytes -= wanted.attributes.size.unwrap_or(0);

@@ -1,4 +1,4 @@
-//! The connection to the master and the loop that everything runs in.
+//! The connections to the master and the loop that everything runs in.
 
 use super::FAILED;
 use super::args::LoginArgs;
@@ -24,8 +24,9 @@ const BACKLOG: usize = 256 << 10;
 /// How long the server may take to close the channels that are left.
 const END_LIMIT: Duration = Duration::from_secs(3);
 
-const MASTER: Token = Token(0);
-const WAKER: Token = Token(1);
+/// Connections to a master at most; their numbers are their tokens.
+const MOST_WIRES: usize = 16;
+const WAKER: Token = Token(MOST_WIRES);
 
 /// Another source of events that is ready.
 #[derive(Clone, Copy, Debug)]
@@ -34,18 +35,29 @@ pub(crate) struct Ready {
     pub(crate) readable: bool,
 }
 
-/// A connection to a server, logged in.
-pub(crate) struct Link {
-    /// Declared before the master: the master must see the end of the stream first.
+/// A connection to the master.
+struct Wire {
     stream: UnixStream,
-    pub(crate) connection: Connection,
+    connection: Connection,
+    readable: bool,
+}
+
+/// A connection to a server, logged in.
+///
+/// A master queues what comes for one of its clients in one buffer that it makes larger, and copies, with every
+/// packet. It reads more from the network in a turn than the client's socket takes, so the queue is there at high rates. What is
+/// to be fast therefore comes over several wires.
+pub(crate) struct Link {
+    /// Declared before the master: the master must see the end of the streams first.
+    wires: Vec<Wire>,
+    windows: Windows,
+    budget: Budget,
     master: Master,
     poll: Poll,
     events: Events,
     waker: Arc<Waker>,
     origin: Instant,
     buffer: Vec<u8>,
-    readable: bool,
     interrupted: Arc<AtomicBool>,
 }
 
@@ -53,12 +65,8 @@ impl Link {
     /// Logs in to the host.
     pub(crate) fn open(login: &LoginArgs, host: &OsStr) -> Result<Self, Failure> {
         let interrupted = Arc::new(AtomicBool::new(false));
-        let mut master = Master::start(login, host)?;
-        let stream = master.connect()?;
-        stream.set_nonblocking(true)?;
-        let mut stream = UnixStream::from_std(stream);
+        let master = Master::start(login, host)?;
         let poll = Poll::new()?;
-        poll.registry().register(&mut stream, MASTER, Interest::READABLE | Interest::WRITABLE)?;
         let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
         for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
             signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
@@ -67,18 +75,52 @@ impl Link {
             Some(kib) => Windows::Fixed(kib.saturating_mul(1024)),
             None => Windows::Follow,
         };
-        Ok(Self {
-            stream,
-            connection: Connection::new(windows, Budget::new(MEMORY)),
+        let mut link = Self {
+            wires: Vec::new(),
+            windows,
+            budget: Budget::new(MEMORY),
             master,
             poll,
             events: Events::with_capacity(64),
             waker,
             origin: Instant::now(),
             buffer: vec![0; TURN],
-            readable: true,
             interrupted,
-        })
+        };
+        link.add_wire()?;
+        Ok(link)
+    }
+
+    /// Connects to the master once more, as soon as it has logged in; the number of the new wire, or of one that there is if
+    /// there are enough. The first is 0.
+    pub(crate) fn add_wire(&mut self) -> Result<usize, Failure> {
+        let number = self.wires.len();
+        if number == MOST_WIRES {
+            return Ok(0);
+        }
+        let stream = self.master.connect()?;
+        stream.set_nonblocking(true)?;
+        let mut stream = UnixStream::from_std(stream);
+        let both = Interest::READABLE | Interest::WRITABLE;
+        self.poll.registry().register(&mut stream, Token(number), both)?;
+        let connection = Connection::new(self.windows, self.budget.clone());
+        self.wires.push(Wire { stream, connection, readable: true });
+        Ok(number)
+    }
+
+    /// Connections to the master.
+    pub(crate) fn wires(&self) -> usize {
+        self.wires.len()
+    }
+
+    /// What is spoken over a wire.
+    pub(crate) fn connection(&self, wire: usize) -> &Connection {
+        &self.wires[wire].connection
+    }
+
+    /// What is spoken over a wire, to speak.
+    pub(crate) fn connection_mut(&mut self, wire: usize) -> &mut Connection {
+        &mut self.wires[wire].connection
     }
 
     /// Where other sources of events are registered, with tokens of [`token`](Self::token).
@@ -106,9 +148,9 @@ impl Link {
         self.interrupted.load(Ordering::Relaxed)
     }
 
-    /// Whether more should be sent.
-    pub(crate) fn has_room(&self) -> bool {
-        self.connection.output().len() < BACKLOG
+    /// Whether more should be sent over a wire.
+    pub(crate) fn has_room(&self, wire: usize) -> bool {
+        self.wires[wire].connection.output().len() < BACKLOG
     }
 
     /// Exchanges bytes with the master once, after waiting for something to happen, `limit` at most.
@@ -118,8 +160,9 @@ impl Link {
         limit: Option<Duration>,
         ready: &mut Vec<Ready>,
     ) -> Result<(), Failure> {
-        self.write()?;
-        let limit = if self.readable { Some(Duration::ZERO) } else { limit };
+        self.wires.iter_mut().for_each(Wire::write);
+        let is_readable = self.wires.iter().any(|wire| wire.readable);
+        let limit = if is_readable { Some(Duration::ZERO) } else { limit };
         match self.poll.poll(&mut self.events, limit) {
             Err(e) if e.kind() == ErrorKind::Interrupted => self.events.clear(),
             other => other?,
@@ -127,48 +170,39 @@ impl Link {
         for event in &self.events {
             let readable = event.is_readable() || event.is_read_closed();
             match event.token() {
-                MASTER => self.readable |= readable,
                 WAKER => {}
+                token if token < WAKER => self.wires[token.0].readable |= readable,
                 token => ready.push(Ready { token, readable }),
             }
         }
-        if self.readable {
-            self.read()?;
-        }
-        Ok(())
-    }
-
-    fn write(&mut self) -> Result<(), Failure> {
-        while !self.connection.output().is_empty() {
-            match self.stream.write(self.connection.output()) {
-                Ok(bytes) => self.connection.on_output(bytes),
-                Err(e) if e.kind() == ErrorKind::WouldBlock => break,
-                Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(_) => {
-                    // What the master has said before its end may matter: reading tells its end.
-                    self.readable = true;
-                    break;
-                }
+        for wire in 0..self.wires.len() {
+            if self.wires[wire].readable {
+                self.read(wire)?;
             }
         }
         Ok(())
     }
 
-    fn read(&mut self) -> Result<(), Failure> {
-        match self.stream.read(&mut self.buffer) {
+    fn read(&mut self, number: usize) -> Result<(), Failure> {
+        let now = self.now();
+        let wire = &mut self.wires[number];
+        match wire.stream.read(&mut self.buffer) {
             Ok(0) => Err(self.lost()),
             Ok(bytes) => {
-                let now = self.now();
-                let handled = self.connection.handle_input(now, &self.buffer[..bytes]);
+                let handled = wire.connection.handle_input(now, &self.buffer[..bytes]);
                 handled.map_err(|e| Failure::new(e.to_string()).with_status(FAILED))
             }
             Err(e) if e.kind() == ErrorKind::WouldBlock => {
-                self.readable = false;
+                wire.readable = false;
                 Ok(())
             }
             Err(e) if e.kind() == ErrorKind::Interrupted => Ok(()),
             Err(_) => Err(self.lost()),
         }
+    }
+
+    fn open_channels(&self) -> usize {
+        self.wires.iter().map(|wire| wire.connection.open_channels()).sum()
     }
 
     /// The master has ended the connection.
@@ -184,20 +218,39 @@ impl Link {
     }
 }
 
+impl Wire {
+    fn write(&mut self) {
+        while !self.connection.output().is_empty() {
+            match self.stream.write(self.connection.output()) {
+                Ok(bytes) => self.connection.on_output(bytes),
+                Err(e) if e.kind() == ErrorKind::WouldBlock => break,
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(_) => {
+                    // What the master has said before its end may matter: reading tells its end.
+                    self.readable = true;
+                    break;
+                }
+            }
+        }
+    }
+}
+
 impl Drop for Link {
     /// A master of the user's must not see data for channels of a client that is gone: it would end.
     fn drop(&mut self) {
         if !self.master.is_shared() {
             return;
         }
-        self.connection.close_all();
+        self.wires.iter_mut().for_each(|wire| wire.connection.close_all());
         let limit = Instant::now() + END_LIMIT;
         let mut ready = Vec::new();
-        while self.connection.open_channels() > 0 && Instant::now() < limit {
+        while self.open_channels() > 0 && Instant::now() < limit {
             if self.turn(Some(END_LIMIT / 10), &mut ready).is_err() {
                 break;
             }
-            while self.connection.poll_event().is_some() {}
+            for wire in &mut self.wires {
+                while wire.connection.poll_event().is_some() {}
+            }
         }
     }
 }

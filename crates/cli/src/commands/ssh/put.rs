@@ -136,7 +136,7 @@ impl Putter<'_> {
     }
 
     fn step(&mut self) -> Result<(), Failure> {
-        self.begin_files();
+        self.begin_files()?;
         self.write();
         self.remote.turn()?;
         while let Some(answer) = self.remote.next() {
@@ -150,18 +150,19 @@ impl Putter<'_> {
     }
 
     /// Opens files as long as those that are open do not suffice.
-    fn begin_files(&mut self) {
+    fn begin_files(&mut self) -> Result<(), Failure> {
         let open = self.open.iter().map(|number| self.files[*number].left());
         let left = open.sum::<u64>() + self.waiting_bytes;
         let sessions = self.remote.pool.target().min(left).div_ceil(PER_SESSION);
         let worth = (left / LARGE).max(self.waiting.len() as u64 / 16).min(FIRST_SESSIONS);
         let sessions = sessions.max(worth) as usize;
-        self.remote.grow_to(sessions);
+        self.remote.grow_to(sessions)?;
         while self.open.len() < MOST_OPEN && !self.is_busy() {
             let Some(offered) = self.waiting.pop_front() else { break };
             self.waiting_bytes -= offered.metadata.len();
             self.begin(offered);
         }
+        Ok(())
     }
 
     /// Whether files that are open have enough bytes that are not sent.

@@ -46,14 +46,17 @@ pub(crate) enum Tag {
     ReadFolder(usize),
 }
 
+/// A wire of the link, and a channel of it.
+type Place = (usize, ChannelId);
+
 /// A server's files.
 pub(crate) struct Remote {
     link: Link,
     pub(crate) pool: Pool<Tag>,
-    /// Channels of sessions, in the order of the pool.
-    channels: Vec<ChannelId>,
+    /// Channels of sessions, in the order of the pool, each on a wire of its own.
+    channels: Vec<Place>,
     /// Channels whose session is not ready.
-    opening: BTreeSet<ChannelId>,
+    opening: BTreeSet<Place>,
     /// Why the server opens no more sessions.
     refused: Option<String>,
 }
@@ -64,7 +67,7 @@ impl Remote {
         let link = Link::open(login, host)?;
         let (pool, channels, opening) = (Pool::default(), Vec::new(), BTreeSet::new());
         let mut remote = Self { link, pool, channels, opening, refused: None };
-        remote.open_session();
+        remote.open_session(0);
         while remote.channels.is_empty() {
             if let Some(reason) = &remote.refused {
                 let text = format!("the server does not begin SFTP: {reason}");
@@ -81,13 +84,15 @@ impl Remote {
     }
 
     /// Sees to it that there will be so many sessions, as far as the server allows.
-    pub(crate) fn grow_to(&mut self, sessions: usize) {
+    pub(crate) fn grow_to(&mut self, sessions: usize) -> Result<(), Failure> {
         let there = self.channels.len() + self.opening.len();
         if self.refused.is_none() {
             for _ in there..sessions.min(MOST_SESSIONS) {
-                self.open_session();
+                let wire = self.link.add_wire()?;
+                self.open_session(wire);
             }
         }
+        Ok(())
     }
 
     /// Asks a session for something that brings no bytes under way.
@@ -134,8 +139,9 @@ impl Remote {
 
     /// Whether a session's channel takes a write of `bytes` now, and nothing waits in front of it.
     pub(crate) fn takes(&self, session: usize, bytes: u64) -> bool {
-        let credit = self.link.connection.sendable(self.channels[session]);
-        self.pool.session(session).output().is_empty() && credit > bytes && self.link.has_room()
+        let (wire, channel) = self.channels[session];
+        let credit = self.link.connection(wire).sendable(channel);
+        self.pool.session(session).output().is_empty() && credit > bytes && self.link.has_room(wire)
     }
 
     /// Sends what is to be sent, waits for something to happen and handles it.
@@ -146,11 +152,13 @@ impl Remote {
             return Err(interrupted());
         }
         let now = self.link.now();
-        while let Some(event) = self.link.connection.poll_event() {
-            self.handle(now, event)?;
-        }
-        if let Some(sample) = self.link.connection.round_trip() {
-            self.pool.on_round_trip(now, sample);
+        for wire in 0..self.link.wires() {
+            while let Some(event) = self.link.connection_mut(wire).poll_event() {
+                self.handle(now, wire, event)?;
+            }
+            if let Some(sample) = self.link.connection(wire).round_trip() {
+                self.pool.on_round_trip(now, sample);
+            }
         }
         self.flush();
         Ok(())
@@ -158,44 +166,46 @@ impl Remote {
 
     /// Hands requests to their channels, as far as these take them.
     pub(crate) fn flush(&mut self) {
-        for (number, channel) in self.channels.iter().enumerate() {
+        for (number, (wire, channel)) in self.channels.iter().enumerate() {
             let session = self.pool.session_mut(number);
-            let sent = self.link.connection.send(*channel, session.output());
+            let sent = self.link.connection_mut(*wire).send(*channel, session.output());
             session.on_output(sent);
         }
     }
 
-    fn open_session(&mut self) {
+    fn open_session(&mut self, wire: usize) {
         let now = self.link.now();
-        match self.link.connection.open_session(now, Pull::Requests) {
+        match self.link.connection_mut(wire).open_session(now, Pull::Requests) {
             Some(channel) => {
-                self.opening.insert(channel);
+                self.opening.insert((wire, channel));
             }
             None => self.refused = Some("no memory is left for a window".to_owned()),
         }
     }
 
-    fn handle(&mut self, now: Duration, event: Event) -> Result<(), Failure> {
+    fn handle(&mut self, now: Duration, wire: usize, event: Event) -> Result<(), Failure> {
         match event {
-            Event::Opened(channel) => self.link.connection.start(channel, Start::Subsystem("sftp")),
+            Event::Opened(channel) => {
+                self.link.connection_mut(wire).start(channel, Start::Subsystem("sftp"));
+            }
             Event::Started(channel) => {
-                self.opening.remove(&channel);
-                self.channels.push(channel);
+                self.opening.remove(&(wire, channel));
+                self.channels.push((wire, channel));
                 self.pool.add();
             }
             Event::OpenFailed(channel, reason) => {
-                self.opening.remove(&channel);
+                self.opening.remove(&(wire, channel));
                 self.refused = Some(reason);
             }
             Event::StartRefused(channel) => {
-                self.opening.remove(&channel);
+                self.opening.remove(&(wire, channel));
                 self.refused = Some("it has no such subsystem".to_owned());
-                self.link.connection.close(channel);
+                self.link.connection_mut(wire).close(channel);
             }
             Event::Data(channel, stream, bytes) => {
-                self.handle_data(now, channel, stream, &bytes)?
+                self.handle_data(now, (wire, channel), stream, &bytes)?
             }
-            Event::Closed(channel) => return self.handle_closed(channel),
+            Event::Closed(channel) => return self.handle_closed((wire, channel)),
             Event::Ready
             | Event::Writable(_)
             | Event::End(_)
@@ -208,11 +218,11 @@ impl Remote {
     fn handle_data(
         &mut self,
         now: Duration,
-        channel: ChannelId,
+        place: Place,
         stream: Stream,
         bytes: &[u8],
     ) -> Result<(), Failure> {
-        let session = self.channels.iter().position(|one| *one == channel);
+        let session = self.channels.iter().position(|one| *one == place);
         match (stream, session) {
             (Stream::Output, Some(session)) => {
                 let handled = self.pool.handle_input(now, session, bytes);
@@ -222,12 +232,13 @@ impl Remote {
             (Stream::Error, _) => drop(std::io::stderr().write_all(bytes)),
             (Stream::Output, None) => {}
         }
-        self.link.connection.consumed(now, channel, bytes.len());
+        let (wire, channel) = place;
+        self.link.connection_mut(wire).consumed(now, channel, bytes.len());
         Ok(())
     }
 
-    fn handle_closed(&mut self, channel: ChannelId) -> Result<(), Failure> {
-        if self.opening.remove(&channel) || !self.channels.contains(&channel) {
+    fn handle_closed(&mut self, place: Place) -> Result<(), Failure> {
+        if self.opening.remove(&place) || !self.channels.contains(&place) {
             return Ok(());
         }
         Err(Failure::new("the server has ended SFTP").with_status(FAILED))
