@@ -1,12 +1,15 @@
 //! One channel: its windows in both directions, and how far it has been opened and closed.
 
-use crate::delivery::Delivery;
 use core::time::Duration;
-use manypath_window::{Budget, Refresh, Window, WindowConfig};
+use manypath_window::{Budget, Policy, Refresh, Window, WindowConfig};
 use std::collections::VecDeque;
 
 /// The first window of a channel whose data is asked for: that of OpenSSH.
 const REQUESTED: u64 = 2 << 20;
+
+/// A quarter more than the path carries, in percent. What a stock sender has been granted and cannot send, it queues in
+/// memory that it copies again and again, the more the slower.
+const LEAN: u32 = 125;
 
 /// The size of receive windows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,7 +27,9 @@ impl Windows {
     pub(crate) fn config(self, pull: Pull) -> WindowConfig {
         let usual = WindowConfig { cap: Self::CAP, ..WindowConfig::default() };
         match (self, pull) {
-            (Self::Follow, Pull::Window) => usual,
+            (Self::Follow, Pull::Window) => {
+                WindowConfig { policy: Policy::Path, gain: LEAN, ..usual }
+            }
             (Self::Follow, Pull::Requests) => WindowConfig { first: REQUESTED, ..usual },
             (Self::Fixed(size), _) => {
                 WindowConfig::fixed(u64::from(size), Refresh::Bytes(96 << 10))
@@ -72,8 +77,6 @@ pub(crate) struct Channel {
     pub(crate) eof_sent: bool,
     pub(crate) close_sent: bool,
     window: Window,
-    delivery: Delivery,
-    follows: bool,
 }
 
 impl Channel {
@@ -93,8 +96,6 @@ impl Channel {
             eof_sent: false,
             close_sent: false,
             window: Window::open(windows.config(pull), budget)?,
-            delivery: Delivery::default(),
-            follows: (windows, pull) == (Windows::Follow, Pull::Window),
         })
     }
 
@@ -110,15 +111,12 @@ impl Channel {
 
     /// The reader took `bytes`; what to grant now, if anything.
     pub(crate) fn on_consumed(&mut self, now: Duration, bytes: u64) -> Option<u32> {
-        self.delivery.on_bytes(now, bytes);
-        self.hold_back();
         self.window.on_consumed(now, bytes);
         let due = self.window.is_grant_due() && self.phase == Phase::Open && !self.close_sent;
         due.then(|| self.window.take_grant() as u32)
     }
 
     pub(crate) fn on_round_trip(&mut self, now: Duration, sample: Duration) {
-        self.delivery.on_round_trip(now, sample);
         self.window.on_round_trip(now, sample);
     }
 
@@ -134,14 +132,5 @@ impl Channel {
     /// Whether data may be sent.
     pub(crate) fn is_writable(&self) -> bool {
         self.phase == Phase::Open && !self.eof_sent && !self.close_sent
-    }
-
-    /// No more than the path takes and a quarter: what a stock sender has been granted and cannot send, it
-    /// queues in memory that it copies again and again, the more the slower.
-    fn hold_back(&mut self) {
-        if self.follows {
-            let least = WindowConfig::default().first;
-            self.window.set_transport_window(self.delivery.target(least).max(2 * least));
-        }
     }
 }

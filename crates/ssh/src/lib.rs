@@ -25,7 +25,6 @@
 mod channel;
 mod codec;
 mod connection;
-mod delivery;
 mod framer;
 mod message;
 mod mux;
@@ -34,5 +33,4 @@ pub mod sftp;
 pub use channel::{Pull, Windows};
 pub use codec::Malformed;
 pub use connection::{ChannelId, Connection, ConnectionError, Event, Start, Stream};
-pub use delivery::Delivery;
 pub use framer::TooLong;

@@ -69,6 +69,17 @@
 //! stopped consumes nothing, so its window does not change at all and it holds no more than
 //! [`Window::held`].
 //!
+//! # A smaller one ([`Policy::Path`])
+//!
+//! ```text
+//! size = first + gain x rate x round trip     the highest rate of the last 10 round trips
+//!        size + consumed                      while the rate rises (slow start)
+//! ```
+//!
+//! With a gain of 1.25, for peers that must not be given much more than the path carries: what an OpenSSH sender has been granted and cannot
+//! send it queues in a buffer that it copies, the larger the slower. Also for the bytes of requests under way (SFTP): *granted*
+//! is then what may be asked for, *received* is asked for, *consumed* is answered.
+//!
 //! # Memory
 //!
 //! Every window of a [`Budget`] has its promise booked there: the larger of its size and
@@ -92,6 +103,7 @@ extern crate alloc;
 
 mod budget;
 mod pace;
+mod path;
 mod policy;
 mod round_trip;
 mod window;

@@ -64,10 +64,11 @@ impl Pace {
         self.last.max(self.now)
     }
 
-    /// The size that suits it: twice the delivered, 4 times while that rises: a round trip that has just begun is measured by
+    /// The size that suits it: `gain` percent of the delivered, twice that while that rises: a round trip that has just begun is measured by
     /// the one before, half as fast, and what is granted now arrives when the rate has risen further.
-    pub(crate) fn target(&self) -> u64 {
-        self.delivered().saturating_mul(if self.rising { 4 } else { 2 })
+    pub(crate) fn target(&self, gain: u32) -> u64 {
+        let gain = u64::from(gain).saturating_mul(if self.rising { 2 } else { 1 });
+        self.delivered().saturating_mul(gain) / 100
     }
 
     /// The largest size within this round trip.

@@ -7,7 +7,7 @@ pub struct WindowConfig {
     pub policy: Policy,
     /// When consumed bytes are granted again.
     pub refresh: Refresh,
-    /// The size at the beginning, and the one below which [`Policy::Follow`] goes only if memory is
+    /// The size at the beginning, and the one below which [`Policy::Follow`] and [`Policy::Path`] go only if memory is
     /// short.
     pub first: u64,
     /// The size below which it never goes, and with which it begins if there is no memory for `first`.
@@ -15,6 +15,8 @@ pub struct WindowConfig {
     /// The size that the peer can bear. For any OpenSSH: less than 16 MiB, beyond which its sender copies its
     /// whole queue for every packet.
     pub cap: u64,
+    /// The size at rest as a multiple of what is delivered in a round trip, in percent.
+    pub gain: u32,
 }
 
 impl Default for WindowConfig {
@@ -26,6 +28,7 @@ impl Default for WindowConfig {
             first: 256 << 10,
             least: 64 << 10,
             cap: u64::MAX,
+            gain: 200,
         }
     }
 }
@@ -34,7 +37,7 @@ impl WindowConfig {
     /// A window that always has `size` bytes, as far as there is memory.
     pub fn fixed(size: u64, refresh: Refresh) -> Self {
         let policy = Policy::Static;
-        Self { policy, refresh, first: size, least: size, cap: size }
+        Self { policy, refresh, first: size, least: size, cap: size, ..Self::default() }
     }
 }
 
@@ -43,6 +46,9 @@ impl WindowConfig {
 pub enum Policy {
     /// It follows what the reader takes per round trip: see the crate.
     Follow,
+    /// It is what the path carries in a round trip, times the gain, after a slow start: for peers that
+    /// bear no more. See the crate.
+    Path,
     /// It stays what it is: 2 MiB in most implementations of SSH.
     Static,
     /// It is the receive buffer of the transport's socket, and never shrinks: the rule of HPN-SSH, which

@@ -2,6 +2,7 @@
 
 use crate::budget::{Budget, Charge};
 use crate::pace::Pace;
+use crate::path::Path;
 use crate::policy::{Policy, WindowConfig};
 use crate::round_trip::RoundTrip;
 use core::time::Duration;
@@ -39,6 +40,7 @@ pub struct Window {
     transport: u64,
     round_trip: RoundTrip,
     pace: Pace,
+    path: Path,
     charge: Charge,
 }
 
@@ -66,6 +68,7 @@ impl Window {
             transport: u64::MAX,
             round_trip: RoundTrip::default(),
             pace: Pace::new(config.least),
+            path: Path::default(),
             charge,
         })
     }
@@ -101,6 +104,7 @@ impl Window {
         self.consumed += bytes;
         let adjustment = match self.config.policy {
             Policy::Follow => self.follow(now, bytes),
+            Policy::Path => self.follow_path(now, bytes),
             Policy::Static => Adjustment::None,
             Policy::SocketBuffer => self.follow_socket_buffer(),
         };
@@ -217,15 +221,32 @@ impl Window {
     fn follow(&mut self, now: Duration, bytes: u64) -> Adjustment {
         let round_trip = self.round_trip.least();
         let is_over = self.pace.take(now, bytes, round_trip, self.size);
+        self.resize(self.pace.target(self.config.gain), self.pace.ceiling(), is_over)
+    }
+
+    /// While the rate rises, as slow start: by what is consumed, up to 4 times the delivered, as [`Self::follow`].
+    fn follow_path(&mut self, now: Duration, bytes: u64) -> Adjustment {
+        let round_trip = self.round_trip.least();
+        let is_over = self.path.take(now, bytes, round_trip);
+        let product = self.path.product(round_trip);
+        let WindowConfig { first, gain, .. } = self.config;
+        let rest = first.saturating_add(product.saturating_mul(u64::from(gain)) / 100);
+        let rising = self.path.is_rising() && round_trip.is_some();
+        let ahead = first.saturating_add(self.path.latest().saturating_mul(4));
+        let slow_start = if rising { self.size.saturating_add(bytes).min(ahead) } else { 0 };
+        self.resize(rest.max(slow_start), u64::MAX, is_over)
+    }
+
+    /// Goes to the size that is `wanted`, as far as it may: up to `ceiling` at once, down when a round trip is over.
+    fn resize(&mut self, wanted: u64, ceiling: u64, is_over: bool) -> Adjustment {
         let WindowConfig { first, least, cap, .. } = self.config;
-        let wanted = self.pace.target().max(first).min(cap).min(self.transport.max(least));
+        let wanted = wanted.max(first).min(cap).min(self.transport.max(least));
         let bound = self.charge.share().max(least).min(cap).min(self.transport.max(least));
         if self.size > bound {
             self.shrink(bound);
             Adjustment::GaveWay
         } else if wanted > self.size {
-            let to = wanted.min(self.pace.ceiling());
-            self.enlarge(to, bound, is_over)
+            self.enlarge(wanted.min(ceiling), bound, is_over)
         } else if is_over && wanted < self.size {
             self.shrink(wanted.max(self.size - self.size / 4));
             Adjustment::Shrank

@@ -6,8 +6,9 @@ use super::setting::{Setting, Size, one_of};
 use crate::scenario::AppKind;
 use manypath_window::{Policy, Refresh, WindowConfig};
 
-const POLICIES: [(&str, Policy); 3] = [
+const POLICIES: [(&str, Policy); 4] = [
     ("follow", Policy::Follow),
+    ("path", Policy::Path),
     ("static", Policy::Static),
     ("socket-buffer", Policy::SocketBuffer),
 ];
@@ -35,8 +36,8 @@ pub(super) fn read(section: &mut Section<'_>) -> Result<AppKind, ScenarioError> 
     }
     let window = match policy {
         Policy::Static => WindowConfig::fixed(first, refresh),
-        Policy::Follow | Policy::SocketBuffer => {
-            WindowConfig { policy, refresh, first, least: default.least.min(first), cap }
+        Policy::Follow | Policy::Path | Policy::SocketBuffer => {
+            WindowConfig { policy, refresh, first, least: default.least.min(first), cap, ..default }
         }
     };
     Ok(AppKind::Channel { window, socket_buffer })

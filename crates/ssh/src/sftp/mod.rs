@@ -3,7 +3,7 @@
 //! [`Session`] is one `sftp-server`: requests go in, replies come out in any order. A [`Pool`]
 //! has several of them, each on a channel of its own, because a stock server takes no more than 2 MiB
 //! per channel and round trip; it knows whose reply each one is and bounds the bytes under way
-//! by what the path carries ([`Delivery`](crate::Delivery)). [`Download`] and [`Upload`] say which
+//! by what the path carries ([`Policy::Path`](manypath_window::Policy::Path)). [`Download`] and [`Upload`] say which
 //! part of one file comes next.
 
 mod attributes;

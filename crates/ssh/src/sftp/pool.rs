@@ -3,14 +3,16 @@
 use super::reply::Reply;
 use super::request::Request;
 use super::session::{Session, SftpError};
-use crate::delivery::Delivery;
 use core::time::Duration;
+use manypath_window::{Budget, Policy, Window, WindowConfig};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Bytes that may be under way before anything is known of the path, and beyond what it carries.
 const LEAST_UNDER_WAY: u64 = 2 << 20;
 /// The most that may be under way.
 const MOST_UNDER_WAY: u64 = 64 << 20;
+/// The longest request.
+const LONGEST: u64 = 256 << 10;
 
 /// A reply, with what was said about its request.
 #[derive(Debug)]
@@ -42,19 +44,26 @@ struct Member<T> {
 pub struct Pool<T> {
     members: Vec<Member<T>>,
     answers: VecDeque<Answer<T>>,
-    delivery: Delivery,
+    /// What may be under way.
+    window: Window,
     under_way: u64,
     requests: usize,
 }
 
-impl<T> Default for Pool<T> {
-    fn default() -> Self {
-        let (members, answers) = (Vec::new(), VecDeque::new());
-        Self { members, answers, delivery: Delivery::default(), under_way: 0, requests: 0 }
-    }
-}
-
 impl<T> Pool<T> {
+    /// No sessions. `None` if there is no memory for what is under way at first.
+    pub fn new() -> Option<Self> {
+        let config = WindowConfig {
+            policy: Policy::Path,
+            first: LEAST_UNDER_WAY,
+            cap: MOST_UNDER_WAY,
+            ..WindowConfig::default()
+        };
+        let window = Window::open(config, &Budget::new(2 * MOST_UNDER_WAY))?;
+        let (members, answers) = (Vec::new(), VecDeque::new());
+        Some(Self { members, answers, window, under_way: 0, requests: 0 })
+    }
+
     /// Adds a session; its number.
     pub fn add(&mut self) -> usize {
         let member = Member { session: Session::default(), asked: BTreeMap::new(), under_way: 0 };
@@ -92,6 +101,8 @@ impl<T> Pool<T> {
         member.under_way += bytes;
         self.under_way += bytes;
         self.requests += 1;
+        // No more than it has room for: see has_room.
+        let _ = self.window.on_received(bytes);
     }
 
     /// Bytes came from the server of a session.
@@ -115,12 +126,12 @@ impl<T> Pool<T> {
 
     /// Whether more bytes may be brought under way.
     pub fn has_room(&self) -> bool {
-        self.under_way < self.target()
+        self.window.credit() >= LONGEST
     }
 
     /// Bytes that may be under way.
     pub fn target(&self) -> u64 {
-        self.delivery.target(LEAST_UNDER_WAY).min(MOST_UNDER_WAY)
+        self.window.size()
     }
 
     /// Bytes under way.
@@ -145,7 +156,7 @@ impl<T> Pool<T> {
 
     /// A round trip of the connection was measured otherwise.
     pub fn on_round_trip(&mut self, now: Duration, sample: Duration) {
-        self.delivery.on_round_trip(now, sample);
+        self.window.on_round_trip(now, sample);
     }
 
     fn handle_reply(&mut self, now: Duration, session: usize, id: u32, reply: Reply) {
@@ -155,8 +166,9 @@ impl<T> Pool<T> {
         self.under_way -= asked.bytes;
         self.requests -= 1;
         if asked.bytes > 0 {
-            self.delivery.on_round_trip(now, now.saturating_sub(asked.sent));
-            self.delivery.on_bytes(now, asked.bytes);
+            self.window.on_round_trip(now, now.saturating_sub(asked.sent));
+            self.window.on_consumed(now, asked.bytes);
+            self.window.take_grant();
         }
         self.answers.push_back(Answer { session, tag: asked.tag, reply });
     }

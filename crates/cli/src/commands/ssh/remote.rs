@@ -65,7 +65,8 @@ impl Remote {
     /// Logs in and begins one session.
     pub(crate) fn open(login: &LoginArgs, host: &OsStr) -> Result<Self, Failure> {
         let link = Link::open(login, host)?;
-        let (pool, channels, opening) = (Pool::default(), Vec::new(), BTreeSet::new());
+        let pool = Pool::new().ok_or_else(|| Failure::new("no memory is left"))?;
+        let (channels, opening) = (Vec::new(), BTreeSet::new());
         let mut remote = Self { link, pool, channels, opening, refused: None };
         remote.open_session(0);
         while remote.channels.is_empty() {
@@ -76,6 +77,11 @@ impl Remote {
             remote.turn()?;
         }
         Ok(remote)
+    }
+
+    /// What carries it.
+    pub(crate) fn link_mut(&mut self) -> &mut Link {
+        &mut self.link
     }
 
     /// The time, as the pool has it.
@@ -137,11 +143,14 @@ impl Remote {
         self.pool.poll_answer()
     }
 
-    /// Whether a session's channel takes a write of `bytes` now, and nothing waits in front of it.
+    /// Whether a session's channel takes a write of `bytes` now, and nothing waits in front of it; one that has nothing
+    /// to do gets one that is longer than its window.
     pub(crate) fn takes(&self, session: usize, bytes: u64) -> bool {
         let (wire, channel) = self.channels[session];
         let credit = self.link.connection(wire).sendable(channel);
-        self.pool.session(session).output().is_empty() && credit > bytes && self.link.has_room(wire)
+        self.pool.session(session).output().is_empty()
+            && (credit > bytes || self.pool.under_way_of(session) == 0)
+            && self.link.has_room(wire)
     }
 
     /// Sends what is to be sent, waits for something to happen and handles it.
