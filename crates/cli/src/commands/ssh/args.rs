@@ -33,6 +33,7 @@ pub(crate) enum SshCommand {
     #[command(after_help = "Example:\n  manypath ssh put big.iso server.example:")]
     Put(CopyArgs),
     Sync(SyncArgs),
+    Serve(ServeArgs),
 }
 
 /// How to log in: the options of ssh.
@@ -144,6 +145,9 @@ pub(crate) struct CopyArgs {
     /// Copy folders with all that is in them.
     #[arg(short)]
     pub(crate) recursive: bool,
+    /// Compare SHA-256 sums of copies and originals at the end; the server must allow commands.
+    #[arg(long)]
+    pub(crate) verify: bool,
     /// Print what was done as one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
@@ -163,6 +167,9 @@ pub(crate) struct CopyArgs {
 pub(crate) struct SyncArgs {
     #[command(flatten)]
     pub(crate) login: LoginArgs,
+    /// Compare SHA-256 sums of what was copied at the end; the server must allow commands.
+    #[arg(long)]
+    pub(crate) verify: bool,
     /// Print what was done as one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
@@ -170,4 +177,30 @@ pub(crate) struct SyncArgs {
     pub(crate) from: OsString,
     /// Folder that is to have the same, on the other side.
     pub(crate) to: OsString,
+}
+
+/// Let others run commands and copy files as this user, without root, until interrupted.
+///
+/// For whoever has a private key whose public one is in the file of keys: no passwords, no terminals, no forwards. It is the
+/// installed sshd with a configuration of its own; the one of the system need not run.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Example:\n  manypath ssh serve -p 2222\n  manypath ssh get -p 2222 server.example:big.iso ."
+)]
+pub(crate) struct ServeArgs {
+    /// Port to listen at.
+    #[arg(short, value_name = "PORT", default_value_t = 2222)]
+    pub(crate) port: u16,
+    /// Address to listen at instead of all; repeat for more.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: Vec<String>,
+    /// File of public keys that may log in, as sshd has it [default: ~/.ssh/authorized_keys].
+    #[arg(long, value_name = "FILE")]
+    pub(crate) keys: Option<PathBuf>,
+    /// File with the host key; made if there is none [default: ~/.config/manypath/ssh_host_ed25519_key].
+    #[arg(long, value_name = "FILE")]
+    pub(crate) host_key: Option<PathBuf>,
+    /// The sshd to run.
+    #[arg(long, value_name = "PROGRAM")]
+    pub(crate) sshd: Option<PathBuf>,
 }

@@ -2,9 +2,10 @@
 
 use super::args::CopyArgs;
 use super::place::{Place, base_name, part_name, safe_name};
-use super::progress::Progress;
+use super::progress::{Copied, Progress};
 use super::remote::{Handles, MOST_OPEN, Remote, Tag, failed, reason};
 use super::sync;
+use super::verify::verify;
 use crate::failure::Failure;
 use manypath_ssh::sftp::{Answer, Attributes, Download, OpenFlags, Reply, Request};
 use std::collections::VecDeque;
@@ -58,6 +59,9 @@ pub(crate) fn get(args: &CopyArgs) -> Result<u8, Failure> {
         all.extend(wanted(&mut remote, place, target, args.recursive)?);
     }
     let mut progress = fetch(&mut remote, all, args.login.quiet)?;
+    if args.verify {
+        verify(&mut remote, &mut progress)?;
+    }
     progress.end(args.json)?;
     Ok(u8::from(progress.failed() > 0))
 }
@@ -136,7 +140,7 @@ struct Fetched {
     /// Requests without an answer.
     asked: usize,
     is_large: bool,
-    /// Attributes at the end were asked for.
+    /// Attributes at the end were asked for, after all that has been asked for.
     checked: bool,
     failure: Option<String>,
 }
@@ -294,12 +298,15 @@ impl Getter<'_> {
         let file = &mut self.files[number];
         file.asked -= 1;
         let held = file.download.held();
+        let short = file.download.unasked();
         let status = reply.status().filter(|status| !status.is_end()).map(ToString::to_string);
         let fits =
             reply.into_data().is_some_and(|data| file.download.on_data(offset, length, data));
         if !fits {
             file.fail(status.as_deref().unwrap_or(CHANGED));
         }
+        // The rest of a short answer is asked for after the check.
+        file.checked &= file.download.unasked() == short;
         let written = file.write(&mut self.progress);
         self.held = self.held + file.download.held() - held;
         if let Err(error) = written {
@@ -339,22 +346,15 @@ impl Getter<'_> {
         }
     }
 
-    /// Asks whether the file is still the one that was to be read, and closes it. A session answers in
-    /// order, so with one that can follow the last read at once.
+    /// Asks whether the file is still the one that was to be read. A session answers in order, so that can follow its
+    /// last read at once.
     fn check(&mut self, number: usize) {
         let file = &mut self.files[number];
         file.checked = true;
-        for (index, (session, handle)) in file.handles.drain(..).enumerate() {
-            if index == 0 && file.failure.is_none() {
-                file.asked += 1;
-                self.remote.ask(
-                    session,
-                    &Request::FileStat { handle: &handle },
-                    Tag::Check(number),
-                );
-            }
-            if !handle.is_empty() {
-                self.remote.ask(session, &Request::Close { handle: &handle }, Tag::Ignored);
+        if file.failure.is_none() {
+            file.asked += file.handles.len();
+            for (session, handle) in &file.handles {
+                self.remote.ask(*session, &Request::FileStat { handle }, Tag::Check(number));
             }
         }
     }
@@ -362,13 +362,19 @@ impl Getter<'_> {
     fn end(&mut self, number: usize) {
         let file = &mut self.files[number];
         self.held -= file.download.held();
+        for (session, handle) in file.handles.drain(..).filter(|(_, handle)| !handle.is_empty()) {
+            self.remote.ask(session, &Request::Close { handle: &handle }, Tag::Ignored);
+        }
         let result = match file.failure.take() {
             None => file.finish(),
             Some(reason) => Err(std::io::Error::other(reason)),
         };
         file.local = None;
         match result {
-            Ok(()) => self.progress.finish_file(),
+            Ok(()) => {
+                let (here, there) = (file.wanted.target.clone(), file.wanted.path.clone());
+                self.progress.finish_file(Copied { here, there });
+            }
             Err(error) => {
                 let name = String::from_utf8_lossy(&file.wanted.path).into_owned();
                 self.progress.fail_file(&name, &error.to_string());
@@ -423,13 +429,11 @@ impl Fetched {
         if self.failure.is_some() { 0 } else { self.download.unasked() }
     }
 
-    /// Whether all is asked for (or given up), so that the check can follow. Where several sessions have the file, it
-    /// must have come, too.
+    /// Whether all is asked for (or given up), so that the check can follow.
     fn is_asked_for(&self) -> bool {
         let opened = self.handles.iter().all(|(_, handle)| !handle.is_empty());
-        let came = self.asked == 0 || self.handles.len() == 1;
         let complete = self.failure.is_some() || self.download.is_asked();
-        !self.checked && came && complete && (opened || self.asked == 0)
+        !self.checked && complete && (opened || self.asked == 0)
     }
 
     fn is_over(&self) -> bool {

@@ -201,7 +201,20 @@ impl Link {
         }
     }
 
-    fn open_channels(&self) -> usize {
+    /// Begins to close all channels.
+    pub(crate) fn close_all(&mut self) {
+        self.wires.iter_mut().for_each(|wire| wire.connection.close_all());
+    }
+
+    /// Forgets what has happened.
+    pub(crate) fn drop_events(&mut self) {
+        for wire in &mut self.wires {
+            while wire.connection.poll_event().is_some() {}
+        }
+    }
+
+    /// Channels that are not closed.
+    pub(crate) fn open_channels(&self) -> usize {
         self.wires.iter().map(|wire| wire.connection.open_channels()).sum()
     }
 
@@ -241,16 +254,14 @@ impl Drop for Link {
         if !self.master.is_shared() {
             return;
         }
-        self.wires.iter_mut().for_each(|wire| wire.connection.close_all());
+        self.close_all();
         let limit = Instant::now() + END_LIMIT;
         let mut ready = Vec::new();
         while self.open_channels() > 0 && Instant::now() < limit {
             if self.turn(Some(END_LIMIT / 10), &mut ready).is_err() {
                 break;
             }
-            for wire in &mut self.wires {
-                while wire.connection.poll_event().is_some() {}
-            }
+            self.drop_events();
         }
     }
 }

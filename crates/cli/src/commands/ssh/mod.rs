@@ -1,7 +1,8 @@
 //! `manypath ssh`: programs and files on other hosts, as fast as the path.
 //!
 //! [`master`] has the user's own `ssh` log in; [`link`] speaks the connection protocol through it and
-//! has the one loop that everything runs in. On top are [`exec`] and [`forward`], and, with SFTP by [`remote`], [`get`] and [`put`].
+//! has the one loop that everything runs in. On top are [`exec`] and [`forward`], and, with SFTP by [`remote`], [`get`] and [`put`]. [`serve`] is
+//! the other end.
 
 pub(crate) mod args;
 mod environment;
@@ -16,7 +17,9 @@ mod place;
 mod progress;
 mod put;
 mod remote;
+mod serve;
 mod sync;
+mod verify;
 
 use crate::failure::Failure;
 use args::{SshArgs, SshCommand};
@@ -33,5 +36,6 @@ pub(crate) fn ssh(args: &SshArgs) -> Result<u8, Failure> {
         SshCommand::Get(args) => get::get(args),
         SshCommand::Put(args) => put::put(args),
         SshCommand::Sync(args) => sync::sync(args),
+        SshCommand::Serve(args) => serve::serve(args),
     }
 }

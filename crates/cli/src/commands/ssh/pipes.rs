@@ -1,10 +1,11 @@
 //! Standard streams, each with a thread of its own: they may be files, which cannot be waited for
 //! together with sockets, and one that is blocked must not hold up the others.
 
-use mio::Waker;
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token, Waker};
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel, sync_channel};
@@ -50,14 +51,66 @@ impl Source {
     }
 }
 
-fn read(mut file: File, sender: &SyncSender<Vec<u8>>, waker: &Waker) {
+/// A stream that may have been made non-blocking by whoever shares it, as rsync does.
+struct Patient {
+    file: File,
+    poll: Option<Poll>,
+    events: Events,
+}
+
+impl Patient {
+    fn new(file: File) -> Self {
+        Self { file, poll: None, events: Events::with_capacity(1) }
+    }
+
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        loop {
+            match self.file.read(buffer) {
+                Err(e) if e.kind() == ErrorKind::WouldBlock => self.wait(Interest::READABLE)?,
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                other => return other,
+            }
+        }
+    }
+
+    fn write_all(&mut self, mut bytes: &[u8]) -> std::io::Result<()> {
+        while !bytes.is_empty() {
+            match self.file.write(bytes) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(written) => bytes = &bytes[written..],
+                Err(e) if e.kind() == ErrorKind::WouldBlock => self.wait(Interest::WRITABLE)?,
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for what the stream was not ready for. It is registered the first time; from then on nothing is missed.
+    fn wait(&mut self, interest: Interest) -> std::io::Result<()> {
+        let poll = match &mut self.poll {
+            Some(poll) => poll,
+            None => {
+                let poll = self.poll.insert(Poll::new()?);
+                let mut source = SourceFd(&self.file.as_raw_fd());
+                poll.registry().register(&mut source, Token(0), interest)?;
+                poll
+            }
+        };
+        match poll.poll(&mut self.events, None) {
+            Err(e) if e.kind() == ErrorKind::Interrupted => Ok(()),
+            other => other,
+        }
+    }
+}
+
+fn read(file: File, sender: &SyncSender<Vec<u8>>, waker: &Waker) {
+    let mut stream = Patient::new(file);
     loop {
         let mut piece = vec![0; PIECE];
-        match file.read(&mut piece) {
-            Ok(0) => break,
+        match stream.read(&mut piece) {
+            Ok(0) | Err(_) => break,
             Ok(bytes) => piece.truncate(bytes),
-            Err(e) if e.kind() == ErrorKind::Interrupted => continue,
-            Err(_) => break,
         }
         if sender.send(piece).is_err() {
             return;
@@ -124,12 +177,38 @@ impl Sink {
     }
 }
 
-fn write(mut file: File, pieces: &Receiver<Vec<u8>>, state: &SinkState) {
+fn write(file: File, pieces: &Receiver<Vec<u8>>, state: &SinkState) {
+    let mut stream = Patient::new(file);
     for piece in pieces {
-        if !state.broken.load(Ordering::Relaxed) && file.write_all(&piece).is_err() {
+        if !state.broken.load(Ordering::Relaxed) && stream.write_all(&piece).is_err() {
             state.broken.store(true, Ordering::Relaxed);
         }
         state.taken.fetch_add(piece.len(), Ordering::Relaxed);
         let _ = state.waker.wake();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_that_does_not_block_is_written_whole_and_read_to_its_end() {
+        let (one, other) = std::os::unix::net::UnixStream::pair().expect("a pair");
+        for stream in [&one, &other] {
+            stream.set_nonblocking(true).expect("non-blocking");
+        }
+        let reader = std::thread::spawn(move || {
+            let mut stream = Patient::new(File::from(OwnedFd::from(other)));
+            let (mut buffer, mut total) = (vec![0; 10_000], 0);
+            while let Ok(bytes @ 1..) = stream.read(&mut buffer) {
+                total += bytes;
+            }
+            total
+        });
+        let mut stream = Patient::new(File::from(OwnedFd::from(one)));
+        stream.write_all(&vec![7; 3_000_000]).expect("written");
+        drop(stream);
+        assert_eq!(reader.join().expect("a reader"), 3_000_000);
     }
 }

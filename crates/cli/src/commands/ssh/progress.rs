@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// How often the line is drawn.
@@ -22,6 +23,13 @@ struct Summary {
     seconds: f64,
 }
 
+/// A file that is the same here and there, if nothing went wrong.
+#[derive(Debug)]
+pub(crate) struct Copied {
+    pub(crate) here: PathBuf,
+    pub(crate) there: Vec<u8>,
+}
+
 /// Counts files and bytes and shows a line at the terminal.
 pub(crate) struct Progress {
     total: u64,
@@ -30,6 +38,7 @@ pub(crate) struct Progress {
     files: u64,
     failed: u64,
     unchanged: u64,
+    copied: Vec<Copied>,
     begun: Instant,
     shown: Option<(Instant, u64)>,
     rate: f64,
@@ -47,6 +56,7 @@ impl Progress {
             files: 0,
             failed: 0,
             unchanged: 0,
+            copied: Vec::new(),
             begun: Instant::now(),
             shown: None,
             rate: 0.0,
@@ -66,8 +76,20 @@ impl Progress {
     }
 
     /// A file is complete.
-    pub(crate) fn finish_file(&mut self) {
+    pub(crate) fn finish_file(&mut self, copied: Copied) {
         self.files += 1;
+        self.copied.push(copied);
+    }
+
+    /// The files that are complete.
+    pub(crate) fn take_copied(&mut self) -> Vec<Copied> {
+        std::mem::take(&mut self.copied)
+    }
+
+    /// A file that was complete is not what it should be.
+    pub(crate) fn spoil_file(&mut self, name: &str, reason: &str) {
+        self.files -= 1;
+        self.fail_file(name, reason);
     }
 
     /// A file cannot be transferred.

@@ -2,9 +2,10 @@
 
 use super::args::CopyArgs;
 use super::place::{Place, base_name, join, part_name};
-use super::progress::Progress;
+use super::progress::{Copied, Progress};
 use super::remote::{Handles, MOST_OPEN, Remote, Tag, reason};
 use super::sync;
+use super::verify::verify;
 use crate::failure::Failure;
 use manypath_ssh::sftp::{Answer, Attributes, OpenFlags, Reply, Request, Upload};
 use std::collections::VecDeque;
@@ -54,6 +55,9 @@ pub(crate) fn put(args: &CopyArgs) -> Result<u8, Failure> {
         }
     }
     let mut progress = send(&mut remote, all, args.login.quiet)?;
+    if args.verify {
+        verify(&mut remote, &mut progress)?;
+    }
     progress.end(args.json)?;
     Ok(u8::from(progress.failed() > 0))
 }
@@ -392,7 +396,10 @@ impl Putter<'_> {
         file.phase = Phase::Over;
         file.local = None;
         match file.failure.take() {
-            None => self.progress.finish_file(),
+            None => {
+                let (here, there) = (file.offered.source.clone(), file.offered.path.clone());
+                self.progress.finish_file(Copied { here, there });
+            }
             Some(reason) => {
                 let name = file.offered.source.display().to_string();
                 self.progress.fail_file(&name, &reason);

@@ -7,6 +7,7 @@ use super::place::{Place, join};
 use super::progress::Progress;
 use super::put::{self, Offered};
 use super::remote::{Remote, Tag};
+use super::verify::verify;
 use crate::failure::Failure;
 use manypath_ssh::sftp::{Attributes, Request};
 use std::collections::HashMap;
@@ -19,19 +20,24 @@ use std::path::Path;
 /// Makes a folder have what another one has.
 pub(crate) fn sync(args: &SyncArgs) -> Result<u8, Failure> {
     let quiet = args.login.quiet;
-    let mut progress = match (Place::parse(&args.from), Place::parse(&args.to)) {
+    let (mut remote, mut progress) = match (Place::parse(&args.from), Place::parse(&args.to)) {
         (Some(from), None) => {
             let mut remote = Remote::open(&args.login, &from.host)?;
             let (wanted, same) = wanted(&mut remote, &from.path, Path::new(&args.to), true)?;
-            unchanged(get::fetch(&mut remote, wanted, quiet)?, same)
+            let progress = get::fetch(&mut remote, wanted, quiet)?;
+            (remote, unchanged(progress, same))
         }
         (None, Some(to)) => {
             let mut remote = Remote::open(&args.login, &to.host)?;
             let (offered, same) = offered(&mut remote, Path::new(&args.from), &to.path, true)?;
-            unchanged(put::send(&mut remote, offered, quiet)?, same)
+            let progress = put::send(&mut remote, offered, quiet)?;
+            (remote, unchanged(progress, same))
         }
         _ => return Err(Failure::usage("one of the two folders must be HOST:PATH")),
     };
+    if args.verify {
+        verify(&mut remote, &mut progress)?;
+    }
     progress.end(args.json)?;
     Ok(u8::from(progress.failed() > 0))
 }

@@ -1,0 +1,164 @@
+//! `manypath ssh serve`: a server for commands and files of one user, without root.
+
+use super::args::ServeArgs;
+use super::master::private_folder;
+use crate::failure::Failure;
+use std::fmt::Write;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// A signal is noticed within this.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What is not a key, a command or a file is off, whatever the defaults of the installed version are.
+const FIXED: &str = "\
+PidFile none
+UsePAM no
+AuthenticationMethods publickey
+PubkeyAuthentication yes
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+HostbasedAuthentication no
+GSSAPIAuthentication no
+PermitRootLogin prohibit-password
+StrictModes yes
+PermitTTY no
+DisableForwarding yes
+PermitTunnel no
+PermitUserRC no
+PermitUserEnvironment no
+AllowTcpForwarding no
+AllowStreamLocalForwarding no
+AllowAgentForwarding no
+X11Forwarding no
+PrintMotd no
+UseDNS no
+LoginGraceTime 30
+MaxAuthTries 3
+Subsystem sftp internal-sftp
+";
+
+/// Serves until interrupted, or until sshd ends.
+pub(crate) fn serve(args: &ServeArgs) -> Result<u8, Failure> {
+    let program = match &args.sshd {
+        Some(program) => program.clone(),
+        None => sshd()?,
+    };
+    let user = user()?;
+    let home = home()?;
+    let keys = args.keys.clone().unwrap_or_else(|| home.join(".ssh/authorized_keys"));
+    if !keys.is_file() {
+        let text = format!("nobody could log in: there is no {}", keys.display());
+        return Err(Failure::new(text).hint("put the public keys of those who may there"));
+    }
+    let host_key = args.host_key.clone().unwrap_or_else(|| host_key(&home));
+    make_key(&host_key)?;
+    let folder = Folder(private_folder()?);
+    let config = folder.0.join("sshd_config");
+    std::fs::write(&config, configuration(args, &user, &keys, &host_key)?)?;
+    let interrupted = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
+    }
+    let mut command = Command::new(&program);
+    command.args(["-D", "-e", "-f"]).arg(&config).stdin(Stdio::null());
+    manypath_shim::end_with_parent(&mut command);
+    let mut child = command
+        .spawn()
+        .map_err(|e| Failure::new(format!("cannot run {}: {e}", program.display())))?;
+    eprintln!(
+        "manypath: {user} is served on port {}, with the keys of {}",
+        args.port,
+        keys.display()
+    );
+    loop {
+        if interrupted.load(Ordering::Relaxed) {
+            let _ = Command::new("kill").arg(child.id().to_string()).status();
+            child.wait()?;
+            return Ok(130);
+        }
+        if let Some(status) = child.try_wait()? {
+            return Err(Failure::new(format!("sshd has ended: {status}")));
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// Its configuration, removed at the end.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn configuration(
+    args: &ServeArgs,
+    user: &str,
+    keys: &Path,
+    host_key: &Path,
+) -> Result<String, Failure> {
+    let mut text = format!("Port {}\n{FIXED}", args.port);
+    let mut option = |name: &str, value: &str| {
+        let is_plain = !value.contains(['"', '\\', '\n', '%']);
+        let written = is_plain.then(|| writeln!(text, "{name} \"{value}\""));
+        written.map(drop).ok_or_else(|| Failure::usage(format!("sshd cannot be told {value}")))
+    };
+    option("AllowUsers", user)?;
+    option("HostKey", &absolute(host_key)?)?;
+    option("AuthorizedKeysFile", &absolute(keys)?)?;
+    for address in &args.listen {
+        option("ListenAddress", address)?;
+    }
+    Ok(text)
+}
+
+fn absolute(path: &Path) -> Result<String, Failure> {
+    Ok(std::path::absolute(path)?.display().to_string())
+}
+
+/// sshd runs itself anew for each connection, so it wants its full path; it is often where only root looks.
+fn sshd() -> Result<PathBuf, Failure> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let more = ["/usr/sbin", "/usr/local/sbin", "/sbin"].map(PathBuf::from);
+    let mut all = std::env::split_paths(&path).chain(more).map(|folder| folder.join("sshd"));
+    let found = all.find(|file| file.is_absolute() && file.is_file());
+    found.ok_or_else(|| {
+        Failure::new("there is no sshd").hint("install OpenSSH's server; it need not run")
+    })
+}
+
+fn user() -> Result<String, Failure> {
+    let output = Command::new("id").arg("-un").output()?;
+    let name = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    if name.is_empty() { Err(Failure::new("this user has no name")) } else { Ok(name) }
+}
+
+fn home() -> Result<PathBuf, Failure> {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    home.ok_or_else(|| Failure::new("HOME is not set"))
+}
+
+fn host_key(home: &Path) -> PathBuf {
+    let config = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
+    let config = config.filter(|path| path.is_absolute()).unwrap_or_else(|| home.join(".config"));
+    config.join("manypath/ssh_host_ed25519_key")
+}
+
+/// Makes the host key if there is none.
+fn make_key(path: &Path) -> Result<(), Failure> {
+    if path.exists() {
+        return Ok(());
+    }
+    if let Some(folder) = path.parent() {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    }
+    let mut command = Command::new("ssh-keygen");
+    let status = command.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(path).status()?;
+    if status.success() { Ok(()) } else { Err(Failure::new("ssh-keygen makes no host key")) }
+}
