@@ -57,9 +57,9 @@ pub(crate) fn open(registry: &Registry, settings: Settings) -> io::Result<(Drive
     let mut seed = [0; 32];
     getrandom::fill(&mut seed).map_err(io::Error::other)?;
     let mut driver = Driver::new(Endpoint::new(config, seed));
-    let usable = |one: &Interface| {
-        one.up && !matches!(one.addr, IpAddr::V6(v6) if v6.is_unicast_link_local())
-    };
+    // A link that is not there yet may come: the kernel, too, lets its address be used.
+    let usable =
+        |one: &Interface| !matches!(one.addr, IpAddr::V6(v6) if v6.is_unicast_link_local());
     let interfaces: Vec<_> = interfaces()?.into_iter().filter(usable).collect();
     let bindings: Vec<_> = (0..).map(Token).zip(interfaces.iter().map(binding)).collect();
     let locals = interfaces.iter().map(|one| one.addr).collect();

@@ -39,3 +39,63 @@ fn a_one_to_many_socket_serves_several_clients_and_is_told_of_them() {
         assert_eq!(said.matches("20 answers").count(), 3, "{said}");
     }
 }
+
+/// Two hosts with two wires between them, in the script of a network of its own.
+const TWO_WIRES: &str = "unshare --net sleep 50 >/dev/null 2>&1 & far=$!; \
+    for i in $(seq 100); do \
+        [ $(readlink /proc/$far/ns/net) != $(readlink /proc/$$/ns/net) ] && break; sleep 0.01; done; \
+    there=\"nsenter --target $far --net\"; \
+    for n in 1 2; do \
+        ip link add near$n type veth peer name far$n netns $far; \
+        ip address add 10.9.$n.1/24 dev near$n; $there ip address add 10.9.$n.2/24 dev far$n; \
+        ip link set near$n up; $there ip link set far$n up; done";
+
+#[test]
+fn several_addresses_at_both_ends_are_several_paths() {
+    let scratch = Scratch::new("multihomed");
+    for compiler in COMPILERS {
+        let program = example(&scratch, "multihomed", compiler);
+        let said = in_own_network(&format!(
+            "{TWO_WIRES}; {}; kill $far",
+            session(
+                &format!("$there {program} server 99 10.9.1.2 10.9.2.2"),
+                &format!("{program} client 99 20000000 10.9.1.2 10.9.2.2"),
+            )
+        ));
+        assert!(said.contains("received 20000000 bytes"), "{said}");
+        for address in ["10.9.1.2", "10.9.2.2"] {
+            assert!(
+                said.contains(&format!("{address} state 2 mtu")),
+                "{address} is not active: {said}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_static_library_serves_as_the_shared_one_does() {
+    let scratch = Scratch::new("static");
+    let echo = support::static_example(&scratch, "echo");
+    let said = in_own_network(&session(
+        &format!("{echo} server 127.0.0.1 7"),
+        &format!("{echo} client 127.0.0.1 7 10"),
+    ));
+    assert!(said.contains("10 messages came back"), "{said}");
+}
+
+#[test]
+fn the_examples_run_clean_under_valgrind() {
+    let scratch = Scratch::new("valgrind");
+    let check =
+        "valgrind --quiet --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite";
+    for (name, server, client) in [
+        ("echo", "server 127.0.0.1 7", "client 127.0.0.1 7 5"),
+        ("chat", "server 127.0.0.1 9 1", "client 127.0.0.1 9 5"),
+    ] {
+        let program = example(&scratch, name, "gcc");
+        in_own_network(&session(
+            &format!("{check} {program} {server}"),
+            &format!("{check} {program} {client}"),
+        ));
+    }
+}

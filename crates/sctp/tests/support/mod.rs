@@ -47,7 +47,8 @@ impl Drop for Scratch {
 
 /// Runs a command to its end, and gives what it has printed.
 pub(crate) fn run(program: &str, args: &[&str]) -> String {
-    let output = Command::new(program).args(args).output();
+    // Cargo names a folder there in which an older library may lie.
+    let output = Command::new(program).args(args).env_remove("LD_LIBRARY_PATH").output();
     let output = output.unwrap_or_else(|error| panic!("{program}: {error}"));
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -65,6 +66,18 @@ pub(crate) fn example(scratch: &Scratch, name: &str, compiler: &str) -> String {
     let include = include().display().to_string();
     let rest = [source.to_str().unwrap(), "-I", &include, "-L", &libraries, &place, "-o", &program];
     run(compiler, &[&warnings[..], &rest, &["-lmanypath_sctp"]].concat());
+    program
+}
+
+/// Compiles an example with the static library.
+pub(crate) fn static_example(scratch: &Scratch, name: &str) -> String {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("c").join(format!("{name}.c"));
+    let program = scratch.path(&format!("{name}-static"));
+    let library = libraries().join("libmanypath_sctp.a").display().to_string();
+    let include = include().display().to_string();
+    let args =
+        ["-D_GNU_SOURCE", source.to_str().unwrap(), "-I", &include, "-o", &program, &library];
+    run("gcc", &[&args[..], &["-lpthread", "-ldl", "-lm"]].concat());
     program
 }
 
