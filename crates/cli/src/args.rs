@@ -2,6 +2,7 @@
 
 use crate::commands::bench::args::{BenchArgs, BenchWorkerArgs};
 use crate::commands::peers::PeersArgs;
+use crate::commands::preload::PreloadArgs;
 use crate::commands::rules::args::{RulesArgs, ShimrulesArgs};
 use crate::commands::ssh::args::SshArgs;
 use crate::commands::sysctl::SysctlArgs;
@@ -27,6 +28,7 @@ pub(crate) struct Cli {
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
     Run(RunArgs),
+    Preload(PreloadArgs),
     Serve(ServeArgs),
     Rules(RulesArgs),
     Shimrules(ShimrulesArgs),
