@@ -10,8 +10,10 @@ use manypath_wire::chunk::{Chunk, Cwr, Ecne};
 use manypath_wire::packet::Packet;
 use manypath_wire::{Parameter, Tsn};
 
+/// With the congestion control that halves windows.
 fn capable(side: Side) -> Config {
-    Config { ecn: EcnUse::On, immediate_sacks: false, ..config(side) }
+    let congestion = CongestionControl::Rfc9260;
+    Config { ecn: EcnUse::On, immediate_sacks: false, congestion, ..config(side) }
 }
 
 /// An association that uses ECN, after it has sent enough to have a window of many packets.

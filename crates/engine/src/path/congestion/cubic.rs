@@ -23,8 +23,8 @@ const FAST_CONVERGENCE: (usize, usize) = (17, 20);
 const ALPHA: (u64, u64) = (9, 17);
 /// W_est is kept in fractions of a byte.
 const FRACTIONS: u64 = 1 << 10;
-/// Chunks that a cut leaves at least.
-const LEAST: usize = 2;
+/// Chunks that a cut leaves at least: 4, as RFC 9260 section 7.2.3 has it, where RFC 9438 has 2.
+const LEAST: usize = 4;
 /// Cubic microseconds in a cubic second.
 const CUBIC_SECOND: i128 = 1_000_000_000_000_000_000;
 /// Times beyond this, more than an hour, are not told apart: their cubes stay within an i128.
@@ -67,11 +67,12 @@ impl Controller for Cubic {
         }
     }
 
-    /// Sections 4.6 to 4.8. What the user did not use of the window says nothing about the path.
+    /// Sections 4.6 to 4.8. The window is cut, not what of it was in use, which section 4.6 allows if the window
+    /// grows only while it is used up, and which is what TCP does (Linux).
     fn on_loss(
         &mut self,
         window: &Window,
-        event: &CongestionEvent,
+        _event: &CongestionEvent,
         _standing: &Standing<'_>,
     ) -> usize {
         self.w_max = if window.cwnd < self.w_max {
@@ -81,8 +82,7 @@ impl Controller for Cubic {
         };
         self.cwnd_prior = window.cwnd;
         self.epoch = None;
-        let used = event.used.min(window.cwnd);
-        (used * BETA.0 / BETA.1).max(LEAST * window.chunk_limit)
+        (window.cwnd * BETA.0 / BETA.1).max(LEAST * window.chunk_limit)
     }
 
     fn on_idle(&mut self) {
@@ -194,15 +194,16 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_leaves_seven_tenths_of_what_was_used() {
+    fn a_loss_leaves_seven_tenths_of_the_window() {
         let mut control = avoiding(CongestionControl::Cubic, 100 * P);
         control.on_loss(&CongestionEvent { used: 100 * P }, &Group::default());
         assert_eq!((control.window(), control.ssthresh()), (70 * P, 70 * P));
-        let mut control = avoiding(CongestionControl::Cubic, 100 * P);
-        control.on_loss(&CongestionEvent { used: 50 * P }, &Group::default());
-        assert_eq!(control.window(), 35 * P);
+        control.on_loss(&CongestionEvent { used: P }, &Group::default());
+        assert_eq!(control.window(), 49 * P, "also of what was not in use");
         control.on_timeout(&CongestionEvent { used: P }, &Group::default());
-        assert_eq!((control.window(), control.ssthresh()), (P, 2 * P));
+        assert_eq!((control.window(), control.ssthresh()), (P, 49 * P * 7 / 10));
+        control.on_loss(&CongestionEvent { used: P }, &Group::default());
+        assert_eq!(control.ssthresh(), 4 * P);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::{Bench, FULL};
 use crate::config::Config;
+use crate::path::CongestionControl;
 use crate::send::window::{PeerWindow, WindowProbing};
 
 /// Two paths with wide windows and a send buffer of `send` full chunks.
@@ -9,7 +10,9 @@ fn bench(split: &str, send: usize) -> Bench {
     let buffer_split = split.parse().unwrap();
     let path_scheduling = crate::schedule::path::PathScheduling::SmallestSrtt;
     let loss_recovery = crate::cmt::LossRecovery::Repeat;
-    let config = Config { buffer_split, path_scheduling, loss_recovery, ..Config::default() };
+    let congestion = CongestionControl::Rfc9260;
+    let config =
+        Config { buffer_split, path_scheduling, loss_recovery, congestion, ..Config::default() };
     let mut bench = Bench::opened_with(2, &config);
     bench.sender.limit = send * FULL;
     bench

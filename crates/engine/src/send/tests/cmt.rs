@@ -3,7 +3,7 @@
 use super::Bench;
 use crate::cmt::{CwndUpdate, FastRecoveryScope, LossRecovery, SplitFastRetransmit};
 use crate::config::Config;
-use crate::path::PathId;
+use crate::path::{CongestionControl, PathId};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use proptest::prelude::*;
@@ -242,7 +242,9 @@ fn fast_recovery_of_the_association_cuts_once_and_stops_all_growth() {
         (FastRecoveryScope::Association, 1),
         (FastRecoveryScope::None, 2),
     ] {
-        let mut bench = Bench::opened_with(2, &Config { fast_recovery, ..Config::default() });
+        let congestion = CongestionControl::Rfc9260;
+        let config = Config { fast_recovery, congestion, ..Config::default() };
+        let mut bench = Bench::opened_with(2, &config);
         bench.push(0, 10);
         bench.push(1, 10);
         let before = [bench.cwnd(0), bench.cwnd(1)];
@@ -306,6 +308,7 @@ fn a_chunk_that_holds_up_a_full_share_is_sent_again_on_the_path_that_waits() {
     let config = Config {
         rescheduling_percent: 50,
         path_scheduling: crate::schedule::path::PathScheduling::SmallestSrtt,
+        congestion: CongestionControl::Rfc9260,
         ..Config::default()
     };
     let mut bench = Bench::opened_with(2, &config);

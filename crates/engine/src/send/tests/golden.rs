@@ -2,7 +2,8 @@
 //! of transmission adds to them.
 
 use super::{Bench, FULL};
-use crate::path::PathId;
+use crate::config::Config;
+use crate::path::{CongestionControl, PathId};
 use alloc::vec::Vec;
 
 /// TSNs 1-4 on path 0, 5-8 on path 1, 9-12 on path 2.
@@ -160,7 +161,8 @@ fn a_chunk_above_the_highest_reported_tsn_is_not_missing() {
 
 #[test]
 fn one_cut_per_window_and_path() {
-    let mut bench = Bench::opened(2);
+    let congestion = CongestionControl::Rfc9260;
+    let mut bench = Bench::opened_with(2, &Config { congestion, ..Config::default() });
     bench.push(0, 10);
     bench.push(1, 10);
     let (cwnd, other) = (bench.cwnd(0), bench.cwnd(1));

@@ -3,7 +3,7 @@
 use super::{Bench, FULL};
 use crate::cmt::LossRecovery;
 use crate::config::Config;
-use crate::path::PathId;
+use crate::path::{CongestionControl, PathId};
 use crate::send::SackView;
 use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
@@ -13,8 +13,8 @@ use manypath_wire::chunk::{GapBlock, GapBlocks, Tsns};
 /// One path with a wide window and round trips of 100 ms: the reordering window is 25 ms. T3-rtx takes
 /// a second.
 fn bench() -> Bench {
-    let rto_min = Duration::from_secs(1);
-    let mut bench = Bench::opened_with(1, &Config { rto_min, ..Config::default() });
+    let (rto_min, congestion) = (Duration::from_secs(1), CongestionControl::Rfc9260);
+    let mut bench = Bench::opened_with(1, &Config { rto_min, congestion, ..Config::default() });
     bench.pass(1000);
     bench
 }
