@@ -1,5 +1,7 @@
 //! `manypath preload`: programs made for the kernel's SCTP, against themselves, in a network of their own.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "it is for tests")]
+
 use std::path::PathBuf;
 use std::process::{Command, Output};
 

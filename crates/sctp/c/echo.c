@@ -130,7 +130,10 @@ static int ask(struct sockaddr_in to, int messages)
     struct pollfd ready = {sd, POLLOUT, 0};
     if (connect(sd, (struct sockaddr *)&to, sizeof to) == 0 || errno != EINPROGRESS)
         return fail("connect does not begin");
-    if (poll(&ready, 1, 5000) != 1 || getsockopt(sd, SOL_SOCKET, SO_ERROR, &error, &len) < 0 || error != 0)
+    if (poll(&ready, 1, 5000) != 1 || getsockopt(sd, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
+        return fail("poll");
+    errno = error;
+    if (error != 0)
         return fail("connect");
     if (read(sd, answer, sizeof answer) >= 0 || errno != EAGAIN)
         return fail("a read without a message waits or succeeds");

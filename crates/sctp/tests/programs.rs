@@ -99,3 +99,25 @@ fn the_examples_run_clean_under_valgrind() {
         ));
     }
 }
+
+#[test]
+fn messages_come_back_directly_over_ip() {
+    let scratch = Scratch::new("native");
+    let echo = example(&scratch, "echo", "gcc");
+    let said = in_own_network(&format!(
+        "export MANYPATH_SCTP_ENCAPSULATION=native; {}",
+        session(&format!("{echo} server 127.0.0.1 7"), &format!("{echo} client 127.0.0.1 7 10"),)
+    ));
+    assert!(said.contains("10 messages came back"), "{said}");
+}
+
+#[test]
+fn a_port_where_nobody_listens_refuses_at_once() {
+    let scratch = Scratch::new("refused");
+    let echo = example(&scratch, "echo", "gcc");
+    let said = in_own_network(&format!(
+        "{echo} server 127.0.0.1 7 >/dev/null & sleep 0.5; \
+         {echo} client 127.0.0.1 8 1 2>&1 && exit 9; kill %1"
+    ));
+    assert!(said.contains("connect: Connection refused"), "{said}");
+}
