@@ -112,7 +112,7 @@ struct Putter<'a> {
 /// What comes next for a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
-    /// It is asked what is there of it, or that is removed.
+    /// It is asked what is there of it, or that is cut off.
     Looking,
     Writing,
     /// Everything is written; attributes are set and checked, and the file is closed.
@@ -192,14 +192,14 @@ impl Putter<'_> {
             file.asked += 1;
             self.remote.ask(0, &Request::Stat { path: &file.part }, Tag::Left(number));
         } else {
-            self.open_remote(number);
+            file.phase = Phase::Writing;
         }
+        self.open_remote(number);
     }
 
     /// Opens the file at the server: a large one in every session.
     fn open_remote(&mut self, number: usize) {
         let file = &mut self.files[number];
-        file.phase = Phase::Writing;
         let chosen = self.remote.sessions_for(&file.handles, file.is_large);
         // Of several sessions none may take away what another one has written.
         let flags = if file.is_large { OpenFlags::WRITE } else { OpenFlags::REPLACE };
@@ -263,8 +263,9 @@ impl Putter<'_> {
         match tag {
             Tag::Left(number) => self.handle_left(number, &reply),
             Tag::Removed(number) => {
-                self.files[number].asked -= 1;
-                self.open_remote(number);
+                let file = &mut self.files[number];
+                file.asked -= 1;
+                file.phase = Phase::Writing;
             }
             Tag::Open(number) => self.handle_open(number, session, reply),
             Tag::Write(number, offset, length) => {
@@ -294,11 +295,13 @@ impl Putter<'_> {
         let there = reply.attributes().and_then(|there| there.size).unwrap_or(0);
         if there > file.offered.metadata.len() {
             file.asked += 1;
-            return self.remote.ask(0, &Request::Remove { path: &file.part }, Tag::Removed(number));
+            let attributes = Attributes { size: Some(0), ..Attributes::default() };
+            let request = Request::SetStat { path: &file.part, attributes };
+            return self.remote.ask(0, &request, Tag::Removed(number));
         }
         file.upload = Upload::new(file.offered.metadata.len(), there);
         self.progress.resume(file.upload.done());
-        self.open_remote(number);
+        file.phase = Phase::Writing;
     }
 
     fn handle_open(&mut self, number: usize, session: usize, reply: Reply) {

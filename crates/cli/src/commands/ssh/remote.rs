@@ -40,7 +40,7 @@ pub(crate) enum Tag {
     SetAttributes(usize),
     Close(usize),
     Rename(usize),
-    /// The server's part of a file was removed.
+    /// The server's part of a file was cut off.
     Removed(usize),
     OpenFolder(usize),
     ReadFolder(usize),
