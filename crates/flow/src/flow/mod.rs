@@ -8,7 +8,7 @@ pub(crate) use send::{End, Send};
 
 use crate::lanes::{LaneKey, Opener};
 use crate::message::{Body, Control};
-use crate::mux::Share;
+use crate::mux::{Share, Turn};
 use crate::status::{FlowState, FlowStatus};
 use core::net::SocketAddr;
 
@@ -53,8 +53,7 @@ pub(crate) struct Flow {
     /// The flow is in the mux's rotation of flows with something to send.
     pub(crate) scheduled: bool,
     pub(crate) share: Share,
-    /// Messages sent in this turn.
-    pub(crate) turn: u16,
+    pub(crate) turn: Turn,
     /// The `Closed` event is on its way.
     pub(crate) closing: bool,
 }
@@ -83,7 +82,7 @@ impl Flow {
             hints: Hints::default(),
             scheduled: false,
             share: Share::default(),
-            turn: 0,
+            turn: Turn::default(),
             closing: false,
         }
     }

@@ -8,6 +8,7 @@ mod credit;
 mod incoming;
 mod outgoing;
 mod rotation;
+mod turns;
 
 use crate::config::FlowConfig;
 use crate::event::FlowEvent;
@@ -23,6 +24,7 @@ use manypath_engine::Instant;
 use manypath_window::Budget;
 use rotation::Rotation;
 pub use rotation::Share;
+pub(crate) use turns::Turn;
 
 /// An ordered control message that waits to be sent.
 #[derive(Debug)]
@@ -213,23 +215,17 @@ impl FlowMux {
     fn schedule(&mut self, id: FlowId) {
         let Some(flow) = self.flows.get_mut(id) else { return };
         if flow.is_sendable() && !flow.scheduled {
-            (flow.scheduled, flow.turn) = (true, 0);
-            self.rotation.push(id, flow.share);
+            flow.scheduled = true;
+            self.rotation.enter(self.now, id, flow);
         }
     }
 
-    /// The flow has sent a message: it goes on if its turn is not over, otherwise it waits for the
-    /// next one.
-    fn schedule_again(&mut self, id: FlowId) {
-        let Some(flow) = self.flows.get_mut(id).filter(|flow| flow.is_sendable()) else { return };
-        flow.scheduled = true;
-        flow.turn += 1;
-        if flow.turn < flow.share.weight {
-            self.rotation.keep(id, flow.share);
-        } else {
-            flow.turn = 0;
-            self.rotation.push(id, flow.share);
-        }
+    /// The flow has sent a message of `bytes`: it goes on if its turn is not over, otherwise it waits for
+    /// the next one.
+    fn schedule_again(&mut self, id: FlowId, bytes: usize) {
+        let Some(flow) = self.flows.get_mut(id) else { return };
+        flow.scheduled = flow.is_sendable();
+        self.rotation.on_sent(id, flow, bytes);
     }
 
     fn queue_ordered(&mut self, key: LaneKey, ends: bool, control: Control) {

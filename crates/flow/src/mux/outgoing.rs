@@ -15,7 +15,8 @@ use manypath_engine::{Outgoing, StreamId};
 
 impl FlowMux {
     /// The next message for the association: control first, then data in messages of at most
-    /// `fragment_size` bytes. Flows take turns, each with as many messages as its [`Share`] says.
+    /// `fragment_size` bytes. Flows take turns, each with as many bytes as its [`Share`] says; those
+    /// with little to send need not wait for theirs.
     ///
     /// A message that was handed out counts as sent: a caller whose association does not take it
     /// now must keep it and try again. Take no more than the association can send soon; what waits
@@ -48,7 +49,7 @@ impl FlowMux {
     }
 
     fn poll_data(&mut self, fragment_size: usize) -> Option<Outgoing> {
-        while let Some(id) = self.rotation.next() {
+        while let Some(id) = self.rotation.next(self.now, fragment_size) {
             let Some(flow) = self.flows.get_mut(id) else { continue };
             flow.scheduled = false;
             if !flow.is_sendable() {
@@ -66,7 +67,7 @@ impl FlowMux {
     }
 
     fn after_data(&mut self, id: FlowId, sent: usize) {
-        self.schedule_again(id);
+        self.schedule_again(id, sent);
         self.note_shortage(id);
         let (half, low) = (self.send_bound() / 2, Self::WRITE_FLOOR / 2);
         let Some(flow) = self.flows.get_mut(id) else { return };

@@ -1,12 +1,18 @@
-//! Whose turn it is to send: the flows that have something to send, in two queues.
+//! Whose turn it is to send: the flows that have something to send, urgent ones and others.
 //!
 //! ```text
-//! urgent: a b a b ...          before all others, but after a run of them the others have one turn
-//! others: c c c d e c c c ...  in turn; a flow of weight 3 sends three messages in its turn
+//! urgent: a b a b ...          before all others, but after a run of them the others send one message
+//! others: s                    flows with little to send, as far as they have sent little in this round
+//!         ccc d e ccc ...      the rest in turn; a flow of weight 3 sends three times as much in its turn
 //! ```
+//!
+//! That flows with little to send go first is what the lists of new and old flows do in RFC 8290 section 4.2, but the
+//! measure is how much a flow has to send, not that it has begun to.
 
+use super::turns::Turns;
+use crate::flow::Flow;
 use crate::table::FlowId;
-use alloc::collections::VecDeque;
+use core::time::Duration;
 
 /// Messages of urgent flows between two of the others, where these have any: however much the urgent
 /// ones send, the others keep a ninth.
@@ -15,8 +21,8 @@ const URGENT_RUN: u32 = 8;
 /// A flow's part of what the association can send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Share {
-    /// Messages that it sends in its turn; 0 counts as 1. Flows of the same urgency share the
-    /// association in proportion to this, as far as their messages are full.
+    /// How often it sends a turn's bytes in its turn; 0 counts as 1. Flows of the same urgency share the
+    /// association in proportion to this.
     pub weight: u16,
     /// Whether it goes before flows that are not. They keep a small part.
     pub urgent: bool,
@@ -32,9 +38,9 @@ impl Default for Share {
 /// The flows that have something to send. Some may be gone: whoever takes one looks.
 #[derive(Debug, Default)]
 pub(super) struct Rotation {
-    urgent: VecDeque<FlowId>,
-    others: VecDeque<FlowId>,
-    /// Turns of urgent flows since another one had one.
+    urgent: Turns,
+    others: Turns,
+    /// Messages of urgent flows since another one had one.
     run: u32,
 }
 
@@ -43,28 +49,28 @@ impl Rotation {
         self.urgent.is_empty() && self.others.is_empty()
     }
 
-    /// A flow waits for its turn.
-    pub(super) fn push(&mut self, id: FlowId, share: Share) {
-        self.queue(share).push_back(id);
+    /// A flow has something to send, and had nothing before.
+    pub(super) fn enter(&mut self, now: Duration, id: FlowId, flow: &mut Flow) {
+        self.turns(flow.share).enter(now, id, flow);
     }
 
-    /// A flow has not used up its turn.
-    pub(super) fn keep(&mut self, id: FlowId, share: Share) {
-        self.queue(share).push_front(id);
-    }
-
-    /// The flow whose turn it is.
-    pub(super) fn next(&mut self) -> Option<FlowId> {
+    /// The flow that sends the next message, which has at most `fragment_size` bytes.
+    pub(super) fn next(&mut self, now: Duration, fragment_size: usize) -> Option<FlowId> {
         let others_are_due = self.run >= URGENT_RUN && !self.others.is_empty();
-        if !others_are_due && let Some(id) = self.urgent.pop_front() {
+        if !others_are_due && let Some(id) = self.urgent.next(now, fragment_size) {
             self.run += 1;
             return Some(id);
         }
         self.run = 0;
-        self.others.pop_front()
+        self.others.next(now, fragment_size)
     }
 
-    fn queue(&mut self, share: Share) -> &mut VecDeque<FlowId> {
+    /// The flow has sent a message of `bytes`.
+    pub(super) fn on_sent(&mut self, id: FlowId, flow: &mut Flow, bytes: usize) {
+        self.turns(flow.share).on_sent(id, flow, bytes);
+    }
+
+    fn turns(&mut self, share: Share) -> &mut Turns {
         if share.urgent { &mut self.urgent } else { &mut self.others }
     }
 }

@@ -37,6 +37,7 @@ fn ten_thousand_flows_take_turns() {
         }
     }
     for _ in 0..3 {
+        pair.wait(600);
         let mut turns = BTreeMap::new();
         for _ in 0..FLOWS {
             let sent = pair.a.poll_message(FRAGMENT).unwrap();
@@ -60,9 +61,9 @@ fn ten_thousand_flows_take_turns() {
     assert!(pair.a.is_drained() && pair.z.is_drained());
 }
 
-/// A small request passes a crowd of bulk flows after one round at most, and control at once.
+/// A small request passes a crowd of bulk flows, and control all of them.
 #[test]
-fn small_flow_is_not_starved_by_bulk() {
+fn a_small_message_is_the_next_whatever_the_others_have_to_send() {
     let mut pair = Pair::new(64);
     let bulk: Vec<_> = (0..30).map(|_| pair.flow().0).collect();
     let (small, _) = pair.flow();
@@ -75,7 +76,7 @@ fn small_flow_is_not_starved_by_bulk() {
     let stream = pair.a.status(small).unwrap().stream;
     pair.a.write(small, pattern(1, 0, 100)).unwrap();
     let position = (0..).find(|_| pair.a.poll_message(FRAGMENT).unwrap().stream.0 == stream);
-    assert_eq!(position, Some(30));
+    assert_eq!(position, Some(0));
     pair.a.open(destination(), source()).unwrap();
     assert_eq!(pair.a.poll_message(FRAGMENT).unwrap().ppid, PPID_CONTROL);
 }

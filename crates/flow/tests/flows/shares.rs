@@ -15,11 +15,13 @@ fn busy(shares: &[Share]) -> (Pair, Vec<FlowId>) {
     (pair, flows)
 }
 
-/// How many of the next `count` messages are of each flow.
+/// How many of the next `count` messages are of each flow. The path is so slow that a turn has no more than
+/// one of them.
 fn turns(pair: &mut Pair, flows: &[FlowId], count: usize) -> Vec<usize> {
     let streams: Vec<_> = flows.iter().map(|flow| pair.a.status(*flow).unwrap().stream).collect();
     let mut seen = BTreeMap::new();
     for _ in 0..count {
+        pair.wait(600);
         *seen.entry(pair.a.poll_message(FRAGMENT).unwrap().stream.0).or_insert(0) += 1;
     }
     streams.iter().map(|stream| seen.get(stream).copied().unwrap_or(0)).collect()
@@ -70,4 +72,61 @@ fn a_flow_without_data_loses_the_rest_of_its_turn() {
         pair.a.write(a, pattern(0, 0, 2 * FRAGMENT)).unwrap();
         assert_eq!(turns(&mut pair, &[a, b], 6)[0], 2);
     }
+}
+
+/// The flow of each of the next `count` messages over a fast path, those of the same one put together:
+/// its place among `flows`, and bytes.
+fn runs(pair: &mut Pair, flows: &[FlowId], count: usize) -> Vec<(usize, usize)> {
+    let streams: Vec<_> = flows.iter().map(|flow| pair.a.status(*flow).unwrap().stream).collect();
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    for _ in 0..count {
+        let sent = pair.a.poll_message(FRAGMENT).unwrap();
+        let flow = streams.iter().position(|stream| *stream == sent.stream.0).unwrap();
+        match runs.last_mut().filter(|(last, _)| *last == flow) {
+            Some((_, bytes)) => *bytes += sent.payload.len(),
+            None => runs.push((flow, sent.payload.len())),
+        }
+    }
+    runs
+}
+
+/// A packet of each flow would be a small write to each program at the other end.
+#[test]
+fn a_turn_has_many_messages_where_the_path_is_fast() {
+    let (mut pair, flows) = busy(&[weight(1), weight(1), weight(2)]);
+    runs(&mut pair, &flows, 60);
+    let runs = runs(&mut pair, &flows, 150);
+    let (whole, most) = (&runs[1..runs.len() - 1], 16 << 10);
+    for (flow, bytes) in whole {
+        let turn = if *flow == 2 { 2 * most } else { most };
+        assert!(bytes.abs_diff(turn) <= FRAGMENT, "{runs:?}");
+    }
+    assert!(whole.len() >= 7);
+}
+
+/// A flow with little to send is served before those with much, which is what interactive programs need. But
+/// it does so with no more than a turn's bytes in a round.
+#[test]
+fn many_flows_with_little_to_send_leave_half_to_the_others() {
+    let mut pair = Pair::new(64);
+    let flows: Vec<_> = (0..8).map(|_| pair.flow().0).collect();
+    let (bulk, little) = flows.split_at(4);
+    let streams: Vec<_> = little.iter().map(|flow| pair.a.status(*flow).unwrap().stream).collect();
+    let (mut of_bulk, mut of_little, mut first) = (0, 0, 0);
+    while of_bulk < 400_000 {
+        for flow in little {
+            if pair.a.status(*flow).unwrap().queued == 0 {
+                pair.a.write(*flow, pattern(0, 0, 1000)).unwrap();
+            }
+        }
+        for flow in bulk {
+            let _ = pair.a.write(*flow, pattern(0, 0, 100_000));
+        }
+        let sent = pair.a.poll_message(FRAGMENT).unwrap();
+        let early = streams.contains(&sent.stream.0);
+        *(if early { &mut of_little } else { &mut of_bulk }) += sent.payload.len();
+        first += usize::from(early && of_bulk == 0);
+    }
+    assert!(first >= 4, "each of them before the others' first");
+    assert!(of_little * 9 < of_bulk * 10, "{of_little} {of_bulk}");
 }
