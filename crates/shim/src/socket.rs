@@ -200,6 +200,20 @@ pub(crate) fn stack_options(socket: BorrowedFd<'_>, v6_socket: bool) -> SocketOp
     }
 }
 
+/// Bytes that a program's socket takes beyond what the stack's end has room for. Without a limit it would be
+/// megabytes: a send buffer over loopback begins with room for twenty segments of 64 KiB.
+const MOST_UNSENT: i32 = 128 << 10;
+
+/// Lets a program's socket take little that the stack cannot take yet, unless the program has said how
+/// much. It is told that it can write when half of that has gone.
+pub(crate) fn keep_little_unsent(socket: BorrowedFd<'_>) {
+    let (level, name) = (libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT);
+    if option::<i32>(socket, level, name).is_ok_and(|own| own == 0) {
+        // What cannot be limited holds more, and works.
+        let _ = set_int(socket, level, name, MOST_UNSENT);
+    }
+}
+
 /// Whether the program has chosen the size of the receive buffer (Linux 5.16 tells).
 pub(crate) fn has_own_receive_buffer(socket: BorrowedFd<'_>) -> bool {
     let locked = option::<i32>(socket, libc::SOL_SOCKET, SO_BUF_LOCK);
@@ -238,4 +252,48 @@ fn option<T: Number>(socket: BorrowedFd<'_>, level: i32, name: i32) -> io::Resul
     // SAFETY: the kernel writes at most `length` bytes into `value`, a number.
     let result = unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, to, &raw mut length) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(value) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MOST_UNSENT, keep_little_unsent, option, set_int};
+    use std::io::{ErrorKind, Write};
+    use std::net::{TcpListener, TcpStream};
+    use std::os::fd::AsFd;
+
+    fn written_unread(limit: impl Fn(&TcpStream)) -> usize {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut program = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let _stack = listener.accept().unwrap();
+        limit(&program);
+        program.set_write_timeout(Some(std::time::Duration::from_millis(50))).unwrap();
+        let mut written = 0;
+        loop {
+            match program.write(&[0; 16 << 10]) {
+                Ok(bytes) => written += bytes,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return written,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_program_is_not_told_that_megabytes_have_gone() {
+        let (much, little) =
+            (written_unread(|_| ()), written_unread(|s| keep_little_unsent(s.as_fd())));
+        assert!(little < much && little < 1 << 20, "{little} {much}");
+    }
+
+    #[test]
+    fn a_limit_of_the_program_stays() {
+        let (level, name) = (libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT);
+        written_unread(|socket| {
+            set_int(socket.as_fd(), level, name, 5000).unwrap();
+            keep_little_unsent(socket.as_fd());
+            assert_eq!(option::<i32>(socket.as_fd(), level, name).unwrap(), 5000);
+            set_int(socket.as_fd(), level, name, 0).unwrap();
+            keep_little_unsent(socket.as_fd());
+            assert_eq!(option::<i32>(socket.as_fd(), level, name).unwrap(), MOST_UNSENT);
+        });
+    }
 }

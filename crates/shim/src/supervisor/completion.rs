@@ -32,6 +32,7 @@ impl Supervisor {
             }
             other => other,
         };
+        socket::keep_little_unsent(socket);
         Some(gate.and_then(|gate| held(gate, socket, connection)))
     }
 
