@@ -94,6 +94,21 @@ impl RangeSet {
         self.ranges.iter().copied()
     }
 
+    /// The ranges from the one with this index on.
+    pub(crate) fn iter_from(&self, index: usize) -> impl DoubleEndedIterator<Item = Range> {
+        self.ranges.range(index.min(self.ranges.len())..).copied()
+    }
+
+    /// The range with this index.
+    pub(crate) fn get(&self, index: usize) -> Option<Range> {
+        self.ranges.get(index).copied()
+    }
+
+    /// The index of the first range that ends beyond `tsn`.
+    pub(crate) fn index_beyond(&self, tsn: Tsn64) -> usize {
+        self.ranges.partition_point(|range| range.end <= tsn)
+    }
+
     /// The highest TSN of the set.
     pub(crate) fn highest(&self) -> Option<Tsn64> {
         self.ranges.back().map(|range| range.end)
@@ -114,6 +129,9 @@ pub(crate) fn difference(
 ) {
     let mut those = those.peekable();
     for mut this in these {
+        if those.next_if_eq(&this).is_some() {
+            continue;
+        }
         loop {
             while those.next_if(|that| that.end < this.start).is_some() {}
             let Some(that) = those.peek().filter(|that| that.start <= this.end) else {
@@ -183,7 +201,13 @@ mod tests {
                 check_form(&set);
                 prop_assert_eq!(set_of(set.iter()), model.clone());
                 prop_assert_eq!(set.highest(), model.last().copied());
+                for index in 0..5 {
+                    prop_assert!(set.iter_from(index).eq(set.iter().skip(index)));
+                    prop_assert_eq!(set.get(index), set.iter().nth(index));
+                }
                 for number in 0..80 {
+                    let beyond = set.iter().position(|range| range.end > tsn(number));
+                    prop_assert_eq!(Some(set.index_beyond(tsn(number))), beyond.or(Some(set.iter().count())));
                     prop_assert_eq!(set.contains(tsn(number)), model.contains(&tsn(number)));
                 }
             }

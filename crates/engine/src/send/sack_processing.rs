@@ -66,9 +66,7 @@ impl Sender {
             }
             return Ok(SackOutcome { stale: true, ..SackOutcome::default() });
         }
-        sack.ranges(cum, &mut self.blocks);
-        sack.nr_ranges(cum, &mut self.nr_blocks);
-        let highest = self.blocks.last().map_or(cum, |block| block.end);
+        let highest = self.read_blocks(cum, sack);
         if highest >= self.outstanding.next_tsn() {
             return Err("acknowledgement of a TSN that was never sent");
         }
@@ -123,6 +121,15 @@ impl Sender {
         self.handle_sack(now, &SackView::of_shutdown(cum_tsn), via, paths)
     }
 
+    /// Reads what the blocks tell that was not known; returns the highest TSN that they report.
+    fn read_blocks(&mut self, cum: Tsn64, sack: &SackView<'_>) -> Tsn64 {
+        let known = sack.ranges(cum, &self.acked, &mut self.blocks);
+        self.known = (known, sack.nr_ranges(cum, &self.released, &mut self.nr_blocks));
+        let before = self.acked.index_beyond(cum);
+        let last_known = known.checked_sub(1).and_then(|last| self.acked.get(before + last));
+        self.blocks.last().copied().or(last_known).map_or(cum, |block| block.end)
+    }
+
     fn begin(&self, paths: &mut Paths) {
         for path in paths.iter_mut() {
             path.cmt.news = News { flight_before: path.flight, ..News::default() };
@@ -175,7 +182,7 @@ impl Sender {
         let mut fresh = core::mem::take(&mut self.fresh);
         fresh.clear();
         let blocks = self.nr_blocks.iter().copied();
-        difference(blocks, self.released.iter(), |range| fresh.push(range));
+        difference(blocks, self.released.iter_from(self.known.1), |range| fresh.push(range));
         for range in &fresh {
             for tsn in range.iter() {
                 if let Some(chunk) = self.outstanding.release(tsn) {
@@ -190,7 +197,8 @@ impl Sender {
     fn take_gaps(&mut self, now: Instant, via: PathId, paths: &mut Paths) {
         let mut fresh = core::mem::take(&mut self.fresh);
         fresh.clear();
-        difference(self.blocks.iter().copied(), self.acked.iter(), |range| fresh.push(range));
+        let blocks = self.blocks.iter().copied();
+        difference(blocks, self.acked.iter_from(self.known.0), |range| fresh.push(range));
         for range in &fresh {
             for tsn in range.iter() {
                 self.on_acked(now, tsn, via, paths);
@@ -213,7 +221,8 @@ impl Sender {
     ) -> bool {
         let mut revoked = core::mem::take(&mut self.fresh);
         revoked.clear();
-        let reported = self.acked.iter().take_while(|range| range.start <= highest);
+        let acked = self.acked.iter_from(self.known.0);
+        let reported = acked.take_while(|range| range.start <= highest);
         let reported = reported.map(|range| Range { end: range.end.min(highest), ..range });
         difference(reported, self.blocks.iter().copied(), |range| revoked.push(range));
         let mut believed = true;
@@ -234,7 +243,7 @@ impl Sender {
         via: PathId,
         paths: &mut Paths,
     ) {
-        let beyond = self.acked.iter().filter(|range| range.end > highest);
+        let beyond = self.acked.iter_from(self.acked.index_beyond(highest));
         let first = |range: &Range| range.start.max(highest.next());
         let mut revoked = core::mem::take(&mut self.fresh);
         revoked.clear();

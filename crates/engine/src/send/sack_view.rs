@@ -1,6 +1,6 @@
 //! SACK, NR-SACK and the Cumulative TSN Ack of SHUTDOWN through one view.
 
-use crate::ranges::Range;
+use crate::ranges::{Range, RangeSet};
 use crate::tsn::Tsn64;
 use alloc::vec::Vec;
 use manypath_wire::Tsn;
@@ -50,16 +50,52 @@ impl<'a> SackView<'a> {
         self.a_rwnd.is_some() && self.gaps.iter().chain(self.nr_gaps.iter()).nth(FEW - 1).is_none()
     }
 
-    /// All blocks of both kinds as ascending, disjoint ranges beyond `cum`. Blocks that end before
-    /// they begin acknowledge nothing, nor do those at the cumulative TSN.
-    pub(crate) fn ranges(&self, cum: Tsn64, into: &mut Vec<Range>) {
-        collect(in_turn(self.gaps.iter(), self.nr_gaps.iter()), cum, into);
+    /// All blocks of both kinds as ascending, disjoint ranges beyond `cum`, without those at the beginning that are
+    /// what is `known` beyond it, one by one; the number of these. Blocks that end before they begin
+    /// acknowledge nothing, nor do those at the cumulative TSN.
+    ///
+    /// Most of what a SACK lists was in the one before it: with many gaps only what has changed is worth the
+    /// work.
+    pub(crate) fn ranges(&self, cum: Tsn64, known: &RangeSet, into: &mut Vec<Range>) -> usize {
+        match (self.gaps.is_empty(), self.nr_gaps.is_empty()) {
+            (_, true) => collect_news(self.gaps, cum, known, into),
+            (true, false) => collect_news(self.nr_gaps, cum, known, into),
+            (false, false) => {
+                collect(in_turn(self.gaps.iter(), self.nr_gaps.iter()), cum, into);
+                0
+            }
+        }
     }
 
     /// The non-renegable blocks, as [`Self::ranges`].
-    pub(crate) fn nr_ranges(&self, cum: Tsn64, into: &mut Vec<Range>) {
-        collect(self.nr_gaps.iter(), cum, into);
+    pub(crate) fn nr_ranges(&self, cum: Tsn64, known: &RangeSet, into: &mut Vec<Range>) -> usize {
+        collect_news(self.nr_gaps, cum, known, into)
     }
+}
+
+/// The blocks but for those at the beginning that are `known`; their number.
+fn collect_news(
+    blocks: GapBlocks<'_>,
+    cum: Tsn64,
+    known: &RangeSet,
+    into: &mut Vec<Range>,
+) -> usize {
+    let first = known.index_beyond(cum);
+    let pairs = known.iter_from(first).zip(blocks.iter());
+    let count = pairs.take_while(|(known, block)| *known == range(cum, *block)).count();
+    collect(blocks.iter().skip(count), cum, into);
+    let last = count.checked_sub(1).and_then(|last| known.get(first + last));
+    let follows = |last: Range| into.first().is_none_or(|first| first.start > last.end.next());
+    if last.is_none_or(follows) {
+        return count;
+    }
+    // Blocks that are in no order, or overlap.
+    collect(blocks.iter(), cum, into);
+    0
+}
+
+fn range(cum: Tsn64, GapBlock { start, end }: GapBlock) -> Range {
+    Range { start: cum.plus(start.into()), end: cum.plus(end.into()) }
 }
 
 /// Blocks of both lists in ascending order, if both are ascending.
@@ -78,10 +114,8 @@ fn in_turn(
 fn collect(blocks: impl Iterator<Item = GapBlock>, cum: Tsn64, into: &mut Vec<Range>) {
     into.clear();
     let mut ascending = true;
-    for GapBlock { start, end } in
-        blocks.filter(|block| 0 < block.start && block.start <= block.end)
-    {
-        let range = Range { start: cum.plus(start.into()), end: cum.plus(end.into()) };
+    for block in blocks.filter(|block| 0 < block.start && block.start <= block.end) {
+        let range = range(cum, block);
         match into.last_mut() {
             Some(last) if last.start > range.start => ascending = false,
             Some(last) if last.end.next() >= range.start => {
@@ -110,11 +144,13 @@ fn merge(ranges: &mut Vec<Range>) {
 
 #[cfg(test)]
 mod tests {
-    use super::SackView;
+    use super::{GapBlock, SackView};
+    use crate::ranges::{Range, RangeSet};
     use crate::tsn::Tsn64;
     use alloc::vec::Vec;
     use manypath_wire::Tsn;
-    use manypath_wire::chunk::{GapBlock, GapBlocks};
+    use manypath_wire::chunk::GapBlocks;
+    use proptest::prelude::*;
 
     fn ranges(gaps: &[(u16, u16)]) -> Vec<(u64, u64)> {
         let cum = Tsn64::initial(Tsn(0));
@@ -122,7 +158,7 @@ mod tests {
             gaps.iter().map(|(start, end)| GapBlock { start: *start, end: *end }).collect();
         let view = SackView { gaps: GapBlocks::from_slice(&gaps), ..SackView::of_shutdown(Tsn(0)) };
         let mut into = Vec::new();
-        view.ranges(cum, &mut into);
+        view.ranges(cum, &RangeSet::default(), &mut into);
         into.iter().map(|range| (range.start.since(cum), range.end.since(cum))).collect()
     }
 
@@ -138,5 +174,39 @@ mod tests {
     #[test]
     fn senseless_blocks_say_nothing() {
         assert_eq!(ranges(&[(0, 3), (4, 3), (6, 6)]), [(6, 6)]);
+    }
+
+    proptest! {
+        /// Leaving out what is known changes nothing, in whatever order blocks are.
+        #[test]
+        fn known_ranges_and_the_others_together_are_all(
+            known in prop::collection::vec((1..90u16, 0..4u16), 0..12),
+            more in prop::collection::vec((0..120u16, 0..120u16), 0..4),
+            kept in 0..12usize,
+        ) {
+            let cum = Tsn64::initial(Tsn(0));
+            let mut set = RangeSet::default();
+            for (start, len) in known {
+                let start = cum.plus(start.into());
+                set.insert(Range { start, end: start.plus(len.into()) });
+            }
+            let offset = |tsn: Tsn64| tsn.since(cum) as u16;
+            let block = |range: Range| GapBlock { start: offset(range.start), end: offset(range.end) };
+            let mut gaps: Vec<_> = set.iter().take(kept).map(block).collect();
+            gaps.extend(more.into_iter().map(|(start, end)| GapBlock { start, end }));
+            let shutdown = SackView::of_shutdown(Tsn(0));
+            for nr in [false, true] {
+                let list = GapBlocks::from_slice(&gaps);
+                let view = match nr {
+                    true => SackView { nr_gaps: list, ..shutdown },
+                    false => SackView { gaps: list, ..shutdown },
+                };
+                let (mut news, mut all) = (Vec::new(), Vec::new());
+                let count = view.ranges(cum, &set, &mut news);
+                prop_assert_eq!(view.ranges(cum, &RangeSet::default(), &mut all), 0);
+                let whole: Vec<_> = set.iter().take(count).chain(news).collect();
+                prop_assert_eq!(whole, all);
+            }
+        }
     }
 }

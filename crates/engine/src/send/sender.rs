@@ -52,6 +52,8 @@ pub(crate) struct Sender {
     /// Scratch for a SACK under work: its blocks, the non-renegable ones, and what they newly tell.
     pub(super) blocks: Vec<Range>,
     pub(super) nr_blocks: Vec<Range>,
+    /// How many blocks are not among these, being what `acked` and `released` begin with.
+    pub(super) known: (usize, usize),
     pub(super) fresh: Vec<Range>,
     /// User data accepted and not acknowledged for good.
     pub(super) buffered: usize,
@@ -112,6 +114,7 @@ impl Sender {
             nagle: Nagle::new(config.nagle),
             blocks: Vec::new(),
             nr_blocks: Vec::new(),
+            known: (0, 0),
             fresh: Vec::new(),
             buffered: 0,
             rules: Rules::new(config),
