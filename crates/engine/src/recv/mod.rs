@@ -10,6 +10,7 @@ mod ack_policy;
 mod buffer_size;
 mod echo;
 mod forward;
+mod fragments;
 mod interleaved;
 mod interleaving;
 #[cfg(any(test, feature = "fuzzing"))]

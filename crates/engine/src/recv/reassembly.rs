@@ -1,6 +1,7 @@
 //! From DATA chunks to messages (RFC 9260 sections 6.5, 6.6, 6.9): fragments are joined, ordered
 //! messages wait for their predecessors in their stream, whatever the order of arrival.
 
+use super::fragments::Fragments;
 use super::interleaved::Dropped;
 use super::partial_delivery::Thresholds;
 use crate::event::Message;
@@ -58,7 +59,7 @@ struct Run {
     end: bool,
     label: Label,
     /// Those that were not delivered.
-    fragments: VecDeque<Bytes>,
+    fragments: Fragments,
     bytes: usize,
     /// Whether those before them were.
     begun: bool,
@@ -103,7 +104,7 @@ impl Reassembly {
             return self.complete(label, payload, Range { start: tsn, end: tsn });
         }
         let (begin, end, bytes) = (data.begin, data.end, payload.len());
-        let fragments = VecDeque::from([payload]);
+        let fragments = Fragments::of(payload);
         self.join(tsn, Run { last: tsn, begin, end, label, fragments, bytes, begun: false })
     }
 
@@ -437,10 +438,9 @@ impl Run {
     /// Takes its fragments out; the message began with TSN `first`. Whether `more` follows.
     fn take(&mut self, first: Tsn64, more: bool) -> Complete {
         let fragments = core::mem::take(&mut self.fragments);
-        let mut payload = Vec::with_capacity(core::mem::take(&mut self.bytes));
-        fragments.iter().for_each(|fragment| payload.extend_from_slice(fragment));
+        let payload = fragments.join(core::mem::take(&mut self.bytes));
         let Label { stream, ssn, ppid, unordered } = self.label;
-        let (number, tsn, payload) = (ssn.0.into(), first.wire(), payload.into());
+        let (number, tsn) = (ssn.0.into(), first.wire());
         let message = Message { stream, ppid, unordered, number, tsn, payload, more };
         Complete { message, chunks: fragments.len() }
     }
@@ -453,11 +453,11 @@ impl Run {
 
     /// Adds the fragments that follow.
     fn append(&mut self, next: Option<Self>) {
-        let Some(mut next) = next else { return };
+        let Some(next) = next else { return };
         self.last = next.last;
         self.end = next.end;
         self.bytes += next.bytes;
-        self.fragments.append(&mut next.fragments);
+        self.fragments.append(next.fragments);
     }
 }
 
