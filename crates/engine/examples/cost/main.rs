@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! cost [--mib N]                 processor time per GiB, both ends, by message size; idle associations
-//! cost --one SIZE MIB [PATHS]    one transfer of MIB in messages of SIZE, nothing else (for callgrind)
+//! cost --one SIZE MIB [PATHS [STREAMS]]   one transfer of MIB in messages of SIZE, nothing else (for callgrind)
 //! cost --piece NAME TIMES        one piece of the engine so many times (for callgrind)
 //! cost --pieces                  the pieces: name, times worth counting, what one of them is
 //! ```
@@ -15,7 +15,7 @@ mod pair;
 mod pieces;
 
 use bytes::Bytes;
-use manypath_engine::Config;
+use manypath_engine::{Config, StreamId};
 use pair::Pair;
 
 const MIB: usize = 1 << 20;
@@ -28,7 +28,9 @@ fn main() {
     match arguments.first().map(String::as_str) {
         Some("--one") => {
             let paths = number(3).and_then(|paths| u8::try_from(paths).ok()).unwrap_or(1);
-            let moved = transfer(number(1).unwrap(), number(2).unwrap() * MIB, paths);
+            let streams = number(4).and_then(|streams| u16::try_from(streams).ok()).unwrap_or(1);
+            let total = number(2).unwrap() * MIB;
+            let moved = transfer(number(1).unwrap(), total, paths, streams);
             println!("bytes {} packets {}", moved.bytes, moved.packets);
         }
         Some("--piece") => assert!(pieces::run(&arguments[1], number(2).unwrap()), "no such piece"),
@@ -49,7 +51,7 @@ fn table(mib: usize) {
         // Small messages take longer: less of them says as much.
         let total = if size < 1024 { mib.div_ceil(8) } else { mib } * MIB;
         let before = cpu_seconds();
-        let moved = transfer(size, total, paths);
+        let moved = transfer(size, total, paths, 1);
         let spent = cpu_seconds() - before;
         let (per_gib, rate) = (spent * GIB / moved.bytes as f64, moved.packets as f64 / spent);
         println!("{size:>7} {paths:>7} {per_gib:>21.2} {rate:>22.0}");
@@ -72,14 +74,17 @@ struct Moved {
     packets: u64,
 }
 
-/// One direction, saturated, until `total` bytes have arrived: a little more, because turns are whole.
-fn transfer(size: usize, total: usize, paths: u8) -> Moved {
-    let mut pair = Pair::new(&Config::production(), paths);
+/// One direction, saturated, until `total` bytes have arrived: a little more, because turns are whole. The
+/// messages go over the streams in turn.
+fn transfer(size: usize, total: usize, paths: u8, streams: u16) -> Moved {
+    let mut pair = Pair::new(&Config { streams, ..Config::production() }, paths);
     let [sender, receiver] = pair.connect();
     let payload = Bytes::from(vec![5; size]);
-    let mut arrived = 0;
+    let (mut arrived, mut stream) = (0, 0);
     while arrived < total {
-        pair.fill(0, sender, &payload);
+        while pair.offer(0, sender, StreamId(stream), &payload) {
+            stream = (stream + 1) % streams;
+        }
         pair.turn();
         arrived += pair.read(1, receiver);
     }
