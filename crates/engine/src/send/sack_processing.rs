@@ -125,8 +125,9 @@ impl Sender {
     fn read_blocks(&mut self, cum: Tsn64, sack: &SackView<'_>) -> Tsn64 {
         let known = sack.ranges(cum, &self.acked, &mut self.blocks);
         self.known = (known, sack.nr_ranges(cum, &self.released, &mut self.nr_blocks));
-        let before = self.acked.index_beyond(cum);
-        let last_known = known.checked_sub(1).and_then(|last| self.acked.get(before + last));
+        let last_known = known.checked_sub(1);
+        let last_known =
+            last_known.and_then(|last| self.acked.get(self.acked.index_beyond(cum) + last));
         self.blocks.last().copied().or(last_known).map_or(cum, |block| block.end)
     }
 

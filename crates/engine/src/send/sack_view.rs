@@ -80,6 +80,10 @@ fn collect_news(
     known: &RangeSet,
     into: &mut Vec<Range>,
 ) -> usize {
+    if blocks.is_empty() {
+        into.clear();
+        return 0;
+    }
     let first = known.index_beyond(cum);
     let pairs = known.iter_from(first).zip(blocks.iter());
     let count = pairs.take_while(|(known, block)| *known == range(cum, *block)).count();
