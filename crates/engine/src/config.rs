@@ -216,8 +216,8 @@ pub struct Config {
     /// What is done for messages of which nothing else is said. They are reliable by default.
     /// `Endpoint::set_reliability` changes it.
     pub reliability: Reliability,
-    /// Which stream goes next when several have something to send (RFC 8260 section 3). First come,
-    /// first served by default: it adds no delay of its own.
+    /// Which stream goes next when several have something to send (RFC 8260 section 3). Sparse
+    /// streams before bulk data by default, otherwise first come, first served.
     pub stream_scheduling: StreamScheduling,
     /// Wishes for the outbound streams, in the order of their numbers; streams beyond the list have
     /// the default ones. `Endpoint::set_stream_options` changes them.
@@ -360,7 +360,7 @@ impl Default for Config {
             address_reconfiguration: false,
             accept_address_changes: true,
             reliability: Reliability::Reliable,
-            stream_scheduling: StreamScheduling::Fcfs,
+            stream_scheduling: StreamScheduling::SparseFirst,
             stream_options: Vec::new(),
             stream_mapping: StreamMapping::Any,
             path_scheduling: PathScheduling::EarliestCompletion,

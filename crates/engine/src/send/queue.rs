@@ -174,10 +174,10 @@ impl SendQueue {
         stream.push(Waiting { arrival, ppid, unordered, begun: false, rest, terms });
         self.perishables.insert(MessageKey { stream: id, arrival }, terms);
         self.arrivals += 1;
-        if stream.waiting.len() == 1
-            && let Some(head) = stream.head()
-        {
-            self.scheduler.add(id, head);
+        match stream.head() {
+            Some(head) if stream.waiting.len() == 1 => self.scheduler.add(id, head),
+            Some(head) => self.scheduler.on_more(id, head, stream.unsent),
+            None => {}
         }
     }
 

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use manypath_wire::{Ppid, Ssn, StreamId};
 
 fn queue() -> SendQueue {
-    SendQueue::new(&Config::default())
+    SendQueue::new(&Config { stream_scheduling: StreamScheduling::Fcfs, ..Config::default() })
 }
 
 fn mapped(mapping: &str) -> SendQueue {

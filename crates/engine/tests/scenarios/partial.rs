@@ -5,14 +5,15 @@ use crate::craft::packet;
 use crate::pair::{Pair, Side, config, message, millis};
 use manypath_engine::{
     Abandoned, AssociationId, CloseReason, Config, Duration, Event, NrSack, Reliability,
-    ReliabilityPolicy, Tsn,
+    ReliabilityPolicy, StreamScheduling, Tsn,
 };
 use manypath_wire::chunk::{Chunk, ForwardTsn, SkippedStreams};
 
 const ONCE: Reliability = Reliability::Retransmissions(0);
 
 fn wanting(side: Side, partial_reliability: bool) -> Config {
-    Config { partial_reliability, ..config(side) }
+    let stream_scheduling = StreamScheduling::Fcfs;
+    Config { partial_reliability, stream_scheduling, ..config(side) }
 }
 
 fn established(a: bool, z: bool) -> (Pair, AssociationId) {

@@ -4,7 +4,7 @@
 
 use crate::craft::packet;
 use crate::pair::{Pair, Side, config, millis};
-use manypath_engine::{AssociationId, Config, Event, PathMtu, PathStatus};
+use manypath_engine::{AssociationId, Config, Event, PathMtu, PathStatus, StreamScheduling};
 use manypath_wire::cause::Causes;
 use manypath_wire::chunk::{Chunk, Error};
 use manypath_wire::packet::Packet;
@@ -130,7 +130,8 @@ fn handed_back(pair: &Pair) -> Vec<(u16, usize, bool)> {
 }
 
 fn reporting(side: Side) -> Config {
-    Config { report_undelivered: true, ..single(side) }
+    let stream_scheduling = StreamScheduling::Fcfs;
+    Config { report_undelivered: true, stream_scheduling, ..single(side) }
 }
 
 #[test]

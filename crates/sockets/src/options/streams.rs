@@ -43,6 +43,7 @@ pub(super) fn get(
                 StreamScheduling::RoundRobin => SCTP_SS_RR,
                 StreamScheduling::Priority => SCTP_SS_PRIO,
                 StreamScheduling::Fcfs
+                | StreamScheduling::SparseFirst
                 | StreamScheduling::RoundRobinPacket
                 | StreamScheduling::FairCapacity
                 | StreamScheduling::WeightedFair => SCTP_SS_FCFS,

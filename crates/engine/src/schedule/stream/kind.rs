@@ -1,7 +1,8 @@
 //! The stream schedulers by name.
 
 use super::{
-    FairCapacity, Fcfs, Priority, RoundRobin, RoundRobinPacket, StreamScheduler, WeightedFair,
+    FairCapacity, Fcfs, Priority, RoundRobin, RoundRobinPacket, SparseFirst, StreamScheduler,
+    WeightedFair,
 };
 use crate::names::named;
 use alloc::boxed::Box;
@@ -11,6 +12,9 @@ named! {
     pub enum StreamScheduling as "stream scheduler" {
         /// First come, first served: messages leave in the order in which they were given.
         Fcfs = "fcfs",
+        /// Streams on which no more than a packet waits before the others; otherwise first come, first
+        /// served.
+        SparseFirst = "sparse-first",
         /// Round robin by message; by chunk where messages are interleaved.
         RoundRobin = "round-robin",
         /// Round robin by packet: none carries data of two streams.
@@ -29,6 +33,7 @@ impl StreamScheduling {
     pub(crate) fn scheduler(self) -> Box<dyn StreamScheduler> {
         match self {
             Self::Fcfs => Box::new(Fcfs::default()),
+            Self::SparseFirst => Box::new(SparseFirst::default()),
             Self::RoundRobin => Box::new(RoundRobin::default()),
             Self::RoundRobinPacket => Box::new(RoundRobinPacket::default()),
             Self::Priority => Box::new(Priority::default()),

@@ -12,6 +12,7 @@ mod options;
 mod priority;
 mod round_robin;
 mod round_robin_packet;
+mod sparse_first;
 mod stream_set;
 mod weighted_fair;
 
@@ -22,6 +23,7 @@ pub use options::{StreamClass, StreamOptions};
 use priority::Priority;
 use round_robin::RoundRobin;
 use round_robin_packet::RoundRobinPacket;
+use sparse_first::SparseFirst;
 use weighted_fair::WeightedFair;
 
 use crate::path::PathId;
@@ -60,6 +62,8 @@ pub(crate) trait StreamScheduler: Debug + Send {
     fn next(&self, lane: Lane, may: &dyn Fn(StreamId) -> bool) -> Option<StreamId>;
     /// Something of `stream` has left.
     fn on_sent(&mut self, stream: StreamId, departure: Departure);
+    /// `stream`, which has `head` to send first, was given more: so many bytes wait on it now.
+    fn on_more(&mut self, _stream: StreamId, _head: Head, _waiting: usize) {}
     /// What `stream` had to send was dropped.
     fn remove(&mut self, stream: StreamId);
     /// The user has other wishes for `stream`.

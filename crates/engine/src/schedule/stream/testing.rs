@@ -25,10 +25,14 @@ impl<S: StreamScheduler> Bench<S> {
             let head = Head { arrival: self.arrivals, len };
             self.arrivals += 1;
             let waiting = self.waiting.entry(stream).or_default();
-            if waiting.is_empty() {
-                self.scheduler.add(stream, head);
-            }
             waiting.push_back(head);
+            match waiting.len() {
+                1 => self.scheduler.add(stream, head),
+                _ => {
+                    let bytes = waiting.iter().map(|head| head.len).sum();
+                    self.scheduler.on_more(stream, waiting[0], bytes);
+                }
+            }
         }
     }
 
