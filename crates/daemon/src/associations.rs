@@ -9,16 +9,16 @@ use crate::status::path_state_name;
 use crate::timers::Timer;
 use manypath_control::status::FallbackReason;
 use manypath_engine::{
-    AssociationId, CloseReason, ConnectError, Duration, Event, Instant, PathId, PathState, Profile,
-    SendError,
+    AssociationId, CloseReason, ConnectError, Duration, Endpoint, Event, Instant, PathId,
+    PathState, Profile, SendError,
 };
 use manypath_flow::FlowError;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use tracing::{info, warn};
 
-/// Bytes that may wait unsent in the engine. Flows share what is behind this line fairly: a small
-/// message of one flow waits at most for this much of the others, which is 35 ms at 30 Mbit/s. Two
+/// Bytes that may wait unsent in the engine at most, however much the paths take. Flows share what is
+/// behind this line fairly: a small message of one flow waits at most for this much of the others. Two
 /// runs of packets of full size fit.
 const UNSENT_LIMIT: usize = 128 << 10;
 
@@ -312,7 +312,7 @@ impl Stack {
     /// Whether the engine has sent so much that it can be given more.
     pub(crate) fn can_pump(&self) -> bool {
         let endpoint = self.driver.endpoint();
-        self.waiting.iter().any(|id| endpoint.unsent(*id) < UNSENT_LIMIT)
+        self.waiting.iter().any(|id| endpoint.unsent(*id) < unsent_limit(endpoint, *id))
     }
 
     fn pump(&mut self, id: AssociationId) {
@@ -321,8 +321,9 @@ impl Stack {
         let endpoint = self.driver.endpoint_mut();
         let fragment = endpoint.fragment_size(id);
         association.mux.advance_time(self.now);
+        let limit = unsent_limit(endpoint, id);
         loop {
-            if endpoint.unsent(id) >= UNSENT_LIMIT {
+            if endpoint.unsent(id) >= limit {
                 self.waiting.insert(id);
                 endpoint.set_more_to_come(id, true);
                 return;
@@ -413,6 +414,11 @@ const fn fallback_reason(reason: &CloseReason, connecting: bool) -> FallbackReas
         | CloseReason::TooManyFailures
         | CloseReason::ProtocolViolation(_) => FallbackReason::AssociationLost,
     }
+}
+
+/// Bytes that may wait unsent in the engine: as little as the paths let.
+fn unsent_limit(endpoint: &Endpoint, id: AssociationId) -> usize {
+    endpoint.wanted(id).min(UNSENT_LIMIT)
 }
 
 /// Whether an answer to an INIT shows that its sender speaks SCTP, and may do so with us in another

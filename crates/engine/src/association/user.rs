@@ -111,6 +111,11 @@ impl Association {
         self.sender.unsent()
     }
 
+    /// Bytes that need to be unsent so that no path waits for the user.
+    pub(crate) fn wanted(&self) -> usize {
+        self.sender.wanted(&self.paths)
+    }
+
     /// Whether the user holds back more than it has queued.
     pub(crate) fn set_more_to_come(&mut self, more: bool) {
         self.sender.set_more_to_come(more);

@@ -351,6 +351,13 @@ impl Endpoint {
         self.registry.get(id).map_or(0, Association::unsent)
     }
 
+    /// Bytes that need to be [`Self::unsent`] so that no path waits for the user: what may leave now,
+    /// and a few milliseconds of data at the rate of the paths. What is queued beyond that only makes
+    /// other data wait.
+    pub fn wanted(&self, id: AssociationId) -> usize {
+        self.registry.get(id).map_or(0, Association::wanted)
+    }
+
     /// Tells whether the user holds back more than it has queued, to keep its own queue short. The
     /// end of a transfer is not near then, however little is [`Self::unsent`]: slow paths go on to
     /// carry their share.

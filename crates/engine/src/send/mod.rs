@@ -35,6 +35,7 @@ mod silence;
 mod spurious;
 mod stream;
 mod undelivered;
+mod wanted;
 mod window;
 mod withdraw;
 

@@ -12,6 +12,7 @@ mod nr_sack;
 mod partial;
 mod rack;
 mod timers;
+mod wanted;
 mod window;
 
 use super::outstanding::ChunkState;
