@@ -137,6 +137,9 @@ pub struct Config {
     /// loss. Each path is by itself, as in RFC 9260: n of them through one bottleneck take n parts of it,
     /// which the coupled algorithms avoid.
     pub congestion: CongestionControl,
+    /// For how long data of ours may wait in the queue of a path, as long as nobody else fills it; an
+    /// eighth of the round trip if that is more; zero: as much as fits.
+    pub queue_bound: Duration,
     /// Whether the first slow start of a path ends when round-trip times begin to grow (HyStart++,
     /// RFC 9406) instead of by loss.
     pub hystart: bool,
@@ -333,6 +336,7 @@ impl Default for Config {
             burst_limit: BurstLimit::Acknowledged,
             pacing: Pacing::Off,
             congestion: CongestionControl::Cubic,
+            queue_bound: Duration::from_millis(10),
             hystart: true,
             initial_window: InitialWindow::Rfc9260,
             initial_packets: None,

@@ -85,6 +85,7 @@ impl Config {
             burst_limit: BurstLimit::Packets,
             pacing: Pacing::Off,
             congestion: CongestionControl::Rfc9260,
+            queue_bound: Duration::ZERO,
             hystart: false,
             ecn: EcnUse::Off,
             initial_window: InitialWindow::Rfc4960,

@@ -36,7 +36,7 @@ kind = "saturated"
 
 fn outcomes(scenario: &str, settings: &str) -> Vec<Outcome> {
     let text = format!(
-        "seeds = {SEEDS}\nmeasure = \"30s\"\n[engine]\nhystart = false\n{settings}\n{scenario}"
+        "seeds = {SEEDS}\nmeasure = \"30s\"\n[engine]\nhystart = false\nqueue_bound = 0\n{settings}\n{scenario}"
     );
     let plan = Plan::parse(&text, "ecn.toml", &[]).unwrap_or_else(|e| panic!("{e}\n{text}"));
     let all: Vec<_> =

@@ -43,7 +43,10 @@ impl Flow {
     /// Over the paths with these numbers, all of them through `bottleneck`.
     fn new(world: &mut World, paths: &[u8], congestion: &str, bottleneck: LinkNumber) -> Self {
         let congestion: CongestionControl = congestion.parse().unwrap();
-        Self::with(world, paths, &Config { congestion, ..Config::default() }, bottleneck)
+        // The rules of the algorithms alone; what the bound on the queue does to them is in latency.rs.
+        let queue_bound = Duration::ZERO;
+        let config = Config { congestion, queue_bound, ..Config::default() };
+        Self::with(world, paths, &config, bottleneck)
     }
 
     fn with(world: &mut World, paths: &[u8], config: &Config, bottleneck: LinkNumber) -> Self {

@@ -41,6 +41,8 @@ impl Run {
             path_scheduling: PathScheduling::LeastRecentlyUsed,
             buffer_split: "both-queued-equal".parse().unwrap(),
             nr_sack: "case-2".parse().unwrap(),
+            // Buffers are to be filled by the queues of slow paths.
+            queue_bound: Duration::ZERO,
             ..Config::default()
         };
         let mut world = World::new(1);

@@ -113,6 +113,7 @@ impl Network {
             sack_delay: Duration::from_millis(200),
             immediate_sacks: false,
             burst_limit: BurstLimit::Packets,
+            queue_bound: Duration::ZERO,
             hystart: false,
             slow_start_limit: 1,
             loss_recovery: LossRecovery::Rfc9260,

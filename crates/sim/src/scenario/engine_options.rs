@@ -48,6 +48,7 @@ const OPTIONS: &[EngineOption] = options![
     max_burst,
     burst_limit,
     pacing,
+    queue_bound,
     hystart,
     ecn,
     loss_recovery,

@@ -1,3 +1,4 @@
+use super::backlog::{Advice, Backlog};
 use super::group::{Group, LossInterval, Member, Standing};
 use super::{Acked, CongestionControl, CongestionEvent, Controller, Window};
 use crate::config::Config;
@@ -11,6 +12,8 @@ pub(crate) struct Congestion {
     name: CongestionControl,
     controller: Box<dyn Controller>,
     interval: LossInterval,
+    /// The bound on the queue, if there is one.
+    pub(super) backlog: Option<Backlog>,
     /// What the path was when its group was looked at last.
     own: Member,
 }
@@ -26,13 +29,14 @@ impl Congestion {
     ) -> Self {
         let window = Window::new(chunk_limit, is_ipv6, hystart);
         let (controller, interval) = (name.controller(), LossInterval::default());
-        Self { window, name, controller, interval, own: Member::default() }
+        Self { window, name, controller, interval, backlog: None, own: Member::default() }
     }
 
     /// The path starts as `config` says, on packets of `mtu` bytes.
     pub(crate) fn set_start(&mut self, config: &Config, mtu: u16) {
         self.window.set_start(config.initial_window, mtu.into(), config.slow_start_limit);
         self.window.set_packets(config.initial_packets);
+        self.backlog = (!config.queue_bound.is_zero()).then(|| Backlog::new(config.queue_bound));
     }
 
     /// The path sends its first data, as one of `paths` that do.
@@ -87,9 +91,12 @@ impl Congestion {
     /// A SACK acknowledged data.
     pub(crate) fn on_acked(&mut self, acked: &Acked, group: &Group) {
         self.interval.on_acked(acked.bytes);
+        self.bound(acked);
         let standing = Standing { own: self.own, group };
         if acked.bytes > 0 && acked.advanced && !acked.recovering {
-            if self.window.is_starting() {
+            if self.backlog.as_ref().is_some_and(Backlog::is_paused) {
+                // Whether slow start is over is seen at the end of the round.
+            } else if self.window.is_starting() {
                 let share = self.controller.share(&standing);
                 self.window.start_slowly(acked, share);
             } else {
@@ -99,6 +106,19 @@ impl Congestion {
         if acked.all_acked {
             self.window.partial_bytes_acked = 0;
         }
+    }
+
+    /// What waits in the queue of the path is not to be more than it should.
+    fn bound(&mut self, acked: &Acked) {
+        let Some(backlog) = self.backlog.as_mut().filter(|_| acked.bytes > 0) else { return };
+        match backlog.on_acked(acked, &self.window) {
+            Advice::Keep => return,
+            Advice::Cut(cwnd) => self.window.reset(cwnd, cwnd - 1),
+            Advice::Restore(cwnd) => {
+                self.window.reset(self.window.cwnd.max(cwnd), self.window.ssthresh);
+            }
+        }
+        self.controller.on_reset(&self.window);
     }
 
     /// A loss was found by missing reports: one event per window (RFC 9260 section 7.2.3).
@@ -115,6 +135,9 @@ impl Congestion {
 
     fn threshold_after(&mut self, event: &CongestionEvent, group: &Group) -> usize {
         self.interval.on_loss();
+        if let Some(backlog) = &mut self.backlog {
+            backlog.on_loss();
+        }
         self.controller.on_loss(&self.window, event, &Standing { own: self.own, group })
     }
 

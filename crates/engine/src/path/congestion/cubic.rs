@@ -88,6 +88,11 @@ impl Controller for Cubic {
     fn on_idle(&mut self) {
         self.epoch = None;
     }
+
+    /// The search goes on from there.
+    fn on_reset(&mut self, window: &Window) {
+        (self.w_max, self.epoch) = (window.cwnd, None);
+    }
 }
 
 impl Epoch {

@@ -13,7 +13,9 @@
 //! * `lia`, `olia` - linked increases: coupled avoidance.
 //! * `group` - what the coupled ones know of the other paths.
 //! * `hystart` - the end of the first slow start (RFC 9406), for all of them.
+//! * `backlog` - the bound on what waits in the queue of the path, for all of them.
 
+mod backlog;
 #[allow(clippy::module_inception, reason = "the type that the module is about")]
 mod congestion;
 mod cubic;
@@ -95,4 +97,7 @@ pub(crate) trait Controller: core::fmt::Debug + Send + Sync {
 
     /// The path was idle, its window has decayed.
     fn on_idle(&mut self) {}
+
+    /// The window has become another one because of what waits in the queue, which is no loss.
+    fn on_reset(&mut self, _window: &Window) {}
 }

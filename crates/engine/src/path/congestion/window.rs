@@ -122,6 +122,12 @@ impl Window {
         self.hystart = None;
     }
 
+    /// The window becomes another one, but for no loss.
+    pub(super) fn reset(&mut self, cwnd: usize, ssthresh: usize) {
+        (self.cwnd, self.ssthresh) = (cwnd, ssthresh);
+        self.partial_bytes_acked = 0;
+    }
+
     /// Nothing was sent for `rtos` retransmission timeouts (section 7.2.1). Returns whether that
     /// has changed something.
     pub(super) fn decay(&mut self, rtos: u32) -> bool {
