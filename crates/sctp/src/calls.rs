@@ -92,10 +92,15 @@ fn describe(id: SocketId, flags: c_int) -> Result<(RawFd, Vec<u8>), Errno> {
 }
 
 pub(crate) fn connect(fd: RawFd, to: &[SocketAddr]) -> Result<sctp_assoc_t, Errno> {
-    let number = with(fd, |sockets, host, id| sockets.connect(host, id, to))?;
-    if system::is_nonblocking(fd) {
-        let state = with(fd, |sockets, _, id| sockets.connection(id, number));
-        return state.map(|()| number);
+    let waits = !system::is_nonblocking(fd);
+    let number = with(fd, |sockets, host, id| {
+        let number = sockets.connect(host, id, to)?;
+        // Under the same lock: whoever does not wait hears that it has begun, however fast the peer answers.
+        let state = if waits { Ok(()) } else { sockets.connection(id, number) };
+        state.map(|()| number)
+    })?;
+    if !waits {
+        return Ok(number);
     }
     let one_to_one = with(fd, |sockets, _, id| Ok(sockets.is_one_to_one(id)))?;
     loop {
