@@ -3,8 +3,9 @@
 use crate::language::Why;
 use crate::language::ast::Script;
 use manypath_engine::{
-    BurstLimit, Config, Duration, EcnUse, HmacAlgorithms, LocalAddress, LossRecovery, PathAddr,
-    PathMtu, PathSuspicion, RetransmissionPolicy, WindowProbing,
+    BurstLimit, Config, CongestionControl, Duration, EcnUse, HmacAlgorithms, LocalAddress,
+    LossRecovery, PathAddr, PathMtu, PathSuspicion, RetransmissionPolicy, StreamScheduling,
+    WindowProbing,
 };
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -113,6 +114,7 @@ impl Network {
             sack_delay: Duration::from_millis(200),
             immediate_sacks: false,
             burst_limit: BurstLimit::Packets,
+            congestion: CongestionControl::Rfc9260,
             queue_bound: Duration::ZERO,
             hystart: false,
             slow_start_limit: 1,
@@ -123,6 +125,7 @@ impl Network {
             path_suspicion: PathSuspicion::Off,
             multipath: false,
             path_mtu: PathMtu::Interface,
+            stream_scheduling: StreamScheduling::Fcfs,
             nagle: true,
             failed_path_probe_interval: Duration::from_secs(60),
             // No path is potentially failed (RFC 7829).
