@@ -9,6 +9,9 @@ import array, ctypes, errno, fcntl, os, select, signal, socket, struct, sys, tem
 HOST, BASE, SILENT, SOURCE, UNROUTABLE = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4], sys.argv[5]
 COUNT, WHO, ECHO, CLOSED, UDP, ENDING = (BASE + i for i in (1, 2, 3, 6, 7, 8))
 FAR = sys.argv[6:] == ["far"]
+# Below the ports that the kernel hands out: one of those may still be held by an earlier
+# connection in TIME_WAIT, which then refuses the bind.
+OWN_PORT = 20678
 FAMILY = socket.AF_INET6 if ":" in SOURCE or ":" in HOST else socket.AF_INET
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -309,7 +312,7 @@ def _():
     for _ in range(2):
         s = tcp()
         s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        s.bind(("", 45678))
+        s.bind(("", OWN_PORT))
         out.append(begin(s, ECHO))
         s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         s.close()
