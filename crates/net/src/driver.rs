@@ -128,17 +128,19 @@ impl Driver {
         }
     }
 
-    /// Runs the endpoint's timers that are due and goes on reading where an earlier call stopped.
+    /// Goes on reading where an earlier call stopped, and runs the endpoint's timers that are due.
     /// Call it in every turn of the loop.
     pub fn handle_timeout(&mut self, now: Instant) {
-        let endpoint = &mut self.exchange.endpoint;
-        if endpoint.poll_timeout().is_some_and(|due| due <= now) {
-            endpoint.handle_timeout(now);
-        }
+        // First what has arrived: after a pause of the process a timer may be due whose
+        // acknowledgement is here already.
         for index in 0..self.exchange.sockets.len() {
             if self.exchange.sockets[index].unread {
                 self.exchange.read(now, index, &mut self.buffers);
             }
+        }
+        let endpoint = &mut self.exchange.endpoint;
+        if endpoint.poll_timeout().is_some_and(|due| due <= now) {
+            endpoint.handle_timeout(now);
         }
     }
 
