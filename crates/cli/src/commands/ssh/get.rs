@@ -12,6 +12,7 @@ use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::fs::{File, FileTimes, Permissions};
 use std::io::ErrorKind;
+use std::mem::take;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -58,7 +59,8 @@ pub(crate) fn get(args: &CopyArgs) -> Result<u8, Failure> {
     for place in &places {
         all.extend(wanted(&mut remote, place, target, args.recursive)?);
     }
-    let mut progress = fetch(&mut remote, all, args.login.quiet)?;
+    let progress = Progress::new(args.login.quiet, args.verify);
+    let mut progress = fetch(&mut remote, all, progress)?;
     if args.verify {
         verify(&mut remote, &mut progress)?;
     }
@@ -100,10 +102,10 @@ fn wanted(
 pub(crate) fn fetch(
     remote: &mut Remote,
     wanted: Vec<Wanted>,
-    quiet: bool,
+    mut progress: Progress,
 ) -> Result<Progress, Failure> {
     let total = wanted.iter().filter_map(|one| one.attributes.size).sum();
-    let progress = Progress::new(total, quiet);
+    progress.begin(total);
     let mut getter = Getter {
         remote,
         waiting: wanted.into(),
@@ -370,14 +372,12 @@ impl Getter<'_> {
             Some(reason) => Err(std::io::Error::other(reason)),
         };
         file.local = None;
+        file.part = PathBuf::new();
+        let (here, there) = (take(&mut file.wanted.target), take(&mut file.wanted.path));
         match result {
-            Ok(()) => {
-                let (here, there) = (file.wanted.target.clone(), file.wanted.path.clone());
-                self.progress.finish_file(Copied { here, there });
-            }
+            Ok(()) => self.progress.finish_file(Copied { here, there }),
             Err(error) => {
-                let name = String::from_utf8_lossy(&file.wanted.path).into_owned();
-                self.progress.fail_file(&name, &error.to_string());
+                self.progress.fail_file(&String::from_utf8_lossy(&there), &error.to_string());
             }
         }
     }

@@ -38,7 +38,8 @@ pub(crate) struct Progress {
     files: u64,
     failed: u64,
     unchanged: u64,
-    copied: Vec<Copied>,
+    /// The files that are complete, if they are to be verified.
+    copied: Option<Vec<Copied>>,
     begun: Instant,
     shown: Option<(Instant, u64)>,
     rate: f64,
@@ -47,22 +48,29 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Of a transfer of `total` bytes.
-    pub(crate) fn new(total: u64, quiet: bool) -> Self {
+    /// Of a transfer that shows nothing if it is `quiet`, and remembers what it has copied if that is to be
+    /// `verified`.
+    pub(crate) fn new(quiet: bool, verified: bool) -> Self {
         Self {
-            total,
+            total: 0,
             bytes: 0,
             resumed: 0,
             files: 0,
             failed: 0,
             unchanged: 0,
-            copied: Vec::new(),
+            copied: verified.then(Vec::new),
             begun: Instant::now(),
             shown: None,
             rate: 0.0,
             is_terminal: !quiet && std::io::stderr().is_terminal(),
             drawn: false,
         }
+    }
+
+    /// The transfer, of `total` bytes, begins.
+    pub(crate) fn begin(&mut self, total: u64) {
+        self.total = total;
+        self.begun = Instant::now();
     }
 
     /// Bytes that an earlier transfer has left.
@@ -78,12 +86,14 @@ impl Progress {
     /// A file is complete.
     pub(crate) fn finish_file(&mut self, copied: Copied) {
         self.files += 1;
-        self.copied.push(copied);
+        if let Some(all) = &mut self.copied {
+            all.push(copied);
+        }
     }
 
-    /// The files that are complete.
+    /// The files that are complete, if they are to be verified.
     pub(crate) fn take_copied(&mut self) -> Vec<Copied> {
-        std::mem::take(&mut self.copied)
+        self.copied.take().unwrap_or_default()
     }
 
     /// A file that was complete is not what it should be.
@@ -199,8 +209,19 @@ mod tests {
     }
 
     #[test]
+    fn what_was_copied_is_remembered_only_to_be_verified() {
+        let copied = || Copied { here: "here".into(), there: b"there".to_vec() };
+        for verified in [false, true] {
+            let mut progress = Progress::new(true, verified);
+            progress.finish_file(copied());
+            assert_eq!((progress.files, progress.take_copied().len()), (1, usize::from(verified)));
+        }
+    }
+
+    #[test]
     fn the_line_tells_percentage_rate_and_time_left() {
-        let mut progress = Progress::new(1000, true);
+        let mut progress = Progress::new(true, false);
+        progress.begin(1000);
         progress.add(250);
         progress.rate = 50.0;
         let line = progress.line("file");

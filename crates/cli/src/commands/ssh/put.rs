@@ -10,6 +10,7 @@ use crate::failure::Failure;
 use manypath_ssh::sftp::{Answer, Attributes, OpenFlags, Reply, Request, Upload};
 use std::collections::VecDeque;
 use std::fs::{File, Metadata};
+use std::mem::take;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -54,7 +55,8 @@ pub(crate) fn put(args: &CopyArgs) -> Result<u8, Failure> {
             all.push(Offered { source, metadata, path });
         }
     }
-    let mut progress = send(&mut remote, all, args.login.quiet)?;
+    let progress = Progress::new(args.login.quiet, args.verify);
+    let mut progress = send(&mut remote, all, progress)?;
     if args.verify {
         verify(&mut remote, &mut progress)?;
     }
@@ -79,10 +81,10 @@ fn metadata(source: &Path, recursive: bool) -> Result<Metadata, Failure> {
 pub(crate) fn send(
     remote: &mut Remote,
     offered: Vec<Offered>,
-    quiet: bool,
+    mut progress: Progress,
 ) -> Result<Progress, Failure> {
     let total = offered.iter().map(|one| one.metadata.len()).sum();
-    let progress = Progress::new(total, quiet);
+    progress.begin(total);
     let mut putter = Putter {
         remote,
         waiting: offered.into(),
@@ -398,15 +400,11 @@ impl Putter<'_> {
         let file = &mut self.files[number];
         file.phase = Phase::Over;
         file.local = None;
+        file.part = Vec::new();
+        let (here, there) = (take(&mut file.offered.source), take(&mut file.offered.path));
         match file.failure.take() {
-            None => {
-                let (here, there) = (file.offered.source.clone(), file.offered.path.clone());
-                self.progress.finish_file(Copied { here, there });
-            }
-            Some(reason) => {
-                let name = file.offered.source.display().to_string();
-                self.progress.fail_file(&name, &reason);
-            }
+            None => self.progress.finish_file(Copied { here, there }),
+            Some(reason) => self.progress.fail_file(&here.display().to_string(), &reason),
         }
     }
 }
