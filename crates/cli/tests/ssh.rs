@@ -200,6 +200,12 @@ fn a_download_whose_path_is_lost_is_kept_and_continued() {
 }
 
 #[test]
+fn an_upload_whose_path_is_lost_is_kept_and_continued() {
+    let cut = |site: &Site| site.lab.path("A").expect("a path").down().expect("down");
+    broken_and_continued("put", cut, |site| site.lab.path("A").expect("a path").up().expect("up"));
+}
+
+#[test]
 fn folders_are_copied_whole_and_synchronised_by_what_differs() {
     let site = site();
     let original = folder(&site, "original/deep/er");

@@ -85,11 +85,12 @@ fn dropbear_runs_commands_and_has_files() {
     all_works(&site);
 }
 
-/// Built from what Debian has of its libraries; built once.
-fn go_server() -> PathBuf {
+/// A program of `tests/programs`, built from what Debian has of its libraries; built once.
+fn go_program(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let program = folder.join("go-ssh-server");
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/go_ssh_server.go");
+    let program = folder.join(name);
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
+    let source = sources.join(name).with_extension("go");
     let mut build = Command::new(find("go"));
     build.args(["build", "-o"]).arg(&program).arg(source).env("CGO_ENABLED", "0");
     build.env("GO111MODULE", "off").env("GOPATH", "/usr/share/gocode");
@@ -104,7 +105,7 @@ fn a_server_in_go_runs_commands_and_has_files() {
     let mut site = Site::with_paths(PATH);
     site.ssh_files();
     let _ = site.random_file("file", 9_000_000);
-    let program = go_server().display().to_string();
+    let program = go_program("go_ssh_server").display().to_string();
     let key = site.dir.join("host_key").display().to_string();
     site.service(&program, &["2222", &key], "tcp", 2222);
     all_works(&site);
@@ -221,6 +222,71 @@ fn a_user_serves_commands_and_files_without_root_and_nothing_else() {
     let forward = ssh(&["-W", "127.0.0.1:2222", &worker]);
     assert_ne!(forward.code, Some(0), "it forwards: {forward:?}");
     assert_eq!(forward.stdout, "");
+}
+
+/// A server whose user has a file, as `(site, user@host, content)`.
+fn served() -> (Site, String, Vec<u8>) {
+    let mut site = Site::with_paths(PATH);
+    site.ssh_files();
+    let content = site.random_file("file", 3_000_000);
+    let keys = site.dir.join("client_key.pub").display().to_string();
+    serve(&mut site, &keys);
+    let worker = format!("worker@{}", site.server());
+    (site, worker, content)
+}
+
+/// A command with its streams and status, by a client that is given all but the command.
+fn runs_commands(site: &Site, client: &[&str]) {
+    let mut command = site.command(Host::Left, client[0]);
+    command.args(&client[1..]).arg("wc -c; echo complaint >&2; exit 7");
+    let file = std::fs::File::open(site.dir.join("www/file")).expect("file");
+    command.stdin(file).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let output = command.spawn().expect("a client").wait_with_output().expect("output");
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "3000000", "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("complaint"), "{output:?}");
+    assert_eq!(output.status.code(), Some(7), "{output:?}");
+}
+
+#[test]
+fn the_client_of_dropbear_is_served_commands_and_files() {
+    let (site, worker, content) = served();
+    let [theirs, key] = ["client_key", "dropbear_key"].map(|n| site.dir.join(n));
+    let (theirs, key) = (theirs.display().to_string(), key.display().to_string());
+    let convert = ["openssh", "dropbear", &theirs, &key];
+    assert_eq!(site.direct("dropbearconvert", &convert).code, Some(0));
+    let client = find("dbclient").display().to_string();
+    let login = [client.as_str(), "-y", "-y", "-p", "2222", "-i", &key];
+    runs_commands(&site, &[&login[..], &[&worker]].concat());
+    let (file, here) = (site.dir.join("www/file"), site.dir.join("here"));
+    let batch = site.dir.join("batch");
+    let lines = format!("put {} copy\nget copy {}\n", file.display(), here.display());
+    std::fs::write(&batch, lines).expect("batch");
+    let subsystem = format!("{} -s {worker} sftp", login.join(" "));
+    let batch = batch.display().to_string();
+    let done = site.direct("sftp", &["-q", "-b", &batch, "-D", &subsystem]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert!(std::fs::read(&here).expect("a copy") == content, "the copy differs");
+}
+
+#[test]
+#[ignore = "slow; make test-full"]
+fn a_client_in_go_is_served_commands_and_files() {
+    let (site, worker, content) = served();
+    let client = go_program("go_ssh_client").display().to_string();
+    let key = site.dir.join("client_key").display().to_string();
+    let server = format!("{}:2222", site.server());
+    let (user, _) = worker.split_once('@').expect("a user");
+    let login = [client.as_str(), &server, user, &key];
+    runs_commands(&site, &[&login[..], &["exec"]].concat());
+    let (file, here) = (site.dir.join("www/file"), site.dir.join("here"));
+    let (file, here) = (file.display().to_string(), here.display().to_string());
+    for copy in [["put", &file, "copy"], ["get", "copy", &here]] {
+        let mut command = site.command(Host::Left, &client);
+        command.args(&login[1..]).args(copy);
+        let done = finish(command);
+        assert_eq!(done.code, Some(0), "{copy:?}: {done:?}");
+    }
+    assert!(std::fs::read(&here).expect("a copy") == content, "the copy differs");
 }
 
 #[test]
