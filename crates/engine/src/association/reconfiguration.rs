@@ -2,8 +2,10 @@
 //! says to them (section 5.2.7). What the peer requests is in `reconfiguration_answer`.
 //!
 //! One RE-CONFIG with requests is under way at a time; it is repeated when the RTO has expired. Before
-//! it is sent, messages that were queued before it leave; those queued after it wait until it is
-//! answered, for they belong to the new numbering.
+//! it is sent, messages that were queued before it leave and are acknowledged; those queued after it
+//! wait until it is answered, for they belong to the new numbering. RFC 6525 lets the request go
+//! before the acknowledgement, but a peer that lacks data then answers "In progress", which costs an
+//! RTO. usrsctp (0.9.5) even repeats that answer for ever, unless further data arrive.
 
 use super::context::Context;
 use super::state::Retry;
@@ -12,6 +14,7 @@ use crate::event::{Event, StreamDirection};
 use crate::path::PathId;
 use crate::send::Streams;
 use crate::time::Instant;
+use crate::tsn::Tsn64;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use manypath_wire::chunk::{Chunk, ReConfig, types};
@@ -89,6 +92,8 @@ struct Wanted {
     requests: Vec<Request>,
     /// Messages are being held back for it.
     holds: bool,
+    /// What was queued before it has been sent, and has TSNs before this one.
+    until: Option<Tsn64>,
 }
 
 /// The requests under way.
@@ -164,7 +169,7 @@ impl Reconfiguration {
     pub(super) fn queue(&mut self, requests: Vec<Request>) -> bool {
         let fits = self.waiting.len() < MAX_WAITING;
         if fits {
-            self.waiting.push_back(Wanted { requests, holds: false });
+            self.waiting.push_back(Wanted { requests, holds: false, until: None });
         }
         fits
     }
@@ -240,23 +245,27 @@ impl Association {
         Ok(())
     }
 
-    /// Sends the next request as soon as what was queued before it has left.
+    /// Sends the next request as soon as what was queued before it has arrived.
     pub(super) fn start_reconfiguration(&mut self) {
         if self.reconfiguration.running.is_some() {
             return;
         }
         let Some(wanted) = self.reconfiguration.waiting.front_mut() else { return };
-        let association = wanted.requests.contains(&Request::Association);
-        if let Some(streams) = held_back(&wanted.requests).filter(|_| !wanted.holds) {
-            self.sender.hold_back(streams);
+        if let Some(streams) = held_back(&wanted.requests) {
+            if !wanted.holds {
+                self.sender.hold_back(streams);
+                wanted.holds = true;
+            }
+            if !self.sender.has_sent_before_reset() {
+                return;
+            }
+            let until = *wanted.until.get_or_insert(self.sender.next_tsn64());
+            if !self.sender.has_delivered_before(until) {
+                return;
+            }
         }
-        wanted.holds = true;
-        let sent = self.sender.has_sent_before_reset();
-        if sent && (!association || self.sender.has_nothing_outstanding()) {
-            let wanted = self.reconfiguration.waiting.pop_front();
-            let requests = wanted.map_or_else(Vec::new, |wanted| wanted.requests);
-            self.run(requests);
-        }
+        let wanted = self.reconfiguration.waiting.pop_front();
+        self.run(wanted.map_or_else(Vec::new, |wanted| wanted.requests));
     }
 
     fn run(&mut self, requests: Vec<Request>) {

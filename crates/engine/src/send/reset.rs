@@ -3,6 +3,7 @@
 use super::Sender;
 use super::queue::SendQueue;
 use super::stream::OutboundStream;
+use crate::tsn::Tsn64;
 use alloc::collections::BTreeSet;
 use manypath_wire::{StreamId, Tsn};
 
@@ -40,7 +41,7 @@ impl Sender {
     }
 
     /// Whether nothing is outstanding.
-    pub(crate) fn has_nothing_outstanding(&self) -> bool {
+    fn has_nothing_outstanding(&self) -> bool {
         self.outstanding.is_empty()
     }
 
@@ -60,9 +61,19 @@ impl Sender {
         self.queue.reset_streams(streams);
     }
 
+    /// Whether every chunk before `tsn` has been acknowledged, and not by a gap ack block only.
+    pub(crate) fn has_delivered_before(&self, tsn: Tsn64) -> bool {
+        self.outstanding.cum().next() >= tsn
+    }
+
     /// The TSN of the next new chunk.
     pub(crate) fn next_tsn(&self) -> Tsn {
-        self.outstanding.next_tsn().wire()
+        self.next_tsn64().wire()
+    }
+
+    /// The TSN of the next new chunk, which does not wrap.
+    pub(crate) fn next_tsn64(&self) -> Tsn64 {
+        self.outstanding.next_tsn()
     }
 
     /// The TSN of the next new chunk is `tsn`. Nothing must be outstanding.
