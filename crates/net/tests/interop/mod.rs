@@ -100,8 +100,9 @@ pub(crate) fn run(programs: &[PathBuf; 2], case: &Case<'_>) -> Option<Outcome> {
     let [ours, theirs] = transfer(&lab, programs, case);
     let captured = lab.stop_capture().expect("the capture is running");
     assert_eq!(captured.missed, 0, "the capture is not complete");
-    let mut chunks = tshark::chunks_without_complaint(&capture);
-    let chunks = addresses(&lab, case).map(|address| chunks.remove(&address).unwrap_or_default());
+    let addresses = addresses(&lab, case);
+    let mut chunks = tshark::chunks_without_complaint(&capture, &addresses[0]);
+    let chunks = addresses.map(|address| chunks.remove(&address).unwrap_or_default());
     std::fs::remove_file(&capture).expect("the capture was written");
     Some(Outcome { ours, theirs, chunks })
 }

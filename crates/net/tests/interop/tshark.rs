@@ -8,12 +8,17 @@ use std::process::Command;
 const WARNING: u64 = 0x0060_0000;
 
 /// What tshark takes for a warning although it is none: a chunk is sent again although the capture has
-/// its SACK already, which is still under way to the sender, or lost behind the capture.
+/// its SACK already, which is still under way to the sender, or lost behind the capture. From us that
+/// must be rare; usrsctp, when it has not had the processor for some milliseconds, sends whole windows
+/// again before it has read what waits for it.
 const CROSSED: &str = "This TSN was acked prior to this retransmission (reneged ack?).";
 
-/// How many chunks of each type there were, by the packets' source address. Panics at the first packet
-/// with a wrong checksum, or of which tshark complains.
-pub(crate) fn chunks_without_complaint(capture: &Path) -> BTreeMap<String, BTreeMap<u8, u64>> {
+/// How many chunks of each type there were, by the packets' source address; `ours` is the address of
+/// our end. Panics at the first packet with a wrong checksum, or of which tshark complains.
+pub(crate) fn chunks_without_complaint(
+    capture: &Path,
+    ours: &str,
+) -> BTreeMap<String, BTreeMap<u8, u64>> {
     let output = Command::new("tshark")
         .arg("-r")
         .arg(capture)
@@ -41,7 +46,7 @@ pub(crate) fn chunks_without_complaint(capture: &Path) -> BTreeMap<String, BTree
         assert_eq!(malformed, "", "packet {number} is malformed: {line}");
         let warns = |text: &str| text.parse::<u64>().is_ok_and(|severity| severity >= WARNING);
         for (severity, message) in severity.split(';').zip(message.split(';')) {
-            crossings += u64::from(message == CROSSED);
+            crossings += u64::from(message == CROSSED && (v4 == ours || v6 == ours));
             assert!(message == CROSSED || !warns(severity), "packet {number}: {message}: {line}");
         }
         for kind in types.split(';').filter(|text| !text.is_empty()) {
@@ -49,7 +54,7 @@ pub(crate) fn chunks_without_complaint(capture: &Path) -> BTreeMap<String, BTree
             *chunks.entry(kind.parse().expect("a chunk type")).or_default() += 1;
         }
     }
-    let packets = chunks.values().flat_map(BTreeMap::values).sum::<u64>();
-    assert!(crossings * 100 <= packets, "{crossings} of {packets} sent again after their SACK");
+    let sent = chunks.get(ours).map_or(0, |kinds| kinds.values().sum::<u64>());
+    assert!(crossings * 50 <= sent, "{crossings} of {sent} sent again after their SACK");
     chunks
 }
