@@ -1,6 +1,7 @@
 //! The command line as data: one definition gives parsing, help and the man pages.
 
 use crate::commands::bench::args::{BenchArgs, BenchWorkerArgs};
+use crate::commands::gateway::args::GatewayArgs;
 use crate::commands::peers::PeersArgs;
 use crate::commands::preload::PreloadArgs;
 use crate::commands::rules::args::{RulesArgs, ShimrulesArgs};
@@ -30,6 +31,7 @@ pub(crate) enum Command {
     Run(RunArgs),
     Preload(PreloadArgs),
     Serve(ServeArgs),
+    Gateway(GatewayArgs),
     Rules(RulesArgs),
     Shimrules(ShimrulesArgs),
     Sysctl(SysctlArgs),

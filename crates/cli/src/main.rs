@@ -18,6 +18,7 @@ fn main() -> ExitCode {
         Command::Run(args) => commands::run::run(args),
         Command::Preload(args) => commands::preload::preload(args),
         Command::Serve(args) => commands::serve::serve(args),
+        Command::Gateway(args) => commands::gateway::gateway(args),
         Command::Rules(args) => commands::rules::rules(args),
         Command::Shimrules(args) => commands::rules::shimrules(args),
         Command::Peers(args) => commands::peers::peers(args),

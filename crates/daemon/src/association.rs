@@ -19,6 +19,8 @@ pub(crate) struct DialId(pub(crate) u64);
 pub(crate) enum FlowUse {
     /// A program's connect, until the launcher has handed over its connection.
     Attempt(AttemptId),
+    /// A TCP client of a gateway.
+    Caller(RelayId),
     /// A connection being made to a local service.
     Dial(DialId),
     /// A local socket.

@@ -28,6 +28,8 @@ pub(crate) struct Up {
     pub(crate) adaptation: Option<u32>,
     /// Usable in both directions.
     streams: u16,
+    /// Usable towards the peer.
+    pub(crate) outbound_streams: u16,
 }
 
 impl Stack {
@@ -82,7 +84,7 @@ impl Stack {
         match event {
             Event::Connected { initiated, adaptation, outbound_streams, inbound_streams } => {
                 let streams = outbound_streams.min(inbound_streams);
-                self.on_connected(id, &Up { initiated, adaptation, streams });
+                self.on_connected(id, &Up { initiated, adaptation, streams, outbound_streams });
             }
             Event::Readable => self.read_messages(id),
             Event::Writable => {
@@ -212,6 +214,10 @@ impl Stack {
         self.counters.count("associations_restarted");
         self.end_flows(id, FallbackReason::AssociationLost);
         let Some(association) = self.associations.get_mut(&id) else { return };
+        if let Some(flow) = association.mux.direct() {
+            let (peer, streams) = (flow.peer(), flow.streams());
+            return self.on_direct_restarted(id, peer, streams);
+        }
         let Association { begun_with, streams, .. } = *association;
         let memory = &self.window_memory;
         *association = Association::new(begun_with, Setup::Established, self.now, streams, memory);
@@ -271,6 +277,7 @@ impl Stack {
         for used in std::mem::take(&mut association.flows).into_values() {
             match used {
                 FlowUse::Attempt(attempt) => self.on_attempt_flow_lost(attempt, reason),
+                FlowUse::Caller(id) => self.on_call_lost(id, reason),
                 FlowUse::Dial(dial) => self.drop_dial(dial),
                 FlowUse::Relay(relay) => self.reset_relay(relay, RelayEnd::AssociationLost),
                 FlowUse::Closing => {}

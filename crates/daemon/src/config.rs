@@ -1,6 +1,7 @@
 //! Every parameter of a stack, with its default.
 
 use crate::allow::Allow;
+use crate::gateway::Gateway;
 use crate::log::{Level, Levels};
 use crate::peers::PeerCache;
 use crate::settings::SettingsFile;
@@ -53,6 +54,8 @@ pub struct StackConfig {
     pub door: bool,
     /// What peers may reach through this host; nothing else is ever dialled.
     pub allow: Vec<Allow>,
+    /// Join SCTP programs with TCP programs, and do nothing else.
+    pub gateway: Option<Gateway>,
     /// The rules table: which connects are carried, and what peers may reach besides `allow`.
     /// Without one, connects are carried and `allow` is all.
     pub rules: Option<RulesFile>,
@@ -127,6 +130,7 @@ impl Default for StackConfig {
             accept: false,
             door: false,
             allow: Vec::new(),
+            gateway: None,
             rules: None,
             settings: None,
             fixed: Vec::new(),

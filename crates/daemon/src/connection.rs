@@ -100,6 +100,7 @@ impl Stack {
 
     /// It has ended after so many bytes sent and received, as seen from the local program.
     pub(crate) fn end_connection(&mut self, id: RelayId, end: RelayEnd, (sent, got): (u64, u64)) {
+        self.totals.add((sent, got));
         let Some(connection) = self.connections.remove(&id) else { return };
         let ms = self.age(connection.begun);
         let paths = shares(&connection.before, &self.path_bytes(connection.carrier));

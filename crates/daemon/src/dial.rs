@@ -47,6 +47,11 @@ impl Stack {
         if !self.phase.takes_work() {
             return self.refuse(id, flow, Refusal::Busy, "dial_denied_ending");
         }
+        if self.has_service() {
+            // One of the addresses is dialled, or refused.
+            let _tried = self.dial_service(id, flow, source, None);
+            return;
+        }
         if self.listeners.concern(allow::canonical(destination)) {
             return self.on_incoming_to_listener(id, flow, destination, source);
         }
@@ -127,7 +132,10 @@ impl Stack {
                 let Some(dial) = self.dials.remove(&id) else { return };
                 dial.socket.reset(&self.registry);
                 self.on_led_over(RelayId(id.0));
-                self.refuse_dial(dial.association, dial.flow, dial.destination, &error);
+                let failed = Some((dial.destination, &error));
+                if !self.dial_service(dial.association, dial.flow, dial.source, failed) {
+                    self.refuse_dial(dial.association, dial.flow, dial.destination, &error);
+                }
             }
         }
     }

@@ -16,9 +16,11 @@ use crate::parameters;
 use crate::stack::Stack;
 use manypath_control::status::FallbackReason;
 use manypath_engine::{AssociationId, CloseReason, Profile};
-use manypath_flow::{ADAPTATION, DIRECT_ADAPTATION, DirectEnd, DirectFlow, DirectPeer, FlowId};
+use manypath_flow::{
+    ADAPTATION, DIRECT_ADAPTATION, DirectEnd, DirectFlow, DirectPeer, FlowId, Framing,
+};
 use std::net::SocketAddr;
-use tracing::{debug, info};
+use tracing::{debug, info, warn};
 
 impl Stack {
     /// Begins the association of a connection.
@@ -34,6 +36,7 @@ impl Stack {
         let id =
             endpoint.connect_with(now, remote, destination.port(), own).map_err(unconnected)?;
         let (flow, name) = DirectFlow::opening(destination, open.source_or_unspecified());
+        let flow = flow.framed(self.framing());
         let association = Association::direct(Some(profile), Setup::Connecting, now, flow);
         self.associations.insert(id, association);
         self.counters.count("direct_associations_begun");
@@ -44,6 +47,10 @@ impl Stack {
     /// Lets peers begin such associations with the services that the rules open, and with listeners.
     pub(crate) fn listen_direct(&mut self) {
         if !self.config.accept {
+            return;
+        }
+        // The endpoint itself accepts at the port of a gateway.
+        if self.config.gateway.is_some() {
             return;
         }
         let parameters = parameters::of_direct(&self.config, self.config.profile);
@@ -66,7 +73,7 @@ impl Stack {
     }
 
     pub(crate) fn on_direct_connected(&mut self, id: AssociationId, up: &Up) {
-        let peer = match up.adaptation {
+        let peer = match up.adaptation.filter(|_| self.framing() == Framing::Pieces) {
             Some(DIRECT_ADAPTATION) => DirectPeer::Manypath,
             // It would take bytes for messages of flows.
             Some(ADAPTATION) => {
@@ -77,12 +84,13 @@ impl Stack {
             // Whatever else a program has announced is its own affair.
             Some(_) | None => DirectPeer::Native,
         };
-        if !up.initiated && !self.take_in_direct(id, peer) {
+        if !up.initiated && !self.take_in_direct(id, peer, up.outbound_streams) {
             return;
         }
         let Some(association) = self.associations.get_mut(&id) else { return };
         association.setup = Setup::Established;
         if let Some(flow) = association.mux.direct() {
+            flow.set_streams(up.outbound_streams);
             flow.established(peer);
         }
         self.dirty.insert(id);
@@ -91,7 +99,7 @@ impl Stack {
     }
 
     /// A peer wants to reach the service at our port, at the address that it has used.
-    fn take_in_direct(&mut self, id: AssociationId, peer: DirectPeer) -> bool {
+    fn take_in_direct(&mut self, id: AssociationId, peer: DirectPeer, streams: u16) -> bool {
         let status = self.driver.endpoint().status(self.now, id);
         let paths = status.map(|status| status.paths).unwrap_or_default();
         let primary = paths.iter().find(|path| path.primary);
@@ -100,11 +108,29 @@ impl Stack {
         };
         let destination = SocketAddr::new(path.addr.local.ip(), own);
         let source = SocketAddr::new(path.addr.remote.ip(), theirs);
-        let flow = DirectFlow::incoming(destination, source, peer);
+        let mut flow = DirectFlow::incoming(destination, source, peer).framed(self.framing());
+        flow.set_streams(streams);
         let association = Association::direct(None, Setup::Established, self.now, flow);
         self.associations.insert(id, association);
         self.counters.count("direct_associations_accepted");
         true
+    }
+
+    /// The peer's program has been started anew and uses its old ports: its connection is a new one.
+    /// Nobody can be served whom we have called.
+    pub(crate) fn on_direct_restarted(
+        &mut self,
+        id: AssociationId,
+        peer: DirectPeer,
+        streams: u16,
+    ) {
+        info!(target: log::ASSOCIATION, "association {}: the peer has restarted", id.0);
+        let ours = self.associations.get(&id).is_some_and(Association::is_ours);
+        if ours {
+            self.driver.endpoint_mut().abort(self.now, id, b"the connection is lost");
+        } else if self.take_in_direct(id, peer, streams) {
+            self.dirty.insert(id);
+        }
     }
 
     /// Takes what has arrived, as much as its reader keeps up with.
@@ -169,6 +195,11 @@ impl Stack {
                 self.driver.endpoint_mut().shutdown(self.now, id);
             }
             Some(DirectEnd::Abort) => self.driver.endpoint_mut().abort(self.now, id, b"reset"),
+            Some(DirectEnd::Malformed(why)) => {
+                self.counters.count("connections_aborted_malformed");
+                warn!(target: log::CONNECTION, "association {}: aborted: {why}", id.0);
+                self.driver.endpoint_mut().abort(self.now, id, why.as_bytes());
+            }
             None => {}
         }
     }

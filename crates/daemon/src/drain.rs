@@ -125,7 +125,10 @@ impl Stack {
     }
 
     fn is_drained(&self) -> bool {
-        let idle = self.attempts.is_empty() && self.relays.is_empty() && self.tcp_relays.is_empty();
+        let idle = self.attempts.is_empty()
+            && self.callers.len() == 0
+            && self.relays.is_empty()
+            && self.tcp_relays.is_empty();
         idle && self.flow_count() == 0 && self.waiting.is_empty()
     }
 
@@ -158,6 +161,7 @@ impl Stack {
 
     /// Resets what is left, on both sides.
     pub(crate) fn end(&mut self) {
+        self.end_callers();
         let relays = self.relays.keys().chain(self.tcp_relays.keys());
         let relays: Vec<RelayId> = relays.copied().collect();
         for relay in relays {
@@ -168,6 +172,7 @@ impl Stack {
             self.driver.endpoint_mut().abort(self.now, id, b"the stack ends");
         }
         self.driver.flush(self.now);
+        self.print_status_line();
         self.save_peers();
     }
 }

@@ -5,6 +5,7 @@ use crate::connection::RelayEnd;
 use crate::relay::{Progress, Relay};
 use crate::stack::Stack;
 use crate::tcp_relay::TcpRelay;
+use manypath_control::status::FallbackReason;
 use manypath_engine::AssociationId;
 use manypath_flow::{FlowEvent, FlowId};
 use mio::event::Event;
@@ -87,6 +88,7 @@ impl Stack {
         self.set_flow_use(id, flow, FlowUse::Closing);
         match used {
             FlowUse::Attempt(attempt) => self.on_attempt_flow_reset(attempt),
+            FlowUse::Caller(id) => self.on_call_lost(id, FallbackReason::AssociationLost),
             FlowUse::Dial(dial) => self.drop_dial(dial),
             FlowUse::Relay(relay) => self.reset_relay(relay, RelayEnd::ResetByPeer),
             FlowUse::Closing => {}
@@ -102,6 +104,7 @@ impl Stack {
                 }
             }
             Some(FlowUse::Attempt(attempt)) => self.on_attempt_flow_reset(attempt),
+            Some(FlowUse::Caller(id)) => self.on_call_lost(id, FallbackReason::AssociationLost),
             Some(FlowUse::Dial(dial)) => self.drop_dial(dial),
             Some(FlowUse::Closing) | None => {}
         }

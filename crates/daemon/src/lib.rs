@@ -28,6 +28,7 @@ mod dial;
 mod direct;
 mod drain;
 mod flows;
+mod gateway;
 mod listeners;
 mod locals;
 mod log;
@@ -49,7 +50,9 @@ mod way;
 
 pub use allow::{Allow, AllowError};
 pub use config::{DEFAULT_UDP_PORT, Encapsulation, Locals, StackConfig};
+pub use gateway::{Gateway, Way};
 pub use log::{Level, Levels, LogTo, Subsystem, log_to, stderr_is_the_journal};
+pub use manypath_flow::{Framing, SCTP_PORT};
 pub use peers::{PeerCache, PeerRecord};
 pub use settings::{KNOBS, Knob, SettingsError, SettingsFile};
 pub use stack::{Stack, Stopper};

@@ -74,13 +74,17 @@ pub(crate) fn with_profile(config: &StackConfig, profile: Profile) -> Config {
 /// The parameters of associations in the direct form. A service has one stream; native programs may
 /// use more of theirs.
 pub(crate) fn of_direct(config: &StackConfig, profile: Profile) -> Config {
-    Config {
+    let native = Config {
         port: 0,
         adaptation: Some(manypath_flow::DIRECT_ADAPTATION),
         require_adaptation: false,
         streams: 1,
         inbound_streams: Some(NATIVE_STREAMS),
         ..of_profile(config, profile)
+    };
+    match &config.gateway {
+        Some(gateway) => gateway.parameters(native),
+        None => native,
     }
 }
 

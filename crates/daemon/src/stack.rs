@@ -15,6 +15,7 @@ use crate::control_server::ControlServer;
 use crate::counters::Counters;
 use crate::dial::Dial;
 use crate::drain::Phase;
+use crate::gateway::{Callers, Totals};
 use crate::listeners::Listeners;
 use crate::locals::{self, Locals};
 use crate::log;
@@ -71,6 +72,10 @@ pub struct Stack {
     pub(crate) waiting: BTreeSet<AssociationId>,
     pub(crate) attempts: BTreeMap<AttemptId, Attempt>,
     pub(crate) dials: BTreeMap<DialId, Dial>,
+    /// TCP clients of a gateway.
+    pub(crate) callers: Callers,
+    /// What connections that have ended have moved.
+    pub(crate) totals: Totals,
     pub(crate) listeners: Listeners,
     pub(crate) relays: BTreeMap<RelayId, Relay>,
     pub(crate) tcp_relays: BTreeMap<RelayId, TcpRelay>,
@@ -121,7 +126,7 @@ impl Stack {
         let registry = poll.registry().try_clone()?;
         let settings = Settings::load(&mut config).map_err(io::Error::other)?;
         log::set_levels(&config.log);
-        let mut driver = Driver::new(Endpoint::new(parameters::of_stack(&config), seed()?));
+        let mut driver = Driver::new(Endpoint::new(Self::endpoint_parameters(&config), seed()?));
         let locals = match config.door {
             true => Locals::closed(),
             false => locals::open(&config, &mut driver, &registry)?,
@@ -148,6 +153,8 @@ impl Stack {
             waiting: BTreeSet::new(),
             attempts: BTreeMap::new(),
             dials: BTreeMap::new(),
+            callers: Callers::default(),
+            totals: Totals::default(),
             listeners: Listeners::default(),
             relays: BTreeMap::new(),
             tcp_relays: BTreeMap::new(),
@@ -166,6 +173,7 @@ impl Stack {
             last_id: 0,
             config,
         };
+        stack.begin_gateway()?;
         stack.listen_direct();
         stack.recall_peers();
         if !stack.config.door {
@@ -266,6 +274,8 @@ impl Stack {
             Source::Dial(id) => self.on_dial_event(DialId(id), event),
             Source::Control(id) => self.on_control_event(id),
             Source::ControlListener | Source::Door => self.accept_control(),
+            Source::Clients(_) => self.accept_callers(),
+            Source::Caller(id) => self.on_caller_event(RelayId(id), event),
             Source::Signal => self.on_signal(),
             Source::Wake => self.stop(),
         }

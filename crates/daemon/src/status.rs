@@ -40,7 +40,11 @@ impl Stack {
 
     /// The services that are open whoever serves them, for people.
     pub(crate) fn open_services(&self) -> Vec<String> {
-        if self.config.door { Vec::new() } else { self.rules.services() }
+        match &self.config.gateway {
+            Some(gateway) => vec![gateway.to_string()],
+            None if self.config.door => Vec::new(),
+            None => self.rules.services(),
+        }
     }
 
     fn local_statuses(&self) -> Vec<LocalStatus> {
@@ -133,19 +137,19 @@ impl Stack {
         match used {
             FlowUse::Relay(id) => self.listeners.client_of(id.0),
             FlowUse::Dial(id) => self.listeners.client_of(id.0),
-            FlowUse::Attempt(_) | FlowUse::Closing => None,
+            FlowUse::Attempt(_) | FlowUse::Caller(_) | FlowUse::Closing => None,
         }
     }
 
     fn pending_of(&self, used: FlowUse) -> u64 {
         match used {
             FlowUse::Relay(id) => self.relays.get(&id).map_or(0, |relay| relay.pending() as u64),
-            FlowUse::Attempt(_) | FlowUse::Dial(_) | FlowUse::Closing => 0,
+            FlowUse::Attempt(_) | FlowUse::Caller(_) | FlowUse::Dial(_) | FlowUse::Closing => 0,
         }
     }
 
     /// Ours, the engine's, the sockets' and the flows', each with its own prefix.
-    fn all_counters(&self) -> BTreeMap<String, u64> {
+    pub(crate) fn all_counters(&self) -> BTreeMap<String, u64> {
         let mut all = BTreeMap::new();
         all.extend(self.counters.events().iter().map(|(name, n)| (format!("stack_{name}"), *n)));
         let engine = self.driver.endpoint().counters().entries();

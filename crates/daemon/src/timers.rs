@@ -28,6 +28,10 @@ pub(crate) enum Timer {
     Listeners,
     /// Control callers may wait for whom there was no descriptor.
     AcceptControl,
+    /// TCP clients of a gateway may wait for whom there was no descriptor, or no time.
+    Callers,
+    /// The state of a gateway is to be printed.
+    StatusLine,
     /// What was learnt about peers is to be kept.
     SavePeers,
     /// Whether a draining stack still makes progress.
@@ -67,6 +71,8 @@ impl Stack {
             Timer::Presence(id) => self.on_presence_timer(id),
             Timer::Listeners => self.on_listeners_timer(),
             Timer::AcceptControl => self.accept_control(),
+            Timer::Callers => self.accept_callers(),
+            Timer::StatusLine => self.on_status_line_timer(),
             Timer::SavePeers => self.save_peers(),
             Timer::Drain => self.on_drain_timer(),
         }

@@ -21,6 +21,10 @@ pub(crate) enum Source {
     ControlListener,
     /// The same under its second name.
     Door,
+    /// A socket at which TCP clients of a gateway are taken in.
+    Clients(u64),
+    /// A TCP client of a gateway that waits.
+    Caller(u64),
     /// Signals.
     Signal,
     /// Somebody has called [`Stopper::stop`](crate::Stopper::stop).
@@ -42,6 +46,8 @@ impl Source {
             Self::Signal => (7, 0),
             Self::Wake => (8, 0),
             Self::Door => (9, 0),
+            Self::Clients(index) => (10, index),
+            Self::Caller(id) => (11, id),
         }
     }
 
@@ -66,6 +72,8 @@ impl Source {
             7 => Self::Signal,
             8 => Self::Wake,
             9 => Self::Door,
+            10 => Self::Clients(id),
+            11 => Self::Caller(id),
             _ => return None,
         })
     }
@@ -86,6 +94,8 @@ mod tests {
             Source::Control(9),
             Source::ControlListener,
             Source::Door,
+            Source::Clients(1),
+            Source::Caller(5),
             Source::Signal,
             Source::Wake,
         ];

@@ -67,6 +67,16 @@ impl ByteQueue {
         if first.len() == wanted { self.pop() } else { Some(self.join(wanted)) }
     }
 
+    /// The first `N` bytes, which stay; none if there are fewer.
+    pub(crate) fn head<const N: usize>(&self) -> Option<[u8; N]> {
+        let mut bytes = self.pieces.iter().flatten().chain(&self.gathered);
+        let mut head = [0; N];
+        for byte in &mut head {
+            *byte = *bytes.next()?;
+        }
+        Some(head)
+    }
+
     fn join(&mut self, wanted: usize) -> Bytes {
         let mut joined = BytesMut::with_capacity(wanted);
         while joined.len() < wanted {
@@ -131,6 +141,17 @@ mod tests {
         queue.push(Bytes::from_static(&[3; 10]));
         let sizes: Vec<_> = drain(&mut queue, 1000).iter().map(Bytes::len).collect();
         assert_eq!(sizes, [1000, 1000, 110]);
+    }
+
+    #[test]
+    fn head_is_seen_across_pieces_and_stays() {
+        let mut queue = ByteQueue::default();
+        assert_eq!(queue.head::<1>(), None);
+        queue.push(Bytes::from(std::vec![1; 512]));
+        queue.push(Bytes::from_static(&[2, 3]));
+        assert_eq!(queue.take(511).map(|taken| taken.len()), Some(511));
+        assert_eq!((queue.head(), queue.head::<4>()), (Some([1, 2, 3]), None));
+        assert_eq!(queue.take(3).as_deref(), Some(&[1, 2, 3][..]));
     }
 
     #[test]

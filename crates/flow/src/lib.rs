@@ -36,7 +36,7 @@ mod status;
 mod table;
 
 pub use config::FlowConfig;
-pub use direct::{DirectEnd, DirectFlow, DirectPeer};
+pub use direct::{DirectEnd, DirectFlow, DirectPeer, Framing};
 pub use error::{FlowError, OpenError, WriteError};
 pub use event::{FlowEvent, Refusal};
 pub use form::Flows;

@@ -1,6 +1,7 @@
 //! One file per command.
 
 pub(crate) mod bench;
+pub(crate) mod gateway;
 pub(crate) mod lab;
 pub(crate) mod man;
 pub(crate) mod peers;

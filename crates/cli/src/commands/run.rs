@@ -71,7 +71,7 @@ fn embedded_stack(options: &StackOptions) -> Result<StackChoice, Failure> {
             Failure::new(e.to_string()).hint("as root, or in UDP: --encapsulation udp")
         })?;
     }
-    let log = super::stack::log_to(options);
+    let log = super::stack::log_to(options.log.as_deref());
     log.check().map_err(|e| super::stack::cannot_log(&log, &e))?;
     let exe = std::env::current_exe()
         .map_err(|e| Failure::new(format!("cannot find my own program: {e}")))?;

@@ -18,7 +18,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<u8, Failure> {
         Ok(dir) => config.runtime_dir = Some(dir),
         Err(error) => eprintln!("manypath: `manypath status` will not find this server: {error}"),
     }
-    stack::run(config, stack::log_to(&args.stack))
+    stack::run(config, stack::log_to(args.stack.log.as_deref()), "--port")
 }
 
 /// A server that nobody can use was not meant.

@@ -17,17 +17,17 @@ pub(crate) fn stack(args: &StackArgs) -> Result<u8, Failure> {
     configure(&mut config, &args.stack, Level::Warn)?;
     // Without a runtime directory `manypath status` cannot ask this stack; it works all the same.
     config.runtime_dir = manypath_control::runtime::directory().ok();
-    run(config, log_to(&args.stack))
+    run(config, log_to(args.stack.log.as_deref()), "--port")
 }
 
 /// Where the options say that lines go. Standard error is the journal under systemd.
-pub(crate) fn log_to(options: &StackOptions) -> LogTo {
-    match options.log.as_deref().map(Path::to_str) {
+pub(crate) fn log_to(place: Option<&Path>) -> LogTo {
+    match place.map(Path::to_str) {
         Some(Some("journal")) => LogTo::Journal,
         Some(Some("stderr")) => LogTo::Stderr,
         None if manypath_daemon::stderr_is_the_journal() => LogTo::Journal,
         None => LogTo::Stderr,
-        Some(_) => LogTo::File(options.log.clone().unwrap_or_default()),
+        Some(_) => LogTo::File(place.map(Path::to_owned).unwrap_or_default()),
     }
 }
 
@@ -74,13 +74,13 @@ pub(crate) fn configure(
     Ok(())
 }
 
-/// Runs a stack to its end.
-pub(crate) fn run(config: StackConfig, log: LogTo) -> Result<u8, Failure> {
+/// Runs a stack to its end. `port` is the option that gives it another UDP port.
+pub(crate) fn run(config: StackConfig, log: LogTo, port: &str) -> Result<u8, Failure> {
     manypath_daemon::log_to(&log, config.log).map_err(|e| cannot_log(&log, &e))?;
     let stack = Stack::new(config).map_err(|e| {
         let failure = Failure::new(e.to_string());
-        if e.kind() == std::io::ErrorKind::AddrInUse {
-            failure.hint("another port: --port PORT")
+        if e.kind() == std::io::ErrorKind::AddrInUse && e.to_string().starts_with("UDP") {
+            failure.hint(format!("another port: {port} PORT"))
         } else if e.kind() == std::io::ErrorKind::PermissionDenied {
             failure.hint("as root, or in UDP: --encapsulation udp")
         } else {

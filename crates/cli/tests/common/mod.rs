@@ -64,8 +64,20 @@ impl Site {
 
     /// Starts a server on the right host and waits for its port.
     pub(crate) fn service(&mut self, program: &str, args: &[&str], protocol: &str, port: u16) {
+        self.service_on(Host::Right, program, args, protocol, port);
+    }
+
+    /// The same on any host.
+    pub(crate) fn service_on(
+        &mut self,
+        host: Host,
+        program: &str,
+        args: &[&str],
+        protocol: &str,
+        port: u16,
+    ) {
         let log = std::fs::File::create(self.dir.join(format!("log-{port}"))).expect("log");
-        let mut command = self.command(Host::Right, find(program));
+        let mut command = self.command(host, find(program));
         command.args(args).stdin(Stdio::null());
         command.stdout(log.try_clone().expect("log")).stderr(log);
         let child = command.spawn().unwrap_or_else(|e| panic!("{program}: {e}"));

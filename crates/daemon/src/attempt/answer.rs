@@ -19,7 +19,11 @@ const ATTACH_TIMEOUT: Duration = Duration::from_secs(10);
 impl Stack {
     /// The peer has accepted the flow.
     pub(crate) fn on_opened(&mut self, association: AssociationId, flow: FlowId) {
-        let Some(FlowUse::Attempt(id)) = self.flow_use(association, flow) else { return };
+        let id = match self.flow_use(association, flow) {
+            Some(FlowUse::Attempt(id)) => id,
+            Some(FlowUse::Caller(id)) => return self.on_call_answered(id, association, flow),
+            Some(FlowUse::Dial(_) | FlowUse::Relay(_) | FlowUse::Closing) | None => return,
+        };
         let Some(attempt) = self.attempts.get_mut(&id) else { return };
         attempt.sctp = Sctp::Opened { association, flow };
         let tcp = std::mem::replace(&mut attempt.tcp, Tcp::NotStarted);

@@ -2,7 +2,8 @@
 
 use super::LIMIT;
 use manypath_engine::{
-    AssociationId, CloseReason, Config, Endpoint, Event, Outgoing, Ppid, SendError, StreamId,
+    AssociationId, CloseReason, Config, Endpoint, Event, Message, Outgoing, Ppid, SendError,
+    StreamId,
 };
 use manypath_flow::{ADAPTATION, FlowConfig, FlowEvent, FlowId, FlowMux, Refusal, SCTP_PORT};
 use manypath_net::{Clock, Driver, LocalBinding, UdpPort};
@@ -32,8 +33,13 @@ pub(crate) enum Answer {
 impl Peer {
     /// A peer at `local`, with whatever else `config` says.
     pub(crate) fn new(local: IpAddr, port: UdpPort, config: Config) -> Self {
+        Self::seeded(local, port, config, local_byte(local))
+    }
+
+    /// The same with a seed of its own.
+    pub(crate) fn seeded(local: IpAddr, port: UdpPort, config: Config, seed: u8) -> Self {
         let poll = Poll::new().unwrap();
-        let mut driver = Driver::new(Endpoint::new(config, [local_byte(local); 32]));
+        let mut driver = Driver::new(Endpoint::new(config, [seed; 32]));
         let addr = SocketAddr::new(local, 0);
         let binding = LocalBinding { addr, device: None, prefix_len: 24, mtu: 1500 };
         driver.bind_all(poll.registry(), &[(Token(0), binding)], port).unwrap();
@@ -152,6 +158,27 @@ impl Peer {
             }
         }
         self.flush();
+    }
+
+    /// Sends one message in stream 0.
+    pub(crate) fn tell(&mut self, id: AssociationId, ppid: u32, payload: Vec<u8>) {
+        let (stream, payload) = (StreamId(0), payload.into());
+        let message = Outgoing { stream, ppid: Ppid(ppid), unordered: false, payload };
+        let now = self.clock.now();
+        self.driver.endpoint_mut().send(now, id, message).unwrap();
+        self.flush();
+    }
+
+    /// Waits for the next message.
+    pub(crate) fn hear_message(&mut self, id: AssociationId) -> Message {
+        let begun = Instant::now();
+        loop {
+            if let Some(message) = self.driver.endpoint_mut().read(id) {
+                return message;
+            }
+            assert!(begun.elapsed() < LIMIT, "no message: {:?}", self.seen);
+            self.turn();
+        }
     }
 
     /// Waits for so many bytes.

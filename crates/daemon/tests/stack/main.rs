@@ -15,6 +15,7 @@ mod carrying;
 mod direct;
 mod ending;
 mod fallback;
+mod gateway;
 mod hostile;
 mod listeners;
 mod multiplexing;

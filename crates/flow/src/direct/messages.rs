@@ -1,6 +1,8 @@
 //! Bytes in and out.
 
-use super::{DirectFlow, DirectPeer, FLOW, Phase};
+use super::framing::Frame;
+use super::send;
+use super::{DirectFlow, DirectPeer, FLOW, Framing, Phase};
 use crate::error::{FlowError, WriteError};
 use crate::event::FlowEvent;
 use crate::table::FlowId;
@@ -109,16 +111,19 @@ impl DirectFlow {
         self.report_end();
     }
 
-    /// The next message for the association, of at most `fragment_size` bytes.
+    /// The next message for the association: of at most `fragment_size` bytes, or a whole one of the
+    /// protocol that it carries. It ends with [`DirectEnd::Malformed`](super::DirectEnd::Malformed)
+    /// where the bytes are not of that protocol; one that has not come whole when its sender ends is
+    /// dropped.
     pub fn poll_message(&mut self, fragment_size: usize) -> Option<Outgoing> {
         if self.phase != Phase::Open {
             return None;
         }
-        if let Some(payload) = self.send.take(fragment_size.max(1)) {
+        if let Some(message) = self.next_piece(fragment_size.max(1)) {
             if self.send.should_tell() {
                 self.events.push_back(FlowEvent::Writable(FLOW));
             }
-            return Some(message(PPID_DIRECT, payload));
+            return Some(message);
         }
         if !self.send.take_end() {
             return None;
@@ -126,6 +131,41 @@ impl DirectFlow {
         self.report_end();
         let end = Bytes::from_static(&[0]);
         (self.peer == DirectPeer::Manypath).then(|| message(PPID_END, end))
+    }
+}
+
+impl DirectFlow {
+    fn next_piece(&mut self, fragment_size: usize) -> Option<Outgoing> {
+        if self.framing == Framing::Pieces {
+            return self.send.take(fragment_size).map(|payload| message(PPID_DIRECT, payload));
+        }
+        match self.next_frame() {
+            Ok(frame) => {
+                let payload = self.send.take(frame.len)?;
+                let stream = if frame.stream.0 < self.streams { frame.stream } else { StreamId(0) };
+                Some(Outgoing { stream, ..message(frame.ppid, payload) })
+            }
+            Err(None) => {
+                if self.send.is_ending() {
+                    self.counters.unsent_bytes += self.send.drop_rest() as u64;
+                }
+                None
+            }
+            Err(Some(fault)) => {
+                self.fault = Some(fault);
+                self.vanish();
+                None
+            }
+        }
+    }
+
+    /// The next message if it is there as a whole; else what is wrong with it, if anything is.
+    fn next_frame(&self) -> Result<Frame, Option<&'static str>> {
+        let frame = self.framing.frame(self.send.head().ok_or(None)?)?;
+        if frame.len > send::BOUND {
+            return Err(Some("a message longer than 262144 bytes"));
+        }
+        if self.send.queued() < frame.len { Err(None) } else { Ok(frame) }
     }
 }
 

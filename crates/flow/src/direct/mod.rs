@@ -7,6 +7,7 @@
 //!
 //! Flow control is the association's: what is not read from it closes its receive window.
 
+mod framing;
 mod messages;
 mod receive;
 mod send;
@@ -16,6 +17,7 @@ use crate::status::{FlowCounters, FlowState, FlowStatus};
 use crate::table::FlowId;
 use alloc::collections::VecDeque;
 use core::net::SocketAddr;
+pub use framing::Framing;
 use receive::Receive;
 use send::Send;
 
@@ -41,6 +43,8 @@ pub enum DirectEnd {
     Shutdown,
     /// The connection was reset: ABORT.
     Abort,
+    /// The bytes written are not of the protocol that they were said to be, for this reason: ABORT.
+    Malformed(&'static str),
 }
 
 /// How far the flow has come.
@@ -76,6 +80,11 @@ pub struct DirectFlow {
     /// The association was told to end.
     ended: bool,
     closed: bool,
+    framing: Framing,
+    /// Streams towards the peer.
+    streams: u16,
+    /// What was wrong with the bytes written.
+    fault: Option<&'static str>,
     counters: FlowCounters,
 }
 
@@ -115,8 +124,26 @@ impl DirectFlow {
             has_reader: false,
             ended: false,
             closed: false,
+            framing: Framing::Pieces,
+            streams: 1,
+            fault: None,
             counters,
         }
+    }
+
+    /// The same with messages of a protocol towards the peer.
+    pub fn framed(self, framing: Framing) -> Self {
+        Self { framing, ..self }
+    }
+
+    /// The association has so many streams towards the peer.
+    pub fn set_streams(&mut self, streams: u16) {
+        self.streams = streams;
+    }
+
+    /// Streams towards the peer.
+    pub const fn streams(&self) -> u16 {
+        self.streams
     }
 
     /// Our association is established.
@@ -167,7 +194,7 @@ impl DirectFlow {
     /// once.
     pub fn poll_end(&mut self) -> Option<DirectEnd> {
         let end = match self.phase {
-            Phase::Reset => DirectEnd::Abort,
+            Phase::Reset => self.fault.map_or(DirectEnd::Abort, DirectEnd::Malformed),
             Phase::Open | Phase::Closed if self.is_over_here() => DirectEnd::Shutdown,
             Phase::Opening | Phase::Incoming | Phase::Open | Phase::Closed => return None,
         };

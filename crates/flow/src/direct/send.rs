@@ -53,6 +53,11 @@ impl Send {
         self.owes_writable |= self.queue.len() > BOUND / 2;
     }
 
+    /// The first bytes, which stay.
+    pub(super) fn head<const N: usize>(&self) -> Option<[u8; N]> {
+        self.queue.head()
+    }
+
     pub(super) fn take(&mut self, max: usize) -> Option<Bytes> {
         let bytes = self.queue.take(max)?;
         self.sent += bytes.len() as u64;
@@ -81,10 +86,14 @@ impl Send {
         due
     }
 
+    /// Drops what was not sent; how much it was.
+    pub(super) fn drop_rest(&mut self) -> usize {
+        core::mem::take(&mut self.queue).len()
+    }
+
     /// Drops what was not sent, and the direction is over; how much it was.
     pub(super) fn clear(&mut self) -> usize {
-        let dropped = self.queue.len();
-        (self.queue, self.end) = (ByteQueue::default(), End::Done);
-        dropped
+        self.end = End::Done;
+        self.drop_rest()
     }
 }

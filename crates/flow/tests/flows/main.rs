@@ -5,6 +5,7 @@ mod corpus;
 mod direct;
 mod ends;
 mod errors;
+mod framing;
 mod garbage;
 mod limits;
 mod many;

@@ -1,0 +1,86 @@
+//! `manypath gateway`: SCTP programs and TCP programs, joined.
+
+pub(crate) mod args;
+mod place;
+
+use super::stack;
+use crate::args::EncapsulationArg;
+use crate::failure::Failure;
+use args::GatewayArgs;
+use manypath_daemon::{DEFAULT_UDP_PORT, Gateway, Level, Locals, SCTP_PORT, StackConfig, Way};
+use place::Place;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+/// Joins until it is told to end.
+pub(crate) fn gateway(args: &GatewayArgs) -> Result<u8, Failure> {
+    let gateway = Gateway {
+        way: way(args)?,
+        framing: args.framing.into(),
+        max_clients: usize::try_from(args.max_clients).unwrap_or(usize::MAX),
+        status_every: args.json.then(|| Duration::from_secs(args.interval)),
+    };
+    if args.encapsulation == EncapsulationArg::Native {
+        manypath_net::check_native().map_err(|e| {
+            Failure::new(e.to_string()).hint("as root, or in UDP: --encapsulation udp")
+        })?;
+    }
+    let mut config = config(args, gateway);
+    match manypath_control::runtime::directory() {
+        Ok(dir) => config.runtime_dir = Some(dir),
+        Err(error) => eprintln!("manypath: `manypath status` will not find this gateway: {error}"),
+    }
+    stack::run(config, stack::log_to(args.log.as_deref()), "--udp-port")
+}
+
+fn config(args: &GatewayArgs, gateway: Gateway) -> StackConfig {
+    let accept = matches!(gateway.way, Way::ToTcp { .. });
+    let locals = match args.locals.is_empty() {
+        true => Locals::Auto,
+        false => Locals::List(args.locals.clone()),
+    };
+    let level = if args.verbose > 0 { Level::Verbose } else { Level::Info };
+    StackConfig {
+        locals,
+        encapsulation: args.encapsulation.into(),
+        udp_port: args.udp_port.unwrap_or(if accept { DEFAULT_UDP_PORT } else { 0 }),
+        peer_udp_port: args.peer_udp_port,
+        accept,
+        gateway: Some(gateway),
+        peer_cache: false,
+        handle_signals: true,
+        log: level.into(),
+        ..StackConfig::default()
+    }
+}
+
+/// From where to where.
+fn way(args: &GatewayArgs) -> Result<Way, Failure> {
+    let (sctp, tcp) = (Place::parse("--sctp", &args.sctp)?, Place::parse("--tcp", &args.tcp)?);
+    match (sctp, tcp) {
+        (Place::Here(port), Place::There(hosts, service)) => {
+            if !args.listen.is_empty() {
+                let message = "--listen is for TCP clients, and SCTP clients come in here";
+                return Err(Failure::usage(message).hint("addresses for SCTP: --local ADDR[,ADDR]"));
+            }
+            if port == SCTP_PORT {
+                let message = format!("--sctp: {port} is the port of manypath's own associations");
+                return Err(Failure::usage(message).hint("another port"));
+            }
+            let ips = place::addresses("--tcp", &hosts)?;
+            let service = ips.into_iter().map(|ip| SocketAddr::new(ip, service)).collect();
+            Ok(Way::ToTcp { port, service })
+        }
+        (Place::There(hosts, server), Place::Here(port)) => {
+            let peers = place::addresses("--sctp", &hosts)?;
+            let all = [IpAddr::V6(Ipv6Addr::UNSPECIFIED)];
+            let listen = if args.listen.is_empty() { &all[..] } else { &args.listen };
+            let listen = listen.iter().map(|ip| SocketAddr::new(*ip, port)).collect();
+            Ok(Way::ToSctp { listen, peers, port: server })
+        }
+        (Place::Here(_), Place::Here(_)) => Err(Failure::usage("no server is named")
+            .hint("one of --sctp and --tcp is HOST:PORT, the other a PORT of this host")),
+        (Place::There(..), Place::There(..)) => Err(Failure::usage("no port for clients is named")
+            .hint("one of --sctp and --tcp is a PORT of this host; where it is: --listen ADDR")),
+    }
+}

@@ -1,0 +1,240 @@
+//! TCP clients, until their association is there.
+
+use super::Way;
+use crate::association::{FlowUse, RelayId};
+use crate::attempt::Open;
+use crate::connection::{Carrier, Ends};
+use crate::log;
+use crate::relay::Relay;
+use crate::socket::Socket;
+use crate::stack::Stack;
+use crate::timers::Timer;
+use crate::token::Source;
+use manypath_control::status::FallbackReason;
+use manypath_engine::{AssociationId, Duration};
+use manypath_flow::FlowId;
+use mio::event::Event;
+use mio::net::TcpListener;
+use mio::{Interest, Registry};
+use socket2::SockRef;
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
+use tracing::{debug, warn};
+
+/// Clients taken in before others have their turn.
+const ACCEPTS_PER_TURN: usize = 64;
+/// After what pause clients are taken in again when there was no descriptor for one.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Who waits for an association.
+#[derive(Debug)]
+pub(crate) struct Caller {
+    client: SocketAddr,
+    socket: Socket,
+    /// Addresses of the server that were tried.
+    tried: usize,
+    /// What is being tried now.
+    trying: Option<(AssociationId, FlowId)>,
+}
+
+/// The listening sockets, and the clients that wait.
+#[derive(Debug, Default)]
+pub(crate) struct Callers {
+    listeners: Vec<TcpListener>,
+    waiting: BTreeMap<RelayId, Caller>,
+    /// The address of the server that has answered last.
+    preferred: usize,
+}
+
+impl Callers {
+    /// Listens at these addresses.
+    pub(super) fn listen(addresses: &[SocketAddr], registry: &Registry) -> io::Result<Self> {
+        let mut listeners = Vec::new();
+        for (address, index) in addresses.iter().zip(0..) {
+            let mut listener = bind(*address).map_err(|error| {
+                let text = format!("cannot take TCP clients at {address}: {error}");
+                io::Error::new(error.kind(), text)
+            })?;
+            let token = Source::Clients(index).token();
+            registry.register(&mut listener, token, Interest::READABLE)?;
+            listeners.push(listener);
+        }
+        Ok(Self { listeners, ..Self::default() })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    fn accept(&self) -> Option<io::Result<(OwnedFd, SocketAddr)>> {
+        let all = self.listeners.iter().map(TcpListener::accept);
+        let mut some = all
+            .filter(|one| !matches!(one, Err(error) if error.kind() == io::ErrorKind::WouldBlock));
+        let one = some.next()?;
+        Some(one.map(|(stream, client)| (TcpStream::from(stream).into(), client)))
+    }
+}
+
+/// A host without IPv6 has no [::].
+fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let without_ipv6 = |error: &io::Error| {
+        matches!(error.raw_os_error(), Some(libc::EAFNOSUPPORT | libc::EADDRNOTAVAIL))
+    };
+    match TcpListener::bind(address) {
+        Err(error)
+            if without_ipv6(&error) && address.is_ipv6() && address.ip().is_unspecified() =>
+        {
+            TcpListener::bind(SocketAddr::from((Ipv4Addr::UNSPECIFIED, address.port())))
+        }
+        result => result,
+    }
+}
+
+impl Stack {
+    /// Takes in TCP clients, so many in one turn.
+    pub(crate) fn accept_callers(&mut self) {
+        for _ in 0..ACCEPTS_PER_TURN {
+            match self.callers.accept() {
+                None => return,
+                Some(Ok((fd, client))) => self.on_caller(fd, client),
+                // Who has gone meanwhile is no reason to stop.
+                Some(Err(error)) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                Some(Err(error)) => {
+                    self.counters.count("clients_not_taken_in");
+                    warn!(target: log::CONNECTION, "a TCP client waits: {error}");
+                    return self.timers.set(self.now + ACCEPT_PAUSE, Timer::Callers);
+                }
+            }
+        }
+        self.timers.set(self.now, Timer::Callers);
+    }
+
+    fn on_caller(&mut self, fd: OwnedFd, client: SocketAddr) {
+        let client = crate::allow::canonical(client);
+        let limit = self.config.gateway.as_ref().map_or(0, |gateway| gateway.max_clients);
+        let refused = if !self.phase.takes_work() {
+            Some("clients_refused_ending")
+        } else if self.relays.len() + self.callers.len() >= limit {
+            Some("clients_refused_too_many")
+        } else {
+            None
+        };
+        if let Some(counter) = refused {
+            self.counters.count(counter);
+            debug!(target: log::CONNECTION, "TCP client {client}: {counter}");
+            // Closing it is a reset then.
+            let _ = SockRef::from(&fd).set_linger(Some(Duration::ZERO));
+            return;
+        }
+        let id = RelayId(self.next_id());
+        match Socket::new(fd, &self.registry, Source::Caller(id.0).token()) {
+            Ok(socket) => {
+                let caller = Caller { client, socket, tried: 0, trying: None };
+                self.callers.waiting.insert(id, caller);
+                self.counters.count("clients_taken_in");
+                self.call(id);
+            }
+            Err(error) => {
+                self.counters.count("clients_not_taken_in");
+                warn!(target: log::CONNECTION, "TCP client {client}: {error}");
+            }
+        }
+    }
+
+    /// Begins an association for a client, with the next address of the server; none is left: the
+    /// client is reset.
+    fn call(&mut self, id: RelayId) {
+        let Some(gateway) = &self.config.gateway else { return };
+        let Way::ToSctp { peers, port, .. } = &gateway.way else { return };
+        let (peers, port) = (peers.clone(), *port);
+        loop {
+            let Some(caller) = self.callers.waiting.get_mut(&id) else { return };
+            if caller.tried == peers.len() || !self.phase.takes_work() {
+                return self.give_up_call(id);
+            }
+            let peer = peers[(self.callers.preferred + caller.tried) % peers.len()];
+            caller.tried += 1;
+            let destination = SocketAddr::new(peer, port);
+            let open = Open { destination, source: Some(caller.client), blocking: true };
+            match self.begin_direct(&open, self.config.profile) {
+                Ok((association, flow)) => {
+                    self.set_flow_use(association, flow, FlowUse::Caller(id));
+                    if let Some(caller) = self.callers.waiting.get_mut(&id) {
+                        caller.trying = Some((association, flow));
+                    }
+                    return;
+                }
+                Err(reason) => {
+                    warn!(target: log::CONNECTION, "{destination}: no association: {reason}");
+                }
+            }
+        }
+    }
+
+    fn give_up_call(&mut self, id: RelayId) {
+        let Some(caller) = self.callers.waiting.remove(&id) else { return };
+        self.counters.count("clients_reset_without_server");
+        warn!(target: log::CONNECTION, "TCP client {}: reset: no SCTP server", caller.client);
+        caller.socket.reset(&self.registry);
+    }
+
+    /// The association that a client waits for could not be.
+    pub(crate) fn on_call_lost(&mut self, id: RelayId, reason: FallbackReason) {
+        debug!(target: log::CONNECTION, "association for a TCP client: {reason}");
+        self.counters.count("calls_failed");
+        if let Some(caller) = self.callers.waiting.get_mut(&id) {
+            caller.trying = None;
+        }
+        self.call(id);
+    }
+
+    /// The association that a client waits for is there.
+    pub(crate) fn on_call_answered(
+        &mut self,
+        id: RelayId,
+        association: AssociationId,
+        flow: FlowId,
+    ) {
+        let Some(mut caller) = self.callers.waiting.remove(&id) else { return };
+        if let Err(error) = caller.socket.rename(&self.registry, Source::Relay(id.0).token()) {
+            warn!(target: log::CONNECTION, "TCP client {}: {error}", caller.client);
+            self.counters.count("clients_not_taken_in");
+            caller.socket.reset(&self.registry);
+            return self.reset_flow(association, flow);
+        }
+        let Some(Way::ToSctp { peers, port, .. }) =
+            self.config.gateway.as_ref().map(|gateway| &gateway.way)
+        else {
+            return;
+        };
+        let answered = (self.callers.preferred + caller.tried - 1) % peers.len();
+        let ends = Ends::From(caller.client, SocketAddr::new(peers[answered], *port));
+        self.callers.preferred = answered;
+        self.start_relay(id, Relay::new(association, flow, caller.socket));
+        self.begin_connection(id, ends, Carrier::Sctp(association));
+    }
+
+    pub(crate) fn on_caller_event(&mut self, id: RelayId, event: &Event) {
+        let Some(caller) = self.callers.waiting.get_mut(&id) else { return };
+        caller.socket.on_event(event);
+        if !caller.socket.is_broken() {
+            return;
+        }
+        let Some(caller) = self.callers.waiting.remove(&id) else { return };
+        self.counters.count("clients_gone_before_the_server_answered");
+        caller.socket.reset(&self.registry);
+        if let Some((association, flow)) = caller.trying {
+            self.reset_flow(association, flow);
+        }
+    }
+
+    /// Resets clients that still wait.
+    pub(crate) fn end_callers(&mut self) {
+        for caller in std::mem::take(&mut self.callers.waiting).into_values() {
+            self.counters.count("clients_refused_ending");
+            caller.socket.reset(&self.registry);
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! SCTP clients of a gateway, and the TCP service behind it.
+
+use super::Way;
+use crate::association::DialId;
+use crate::dial;
+use crate::stack::Stack;
+use manypath_engine::AssociationId;
+use manypath_flow::FlowId;
+use manypath_rules::Options;
+use std::io;
+use std::net::SocketAddr;
+
+impl Stack {
+    /// Whether SCTP clients are led to a TCP service here, whatever address of ours they use.
+    pub(crate) fn has_service(&self) -> bool {
+        !self.services().is_empty()
+    }
+
+    fn services(&self) -> &[SocketAddr] {
+        match self.config.gateway.as_ref().map(|gateway| &gateway.way) {
+            Some(Way::ToTcp { service, .. }) => service,
+            Some(Way::ToSctp { .. }) | None => &[],
+        }
+    }
+
+    /// Connects to the service for an association, at its first address or the next after `failed`;
+    /// whether there is one. `error` tells why the one before did not serve.
+    pub(crate) fn dial_service(
+        &mut self,
+        association: AssociationId,
+        flow: FlowId,
+        source: SocketAddr,
+        failed: Option<(SocketAddr, &io::Error)>,
+    ) -> bool {
+        let all = self.services().to_vec();
+        let after = |(failed, _)| all.iter().position(|one| *one == failed).map(|at| at + 1);
+        let first = failed.map_or(Some(0), after).unwrap_or(all.len());
+        for (number, address) in all.iter().enumerate().skip(first) {
+            match dial::connect(None, *address) {
+                Ok(fd) => {
+                    let dial = DialId(self.next_id());
+                    let ends = (source, *address);
+                    self.start_dial(dial, association, flow, ends, Options::default(), fd);
+                    return true;
+                }
+                Err(error) if number + 1 == all.len() => {
+                    self.refuse_dial(association, flow, *address, &error);
+                    return true;
+                }
+                Err(_) => self.counters.count("dials_tried_elsewhere"),
+            }
+        }
+        false
+    }
+}

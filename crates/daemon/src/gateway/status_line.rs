@@ -1,0 +1,100 @@
+//! The state of a gateway, as a line of JSON from time to time.
+
+use crate::stack::Stack;
+use crate::timers::Timer;
+use manypath_engine::PathState;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+/// Bytes of connections that have ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Totals {
+    from_tcp: u64,
+    to_tcp: u64,
+}
+
+impl Totals {
+    /// A connection has ended after so many bytes sent and received by its TCP end.
+    pub(crate) fn add(&mut self, (sent, received): (u64, u64)) {
+        self.from_tcp += sent;
+        self.to_tcp += received;
+    }
+}
+
+/// One line.
+#[derive(Serialize)]
+struct StatusLine {
+    uptime_ms: u64,
+    gateway: String,
+    /// Clients that are connected through.
+    connections: usize,
+    /// Clients that wait for the other side.
+    connecting: usize,
+    associations: usize,
+    paths_active: usize,
+    paths_not_active: usize,
+    bytes_from_tcp: u64,
+    bytes_to_tcp: u64,
+    /// Bytes that wait here for SCTP, and for TCP.
+    waiting_for_sctp: u64,
+    waiting_for_tcp: u64,
+    ending: bool,
+    counters: BTreeMap<String, u64>,
+}
+
+impl Stack {
+    /// Sets the time of the next line.
+    pub(super) fn plan_status_line(&mut self) {
+        let every = self.config.gateway.as_ref().and_then(|gateway| gateway.status_every);
+        if let Some(every) = every {
+            self.timers.set(self.now + every, Timer::StatusLine);
+        }
+    }
+
+    pub(crate) fn on_status_line_timer(&mut self) {
+        self.print_status_line();
+        self.plan_status_line();
+    }
+
+    /// Prints a line, if lines are wanted. Who does not read them misses them.
+    pub(crate) fn print_status_line(&mut self) {
+        let wanted = self.config.gateway.as_ref().is_some_and(|one| one.status_every.is_some());
+        let Some(line) = self.status_line().filter(|_| wanted) else { return };
+        let Ok(mut text) = serde_json::to_string(&line) else { return };
+        text.push('\n');
+        let mut out = io::stdout().lock();
+        if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {
+            self.counters.count("status_lines_lost");
+        }
+    }
+
+    fn status_line(&self) -> Option<StatusLine> {
+        let gateway = self.config.gateway.as_ref()?.to_string();
+        let endpoint = self.driver.endpoint();
+        let statuses = self.associations.keys().filter_map(|id| endpoint.status(self.now, *id));
+        let statuses: Vec<_> = statuses.collect();
+        let paths = statuses.iter().flat_map(|status| &status.paths);
+        let (active, others): (Vec<_>, Vec<_>) =
+            paths.partition(|path| path.state == PathState::Active);
+        let mut totals = self.totals;
+        self.relays.values().for_each(|relay| totals.add(relay.bytes()));
+        let mut counters = self.all_counters();
+        counters.retain(|_, count| *count > 0);
+        Some(StatusLine {
+            uptime_ms: self.age(manypath_engine::Instant::ZERO),
+            gateway,
+            connections: self.relays.len(),
+            connecting: self.callers.len() + self.dials.len(),
+            associations: statuses.len(),
+            paths_active: active.len(),
+            paths_not_active: others.len(),
+            bytes_from_tcp: totals.from_tcp,
+            bytes_to_tcp: totals.to_tcp,
+            waiting_for_sctp: statuses.iter().map(|one| one.unsent as u64).sum(),
+            waiting_for_tcp: self.relays.values().map(|relay| relay.pending() as u64).sum(),
+            ending: !self.phase.takes_work(),
+            counters,
+        })
+    }
+}
