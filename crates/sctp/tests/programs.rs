@@ -73,6 +73,29 @@ fn several_addresses_at_both_ends_are_several_paths() {
 }
 
 #[test]
+fn no_request_is_lost_when_one_of_two_paths_is_cut() {
+    let scratch = Scratch::new("diameter");
+    let program = example(&scratch, "diameter", "gcc");
+    // Data may keep to one of the paths: each is cut once.
+    for path in [1, 2] {
+        let log = scratch.path(&format!("log{path}"));
+        // Frames to a neighbour that does not exist are lost without a word.
+        let nobody = format!("lladdr 02:00:00:00:00:99 dev near{path} nud permanent");
+        let nobody_there = nobody.replace("near", "far");
+        let said = in_own_network(&format!(
+            "{TWO_WIRES}; $there {program} server 3868 10.9.1.2 10.9.2.2 >{log}.server & server=$!; \
+             until grep -qs ready {log}.server; do sleep 0.02; done; \
+             {program} client 3868 1000 500 10.9.1.2 10.9.2.2 >{log} & client=$!; \
+             until grep -qs connected {log}; do sleep 0.02; done; sleep 0.7; \
+             ip neigh replace 10.9.{path}.2 {nobody}; \
+             $there ip neigh replace 10.9.{path}.1 {nobody_there}; \
+             wait $client; cat {log}; kill $server $far"
+        ));
+        assert!(said.contains("1000 requests, 1000 answers, 0 lost"), "path {path}: {said}");
+    }
+}
+
+#[test]
 fn the_static_library_serves_as_the_shared_one_does() {
     let scratch = Scratch::new("static");
     let echo = support::static_example(&scratch, "echo");
