@@ -337,7 +337,12 @@ impl Stack {
             }
             let next = association.held.take().or_else(|| association.mux.poll_message(fragment));
             let Some(message) = next else {
-                endpoint.set_more_to_come(id, false);
+                // A flow may be about to write for its turn.
+                let more = association.mux.has_events();
+                endpoint.set_more_to_come(id, more);
+                if more {
+                    self.dirty.insert(id);
+                }
                 return self.end_direct(id);
             };
             match endpoint.send(self.now, id, message.clone()) {

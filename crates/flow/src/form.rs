@@ -82,6 +82,11 @@ impl Flows {
         either!(self, one => one.writable(flow))
     }
 
+    /// See [`FlowMux::has_events`].
+    pub fn has_events(&self) -> bool {
+        either!(self, one => one.has_events())
+    }
+
     /// See [`FlowMux::write`].
     pub fn write(&mut self, flow: FlowId, bytes: Bytes) -> Result<(), WriteError> {
         either!(self, one => one.write(flow, bytes))

@@ -218,6 +218,11 @@ impl DirectFlow {
         Some(event)
     }
 
+    /// Whether `poll_event` has something to give.
+    pub fn has_events(&self) -> bool {
+        !self.events.is_empty()
+    }
+
     /// What happened so far.
     pub const fn counters(&self) -> &FlowCounters {
         &self.counters

@@ -4,7 +4,7 @@ mod recv;
 mod send;
 
 pub(crate) use recv::Recv;
-pub(crate) use send::{End, Send};
+pub(crate) use send::{End, Invitation, Send};
 
 use crate::lanes::{LaneKey, Opener};
 use crate::message::{Body, Control};
@@ -93,6 +93,11 @@ impl Flow {
             Phase::Opening | Phase::Open => self.send.is_ready(),
             Phase::Incoming | Phase::Dead => false,
         }
+    }
+
+    /// Whether it is to have a place among those that send: also one that will be asked to write.
+    pub(crate) fn wants_turn(&self) -> bool {
+        self.is_sendable() || (self.phase == Phase::Open && self.send.expects_more())
     }
 
     /// A control message of this flow.

@@ -14,6 +14,17 @@ pub(crate) enum End {
     Sent,
 }
 
+/// What was said to the user about writing more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Invitation {
+    /// Nothing that it does not know.
+    None,
+    /// It is to be asked when the turn is near, and not to write before.
+    Later,
+    /// The event is on its way.
+    OnTheWay,
+}
+
 /// The sending direction of a flow: bytes written here, on their way to the association.
 #[derive(Debug)]
 pub(crate) struct Send {
@@ -32,6 +43,9 @@ pub(crate) struct Send {
     stalls: u64,
     /// A `Writable` event is owed.
     pub(crate) owes_writable: bool,
+    pub(crate) invitation: Invitation,
+    /// The latest write took all the room that there was: there is more where it came from.
+    filled: bool,
     pub(crate) end: End,
 }
 
@@ -47,6 +61,8 @@ impl Send {
             stalled: false,
             stalls: 0,
             owes_writable: false,
+            invitation: Invitation::None,
+            filled: false,
             end: End::None,
         }
     }
@@ -81,8 +97,20 @@ impl Send {
         if self.queue.is_empty() { self.end == End::Wanted } else { self.credit() > 0 }
     }
 
-    pub(crate) fn push(&mut self, bytes: Bytes) {
+    /// Takes bytes that `filled` all the room that there was, or not.
+    pub(crate) fn push(&mut self, bytes: Bytes, filled: bool) {
         self.queue.push(bytes);
+        (self.filled, self.invitation) = (filled, Invitation::None);
+    }
+
+    /// Whether the user is likely to have more than it has written.
+    pub(crate) fn has_more(&self) -> bool {
+        self.filled && self.end == End::None
+    }
+
+    /// Whether it has a turn to wait for although nothing is written for it yet.
+    pub(crate) fn expects_more(&self) -> bool {
+        self.invitation == Invitation::Later && self.end == End::None && self.credit() > 0
     }
 
     /// The next message: at most `max` bytes of it and no more than credit allows.

@@ -4,7 +4,7 @@ use super::{FlowMux, Share};
 use crate::INITIAL_CREDIT;
 use crate::error::{OpenError, WriteError};
 use crate::event::{FlowEvent, Refusal};
-use crate::flow::{End, Flow, Phase, Recv};
+use crate::flow::{End, Flow, Invitation, Phase, Recv};
 use crate::lanes::{LaneKey, Opener};
 use crate::message::{Accept, Body, Open};
 use crate::table::FlowId;
@@ -99,10 +99,21 @@ impl FlowMux {
     pub fn writable(&self, id: FlowId) -> usize {
         match self.flows.get(id) {
             Some(flow) if flow.send.end == End::None && flow.phase != Phase::Dead => {
-                self.send_bound().saturating_sub(flow.send.queued())
+                if flow.send.invitation == Invitation::Later { 0 } else { self.room(flow) }
             }
             Some(_) | None => 0,
         }
+    }
+
+    /// Bytes that the flow may queue now. Where many wait for their turns that is what it can send in one, and little
+    /// beyond its credit.
+    pub(super) fn room(&self, flow: &Flow) -> usize {
+        let bound = self.send_bound();
+        let most = self.rotation.most_to_write(flow).map_or(bound, |turn| {
+            let credit = usize::try_from(flow.send.credit()).unwrap_or(usize::MAX);
+            bound.min(turn).min(credit.saturating_add(Self::WRITE_FLOOR))
+        });
+        most.saturating_sub(flow.send.queued())
     }
 
     /// Most bytes that one flow may have queued now: less when all flows together hold much, never
@@ -128,7 +139,8 @@ impl FlowMux {
             return Err(WriteError::Full);
         }
         self.queued += bytes.len();
-        flow.send.push(bytes);
+        let filled = bytes.len() == room;
+        flow.send.push(bytes, filled);
         flow.send.owes_writable |= flow.send.queued() > Self::WRITE_FLOOR / 2;
         self.schedule(id);
         self.note_shortage(id);

@@ -12,7 +12,7 @@ mod turns;
 
 use crate::config::FlowConfig;
 use crate::event::FlowEvent;
-use crate::flow::{End, Flow, Phase};
+use crate::flow::{End, Flow, Invitation, Phase};
 use crate::lanes::{LaneKey, Lanes, Opener};
 use crate::message::Control;
 use crate::status::{FlowCounters, FlowStatus};
@@ -111,8 +111,9 @@ impl FlowMux {
         loop {
             let event = self.events.pop_front()?;
             let id = event.flow();
-            if self.flows.get(id).is_none() {
-                continue;
+            let Some(flow) = self.flows.get_mut(id) else { continue };
+            if event == FlowEvent::Writable(id) && flow.send.invitation == Invitation::OnTheWay {
+                flow.send.invitation = Invitation::None;
             }
             if event == FlowEvent::Closed(id) {
                 self.remove(id);
@@ -121,10 +122,17 @@ impl FlowMux {
         }
     }
 
+    /// Whether `poll_event` may have something to give: what it causes may be more for `poll_message`.
+    pub fn has_events(&self) -> bool {
+        !self.events.is_empty()
+    }
+
     /// Whether `poll_message` has something to give.
     pub fn has_messages(&self) -> bool {
         // The rotation may hold flows that are gone; they never make it seem empty.
-        !(self.ordered.is_empty() && self.hints.is_empty() && self.rotation.is_empty())
+        let sends =
+            self.rotation.has_urgent() || !(self.rotation.is_empty() || self.awaits_writer());
+        sends || !(self.ordered.is_empty() && self.hints.is_empty())
     }
 
     /// A snapshot of one flow.
@@ -214,17 +222,43 @@ impl FlowMux {
     /// Puts the flow into the rotation if it has something to send.
     fn schedule(&mut self, id: FlowId) {
         let Some(flow) = self.flows.get_mut(id) else { return };
-        if flow.is_sendable() && !flow.scheduled {
+        if flow.wants_turn() && !flow.scheduled {
             flow.scheduled = true;
             self.rotation.enter(self.now, id, flow);
+            self.look_ahead();
         }
+    }
+
+    /// Asks flows whose turn is near to write for it.
+    fn look_ahead(&mut self) {
+        while let Some(id) = self.rotation.look_ahead() {
+            let Some(flow) = self.flows.get(id) else { continue };
+            let later = flow.send.invitation == Invitation::Later;
+            let more = self.rotation.most_to_write(flow).is_some() && flow.send.has_more();
+            if later || (more && self.room(flow) >= Self::WRITE_FLOOR) {
+                self.ask(id);
+            }
+        }
+    }
+
+    fn ask(&mut self, id: FlowId) {
+        let Some(flow) = self.flows.get_mut(id) else { return };
+        flow.send.invitation = Invitation::OnTheWay;
+        self.events.push_back(FlowEvent::Writable(id));
+    }
+
+    /// Whether the flow whose turn is next has been asked to write, and has not heard it yet.
+    fn awaits_writer(&self) -> bool {
+        let first = self.rotation.first().and_then(|id| self.flows.get(id));
+        first
+            .is_some_and(|flow| flow.send.invitation == Invitation::OnTheWay && !flow.is_sendable())
     }
 
     /// The flow has sent a message of `bytes`: it goes on if its turn is not over, otherwise it waits for
     /// the next one.
     fn schedule_again(&mut self, id: FlowId, bytes: usize) {
         let Some(flow) = self.flows.get_mut(id) else { return };
-        flow.scheduled = flow.is_sendable();
+        flow.scheduled = flow.wants_turn();
         self.rotation.on_sent(id, flow, bytes);
     }
 

@@ -3,8 +3,7 @@
 use super::FlowMux;
 #[cfg(doc)]
 use super::Share;
-use crate::event::FlowEvent;
-use crate::flow::{End, Flow};
+use crate::flow::{End, Flow, Invitation};
 use crate::lanes::{LaneKey, Opener};
 use crate::message::{Body, Credit, Finish, Probe, Return, Want};
 use crate::table::FlowId;
@@ -49,10 +48,17 @@ impl FlowMux {
     }
 
     fn poll_data(&mut self, fragment_size: usize) -> Option<Outgoing> {
-        while let Some(id) = self.rotation.next(self.now, fragment_size) {
+        let message = self.next_data(fragment_size);
+        self.look_ahead();
+        message
+    }
+
+    fn next_data(&mut self, fragment_size: usize) -> Option<Outgoing> {
+        while let Some(id) = self.rotation.next(self.now, fragment_size, self.awaits_writer()) {
             let Some(flow) = self.flows.get_mut(id) else { continue };
             flow.scheduled = false;
             if !flow.is_sendable() {
+                // It was asked to write for this turn, and had nothing.
                 continue;
             }
             let key = flow.key;
@@ -67,8 +73,13 @@ impl FlowMux {
     }
 
     fn after_data(&mut self, id: FlowId, sent: usize) {
+        self.note_writable(id, sent);
         self.schedule_again(id, sent);
         self.note_shortage(id);
+    }
+
+    /// The user is told that there is room, or will be.
+    fn note_writable(&mut self, id: FlowId, sent: usize) {
         let (half, low) = (self.send_bound() / 2, Self::WRITE_FLOOR / 2);
         let Some(flow) = self.flows.get_mut(id) else { return };
         let queued = flow.send.queued();
@@ -78,7 +89,11 @@ impl FlowMux {
         let is_time = flow.send.owes_writable && queued <= half;
         if (crosses_low || is_time) && flow.send.end == End::None {
             flow.send.owes_writable = false;
-            self.events.push_back(FlowEvent::Writable(id));
+            if self.rotation.defers(flow) {
+                flow.send.invitation = Invitation::Later;
+            } else {
+                self.ask(id);
+            }
         }
     }
 

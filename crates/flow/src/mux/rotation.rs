@@ -54,12 +54,21 @@ impl Rotation {
         self.turns(flow.share).enter(now, id, flow);
     }
 
-    /// The flow that sends the next message, which has at most `fragment_size` bytes.
-    pub(super) fn next(&mut self, now: Duration, fragment_size: usize) -> Option<FlowId> {
-        let others_are_due = self.run >= URGENT_RUN && !self.others.is_empty();
+    /// The flow that sends the next message, which has at most `fragment_size` bytes. `wait`: not the one that is
+    /// [`Self::first`].
+    pub(super) fn next(
+        &mut self,
+        now: Duration,
+        fragment_size: usize,
+        wait: bool,
+    ) -> Option<FlowId> {
+        let others_are_due = self.run >= URGENT_RUN && !self.others.is_empty() && !wait;
         if !others_are_due && let Some(id) = self.urgent.next(now, fragment_size) {
             self.run += 1;
             return Some(id);
+        }
+        if wait {
+            return None;
         }
         self.run = 0;
         self.others.next(now, fragment_size)
@@ -68,6 +77,31 @@ impl Rotation {
     /// The flow has sent a message of `bytes`.
     pub(super) fn on_sent(&mut self, id: FlowId, flow: &mut Flow, bytes: usize) {
         self.turns(flow.share).on_sent(id, flow, bytes);
+    }
+
+    /// Bytes that the flow is to write at most if so many wait for their turns that it cannot have two of them soon.
+    pub(super) fn most_to_write(&self, flow: &Flow) -> Option<usize> {
+        self.others.is_busy().then(|| self.others.turn_of(flow))
+    }
+
+    /// Whether the flow is to be asked for more later: urgent ones never.
+    pub(super) fn defers(&self, flow: &Flow) -> bool {
+        !flow.share.urgent && self.others.defers(flow)
+    }
+
+    /// A flow whose turn is near and that was not looked at before.
+    pub(super) fn look_ahead(&mut self) -> Option<FlowId> {
+        self.others.look_ahead()
+    }
+
+    /// The flow that is not urgent whose turn begins next, if no other's has begun.
+    pub(super) fn first(&self) -> Option<FlowId> {
+        self.others.first()
+    }
+
+    /// Whether urgent flows have something to send.
+    pub(super) fn has_urgent(&self) -> bool {
+        !self.urgent.is_empty()
     }
 
     fn turns(&mut self, share: Share) -> &mut Turns {

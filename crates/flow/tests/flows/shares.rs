@@ -74,12 +74,13 @@ fn a_flow_without_data_loses_the_rest_of_its_turn() {
     }
 }
 
-/// The flow of each of the next `count` messages over a fast path, those of the same one put together:
-/// its place among `flows`, and bytes.
-fn runs(pair: &mut Pair, flows: &[FlowId], count: usize) -> Vec<(usize, usize)> {
+/// The flow of each of the next `count` messages over a path that takes `millis` for each, those of the same one put
+/// together: its place among `flows`, and bytes.
+fn runs(pair: &mut Pair, flows: &[FlowId], count: usize, millis: u64) -> Vec<(usize, usize)> {
     let streams: Vec<_> = flows.iter().map(|flow| pair.a.status(*flow).unwrap().stream).collect();
     let mut runs: Vec<(usize, usize)> = Vec::new();
     for _ in 0..count {
+        pair.wait(millis);
         let sent = pair.a.poll_message(FRAGMENT).unwrap();
         let flow = streams.iter().position(|stream| *stream == sent.stream.0).unwrap();
         match runs.last_mut().filter(|(last, _)| *last == flow) {
@@ -94,14 +95,26 @@ fn runs(pair: &mut Pair, flows: &[FlowId], count: usize) -> Vec<(usize, usize)> 
 #[test]
 fn a_turn_has_many_messages_where_the_path_is_fast() {
     let (mut pair, flows) = busy(&[weight(1), weight(1), weight(2)]);
-    runs(&mut pair, &flows, 60);
-    let runs = runs(&mut pair, &flows, 150);
+    runs(&mut pair, &flows, 60, 1);
+    let runs = runs(&mut pair, &flows, 150, 1);
     let (whole, most) = (&runs[1..runs.len() - 1], 16 << 10);
     for (flow, bytes) in whole {
         let turn = if *flow == 2 { 2 * most } else { most };
         assert!(bytes.abs_diff(turn) <= FRAGMENT, "{runs:?}");
     }
     assert!(whole.len() >= 7);
+}
+
+/// Where a turn is gone in a moment it has as much as a flow may have written.
+#[test]
+fn a_turn_has_what_a_flow_has_written_where_the_path_is_faster_still() {
+    let (mut pair, flows) = busy(&[weight(1), weight(1)]);
+    // Fourteen round trips of the least turn would be another test; these have doubled to 64 KiB.
+    let runs = runs(&mut pair, &flows, 250, 0);
+    assert!(runs[runs.len() - 2].1 > 64_000, "{runs:?}");
+    assert!(
+        runs.windows(2).all(|pair| pair[1].1 <= 2 * pair[0].1 + FRAGMENT || pair[0].1 < 20_000)
+    );
 }
 
 /// A flow with little to send is served before those with much, which is what interactive programs need. But
