@@ -10,6 +10,9 @@ use manypath_engine::AssociationId;
 use manypath_flow::{FlowEvent, FlowId};
 use mio::event::Event;
 
+/// From so many relays on the kernel is to keep less for another one: a hundred megabytes of what waits are in no cache.
+const MANY_RELAYS: usize = 64;
+
 impl Stack {
     pub(crate) fn drain_flow_events(&mut self) {
         let ids: Vec<AssociationId> = self.dirty.iter().copied().collect();
@@ -117,6 +120,9 @@ impl Stack {
         // The peer may have been so quick that its end has come before there was a relay.
         if association.is_some_and(|association| association.mux.has_finished(relay.flow)) {
             relay.on_finished();
+        }
+        if self.relays.len() >= MANY_RELAYS {
+            relay.socket.keep_little();
         }
         self.relays.insert(id, relay);
         self.counters.count("relays_started");

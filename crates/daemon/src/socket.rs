@@ -16,6 +16,9 @@ use std::time::Duration;
 /// busy between two turns, little enough that a program is not told that megabytes have gone.
 const KERNEL_BUFFER: usize = 256 << 10;
 
+/// The same for what a program writes when it is one of many: a turn of its flow.
+const SMALL_BUFFER: usize = 128 << 10;
+
 /// What came of moving bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Moved {
@@ -60,6 +63,11 @@ impl Socket {
         let _ = socket.set_out_of_band_inline(true);
         let _ = socket.set_send_buffer_size(KERNEL_BUFFER);
         let _ = socket.set_recv_buffer_size(KERNEL_BUFFER);
+    }
+
+    /// Lets the kernel keep less of what the program writes.
+    pub(crate) fn keep_little(&self) {
+        let _ = SockRef::from(&self.stream).set_recv_buffer_size(SMALL_BUFFER);
     }
 
     /// Notes what the poll said.
