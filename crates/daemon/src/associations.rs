@@ -99,6 +99,7 @@ impl Stack {
             | Event::AssociationReset { .. }
             | Event::StreamsAdded { .. }
             | Event::Authentication { .. }
+            | Event::SenderDry
             | Event::LocalAddress { .. }
             | Event::PeerAddress { .. } => {}
             Event::PathChanged { path, state } => self.on_path_changed(id, path, state),

@@ -14,8 +14,9 @@ use crate::schedule::path::PathScheduling;
 use crate::schedule::stream::{StreamOptions, StreamScheduling};
 use crate::send::{BufferSplit, Reliability, WindowProbing};
 use crate::time::Duration;
+use alloc::borrow::Cow;
 use alloc::vec::Vec;
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 
 /// Largest IP packet assumed where a local address does not tell: that of Ethernet.
 pub(crate) const DEFAULT_MTU: u16 = 1500;
@@ -35,10 +36,13 @@ pub struct LocalAddress {
 }
 
 /// Parameters of an endpoint and of the associations it makes.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Config {
     /// SCTP port of this endpoint inside the encapsulation.
     pub port: u16,
+    /// The addresses of this host that associations use, if not all: packets come from no others, and no
+    /// others are told to the peer. Addresses that are added later (RFC 5061) need not be among them.
+    pub local_addresses: Vec<IpAddr>,
     /// Whether INITs from peers are answered with INIT ACK; otherwise they are refused by ABORT.
     pub accept: bool,
     /// Whether packets of no association are answered (RFC 9260 section 8.4), and INITs are refused where
@@ -282,6 +286,20 @@ impl Config {
         self
     }
 
+    /// Whether associations may use this address of ours.
+    pub(crate) fn allows(&self, local: IpAddr) -> bool {
+        self.local_addresses.is_empty() || self.local_addresses.contains(&local)
+    }
+
+    /// Those of `locals` that associations may use.
+    pub(crate) fn allowed<'a>(&self, locals: &'a [LocalAddress]) -> Cow<'a, [LocalAddress]> {
+        if locals.iter().all(|local| self.allows(local.addr.ip())) {
+            return Cow::Borrowed(locals);
+        }
+        let allowed = |local: &&LocalAddress| self.allows(local.addr.ip());
+        Cow::Owned(locals.iter().filter(allowed).copied().collect())
+    }
+
     /// Most streams taken from the peer.
     pub(crate) fn max_inbound_streams(&self) -> u16 {
         self.inbound_streams.unwrap_or(self.streams)
@@ -297,6 +315,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             port: 0,
+            local_addresses: Vec::new(),
             accept: false,
             answer_strangers: true,
             streams: 1024,

@@ -31,6 +31,11 @@ pub enum Event {
     PartialDeliveryAborted(PartialMessage),
     /// Send buffer space has become free after `SendError::BufferFull`.
     Writable,
+    /// All that was to be sent has been delivered; said once after [`Endpoint::tell_when_dry`]
+    /// (`SCTP_SENDER_DRY_EVENT`, RFC 6458 section 6.1.9).
+    ///
+    /// [`Endpoint::tell_when_dry`]: crate::Endpoint::tell_when_dry
+    SenderDry,
     /// A message that was not to be sent at all costs was given up (`SCTP_SEND_FAILED_EVENT`, RFC 6458
     /// section 6.1.11).
     SendFailed {

@@ -74,6 +74,7 @@ fn closed(endpoint: &mut Endpoint) -> Option<CloseReason> {
         | Event::AssociationReset { .. }
         | Event::StreamsAdded { .. }
         | Event::Authentication { .. }
+        | Event::SenderDry
         | Event::LocalAddress { .. }
         | Event::PeerAddress { .. }
         | Event::PeerShutdown => None,

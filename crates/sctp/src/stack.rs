@@ -165,7 +165,6 @@ impl State {
         while let Some((id, event)) = host.endpoint.poll_event() {
             sockets.on_event(&mut host, id, event);
         }
-        sockets.settle(&mut host);
         let changed = self.sockets.take_changed();
         for (id, news) in &changed {
             let (sockets, mut host) = self.parts();

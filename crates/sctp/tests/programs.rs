@@ -96,6 +96,19 @@ fn no_request_is_lost_when_one_of_two_paths_is_cut() {
 }
 
 #[test]
+fn many_associations_come_and_go_in_one_process() {
+    let scratch = Scratch::new("many");
+    for compiler in COMPILERS {
+        let many = example(&scratch, "many", compiler);
+        let said = in_own_network(&session(
+            &format!("{many} server 127.0.0.1 7 200 30000"),
+            &format!("{many} client 127.0.0.1 7 200 30000 20 1000 </dev/null"),
+        ));
+        assert!(said.contains("up 200") && said.contains("gone 200"), "{said}");
+    }
+}
+
+#[test]
 fn the_static_library_serves_as_the_shared_one_does() {
     let scratch = Scratch::new("static");
     let echo = support::static_example(&scratch, "echo");

@@ -25,8 +25,6 @@ pub(crate) struct Association {
     pub(crate) peer_shutdown: bool,
     /// Paths that were confirmed: an address is so only once.
     pub(crate) confirmed: BTreeSet<PathId>,
-    /// Whether the program is to be told when everything has been delivered.
-    pub(crate) owes_dry: bool,
     pub(crate) notifications: VecDeque<Notification>,
     /// Messages that were taken out of the engine: the one that is read, and the one after it if the
     /// program wants to know of it.
@@ -53,7 +51,6 @@ impl Association {
             closed: None,
             peer_shutdown: false,
             confirmed: BTreeSet::new(),
-            owes_dry: false,
             notifications: VecDeque::new(),
             messages: VecDeque::new(),
             is_begun: false,

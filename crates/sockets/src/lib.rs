@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! table.rs         the sockets of a program; what events of the engine mean to them
-//! lifecycle.rs     bind, listen, accept, connect, peel off, shut down, close
+//! binding.rs       addresses and ports: bind, bindx, listen, getsockname
+//! lifecycle.rs     accept, connect, peel off, shut down, close
 //! send.rs          a message goes to an association, which it may begin
 //! receive.rs       the next message or notification
 //! options/         getsockopt and setsockopt
@@ -17,6 +18,7 @@
 
 pub mod address;
 mod association;
+mod binding;
 pub mod constants;
 mod control;
 mod errno;

@@ -92,27 +92,23 @@ impl Sockets {
         let Some(to) = message.to.first().copied() else {
             return Err(if socket.is_one_to_one() { Errno::NOT_CONNECTED } else { Errno::PIPE });
         };
-        if let Some(found) = socket.with_peer(|one| one.peer == to) {
-            return Ok(found);
-        }
-        if let Some(found) = self.by_any_address(host, id, to) {
+        if let Some(found) = self.with_peer(host, id, to) {
             return Ok(found);
         }
         self.begin_by_sending(host, id, message)
     }
 
-    /// The association that has this address among those of its peer.
-    fn by_any_address(
+    /// The association of a socket that has this address among those of its peer.
+    pub(crate) fn with_peer(
         &self,
         host: &Host<'_>,
         id: SocketId,
-        to: SocketAddr,
+        peer: SocketAddr,
     ) -> Option<sctp_assoc_t> {
-        let socket = self.sockets.get(&id)?;
-        socket.with_peer(|one| {
-            let status = host.status(one.engine).filter(|_| one.peer.port() == to.port());
-            status.is_some_and(|it| it.paths.iter().any(|path| path.addr.remote.ip() == to.ip()))
-        })
+        let own = self.sockets.get(&id)?.bound.as_ref()?.port;
+        let engine = host.endpoint.association_with(peer.ip(), own, peer.port())?;
+        let (owner, number) = self.owners.get(&engine)?;
+        (*owner == id).then_some(*number)
     }
 
     fn begin_by_sending(
@@ -172,7 +168,9 @@ impl Sockets {
                 self.changed.entry(id).or_insert(false);
             }
             sent?;
-            association.owes_dry = watches;
+            if watches {
+                host.endpoint.tell_when_dry(host.now, engine);
+            }
         }
         if ends {
             host.endpoint.shutdown(host.now, engine);

@@ -33,11 +33,26 @@ pub(crate) struct SendDefaults {
     pub(crate) reliability: sctp_prinfo,
 }
 
+/// Which addresses a socket takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Family {
+    /// Whether it is of the family AF_INET6.
+    pub(crate) ipv6: bool,
+    /// Whether it takes no IPv4 addresses then (IPV6_V6ONLY).
+    pub(crate) only_ipv6: bool,
+}
+
+impl Family {
+    /// Whether it takes this one.
+    pub(crate) fn takes(self, address: IpAddr) -> bool {
+        if address.is_ipv6() { self.ipv6 } else { !self.only_ipv6 }
+    }
+}
+
 /// What is passed on with `accept` and `sctp_peeloff`.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
-    /// Whether it is of the family AF_INET6.
-    pub(crate) ipv6: bool,
+    pub(crate) family: Family,
     /// Whether IPv4 addresses are given as IPv6 ones.
     pub(crate) mapped: bool,
     /// Options for the associations to come.
@@ -120,11 +135,5 @@ impl Socket {
             return self.only();
         }
         self.associations.contains_key(&id).then_some(id)
-    }
-
-    /// The association with this peer.
-    pub(crate) fn with_peer(&self, matches: impl Fn(&Association) -> bool) -> Option<sctp_assoc_t> {
-        let open = |association: &&Association| association.closed.is_none();
-        self.associations.values().filter(open).find(|one| matches(one)).map(|one| one.id)
     }
 }

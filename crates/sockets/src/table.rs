@@ -4,7 +4,7 @@ use crate::association::Association;
 use crate::constants::*;
 use crate::errno::Errno;
 use crate::notification::{Notification, Subscriptions, path_state};
-use crate::socket::{SendDefaults, Settings, Socket, Style};
+use crate::socket::{Family, SendDefaults, Settings, Socket, Style};
 use crate::structures::sctp_assoc_t;
 use manypath_engine::{
     AddressChange, AssociationId, AssociationStatus, CloseReason, Config, Duration, Endpoint,
@@ -55,6 +55,10 @@ pub struct Sockets {
     last_socket: u64,
     last_association: sctp_assoc_t,
     pub(crate) next_port: u16,
+    /// How many sockets have each port.
+    pub(crate) ports: BTreeMap<u16, usize>,
+    /// The sockets that listen, by their ports.
+    pub(crate) listeners: BTreeMap<u16, Vec<SocketId>>,
 }
 
 /// First of the numbers of associations: those before it have meanings of their own.
@@ -73,12 +77,18 @@ impl Sockets {
             last_socket: 0,
             last_association: FIRST_ASSOCIATION - 1,
             next_port: 49152 + seed % 16384,
+            ports: BTreeMap::new(),
+            listeners: BTreeMap::new(),
         }
     }
 
     /// Opens a socket.
     pub fn open(&mut self, style: Style, ipv6: bool) -> SocketId {
-        let settings = Settings { ipv6, mapped: ipv6, ..self.template.clone() };
+        let settings = Settings {
+            family: Family { ipv6, only_ipv6: false },
+            mapped: ipv6,
+            ..self.template.clone()
+        };
         self.add(Socket::new(style, settings))
     }
 
@@ -103,7 +113,7 @@ impl Sockets {
 
     /// Whether it is of the family AF_INET6.
     pub fn is_ipv6(&self, id: SocketId) -> bool {
-        self.sockets.get(&id).is_some_and(|socket| socket.settings.ipv6)
+        self.sockets.get(&id).is_some_and(|socket| socket.settings.family.ipv6)
     }
 
     /// Whether its IPv4 addresses are given as IPv6 ones.
@@ -193,7 +203,6 @@ impl Sockets {
             association.notifications.push_back(end(&reason, association));
         }
         association.closed = Some(reason);
-        association.owes_dry = false;
         socket.blocked.remove(&number);
         socket.ready.insert(number);
         if socket.backlog.is_some() && error.is_some() && socket.waiting.contains(&number) {
@@ -201,31 +210,6 @@ impl Sockets {
             socket.associations.remove(&number);
         } else if socket.only() == Some(number) {
             socket.error = error;
-        }
-    }
-
-    /// Tells those who want to know when everything has been delivered. To be called after packets have
-    /// come.
-    pub fn settle(&mut self, host: &mut Host<'_>) {
-        let mut done = Vec::new();
-        for (id, socket) in &mut self.sockets {
-            if !socket.settings.events.has(SCTP_SENDER_DRY_EVENT) {
-                continue;
-            }
-            for one in socket.associations.values_mut().filter(|one| one.owes_dry) {
-                let info = host.endpoint.sender_queue_info(one.engine);
-                if one.streams.is_some() && info.is_some_and(|info| info.queued == 0) {
-                    one.owes_dry = false;
-                    one.notifications.push_back(Notification::dry(one.id));
-                    done.push((*id, one.id));
-                }
-            }
-        }
-        for (id, number) in done {
-            self.mark_news(id);
-            if let Some(socket) = self.sockets.get_mut(&id) {
-                socket.ready.insert(number);
-            }
         }
     }
 }
@@ -261,7 +245,7 @@ fn end(reason: &CloseReason, association: &Association) -> Notification {
 
 /// What an event is told as, and what it changes.
 fn notifications(
-    host: &Host<'_>,
+    host: &mut Host<'_>,
     association: &mut Association,
     mapped: bool,
     event: Event,
@@ -272,7 +256,9 @@ fn notifications(
     let one = match event {
         Event::Connected { adaptation, outbound_streams, inbound_streams, .. } => {
             association.streams = Some((outbound_streams, inbound_streams));
-            association.owes_dry = wanted.has(SCTP_SENDER_DRY_EVENT);
+            if wanted.has(SCTP_SENDER_DRY_EVENT) {
+                host.endpoint.tell_when_dry(host.now, association.engine);
+            }
             let up = Notification::change(SCTP_COMM_UP, 0, (outbound_streams, inbound_streams), id);
             let adaptation = adaptation.map(|indication| Notification::adaptation(indication, id));
             return std::iter::once(up).chain(adaptation).collect();
@@ -281,6 +267,7 @@ fn notifications(
             let streams = association.streams.unwrap_or_default();
             Notification::change(SCTP_RESTART, 0, streams, id)
         }
+        Event::SenderDry => Notification::dry(id),
         Event::PeerShutdown => {
             association.peer_shutdown = true;
             Notification::shutdown(id)
@@ -355,7 +342,7 @@ fn template(encapsulation: u16) -> Settings {
         ..Config::production()
     };
     Settings {
-        ipv6: false,
+        family: Family::default(),
         mapped: false,
         config,
         encapsulation,

@@ -71,7 +71,6 @@ impl Pair {
             while let Some((id, event)) = host.endpoint.poll_event() {
                 sockets.on_event(host, id, event);
             }
-            sockets.settle(host);
         });
         let mut all = Vec::new();
         let mut batch = PacketBatch::new(16);
@@ -137,6 +136,27 @@ impl Pair {
             SCTP_SENDER_DRY_EVENT => "dry".into(),
             other => format!("{other:#x}"),
         })
+    }
+
+    /// Binds to one address, and listens.
+    fn listen_at(&mut self, host: usize, at: SocketAddr) -> Result<SocketId, Errno> {
+        self.with(host, |sockets, host| {
+            let id = sockets.open(Style::OneToMany, false);
+            sockets.bind(id, at)?;
+            sockets.listen(host, id, 5)?;
+            Ok(id)
+        })
+    }
+
+    fn connect(&mut self, client: SocketId, to: SocketAddr) -> Result<(), Errno> {
+        let number = self.with(0, |sockets, host| sockets.connect(host, client, &[to]))?;
+        self.settle();
+        self.with(0, |sockets, _| sockets.connection(client, number))
+    }
+
+    /// The peer's addresses as host 0 knows them.
+    fn peer_addresses(&mut self, id: SocketId) -> Vec<SocketAddr> {
+        self.with(0, |sockets, host| sockets.peer_addresses(host, id, 0)).unwrap()
     }
 
     fn subscribe(&mut self, host: usize, id: SocketId, kinds: &[i32]) {
@@ -271,4 +291,108 @@ fn messages_that_cannot_be_sent_are_refused_with_the_right_error() {
     let foreign = pair
         .with(0, |sockets, host| sockets.set_option(host, client, (libc::IPPROTO_TCP, 1), &[0; 4]));
     assert_eq!(foreign, Err(Errno::NO_PROTOCOL_OPTION));
+}
+
+#[test]
+fn a_socket_is_reached_and_known_only_at_the_addresses_that_it_is_bound_to() {
+    let mut pair = Pair::new();
+    pair.listen_at(1, address(1, 1)).unwrap();
+    let client = pair.with(0, |sockets, _| sockets.open(Style::OneToOne, false));
+    assert_eq!(pair.connect(client, address(2, 1)), Err(Errno::CONNECTION_REFUSED));
+    pair.connect(client, address(1, 1)).unwrap();
+    pair.pass(Duration::from_secs(1));
+    assert_eq!(pair.peer_addresses(client), [address(1, 1)]);
+    let own = pair.with(0, |sockets, host| sockets.local_addresses(host, client, 0)).unwrap();
+    // Two ways to one address, as RFC 9260 allows: this socket was not bound.
+    assert_eq!(own.len(), 2);
+}
+
+#[test]
+fn packets_leave_only_from_addresses_that_the_socket_is_bound_to() {
+    let mut pair = Pair::new();
+    let (client, _) = pair.sockets(Style::OneToOne);
+    let at = SocketAddr::new(address(2, 0).ip(), 0);
+    pair.with(0, |sockets, _| sockets.bind(client, at)).unwrap();
+    pair.dead = Some(address(1, 0).ip());
+    pair.connect(client, address(2, 1)).unwrap();
+    pair.pass(Duration::from_secs(1));
+    let own = pair.with(0, |sockets, host| sockets.local_addresses(host, client, 0)).unwrap();
+    let ips: std::collections::BTreeSet<_> = own.iter().map(SocketAddr::ip).collect();
+    assert_eq!(ips, [at.ip()].into());
+}
+
+#[test]
+fn a_port_can_be_had_once_at_each_address() {
+    let mut pair = Pair::new();
+    let (first, second) = (address(1, 1), address(2, 1));
+    let servers = [first, second].map(|at| pair.listen_at(1, at).unwrap());
+    assert_eq!(pair.listen_at(1, first), Err(Errno::ADDRESS_IN_USE));
+    let any = SocketAddr::from(([0; 4], PORT));
+    assert_eq!(pair.listen_at(1, any), Err(Errno::ADDRESS_IN_USE));
+    let client = pair.with(0, |sockets, _| sockets.open(Style::OneToOne, false));
+    pair.connect(client, second).unwrap();
+    let count = (libc::IPPROTO_SCTP, SCTP_GET_ASSOC_NUMBER);
+    let counts = servers.map(|id| {
+        pair.with(1, |sockets, host| sockets.option(host, id, count, &[0; 4])).unwrap()[0]
+    });
+    assert_eq!(counts, [0, 1]);
+}
+
+#[test]
+fn a_port_is_free_for_a_new_listener_while_accepted_sockets_have_it_if_both_reuse_it() {
+    let mut pair = Pair::new();
+    let reuse = |pair: &mut Pair, id| {
+        let option = (libc::SOL_SOCKET, libc::SO_REUSEADDR);
+        let on = 1i32.to_ne_bytes();
+        pair.with(1, |sockets, host| sockets.set_option(host, id, option, &on)).unwrap();
+    };
+    let (client, listener) = pair.sockets(Style::OneToOne);
+    reuse(&mut pair, listener);
+    pair.connect(client, address(1, 1)).unwrap();
+    pair.with(1, |sockets, host| {
+        sockets.accept(listener).unwrap();
+        sockets.close(host, listener).unwrap();
+    });
+    let new = pair.with(1, |sockets, _| sockets.open(Style::OneToOne, false));
+    let at = SocketAddr::from(([0; 4], PORT));
+    let bind = |pair: &mut Pair| pair.with(1, |sockets, _| sockets.bind(new, at));
+    assert_eq!(bind(&mut pair), Err(Errno::ADDRESS_IN_USE));
+    reuse(&mut pair, new);
+    assert_eq!(bind(&mut pair), Ok(()));
+}
+
+#[test]
+fn an_ipv6_socket_takes_ipv4_addresses_unless_it_was_told_not_to() {
+    let mut pair = Pair::new();
+    pair.listen_at(1, address(1, 1)).unwrap();
+    let open = |pair: &mut Pair| pair.with(0, |sockets, _| sockets.open(Style::OneToOne, true));
+    let (both, only) = (open(&mut pair), open(&mut pair));
+    let option = (libc::IPPROTO_IPV6, libc::IPV6_V6ONLY);
+    let on = 1i32.to_ne_bytes();
+    pair.with(0, |sockets, host| sockets.set_option(host, only, option, &on)).unwrap();
+    pair.connect(both, address(1, 1)).unwrap();
+    assert_eq!(pair.connect(only, address(1, 1)), Err(Errno::NETWORK_UNREACHABLE));
+    let told = pair.with(0, |sockets, host| sockets.option(host, only, option, &on));
+    assert_eq!(told, Ok(on.to_vec()));
+}
+
+#[test]
+fn what_happens_to_one_association_is_no_work_for_the_others() {
+    let mut pair = Pair::new();
+    let (_, server) = pair.sockets(Style::OneToMany);
+    let clients = [0; 50].map(|_| pair.with(0, |sockets, _| sockets.open(Style::OneToMany, false)));
+    for client in clients {
+        pair.subscribe(0, client, &[SCTP_SENDER_DRY_EVENT]);
+        pair.send(0, client, &[address(1, 1)], "hello").unwrap();
+        pair.settle();
+        assert_eq!(pair.next(0, client), Ok("dry".into()));
+    }
+    while pair.next(1, server).is_ok() {}
+    let take = |pair: &mut Pair| pair.with(0, |sockets, _| sockets.take_changed());
+    take(&mut pair);
+    pair.send(0, clients[7], &[address(1, 1)], "again").unwrap();
+    pair.settle();
+    // None but this one is looked at: it is not asked for what the network has brought.
+    assert_eq!(take(&mut pair), [(clients[7], true)].into());
+    assert_eq!(pair.next(0, clients[7]), Ok("dry".into()));
 }

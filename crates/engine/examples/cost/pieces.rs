@@ -13,6 +13,8 @@ use std::hint::black_box;
 const OUTSTANDING: usize = 10_000;
 /// Streams with something to send while picks are measured.
 const STREAMS: u16 = 1_000;
+/// Associations that are only there.
+const IDLE: usize = 1_000;
 const BUFFER: u32 = 64 << 20;
 /// User data that fills a packet over IPv4 and UDP with an MTU of 1500.
 const FULL: usize = 1440;
@@ -26,7 +28,7 @@ pub(crate) struct Piece {
 }
 
 /// All of them, in the order of the table.
-pub(crate) const PIECES: [Piece; 8] = [
+pub(crate) const PIECES: [Piece; 9] = [
     Piece { name: "parse-data", per: "packet of 1440 bytes", times: 20_000, run: parse_data },
     Piece { name: "parse-small", per: "packet of 17 chunks", times: 20_000, run: parse_small },
     Piece { name: "emit-data", per: "packet of 1440 bytes", times: 20_000, run: emit_data },
@@ -35,6 +37,12 @@ pub(crate) const PIECES: [Piece; 8] = [
     Piece { name: "pick-fcfs", per: "packet", times: 2_000, run: pick_fcfs },
     Piece { name: "pick-round-robin", per: "packet", times: 2_000, run: pick_round_robin },
     Piece { name: "pick-weighted", per: "packet", times: 2_000, run: pick_weighted },
+    Piece {
+        name: "beside-idle",
+        per: "message and answer, beside 1,000 idle associations",
+        times: 2_000,
+        run: beside_idle,
+    },
 ];
 
 /// Runs a piece so many times; `false` if there is none of this name.
@@ -193,4 +201,21 @@ fn pick_round_robin(times: usize) {
 
 fn pick_weighted(times: usize) {
     pick(times, StreamScheduling::WeightedFair);
+}
+
+/// One of many associations has something to say: the others are not looked at for it.
+fn beside_idle(times: usize) {
+    let mut pair = Pair::new(&Config::production(), 1);
+    let all: Vec<_> = (0..IDLE).map(|_| pair.connect()).collect();
+    let ids = all[IDLE / 2];
+    let payload = Bytes::from(vec![5; 64]);
+    for _ in 0..times {
+        for side in 0..2 {
+            assert!(pair.offer(side, ids[side], StreamId(0), &payload));
+        }
+        pair.turn();
+        for side in 0..2 {
+            pair.read(side, ids[side]);
+        }
+    }
 }

@@ -15,7 +15,7 @@ impl Association {
     /// The peer's INIT or INIT ACK said `peer`. Without authentication no address changes (section 6).
     pub(super) fn agree_on_address_changes(&mut self, cx: &Context<'_>, peer: &Announcement) {
         let agreed = may_change_addresses(cx.config, peer) && self.is_authenticating();
-        let mut own = pairing::announced(&self.handshake, cx.locals);
+        let mut own = pairing::announced(&self.handshake, &cx.own_locals());
         if own.is_empty() {
             own.push(self.handshake.local.ip());
         }

@@ -10,6 +10,7 @@ use crate::status::Counters;
 use crate::time::Instant;
 use crate::transmit::Replies;
 use crate::{AssociationId, path::PathAddr};
+use alloc::borrow::Cow;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
@@ -66,6 +67,11 @@ impl Context<'_> {
     /// Whether the socket of `path` takes packets.
     pub(crate) fn is_open(&self, path: &PathAddr) -> bool {
         !self.blocked.contains(&path.local)
+    }
+
+    /// The endpoint's addresses that associations with these parameters may begin with.
+    pub(crate) fn own_locals(&self) -> Cow<'_, [LocalAddress]> {
+        self.config.allowed(self.locals)
     }
 
     /// Largest IP packet from the local address of `path`.

@@ -345,6 +345,15 @@ impl Association {
             self.blocked = None;
             cx.emit(self.id, Event::Writable);
         }
+        self.announce_dry(cx);
+    }
+
+    /// Tells the user that everything has been delivered, if it waits for that.
+    pub(super) fn announce_dry(&mut self, cx: &mut Context<'_>) {
+        if self.dry_wanted && !self.state.is_setting_up() && self.sender.is_dry() {
+            self.dry_wanted = false;
+            cx.emit(self.id, Event::SenderDry);
+        }
     }
 }
 

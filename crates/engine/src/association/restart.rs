@@ -170,6 +170,7 @@ impl Association {
         self.sample_cookie(cx, cookie.created);
         self.state = State::Established;
         cx.emit(self.id, Event::Restarted);
+        self.announce_dry(cx);
         self.announce_authentication(cx);
         self.start_heartbeats(cx);
     }

@@ -73,6 +73,7 @@ impl Association {
             shutdown_wanted: false,
             shutdown_source: None,
             blocked: None,
+            dry_wanted: false,
             readable_announced: false,
             keys_changed: true,
             parameters: None,
@@ -111,6 +112,7 @@ impl Association {
             shutdown_wanted: false,
             shutdown_source: None,
             blocked: None,
+            dry_wanted: false,
             readable_announced: false,
             keys_changed: true,
             parameters: None,
@@ -126,7 +128,7 @@ impl Association {
 
     /// The INIT of this association.
     pub(super) fn announcement(&self, cx: &Context<'_>) -> Announcement {
-        Announcement::own(cx.config, self.identity(), &self.handshake, cx.locals)
+        Announcement::own(cx.config, self.identity(), &self.handshake, &cx.own_locals())
     }
 
     /// What of our INIT was drawn at random.
@@ -141,8 +143,9 @@ impl Association {
     /// Families for the INIT's Supported Address Types.
     pub(super) fn families(&self, cx: &Context<'_>) -> Families {
         let own = self.handshake.local.ip();
+        let locals = cx.own_locals();
         let usable = |v4| {
-            let mut all = cx.locals.iter().map(|local| local.addr.ip());
+            let mut all = locals.iter().map(|local| local.addr.ip());
             own.is_ipv4() == v4 || all.any(|ip| ip.is_ipv4() == v4 && pairing::same_scope(ip, own))
         };
         Families { ipv4: usable(true), ipv6: usable(false) }
@@ -254,6 +257,7 @@ impl Association {
         self.error_count = 0;
         self.start_ecn(cx);
         self.emit_connected(cx);
+        self.announce_dry(cx);
         self.announce_authentication(cx);
         self.start_heartbeats(cx);
         if self.shutdown_wanted {
@@ -316,7 +320,7 @@ impl Association {
         if !fits {
             self.paths = Paths::new();
         }
-        for pair in pairing::pairs(handshake, cx.locals, listed) {
+        for pair in pairing::pairs(handshake, &cx.own_locals(), listed) {
             if self.paths.by_addr(&pair).is_none() {
                 let confirmed = pair == handshake;
                 let state = if confirmed { PathState::Active } else { PathState::Unconfirmed };

@@ -64,6 +64,8 @@ pub(crate) struct Association {
     pub(super) shutdown_source: Option<PathId>,
     /// Bytes of the message that found the send buffer full.
     pub(super) blocked: Option<usize>,
+    /// The user is to be told when all has been delivered.
+    pub(super) dry_wanted: bool,
     /// A Readable event waits to be polled.
     pub(super) readable_announced: bool,
     /// The endpoint must look again at the tag and the addresses.
@@ -212,6 +214,9 @@ impl Association {
             // Data may overtake the answer that makes the address ours (RFC 5061 section 5.3).
             let added = changes.is_changing(AddressChange::Added, addr.local.ip());
             return added.then(|| self.control_path());
+        }
+        if self.addresses.is_none() && !cx.config.allows(addr.local.ip()) {
+            return None;
         }
         if self.is_leaving(addr.local.ip()) {
             return Some(self.control_path());

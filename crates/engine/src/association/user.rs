@@ -121,6 +121,12 @@ impl Association {
         self.sender.set_more_to_come(more);
     }
 
+    /// The user is to be told when all that was to be sent has been delivered.
+    pub(crate) fn tell_when_dry(&mut self, cx: &mut Context<'_>) {
+        self.dry_wanted = true;
+        self.announce_dry(cx);
+    }
+
     /// Whether small messages are to wait while anything is in flight.
     pub(crate) fn set_nagle(&mut self, nagle: bool) {
         self.sender.set_nagle(nagle);

@@ -19,6 +19,7 @@ use crate::status::{AssociationStatus, Counters, SenderQueueInfo};
 use crate::time::Instant;
 use crate::transmit::{PacketBatch, Replies, Transmit};
 use alloc::collections::VecDeque;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::net::SocketAddr;
@@ -80,6 +81,8 @@ pub struct Endpoint {
     pub(super) config: Config,
     /// Ports with parameters of their own, besides `Config::port`.
     pub(super) listeners: Vec<Listener>,
+    /// Those that were made last, for others that are like them.
+    pub(super) last_parameters: Option<Arc<Config>>,
     pub(super) locals: Vec<LocalAddress>,
     /// Local addresses whose sockets take no more packets for now.
     pub(super) blocked: Vec<SocketAddr>,
@@ -130,6 +133,7 @@ impl Endpoint {
         Self {
             config: config.in_bounds(),
             listeners: Vec::new(),
+            last_parameters: None,
             locals: Vec::new(),
             blocked: Vec::new(),
             keys: CookieKeys::new(&mut rng),
@@ -171,7 +175,7 @@ impl Endpoint {
         remote: SocketAddr,
         port: u16,
     ) -> Result<AssociationId, ConnectError> {
-        self.begin(now, remote, port, None)
+        self.begin(now, remote, (self.config.port, port), None)
     }
 
     /// A packet (without IP and UDP headers) has arrived. Its ECN bits are not known.
@@ -376,6 +380,12 @@ impl Endpoint {
     /// What an association holds to be sent, per stream: unsent, in flight, and on which path.
     pub fn sender_queue_info(&self, id: AssociationId) -> Option<SenderQueueInfo> {
         self.registry.get(id).map(Association::sender_queue_info)
+    }
+
+    /// Asks for [`Event::SenderDry`], once: now if nothing is to be sent, else when all of it has been
+    /// delivered.
+    pub fn tell_when_dry(&mut self, now: Instant, id: AssociationId) {
+        self.with(now, id, Association::tell_when_dry);
     }
 
     /// Bytes of one stream that were accepted and not acknowledged for good (`queued_on_stream` of

@@ -151,7 +151,7 @@ impl Endpoint {
             return None;
         }
         let id = self.next_id();
-        let parameters = self.parameters_at(header.destination_port);
+        let parameters = self.parameters_at(addr.local.ip(), header.destination_port);
         let mut cx = context!(self, now, parameters);
         let mut association = Association::accept(&mut cx, id, cookie, addr);
         association.set_parameters(parameters);

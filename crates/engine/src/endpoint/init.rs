@@ -34,7 +34,7 @@ impl Endpoint {
             self.counters.refused_inits += 1;
             return;
         }
-        let at_port = self.parameters_at(header.destination_port);
+        let at_port = self.parameters_at(addr.local.ip(), header.destination_port);
         let config = at_port.as_deref().unwrap_or(&self.config);
         let received = match Received::from_init(config, init, &addr) {
             Ok(received) => received,
@@ -60,7 +60,7 @@ impl Endpoint {
         addr: PathAddr,
         header: CommonHeader,
     ) -> Option<Refusal<'static>> {
-        let at_port = self.parameters_at(header.destination_port);
+        let at_port = self.parameters_at(addr.local.ip(), header.destination_port);
         let known = at_port.is_some() || header.destination_port == self.config.port;
         if !known || !at_port.as_deref().unwrap_or(&self.config).accept {
             return Some(Refusal::NotAccepting);
@@ -130,7 +130,7 @@ impl Endpoint {
         let mut cx = context!(self, now, parameters);
         let cookie = make_cookie(&cx, path, header, init, &own, tie);
         let sealed = cx.keys.seal(now, &cookie, cx.rng);
-        let mut own = Announcement::own(cx.config, own, &path, cx.locals);
+        let mut own = Announcement::own(cx.config, own, &path, &cx.own_locals());
         // Section 3.3.3: "MUST NOT be greater than the MIS value sent in the INIT chunk".
         own.outbound_streams = own.outbound_streams.min(init.announcement.inbound_streams);
         own.ecn &= init.announcement.ecn;

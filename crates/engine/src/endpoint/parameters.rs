@@ -12,7 +12,7 @@ use crate::path::pairing;
 use crate::time::Instant;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 use core::ops::RangeInclusive;
 
 /// First of the ports that IANA leaves for dynamic use, and how many there are.
@@ -37,16 +37,18 @@ impl Endpoint {
         port: u16,
         config: Config,
     ) -> Result<AssociationId, ConnectError> {
+        let own = config.port;
         let config = self.own_parameters(config);
-        self.begin(now, remote, port, Some(config))
+        self.begin(now, remote, (own, port), Some(config))
     }
 
     /// Accepts associations at these ports too, with the parameters that stand beside them, and at no
-    /// others except `Config::port`. Where ranges overlap the first counts. Associations that exist
-    /// keep theirs.
+    /// others except `Config::port`. Where ranges overlap the first counts whose `Config::local_addresses`
+    /// allow the address. Associations that exist keep theirs.
     pub fn listen(&mut self, listeners: Vec<(RangeInclusive<u16>, Config)>) {
-        let listener = |(ports, config)| Listener { ports, config: self.own_parameters(config) };
-        self.listeners = listeners.into_iter().map(listener).collect();
+        let mut listener =
+            |(ports, config)| Listener { ports, config: self.own_parameters(config) };
+        self.listeners = listeners.into_iter().map(&mut listener).collect();
     }
 
     /// The SCTP ports of an association: ours, and the peer's.
@@ -56,15 +58,29 @@ impl Endpoint {
             .map(|association| (association.ports().local, association.ports().peer))
     }
 
-    /// RFC 4895 section 6.1 forbids to change the algorithms.
-    fn own_parameters(&self, config: Config) -> Arc<Config> {
-        let hmac_algorithms = self.config.hmac_algorithms;
-        Arc::new(Config { hmac_algorithms, ..config.in_bounds() })
+    /// The association between our port `own` and the peer's `port` at this address, if there is one.
+    pub fn association_with(&self, remote: IpAddr, own: u16, port: u16) -> Option<AssociationId> {
+        let ports = Ports { local: own, peer: port };
+        self.registry.index.by_address(&AddressKey { remote, ports })
     }
 
-    /// The parameters of a port, if it has some of its own.
-    pub(super) fn parameters_at(&self, port: u16) -> Option<Arc<Config>> {
-        let found = self.listeners.iter().find(|listener| listener.ports.contains(&port));
+    /// RFC 4895 section 6.1 forbids to change the algorithms. Associations that are begun with the same
+    /// parameters one after the other share them, whatever their ports.
+    fn own_parameters(&mut self, config: Config) -> Arc<Config> {
+        let hmac_algorithms = self.config.hmac_algorithms;
+        let config = Config { hmac_algorithms, port: 0, ..config.in_bounds() };
+        if let Some(last) = self.last_parameters.as_ref().filter(|last| ***last == config) {
+            return last.clone();
+        }
+        let config = Arc::new(config);
+        self.last_parameters = Some(config.clone());
+        config
+    }
+
+    /// The parameters for those who come to an address and a port, if these have some of their own.
+    pub(super) fn parameters_at(&self, local: IpAddr, port: u16) -> Option<Arc<Config>> {
+        let fits = |one: &&Listener| one.ports.contains(&port) && one.config.allows(local);
+        let found = self.listeners.iter().find(fits);
         found.filter(|_| port != self.config.port).map(|listener| listener.config.clone())
     }
 
@@ -77,7 +93,7 @@ impl Endpoint {
         &mut self,
         now: Instant,
         remote: SocketAddr,
-        port: u16,
+        (own, port): (u16, u16),
         parameters: Option<Arc<Config>>,
     ) -> Result<AssociationId, ConnectError> {
         if port == 0 {
@@ -86,11 +102,11 @@ impl Endpoint {
         if self.registry.len() >= self.config.max_associations {
             return Err(ConnectError::TooMany);
         }
-        let candidates = pairing::candidates(&self.locals, remote);
+        let allowed = parameters.as_deref().unwrap_or(&self.config).allowed(&self.locals);
+        let candidates = pairing::candidates(&allowed, remote);
         if candidates.is_empty() {
             return Err(ConnectError::NoLocalAddress);
         }
-        let own = parameters.as_ref().map_or(self.config.port, |config| config.port);
         let ports = self.free_ports(remote, own, port).ok_or(ConnectError::AlreadyConnected)?;
         let (tag, id) = (self.fresh_tag(), self.next_id());
         let mut cx = context!(self, now, parameters);

@@ -279,6 +279,8 @@ impl Paths {
         let at = self.list.partition_point(|path| path.id < id);
         let mut path = Path::new(id, addr, mtu, state, config);
         path.ecn = path.fresh_ecn(self.ecn);
+        // Most associations have one path, and a list that grows by itself makes room for four.
+        self.list.reserve_exact(1);
         self.list.insert(at, path);
         Some(id)
     }

@@ -27,6 +27,11 @@ impl Sender {
         }
     }
 
+    /// Whether all that was accepted has been acknowledged for good or given up.
+    pub(crate) fn is_dry(&self) -> bool {
+        self.buffered == 0
+    }
+
     /// Bytes of one stream that are accepted and not acknowledged for good.
     pub(crate) fn queued_on(&self, stream: StreamId) -> usize {
         self.queue.stream(stream).map_or(0, |stream| stream.unsent() + stream.unacked())

@@ -93,3 +93,45 @@ fn many_associations_with_one_port_of_a_peer_stand_side_by_side() {
     received.sort_unstable();
     assert_eq!(received, (0..50).collect::<Vec<u8>>());
 }
+
+#[test]
+fn parameters_with_local_addresses_keep_to_them() {
+    let mut pair = Pair::with(2, config(Side::A), config(Side::Z));
+    let [first, second] = [1, 2].map(|path| address(Side::Z, path));
+    let bound = Config { local_addresses: vec![first.ip()], ..config(Side::Z) };
+    pair.z.endpoint.listen(vec![(SERVICE..=SERVICE, bound)]);
+    let refused = pair.a.endpoint.connect_with(pair.now, second, SERVICE, config(Side::A)).unwrap();
+    pair.drive(millis(100));
+    pair.expect("A -2> INIT -> Z\nA <2- ABORT <- Z");
+    let own = Config { local_addresses: vec![address(Side::A, 1).ip()], ..config(Side::A) };
+    let id = pair.a.endpoint.connect_with(pair.now, first, SERVICE, own).unwrap();
+    pair.drive(millis(500));
+    assert_eq!(pair.a.endpoint.associations(), [id]);
+    assert!(id > refused);
+    for side in [&pair.a, &pair.z] {
+        let id = side.endpoint.associations()[0];
+        let paths = side.endpoint.status(pair.now, id).unwrap().paths;
+        assert_eq!(paths.len(), 1);
+    }
+}
+
+#[test]
+fn who_wants_to_know_when_all_has_been_delivered_is_told_once() {
+    let mut pair = pair();
+    let id = connect(&mut pair, PORT_Z, config(Side::A));
+    let told = |pair: &mut Pair| {
+        let events = std::mem::take(&mut pair.a.events);
+        events.iter().filter(|(_, event)| *event == Event::SenderDry).count()
+    };
+    pair.a.endpoint.tell_when_dry(pair.now, id);
+    pair.drive(millis(100));
+    assert_eq!(told(&mut pair), 1, "nothing was to be sent");
+    pair.send(Side::A, id, 0, b"one");
+    pair.drive(millis(500));
+    assert_eq!(told(&mut pair), 0, "nobody has asked");
+    pair.send(Side::A, id, 0, b"two");
+    pair.a.endpoint.tell_when_dry(pair.now, id);
+    assert_eq!(told(&mut pair), 0, "it is under way");
+    pair.drive(millis(500));
+    assert_eq!(told(&mut pair), 1);
+}

@@ -161,6 +161,7 @@ impl Transfer {
             | Event::Undelivered { .. }
             | Event::PeerError { .. }
             | Event::Authentication { .. }
+            | Event::SenderDry
             | Event::LocalAddress { .. }
             | Event::PeerAddress { .. }
             | Event::PathChanged { .. }

@@ -123,6 +123,7 @@ impl Link {
             Event::PeerError { causes } => self.notify(Notification::PeerError(causes)),
             Event::Readable
             | Event::Writable
+            | Event::SenderDry
             | Event::LocalAddress { .. }
             | Event::PeerAddress { .. } => {}
         }

@@ -133,6 +133,7 @@ impl<'a> Session<'a> {
                     | Event::AssociationReset { .. }
                     | Event::StreamsAdded { .. }
                     | Event::Authentication { .. }
+                    | Event::SenderDry
                     | Event::LocalAddress { .. }
                     | Event::PeerAddress { .. }
                     | Event::PeerShutdown => {}

@@ -141,6 +141,7 @@ impl Side {
             | Event::AssociationReset { .. }
             | Event::StreamsAdded { .. }
             | Event::Authentication { .. }
+            | Event::SenderDry
             | Event::LocalAddress { .. }
             | Event::PeerShutdown => {}
         }

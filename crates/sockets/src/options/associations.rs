@@ -70,8 +70,8 @@ pub(super) fn get(
         SCTP_ASCONF_SUPPORTED => Ok(answer_value(asked, config.address_reconfiguration.into())),
         SCTP_ECN_SUPPORTED => Ok(answer_value(asked, (config.ecn != EcnUse::Off).into())),
         SCTP_STATUS => status(sockets, host, id, asked),
-        SCTP_GET_ASSOC_NUMBER => numbers(sockets, id).map(|all| count(all.len()).to_vec()),
-        SCTP_GET_ASSOC_ID_LIST => numbers(sockets, id).map(|all| {
+        SCTP_GET_ASSOC_NUMBER => sockets.associations(id).map(|all| count(all.len()).to_vec()),
+        SCTP_GET_ASSOC_ID_LIST => sockets.associations(id).map(|all| {
             let list = all.iter().flat_map(|number| number.to_ne_bytes());
             count(all.len()).into_iter().chain(list).collect()
         }),
@@ -251,14 +251,19 @@ fn state(state: AssociationState) -> i32 {
     }
 }
 
-/// The associations of a one-to-many socket.
-fn numbers(sockets: &mut Sockets, id: SocketId) -> Result<Vec<sctp_assoc_t>, Errno> {
-    let socket = sockets.socket(id)?;
-    if socket.is_one_to_one() {
-        return Err(Errno::NOT_SUPPORTED);
+impl Sockets {
+    /// The associations of a one-to-many socket that are not over (RFC 6458 section 8.2.6).
+    ///
+    /// # Errors
+    /// `EOPNOTSUPP` for a one-to-one socket.
+    pub fn associations(&mut self, id: SocketId) -> Result<Vec<sctp_assoc_t>, Errno> {
+        let socket = self.socket(id)?;
+        if socket.is_one_to_one() {
+            return Err(Errno::NOT_SUPPORTED);
+        }
+        let open = socket.associations.values().filter(|one| one.closed.is_none());
+        Ok(open.map(|one| one.id).collect())
     }
-    let open = socket.associations.values().filter(|one| one.closed.is_none());
-    Ok(open.map(|one| one.id).collect())
 }
 
 fn count(len: usize) -> [u8; 4] {

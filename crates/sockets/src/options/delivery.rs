@@ -21,13 +21,15 @@ pub(super) fn set(
 ) -> Asked<()> {
     match name {
         SCTP_NODELAY => return Some(set_nagle(sockets, host, id, value)),
-        SCTP_EVENT | SCTP_EVENTS => return Some(subscribe(sockets, id, name, value)),
+        SCTP_EVENT | SCTP_EVENTS => return Some(subscribe(sockets, host, id, name, value)),
         _ => {}
     }
     let settings = &mut sockets.sockets.get_mut(&id)?.settings;
     Some(match name {
         SCTP_DISABLE_FRAGMENTS => is_on(value).map(|on| settings.disable_fragments = on),
-        SCTP_I_WANT_MAPPED_V4_ADDR => is_on(value).map(|on| settings.mapped = on && settings.ipv6),
+        SCTP_I_WANT_MAPPED_V4_ADDR => {
+            is_on(value).map(|on| settings.mapped = on && settings.family.ipv6)
+        }
         SCTP_RECVRCVINFO => is_on(value).map(|on| settings.receive_info = on),
         SCTP_RECVNXTINFO => is_on(value).map(|on| settings.next_info = on),
         SCTP_CONTEXT => association_value(value).map(|context| settings.context = context),
@@ -101,7 +103,13 @@ fn set_nagle(
 }
 
 /// `SCTP_EVENTS` has a flag for each type, in the order of the types; `SCTP_EVENT` names one.
-fn subscribe(sockets: &mut Sockets, id: SocketId, name: i32, value: &[u8]) -> Result<(), Errno> {
+fn subscribe(
+    sockets: &mut Sockets,
+    host: &mut Host<'_>,
+    id: SocketId,
+    name: i32,
+    value: &[u8],
+) -> Result<(), Errno> {
     let socket = sockets.socket(id)?;
     let before = socket.settings.events;
     let events = &mut socket.settings.events;
@@ -120,7 +128,9 @@ fn subscribe(sockets: &mut Sockets, id: SocketId, name: i32, value: &[u8]) -> Re
     }
     // Who asks when nothing is under way is told at once (RFC 6458 section 6.1.9).
     if events.has(SCTP_SENDER_DRY_EVENT) && !before.has(SCTP_SENDER_DRY_EVENT) {
-        socket.associations.values_mut().for_each(|one| one.owes_dry = one.closed.is_none());
+        for association in socket.associations.values() {
+            host.endpoint.tell_when_dry(host.now, association.engine);
+        }
     }
     Ok(())
 }

@@ -30,6 +30,20 @@ pub(super) fn set(
     Ok(())
 }
 
+/// `IPV6_V6ONLY` (RFC 3493 section 5.3), which must be set before the socket is bound.
+pub(super) fn set_only_ipv6(
+    sockets: &mut Sockets,
+    id: SocketId,
+    value: &[u8],
+) -> Result<(), Errno> {
+    let socket = sockets.socket(id)?;
+    if socket.bound.is_some() || !socket.settings.family.ipv6 {
+        return Err(Errno::INVALID);
+    }
+    socket.settings.family.only_ipv6 = is_on(value)?;
+    Ok(())
+}
+
 pub(super) fn get(sockets: &mut Sockets, id: SocketId, name: i32) -> Result<Vec<u8>, Errno> {
     let socket = sockets.socket(id)?;
     let size = |bytes: u32| bytes.to_ne_bytes().to_vec();
@@ -45,7 +59,7 @@ pub(super) fn get(sockets: &mut Sockets, id: SocketId, name: i32) -> Result<Vec<
             kind.to_ne_bytes().to_vec()
         }
         SO_DOMAIN => {
-            let family = if socket.settings.ipv6 { libc::AF_INET6 } else { libc::AF_INET };
+            let family = if socket.settings.family.ipv6 { libc::AF_INET6 } else { libc::AF_INET };
             family.to_ne_bytes().to_vec()
         }
         SO_PROTOCOL => libc::IPPROTO_SCTP.to_ne_bytes().to_vec(),

@@ -38,8 +38,9 @@ impl Sockets {
         self.mark(id);
         match level {
             libc::SOL_SOCKET => return general::set(self, id, name, value),
-            // Addresses of both families go through one socket of AF_INET6 in any case.
-            libc::IPPROTO_IPV6 if name == libc::IPV6_V6ONLY => return Ok(()),
+            libc::IPPROTO_IPV6 if name == libc::IPV6_V6ONLY => {
+                return general::set_only_ipv6(self, id, value);
+            }
             libc::IPPROTO_SCTP => {}
             _ => return Err(Errno::NO_PROTOCOL_OPTION),
         }
@@ -66,6 +67,9 @@ impl Sockets {
         self.socket(id)?;
         match level {
             libc::SOL_SOCKET => return general::get(self, id, name),
+            libc::IPPROTO_IPV6 if name == libc::IPV6_V6ONLY => {
+                return Ok(answer_flag(self.socket(id)?.settings.family.only_ipv6));
+            }
             libc::IPPROTO_SCTP => {}
             _ => return Err(Errno::NO_PROTOCOL_OPTION),
         }

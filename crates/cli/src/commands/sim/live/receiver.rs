@@ -41,6 +41,7 @@ pub(super) fn receive(
                 | Event::AssociationReset { .. }
                 | Event::StreamsAdded { .. }
                 | Event::Authentication { .. }
+                | Event::SenderDry
                 | Event::LocalAddress { .. }
                 | Event::PeerAddress { .. }
                 | Event::PeerShutdown => {}

@@ -77,6 +77,7 @@ impl Sender<'_> {
                 | Event::AssociationReset { .. }
                 | Event::StreamsAdded { .. }
                 | Event::Authentication { .. }
+                | Event::SenderDry
                 | Event::LocalAddress { .. }
                 | Event::PeerAddress { .. }
                 | Event::PeerShutdown => {}
