@@ -113,7 +113,7 @@ pub(crate) fn connect(fd: RawFd, to: &[SocketAddr]) -> Result<sctp_assoc_t, Errn
 }
 
 /// Waits for anything to happen, but not long.
-fn pause(stack: &Shared) {
+fn pause(stack: &'static Shared) {
     let mut first = true;
     let until = Instant::now() + Duration::from_secs(1);
     wait_until(stack, until, |_| !std::mem::take(&mut first));
@@ -122,11 +122,11 @@ fn pause(stack: &Shared) {
 pub(crate) fn send(
     fd: RawFd,
     to: Vec<SocketAddr>,
-    data: Vec<u8>,
+    data: impl Into<bytes::Bytes>,
     flags: c_int,
     info: impl Fn(&mut Sockets, SocketId) -> Result<SendInfo, Errno>,
 ) -> Result<usize, Errno> {
-    let data = bytes::Bytes::from(data);
+    let data = data.into();
     let sent = when_ready(fd, Wait::Room, flags, |sockets, host, id| {
         let info = info(sockets, id)?;
         sockets.send(host, id, Outbound { to: to.clone(), info, data: data.clone() })

@@ -1,7 +1,7 @@
-//! SCTP for C programs: the sockets API of RFC 6458 in userland, as a shared and a static library.
+//! SCTP for programs in C and in Rust: the sockets API of RFC 6458 in userland.
 //!
 //! ```text
-//! program's threads ─▶ exports.rs ─▶ calls.rs ─▶ State (one lock): sockets, engine, network
+//! program in C    ─▶ exports.rs ─▶ calls.rs ─▶ State (one lock): sockets, engine, network
 //! one thread of ours ─▶ stack.rs ────────────▶       the same
 //! descriptor.rs      each SCTP socket is one end of a pair of sockets of the kernel: poll, select and
 //!                    epoll look at that, so it is made readable and writable as the SCTP socket is
@@ -9,9 +9,11 @@
 //!
 //! `include/manypath_sctp.h` declares what is exported; `docs/sctp-library.md` says what is supported.
 
+mod api;
 mod calls;
 mod descriptor;
 mod exports;
+mod lock;
 mod memory;
 mod options;
 mod place;
@@ -20,6 +22,7 @@ mod sctp;
 mod stack;
 mod system;
 
+pub use api::*;
 pub use descriptor::owns;
 pub use exports::*;
 pub use sctp::*;

@@ -1,13 +1,14 @@
 //! The one stack of a process: begun with its first SCTP socket, left behind by a fork, ended with it.
 
+use crate::lock::Lock;
 use crate::stack::Shared;
 use manypath_sockets::Errno;
+use std::sync::Once;
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Mutex, Once, PoisonError};
 use std::time::{Duration, Instant};
 
 static STACK: AtomicPtr<Shared> = AtomicPtr::new(std::ptr::null_mut());
-static STARTING: Mutex<()> = Mutex::new(());
+static STARTING: Lock<()> = Lock::new(());
 static HANDLERS: Once = Once::new();
 
 /// The stack, if there is one.
@@ -22,7 +23,7 @@ pub(crate) fn running() -> Option<&'static Shared> {
 /// # Errors
 /// `EPROTONOSUPPORT`, as from a kernel without SCTP; why is written to the standard error.
 pub(crate) fn start() -> Result<&'static Shared, Errno> {
-    let _one_at_a_time = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _one_at_a_time = STARTING.lock();
     if let Some(running) = running() {
         return Ok(running);
     }
@@ -61,7 +62,7 @@ extern "C" fn at_exit() {
 
 /// Waits until something is the case, or it is too late.
 pub(crate) fn wait_until(
-    stack: &Shared,
+    stack: &'static Shared,
     until: Instant,
     mut is_so: impl FnMut(&crate::stack::State) -> bool,
 ) {
@@ -73,6 +74,6 @@ pub(crate) fn wait_until(
         }
         // Not everything that matters here is a change of a socket.
         let step = left.min(Duration::from_millis(20));
-        state = stack.changed.wait_timeout(state, step).unwrap_or_else(PoisonError::into_inner).0;
+        state.wait(step);
     }
 }

@@ -2,6 +2,7 @@
 //! them going.
 
 use crate::descriptor::Signal;
+use crate::lock::{Guard, Lock};
 use crate::place::{self, Settings};
 use manypath_engine::{AssociationId, Instant};
 use manypath_net::{Clock, Driver};
@@ -10,16 +11,14 @@ use mio::{Events, Poll, Token, Waker};
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::RawFd;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 const WAKER: Token = Token(usize::MAX);
 
 /// What the threads of a program share.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    state: Mutex<State>,
-    /// Something has happened.
-    pub(crate) changed: Condvar,
+    /// Whoever waits for it hears that something has happened.
+    state: Lock<State>,
     waker: Waker,
     pub(crate) settings: Settings,
 }
@@ -53,8 +52,7 @@ impl Shared {
             clock: Clock::start(),
             sleeps_until: None,
         };
-        let changed = Condvar::new();
-        let shared = Self { state: Mutex::new(state), changed, waker, settings };
+        let shared = Self { state: Lock::new(state), waker, settings };
         // It lives as long as the process: its thread may be in it until the last moment.
         let shared: &'static Self = Box::leak(Box::new(shared));
         let thread = std::thread::Builder::new().name("manypath-sctp".into());
@@ -64,13 +62,12 @@ impl Shared {
         started.map(|_| shared)
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic elsewhere is a bug there; the sockets of others go on.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn lock(&'static self) -> Guard<State> {
+        self.state.lock()
     }
 
     /// Does something to the sockets, and what follows from it.
-    pub(crate) fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
+    pub(crate) fn with<T>(&'static self, act: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.lock();
         let result = act(&mut state);
         self.settle(&mut state);
@@ -79,7 +76,7 @@ impl Shared {
 
     fn settle(&self, state: &mut State) {
         if state.pump() {
-            self.changed.notify_all();
+            self.state.notify_all();
         }
         let due = state.driver.timeout();
         let sleeps_past = match (due, state.sleeps_until) {
@@ -94,7 +91,7 @@ impl Shared {
         }
     }
 
-    fn run(&self, mut poll: Poll) {
+    fn run(&'static self, mut poll: Poll) {
         let mut events = Events::with_capacity(256);
         loop {
             let sleep = {
@@ -112,7 +109,7 @@ impl Shared {
             }
             state.driver.handle_timeout(now);
             if state.pump() {
-                self.changed.notify_all();
+                self.state.notify_all();
             }
         }
     }
