@@ -47,6 +47,7 @@ pub(crate) struct Guard<T: 'static>(&'static Lock<T>);
 
 impl<T> Guard<T> {
     /// Lets others have the value until somebody notifies, or for so long; sometimes shorter.
+    #[expect(clippy::needless_pass_by_ref_mut, reason = "others have the value meanwhile")]
     pub(crate) fn wait(&mut self, most: Duration) {
         let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: the C library writes the time to where there is room for it.

@@ -137,6 +137,61 @@ fn the_examples_run_clean_under_valgrind() {
 }
 
 #[test]
+fn threads_share_sockets() {
+    let scratch = Scratch::new("threads");
+    for compiler in COMPILERS {
+        let threads = example(&scratch, "threads", compiler);
+        let said = in_own_network(&format!("{threads} 127.0.0.1 7 8 100"));
+        assert!(said.contains("8 threads, 100 messages each"), "{said}");
+    }
+}
+
+#[test]
+fn no_tool_sees_a_race_between_threads() {
+    let scratch = Scratch::new("races");
+    let threads = example(&scratch, "threads", "gcc");
+    for tool in ["helgrind", "drd"] {
+        let check = format!("valgrind --quiet --tool={tool} --error-exitcode=99");
+        let said = in_own_network(&format!("{check} {threads} 127.0.0.1 7 3 5"));
+        assert!(said.contains("3 threads, 5 messages each"), "{said}");
+        // The tool would tell.
+        let race = race(&scratch);
+        in_own_network(&format!("{check} {race} 2>/dev/null && exit 1; [ $? = 99 ]"));
+    }
+}
+
+/// A program whose threads do not ask each other.
+fn race(scratch: &Scratch) -> String {
+    let text = "#include <pthread.h>\nstatic volatile int n;\n\
+        static void *add(void *none) { n++; return none; }\n\
+        int main(void) { pthread_t one; pthread_create(&one, 0, add, 0); n++; \
+        return pthread_join(one, 0); }\n";
+    let (source, program) = (scratch.file("race.c", text), scratch.path("race"));
+    support::run("gcc", &["-g", &source, "-o", &program, "-lpthread"]);
+    program
+}
+
+#[test]
+fn the_examples_in_rust_do_what_they_say() {
+    let examples = support::libraries().parent().map(|folder| folder.join("examples"));
+    let program = |name| examples.as_ref().map(|all| all.join(name).display().to_string());
+    let (echo, telemetry) = (program("echo").unwrap(), program("telemetry").unwrap());
+    let echo_session = session(
+        &format!("exec {echo} server 127.0.0.1:7"),
+        &format!("{echo} client 127.0.0.1:7 100"),
+    );
+    // This server serves for ever.
+    let said = in_own_network(&echo_session.replace("cat <&3; wait $pid", "kill $pid"));
+    assert!(said.contains("100 messages came back over 8 streams from 1 addresses"), "{said}");
+    let report = format!("{telemetry} report 127.0.0.1:9 50");
+    let said = in_own_network(&session(
+        &format!("{telemetry} collect 127.0.0.1:9 2"),
+        &format!("{report} & one=$!; {report}; wait $one"),
+    ));
+    assert!(said.contains("2 senders, 100 samples, 2 ends"), "{said}");
+}
+
+#[test]
 fn messages_come_back_directly_over_ip() {
     let scratch = Scratch::new("native");
     let echo = example(&scratch, "echo", "gcc");

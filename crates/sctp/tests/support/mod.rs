@@ -84,5 +84,5 @@ pub(crate) fn static_example(scratch: &Scratch, name: &str) -> String {
 /// Runs a script in a network of its own that has loopback, and gives what it has printed.
 pub(crate) fn in_own_network(script: &str) -> String {
     let script = format!("set -e; ip link set lo up; {script}");
-    run("timeout", &["60", "unshare", "--net", "bash", "-c", &script])
+    run("timeout", &["240", "unshare", "--net", "bash", "-c", &script])
 }
