@@ -285,6 +285,103 @@ fn many_rekeys_lose_nothing() {
     assert!(std::fs::read(target).expect("a copy") == content, "the copy differs");
 }
 
+/// Bytes that each connection has received, as ssh tells at its end if it is verbose.
+fn received(finished: &Finished) -> Vec<u64> {
+    let lines = finished.stderr.lines().filter(|line| line.contains("Transferred: sent "));
+    let number = |line: &str| {
+        let (_, rest) = line.split_once("received ")?;
+        rest.split_whitespace().next()?.parse().ok()
+    };
+    lines.filter_map(number).collect()
+}
+
+#[test]
+fn files_go_over_as_many_connections_as_are_asked_for() {
+    let site = site();
+    let content = site.random_file("file", 40_000_000);
+    let (here, to) = (site.dir.join("www/file"), folder(&site, "to"));
+    let many = ["-v", "--connections", "3"];
+    let (here, there) = (here.display().to_string(), place(&site, &to));
+    let put = run(&site, "put", &[&many[..], &[&here, &there]].concat());
+    assert_eq!(put.code, Some(0), "{put:?}");
+    assert!(std::fs::read(to.join("file")).expect("a copy") == content, "what was put differs");
+    assert_eq!(std::fs::read_dir(&to).expect("folder").count(), 1, "something was left");
+    let copy = site.dir.join("copy").display().to_string();
+    let there = place(&site, &to.join("file"));
+    let get = run(&site, "get", &[&many[..], &[&there, &copy]].concat());
+    assert_eq!(get.code, Some(0), "{get:?}");
+    assert!(std::fs::read(&copy).expect("a copy") == content, "what was got differs");
+    let received = received(&get);
+    assert!(get.stderr.contains(" ms, connections 3"), "{get:?}");
+    assert!(received.len() == 3 && received.iter().all(|bytes| *bytes > 1_000_000), "{received:?}");
+}
+
+#[test]
+fn where_keys_are_exchanged_often_there_are_several_connections() {
+    let site = site();
+    let content = site.random_file("file", 80_000_000);
+    let source = place(&site, &site.dir.join("www/file"));
+    let copy = site.dir.join("copy").display().to_string();
+    let get = run(&site, "get", &["-v", "-o", "RekeyLimit=4M", &source, &copy]);
+    assert_eq!(get.code, Some(0), "{get:?}");
+    assert!(std::fs::read(&copy).expect("a copy") == content, "the copy differs");
+    assert_eq!(received(&get).len(), 4);
+}
+
+/// A name that leads all connections but the first elsewhere: to `other`, a command.
+fn elsewhere(site: &Site, other: &str) -> String {
+    let script = site.dir.join("proxy");
+    let text = format!(
+        "#!/bin/sh\ngrep -q BatchMode=yes /proc/$PPID/cmdline && exec {other}\nexec nc {} 2222\n",
+        site.server()
+    );
+    std::fs::write(&script, text).expect("program");
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).expect("mode");
+    format!("ProxyCommand={}", script.display())
+}
+
+#[test]
+fn a_connection_that_leads_to_another_server_carries_nothing() {
+    let mut site = site();
+    let content = site.random_file("file", 9_000_000);
+    let (here, there) = (site.dir.join("www/file"), folder(&site, "there"));
+    std::fs::copy(&here, there.join("file")).expect("a copy");
+    // The other one has another file of this name, and none of what is put.
+    let script = "mount -t tmpfs tmpfs \"$1\" && head -c 9000000 /dev/zero > \"$1/file\" &&
+        exec \"$2\" -D -e -f \"$3\" -p 2223";
+    let sshd = common::find("sshd").display().to_string();
+    let (dir, conf) = (there.display().to_string(), site.dir.join("sshd_config"));
+    let conf = conf.display().to_string();
+    site.service("unshare", &["-m", "sh", "-c", script, "sh", &dir, &sshd, &conf], "tcp", 2223);
+    let proxy = elsewhere(&site, &format!("nc {} 2223", site.server()));
+    let many = ["-v", "-o", &proxy, "--connections", "3"];
+    let copy = site.dir.join("copy").display().to_string();
+    let [old, new] = ["file", "new"].map(|name| place(&site, &there.join(name)));
+    let here = here.display().to_string();
+    let get = [&many[..], &[&old, &copy]].concat();
+    let put = [&many[..], &[&here, &new]].concat();
+    for (command, args, made) in
+        [("get", get, PathBuf::from(&copy)), ("put", put, there.join("new"))]
+    {
+        let done = run(&site, command, &args);
+        assert_eq!((done.code, received(&done).len()), (Some(0), 3), "{done:?}");
+        assert!(std::fs::read(made).expect("a copy") == content, "{command}: the copy differs");
+    }
+    assert_eq!(std::fs::read_dir(&there).expect("folder").count(), 2, "something was left");
+}
+
+#[test]
+fn without_other_logins_the_first_one_carries_all() {
+    let site = site();
+    let content = site.random_file("file", 9_000_000);
+    let copy = site.dir.join("copy").display().to_string();
+    let (proxy, source) = (elsewhere(&site, "false"), place(&site, &site.dir.join("www/file")));
+    let get = run(&site, "get", &["-o", &proxy, "--connections", "3", &source, &copy]);
+    assert_eq!(get.code, Some(0), "{get:?}");
+    assert!(get.stderr.contains("no more can log in without questions"), "{get:?}");
+    assert!(std::fs::read(copy).expect("a copy") == content, "the copy differs");
+}
+
 #[test]
 fn connections_to_a_forwarded_port_go_on_from_the_server() {
     let mut site = site();

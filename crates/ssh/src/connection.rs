@@ -128,6 +128,7 @@ pub struct Connection {
     /// Bytes of `out` that the master has.
     written: usize,
     events: VecDeque<Event>,
+    largest: u64,
     round_trip: RoundTrip,
     /// When the last probe was sent, and the channel that it was sent on if there is no answer yet.
     probed: Option<Duration>,
@@ -149,6 +150,7 @@ impl Connection {
             out,
             written: 0,
             events: VecDeque::new(),
+            largest: 0,
             round_trip: RoundTrip::default(),
             probed: None,
             probing: None,
@@ -232,6 +234,7 @@ impl Connection {
     pub fn consumed(&mut self, now: Duration, id: ChannelId, bytes: usize) {
         let Some(channel) = self.channels.get_mut(&id.0) else { return };
         let grant = channel.on_consumed(now, bytes as u64);
+        self.largest = self.largest.max(channel.window_size());
         let remote = channel.remote;
         if let Some(grant) = grant {
             self.put(|out| message::window_adjust(out, remote, grant));
@@ -294,6 +297,11 @@ impl Connection {
     /// The next event.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
+    }
+
+    /// The largest window that any channel has had.
+    pub fn largest_window(&self) -> u64 {
+        self.largest
     }
 
     /// The least round trip between us and the server's SSH, of those measured in the last seconds.

@@ -11,6 +11,8 @@ use std::collections::{BTreeMap, VecDeque};
 const LEAST_UNDER_WAY: u64 = 2 << 20;
 /// The most that may be under way.
 const MOST_UNDER_WAY: u64 = 64 << 20;
+/// What may be under way of what the path carries in a round trip, in percent.
+const GAIN: u32 = 200;
 /// The longest request.
 const LONGEST: u64 = 256 << 10;
 
@@ -57,6 +59,7 @@ impl<T> Pool<T> {
             policy: Policy::Path,
             first: LEAST_UNDER_WAY,
             cap: MOST_UNDER_WAY,
+            gain: GAIN,
             ..WindowConfig::default()
         };
         let window = Window::open(config, &Budget::new(2 * MOST_UNDER_WAY))?;
@@ -132,6 +135,11 @@ impl<T> Pool<T> {
     /// Bytes that may be under way.
     pub fn target(&self) -> u64 {
         self.window.size()
+    }
+
+    /// Bytes that the path carries in a round trip, about.
+    pub fn product(&self) -> u64 {
+        self.window.size().saturating_sub(LEAST_UNDER_WAY) * 100 / u64::from(GAIN)
     }
 
     /// Bytes under way.

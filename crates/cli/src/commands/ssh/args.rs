@@ -148,6 +148,10 @@ pub(crate) struct CopyArgs {
     /// Compare SHA-256 sums of copies and originals at the end; the server must allow commands.
     #[arg(long)]
     pub(crate) verify: bool,
+    /// Spread files over this many connections, each with a login of its own that asks nothing; by default over more than one
+    /// where one is not enough.
+    #[arg(long, value_name = "N", conflicts_with = "socket", value_parser = clap::value_parser!(u8).range(1..=8))]
+    pub(crate) connections: Option<u8>,
     /// Print what was done as one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
@@ -170,6 +174,10 @@ pub(crate) struct SyncArgs {
     /// Compare SHA-256 sums of what was copied at the end; the server must allow commands.
     #[arg(long)]
     pub(crate) verify: bool,
+    /// Spread files over this many connections, each with a login of its own that asks nothing; by default over more than one
+    /// where one is not enough.
+    #[arg(long, value_name = "N", conflicts_with = "socket", value_parser = clap::value_parser!(u8).range(1..=8))]
+    pub(crate) connections: Option<u8>,
     /// Print what was done as one JSON object.
     #[arg(long)]
     pub(crate) json: bool,

@@ -14,6 +14,8 @@ use std::time::Duration;
 
 /// A signal is noticed within this.
 const LOOK: Duration = Duration::from_millis(200);
+/// Connections to the master at most: what waits in it for one of them costs no other one.
+const MOST_WIRES: usize = 8;
 /// The most read from one connection before others have their turn.
 const TURN: usize = 64 << 10;
 
@@ -88,13 +90,14 @@ struct Forwarder {
     link: Link,
     listeners: Vec<(Token, TcpListener, Forward)>,
     connections: BTreeMap<Token, Forwarded>,
-    channels: BTreeMap<ChannelId, Token>,
+    channels: BTreeMap<(usize, ChannelId), Token>,
     next: usize,
 }
 
 /// One connection.
 struct Forwarded {
     stream: TcpStream,
+    wire: usize,
     channel: ChannelId,
     is_open: bool,
     readable: bool,
@@ -154,8 +157,10 @@ impl Forwarder {
         for one in ready {
             self.handle_ready(one)?;
         }
-        while let Some(event) = self.link.connection_mut(0).poll_event() {
-            self.handle_event(event);
+        for wire in 0..self.link.wires() {
+            while let Some(event) = self.link.connection_mut(wire).poll_event() {
+                self.handle_event(wire, event);
+            }
         }
         let tokens: Vec<Token> = self.connections.keys().copied().collect();
         for token in tokens {
@@ -165,7 +170,7 @@ impl Forwarder {
     }
 
     fn can_send(&self, one: &Forwarded) -> bool {
-        self.link.has_room(0) && self.link.connection(0).sendable(one.channel) > 0
+        self.link.has_room(one.wire) && self.link.connection(one.wire).sendable(one.channel) > 0
     }
 
     fn handle_ready(&mut self, ready: Ready) -> Result<(), Failure> {
@@ -182,7 +187,8 @@ impl Forwarder {
             let now = self.link.now();
             let (host, port) = self.listeners[at].2.to.clone();
             let origin = from.ip().to_string();
-            let connection = self.link.connection_mut(0);
+            let wire = self.idle_wire()?;
+            let connection = self.link.connection_mut(wire);
             let opened = connection.open_forward(now, (&host, port), (&origin, from.port()));
             // Without memory for a window the program sees its connection closed.
             let Some(channel) = opened else { continue };
@@ -190,22 +196,35 @@ impl Forwarder {
             let both = Interest::READABLE | Interest::WRITABLE;
             self.link.registry().register(&mut stream, token, both)?;
             let _ = stream.set_nodelay(true);
-            self.channels.insert(channel, token);
-            self.connections.insert(token, Forwarded::new(stream, channel));
+            self.channels.insert((wire, channel), token);
+            self.connections.insert(token, Forwarded::new(stream, wire, channel));
         }
         Ok(())
     }
 
-    fn handle_event(&mut self, event: Event) {
+    /// A wire that carries nothing, or the one with the fewest channels if there are enough.
+    fn idle_wire(&mut self) -> Result<usize, Failure> {
+        let channels = |wire: &usize| self.link.connection(*wire).open_channels();
+        let best = (0..self.link.wires()).min_by_key(channels).unwrap_or(0);
+        let is_idle = self.link.connection(best).open_channels() == 0;
+        if is_idle || self.link.wires() == MOST_WIRES { Ok(best) } else { self.link.add_wire(0) }
+    }
+
+    fn handle_event(&mut self, wire: usize, event: Event) {
+        let with = |this: &mut Self, channel, change: fn(&mut Forwarded)| {
+            this.with((wire, channel), change);
+        };
         match event {
-            Event::Opened(channel) => self.with(channel, |one| one.is_open = true),
+            Event::Opened(channel) => with(self, channel, |one| one.is_open = true),
             Event::OpenFailed(channel, reason) => {
                 eprintln!("manypath: the server does not connect: {reason}");
-                self.with(channel, |one| one.closed = true);
+                with(self, channel, |one| one.closed = true);
             }
-            Event::Data(channel, _, bytes) => self.with(channel, |one| one.pieces.push_back(bytes)),
-            Event::End(channel) => self.with(channel, |one| one.ended = true),
-            Event::Closed(channel) => self.with(channel, |one| one.closed = true),
+            Event::Data(channel, _, bytes) => {
+                self.with((wire, channel), |one| one.pieces.push_back(bytes));
+            }
+            Event::End(channel) => with(self, channel, |one| one.ended = true),
+            Event::Closed(channel) => with(self, channel, |one| one.closed = true),
             Event::Ready
             | Event::Writable(_)
             | Event::Started(_)
@@ -215,8 +234,8 @@ impl Forwarder {
         }
     }
 
-    fn with(&mut self, channel: ChannelId, change: impl FnOnce(&mut Forwarded)) {
-        let token = self.channels.get(&channel);
+    fn with(&mut self, place: (usize, ChannelId), change: impl FnOnce(&mut Forwarded)) {
+        let token = self.channels.get(&place);
         if let Some(one) = token.and_then(|token| self.connections.get_mut(token)) {
             change(one);
         }
@@ -227,7 +246,8 @@ impl Forwarder {
         let Some(one) = self.connections.get_mut(&token) else { return };
         let now = self.link.now();
         let taken = one.write();
-        let connection = self.link.connection_mut(0);
+        let wire = one.wire;
+        let connection = self.link.connection_mut(wire);
         if let Ok(bytes @ 1..) = taken {
             connection.consumed(now, one.channel, bytes);
         }
@@ -235,7 +255,7 @@ impl Forwarder {
             connection.close(one.channel);
             one.pieces.clear();
         }
-        if one.is_open && self.link.has_room(0) {
+        if one.is_open && self.link.has_room(wire) {
             one.read(&mut self.link);
         }
         let one = &self.connections[&token];
@@ -246,16 +266,17 @@ impl Forwarder {
 
     fn remove(&mut self, token: Token) {
         if let Some(mut one) = self.connections.remove(&token) {
-            self.channels.remove(&one.channel);
+            self.channels.remove(&(one.wire, one.channel));
             let _ = self.link.registry().deregister(&mut one.stream);
         }
     }
 }
 
 impl Forwarded {
-    fn new(stream: TcpStream, channel: ChannelId) -> Self {
+    fn new(stream: TcpStream, wire: usize, channel: ChannelId) -> Self {
         Self {
             stream,
+            wire,
             channel,
             is_open: false,
             readable: true,
@@ -293,7 +314,7 @@ impl Forwarded {
 
     /// Sends what the program has, as far as the server takes it.
     fn read(&mut self, link: &mut Link) {
-        let credit = link.connection(0).sendable(self.channel).min(TURN as u64) as usize;
+        let credit = link.connection(self.wire).sendable(self.channel).min(TURN as u64) as usize;
         if !self.readable || self.read_ended || credit == 0 {
             return;
         }
@@ -301,14 +322,14 @@ impl Forwarded {
         match self.stream.read(&mut buffer) {
             Ok(0) => {
                 self.read_ended = true;
-                link.connection_mut(0).end(self.channel);
+                link.connection_mut(self.wire).end(self.channel);
             }
-            Ok(bytes) => drop(link.connection_mut(0).send(self.channel, &buffer[..bytes])),
+            Ok(bytes) => drop(link.connection_mut(self.wire).send(self.channel, &buffer[..bytes])),
             Err(e) if e.kind() == ErrorKind::WouldBlock => self.readable = false,
             Err(e) if e.kind() == ErrorKind::Interrupted => {}
             Err(_) => {
                 self.read_ended = true;
-                link.connection_mut(0).close(self.channel);
+                link.connection_mut(self.wire).close(self.channel);
             }
         }
     }

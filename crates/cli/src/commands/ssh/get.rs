@@ -1,6 +1,7 @@
 //! `manypath ssh get`: files from a server.
 
 use super::args::CopyArgs;
+use super::connections::{Volume, volume};
 use super::place::{Place, base_name, part_name, safe_name};
 use super::progress::{Copied, Progress};
 use super::remote::{Handles, MOST_OPEN, Remote, Tag, failed, reason};
@@ -24,8 +25,10 @@ const LARGE: u64 = 4 << 20;
 const PER_SESSION: u64 = 4 << 20;
 /// Sessions that are begun at once where there is much to do: later, they would cost round trips.
 const FIRST_SESSIONS: u64 = 4;
-/// Bytes that may wait in memory for others in front of them, because sessions are not equally fast.
-const MOST_HELD: usize = 64 << 20;
+/// Bytes that may wait in memory for others in front of them, because sessions are not equally fast: these, or as many as may be
+/// under way four times, for what a connection holds up that exchanges keys.
+const HELD: u64 = 64 << 20;
+const HELD_FOR_EXCHANGE: u64 = 4;
 /// The longest read.
 const LONGEST_READ: u32 = 128 << 10;
 /// A file that is not the one it was when the transfer began is not taken for whole.
@@ -54,7 +57,7 @@ pub(crate) fn get(args: &CopyArgs) -> Result<u8, Failure> {
     if places.len() > 1 && !target.is_dir() {
         return Err(Failure::new(format!("{} is no folder", target.display())));
     }
-    let mut remote = Remote::open(&args.login, &host)?;
+    let mut remote = Remote::open(&args.login, &host, args.connections)?;
     let mut all = Vec::new();
     for place in &places {
         all.extend(wanted(&mut remote, place, target, args.recursive)?);
@@ -113,6 +116,7 @@ pub(crate) fn fetch(
         files: Vec::new(),
         open: VecDeque::new(),
         held: 0,
+        sample: None,
         progress,
     };
     while getter.has_work() {
@@ -130,7 +134,17 @@ struct Getter<'a> {
     open: VecDeque<usize>,
     /// Bytes that wait for others in front of them.
     held: usize,
+    sample: Option<Sample>,
     progress: Progress,
+}
+
+/// A file that new connections must see as the first one does.
+struct Sample {
+    number: usize,
+    path: Vec<u8>,
+    /// The first one has told its volume, if it can.
+    told: bool,
+    volume: Option<Volume>,
 }
 
 struct Fetched {
@@ -154,6 +168,7 @@ impl Getter<'_> {
 
     fn step(&mut self) -> Result<(), Failure> {
         self.begin_files()?;
+        self.compare();
         self.read();
         self.remote.turn()?;
         while let Some(answer) = self.remote.next() {
@@ -170,6 +185,7 @@ impl Getter<'_> {
     fn begin_files(&mut self) -> Result<(), Failure> {
         let open = self.open.iter().map(|number| self.files[*number].left());
         let left = open.sum::<u64>() + self.waiting_bytes;
+        self.remote.connect_more(left, u64::MAX)?;
         let sessions = self.remote.pool.target().min(left).div_ceil(PER_SESSION);
         let worth = (left / LARGE).max(self.waiting.len() as u64 / 16).min(FIRST_SESSIONS);
         let sessions = sessions.max(worth).min(8) as usize;
@@ -180,6 +196,27 @@ impl Getter<'_> {
             self.begin(wanted)?;
         }
         Ok(())
+    }
+
+    /// New connections must see a file, and the volume that it is in, as the first one does.
+    fn compare(&mut self) {
+        if let Some(Sample { number, path, told: true, .. }) = &self.sample {
+            while let Some(session) = self.remote.stranger() {
+                self.remote.ask(session, &Request::Stat { path }, Tag::Same(*number));
+                self.remote.ask(session, &Request::FreeSpace { path }, Tag::Volume);
+            }
+        } else if let (None, Some(&number), true) =
+            (&self.sample, self.open.front(), self.remote.has_stranger())
+        {
+            let path = self.files[number].wanted.path.clone();
+            self.remote.ask(0, &Request::FreeSpace { path: &path }, Tag::Witness(0));
+            self.sample = Some(Sample { number, path, told: false, volume: None });
+        }
+    }
+
+    fn handle_volume(&mut self, session: usize, reply: &Reply) {
+        let known = self.sample.as_ref().and_then(|sample| sample.volume);
+        self.remote.judge(session, known.is_some() && volume(reply) == known);
     }
 
     /// Whether files that are open have enough bytes that are not asked for.
@@ -234,16 +271,17 @@ impl Getter<'_> {
     }
 
     fn has_room(&self) -> bool {
-        self.remote.pool.has_room() && self.held < MOST_HELD
+        let held = self.remote.pool.target().saturating_mul(HELD_FOR_EXCHANGE).max(HELD);
+        self.remote.pool.has_room() && (self.held as u64) < held
     }
 
     /// Asks for the next part of a file. False if there is none, or no session has the file yet.
     fn read_part(&mut self, number: usize) -> bool {
         let now = self.remote.now();
         let file = &mut self.files[number];
-        let pool = &mut self.remote.pool;
         let ready = file.handles.iter().filter(|(_, handle)| !handle.is_empty());
-        let best = ready.min_by_key(|(session, _)| pool.under_way_of(*session));
+        let best = ready.min_by_key(|(session, _)| self.remote.load(*session));
+        let pool = &mut self.remote.pool;
         let Some((session, handle)) = best.filter(|_| file.failure.is_none()) else { return false };
         let longest = pool.session(*session).read_length().min(LONGEST_READ);
         let Some((offset, length)) = file.download.next(longest) else { return false };
@@ -261,6 +299,18 @@ impl Getter<'_> {
                 self.handle_read(number, offset, length, answer.reply)?;
             }
             Tag::Check(number) => self.handle_check(number, &answer.reply),
+            Tag::Same(number) => {
+                let same = is_version(&answer.reply, self.files[number].wanted.attributes);
+                if same != Some(true) {
+                    self.remote.judge(answer.session, false);
+                }
+            }
+            Tag::Witness(_) => {
+                if let Some(sample) = &mut self.sample {
+                    (sample.told, sample.volume) = (true, volume(&answer.reply));
+                }
+            }
+            Tag::Volume => self.handle_volume(answer.session, &answer.reply),
             Tag::Question
             | Tag::Ignored
             | Tag::Left(_)
@@ -323,10 +373,9 @@ impl Getter<'_> {
     fn handle_check(&mut self, number: usize, reply: &Reply) {
         let file = &mut self.files[number];
         file.asked -= 1;
-        let version = |of: Attributes| (of.size, of.changed());
-        match reply.attributes() {
-            Some(now) if version(now) == version(file.wanted.attributes) => {}
-            Some(_) => file.fail(CHANGED),
+        match is_version(reply, file.wanted.attributes) {
+            Some(true) => {}
+            Some(false) => file.fail(CHANGED),
             None => file.fail(&reason(reply)),
         }
     }
@@ -470,6 +519,12 @@ impl Fetched {
         }
         std::fs::rename(&self.part, &self.wanted.target)
     }
+}
+
+/// Whether a file has the size and time of change that are expected; `None` if nothing is known of it.
+fn is_version(reply: &Reply, expected: Attributes) -> Option<bool> {
+    let version = |of: Attributes| (of.size, of.changed());
+    reply.attributes().map(|now| version(now) == version(expected))
 }
 
 /// A failure that all other files would share.

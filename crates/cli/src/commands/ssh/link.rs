@@ -1,14 +1,15 @@
-//! The connections to the master and the loop that everything runs in.
+//! The connections to the masters and the loop that everything runs in.
 
 use super::FAILED;
 use super::args::LoginArgs;
-use super::master::Master;
+use super::connections::Rekey;
+use super::master::{Master, rekey};
 use crate::failure::Failure;
 use manypath_ssh::{Connection, Windows};
 use manypath_window::Budget;
 use mio::net::UnixStream;
 use mio::{Events, Interest, Poll, Registry, Token, Waker};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::{ErrorKind, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,8 +25,8 @@ const BACKLOG: usize = 256 << 10;
 /// How long the server may take to close the channels that are left.
 const END_LIMIT: Duration = Duration::from_secs(3);
 
-/// Connections to a master at most; their numbers are their tokens.
-const MOST_WIRES: usize = 16;
+/// Connections to masters at most; their numbers are their tokens.
+const MOST_WIRES: usize = 80;
 const WAKER: Token = Token(MOST_WIRES);
 
 /// Another source of events that is ready.
@@ -37,22 +38,39 @@ pub(crate) struct Ready {
 
 /// A connection to the master.
 struct Wire {
+    /// Of which master.
+    master: usize,
     stream: UnixStream,
     connection: Connection,
     readable: bool,
 }
 
-/// A connection to a server, logged in.
+/// A login that is under way.
+struct Login {
+    master: Master,
+    number: usize,
+    /// If it fails it is tried once more: the first one, which may ask, was not done when it began.
+    again: bool,
+}
+
+/// A connection to a server, logged in; perhaps several.
 ///
 /// A master queues what comes for one of its clients in one buffer that it makes larger, and copies, with every
 /// packet. It reads more from the network in a turn than the client's socket takes, so the queue is there at high rates. What is
 /// to be fast therefore comes over several wires.
 pub(crate) struct Link {
-    /// Declared before the master: the master must see the end of the streams first.
+    /// Declared before the masters: these must see the end of the streams first.
     wires: Vec<Wire>,
     windows: Windows,
     budget: Budget,
-    master: Master,
+    /// Those that are logged in. What comes first is the first one's.
+    masters: Vec<Master>,
+    logins: Vec<Login>,
+    /// Logins that were begun.
+    begun: usize,
+    args: LoginArgs,
+    host: OsString,
+    rekey: Option<Rekey>,
     poll: Poll,
     events: Events,
     waker: Arc<Waker>,
@@ -64,6 +82,15 @@ pub(crate) struct Link {
 impl Link {
     /// Logs in to the host.
     pub(crate) fn open(login: &LoginArgs, host: &OsStr) -> Result<Self, Failure> {
+        Self::open_all(login, host, 1)
+    }
+
+    /// Logs in to the host with so many connections. The first one is ready; the others follow, if they can.
+    pub(crate) fn open_all(
+        login: &LoginArgs,
+        host: &OsStr,
+        connections: usize,
+    ) -> Result<Self, Failure> {
         let interrupted = Arc::new(AtomicBool::new(false));
         let master = Master::start(login, host)?;
         let poll = Poll::new()?;
@@ -79,7 +106,12 @@ impl Link {
             wires: Vec::new(),
             windows,
             budget: Budget::new(MEMORY),
-            master,
+            masters: vec![master],
+            logins: Vec::new(),
+            begun: 1,
+            args: login.clone(),
+            host: host.to_owned(),
+            rekey: None,
             poll,
             events: Events::with_capacity(64),
             waker,
@@ -87,28 +119,82 @@ impl Link {
             buffer: vec![0; TURN],
             interrupted,
         };
-        link.add_wire()?;
+        link.begin_logins(connections, true)?;
+        link.add_wire(0)?;
         Ok(link)
     }
 
-    /// Connects to the master once more, as soon as it has logged in; the number of the new wire, or of one that there is if
-    /// there are enough. The first is 0.
-    pub(crate) fn add_wire(&mut self) -> Result<usize, Failure> {
+    /// Connects to a master once more, as soon as it has logged in; the number of the new wire. The first is 0. No more than there are channels
+    /// of stock servers, for all masters.
+    pub(crate) fn add_wire(&mut self, master: usize) -> Result<usize, Failure> {
         let number = self.wires.len();
         if number == MOST_WIRES {
-            return Ok(0);
+            return Err(Failure::new("too many channels").with_status(FAILED));
         }
-        let stream = self.master.connect()?;
+        let stream = self.masters[master].connect()?;
         stream.set_nonblocking(true)?;
         let mut stream = UnixStream::from_std(stream);
         let both = Interest::READABLE | Interest::WRITABLE;
         self.poll.registry().register(&mut stream, Token(number), both)?;
         let connection = Connection::new(self.windows, self.budget.clone());
-        self.wires.push(Wire { stream, connection, readable: true });
+        self.wires.push(Wire { master, stream, connection, readable: true });
         Ok(number)
     }
 
-    /// Connections to the master.
+    /// Begins to log in until there are so many connections, `again` if those that fail are tried once more. A shared login is one.
+    pub(crate) fn begin_logins(&mut self, connections: usize, again: bool) -> Result<(), Failure> {
+        if connections <= self.begun || self.masters[0].is_shared() {
+            return Ok(());
+        }
+        for number in self.begun..connections {
+            let option = self.rekey().option(number, connections);
+            let master = Master::start_another(&self.args, &self.host, option)?;
+            self.logins.push(Login { master, number, again });
+        }
+        self.begun = connections;
+        Ok(())
+    }
+
+    /// Takes those in that have logged in, and forgets those that cannot; how many those are.
+    pub(crate) fn end_logins(&mut self) -> Result<usize, Failure> {
+        let mut failed = 0;
+        for mut login in std::mem::take(&mut self.logins) {
+            match login.master.try_connect() {
+                Ok(Some(_)) => self.masters.push(login.master),
+                Ok(None) => self.logins.push(login),
+                Err(_) if login.again => {
+                    let all = self.begun;
+                    let option = self.rekey().option(login.number, all);
+                    let master = Master::start_another(&self.args, &self.host, option)?;
+                    self.logins.push(Login { master, again: false, ..login });
+                }
+                Err(_) => failed += 1,
+            }
+        }
+        Ok(failed)
+    }
+
+    /// When ssh exchanges keys.
+    pub(crate) fn rekey(&mut self) -> &Rekey {
+        self.rekey.get_or_insert_with(|| rekey(&self.args, &self.host))
+    }
+
+    /// Connections to the server that there are.
+    pub(crate) fn masters(&self) -> usize {
+        self.masters.len()
+    }
+
+    /// Connections to the server that there are or will be, if their logins do not fail.
+    pub(crate) fn planned(&self) -> usize {
+        self.masters.len() + self.logins.len()
+    }
+
+    /// The connection to the server that a wire belongs to.
+    pub(crate) fn master_of(&self, wire: usize) -> usize {
+        self.wires[wire].master
+    }
+
+    /// Connections to the masters.
     pub(crate) fn wires(&self) -> usize {
         self.wires.len()
     }
@@ -187,7 +273,7 @@ impl Link {
         let now = self.now();
         let wire = &mut self.wires[number];
         match wire.stream.read(&mut self.buffer) {
-            Ok(0) => Err(self.lost()),
+            Ok(0) => Err(self.lost(number)),
             Ok(bytes) => {
                 let handled = wire.connection.handle_input(now, &self.buffer[..bytes]);
                 handled.map_err(|e| Failure::new(e.to_string()).with_status(FAILED))
@@ -197,7 +283,7 @@ impl Link {
                 Ok(())
             }
             Err(e) if e.kind() == ErrorKind::Interrupted => Ok(()),
-            Err(_) => Err(self.lost()),
+            Err(_) => Err(self.lost(number)),
         }
     }
 
@@ -218,12 +304,26 @@ impl Link {
         self.wires.iter().map(|wire| wire.connection.open_channels()).sum()
     }
 
-    /// The master has ended the connection.
-    fn lost(&mut self) -> Failure {
+    /// What the windows were, for who wants to know what is done.
+    fn tell(&self) {
+        let connections = self.wires.iter().map(|wire| &wire.connection);
+        let largest = connections.clone().map(Connection::largest_window).max();
+        let round_trip = connections.filter_map(Connection::round_trip).min();
+        if let (1.., Some(largest), Some(time)) = (self.args.verbose, largest, round_trip) {
+            let (kib, masters) = (largest >> 10, self.masters.len());
+            eprintln!(
+                "manypath: windows of {kib} KiB at most, round trip {:.1} ms, connections {masters}",
+                time.as_secs_f64() * 1e3
+            );
+        }
+    }
+
+    /// The master of a wire has ended the connection.
+    fn lost(&mut self, wire: usize) -> Failure {
         if self.is_interrupted() {
             return interrupted();
         }
-        let failure = match self.master.epitaph() {
+        let failure = match self.masters[self.wires[wire].master].epitaph() {
             Some(_) => Failure::new("the connection to the server is lost"),
             None => Failure::new("the master has ended the connection"),
         };
@@ -251,7 +351,8 @@ impl Wire {
 impl Drop for Link {
     /// A master of the user's must not see data for channels of a client that is gone: it would end.
     fn drop(&mut self) {
-        if !self.master.is_shared() {
+        self.tell();
+        if !self.masters[0].is_shared() {
             return;
         }
         self.close_all();

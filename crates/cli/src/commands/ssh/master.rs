@@ -2,6 +2,7 @@
 
 use super::FAILED;
 use super::args::LoginArgs;
+use super::connections::Rekey;
 use crate::failure::Failure;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::DirBuilderExt;
@@ -38,13 +39,34 @@ struct Own {
 impl Master {
     /// Logs in to `host`. Questions and errors are ssh's own, at the terminal.
     pub(crate) fn start(login: &LoginArgs, host: &OsStr) -> Result<Self, Failure> {
-        if let Some(socket) = &login.socket {
-            return Ok(Self { own: None, socket: socket.clone() });
+        match &login.socket {
+            Some(socket) => Ok(Self { own: None, socket: socket.clone() }),
+            None => Self::run(login, host, &[], Stdio::inherit()),
         }
+    }
+
+    /// Logs in once more, with an option of ssh's. Nothing is asked, and nothing is said unless the user wants to know all.
+    pub(crate) fn start_another(
+        login: &LoginArgs,
+        host: &OsStr,
+        option: Option<String>,
+    ) -> Result<Self, Failure> {
+        let first: Vec<String> =
+            std::iter::once("BatchMode=yes".to_owned()).chain(option).collect();
+        let errors = if login.verbose > 0 { Stdio::inherit() } else { Stdio::null() };
+        Self::run(login, host, &first, errors)
+    }
+
+    fn run(
+        login: &LoginArgs,
+        host: &OsStr,
+        first: &[String],
+        errors: Stdio,
+    ) -> Result<Self, Failure> {
         let folder = private_folder()?;
         let socket = folder.join("s");
-        let mut command = command(login, &socket)?;
-        command.arg("--").arg(host).stdin(Stdio::null()).stdout(Stdio::null());
+        let mut command = command(login, &socket, first)?;
+        command.arg("--").arg(host).stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors);
         manypath_shim::end_with_parent(&mut command);
         let child = command.spawn().map_err(|e| {
             let _ = std::fs::remove_dir_all(&folder);
@@ -56,21 +78,24 @@ impl Master {
     /// Connects to the master, as soon as it has logged in.
     pub(crate) fn connect(&mut self) -> Result<UnixStream, Failure> {
         loop {
-            match (UnixStream::connect(&self.socket), &mut self.own) {
-                (Ok(stream), _) => return Ok(stream),
-                (Err(e), None) => {
-                    let socket = self.socket.display();
-                    return Err(Failure::new(format!("no master listens at {socket}: {e}"))
-                        .hint("start one with: ssh -M -N -S PATH HOST")
-                        .with_status(FAILED));
-                }
-                (Err(_), Some(own)) => {
-                    if let Some(status) = own.child.try_wait()? {
-                        return Err(no_login(status));
-                    }
-                }
+            match self.try_connect()? {
+                Some(stream) => return Ok(stream),
+                None => std::thread::sleep(LOOK_INTERVAL),
             }
-            std::thread::sleep(LOOK_INTERVAL);
+        }
+    }
+
+    /// Connects to the master, if it has logged in.
+    pub(crate) fn try_connect(&mut self) -> Result<Option<UnixStream>, Failure> {
+        match (UnixStream::connect(&self.socket), &mut self.own) {
+            (Ok(stream), _) => Ok(Some(stream)),
+            (Err(e), None) => {
+                let socket = self.socket.display();
+                Err(Failure::new(format!("no master listens at {socket}: {e}"))
+                    .hint("start one with: ssh -M -N -S PATH HOST")
+                    .with_status(FAILED))
+            }
+            (Err(_), Some(own)) => own.child.try_wait()?.map_or(Ok(None), |s| Err(no_login(s))),
         }
     }
 
@@ -139,9 +164,18 @@ pub(crate) fn private_folder() -> Result<PathBuf, Failure> {
         .with_status(FAILED))
 }
 
-/// ssh as a master that only logs in and passes messages on. The user's options come first: of ssh's
-/// options the first counts.
-fn command(login: &LoginArgs, socket: &Path) -> Result<Command, Failure> {
+/// When ssh exchanges keys with the host.
+pub(crate) fn rekey(login: &LoginArgs, host: &OsStr) -> Rekey {
+    let mut command = Command::new(&login.ssh);
+    command.arg("-G").args(options(login)).arg("--").arg(host).stdin(Stdio::null());
+    let output = command.stderr(Stdio::null()).output();
+    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    Rekey::parse(&text.unwrap_or_default())
+}
+
+/// ssh as a master that only logs in and passes messages on. The user's options come first, but for those in `first`: of
+/// ssh's options the first counts.
+fn command(login: &LoginArgs, socket: &Path, first: &[String]) -> Result<Command, Failure> {
     let mut command = if login.manypath {
         let own = std::env::current_exe()
             .map_err(|e| Failure::new(format!("cannot find my own program: {e}")))?;
@@ -154,7 +188,8 @@ fn command(login: &LoginArgs, socket: &Path) -> Result<Command, Failure> {
     if std::env::var_os(TUNABLES.0).is_none() {
         command.env(TUNABLES.0, TUNABLES.1);
     }
-    command.args(["-M", "-N", "-T", "-x", "-S"]).arg(socket).args(options(login));
+    command.args(["-M", "-N", "-T", "-x", "-S"]).arg(socket);
+    command.args(first.iter().flat_map(|option| ["-o", option])).args(options(login));
     let ours = [
         // The master is ours alone, stays our child and ends with us.
         "ControlMaster=yes",

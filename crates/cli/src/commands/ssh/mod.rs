@@ -1,10 +1,12 @@
 //! `manypath ssh`: programs and files on other hosts, as fast as the path.
 //!
 //! [`master`] has the user's own `ssh` log in; [`link`] speaks the connection protocol through it and
-//! has the one loop that everything runs in. On top are [`exec`] and [`forward`], and, with SFTP by [`remote`], [`get`] and [`put`]. [`serve`] is
+//! has the one loop that everything runs in. On top are [`exec`] and [`forward`], and, with SFTP by [`remote`], [`get`] and [`put`], over
+//! several [`connections`] where one is not enough. [`serve`] is
 //! the other end.
 
 pub(crate) mod args;
+mod connections;
 mod environment;
 mod exec;
 mod forward;

@@ -8,8 +8,9 @@ use super::sync;
 use super::verify::verify;
 use crate::failure::Failure;
 use manypath_ssh::sftp::{Answer, Attributes, OpenFlags, Reply, Request, Upload};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::{File, Metadata};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::mem::take;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -19,6 +20,8 @@ use std::path::{Path, PathBuf};
 const LARGE: u64 = 4 << 20;
 /// Bytes under way that are worth another session: a stock server takes 2 MiB per session and round trip.
 const PER_SESSION: u64 = 3 << 19;
+/// What a stock server takes per session and round trip.
+const TAKES: u64 = 2 << 20;
 /// Sessions that are begun at once where there is much to do: later, they would cost round trips.
 const FIRST_SESSIONS: u64 = 8;
 /// The longest write.
@@ -38,7 +41,7 @@ pub(crate) fn put(args: &CopyArgs) -> Result<u8, Failure> {
     let place = Place::expect(target)?;
     let found = sources.iter().map(|source| metadata(Path::new(source), args.recursive));
     let found = found.collect::<Result<Vec<_>, _>>()?;
-    let mut remote = Remote::open(&args.login, &place.host)?;
+    let mut remote = Remote::open(&args.login, &place.host, args.connections)?;
     let is_folder = place.path.is_empty()
         || remote.look(&place.path)?.is_some_and(|there| there.is_directory());
     if sources.len() > 1 && !is_folder {
@@ -92,6 +95,7 @@ pub(crate) fn send(
         files: Vec::new(),
         open: VecDeque::new(),
         buffer: Vec::new(),
+        witnesses: BTreeMap::new(),
         progress,
     };
     while putter.has_work() {
@@ -108,6 +112,8 @@ struct Putter<'a> {
     /// Files that are not finished, in the order in which they are sent.
     open: VecDeque<usize>,
     buffer: Vec<u8>,
+    /// Files that new connections must see, by session, until they are removed.
+    witnesses: BTreeMap<usize, Vec<u8>>,
     progress: Progress,
 }
 
@@ -138,11 +144,12 @@ struct Sent {
 
 impl Putter<'_> {
     fn has_work(&self) -> bool {
-        !self.waiting.is_empty() || !self.open.is_empty()
+        !self.waiting.is_empty() || !self.open.is_empty() || !self.witnesses.is_empty()
     }
 
     fn step(&mut self) -> Result<(), Failure> {
         self.begin_files()?;
+        self.call_witnesses();
         self.write();
         self.remote.turn()?;
         while let Some(answer) = self.remote.next() {
@@ -159,6 +166,7 @@ impl Putter<'_> {
     fn begin_files(&mut self) -> Result<(), Failure> {
         let open = self.open.iter().map(|number| self.files[*number].left());
         let left = open.sum::<u64>() + self.waiting_bytes;
+        self.remote.connect_more(left, TAKES)?;
         let sessions = self.remote.pool.target().min(left).div_ceil(PER_SESSION);
         let worth = (left / LARGE).max(self.waiting.len() as u64 / 16).min(FIRST_SESSIONS);
         let sessions = sessions.max(worth) as usize;
@@ -169,6 +177,38 @@ impl Putter<'_> {
             self.begin(offered);
         }
         Ok(())
+    }
+
+    /// New connections must see what the first one makes: otherwise a file would be written at two servers, half at each.
+    fn call_witnesses(&mut self) {
+        let Some(number) = self.open.front() else { return };
+        while let Some(session) = self.remote.stranger() {
+            let path = witness_name(&self.files[*number].part);
+            let attributes = Attributes { mode: Some(0o600), ..Attributes::default() };
+            let request = Request::Open { path: &path, flags: OpenFlags::REPLACE, attributes };
+            self.remote.ask(0, &request, Tag::Witness(session));
+            self.witnesses.insert(session, path);
+        }
+    }
+
+    fn handle_witness(&mut self, session: usize, reply: Reply) {
+        match (reply, self.witnesses.get(&session)) {
+            (Reply::Handle(handle), Some(path)) => {
+                self.remote.ask(0, &Request::Close { handle: &handle }, Tag::Ignored);
+                self.remote.ask(session, &Request::Stat { path }, Tag::Same(session));
+            }
+            _ => {
+                self.witnesses.remove(&session);
+                self.remote.judge(session, false);
+            }
+        }
+    }
+
+    fn handle_same(&mut self, session: usize, reply: &Reply) {
+        self.remote.judge(session, reply.attributes().is_some());
+        if let Some(path) = self.witnesses.remove(&session) {
+            self.remote.ask(0, &Request::Remove { path: &path }, Tag::Ignored);
+        }
     }
 
     /// Whether files that are open have enough bytes that are not sent.
@@ -243,7 +283,7 @@ impl Putter<'_> {
         let ready = file.handles.iter().filter(|(session, handle)| {
             !handle.is_empty() && remote.takes(*session, u64::from(longest) + 256)
         });
-        let best = ready.min_by_key(|(session, _)| remote.pool.under_way_of(*session));
+        let best = ready.min_by_key(|(session, _)| remote.load(*session));
         let Some((session, handle)) = best else { return false };
         let Some((offset, length)) = file.upload.next(longest) else { return false };
         self.buffer.resize(length as usize, 0);
@@ -282,9 +322,12 @@ impl Putter<'_> {
             // Not every server can set all attributes.
             Tag::SetAttributes(number) => self.files[number].asked -= 1,
             Tag::Close(number) | Tag::Rename(number) => self.files[number].answered(&reply),
+            Tag::Witness(session) => self.handle_witness(session, reply),
+            Tag::Same(session) => self.handle_same(session, &reply),
             Tag::Question
             | Tag::Ignored
             | Tag::Read(..)
+            | Tag::Volume
             | Tag::OpenFolder(_)
             | Tag::ReadFolder(_) => {}
         }
@@ -407,6 +450,12 @@ impl Putter<'_> {
             Some(reason) => self.progress.fail_file(&here.display().to_string(), &reason),
         }
     }
+}
+
+/// A name beside a part that nothing else has.
+fn witness_name(part: &[u8]) -> Vec<u8> {
+    let number = RandomState::new().build_hasher().finish();
+    [part, format!(".{number:016x}").as_bytes()].concat()
 }
 
 impl Sent {

@@ -2,11 +2,12 @@
 
 use super::FAILED;
 use super::args::LoginArgs;
+use super::connections::{MOST, Trust, worth};
 use super::link::{Link, interrupted};
 use crate::failure::Failure;
 use manypath_ssh::sftp::{Answer, Attributes, Pool, Reply, Request, Status};
 use manypath_ssh::{ChannelId, Event, Pull, Start, Stream};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::io::Write;
 use std::time::Duration;
@@ -15,6 +16,9 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_millis(100);
 /// Sessions that a stock server allows on one connection (MaxSessions).
 const MOST_SESSIONS: usize = 10;
+
+/// Fewer bytes are not worth another connection.
+const LARGE: u64 = 64 << 20;
 
 /// Files that are open at the same time: each session of a stock server allows about a thousand.
 pub(crate) const MOST_OPEN: usize = 512;
@@ -42,6 +46,12 @@ pub(crate) enum Tag {
     Rename(usize),
     /// The server's part of a file was cut off.
     Removed(usize),
+    /// What the first connection has, to be compared with what the one of this session has.
+    Witness(usize),
+    /// What a new connection says of a file, or of the witness for this session.
+    Same(usize),
+    /// What a new connection says of the volume of a file.
+    Volume,
     OpenFolder(usize),
     ReadFolder(usize),
 }
@@ -57,20 +67,30 @@ pub(crate) struct Remote {
     channels: Vec<Place>,
     /// Channels whose session is not ready.
     opening: BTreeSet<Place>,
-    /// Why the server opens no more sessions.
-    refused: Option<String>,
+    /// Why the server opens no more sessions, by connection.
+    refused: BTreeMap<usize, String>,
+    /// Whether connections lead to the same server.
+    trust: Vec<Trust>,
+    /// Connections that the user wants.
+    asked: Option<usize>,
 }
 
 impl Remote {
-    /// Logs in and begins one session.
-    pub(crate) fn open(login: &LoginArgs, host: &OsStr) -> Result<Self, Failure> {
-        let link = Link::open(login, host)?;
+    /// Logs in, with so many connections if the user wants that, and begins one session.
+    pub(crate) fn open(
+        login: &LoginArgs,
+        host: &OsStr,
+        connections: Option<u8>,
+    ) -> Result<Self, Failure> {
+        let asked = connections.map(usize::from);
+        let link = Link::open_all(login, host, asked.unwrap_or(1))?;
         let pool = Pool::new().ok_or_else(|| Failure::new("no memory is left"))?;
         let (channels, opening) = (Vec::new(), BTreeSet::new());
-        let mut remote = Self { link, pool, channels, opening, refused: None };
+        let (refused, trust) = (BTreeMap::new(), vec![Trust::Same]);
+        let mut remote = Self { link, pool, channels, opening, refused, trust, asked };
         remote.open_session(0);
         while remote.channels.is_empty() {
-            if let Some(reason) = &remote.refused {
+            if let Some(reason) = remote.refused.get(&0) {
                 let text = format!("the server does not begin SFTP: {reason}");
                 return Err(Failure::new(text).with_status(FAILED));
             }
@@ -89,16 +109,75 @@ impl Remote {
         self.link.now()
     }
 
-    /// Sees to it that there will be so many sessions, as far as the server allows.
+    /// Sees to it that there will be so many sessions, as far as the server allows, evenly over all connections.
     pub(crate) fn grow_to(&mut self, sessions: usize) -> Result<(), Failure> {
-        let there = self.channels.len() + self.opening.len();
-        if self.refused.is_none() {
-            for _ in there..sessions.min(MOST_SESSIONS) {
-                let wire = self.link.add_wire()?;
-                self.open_session(wire);
+        let each = sessions.div_ceil(self.link.planned()).min(MOST_SESSIONS);
+        for master in 0..self.link.masters() {
+            let of_it = |(wire, _): &&Place| self.link.master_of(*wire) == master;
+            let there = self.channels.iter().filter(of_it).count();
+            let opening = self.opening.iter().filter(of_it).count();
+            if !self.refused.contains_key(&master) {
+                for _ in there + opening..each {
+                    let wire = self.link.add_wire(master)?;
+                    self.open_session(wire);
+                }
             }
         }
         Ok(())
+    }
+
+    /// Begins more connections if they are worth it for `left` bytes, where the server takes `takes` bytes of a session per
+    /// round trip, and takes those in that have logged in.
+    pub(crate) fn connect_more(&mut self, left: u64, takes: u64) -> Result<(), Failure> {
+        let product = self.pool.product();
+        if self.asked.is_none() && left > LARGE {
+            let takes = takes.saturating_mul(MOST_SESSIONS as u64);
+            let wanted = worth(product, left, takes, self.link.rekey());
+            self.link.begin_logins(wanted, false)?;
+        }
+        if self.link.end_logins()? > 0 && self.asked.is_some() {
+            eprintln!(
+                "manypath: {} connections: no more can log in without questions",
+                self.link.masters()
+            );
+        }
+        self.trust.resize(self.link.masters().min(MOST), Trust::Unknown);
+        Ok(())
+    }
+
+    /// A session of a connection that has not yet been asked to prove that it leads to the same server.
+    pub(crate) fn stranger(&mut self) -> Option<usize> {
+        let masters = self.channels.iter().map(|(wire, _)| self.link.master_of(*wire));
+        let (session, master) =
+            masters.enumerate().find(|(_, master)| self.trust[*master] == Trust::Unknown)?;
+        self.trust[master] = Trust::Asked;
+        Some(session)
+    }
+
+    /// Whether there is such a session.
+    pub(crate) fn has_stranger(&self) -> bool {
+        let mut masters = self.channels.iter().map(|(wire, _)| self.link.master_of(*wire));
+        masters.any(|master| self.trust[master] == Trust::Unknown)
+    }
+
+    /// Whether the connection of a session leads to the same server. If not, it carries nothing, for ever.
+    pub(crate) fn judge(&mut self, session: usize, same: bool) {
+        let master = self.master_of(session);
+        if self.trust[master] == Trust::Asked {
+            self.trust[master] = if same { Trust::Same } else { Trust::Other };
+        }
+    }
+
+    /// How busy a session is: by its connection first.
+    pub(crate) fn load(&self, session: usize) -> (u64, u64) {
+        let master = self.master_of(session);
+        let same = (0..self.channels.len()).filter(|other| self.master_of(*other) == master);
+        let all = same.map(|other| self.pool.under_way_of(other)).sum();
+        (all, self.pool.under_way_of(session))
+    }
+
+    fn master_of(&self, session: usize) -> usize {
+        self.link.master_of(self.channels[session].0)
     }
 
     /// Asks a session for something that brings no bytes under way.
@@ -122,7 +201,8 @@ impl Remote {
     /// The sessions in which a file is to be opened that has `handles`: the least busy one, or, if it is to be
     /// in all of them, those that do not have it.
     pub(crate) fn sessions_for(&self, handles: &Handles, in_all: bool) -> Vec<usize> {
-        let sessions = 0..self.pool.sessions();
+        let trusted = |session: &usize| self.trust[self.master_of(*session)] == Trust::Same;
+        let sessions = (0..self.pool.sessions()).filter(trusted);
         if in_all {
             let has = |session: &usize| handles.iter().any(|(one, _)| one == session);
             return sessions.filter(|session| !has(session)).collect();
@@ -188,8 +268,12 @@ impl Remote {
             Some(channel) => {
                 self.opening.insert((wire, channel));
             }
-            None => self.refused = Some("no memory is left for a window".to_owned()),
+            None => self.refuse(wire, "no memory is left for a window".to_owned()),
         }
+    }
+
+    fn refuse(&mut self, wire: usize, reason: String) {
+        self.refused.insert(self.link.master_of(wire), reason);
     }
 
     fn handle(&mut self, now: Duration, wire: usize, event: Event) -> Result<(), Failure> {
@@ -204,11 +288,11 @@ impl Remote {
             }
             Event::OpenFailed(channel, reason) => {
                 self.opening.remove(&(wire, channel));
-                self.refused = Some(reason);
+                self.refuse(wire, reason);
             }
             Event::StartRefused(channel) => {
                 self.opening.remove(&(wire, channel));
-                self.refused = Some("it has no such subsystem".to_owned());
+                self.refuse(wire, "it has no such subsystem".to_owned());
                 self.link.connection_mut(wire).close(channel);
             }
             Event::Data(channel, stream, bytes) => {

@@ -22,13 +22,13 @@ pub(crate) fn sync(args: &SyncArgs) -> Result<u8, Failure> {
     let progress = Progress::new(args.login.quiet, args.verify);
     let (mut remote, mut progress) = match (Place::parse(&args.from), Place::parse(&args.to)) {
         (Some(from), None) => {
-            let mut remote = Remote::open(&args.login, &from.host)?;
+            let mut remote = Remote::open(&args.login, &from.host, args.connections)?;
             let (wanted, same) = wanted(&mut remote, &from.path, Path::new(&args.to), true)?;
             let progress = get::fetch(&mut remote, wanted, progress)?;
             (remote, unchanged(progress, same))
         }
         (None, Some(to)) => {
-            let mut remote = Remote::open(&args.login, &to.host)?;
+            let mut remote = Remote::open(&args.login, &to.host, args.connections)?;
             let (offered, same) = offered(&mut remote, Path::new(&args.from), &to.path, true)?;
             let progress = put::send(&mut remote, offered, progress)?;
             (remote, unchanged(progress, same))
