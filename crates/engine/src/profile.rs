@@ -11,7 +11,7 @@ use crate::recv::{NrSack, SackPath};
 use crate::schedule::map::StreamMapping;
 use crate::schedule::path::PathScheduling;
 use crate::schedule::stream::StreamScheduling;
-use crate::send::{BufferSplit, SplitMeasure, SplitShares, SplitSides};
+use crate::send::{BufferSplit, SplitMeasure, SplitShares, SplitSides, WindowProbing};
 use crate::time::Duration;
 
 named! {
@@ -57,6 +57,33 @@ impl Config {
             pacing: Pacing::On,
             stream_scheduling: StreamScheduling::RoundRobin,
             ..Self::production()
+        }
+    }
+
+    /// RFC 9260 as it stands, without anything of our own: what conformance scripts are written for.
+    pub fn rfc9260() -> Self {
+        Self {
+            rto_min: Duration::from_secs(1),
+            sack_delay: Duration::from_millis(200),
+            immediate_sacks: false,
+            burst_limit: BurstLimit::Packets,
+            congestion: CongestionControl::Rfc9260,
+            queue_bound: Duration::ZERO,
+            hystart: false,
+            slow_start_limit: 1,
+            loss_recovery: LossRecovery::Rfc9260,
+            window_probing: WindowProbing::Immediate,
+            // "the most divergent source-destination pair" (section 6.4.1).
+            timeout_retransmission_policy: RetransmissionPolicy::Next,
+            path_suspicion: PathSuspicion::Off,
+            multipath: false,
+            path_mtu: PathMtu::Interface,
+            stream_scheduling: StreamScheduling::Fcfs,
+            nagle: true,
+            failed_path_probe_interval: Duration::from_secs(60),
+            // No path is potentially failed (RFC 7829).
+            potentially_failed_retransmits: u32::MAX,
+            ..Self::default()
         }
     }
 

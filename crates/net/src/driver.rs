@@ -121,6 +121,13 @@ impl Driver {
         }
     }
 
+    /// Reads what has arrived on all sockets, up to a bound for each, without an event of the poll.
+    pub fn handle_arrivals(&mut self, now: Instant) {
+        for index in 0..self.exchange.sockets.len() {
+            self.exchange.read(now, index, &mut self.buffers);
+        }
+    }
+
     /// Sends what waited for the socket of `token` to become writable.
     pub fn handle_writable(&mut self, now: Instant, token: Token) {
         if let Some(index) = self.index(token) {

@@ -12,9 +12,13 @@ const UDP_PORT: u16 = 9899;
 const MOST_ASSOCIATIONS: usize = 1 << 16;
 
 /// What the environment says.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Settings {
     native: bool,
+    /// Those of the engine, if they are not those for real use.
+    pub(crate) parameters: Option<Config>,
+    /// Whether this process is all the SCTP of its host.
+    pub(crate) alone: bool,
     own_port: u16,
     /// The UDP port of peers; 0 without encapsulation.
     pub(crate) peer_port: u16,
@@ -32,10 +36,20 @@ impl Settings {
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
             }
         };
+        let parameters = match std::env::var("MANYPATH_SCTP_PARAMETERS").as_deref() {
+            Err(_) | Ok("" | "production") => None,
+            Ok("rfc9260") => Some(Config::rfc9260()),
+            Ok(other) => {
+                let text =
+                    format!("MANYPATH_SCTP_PARAMETERS is '{other}', not production or rfc9260");
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+            }
+        };
+        let alone = number("MANYPATH_SCTP_ALONE", 0_u8)? != 0;
         let own_port = number("MANYPATH_SCTP_UDP_PORT", UDP_PORT)?;
         let peer_port = if native { 0 } else { number("MANYPATH_SCTP_PEER_UDP_PORT", UDP_PORT)? };
         let linger = number("MANYPATH_SCTP_EXIT_LINGER", 5000)?;
-        Ok(Self { native, own_port, peer_port, linger })
+        Ok(Self { native, parameters, alone, own_port, peer_port, linger })
     }
 }
 
@@ -46,13 +60,13 @@ fn number<T: std::str::FromStr>(name: &str, default: T) -> io::Result<T> {
 }
 
 /// The engine over sockets of the kernel, and the addresses that it has.
-pub(crate) fn open(registry: &Registry, settings: Settings) -> io::Result<(Driver, Vec<IpAddr>)> {
+pub(crate) fn open(registry: &Registry, settings: &Settings) -> io::Result<(Driver, Vec<IpAddr>)> {
     let config = Config {
         // A raw socket gets the packets of all stacks of the host.
-        answer_strangers: !settings.native,
+        answer_strangers: !settings.native || settings.alone,
         max_associations: MOST_ASSOCIATIONS,
         max_associations_per_address: MOST_ASSOCIATIONS,
-        ..Config::production()
+        ..settings.parameters.clone().unwrap_or_else(Config::production)
     };
     let mut seed = [0; 32];
     getrandom::fill(&mut seed).map_err(io::Error::other)?;

@@ -41,12 +41,17 @@ impl Shared {
         let settings = Settings::from_environment()?;
         let poll = Poll::new()?;
         let waker = Waker::new(poll.registry(), WAKER)?;
-        let (driver, locals) = place::open(poll.registry(), settings)?;
+        let (driver, locals) = place::open(poll.registry(), &settings)?;
         let mut seed = [0; 2];
         getrandom::fill(&mut seed).map_err(io::Error::other)?;
+        let sockets = Sockets::new(locals, settings.peer_port, u16::from_ne_bytes(seed));
+        let sockets = match &settings.parameters {
+            Some(parameters) => sockets.with_parameters(parameters.clone()),
+            None => sockets,
+        };
         let state = State {
             driver,
-            sockets: Sockets::new(locals, settings.peer_port, u16::from_ne_bytes(seed)),
+            sockets,
             descriptors: BTreeMap::new(),
             signals: BTreeMap::new(),
             clock: Clock::start(),
@@ -69,6 +74,10 @@ impl Shared {
     /// Does something to the sockets, and what follows from it.
     pub(crate) fn with<T>(&'static self, act: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.lock();
+        if self.settings.alone {
+            state.take_arrivals();
+            self.settle(&mut state);
+        }
         let result = act(&mut state);
         self.settle(&mut state);
         result
@@ -153,6 +162,13 @@ impl State {
                 Err(error)
             }
         }
+    }
+
+    /// Works in what has arrived and not been read by the thread yet.
+    fn take_arrivals(&mut self) {
+        let now = self.clock.now();
+        self.driver.handle_arrivals(now);
+        self.driver.handle_timeout(now);
     }
 
     /// What has happened becomes known to sockets and descriptors, and packets leave. Whether something

@@ -212,3 +212,22 @@ fn a_port_where_nobody_listens_refuses_at_once() {
     ));
     assert!(said.contains("connect: Connection refused"), "{said}");
 }
+
+/// Directly over IP nobody answers for ports that may be another stack's, unless there is none.
+#[test]
+fn a_process_that_has_all_sctp_to_itself_refuses_ports_directly_over_ip() {
+    let scratch = Scratch::new("alone");
+    let echo = example(&scratch, "echo", "gcc");
+    let log = scratch.path("log");
+    let wrong = format!("MANYPATH_SCTP_PARAMETERS=mine {echo} client 10.9.1.2 7 1");
+    let said = in_own_network(&format!(
+        "export MANYPATH_SCTP_ENCAPSULATION=native MANYPATH_SCTP_ALONE=1; \
+         export MANYPATH_SCTP_PARAMETERS=rfc9260; {TWO_WIRES}; \
+         $there {echo} server 10.9.1.2 7 >{log} & until grep -qs ready {log}; do sleep 0.02; done; \
+         {echo} client 10.9.1.2 8 1 2>&1 && exit 9; {echo} client 10.9.1.2 7 10; \
+         {wrong} 2>&1 && exit 9; kill $far"
+    ));
+    assert!(said.contains("connect: Connection refused"), "{said}");
+    assert!(said.contains("10 messages came back"), "{said}");
+    assert!(said.contains("MANYPATH_SCTP_PARAMETERS is 'mine'"), "{said}");
+}

@@ -72,7 +72,7 @@ impl Sockets {
             sockets: BTreeMap::new(),
             owners: BTreeMap::new(),
             locals,
-            template: template(encapsulation),
+            template: template(encapsulation, Config::production()),
             changed: BTreeMap::new(),
             last_socket: 0,
             last_association: FIRST_ASSOCIATION - 1,
@@ -80,6 +80,15 @@ impl Sockets {
             ports: BTreeMap::new(),
             listeners: BTreeMap::new(),
         }
+    }
+
+    /// The same with other parameters of the engine and its extensions, as far as sockets of Linux do
+    /// not have values of their own.
+    pub fn with_parameters(mut self, config: Config) -> Self {
+        let partial_reliability = config.partial_reliability;
+        self.template = template(self.template.encapsulation, config);
+        self.template.config.partial_reliability = partial_reliability;
+        self
     }
 
     /// Opens a socket.
@@ -328,7 +337,7 @@ fn path_change(
 }
 
 /// What a new socket is like: as with Linux, where that does not forbid several paths at once.
-fn template(encapsulation: u16) -> Settings {
+fn template(encapsulation: u16, config: Config) -> Settings {
     let config = Config {
         streams: 10,
         inbound_streams: Some(2048),
@@ -339,7 +348,7 @@ fn template(encapsulation: u16) -> Settings {
         send_buffer: 1 << 20,
         rto_max: Duration::from_secs(60),
         accept: false,
-        ..Config::production()
+        ..config
     };
     Settings {
         family: Family::default(),

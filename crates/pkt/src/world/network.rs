@@ -2,11 +2,7 @@
 
 use crate::language::Why;
 use crate::language::ast::Script;
-use manypath_engine::{
-    BurstLimit, Config, CongestionControl, Duration, EcnUse, HmacAlgorithms, LocalAddress,
-    LossRecovery, PathAddr, PathMtu, PathSuspicion, RetransmissionPolicy, StreamScheduling,
-    WindowProbing,
-};
+use manypath_engine::{Config, Duration, EcnUse, HmacAlgorithms, LocalAddress, PathAddr};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// The SCTP port that a socket is bound to if the script leaves it open, and that of the peer.
@@ -103,33 +99,13 @@ impl Network {
         PathAddr { local: SocketAddr::new(local, to), remote: SocketAddr::new(remote, from) }
     }
 
-    /// The options of RFC 9260 without anything of our own, which scripts are written for.
+    /// The options of RFC 9260, which scripts are written for.
     #[allow(clippy::unused_self, reason = "the options belong to the network that they are for")]
     pub(crate) fn config(&self) -> Config {
         Config {
             port: PORT,
             streams: 16,
             inbound_streams: Some(2048),
-            rto_min: Duration::from_secs(1),
-            sack_delay: Duration::from_millis(200),
-            immediate_sacks: false,
-            burst_limit: BurstLimit::Packets,
-            congestion: CongestionControl::Rfc9260,
-            queue_bound: Duration::ZERO,
-            hystart: false,
-            slow_start_limit: 1,
-            loss_recovery: LossRecovery::Rfc9260,
-            window_probing: WindowProbing::Immediate,
-            // "the most divergent source-destination pair" (section 6.4.1).
-            timeout_retransmission_policy: RetransmissionPolicy::Next,
-            path_suspicion: PathSuspicion::Off,
-            multipath: false,
-            path_mtu: PathMtu::Interface,
-            stream_scheduling: StreamScheduling::Fcfs,
-            nagle: true,
-            failed_path_probe_interval: Duration::from_secs(60),
-            // No path is potentially failed (RFC 7829).
-            potentially_failed_retransmits: u32::MAX,
             // As FreeBSD has them unless a script says otherwise.
             receive_buffer: 1_864_135,
             ecn: EcnUse::On,
@@ -137,7 +113,7 @@ impl Network {
             hmac_algorithms: HmacAlgorithms::Sha1Sha256,
             address_reconfiguration: true,
             report_undelivered: true,
-            ..Config::default()
+            ..Config::rfc9260()
         }
     }
 }
