@@ -31,7 +31,7 @@ impl Default for FlowConfig {
             max_window: 256 << 20,
             receive_budget: 160 << 20,
             send_buffer: 256 << 10,
-            send_budget: 16 << 20,
+            send_budget: 32 << 20,
             max_flows: 1024,
         }
     }

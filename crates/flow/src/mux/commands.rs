@@ -105,13 +105,12 @@ impl FlowMux {
         }
     }
 
-    /// Bytes that the flow may queue now. Where many wait for their turns that is what it can send in one, and little
-    /// beyond its credit.
+    /// Bytes that the flow may queue now. Where many wait for their turns that is what it can send in one.
     pub(super) fn room(&self, flow: &Flow) -> usize {
         let bound = self.send_bound();
         let most = self.rotation.most_to_write(flow).map_or(bound, |turn| {
             let credit = usize::try_from(flow.send.credit()).unwrap_or(usize::MAX);
-            bound.min(turn).min(credit.saturating_add(Self::WRITE_FLOOR))
+            bound.min(turn).min(credit.max(Self::WRITE_FLOOR))
         });
         most.saturating_sub(flow.send.queued())
     }
