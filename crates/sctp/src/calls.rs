@@ -1,7 +1,7 @@
 //! What calls do, once their arguments are known to be sound.
 
 use crate::descriptor::set_owned;
-use crate::process::{running, start, wait_until};
+use crate::process::{running, start, stranger, wait_until};
 use crate::stack::{Shared, State};
 use crate::system;
 use libc::c_int;
@@ -32,7 +32,7 @@ pub(crate) fn with<T>(
     fd: RawFd,
     act: impl FnOnce(&mut Sockets, &mut Host<'_>, SocketId) -> Result<T, Errno>,
 ) -> Result<T, Errno> {
-    let stack = running().ok_or(Errno::BADF)?;
+    let stack = running().ok_or_else(stranger)?;
     stack.with(|state| {
         let id = state.socket(fd)?;
         let (sockets, mut host) = state.parts();
@@ -81,7 +81,7 @@ pub(crate) fn peel_off(fd: RawFd, number: sctp_assoc_t, flags: c_int) -> Result<
 
 /// A descriptor for a socket that has just come about, and the address of its peer.
 fn describe(id: SocketId, flags: c_int) -> Result<(RawFd, Vec<u8>), Errno> {
-    let stack = running().ok_or(Errno::BADF)?;
+    let stack = running().ok_or_else(stranger)?;
     stack.with(|state| {
         let fd = state.describe(id, flags)?;
         let (sockets, host) = state.parts();
@@ -106,7 +106,7 @@ pub(crate) fn connect(fd: RawFd, to: &[SocketAddr]) -> Result<sctp_assoc_t, Errn
     loop {
         match with(fd, |sockets, _, id| sockets.connection(id, number)) {
             Err(Errno::IN_PROGRESS) if one_to_one => system::wait_writable(fd)?,
-            Err(Errno::IN_PROGRESS) => pause(running().ok_or(Errno::BADF)?),
+            Err(Errno::IN_PROGRESS) => pause(running().ok_or_else(stranger)?),
             other => return other.map(|()| number),
         }
     }
@@ -187,7 +187,7 @@ pub(crate) fn duplicate(
     fd: RawFd,
     dup: impl FnOnce() -> Result<RawFd, Errno>,
 ) -> Result<RawFd, Errno> {
-    let stack = running().ok_or(Errno::BADF)?;
+    let stack = running().ok_or_else(stranger)?;
     stack.with(|state| {
         let id = state.socket(fd)?;
         let new = dup()?;

@@ -4,11 +4,13 @@ use crate::lock::Lock;
 use crate::stack::Shared;
 use manypath_sockets::Errno;
 use std::sync::Once;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::time::{Duration, Instant};
 
 static STACK: AtomicPtr<Shared> = AtomicPtr::new(std::ptr::null_mut());
 static STARTING: Lock<()> = Lock::new(());
+/// This process was forked from one that had sockets, and has not been told what that means.
+static FORKED: AtomicBool = AtomicBool::new(false);
 static HANDLERS: Once = Once::new();
 
 /// The stack, if there is one.
@@ -43,10 +45,20 @@ pub(crate) fn start() -> Result<&'static Shared, Errno> {
     Ok(started)
 }
 
+/// The error for a descriptor of a socket that is none of this process's stack. Where it may be one of the
+/// parent's, that is said once.
+pub(crate) fn stranger() -> Errno {
+    if FORKED.swap(false, Ordering::Relaxed) {
+        eprintln!("manypath: SCTP sockets that were opened before a fork remain the parent's");
+    }
+    Errno::BADF
+}
+
 /// In the child of a fork there is no thread that keeps the stack going: it is forgotten, with whatever
 /// locks other threads had. A new one is started for new sockets.
 extern "C" fn in_child() {
     STACK.store(std::ptr::null_mut(), Ordering::Release);
+    FORKED.store(true, Ordering::Relaxed);
 }
 
 /// What was sent is delivered, as a kernel would do it after the end of the process.

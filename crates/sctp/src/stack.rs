@@ -4,6 +4,7 @@
 use crate::descriptor::Signal;
 use crate::lock::{Guard, Lock};
 use crate::place::{self, Settings};
+use crate::process::stranger;
 use manypath_engine::{AssociationId, Instant};
 use manypath_net::{Clock, Driver};
 use manypath_sockets::{Errno, Host, SocketId, Sockets};
@@ -87,7 +88,7 @@ impl Shared {
         if state.pump() {
             self.state.notify_all();
         }
-        let due = state.driver.timeout();
+        let due = state.due();
         let sleeps_past = match (due, state.sleeps_until) {
             (None, _) => false,
             (Some(_), None) => true,
@@ -105,7 +106,7 @@ impl Shared {
         loop {
             let sleep = {
                 let mut state = self.lock();
-                state.sleeps_until = state.driver.timeout();
+                state.sleeps_until = state.due();
                 state.clock.until(state.sleeps_until)
             };
             if poll.poll(&mut events, sleep).is_err() {
@@ -131,9 +132,14 @@ impl State {
         (&mut self.sockets, Host { now, endpoint: self.driver.endpoint_mut() })
     }
 
+    /// When there is something to do next, if nothing happens before.
+    fn due(&self) -> Option<Instant> {
+        [self.driver.timeout(), self.sockets.timeout()].into_iter().flatten().min()
+    }
+
     /// The socket that a descriptor stands for.
     pub(crate) fn socket(&self, fd: RawFd) -> Result<SocketId, Errno> {
-        self.descriptors.get(&fd).copied().ok_or(Errno::BADF)
+        self.descriptors.get(&fd).copied().ok_or_else(stranger)
     }
 
     /// Whether associations are left.
@@ -175,6 +181,7 @@ impl State {
     /// has.
     fn pump(&mut self) -> bool {
         let (sockets, mut host) = self.parts();
+        sockets.handle_timeout(&mut host);
         while let Some((id, event)) = host.endpoint.poll_event() {
             sockets.on_event(&mut host, id, event);
         }

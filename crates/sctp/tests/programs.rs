@@ -147,6 +147,17 @@ fn threads_share_sockets() {
 }
 
 #[test]
+fn after_a_fork_the_child_has_no_sockets_of_the_parents_and_may_open_its_own() {
+    let scratch = Scratch::new("fork");
+    for compiler in COMPILERS {
+        let fork = example(&scratch, "fork", compiler);
+        let said = in_own_network(&format!("{fork} 127.0.0.1 7 2>&1"));
+        assert!(said.contains("the child had a socket of its own"), "{said}");
+        assert!(said.contains("opened before a fork remain the parent's"), "{said}");
+    }
+}
+
+#[test]
 fn no_tool_sees_a_race_between_threads() {
     let scratch = Scratch::new("races");
     let threads = example(&scratch, "threads", "gcc");

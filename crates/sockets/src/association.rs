@@ -2,7 +2,7 @@
 
 use crate::notification::Notification;
 use crate::structures::sctp_assoc_t;
-use manypath_engine::{AssociationId, CloseReason, Endpoint, Message, PathId};
+use manypath_engine::{AssociationId, CloseReason, Endpoint, Instant, Message, PathId};
 use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
 
@@ -31,6 +31,8 @@ pub(crate) struct Association {
     pub(crate) messages: VecDeque<Message>,
     /// Whether a part of the first notification or message has been read.
     pub(crate) is_begun: bool,
+    /// When a message went or came last, or it was established.
+    pub(crate) last_active: Instant,
 }
 
 /// What a program can read next.
@@ -54,6 +56,7 @@ impl Association {
             notifications: VecDeque::new(),
             messages: VecDeque::new(),
             is_begun: false,
+            last_active: Instant::ZERO,
         }
     }
 

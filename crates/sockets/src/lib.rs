@@ -4,6 +4,7 @@
 //! table.rs         the sockets of a program; what events of the engine mean to them
 //! binding.rs       addresses and ports: bind, bindx, listen, getsockname
 //! lifecycle.rs     accept, connect, peel off, shut down, close
+//! autoclose.rs     associations that are idle for too long end
 //! send.rs          a message goes to an association, which it may begin
 //! receive.rs       the next message or notification
 //! options/         getsockopt and setsockopt
@@ -18,6 +19,7 @@
 
 pub mod address;
 mod association;
+mod autoclose;
 mod binding;
 pub mod constants;
 mod control;

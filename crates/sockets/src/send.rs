@@ -168,6 +168,7 @@ impl Sockets {
                 self.changed.entry(id).or_insert(false);
             }
             sent?;
+            association.last_active = host.now;
             if watches {
                 host.endpoint.tell_when_dry(host.now, engine);
             }

@@ -4,7 +4,7 @@ use crate::association::Association;
 use crate::errno::Errno;
 use crate::notification::Subscriptions;
 use crate::structures::{sctp_assoc_t, sctp_prinfo, sctp_sndinfo};
-use manypath_engine::Config;
+use manypath_engine::{Config, Duration};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 
@@ -77,6 +77,8 @@ pub(crate) struct Settings {
     /// SO_REUSEADDR.
     pub(crate) reuse: bool,
     pub(crate) active_key: u16,
+    /// After which time an idle association ends (`SCTP_AUTOCLOSE`).
+    pub(crate) autoclose: Option<Duration>,
 }
 
 /// A socket.

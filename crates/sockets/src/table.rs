@@ -10,7 +10,7 @@ use manypath_engine::{
     AddressChange, AssociationId, AssociationStatus, CloseReason, Config, Duration, Endpoint,
     Event, Instant, PathId, PathState,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
 /// Names a socket. Never used again after it is closed.
@@ -55,6 +55,8 @@ pub struct Sockets {
     last_socket: u64,
     last_association: sctp_assoc_t,
     pub(crate) next_port: u16,
+    /// When associations may have been idle for too long.
+    pub(crate) idle: BTreeSet<(Instant, SocketId, sctp_assoc_t)>,
     /// How many sockets have each port.
     pub(crate) ports: BTreeMap<u16, usize>,
     /// The sockets that listen, by their ports.
@@ -77,6 +79,7 @@ impl Sockets {
             last_socket: 0,
             last_association: FIRST_ASSOCIATION - 1,
             next_port: 49152 + seed % 16384,
+            idle: BTreeSet::new(),
             ports: BTreeMap::new(),
             listeners: BTreeMap::new(),
         }
@@ -195,11 +198,18 @@ impl Sockets {
         if matches!(event, Event::Writable) {
             socket.blocked.remove(&number);
         }
+        if matches!(event, Event::Readable | Event::Connected { .. }) {
+            association.last_active = host.now;
+        }
+        let begins = matches!(event, Event::Connected { .. });
         let told =
             notifications(host, association, socket.settings.mapped, event, socket.settings.events);
         let wanted = told.into_iter().filter(|one| socket.settings.events.has(one.kind));
         association.notifications.extend(wanted);
         socket.ready.insert(number);
+        if begins {
+            self.watch_idle(owner, number);
+        }
     }
 
     fn on_closed(&mut self, owner: SocketId, number: sctp_assoc_t, reason: CloseReason) {
@@ -366,5 +376,6 @@ fn template(encapsulation: u16, config: Config) -> Settings {
         linger: None,
         reuse: false,
         active_key: 0,
+        autoclose: None,
     }
 }

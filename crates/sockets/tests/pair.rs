@@ -68,6 +68,7 @@ impl Pair {
 
     fn drain(&mut self, host: usize) -> Vec<(usize, PathAddr, Vec<u8>)> {
         self.with(host, |sockets, host| {
+            sockets.handle_timeout(host);
             while let Some((id, event)) = host.endpoint.poll_event() {
                 sockets.on_event(host, id, event);
             }
@@ -90,7 +91,8 @@ impl Pair {
         let until = self.now + time;
         loop {
             self.settle();
-            let due = self.sides.iter().filter_map(|side| side.endpoint.poll_timeout()).min();
+            let timers = |side: &Side| [side.endpoint.poll_timeout(), side.sockets.timeout()];
+            let due = self.sides.iter().flat_map(timers).flatten().min();
             let Some(due) = due.filter(|due| *due <= until) else { break };
             self.now = self.now.max(due);
             for side in &mut self.sides {
@@ -395,4 +397,29 @@ fn what_happens_to_one_association_is_no_work_for_the_others() {
     // None but this one is looked at: it is not asked for what the network has brought.
     assert_eq!(take(&mut pair), [(clients[7], true)].into());
     assert_eq!(pair.next(0, clients[7]), Ok("dry".into()));
+}
+
+#[test]
+fn an_association_over_which_nothing_is_said_ends_where_that_is_wanted() {
+    let mut pair = Pair::new();
+    let (client, server) = pair.sockets(Style::OneToMany);
+    let option = (libc::IPPROTO_SCTP, SCTP_AUTOCLOSE);
+    let seconds = 10i32.to_ne_bytes();
+    pair.with(1, |sockets, host| sockets.set_option(host, server, option, &seconds)).unwrap();
+    let told = pair.with(1, |sockets, host| sockets.option(host, server, option, &[0; 4]));
+    assert_eq!(told, Ok(seconds.to_vec()));
+    pair.subscribe(1, server, &[SCTP_ASSOC_CHANGE]);
+    for text in ["one", "two"] {
+        pair.send(0, client, &[address(1, 1)], text).unwrap();
+        pair.pass(Duration::from_secs(8));
+    }
+    // Less than ten seconds have passed since the second.
+    let heard =
+        |pair: &mut Pair| -> Vec<_> { std::iter::from_fn(|| pair.next(1, server).ok()).collect() };
+    assert_eq!(heard(&mut pair), ["change to 0", "one", "two"]);
+    pair.pass(Duration::from_secs(3));
+    assert_eq!(heard(&mut pair), ["change to 3"]);
+    let single = pair.with(1, |sockets, _| sockets.open(Style::OneToOne, false));
+    let refused = pair.with(1, |sockets, host| sockets.set_option(host, single, option, &seconds));
+    assert_eq!(refused, Err(Errno::NOT_SUPPORTED));
 }

@@ -21,6 +21,7 @@ pub(super) fn set(
 ) -> Asked<()> {
     match name {
         SCTP_NODELAY => return Some(set_nagle(sockets, host, id, value)),
+        SCTP_AUTOCLOSE => return Some(set_autoclose(sockets, host, id, value)),
         SCTP_EVENT | SCTP_EVENTS => return Some(subscribe(sockets, host, id, name, value)),
         _ => {}
     }
@@ -42,11 +43,6 @@ pub(super) fn set(
         SCTP_DEFAULT_SNDINFO => decode(value).map(|info| settings.defaults.info = info),
         SCTP_DEFAULT_SEND_PARAM => set_old_defaults(settings, value),
         SCTP_DEFAULT_PRINFO => set_default_terms(settings, value),
-        // Associations are never closed for being idle.
-        SCTP_AUTOCLOSE => match int(value) {
-            Ok(0) => Ok(()),
-            other => Err(other.err().unwrap_or(Errno::NOT_SUPPORTED)),
-        },
         _ => return None,
     })
 }
@@ -77,7 +73,10 @@ pub(super) fn get(sockets: &Sockets, id: SocketId, name: i32, asked: &[u8]) -> A
             let sctp_prinfo { pr_policy, pr_value } = settings.defaults.reliability;
             Ok(sctp_default_prinfo { pr_assoc_id: 0, pr_value, pr_policy }.encode())
         }
-        SCTP_AUTOCLOSE => Ok(answer_flag(false)),
+        SCTP_AUTOCLOSE => {
+            let seconds = settings.autoclose.map_or(0, |time| time.as_secs());
+            Ok(u32::try_from(seconds).unwrap_or(u32::MAX).to_ne_bytes().to_vec())
+        }
         SCTP_EVENTS => Ok(events(settings.events)),
         SCTP_EVENT => decode::<sctp_event>(asked).map(|asked| {
             let on = settings.events.has(asked.se_type.into());
@@ -137,6 +136,22 @@ fn subscribe(
 
 fn events(events: Subscriptions) -> Vec<u8> {
     (SCTP_DATA_IO_EVENT..=SCTP_SEND_FAILED_EVENT).map(|kind| events.has(kind).into()).collect()
+}
+
+/// Seconds; 0: never. With the one-to-one style there is no such thing.
+fn set_autoclose(
+    sockets: &mut Sockets,
+    host: &Host<'_>,
+    id: SocketId,
+    value: &[u8],
+) -> Result<(), Errno> {
+    let seconds = u64::try_from(int(value)?).map_err(|_| Errno::INVALID)?;
+    if seconds > 0 && sockets.is_one_to_one(id) {
+        return Err(Errno::NOT_SUPPORTED);
+    }
+    let time = (seconds > 0).then(|| Duration::from_secs(seconds));
+    sockets.set_autoclose(host.now, id, time);
+    Ok(())
 }
 
 fn set_interleave(settings: &mut Settings, value: &[u8]) -> Result<(), Errno> {
