@@ -15,6 +15,11 @@ impl Folder {
         Ok(Self(path))
     }
 
+    /// The folder of a process that has ended without dropping it.
+    pub(crate) fn left_by(name: &str) -> Self {
+        Self(std::env::temp_dir().join(name))
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.0
     }

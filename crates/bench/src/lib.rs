@@ -9,7 +9,7 @@
 //!
 //! A [`Place`] is loopback, a veth pair or a lab; or two real hosts, one of which [serves](serve) the
 //! other. What is measured are workers: processes of their own, which know nothing of
-//! manypath. Everything that is started ends with what has started it.
+//! manypath. Everything that is started ends with what has started it, also if that is killed.
 #![forbid(unsafe_code)]
 
 mod campaign;
@@ -17,6 +17,7 @@ mod case;
 mod chart;
 mod congestion;
 mod folder;
+mod guard;
 mod iperf;
 mod job;
 mod local;
@@ -34,6 +35,7 @@ pub use campaign::{Campaign, Observer};
 pub use case::{Direction, Settings, Transport, Workload};
 pub use chart::chart;
 pub use congestion::Pinned;
+pub use guard::guard;
 pub use job::Times;
 pub use place::Place;
 pub use remote::{Remote, serve};

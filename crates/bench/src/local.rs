@@ -1,6 +1,7 @@
 //! A side on this machine: a host of a place.
 
 use crate::folder::Folder;
+use crate::guard::Guard;
 use crate::job::{Answer, Question};
 use crate::place::Place;
 use crate::running::{PATIENCE, Running};
@@ -38,6 +39,8 @@ pub(crate) struct LocalSide<'a> {
     folder: Folder,
     started: Vec<(Running, Kind)>,
     processes: Processes,
+    /// Ends all of this if we cannot.
+    _guard: Guard,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,6 +62,7 @@ impl<'a> LocalSide<'a> {
             place,
             host,
             manypath: manypath.to_owned(),
+            _guard: Guard::start(manypath, &name)?,
             folder: Folder::new(&name).map_err(|e| format!("cannot make a folder: {e}"))?,
             mark: name,
             started: Vec::new(),

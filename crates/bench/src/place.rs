@@ -30,14 +30,22 @@ enum Kind {
     Lab(Box<Lab>, Duration),
 }
 
+impl Kind {
+    /// Two stacks, so two addresses, and none that belongs to an interface: what goes to those is left to
+    /// the kernel.
+    fn two_on_loopback() -> Self {
+        let [client, server] = [1, 2].map(|host| Ipv4Addr::new(127, 0, 1, host).into());
+        Self::Loopback { client, server }
+    }
+}
+
 impl Place {
     /// This host's loopback interface.
     pub fn loopback() -> Self {
-        let [client, server] = [1, 2].map(|host| Ipv4Addr::new(127, 0, 1, host).into());
         Self {
             name: "loopback".to_owned(),
             description: "loopback; associations have packets of 1500 bytes".to_owned(),
-            kind: Kind::Loopback { client, server },
+            kind: Kind::two_on_loopback(),
         }
     }
 
@@ -45,17 +53,11 @@ impl Place {
     /// at `server`.
     pub(crate) fn between_hosts(own: IpAddr, server: IpAddr) -> Self {
         let (name, description) = ("network".to_owned(), format!("from {own} to {server}"));
-        match (own.is_loopback(), server) {
-            (true, IpAddr::V4(v4)) => {
-                // Two stacks, so two addresses of one network.
-                let [a, b, c, last] = v4.octets();
-                let client = Ipv4Addr::new(a, b, c, if last == 1 { 2 } else { 1 }).into();
-                Self { name, description, kind: Kind::Loopback { client, server } }
-            }
-            (true, IpAddr::V6(_)) | (false, _) => {
-                Self { name, description, kind: Kind::Network(server) }
-            }
-        }
+        let kind = match own.is_loopback() {
+            true => Kind::two_on_loopback(),
+            false => Kind::Network(server),
+        };
+        Self { name, description, kind }
     }
 
     /// Two hosts in namespaces joined by veth pairs.

@@ -187,7 +187,8 @@ impl Remote {
         let mut line = Line::new(stream, PATIENCE)?;
         let response = line.call(&Request::Hello { version: VERSION })?;
         let Response::Hello { locals } = response else { return Err(unexpected(&response)) };
-        Ok(Self { line, address: address.ip(), own, locals })
+        let address = Place::between_hosts(own, address.ip()).address(Host::Right);
+        Ok(Self { line, address, own, locals })
     }
 
     /// The network between here and there.

@@ -1,6 +1,6 @@
 //! The command line as data: one definition gives parsing, help and the man pages.
 
-use crate::commands::bench::args::{BenchArgs, BenchWorkerArgs};
+use crate::commands::bench::args::{BenchArgs, BenchGuardArgs, BenchWorkerArgs};
 use crate::commands::gateway::args::GatewayArgs;
 use crate::commands::peers::PeersArgs;
 use crate::commands::preload::PreloadArgs;
@@ -47,6 +47,8 @@ pub(crate) enum Command {
     Stack(StackArgs),
     #[command(hide = true)]
     BenchWorker(BenchWorkerArgs),
+    #[command(hide = true)]
+    BenchGuard(BenchGuardArgs),
 }
 
 /// Run a program with its TCP connections carried over every path.

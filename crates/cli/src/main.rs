@@ -30,6 +30,7 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::demo(args),
         Command::Bench(args) => commands::bench::bench(args),
         Command::BenchWorker(args) => commands::bench::worker(args),
+        Command::BenchGuard(args) => Ok(commands::bench::guard(args)),
         Command::Man(args) => commands::man::man(args),
         Command::Stack(args) => commands::stack::stack(args),
     };

@@ -170,7 +170,7 @@ struct Server(Child);
 impl Server {
     fn start(port: &str) -> Self {
         let mut command = Command::new(MANYPATH);
-        command.args(["bench", "-s", "-B", "127.0.1.2", "-p", port]).stderr(Stdio::piped());
+        command.args(["bench", "-s", "-p", port]).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
@@ -203,6 +203,9 @@ fn a_client_measures_towards_a_server() {
         check_throughput(row(&json, "network/throughput", transport));
     }
     assert!(number(row(&json, "network/latency", "manypath"), "p50_ms") > 0.0);
+    // As iperf3 is tried first.
+    let json = results(&["-c", "localhost", "-p", "6151", "--transport", "tcp,manypath"]);
+    check_throughput(row(&json, "network/throughput", "manypath"));
 }
 
 #[test]
@@ -228,32 +231,40 @@ fn what_cannot_be_is_told_with_its_reason() {
 
 #[test]
 fn interrupted_it_leaves_nothing_behind() {
-    let mut command = Command::new(MANYPATH);
-    command.args([
-        "bench",
-        "--place",
-        "loopback",
-        "--transport",
-        "manypath",
-        "-t",
-        "60",
-        "-p",
-        "6161",
-    ]);
-    let mut child = command.stderr(Stdio::null()).spawn().unwrap();
-    let mark = format!("MANYPATH_BENCH=manypath-bench-{}-", child.id());
-    until("the programs are at work", || marked(&mark) >= 4);
+    let (mut child, name) = at_work("6161");
     let pid = child.id().to_string();
     assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    assert_eq!(marked(&mark), 0);
-    let folders = std::fs::read_dir(std::env::temp_dir()).unwrap().flatten();
-    let ours = format!("manypath-bench-{pid}-");
-    assert!(!folders.map(|f| f.file_name()).any(|n| n.to_string_lossy().starts_with(&ours)));
+    assert_eq!((marked(&name), folders(&name)), (0, 0));
 }
 
-/// Number of processes with a variable that begins so.
+#[test]
+fn killed_it_leaves_nothing_behind() {
+    let (mut child, name) = at_work("6171");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    until("all have ended", || (marked(&name), folders(&name)) == (0, 0));
+}
+
+/// A measurement through manypath, when its programs are at work, and how names of what is its own begin.
+fn at_work(port: &str) -> (Child, String) {
+    let mut command = Command::new(MANYPATH);
+    command.args(["bench", "--place", "loopback", "--transport", "manypath", "-t", "60"]);
+    let child = command.args(["-p", port]).stderr(Stdio::null()).spawn().unwrap();
+    let name = format!("manypath-bench-{}-", child.id());
+    until("the programs are at work", || marked(&name) >= 4);
+    (child, name)
+}
+
+/// Number of temporary folders whose name begins so.
+fn folders(name: &str) -> usize {
+    let folders = std::fs::read_dir(std::env::temp_dir()).unwrap().flatten();
+    folders.filter(|folder| folder.file_name().to_string_lossy().starts_with(name)).count()
+}
+
+/// Number of processes with a mark that begins so.
 fn marked(mark: &str) -> usize {
+    let mark = format!("MANYPATH_BENCH={mark}");
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let environments = processes.filter_map(|p| std::fs::read(p.path().join("environ")).ok());
     let has = |environment: &Vec<u8>| {

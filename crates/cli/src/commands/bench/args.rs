@@ -128,6 +128,13 @@ pub(crate) struct BenchWorkerArgs {
     pub(crate) job: String,
 }
 
+/// Hidden: ends the programs of a measurement that was killed.
+#[derive(Args, Debug)]
+pub(crate) struct BenchGuardArgs {
+    /// What they are marked with.
+    pub(crate) mark: String,
+}
+
 fn transport(text: &str) -> Result<Transport, String> {
     let known = Transport::ALL.into_iter().find(|transport| transport.name() == text);
     known.ok_or_else(|| {

@@ -8,7 +8,7 @@ mod table;
 mod watch;
 
 use crate::failure::Failure;
-use args::{BenchArgs, BenchWorkerArgs};
+use args::{BenchArgs, BenchGuardArgs, BenchWorkerArgs};
 use manypath_bench::{Campaign, Pinned, Remote, Results, Skipped, Transport};
 use std::io::Write;
 use std::sync::Arc;
@@ -52,6 +52,12 @@ pub(crate) fn bench(args: &BenchArgs) -> Result<u8, Failure> {
 /// One program of a measurement.
 pub(crate) fn worker(args: &BenchWorkerArgs) -> Result<u8, Failure> {
     Err(Failure::new(manypath_bench::work(&args.job).to_string()))
+}
+
+/// What ends the programs of a measurement that was killed.
+pub(crate) fn guard(args: &BenchGuardArgs) -> u8 {
+    manypath_bench::guard(&args.mark);
+    0
 }
 
 /// Measures with both ends on this machine.
