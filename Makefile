@@ -2,7 +2,7 @@
 CARGO ?= cargo
 FUZZ_SECONDS ?= 20
 
-.PHONY: all build demo test test-full bench lint fuzz man clean
+.PHONY: all build demo test test-full interop bench lint fuzz man clean
 
 all: build
 
@@ -34,11 +34,19 @@ test-full: test build
 	$(CARGO) test --release --locked -p manypath-cli --test ssh_peers -- --ignored
 	$(CARGO) test --release --locked -p manypath-cli --test clients -- --ignored --test-threads 1
 	$(CARGO) test --release --locked -p manypath-cli --test kernel_sctp -- --ignored --test-threads 1
+	$(MAKE) interop
 	scripts/fuzz 600
 	target/release/manypath sim live papers/dreibholz2010/live/fig4.toml --seeds 1 --jobs 2 --tolerance 0.07
 	target/release/manypath sim live papers/dreibholz2010/live/fig7.toml --seeds 1 --jobs 2 --tolerance 0.07 \
 		--case 'paper, fixed' --case 'paper, round robin' --case 'production' --case 'production, dynamic'
 	target/release/manypath demo --json
+
+# The matrix of docs/interop.md: transfers with other SCTP implementations. Takes a quarter of an hour.
+interop:
+	@scripts/setup build
+	@-scripts/setup peers full
+	$(CARGO) build --release --locked -p manypath-sctp -p manypath-preload -p manypath-cli -p manypath-interop
+	$${CARGO_TARGET_DIR:-target}/release/manypath-interop --write docs/interop.md
 
 # How fast the simulator is and what the engine costs; bench/README.md explains the numbers.
 bench:

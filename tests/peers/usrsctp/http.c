@@ -27,7 +27,7 @@
 #include <unistd.h>
 #include <usrsctp.h>
 
-#include "sha256.h"
+#include "../sockets/sha256.h"
 
 #define UDP_PORT 9899
 #define MESSAGE 16384

@@ -77,10 +77,13 @@ fn build_ours() -> PathBuf {
 }
 
 fn build_theirs() -> PathBuf {
-    let source = format!("{WORKSPACE}/tests/peers/usrsctp/peer.c");
+    let source = format!("{WORKSPACE}/tests/peers/sockets/peer.c");
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("usrsctp-peer");
     let mut compiler = Command::new("cc");
-    compiler.args(["-O2", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&program).arg(source);
+    compiler
+        .args(["-O2", "-Wall", "-Wextra", "-Werror", "-DUSRSCTP", "-o"])
+        .arg(&program)
+        .arg(source);
     compiler.args(["-lusrsctp", "-lpthread"]);
     assert!(compiler.status().expect("cc runs").success(), "peer.c does not compile");
     program

@@ -1,0 +1,126 @@
+//! Transfers between our SCTP library and other SCTP implementations, on two hosts of a lab. The far end
+//! is the same program as the near one (`tests/peers/sockets`) over another stack, where that has the
+//! sockets API, else one of its own with the same command line.
+//!
+//! ```text
+//! interop [--peer NAME]... [--only SCENARIO]... [--megabytes N] [--write FILE] [--keep DIR] [--list]
+//! ```
+//!
+//! Ends with 1 where something failed that can run here.
+//!
+//! ```text
+//! scenario.rs   what is tried, and what must come of it
+//! peer/         whom with: how it is built, started and reached, and what it cannot do
+//! cell.rs       one scenario with one peer
+//! program.rs    the running ends
+//! tshark.rs     what the capture says
+//! matrix.rs     the results as tables
+//! ```
+#![forbid(unsafe_code)]
+
+mod cell;
+mod matrix;
+mod peer;
+mod program;
+mod scenario;
+mod tshark;
+
+use cell::{Outcome, Tools};
+use matrix::Matrix;
+use scenario::{Initiator, Scenario};
+use std::process::ExitCode;
+
+/// The command line.
+#[derive(Default)]
+struct Options {
+    peers: Vec<String>,
+    only: Vec<String>,
+    megabytes: Option<u64>,
+    write: Option<String>,
+    keep: Option<String>,
+    list: bool,
+}
+
+fn main() -> ExitCode {
+    match options(std::env::args().skip(1)).and_then(|options| run(&options)) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("interop: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn options(mut words: impl Iterator<Item = String>) -> Result<Options, String> {
+    let mut options = Options::default();
+    while let Some(word) = words.next() {
+        let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
+        match word.as_str() {
+            "--peer" => options.peers.push(value()?),
+            "--only" => options.only.push(value()?),
+            "--megabytes" => {
+                options.megabytes = Some(value()?.parse().map_err(|_| "no number".to_owned())?);
+            }
+            "--write" => options.write = Some(value()?),
+            "--keep" => options.keep = Some(value()?),
+            "--list" => options.list = true,
+            _ => return Err(format!("there is no option '{word}'")),
+        }
+    }
+    Ok(options)
+}
+
+/// Whether everything that can run here went well.
+fn run(options: &Options) -> Result<bool, String> {
+    let chosen = |names: &[String], name: &str| {
+        names.is_empty() || names.iter().any(|wanted| name == wanted)
+    };
+    let megabytes = options.megabytes.unwrap_or(100);
+    let scenarios: Vec<Scenario> = scenario::all(megabytes * 1_000_000)
+        .into_iter()
+        .filter(|one| chosen(&options.only, one.id))
+        .collect();
+    let peers: Vec<_> =
+        peer::all().into_iter().filter(|one| chosen(&options.peers, one.id())).collect();
+    if options.list {
+        peers.iter().for_each(|peer| println!("peer      {:<14} {}", peer.id(), peer.name()));
+        scenarios.iter().for_each(|one| println!("scenario  {:<14} {}", one.id, one.title));
+        return Ok(true);
+    }
+    if peers.is_empty() || scenarios.is_empty() {
+        return Err("no such peer or scenario; --list shows them".to_owned());
+    }
+    let tools = Tools::new(options.keep.as_deref())?;
+    let mut matrix = Matrix::new();
+    for mut peer in peers {
+        let column = match peer.prepare(&tools) {
+            Ok(()) => scenarios.iter().map(|one| row(&tools, peer.as_ref(), one)).collect(),
+            Err(reason) => {
+                println!("SKIPPED: {}: {reason}", peer.name());
+                vec![vec![Outcome::Missing(reason)]; scenarios.len()]
+            }
+        };
+        matrix.add(peer.name(), column);
+    }
+    print!("\n{}", matrix.text(&scenarios));
+    if let Some(file) = &options.write {
+        matrix.write(&scenarios, file)?;
+    }
+    Ok(!matrix.failed())
+}
+
+/// One scenario with one peer, begun by either side.
+fn row(tools: &Tools, peer: &dyn peer::Peer, scenario: &Scenario) -> Vec<Outcome> {
+    [Initiator::Ours, Initiator::Theirs]
+        .into_iter()
+        .map(|initiator| {
+            let outcome = match peer.cannot(scenario, initiator) {
+                Some(reason) => Outcome::Unsupported(reason),
+                None => cell::run(tools, peer, scenario, initiator),
+            };
+            println!("{} · {} · {initiator:?} begins: {outcome}", peer.name(), scenario.title);
+            outcome
+        })
+        .collect()
+}

@@ -1,0 +1,65 @@
+//! pion/sctp, of WebRTC in Go, in UDP. Its ports are always 5000.
+
+use super::{Carrier, Peer, succeed};
+use crate::cell::Tools;
+use crate::scenario::{Initiator, Needs, Scenario};
+use manypath_lab::{Host, Lab};
+use std::path::Path;
+use std::process::Command;
+
+pub(crate) struct Pion;
+
+impl Peer for Pion {
+    fn id(&self) -> &str {
+        "pion"
+    }
+
+    fn name(&self) -> &str {
+        "pion/sctp, UDP"
+    }
+
+    fn carrier(&self) -> Carrier {
+        Carrier::Udp
+    }
+
+    fn prepare(&mut self, tools: &Tools) -> Result<(), String> {
+        let installed = Path::new("/usr/local/go/bin/go");
+        let mut go = Command::new(if installed.exists() { installed } else { Path::new("go") });
+        go.args(["build", "-mod=readonly", "-o"]).arg(tools.program("pion")).arg(".");
+        go.current_dir(tools.source("pion"));
+        succeed(go)
+            .map_err(|error| format!("its modules cannot be had, or there is no Go: {error}"))
+    }
+
+    fn cannot(&self, scenario: &Scenario, initiator: Initiator) -> Option<&'static str> {
+        if initiator == Initiator::Ours {
+            return Some(
+                "pion drops an INIT with Supported Address Types (RFC 9260 section 3.3.2), which ours has where there are two families",
+            );
+        }
+        match scenario.needs {
+            Needs::SeveralAddresses => Some("pion has one address on each side"),
+            Needs::AddedStreams => {
+                Some("pion has all 65535 streams from the beginning, and no request to add some")
+            }
+            Needs::Nothing
+            | Needs::PartialReliability(_)
+            | Needs::Reset(_)
+            | Needs::Interleaving
+            | Needs::InterleavedFragments
+            | Needs::Restart
+            | Needs::Abort(_)
+            | Needs::Shutdown(_) => None,
+        }
+    }
+
+    fn our_options(&self) -> &[&'static str] {
+        &["port=5000"]
+    }
+
+    fn command(&self, tools: &Tools, lab: &Lab, args: &[String]) -> Result<Command, String> {
+        let mut command = lab.command(Host::Right, tools.program("pion"));
+        command.args(args);
+        Ok(command)
+    }
+}

@@ -1,0 +1,115 @@
+//! What tshark says about a capture.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+/// Expert severity "warning" of Wireshark (`PI_WARN`); notes are below it.
+const WARNING: u64 = 0x0060_0000;
+
+/// What tshark takes for a warning although it is none: a chunk is sent again although the capture has
+/// its SACK already, which is still under way to the sender, or lost behind the capture. From us that
+/// must be rare; usrsctp, when it has not had the processor for some milliseconds, sends whole windows
+/// again before it has read what waits for it.
+const CROSSED: &str = "This TSN was acked prior to this retransmission (reneged ack?).";
+
+/// A matter of the size of windows alone.
+const MANY: &str = "More than 100 TSNs were gap-acknowledged in this SACK.";
+
+const FIELDS: [&str; 8] = [
+    "sctp.chunk_type",
+    "sctp.checksum.status",
+    "udp.checksum.status",
+    "_ws.malformed",
+    "_ws.expert.severity",
+    "_ws.expert.message",
+    "ip.src",
+    "ipv6.src",
+];
+
+/// Types of chunks, as they are named in the checks.
+pub(crate) const ABORT: u8 = 6;
+pub(crate) const I_DATA: u8 = 64;
+pub(crate) const RE_CONFIG: u8 = 130;
+pub(crate) const FORWARD_TSN: u8 = 192;
+
+/// A capture in which tshark found nothing wrong.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Captured {
+    /// Packets with SCTP, all of them with verified checksums.
+    pub(crate) packets: u64,
+    /// How many chunks of each type there were, by the packets' source address.
+    pub(crate) chunks: BTreeMap<String, BTreeMap<u8, u64>>,
+    crossings: u64,
+    large_window: bool,
+}
+
+impl Captured {
+    /// How many chunks of this type came from these addresses.
+    pub(crate) fn count(&self, from: &[String], kind: u8) -> u64 {
+        let chunks = from.iter().filter_map(|address| self.chunks.get(address));
+        chunks.filter_map(|chunks| chunks.get(&kind)).sum()
+    }
+
+    fn add(&mut self, line: &str, ours: &[String]) -> Result<(), String> {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let [types, sctp, udp, malformed, severity, message, v4, v6] = fields[..] else {
+            return Err("tshark's line is not understood".to_owned());
+        };
+        if sctp != "1" || !(udp.is_empty() || udp == "1") {
+            return Err(format!("checksums: SCTP {sctp}, UDP {udp} (1 is good)"));
+        }
+        if !malformed.is_empty() {
+            return Err("malformed".to_owned());
+        }
+        for (severity, message) in severity.split(';').zip(message.split(';')) {
+            let from_us = ours.iter().any(|address| address == v4 || address == v6);
+            self.crossings += u64::from(message == CROSSED && from_us);
+            let warns = severity.parse::<u64>().is_ok_and(|severity| severity >= WARNING);
+            let is_known = message == CROSSED || self.large_window && message == MANY;
+            if warns && !is_known {
+                return Err(message.to_owned());
+            }
+        }
+        for kind in types.split(';').filter_map(|kind| kind.parse().ok()) {
+            let chunks = self.chunks.entry(format!("{v4}{v6}")).or_default();
+            *chunks.entry(kind).or_default() += 1;
+        }
+        self.packets += 1;
+        Ok(())
+    }
+}
+
+/// Reads a capture; the error is the first packet of which tshark complains. `ours`: our addresses;
+/// `large_window`: there may be many packets under way.
+pub(crate) fn read(
+    capture: &Path,
+    ours: &[String],
+    large_window: bool,
+) -> Result<Captured, String> {
+    let mut tshark = Command::new("tshark");
+    tshark.arg("-r").arg(capture);
+    tshark.args(["-o", "sctp.checksum:crc-32c", "-o", "udp.check_checksum:TRUE", "-T", "fields"]);
+    tshark.args(["-E", "aggregator=;", "-Y", "!icmp && !icmpv6 && (sctp || udp.port == 9899)"]);
+    for field in FIELDS {
+        tshark.args(["-e", field]);
+    }
+    let output = tshark.output().map_err(|error| format!("tshark: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("tshark: {}", String::from_utf8_lossy(&output.stderr)));
+    }
+    let mut captured = Captured { large_window, ..Captured::default() };
+    for (number, line) in String::from_utf8_lossy(&output.stdout).lines().enumerate() {
+        let added = captured.add(line, ours);
+        added.map_err(|complaint| format!("tshark, packet {}: {complaint}: {line}", number + 1))?;
+    }
+    if captured.packets == 0 {
+        return Err("there is nothing in the capture".to_owned());
+    }
+    let chunks = captured.chunks.iter().filter(|(source, _)| ours.contains(source));
+    let sent: u64 = chunks.flat_map(|(_, chunks)| chunks.values()).sum();
+    if captured.crossings * 50 > sent {
+        return Err(format!("{} of {sent} sent again after their SACK", captured.crossings));
+    }
+    Ok(captured)
+}
