@@ -210,12 +210,12 @@ fn beside_idle(times: usize) {
     let ids = all[IDLE / 2];
     let payload = Bytes::from(vec![5; 64]);
     for _ in 0..times {
-        for side in 0..2 {
-            assert!(pair.offer(side, ids[side], StreamId(0), &payload));
+        for (side, id) in ids.into_iter().enumerate() {
+            assert!(pair.offer(side, id, StreamId(0), &payload));
         }
         pair.turn();
-        for side in 0..2 {
-            pair.read(side, ids[side]);
+        for (side, id) in ids.into_iter().enumerate() {
+            pair.read(side, id);
         }
     }
 }
