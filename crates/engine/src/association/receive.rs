@@ -66,7 +66,8 @@ impl Association {
         (len, ecn): (usize, Ecn),
         authenticity: Authenticity,
     ) {
-        let Some(via) = self.arrival_path(cx, addr) else {
+        let via = self.arrival_path(cx, addr).or_else(|| self.path_of_answer(packet));
+        let Some(via) = via else {
             return self.handle_unknown_source(cx, addr, packet);
         };
         if let Some(path) = self.paths.get_mut(via) {

@@ -22,7 +22,8 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 use manypath_wire::cause::{Cause, CauseWriter, Causes};
 use manypath_wire::chunk::{Abort, Chunk, InitAck};
-use manypath_wire::packet::CommonHeader;
+use manypath_wire::packet::{CommonHeader, Packet};
+use manypath_wire::parameter::Parameter;
 use manypath_wire::{Tsn, VerificationTag};
 
 /// The path of the handshake is always the first.
@@ -185,6 +186,20 @@ impl Association {
                 self.refuse_init_ack(cx, addr, ack.tag, (refusal, reason));
             }
         }
+    }
+
+    /// The path of our INIT, if `packet`, from an address that is not known, answers it: a host with
+    /// several addresses may answer from another than the one that was asked, as usrsctp does over IP.
+    /// It must list that one (section 5.1.2 rule D).
+    pub(super) fn path_of_answer(&self, packet: Packet<'_>) -> Option<PathId> {
+        let State::CookieWait(_) = &self.state else { return None };
+        let Some(Ok(Chunk::InitAck(ack))) = packet.chunks().next() else { return None };
+        let asked = self.handshake.remote.ip();
+        let is_asked = |parameter: Parameter<'_>| {
+            matches!(parameter, Parameter::Ipv4Address(v4) if asked == IpAddr::from(v4))
+                || matches!(parameter, Parameter::Ipv6Address(v6) if asked == IpAddr::from(v6))
+        };
+        ack.parameters.iter().filter_map(Result::ok).any(is_asked).then_some(HANDSHAKE)
     }
 
     fn is_adaptation_good(&self, cx: &Context<'_>, peer: &Announcement) -> bool {

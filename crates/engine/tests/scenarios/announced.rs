@@ -194,6 +194,12 @@ fn take_init_ack(parameters: &[u8]) -> Pair {
 }
 
 fn take_init_ack_on(paths: u8, parameters: &[u8]) -> Pair {
+    let way = PathAddr { local: address(Side::A, 1), remote: address(Side::Z, 1) };
+    take_init_ack_over(way, paths, parameters)
+}
+
+/// So, over `way`, as A sees it.
+fn take_init_ack_over(way: PathAddr, paths: u8, parameters: &[u8]) -> Pair {
     let mut pair = Pair::new(paths);
     pair.record = true;
     // Z does not know the cookies that are made up here, and says nothing.
@@ -211,9 +217,38 @@ fn take_init_ack_on(paths: u8, parameters: &[u8]) -> Pair {
         parameters: Parameters::from_bytes(parameters),
     };
     pair.ladder.clear();
-    pair.inject(Side::Z, 1, &packet(Side::Z, init.tag.0, &[Chunk::InitAck(ack)]));
+    let bytes = packet(Side::Z, init.tag.0, &[Chunk::InitAck(ack)]);
+    pair.a.endpoint.handle_packet(pair.now, way, &bytes);
     pair.drive(millis(15));
     pair
+}
+
+/// An INIT ACK that comes from the peer's second address and lists `listed`; the INIT went to the first.
+fn take_init_ack_of_second_address(listed: [u8; 4]) -> Pair {
+    let way = PathAddr { local: address(Side::A, 1), remote: address(Side::Z, 2) };
+    let parameters = [Parameter::Ipv4Address(listed.into()), Parameter::StateCookie(&[9; 100])];
+    take_init_ack_over(way, 2, &written(&parameters))
+}
+
+#[test]
+fn an_init_ack_from_another_address_counts_if_it_lists_the_one_that_was_asked() {
+    let pair = take_init_ack_of_second_address([10, 1, 0, 2]);
+    let said = last(&pair, Side::A);
+    assert!(matches!(first_chunk(&said), Chunk::CookieEcho(_)), "{said:?}");
+    let a = pair.a.endpoint.associations()[0];
+    let remotes: Vec<_> = pair.a.endpoint.status(pair.now, a).unwrap().paths;
+    let remotes: Vec<_> = remotes.iter().map(|path| path.addr.remote).collect();
+    assert_eq!(remotes[0], address(Side::Z, 2), "where the answer came from");
+    assert!(remotes.contains(&address(Side::Z, 1)), "{remotes:?}");
+}
+
+#[test]
+fn an_init_ack_of_an_address_that_has_nothing_to_do_with_the_one_that_was_asked_is_dropped() {
+    let pair = take_init_ack_of_second_address([10, 77, 0, 1]);
+    let a = pair.a.endpoint.associations()[0];
+    let status = pair.a.endpoint.status(pair.now, a).unwrap();
+    assert_eq!(status.state, AssociationState::CookieWait);
+    assert_eq!(pair.a.endpoint.counters().unknown_addresses, 1);
 }
 
 #[test]
