@@ -6,12 +6,16 @@ powers off. The argument is a file:
     run PROGRAM [ARGUMENT...]             "try" as first argument: only say READY
 """
 import ctypes
+import fcntl
 import os
+import socket
+import struct
 import subprocess
 import sys
 import time
 import traceback
 
+SIOCETHTOOL, ETHTOOL_SGSO = 0x8946, 0x24
 FINIT_MODULE = 313  # x86-64, the only machine with this kernel beside i386
 
 # Extensions that are off by default.
@@ -48,6 +52,15 @@ def sysctl(name, value):
         file.write(str(value))
 
 
+def segment_at_once(device):
+    """Generic segmentation offload off: with it, only the last packet of each burst of SCTP in UDP comes out of Linux 6.1,
+    and a megabyte takes 40 s. Directly over IP there is no difference."""
+    value = (ctypes.c_uint32 * 2)(ETHTOOL_SGSO, 0)
+    request = struct.pack("16sP16x", device.encode(), ctypes.addressof(value))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+        fcntl.ioctl(control, SIOCETHTOOL, request)
+
+
 def begin():
     mount("proc", "/proc")
     load("hmac")  # signs the cookies
@@ -66,6 +79,7 @@ def main(job):
             case ["path", device, own, far, gateway]:
                 ip(f"addr add {own} dev {device}")
                 ip(f"link set {device} up")
+                segment_at_once(device)
                 sysctl(f"ipv4/conf/{device}/rp_filter", 0)
                 ip(f"route add {far} via {gateway} dev {device}")
             case ["udp", port]:

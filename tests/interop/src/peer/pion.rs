@@ -34,7 +34,7 @@ impl Peer for Pion {
     fn cannot(&self, scenario: &Scenario, initiator: Initiator) -> Option<&'static str> {
         if initiator == Initiator::Ours {
             return Some(
-                "pion drops an INIT with Supported Address Types (RFC 9260 section 3.3.2), which ours has where there are two families",
+                "pion drops an INIT with a parameter that it does not know (`chunk_init.go`, line 131: \"INIT with unknown param\"), and it does not know Supported Address Types (RFC 9260 section 3.3.2)",
             );
         }
         match scenario.needs {
