@@ -100,6 +100,7 @@ type end struct {
 	resets         int
 	lock           sync.Mutex
 	failure        error
+	aborted        bool
 	arrived        chan struct{}
 	over           chan struct{}
 	once           sync.Once
@@ -141,7 +142,11 @@ func (e *end) read(stream *sctp.Stream) {
 	for {
 		n, _, err := stream.ReadSCTP(buffer)
 		if err != nil {
+			// accept may have heard of the end before, and of no reason.
 			if strings.Contains(strings.ToLower(err.Error()), "abort") {
+				e.lock.Lock()
+				e.aborted = true
+				e.lock.Unlock()
 				e.ended(err)
 			}
 			return
@@ -291,7 +296,9 @@ func (e *end) finish() (aborted int, how string) {
 	}
 	<-e.over
 	time.Sleep(50 * time.Millisecond)
-	if e.failure != nil && strings.Contains(strings.ToLower(e.failure.Error()), "abort") {
+	e.lock.Lock()
+	defer e.lock.Unlock()
+	if e.aborted {
 		return 1, "reset"
 	}
 	return 0, "shutdown"

@@ -13,6 +13,7 @@
  *     sealed=0                           messages begin with a checksum of the rest, which the receiver verifies
  *     idata=0                            I-DATA
  *     reset=0 add=2                      at the end reset all outgoing streams and add some; 2: and send a message on each
+ *     list=0                             list the streams in the request instead of asking for all of them
  *     wait=0                             leave the end to the peer
  *     abort=0                            end with an ABORT
  *     hang=0                             send everything, say "sent" and the checksum, and wait to be killed
@@ -43,7 +44,7 @@
 static struct {
 	const char *role, *own, *peer, *pr;
 	unsigned udp, peer_udp, port, own_port, streams, unordered, value, idata, reset, wait, seconds, buffer, digest;
-	unsigned sealed, abort, hang, add, by_message, rto_min, rto_max, path_max_retrans, heartbeat, seed;
+	unsigned sealed, abort, hang, add, list, by_message, rto_min, rto_max, path_max_retrans, heartbeat, seed;
 	uint64_t send, receive, message, mark;
 } options = {.pr = "none", .udp = 9899, .peer_udp = 9899, .port = 5001, .streams = 1, .message = 16384,
 	     .seconds = 60, .buffer = 4 << 20, .digest = 1, .add = 2, .seed = 99};
@@ -275,12 +276,18 @@ static int try_again_later(void) {
  * Asked for in the middle of a message, more streams make usrsctp 0.9.5 forget it: it begins others before the rest of it.
  */
 static void reconfigure(uint8_t *message) {
-	struct sctp_reset_streams reset = {.srs_flags = SCTP_STREAM_RESET_OUTGOING};
+	size_t listed = options.list ? options.streams : 0, size = sizeof(struct sctp_reset_streams) + listed * sizeof(uint16_t);
+	struct sctp_reset_streams *reset = calloc(1, size);
 	struct sctp_add_streams add = {.sas_outstrms = (uint16_t)options.add};
 
-	while (stack_option(association, IPPROTO_SCTP, SCTP_RESET_STREAMS, &reset, sizeof(reset)) < 0)
+	reset->srs_flags = SCTP_STREAM_RESET_OUTGOING;
+	reset->srs_number_streams = (uint16_t)listed;
+	for (size_t stream = 0; stream < listed; stream++)
+		reset->srs_stream_list[stream] = (uint16_t)stream;
+	while (stack_option(association, IPPROTO_SCTP, SCTP_RESET_STREAMS, reset, (socklen_t)size) < 0)
 		if (!try_again_later())
 			fail("SCTP_RESET_STREAMS");
+	free(reset);
 	while (seen.resets < options.streams && !seen.refused && !seen.aborted)
 		try_again_later();
 	while (options.add && stack_option(association, IPPROTO_SCTP, SCTP_ADD_STREAMS, &add, sizeof(add)) < 0)
@@ -357,7 +364,7 @@ static void set_number(const char *name, const char *text) {
 	} numbers[] = {
 		NUMBER(udp), {"peer-udp", &options.peer_udp}, NUMBER(port), {"own-port", &options.own_port},
 		NUMBER(streams), NUMBER(unordered), NUMBER(value), NUMBER(idata), NUMBER(reset), NUMBER(wait),
-		NUMBER(seconds), NUMBER(buffer), NUMBER(digest), NUMBER(sealed), NUMBER(abort), NUMBER(hang), NUMBER(add),
+		NUMBER(seconds), NUMBER(buffer), NUMBER(digest), NUMBER(sealed), NUMBER(abort), NUMBER(hang), NUMBER(add), NUMBER(list),
 		{"by-message", &options.by_message}, {"rto-min", &options.rto_min}, {"rto-max", &options.rto_max},
 		{"path-max-retrans", &options.path_max_retrans}, NUMBER(heartbeat), NUMBER(seed),
 	};

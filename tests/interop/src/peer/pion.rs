@@ -2,7 +2,7 @@
 
 use super::{Carrier, Peer, succeed};
 use crate::cell::Tools;
-use crate::scenario::{Initiator, Needs, Scenario};
+use crate::scenario::{Initiator, Needs, Scenario, THEIRS};
 use manypath_lab::{Host, Lab};
 use std::path::Path;
 use std::process::Command;
@@ -42,6 +42,9 @@ impl Peer for Pion {
             Needs::AddedStreams => {
                 Some("pion has all 65535 streams from the beginning, and no request to add some")
             }
+            Needs::Reset(THEIRS) => Some(
+                "pion uses a stream that it has reset again only when the other direction was reset, too (RFC 8831 section 6.7)",
+            ),
             Needs::Nothing
             | Needs::PartialReliability(_)
             | Needs::Reset(_)
@@ -53,8 +56,10 @@ impl Peer for Pion {
         }
     }
 
+    /// A request to reset all streams, which lists none (RFC 6525 section 4.1), it answers with "performed"
+    /// and resets none.
     fn our_options(&self) -> &[&'static str] {
-        &["port=5000"]
+        &["port=5000", "list=1"]
     }
 
     fn command(&self, tools: &Tools, lab: &Lab, args: &[String]) -> Result<Command, String> {
