@@ -64,6 +64,11 @@ impl Peer for Kernel {
         )
     }
 
+    /// It tells of those that it had not sent yet.
+    fn tells_what_it_gave_up(&self) -> bool {
+        false
+    }
+
     fn addresses(&self, _lab: &Lab, paths: usize) -> Vec<String> {
         (0..paths).map(|path| address(path, 2)).collect()
     }

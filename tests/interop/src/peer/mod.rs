@@ -35,6 +35,11 @@ pub(crate) trait Peer {
     /// Why it cannot do this; `None` if it can.
     fn cannot(&self, scenario: &Scenario, initiator: Initiator) -> Option<&'static str>;
 
+    /// Whether its programs hear of every message that it gave up.
+    fn tells_what_it_gave_up(&self) -> bool {
+        true
+    }
+
     /// What our end must know of it.
     fn our_options(&self) -> &[&'static str] {
         &[]

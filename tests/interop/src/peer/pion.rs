@@ -56,6 +56,10 @@ impl Peer for Pion {
         }
     }
 
+    fn tells_what_it_gave_up(&self) -> bool {
+        false
+    }
+
     /// A request to reset all streams, which lists none (RFC 6525 section 4.1), it answers with "performed"
     /// and resets none.
     fn our_options(&self) -> &[&'static str] {
