@@ -113,6 +113,8 @@ impl Scenario {
 }
 
 fn transfer(id: &'static str, title: &str, path: &'static str, bytes: u64) -> Scenario {
+    // The peer waits for SHUTDOWN COMPLETE, which may be lost as well.
+    let linger = if path == LOSSY { vec!["linger=2500"] } else { vec![] };
     Scenario {
         id,
         title: title.to_owned(),
@@ -121,7 +123,7 @@ fn transfer(id: &'static str, title: &str, path: &'static str, bytes: u64) -> Sc
         bytes: [bytes, bytes],
         receive: [bytes, bytes],
         both: vec![BUFFER],
-        each: [vec![], vec![]],
+        each: [linger, vec![]],
         seconds: 60,
         needs: Needs::Nothing,
         plan: Plan::Transfer,

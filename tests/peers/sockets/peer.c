@@ -16,6 +16,7 @@
  *     list=0                             list the streams in the request instead of asking for all of them
  *     wait=0                             leave the end to the peer
  *     abort=0                            end with an ABORT
+ *     linger=MS                          stay so long afterwards: SHUTDOWN COMPLETE may be lost
  *     hang=0                             send everything, say "sent" and the checksum, and wait to be killed
  *     mark=BYTES                         say "mark" when so many have been received
  *     by-message=0                       checksum of single messages, as with unordered=1
@@ -44,7 +45,7 @@
 static struct {
 	const char *role, *own, *peer, *pr;
 	unsigned udp, peer_udp, port, own_port, streams, unordered, value, idata, reset, wait, seconds, buffer, digest;
-	unsigned sealed, abort, hang, add, list, by_message, rto_min, rto_max, path_max_retrans, heartbeat, seed;
+	unsigned sealed, abort, hang, add, list, linger, by_message, rto_min, rto_max, path_max_retrans, heartbeat, seed;
 	uint64_t send, receive, message, mark;
 } options = {.pr = "none", .udp = 9899, .peer_udp = 9899, .port = 5001, .streams = 1, .message = 16384,
 	     .seconds = 60, .buffer = 4 << 20, .digest = 1, .add = 2, .seed = 99};
@@ -364,7 +365,7 @@ static void set_number(const char *name, const char *text) {
 	} numbers[] = {
 		NUMBER(udp), {"peer-udp", &options.peer_udp}, NUMBER(port), {"own-port", &options.own_port},
 		NUMBER(streams), NUMBER(unordered), NUMBER(value), NUMBER(idata), NUMBER(reset), NUMBER(wait),
-		NUMBER(seconds), NUMBER(buffer), NUMBER(digest), NUMBER(sealed), NUMBER(abort), NUMBER(hang), NUMBER(add), NUMBER(list),
+		NUMBER(seconds), NUMBER(buffer), NUMBER(digest), NUMBER(sealed), NUMBER(abort), NUMBER(hang), NUMBER(add), NUMBER(list), NUMBER(linger),
 		{"by-message", &options.by_message}, {"rto-min", &options.rto_min}, {"rto-max", &options.rto_max},
 		{"path-max-retrans", &options.path_max_retrans}, NUMBER(heartbeat), NUMBER(seed),
 	};
@@ -546,6 +547,8 @@ int main(int count, char **words) {
 	while ((!options.abort || ABORT_IS_A_FLAG) && receive_some(buffer, sizeof(buffer)))
 		;
 	print_result(seconds() - start);
+	/* Where no kernel has SCTP only this process answers another SHUTDOWN ACK (RFC 9260 section 8.4). */
+	usleep(options.linger * 1000);
 	(void)stack_close(association);
 	stack_end();
 	return 0;
