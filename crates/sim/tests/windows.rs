@@ -41,8 +41,16 @@ fn a_static_window_is_carried_once_per_round_trip() {
 
 #[test]
 fn a_refresh_at_half_leaves_between_half_and_all_of_the_window() {
-    let usable = throughput("64 KiB, refreshed at half", "0.15") / throughput("64 KiB", "0.15");
-    assert!((0.45..0.85).contains(&usable), "{usable}");
+    let usable =
+        |delay| throughput("64 KiB, refreshed at half", delay) / throughput("64 KiB", delay);
+    for delay in ["0.01", "0.04", "0.075"] {
+        let usable = usable(delay);
+        assert!((0.45..0.85).contains(&usable), "{delay}: {usable}");
+    }
+    // Nearly all of it, if the two halves happen to travel half a round trip apart: each grant then
+    // comes while the other half is under way. Over 300 ms slow start may leave them so.
+    let usable = usable("0.15");
+    assert!((0.45..1.0).contains(&usable), "{usable}");
 }
 
 #[test]

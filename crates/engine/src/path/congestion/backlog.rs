@@ -9,6 +9,7 @@
 //! ```text
 //!   waits longer than the goal:                      cwnd = w (base + goal / 2) / low, once per round trip
 //!   slow start, the first of a round wait for long:  the window stays until the round is over
+//!   slow start, ahead of what the path carries:      the window stays
 //!   cuts in a row that hardly shorten round trips:   cwnd as before them; a truce, without the bound
 //! ```
 //!
@@ -22,6 +23,7 @@
 //! is taken for a queue for ever. Where something of ours always waits, that time would never be seen
 //! again: once per half a minute the queue is emptied.
 
+use super::overshoot::Overshoot;
 use super::{Acked, Window};
 use crate::time::{Duration, Instant};
 
@@ -54,6 +56,7 @@ pub(super) struct Backlog {
     round: Round,
     /// Slow start does not go on before it is known whether something waits.
     paused: bool,
+    overshoot: Overshoot,
     /// The next round says nothing: it was under way when the window was cut.
     skip: bool,
     trial: Option<Trial>,
@@ -127,6 +130,7 @@ impl Backlog {
             base: Base::default(),
             round: Round::default(),
             paused: false,
+            overshoot: Overshoot::default(),
             skip: false,
             trial: None,
             truce: None,
@@ -143,6 +147,10 @@ impl Backlog {
             self.round.add(rtt);
             let first = self.round.samples == SAMPLES && !self.skip && self.is_bound(acked.now);
             self.paused |= first && window.is_starting() && self.is_queue(self.round.low, window);
+        }
+        if window.is_starting() {
+            let span = self.target.max(self.base.get());
+            self.overshoot.on_acked(acked.now, acked.bytes, span);
         }
         self.round.used |= acked.window_used;
         let all = acked.newest.is_some_and(|newest| newest >= self.round.end);
@@ -162,6 +170,12 @@ impl Backlog {
     /// Whether slow start is to wait.
     pub(super) fn is_paused(&self) -> bool {
         self.paused
+    }
+
+    /// How much of what slow start has added to a window of `before` bytes it may have.
+    pub(super) fn within(&self, now: Instant, before: usize, window: usize) -> usize {
+        let most = self.overshoot.most().max(before);
+        if self.is_bound(now) { window.min(most) } else { window }
     }
 
     /// Whether no truce is on.

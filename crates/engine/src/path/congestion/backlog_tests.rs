@@ -21,6 +21,19 @@ impl Bench {
         Self { control, now: Instant::ZERO, sent: 0 }
     }
 
+    fn starting(chunks: usize) -> Self {
+        let mut bench = Self::new(chunks);
+        bench.control.window.ssthresh = usize::MAX;
+        bench
+    }
+
+    /// So many chunks were acknowledged at once.
+    fn has_carried(&mut self, chunks: usize) {
+        let span = Duration::from_millis(BASE);
+        let backlog = self.control.backlog.as_mut().unwrap();
+        backlog.overshoot.on_acked(self.now, chunks * P, span);
+    }
+
     fn window(&self) -> usize {
         self.control.window() / P
     }
@@ -134,8 +147,8 @@ fn the_queue_is_emptied_now_and_then_to_see_what_a_round_trip_takes() {
 
 #[test]
 fn slow_start_pauses_when_something_waits_and_goes_on_if_that_passes() {
-    let mut bench = Bench::new(PRODUCT);
-    bench.control.window.ssthresh = usize::MAX;
+    let mut bench = Bench::starting(PRODUCT);
+    bench.has_carried(2 * PRODUCT);
     bench.run(2, BASE, 0);
     let before = bench.window();
     let grown = |bench: &mut Bench, millis: u64| {
@@ -152,6 +165,21 @@ fn slow_start_pauses_when_something_waits_and_goes_on_if_that_passes() {
     bench.round(70);
     bench.round(70);
     assert!(bench.window() < before, "{}", bench.window());
+}
+
+#[test]
+fn slow_start_goes_no_further_ahead_than_three_times_what_came_in_half_a_round_trip() {
+    let mut bench = Bench::starting(PRODUCT);
+    let rtt = Some(Duration::from_millis(BASE));
+    for _ in 0..3 * BASE {
+        bench.now = bench.now + Duration::from_millis(1);
+        // At the rate of the path.
+        for _ in 0..2 {
+            let ack = Acked { rtt, now: bench.now, ..acked(P) };
+            bench.control.on_acked(&ack, &Group::default());
+        }
+    }
+    assert_eq!(bench.window(), 3 * PRODUCT / 2);
 }
 
 #[test]

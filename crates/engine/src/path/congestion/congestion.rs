@@ -98,7 +98,11 @@ impl Congestion {
                 // Whether slow start is over is seen at the end of the round.
             } else if self.window.is_starting() {
                 let share = self.controller.share(&standing);
+                let before = self.window.cwnd;
                 self.window.start_slowly(acked, share);
+                if let Some(backlog) = &self.backlog {
+                    self.window.cwnd = backlog.within(acked.now, before, self.window.cwnd);
+                }
             } else {
                 self.controller.avoid_congestion(&mut self.window, acked, &standing);
             }

@@ -14,6 +14,7 @@
 //! * `group` - what the coupled ones know of the other paths.
 //! * `hystart` - the end of the first slow start (RFC 9406), for all of them.
 //! * `backlog` - the bound on what waits in the queue of the path, for all of them.
+//! * `overshoot` - how far slow start may go ahead, where that bound holds.
 
 mod backlog;
 #[allow(clippy::module_inception, reason = "the type that the module is about")]
@@ -26,6 +27,7 @@ mod identities;
 mod lia;
 mod name;
 mod olia;
+mod overshoot;
 mod rfc2960;
 mod rfc9260;
 mod rpv1;
