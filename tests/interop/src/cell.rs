@@ -190,7 +190,8 @@ impl<'a> Run<'a> {
         self.lab.capture(&file).map_err(|error| error.to_string())?;
         let ended = self.transfer();
         let summary = self.lab.stop_capture().map_err(|error| error.to_string())?;
-        let captured = tshark::read(&file, &self.addresses[OURS], self.scenario.has_large_window());
+        let many = self.scenario.has_large_window() || self.peer.sends_small_packets();
+        let captured = tshark::read(&file, &self.addresses[OURS], many);
         if self.tools.keep.is_none() {
             std::fs::remove_file(&file).map_err(|error| error.to_string())?;
         }

@@ -40,6 +40,11 @@ pub(crate) trait Peer {
         true
     }
 
+    /// Whether the buffers of the scenarios take more than 100 of its packets.
+    fn sends_small_packets(&self) -> bool {
+        false
+    }
+
     /// What our end must know of it.
     fn our_options(&self) -> &[&'static str] {
         &[]

@@ -60,6 +60,10 @@ impl Peer for Pion {
         false
     }
 
+    fn sends_small_packets(&self) -> bool {
+        true
+    }
+
     /// A request to reset all streams, which lists none (RFC 6525 section 4.1), it answers with "performed"
     /// and resets none.
     fn our_options(&self) -> &[&'static str] {
