@@ -41,7 +41,7 @@ test-full: test build
 		--case 'paper, fixed' --case 'paper, round robin' --case 'production' --case 'production, dynamic'
 	target/release/manypath demo --json
 
-# The matrix of docs/interop.md: transfers with other SCTP implementations. Takes a quarter of an hour.
+# The matrix of docs/interop.md: transfers with other SCTP implementations, 100 MB each way; minutes for each of them.
 interop:
 	@scripts/setup build
 	@-scripts/setup peers full
