@@ -132,7 +132,7 @@ impl Stack {
                 let Some(dial) = self.dials.remove(&id) else { return };
                 dial.socket.reset(&self.registry);
                 self.on_led_over(RelayId(id.0));
-                let failed = Some((dial.destination, &error));
+                let failed = Some(dial.destination);
                 if !self.dial_service(dial.association, dial.flow, dial.source, failed) {
                     self.refuse_dial(dial.association, dial.flow, dial.destination, &error);
                 }

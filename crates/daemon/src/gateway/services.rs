@@ -7,7 +7,6 @@ use crate::stack::Stack;
 use manypath_engine::AssociationId;
 use manypath_flow::FlowId;
 use manypath_rules::Options;
-use std::io;
 use std::net::SocketAddr;
 
 impl Stack {
@@ -24,16 +23,16 @@ impl Stack {
     }
 
     /// Connects to the service for an association, at its first address or the next after `failed`;
-    /// whether there is one. `error` tells why the one before did not serve.
+    /// whether there is one.
     pub(crate) fn dial_service(
         &mut self,
         association: AssociationId,
         flow: FlowId,
         source: SocketAddr,
-        failed: Option<(SocketAddr, &io::Error)>,
+        failed: Option<SocketAddr>,
     ) -> bool {
         let all = self.services().to_vec();
-        let after = |(failed, _)| all.iter().position(|one| *one == failed).map(|at| at + 1);
+        let after = |failed| all.iter().position(|one| *one == failed).map(|at| at + 1);
         let first = failed.map_or(Some(0), after).unwrap_or(all.len());
         for (number, address) in all.iter().enumerate().skip(first) {
             match dial::connect(None, *address) {
