@@ -108,6 +108,9 @@ pub struct StackConfig {
     /// before its process has other threads, and run in the same one. It also raises the process's
     /// limit of open files.
     pub handle_signals: bool,
+    /// Tell the service manager, if there is one (`$NOTIFY_SOCKET`), of begin, end, reloads and health;
+    /// SIGHUP then means to read rules and settings again. For a stack that is the service itself.
+    pub service: bool,
     /// Go on at SIGINT and SIGHUP: what happens at the terminal is meant for the program, not for
     /// its stack.
     pub ignore_interrupt: bool,
@@ -154,6 +157,7 @@ impl Default for StackConfig {
             runtime_dir: None,
             exit_when_drained: false,
             handle_signals: false,
+            service: false,
             ignore_interrupt: false,
             loopback_paths: false,
             log: Levels::new(Level::Warn),
@@ -169,6 +173,7 @@ impl StackConfig {
             accept: true,
             allow,
             handle_signals: true,
+            service: true,
             log: Levels::new(Level::Info),
             ..Self::default()
         }

@@ -23,6 +23,7 @@ use crate::parameters;
 use crate::peers::{Lifetimes, Memory, Peers};
 use crate::relay::Relay;
 use crate::rules::Rules;
+use crate::service::Service;
 use crate::settings::Settings;
 use crate::tcp_relay::TcpRelay;
 use crate::timers::{Timer, Timers};
@@ -91,6 +92,7 @@ pub struct Stack {
     pub(crate) turn_budget: u64,
     pub(crate) control: ControlServer,
     pub(crate) signals: Option<Signals>,
+    pub(crate) service: Service,
     pub(crate) peers: Peers,
     pub(crate) memory: Memory,
     /// What the windows of all flows take their memory from.
@@ -165,6 +167,7 @@ impl Stack {
             turn_budget: 0,
             control,
             signals,
+            service: Service::new(config.service),
             timers: Timers::default(),
             counters: Counters::default(),
             phase: Phase::Running,
@@ -209,6 +212,7 @@ impl Stack {
     /// ended. Errors are those of the poll itself.
     pub fn run(mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(EVENTS_PER_TURN);
+        self.tell_ready();
         while !self.is_over() {
             let timeout = self.until_next_turn();
             match self.poll.poll(&mut events, timeout) {

@@ -32,6 +32,8 @@ pub(crate) enum Timer {
     Callers,
     /// The state of a gateway is to be printed.
     StatusLine,
+    /// The service manager is to be told how the stack is.
+    Service,
     /// What was learnt about peers is to be kept.
     SavePeers,
     /// Whether a draining stack still makes progress.
@@ -73,6 +75,7 @@ impl Stack {
             Timer::AcceptControl => self.accept_control(),
             Timer::Callers => self.accept_callers(),
             Timer::StatusLine => self.on_status_line_timer(),
+            Timer::Service => self.on_service_timer(),
             Timer::SavePeers => self.save_peers(),
             Timer::Drain => self.on_drain_timer(),
         }

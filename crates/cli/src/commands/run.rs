@@ -90,7 +90,7 @@ fn server(args: &RunArgs) -> Result<Option<ServerChoice>, Failure> {
     else {
         return Ok(None);
     };
-    let name = runtime::door_path(&directory, namespace, args.port);
+    let name = runtime::find_door(&directory, namespace, args.port);
     let StackChoice::Embedded { exe, args: mut options, log } = embedded_stack(&args.stack)? else {
         return Ok(None);
     };
