@@ -322,9 +322,11 @@ fn notifications(
             association.streams = Some((outbound_streams, inbound_streams));
             Notification::added(outcome, (outbound_streams, inbound_streams), id)
         }
-        Event::Readable | Event::Writable | Event::LocalAddress { .. } | Event::Closed(_) => {
-            return Vec::new();
-        }
+        Event::Readable
+        | Event::Writable
+        | Event::LocalAddress { .. }
+        | Event::PathPolicy { .. }
+        | Event::Closed(_) => return Vec::new(),
     };
     vec![one]
 }
