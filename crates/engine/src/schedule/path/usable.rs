@@ -21,6 +21,7 @@ pub(crate) fn usable(paths: &Paths, multipath: bool) -> PathSet {
 
 fn least_failed(paths: &Paths) -> Option<PathId> {
     let rank = |path: &Path| match path.state {
+        PathState::Inactive if path.suspended => Some(3),
         PathState::Active => Some(0),
         PathState::PotentiallyFailed => Some(1),
         PathState::Inactive => Some(2),
