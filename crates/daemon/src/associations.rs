@@ -99,7 +99,8 @@ impl Stack {
             | Event::AssociationReset { .. }
             | Event::StreamsAdded { .. }
             | Event::Authentication { .. }
-            | Event::SenderDry => {}
+            | Event::SenderDry
+            | Event::PathPolicy { .. } => {}
             Event::LocalAddress { address, change, outcome } => {
                 self.on_address_answer(id, address, (change, outcome));
             }

@@ -176,14 +176,10 @@ impl Association {
         let best = self.paths.iter().min_by_key(|path| {
             let unconfirmed = path.state == PathState::Unconfirmed;
             let reluctance = failure::reluctance(path.state, path.error_count);
-            (
-                path.suspended,
-                reluctance.0,
-                unconfirmed && !source(path),
-                reluctance.1,
-                path.id != primary,
-                path.id,
-            )
+            let wanted = path.rank().map_or((1, None), |rank| (0, Some(rank)));
+            let state = (path.suspended, reluctance.0);
+            let unproven = unconfirmed && !source(path);
+            (state, wanted, unproven, reluctance.1, path.id != primary, path.id)
         });
         best.map_or(primary, |path| path.id)
     }
