@@ -30,6 +30,7 @@ test-full: test build
 	$(CARGO) test --release --locked -p manypath-lab --test throughput -- --ignored
 	$(CARGO) test --release --locked -p manypath-net --test usrsctp -- --ignored --test-threads 1
 	$(CARGO) test --release --locked -p manypath-cli --test failover -- --ignored
+	$(CARGO) test --release --locked -p manypath-cli --test uplinks -- --ignored
 	$(CARGO) test --release --locked -p manypath-cli --test servers -- --ignored --test-threads 1
 	$(CARGO) test --release --locked -p manypath-cli --test ssh_peers -- --ignored
 	$(CARGO) test --release --locked -p manypath-cli --test clients -- --ignored --test-threads 1

@@ -19,9 +19,10 @@ pub const DEFAULT_UDP_PORT: u16 = 9899;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Locals {
     /// Every unicast address of every interface that is up, except loopback and link-local ones.
-    /// Addresses that come later are used by associations that begin later.
+    /// They are followed as they come and go, by associations that are in use, too.
     Auto,
-    /// Exactly these; each must be an address of this host.
+    /// Exactly these; each must be an address of this host when the stack begins, and is used as long
+    /// as it is one.
     List(Vec<IpAddr>),
 }
 

@@ -47,6 +47,7 @@ mod status;
 mod tcp_relay;
 mod timers;
 mod token;
+mod uplinks;
 mod way;
 
 pub use allow::{Allow, AllowError};

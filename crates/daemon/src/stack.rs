@@ -9,7 +9,7 @@
 
 use crate::association::{Association, DialId, RelayId};
 use crate::attempt::{Attempt, AttemptId};
-use crate::config::{self, Encapsulation, StackConfig};
+use crate::config::{Encapsulation, StackConfig};
 use crate::connection::Connection;
 use crate::control_server::ControlServer;
 use crate::counters::Counters;
@@ -26,8 +26,9 @@ use crate::rules::Rules;
 use crate::service::Service;
 use crate::settings::Settings;
 use crate::tcp_relay::TcpRelay;
-use crate::timers::{Timer, Timers};
+use crate::timers::Timers;
 use crate::token::Source;
+use crate::uplinks::Uplinks;
 use manypath_engine::{AssociationId, Duration, Endpoint, Instant, Profile};
 use manypath_net::{Clock, Driver, Signals};
 use manypath_window::Budget;
@@ -64,6 +65,7 @@ pub struct Stack {
     waker: Arc<Waker>,
     pub(crate) driver: Driver,
     pub(crate) locals: Locals,
+    pub(crate) uplinks: Uplinks,
     pub(crate) associations: BTreeMap<AssociationId, Association>,
     /// Which association to use for a peer's address, among those that this side began.
     pub(crate) by_peer: BTreeMap<(IpAddr, Profile), AssociationId>,
@@ -149,6 +151,7 @@ impl Stack {
             waker,
             driver,
             locals,
+            uplinks: Uplinks::default(),
             associations: BTreeMap::new(),
             by_peer: BTreeMap::new(),
             dirty: BTreeSet::new(),
@@ -188,9 +191,7 @@ impl Stack {
     /// The sockets are open.
     fn begin_service(&mut self) {
         self.announce();
-        if self.config.locals == config::Locals::Auto {
-            self.timers.set(self.now, Timer::Rescan);
-        }
+        self.watch_network();
         if self.config.accept {
             self.name_door();
         }
@@ -280,6 +281,7 @@ impl Stack {
             Source::ControlListener | Source::Door => self.accept_control(),
             Source::Clients(_) => self.accept_callers(),
             Source::Caller(id) => self.on_caller_event(RelayId(id), event),
+            Source::Network => self.on_network_news(),
             Source::Signal => self.on_signal(),
             Source::Wake => self.stop(),
         }
@@ -296,7 +298,7 @@ impl Stack {
     fn announce(&self) {
         let port = self.locals.udp_port();
         for local in &self.locals.open {
-            info!(target: log::STACK, "using {} ({})", local.addr.ip(), local.interface);
+            info!(target: log::STACK, "using {} ({})", local.address.addr.ip(), local.interface);
         }
         if self.locals.open.is_empty() {
             warn!(target: log::STACK, "no interface with a usable address is up yet");
