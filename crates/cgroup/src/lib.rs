@@ -29,7 +29,6 @@ mod kernel;
 mod layout;
 mod listening;
 mod netlink;
-mod notify;
 mod redirector;
 mod refusal;
 mod report;

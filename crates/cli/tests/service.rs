@@ -117,6 +117,38 @@ fn a_manager_hears_of_begin_health_reloads_and_end() {
     assert!(manager.service.as_mut().unwrap().wait().unwrap().success());
 }
 
+/// Opens a UDP socket as a service manager does, and becomes the command in `argv`.
+const ACTIVATE: &str = "
+import os, socket, sys
+waiting = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+waiting.bind((sys.argv[1], int(sys.argv[2])))
+os.dup2(waiting.fileno(), 3)
+os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS='1')
+os.execv(sys.argv[3], sys.argv[3:])
+";
+
+#[test]
+fn sockets_of_the_manager_are_used_in_place_of_new_ones() {
+    let mut manager = Manager::new("service-sockets");
+    let start = |manager: &Manager, at: [&str; 2], port: &str| {
+        let mut command = manager.command(&[]);
+        let log = std::fs::File::create(manager.folder.at("log")).unwrap();
+        let mut python = Command::new("python3");
+        python.envs(command.env("PYTHONUTF8", "1").get_envs().filter_map(|(k, v)| Some((k, v?))));
+        python.args(["-c", ACTIVATE]).args(at).arg(MANYPATH);
+        python.args(["serve", "--local", at[0], "--loopback-paths", "--port", port]);
+        python.stdin(Stdio::null()).stderr(log).spawn().unwrap()
+    };
+    // Nobody else could bind the address: it is the manager's socket that is used.
+    manager.service = Some(start(&manager, ["127.0.31.3", "9733"], "9733"));
+    manager.hear("READY=1");
+    let status = finish(manager.command(&["status", "--json"]));
+    assert!(status.stdout.contains("127.0.31.3:9733"), "{status:?}");
+    let mut wrong = start(&manager, ["127.0.31.4", "9734"], "9735");
+    assert_eq!(wrong.wait().unwrap().code(), Some(1));
+    assert!(manager.folder.read("log").contains("UDP port 9734: --port 9734"));
+}
+
 #[test]
 fn a_stack_of_a_program_leaves_the_manager_of_its_service_alone() {
     let manager = Manager::new("service-part");

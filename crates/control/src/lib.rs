@@ -36,6 +36,7 @@ mod client;
 mod error;
 mod inherit;
 mod listener;
+pub mod manager;
 mod message;
 pub mod path;
 mod report;

@@ -112,6 +112,9 @@ pub struct StackConfig {
     /// Tell the service manager, if there is one (`$NOTIFY_SOCKET`), of begin, end, reloads and health;
     /// SIGHUP then means to read rules and settings again. For a stack that is the service itself.
     pub service: bool,
+    /// UDP sockets that were opened before the process began, each bound to a local address: used in
+    /// place of new ones. All have the port [`udp_port`](Self::udp_port).
+    pub sockets: Vec<OwnedFd>,
     /// Go on at SIGINT and SIGHUP: what happens at the terminal is meant for the program, not for
     /// its stack.
     pub ignore_interrupt: bool,
@@ -159,6 +162,7 @@ impl Default for StackConfig {
             exit_when_drained: false,
             handle_signals: false,
             service: false,
+            sockets: Vec::new(),
             ignore_interrupt: false,
             loopback_paths: false,
             log: Levels::new(Level::Warn),

@@ -56,6 +56,5 @@ pub use gateway::{Gateway, Way};
 pub use log::{Level, Levels, LogTo, Subsystem, log_to, stderr_is_the_journal};
 pub use manypath_flow::{Framing, SCTP_PORT};
 pub use peers::{PeerCache, PeerRecord};
-pub use service::is_managed;
 pub use settings::{KNOBS, Knob, SettingsError, SettingsFile};
 pub use stack::{Stack, Stopper};

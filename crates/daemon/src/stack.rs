@@ -30,7 +30,7 @@ use crate::timers::Timers;
 use crate::token::Source;
 use crate::uplinks::Uplinks;
 use manypath_engine::{AssociationId, Duration, Endpoint, Instant, Profile};
-use manypath_net::{Clock, Driver, Signals};
+use manypath_net::{Clock, Driver, Inherited, Signals};
 use manypath_window::Budget;
 use mio::event::Event;
 use mio::unix::SourceFd;
@@ -38,7 +38,7 @@ use mio::{Events, Interest, Poll, Registry, Waker};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use tracing::{info, warn};
 
@@ -131,6 +131,8 @@ impl Stack {
         let settings = Settings::load(&mut config).map_err(io::Error::other)?;
         log::set_levels(&config.log);
         let mut driver = Driver::new(Endpoint::new(Self::endpoint_parameters(&config), seed()?));
+        let sockets = std::mem::take(&mut config.sockets);
+        driver.inherit(inherited(sockets, config.udp_port)?);
         let locals = match config.door {
             true => Locals::closed(),
             false => locals::open(&config, &mut driver, &registry)?,
@@ -334,6 +336,19 @@ impl Stack {
     pub(crate) fn next_id(&mut self) -> u64 {
         self.last_id += 1;
         self.last_id
+    }
+}
+
+/// The sockets of the service manager, which must be where peers look.
+fn inherited(sockets: Vec<OwnedFd>, port: u16) -> io::Result<Inherited> {
+    let sockets = Inherited::adopt(sockets)?;
+    match sockets.port()? {
+        Some(theirs) if theirs != port => {
+            let text =
+                format!("the service manager's sockets have UDP port {theirs}: --port {theirs}");
+            Err(io::Error::new(io::ErrorKind::InvalidInput, text))
+        }
+        _ => Ok(sockets),
     }
 }
 

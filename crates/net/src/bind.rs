@@ -1,5 +1,6 @@
 //! Making the socket of a local address.
 
+use crate::inherited::Inherited;
 use crate::interfaces::Interface;
 use crate::path_io::{Io, UdpIo};
 use crate::raw_io::{IPPROTO_SCTP, RawIo};
@@ -62,15 +63,21 @@ pub(crate) struct Opened {
 }
 
 /// Opens one socket per binding, all with the same port.
-pub(crate) fn open_all(bindings: &[&LocalBinding], port: UdpPort) -> io::Result<Vec<Opened>> {
+pub(crate) fn open_all(
+    bindings: &[&LocalBinding],
+    port: UdpPort,
+    inherited: &mut Inherited,
+) -> io::Result<Vec<Opened>> {
     match port {
-        UdpPort::Fixed(port) => open_with_port(bindings, port),
+        UdpPort::Fixed(port) => {
+            bindings.iter().map(|binding| open(binding, port, inherited)).collect()
+        }
         UdpPort::Ephemeral => open_with_free_port(bindings),
     }
 }
 
 fn open_with_port(bindings: &[&LocalBinding], port: u16) -> io::Result<Vec<Opened>> {
-    bindings.iter().map(|binding| open(binding, port)).collect()
+    bindings.iter().map(|binding| open(binding, port, &mut Inherited::default())).collect()
 }
 
 /// The kernel chooses a port that is free on the first address; on the others it may be taken.
@@ -78,7 +85,7 @@ fn open_with_free_port(bindings: &[&LocalBinding]) -> io::Result<Vec<Opened>> {
     let Some((first, others)) = bindings.split_first() else { return Ok(Vec::new()) };
     let mut busy = None;
     for _ in 0..PORT_ATTEMPTS {
-        let mut all = vec![open(first, 0)?];
+        let mut all = open_with_port(&[first], 0)?;
         match open_with_port(others, all[0].address.addr.port()) {
             Ok(rest) => {
                 all.extend(rest);
@@ -91,12 +98,19 @@ fn open_with_free_port(bindings: &[&LocalBinding]) -> io::Result<Vec<Opened>> {
     Err(busy.unwrap_or_else(|| io::ErrorKind::AddrInUse.into()))
 }
 
-fn open(binding: &LocalBinding, port: u16) -> io::Result<Opened> {
+fn open(binding: &LocalBinding, port: u16, inherited: &mut Inherited) -> io::Result<Opened> {
     let mut addr = binding.addr;
     addr.set_port(port);
     check(addr)?;
-    let (socket, device_error) = open_socket(addr, binding.device.as_deref(), Carrier::Udp)
-        .map_err(|error| explain(&error, addr))?;
+    let device = binding.device.as_deref();
+    let (socket, device_error) = match inherited.take(addr) {
+        Some(socket) => {
+            let device_error = device.and_then(|device| bind_device(&socket, device));
+            enlarge_buffers(&socket);
+            (socket, device_error)
+        }
+        None => open_socket(addr, device, Carrier::Udp).map_err(|error| explain(&error, addr))?,
+    };
     let io = UdpIo::new(socket.into()).map_err(|error| explain(&error, addr))?;
     addr.set_port(io.socket().local_addr()?.port());
     Ok(Opened::new(binding, addr, Io::Udp(io), device_error))

@@ -4,6 +4,7 @@ use crate::bind::{self, LocalBinding, UdpPort};
 use crate::bound::Bound;
 use crate::counters::Counters;
 use crate::exchange::Exchange;
+use crate::inherited::Inherited;
 use crate::receive::ReceiveBuffers;
 use crate::socket::SocketStatus;
 use manypath_engine::{Endpoint, Instant, LocalAddress, PathAddr};
@@ -17,12 +18,19 @@ use std::io;
 pub struct Driver {
     pub(crate) exchange: Exchange,
     buffers: ReceiveBuffers,
+    inherited: Inherited,
 }
 
 impl Driver {
     /// Drives `endpoint`, which has no local addresses yet.
     pub fn new(endpoint: Endpoint) -> Self {
-        Self { exchange: Exchange::new(endpoint), buffers: ReceiveBuffers::default() }
+        let (buffers, inherited) = Default::default();
+        Self { exchange: Exchange::new(endpoint), buffers, inherited }
+    }
+
+    /// Lets sockets that are open already be used wherever their address is bound.
+    pub fn inherit(&mut self, sockets: Inherited) {
+        self.inherited = sockets;
     }
 
     /// Binds sockets to all of `bindings`, with one UDP port for all of them, registers them with
@@ -39,7 +47,7 @@ impl Driver {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "the token is in use"));
         }
         let plain: Vec<_> = bindings.iter().map(|(_, binding)| binding).collect();
-        let opened = bind::open_all(&plain, port)?;
+        let opened = bind::open_all(&plain, port, &mut self.inherited)?;
         let tokens = bindings.iter().map(|(token, _)| *token);
         let mut bound = Vec::with_capacity(opened.len());
         for (token, opened) in tokens.zip(opened) {

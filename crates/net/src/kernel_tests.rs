@@ -1,7 +1,8 @@
 //! The socket layer against the real kernel: loopback, and namespaces where root makes them.
 
-use crate::bind::{LocalBinding, UdpPort, open_all, open_native};
+use crate::bind::{self, LocalBinding, Opened, UdpPort, open_native};
 use crate::error_queue::Quote;
+use crate::inherited::Inherited;
 use crate::interfaces::interfaces;
 use crate::namespace::{in_namespace, in_peer_namespace, ip, run};
 use crate::path_io::Io;
@@ -14,6 +15,10 @@ use socket2::SockRef;
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant as StdInstant};
+
+fn open_all(bindings: &[&LocalBinding], port: UdpPort) -> io::Result<Vec<Opened>> {
+    bind::open_all(bindings, port, &mut Inherited::default())
+}
 
 fn binding(ip: &str) -> LocalBinding {
     let addr = SocketAddr::new(ip.parse().unwrap(), 0);

@@ -34,6 +34,7 @@ mod driver;
 mod driver_tests;
 mod error_queue;
 mod exchange;
+mod inherited;
 mod interfaces;
 #[cfg(test)]
 mod kernel_tests;
@@ -62,6 +63,7 @@ pub use bind::{LocalBinding, UdpPort, check_native};
 pub use clock::Clock;
 pub use counters::Counters;
 pub use driver::Driver;
+pub use inherited::Inherited;
 pub use interfaces::{Interface, interfaces};
 pub use limits::{keep_freed_memory, raise_descriptor_limit};
 pub use netlink::{NetworkWatch, News};

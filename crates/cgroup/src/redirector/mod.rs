@@ -7,13 +7,12 @@ use crate::connections::{Connections, Phase};
 use crate::group::Group;
 use crate::kernel::{Programs, Ring};
 use crate::layout::{Connecting, Event};
-use crate::notify;
 use crate::refusal::Refuser;
 use crate::report::Report;
 use crate::routes::Routes;
 use crate::tables::Tables;
 use libc::pollfd;
-use manypath_control::Role;
+use manypath_control::{Role, manager};
 use manypath_gate::door::Door;
 use manypath_gate::gate::Gates;
 use manypath_gate::poll::{interest, poll, raise_descriptor_limit};
@@ -186,7 +185,7 @@ impl Redirector {
         self.set_gate(true)?;
         self.group.attach(&self.programs)?;
         self.scan();
-        notify::ready();
+        manager::tell(&[manager::News::Ready]);
         (self.options.ready)();
         Ok(())
     }

@@ -3,6 +3,7 @@
 use super::stack;
 use crate::args::ServeArgs;
 use crate::failure::Failure;
+use manypath_control::manager;
 use manypath_daemon::{Allow, Level, StackConfig};
 use manypath_rules::{Chain, Policy};
 
@@ -14,6 +15,8 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<u8, Failure> {
     stack::configure(&mut config, &args.stack, Level::Info)?;
     check_that_something_is_open(&config)?;
     config.udp_port = args.port;
+    config.sockets = manager::sockets()
+        .map_err(|e| Failure::new(format!("the service manager's sockets: {e}")))?;
     match manypath_control::runtime::directory() {
         Ok(dir) => config.runtime_dir = Some(dir),
         Err(error) => eprintln!("manypath: `manypath status` will not find this server: {error}"),
@@ -32,7 +35,7 @@ fn check_that_something_is_open(config: &StackConfig) -> Result<(), Failure> {
     if opens {
         return Ok(());
     }
-    if manypath_daemon::is_managed() {
+    if manager::is_present() {
         // A service that was just installed runs, and goes by the first rule as soon as there is one.
         eprintln!(
             "manypath: nothing is open to peers yet: manypath rules add local enable port PORT"
