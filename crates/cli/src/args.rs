@@ -2,6 +2,7 @@
 
 use crate::commands::attach::AttachArgs;
 use crate::commands::bench::args::{BenchArgs, BenchGuardArgs, BenchWorkerArgs};
+use crate::commands::enable::{DisableArgs, EnableArgs};
 use crate::commands::gateway::args::GatewayArgs;
 use crate::commands::peers::PeersArgs;
 use crate::commands::preload::PreloadArgs;
@@ -31,6 +32,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Run(RunArgs),
     Attach(AttachArgs),
+    Enable(EnableArgs),
+    Disable(DisableArgs),
     Preload(PreloadArgs),
     Serve(ServeArgs),
     Gateway(GatewayArgs),

@@ -2,6 +2,7 @@
 
 pub(crate) mod attach;
 pub(crate) mod bench;
+pub(crate) mod enable;
 pub(crate) mod gateway;
 pub(crate) mod lab;
 pub(crate) mod man;
