@@ -1,12 +1,18 @@
 //! The command line as data: one definition gives parsing, help and the man pages.
 
+use crate::commands::attach::AttachArgs;
 use crate::commands::bench::args::{BenchArgs, BenchGuardArgs, BenchWorkerArgs};
+use crate::commands::completion::CompletionArgs;
+use crate::commands::enable::{DisableArgs, EnableArgs};
 use crate::commands::gateway::args::GatewayArgs;
+use crate::commands::metrics::MetricsArgs;
 use crate::commands::peers::PeersArgs;
 use crate::commands::preload::PreloadArgs;
+use crate::commands::reload::ReloadArgs;
 use crate::commands::rules::args::{RulesArgs, ShimrulesArgs};
 use crate::commands::ssh::args::SshArgs;
 use crate::commands::sysctl::SysctlArgs;
+use crate::commands::top::TopArgs;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use manypath_daemon::Encapsulation;
@@ -29,20 +35,27 @@ pub(crate) struct Cli {
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
     Run(RunArgs),
+    Attach(AttachArgs),
+    Enable(EnableArgs),
+    Disable(DisableArgs),
     Preload(PreloadArgs),
     Serve(ServeArgs),
     Gateway(GatewayArgs),
     Rules(RulesArgs),
     Shimrules(ShimrulesArgs),
     Sysctl(SysctlArgs),
+    Reload(ReloadArgs),
     Peers(PeersArgs),
     Status(StatusArgs),
+    Top(TopArgs),
+    Metrics(MetricsArgs),
     Lab(LabArgs),
     Sim(SimArgs),
     Ssh(SshArgs),
     Demo(DemoArgs),
     Bench(BenchArgs),
     Man(ManArgs),
+    Completion(CompletionArgs),
     #[command(hide = true)]
     Stack(StackArgs),
     #[command(hide = true)]

@@ -2,13 +2,17 @@
 #![allow(dead_code, reason = "every test file uses its own part of the harness")]
 #![allow(clippy::panic, reason = "a test that cannot be set up says why and fails")]
 
+pub(crate) mod cgroup;
+pub(crate) mod clients;
 pub(crate) mod folder;
+pub(crate) mod probe;
 
 use manypath_lab::{Host, Lab, LabSpec};
 use std::ffi::OsStr;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// The binary under test.
@@ -22,6 +26,11 @@ pub(crate) struct Site {
     pub(crate) lab: Lab,
     pub(crate) dir: PathBuf,
     pub(crate) services: Vec<Child>,
+    /// A process in whose network the right host's programs run instead: the right host is a router
+    /// then.
+    pub(crate) inner: Option<u32>,
+    /// Whose programs are carried where tests are run with `MANYPATH_IN_CGROUP`.
+    group: OnceLock<cgroup::Group>,
 }
 
 /// A finished program.
@@ -43,7 +52,7 @@ impl Site {
         let paths = paths.iter().map(|p| p.parse().expect("path spec")).collect();
         let lab = Lab::start(LabSpec::new(paths)).expect("a lab needs root or user namespaces");
         let dir = unique_dir();
-        Self { lab, dir, services: Vec::new() }
+        Self { lab, dir, services: Vec::new(), inner: None, group: OnceLock::new() }
     }
 
     /// The server's address on path A.
@@ -53,7 +62,14 @@ impl Site {
 
     /// A command on a host, with the test's runtime folder.
     pub(crate) fn command(&self, host: Host, program: impl AsRef<OsStr>) -> Command {
-        let mut command = self.lab.command(host, program);
+        let mut command = match self.inner.filter(|_| host == Host::Right) {
+            Some(inner) => {
+                let mut command = self.lab.command(host, find("nsenter"));
+                command.arg(format!("--net=/proc/{inner}/ns/net")).arg(program);
+                command
+            }
+            None => self.lab.command(host, program),
+        };
         command.env("MANYPATH_RUNTIME_DIR", self.dir.join("run")).current_dir(&self.dir);
         // Nothing of this machine's user takes part, and nothing is left to other tests.
         command.env("MANYPATH_PEERS", self.dir.join("peers"));
@@ -179,13 +195,18 @@ impl Site {
         finish(self.through_command(&[], program, args))
     }
 
-    /// The command of [`Site::through`], with options for `manypath run`.
+    /// The command of [`Site::through`], with options for `manypath run`. With `MANYPATH_IN_CGROUP` in the
+    /// environment it is carried by `manypath attach` instead.
     pub(crate) fn through_command(
         &self,
         options: &[&str],
         program: &str,
         args: &[&str],
     ) -> Command {
+        if std::env::var_os("MANYPATH_IN_CGROUP").is_some() {
+            let group = self.group.get_or_init(|| cgroup::Group::of_clients(self));
+            return group.command(self, Host::Left, program, args);
+        }
         let mut command = self.command(Host::Left, MANYPATH);
         command.arg("run").args(options).arg("--").arg(find(program)).args(args);
         command
@@ -220,6 +241,7 @@ impl Site {
 
 impl Drop for Site {
     fn drop(&mut self) {
+        drop(self.group.take());
         for service in &mut self.services {
             let _ = service.kill();
             let _ = service.wait();
