@@ -2,6 +2,7 @@
 
 use crate::commands::bench::args::{BenchArgs, BenchGuardArgs, BenchWorkerArgs};
 use crate::commands::gateway::args::GatewayArgs;
+use crate::commands::path::args::PathArgs;
 use crate::commands::peers::PeersArgs;
 use crate::commands::preload::PreloadArgs;
 use crate::commands::rules::args::{RulesArgs, ShimrulesArgs};
@@ -10,7 +11,7 @@ use crate::commands::sysctl::SysctlArgs;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use manypath_daemon::Encapsulation;
-use manypath_engine::Profile;
+use manypath_engine::{Profile, Redundancy};
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -35,6 +36,7 @@ pub(crate) enum Command {
     Rules(RulesArgs),
     Shimrules(ShimrulesArgs),
     Sysctl(SysctlArgs),
+    Path(PathArgs),
     Peers(PeersArgs),
     Status(StatusArgs),
     Lab(LabArgs),
@@ -100,6 +102,10 @@ pub(crate) struct StackOptions {
     #[arg(long, value_name = "NAME", default_value = Profile::Production.name(),
           value_parser = PossibleValuesParser::new(Profile::LIVE.map(Profile::name)))]
     pub(crate) profile: String,
+    /// Send everything over one path or another (normal), or over every path at once (redundant): what one
+    /// path loses another one brings (as redundancy of `manypath sysctl`, which knows more modes).
+    #[arg(long, value_enum, value_name = "MODE")]
+    pub(crate) mode: Option<Mode>,
     /// What carries SCTP: UDP (RFC 6951), or nothing: directly over IP, as protocol 132, which needs
     /// root or CAP_NET_RAW at both ends, and no NAT between them.
     #[arg(long, value_enum, value_name = "HOW", default_value = "udp")]
@@ -132,6 +138,34 @@ pub(crate) struct StackOptions {
     /// Treat loopback addresses as paths: for tests and the demo without privileges only.
     #[arg(long, hide = true)]
     pub(crate) loopback_paths: bool,
+}
+
+/// Over how many paths something is sent.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Mode {
+    /// One, or another one.
+    Normal,
+    /// All.
+    Redundant,
+}
+
+impl Mode {
+    /// As it is written.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Normal => "normal",
+            Self::Redundant => "redundant",
+        }
+    }
+}
+
+impl From<Mode> for Redundancy {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Normal => Self::Off,
+            Mode::Redundant => Self::All,
+        }
+    }
 }
 
 /// What carries SCTP.

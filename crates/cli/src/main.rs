@@ -21,6 +21,7 @@ fn main() -> ExitCode {
         Command::Gateway(args) => commands::gateway::gateway(args),
         Command::Rules(args) => commands::rules::rules(args),
         Command::Shimrules(args) => commands::rules::shimrules(args),
+        Command::Path(args) => commands::path::path(args),
         Command::Peers(args) => commands::peers::peers(args),
         Command::Sysctl(args) => commands::sysctl::sysctl(args),
         Command::Status(args) => commands::status::status(args),

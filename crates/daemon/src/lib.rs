@@ -33,6 +33,7 @@ mod listeners;
 mod locals;
 mod log;
 mod parameters;
+mod path_policies;
 mod peers;
 mod presence;
 mod proxy;
@@ -46,6 +47,7 @@ mod status;
 mod tcp_relay;
 mod timers;
 mod token;
+mod watch;
 mod way;
 
 pub use allow::{Allow, AllowError};

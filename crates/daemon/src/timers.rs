@@ -34,6 +34,8 @@ pub(crate) enum Timer {
     StatusLine,
     /// What was learnt about peers is to be kept.
     SavePeers,
+    /// Those who watch paths are to be told.
+    Watch,
     /// Whether a draining stack still makes progress.
     Drain,
 }
@@ -74,6 +76,7 @@ impl Stack {
             Timer::Callers => self.accept_callers(),
             Timer::StatusLine => self.on_status_line_timer(),
             Timer::SavePeers => self.save_peers(),
+            Timer::Watch => self.on_watch_timer(),
             Timer::Drain => self.on_drain_timer(),
         }
     }

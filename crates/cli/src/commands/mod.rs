@@ -4,6 +4,7 @@ pub(crate) mod bench;
 pub(crate) mod gateway;
 pub(crate) mod lab;
 pub(crate) mod man;
+pub(crate) mod path;
 pub(crate) mod peers;
 pub(crate) mod preload;
 pub(crate) mod rules;

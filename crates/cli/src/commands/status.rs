@@ -1,5 +1,6 @@
 //! `manypath status`: what the stacks of this host do, and why a path is idle.
 
+use super::path::words;
 use crate::args::StatusArgs;
 use crate::failure::Failure;
 use manypath_control::path::PathPolicy;
@@ -22,7 +23,7 @@ struct Stacks {
 
 /// Asks every stack and prints what it says.
 pub(crate) fn status(args: &StatusArgs) -> Result<u8, Failure> {
-    let stacks = query(args.all)?;
+    let stacks = running(args.all)?;
     if args.json {
         let text = serde_json::to_string_pretty(&Stacks { stacks });
         println!("{}", text.map_err(|e| Failure::new(e.to_string()))?);
@@ -40,7 +41,7 @@ pub(crate) fn status(args: &StatusArgs) -> Result<u8, Failure> {
 }
 
 /// What every stack says that can be asked; one that cannot is named on standard error.
-fn query(all: bool) -> Result<Vec<StackStatus>, Failure> {
+pub(crate) fn running(all: bool) -> Result<Vec<StackStatus>, Failure> {
     let here = runtime::network_namespace().map_err(|e| Failure::new(e.to_string()))?;
     let mut found = Vec::new();
     for stack in runtime::stacks() {
@@ -163,7 +164,7 @@ fn path(out: &mut String, path: &PathStatus) {
 /// What either end wants of a path.
 fn wanted(path: &PathStatus) -> String {
     let of = |who, policy: &PathPolicy| {
-        if policy.is_default() { String::new() } else { format!(", {who} {policy}") }
+        if policy.is_default() { String::new() } else { format!(", {who} {}", words(policy)) }
     };
     of("policy", &path.policy) + &of("peer's policy", &path.peer_policy)
 }
@@ -186,7 +187,7 @@ fn flow(out: &mut String, flow: &FlowStatus) {
 }
 
 /// A number of bytes for people.
-fn bytes(n: u64) -> String {
+pub(crate) fn bytes(n: u64) -> String {
     match n {
         0..10_000 => format!("{n} B"),
         10_000..10_000_000 => format!("{:.1} kB", n as f64 / 1e3),
