@@ -377,6 +377,7 @@ fn template(encapsulation: u16, config: Config) -> Settings {
         stream_resets: 0,
         linger: None,
         reuse: false,
+        reuse_port: false,
         active_key: 0,
         autoclose: None,
     }
