@@ -2,17 +2,22 @@
 
 use crate::commands::attach::AttachArgs;
 use crate::commands::bench::args::{BenchArgs, BenchGuardArgs, BenchWorkerArgs};
+use crate::commands::completion::CompletionArgs;
 use crate::commands::gateway::args::GatewayArgs;
+use crate::commands::metrics::MetricsArgs;
 use crate::commands::path::args::PathArgs;
 use crate::commands::peers::PeersArgs;
 use crate::commands::preload::PreloadArgs;
+use crate::commands::reload::ReloadArgs;
 use crate::commands::rules::args::{RulesArgs, ShimrulesArgs};
 use crate::commands::ssh::args::SshArgs;
 use crate::commands::sysctl::SysctlArgs;
+use crate::commands::top::TopArgs;
+use crate::mode::Mode;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use manypath_daemon::Encapsulation;
-use manypath_engine::{Profile, Redundancy};
+use manypath_engine::Profile;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -39,14 +44,18 @@ pub(crate) enum Command {
     Shimrules(ShimrulesArgs),
     Sysctl(SysctlArgs),
     Path(PathArgs),
+    Reload(ReloadArgs),
     Peers(PeersArgs),
     Status(StatusArgs),
+    Top(TopArgs),
+    Metrics(MetricsArgs),
     Lab(LabArgs),
     Sim(SimArgs),
     Ssh(SshArgs),
     Demo(DemoArgs),
     Bench(BenchArgs),
     Man(ManArgs),
+    Completion(CompletionArgs),
     #[command(hide = true)]
     Stack(StackArgs),
     #[command(hide = true)]
@@ -140,34 +149,6 @@ pub(crate) struct StackOptions {
     /// Treat loopback addresses as paths: for tests and the demo without privileges only.
     #[arg(long, hide = true)]
     pub(crate) loopback_paths: bool,
-}
-
-/// Over how many paths something is sent.
-#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Mode {
-    /// One, or another one.
-    Normal,
-    /// All.
-    Redundant,
-}
-
-impl Mode {
-    /// As it is written.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Normal => "normal",
-            Self::Redundant => "redundant",
-        }
-    }
-}
-
-impl From<Mode> for Redundancy {
-    fn from(mode: Mode) -> Self {
-        match mode {
-            Mode::Normal => Self::Off,
-            Mode::Redundant => Self::All,
-        }
-    }
 }
 
 /// What carries SCTP.

@@ -69,7 +69,8 @@ impl Stack {
     pub(crate) fn refresh_path_policies(&mut self) {
         let policies = &self.path_policies;
         let is_current = || {
-            let locals = self.locals.open.iter().map(|one| (one.addr.ip(), one.interface.as_str()));
+            let locals =
+                self.locals.open.iter().map(|one| (one.address.addr.ip(), one.interface.as_str()));
             locals.eq(policies.told.iter().map(|(addr, name)| (*addr, name.as_str())))
         };
         if !policies.entries.is_empty() && !is_current() {
@@ -78,7 +79,8 @@ impl Stack {
     }
 
     fn tell_path_policies(&mut self) {
-        let locals = self.locals.open.iter().map(|one| (one.addr.ip(), one.interface.clone()));
+        let locals =
+            self.locals.open.iter().map(|one| (one.address.addr.ip(), one.interface.clone()));
         self.path_policies.told = locals.collect();
         let rules = self.path_policies.rules(&self.path_policies.told);
         self.driver.endpoint_mut().set_path_policies(self.now, rules);

@@ -22,8 +22,10 @@ pub(crate) enum Timer {
     Idle(AssociationId),
     /// A peer whose host says that nobody listens has had its time to prove it wrong.
     Presence(AssociationId),
-    /// New local addresses are looked for.
+    /// Local addresses are looked at although nothing was heard of them.
     Rescan,
+    /// Local addresses are looked at because something was heard.
+    Network,
     /// Listeners may have gone.
     Listeners,
     /// Control callers may wait for whom there was no descriptor.
@@ -32,6 +34,8 @@ pub(crate) enum Timer {
     Callers,
     /// The state of a gateway is to be printed.
     StatusLine,
+    /// The service manager is to be told how the stack is.
+    Service,
     /// What was learnt about peers is to be kept.
     SavePeers,
     /// Those who watch paths are to be told.
@@ -70,11 +74,13 @@ impl Stack {
             Timer::Patience(id) => self.on_patience_timer(id),
             Timer::Idle(id) => self.on_idle_timer(id),
             Timer::Rescan => self.on_rescan_timer(),
+            Timer::Network => self.on_network_timer(),
             Timer::Presence(id) => self.on_presence_timer(id),
             Timer::Listeners => self.on_listeners_timer(),
             Timer::AcceptControl => self.accept_control(),
             Timer::Callers => self.accept_callers(),
             Timer::StatusLine => self.on_status_line_timer(),
+            Timer::Service => self.on_service_timer(),
             Timer::SavePeers => self.save_peers(),
             Timer::Watch => self.on_watch_timer(),
             Timer::Drain => self.on_drain_timer(),

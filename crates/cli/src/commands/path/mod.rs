@@ -5,7 +5,7 @@ mod monitor;
 mod show;
 
 use super::rules::{Applied, print_json, reload_stacks};
-use super::status::running;
+use super::stacks::query;
 use crate::failure::Failure;
 use args::{PathAction, PathArgs};
 use manypath_control::path::PathPolicy;
@@ -71,7 +71,7 @@ fn changed(
     json: bool,
 ) -> Result<u8, Failure> {
     let stacks = reload_stacks();
-    let all = running(false)?;
+    let all = query(false)?;
     let paths = all.iter().flat_map(|stack| &stack.associations).flat_map(|one| &one.paths);
     let paths = paths.filter(|path| is_meant(selector, path)).count();
     if json {

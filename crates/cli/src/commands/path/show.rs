@@ -1,7 +1,8 @@
 //! `manypath path show`.
 
 use super::super::rules::print_json;
-use super::super::status::{bytes, running};
+use super::super::stacks::query;
+use super::super::status::bytes;
 use super::{kept, words};
 use crate::failure::Failure;
 use manypath_control::path::IdleReason;
@@ -40,7 +41,7 @@ struct Row {
 pub(super) fn show(json: bool) -> Result<u8, Failure> {
     let file = PathsFile::usual();
     let policies: Vec<_> = kept(&file)?.iter().map(ToString::to_string).collect();
-    let stacks = running(false)?;
+    let stacks = query(false)?;
     let paths = stacks.iter().flat_map(rows).collect();
     let file = file.file().current().map(PathBuf::from);
     if json {
