@@ -3,6 +3,7 @@
 use crate::commands::attach::AttachArgs;
 use crate::commands::bench::args::{BenchArgs, BenchGuardArgs, BenchWorkerArgs};
 use crate::commands::completion::CompletionArgs;
+use crate::commands::enable::{DisableArgs, EnableArgs};
 use crate::commands::gateway::args::GatewayArgs;
 use crate::commands::metrics::MetricsArgs;
 use crate::commands::path::args::PathArgs;
@@ -37,6 +38,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Run(RunArgs),
     Attach(AttachArgs),
+    Enable(EnableArgs),
+    Disable(DisableArgs),
     Preload(PreloadArgs),
     Serve(ServeArgs),
     Gateway(GatewayArgs),

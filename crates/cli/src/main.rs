@@ -18,6 +18,8 @@ fn main() -> ExitCode {
     let result = match &cli.command {
         Command::Run(args) => commands::run::run(args),
         Command::Attach(args) => commands::attach::attach(args),
+        Command::Enable(args) => commands::enable::enable(args),
+        Command::Disable(args) => commands::enable::disable(args),
         Command::Preload(args) => commands::preload::preload(args),
         Command::Serve(args) => commands::serve::serve(args),
         Command::Gateway(args) => commands::gateway::gateway(args),
