@@ -28,7 +28,7 @@ fn ok(site: &Site, args: &[&str]) -> String {
 }
 
 fn json(done: &Finished) -> Value {
-    serde_json::from_str(&done.stdout).unwrap_or_else(|e| panic!("{e}: {done:?}"))
+    serde_json::from_str(&done.stdout).expect("JSON")
 }
 
 /// The path with this number as a host sees it; null while there is none.
