@@ -5,6 +5,7 @@ mod args;
 mod commands;
 mod demo;
 mod failure;
+mod mode;
 
 use args::{Cli, Command};
 use clap::Parser;
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
         Command::Gateway(args) => commands::gateway::gateway(args),
         Command::Rules(args) => commands::rules::rules(args),
         Command::Shimrules(args) => commands::rules::shimrules(args),
+        Command::Path(args) => commands::path::path(args),
         Command::Peers(args) => commands::peers::peers(args),
         Command::Sysctl(args) => commands::sysctl::sysctl(args),
         Command::Reload(args) => commands::reload::reload(args),

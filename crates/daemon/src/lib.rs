@@ -33,6 +33,7 @@ mod listeners;
 mod locals;
 mod log;
 mod parameters;
+mod path_policies;
 mod peers;
 mod presence;
 mod proxy;
@@ -48,6 +49,7 @@ mod tcp_relay;
 mod timers;
 mod token;
 mod uplinks;
+mod watch;
 mod way;
 
 pub use allow::{Allow, AllowError};

@@ -8,6 +8,7 @@ pub(crate) mod gateway;
 pub(crate) mod lab;
 pub(crate) mod man;
 pub(crate) mod metrics;
+pub(crate) mod path;
 pub(crate) mod peers;
 pub(crate) mod preload;
 pub(crate) mod reload;

@@ -75,6 +75,7 @@ impl Site {
         command.env("MANYPATH_PEERS", self.dir.join("peers"));
         command.env("MANYPATH_RULES", self.dir.join("rules"));
         command.env("MANYPATH_SYSCTL", self.dir.join("sysctl.conf"));
+        command.env("MANYPATH_PATHS", self.dir.join("paths"));
         command
     }
 
