@@ -56,6 +56,7 @@ impl ControlClient {
             | Reply::Accepted { .. }
             | Reply::Failed { .. }
             | Reply::Closed { .. }
+            | Reply::Unreachable { .. }
             | Reply::Way { .. }
             | Reply::Offered { .. }
             | Reply::NotOffered { .. }

@@ -25,6 +25,8 @@ pub(crate) enum Source {
     Clients(u64),
     /// A TCP client of a gateway that waits.
     Caller(u64),
+    /// The local socket of a flow of datagrams.
+    Datagrams(u64),
     /// Signals.
     Signal,
     /// Somebody has called [`Stopper::stop`](crate::Stopper::stop).
@@ -48,6 +50,7 @@ impl Source {
             Self::Door => (9, 0),
             Self::Clients(index) => (10, index),
             Self::Caller(id) => (11, id),
+            Self::Datagrams(id) => (12, id),
         }
     }
 
@@ -74,6 +77,7 @@ impl Source {
             9 => Self::Door,
             10 => Self::Clients(id),
             11 => Self::Caller(id),
+            12 => Self::Datagrams(id),
             _ => return None,
         })
     }
@@ -96,6 +100,7 @@ mod tests {
             Source::Door,
             Source::Clients(1),
             Source::Caller(5),
+            Source::Datagrams(6),
             Source::Signal,
             Source::Wake,
         ];

@@ -17,6 +17,8 @@ use std::time::Duration;
 pub(crate) enum Kind {
     /// TCP, and whether the socket is of the IPv6 family.
     Tcp { v6: bool },
+    /// UDP, and whether the socket is of the IPv6 family.
+    Udp { v6: bool },
     /// None of our business, by name.
     Other(&'static str),
 }
@@ -33,7 +35,10 @@ const SOCK_RCVBUF_LOCK: i32 = 2;
 pub(crate) fn kind(socket: BorrowedFd<'_>) -> io::Result<Kind> {
     match option::<i32>(socket, libc::SOL_SOCKET, libc::SO_PROTOCOL)? {
         libc::IPPROTO_TCP => {}
-        libc::IPPROTO_UDP => return Ok(Kind::Other("udp")),
+        libc::IPPROTO_UDP => {
+            let domain = option::<i32>(socket, libc::SOL_SOCKET, libc::SO_DOMAIN)?;
+            return Ok(Kind::Udp { v6: domain == libc::AF_INET6 });
+        }
         IPPROTO_MPTCP => return Ok(Kind::Other("mptcp")),
         _ => return Ok(Kind::Other("not-tcp")),
     }
@@ -80,6 +85,11 @@ pub(crate) fn is_fresh(socket: BorrowedFd<'_>) -> bool {
     let state = option::<u8>(socket, libc::IPPROTO_TCP, libc::TCP_INFO);
     let events = libc::POLLIN | libc::POLLERR;
     state.is_ok_and(|state| state == TCP_CLOSE) && ready(socket, libc::POLLIN) & events == 0
+}
+
+/// Whether other sockets may have the same port, and get what comes there.
+pub(crate) fn is_port_shared(socket: BorrowedFd<'_>) -> bool {
+    option::<i32>(socket, libc::SOL_SOCKET, libc::SO_REUSEPORT).is_ok_and(|shared| shared != 0)
 }
 
 /// Whether an IPv6 socket refuses IPv4 in disguise.

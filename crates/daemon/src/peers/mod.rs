@@ -78,6 +78,17 @@ impl Peers {
             .map(|entry| entry.reason)
     }
 
+    /// Why no association with `peer` should be tried now, if so.
+    pub(crate) fn lookup_peer(&self, now: Instant, peer: IpAddr) -> Option<FallbackReason> {
+        let entry = self.peers.get(&peer).filter(|entry| entry.expires > now)?;
+        Some(entry.reason)
+    }
+
+    /// Nothing of what has been learnt is to be kept on disk.
+    pub(crate) fn forget_unsaved(&mut self) {
+        self.unsaved.clear();
+    }
+
     /// Whether connections to `destination` were carried lately.
     pub(crate) fn is_carried(&self, now: Instant, destination: SocketAddr) -> bool {
         self.carried.get(&destination).is_some_and(|expires| *expires > now)

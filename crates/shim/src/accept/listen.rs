@@ -157,6 +157,7 @@ impl Supervisor {
             | Reply::Accepted { .. }
             | Reply::Failed { .. }
             | Reply::Closed { .. }
+            | Reply::Unreachable { .. }
             | Reply::Way { .. }
             | Reply::StatusPart(_)
             | Reply::Reloaded { .. }

@@ -74,6 +74,9 @@ fn handle(shared: &Arc<Shared>, request: Request, fd: Option<OwnedFd>) {
         | Request::Withdraw { .. }
         | Request::Tally { .. }
         | Request::Options { .. }
+        | Request::OpenDatagrams { .. }
+        | Request::AttachDatagrams { .. }
+        | Request::Told { .. }
         | Request::Status
         | Request::Reload
         | Request::ForgetPeers { .. }
