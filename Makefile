@@ -41,7 +41,8 @@ test-full: test build
 		--case 'paper, fixed' --case 'paper, round robin' --case 'production' --case 'production, dynamic'
 	target/release/manypath demo --json
 
-# The matrix of docs/interop.md: transfers with other SCTP implementations, 100 MB each way; minutes for each of them.
+# The tables of docs/interop.md: transfers with other SCTP implementations, 100 MB each way, minutes for each of them; and programs made for the
+# kernel's SCTP.
 interop:
 	@scripts/setup build
 	@-scripts/setup peers full

@@ -1,6 +1,6 @@
 //! HTTP between stock programs and the SCTP of the Linux kernel, directly over IP. The far host is a guest
 //! of User Mode Linux, joined to the right host by a TAP device; what runs in it is
-//! `programs/kernel_sctp.py`, which knows nothing of manypath and listens with SCTP alone. Its file
+//! `tests/peers/linux/web.py`, which knows nothing of manypath and listens with SCTP alone. Its file
 //! system is this machine's, read-only.
 
 mod common;
@@ -52,7 +52,7 @@ fn skipped(reason: &str) -> Option<Site> {
 
 /// The guest, as a process of the right host; it ends with its role.
 fn guest(site: &Site, role: &str) -> Command {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/kernel_sctp.py");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/peers/linux/web.py");
     let mut command = site.command(Host::Right, KERNEL);
     command.args("mem=256M root=/dev/root rootfstype=hostfs rootflags=/ ro quiet".split(' '));
     command

@@ -13,23 +13,40 @@ fn library() -> PathBuf {
     own.parent().unwrap().join("libmanypath_preload.so")
 }
 
-fn is_there(program: &str) -> bool {
-    let there =
-        Command::new("which").arg(program).output().is_ok_and(|found| found.status.success());
-    if !there {
-        eprintln!("SKIPPED: no {program} (scripts/setup test)");
-    }
-    there
-}
+/// The script that runs one end (`tests/peers/programs/run.sh`); `make interop` runs it with other far ends.
+const RUN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/peers/programs/run.sh");
 
-/// Runs a script in a network of its own that has loopback; `$M` in it is `manypath preload --`.
-fn in_own_network(script: &str) -> Output {
-    let script =
-        format!("set -e; ip link set lo up; M='timeout 20 {MANYPATH} preload --'; {script}");
+/// A program listens and connects to itself, in a network of its own that has loopback: both ends must say the same.
+fn talks_to_itself(program: &str, executable: &str, package: &str, listening: &str) {
+    let found = Command::new("which").arg(executable).output();
+    if !found.is_ok_and(|found| found.status.success()) {
+        eprintln!("SKIPPED: no {executable} (apt install {package})");
+        return;
+    }
+    let script = format!(
+        "ip link set lo up; log=$(mktemp); end() {{ timeout 40 {RUN} {program} $1 127.0.0.1 127.0.0.1 preload {MANYPATH} udp; }}
+         end listen >$log 2>&1 & server=$!
+         until grep -q '{listening}' $log; do sleep 0.05; kill -0 $server || break; done
+         end connect
+         until grep -q RESULT $log; do sleep 0.05; kill -0 $server || break; done
+         echo; echo LISTENER; cat $log; rm $log"
+    );
     let mut command = Command::new("timeout");
-    command.args(["60", "unshare", "--net", "bash", "-c", &script]);
+    command.args([
+        "60",
+        "unshare",
+        "--net",
+        "--pid",
+        "--fork",
+        "--kill-child",
+        "bash",
+        "-c",
+        &script,
+    ]);
     command.env("MANYPATH_SCTP_LIBRARY", library());
-    command.output().unwrap()
+    let said = said(&command.output().unwrap());
+    let results: Vec<_> = said.lines().filter_map(|line| line.strip_prefix("RESULT ")).collect();
+    assert!(results.len() == 2 && results[0] == results[1], "{said}");
 }
 
 fn said(output: &Output) -> String {
@@ -39,74 +56,29 @@ fn said(output: &Output) -> String {
     text
 }
 
-/// Waits in the script until something listens at the UDP port of SCTP.
-const UNTIL_READY: &str = "for i in $(seq 100); do ss -lun | grep -q 127.0.0.1:9899 && break; sleep 0.05; done; sleep 0.2;";
-
 #[test]
 fn sctp_test_of_lksctp_tools_sends_to_itself() {
-    if !is_there("sctp_test") {
-        return;
-    }
-    let output = in_own_network(&format!(
-        "log=$(mktemp); $M sctp_test -H 127.0.0.1 -P 5001 -l >$log 2>&1 & server=$!; {UNTIL_READY} \
-         $M sctp_test -H 127.0.0.1 -P 5002 -h 127.0.0.1 -p 5001 -s -x 3; \
-         for i in $(seq 100); do grep -q SHUTDOWN_COMPLETE $log && break; sleep 0.05; done; \
-         kill $server; cat $log; rm $log"
-    ));
-    let said = said(&output);
-    assert!(said.contains("SCTP_ASSOC_CHANGE(COMMUNICATION_UP)"), "{said}");
-    assert!(said.contains("SCTP_ASSOC_CHANGE(SHUTDOWN_COMPLETE)"), "{said}");
-    assert!(said.matches("recvmsg(sk=").count() > 10, "{said}");
+    talks_to_itself("sctp_test", "sctp_test", "lksctp-tools", "Server: Receiving");
 }
 
 #[test]
 fn sctp_darn_of_lksctp_tools_talks_to_itself() {
-    if !is_there("sctp_darn") {
-        return;
-    }
-    let output = in_own_network(&format!(
-        "log=$(mktemp); $M stdbuf -oL sctp_darn -H 127.0.0.1 -P 5003 -l >$log 2>&1 & server=$!; {UNTIL_READY} \
-         (echo hello; sleep 1; echo world; sleep 1) | \
-         $M sctp_darn -H 127.0.0.1 -P 5004 -h 127.0.0.1 -p 5003 -s || true; \
-         for i in $(seq 100); do grep -q world $log && break; sleep 0.05; done; \
-         kill $server; cat $log; rm $log"
-    ));
-    let said = said(&output);
-    assert!(said.contains("SCTP_COMM_UP"), "{said}");
-    assert!(said.contains("hello") && said.contains("world"), "{said}");
+    talks_to_itself("sctp_darn", "sctp_darn", "lksctp-tools", "sctp_darn listening");
 }
 
 #[test]
 fn ncat_carries_a_file() {
-    if !is_there("ncat") {
-        return;
-    }
-    let output = in_own_network(&format!(
-        "cd $(mktemp -d); head -c 3000000 /dev/urandom >sent; \
-         sleep 30 | $M ncat --sctp -l 127.0.0.1 7000 --recv-only >got & {UNTIL_READY} \
-         $M ncat --sctp --send-only 127.0.0.1 7000 <sent; \
-         for i in $(seq 200); do cmp -s sent got && break; sleep 0.05; done; cmp sent got && echo same; \
-         rm -r $PWD; kill $(jobs -p) 2>/dev/null || true"
-    ));
-    assert!(said(&output).contains("same"));
+    talks_to_itself("ncat", "ncat", "ncat", "Ncat: Listening");
 }
 
 #[test]
 fn iperf3_measures_both_directions() {
-    if !is_there("iperf3") {
-        return;
-    }
-    for reverse in ["", "-R"] {
-        let output = in_own_network(&format!(
-            "$M iperf3 -s -1 -B 127.0.0.1 >/dev/null & \
-             for i in $(seq 100); do ss -ltn | grep -q :5201 && break; sleep 0.05; done; \
-             $M iperf3 --sctp -c 127.0.0.1 -n 20M {reverse} --json; wait"
-        ));
-        let said = said(&output);
-        let json: serde_json::Value = serde_json::from_str(&said).unwrap();
-        let received = json["end"]["sum_received"]["bytes"].as_f64().unwrap_or(0.0);
-        assert!(received > 15e6, "{said}");
-    }
+    talks_to_itself("iperf3", "iperf3", "iperf3", "Server listening");
+}
+
+#[test]
+fn gen_sctp_of_erlang_talks_to_itself() {
+    talks_to_itself("erlang", "escript", "erlang-base", "listening");
 }
 
 #[test]

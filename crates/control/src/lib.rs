@@ -37,6 +37,7 @@ mod error;
 mod inherit;
 mod listener;
 mod message;
+pub mod path;
 mod report;
 pub mod runtime;
 mod socket;

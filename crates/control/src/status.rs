@@ -2,6 +2,7 @@
 //!
 //! Everything is plain data with units in the names, so that the JSON needs no second manual.
 
+use crate::path::{IdleReason, PathPolicy};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -187,8 +188,17 @@ pub struct PathStatus {
     pub ecn_reductions: u64,
     /// Consecutive errors.
     pub error_count: u32,
-    /// Why nothing is sent on the path now.
+    /// What this end wants of the path.
+    #[serde(default)]
+    pub policy: PathPolicy,
+    /// What the peer wants of it, as far as it has said.
+    #[serde(default)]
+    pub peer_policy: PathPolicy,
+    /// Why nothing is sent on the path now, for people.
     pub idle: Option<String>,
+    /// The same for programs.
+    #[serde(default)]
+    pub idle_reason: Option<IdleReason>,
 }
 
 /// One carried TCP connection.

@@ -102,6 +102,7 @@ impl Stack {
             | Event::Authentication { .. }
             | Event::SenderDry
             | Event::LocalAddress { .. }
+            | Event::PathPolicy { .. }
             | Event::PeerAddress { .. } => {}
             Event::PathChanged { path, state } => self.on_path_changed(id, path, state),
             Event::Restarted => self.on_restarted(id),

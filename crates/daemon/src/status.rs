@@ -2,10 +2,10 @@
 
 use crate::association::{Association, FlowUse};
 use crate::stack::Stack;
-use manypath_control::runtime;
 use manypath_control::status::{
     AssociationStatus, FlowStatus, LocalStatus, MemoryStatus, PathStatus, StackStatus,
 };
+use manypath_control::{path as control, runtime};
 use manypath_engine::{self as engine, AssociationId, AssociationState, Duration, IdleReason};
 use manypath_engine::{Instant, PathState};
 use manypath_flow::{self as flow, FlowState};
@@ -119,7 +119,10 @@ impl Stack {
             ecne_received: path.ecne_received,
             ecn_reductions: path.ecn_reductions,
             error_count: path.error_count,
-            idle: path.idle.map(|reason| idle_name(reason).to_owned()),
+            policy: policy(path.policy),
+            peer_policy: policy(path.peer_policy),
+            idle: path.idle.map(|reason| idle_reason(reason).text(path.error_count)),
+            idle_reason: path.idle.map(idle_reason),
         }
     }
 
@@ -213,18 +216,33 @@ pub(crate) const fn path_state_name(state: PathState) -> &'static str {
     }
 }
 
-const fn idle_name(reason: IdleReason) -> &'static str {
+/// What one end wants of a path, as it is told.
+pub(crate) fn policy(policy: engine::PathPolicy) -> control::PathPolicy {
+    control::PathPolicy {
+        role: policy.role.name().to_owned(),
+        cost: policy.cost,
+        metered_bytes_per_s: policy.metered,
+        primary: policy.primary,
+    }
+}
+
+const fn idle_reason(reason: IdleReason) -> control::IdleReason {
     match reason {
-        IdleReason::NoData => "no data to send",
-        IdleReason::CongestionWindow => "congestion window used up",
-        IdleReason::Burst => "the next packet would make a burst",
-        IdleReason::BufferShare => "share of the buffers used up",
-        IdleReason::ReceiveWindow => "peer's receive window used up",
-        IdleReason::Unconfirmed => "peer's address not confirmed yet",
-        IdleReason::Failed => "path has failed",
-        IdleReason::OtherStreams => "what waits belongs to streams of other paths",
-        IdleReason::Standby => "another path is primary",
-        IdleReason::FasterPath => "faster paths deliver the rest sooner",
+        IdleReason::NoData => control::IdleReason::NoData,
+        IdleReason::CongestionWindow => control::IdleReason::CongestionWindow,
+        IdleReason::Burst => control::IdleReason::Burst,
+        IdleReason::BufferShare => control::IdleReason::BufferShare,
+        IdleReason::ReceiveWindow => control::IdleReason::ReceiveWindow,
+        IdleReason::Unconfirmed => control::IdleReason::Unconfirmed,
+        IdleReason::Suspended => control::IdleReason::Suspended,
+        IdleReason::Failed => control::IdleReason::Inactive,
+        IdleReason::OtherStreams => control::IdleReason::OtherStreams,
+        IdleReason::Standby => control::IdleReason::Standby,
+        IdleReason::FasterPath => control::IdleReason::FasterPath,
+        IdleReason::Backup => control::IdleReason::Backup,
+        IdleReason::Cost => control::IdleReason::Cost,
+        IdleReason::Metered => control::IdleReason::Metered,
+        IdleReason::Disabled => control::IdleReason::Disabled,
     }
 }
 

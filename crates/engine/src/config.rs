@@ -10,7 +10,7 @@ use crate::path::{
 };
 use crate::recv::{NrSack, SackPath};
 use crate::schedule::map::StreamMapping;
-use crate::schedule::path::PathScheduling;
+use crate::schedule::path::{PathScheduling, Redundancy};
 use crate::schedule::stream::{StreamOptions, StreamScheduling};
 use crate::send::{BufferSplit, Reliability, WindowProbing};
 use crate::time::Duration;
@@ -233,6 +233,10 @@ pub struct Config {
     pub stream_mapping: StreamMapping,
     /// Which path takes data first. `earliest-completion` by default.
     pub path_scheduling: PathScheduling,
+    /// What is sent on several paths at once, beside what `path_scheduling` says. Nothing by default;
+    /// `Endpoint::set_redundancy` changes it. From the first copy on, losses of the association are found by
+    /// missing reports in place of RACK.
+    pub redundancy: Redundancy,
     /// What makes a chunk count as missing. `txseq`: what was sent later on the same path.
     pub split_fast_retransmit: SplitFastRetransmit,
     /// Missing reports that make a chunk lost. RFC 9260 section 7.2.4: 3; RFC 2960 and the LSFR
@@ -387,6 +391,7 @@ impl Default for Config {
             stream_options: Vec::new(),
             stream_mapping: StreamMapping::Any,
             path_scheduling: PathScheduling::EarliestCompletion,
+            redundancy: Redundancy::Off,
             split_fast_retransmit: SplitFastRetransmit::TxSeq,
             missing_reports: 3,
             cwnd_update: CwndUpdate::V2,

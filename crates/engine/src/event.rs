@@ -2,7 +2,7 @@
 
 use crate::association::reconfiguration::ReconfigurationOutcome;
 use crate::endpoint::{AssociationId, Outgoing};
-use crate::path::{PathId, PathState};
+use crate::path::{PathId, PathPolicy, PathState};
 use crate::send::ReliabilityPolicy;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -121,6 +121,13 @@ pub enum Event {
         path: PathId,
         /// Its new state.
         state: PathState,
+    },
+    /// Something else is wanted of a path than before, by us or by the peer.
+    PathPolicy {
+        /// The path.
+        path: PathId,
+        /// What holds on it now: the wishes of both ends together.
+        policy: PathPolicy,
     },
     /// The peer has restarted (RFC 9260 section 5.2.4 action A): all that was in flight is lost.
     Restarted,

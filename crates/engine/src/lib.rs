@@ -56,12 +56,12 @@ pub use event::{
 pub use names::UnknownName;
 pub use path::{
     BurstLimit, CongestionControl, EcnState, EcnUse, InitialWindow, Pacing, PathAddr, PathId,
-    PathMtu, PathState, ProbeOrder,
+    PathMtu, PathPolicy, PathRole, PathRule, PathState, ProbeOrder,
 };
 pub use profile::Profile;
 pub use recv::{NrSack, SackPath};
 pub use schedule::map::StreamMapping;
-pub use schedule::path::PathScheduling;
+pub use schedule::path::{PathScheduling, Redundancy};
 pub use schedule::stream::{StreamClass, StreamOptions, StreamScheduling};
 pub use send::{
     Abandoned, BufferSplit, Reliability, ReliabilityPolicy, SplitMeasure, SplitShares, SplitSides,

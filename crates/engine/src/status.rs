@@ -1,6 +1,6 @@
 //! Snapshots for people and tools.
 
-use crate::path::{EcnState, PathAddr, PathId, PathState};
+use crate::path::{EcnState, PathAddr, PathId, PathPolicy, PathState};
 use crate::time::Duration;
 use alloc::vec::Vec;
 use manypath_wire::{StreamId, Tsn};
@@ -113,6 +113,10 @@ pub struct PathStatus {
     pub timeouts: u64,
     /// Consecutive errors (RFC 9260 section 8.2).
     pub error_count: u32,
+    /// What this end wants of the path.
+    pub policy: PathPolicy,
+    /// What the peer wants of it, as far as it has said.
+    pub peer_policy: PathPolicy,
     /// Why nothing is sent on the path now.
     pub idle: Option<IdleReason>,
 }
@@ -132,7 +136,9 @@ pub enum IdleReason {
     ReceiveWindow,
     /// The peer's address is not confirmed yet (RFC 9260 section 5.4).
     Unconfirmed,
-    /// The path has failed or is suspected to have.
+    /// It is taken for potentially failed (RFC 7829), until a HEARTBEAT is answered.
+    Suspended,
+    /// The path has failed: `error_count` losses in a row.
     Failed,
     /// What waits is of streams that are tied to other paths, or that wait to change theirs.
     OtherStreams,
@@ -140,6 +146,14 @@ pub enum IdleReason {
     Standby,
     /// The little that is left arrives sooner over faster paths.
     FasterPath,
+    /// It is a backup path, and a normal one is usable.
+    Backup,
+    /// Cheaper paths carry all that there is.
+    Cost,
+    /// It is metered: its allowance is used up or it has none, and another path is usable.
+    Metered,
+    /// The user of one end has disabled it.
+    Disabled,
 }
 
 /// What an association holds to be sent, per stream: the `SCTP_SQINFO` of

@@ -76,6 +76,7 @@ fn closed(endpoint: &mut Endpoint) -> Option<CloseReason> {
         | Event::Authentication { .. }
         | Event::SenderDry
         | Event::LocalAddress { .. }
+        | Event::PathPolicy { .. }
         | Event::PeerAddress { .. }
         | Event::PeerShutdown => None,
     })

@@ -11,7 +11,10 @@
 
 mod next;
 
-use libc::{c_int, c_ulong, c_void, iovec, msghdr, size_t, sockaddr, socklen_t, ssize_t};
+use libc::{
+    c_int, c_uint, c_ulong, c_void, iovec, mmsghdr, msghdr, size_t, sockaddr, socklen_t, ssize_t,
+    timespec,
+};
 use manypath_sctp as sctp;
 use next::next;
 
@@ -90,6 +93,11 @@ interpose! {
     ) -> ssize_t => sctp::manypath_sendto(fd, data, len, flags, to, to_len);
     fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t
         => sctp::manypath_sendmsg(fd, message, flags);
+    fn sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int
+        => sctp::manypath_sendmmsg(fd, messages, count, flags);
+    fn recvmmsg(
+        fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int, limit: *mut timespec
+    ) -> c_int => sctp::manypath_recvmmsg(fd, messages, count, flags, limit);
 
     // Programs that are built with _FORTIFY_SOURCE call these, with the size of the buffer.
     fn __read_chk(fd: c_int, buffer: *mut c_void, len: size_t, room: size_t) -> ssize_t

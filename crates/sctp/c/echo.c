@@ -119,6 +119,50 @@ static int check(int sd, int number)
     return 0;
 }
 
+/* Several messages in one call, each way. */
+static int check_many(int sd)
+{
+    struct mmsghdr all[3], more;
+    struct iovec parts[3];
+    memset(all, 0, sizeof all);
+    for (int i = 0; i < 3; i++) {
+        parts[i] = (struct iovec){buffer + i, 100};
+        all[i].msg_hdr.msg_iov = &parts[i];
+        all[i].msg_hdr.msg_iovlen = 1;
+    }
+    for (int i = 0; i < 200; i++)
+        buffer[i] = (char)i;
+    if (sendmmsg(sd, all, 3, 0) != 3 || all[2].msg_len != 100)
+        return fail("sendmmsg");
+    memset(buffer, 0, 200);
+    for (int i = 0; i < 3; i++)
+        parts[i] = (struct iovec){buffer + 1000 * i, 1000};
+    if (recvmmsg(sd, all, 3, 0, NULL) != 3)
+        return fail("recvmmsg");
+    for (int i = 0; i < 3; i++)
+        if (all[i].msg_len != 100 || buffer[1000 * i] != i || buffer[1000 * i + 99] != i + 99) {
+            fprintf(stderr, "message %d of three has %u bytes\n", i, all[i].msg_len);
+            return 1;
+        }
+    more = all[0];
+    if (recvmmsg(sd, &more, 1, MSG_DONTWAIT, NULL) != -1 || errno != EAGAIN)
+        return fail("recvmmsg without a message waits or succeeds");
+    return 0;
+}
+
+/* Waits for the first of two messages, and takes the other one only if it is there, too. */
+static int check_waiting(int sd)
+{
+    struct mmsghdr two[2];
+    struct iovec part = {buffer, MOST};
+    memset(two, 0, sizeof two);
+    two[0].msg_hdr.msg_iov = two[1].msg_hdr.msg_iov = &part;
+    two[0].msg_hdr.msg_iovlen = two[1].msg_hdr.msg_iovlen = 1;
+    if (send(sd, "alone", 5, 0) != 5 || recvmmsg(sd, two, 2, MSG_WAITFORONE, NULL) != 1 || two[0].msg_len != 5)
+        return fail("MSG_WAITFORONE");
+    return 0;
+}
+
 static int ask(struct sockaddr_in to, int messages)
 {
     int sd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, IPPROTO_SCTP);
@@ -143,6 +187,8 @@ static int ask(struct sockaddr_in to, int messages)
     len = sizeof status;
     if (sctp_opt_info(sd, 0, SCTP_STATUS, &status, &len) < 0 || status.sstat_state != SCTP_ESTABLISHED)
         return fail("SCTP_STATUS");
+    if (check_many(sd) != 0 || check_waiting(sd) != 0)
+        return 1;
     for (int number = 0; number < messages; number++)
         if (check(sd, number) != 0)
             return 1;

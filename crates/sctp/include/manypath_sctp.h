@@ -713,6 +713,11 @@ ssize_t manypath_writev(int sd, const struct iovec *iov, int iovcnt);
 ssize_t manypath_send(int sd, const void *data, size_t len, int flags);
 ssize_t manypath_sendto(int sd, const void *data, size_t len, int flags, const struct sockaddr *to, socklen_t tolen);
 ssize_t manypath_sendmsg(int sd, const struct msghdr *msg, int flags);
+/* Structures and calls of the C library that it declares with _GNU_SOURCE alone. */
+struct mmsghdr;
+struct timespec;
+int manypath_sendmmsg(int sd, struct mmsghdr *messages, unsigned count, int flags);
+int manypath_recvmmsg(int sd, struct mmsghdr *messages, unsigned count, int flags, struct timespec *limit);
 /* Whether a descriptor stands for an SCTP socket of this library. */
 int manypath_is_sctp(int sd);
 
@@ -739,6 +744,8 @@ int manypath_is_sctp(int sd);
 #define send(sd, data, len, flags) manypath_send(sd, data, len, flags)
 #define sendto(sd, data, len, flags, to, tolen) manypath_sendto(sd, data, len, flags, to, tolen)
 #define sendmsg(sd, msg, flags) manypath_sendmsg(sd, msg, flags)
+#define sendmmsg(sd, messages, count, flags) manypath_sendmmsg(sd, messages, count, flags)
+#define recvmmsg(sd, messages, count, flags, limit) manypath_recvmmsg(sd, messages, count, flags, limit)
 #endif
 
 #ifdef __cplusplus

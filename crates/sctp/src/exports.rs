@@ -10,8 +10,12 @@ use crate::calls;
 use crate::memory::{self, fill, parts, room, scatter};
 use crate::system::{self, set_errno};
 use crate::{options, process};
-use libc::{c_int, c_ulong, c_void, iovec, msghdr, size_t, sockaddr, socklen_t, ssize_t};
+use libc::{
+    c_int, c_uint, c_ulong, c_void, iovec, mmsghdr, msghdr, size_t, sockaddr, socklen_t, ssize_t,
+    timespec,
+};
 use manypath_sockets::{Errno, address, lay_out};
+use std::time::{Duration, Instant};
 
 /// Leaves a call to the C library if the descriptor is none of ours.
 macro_rules! foreign {
@@ -490,6 +494,86 @@ pub unsafe extern "C" fn manypath_sendmsg(
     answer_len(given.and_then(|(data, to, controls)| {
         calls::send(fd, to.into_iter().collect(), data, flags, calls::by_controls(controls))
     }))
+}
+
+/// The most messages of one call (Linux's `UIO_MAXIOV`).
+const MOST_MESSAGES: c_uint = 1024;
+
+/// `sendmmsg`: how many messages were sent; an error only if the first one was not.
+///
+/// # Safety
+/// `messages` are `count` messages with as much memory as they say.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn manypath_sendmmsg(
+    fd: c_int,
+    messages: *mut mmsghdr,
+    count: c_uint,
+    flags: c_int,
+) -> c_int {
+    foreign!(fd, sendmmsg(fd, messages, count, flags));
+    one_by_one(count, |number| {
+        // SAFETY: the caller promises it.
+        let (message, len) = unsafe {
+            let at = messages.add(number);
+            (&raw const (*at).msg_hdr, &raw mut (*at).msg_len)
+        };
+        // SAFETY: as above.
+        unsafe { told(len, manypath_sendmsg(fd, message, flags)) }
+    })
+}
+
+/// `recvmmsg`: how many messages were received; an error only if none was. With `MSG_WAITFORONE` it waits for
+/// the first one alone. The time limit is looked at after each message, as Linux does.
+///
+/// # Safety
+/// `messages` are `count` messages with as much memory as they say; `limit` can be read.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn manypath_recvmmsg(
+    fd: c_int,
+    messages: *mut mmsghdr,
+    count: c_uint,
+    flags: c_int,
+    limit: *mut timespec,
+) -> c_int {
+    foreign!(fd, recvmmsg(fd, messages, count, flags, limit));
+    // SAFETY: the caller promises it.
+    let until = unsafe { memory::value(limit) }.ok().and_then(|limit| {
+        let seconds = u64::try_from(limit.tv_sec).ok()?;
+        let span = Duration::new(seconds, u32::try_from(limit.tv_nsec).ok()?);
+        Instant::now().checked_add(span)
+    });
+    one_by_one(count, |number| {
+        let is_late = until.is_some_and(|until| Instant::now() >= until);
+        if number > 0 && is_late {
+            return false;
+        }
+        let waits = number == 0 || flags & libc::MSG_WAITFORONE == 0;
+        let flags = flags & !libc::MSG_WAITFORONE | if waits { 0 } else { libc::MSG_DONTWAIT };
+        // SAFETY: the caller promises it.
+        let (message, len) = unsafe {
+            let at = messages.add(number);
+            (&raw mut (*at).msg_hdr, &raw mut (*at).msg_len)
+        };
+        // SAFETY: as above.
+        unsafe { told(len, manypath_recvmsg(fd, message, flags)) }
+    })
+}
+
+/// How many of `count` calls succeeded before one did not; -1 if that was the first one.
+fn one_by_one(count: c_uint, mut call: impl FnMut(usize) -> bool) -> c_int {
+    let count = count.min(MOST_MESSAGES);
+    let done = (0..count).take_while(|number| call(*number as usize)).count();
+    if done == 0 && count > 0 { -1 } else { done as c_int }
+}
+
+/// Writes down a length, unless it stands for an error.
+///
+/// # Safety
+/// A number can be written at `to`.
+unsafe fn told(to: *mut c_uint, len: ssize_t) -> bool {
+    let known = c_uint::try_from(len);
+    // SAFETY: the caller promises it.
+    known.map(|len| unsafe { memory::set(to, len) }).is_ok()
 }
 
 /// Whether a descriptor stands for an SCTP socket of this library.

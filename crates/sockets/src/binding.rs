@@ -118,17 +118,30 @@ impl Sockets {
     }
 
     /// Whether another socket has the port at one of these addresses. With SO_REUSEADDR on both that matters
-    /// only while the other one listens.
+    /// only while the other one listens, and with SCTP_REUSE_PORT on both not at all.
     fn is_taken(&self, id: SocketId, port: u16, addresses: &[IpAddr]) -> bool {
         let Some(own) = self.sockets.get(&id) else { return false };
+        let shares = |other: &Socket| {
+            let idle = own.settings.reuse && other.settings.reuse && other.backlog.is_none();
+            idle || own.settings.reuse_port && other.settings.reuse_port
+        };
+        self.meets(id, port, addresses, |other| !shares(other))
+    }
+
+    /// Whether a socket is bound to the port at one of these addresses, beside this one, that is so.
+    fn meets(
+        &self,
+        id: SocketId,
+        port: u16,
+        addresses: &[IpAddr],
+        is_so: impl Fn(&Socket) -> bool,
+    ) -> bool {
+        let Some(own) = self.sockets.get(&id) else { return false };
         let wanted = self.addresses_of(&own.settings, addresses);
-        self.sockets.values().any(|other| {
-            let shares = own.settings.reuse && other.settings.reuse && other.backlog.is_none();
-            let Some(bound) = other.bound.as_ref().filter(|at| at.port == port && !shares) else {
-                return false;
-            };
-            let theirs = self.addresses_of(&other.settings, &bound.addresses);
-            theirs.iter().any(|ip| wanted.contains(ip))
+        self.sockets.iter().filter(|(other, _)| **other != id).any(|(_, other)| {
+            let bound = other.bound.as_ref().filter(|at| at.port == port && is_so(other));
+            let theirs = bound.map(|bound| self.addresses_of(&other.settings, &bound.addresses));
+            theirs.is_some_and(|theirs| theirs.iter().any(|ip| wanted.contains(ip)))
         })
     }
 
@@ -185,16 +198,20 @@ impl Sockets {
     /// Lets a socket accept associations; with a backlog of 0 or less no more of them.
     ///
     /// # Errors
-    /// `EINVAL` for a one-to-one socket that is connected.
+    /// `EINVAL` for a one-to-one socket that is connected, `EADDRINUSE` if another one listens there.
     pub fn listen(&mut self, host: &mut Host<'_>, id: SocketId, backlog: i32) -> Result<(), Errno> {
         if self.socket(id)?.only().is_some() {
             return Err(Errno::INVALID);
         }
         self.bind_if_needed(id)?;
         let backlog = usize::try_from(backlog).ok().filter(|backlog| *backlog > 0);
-        let socket = self.socket(id)?;
-        socket.backlog = backlog;
-        let port = socket.bound.as_ref().map_or(0, |bound| bound.port);
+        let bound = self.socket(id)?.bound.clone().unwrap_or_default();
+        let port = bound.port;
+        let listens = |other: &Socket| other.backlog.is_some();
+        if backlog.is_some() && self.meets(id, port, &bound.addresses, listens) {
+            return Err(Errno::ADDRESS_IN_USE);
+        }
+        self.socket(id)?.backlog = backlog;
         self.stop_listening(id, port);
         if backlog.is_some() {
             self.listeners.entry(port).or_default().push(id);

@@ -76,6 +76,8 @@ pub(crate) struct Settings {
     pub(crate) linger: Option<u16>,
     /// SO_REUSEADDR.
     pub(crate) reuse: bool,
+    /// `SCTP_REUSE_PORT`.
+    pub(crate) reuse_port: bool,
     pub(crate) active_key: u16,
     /// After which time an idle association ends (`SCTP_AUTOCLOSE`).
     pub(crate) autoclose: Option<Duration>,

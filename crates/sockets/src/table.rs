@@ -322,9 +322,11 @@ fn notifications(
             association.streams = Some((outbound_streams, inbound_streams));
             Notification::added(outcome, (outbound_streams, inbound_streams), id)
         }
-        Event::Readable | Event::Writable | Event::LocalAddress { .. } | Event::Closed(_) => {
-            return Vec::new();
-        }
+        Event::Readable
+        | Event::Writable
+        | Event::LocalAddress { .. }
+        | Event::PathPolicy { .. }
+        | Event::Closed(_) => return Vec::new(),
     };
     vec![one]
 }
@@ -375,6 +377,7 @@ fn template(encapsulation: u16, config: Config) -> Settings {
         stream_resets: 0,
         linger: None,
         reuse: false,
+        reuse_port: false,
         active_key: 0,
         autoclose: None,
     }

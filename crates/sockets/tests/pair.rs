@@ -363,6 +363,44 @@ fn a_port_is_free_for_a_new_listener_while_accepted_sockets_have_it_if_both_reus
     assert_eq!(bind(&mut pair), Ok(()));
 }
 
+/// Sockets bound to one port with an option on each; the second one's answer to bind, and then to listen beside the first.
+fn bound_twice(style: Style, option: (i32, i32)) -> [Result<(), Errno>; 2] {
+    let mut pair = Pair::new();
+    let at = SocketAddr::from(([0; 4], 77));
+    let [first, second] = [0, 1].map(|_| pair.with(1, |sockets, _| sockets.open(style, false)));
+    let bind = |pair: &mut Pair, id| {
+        pair.with(1, |sockets, host| {
+            sockets.set_option(host, id, option, &1i32.to_ne_bytes())?;
+            sockets.bind(id, at)
+        })
+    };
+    bind(&mut pair, first).unwrap_or_default();
+    let bound = bind(&mut pair, second);
+    let mut listen = |id| pair.with(1, |sockets, host| sockets.listen(host, id, 5));
+    listen(first).unwrap();
+    [bound, listen(second)]
+}
+
+#[test]
+fn sockets_that_reuse_a_port_share_it_but_one_of_them_listens() {
+    let reuse = (libc::IPPROTO_SCTP, SCTP_REUSE_PORT);
+    assert_eq!(bound_twice(Style::OneToOne, reuse), [Ok(()), Err(Errno::ADDRESS_IN_USE)]);
+    assert_eq!(bound_twice(Style::OneToMany, reuse)[0], Err(Errno::NOT_SUPPORTED));
+    let idle = (libc::SOL_SOCKET, libc::SO_REUSEADDR);
+    assert_eq!(bound_twice(Style::OneToOne, idle), [Ok(()), Err(Errno::ADDRESS_IN_USE)]);
+}
+
+#[test]
+fn a_bound_socket_is_not_told_to_reuse_its_port() {
+    let mut pair = Pair::new();
+    let listener = pair.listen_at(1, address(1, 1)).unwrap();
+    let option = (libc::IPPROTO_SCTP, SCTP_REUSE_PORT);
+    let told = pair.with(1, |sockets, host| sockets.set_option(host, listener, option, &[1; 4]));
+    assert!(told == Err(Errno::FAULT) || told == Err(Errno::NOT_SUPPORTED), "{told:?}");
+    let found = pair.with(1, |sockets, host| sockets.option(host, listener, option, &[0; 4]));
+    assert_eq!(found, Ok(vec![0; 4]));
+}
+
 #[test]
 fn an_ipv6_socket_takes_ipv4_addresses_unless_it_was_told_not_to() {
     let mut pair = Pair::new();

@@ -157,6 +157,31 @@ pub(crate) fn run(
     }
 }
 
+/// Does something with everything between the hosts captured, and reads the capture. `ours`: our addresses; `many`: there may
+/// be many packets under way.
+pub(crate) fn capture<T>(
+    tools: &Tools,
+    lab: &Lab,
+    name: &str,
+    ours: &[String],
+    many: bool,
+    act: impl FnOnce() -> Result<T, String>,
+) -> Result<(T, Captured), String> {
+    let file = tools.keep.as_deref().unwrap_or(tools.dir()).join(format!("{name}.pcapng"));
+    lab.capture(&file).map_err(|error| error.to_string())?;
+    let done = act();
+    let summary = lab.stop_capture().map_err(|error| error.to_string())?;
+    let captured = tshark::read(&file, ours, many);
+    if tools.keep.is_none() {
+        std::fs::remove_file(&file).map_err(|error| error.to_string())?;
+    }
+    let done = done?;
+    if summary.missed > 0 {
+        return Err(format!("{} packets are missing in the capture", summary.missed));
+    }
+    Ok((done, captured?))
+}
+
 struct Run<'a> {
     tools: &'a Tools,
     peer: &'a dyn Peer,
@@ -182,24 +207,14 @@ impl<'a> Run<'a> {
         Ok(Self { tools, peer, scenario, initiator, lab, addresses })
     }
 
-    /// Both ends to their end, with everything between them captured.
+    /// Both ends to their end.
     fn observe(self) -> Result<Seen, String> {
-        let name = format!("{}-{}-{:?}.pcapng", self.peer.id(), self.scenario.id, self.initiator);
-        let dir = self.tools.keep.as_deref().unwrap_or(self.tools.dir());
-        let file = dir.join(name);
-        self.lab.capture(&file).map_err(|error| error.to_string())?;
-        let ended = self.transfer();
-        let summary = self.lab.stop_capture().map_err(|error| error.to_string())?;
+        let name = format!("{}-{}-{:?}", self.peer.id(), self.scenario.id, self.initiator);
         let many = self.scenario.has_large_window() || self.peer.sends_small_packets();
-        let captured = tshark::read(&file, &self.addresses[OURS], many);
-        if self.tools.keep.is_none() {
-            std::fs::remove_file(&file).map_err(|error| error.to_string())?;
-        }
-        let (ends, before) = ended?;
-        if summary.missed > 0 {
-            return Err(format!("{} packets are missing in the capture", summary.missed));
-        }
-        Ok(Seen { ends, before, captured: captured?, addresses: self.addresses })
+        let transfer = || self.transfer();
+        let ((ends, before), captured) =
+            capture(self.tools, &self.lab, &name, &self.addresses[OURS], many, transfer)?;
+        Ok(Seen { ends, before, captured, addresses: self.addresses })
     }
 
     fn transfer(&self) -> Result<([Value; 2], Option<String>), String> {

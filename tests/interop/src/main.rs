@@ -3,13 +3,14 @@
 //! sockets API, else one of its own with the same command line.
 //!
 //! ```text
-//! interop [--peer NAME]... [--only SCENARIO]... [--megabytes N] [--write FILE] [--keep DIR] [--list]
+//! interop [--peer NAME]... [--only ROW]... [--megabytes N] [--write FILE] [--keep DIR] [--list]
 //! ```
 //!
 //! Ends with 1 where something failed that can run here.
 //!
 //! ```text
 //! scenario.rs   what is tried, and what must come of it
+//! stock.rs      programs made for the kernel's SCTP, over `manypath preload`
 //! peer/         whom with: how it is built, started and reached, and what it cannot do
 //! cell.rs       one scenario with one peer
 //! program.rs    the running ends
@@ -23,6 +24,7 @@ mod matrix;
 mod peer;
 mod program;
 mod scenario;
+mod stock;
 mod tshark;
 
 use cell::{Outcome, Tools};
@@ -73,41 +75,52 @@ fn options(mut words: impl Iterator<Item = String>) -> Result<Options, String> {
 
 /// Whether everything that can run here went well.
 fn run(options: &Options) -> Result<bool, String> {
-    let chosen = |names: &[String], name: &str| {
-        names.is_empty() || names.iter().any(|wanted| name == wanted)
-    };
     let megabytes = options.megabytes.unwrap_or(100);
-    let scenarios: Vec<Scenario> = scenario::all(megabytes * 1_000_000)
-        .into_iter()
-        .filter(|one| chosen(&options.only, one.id))
-        .collect();
-    let peers: Vec<_> =
-        peer::all().into_iter().filter(|one| chosen(&options.peers, one.id())).collect();
+    let mut scenarios = scenario::all(megabytes * 1_000_000);
+    scenarios.retain(|one| chosen(&options.only, one.id));
+    let mut peers = peer::all();
+    peers.retain(|one| chosen(&options.peers, one.id()));
+    let programs: Vec<_> =
+        stock::PROGRAMS.iter().filter(|one| chosen(&options.only, one.id)).collect();
+    let mut fars = stock::fars();
+    fars.retain(|one| chosen(&options.peers, one.id()));
     if options.list {
         peers.iter().for_each(|peer| println!("peer      {:<14} {}", peer.id(), peer.name()));
+        fars.iter().for_each(|far| println!("far end   {:<14} {}", far.id(), far.name()));
         scenarios.iter().for_each(|one| println!("scenario  {:<14} {}", one.id, one.title));
+        programs.iter().for_each(|one| println!("program   {:<14} {}", one.id, one.title));
         return Ok(true);
     }
-    if peers.is_empty() || scenarios.is_empty() {
-        return Err("no such peer or scenario; --list shows them".to_owned());
-    }
     let tools = Tools::new(options.keep.as_deref())?;
-    let mut matrix = Matrix::new();
-    for mut peer in peers {
-        let column = match peer.prepare(&tools) {
-            Ok(()) => scenarios.iter().map(|one| row(&tools, peer.as_ref(), one)).collect(),
-            Err(reason) => {
-                println!("SKIPPED: {}: {reason}", peer.name());
-                vec![vec![Outcome::Missing(reason)]; scenarios.len()]
-            }
+    let matrices = [stacks(&tools, peers, &scenarios), stock::all(&tools, fars, &programs)];
+    if matrices.iter().all(Matrix::is_empty) {
+        return Err("no such peer or row; --list shows them".to_owned());
+    }
+    for matrix in matrices.iter().filter(|matrix| !matrix.is_empty()) {
+        print!("\n{}", matrix.text());
+        if let Some(file) = &options.write {
+            matrix.write(file)?;
+        }
+    }
+    Ok(!matrices.iter().any(Matrix::failed))
+}
+
+fn chosen(names: &[String], name: &str) -> bool {
+    names.is_empty() || names.iter().any(|wanted| name == wanted)
+}
+
+/// All scenarios with all peers.
+fn stacks(tools: &Tools, peers: Vec<Box<dyn peer::Peer>>, scenarios: &[Scenario]) -> Matrix {
+    let titles = scenarios.iter().map(|one| one.title.clone()).collect();
+    let mut matrix = Matrix::new("matrix", titles);
+    for mut peer in peers.into_iter().filter(|_| !scenarios.is_empty()) {
+        let column = match peer.prepare(tools) {
+            Ok(()) => scenarios.iter().map(|one| row(tools, peer.as_ref(), one)).collect(),
+            Err(reason) => matrix::missing(peer.name(), &reason, scenarios.len()),
         };
         matrix.add(peer.name(), column);
     }
-    print!("\n{}", matrix.text(&scenarios));
-    if let Some(file) = &options.write {
-        matrix.write(&scenarios, file)?;
-    }
-    Ok(!matrix.failed())
+    matrix
 }
 
 /// One scenario with one peer, begun by either side.

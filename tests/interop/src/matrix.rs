@@ -1,23 +1,26 @@
 //! The results as tables of Markdown.
 
 use crate::cell::Outcome;
-use crate::scenario::Scenario;
 
-const BEGIN: &str = "<!-- matrix -->";
-const END: &str = "<!-- end of matrix -->";
-
-/// One column for each peer, of one list of outcomes for each scenario.
+/// One column for each peer, of one list of outcomes for each row.
 pub(crate) struct Matrix {
+    /// Between `<!-- NAME -->` and `<!-- end of NAME -->` it stands in a document.
+    name: &'static str,
+    rows: Vec<String>,
     columns: Vec<(String, Vec<Vec<Outcome>>)>,
 }
 
 impl Matrix {
-    pub(crate) fn new() -> Self {
-        Self { columns: Vec::new() }
+    pub(crate) fn new(name: &'static str, rows: Vec<String>) -> Self {
+        Self { name, rows, columns: Vec::new() }
     }
 
     pub(crate) fn add(&mut self, name: &str, column: Vec<Vec<Outcome>>) {
         self.columns.push((name.to_owned(), column));
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.columns.is_empty()
     }
 
     pub(crate) fn failed(&self) -> bool {
@@ -25,16 +28,16 @@ impl Matrix {
         outcomes.into_iter().any(|outcome| matches!(outcome, Outcome::Failed(_)))
     }
 
-    /// Both tables, and the reasons of cells without a result.
-    pub(crate) fn text(&self, scenarios: &[Scenario]) -> String {
+    /// The table, and the reasons of cells without a result.
+    pub(crate) fn text(&self) -> String {
         let mut notes = Vec::new();
         let names: Vec<_> = self.columns.iter().map(|(name, _)| name.as_str()).collect();
         let mut text = format!("| begun by us / by the peer | {} |\n", names.join(" | "));
         text += &format!("|---|{}\n", "---|".repeat(names.len()));
-        for (row, scenario) in scenarios.iter().enumerate() {
+        for (row, title) in self.rows.iter().enumerate() {
             let cells = self.columns.iter().map(|(_, column)| cell(&column[row], &mut notes));
             let cells: Vec<_> = cells.collect();
-            text += &format!("| {} | {} |\n", scenario.title, cells.join(" | "));
+            text += &format!("| {title} | {} |\n", cells.join(" | "));
         }
         text += &format!("| captures | {} |\n", self.captures().join(" | "));
         for (number, note) in notes.iter().enumerate() {
@@ -59,14 +62,20 @@ impl Matrix {
     }
 
     /// Replaces what is between the marks in `file`.
-    pub(crate) fn write(&self, scenarios: &[Scenario], file: &str) -> Result<(), String> {
+    pub(crate) fn write(&self, file: &str) -> Result<(), String> {
         let text = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
-        let marks = text.find(BEGIN).zip(text.find(END));
-        let (begin, end) = marks.ok_or_else(|| format!("{file} has no marks of a matrix"))?;
-        let table = self.text(scenarios);
-        let new = format!("{}{BEGIN}\n{table}{}", &text[..begin], &text[end..]);
+        let mark = format!("<!-- {} -->", self.name);
+        let marks = text.find(&mark).zip(text.find(&format!("<!-- end of {} -->", self.name)));
+        let (begin, end) = marks.ok_or_else(|| format!("{file} has no place for {}", self.name))?;
+        let new = format!("{}{mark}\n{}{}", &text[..begin], self.text(), &text[end..]);
         std::fs::write(file, new).map_err(|error| format!("{file}: {error}"))
     }
+}
+
+/// The column of whom this machine cannot run, which is said.
+pub(crate) fn missing(name: &str, reason: &str, rows: usize) -> Vec<Vec<Outcome>> {
+    println!("SKIPPED: {name}: {reason}");
+    vec![vec![Outcome::Missing(reason.to_owned())]; rows]
 }
 
 /// The seconds of both runs, or what is wrong; reasons go to the notes.

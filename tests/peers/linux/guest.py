@@ -7,44 +7,19 @@ powers off. The argument is a file:
 """
 import ctypes
 import fcntl
-import os
 import socket
 import struct
 import subprocess
 import sys
 import time
-import traceback
+
+import machine
+from machine import ip
 
 SIOCETHTOOL, ETHTOOL_SGSO = 0x8946, 0x24
-FINIT_MODULE = 313  # x86-64, the only machine with this kernel beside i386
 
 # Extensions that are off by default.
 SYSCTLS = {"intl_enable": 1, "prsctp_enable": 1, "reconf_enable": 1}
-
-
-def mount(kind, where):
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.mount(kind.encode(), where.encode(), kind.encode(), 0, None) != 0:
-        raise OSError(ctypes.get_errno(), f"mount {where}")
-
-
-def load(name):
-    """Loads a module and what it needs: the guest has no insmod."""
-    folder = f"/usr/lib/uml/modules/{os.uname().release}/"
-    libc = ctypes.CDLL(None, use_errno=True)
-    with open(folder + "modules.dep") as file:
-        lines = dict(line.rstrip().split(":", 1) for line in file)
-    path = next(path for path in lines if path.endswith(f"/{name}.ko"))
-    for module in [*reversed(lines[path].split()), path]:
-        descriptor = os.open(folder + module, os.O_RDONLY)
-        loaded = libc.syscall(FINIT_MODULE, descriptor, b"", 0)
-        if loaded != 0 and ctypes.get_errno() != 17:  # EEXIST: already there
-            raise OSError(ctypes.get_errno(), f"finit_module {module}")
-        os.close(descriptor)
-
-
-def ip(command):
-    subprocess.run(["ip", *command.split()], check=True)
 
 
 def sysctl(name, value):
@@ -62,10 +37,7 @@ def segment_at_once(device):
 
 
 def begin():
-    mount("proc", "/proc")
-    load("hmac")  # signs the cookies
-    load("sctp")
-    ip("link set lo up")
+    machine.begin("/run")
     sysctl("ipv4/conf/all/rp_filter", 0)
     sysctl("ipv4/conf/default/rp_filter", 0)
     for name, value in SYSCTLS.items():
@@ -92,10 +64,4 @@ def main(job):
     time.sleep(0.2)  # the end of the association
 
 
-try:
-    main(next(word for word in sys.argv[1:] if "=" not in word))  # the kernel adds console=tty0
-except BaseException:
-    print("FAILED", traceback.format_exc(), flush=True)
-with open("/proc/sysrq-trigger", "w") as trigger:
-    trigger.write("o")
-time.sleep(10)
+machine.run(main, sys.argv[1:])

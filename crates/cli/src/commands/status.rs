@@ -2,6 +2,7 @@
 
 use crate::args::StatusArgs;
 use crate::failure::Failure;
+use manypath_control::path::PathPolicy;
 use manypath_control::status::{
     AssociationStatus, DatagramStatus, FlowStatus, ListenerStatus, PathStatus, StackStatus,
 };
@@ -129,12 +130,13 @@ fn association(out: &mut String, status: &AssociationStatus) {
 fn path(out: &mut String, path: &PathStatus) {
     let primary = if path.primary { ", primary" } else { "" };
     let srtt = path.srtt_us.map_or("-".to_owned(), |us| format!("{:.1} ms", us as f64 / 1e3));
+    let policy = wanted(path);
     let idle = path.idle.as_ref().map_or(String::new(), |why| format!(", idle: {why}"));
     let _ = writeln!(
         out,
         "    path {} {} {} -> {} {}{primary}: srtt {srtt}, cwnd {}, in flight {}, sent {}, received {}, \
          {} fast retransmits, {} timeouts, {} probes ({} in vain), suspected {} times ({} wrongly), \
-         {} tail probes, {} retransmits in vain, ECN {} ({} marks in, {} told, {} reductions){idle}",
+         {} tail probes, {} retransmits in vain, ECN {} ({} marks in, {} told, {} reductions){policy}{idle}",
         path.id,
         path.interface,
         path.local,
@@ -157,6 +159,14 @@ fn path(out: &mut String, path: &PathStatus) {
         path.ecne_received,
         path.ecn_reductions
     );
+}
+
+/// What either end wants of a path.
+fn wanted(path: &PathStatus) -> String {
+    let of = |who, policy: &PathPolicy| {
+        if policy.is_default() { String::new() } else { format!(", {who} {policy}") }
+    };
+    of("policy", &path.policy) + &of("peer's policy", &path.peer_policy)
 }
 
 fn flow(out: &mut String, flow: &FlowStatus) {

@@ -9,7 +9,10 @@ use crate::rng::Rng;
 use crate::status::Counters;
 use crate::time::Instant;
 use crate::transmit::Replies;
-use crate::{AssociationId, path::PathAddr};
+use crate::{
+    AssociationId,
+    path::{PathAddr, PathRule},
+};
 use alloc::borrow::Cow;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -28,6 +31,8 @@ pub(crate) struct Context<'a> {
     pub locals: &'a [LocalAddress],
     /// Local addresses whose sockets take no more packets for now.
     pub blocked: &'a [SocketAddr],
+    /// What is wanted of paths.
+    pub policies: &'a [PathRule],
     /// The endpoint's randomness.
     pub rng: &'a mut Rng,
     /// The endpoint's cookie keys.

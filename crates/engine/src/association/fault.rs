@@ -57,6 +57,7 @@ impl Association {
         path.error_count = 0;
         self.set_path_state(cx, id, PathState::Active);
         self.apply_preference(cx);
+        self.apply_wished_primary();
     }
 
     /// Takes a round-trip time measured by a control chunk.
@@ -160,7 +161,7 @@ impl Association {
     }
 
     /// While no path was Active, data went on over a failed one. Now it need not wait there.
-    fn leave_failed_paths(&mut self) {
+    pub(super) fn leave_failed_paths(&mut self) {
         let failed = self.paths.iter().filter(|path| !path.is_active() && path.flight > 0);
         for id in failed.map(|path| path.id).collect::<Vec<_>>() {
             self.sender.path_lost(id, &mut self.paths);

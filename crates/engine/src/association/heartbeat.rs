@@ -7,6 +7,10 @@ use crate::path::heartbeat::{self, Expiry, Pace};
 use crate::path::{MtuSearch, PathId, PathState};
 use manypath_wire::chunk::Unknown;
 
+/// HB.interval on a metered path, in intervals of others. With 30 s that stays below the two minutes for which
+/// address translators must keep what they know (RFC 4787 REQ-5).
+const METERED_PAUSES: u32 = 3;
+
 impl Association {
     /// Probing begins: unconfirmed paths at once, confirmed ones when they are idle.
     pub(super) fn start_heartbeats(&mut self, cx: &mut Context<'_>) {
@@ -18,6 +22,9 @@ impl Association {
                 PathState::Active => {
                     path.heartbeat.start(cx.now, pace, cx.rng);
                     path.change_mtu(MtuSearch::start);
+                    if path.regime.as_ref().is_some_and(|regime| regime.is_untold()) {
+                        path.heartbeat.probe_now();
+                    }
                 }
                 PathState::Unconfirmed | PathState::PotentiallyFailed | PathState::Inactive => {
                     path.heartbeat.probe_now();
@@ -74,6 +81,7 @@ impl Association {
         };
         self.sample(cx, id, Some(answer.round_trip));
         self.error_count = 0;
+        self.note_policy_heard(id, info);
         self.note_heartbeat(cx, id, answer.full_sized);
         if !answer.full_sized && self.probe_with_full_size(id) {
             return;
@@ -129,11 +137,17 @@ impl Association {
     /// How `id` is to be probed now.
     pub(super) fn pace(&self, cx: &Context<'_>, id: PathId) -> Option<Pace> {
         let path = self.paths.get(id)?;
+        let (mut interval, mut longest_pause) =
+            (cx.config.heartbeat_interval, cx.config.failed_path_probe_interval);
+        if path.is_metered() {
+            longest_pause = longest_pause.max(interval);
+            interval = interval.saturating_mul(METERED_PAUSES);
+        }
         Some(Pace {
             state: path.state,
             rto: path.rtt.rto(),
-            interval: cx.config.heartbeat_interval,
-            longest_pause: cx.config.failed_path_probe_interval,
+            interval,
+            longest_pause,
             last_data: path.last_data,
             silent: path.error_count > cx.config.path_max_retransmits,
             alternates: path.search().is_on(),

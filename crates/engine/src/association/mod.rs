@@ -37,6 +37,7 @@ mod mtu;
 mod receive;
 pub(crate) mod reconfiguration;
 mod reconfiguration_answer;
+mod regulation;
 pub(crate) mod restart;
 pub(crate) mod setup;
 mod state;

@@ -24,7 +24,10 @@ impl Association {
         if !self.state.sends_heartbeats() {
             return None;
         }
-        let waits = |path: &&Path| path.search().wants_probe() && path.is_active();
+        // What a metered path takes need not be known before it carries something.
+        let is_spared = |path: &Path| path.is_metered() && path.last_data.is_none();
+        let waits =
+            |path: &&Path| path.search().wants_probe() && path.is_active() && !is_spared(path);
         let id = self.paths.iter().filter(waits).find(|path| cx.is_open(&path.addr))?.id;
         let path = self.paths.get_mut(id)?;
         let (nonce, timing, to) = (cx.rng.next_u64(), path.timing(), (id, path.addr.remote));

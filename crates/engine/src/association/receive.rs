@@ -144,7 +144,10 @@ impl Association {
                 cx.counters.unexpected_chunks += 1;
                 return Break(());
             }
-            Chunk::Heartbeat(_) => self.handle_heartbeat(cx, arrival.via, arrival.rest),
+            Chunk::Heartbeat(heartbeat) => {
+                self.hear_policy(cx, arrival.via, heartbeat.info);
+                self.handle_heartbeat(cx, arrival.via, arrival.rest);
+            }
             Chunk::HeartbeatAck(ack) => self.handle_heartbeat_ack(cx, ack.info),
             Chunk::Abort(abort) => {
                 self.handle_abort(cx, arrival, &abort);

@@ -1,7 +1,7 @@
 //! The snapshot of an association.
 
 use super::tcb::Association;
-use crate::path::{Path, PathState};
+use crate::path::{Path, PathPolicy, PathState};
 use crate::status::{AssociationStatus, IdleReason, PathStatus};
 use crate::time::Instant;
 
@@ -60,6 +60,8 @@ impl Association {
             ecn_reductions: path.stats.ecn_reductions,
             timeouts: path.stats.timeouts,
             error_count: path.error_count,
+            policy: path.regime.as_ref().map_or_else(PathPolicy::default, |it| it.own()),
+            peer_policy: path.regime.as_ref().map_or_else(PathPolicy::default, |it| it.peers()),
             idle: self.idle(now, path),
         }
     }

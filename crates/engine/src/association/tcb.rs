@@ -176,7 +176,9 @@ impl Association {
         let best = self.paths.iter().min_by_key(|path| {
             let unconfirmed = path.state == PathState::Unconfirmed;
             let reluctance = failure::reluctance(path.state, path.error_count);
-            (reluctance.0, unconfirmed && !source(path), reluctance.1, path.id != primary, path.id)
+            let wanted = path.rank().map_or((1, None), |rank| (0, Some(rank)));
+            let unproven = unconfirmed && !source(path);
+            (reluctance.0, wanted, unproven, reluctance.1, path.id != primary, path.id)
         });
         best.map_or(primary, |path| path.id)
     }

@@ -46,6 +46,8 @@ impl Association {
             let cause = Cause::UserInitiatedAbort(b"T5-shutdown-guard expired");
             self.abort_because(cx, &cause, CloseReason::TooManyFailures);
         }
+        // Paths that carry data from now on are among those that the timers below look at.
+        self.regulate(cx);
         self.paths.iter_mut().for_each(|path| path.pacer.expire(cx.now));
         if self.state.sends_data() {
             self.sender.handle_loss_deadline(cx.now, &mut self.paths);

@@ -41,6 +41,7 @@ impl Association {
     ) -> Option<Transmit> {
         batch.clear();
         self.abandon_overdue(cx);
+        self.regulate(cx);
         match self.state {
             State::CookieWait(_) => self.transmit_init(cx, batch),
             State::CookieEchoed(_) => self.transmit_cookie_echo(cx, batch),
@@ -61,6 +62,7 @@ impl Association {
         }
         let addr = *waiting.candidates.get(waiting.current)?;
         self.handshake = addr;
+        self.paths.forget_policies();
         let first = self.paths.primary();
         let path = self.paths.get_mut(first)?;
         path.readdress(addr, cx.mtu(&addr));
@@ -129,11 +131,15 @@ impl Association {
         if !self.state.sends_data() {
             return None;
         }
-        self.sender.path_order(cx.now, &self.paths).into_iter().find_map(|id| {
+        let run = self.sender.path_order(cx.now, &self.paths).into_iter().find_map(|id| {
             let open = self.paths.get(id).is_some_and(|path| cx.is_open(&path.addr));
             let ready = open && self.sender.has_data_for(cx.now, id, &self.paths);
             if ready { self.data_run(cx, id, batch) } else { None }
-        })
+        });
+        if run.is_none() {
+            self.sender.note_waiting(cx.now, &mut self.paths);
+        }
+        run
     }
 
     fn data_run(
@@ -152,6 +158,7 @@ impl Association {
         let mut packets = 1;
         while first.only_data
             && packets < batch.max_packets()
+            && self.paths.get(id).is_some_and(|path| path.may_spend(batch.bytes().len()))
             && self.sender.has_data_for(cx.now, id, &self.paths)
             && self.sender.next_ecn(cx.now, id, &self.paths) == first.ecn
         {
@@ -319,7 +326,8 @@ impl Association {
         let left = packet.room_for(types::HEARTBEAT).saturating_sub(HEARTBEAT_HEADERS + auth);
         // With padding beside it the answer is small, and tells of this direction alone.
         let room = if searches { 0 } else { left };
-        let info = path.heartbeat.on_send(cx.now, pace, to, cx.rng, room);
+        let notice = path.regime.as_ref().and_then(|regime| regime.notice());
+        let info = path.heartbeat.on_send(cx.now, pace, to, cx.rng, (notice, room));
         // Without room it counts as lost and is repeated after an RTO.
         let _no_room = packet.push(&Chunk::Heartbeat(Heartbeat { info: &info })).is_err();
         if searches && path.heartbeat.lacks_large_answer() {
@@ -381,6 +389,7 @@ impl Association {
         if let Some(path) = self.paths.get_mut(id) {
             path.stats.packets_sent += packets as u64;
             path.stats.bytes_sent += batch.bytes().len() as u64;
+            path.spend(packets, batch.bytes().len());
             addr = path.addr;
         }
         let Built { len: segment_size, ecn, .. } = first;

@@ -87,7 +87,7 @@ impl RetransmissionPolicy {
         let window = |path: &Path| path.congestion.window() as u64;
         match self {
             Self::Same => taker == path.id || !usable.contains(path.id),
-            Self::Asap => candidates.contains(taker),
+            Self::Asap => candidates.contains(taker) && paths.lets_repeat(taker, candidates),
             Self::Cwnd => best(&|path| (window(path), 0)) == Some(taker),
             Self::Ssthresh => {
                 best(&|path| (path.congestion.ssthresh() as u64, window(path))) == Some(taker)

@@ -11,7 +11,7 @@ use crate::authentication::SharedKeys;
 use crate::config::{Config, LocalAddress};
 use crate::ecn::Ecn;
 use crate::event::{EndpointEvent, Event, Message, StreamDirection};
-use crate::path::PathAddr;
+use crate::path::{PathAddr, PathRule};
 use crate::rng::Rng;
 use crate::schedule::stream::StreamOptions;
 use crate::send::{Abandoned, Reliability, ReliabilityPolicy};
@@ -86,6 +86,8 @@ pub struct Endpoint {
     pub(super) locals: Vec<LocalAddress>,
     /// Local addresses whose sockets take no more packets for now.
     pub(super) blocked: Vec<SocketAddr>,
+    /// What is wanted of paths.
+    pub(super) policies: Vec<PathRule>,
     pub(super) rng: Rng,
     pub(super) keys: CookieKeys,
     /// For associations to come.
@@ -113,6 +115,7 @@ macro_rules! context {
             config: $parameters.as_deref().unwrap_or(&$endpoint.config),
             locals: &$endpoint.locals,
             blocked: &$endpoint.blocked,
+            policies: &$endpoint.policies,
             rng: &mut $endpoint.rng,
             keys: &mut $endpoint.keys,
             shared_keys: &$endpoint.shared_keys,
@@ -136,6 +139,7 @@ impl Endpoint {
             last_parameters: None,
             locals: Vec::new(),
             blocked: Vec::new(),
+            policies: Vec::new(),
             keys: CookieKeys::new(&mut rng),
             shared_keys: SharedKeys::default(),
             rng,

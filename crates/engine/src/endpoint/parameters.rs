@@ -103,7 +103,7 @@ impl Endpoint {
             return Err(ConnectError::TooMany);
         }
         let allowed = parameters.as_deref().unwrap_or(&self.config).allowed(&self.locals);
-        let candidates = pairing::candidates(&allowed, remote);
+        let candidates = pairing::candidates(&allowed, remote, &self.policies);
         if candidates.is_empty() {
             return Err(ConnectError::NoLocalAddress);
         }

@@ -3,8 +3,11 @@
 //! 8.1.12 and 8.1.16).
 
 use super::{AssociationId, Endpoint};
-use crate::path::PathMtu;
+use crate::association::Association;
+use crate::path::{PathMtu, PathRule};
+use crate::schedule::path::Redundancy;
 use crate::time::{Duration, Instant};
+use alloc::vec::Vec;
 use core::net::IpAddr;
 
 impl Endpoint {
@@ -41,6 +44,28 @@ impl Endpoint {
     /// without one only as large as fits a packet. Holds for what has not been sent.
     pub fn set_fragment_limit(&mut self, now: Instant, id: AssociationId, limit: Option<u16>) {
         self.with(now, id, |it, _| it.set_fragment_limit(limit));
+    }
+
+    /// Says what is wanted of paths from now on, of those that exist and of those to come: of the rules that
+    /// fit a path the first holds, without one the default. The peers learn of it, so that it holds for what
+    /// they send as well. [`crate::Event::PathPolicy`] tells for each path that has changed.
+    pub fn set_path_policies(&mut self, now: Instant, rules: Vec<PathRule>) {
+        if self.policies == rules {
+            return;
+        }
+        self.policies = rules;
+        for id in self.registry.ids() {
+            self.with(now, id, Association::renew_policies);
+        }
+    }
+
+    /// Sends other streams on several paths from now on, in all associations that exist and that are to
+    /// come with the endpoint's own parameters.
+    pub fn set_redundancy(&mut self, now: Instant, redundancy: Redundancy) {
+        self.config.redundancy = redundancy;
+        for id in self.registry.ids() {
+            self.with(now, id, |association, _| association.set_redundancy(redundancy));
+        }
     }
 
     /// Begins the search for the MTU of the paths to `remote`, or of all paths, or ends it (`SPP_PMTUD_ENABLE`

@@ -11,7 +11,7 @@
 //! But a peer may list addresses of others. Until one of them has answered it gets only small
 //! probes, and few when it stays silent, so that nobody can make us flood a stranger.
 
-use crate::path::{PathId, PathState};
+use crate::path::{Notice, PathId, PathState};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
@@ -117,15 +117,15 @@ impl Heartbeat {
         self.next
     }
 
-    /// The value of the Heartbeat Info for the HEARTBEAT that leaves now, at most `room` bytes unless
-    /// that is less than it needs.
+    /// The value of the Heartbeat Info for the HEARTBEAT that leaves now, with what the peer is to be told of
+    /// the path's policy: at most `room` bytes unless that is less than it needs.
     pub(crate) fn on_send(
         &mut self,
         now: Instant,
         pace: Pace,
         to: (PathId, SocketAddr),
         rng: &mut Rng,
-        room: usize,
+        (notice, room): (Option<Notice>, usize),
     ) -> Vec<u8> {
         let tries_small = pace.alternates && self.lacks_large_answer();
         let full_sized = match pace.state {
@@ -143,8 +143,9 @@ impl Heartbeat {
         self.unanswered = Some(Unanswered { error_at });
         self.next = Some(error_at.min(now + pace.probe_pause()));
         let mut info = info(sent.nonce, sent.at, to).to_vec();
+        info.extend(notice.iter().flat_map(|notice| notice.to_bytes()));
         if full_sized {
-            info.resize(room.max(INFO_LEN), 0);
+            info.resize(room.max(info.len()), 0);
         }
         info
     }
@@ -215,6 +216,11 @@ pub(crate) fn path_of(info: &[u8]) -> Option<PathId> {
     (info.len() >= INFO_LEN).then(|| PathId(info[16]))
 }
 
+/// What the peer, or our own HEARTBEAT that comes back, says of the policy of its path.
+pub(crate) fn notice_in(info: &[u8]) -> Option<Notice> {
+    Notice::from_bytes(info.get(INFO_LEN..)?)
+}
+
 /// What a HEARTBEAT that is sent at `at` on a path to an address brings back. Nobody else can make it
 /// up, because of the nonce.
 pub(crate) fn info(
@@ -269,8 +275,13 @@ mod tests {
     #[test]
     fn an_answer_is_accepted_once_and_gives_the_round_trip_time() {
         let (mut heartbeat, mut rng) = (Heartbeat::default(), Rng::new([1; 32]));
-        let info =
-            heartbeat.on_send(at(100), pace(PathState::Inactive, 1000), to(), &mut rng, ROOM);
+        let info = heartbeat.on_send(
+            at(100),
+            pace(PathState::Inactive, 1000),
+            to(),
+            &mut rng,
+            (None, ROOM),
+        );
         assert_eq!(path_of(&info), Some(PathId(3)));
         let other: SocketAddr = "10.0.0.3:9899".parse().unwrap();
         assert_eq!(heartbeat.on_ack(at(130), &info, (PathId(3), other)), None);
@@ -282,7 +293,8 @@ mod tests {
         assert_eq!(heartbeat.on_ack(at(141), &info, to()), None);
         assert_eq!(path_of(&info[..34]), None);
         assert_eq!(info.len(), ROOM);
-        let info = heartbeat.on_send(at(100), pace(PathState::Active, 1000), to(), &mut rng, ROOM);
+        let info =
+            heartbeat.on_send(at(100), pace(PathState::Active, 1000), to(), &mut rng, (None, ROOM));
         assert!(info.len() < 40, "a working path is probed with little");
     }
 
@@ -290,16 +302,16 @@ mod tests {
     fn an_address_gets_large_probes_only_when_it_has_answered_and_few_when_it_does_not() {
         let (mut heartbeat, mut rng) = (Heartbeat::default(), Rng::new([1; 32]));
         let unconfirmed = pace(PathState::Unconfirmed, 5000);
-        let info = heartbeat.on_send(at(0), unconfirmed, to(), &mut rng, ROOM);
+        let info = heartbeat.on_send(at(0), unconfirmed, to(), &mut rng, (None, ROOM));
         assert!(info.len() < 40, "it may belong to somebody else");
         assert_eq!(heartbeat.deadline(), Some(at(2000)));
         let silent = Pace { silent: true, ..unconfirmed };
-        let info = heartbeat.on_send(at(5000), silent, to(), &mut rng, ROOM);
+        let info = heartbeat.on_send(at(5000), silent, to(), &mut rng, (None, ROOM));
         heartbeat.handle_timeout(at(5000), silent, &mut rng);
-        heartbeat.on_send(at(5000), silent, to(), &mut rng, ROOM);
+        heartbeat.on_send(at(5000), silent, to(), &mut rng, (None, ROOM));
         assert_eq!(heartbeat.deadline(), Some(at(10_000)));
         assert!(heartbeat.on_ack(at(5100), &info, to()).is_some_and(|answer| !answer.full_sized));
-        let info = heartbeat.on_send(at(6000), unconfirmed, to(), &mut rng, ROOM);
+        let info = heartbeat.on_send(at(6000), unconfirmed, to(), &mut rng, (None, ROOM));
         assert_eq!(info.len(), ROOM);
         assert!(heartbeat.on_ack(at(6100), &info, to()).is_some_and(|answer| answer.full_sized));
     }
@@ -308,9 +320,9 @@ mod tests {
     fn a_probe_that_waited_beyond_the_end_of_a_silence_begins_another() {
         let (mut heartbeat, mut rng) = (Heartbeat::default(), Rng::new([1; 32]));
         let unconfirmed = pace(PathState::Unconfirmed, 5000);
-        heartbeat.on_send(at(0), unconfirmed, to(), &mut rng, ROOM);
+        heartbeat.on_send(at(0), unconfirmed, to(), &mut rng, (None, ROOM));
         assert_eq!(heartbeat.handle_timeout(at(2000), unconfirmed, &mut rng), Expiry::Quiet);
-        heartbeat.on_send(at(7000), unconfirmed, to(), &mut rng, ROOM);
+        heartbeat.on_send(at(7000), unconfirmed, to(), &mut rng, (None, ROOM));
         assert_eq!(heartbeat.deadline(), Some(at(9000)));
     }
 
@@ -319,10 +331,10 @@ mod tests {
         let (mut heartbeat, mut rng) = (Heartbeat::default(), Rng::new([1; 32]));
         let pace = pace(PathState::Inactive, 5000);
         let mut seen = std::vec::Vec::new();
-        heartbeat.on_send(at(0), pace, to(), &mut rng, ROOM);
+        heartbeat.on_send(at(0), pace, to(), &mut rng, (None, ROOM));
         while let Some(now) = heartbeat.deadline().filter(|next| *next < at(10_000)) {
             seen.push((now, heartbeat.handle_timeout(now, pace, &mut rng)));
-            heartbeat.on_send(now, pace, to(), &mut rng, ROOM);
+            heartbeat.on_send(now, pace, to(), &mut rng, (None, ROOM));
         }
         let quiet = |millis| (at(millis), Expiry::Quiet);
         let error = (at(5000), Expiry::Unanswered);

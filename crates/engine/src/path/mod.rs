@@ -15,6 +15,8 @@ mod pacer;
 pub(crate) mod pairing;
 mod path_set;
 mod paths;
+pub(crate) mod policy;
+mod regulation;
 mod rtt;
 
 pub(crate) use burst::Burst;
@@ -29,6 +31,8 @@ pub use pacer::Pacing;
 pub(crate) use pacer::{Pace, Pacer};
 pub(crate) use path_set::PathSet;
 pub(crate) use paths::{Path, Paths, packet_size};
+pub(crate) use policy::{Notice, Rank, Regime};
+pub use policy::{PathPolicy, PathRole, PathRule};
 pub(crate) use rtt::Rtt;
 
 use core::net::SocketAddr;

@@ -3,7 +3,7 @@
 //! Both endpoints apply the same rules to the same two address lists, so both see the same pairs.
 
 use crate::config::LocalAddress;
-use crate::path::PathAddr;
+use crate::path::{PathAddr, PathRule};
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 
@@ -75,12 +75,20 @@ fn one_family_per_interface(mut pairs: Vec<PathAddr>, locals: &[LocalAddress]) -
     kept
 }
 
-/// Every way to send a first packet to `remote`, the best first.
-pub(crate) fn candidates(locals: &[LocalAddress], remote: SocketAddr) -> Vec<PathAddr> {
+/// Every way to send a first packet to `remote`, the best first: the nearest, and of equally near ones that
+/// which `rules` want most.
+pub(crate) fn candidates(
+    locals: &[LocalAddress],
+    remote: SocketAddr,
+    rules: &[PathRule],
+) -> Vec<PathAddr> {
     let mut fitting: Vec<_> =
         locals.iter().filter(|l| may_pair(l.addr.ip(), remote.ip())).collect();
-    fitting.sort_by_key(|local| core::cmp::Reverse(matching_prefix(local, remote.ip())));
     let pair = |local: &LocalAddress| encapsulated_alike(PathAddr { local: local.addr, remote });
+    fitting.sort_by_key(|local| {
+        let near = core::cmp::Reverse(matching_prefix(local, remote.ip()));
+        (near, PathRule::policy(rules, &pair(local)).reluctance())
+    });
     fitting.into_iter().map(pair).collect()
 }
 

@@ -100,9 +100,9 @@ fn a_single_address_is_not_announced() {
 #[test]
 fn the_nearest_local_address_is_tried_first() {
     let locals = [local("10.1.0.1", 24), local("10.2.0.1", 24), local("fd00::1", 64)];
-    let tried = candidates(&locals, socket("10.2.0.2"));
+    let tried = candidates(&locals, socket("10.2.0.2"), &[]);
     assert_eq!(tried, vec![pair("10.2.0.1", "10.2.0.2"), pair("10.1.0.1", "10.2.0.2")]);
-    assert!(candidates(&locals, socket("127.0.0.1")).is_empty());
+    assert!(candidates(&locals, socket("127.0.0.1"), &[]).is_empty());
 }
 
 #[test]

@@ -2,13 +2,15 @@
 
 use super::congestion::{Congestion, Group};
 use super::heartbeat::Heartbeat;
+use super::regulation::Regulation;
 use super::{
     Burst, EcnUse, MtuSearch, Pace, Pacer, PathAddr, PathCounters, PathEcn, PathId, PathSet,
-    PathState, Rtt, Timing,
+    PathState, Regime, Rtt, Timing,
 };
 use crate::cmt::CmtState;
 use crate::config::Config;
 use crate::time::{Duration, Instant};
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use manypath_wire::chunk::Data;
 use manypath_wire::packet::CommonHeader;
@@ -66,6 +68,8 @@ pub(crate) struct Path {
     pub(crate) ecn: PathEcn,
     /// What it has carried.
     pub(crate) stats: PathCounters,
+    /// What is wanted of it, if anything ever was.
+    pub(crate) regime: Option<Box<Regime>>,
 }
 
 impl Path {
@@ -99,6 +103,7 @@ impl Path {
             share_filled: None,
             ecn: PathEcn::default(),
             stats: PathCounters::default(),
+            regime: None,
         }
     }
 
@@ -235,7 +240,7 @@ pub(crate) fn packet_size(addr: &PathAddr, mtu: u16) -> usize {
 }
 
 /// Bytes in front of an SCTP packet.
-fn headers(addr: &PathAddr) -> usize {
+pub(super) fn headers(addr: &PathAddr) -> usize {
     let ip = if addr.remote.is_ipv6() { 40 } else { 20 };
     let udp = if addr.remote.port() == 0 { 0 } else { UDP_HEADER };
     ip + udp
@@ -249,12 +254,14 @@ pub(crate) struct Paths {
     next_id: u8,
     /// What was agreed on with the peer about ECN.
     ecn: EcnUse,
+    pub(super) regulation: Regulation,
 }
 
 impl Paths {
     /// No path yet. The first that is added becomes the primary.
     pub(crate) fn new() -> Self {
-        Self { list: Vec::new(), primary: PathId(0), next_id: 0, ecn: EcnUse::Off }
+        let (list, ecn, regulation) = (Vec::new(), EcnUse::Off, Regulation::default());
+        Self { list, primary: PathId(0), next_id: 0, ecn, regulation }
     }
 
     /// Adds a path, or returns the one that has these addresses already. `None` if there are too
@@ -282,6 +289,7 @@ impl Paths {
         // Most associations have one path, and a list that grows by itself makes room for four.
         self.list.reserve_exact(1);
         self.list.insert(at, path);
+        self.regulation.is_stale = true;
         Some(id)
     }
 

@@ -22,7 +22,7 @@ use super::outstanding::ChunkState;
 use super::sender::has_window;
 use crate::cmt::Extent;
 use crate::path::{Path, PathId, PathSet, Paths};
-use crate::schedule::path::PathScheduling;
+use crate::schedule::path::{PathScheduling, Redundancy};
 use crate::time::Instant;
 use crate::tsn::Tsn64;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -35,7 +35,11 @@ enum Which {
     None,
     All,
     Interactive,
+    Sparse,
 }
+
+/// What may wait on a stream that is sparse: a large packet.
+const SPARSE: usize = 1500;
 
 /// Copies of all paths.
 #[derive(Debug)]
@@ -44,6 +48,8 @@ pub(super) struct Copies {
     paths: BTreeMap<PathId, PathCopies>,
     /// The peer has told of duplicates: if it does not any more, the path may have failed.
     confirmed: bool,
+    /// Copies were made, or may be at any time.
+    used: bool,
 }
 
 /// Copies of one path.
@@ -67,7 +73,7 @@ struct Copy {
 }
 
 impl Copies {
-    pub(super) fn new(scheduling: PathScheduling) -> Self {
+    pub(super) fn new(scheduling: PathScheduling, redundancy: Redundancy) -> Self {
         let which = match scheduling {
             PathScheduling::Redundant => Which::All,
             PathScheduling::RedundantInteractive => Which::Interactive,
@@ -79,7 +85,13 @@ impl Copies {
             | PathScheduling::Ecf
             | PathScheduling::Blest => Which::None,
         };
-        Self { which, paths: BTreeMap::new(), confirmed: false }
+        let used = which != Which::None;
+        let which = if used { which } else { Which::from(redundancy) };
+        Self { which, paths: BTreeMap::new(), confirmed: false, used }
+    }
+
+    fn is_under_way(&self) -> bool {
+        self.paths.values().any(|copies| !copies.under_way.is_empty())
     }
 
     /// Bytes that copies occupy on a path.
@@ -94,9 +106,9 @@ impl Copies {
         self.paths.remove(&id);
     }
 
-    /// Whether anything is ever copied.
+    /// Whether anything was copied, or may be at any time.
     pub(super) fn is_on(&self) -> bool {
-        self.which != Which::None
+        self.used || self.which == Which::All
     }
 }
 
@@ -107,17 +119,38 @@ impl PathCopies {
     }
 }
 
+impl From<Redundancy> for Which {
+    fn from(redundancy: Redundancy) -> Self {
+        match redundancy {
+            Redundancy::Off => Self::None,
+            Redundancy::Interactive => Self::Interactive,
+            Redundancy::Sparse => Self::Sparse,
+            Redundancy::All => Self::All,
+        }
+    }
+}
+
 impl Sender {
+    /// From now on other streams are sent on several paths. Copies that are under way stay accounted for.
+    pub(crate) fn set_redundancy(&mut self, redundancy: Redundancy) {
+        self.copies.which = Which::from(redundancy);
+        if redundancy == Redundancy::Off {
+            self.copies.paths.values_mut().for_each(|copies| copies.wanted.clear());
+        }
+    }
+
     /// Chunk `tsn` has left for the first time, on `id`: the other paths are to send it too.
     pub(super) fn want_copies(&mut self, tsn: Tsn64, id: PathId, usable: PathSet) {
+        let stream = || Some(self.outstanding.get(tsn)?.fragment.stream);
+        let is_hurried = |stream| self.queue.options(stream).class.is_hurried();
+        let is_sparse = |stream| self.queue.stream(stream).is_none_or(|it| it.unsent() <= SPARSE);
         let wanted = match self.copies.which {
             Which::None => false,
             Which::All => true,
-            Which::Interactive => self
-                .outstanding
-                .get(tsn)
-                .is_some_and(|chunk| self.queue.options(chunk.fragment.stream).class.is_hurried()),
+            Which::Interactive => stream().is_some_and(is_hurried),
+            Which::Sparse => stream().is_some_and(|it| is_hurried(it) || is_sparse(it)),
         };
+        self.copies.used |= wanted && !usable.is_only(id);
         for other in usable.iter().filter(|other| wanted && *other != id) {
             self.copies.paths.entry(other).or_default().wanted.push_back(tsn);
         }
@@ -270,6 +303,7 @@ impl Sender {
                 copies.wanted.pop_front();
             }
         }
+        self.copies.used &= self.copies.which != Which::None || self.copies.is_under_way();
     }
 
     /// Nothing more is expected of the copies on `id`. Returns whether they were all that was in flight

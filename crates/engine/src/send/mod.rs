@@ -17,6 +17,7 @@ mod copies;
 mod ecn;
 mod fill;
 mod forward;
+mod idle;
 mod losses;
 mod nagle;
 mod outstanding;

@@ -13,14 +13,13 @@ use super::window::PeerWindow;
 use crate::cmt::{FastRecovery, RetransmissionPolicy, Rules, next_lost};
 use crate::config::Config;
 use crate::endpoint::{Outgoing, SendError};
-use crate::path::{Path, PathId, PathSet, PathState, Paths};
+use crate::path::{Path, PathId, PathSet, Paths};
 use crate::ranges::{Range, RangeSet};
 use crate::schedule::map::Room;
 use crate::schedule::path::{
-    Demand, PathOrder, PathScheduling, PathSelector, by_smallest_srtt, usable,
+    Demand, PathOrder, PathScheduling, PathSelector, by_smallest_srtt, no_dearer, usable,
 };
 use crate::schedule::stream::StreamOptions;
-use crate::status::IdleReason;
 use crate::time::Instant;
 use crate::tsn::Tsn64;
 use alloc::vec::Vec;
@@ -122,7 +121,7 @@ impl Sender {
             sack_path: None,
             non_renegable: false,
             selector: PathSelector::new(config.path_scheduling),
-            copies: Copies::new(config.path_scheduling),
+            copies: Copies::new(config.path_scheduling, config.redundancy),
             repetitions: Repetitions::default(),
             horizon: None,
             split: config.buffer_split,
@@ -261,10 +260,24 @@ impl Sender {
             return PathOrder::none();
         }
         let served = self.repeaters(paths);
-        match self.queue.dynamic() {
+        let order = match self.queue.dynamic() {
             Some(_) => by_smallest_srtt(paths, served),
             None => self.selector.order(paths, served, self.sack_path),
+        };
+        if paths.is_regulated() { order.cheapest_first(paths) } else { order }
+    }
+
+    /// Nothing more may be sent now: is that because the paths that may carry data carry all they can?
+    pub(crate) fn note_waiting(&self, now: Instant, paths: &mut Paths) {
+        if !paths.is_regulated() {
+            return;
         }
+        let usable = self.usable(paths);
+        let is_full = |path: &Path| !has_window(now, path, path.flight);
+        let waits = (self.queue.messages() > 0 || self.more_to_come)
+            && self.rwnd_for_new() >= self.fragment_size(paths)
+            && paths.iter().filter(|path| usable.contains(path.id)).all(is_full);
+        paths.ceiling_mut().note_waiting(now, waits);
     }
 
     /// Whether [`Self::fill`] would write something into an empty packet for `id`.
@@ -289,7 +302,9 @@ impl Sender {
             return streams;
         }
         let held_back = paths.iter().filter_map(|path| path.held_back).min();
-        streams.into_iter().chain(self.next_probe(paths)).chain(held_back).min()
+        let regulation = paths.regulation_deadline();
+        let later = self.next_probe(paths).into_iter().chain(held_back).chain(regulation);
+        streams.into_iter().chain(later).min()
     }
 
     /// Whether neither new data nor lost chunks wait, nor any that may be sent on a second path.
@@ -313,52 +328,6 @@ impl Sender {
         (len > self.rwnd_for_new()).then(due)
     }
 
-    /// Why nothing is sent on `id` now, if so.
-    pub(crate) fn idle_reason(
-        &self,
-        now: Instant,
-        id: PathId,
-        paths: &Paths,
-    ) -> Option<IdleReason> {
-        let path = paths.get(id)?;
-        let usable = self.usable(paths);
-        if self.has_data_for(now, id, paths) {
-            return None;
-        }
-        Some(match path.state {
-            PathState::Unconfirmed => IdleReason::Unconfirmed,
-            PathState::PotentiallyFailed | PathState::Inactive if !usable.contains(id) => {
-                IdleReason::Failed
-            }
-            PathState::Active | PathState::PotentiallyFailed | PathState::Inactive => {
-                self.shortage(now, path, paths, usable)
-            }
-        })
-    }
-
-    fn shortage(&self, now: Instant, path: &Path, paths: &Paths, usable: PathSet) -> IdleReason {
-        let next =
-            self.queue.next_len(self.taker(now, paths, usable, path.id), self.fragment_size(paths));
-        if !usable.contains(path.id) {
-            IdleReason::Standby
-        } else if next.is_none() && self.lost == 0 {
-            let elsewhere = self.queue.messages() > 0;
-            if elsewhere { IdleReason::OtherStreams } else { IdleReason::NoData }
-        } else if path.flight < path.congestion.window() && !path.may_follow(now) {
-            IdleReason::Burst
-        } else if !has_window(now, path, path.flight) {
-            IdleReason::CongestionWindow
-        } else if next.is_some() && !self.split_allows(path, paths, usable) {
-            IdleReason::BufferShare
-        } else if next.is_some_and(|len| len > self.rwnd_for_new()) {
-            IdleReason::ReceiveWindow
-        } else if self.lost == 0 {
-            IdleReason::FasterPath
-        } else {
-            IdleReason::NoData
-        }
-    }
-
     /// Whether `id` should carry something of what waits.
     pub(super) fn is_worth_using(
         &self,
@@ -367,7 +336,11 @@ impl Sender {
         usable: PathSet,
         id: PathId,
     ) -> bool {
-        self.selector.is_worth_using(paths, usable, id, self.demand())
+        let beside = match paths.get(id).filter(|_| paths.is_regulated()) {
+            Some(path) => no_dearer(paths, usable, path),
+            None => usable,
+        };
+        self.selector.is_worth_using(paths, beside, id, self.demand())
             || self.queue.is_tied(self.taker(now, paths, usable, id))
     }
 
@@ -556,7 +529,7 @@ impl Sender {
     }
 
     /// Whether the share of `path` in the buffers of both sides has room.
-    fn split_allows(&self, path: &Path, paths: &Paths, usable: PathSet) -> bool {
+    pub(super) fn split_allows(&self, path: &Path, paths: &Paths, usable: PathSet) -> bool {
         if let Some(dynamic) = self.queue.dynamic() {
             return dynamic.shares().allows(path, self.room());
         }

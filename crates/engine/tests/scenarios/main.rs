@@ -33,6 +33,7 @@ mod partial;
 mod partial_delivery;
 mod path_requests;
 mod paths;
+mod policy;
 mod reconfiguration;
 mod restart;
 mod setup;

@@ -163,6 +163,7 @@ impl Transfer {
             | Event::Authentication { .. }
             | Event::SenderDry
             | Event::LocalAddress { .. }
+            | Event::PathPolicy { .. }
             | Event::PeerAddress { .. }
             | Event::PathChanged { .. }
             | Event::Restarted

@@ -125,6 +125,7 @@ impl Link {
             | Event::Writable
             | Event::SenderDry
             | Event::LocalAddress { .. }
+            | Event::PathPolicy { .. }
             | Event::PeerAddress { .. } => {}
         }
     }

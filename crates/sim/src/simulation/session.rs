@@ -135,6 +135,7 @@ impl<'a> Session<'a> {
                     | Event::Authentication { .. }
                     | Event::SenderDry
                     | Event::LocalAddress { .. }
+                    | Event::PathPolicy { .. }
                     | Event::PeerAddress { .. }
                     | Event::PeerShutdown => {}
                 }

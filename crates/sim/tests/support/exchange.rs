@@ -143,6 +143,7 @@ impl Side {
             | Event::Authentication { .. }
             | Event::SenderDry
             | Event::LocalAddress { .. }
+            | Event::PathPolicy { .. }
             | Event::PeerShutdown => {}
         }
     }

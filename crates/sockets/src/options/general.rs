@@ -44,6 +44,23 @@ pub(super) fn set_only_ipv6(
     Ok(())
 }
 
+/// `SCTP_REUSE_PORT` (RFC 6458 section 8.1.27), which must be set before the socket is bound.
+pub(super) fn set_reuse_port(
+    sockets: &mut Sockets,
+    id: SocketId,
+    value: &[u8],
+) -> Result<(), Errno> {
+    let socket = sockets.socket(id)?;
+    if !socket.is_one_to_one() {
+        return Err(Errno::NOT_SUPPORTED);
+    }
+    if socket.bound.is_some() {
+        return Err(Errno::FAULT);
+    }
+    socket.settings.reuse_port = is_on(value)?;
+    Ok(())
+}
+
 pub(super) fn get(sockets: &mut Sockets, id: SocketId, name: i32) -> Result<Vec<u8>, Errno> {
     let socket = sockets.socket(id)?;
     let size = |bytes: u32| bytes.to_ne_bytes().to_vec();

@@ -12,6 +12,7 @@ mod streams;
 
 pub(crate) use associations::init_message;
 
+use crate::constants::SCTP_REUSE_PORT;
 use crate::errno::Errno;
 use crate::layout::Structure;
 use crate::structures::{sctp_assoc_t, sctp_assoc_value};
@@ -41,6 +42,9 @@ impl Sockets {
             libc::IPPROTO_IPV6 if name == libc::IPV6_V6ONLY => {
                 return general::set_only_ipv6(self, id, value);
             }
+            libc::IPPROTO_SCTP if name == SCTP_REUSE_PORT => {
+                return general::set_reuse_port(self, id, value);
+            }
             libc::IPPROTO_SCTP => {}
             _ => return Err(Errno::NO_PROTOCOL_OPTION),
         }
@@ -69,6 +73,9 @@ impl Sockets {
             libc::SOL_SOCKET => return general::get(self, id, name),
             libc::IPPROTO_IPV6 if name == libc::IPV6_V6ONLY => {
                 return Ok(answer_flag(self.socket(id)?.settings.family.only_ipv6));
+            }
+            libc::IPPROTO_SCTP if name == SCTP_REUSE_PORT => {
+                return Ok(answer_flag(self.socket(id)?.settings.reuse_port));
             }
             libc::IPPROTO_SCTP => {}
             _ => return Err(Errno::NO_PROTOCOL_OPTION),

@@ -22,6 +22,30 @@ impl Kernel {
         Self { carrier }
     }
 
+    /// A guest that runs this command line and ends.
+    pub(crate) fn guest(&self, tools: &Tools, lab: &Lab, line: &str) -> Result<Command, String> {
+        let paths = lab.path_names().len();
+        let mut job = String::new();
+        for path in 0..paths {
+            let ours = lab.address(Host::Left, path);
+            job += &format!("path vec{path} {}/24 {ours} {}\n", address(path, 2), address(path, 1));
+        }
+        job += &format!("udp {}\n", u16::from(self.carrier == Carrier::Udp) * 9899);
+        job += &format!("run {line}\n");
+        let (file, identity) = tools.guest(&job)?;
+        let mut command = lab.command(Host::Right, KERNEL);
+        command.args("mem=256M root=/dev/root rootfstype=hostfs rootflags=/ ro quiet".split(' '));
+        command.args(["con=null", "con0=null,fd:1"]);
+        for path in 0..paths {
+            let tap = device(path);
+            command.arg(format!("vec{path}:transport=tap,ifname={tap},depth=64,gro=0"));
+        }
+        command.arg(format!("umid={identity}")).arg(format!("uml_dir={}/", tools.dir().display()));
+        let script = tools.source("linux/guest.py");
+        command.args(["init=/usr/bin/python3", "--"]).args([script, file]);
+        Ok(command)
+    }
+
     fn boots(&self, tools: &Tools) -> Result<(), String> {
         let path = "delay=1ms".parse().map_err(|error| format!("{error}"))?;
         let lab = Lab::start(LabSpec::new(vec![path])).map_err(|error| error.to_string())?;
@@ -91,26 +115,7 @@ impl Peer for Kernel {
     }
 
     fn command(&self, tools: &Tools, lab: &Lab, args: &[String]) -> Result<Command, String> {
-        let paths = lab.path_names().len();
-        let mut job = String::new();
-        for path in 0..paths {
-            let ours = lab.address(Host::Left, path);
-            job += &format!("path vec{path} {}/24 {ours} {}\n", address(path, 2), address(path, 1));
-        }
-        job += &format!("udp {}\n", u16::from(self.carrier == Carrier::Udp) * 9899);
-        job += &format!("run {} {}\n", tools.program("linux").display(), args.join(" "));
-        let (file, identity) = tools.guest(&job)?;
-        let mut command = lab.command(Host::Right, KERNEL);
-        command.args("mem=256M root=/dev/root rootfstype=hostfs rootflags=/ ro quiet".split(' '));
-        command.args(["con=null", "con0=null,fd:1"]);
-        for path in 0..paths {
-            let tap = device(path);
-            command.arg(format!("vec{path}:transport=tap,ifname={tap},depth=64,gro=0"));
-        }
-        command.arg(format!("umid={identity}")).arg(format!("uml_dir={}/", tools.dir().display()));
-        let script = tools.source("linux/guest.py");
-        command.args(["init=/usr/bin/python3", "--"]).args([script, file]);
-        Ok(command)
+        self.guest(tools, lab, &format!("{} {}", tools.program("linux").display(), args.join(" ")))
     }
 }
 

@@ -1,8 +1,9 @@
 //! Whom we talk with: one adapter for each.
 
-mod kernel;
+mod dcsctp;
+pub(crate) mod kernel;
 mod pion;
-mod usrsctp;
+pub(crate) mod usrsctp;
 
 use crate::cell::Tools;
 use crate::scenario::{Initiator, Scenario};
@@ -72,6 +73,7 @@ pub(crate) fn all() -> Vec<Box<dyn Peer>> {
         Box::new(kernel::Kernel::new(Carrier::Ip)),
         Box::new(kernel::Kernel::new(Carrier::Udp)),
         Box::new(pion::Pion),
+        Box::<dcsctp::Dcsctp>::default(),
     ]
 }
 

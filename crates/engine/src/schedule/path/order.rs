@@ -28,6 +28,16 @@ impl PathOrder {
         order
     }
 
+    /// The same paths, cheaper ones first.
+    pub(crate) fn cheapest_first(self, paths: &Paths) -> Self {
+        let cost = |id| paths.get(id).map(Path::cost);
+        let mut order = Self::none();
+        for id in self {
+            order.insert(id, |other| cost(other) > cost(id));
+        }
+        order
+    }
+
     /// Puts `id` behind all others but those of which it `precedes` the last ones.
     fn insert(&mut self, id: PathId, precedes: impl Fn(PathId) -> bool) {
         let mut at = self.len;

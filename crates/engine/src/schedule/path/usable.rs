@@ -1,13 +1,20 @@
 //! The paths that may carry user data.
 
+use super::regulated;
 use crate::path::{Path, PathId, PathSet, PathState, Paths};
 
 /// All active paths with concurrent multipath transfer, otherwise the primary one or, if it is not
 /// active, the first that is (RFC 9260 section 6.4.1). If none is active, the least failed one: data
-/// must not wait for a heartbeat (RFC 7829 section 3.2, CMT-PF).
+/// must not wait for a heartbeat (RFC 7829 section 3.2, CMT-PF). Where paths have policies, `regulated`
+/// says which of the active ones count.
 pub(crate) fn usable(paths: &Paths, multipath: bool) -> PathSet {
     let mut set = PathSet::default();
-    let active = paths.iter().filter(|path| path.is_active()).map(|path| path.id);
+    let allowed = paths.is_regulated().then(|| regulated::usable(paths));
+    let is_allowed = |path: &&Path| match allowed {
+        Some(allowed) => allowed.contains(path.id),
+        None => path.is_active(),
+    };
+    let active = paths.iter().filter(is_allowed).map(|path| path.id);
     if multipath {
         active.for_each(|id| set.insert(id));
     } else if let Some(id) = active.min_by_key(|id| *id != paths.primary()) {
@@ -21,6 +28,7 @@ pub(crate) fn usable(paths: &Paths, multipath: bool) -> PathSet {
 
 fn least_failed(paths: &Paths) -> Option<PathId> {
     let rank = |path: &Path| match path.state {
+        _ if path.rank().is_none() => None,
         PathState::Active => Some(0),
         PathState::PotentiallyFailed => Some(1),
         PathState::Inactive => Some(2),

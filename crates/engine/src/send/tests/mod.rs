@@ -89,7 +89,7 @@ impl Bench {
         assert!(bench.sender.is_drained());
         // TSNs count from 1 again.
         bench.sender.outstanding = super::outstanding::Outstanding::new(Tsn(1));
-        bench.sender.copies = super::copies::Copies::new(config.path_scheduling);
+        bench.sender.copies = super::copies::Copies::new(config.path_scheduling, config.redundancy);
         let cum = bench.sender.outstanding.cum();
         bench.sender.abandonment = super::abandon::Abandonment::new(config, cum);
         for path in bench.paths.iter_mut() {

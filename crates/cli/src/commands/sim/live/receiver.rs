@@ -43,6 +43,7 @@ pub(super) fn receive(
                 | Event::Authentication { .. }
                 | Event::SenderDry
                 | Event::LocalAddress { .. }
+                | Event::PathPolicy { .. }
                 | Event::PeerAddress { .. }
                 | Event::PeerShutdown => {}
             }

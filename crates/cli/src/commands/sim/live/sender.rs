@@ -79,6 +79,7 @@ impl Sender<'_> {
                 | Event::Authentication { .. }
                 | Event::SenderDry
                 | Event::LocalAddress { .. }
+                | Event::PathPolicy { .. }
                 | Event::PeerAddress { .. }
                 | Event::PeerShutdown => {}
             }

@@ -1,60 +1,34 @@
-"""Everything that runs in a guest of User Mode Linux: process 1, and HTTP over the kernel's own SCTP.
+"""Process 1 of a guest of User Mode Linux: HTTP over the kernel's own SCTP.
 
-The root file system is the host's, read-only. Nothing here knows of manypath; nothing listens with TCP.
+Nothing here knows of manypath; nothing listens with TCP.
 
     init DEVICE OWN/PREFIX GATEWAY try                     says READY, if there is SCTP
     init DEVICE OWN/PREFIX GATEWAY serve PORT              a web server: GET /BYTES, PUT answers with the SHA-256
     init DEVICE OWN/PREFIX GATEWAY get PORT PATH           a client of the gateway; JSON of the result
     init DEVICE OWN/PREFIX GATEWAY put PORT PATH BYTES
 """
-import ctypes
 import errno
 import hashlib
 import http.client
 import http.server
 import json
-import os
 import random
 import socket
 import socketserver
-import subprocess
 import sys
 import time
-import traceback
+
+import machine
+from machine import ip
 
 SCTP = 132
-FINIT_MODULE = 313  # x86-64, the only machine with this kernel beside i386
-
-
-def mount(kind, where):
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.mount(kind.encode(), where.encode(), kind.encode(), 0, None) != 0:
-        raise OSError(ctypes.get_errno(), f"mount {where}")
-
-
-def load(name):
-    """Loads a module and what it needs: the guest has no insmod."""
-    folder = f"/usr/lib/uml/modules/{os.uname().release}/"
-    libc = ctypes.CDLL(None, use_errno=True)
-    with open(folder + "modules.dep") as file:
-        lines = dict(line.rstrip().split(":", 1) for line in file)
-    path = next(path for path in lines if path.endswith(f"/{name}.ko"))
-    for module in [*reversed(lines[path].split()), path]:
-        descriptor = os.open(folder + module, os.O_RDONLY)
-        loaded = libc.syscall(FINIT_MODULE, descriptor, b"", 0)
-        if loaded != 0 and ctypes.get_errno() != 17:  # EEXIST: already there
-            raise OSError(ctypes.get_errno(), f"finit_module {module}")
-        os.close(descriptor)
 
 
 def begin(device, own, gateway):
-    mount("proc", "/proc")
-    mount("tmpfs", "/tmp")
-    load("hmac")  # signs the cookies
-    load("sctp")
-    for command in ("link set lo up", f"addr add {own} dev {device}", f"link set {device} up",
-                    f"route add default via {gateway}"):
-        subprocess.run(["ip", *command.split()], check=True)
+    machine.begin("/tmp")
+    ip(f"addr add {own} dev {device}")
+    ip(f"link set {device} up")
+    ip(f"route add default via {gateway}")
 
 
 def pieces(content):
@@ -149,10 +123,4 @@ def main(device, own, gateway, role, *more):
         time.sleep(1)  # the end of the association
 
 
-try:
-    main(*(word for word in sys.argv[1:] if "=" not in word))  # the kernel adds console=tty0
-except BaseException:
-    print("FAILED", traceback.format_exc(), flush=True)
-with open("/proc/sysrq-trigger", "w") as trigger:
-    trigger.write("o")
-time.sleep(10)
+machine.run(main, sys.argv[1:])

@@ -1,0 +1,93 @@
+//! Policies of paths: ours are looked up when paths come and when they change, the peer's come with its
+//! HEARTBEATs.
+
+use super::context::Context;
+use super::tcb::Association;
+use crate::event::{AddressChange, Event};
+use crate::path::{PathId, PathState, heartbeat};
+use crate::schedule::path::Redundancy;
+
+impl Association {
+    /// The policies of the endpoint have changed.
+    pub(crate) fn renew_policies(&mut self, cx: &mut Context<'_>) {
+        self.paths.forget_policies();
+        self.regulate(cx);
+    }
+
+    /// Other streams are sent on several paths from now on.
+    pub(crate) fn set_redundancy(&mut self, redundancy: Redundancy) {
+        self.sender.set_redundancy(redundancy);
+    }
+
+    /// Before anything is sent: every path has its policy, allowances and costs are those of now.
+    pub(super) fn regulate(&mut self, cx: &mut Context<'_>) {
+        let changed = self.paths.look_up_policies(cx.policies);
+        for id in changed.iter() {
+            self.tell_policy(id);
+            self.on_policy_changed(cx, id);
+        }
+        self.paths.regulate_at(cx.now);
+        if !changed.is_empty() {
+            self.ask_for_primary(cx);
+            self.leave_failed_paths();
+        }
+    }
+
+    /// A HEARTBEAT with `info` came over `via`: it may tell what the peer wants of the path.
+    pub(super) fn hear_policy(&mut self, cx: &mut Context<'_>, via: PathId, info: &[u8]) {
+        let Some(notice) = heartbeat::notice_in(info) else { return };
+        if self.paths.hear(via, notice) {
+            self.on_policy_changed(cx, via);
+            self.paths.regulate_at(cx.now);
+            self.leave_failed_paths();
+        }
+    }
+
+    /// Our HEARTBEAT with `info` was answered: the peer has read what it said. If that was overtaken by a
+    /// change, another one follows.
+    pub(super) fn note_policy_heard(&mut self, id: PathId, info: &[u8]) {
+        let Some(regime) = self.paths.get_mut(id).and_then(|path| path.regime.as_mut()) else {
+            return;
+        };
+        heartbeat::notice_in(info).into_iter().for_each(|notice| regime.on_echo(notice));
+        if regime.is_untold() {
+            self.tell_policy(id);
+        }
+    }
+
+    /// Lets a HEARTBEAT take the policy of path `id` to the peer; its loss is noticed as that of any.
+    fn tell_policy(&mut self, id: PathId) {
+        let heartbeats = self.state.sends_heartbeats();
+        if let Some(path) = self.paths.get_mut(id).filter(|_| heartbeats) {
+            path.heartbeat.probe_now();
+        }
+    }
+
+    fn on_policy_changed(&mut self, cx: &mut Context<'_>, id: PathId) {
+        let Some(path) = self.paths.get(id) else { return };
+        cx.emit(self.id, Event::PathPolicy { path: id, policy: path.policy() });
+        self.apply_wished_primary();
+    }
+
+    /// The path that is wanted as the primary one is, as soon as it works.
+    pub(super) fn apply_wished_primary(&mut self) {
+        if let Some(wished) = self.paths.wished_primary() {
+            self.paths.set_primary(wished);
+        }
+    }
+
+    /// Asks the peer to send first to our address of the path that we want as the primary one, where addresses
+    /// may change (RFC 5061 section 4.2.4). Others learn of it by HEARTBEAT alone.
+    fn ask_for_primary(&mut self, cx: &Context<'_>) {
+        let wanted = |path: &&crate::path::Path| {
+            let ours = path.regime.as_ref().is_some_and(|regime| regime.own().primary);
+            ours && path.state != PathState::Unconfirmed
+        };
+        let address = self.paths.iter().find(wanted).map(|path| path.addr.local.ip());
+        if let Some(address) = address.filter(|_| self.addresses.is_some()) {
+            let change = AddressChange::MadePrimary;
+            // What cannot be asked for now is told by HEARTBEAT all the same.
+            let _told_otherwise = self.change_address(cx, change, address).is_err();
+        }
+    }
+}

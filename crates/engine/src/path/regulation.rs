@@ -1,0 +1,169 @@
+//! Policies of the paths of one association.
+
+use super::paths::headers;
+use super::policy::{PathPolicy, PathRule, Rank, Regime};
+use super::{Path, PathId, PathSet, Paths};
+use crate::schedule::path::CostCeiling;
+use crate::time::Instant;
+
+/// What is known of the policies of all paths.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Regulation {
+    /// Paths have come whose policies were not looked up yet.
+    pub(super) is_stale: bool,
+    /// Whether a path has a policy.
+    is_on: bool,
+    ceiling: CostCeiling,
+}
+
+impl Path {
+    /// What holds on it.
+    pub(crate) fn policy(&self) -> PathPolicy {
+        self.regime.as_ref().map_or_else(PathPolicy::default, |regime| regime.effective())
+    }
+
+    /// How much it is wanted for data. `None`: not at all.
+    pub(crate) fn rank(&self) -> Option<Rank> {
+        self.regime.as_ref().map_or(Some(Rank::Normal), |regime| regime.rank())
+    }
+
+    /// What it costs.
+    pub(crate) fn cost(&self) -> u16 {
+        self.regime.as_ref().map_or(0, |regime| regime.effective().cost)
+    }
+
+    /// Whether its bytes count.
+    pub(crate) fn is_metered(&self) -> bool {
+        self.policy().metered.is_some()
+    }
+
+    /// Whether its allowance has room for a packet after `bytes` that are about to leave. While nothing else
+    /// is usable nobody asks.
+    pub(crate) fn may_spend(&self, bytes: usize) -> bool {
+        let Some(regime) = self.regime.as_ref().filter(|it| it.rank() != Some(Rank::Spent)) else {
+            return true;
+        };
+        regime.meter().is_none_or(|meter| meter.allows(bytes))
+    }
+
+    /// `packets` with `bytes` in all have left.
+    pub(crate) fn spend(&mut self, packets: usize, bytes: usize) {
+        let overhead = packets * headers(&self.addr);
+        if let Some(regime) = &mut self.regime {
+            regime.spend(bytes + overhead);
+        }
+    }
+
+    fn set_policy(&mut self, policy: PathPolicy) -> bool {
+        if self.regime.is_none() && policy == PathPolicy::default() {
+            return false;
+        }
+        self.regime.get_or_insert_default().set_own(policy)
+    }
+}
+
+impl Paths {
+    /// Whether any path has a policy.
+    pub(crate) fn is_regulated(&self) -> bool {
+        self.regulation.is_on
+    }
+
+    /// The cost up to which paths are used.
+    pub(crate) fn ceiling(&self) -> &CostCeiling {
+        &self.regulation.ceiling
+    }
+
+    /// As [`Self::ceiling`].
+    pub(crate) fn ceiling_mut(&mut self) -> &mut CostCeiling {
+        &mut self.regulation.ceiling
+    }
+
+    /// The addresses of paths may have changed: their policies are to be looked up again.
+    pub(crate) fn forget_policies(&mut self) {
+        self.regulation.is_stale = true;
+    }
+
+    /// Looks up the policies of all paths, if paths have come since. Returns those whose policy is another
+    /// one now.
+    pub(crate) fn look_up_policies(&mut self, rules: &[PathRule]) -> PathSet {
+        let mut changed = PathSet::default();
+        if !core::mem::take(&mut self.regulation.is_stale) {
+            return changed;
+        }
+        for path in self.iter_mut() {
+            if path.set_policy(PathRule::policy(rules, &path.addr)) {
+                changed.insert(path.id);
+            }
+        }
+        self.note_regulation();
+        changed
+    }
+
+    /// The peer has said what it wants of path `id`. Whether that is news.
+    pub(crate) fn hear(&mut self, id: PathId, notice: super::Notice) -> bool {
+        let Some(path) = self.get_mut(id) else { return false };
+        if path.regime.is_none() && notice.policy == PathPolicy::default() {
+            return false;
+        }
+        let is_news = path.regime.get_or_insert_default().hear(notice);
+        self.note_regulation();
+        is_news
+    }
+
+    /// Allowances and the cost that is paid as they are now.
+    pub(crate) fn regulate_at(&mut self, now: Instant) {
+        if !self.regulation.is_on {
+            return;
+        }
+        for regime in self.iter_mut().filter_map(|path| path.regime.as_mut()) {
+            regime.refill(now);
+        }
+        let mut ceiling = self.regulation.ceiling;
+        ceiling.adjust(now, self);
+        self.regulation.ceiling = ceiling;
+    }
+
+    /// The path that was said to be the primary one: by us, else by the peer. Only one that is active.
+    pub(crate) fn wished_primary(&self) -> Option<PathId> {
+        let regimes = || self.iter().filter(|path| path.is_active()).filter_map(with_regime);
+        let ours = regimes().find(|(_, regime)| regime.own().primary);
+        let wished = ours.or_else(|| regimes().find(|(_, regime)| regime.peers().primary));
+        wished.map(|(path, _)| path.id)
+    }
+
+    /// Whether `taker` may repeat what has timed out: only the primary path, if that was chosen and has a
+    /// window.
+    pub(crate) fn lets_repeat(&self, taker: PathId, candidates: PathSet) -> bool {
+        let chosen = || self.wished_primary().filter(|id| candidates.contains(*id));
+        let Some(primary) = self.is_regulated().then(chosen).flatten() else { return true };
+        let has_window = |path: &Path| path.flight < path.congestion.window();
+        primary == taker || !self.get(primary).is_some_and(has_window)
+    }
+
+    /// When more may be sent than now because time has passed.
+    pub(crate) fn regulation_deadline(&self) -> Option<Instant> {
+        if !self.regulation.is_on {
+            return None;
+        }
+        let meters = self.iter().filter(|path| path.is_active()).filter_map(with_regime);
+        let refills = meters.filter_map(|(_, regime)| regime.meter()?.deadline());
+        refills.chain(self.regulation.ceiling.deadline(self)).min()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn regulate(&mut self, id: PathId, policy: PathPolicy) {
+        if let Some(path) = self.get_mut(id) {
+            path.set_policy(policy);
+        }
+        self.note_regulation();
+    }
+
+    fn note_regulation(&mut self) {
+        let default = PathPolicy::default();
+        self.regulation.is_on = self.iter().any(|path| path.policy() != default);
+    }
+}
+
+fn with_regime(path: &Path) -> Option<(&Path, &Regime)> {
+    Some((path, path.regime.as_deref()?))
+}

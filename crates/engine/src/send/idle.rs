@@ -1,0 +1,69 @@
+//! Why a path sends nothing: for people who wonder.
+
+use super::Sender;
+use super::sender::has_window;
+use crate::path::{Path, PathId, PathSet, PathState, Paths, Rank};
+use crate::status::IdleReason;
+use crate::time::Instant;
+
+impl Sender {
+    /// Why nothing is sent on `id` now, if so.
+    pub(crate) fn idle_reason(
+        &self,
+        now: Instant,
+        id: PathId,
+        paths: &Paths,
+    ) -> Option<IdleReason> {
+        let path = paths.get(id)?;
+        let usable = self.usable(paths);
+        if self.has_data_for(now, id, paths) {
+            return None;
+        }
+        Some(match path.state {
+            PathState::Unconfirmed => IdleReason::Unconfirmed,
+            PathState::PotentiallyFailed if !usable.contains(id) => IdleReason::Suspended,
+            PathState::Inactive if !usable.contains(id) => IdleReason::Failed,
+            PathState::Active | PathState::PotentiallyFailed | PathState::Inactive => {
+                self.shortage(now, path, paths, usable)
+            }
+        })
+    }
+
+    fn shortage(&self, now: Instant, path: &Path, paths: &Paths, usable: PathSet) -> IdleReason {
+        let next =
+            self.queue.next_len(self.taker(now, paths, usable, path.id), self.fragment_size(paths));
+        if !usable.contains(path.id) {
+            excluded(path, paths)
+        } else if next.is_none() && self.lost == 0 {
+            let elsewhere = self.queue.messages() > 0;
+            if elsewhere { IdleReason::OtherStreams } else { IdleReason::NoData }
+        } else if path.flight < path.congestion.window() && !path.may_follow(now) {
+            IdleReason::Burst
+        } else if !has_window(now, path, path.flight) {
+            IdleReason::CongestionWindow
+        } else if next.is_some() && !self.split_allows(path, paths, usable) {
+            IdleReason::BufferShare
+        } else if next.is_some_and(|len| len > self.rwnd_for_new()) {
+            IdleReason::ReceiveWindow
+        } else if self.lost == 0 {
+            IdleReason::FasterPath
+        } else {
+            IdleReason::NoData
+        }
+    }
+}
+
+/// Why an active path may not carry data.
+fn excluded(path: &Path, paths: &Paths) -> IdleReason {
+    let active = || paths.iter().filter(|other| other.is_active());
+    let best = active().filter_map(Path::rank).min();
+    match path.rank() {
+        None => IdleReason::Disabled,
+        Some(rank) if Some(rank) == best => {
+            let cheaper = active().any(|other| other.rank() == best && other.cost() < path.cost());
+            if cheaper { IdleReason::Cost } else { IdleReason::Standby }
+        }
+        Some(Rank::Spent) => IdleReason::Metered,
+        Some(Rank::Backup | Rank::Normal) => IdleReason::Backup,
+    }
+}
