@@ -15,7 +15,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("rules", &[]),
     ("control", &[]),
     ("daemon", &["net", "engine", "window", "flow", "rules", "control"]),
-    ("shim", &["control"]),
+    ("gate", &["control"]),
+    ("shim", &["control", "gate"]),
+    ("cgroup", &["control", "gate", "rules"]),
     ("pkt", &["wire", "engine"]),
     ("ssh", &["window"]),
     ("sockets", &["engine"]),
@@ -26,7 +28,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "cli",
         &[
             "wire", "engine", "flow", "net", "sim", "lab", "rules", "control", "daemon", "shim",
-            "window", "ssh", "bench",
+            "cgroup", "window", "ssh", "bench",
         ],
     ),
     ("tests", &[]),
@@ -88,7 +90,7 @@ fn protocol_crates_are_no_std_and_free_of_unsafe() {
 
 #[test]
 fn only_socket_and_namespace_crates_may_use_unsafe() {
-    let with_unsafe = ["net", "shim", "lab", "control", "sctp", "preload"];
+    let with_unsafe = ["net", "gate", "shim", "cgroup", "lab", "control", "sctp", "preload"];
     for (name, _) in ALLOWED.iter().filter(|(n, _)| *n != "tests") {
         let above = if *name == "interop" { "tests" } else { "crates" };
         let dir = format!("{}/../{above}/{name}/src", env!("CARGO_MANIFEST_DIR"));

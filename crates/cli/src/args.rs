@@ -1,5 +1,6 @@
 //! The command line as data: one definition gives parsing, help and the man pages.
 
+use crate::commands::attach::AttachArgs;
 use crate::commands::bench::args::{BenchArgs, BenchGuardArgs, BenchWorkerArgs};
 use crate::commands::gateway::args::GatewayArgs;
 use crate::commands::peers::PeersArgs;
@@ -29,6 +30,7 @@ pub(crate) struct Cli {
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
     Run(RunArgs),
+    Attach(AttachArgs),
     Preload(PreloadArgs),
     Serve(ServeArgs),
     Gateway(GatewayArgs),

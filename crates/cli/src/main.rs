@@ -16,6 +16,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse_from(arguments());
     let result = match &cli.command {
         Command::Run(args) => commands::run::run(args),
+        Command::Attach(args) => commands::attach::attach(args),
         Command::Preload(args) => commands::preload::preload(args),
         Command::Serve(args) => commands::serve::serve(args),
         Command::Gateway(args) => commands::gateway::gateway(args),

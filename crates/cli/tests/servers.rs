@@ -76,16 +76,7 @@ fn nginx_with_two_workers_logs_the_true_addresses() {
     let folder = Folder::new("nginx");
     folder.file("file", [b'x'; 20_000]);
     let d = folder.text();
-    let conf = folder.file(
-        "conf",
-        format!(
-            "daemon off;\nworker_processes 2;\npid {d}/pid;\nerror_log {d}/error.log;\nevents {{}}\n\
-             http {{\nlog_format own '$remote_addr $request';\naccess_log {d}/access.log own;\n\
-             client_body_temp_path {d}/b;\nproxy_temp_path {d}/p;\nfastcgi_temp_path {d}/f;\n\
-             uwsgi_temp_path {d}/u;\nscgi_temp_path {d}/s;\nserver {{ listen 0.0.0.0:8080; root {d}; \
-             }}\n}}\n"
-        ),
-    );
+    let conf = folder.nginx();
     let log = format!("{d}/error.log");
     serve(&mut site, "nginx", &["-p", &d, "-c", &conf, "-e", &log], "tcp", 8080);
     web_clients(&site, 8080, || folder.read("access.log"));

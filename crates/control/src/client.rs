@@ -55,6 +55,8 @@ impl ControlClient {
             | Reply::Direct { .. }
             | Reply::Accepted { .. }
             | Reply::Failed { .. }
+            | Reply::Plain { .. }
+            | Reply::Changed
             | Reply::Closed { .. }
             | Reply::Unreachable { .. }
             | Reply::Way { .. }

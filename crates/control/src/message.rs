@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};
 
 /// Version of this language. It changes whenever an old reader would misunderstand a new writer.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
 /// From a launcher or a command line tool to a stack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +32,16 @@ pub enum Request {
         /// The program's thread waits and its socket is untouched, so `Direct` stays possible
         /// after `Pending`.
         blocking: bool,
+    },
+    /// As `Open`, for a socket that waits at the gate already and cannot go back: never answered by
+    /// `Direct`. What SCTP cannot carry the stack relays as plain TCP; `Plain` may follow.
+    OpenWaiting {
+        /// As in `Open`.
+        id: u64,
+        /// As in `Open`.
+        destination: SocketAddr,
+        /// As in `Open`.
+        source: Option<SocketAddr>,
     },
     /// The program has given up on an open that was not attached yet.
     Cancel {
@@ -97,6 +107,14 @@ pub enum Request {
     Withdraw {
         /// The listener's identity.
         id: u64,
+    },
+    /// `Arriving` was taken note of: the connection may be made. Awaited only from a [`Role::Redirector`],
+    /// whose programs do not ask it for names.
+    Noted {
+        /// As in `Arriving`.
+        from: SocketAddr,
+        /// As in `Arriving`.
+        to: SocketAddr,
     },
     /// Connections that a listener's program has accepted so far from others than this stack.
     Tally {
@@ -168,6 +186,16 @@ pub enum Reply {
         /// Linux error number.
         errno: i32,
     },
+    /// Connects to the destination of an `OpenWaiting` need not be asked about: they would be plain TCP.
+    Plain {
+        /// The service.
+        destination: SocketAddr,
+        /// How long that holds, in milliseconds, unless `Changed` comes before.
+        for_ms: u64,
+    },
+    /// Rules or what is known of peers have changed: what `Plain` has said holds no longer. Told to
+    /// a [`Role::Redirector`].
+    Changed,
     /// An attached connection is over in both directions; datagrams of a program are not carried any
     /// more.
     Closed {
@@ -261,6 +289,8 @@ pub struct Listener {
 pub enum Role {
     /// Answers a program's socket calls; its end may end the stack.
     Launcher,
+    /// Tells the kernel beforehand what becomes of the calls of programs; otherwise as a launcher.
+    Redirector,
     /// Asks and goes.
     Cli,
 }

@@ -44,6 +44,8 @@ pub(crate) enum RelayEnd {
     Finished,
     /// The program, or the service, has reset it.
     ResetHere,
+    /// Nobody tells the program any more whom the connection stands for.
+    Nameless,
     /// The peer's side has reset it.
     ResetByPeer,
     /// The association ended under it.
@@ -61,6 +63,7 @@ impl RelayEnd {
         match self {
             Self::Finished => "relays_finished",
             Self::ResetHere => "relays_reset_by_local_socket",
+            Self::Nameless => "relays_reset_without_redirector",
             Self::ResetByPeer => "relays_reset_by_peer",
             Self::AssociationLost => "relays_lost_with_association",
             Self::OutOfPatience => "relays_reset_by_user_timeout",
@@ -74,6 +77,7 @@ impl fmt::Display for RelayEnd {
         f.write_str(match self {
             Self::Finished => "ended",
             Self::ResetHere => "reset by the local program",
+            Self::Nameless => "reset because what names clients to the program has ended",
             Self::ResetByPeer => "reset by the peer",
             Self::AssociationLost => "lost with its association",
             Self::OutOfPatience => "reset by the program's user timeout",

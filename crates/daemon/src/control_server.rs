@@ -38,8 +38,8 @@ struct Connection {
     welcome: bool,
     /// Whether its end may end the stack.
     owner: bool,
-    /// Whether the other side answers a program's calls.
-    launcher: bool,
+    /// Who is at the other side, once it has said hello.
+    role: Option<Role>,
     waiting: VecDeque<Reply>,
 }
 
@@ -79,8 +79,8 @@ impl ControlServer {
         let token = Source::Control(self.last).token();
         let both = Interest::READABLE | Interest::WRITABLE;
         registry.register(&mut SourceFd(&socket.as_raw_fd()), token, both)?;
-        let (welcome, launcher, waiting) = (false, false, VecDeque::new());
-        let connection = Connection { socket, welcome, owner, launcher, waiting };
+        let (welcome, role, waiting) = (false, None, VecDeque::new());
+        let connection = Connection { socket, welcome, owner, role, waiting };
         self.connections.insert(self.last, connection);
         self.unread.insert(self.last);
         Ok(())
@@ -103,7 +103,13 @@ impl ControlServer {
     }
 
     fn has_launchers(&self) -> bool {
-        self.connections.values().any(|connection| connection.launcher)
+        self.connections.values().any(Connection::serves_programs)
+    }
+
+    /// The connections whose programs get their names from the kernel.
+    pub(crate) fn redirectors(&self) -> Vec<u64> {
+        let role = |connection: &Connection| connection.role == Some(Role::Redirector);
+        self.connections.iter().filter(|(_, one)| role(one)).map(|(id, _)| *id).collect()
     }
 
     pub(crate) fn remember(&mut self, client: Client, attempt: AttemptId) {
@@ -149,6 +155,11 @@ impl ControlServer {
 }
 
 impl Connection {
+    /// Whether programs depend on the other side.
+    fn serves_programs(&self) -> bool {
+        matches!(self.role, Some(Role::Launcher | Role::Redirector))
+    }
+
     /// Sends what waits, as far as the caller reads. An error ends the connection.
     fn flush(&mut self) -> Result<(), ControlError> {
         while let Some(reply) = self.waiting.front() {
@@ -241,7 +252,12 @@ impl Stack {
             Request::Hello { version, role } => self.on_hello(id, version, role),
             Request::Open { id: open, destination, source, blocking } => {
                 let client = Client { control: id, id: open };
-                self.on_open(client, Open { destination, source, blocking });
+                self.on_open(client, Open { destination, source, blocking, waiting: false });
+            }
+            Request::OpenWaiting { id: open, destination, source } => {
+                let client = Client { control: id, id: open };
+                let (blocking, waiting) = (false, true);
+                self.on_open(client, Open { destination, source, blocking, waiting });
             }
             Request::Cancel { id: open } => {
                 self.cancel_datagrams(Client { control: id, id: open });
@@ -277,6 +293,7 @@ impl Stack {
             Request::Withdraw { id: number } => {
                 self.on_withdraw(ListenerId { control: id, id: number });
             }
+            Request::Noted { from, to } => self.listeners.note(id, from, to),
             Request::Tally { id: number, plain } => {
                 self.on_tally(ListenerId { control: id, id: number }, plain);
             }
@@ -284,6 +301,7 @@ impl Stack {
             Request::Reload => self.on_reload(id),
             Request::ForgetPeers { addr, port } => {
                 let count = self.peers.flush(addr, port) + self.datagrams.forget(addr, port);
+                self.tell_redirectors();
                 self.reply(id, Reply::Forgotten { count });
             }
             Request::Stop => self.stop(),
@@ -314,7 +332,15 @@ impl Stack {
         let count = self.rules.adopt(rules);
         self.review_listeners();
         self.listen_direct();
+        self.tell_redirectors();
         Ok(count)
+    }
+
+    /// What the kernel was told of plain TCP holds no longer.
+    fn tell_redirectors(&mut self) {
+        for redirector in self.control.redirectors() {
+            self.reply(redirector, Reply::Changed);
+        }
     }
 
     fn on_hello(&mut self, id: u64, version: u32, role: Role) {
@@ -327,7 +353,7 @@ impl Stack {
             return self.drop_control(id);
         }
         connection.welcome = true;
-        connection.launcher = role == Role::Launcher;
+        connection.role = Some(role);
         if connection.owner && role == Role::Cli {
             warn!(target: log::CONTROL, "the control connection of a launcher is used by a tool");
         }
@@ -358,11 +384,14 @@ impl Stack {
             self.control.forget(client);
         }
         self.end_datagrams_of(id);
+        if connection.role == Some(Role::Redirector) {
+            self.drop_led(id);
+        }
         if self.listeners.forget_launcher(id) {
             self.listen_direct();
         }
         let ends = match self.config.door {
-            true => connection.launcher && !self.control.has_launchers(),
+            true => connection.serves_programs() && !self.control.has_launchers(),
             false => connection.owner,
         };
         if ends && self.config.exit_when_drained {

@@ -186,6 +186,15 @@ impl Stack {
         }
     }
 
+    /// Gives up a connection that is being made to a listener that nobody vouches for any more.
+    pub(crate) fn refuse_uncovered(&mut self, id: DialId) {
+        let Some(dial) = self.dials.remove(&id) else { return };
+        dial.socket.reset(&self.registry);
+        self.on_led_over(RelayId(id.0));
+        let why = Denied::NotCovered.counter();
+        self.refuse(dial.association, dial.flow, Refusal::NotAllowed, why);
+    }
+
     pub(crate) fn refuse_dial(
         &mut self,
         id: AssociationId,

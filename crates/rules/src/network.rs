@@ -63,6 +63,12 @@ impl Network {
         self.address
     }
 
+    /// How many bits of the address count.
+    #[must_use]
+    pub fn prefix(&self) -> u8 {
+        self.prefix
+    }
+
     /// Whether it is a single address.
     #[must_use]
     pub fn is_host(&self) -> bool {

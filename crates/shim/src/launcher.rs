@@ -9,6 +9,8 @@ use crate::signals::{Arrived, Signals};
 use crate::stack_link::StackLink;
 use crate::supervisor::Supervisor;
 use libc::pollfd;
+use manypath_control::Role;
+use manypath_gate::poll::{has, interest, poll, raise_descriptor_limit};
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
@@ -52,7 +54,7 @@ fn trapped(options: &RunOptions) -> Trapped {
 
 fn supervise(options: &RunOptions, listener: Listener) -> Option<Supervisor> {
     raise_descriptor_limit();
-    let stack = StackLink::new(&options.stack).unwrap_or_else(|e| {
+    let stack = StackLink::new(&options.stack, Role::Launcher).unwrap_or_else(|e| {
         (options.notice)(&format!("no stack, all connections are plain TCP: {e}"));
         StackLink::default()
     });
@@ -205,22 +207,6 @@ fn is_deserted(listener: &Listener) -> bool {
     poll(&mut entry, Some(Duration::ZERO)) > 0 && has(&entry, libc::POLLHUP)
 }
 
-fn interest(fd: RawFd) -> pollfd {
-    pollfd { fd, events: libc::POLLIN, revents: 0 }
-}
-
-fn has(entries: &[pollfd], event: i16) -> bool {
-    entries.iter().any(|entry| entry.revents & event != 0)
-}
-
-fn poll(entries: &mut [pollfd], timeout: Option<Duration>) -> usize {
-    let timeout = timeout.map_or(-1, |t| i32::try_from(t.as_millis()).unwrap_or(i32::MAX));
-    let count = entries.len() as libc::nfds_t;
-    // SAFETY: the kernel writes only to the entries.
-    let ready = unsafe { libc::poll(entries.as_mut_ptr(), count, timeout) };
-    usize::try_from(ready).unwrap_or(0)
-}
-
 /// Leaves the terminal, the standard streams and whatever else our caller had left open: somebody
 /// may wait for their end. All descriptors of our own are closed on exec, inherited ones are not.
 fn detach() {
@@ -249,17 +235,4 @@ fn descriptor_limit() -> RawFd {
     let entries = fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<RawFd>().ok());
     numbers.max().map_or(3, |highest| highest + 1)
-}
-
-/// The launcher holds one descriptor per waiting call, and the stack, which inherits the limit,
-/// two per connection. The command is already running and keeps the limit it was given.
-fn raise_descriptor_limit() {
-    // SAFETY: the kernel fills the limits, then reads them.
-    unsafe {
-        let mut limit: libc::rlimit = std::mem::zeroed();
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 {
-            limit.rlim_cur = limit.rlim_max;
-            libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
-        }
-    }
 }

@@ -9,11 +9,11 @@
 //! The parts, from the outside in:
 //!
 //! * [`launcher`](run): starts command and stack, one loop, signals, exit status;
-//! * `command`, `signals`, `stack_link`: the three partners of the launcher;
+//! * `command`, `signals` and the line to the stack: the three partners of the launcher;
 //! * `supervisor`: what each trapped call and each reply of the stack does;
 //! * `accept`: what becomes of the program's listening sockets, and of clients that come to them;
-//! * `gate`: how a loopback socket is held in SYN_SENT until the destination has answered;
-//! * `table`: the connections; `socket`, `program`, `address`: looking at the program's things;
+//! * `table`: the connections; `program`: looking at the program's things;
+//! * [`manypath_gate`]: how a loopback socket is held in SYN_SENT until the destination has answered;
 //! * `filter`, `seccomp`: the kernel facility.
 //!
 //! What must not be touched goes on as plain TCP, counted with a reason in [`Report`]: when the
@@ -21,10 +21,8 @@
 //! This is a translation, not a sandbox: a program that wants to get around it can.
 
 mod accept;
-mod address;
 mod command;
 mod filter;
-mod gate;
 mod launcher;
 mod options;
 mod parent;
@@ -32,12 +30,13 @@ mod program;
 mod report;
 mod seccomp;
 mod signals;
-mod socket;
-mod stack_link;
 mod supervisor;
 mod table;
 
+use manypath_gate::{address, gate, socket, stack_link};
+
 pub use launcher::run;
-pub use options::{Outcome, RunError, RunOptions, ServerChoice, ShimState, StackChoice};
+pub use manypath_gate::{ServerChoice, StackChoice};
+pub use options::{Outcome, RunError, RunOptions, ShimState};
 pub use parent::end_with_parent;
 pub use report::Report;

@@ -1,10 +1,10 @@
 //! What a run is asked to do, and what came of it.
 
 use crate::report::Report;
+use manypath_gate::{ServerChoice, StackChoice};
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// What to run, and how.
@@ -47,35 +47,6 @@ impl RunOptions {
             notice: |line| eprintln!("manypath: {line}"),
         }
     }
-}
-
-/// Which stack carries the program's connections.
-#[derive(Debug, Clone)]
-pub enum StackChoice {
-    /// A stack of its own: `exe ARGS --control-fd N` is started, N being its end of the control
-    /// connection.
-    Embedded {
-        /// The stack's program, usually this one.
-        exe: PathBuf,
-        /// Its arguments.
-        args: Vec<OsString>,
-        /// Where its standard error goes; nowhere if absent.
-        log: Option<PathBuf>,
-    },
-    /// The stack that listens at this control socket.
-    System {
-        /// The socket's path.
-        socket: PathBuf,
-    },
-}
-
-/// Which stack leads peers to the program's listening sockets.
-#[derive(Debug, Clone)]
-pub struct ServerChoice {
-    /// The control socket under which the stack is found that serves on this host already.
-    pub name: PathBuf,
-    /// What to start when there is none.
-    pub start: StackChoice,
 }
 
 /// What came of a run.

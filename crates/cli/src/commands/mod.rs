@@ -1,5 +1,6 @@
 //! One file per command.
 
+pub(crate) mod attach;
 pub(crate) mod bench;
 pub(crate) mod gateway;
 pub(crate) mod lab;

@@ -73,7 +73,7 @@ fn system_stack(socket: &Path) -> Result<StackChoice, Failure> {
 }
 
 /// A stack of its own: this program once more.
-fn embedded_stack(options: &StackOptions) -> Result<StackChoice, Failure> {
+pub(super) fn embedded_stack(options: &StackOptions) -> Result<StackChoice, Failure> {
     // Nobody would read what the stack says about a wrong table.
     super::stack::rules(options)?.read().map_err(super::rules::failure)?;
     SettingsFile::usual().read().map_err(super::sysctl::settings_failure)?;
@@ -96,16 +96,21 @@ fn embedded_stack(options: &StackOptions) -> Result<StackChoice, Failure> {
 /// Who leads peers to the program's listening sockets. Where a program may accept connections unseen,
 /// nobody does: it would take peers for local clients.
 fn server(args: &RunArgs) -> Result<Option<ServerChoice>, Failure> {
+    if args.client_only || args.allow_io_uring {
+        return Ok(None);
+    }
+    door(&args.stack, args.port)
+}
+
+/// The stack that leads peers to listening sockets: the door that all programs of the host share.
+pub(super) fn door(options: &StackOptions, port: u16) -> Result<Option<ServerChoice>, Failure> {
     let places = runtime::directory().ok().zip(runtime::network_namespace().ok());
-    let Some((directory, namespace)) = places.filter(|_| !args.client_only && !args.allow_io_uring)
-    else {
+    let Some((directory, namespace)) = places else { return Ok(None) };
+    let name = runtime::door_path(&directory, namespace, port);
+    let StackChoice::Embedded { exe, args: mut options, log } = embedded_stack(options)? else {
         return Ok(None);
     };
-    let name = runtime::door_path(&directory, namespace, args.port);
-    let StackChoice::Embedded { exe, args: mut options, log } = embedded_stack(&args.stack)? else {
-        return Ok(None);
-    };
-    options.extend(["--door".into(), args.port.to_string().into()]);
+    options.extend(["--door".into(), port.to_string().into()]);
     Ok(Some(ServerChoice { name, start: StackChoice::Embedded { exe, args: options, log } }))
 }
 

@@ -30,6 +30,21 @@ impl Folder {
         self.0.display().to_string()
     }
 
+    /// The configuration of an nginx with two workers at port 8080, which serves and logs here.
+    pub(crate) fn nginx(&self) -> String {
+        let d = self.text();
+        self.file(
+            "conf",
+            format!(
+                "daemon off;\nworker_processes 2;\npid {d}/pid;\nerror_log {d}/error.log;\n\
+                 events {{}}\nhttp {{\nlog_format own '$remote_addr $request';\n\
+                 access_log {d}/access.log own;\nclient_body_temp_path {d}/b;\n\
+                 proxy_temp_path {d}/p;\nfastcgi_temp_path {d}/f;\nuwsgi_temp_path {d}/u;\n\
+                 scgi_temp_path {d}/s;\nserver {{ listen 0.0.0.0:8080; root {d}; }}\n}}\n"
+            ),
+        )
+    }
+
     pub(crate) fn read(&self, name: &str) -> String {
         fs::read_to_string(self.0.join(name)).unwrap_or_default()
     }

@@ -2,7 +2,10 @@
 #![allow(dead_code, reason = "every test file uses its own part of the harness")]
 #![allow(clippy::panic, reason = "a test that cannot be set up says why and fails")]
 
+pub(crate) mod cgroup;
+pub(crate) mod clients;
 pub(crate) mod folder;
+pub(crate) mod probe;
 
 use manypath_lab::{Host, Lab, LabSpec};
 use std::ffi::OsStr;

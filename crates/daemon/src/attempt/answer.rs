@@ -110,8 +110,8 @@ impl Stack {
         }
         attempt.sctp = Sctp::Failed;
         attempt.fallback = Some(reason);
-        let (client, open) = (attempt.client, attempt.open);
-        if sctp_only(&attempt.options) {
+        let (client, open, options) = (attempt.client, attempt.open, attempt.options);
+        if sctp_only(&options) {
             log_refused(open.destination, reason);
             self.counters.count("opens_without_fallback");
             self.fail(id, errno_of(reason));
@@ -121,6 +121,7 @@ impl Stack {
         } else {
             self.counters.count_fallback(reason);
             debug!(target: log::CONNECTION, "{}: plain TCP: {reason}", open.destination);
+            self.tell_plain(client, &open, &options);
             self.start_tcp(id);
             self.settle_race(id);
         }

@@ -6,6 +6,7 @@
 //!                  ├─▶ Failed(errno)     the peer tried the destination and failed
 //!                  └─▶ SCTP not possible: blocking ──▶ Direct
 //!                                         non-blocking ──▶ our own TCP connection ──▶ Accepted(TCP), Failed
+//!                                         (waiting: this in the place of every Direct)
 //! ```
 //!
 //! A non-blocking connect cannot go back to the program's own socket once it is pending, so plain
@@ -42,6 +43,8 @@ pub(crate) struct Open {
     pub(crate) destination: SocketAddr,
     pub(crate) source: Option<SocketAddr>,
     pub(crate) blocking: bool,
+    /// The program's socket cannot go back: whatever becomes of it is relayed.
+    pub(crate) waiting: bool,
 }
 
 impl Open {

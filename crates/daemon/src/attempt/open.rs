@@ -34,7 +34,41 @@ impl Stack {
             Err(reason) if sctp_only(&options) && !is_for_the_kernel(reason) => {
                 self.refuse_open(client, open.destination, reason);
             }
+            Err(reason) if open.waiting => self.relay_plainly(client, open, options, reason),
             Err(reason) => self.go_direct(client, open.destination, reason),
+        }
+    }
+
+    /// SCTP is out of the question, and the program's socket cannot go back: plain TCP of our own.
+    fn relay_plainly(
+        &mut self,
+        client: Client,
+        open: Open,
+        options: Options,
+        reason: FallbackReason,
+    ) {
+        self.counters.count_fallback(reason);
+        debug!(target: log::CONNECTION, "{}: plain TCP: {reason}", open.destination);
+        let id = AttemptId(self.next_id());
+        let (sctp, tcp, fallback) = (Sctp::Failed, Tcp::NotStarted, Some(reason));
+        let patience = (self.now, self.now);
+        self.attempts.insert(id, Attempt { client, open, options, sctp, tcp, patience, fallback });
+        self.control.remember(client, id);
+        self.reply(client.control, Reply::Pending { id: client.id });
+        self.tell_plain(client, &open, &options);
+        self.start_tcp(id);
+        self.settle_race(id);
+    }
+
+    /// Lets the kernel leave the next connects to the same service alone. Nothing is said where only
+    /// SCTP may be used: such a peer is asked again each time.
+    pub(super) fn tell_plain(&mut self, client: Client, open: &Open, options: &Options) {
+        let wanted = open.waiting && self.config.peer_cache && !sctp_only(options);
+        let left = self.peers.plain_for(self.now, open.destination).filter(|_| wanted);
+        if let Some(left) = left {
+            let (destination, for_ms) = (open.destination, left.as_millis());
+            let for_ms = u64::try_from(for_ms).unwrap_or(u64::MAX);
+            self.reply(client.control, Reply::Plain { destination, for_ms });
         }
     }
 

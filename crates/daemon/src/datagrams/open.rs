@@ -51,7 +51,12 @@ impl Stack {
         source: SocketAddr,
         options: Options,
     ) -> Result<DatagramId, FallbackReason> {
-        self.check_suitable(&Open { destination, source: Some(source), blocking: true })?;
+        self.check_suitable(&Open {
+            destination,
+            source: Some(source),
+            blocking: true,
+            waiting: false,
+        })?;
         if self.config.peer_cache && self.is_known_without_datagrams(destination) {
             return Err(FallbackReason::Remembered);
         }
@@ -149,7 +154,7 @@ impl Stack {
         let source = attempt.source;
         self.datagrams.services.remember_carried(now, peer);
         self.datagrams.services.forget_unsaved();
-        let open = Open { destination: peer, source: Some(source), blocking: true };
+        let open = Open { destination: peer, source: Some(source), blocking: true, waiting: false };
         let local = self.local_name(association, &open);
         let transport = Transport::Sctp;
         self.reply(client.control, Reply::Accepted { id: client.id, transport, local, peer });

@@ -157,7 +157,8 @@ impl Stack {
             let peer = peers[(self.callers.preferred + caller.tried) % peers.len()];
             caller.tried += 1;
             let destination = SocketAddr::new(peer, port);
-            let open = Open { destination, source: Some(caller.client), blocking: true };
+            let open =
+                Open { destination, source: Some(caller.client), blocking: true, waiting: false };
             match self.begin_direct(&open, self.config.profile) {
                 Ok((association, flow)) => {
                     self.set_flow_use(association, flow, FlowUse::Caller(id));

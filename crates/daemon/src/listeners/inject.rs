@@ -3,6 +3,7 @@
 use super::{Led, kernel_table};
 use crate::allow::{self, Denied};
 use crate::association::{DialId, RelayId};
+use crate::connection::RelayEnd;
 use crate::dial;
 use crate::log;
 use crate::stack::Stack;
@@ -25,6 +26,22 @@ pub(crate) struct Injection {
     options: Options,
     socket: Socket,
     launchers: Vec<u64>,
+    /// Those of them that have not taken note of it yet and must.
+    unaware: Vec<u64>,
+    from: SocketAddr,
+}
+
+impl Injection {
+    pub(super) fn is_for(&self, launcher: u64) -> bool {
+        self.launchers.contains(&launcher)
+    }
+
+    /// A launcher has taken note of a connection.
+    pub(super) fn note(&mut self, launcher: u64, from: SocketAddr, to: SocketAddr) {
+        if (self.from, self.to) == (from, to) {
+            self.unaware.retain(|one| *one != launcher);
+        }
+    }
 }
 
 /// What a flow to a listener comes to.
@@ -57,8 +74,12 @@ impl Stack {
                             self.reply(*launcher, Reply::Arriving { from, to, client });
                         }
                         let association = id;
+                        let redirectors = self.control.redirectors();
+                        let unaware = launchers.iter().filter(|one| redirectors.contains(one));
                         self.lead(Injection {
                             association,
+                            unaware: unaware.copied().collect(),
+                            from,
                             flow,
                             to,
                             client,
@@ -140,10 +161,13 @@ impl Stack {
     /// Makes the connection, once every launcher has been told of it: a program must not accept it
     /// before its launcher knows for whom it stands.
     fn lead(&mut self, injection: Injection) {
-        if !injection.launchers.iter().all(|launcher| self.control.has_heard(*launcher)) {
+        let aware = |launcher: &u64| {
+            self.control.has_heard(*launcher) && !injection.unaware.contains(launcher)
+        };
+        if !injection.launchers.iter().all(aware) {
             return self.listeners.delayed.push_back(injection);
         }
-        let Injection { association, flow, to, client, options, socket, launchers } = injection;
+        let Injection { association, flow, to, client, options, socket, launchers, .. } = injection;
         let known = self.associations.get(&association);
         if known.is_none_or(|known| known.mux.status(flow).is_none()) {
             return self.counters.count("dials_dropped");
@@ -159,6 +183,21 @@ impl Stack {
                 self.start_dial(id, association, flow, (client, to), options, socket.into());
             }
             Err(error) => self.refuse_dial(association, flow, to, &error),
+        }
+    }
+
+    /// A redirector has gone. Its programs would take the peers that were led to them for this host.
+    pub(crate) fn drop_led(&mut self, redirector: u64) {
+        for injection in self.listeners.take_delayed(redirector) {
+            let (id, flow) = (injection.association, injection.flow);
+            self.refuse(id, flow, Refusal::NotAllowed, Denied::NotCovered.counter());
+        }
+        for relay in self.listeners.led_by(redirector) {
+            if self.dials.contains_key(&DialId(relay)) {
+                self.refuse_uncovered(DialId(relay));
+            } else {
+                self.break_relay(RelayId(relay), RelayEnd::Nameless);
+            }
         }
     }
 

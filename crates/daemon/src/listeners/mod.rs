@@ -76,6 +76,25 @@ impl Listeners {
         owners.map(|owners| owners.into_iter().collect())
     }
 
+    /// A launcher has taken note of a connection that is about to be made.
+    pub(crate) fn note(&mut self, launcher: u64, from: SocketAddr, to: SocketAddr) {
+        self.delayed.iter_mut().for_each(|one| one.note(launcher, from, to));
+    }
+
+    /// The connections that were led to listeners of a launcher.
+    fn led_by(&self, launcher: u64) -> Vec<u64> {
+        let led = self.led.iter().filter(|(_, led)| led.launchers.contains(&launcher));
+        led.map(|(relay, _)| *relay).collect()
+    }
+
+    /// Takes out the connections to be led to listeners of a launcher that it has not heard of.
+    fn take_delayed(&mut self, launcher: u64) -> VecDeque<Injection> {
+        let all = std::mem::take(&mut self.delayed);
+        let (gone, kept): (VecDeque<_>, _) = all.into_iter().partition(|one| one.is_for(launcher));
+        self.delayed = kept;
+        gone
+    }
+
     fn count_led(&mut self, inodes: &[u64]) {
         // Which of several sockets of one port gets the connection is the kernel's choice.
         let mut known = self.known.values_mut();

@@ -89,6 +89,13 @@ impl Peers {
         self.unsaved.clear();
     }
 
+    /// For how long plain TCP is all that `destination` has, if so.
+    pub(crate) fn plain_for(&self, now: Instant, destination: SocketAddr) -> Option<Duration> {
+        let known = [self.peers.get(&destination.ip()), self.services.get(&destination)];
+        let ends = known.into_iter().flatten().map(|entry| entry.expires);
+        ends.max().map(|end| end.since(now)).filter(|left| !left.is_zero())
+    }
+
     /// Whether connections to `destination` were carried lately.
     pub(crate) fn is_carried(&self, now: Instant, destination: SocketAddr) -> bool {
         self.carried.get(&destination).is_some_and(|expires| *expires > now)

@@ -156,6 +156,8 @@ impl Supervisor {
             | Reply::Direct { .. }
             | Reply::Accepted { .. }
             | Reply::Failed { .. }
+            | Reply::Plain { .. }
+            | Reply::Changed
             | Reply::Closed { .. }
             | Reply::Unreachable { .. }
             | Reply::Way { .. }

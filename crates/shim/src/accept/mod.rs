@@ -14,21 +14,20 @@
 //! ```
 //!
 //! `listen` what becomes of listen(), `take` of accept(), `waiting` the calls that wait, `arrivals`
-//! whom the door leads here, `door` the line to it. No copy of a listening socket is kept while
+//! whom the door leads here. No copy of a listening socket is kept while
 //! nothing happens: a program that closes its socket has closed it.
 
 mod arrivals;
-mod door;
 mod listen;
 mod take;
 mod waiting;
 
-use crate::options::ServerChoice;
 use arrivals::{Arrivals, Served};
-use door::Door;
 use libc::pollfd;
 use listen::Listening;
-use manypath_control::Request;
+use manypath_control::{Request, Role};
+use manypath_gate::ServerChoice;
+use manypath_gate::door::Door;
 use std::collections::BTreeMap;
 use std::os::fd::AsRawFd;
 use std::time::Instant;
@@ -47,7 +46,7 @@ pub(crate) struct Accepts {
 impl Accepts {
     pub(crate) fn new(choice: Option<ServerChoice>) -> Self {
         let (listening, arrivals, served) = Default::default();
-        Self { door: Door::new(choice), listening, arrivals, served, last_id: 0 }
+        Self { door: Door::new(choice, Role::Launcher), listening, arrivals, served, last_id: 0 }
     }
 
     /// Whether anything was accepted that has a name of its own.

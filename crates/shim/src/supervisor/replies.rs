@@ -43,8 +43,10 @@ impl Supervisor {
             }
             Reply::Way { id, way } => self.on_way(id, way),
             // The link has looked at the welcome; status and rules are not asked for here, and
-            // listeners are the business of another stack.
+            // listeners are the business of another stack. The rest is said to redirectors.
             Reply::Welcome { .. }
+            | Reply::Plain { .. }
+            | Reply::Changed
             | Reply::StatusPart(_)
             | Reply::Offered { .. }
             | Reply::NotOffered { .. }

@@ -3,14 +3,14 @@
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
 /// The longest address any family has, in bytes.
-pub(crate) const MAX_SOCKADDR: usize = 128;
+pub const MAX_SOCKADDR: usize = 128;
 
 /// Shortest IPv6 address that Linux accepts: without the scope.
 const SHORT_V6: usize = 24;
 
 /// What a program passed as an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ProgramAddress {
+pub enum ProgramAddress {
     /// An IPv4 or IPv6 address, as written.
     Ip(SocketAddr),
     /// `AF_UNSPEC`: dissolves a connection.
@@ -20,7 +20,7 @@ pub(crate) enum ProgramAddress {
 }
 
 /// Reads a `sockaddr` as the program passed it.
-pub(crate) fn parse(bytes: &[u8]) -> ProgramAddress {
+pub fn parse(bytes: &[u8]) -> ProgramAddress {
     let Some(family) = field(bytes, 0).map(u16::from_ne_bytes) else {
         return ProgramAddress::Other;
     };
@@ -35,7 +35,7 @@ pub(crate) fn parse(bytes: &[u8]) -> ProgramAddress {
 
 /// Writes a `sockaddr` as the kernel would for a socket of that family: an IPv6 socket shows an
 /// IPv4 address in its mapped form.
-pub(crate) fn emit(address: SocketAddr, v6_socket: bool) -> Vec<u8> {
+pub fn emit(address: SocketAddr, v6_socket: bool) -> Vec<u8> {
     match address {
         SocketAddr::V4(v4) if !v6_socket => emit_v4(v4),
         SocketAddr::V4(v4) => emit_v6(SocketAddrV6::new(v4.ip().to_ipv6_mapped(), v4.port(), 0, 0)),
@@ -44,7 +44,7 @@ pub(crate) fn emit(address: SocketAddr, v6_socket: bool) -> Vec<u8> {
 }
 
 /// The address without the IPv6 coat of a mapped IPv4 address.
-pub(crate) fn unmapped(address: SocketAddr) -> SocketAddr {
+pub fn unmapped(address: SocketAddr) -> SocketAddr {
     match address.ip().to_canonical() {
         IpAddr::V4(ip) => SocketAddr::new(IpAddr::V4(ip), address.port()),
         IpAddr::V6(_) => address,
@@ -52,7 +52,7 @@ pub(crate) fn unmapped(address: SocketAddr) -> SocketAddr {
 }
 
 /// The address in the form that an `AF_INET6` socket takes.
-pub(crate) fn mapped(address: SocketAddr) -> SocketAddr {
+pub fn mapped(address: SocketAddr) -> SocketAddr {
     match address {
         SocketAddr::V4(v4) => SocketAddr::new(v4.ip().to_ipv6_mapped().into(), v4.port()),
         SocketAddr::V6(_) => address,
@@ -61,7 +61,7 @@ pub(crate) fn mapped(address: SocketAddr) -> SocketAddr {
 
 /// Why no association can lead to this (unmapped) address, if so. With `loopback_paths` addresses
 /// of 127.0.0.0/8 can.
-pub(crate) fn unsuitable(address: SocketAddr, loopback_paths: bool) -> Option<&'static str> {
+pub fn unsuitable(address: SocketAddr, loopback_paths: bool) -> Option<&'static str> {
     let ip = address.ip();
     let carried = loopback_paths && ip.is_ipv4();
     if (ip.is_loopback() && !carried) || ip.is_unspecified() {

@@ -1,6 +1,6 @@
 //! The launcher's line to the stack. Nothing here waits; losing the stack is a normal event.
 
-use crate::options::StackChoice;
+use crate::choice::StackChoice;
 use libc::pollfd;
 use manypath_control::{ControlClient, ControlError, ControlSocket, Reply, Request, Role};
 use std::collections::VecDeque;
@@ -17,7 +17,7 @@ const MAX_QUEUE: usize = 4096;
 
 /// The launcher's line to the stack.
 #[derive(Debug, Default)]
-pub(crate) struct StackLink {
+pub struct StackLink {
     client: Option<ControlClient>,
     /// The embedded stack's process, until it has ended.
     process: Option<Child>,
@@ -36,34 +36,34 @@ impl StackLink {
     ///
     /// # Errors
     /// When it cannot be started or reached.
-    pub(crate) fn new(choice: &StackChoice) -> io::Result<Self> {
+    pub fn new(choice: &StackChoice, role: Role) -> io::Result<Self> {
         let (socket, process) = match choice {
             StackChoice::Embedded { exe, args, log } => start(exe, args, log.as_deref())?,
             StackChoice::System { socket } => (ControlSocket::connect(socket)?, None),
         };
-        let client = ControlClient::start(socket, Role::Launcher).map_err(io::Error::other)?;
+        let client = ControlClient::start(socket, role).map_err(io::Error::other)?;
         client.socket().set_nonblocking(true)?;
         Ok(Self { client: Some(client), process, ..Self::default() })
     }
 
     /// Whether an open may be given to the stack.
-    pub(crate) fn is_usable(&self) -> bool {
+    pub fn is_usable(&self) -> bool {
         self.client.is_some() && !self.silent
     }
 
     /// Whether the stack has not said its first word yet.
-    pub(crate) fn is_starting(&self) -> bool {
+    pub fn is_starting(&self) -> bool {
         !self.welcomed
     }
 
     /// Stops giving opens to the stack until it says something.
-    pub(crate) fn distrust(&mut self) {
+    pub fn distrust(&mut self) {
         self.silent = true;
     }
 
     /// Sends, or queues while the stack is slow. Without a stack the request is dropped, and a
     /// descriptor with it, whose linger setting makes that a reset.
-    pub(crate) fn send(&mut self, request: Request, fd: Option<OwnedFd>) {
+    pub fn send(&mut self, request: Request, fd: Option<OwnedFd>) {
         if self.client.is_none() {
             return;
         }
@@ -75,7 +75,7 @@ impl StackLink {
     }
 
     /// The next reply, if there is one.
-    pub(crate) fn receive(&mut self) -> Option<Reply> {
+    pub fn receive(&mut self) -> Option<Reply> {
         let client = self.client.as_ref()?;
         match client.receive() {
             Ok(reply) => {
@@ -102,35 +102,35 @@ impl StackLink {
     }
 
     /// Sends what waits. True once after the stack was lost.
-    pub(crate) fn flush_and_is_lost(&mut self) -> bool {
+    pub fn flush_and_is_lost(&mut self) -> bool {
         self.flush();
         std::mem::take(&mut self.lost)
     }
 
     /// Why the stack was lost, if it was more than its end.
-    pub(crate) fn take_fault(&mut self) -> Option<ControlError> {
+    pub fn take_fault(&mut self) -> Option<ControlError> {
         self.fault.take()
     }
 
     /// Collects the embedded stack's process if it has ended; its end itself is seen at the
     /// control connection.
-    pub(crate) fn reap(&mut self) {
+    pub fn reap(&mut self) {
         self.process.take_if(|process| !matches!(process.try_wait(), Ok(None)));
     }
 
     /// Ends the conversation; the stack's process is still to be collected.
-    pub(crate) fn close(&mut self) {
+    pub fn close(&mut self) {
         self.client = None;
         self.queue.clear();
     }
 
     /// Whether a process of ours has not been collected yet.
-    pub(crate) const fn has_process(&self) -> bool {
+    pub const fn has_process(&self) -> bool {
         self.process.is_some()
     }
 
     /// What to poll for.
-    pub(crate) fn interest(&self) -> pollfd {
+    pub fn interest(&self) -> pollfd {
         let fd = self.client.as_ref().map_or(-1, AsRawFd::as_raw_fd);
         let writing = if self.queue.is_empty() { 0 } else { libc::POLLOUT };
         pollfd { fd, events: libc::POLLIN | writing, revents: 0 }

@@ -14,11 +14,17 @@ use std::time::Duration;
 
 /// What kind of socket a program connects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// TCP, and whether the socket is of the IPv6 family.
-    Tcp { v6: bool },
-    /// UDP, and whether the socket is of the IPv6 family.
-    Udp { v6: bool },
+    Tcp {
+        /// `AF_INET6`, which may carry IPv4 too.
+        v6: bool,
+    },
+    /// UDP.
+    Udp {
+        /// `AF_INET6`, which may carry IPv4 too.
+        v6: bool,
+    },
     /// None of our business, by name.
     Other(&'static str),
 }
@@ -32,7 +38,7 @@ const SOCK_RCVBUF_LOCK: i32 = 2;
 ///
 /// # Errors
 /// When the descriptor is no socket.
-pub(crate) fn kind(socket: BorrowedFd<'_>) -> io::Result<Kind> {
+pub fn kind(socket: BorrowedFd<'_>) -> io::Result<Kind> {
     match option::<i32>(socket, libc::SOL_SOCKET, libc::SO_PROTOCOL)? {
         libc::IPPROTO_TCP => {}
         libc::IPPROTO_UDP => {
@@ -50,7 +56,7 @@ pub(crate) fn kind(socket: BorrowedFd<'_>) -> io::Result<Kind> {
 }
 
 /// Whether this is a socket that TCP clients can be accepted at; a multipath TCP socket is one too.
-pub(crate) fn is_tcp_listener(socket: BorrowedFd<'_>) -> bool {
+pub fn is_tcp_listener(socket: BorrowedFd<'_>) -> bool {
     let is = |name, allowed: [i32; 2]| {
         option::<i32>(socket, libc::SOL_SOCKET, name).is_ok_and(|value| allowed.contains(&value))
     };
@@ -62,7 +68,7 @@ pub(crate) fn is_tcp_listener(socket: BorrowedFd<'_>) -> bool {
 ///
 /// # Errors
 /// When the descriptor is no socket.
-pub(crate) fn cookie(socket: BorrowedFd<'_>) -> io::Result<u64> {
+pub fn cookie(socket: BorrowedFd<'_>) -> io::Result<u64> {
     SockRef::from(&socket).cookie()
 }
 
@@ -70,36 +76,37 @@ pub(crate) fn cookie(socket: BorrowedFd<'_>) -> io::Result<u64> {
 ///
 /// # Errors
 /// When the descriptor is no socket, or the kernel is older than 5.14.
-pub(crate) fn namespace(socket: BorrowedFd<'_>) -> io::Result<u64> {
+pub fn namespace(socket: BorrowedFd<'_>) -> io::Result<u64> {
     option(socket, libc::SOL_SOCKET, libc::SO_NETNS_COOKIE)
 }
 
 /// Whether the socket is tied to an interface: loopback is out of its reach then.
-pub(crate) fn is_bound_to_device(socket: BorrowedFd<'_>) -> bool {
+pub fn is_bound_to_device(socket: BorrowedFd<'_>) -> bool {
     option::<i32>(socket, libc::SOL_SOCKET, libc::SO_BINDTOIFINDEX).is_ok_and(|index| index != 0)
 }
 
 /// Whether connect would begin something new. A socket that is connected, listening, connecting,
 /// or whose failed attempt has not been fetched yet has a history that only the kernel knows.
-pub(crate) fn is_fresh(socket: BorrowedFd<'_>) -> bool {
+pub fn is_fresh(socket: BorrowedFd<'_>) -> bool {
     let state = option::<u8>(socket, libc::IPPROTO_TCP, libc::TCP_INFO);
     let events = libc::POLLIN | libc::POLLERR;
     state.is_ok_and(|state| state == TCP_CLOSE) && ready(socket, libc::POLLIN) & events == 0
 }
 
 /// Whether other sockets may have the same port, and get what comes there.
-pub(crate) fn is_port_shared(socket: BorrowedFd<'_>) -> bool {
+#[must_use]
+pub fn is_port_shared(socket: BorrowedFd<'_>) -> bool {
     option::<i32>(socket, libc::SOL_SOCKET, libc::SO_REUSEPORT).is_ok_and(|shared| shared != 0)
 }
 
 /// Whether an IPv6 socket refuses IPv4 in disguise.
-pub(crate) fn is_v6_only(socket: BorrowedFd<'_>) -> bool {
+pub fn is_v6_only(socket: BorrowedFd<'_>) -> bool {
     SockRef::from(&socket).only_v6().unwrap_or(false)
 }
 
 /// Whether this host has the address that the socket is bound to, if it is bound to one. The far
 /// end could not reach another (`IP_TRANSPARENT`, `IP_FREEBIND`).
-pub(crate) fn has_own_source(socket: BorrowedFd<'_>) -> bool {
+pub fn has_own_source(socket: BorrowedFd<'_>) -> bool {
     let Ok(local) = local(socket) else { return false };
     if local.ip().is_unspecified() {
         return true;
@@ -111,12 +118,12 @@ pub(crate) fn has_own_source(socket: BorrowedFd<'_>) -> bool {
 }
 
 /// Whether connect returns at once.
-pub(crate) fn is_nonblocking(socket: BorrowedFd<'_>) -> bool {
+pub fn is_nonblocking(socket: BorrowedFd<'_>) -> bool {
     SockRef::from(&socket).nonblocking().unwrap_or(false)
 }
 
 /// How long a blocking connect may take at most.
-pub(crate) fn connect_limit(socket: BorrowedFd<'_>) -> Option<Duration> {
+pub fn connect_limit(socket: BorrowedFd<'_>) -> Option<Duration> {
     SockRef::from(&socket).write_timeout().ok().flatten()
 }
 
@@ -124,13 +131,13 @@ pub(crate) fn connect_limit(socket: BorrowedFd<'_>) -> Option<Duration> {
 ///
 /// # Errors
 /// When the descriptor is no socket.
-pub(crate) fn local(socket: BorrowedFd<'_>) -> io::Result<SocketAddr> {
+pub fn local(socket: BorrowedFd<'_>) -> io::Result<SocketAddr> {
     let own = SockRef::from(&socket).local_addr()?.as_socket();
     own.map(address::unmapped).ok_or_else(|| io::Error::from_raw_os_error(libc::EAFNOSUPPORT))
 }
 
 /// Takes the pending error, as `getsockopt(SO_ERROR)` does; 0 for none.
-pub(crate) fn take_error(socket: BorrowedFd<'_>) -> i32 {
+pub fn take_error(socket: BorrowedFd<'_>) -> i32 {
     match SockRef::from(&socket).take_error() {
         Ok(error) => error.and_then(|e| e.raw_os_error()).unwrap_or(0),
         Err(_) => 0,
@@ -142,7 +149,7 @@ pub(crate) fn take_error(socket: BorrowedFd<'_>) -> i32 {
 ///
 /// # Errors
 /// `EINPROGRESS` is success and not reported; all others as `connect` says.
-pub(crate) fn connect(socket: BorrowedFd<'_>, to: SocketAddr, v6_socket: bool) -> io::Result<()> {
+pub fn connect(socket: BorrowedFd<'_>, to: SocketAddr, v6_socket: bool) -> io::Result<()> {
     let to = SockAddr::from(if v6_socket { address::mapped(to) } else { to });
     let socket = SockRef::from(&socket);
     let blocking = !socket.nonblocking()?;
@@ -160,7 +167,7 @@ pub(crate) fn connect(socket: BorrowedFd<'_>, to: SocketAddr, v6_socket: bool) -
 }
 
 /// Which of `events` (or error and hang-up) the socket has now.
-pub(crate) fn ready(socket: BorrowedFd<'_>, events: i16) -> i16 {
+pub fn ready(socket: BorrowedFd<'_>, events: i16) -> i16 {
     let mut entry = libc::pollfd { fd: socket.as_raw_fd(), events, revents: 0 };
     // SAFETY: one valid entry; the call does not wait.
     let count = unsafe { libc::poll(&raw mut entry, 1, 0) };
@@ -171,7 +178,7 @@ pub(crate) fn ready(socket: BorrowedFd<'_>, events: i16) -> i16 {
 ///
 /// # Errors
 /// `ENETUNREACH` when there is no route.
-pub(crate) fn route_source(destination: SocketAddr) -> io::Result<SocketAddr> {
+pub fn route_source(destination: SocketAddr) -> io::Result<SocketAddr> {
     let probe = Socket::new(Domain::for_address(destination), Type::DGRAM, None)?;
     probe.connect(&destination.into())?;
     let local = probe.local_addr()?.as_socket();
@@ -182,7 +189,7 @@ pub(crate) fn route_source(destination: SocketAddr) -> io::Result<SocketAddr> {
 ///
 /// # Errors
 /// As the kernel says.
-pub(crate) fn set_int(socket: BorrowedFd<'_>, level: i32, name: i32, value: i32) -> io::Result<()> {
+pub fn set_int(socket: BorrowedFd<'_>, level: i32, name: i32, value: i32) -> io::Result<()> {
     let length = mem::size_of_val(&value) as libc::socklen_t;
     let value = (&raw const value).cast();
     // SAFETY: the kernel reads one int, which outlives the call.
@@ -197,7 +204,7 @@ impl Number for i32 {}
 impl Number for u64 {}
 
 /// The options that mean something to the stack.
-pub(crate) fn stack_options(socket: BorrowedFd<'_>, v6_socket: bool) -> SocketOptions {
+pub fn stack_options(socket: BorrowedFd<'_>, v6_socket: bool) -> SocketOptions {
     let (level, name) = match v6_socket {
         true => (libc::IPPROTO_IPV6, libc::IPV6_TCLASS),
         false => (libc::IPPROTO_IP, libc::IP_TOS),
@@ -216,7 +223,7 @@ const MOST_UNSENT: i32 = 128 << 10;
 
 /// Lets a program's socket take little that the stack cannot take yet, unless the program has said how
 /// much. It is told that it can write when half of that has gone.
-pub(crate) fn keep_little_unsent(socket: BorrowedFd<'_>) {
+pub fn keep_little_unsent(socket: BorrowedFd<'_>) {
     let (level, name) = (libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT);
     if option::<i32>(socket, level, name).is_ok_and(|own| own == 0) {
         // What cannot be limited holds more, and works.
@@ -225,7 +232,7 @@ pub(crate) fn keep_little_unsent(socket: BorrowedFd<'_>) {
 }
 
 /// Whether the program has chosen the size of the receive buffer (Linux 5.16 tells).
-pub(crate) fn has_own_receive_buffer(socket: BorrowedFd<'_>) -> bool {
+pub fn has_own_receive_buffer(socket: BorrowedFd<'_>) -> bool {
     let locked = option::<i32>(socket, libc::SOL_SOCKET, SO_BUF_LOCK);
     locked.is_ok_and(|locked| locked & SOCK_RCVBUF_LOCK != 0)
 }
@@ -234,7 +241,7 @@ pub(crate) fn has_own_receive_buffer(socket: BorrowedFd<'_>) -> bool {
 ///
 /// # Errors
 /// When the descriptor is no socket.
-pub(crate) fn receive_buffer(socket: BorrowedFd<'_>) -> io::Result<i32> {
+pub fn receive_buffer(socket: BorrowedFd<'_>) -> io::Result<i32> {
     option(socket, libc::SOL_SOCKET, libc::SO_RCVBUF)
 }
 
@@ -242,7 +249,7 @@ pub(crate) fn receive_buffer(socket: BorrowedFd<'_>) -> io::Result<i32> {
 ///
 /// # Errors
 /// When the descriptor is no TCP socket.
-pub(crate) fn info<const N: usize>(socket: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
+pub fn info<const N: usize>(socket: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
     let mut value = [0_u8; N];
     let mut length = N as libc::socklen_t;
     let (to, fd) = (value.as_mut_ptr().cast(), socket.as_raw_fd());

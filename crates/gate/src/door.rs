@@ -1,9 +1,9 @@
 //! The line to the stack that serves: the one that owns this host's UDP port, or one of our own.
 
-use crate::options::{ServerChoice, StackChoice};
+use crate::choice::{ServerChoice, StackChoice};
 use crate::stack_link::StackLink;
 use libc::pollfd;
-use manypath_control::{Reply, Request};
+use manypath_control::{Reply, Request, Role};
 use std::time::{Duration, Instant};
 
 /// The first pause before a door is looked for again; each further one is twice as long.
@@ -13,10 +13,12 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// ending, take less.
 const PATIENCE: u32 = 4;
 
+/// The line to the door, found or started again when it is lost.
 #[derive(Debug)]
-pub(super) struct Door {
+pub struct Door {
     /// Absent: listeners are left alone.
     choice: Option<ServerChoice>,
+    role: Role,
     link: StackLink,
     /// Lines that are closed, whose processes have not ended yet.
     ending: Vec<StackLink>,
@@ -28,34 +30,39 @@ pub(super) struct Door {
 }
 
 impl Door {
-    pub(super) fn new(choice: Option<ServerChoice>) -> Self {
+    /// Nothing is looked for before [`Door::open`]; without a choice nothing ever is.
+    #[must_use]
+    pub fn new(choice: Option<ServerChoice>, role: Role) -> Self {
         let link = StackLink::default();
         let (ending, failures, next, told, notice) = Default::default();
-        Self { choice, link, ending, failures, next, told, notice }
+        Self { choice, role, link, ending, failures, next, told, notice }
     }
 
     /// Whether listeners are offered at all.
-    pub(super) const fn is_wanted(&self) -> bool {
+    pub const fn is_wanted(&self) -> bool {
         self.choice.is_some()
     }
 
-    pub(super) fn is_open(&self) -> bool {
+    /// Whether it is there.
+    pub fn is_open(&self) -> bool {
         self.link.is_usable()
     }
 
-    pub(super) fn is_starting(&self) -> bool {
+    /// Whether it has not said its first word yet.
+    pub fn is_starting(&self) -> bool {
         self.link.is_starting()
     }
 
     /// Finds the door of this host, or starts one; true when there is a new one.
-    pub(super) fn open(&mut self, now: Instant) -> bool {
+    pub fn open(&mut self, now: Instant) -> bool {
         let Some(choice) = &self.choice else { return false };
         if self.link.is_usable() || self.next.is_some_and(|next| now < next) {
             return false;
         }
         self.next = None;
-        let found = StackLink::new(&StackChoice::System { socket: choice.name.clone() });
-        match found.or_else(|_| StackLink::new(&choice.start)) {
+        let found = StackChoice::System { socket: choice.name.clone() };
+        let open = |choice| StackLink::new(choice, self.role);
+        match open(&found).or_else(|_| open(&choice.start)) {
             Ok(link) => {
                 self.link = link;
                 true
@@ -68,7 +75,7 @@ impl Door {
     }
 
     /// The door does not serve; another one is looked for, later and later.
-    pub(super) fn fail(&mut self, now: Instant, why: &str) {
+    pub fn fail(&mut self, now: Instant, why: &str) {
         let mut old = std::mem::take(&mut self.link);
         old.close();
         self.ending.push(old);
@@ -82,13 +89,13 @@ impl Door {
     }
 
     /// The door has taken a listener.
-    pub(super) fn succeed(&mut self) {
+    pub fn succeed(&mut self) {
         self.failures = 0;
         self.told = false;
     }
 
     /// Whether it was looked for in vain for so long that nobody should wait for it.
-    pub(super) const fn is_hopeless(&self) -> bool {
+    pub const fn is_hopeless(&self) -> bool {
         self.failures >= PATIENCE
     }
 
@@ -98,26 +105,31 @@ impl Door {
         }
     }
 
-    pub(super) fn take_notice(&mut self) -> Option<String> {
+    /// Why the door was lost, or why nothing is offered, once.
+    pub fn take_notice(&mut self) -> Option<String> {
         if let Some(fault) = self.link.take_fault() {
             self.tell(format!("{fault}; peers reach the program by plain TCP only"));
         }
         self.notice.take()
     }
 
-    pub(super) fn send(&mut self, request: Request) {
+    /// Sends, or queues while the door is slow.
+    pub fn send(&mut self, request: Request) {
         self.link.send(request, None);
     }
 
-    pub(super) fn receive(&mut self) -> Option<Reply> {
+    /// The next reply, if there is one.
+    pub fn receive(&mut self) -> Option<Reply> {
         self.link.receive()
     }
 
-    pub(super) fn flush_and_is_lost(&mut self) -> bool {
+    /// Sends what waits. True once after the door was lost.
+    pub fn flush_and_is_lost(&mut self) -> bool {
         self.link.flush_and_is_lost()
     }
 
-    pub(super) fn reap(&mut self) {
+    /// Collects the door's process if it has ended.
+    pub fn reap(&mut self) {
         self.link.reap();
         self.ending.retain_mut(|link| {
             link.reap();
@@ -125,12 +137,13 @@ impl Door {
         });
     }
 
-    pub(super) fn interest(&self) -> pollfd {
+    /// What to poll for.
+    pub fn interest(&self) -> pollfd {
         self.link.interest()
     }
 
     /// When a door is to be looked for, if one is `needed`.
-    pub(super) fn deadline(&self, needed: bool) -> Option<Instant> {
+    pub fn deadline(&self, needed: bool) -> Option<Instant> {
         self.next.filter(|_| needed && !self.link.is_usable())
     }
 }

@@ -41,14 +41,14 @@ const IPV6_MINHOPCOUNT: i32 = 73;
 
 /// The gates of one launcher.
 #[derive(Debug, Default)]
-pub(crate) struct Gates {
+pub struct Gates {
     v4: Vec<Gate>,
     v6: Vec<Gate>,
 }
 
 /// Names a gate of [`Gates`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct GateId {
+pub struct GateId {
     v6: bool,
     index: usize,
 }
@@ -69,7 +69,7 @@ impl Gates {
     /// # Errors
     /// What `connect` says; or when the host has no loopback address of the family, or there are
     /// too many gates, or no descriptors are left.
-    pub(crate) fn enter(
+    pub fn enter(
         &mut self,
         v6: bool,
         fresh: bool,
@@ -88,8 +88,30 @@ impl Gates {
         Ok(GateId { v6, index })
     }
 
+    /// The gate of the family to which the next sockets shall be led that somebody else connects; made if
+    /// need be.
+    ///
+    /// # Errors
+    /// As [`Gates::enter`].
+    pub fn next(&mut self, v6: bool) -> io::Result<SocketAddr> {
+        let least = self.family(v6).iter().map(|gate| gate.users).min();
+        if least.is_none_or(|users| users >= FULL) {
+            self.add(v6, least.is_none())?;
+        }
+        let gate = self.family(v6).iter().min_by_key(|gate| gate.users);
+        gate.map(|gate| gate.address)
+            .ok_or_else(|| io::Error::from_raw_os_error(libc::EADDRNOTAVAIL))
+    }
+
+    /// Takes in a socket that somebody else has connected to the gate at this port.
+    pub fn take_in(&mut self, v6: bool, port: u16) -> Option<GateId> {
+        let index = self.family(v6).iter().position(|gate| gate.address.port() == port)?;
+        self.family(v6).get_mut(index)?.users += 1;
+        Some(GateId { v6, index })
+    }
+
     /// Takes one user off a gate.
-    pub(crate) fn leave(&mut self, id: GateId) {
+    pub fn leave(&mut self, id: GateId) {
         if let Some(gate) = self.family(id.v6).get_mut(id.index) {
             gate.users = gate.users.saturating_sub(1);
         }
@@ -101,7 +123,7 @@ impl Gates {
     /// # Errors
     /// `EADDRNOTAVAIL` while an earlier connection of the same ports is being forgotten;
     /// `ECONNREFUSED` when the program has closed its socket.
-    pub(crate) fn open(&self, id: GateId, waiting: SocketAddr) -> io::Result<Socket> {
+    pub fn open(&self, id: GateId, waiting: SocketAddr) -> io::Result<Socket> {
         let far = self.far_end(id)?;
         prepare(&far)?;
         begin(&far, waiting)?;
@@ -112,7 +134,7 @@ impl Gates {
     ///
     /// # Errors
     /// As [`Gates::open`].
-    pub(crate) fn reset(&self, id: GateId, waiting: SocketAddr) -> io::Result<()> {
+    pub fn reset(&self, id: GateId, waiting: SocketAddr) -> io::Result<()> {
         let deaf = self.far_end(id)?;
         if id.v6 {
             socket::set_int(deaf.as_fd(), libc::IPPROTO_IPV6, IPV6_MINHOPCOUNT, 255)?;

@@ -1,0 +1,213 @@
+//! Control groups: finding them, watching them come and go.
+
+use crate::kernel::{Links, Programs};
+use std::collections::BTreeSet;
+use std::ffi::CString;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// `CGROUP2_SUPER_MAGIC`.
+const CGROUP2: i64 = 0x6367_7270;
+
+/// Where cgroup2 is mounted on this host.
+///
+/// # Errors
+/// `NotFound` when it is nowhere.
+pub fn mount() -> io::Result<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mounts")?;
+    let place = |line: &str| {
+        let mut fields = line.split(' ').skip(1);
+        let (place, kind) = (fields.next()?, fields.next()?);
+        (kind == "cgroup2").then(|| PathBuf::from(place))
+    };
+    mounts.lines().find_map(place).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
+}
+
+/// Where systemd puts a unit: its slice is known by name, a service is in `system.slice` unless `slice`
+/// says otherwise.
+#[must_use]
+pub fn of_unit(unit: &str, slice: Option<&str>) -> PathBuf {
+    if unit.ends_with(".slice") {
+        return slice_path(unit);
+    }
+    let own = unit.split_once('@').map(|(template, _)| format!("system-{template}.slice"));
+    let slice = slice.map(str::to_owned).or(own).unwrap_or_else(|| "system.slice".to_owned());
+    slice_path(&slice).join(unit)
+}
+
+/// `a-b.slice` is inside `a.slice` (systemd.slice(5)).
+fn slice_path(slice: &str) -> PathBuf {
+    let name = slice.trim_end_matches(".slice");
+    if name == "-" {
+        return PathBuf::new();
+    }
+    let ends = name.match_indices('-').map(|(at, _)| at).chain([name.len()]);
+    ends.filter_map(|end| name.get(..end)).map(|name| format!("{name}.slice")).collect()
+}
+
+/// A cgroup with the programs at work on it, whenever it is there.
+#[derive(Debug)]
+pub(crate) struct Group {
+    path: PathBuf,
+    /// Whether it is made when it is missing, before the programs that are going to be in it.
+    make: bool,
+    made: bool,
+    /// Identity of the folder that the links are of.
+    inode: u64,
+    links: Option<Links>,
+    watch: OwnedFd,
+}
+
+impl Group {
+    /// Looks at the place; nothing is attached yet.
+    ///
+    /// # Errors
+    /// When it is not in a cgroup2 file system, is missing and not to be made, or holds this very process,
+    /// whose own connections would come back to it.
+    pub(crate) fn new(path: &Path, make: bool) -> io::Result<Self> {
+        let made = make && !path.exists();
+        if made {
+            fs::create_dir_all(path)?;
+        }
+        let path = fs::canonicalize(path)?;
+        check_kind(&path)?;
+        let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+        let own = own.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
+        if mount().is_ok_and(|root| root.join(own).starts_with(&path)) {
+            let text = format!(
+                "{} holds manypath itself, whose own connections would come back to it",
+                path.display()
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        let parent = path.parent().unwrap_or(&path);
+        let watch = watch(parent)?;
+        Ok(Self { path, make, made, inode: 0, links: None, watch })
+    }
+
+    /// Puts the programs to work, if they are not.
+    ///
+    /// # Errors
+    /// As the kernel says.
+    pub(crate) fn attach(&mut self, programs: &Programs) -> io::Result<()> {
+        if self.make && !self.path.exists() {
+            fs::create_dir_all(&self.path)?;
+            self.made = true;
+        }
+        let folder = match File::open(&self.path) {
+            Ok(folder) => folder,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.links = None;
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
+        let inode = folder.metadata()?.ino();
+        if self.links.is_none() || self.inode != inode {
+            // The old links, if any, are of a group that is gone.
+            self.links = Some(programs.attach(&folder)?);
+            self.inode = inode;
+        }
+        Ok(())
+    }
+
+    /// Forgets what was told of groups that come and go.
+    pub(crate) fn drain(&self) -> bool {
+        let mut buffer = [0_u8; 4096];
+        let (fd, to) = (self.watch.as_raw_fd(), buffer.as_mut_ptr().cast());
+        let mut any = false;
+        // SAFETY: the buffer is valid for its length.
+        while unsafe { libc::read(fd, to, buffer.len()) } > 0 {
+            any = true;
+        }
+        any
+    }
+
+    /// The group as people name it.
+    pub(crate) fn name(&self) -> String {
+        self.path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+    }
+
+    /// Identities of the group and of those below it, as the kernel tells them of sockets.
+    pub(crate) fn ids(&self) -> BTreeSet<u64> {
+        let mut ids = BTreeSet::new();
+        let mut folders = vec![self.path.clone()];
+        while let Some(folder) = folders.pop() {
+            ids.extend(fs::metadata(&folder).map(|meta| meta.ino()));
+            let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+            let below = entries.filter(|one| one.file_type().is_ok_and(|kind| kind.is_dir()));
+            folders.extend(below.map(|one| one.path()));
+        }
+        ids
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.links = None;
+        if self.made {
+            // It stays if somebody is in it.
+            let _ = fs::remove_dir(&self.path);
+        }
+    }
+}
+
+impl AsFd for Group {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.watch.as_fd()
+    }
+}
+
+fn check_kind(path: &Path) -> io::Result<()> {
+    let name = CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: all zeroes is a valid statfs, and the kernel fills it.
+    let (result, kind) = unsafe {
+        let mut about: libc::statfs = std::mem::zeroed();
+        (libc::statfs(name.as_ptr(), &raw mut about), about.f_type)
+    };
+    if result == 0 && kind == CGROUP2 {
+        return Ok(());
+    }
+    let text = format!("{} is not in a cgroup2 file system", path.display());
+    Err(io::Error::new(io::ErrorKind::InvalidInput, text))
+}
+
+fn watch(folder: &Path) -> io::Result<OwnedFd> {
+    let name = CString::new(folder.as_os_str().as_bytes())?;
+    // SAFETY: plain numbers and a string that outlives the call; then the kernel has just made it.
+    unsafe {
+        let fd = libc::inotify_init1(libc::IN_NONBLOCK | libc::IN_CLOEXEC);
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let watch = OwnedFd::from_raw_fd(fd);
+        let events = libc::IN_CREATE | libc::IN_DELETE;
+        if libc::inotify_add_watch(fd, name.as_ptr(), events) < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(watch)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::of_unit;
+    use std::path::Path;
+
+    #[test]
+    fn units_are_where_systemd_puts_them() {
+        let path = |unit, slice| of_unit(unit, slice);
+        assert_eq!(path("nginx.service", None), Path::new("system.slice/nginx.service"));
+        assert_eq!(
+            path("getty@tty1.service", None),
+            Path::new("system.slice/system-getty.slice/getty@tty1.service")
+        );
+        assert_eq!(path("a.service", Some("b-c.slice")), Path::new("b.slice/b-c.slice/a.service"));
+        assert_eq!(path("user.slice", None), Path::new("user.slice"));
+        assert_eq!(path("a-b.slice", None), Path::new("a.slice/a-b.slice"));
+    }
+}

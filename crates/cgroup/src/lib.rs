@@ -1,0 +1,40 @@
+//! Connections of whole cgroups, taken to a stack without touching the programs.
+//!
+//! [`run`] attaches eBPF programs (`bpf/manypath.bpf.c`) to a cgroup (version 2). From then on connects of its
+//! programs, whatever they were made with (io_uring, static and setuid programs too), go to the SYN gate on
+//! loopback, where they wait until the destination has answered; then the socket is joined with the stack.
+//!
+//! ```text
+//! connect() ─▶ connect4/6: carried? ──no──▶ the kernel's own TCP
+//!                  │ yes: 127.0.0.1:gate
+//!                  ▼
+//!               sock_ops ── event: who, where to, sequence number ──▶ redirector ── OpenWaiting ──▶ stack
+//!                                                                      │  ◀── Accepted, Failed ──┘
+//!              socket ◀── simultaneous open, or RST / ICMP ────────────┘
+//! getpeername, getsockname, accept, SO_ERROR ─▶ the true addresses and errors, from the maps
+//! ```
+//!
+//! What is needed to decide at once lies in maps: rules, routes, and services that are known to be plain
+//! TCP. Once sent to the gate a connect cannot go back; the stack relays it then.
+//!
+//! Nothing is pinned. When this process ends, however, the programs' sockets are the kernel's own again.
+//!
+//! The parts: `kernel` what `bpf(2)` offers, `layout` the structures that both sides share, `tables` the
+//! maps by meaning, `redirector` the loop, `refusal` how a connect fails, `routes` and `listening` what is
+//! asked of the kernel, [`group`] the cgroup itself.
+
+mod connections;
+pub mod group;
+mod kernel;
+mod layout;
+mod listening;
+mod netlink;
+mod notify;
+mod redirector;
+mod refusal;
+mod report;
+mod routes;
+mod tables;
+
+pub use redirector::{Error, Options, run};
+pub use report::Report;

@@ -1,0 +1,241 @@
+//! Connects of the programs: from the gate to a relay, or to a failure.
+
+use super::{Error, Redirector};
+use crate::connections::{Connection, Phase};
+use crate::layout::Connecting;
+use manypath_control::{Reply, Request, Transport};
+use manypath_gate::socket;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+/// The kernel forgets a loopback connection of the same ports within a second.
+const RETRY: Duration = Duration::from_millis(100);
+const MAX_TRIES: u32 = 20;
+/// When a refusal is repeated: the kernel does not believe an ICMP error while the program is still inside
+/// its system call. Each is ignored that finds its socket failed already.
+const REPEAT: [Duration; 3] =
+    [Duration::from_millis(5), Duration::from_millis(50), Duration::from_millis(500)];
+
+impl Redirector {
+    /// A program's socket is on its way to the gate.
+    pub(super) fn on_connecting(&mut self, of: Connecting) {
+        if let Some(old) = self.connections.undecided(of.cookie) {
+            // The program has dissolved it, or fetched its error, and tries again.
+            self.give_up(old);
+        }
+        let v6 = of.peer.is_ipv6();
+        let Some(gate) = self.gates.take_in(v6, of.gate) else {
+            return self.refuse(&of, libc::ECONNABORTED);
+        };
+        if let Err(Error::Kernel(error)) = self.set_gate(v6) {
+            (self.options.notice)(&error.to_string());
+        }
+        let id = self.connections.next_id();
+        let source = of.bound.then_some(of.own);
+        self.stack.send(Request::OpenWaiting { id, destination: of.peer, source }, None);
+        let until = Instant::now() + self.options.answer_limit;
+        let phase = Phase::Asking { until };
+        self.connections.put(id, Connection { of, gate, phase, transport: None });
+    }
+
+    /// Takes what the stack has said since the last time.
+    pub(super) fn handle_stack(&mut self) -> Result<(), Error> {
+        while let Some(reply) = self.stack.receive() {
+            self.on_reply(reply);
+        }
+        if !self.stack.flush_and_is_lost() {
+            return Ok(());
+        }
+        let fault = self.stack.take_fault();
+        Err(Error::StackLost(fault.map_or("the stack has ended".to_owned(), |e| e.to_string())))
+    }
+
+    fn on_reply(&mut self, reply: Reply) {
+        match reply {
+            Reply::Pending { id } => self.on_pending(id),
+            Reply::Accepted { id, transport, .. } => self.on_accepted(id, transport),
+            Reply::Failed { id, errno } => self.fail(id, errno),
+            // Not for sockets that wait.
+            Reply::Direct { id, .. } => self.fail(id, libc::ECONNABORTED),
+            Reply::Closed { id } => self.on_closed(id),
+            Reply::Plain { destination, for_ms } => {
+                self.tables.add_plain(destination, Duration::from_millis(for_ms));
+            }
+            Reply::Changed => self.read_rules(),
+            // The link has looked at the welcome; nothing else is asked for here.
+            Reply::Welcome { .. }
+            | Reply::Way { .. }
+            | Reply::Unreachable { .. }
+            | Reply::Offered { .. }
+            | Reply::NotOffered { .. }
+            | Reply::Arriving { .. }
+            | Reply::Left { .. }
+            | Reply::Gone { .. }
+            | Reply::StatusPart(_)
+            | Reply::Reloaded { .. }
+            | Reply::Forgotten { .. }
+            | Reply::Refused { .. } => {}
+        }
+    }
+
+    fn on_pending(&mut self, id: u64) {
+        let Some(mut connection) = self.connections.take(id) else { return };
+        if matches!(connection.phase, Phase::Asking { .. }) {
+            connection.phase = Phase::Held;
+        }
+        self.connections.put(id, connection);
+    }
+
+    fn on_accepted(&mut self, id: u64, transport: Transport) {
+        let Some(mut connection) = self.connections.take(id) else { return };
+        connection.transport = Some(transport);
+        self.complete(id, connection, 0);
+    }
+
+    /// Connects a far end to the socket that waits at the gate.
+    fn complete(&mut self, id: u64, mut connection: Connection, tries: u32) {
+        match self.gates.open(connection.gate, connection.of.own) {
+            Ok(far) => {
+                connection.phase = Phase::Completing { far };
+                self.connections.put(id, connection);
+                self.check_far(id);
+            }
+            Err(error) => {
+                self.far_failed(id, connection, error.raw_os_error().unwrap_or(0), tries);
+            }
+        }
+    }
+
+    /// Looks at the far ends that have become ready.
+    pub(super) fn handle_far_ends(&mut self) {
+        let completing = |phase: &Phase| matches!(phase, Phase::Completing { .. });
+        let waiting = self.connections.waiting().filter(|(_, one)| completing(&one.phase));
+        let waiting: Vec<u64> = waiting.map(|(id, _)| id).collect();
+        waiting.into_iter().for_each(|id| self.check_far(id));
+    }
+
+    fn check_far(&mut self, id: u64) {
+        let Some(Phase::Completing { far }) = self.connections.phase(id) else { return };
+        if socket::ready(far.as_fd(), libc::POLLOUT) == 0 {
+            return;
+        }
+        let errno = socket::take_error(far.as_fd());
+        let Some(connection) = self.connections.take(id) else { return };
+        match errno {
+            0 => self.attach(id, connection),
+            errno => self.far_failed(id, connection, errno, 0),
+        }
+    }
+
+    fn attach(&mut self, id: u64, mut connection: Connection) {
+        let phase = std::mem::replace(&mut connection.phase, Phase::Active);
+        let Phase::Completing { far } = phase else { return };
+        self.stack.send(Request::Attach { id }, Some(far.into()));
+        match connection.transport {
+            Some(Transport::Sctp) => self.report.sctp += 1,
+            Some(Transport::TcpRelay) | None => self.report.tcp_relay += 1,
+        }
+        self.connections.put(id, connection);
+    }
+
+    fn far_failed(&mut self, id: u64, mut connection: Connection, errno: i32, tries: u32) {
+        if errno == libc::EADDRNOTAVAIL && tries < MAX_TRIES {
+            let until = Instant::now() + RETRY;
+            connection.phase = Phase::Delayed { until, tries: tries + 1 };
+            return self.connections.put(id, connection);
+        }
+        // Most likely the program has closed the socket. If it has not, it must hear something.
+        self.connections.put(id, connection);
+        self.give_up(id);
+    }
+
+    /// Nobody wants the connect any more.
+    fn give_up(&mut self, id: u64) {
+        let Some(connection) = self.connections.take(id) else { return };
+        self.stack.send(Request::Cancel { id }, None);
+        self.report.given_up += 1;
+        self.gates.leave(connection.gate);
+        self.refuse(&connection.of, libc::ECONNABORTED);
+    }
+
+    fn fail(&mut self, id: u64, errno: i32) {
+        let Some(connection) = self.connections.take(id) else { return };
+        self.report.failed += 1;
+        self.gates.leave(connection.gate);
+        self.refuse(&connection.of, errno);
+    }
+
+    fn on_closed(&mut self, id: u64) {
+        match self.connections.phase(id) {
+            Some(Phase::Active) => {
+                if let Some(connection) = self.connections.take(id) {
+                    self.gates.leave(connection.gate);
+                }
+            }
+            // Nothing to close yet: the stack has lost it.
+            Some(_) => self.fail(id, libc::ECONNABORTED),
+            None => {}
+        }
+    }
+
+    /// Lets the socket at the gate fail.
+    fn refuse(&mut self, of: &Connecting, errno: i32) {
+        self.try_to_refuse(of, errno);
+        if errno != libc::ECONNREFUSED {
+            self.refusals.push((Instant::now() + REPEAT[0], 0, *of, errno));
+        }
+    }
+
+    fn try_to_refuse(&self, of: &Connecting, errno: i32) {
+        self.tables.set_error(of.cookie, errno);
+        if let Err(error) = self.refuser.refuse(of, errno) {
+            (self.options.notice)(&format!("a connect to {} hangs: {error}", of.peer));
+        }
+    }
+
+    pub(super) fn repeat_refusals(&mut self, now: Instant) {
+        let (due, later) =
+            std::mem::take(&mut self.refusals).into_iter().partition(|one| now >= one.0);
+        self.refusals = later;
+        let due: Vec<_> = due;
+        for (_, times, of, errno) in due {
+            // The same socket may have begun anew meanwhile; then its sequence number is another.
+            if self.connections.undecided(of.cookie).is_none() {
+                self.try_to_refuse(&of, errno);
+            }
+            if let Some(pause) = REPEAT.get(times as usize + 1) {
+                self.refusals.push((now + *pause, times + 1, of, errno));
+            }
+        }
+    }
+
+    /// Time goes on for connects that wait. A stack that does not answer is worse than none.
+    pub(super) fn handle_limits(&mut self, now: Instant) -> Result<(), Error> {
+        let mut delayed = Vec::new();
+        for (id, connection) in self.connections.waiting() {
+            match connection.phase {
+                Phase::Asking { until } if now >= until => {
+                    return Err(Error::StackLost("the stack does not answer".to_owned()));
+                }
+                Phase::Delayed { until, tries } if now >= until => delayed.push((id, tries)),
+                Phase::Asking { .. }
+                | Phase::Delayed { .. }
+                | Phase::Held
+                | Phase::Completing { .. }
+                | Phase::Active => {}
+            }
+        }
+        for (id, tries) in delayed {
+            if let Some(connection) = self.connections.take(id) {
+                self.complete(id, connection, tries);
+            }
+        }
+        Ok(())
+    }
+
+    /// Connects that are not decided come to nothing.
+    pub(super) fn fail_all(&mut self) {
+        let waiting: Vec<u64> = self.connections.waiting().map(|(id, _)| id).collect();
+        waiting.into_iter().for_each(|id| self.fail(id, libc::ECONNABORTED));
+    }
+}

@@ -1,0 +1,308 @@
+//! Serving a cgroup: one loop over what the kernel, the stacks and time say.
+
+mod connects;
+mod servers;
+
+use crate::connections::{Connections, Phase};
+use crate::group::Group;
+use crate::kernel::{Programs, Ring};
+use crate::layout::{Connecting, Event};
+use crate::notify;
+use crate::refusal::Refuser;
+use crate::report::Report;
+use crate::routes::Routes;
+use crate::tables::Tables;
+use libc::pollfd;
+use manypath_control::Role;
+use manypath_gate::door::Door;
+use manypath_gate::gate::Gates;
+use manypath_gate::poll::{interest, poll, raise_descriptor_limit};
+use manypath_gate::socket;
+use manypath_gate::stack_link::StackLink;
+use manypath_gate::{ServerChoice, StackChoice};
+use manypath_rules::RulesFile;
+use servers::Servers;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use socket2::{Domain, Socket, Type};
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Routes change in bursts.
+const ROUTES_PAUSE: Duration = Duration::from_millis(50);
+
+/// What to serve, and how.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The folder of the cgroup.
+    pub group: PathBuf,
+    /// Make it when it is missing, and again whenever it goes: its programs are still to be started.
+    pub make: bool,
+    /// Which stack carries the connections.
+    pub stack: StackChoice,
+    /// Who leads peers to listening sockets; nobody when absent.
+    pub server: Option<ServerChoice>,
+    /// The table of rules; the stack has the same.
+    pub rules: RulesFile,
+    /// How long the stack may take for its first answer to a connect; three times as long while it is
+    /// starting. Without an answer everything ends, and the programs use plain TCP.
+    pub answer_limit: Duration,
+    /// Called once when connects are taken.
+    pub ready: fn(),
+    /// Takes one line for the user.
+    pub notice: fn(&str),
+}
+
+/// Why a cgroup is served no longer, or not at all. Its programs use plain TCP.
+#[derive(Debug)]
+pub enum Error {
+    /// It was not begun.
+    Setup(&'static str, io::Error),
+    /// The stack has ended, or does not answer.
+    StackLost(String),
+    /// The kernel has taken something back.
+    Kernel(io::Error),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Setup(what, error) => write!(f, "{what}: {error}"),
+            Self::StackLost(why) => write!(f, "{why}; programs use plain TCP"),
+            Self::Kernel(error) => write!(f, "the kernel: {error}; programs use plain TCP"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Self {
+        Self::Kernel(error)
+    }
+}
+
+/// Serves a cgroup until a signal (`SIGTERM`, `SIGINT`) ends it.
+///
+/// # Errors
+/// [`Error::Setup`] before anything is attached; the others when programs use plain TCP again.
+pub fn run(options: &Options) -> Result<Report, Error> {
+    raise_descriptor_limit();
+    let signals = signals().map_err(|e| Error::Setup("signals", e))?;
+    let mut redirector = Redirector::new(options)?;
+    let mut served = redirector.start();
+    while served.is_ok() {
+        let mut entries = vec![interest(signals.as_raw_fd())];
+        entries.extend(redirector.interests());
+        poll(&mut entries, redirector.timeout());
+        if entries.first().is_some_and(|signals| signals.revents != 0) {
+            break;
+        }
+        served = redirector.turn();
+        if let Some(text) = redirector.servers.take_notice() {
+            (options.notice)(&text);
+        }
+    }
+    redirector.end();
+    served.map(|()| redirector.report())
+}
+
+fn signals() -> io::Result<UnixStream> {
+    let (ours, theirs) = UnixStream::pair()?;
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::low_level::pipe::register(signal, theirs.try_clone()?)?;
+    }
+    Ok(ours)
+}
+
+/// Everything about one cgroup.
+#[derive(Debug)]
+struct Redirector {
+    options: Options,
+    stack: StackLink,
+    servers: Servers,
+    tables: Tables,
+    ring: Ring,
+    gates: Gates,
+    refuser: Refuser,
+    /// Refusals that are repeated, as a program that is still inside its connect does not hear the first.
+    refusals: Vec<(Instant, u32, Connecting, i32)>,
+    connections: Connections,
+    routes: Routes,
+    read_routes_at: Option<Instant>,
+    report: Report,
+    group: Group,
+    programs: Programs,
+}
+
+impl Redirector {
+    fn new(options: &Options) -> Result<Self, Error> {
+        let setup = |what| move |error| Error::Setup(what, error);
+        let group = Group::new(&options.group, options.make).map_err(setup("cgroup"))?;
+        let mut programs = Programs::load().map_err(setup("eBPF"))?;
+        let namespace = namespace().map_err(setup("network namespace"))?;
+        let tables = Tables::new(&mut programs, namespace).map_err(setup("eBPF"))?;
+        let ring = programs.take_map("events").and_then(Ring::new).map_err(setup("eBPF"))?;
+        let refuser = Refuser::new().map_err(setup("raw sockets"))?;
+        let routes = Routes::new().map_err(setup("routes"))?;
+        let stack = StackLink::new(&options.stack, Role::Redirector).map_err(setup("stack"))?;
+        let servers = Servers::new(Door::new(options.server.clone(), Role::Redirector));
+        let (options, gates, connections, report) =
+            (options.clone(), Gates::default(), Connections::default(), Report::default());
+        Ok(Self {
+            options,
+            stack,
+            servers,
+            tables,
+            ring,
+            gates,
+            refuser,
+            refusals: Vec::new(),
+            connections,
+            routes,
+            read_routes_at: None,
+            report,
+            group,
+            programs,
+        })
+    }
+
+    /// Puts everything in place, and the programs to work last.
+    fn start(&mut self) -> Result<(), Error> {
+        let limit = Instant::now() + 3 * self.options.answer_limit;
+        while self.stack.is_starting() {
+            poll(&mut [self.stack.interest()], Some(Duration::from_millis(20)));
+            self.handle_stack()?;
+            if Instant::now() > limit {
+                return Err(Error::StackLost("the stack does not start".to_owned()));
+            }
+        }
+        self.read_rules();
+        self.read_routes();
+        self.set_gate(false)?;
+        self.set_gate(true)?;
+        self.group.attach(&self.programs)?;
+        self.scan();
+        notify::ready();
+        (self.options.ready)();
+        Ok(())
+    }
+
+    fn interests(&self) -> Vec<pollfd> {
+        let mut entries = vec![
+            interest(self.ring.as_fd().as_raw_fd()),
+            interest(self.routes.news.as_fd().as_raw_fd()),
+            interest(self.group.as_fd().as_raw_fd()),
+            self.stack.interest(),
+            self.servers.interest(),
+        ];
+        let far_ends = self.connections.waiting().filter_map(|(_, one)| match &one.phase {
+            Phase::Completing { far } => Some(far.as_raw_fd()),
+            Phase::Asking { .. } | Phase::Held | Phase::Delayed { .. } | Phase::Active => None,
+        });
+        entries.extend(far_ends.map(|fd| pollfd { fd, events: libc::POLLOUT, revents: 0 }));
+        entries
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        let phases = self.connections.waiting().filter_map(|(_, one)| match one.phase {
+            Phase::Asking { until } | Phase::Delayed { until, .. } => Some(until),
+            Phase::Held | Phase::Completing { .. } | Phase::Active => None,
+        });
+        let refusals = self.refusals.iter().map(|(at, ..)| *at);
+        let others = [self.read_routes_at, Some(self.servers.next_deadline())];
+        let next = phases.chain(refusals).chain(others.into_iter().flatten()).min();
+        // The poll counts whole milliseconds.
+        let now = Instant::now();
+        next.map(|at| at.saturating_duration_since(now) + Duration::from_millis(1))
+    }
+
+    fn turn(&mut self) -> Result<(), Error> {
+        self.handle_stack()?;
+        self.handle_events();
+        self.handle_far_ends();
+        self.handle_door();
+        if self.group.drain() {
+            self.group.attach(&self.programs)?;
+            self.scan();
+        }
+        if self.routes.news.drain() {
+            let at = Instant::now() + ROUTES_PAUSE;
+            self.read_routes_at.get_or_insert(at);
+        }
+        self.handle_time(Instant::now())
+    }
+
+    fn handle_events(&mut self) {
+        let mut events = Vec::new();
+        self.ring.read(|bytes| events.extend(Event::parse(bytes)));
+        for event in events {
+            match event {
+                Event::Connecting(of) => self.on_connecting(of),
+                Event::Listening => self.scan(),
+            }
+        }
+    }
+
+    fn handle_time(&mut self, now: Instant) -> Result<(), Error> {
+        if self.read_routes_at.is_some_and(|at| now >= at) {
+            self.read_routes();
+        }
+        self.repeat_refusals(now);
+        self.handle_servers_time(now);
+        self.handle_limits(now)
+    }
+
+    /// The kernel's own answer holds where the table cannot be read.
+    fn read_routes(&mut self) {
+        self.read_routes_at = None;
+        let read = Routes::read().and_then(|routes| self.tables.set_routes(&routes));
+        if let Err(error) = read {
+            (self.options.notice)(&format!("routes: {error}; connects there are plain TCP"));
+        }
+    }
+
+    /// A table that is wrong has not been taken by the stack either.
+    fn read_rules(&mut self) {
+        let table = match self.options.rules.read() {
+            Ok(document) => document.table(),
+            Err(error) => return (self.options.notice)(&format!("rules: {error}")),
+        };
+        if let Err(error) = self.tables.set_rules(&table) {
+            (self.options.notice)(&format!("rules: {error}"));
+        }
+    }
+
+    /// Leads the next sockets of a family to the gate that has most room. A host may have no IPv6.
+    fn set_gate(&mut self, v6: bool) -> Result<(), Error> {
+        let gate = self.gates.next(v6);
+        let port = gate.map(|gate| gate.port()).ok();
+        if port.is_none() && !v6 {
+            return Err(Error::Kernel(io::Error::other("no gate at 127.0.0.1")));
+        }
+        Ok(self.tables.set_gate(v6, port)?)
+    }
+
+    fn report(&self) -> Report {
+        let mut report = self.report.clone();
+        report.left = self.tables.counts();
+        report.opened = report.left.remove("carried").unwrap_or(0);
+        report
+    }
+
+    /// From now on connects are plain TCP. Those that wait hear that it was given up.
+    fn end(&mut self) {
+        let _ = self.tables.set_gate(false, None);
+        let _ = self.tables.set_gate(true, None);
+        self.handle_events();
+        self.fail_all();
+    }
+}
+
+fn namespace() -> io::Result<u64> {
+    let probe = Socket::new(Domain::IPV4, Type::DGRAM, None)?;
+    socket::namespace(probe.as_fd())
+}

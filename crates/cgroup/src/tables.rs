@@ -1,0 +1,228 @@
+//! What the kernel's programs go by, and what they count: their maps, by meaning.
+
+use crate::kernel::{Map, Programs};
+use crate::layout::{self, Address, MAX_RULES, REASONS, RouteKind};
+use crate::routes::Route;
+use manypath_rules::{Chain, Policy, Protocol, Rule, Table};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+/// The programs' maps.
+#[derive(Debug)]
+pub(crate) struct Tables {
+    settings: Map,
+    rules: Map,
+    routes: Map,
+    plain: Map,
+    clients: Map,
+    errors: Map,
+    counts: Map,
+    /// What `settings` says.
+    said: Settings,
+    /// What `routes` says, as far as it was put there.
+    known: BTreeMap<Vec<u8>, Vec<u8>>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Settings {
+    namespace: u64,
+    gates: [u32; 2],
+    rules: u32,
+    carried: bool,
+}
+
+impl Tables {
+    /// Of programs that are loaded; nothing is carried yet.
+    ///
+    /// # Errors
+    /// When the kernel does not take them.
+    pub(crate) fn new(programs: &mut Programs, namespace: u64) -> io::Result<Self> {
+        let mut map = |name| programs.take_map(name);
+        let said = Settings { namespace, ..Settings::default() };
+        let tables = Self {
+            settings: map("settings")?,
+            rules: map("rules")?,
+            routes: map("routes")?,
+            plain: map("plain")?,
+            clients: map("clients")?,
+            errors: map("errors")?,
+            counts: map("counts")?,
+            said,
+            known: BTreeMap::new(),
+        };
+        tables.say()?;
+        Ok(tables)
+    }
+
+    fn say(&self) -> io::Result<()> {
+        let Settings { namespace, gates, rules, carried } = self.said;
+        let words = [gates[0], gates[1], rules, u32::from(carried)];
+        let value = [&namespace.to_ne_bytes()[..], &layout::bytes(words)].concat();
+        self.settings.put(&0_u32.to_ne_bytes(), &value)
+    }
+
+    /// Sends sockets of a family to a gate; to none when `gate` is absent.
+    ///
+    /// # Errors
+    /// None that is known of a map of this kind.
+    pub(crate) fn set_gate(&mut self, v6: bool, gate: Option<u16>) -> io::Result<()> {
+        let port = gate.map_or(0, u32::from);
+        let [v4_port, v6_port] = &mut self.said.gates;
+        let place = if v6 { v6_port } else { v4_port };
+        if std::mem::replace(place, port) == port {
+            return Ok(());
+        }
+        self.say()
+    }
+
+    /// Goes by other rules from now on. Those that do not fit are left to the stack, which knows them all:
+    /// then it relays what it must not carry.
+    ///
+    /// # Errors
+    /// None that is known of a map of this kind.
+    pub(crate) fn set_rules(&mut self, table: &Table) -> io::Result<()> {
+        let default = table.default_policy(Chain::Remote);
+        let list = table.list(Chain::Remote, default.opposite()).map(|(_, rule)| rule);
+        let rules: Vec<Vec<u8>> =
+            list.filter(|rule| rule.protocol == Protocol::Tcp).map(rule).collect();
+        let all = rules.len() <= MAX_RULES;
+        // Rules that enable and do not fit must not keep anything from the stack.
+        self.said.carried = default == Policy::Enable || !all;
+        self.said.rules =
+            if all || default == Policy::Enable { rules.len().min(MAX_RULES) as u32 } else { 0 };
+        for (number, rule) in (0_u32..).zip(rules.iter().take(MAX_RULES)) {
+            self.rules.put(&number.to_ne_bytes(), rule)?;
+        }
+        self.say()?;
+        self.forget_plain();
+        Ok(())
+    }
+
+    /// Goes by other routes from now on.
+    ///
+    /// # Errors
+    /// `ENOSPC` when there are more than the map can hold; those that did not fit are left to the kernel.
+    pub(crate) fn set_routes(&mut self, routes: &[Route]) -> io::Result<()> {
+        let wanted: BTreeMap<Vec<u8>, Vec<u8>> = routes.iter().map(route).collect();
+        let gone: BTreeSet<_> =
+            self.known.keys().filter(|key| !wanted.contains_key(*key)).cloned().collect();
+        for key in gone {
+            // It may have been refused before.
+            let _ = self.routes.remove(&key);
+            self.known.remove(&key);
+        }
+        let mut result = Ok(());
+        for (key, value) in wanted {
+            if self.known.get(&key) != Some(&value) {
+                result = result.and(self.routes.put(&key, &value));
+                self.known.insert(key, value);
+            }
+        }
+        result
+    }
+
+    /// Leaves connects to a service alone for a while.
+    pub(crate) fn add_plain(&self, service: SocketAddr, during: Duration) {
+        let until = now() + u64::try_from(during.as_nanos()).unwrap_or(u64::MAX / 2);
+        // The map makes room for new entries by itself.
+        let _ = self.plain.put(&layout::service(service), &until.to_ne_bytes());
+    }
+
+    /// Leaves nothing alone any more that was plain TCP before.
+    pub(crate) fn forget_plain(&self) {
+        for key in self.plain.keys() {
+            let _ = self.plain.remove(&key);
+        }
+    }
+
+    /// Lets the connection from `from` to a listening program stand for `client`.
+    ///
+    /// # Errors
+    /// When there is no memory.
+    pub(crate) fn add_client(
+        &self,
+        from: SocketAddr,
+        to: SocketAddr,
+        client: SocketAddr,
+    ) -> io::Result<()> {
+        self.clients.put(&layout::end(from, to), &layout::service(client))
+    }
+
+    /// That connection is over, and its names were forgotten.
+    pub(crate) fn remove_client(&self, from: SocketAddr, to: SocketAddr) {
+        let _ = self.clients.remove(&layout::end(from, to));
+    }
+
+    /// Lets `SO_ERROR` of a socket that fails tell the true error, once.
+    pub(crate) fn set_error(&self, cookie: u64, errno: i32) {
+        let _ = self.errors.put(&cookie.to_ne_bytes(), &errno.to_ne_bytes());
+    }
+
+    /// What became of connects: how many were taken to the gate, and how many were not, by reason.
+    pub(crate) fn counts(&self) -> BTreeMap<&'static str, u64> {
+        let count = |(number, name): (u32, &'static str)| {
+            let value = self.counts.get(&number.to_ne_bytes()).ok()?;
+            Some((name, u64::from_ne_bytes(value.try_into().ok()?)))
+        };
+        (0_u32..).zip(REASONS).filter_map(count).filter(|(_, count)| *count > 0).collect()
+    }
+}
+
+/// `struct rule`.
+fn rule(rule: &Rule) -> Vec<u8> {
+    let ports = rule.ports.map_or([0, 65535], |ports| [ports.first(), ports.last()]);
+    let words = |address: Address, mask: Address| {
+        let masked = std::array::from_fn::<_, 4, _>(|i| address[i] & mask[i]);
+        layout::bytes(masked.into_iter().chain(mask).chain(ports.map(u32::from)))
+    };
+    match rule.network {
+        None => words([0; 4], [0; 4]),
+        Some(network) => {
+            words(layout::address(network.address()), mask(network.address(), network.prefix()))
+        }
+    }
+}
+
+/// The bits of an address that a prefix of this length fixes, IPv4 in its mapped form.
+fn mask(address: IpAddr, prefix: u8) -> Address {
+    let bits = u32::from(prefix) + if address.is_ipv4() { 96 } else { 0 };
+    let mask = u128::MAX.checked_shl(128 - bits).unwrap_or(0);
+    layout::address(IpAddr::V6(mask.into()))
+}
+
+fn route(route: &Route) -> (Vec<u8>, Vec<u8>) {
+    let length = u32::from(route.length) + if route.to.is_ipv4() { 96 } else { 0 };
+    let key = layout::bytes([length].into_iter().chain(layout::address(route.to)));
+    let source = route.source.map_or([0; 4], layout::address);
+    let kind = match route.kind {
+        RouteKind::Forward => 0,
+        RouteKind::Own => 1,
+        RouteKind::Reject => 2,
+    };
+    (key, layout::bytes(source.into_iter().chain([kind])))
+}
+
+/// The kernel's monotonic clock, as its programs read it, in nanoseconds.
+fn now() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel fills the structure.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mask_covers_the_coat_of_ipv4_addresses() {
+        let all = u32::MAX;
+        let mask = |address: &str, prefix| mask(address.parse().unwrap(), prefix);
+        assert_eq!(mask("10.0.0.0", 8), [all, all, all, u32::from_be(0xff00_0000)]);
+        assert_eq!(mask("10.0.0.0", 32), [all; 4]);
+        assert_eq!(mask("::", 0), [0; 4]);
+        assert_eq!(mask("2001:db8::", 32), [all, 0, 0, 0]);
+    }
+}

@@ -1,0 +1,135 @@
+//! `manypath attach`: programs in a cgroup carried without being touched.
+
+use super::{run, stack};
+use crate::args::StackOptions;
+use crate::failure::Failure;
+use clap::Args;
+use manypath_cgroup::{Error, Options, Report, group};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// Carry the connections of the programs in a cgroup, in the foreground, until it is told to end.
+///
+/// Needs root and cgroup version 2. Programs are not touched: also those that run already, static and
+/// setuid ones, and those that connect by io_uring are carried; their listening sockets are reached by
+/// peers. When the command ends, however, they use plain TCP at once. It prints READY when it is at
+/// work, and says so to a service manager.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Example:\n  manypath attach --cgroup /sys/fs/cgroup/system.slice/nginx.service\n  manypath attach --unit nginx.service --client-only --report"
+)]
+pub(crate) struct AttachArgs {
+    /// Folder of the cgroup.
+    #[arg(long, value_name = "DIR", required_unless_present = "unit", conflicts_with = "unit")]
+    pub(crate) cgroup: Option<PathBuf>,
+    /// The unit of systemd whose cgroup it is. It is made if the unit does not run yet, so that nothing of
+    /// the unit comes before manypath, and found again when the unit is started again.
+    #[arg(long, value_name = "UNIT")]
+    pub(crate) unit: Option<String>,
+    /// Leave listening sockets alone: peers reach them by plain TCP only.
+    #[arg(long)]
+    pub(crate) client_only: bool,
+    /// UDP port at which peers reach listening sockets (RFC 6951); all programs of this host share it.
+    #[arg(long, value_name = "PORT", default_value_t = 9899)]
+    pub(crate) port: u16,
+    /// Print what became of the programs' connections, on standard error, at the end.
+    #[arg(long)]
+    pub(crate) report: bool,
+    /// Print the report as one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) stack: StackOptions,
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct ReportJson<'a> {
+    opened: u64,
+    sctp: u64,
+    tcp_relay: u64,
+    failed: u64,
+    given_up: u64,
+    left_to_the_kernel: &'a BTreeMap<&'static str, u64>,
+    listeners: u64,
+    accepted_sctp: u64,
+}
+
+/// Serves the cgroup.
+pub(crate) fn attach(args: &AttachArgs) -> Result<u8, Failure> {
+    let options = Options {
+        group: place(args)?,
+        make: args.unit.is_some(),
+        stack: run::embedded_stack(&args.stack)?,
+        server: if args.client_only { None } else { run::door(&args.stack, args.port)? },
+        rules: stack::rules(&args.stack)?,
+        answer_limit: Duration::from_secs(1),
+        ready: || {
+            println!("READY");
+            // Who waits for the line reads a pipe.
+            let _ = std::io::stdout().flush();
+        },
+        notice: |line| eprintln!("manypath: {line}"),
+    };
+    let report = manypath_cgroup::run(&options).map_err(failure)?;
+    if args.json {
+        eprintln!("{}", json(&report)?);
+    } else if args.report {
+        eprintln!("manypath: {report}");
+    }
+    Ok(0)
+}
+
+fn place(args: &AttachArgs) -> Result<PathBuf, Failure> {
+    let Some(unit) = &args.unit else { return Ok(args.cgroup.clone().unwrap_or_default()) };
+    let root = group::mount().map_err(|_| no_cgroup2())?;
+    Ok(root.join(group::of_unit(unit, slice_of(unit).as_deref())))
+}
+
+fn no_cgroup2() -> Failure {
+    Failure::new("cgroup version 2 is not mounted on this host")
+        .hint("mount -t cgroup2 none /sys/fs/cgroup; or carry single programs: manypath run")
+}
+
+/// The slice of a unit, as systemd says, where there is one to ask.
+fn slice_of(unit: &str) -> Option<String> {
+    let mut ask = Command::new("systemctl");
+    ask.args(["show", "--property=Slice", "--value", unit]);
+    let said = ask.output().ok().filter(|output| output.status.success())?;
+    let slice = String::from_utf8_lossy(&said.stdout).trim().to_owned();
+    (!slice.is_empty()).then_some(slice)
+}
+
+fn failure(error: Error) -> Failure {
+    let failure = Failure::new(error.to_string());
+    match &error {
+        Error::Setup(_, io) if io.kind() == std::io::ErrorKind::PermissionDenied => {
+            failure.hint("as root; without root: manypath run -- CMD")
+        }
+        Error::Setup("cgroup", io) if io.kind() == std::io::ErrorKind::NotFound => {
+            failure.hint("start the program first, or name its unit: --unit UNIT")
+        }
+        Error::Setup("cgroup", _) if !Path::new("/sys/fs/cgroup/cgroup.controllers").exists() => {
+            failure.hint("`grep cgroup2 /proc/mounts` shows where cgroup version 2 is")
+        }
+        Error::Setup(..) | Error::StackLost(_) | Error::Kernel(_) => failure,
+    }
+}
+
+fn json(report: &Report) -> Result<String, Failure> {
+    let json = ReportJson {
+        opened: report.opened,
+        sctp: report.sctp,
+        tcp_relay: report.tcp_relay,
+        failed: report.failed,
+        given_up: report.given_up,
+        left_to_the_kernel: &report.left,
+        listeners: report.listeners,
+        accepted_sctp: report.accepted_sctp,
+    };
+    serde_json::to_string(&json).map_err(|e| Failure::new(e.to_string()))
+}

@@ -1,0 +1,177 @@
+//! Programs in a cgroup that know nothing of manypath: what they can see, and that they are carried.
+
+mod common;
+
+use common::cgroup::{Group, alive};
+use common::clients::{self, carried, web_site};
+use common::probe::{PROBE, compare, probed_site};
+use common::{Finished, Site, find, finish, wait_for};
+use manypath_lab::Host;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+fn probe(site: &Site, addresses: [&str; 4]) {
+    let Some(mut group) = Group::new(site) else { return };
+    let [host, silent, source, unroutable] = addresses;
+    let args = ["-c", PROBE, host, "7000", silent, source, unroutable, "far"];
+    let direct = site.direct("python3", &args);
+    group.attach(site, Host::Left, &["--report"]);
+    let before = site.server_counter("flow_incoming");
+    let through = group.through(site, "python3", &args);
+    eprintln!("{}", group.end(site, Host::Left, "-TERM"));
+    compare(&direct, &through);
+    let carried = site.server_counter("flow_incoming") - before;
+    assert!(carried > 150, "only {carried} connections went through manypath");
+}
+
+#[test]
+fn the_probe_prints_the_same_over_ipv4() {
+    let site = probed_site();
+    let own = site.lab.address(Host::Left, 0).to_string();
+    probe(&site, [&site.server(), "192.0.2.1", &own, "192.0.2.200"]);
+}
+
+#[test]
+fn the_probe_prints_the_same_over_ipv6() {
+    let site = probed_site();
+    let own = site.lab.address_v6(Host::Left, 0).to_string();
+    let server = site.lab.address_v6(Host::Right, 0).to_string();
+    probe(&site, [&server, "2001:db8:1::1", &own, "2001:db8:2::1"]);
+}
+
+/// Lets `act` run programs of the left host in a cgroup that manypath serves.
+fn in_group(site: &Site, act: impl FnOnce(&dyn Fn(&str, &[&str]) -> Command)) {
+    let Some(mut group) = Group::new(site) else { return };
+    group.attach(site, Host::Left, &["--client-only", "--report"]);
+    act(&|program, args| group.command(site, Host::Left, program, args));
+}
+
+#[test]
+fn curl_fetches_one_file_and_many_in_parallel_over_both_families() {
+    let site = web_site();
+    in_group(&site, |run| clients::curl(&site, run));
+}
+
+#[test]
+fn openssh_programs_work() {
+    let mut site = Site::new();
+    site.ssh();
+    site.serve("2222");
+    in_group(&site, |run| clients::openssh(&site, run));
+}
+
+#[test]
+fn netcat_half_closes() {
+    let mut site = Site::new();
+    site.serve("7000");
+    in_group(&site, |run| clients::netcat(&site, run));
+}
+
+#[test]
+fn event_loops_and_static_programs_work() {
+    let site = web_site();
+    in_group(&site, |run| {
+        clients::event_loops(&site, run);
+        clients::static_go(&site, run);
+    });
+}
+
+/// What `manypath run` cannot see: io_uring, and setuid programs that lose their rights under it.
+#[test]
+fn io_uring_and_setuid_programs_are_caught() {
+    let site = web_site();
+    let url = format!("http://{}:8080/small", site.server());
+    let uring = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/io_uring_connect.py");
+    in_group(&site, |run| {
+        let server = site.server();
+        let done = carried(&site, 1, || finish(run("python3", &[uring, &server, "8080"])));
+        assert_eq!(done.stdout.trim(), format!("0 {server} 8080 True"), "{done:?}");
+        // Started by nobody, root all the same: only root can write there.
+        let curl = site.dir.join("setuid-curl");
+        fs::copy(find("curl"), &curl).expect("a copy");
+        fs::set_permissions(&curl, fs::Permissions::from_mode(0o4755)).expect("setuid");
+        let (curl, out) = (curl.display().to_string(), site.dir.join("got").display().to_string());
+        let nobody = ["--reuid", "65534", "--clear-groups", &curl, "-sS", "-f", "-o", &out, &url];
+        let done = carried(&site, 1, || finish(run("setpriv", &nobody)));
+        assert_eq!(done.code, Some(0), "{done:?}");
+        let su = format!("curl -sS -f -o /dev/null {url}");
+        let done = carried(&site, 1, || finish(run("su", &["-s", "/bin/sh", "nobody", "-c", &su])));
+        assert_eq!(done.code, Some(0), "{done:?}");
+    });
+}
+
+/// Fetches a small file, plainly or through manypath, and asserts which.
+fn fetch(site: &Site, group: &Group, flows: u64) -> Finished {
+    let url = format!("http://{}:8080/small", site.server());
+    let done = carried(site, flows, || {
+        group.through(site, "curl", &["-sS", "-f", "-o", "/dev/null", &url])
+    });
+    assert_eq!(done.code, Some(0), "{done:?}");
+    done
+}
+
+#[test]
+fn a_killed_daemon_leaves_plain_tcp_at_once_and_nothing_in_the_kernel() {
+    let site = web_site();
+    let Some(mut group) = Group::new(&site) else { return };
+    for signal in ["-KILL", "-TERM"] {
+        group.attach(&site, Host::Left, &["--report"]);
+        let objects = group.ebpf();
+        assert!(objects.len() >= 8 + 8 + 7, "{objects:?}");
+        assert_eq!(alive(&objects).len(), objects.len());
+        fetch(&site, &group, 1);
+        group.end(&site, Host::Left, signal);
+        // The very next connect: the kernel takes the links away with the process.
+        let done = fetch(&site, &group, 0);
+        assert!(done.time.as_secs() < 1, "{done:?}");
+        wait_for("nothing to be left", || alive(&objects).is_empty());
+    }
+}
+
+#[test]
+fn without_a_stack_nothing_stays_attached() {
+    let site = web_site();
+    let Some(mut group) = Group::new(&site) else { return };
+    group.attach(&site, Host::Left, &["--client-only"]);
+    let objects = group.ebpf();
+    fetch(&site, &group, 1);
+    group.kill_stack();
+    wait_for("nothing to be left", || alive(&objects).is_empty());
+    fetch(&site, &group, 0);
+    let said = group.end(&site, Host::Left, "-TERM");
+    assert!(said.contains("programs use plain TCP"), "{said}");
+}
+
+#[test]
+fn rules_hold_inside_connect_and_change_live() {
+    let site = web_site();
+    let Some(mut group) = Group::new(&site) else { return };
+    fs::write(site.dir.join("rules"), "remote disable port 8080\n").expect("rules");
+    group.attach(&site, Host::Left, &["--client-only", "--json"]);
+    fetch(&site, &group, 0);
+    let mut delete = site.command(Host::Left, common::MANYPATH);
+    delete.args(["rules", "delete", "remote", "disable", "port", "8080"]);
+    let done = finish(delete);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    fetch(&site, &group, 1);
+    let report = group.end(&site, Host::Left, "-TERM");
+    assert!(report.contains("\"left_to_the_kernel\":{\"rule\":1}"), "{report}");
+}
+
+#[test]
+fn a_service_without_sctp_is_relayed_once_and_then_left_to_the_kernel() {
+    let mut site = Site::new();
+    site.web();
+    site.random_file("small", 10_000);
+    let Some(mut group) = Group::new(&site) else { return };
+    group.attach(&site, Host::Left, &["--client-only", "--json"]);
+    let url = format!("http://{}:8080/small", site.server());
+    for _ in 0..3 {
+        let done = group.through(&site, "curl", &["-sS", "-f", "-o", "/dev/null", &url]);
+        assert_eq!(done.code, Some(0), "{done:?}");
+    }
+    let report = group.end(&site, Host::Left, "-TERM");
+    assert!(report.contains("\"opened\":1,\"sctp\":0,\"tcp_relay\":1"), "{report}");
+    assert!(report.contains("\"left_to_the_kernel\":{\"remembered\":2}"), "{report}");
+}

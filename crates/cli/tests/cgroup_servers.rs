@@ -1,0 +1,169 @@
+//! Servers in a cgroup that know nothing of manypath: one process serves clients of TCP and of manypath, and
+//! is told the true address of both.
+
+mod common;
+
+use common::cgroup::Group;
+use common::folder::Folder;
+use common::{Finished, Site, wait_for};
+use manypath_lab::Host;
+use std::process::{Child, Stdio};
+
+/// A server of the right host, in a cgroup that manypath serves.
+struct Served {
+    group: Group,
+    server: Child,
+}
+
+/// `attached_first`: manypath is at work when the server starts; else it finds the server running.
+fn serve(
+    site: &Site,
+    program: &str,
+    args: &[&str],
+    port: u16,
+    attached_first: bool,
+) -> Option<Served> {
+    let mut group = Group::new(site)?;
+    if attached_first {
+        group.attach(site, Host::Right, &["-v"]);
+    }
+    let log = std::fs::File::create(site.dir.join("server")).expect("log");
+    let mut command = group.command(site, Host::Right, program, args);
+    command.stdin(Stdio::null()).stdout(log.try_clone().expect("log")).stderr(log);
+    let server = command.spawn().expect("a server");
+    wait_for("the port", || {
+        site.direct("nc", &["-z", "-w", "1", &site.server(), &port.to_string()]).code == Some(0)
+    });
+    if !attached_first {
+        group.attach(site, Host::Right, &["-v"]);
+    }
+    wait_for("the server to be offered", || offered(site, port));
+    Some(Served { group, server })
+}
+
+fn offered(site: &Site, port: u16) -> bool {
+    let status = site.door_status(Host::Right);
+    let ends = format!(":{port}");
+    let mut listeners = status["listeners"].as_array().cloned().unwrap_or_default().into_iter();
+    listeners.any(|one| {
+        one["offered"] == true && one["addr"].as_str().is_some_and(|addr| addr.ends_with(&ends))
+    })
+}
+
+/// Connections that the right host's door has carried.
+fn carried(site: &Site) -> u64 {
+    site.door_status(Host::Right)["counters"]["stack_relays_started"].as_u64().unwrap_or(0)
+}
+
+fn client(site: &Site, through: bool, program: &str, args: &[&str]) -> Finished {
+    let done = if through { site.through(program, args) } else { site.direct(program, args) };
+    assert_eq!(done.code, Some(0), "{done:?}");
+    done
+}
+
+impl Served {
+    fn end(mut self) {
+        let _ = std::process::Command::new("kill").arg(self.server.id().to_string()).status();
+        let _ = self.server.wait();
+        drop(self.group);
+    }
+}
+
+const PYTHON: &str = "import socket, sys\n\
+    s = socket.create_server(('::', 7100), family=socket.AF_INET6, dualstack_ipv6=True)\n\
+    f = socket.create_server(('0.0.0.0', 7101))\n\
+    import selectors\n\
+    e = selectors.DefaultSelector()\n\
+    [e.register(l, 1) for l in (s, f)]\n\
+    while True:\n\
+    \x20for k, _ in e.select():\n\
+    \x20 c, peer = k.fileobj.accept()\n\
+    \x20 told = [peer[0], c.getpeername()[0], c.getsockname()[0]]\n\
+    \x20 c.sendall(' '.join(told).replace('::ffff:', '').encode()); c.close()\n";
+
+#[test]
+fn a_python_server_is_told_the_true_addresses_of_both_families() {
+    let site = Site::new();
+    let Some(served) = serve(&site, "python3", &["-c", PYTHON], 7101, true) else { return };
+    wait_for("the other socket to be offered", || offered(&site, 7100));
+    let (four, six) = (site.server(), site.lab.address_v6(Host::Right, 0).to_string());
+    let own = (site.lab.address(Host::Left, 0), site.lab.address_v6(Host::Left, 0));
+    let own = (own.0.to_string(), own.1.to_string());
+    for (server, own, port) in
+        [(&four, &own.0, "7101"), (&four, &own.0, "7100"), (&six, &own.1, "7100")]
+    {
+        for through in [false, true] {
+            let before = carried(&site);
+            let done = client(&site, through, "nc", &["-d", server, port]);
+            assert_eq!(done.stdout, format!("{own} {own} {server}"), "{through}");
+            assert_eq!(carried(&site) - before, u64::from(through));
+        }
+    }
+    served.end();
+}
+
+#[test]
+fn nginx_that_runs_already_logs_the_true_addresses() {
+    let site = Site::new();
+    let folder = Folder::new("cgroup-nginx");
+    folder.file("file", [b'x'; 20_000]);
+    let (conf, d) = (folder.nginx(), folder.text());
+    let log = format!("{d}/error.log");
+    let args = ["-p", &d, "-c", &conf, "-e", &log];
+    let Some(served) = serve(&site, "nginx", &args, 8080, false) else { return };
+    let url = format!("http://{}:8080/file?[1-30]", site.server());
+    let args = ["-sS", "-f", "-Z", "--parallel-max", "10", "-H", "Connection: close", "-o"];
+    let args = [&args[..], &["/dev/null", &url]].concat();
+    let before = carried(&site);
+    client(&site, false, "curl", &args);
+    client(&site, true, "curl", &args);
+    assert_eq!(carried(&site) - before, 30);
+    wait_for("the log", || folder.read("access.log").lines().count() == 60);
+    let own = format!("{} ", site.lab.address(Host::Left, 0));
+    let log = folder.read("access.log");
+    assert!(log.lines().all(|line| line.starts_with(&own)), "{log}");
+    served.end();
+}
+
+#[test]
+fn sshd_tells_its_sessions_the_true_address() {
+    let site = Site::new();
+    site.ssh_files();
+    let conf = site.dir.join("sshd_config").display().to_string();
+    let Some(served) = serve(&site, "sshd", &["-D", "-e", "-f", &conf], 2222, true) else { return };
+    let options = site.ssh_options();
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
+    let server = site.server();
+    let args =
+        [&options[..], &["-p", "2222", &server, "echo $SSH_CLIENT; head -c 3000000 /dev/zero"]];
+    let own = site.lab.address(Host::Left, 0).to_string();
+    for through in [false, true] {
+        let done = client(&site, through, "ssh", &args.concat());
+        let told: Vec<&str> = done.stdout.lines().next().unwrap_or("").split(' ').collect();
+        assert_eq!((told[0], told[2]), (own.as_str(), "2222"), "{told:?}");
+        assert!(done.stdout.len() > 3_000_000);
+    }
+    assert_eq!(carried(&site), 1);
+    served.end();
+}
+
+/// Who would take a peer for a local client must not keep the peer's connection.
+#[test]
+fn when_the_daemon_dies_led_connections_are_reset_and_tcp_goes_on() {
+    let site = Site::new();
+    let program = "import socket\ns=socket.create_server(('0.0.0.0',7102))\n\
+        while 1:\n c,_=s.accept()\n c.sendall(b'x')\n try: c.recv(1)\n except OSError as e: print(e.errno, flush=True)\n";
+    let Some(mut served) = serve(&site, "python3", &["-c", program], 7102, true) else { return };
+    let address = site.server();
+    let ask = "import socket,sys\ns=socket.create_connection((sys.argv[1],7102))\nprint(s.recv(1),flush=True)\n\
+        try: print(s.recv(1))\nexcept OSError as e: print(e.errno)";
+    let mut waiting = site.through_command(&[], "python3", &["-c", ask, &address]);
+    let mut waiting = waiting.stdout(Stdio::piped()).spawn().expect("client");
+    wait_for("the connection", || carried(&site) == 1);
+    served.group.end(&site, Host::Right, "-KILL");
+    assert!(waiting.wait().expect("client").success());
+    wait_for("the reset", || site.direct("cat", &["server"]).stdout.contains("104"));
+    let done = client(&site, false, "nc", &["-d", "-w", "2", &address, "7102"]);
+    assert_eq!(done.stdout, "x");
+    served.end();
+}

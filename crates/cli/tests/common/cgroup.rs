@@ -1,0 +1,124 @@
+//! A cgroup of the test's own, with manypath at work on it.
+
+use super::{Finished, MANYPATH, Site, find, finish, wait_for};
+use manypath_lab::Host;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+/// A cgroup; it goes with the test.
+pub(crate) struct Group {
+    pub(crate) dir: PathBuf,
+    attached: Option<Child>,
+}
+
+/// Where cgroup2 is mounted, if this machine lets us load eBPF programs for it.
+fn place() -> Option<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mounts").expect("mounts");
+    let mount = mounts.lines().find(|line| line.split(' ').nth(2) == Some("cgroup2"))?;
+    let place = PathBuf::from(mount.split(' ').nth(1)?);
+    let root = Command::new("id").arg("-u").output().expect("id").stdout == b"0\n";
+    root.then_some(place)
+}
+
+impl Group {
+    /// A new cgroup, or `None`, said loudly, where this machine has no cgroup eBPF.
+    pub(crate) fn new(site: &Site) -> Option<Self> {
+        let Some(place) = place() else {
+            eprintln!("SKIPPED: no cgroup2 here, or not root: nothing of cgroups is tested");
+            return None;
+        };
+        let name = site.dir.file_name().expect("name").to_string_lossy().into_owned();
+        let dir = place.join(format!("manypath-test-{name}"));
+        fs::create_dir(&dir).expect("a cgroup");
+        Some(Self { dir, attached: None })
+    }
+
+    /// Starts `manypath attach` on a host, and waits until it is at work.
+    pub(crate) fn attach(&mut self, site: &Site, host: Host, options: &[&str]) {
+        let log = fs::File::create(site.dir.join(format!("attach-{host:?}"))).expect("log");
+        let mut command = site.command(host, MANYPATH);
+        command.arg("attach").arg("--cgroup").arg(&self.dir).args(options);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
+        let mut child = command.spawn().expect("attach");
+        let mut line = String::new();
+        let stdout = child.stdout.as_mut().expect("stdout");
+        BufReader::new(stdout).read_line(&mut line).expect("a line");
+        self.attached = Some(child);
+        let said = fs::read_to_string(site.dir.join(format!("attach-{host:?}")));
+        assert_eq!(line, "READY\n", "{said:?}");
+    }
+
+    /// A command on a host, in the cgroup.
+    pub(crate) fn command(&self, site: &Site, host: Host, program: &str, args: &[&str]) -> Command {
+        let mut command = site.command(host, find("sh"));
+        let procs = self.dir.join("cgroup.procs").display().to_string();
+        let enter = "echo $$ > \"$1\" && shift && exec \"$@\"";
+        command.args(["-c", enter, "sh", &procs]).arg(find(program)).args(args);
+        command
+    }
+
+    /// Runs a program of the left host in the cgroup.
+    pub(crate) fn through(&self, site: &Site, program: &str, args: &[&str]) -> Finished {
+        finish(self.command(site, Host::Left, program, args))
+    }
+
+    /// Ends it by a signal; what it says at the end.
+    pub(crate) fn end(&mut self, site: &Site, host: Host, signal: &str) -> String {
+        let mut child = self.attached.take().expect("attached");
+        let pid = child.id().to_string();
+        let sent = Command::new("kill").args([signal, &pid]).status().expect("kill");
+        assert!(sent.success());
+        child.wait().expect("its end");
+        fs::read_to_string(site.dir.join(format!("attach-{host:?}"))).expect("log")
+    }
+
+    /// The process that serves the cgroup.
+    pub(crate) fn pid(&self) -> u32 {
+        self.attached.as_ref().expect("attached").id()
+    }
+
+    /// Ends its stack the hard way.
+    pub(crate) fn kill_stack(&self) {
+        let pid = self.pid();
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+        let children = children.expect("children");
+        let stack = children.split_whitespace().next().expect("a stack");
+        assert!(Command::new("kill").args(["-9", stack]).status().expect("kill").success());
+    }
+
+    /// The links, programs and maps of eBPF that it holds, by the kernel's numbers.
+    pub(crate) fn ebpf(&self) -> Vec<String> {
+        ebpf(&["of", &self.pid().to_string()])
+    }
+}
+
+/// Those that still exist.
+pub(crate) fn alive(objects: &[String]) -> Vec<String> {
+    let objects: Vec<&str> = objects.iter().map(String::as_str).collect();
+    ebpf(&[&["alive"], &objects[..]].concat())
+}
+
+fn ebpf(args: &[&str]) -> Vec<String> {
+    let list = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/ebpf_ids.py");
+    let mut command = Command::new(find("python3"));
+    command.arg(list).args(args);
+    let done = finish(command);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    done.stdout.lines().map(str::to_owned).collect()
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.attached.take() {
+            let _ = Command::new("kill").arg(child.id().to_string()).status();
+            let _ = child.wait();
+        }
+        if std::thread::panicking() {
+            let _ = fs::remove_dir(&self.dir);
+        } else {
+            wait_for("the cgroup to be empty", || fs::remove_dir(&self.dir).is_ok());
+        }
+    }
+}

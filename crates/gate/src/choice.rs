@@ -1,0 +1,33 @@
+//! Which stacks serve a program.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Which stack carries the program's connections.
+#[derive(Debug, Clone)]
+pub enum StackChoice {
+    /// A stack of its own: `exe ARGS --control-fd N` is started, N being its end of the control
+    /// connection.
+    Embedded {
+        /// The stack's program, usually this one.
+        exe: PathBuf,
+        /// Its arguments.
+        args: Vec<OsString>,
+        /// Where its standard error goes; nowhere if absent.
+        log: Option<PathBuf>,
+    },
+    /// The stack that listens at this control socket.
+    System {
+        /// The socket's path.
+        socket: PathBuf,
+    },
+}
+
+/// Which stack leads peers to the program's listening sockets.
+#[derive(Debug, Clone)]
+pub struct ServerChoice {
+    /// The control socket under which the stack is found that serves on this host already.
+    pub name: PathBuf,
+    /// What to start when there is none.
+    pub start: StackChoice,
+}

@@ -1,0 +1,17 @@
+//! What joins sockets of unmodified programs to a stack, however their connects are noticed.
+//!
+//! * [`gate`]: how a loopback socket is held in SYN_SENT until the destination has answered;
+//! * [`socket`], [`address`]: looking at a program's socket, and at addresses as programs write them;
+//! * [`poll`]: waiting for descriptors;
+//! * [`stack_link`], [`door`]: the lines to the stack that carries connections, and to the one that
+//!   leads peers to listening sockets.
+
+pub mod address;
+mod choice;
+pub mod door;
+pub mod gate;
+pub mod poll;
+pub mod socket;
+pub mod stack_link;
+
+pub use choice::{ServerChoice, StackChoice};
