@@ -2,12 +2,16 @@
 
 use crate::commands::attach::AttachArgs;
 use crate::commands::bench::args::{BenchArgs, BenchGuardArgs, BenchWorkerArgs};
+use crate::commands::completion::CompletionArgs;
 use crate::commands::gateway::args::GatewayArgs;
+use crate::commands::metrics::MetricsArgs;
 use crate::commands::peers::PeersArgs;
 use crate::commands::preload::PreloadArgs;
+use crate::commands::reload::ReloadArgs;
 use crate::commands::rules::args::{RulesArgs, ShimrulesArgs};
 use crate::commands::ssh::args::SshArgs;
 use crate::commands::sysctl::SysctlArgs;
+use crate::commands::top::TopArgs;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use manypath_daemon::Encapsulation;
@@ -37,14 +41,18 @@ pub(crate) enum Command {
     Rules(RulesArgs),
     Shimrules(ShimrulesArgs),
     Sysctl(SysctlArgs),
+    Reload(ReloadArgs),
     Peers(PeersArgs),
     Status(StatusArgs),
+    Top(TopArgs),
+    Metrics(MetricsArgs),
     Lab(LabArgs),
     Sim(SimArgs),
     Ssh(SshArgs),
     Demo(DemoArgs),
     Bench(BenchArgs),
     Man(ManArgs),
+    Completion(CompletionArgs),
     #[command(hide = true)]
     Stack(StackArgs),
     #[command(hide = true)]

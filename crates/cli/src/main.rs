@@ -24,7 +24,10 @@ fn main() -> ExitCode {
         Command::Shimrules(args) => commands::rules::shimrules(args),
         Command::Peers(args) => commands::peers::peers(args),
         Command::Sysctl(args) => commands::sysctl::sysctl(args),
+        Command::Reload(args) => commands::reload::reload(args),
         Command::Status(args) => commands::status::status(args),
+        Command::Top(args) => commands::top::top(args),
+        Command::Metrics(args) => commands::metrics::metrics(args),
         Command::Lab(args) => commands::lab::lab(args),
         Command::Sim(args) => commands::sim::sim(args),
         Command::Ssh(args) => commands::ssh::ssh(args),
@@ -33,6 +36,7 @@ fn main() -> ExitCode {
         Command::BenchWorker(args) => commands::bench::worker(args),
         Command::BenchGuard(args) => Ok(commands::bench::guard(args)),
         Command::Man(args) => commands::man::man(args),
+        Command::Completion(args) => commands::completion::completion(args),
         Command::Stack(args) => commands::stack::stack(args),
     };
     match result {

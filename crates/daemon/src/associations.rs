@@ -101,9 +101,11 @@ impl Stack {
             | Event::StreamsAdded { .. }
             | Event::Authentication { .. }
             | Event::SenderDry
-            | Event::LocalAddress { .. }
-            | Event::PathPolicy { .. }
-            | Event::PeerAddress { .. } => {}
+            | Event::PathPolicy { .. } => {}
+            Event::LocalAddress { address, change, outcome } => {
+                self.on_address_answer(id, address, (change, outcome));
+            }
+            Event::PeerAddress { address, change } => self.on_peer_address(id, address, change),
             Event::PathChanged { path, state } => self.on_path_changed(id, path, state),
             Event::Restarted => self.on_restarted(id),
             Event::PeerShutdown => self.on_peer_shutdown(id),

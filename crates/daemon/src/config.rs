@@ -19,9 +19,10 @@ pub const DEFAULT_UDP_PORT: u16 = 9899;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Locals {
     /// Every unicast address of every interface that is up, except loopback and link-local ones.
-    /// Addresses that come later are used by associations that begin later.
+    /// They are followed as they come and go, by associations that are in use, too.
     Auto,
-    /// Exactly these; each must be an address of this host.
+    /// Exactly these; each must be an address of this host when the stack begins, and is used as long
+    /// as it is one.
     List(Vec<IpAddr>),
 }
 
@@ -112,6 +113,9 @@ pub struct StackConfig {
     /// before its process has other threads, and run in the same one. It also raises the process's
     /// limit of open files.
     pub handle_signals: bool,
+    /// Tell the service manager, if there is one (`$NOTIFY_SOCKET`), of begin, end, reloads and health;
+    /// SIGHUP then means to read rules and settings again. For a stack that is the service itself.
+    pub service: bool,
     /// Go on at SIGINT and SIGHUP: what happens at the terminal is meant for the program, not for
     /// its stack.
     pub ignore_interrupt: bool,
@@ -160,6 +164,7 @@ impl Default for StackConfig {
             runtime_dir: None,
             exit_when_drained: false,
             handle_signals: false,
+            service: false,
             ignore_interrupt: false,
             loopback_paths: false,
             log: Levels::new(Level::Warn),
@@ -175,6 +180,7 @@ impl StackConfig {
             accept: true,
             allow,
             handle_signals: true,
+            service: true,
             log: Levels::new(Level::Info),
             ..Self::default()
         }

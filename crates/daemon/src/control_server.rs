@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
-use tracing::{info, warn};
+use tracing::warn;
 
 /// Mode of the socket file: its owner only. Whoever may talk to a stack may end it.
 const SOCKET_MODE: u32 = 0o600;
@@ -309,23 +309,15 @@ impl Stack {
     }
 
     fn on_reload(&mut self, id: u64) {
-        let reply = match self.reload() {
-            Ok(count) => {
-                self.counters.count("reloads");
-                info!(target: log::CONTROL, "settings and {count} rules read");
-                Reply::Reloaded { rules: count }
-            }
-            Err(why) => {
-                self.counters.count("reloads_refused");
-                warn!(target: log::CONTROL, "everything stays as it was: {why}");
-                Reply::Refused { why }
-            }
+        let reply = match self.reload_counted() {
+            Ok(count) => Reply::Reloaded { rules: count },
+            Err(why) => Reply::Refused { why },
         };
         self.reply(id, reply);
     }
 
     /// Reads rules and settings again: both, or nothing when one is wrong.
-    fn reload(&mut self) -> Result<usize, String> {
+    pub(crate) fn reload(&mut self) -> Result<usize, String> {
         let rules = self.rules.read().map_err(|e| e.to_string())?;
         self.settings.apply(&mut self.config).map_err(|e| e.to_string())?;
         self.adopt_settings();

@@ -1,17 +1,13 @@
 //! The local addresses that carry paths.
 
 use crate::config::{self, Encapsulation, StackConfig};
-use crate::log;
-use crate::stack::Stack;
-use crate::timers::Timer;
 use crate::token::Source;
-use manypath_engine::{Duration, LocalAddress};
+use manypath_engine::LocalAddress;
 use manypath_net::{Driver, Interface, LocalBinding, UdpPort};
 use mio::{Registry, Token};
 use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use tracing::{info, warn};
 
 /// Loopback addresses that carry paths pair up as networks of this prefix length: 127.0.1.1 with
 /// 127.0.1.2.
@@ -19,35 +15,49 @@ const LOOPBACK_PREFIX: u8 = 24;
 /// IP packet size on loopback paths: what real paths have.
 const LOOPBACK_MTU: u16 = 1500;
 
-/// How often new addresses are looked for, unless they are listed.
-const RESCAN_INTERVAL: Duration = Duration::from_secs(2);
-/// The same while there is none at all: a host that has just begun has links that come up.
-const FIRST_SCAN_INTERVAL: Duration = Duration::from_millis(200);
-
 /// One of them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Local {
-    pub(crate) addr: SocketAddr,
+    pub(crate) address: LocalAddress,
     pub(crate) interface: String,
-    pub(crate) mtu: u16,
+    /// Whether the interface has a link.
+    pub(crate) up: bool,
+    /// Names its socket.
+    pub(crate) socket: u64,
+}
+
+impl Local {
+    /// It is open on `interface`.
+    pub(crate) fn new(address: LocalAddress, interface: &Interface, socket: u64) -> Self {
+        Self { address, interface: interface.name.clone(), up: interface.up, socket }
+    }
+
+    /// Whether it is the address of `interface`.
+    pub(crate) fn is_at(&self, interface: &Interface) -> bool {
+        self.address.addr.ip() == interface.addr && self.interface == interface.name
+    }
 }
 
 /// What is open, and which addresses are this host's own.
 #[derive(Debug)]
 pub(crate) struct Locals {
     pub(crate) open: Vec<Local>,
-    own: Vec<IpAddr>,
+    pub(crate) own: Vec<IpAddr>,
     /// Addresses that could not be used, each reported once.
-    failed: BTreeSet<IpAddr>,
+    pub(crate) failed: BTreeSet<IpAddr>,
     /// Whether sockets were to be opened yet.
     begun: bool,
+    /// The UDP port of the sockets, kept when none is open for a while.
+    port: u16,
+    /// How many sockets have been opened.
+    sockets: u64,
 }
 
 impl Locals {
     /// No socket is open yet.
     pub(crate) fn closed() -> Self {
         let (open, own, failed) = Default::default();
-        Self { open, own, failed, begun: false }
+        Self { open, own, failed, begun: false, port: 0, sockets: 0 }
     }
 
     /// Whether peers can reach this stack, as far as this host has addresses.
@@ -57,27 +67,42 @@ impl Locals {
 
     /// Whether `addr` is an address of this host.
     pub(crate) fn is_own(&self, addr: IpAddr) -> bool {
-        self.own.contains(&addr) || self.open.iter().any(|local| local.addr.ip() == addr)
+        self.own.contains(&addr) || self.open.iter().any(|local| local.address.addr.ip() == addr)
     }
 
     /// The interface that has `addr`.
     pub(crate) fn interface(&self, addr: IpAddr) -> &str {
-        let local = self.open.iter().find(|local| local.addr.ip() == addr);
+        let local = self.open.iter().find(|local| local.address.addr.ip() == addr);
         local.map_or("", |local| &local.interface)
     }
 
     /// Whether some local address is of the family of `addr`.
     pub(crate) fn has_family_of(&self, addr: IpAddr) -> bool {
-        self.open.iter().any(|local| local.addr.is_ipv4() == addr.is_ipv4())
+        self.open.iter().any(|local| local.address.addr.is_ipv4() == addr.is_ipv4())
     }
 
-    /// Until new addresses are looked for again.
-    const fn rescan_interval(&self) -> Duration {
-        if self.open.is_empty() { FIRST_SCAN_INTERVAL } else { RESCAN_INTERVAL }
+    /// The UDP port of the own sockets, also while none is open; 0 before there was one.
+    pub(crate) const fn udp_port(&self) -> u16 {
+        self.port
     }
 
-    pub(crate) fn udp_port(&self) -> u16 {
-        self.open.first().map_or(0, |local| local.addr.port())
+    /// Whether the address of `interface` is neither open nor known to be of no use.
+    pub(crate) fn is_new(&self, interface: &Interface) -> bool {
+        let addr = interface.addr;
+        let open = self.open.iter().any(|local| local.address.addr.ip() == addr);
+        !open && !self.failed.contains(&addr)
+    }
+
+    /// A name for the next socket: none is given twice.
+    pub(crate) const fn next_socket(&mut self) -> u64 {
+        self.sockets += 1;
+        self.sockets - 1
+    }
+
+    /// A socket is open.
+    pub(crate) fn keep(&mut self, local: Local) {
+        self.port = local.address.addr.port();
+        self.open.push(local);
     }
 }
 
@@ -99,13 +124,14 @@ pub(crate) fn open(
         (Encapsulation::Udp, 0) => driver.bind_all(registry, &bindings, UdpPort::Ephemeral)?,
         (Encapsulation::Udp, port) => driver.bind_all(registry, &bindings, UdpPort::Fixed(port))?,
     };
-    let open = bound.iter().zip(&chosen).map(|(address, (interface, _))| Local {
-        addr: address.addr,
-        interface: interface.clone(),
-        mtu: address.mtu,
+    // The first scan finds out who has no link.
+    let open = bound.iter().zip(&chosen).zip(0..).map(|((address, (interface, _)), socket)| {
+        Local { address: *address, interface: interface.clone(), up: true, socket }
     });
-    let (open, own) = (open.collect(), addresses(&interfaces));
-    Ok(Locals { open, own, failed: BTreeSet::new(), begun: true })
+    let (open, own): (Vec<_>, _) = (open.collect(), addresses(&interfaces));
+    let port = open.first().map_or(config.udp_port, |local| local.address.addr.port());
+    let sockets = open.len() as u64;
+    Ok(Locals { open, own, failed: BTreeSet::new(), begun: true, port, sockets })
 }
 
 fn bind_natively(
@@ -118,50 +144,8 @@ fn bind_natively(
     bindings.iter().map(one).collect()
 }
 
-fn addresses(interfaces: &[Interface]) -> Vec<IpAddr> {
+pub(crate) fn addresses(interfaces: &[Interface]) -> Vec<IpAddr> {
     interfaces.iter().map(|interface| interface.addr).collect()
-}
-
-impl Stack {
-    /// Addresses come and go: those that have come carry the paths of associations to come.
-    pub(crate) fn on_rescan_timer(&mut self) {
-        self.timers.set(self.now + self.locals.rescan_interval(), Timer::Rescan);
-        let Ok(interfaces) = manypath_net::interfaces() else {
-            return self.counters.count("interface_scans_failed");
-        };
-        self.locals.own = addresses(&interfaces);
-        for interface in interfaces.iter().filter(|interface| is_usable(interface)) {
-            let addr = interface.addr;
-            let known = self.locals.open.iter().any(|local| local.addr.ip() == addr);
-            if !known && !self.locals.failed.contains(&addr) {
-                self.add_local(interface);
-            }
-        }
-    }
-
-    fn add_local(&mut self, interface: &Interface) {
-        let mut binding = LocalBinding::from(interface);
-        if self.locals.open.is_empty() {
-            binding.addr.set_port(self.config.udp_port);
-        }
-        let token = Source::Local(self.locals.open.len() as u64).token();
-        let bound = match self.config.encapsulation {
-            Encapsulation::Udp => self.driver.bind(&self.registry, token, binding),
-            Encapsulation::Native => self.driver.bind_native(&self.registry, token, &binding),
-        };
-        match bound {
-            Ok(bound) => {
-                info!(target: log::STACK, "using {} ({})", interface.addr, interface.name);
-                let (addr, mtu) = (bound.addr, bound.mtu);
-                self.locals.open.push(Local { addr, interface: interface.name.clone(), mtu });
-            }
-            Err(error) => {
-                warn!(target: log::STACK, "{} is not used: {error}", interface.addr);
-                self.counters.count("addresses_not_usable");
-                self.locals.failed.insert(interface.addr);
-            }
-        }
-    }
 }
 
 type Chosen = Vec<(String, LocalBinding)>;
@@ -183,7 +167,7 @@ fn choose(config: &StackConfig, interfaces: &[Interface]) -> io::Result<Chosen> 
     }
 }
 
-fn is_usable(interface: &Interface) -> bool {
+pub(crate) fn is_usable(interface: &Interface) -> bool {
     let link_local = match interface.addr {
         IpAddr::V4(addr) => addr.is_link_local(),
         IpAddr::V6(addr) => addr.is_unicast_link_local(),

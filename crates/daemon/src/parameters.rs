@@ -34,6 +34,8 @@ fn of_profile(config: &StackConfig, profile: Profile) -> Config {
         answer_strangers: config.encapsulation == Encapsulation::Udp,
         adaptation: Some(manypath_flow::ADAPTATION),
         require_adaptation: true,
+        // Hosts of today are moved: addresses come and go with links, leases and prefixes.
+        address_reconfiguration: true,
         streams: STREAMS,
         // Says to peers that datagrams are carried, too.
         partial_reliability: true,
@@ -82,6 +84,8 @@ pub(crate) fn of_direct(config: &StackConfig, profile: Profile) -> Config {
         port: 0,
         adaptation: Some(manypath_flow::DIRECT_ADAPTATION),
         require_adaptation: false,
+        // Peers that know ASCONF without AUTH would have to be refused (RFC 5061 section 6).
+        address_reconfiguration: false,
         streams: 1,
         inbound_streams: Some(NATIVE_STREAMS),
         partial_reliability: false,

@@ -9,7 +9,7 @@
 
 use crate::association::{Association, DialId, RelayId};
 use crate::attempt::{Attempt, AttemptId};
-use crate::config::{self, Encapsulation, StackConfig};
+use crate::config::{Encapsulation, StackConfig};
 use crate::connection::Connection;
 use crate::control_server::ControlServer;
 use crate::counters::Counters;
@@ -24,10 +24,12 @@ use crate::parameters;
 use crate::peers::{Lifetimes, Memory, Peers};
 use crate::relay::Relay;
 use crate::rules::Rules;
+use crate::service::Service;
 use crate::settings::Settings;
 use crate::tcp_relay::TcpRelay;
-use crate::timers::{Timer, Timers};
+use crate::timers::Timers;
 use crate::token::Source;
+use crate::uplinks::Uplinks;
 use manypath_engine::{AssociationId, Duration, Endpoint, Instant, Profile};
 use manypath_net::{Clock, Driver, Signals};
 use manypath_window::Budget;
@@ -64,6 +66,7 @@ pub struct Stack {
     waker: Arc<Waker>,
     pub(crate) driver: Driver,
     pub(crate) locals: Locals,
+    pub(crate) uplinks: Uplinks,
     pub(crate) associations: BTreeMap<AssociationId, Association>,
     /// Which association to use for a peer's address, among those that this side began.
     pub(crate) by_peer: BTreeMap<(IpAddr, Profile), AssociationId>,
@@ -93,6 +96,7 @@ pub struct Stack {
     pub(crate) turn_budget: u64,
     pub(crate) control: ControlServer,
     pub(crate) signals: Option<Signals>,
+    pub(crate) service: Service,
     pub(crate) peers: Peers,
     pub(crate) memory: Memory,
     /// What the windows of all flows take their memory from.
@@ -149,6 +153,7 @@ impl Stack {
             waker,
             driver,
             locals,
+            uplinks: Uplinks::default(),
             associations: BTreeMap::new(),
             by_peer: BTreeMap::new(),
             dirty: BTreeSet::new(),
@@ -168,6 +173,7 @@ impl Stack {
             turn_budget: 0,
             control,
             signals,
+            service: Service::new(config.service),
             timers: Timers::default(),
             counters: Counters::default(),
             phase: Phase::Running,
@@ -188,9 +194,7 @@ impl Stack {
     /// The sockets are open.
     fn begin_service(&mut self) {
         self.announce();
-        if self.config.locals == config::Locals::Auto {
-            self.timers.set(self.now, Timer::Rescan);
-        }
+        self.watch_network();
         if self.config.accept {
             self.name_door();
         }
@@ -212,6 +216,7 @@ impl Stack {
     /// ended. Errors are those of the poll itself.
     pub fn run(mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(EVENTS_PER_TURN);
+        self.tell_ready();
         while !self.is_over() {
             let timeout = self.until_next_turn();
             match self.poll.poll(&mut events, timeout) {
@@ -281,6 +286,7 @@ impl Stack {
             Source::Clients(_) => self.accept_callers(),
             Source::Caller(id) => self.on_caller_event(RelayId(id), event),
             Source::Datagrams(id) => self.on_datagram_socket(DatagramId(id)),
+            Source::Network => self.on_network_news(),
             Source::Signal => self.on_signal(),
             Source::Wake => self.stop(),
         }
@@ -298,7 +304,7 @@ impl Stack {
     fn announce(&self) {
         let port = self.locals.udp_port();
         for local in &self.locals.open {
-            info!(target: log::STACK, "using {} ({})", local.addr.ip(), local.interface);
+            info!(target: log::STACK, "using {} ({})", local.address.addr.ip(), local.interface);
         }
         if self.locals.open.is_empty() {
             warn!(target: log::STACK, "no interface with a usable address is up yet");

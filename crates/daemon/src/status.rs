@@ -51,9 +51,9 @@ impl Stack {
         let locals = self.locals.open.iter();
         locals
             .map(|local| LocalStatus {
-                addr: local.addr,
+                addr: local.address.addr,
                 interface: local.interface.clone(),
-                mtu: local.mtu.into(),
+                mtu: local.address.mtu.into(),
             })
             .collect()
     }

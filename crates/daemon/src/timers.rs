@@ -27,8 +27,10 @@ pub(crate) enum Timer {
     DatagramFallback(DatagramId),
     /// Flows of datagrams may be idle, and sockets of programs gone.
     Datagrams,
-    /// New local addresses are looked for.
+    /// Local addresses are looked at although nothing was heard of them.
     Rescan,
+    /// Local addresses are looked at because something was heard.
+    Network,
     /// Listeners may have gone.
     Listeners,
     /// Control callers may wait for whom there was no descriptor.
@@ -37,6 +39,8 @@ pub(crate) enum Timer {
     Callers,
     /// The state of a gateway is to be printed.
     StatusLine,
+    /// The service manager is to be told how the stack is.
+    Service,
     /// What was learnt about peers is to be kept.
     SavePeers,
     /// Whether a draining stack still makes progress.
@@ -75,11 +79,13 @@ impl Stack {
             Timer::DatagramFallback(id) => self.on_datagram_fallback(id),
             Timer::Datagrams => self.on_datagrams_timer(),
             Timer::Rescan => self.on_rescan_timer(),
+            Timer::Network => self.on_network_timer(),
             Timer::Presence(id) => self.on_presence_timer(id),
             Timer::Listeners => self.on_listeners_timer(),
             Timer::AcceptControl => self.accept_control(),
             Timer::Callers => self.accept_callers(),
             Timer::StatusLine => self.on_status_line_timer(),
+            Timer::Service => self.on_service_timer(),
             Timer::SavePeers => self.save_peers(),
             Timer::Drain => self.on_drain_timer(),
         }

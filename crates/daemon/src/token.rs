@@ -27,6 +27,8 @@ pub(crate) enum Source {
     Caller(u64),
     /// The local socket of a flow of datagrams.
     Datagrams(u64),
+    /// What the kernel says about addresses, links and routes.
+    Network,
     /// Signals.
     Signal,
     /// Somebody has called [`Stopper::stop`](crate::Stopper::stop).
@@ -51,6 +53,7 @@ impl Source {
             Self::Clients(index) => (10, index),
             Self::Caller(id) => (11, id),
             Self::Datagrams(id) => (12, id),
+            Self::Network => (13, 0),
         }
     }
 
@@ -78,6 +81,7 @@ impl Source {
             10 => Self::Clients(id),
             11 => Self::Caller(id),
             12 => Self::Datagrams(id),
+            13 => Self::Network,
             _ => return None,
         })
     }
@@ -101,6 +105,7 @@ mod tests {
             Source::Clients(1),
             Source::Caller(5),
             Source::Datagrams(6),
+            Source::Network,
             Source::Signal,
             Source::Wake,
         ];

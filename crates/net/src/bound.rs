@@ -42,6 +42,12 @@ impl Bound {
         })
     }
 
+    /// Takes the socket out of the poll, before it is closed.
+    pub(crate) fn deregister(self) {
+        // Closing does the same, as long as nobody has a copy of the descriptor.
+        let _ = self.registry.deregister(&mut SourceFd(&self.path.io.socket().as_raw_fd()));
+    }
+
     /// Writability is asked for only while packets wait: else every packet that leaves the
     /// interface would wake the loop. Tells whether that has changed, and to what.
     pub(crate) fn await_writable_if_blocked(&mut self) -> Option<bool> {

@@ -66,6 +66,18 @@ impl Driver {
         addresses.pop().ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
     }
 
+    /// Binds one socket, as [`bind`](Self::bind) does, at any port that is free.
+    pub fn bind_anywhere(
+        &mut self,
+        registry: &Registry,
+        token: Token,
+        binding: &LocalBinding,
+    ) -> io::Result<LocalAddress> {
+        let binding = (token, binding.clone());
+        let mut addresses = self.bind_all(registry, &[binding], UdpPort::Ephemeral)?;
+        addresses.pop().ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
+    }
+
     /// Opens a raw socket for SCTP without encapsulation at the address of `binding` (port 0 there and
     /// in peers' addresses stands for that), beside the UDP socket that there may be. Needs CAP_NET_RAW.
     /// Peers are reached so by [`Endpoint::connect`] with port 0, and are answered as they come (RFC
@@ -90,6 +102,16 @@ impl Driver {
             self.exchange.endpoint.add_local_address(address);
         }
         Ok(address)
+    }
+
+    /// Closes the socket of `token`, whose address has gone or is not to be used any more. What waits there
+    /// is dropped. The endpoint has to be told: [`Endpoint::remove_local_address`].
+    pub fn unbind(&mut self, now: Instant, token: Token) {
+        let Some(index) = self.index(token) else { return };
+        let socket = self.exchange.sockets.remove(index);
+        self.exchange.endpoint.handle_backpressure(now, socket.path.local, false);
+        self.exchange.counters.add(&socket.path.counters);
+        socket.deregister();
     }
 
     fn adopt(&mut self, address: LocalAddress, mut socket: Bound) -> LocalAddress {

@@ -41,6 +41,7 @@ mod limits;
 #[cfg(test)]
 #[path = "../tests/support/namespace.rs"]
 mod namespace;
+mod netlink;
 mod offload;
 mod path_io;
 mod raw_io;
@@ -63,6 +64,7 @@ pub use counters::Counters;
 pub use driver::Driver;
 pub use interfaces::{Interface, interfaces};
 pub use limits::{keep_freed_memory, raise_descriptor_limit};
+pub use netlink::{NetworkWatch, News};
 pub use signals::{Signal, Signals};
 pub use socket::SocketStatus;
 pub use socket_option::tcp_info;

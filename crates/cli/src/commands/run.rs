@@ -106,7 +106,7 @@ fn server(args: &RunArgs) -> Result<Option<ServerChoice>, Failure> {
 pub(super) fn door(options: &StackOptions, port: u16) -> Result<Option<ServerChoice>, Failure> {
     let places = runtime::directory().ok().zip(runtime::network_namespace().ok());
     let Some((directory, namespace)) = places else { return Ok(None) };
-    let name = runtime::door_path(&directory, namespace, port);
+    let name = runtime::find_door(&directory, namespace, port);
     let StackChoice::Embedded { exe, args: mut options, log } = embedded_stack(options)? else {
         return Ok(None);
     };

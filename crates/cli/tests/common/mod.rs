@@ -25,6 +25,9 @@ pub(crate) struct Site {
     pub(crate) lab: Lab,
     pub(crate) dir: PathBuf,
     pub(crate) services: Vec<Child>,
+    /// A process in whose network the right host's programs run instead: the right host is a router
+    /// then.
+    pub(crate) inner: Option<u32>,
 }
 
 /// A finished program.
@@ -46,7 +49,7 @@ impl Site {
         let paths = paths.iter().map(|p| p.parse().expect("path spec")).collect();
         let lab = Lab::start(LabSpec::new(paths)).expect("a lab needs root or user namespaces");
         let dir = unique_dir();
-        Self { lab, dir, services: Vec::new() }
+        Self { lab, dir, services: Vec::new(), inner: None }
     }
 
     /// The server's address on path A.
@@ -56,7 +59,14 @@ impl Site {
 
     /// A command on a host, with the test's runtime folder.
     pub(crate) fn command(&self, host: Host, program: impl AsRef<OsStr>) -> Command {
-        let mut command = self.lab.command(host, program);
+        let mut command = match self.inner.filter(|_| host == Host::Right) {
+            Some(inner) => {
+                let mut command = self.lab.command(host, find("nsenter"));
+                command.arg(format!("--net=/proc/{inner}/ns/net")).arg(program);
+                command
+            }
+            None => self.lab.command(host, program),
+        };
         command.env("MANYPATH_RUNTIME_DIR", self.dir.join("run")).current_dir(&self.dir);
         // Nothing of this machine's user takes part, and nothing is left to other tests.
         command.env("MANYPATH_PEERS", self.dir.join("peers"));

@@ -16,11 +16,17 @@ impl Association {
     pub(super) fn agree_on_address_changes(&mut self, cx: &Context<'_>, peer: &Announcement) {
         let agreed = may_change_addresses(cx.config, peer) && self.is_authenticating();
         let mut own = pairing::announced(&self.handshake, &cx.own_locals());
-        if own.is_empty() {
+        let told = !own.is_empty();
+        if !told {
             own.push(self.handshake.local.ip());
         }
         let (ours, peers) = (self.local_tsn, peer.initial_tsn);
-        self.addresses = agreed.then(|| Box::new(AddressChanges::new(own, ours, peers)));
+        self.addresses = agreed.then(|| Box::new(AddressChanges::new(own, told, ours, peers)));
+    }
+
+    /// Whether the peer can be told of addresses that come and go. Said of established associations.
+    pub(crate) fn changes_addresses(&self) -> bool {
+        self.addresses.is_some() || self.state.is_setting_up()
     }
 
     /// Whether nothing but an ASCONF may be sent: no address is left that the peer knows.
@@ -72,7 +78,8 @@ impl Association {
         let leaves = |path: &crate::path::Path| removed(path.addr.local.ip());
         let leaving: Vec<_> = self.paths.iter().filter(|p| leaves(p)).map(|path| path.id).collect();
         let mut pending = Vec::new();
-        if !leaving.is_empty() && leaving.len() == self.paths.len() {
+        let useless = |path: &crate::path::Path| leaves(path) || path.suspended;
+        if self.paths.iter().all(useless) {
             let added = requests.iter().filter(|it| it.change == AddressChange::Added);
             let added: Vec<_> = added.map(|request| request.address).collect();
             pending = self.add_sources(cx, &added);
@@ -83,7 +90,7 @@ impl Association {
 
     /// Makes paths from `added` addresses of ours to all that the peer has, near ones first, for the
     /// ASCONF that adds them: one of them will get it there.
-    fn add_sources(&mut self, cx: &Context<'_>, added: &[IpAddr]) -> Vec<PathId> {
+    pub(super) fn add_sources(&mut self, cx: &Context<'_>, added: &[IpAddr]) -> Vec<PathId> {
         let Some(anchor) = self.paths.get(self.control_path()).map(|path| path.addr) else {
             return Vec::new();
         };
@@ -132,7 +139,7 @@ impl Association {
 
     /// Removes paths, of which at least one must stay. What they carried goes to the best of the
     /// others.
-    fn remove_paths(&mut self, leaving: &[PathId]) {
+    pub(super) fn remove_paths(&mut self, leaving: &[PathId]) {
         let staying = self.paths.iter().filter(|path| !leaving.contains(&path.id));
         let best =
             staying.min_by_key(|path| (failure::reluctance(path.state, path.error_count), path.id));

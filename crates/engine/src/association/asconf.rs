@@ -16,7 +16,7 @@ use crate::path::PathId;
 use crate::time::Instant;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use core::net::IpAddr;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use manypath_wire::Tsn;
 use manypath_wire::cause::{Cause, Causes};
 use manypath_wire::chunk::{Asconf, AsconfAck, Chunk};
@@ -80,6 +80,8 @@ struct Running {
     lookup: IpAddr,
     retry: Retry,
     path: PathId,
+    /// The path that it is to take first, because it is about its own source.
+    introduces: Option<PathId>,
     /// Paths from the addresses that it adds, if no others are left: nothing else is sent on them until
     /// it is acknowledged.
     pending: Vec<PathId>,
@@ -90,10 +92,15 @@ struct Running {
 pub(crate) struct AddressChanges {
     /// Our addresses, as far as the peer has acknowledged them.
     pub(super) own: Vec<IpAddr>,
+    /// The peer was told our addresses. It knows the only one that was not told by the source of our
+    /// packets alone, which a NAT may have changed.
+    told: bool,
     next_sequence: u32,
     next_correlation: u32,
     waiting: VecDeque<Request>,
     running: Option<Running>,
+    /// The path that the ASCONF to come is to take first.
+    introduces: Option<PathId>,
     /// The peer does not understand requests to add and remove, or to prefer addresses.
     refuses: (bool, bool),
     /// The peer's next sequence number.
@@ -106,13 +113,15 @@ pub(crate) struct AddressChanges {
 
 impl AddressChanges {
     /// Numbers begin with those of the TSNs (rule A2).
-    pub(super) fn new(own: Vec<IpAddr>, ours: Tsn, peers: Tsn) -> Self {
+    pub(super) fn new(own: Vec<IpAddr>, told: bool, ours: Tsn, peers: Tsn) -> Self {
         Self {
             own,
+            told,
             next_sequence: ours.0,
             next_correlation: 0,
             waiting: VecDeque::new(),
             running: None,
+            introduces: None,
             refuses: (false, false),
             expected: peers.0,
             answers: VecDeque::new(),
@@ -145,7 +154,7 @@ impl AddressChanges {
     fn planned(&self) -> Vec<IpAddr> {
         let running = self.running.iter().flat_map(|it| &it.requests).map(|(_, request)| request);
         let mut planned = self.own.clone();
-        for request in running.chain(&self.waiting) {
+        for request in running.chain(&self.waiting).filter(|it| !it.is_wildcard()) {
             planned.retain(|address| *address != request.address || !request.removes());
             if request.change == AddressChange::Added {
                 planned.push(request.address);
@@ -181,6 +190,12 @@ impl AddressChanges {
 }
 
 impl Request {
+    /// Whether it is about the source of its packet, or about all other addresses (RFC 5061 sections
+    /// 4.2.1 and 4.2.2).
+    fn is_wildcard(&self) -> bool {
+        self.address.is_unspecified()
+    }
+
     pub(super) fn removes(&self) -> bool {
         self.change == AddressChange::Removed
     }
@@ -203,7 +218,8 @@ impl Association {
         change: AddressChange,
         address: IpAddr,
     ) -> Result<(), AddressError> {
-        if !self.state.accepts_messages() || self.state.is_setting_up() {
+        // As long as there is data to be delivered.
+        if !self.state.sends_data() {
             return Err(AddressError::NotEstablished);
         }
         let changes = self.addresses.as_mut().ok_or(AddressError::NotSupported)?;
@@ -217,10 +233,50 @@ impl Association {
         Ok(())
     }
 
+    /// All our addresses have gone and `address` has come: the association moves there. What else is
+    /// requested holds behind a NAT, too, where the peer knows us by another address.
+    pub(crate) fn move_to(&mut self, cx: &Context<'_>, address: IpAddr) {
+        if self.change_address(cx, AddressChange::Added, address).is_err() {
+            return;
+        }
+        let Some(changes) = &mut self.addresses else { return };
+        let source = wildcard(address);
+        let mut requests = alloc::vec![(AddressChange::Added, source)];
+        let gone = |old: &IpAddr| !cx.locals.iter().any(|local| local.addr.ip() == *old);
+        let removed = changes.planned().into_iter().filter(gone);
+        requests.extend(removed.map(|old| (AddressChange::Removed, old)));
+        if !changes.told {
+            requests.push((AddressChange::Removed, source));
+        }
+        let requests = requests.into_iter().map(|(change, address)| Request { change, address });
+        changes.waiting.extend(requests);
+    }
+
+    /// An ASCONF that is under way goes on from addresses that it may not even mention, if there is no
+    /// other way left for it.
+    pub(crate) fn take_detour(&mut self, cx: &Context<'_>) {
+        let running = self.addresses.as_ref().is_some_and(|changes| changes.running.is_some());
+        if !(running && self.is_cut_off()) {
+            return;
+        }
+        let usable: Vec<_> = cx.own_locals().iter().map(|local| local.addr.ip()).collect();
+        let pending = self.add_sources(cx, &usable);
+        let running = self.addresses.as_mut().and_then(|changes| changes.running.as_mut());
+        if let Some(running) = running.filter(|_| !pending.is_empty()) {
+            running.pending = pending;
+            running.retry.send_again();
+        }
+    }
+
     /// Makes an ASCONF of what waits, unless one is under way (rule A3).
     pub(super) fn start_asconf(&mut self, cx: &Context<'_>) {
         let Some(changes) = &mut self.addresses else { return };
         if changes.running.is_some() || changes.waiting.is_empty() || !self.state.sends_data() {
+            return;
+        }
+        let adds = |request: &Request| request.change == AddressChange::Added;
+        // Without a new address it could not leave.
+        if self.paths.iter().all(|path| path.suspended) && !changes.waiting.iter().any(adds) {
             return;
         }
         let (requests, parameters) = changes.take_requests();
@@ -231,13 +287,32 @@ impl Association {
         let staying = changes.own.iter().find(|address| !leaving(address));
         let lookup = staying.or(changes.own.first()).copied();
         let Some(lookup) = lookup else { return };
+        let moves = requests.iter().any(|(_, request)| request.is_wildcard());
+        let lookup = if moves && !changes.told { wildcard(lookup) } else { lookup };
         let plain: Vec<_> = requests.iter().map(|(_, request)| *request).collect();
         let pending = self.leave_sources(cx, &plain);
         let (retry, path) = (Retry::new(), self.control_path());
-        let running = Running { sequence, requests, parameters, lookup, retry, path, pending };
-        if let Some(changes) = &mut self.addresses {
-            changes.running = Some(running);
-        }
+        let Some(changes) = &mut self.addresses else { return };
+        let introduces = changes.introduces.take();
+        changes.running = Some(Running {
+            sequence,
+            requests,
+            parameters,
+            lookup,
+            retry,
+            path,
+            introduces,
+            pending,
+        });
+    }
+
+    /// The path for the ASCONF under way: repeated, it takes the best one.
+    pub(super) fn asconf_path(&self) -> PathId {
+        let running = self.addresses.as_ref().and_then(|changes| changes.running.as_ref());
+        let first = running.filter(|running| running.retry.sends() == 0);
+        let wanted = first.and_then(|running| running.introduces);
+        let there = wanted.filter(|id| self.paths.get(*id).is_some_and(|path| !path.suspended));
+        there.unwrap_or_else(|| self.control_path())
     }
 
     /// Appends the ASCONF that is due on path `id`.
@@ -247,10 +322,11 @@ impl Association {
         id: PathId,
         packet: &mut PacketWriter<'_>,
     ) {
-        if self.control_path() != id {
+        if self.asconf_path() != id {
             return;
         }
-        let rto = self.control_rto();
+        let own = self.paths.get(id).map(|path| path.rtt.rto());
+        let rto = self.control_rto().max(own.unwrap_or_default());
         let running = self.addresses.as_mut().and_then(|changes| changes.running.as_mut());
         let Some(running) = running.filter(|running| running.retry.is_due()) else { return };
         let parameters = Parameters::from_bytes(&running.parameters);
@@ -268,11 +344,11 @@ impl Association {
         if !self.state.sends_data() || !running.retry.expire(cx.now) {
             return;
         }
-        let path = running.path;
+        let (path, counts) = (running.path, running.introduces != Some(running.path));
         if let Some(path) = self.paths.get_mut(path) {
             path.rtt.back_off();
         }
-        self.path_error(cx, path, true);
+        self.path_error(cx, path, counts);
     }
 
     /// The peer has answered an ASCONF (rules A5 to A8, F0).
@@ -308,6 +384,7 @@ impl Association {
             path.error_count = 0;
         }
         self.confirm_pending(cx, arrival.addr, &running.pending);
+        self.confirm_pending(cx, arrival.addr, running.introduces.as_slice());
         let first_failed = running.requests.iter().position(|(id, _)| failure(ack, *id).is_some());
         for (at, (correlation, request)) in running.requests.into_iter().enumerate() {
             let after = first_failed.is_some_and(|failed| at >= failed);
@@ -327,6 +404,9 @@ impl Association {
     ) {
         let Some(changes) = &mut self.addresses else { return };
         let Request { change, address } = request;
+        if request.is_wildcard() {
+            return;
+        }
         let denied = matches!(cause, Some(Cause::NoAuthorization(_)));
         let outcome = match (failed, denied) {
             (false, _) => ReconfigurationOutcome::Performed,
@@ -341,7 +421,7 @@ impl Association {
         }
         if !failed {
             changes.own.retain(|own| *own != address || !request.removes());
-            if change == AddressChange::Added {
+            if change == AddressChange::Added && !changes.own.contains(&address) {
                 changes.own.push(address);
             }
         }
@@ -363,6 +443,16 @@ impl Association {
 }
 
 impl AddressChanges {
+    /// Asks the peer to add the source of a packet from `local` that goes over `path`, unless something
+    /// else is under way.
+    pub(super) fn request_source(&mut self, local: IpAddr, path: PathId) {
+        if self.running.is_some() || !self.waiting.is_empty() || self.refuses.0 {
+            return;
+        }
+        self.waiting.push_back(Request { change: AddressChange::Added, address: wildcard(local) });
+        self.introduces = Some(path);
+    }
+
     /// The number of the next ASCONF.
     fn take_sequence(&mut self) -> u32 {
         let sequence = self.next_sequence;
@@ -395,6 +485,14 @@ impl AddressChanges {
     }
 }
 
+/// The unspecified address of the family of `address`.
+fn wildcard(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    }
+}
+
 /// Whether the request with this correlation id is said to have failed, and the first cause.
 fn failure<'a>(ack: &AsconfAck<'a>, correlation: u32) -> Option<Option<Cause<'a>>> {
     ack.parameters.iter().map_while(Result::ok).find_map(|parameter| {
@@ -418,7 +516,7 @@ mod tests {
 
     #[test]
     fn sequence_numbers_wrap() {
-        let mut changes = AddressChanges::new(std::vec![], Tsn(u32::MAX), Tsn(7));
+        let mut changes = AddressChanges::new(std::vec![], true, Tsn(u32::MAX), Tsn(7));
         assert_eq!([changes.take_sequence(), changes.take_sequence()], [u32::MAX, 0]);
         assert_eq!(changes.expected, 7);
     }

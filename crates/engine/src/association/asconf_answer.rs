@@ -7,7 +7,7 @@ use super::receive::Arrival;
 use super::state::State;
 use super::tcb::Association;
 use crate::event::{AddressChange, Event};
-use crate::path::{PathAddr, pairing};
+use crate::path::{PathAddr, PathState, pairing};
 use crate::transmit::REPLY_SIZE;
 use alloc::vec::Vec;
 use core::net::IpAddr;
@@ -79,7 +79,7 @@ impl Association {
             arrival.rest = chunks.rest();
             let Some(Ok(chunk)) = chunks.next() else { break };
             match (self.admit(cx, &mut arrival, &chunk), chunk) {
-                (Admission::Process, Chunk::Asconf(asconf)) if self.is_peers(asconf.address) => {
+                (Admission::Process, Chunk::Asconf(asconf)) if self.may_be_asked(&asconf) => {
                     answered |= self.reply_asconf(cx, addr, &asconf);
                 }
                 (Admission::Process | Admission::Skip, _) => {}
@@ -89,8 +89,14 @@ impl Association {
         cx.counters.unknown_addresses += u64::from(!answered);
     }
 
-    fn is_peers(&self, address: IpAddr) -> bool {
-        address.is_unspecified() || self.peer_addresses.contains(&address)
+    /// Whether an authentic ASCONF names an address of the peer. One that was answered before may name
+    /// one that it has removed itself: its answer is lost, and it is repeated from elsewhere.
+    fn may_be_asked(&self, asconf: &Asconf<'_>) -> bool {
+        let answers = self.addresses.iter().flat_map(|changes| &changes.answers);
+        let mut answered = answers.map(|(sequence, _)| *sequence);
+        asconf.address.is_unspecified()
+            || self.peer_addresses.contains(&asconf.address)
+            || answered.any(|sequence| sequence == asconf.sequence)
     }
 
     /// The answer goes where the request came from (rule E6), even if that is no path.
@@ -209,7 +215,7 @@ impl Association {
         if self.peer_addresses.contains(&address) {
             return Ok(());
         }
-        if self.peer_addresses.len() >= pairing::MAX_ADDRESSES {
+        if self.peer_addresses.len() >= pairing::MAX_ADDRESSES && !self.forget_failed(cx) {
             return Err(Objection::NoResources);
         }
         self.peer_addresses.push(address);
@@ -220,6 +226,19 @@ impl Association {
         let change = AddressChange::Added;
         cx.emit(self.id, Event::PeerAddress { address, change });
         Ok(())
+    }
+
+    /// Makes room for an address of the peer: what a NAT has made of one that it has no more is not
+    /// deleted by anybody.
+    fn forget_failed(&mut self, cx: &mut Context<'_>) -> bool {
+        let failed = |address: &&IpAddr| {
+            let mut paths = self.paths.iter().filter(|path| path.addr.remote.ip() == **address);
+            paths.next().is_some_and(|path| path.state == PathState::Inactive)
+                && paths.all(|path| path.state == PathState::Inactive)
+        };
+        let Some(address) = self.peer_addresses.iter().find(failed).copied() else { return false };
+        self.remove_peer_address(cx, address);
+        true
     }
 
     /// The peer has one address less. An unspecified one stands for all but the source of the packet.

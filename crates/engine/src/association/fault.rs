@@ -5,7 +5,7 @@ use super::context::Context;
 use super::state::State;
 use super::tcb::Association;
 use crate::event::{CloseReason, Event};
-use crate::path::{MtuSearch, PathAddr, PathId, PathState, failure};
+use crate::path::{MtuSearch, Path, PathAddr, PathId, PathState, failure};
 use crate::time::Duration;
 use alloc::vec::Vec;
 use manypath_wire::cause::Causes;
@@ -15,16 +15,18 @@ impl Association {
     /// Something sent on `id` was not answered in time. `counts` says whether it also counts for the
     /// association.
     pub(super) fn path_error(&mut self, cx: &mut Context<'_>, id: PathId, counts: bool) {
+        // Our own link is down, which says nothing about the peer.
+        let Some(path) = self.paths.get_mut(id).filter(|path| !path.suspended) else { return };
         if counts {
             self.error_count += 1;
         }
-        let Some(path) = self.paths.get_mut(id) else { return };
         // "continue sending HEARTBEAT chunks [...] but SHOULD stop increasing the counter"
         if path.state != PathState::Inactive {
             path.error_count += 1;
         }
         let state = failure::after_error(path.state, path.error_count, cx.config);
         self.set_path_state(cx, id, state);
+        self.drop_forgotten_port(id);
         if self.error_count > cx.config.association_max_retransmits {
             self.give_up(cx, CloseReason::TooManyFailures);
         }
@@ -55,7 +57,11 @@ impl Association {
         self.sender.on_suspect_answered(cx.now, id, &mut self.paths);
         let Some(path) = self.paths.get_mut(id) else { return };
         path.error_count = 0;
+        let is_new = path.state == PathState::Unconfirmed;
         self.set_path_state(cx, id, PathState::Active);
+        if is_new {
+            self.leave_other_ports(cx, id);
+        }
         self.apply_preference(cx);
         self.apply_wished_primary();
     }
@@ -122,8 +128,9 @@ impl Association {
         }
     }
 
-    fn set_path_state(&mut self, cx: &mut Context<'_>, id: PathId, state: PathState) {
-        let Some(path) = self.paths.get_mut(id).filter(|path| path.state != state) else { return };
+    pub(super) fn set_path_state(&mut self, cx: &mut Context<'_>, id: PathId, state: PathState) {
+        let changes = |path: &&mut Path| path.state != state && !path.suspended;
+        let Some(path) = self.paths.get_mut(id).filter(changes) else { return };
         let before = core::mem::replace(&mut path.state, state);
         cx.emit(self.id, Event::PathChanged { path: id, state });
         self.keys_changed |= before == PathState::Unconfirmed;

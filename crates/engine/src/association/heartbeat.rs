@@ -58,7 +58,10 @@ impl Association {
         };
         if !answers {
             cx.counters.unexpected_chunks += 1;
-        } else if self.control.push_heartbeat_ack(via, &chunk).is_err() {
+            return;
+        }
+        self.on_probed(cx, via);
+        if self.control.push_heartbeat_ack(via, &chunk).is_err() {
             cx.counters.control_drops += 1;
         }
     }
@@ -132,6 +135,7 @@ impl Association {
         self.sender.on_suspect_silent(id, &mut self.paths);
         let counts = id == self.paths.primary() && self.sender.outstanding() == 0;
         self.path_error(cx, id, counts);
+        self.introduce(id);
     }
 
     /// How `id` is to be probed now.

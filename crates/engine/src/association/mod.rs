@@ -10,6 +10,8 @@
 //!         |     reconfiguration (RE-CONFIG)           |
 //!         |     authentication (AUTH)                 |
 //!         |     asconf, asconf_answer, addresses      |
+//!         |     suspension (links of our own)         |
+//!         |     translation (NATs)                    |
 //!         +-------------- state.rs, control.rs -------+
 //!                              |
 //!                         transmit.rs        builds what is due when the driver polls
@@ -42,9 +44,11 @@ pub(crate) mod restart;
 pub(crate) mod setup;
 mod state;
 mod status;
+mod suspension;
 mod tcb;
 mod teardown;
 mod timers;
+mod translation;
 mod transmit;
 mod user;
 

@@ -309,6 +309,7 @@ impl Association {
     /// What is decided once per packet.
     fn end_packet(&mut self, cx: &mut Context<'_>, arrival: &Arrival<'_>) {
         if arrival.has_data {
+            self.note_arrival(cx.now, arrival.via);
             let marked = self.note_congestion(arrival);
             self.finish_deferred_reset(cx);
             if let Some(peer) = &mut self.peer {

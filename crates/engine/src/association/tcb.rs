@@ -177,8 +177,9 @@ impl Association {
             let unconfirmed = path.state == PathState::Unconfirmed;
             let reluctance = failure::reluctance(path.state, path.error_count);
             let wanted = path.rank().map_or((1, None), |rank| (0, Some(rank)));
+            let state = (path.suspended, reluctance.0);
             let unproven = unconfirmed && !source(path);
-            (reluctance.0, wanted, unproven, reluctance.1, path.id != primary, path.id)
+            (state, wanted, unproven, reluctance.1, path.id != primary, path.id)
         });
         best.map_or(primary, |path| path.id)
     }
@@ -201,8 +202,9 @@ impl Association {
     }
 
     /// The path a packet came over, if it may be the peer's. A new pair of known addresses becomes a
-    /// path. A new port becomes the port of its path, and a packet without UDP ends the encapsulation
-    /// there (RFC 6951 section 5.4): the packet has our tag, so that nobody else can bring that about.
+    /// path. A new port becomes the port of its path, or a path of its own where addresses may change, and
+    /// a packet without UDP ends the encapsulation there (RFC 6951 section 5.4): the packet has our
+    /// tag, so that nobody else can bring that about.
     pub(super) fn arrival_path(&mut self, cx: &Context<'_>, addr: PathAddr) -> Option<PathId> {
         if let Some(id) = self.paths.by_addr(&addr) {
             return Some(id);
@@ -223,10 +225,14 @@ impl Association {
         if self.is_leaving(addr.local.ip()) {
             return Some(self.control_path());
         }
-        let moved = self.paths.iter_mut().find(|path| {
+        let moved = self.paths.iter().find(|path| {
             path.addr.remote.ip() == addr.remote.ip() && path.addr.local.ip() == addr.local.ip()
         });
-        if let Some(path) = moved {
+        let moved = moved.map(|path| path.id);
+        if let Some(other) = moved.and_then(|known| self.path_of_port(cx, addr, known)) {
+            return Some(other);
+        }
+        if let Some(path) = moved.and_then(|id| self.paths.get_mut(id)) {
             let was_native = path.addr.remote.port() == 0;
             path.follow(addr);
             let id = path.id;
@@ -245,7 +251,7 @@ impl Association {
         changes.is_some_and(|it| it.is_changing(AddressChange::Removed, local))
     }
 
-    fn add_unconfirmed(&mut self, cx: &Context<'_>, addr: PathAddr) -> Option<PathId> {
+    pub(super) fn add_unconfirmed(&mut self, cx: &Context<'_>, addr: PathAddr) -> Option<PathId> {
         let mtu = cx.mtu(&addr);
         let id = self.paths.add(addr, mtu, PathState::Unconfirmed, cx.config)?;
         if self.state.sends_heartbeats() {

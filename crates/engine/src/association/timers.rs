@@ -36,6 +36,7 @@ impl Association {
             first = earlier(first, earlier(path.heartbeat.deadline(), path.pacer.deadline()));
             first = earlier(first, self.mtu_deadline(path));
         }
+        first = earlier(first, self.quiet_deadline());
         earlier(earlier(first, loss), silence)
     }
 
@@ -62,6 +63,7 @@ impl Association {
         for id in self.expired(cx.now, |path| path.heartbeat.deadline()) {
             self.handle_heartbeat_timeout(cx, id);
         }
+        self.probe_quiet_paths(cx.now);
         self.handle_mtu_timeouts(cx);
         for path in self.paths.iter_mut() {
             path.held_back = path.held_back.filter(|until| cx.now < *until);

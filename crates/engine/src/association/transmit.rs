@@ -8,7 +8,7 @@ use super::mtu::write_padding;
 use super::state::State;
 use super::tcb::Association;
 use crate::ecn::Ecn;
-use crate::path::{PathId, PathState};
+use crate::path::{Path, PathId, PathState};
 use crate::recv::SackPath;
 use crate::time::{Duration, Instant};
 use crate::transmit::{PacketBatch, Transmit};
@@ -132,7 +132,8 @@ impl Association {
             return None;
         }
         let run = self.sender.path_order(cx.now, &self.paths).into_iter().find_map(|id| {
-            let open = self.paths.get(id).is_some_and(|path| cx.is_open(&path.addr));
+            let open = |path: &Path| !path.suspended && cx.is_open(&path.addr);
+            let open = self.paths.get(id).is_some_and(open);
             let ready = open && self.sender.has_data_for(cx.now, id, &self.paths);
             if ready { self.data_run(cx, id, batch) } else { None }
         });
@@ -196,7 +197,7 @@ impl Association {
             .next_path()
             .or_else(|| wanting().filter(|_| heartbeats).map(|path| path.id))
             .or_else(|| self.is_reconfiguration_due().then(|| self.control_path()))
-            .or_else(|| self.is_asconf_due().then(|| self.control_path()))
+            .or_else(|| self.is_asconf_due().then(|| self.asconf_path()))
             .or_else(|| self.is_forward_due().then(|| self.control_path()))
             .or_else(|| self.cwr_path())
             .or_else(|| self.sack_path(cx))

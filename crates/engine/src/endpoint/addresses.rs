@@ -9,23 +9,57 @@ use core::net::IpAddr;
 
 impl Endpoint {
     /// Makes a local address usable, and asks the peers of all associations that agreed on that to
-    /// use it as well. [`crate::Event::LocalAddress`] tells what they say.
+    /// use it as well. [`crate::Event::LocalAddress`] tells what they say. Paths from the address that
+    /// were suspended are used again at once. An association whose addresses have all gone moves to
+    /// this one.
     pub fn announce_local_address(&mut self, now: Instant, address: LocalAddress) {
         let ip = address.addr.ip();
         self.add_local_address(address);
         for id in self.registry.ids() {
-            // Others go on as they are.
-            let _unchanged = self.add_address(now, id, ip).is_err();
+            let cut_off = self.with(now, id, |it, cx| {
+                it.resume_source(cx, ip);
+                it.is_cut_off()
+            });
+            match cut_off {
+                true => self.with(now, id, |it, cx| it.move_to(cx, ip)),
+                // Others go on as they are.
+                false => drop(self.add_address(now, id, ip)),
+            }
+            self.with(now, id, |it, cx| it.take_detour(cx));
+        }
+    }
+
+    /// A local address cannot be used for now, because its link is down. Nothing is sent from there until
+    /// [`Self::announce_local_address`] makes it usable again, and what was in flight goes to the
+    /// other paths at once. The peers are told nothing.
+    pub fn suspend_local_address(&mut self, now: Instant, address: IpAddr) {
+        self.locals.retain(|local| local.addr.ip() != address);
+        for id in self.registry.ids() {
+            self.with(now, id, |it, cx| it.suspend_source(cx, address));
         }
     }
 
     /// A local address is not to be used any more. Associations that agreed on that tell their peers,
-    /// unless it is their last one; for the others it fails as any address may.
+    /// unless it is their last one; the others only use it no more, as one that is suspended.
     pub fn remove_local_address(&mut self, now: Instant, address: IpAddr) {
-        self.locals.retain(|local| local.addr.ip() != address);
+        self.suspend_local_address(now, address);
         for id in self.registry.ids() {
             let _unchanged = self.remove_address(now, id, address).is_err();
+            self.with(now, id, |it, cx| it.take_detour(cx));
         }
+    }
+
+    /// The network has changed: paths that have failed or were never confirmed are probed now.
+    pub fn probe_failed_paths(&mut self, now: Instant) {
+        for id in self.registry.ids() {
+            self.with(now, id, |it, cx| it.probe_failed_paths(cx));
+        }
+    }
+
+    /// The associations that cannot tell their peers of changed addresses.
+    pub fn fixed_addresses(&self) -> usize {
+        let all = self.registry.ids().into_iter().filter_map(|id| self.registry.get(id));
+        all.filter(|association| !association.changes_addresses()).count()
     }
 
     /// Requests that the peer takes `address`, one of the endpoint's, into the association (`sctp_bindx`

@@ -24,6 +24,9 @@ const INFO_LEN: usize = 8 + 8 + 1 + 16 + 2;
 /// between two probes.
 const REMEMBERED: usize = 4;
 
+/// Least pause between two HEARTBEATs that something from outside asks for.
+const LEAST_PAUSE: Duration = Duration::from_millis(100);
+
 /// The probing state of one path.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Heartbeat {
@@ -91,6 +94,14 @@ impl Heartbeat {
     pub(crate) fn probe_now(&mut self) {
         self.wanted = true;
         self.next = None;
+    }
+
+    /// The same, unless one has just been sent: whoever makes us do this must not make us do it often.
+    pub(crate) fn probe_again(&mut self, now: Instant) {
+        let lately = self.sent[0].is_some_and(|sent| now.since(sent.at) < LEAST_PAUSE);
+        if !lately {
+            self.probe_now();
+        }
     }
 
     /// Probing begins with the usual pause: the path is known to work.

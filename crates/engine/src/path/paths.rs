@@ -29,6 +29,8 @@ pub(crate) struct Path {
     pub(crate) addr: PathAddr,
     /// Its state.
     pub(crate) state: PathState,
+    /// Its local address has no link: nothing is sent, and silence says nothing about the peer.
+    pub(crate) suspended: bool,
     search: MtuSearch,
     /// Round-trip time and RTO.
     pub(crate) rtt: Rtt,
@@ -56,6 +58,8 @@ pub(crate) struct Path {
     pub(crate) pacer: Pacer,
     /// When DATA was sent last.
     pub(crate) last_data: Option<Instant>,
+    /// When data came over it last, until it has been looked after that there may come more.
+    pub(crate) last_arrival: Option<Instant>,
     /// Until when it takes no new data because a chunk was rescheduled.
     pub(crate) held_back: Option<Instant>,
     /// When a SACK was sent last.
@@ -84,6 +88,7 @@ impl Path {
             id,
             addr,
             state,
+            suspended: false,
             search,
             rtt: Rtt::new(config),
             congestion,
@@ -97,6 +102,7 @@ impl Path {
             burst: Burst::new(config),
             pacer: Pacer::new(config.pacing),
             last_data: None,
+            last_arrival: None,
             held_back: None,
             last_sack: None,
             window_filled: None,

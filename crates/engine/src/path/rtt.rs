@@ -86,6 +86,13 @@ impl Rtt {
         self.rto = self.rto.min(limit);
     }
 
+    /// Forgets how often the RTO was doubled: what caused that is known and over.
+    pub(crate) fn end_back_off(&mut self, initial: Duration) {
+        let (min, max) = self.bounds;
+        let measured = self.smoothed.map(|smoothed| smoothed + self.variation * 4);
+        self.rto = measured.unwrap_or(initial).clamp(min, max.max(min));
+    }
+
     /// The retransmission timeout.
     pub(crate) fn rto(&self) -> Duration {
         self.rto

@@ -29,6 +29,7 @@ pub(crate) fn usable(paths: &Paths, multipath: bool) -> PathSet {
 fn least_failed(paths: &Paths) -> Option<PathId> {
     let rank = |path: &Path| match path.state {
         _ if path.rank().is_none() => None,
+        PathState::Inactive if path.suspended => Some(3),
         PathState::Active => Some(0),
         PathState::PotentiallyFailed => Some(1),
         PathState::Inactive => Some(2),

@@ -2,8 +2,10 @@
 
 mod ending;
 mod hostile;
+mod moving;
 mod partial;
 mod requests;
+mod translation;
 
 use crate::authentication::keys::{signed, vectors};
 use crate::craft::packet;
@@ -50,11 +52,18 @@ fn stage(of_a: u8, of_z: u8) -> Stage {
 }
 
 fn stage_with(of_a: u8, of_z: u8, z: Config) -> Stage {
+    stage_behind(of_a, of_z, z, &[])
+}
+
+/// `nat`: what NATs make of the addresses of A on these paths.
+fn stage_behind(of_a: u8, of_z: u8, z: Config, nat: &[(u8, &str)]) -> Stage {
     let a = Config { partial_reliability: z.partial_reliability, ..willing(Side::A) };
     let mut pair = Pair::with(3, a.clone(), z.clone());
     pair.a.endpoint = endpoint(Side::A, of_a, a, 1);
     pair.z.endpoint = endpoint(Side::Z, of_z, z, 2);
     pair.record = true;
+    let outside = |(path, text): &(u8, &str)| (address(Side::A, *path), text.parse().unwrap());
+    pair.nat = nat.iter().map(outside).collect();
     let a = pair.connect();
     pair.drive(millis(1000));
     let z = pair.z.endpoint.associations()[0];

@@ -19,7 +19,7 @@ use manypath_engine::{
     PacketBatch, PathAddr, PathMtu, Ppid, StreamId, Transmit,
 };
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 pub(crate) const PORT_A: u16 = 5001;
 pub(crate) const PORT_Z: u16 = 5002;
@@ -71,6 +71,10 @@ pub(crate) struct Pair {
     pub(crate) z: Node,
     pub(crate) ladder: Vec<String>,
     pub(crate) links: BTreeMap<u8, Link>,
+    /// What NATs in front of A make of its addresses. Z reaches no others then.
+    pub(crate) nat: BTreeMap<SocketAddr, SocketAddr>,
+    /// Addresses that nothing leaves or reaches.
+    pub(crate) gone: Vec<IpAddr>,
     /// No ladder is kept.
     pub(crate) quiet: bool,
     /// What chance does to packets.
@@ -209,6 +213,8 @@ impl Pair {
             a: node(endpoint(Side::A, paths, a, 1)),
             z: node(endpoint(Side::Z, paths, z, 2)),
             ladder: Vec::new(),
+            nat: BTreeMap::new(),
+            gone: Vec::new(),
             links: (1..=paths).map(|path| (path, link)).collect(),
             quiet: false,
             chaos: None,
@@ -412,12 +418,15 @@ impl Pair {
         if self.record {
             self.recorded.push((from, addr, bytes.to_vec()));
         }
+        let translated = self.translate(from, addr);
+        let addr = translated.unwrap_or(addr);
         let number = ladder::path_number(&addr);
         let now = self.now;
         let takes = |link: &Link| link.up && link.free_at[from as usize].since(now) <= link.queue;
         let eaten = self.bits == Bits::Dropped && ecn.is_capable();
-        let lost =
-            !self.links.get(&number).is_some_and(takes) || self.is_dropped(from, bytes) || eaten;
+        let gone = self.gone.iter().any(|ip| [addr.local.ip(), addr.remote.ip()].contains(ip));
+        let taken = self.links.get(&number).is_some_and(takes) && !gone && translated.is_some();
+        let lost = !taken || self.is_dropped(from, bytes) || eaten;
         let ecn = self.bits_on_arrival(from, bytes, ecn);
         if !self.quiet {
             let line = ladder::line(from, number, bytes, lost);
@@ -442,6 +451,19 @@ impl Pair {
             let flying = Flying { to: from.other(), path, bytes, ecn };
             self.flying.insert((at + later, self.sequence), flying);
         }
+    }
+
+    /// The addresses of a packet on the other side of the NATs.
+    fn translate(&self, from: Side, mut addr: PathAddr) -> Option<PathAddr> {
+        match from {
+            _ if self.nat.is_empty() => {}
+            Side::A => addr.local = self.nat.get(&addr.local).copied().unwrap_or(addr.local),
+            Side::Z => {
+                let mut mappings = self.nat.iter();
+                addr.remote = *mappings.find(|(_, outside)| **outside == addr.remote)?.0;
+            }
+        }
+        Some(addr)
     }
 
     fn arrival(&mut self, from: Side, number: u8, len: usize) -> Instant {

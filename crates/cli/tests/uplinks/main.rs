@@ -1,0 +1,10 @@
+//! Uplinks that come, go, change and fail while a program downloads: how long it gets nothing, and how
+//! much it gets. `docs/uplinks.md` has the table.
+
+mod cases;
+#[path = "../common/mod.rs"]
+mod common;
+mod course;
+mod direct;
+mod routed;
+mod table;

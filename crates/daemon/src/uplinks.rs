@@ -1,0 +1,262 @@
+//! Local addresses that come, go and lose their link while associations are in use.
+//!
+//! The kernel says when to look (netlink), and what there is is compared with what is open. Where no
+//! netlink socket is permitted, and in case that news were lost, it is looked at now and then anyway.
+
+use crate::config;
+use crate::locals::{Local, addresses, is_usable};
+use crate::log;
+use crate::stack::Stack;
+use crate::timers::Timer;
+use crate::token::Source;
+use manypath_engine::{AddressChange, AssociationId, Duration, Instant, ReconfigurationOutcome};
+use manypath_net::{Interface, LocalBinding, NetworkWatch};
+use mio::unix::SourceFd;
+use mio::{Interest, Registry};
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::AsRawFd;
+use tracing::{info, warn};
+
+/// How often addresses are looked at although nothing was heard of them.
+const RESCAN_INTERVAL: Duration = Duration::from_secs(30);
+/// The same where nothing can be heard.
+const DEAF_RESCAN_INTERVAL: Duration = Duration::from_secs(2);
+/// The same while there is none at all: a host that has just begun has links that come up.
+const FIRST_SCAN_INTERVAL: Duration = Duration::from_millis(200);
+/// Time between two looks, whatever is heard: a router may have much to say.
+const SCAN_PAUSE: Duration = Duration::from_millis(20);
+
+/// What is heard of the host's network.
+#[derive(Debug, Default)]
+pub(crate) struct Uplinks {
+    watch: Option<NetworkWatch>,
+    /// When addresses were looked at last.
+    scanned: Instant,
+    /// A look is planned because something was heard.
+    planned: bool,
+}
+
+fn open_watch(registry: &Registry) -> io::Result<NetworkWatch> {
+    let watch = NetworkWatch::open()?;
+    let token = Source::Network.token();
+    registry.register(&mut SourceFd(&watch.as_raw_fd()), token, Interest::READABLE)?;
+    Ok(watch)
+}
+
+impl Stack {
+    /// From now on the addresses of the host are followed.
+    pub(crate) fn watch_network(&mut self) {
+        match open_watch(&self.registry) {
+            Ok(watch) => self.uplinks.watch = Some(watch),
+            Err(error) => {
+                warn!(target: log::STACK, "changes of addresses are noticed late: netlink: {error}");
+                self.counters.count("network_watches_refused");
+            }
+        }
+        self.timers.set(self.now, Timer::Rescan);
+    }
+
+    /// The kernel has something to say.
+    pub(crate) fn on_network_news(&mut self) {
+        let Some(watch) = &mut self.uplinks.watch else { return };
+        let news = watch.take();
+        if news.routes {
+            self.counters.count("route_changes_heard");
+            self.driver.endpoint_mut().probe_failed_paths(self.now);
+        }
+        if !news.addresses || self.uplinks.planned {
+            return;
+        }
+        let next = self.uplinks.scanned + SCAN_PAUSE;
+        if next <= self.now {
+            self.follow_addresses();
+        } else {
+            self.uplinks.planned = true;
+            self.timers.set(next, Timer::Network);
+        }
+    }
+
+    pub(crate) fn on_network_timer(&mut self) {
+        self.uplinks.planned = false;
+        self.follow_addresses();
+    }
+
+    pub(crate) fn on_rescan_timer(&mut self) {
+        let interval = match (&self.uplinks.watch, self.locals.open.is_empty()) {
+            (Some(_), _) => RESCAN_INTERVAL,
+            (None, true) => FIRST_SCAN_INTERVAL,
+            (None, false) => DEAF_RESCAN_INTERVAL,
+        };
+        self.timers.set(self.now + interval, Timer::Rescan);
+        self.follow_addresses();
+    }
+
+    /// Brings sockets and associations up to date with the addresses of the host. What has gone sends
+    /// no more before what has come is offered to the peers: so an association whose only address has
+    /// changed moves at once.
+    fn follow_addresses(&mut self) {
+        self.uplinks.scanned = self.now;
+        let Ok(interfaces) = manypath_net::interfaces() else {
+            return self.counters.count("interface_scans_failed");
+        };
+        self.locals.own = addresses(&interfaces);
+        self.locals.failed.retain(|addr| interfaces.iter().any(|one| one.addr == *addr));
+        self.follow_links(&interfaces);
+        let gone = self.close_gone(&interfaces);
+        for interface in &interfaces {
+            if self.is_wanted(interface) && self.locals.is_new(interface) {
+                self.add_local(interface);
+            }
+        }
+        for local in gone {
+            self.driver.endpoint_mut().remove_local_address(self.now, local.address.addr.ip());
+        }
+    }
+
+    /// Whether the address is to be used as far as the settings go.
+    fn is_wanted(&self, interface: &Interface) -> bool {
+        match &self.config.locals {
+            config::Locals::Auto => is_usable(interface),
+            config::Locals::List(addrs) => interface.up && addrs.contains(&interface.addr),
+        }
+    }
+
+    /// Links go down and come up under addresses that stay.
+    fn follow_links(&mut self, interfaces: &[Interface]) {
+        let endpoint = self.driver.endpoint_mut();
+        for local in &mut self.locals.open {
+            let Some(interface) = interfaces.iter().find(|one| local.is_at(one)) else { continue };
+            if interface.up == local.up {
+                continue;
+            }
+            local.up = interface.up;
+            let (ip, name) = (interface.addr, &interface.name);
+            if local.up {
+                info!(target: log::STACK, "{name} is up again: using {ip}");
+                self.counters.count("links_up");
+                endpoint.announce_local_address(self.now, local.address);
+            } else {
+                info!(target: log::STACK, "{name} has no link: {ip} waits");
+                self.counters.count("links_down");
+                endpoint.suspend_local_address(self.now, ip);
+            }
+        }
+    }
+
+    /// Closes the sockets of addresses that are not there any more. Nothing is sent from there; the
+    /// peers have not been told yet.
+    fn close_gone(&mut self, interfaces: &[Interface]) -> Vec<Local> {
+        let there = |local: &Local| {
+            local.address.addr.ip().is_loopback() || interfaces.iter().any(|one| local.is_at(one))
+        };
+        let (open, gone): (Vec<_>, _) =
+            std::mem::take(&mut self.locals.open).into_iter().partition(there);
+        self.locals.open = open;
+        for local in &gone {
+            let ip = local.address.addr.ip();
+            info!(target: log::STACK, "{ip} has gone from {}", local.interface);
+            self.counters.count("addresses_gone");
+            self.driver.endpoint_mut().suspend_local_address(self.now, ip);
+            self.driver.unbind(self.now, Source::Local(local.socket).token());
+        }
+        self.note_fixed(gone.len());
+        gone
+    }
+
+    fn add_local(&mut self, interface: &Interface) {
+        match self.bind_local(interface) {
+            Ok(local) => {
+                info!(target: log::STACK, "using {} ({})", interface.addr, interface.name);
+                self.counters.count("addresses_come");
+                self.driver.endpoint_mut().announce_local_address(self.now, local.address);
+                self.locals.keep(local);
+                self.note_fixed(1);
+            }
+            Err(error) => {
+                warn!(target: log::STACK, "{} is not used: {error}", interface.addr);
+                self.counters.count("addresses_not_usable");
+                self.locals.failed.insert(interface.addr);
+            }
+        }
+    }
+
+    /// Opens a socket at the port of the others, or at the last one that there was.
+    fn bind_local(&mut self, interface: &Interface) -> io::Result<Local> {
+        let socket = self.locals.next_socket();
+        let token = Source::Local(socket).token();
+        let mut binding = LocalBinding::from(interface);
+        if self.config.encapsulation == config::Encapsulation::Native {
+            let address = self.driver.bind_native(&self.registry, token, &binding)?;
+            return Ok(Local::new(address, interface, socket));
+        }
+        let fixed = self.config.udp_port != 0;
+        binding.addr.set_port(self.locals.udp_port());
+        let bound = self.driver.bind(&self.registry, token, binding.clone());
+        let address = match bound {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && !fixed => {
+                // Somebody else has taken it meanwhile. Paths may have ports of their own.
+                binding.addr.set_port(0);
+                self.driver.bind_anywhere(&self.registry, token, &binding)?
+            }
+            other => other?,
+        };
+        Ok(Local::new(address, interface, socket))
+    }
+
+    /// The peer has said what it thinks of a changed address of ours.
+    pub(crate) fn on_address_answer(
+        &mut self,
+        id: AssociationId,
+        address: IpAddr,
+        (change, outcome): (AddressChange, ReconfigurationOutcome),
+    ) {
+        let said = match outcome {
+            ReconfigurationOutcome::Performed => "the peer knows",
+            ReconfigurationOutcome::Denied | ReconfigurationOutcome::Failed => "the peer refuses",
+        };
+        self.counters.count(match outcome {
+            ReconfigurationOutcome::Performed => "address_changes_told",
+            ReconfigurationOutcome::Denied | ReconfigurationOutcome::Failed => {
+                "address_changes_refused"
+            }
+        });
+        let what = change_name(change);
+        info!(target: log::ASSOCIATION, "association {}: {said} that {address} has {what}", id.0);
+    }
+
+    /// The peer has changed its addresses. Connections to one that it has no more are not its own.
+    pub(crate) fn on_peer_address(
+        &mut self,
+        id: AssociationId,
+        address: IpAddr,
+        change: AddressChange,
+    ) {
+        self.counters.count("address_changes_of_peers");
+        if change == AddressChange::Removed {
+            self.by_peer.retain(|(addr, _), used| *used != id || *addr != address);
+        }
+        let what = change_name(change);
+        info!(target: log::ASSOCIATION, "association {}: the peer's {address} has {what}", id.0);
+    }
+
+    /// Addresses have changed: not every peer can be told.
+    fn note_fixed(&mut self, changes: usize) {
+        let fixed = self.driver.endpoint().fixed_addresses();
+        if changes > 0 && fixed > 0 {
+            self.counters.count("address_changes_not_told");
+            info!(target: log::STACK,
+                "{fixed} associations go on with the addresses they have: \
+                 their peers do not take changes (RFC 5061)"
+            );
+        }
+    }
+}
+
+const fn change_name(change: AddressChange) -> &'static str {
+    match change {
+        AddressChange::Added => "come",
+        AddressChange::Removed => "gone",
+        AddressChange::MadePrimary => "become the preferred one",
+    }
+}

@@ -1,0 +1,83 @@
+//! Local addresses whose link is down, or that have gone without the peer knowing it yet.
+//!
+//! Nothing is sent from there, what was in flight goes to the other paths at once, and no error is
+//! counted: that our own link is down says nothing about the peer.
+
+use super::context::Context;
+use super::tcb::Association;
+use crate::path::{Path, PathId, PathState};
+use alloc::vec::Vec;
+use core::net::IpAddr;
+
+impl Association {
+    /// Our address `local` cannot be used for now.
+    pub(crate) fn suspend_source(&mut self, cx: &mut Context<'_>, local: IpAddr) {
+        let ids = self.sources(local, |path| !path.suspended);
+        for id in &ids {
+            let confirmed =
+                self.paths.get(*id).is_some_and(|it| it.state != PathState::Unconfirmed);
+            if confirmed {
+                self.set_path_state(cx, *id, PathState::Inactive);
+            }
+        }
+        for id in ids {
+            if let Some(path) = self.paths.get_mut(id) {
+                path.suspended = true;
+                path.heartbeat.stop();
+            }
+            self.sender.path_lost(id, &mut self.paths);
+        }
+    }
+
+    /// Our address `local` can be used again: its paths are used at once, and probed.
+    pub(crate) fn resume_source(&mut self, cx: &mut Context<'_>, local: IpAddr) {
+        for id in self.sources(local, |path| path.suspended) {
+            let Some(path) = self.paths.get_mut(id) else { continue };
+            path.suspended = false;
+            path.error_count = 0;
+            path.rtt.end_back_off(cx.config.rto_initial);
+            let confirmed = path.state != PathState::Unconfirmed;
+            // What was in flight when the link went down is lost.
+            path.t3 = path.t3.map(|_| cx.now);
+            if confirmed {
+                self.set_path_state(cx, id, PathState::Active);
+            }
+            if self.state.sends_heartbeats()
+                && let Some(path) = self.paths.get_mut(id)
+            {
+                path.heartbeat.probe_now();
+            }
+        }
+    }
+
+    /// Something may have mended the paths that do not work.
+    pub(crate) fn probe_failed_paths(&mut self, cx: &Context<'_>) {
+        if !self.state.sends_heartbeats() {
+            return;
+        }
+        for path in self.paths.iter_mut().filter(|path| !path.is_active() && !path.suspended) {
+            path.heartbeat.probe_again(cx.now);
+        }
+    }
+
+    /// The peer probes the path `via`: if it does not work for us, it may do so again.
+    pub(super) fn on_probed(&mut self, cx: &Context<'_>, via: PathId) {
+        if self.addresses.is_none() || !self.state.sends_heartbeats() {
+            return;
+        }
+        let failed = |path: &&mut Path| !path.is_active() && !path.suspended;
+        if let Some(path) = self.paths.get_mut(via).filter(failed) {
+            path.heartbeat.probe_again(cx.now);
+        }
+    }
+
+    /// Whether no path is left that packets could leave by.
+    pub(crate) fn is_cut_off(&self) -> bool {
+        self.paths.iter().all(|path| path.suspended)
+    }
+
+    fn sources(&self, local: IpAddr, which: impl Fn(&Path) -> bool) -> Vec<PathId> {
+        let from = self.paths.iter().filter(|path| path.addr.local.ip() == local && which(path));
+        from.map(|path| path.id).collect()
+    }
+}

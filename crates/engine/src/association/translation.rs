@@ -1,0 +1,122 @@
+//! Paths behind a NAT, where the peer does not know our addresses, or not the port of the moment.
+//!
+//! * The peer of a host behind a NAT hears it from an address that nobody has told it. A request to
+//!   add the source of its own packet, whatever that is, tells it (the wildcard of RFC 5061 section
+//!   4.2.1); it is authentic, and the path is verified before it carries data.
+//! * A NAT that forgets a mapping lets the host appear at another port (RFC 6951 section 5.4). That is
+//!   a path to be verified as well: the old one is left when the new one has proved to work.
+//! * A host that only receives sends nothing by which a forgotten mapping would come back. So it
+//!   probes a path on which data has ceased to arrive.
+
+use super::context::Context;
+use super::tcb::Association;
+use crate::path::{Path, PathAddr, PathId, PathState};
+use crate::time::{Duration, Instant};
+use alloc::vec::Vec;
+
+/// How long after the last data a path is probed: before the peer, told by the NAT that nobody
+/// listens, gives up.
+const QUIET: Duration = Duration::from_millis(500);
+/// Most paths between the same two addresses.
+const MAX_PORTS: usize = 4;
+
+impl Association {
+    /// A HEARTBEAT on the path `id` was not answered. If none ever was, the peer may not know where they
+    /// come from. An address at which it has never been heard may be somebody else's: nothing goes there.
+    pub(super) fn introduce(&mut self, id: PathId) {
+        let unknown = |path: &&Path| {
+            let silent = path.state == PathState::Unconfirmed && !path.suspended;
+            silent && path.error_count.is_power_of_two()
+        };
+        let Some(path) = self.paths.get(id).filter(unknown) else { return };
+        let remote = path.addr.remote.ip();
+        if !self.paths.iter().any(|other| other.is_active() && other.addr.remote.ip() == remote) {
+            return;
+        }
+        let local = path.addr.local.ip();
+        if let Some(changes) = &mut self.addresses {
+            changes.request_source(local, id);
+        }
+    }
+
+    /// A packet with our tag came from the address of the path `known`, but from another port. It stays
+    /// that path's only while it is not verified; otherwise it is another one.
+    pub(super) fn path_of_port(
+        &mut self,
+        cx: &Context<'_>,
+        addr: PathAddr,
+        known: PathId,
+    ) -> Option<PathId> {
+        let same = self.between(addr).len();
+        let is_new = self.paths.get(known).is_some_and(|path| path.state != PathState::Unconfirmed);
+        let udp = addr.remote.port() != 0;
+        match self.addresses.is_some() && is_new && udp && same < MAX_PORTS {
+            true => self.add_unconfirmed(cx, addr),
+            false => None,
+        }
+    }
+
+    /// The path `id` has proved to work. Those between the same addresses, from ports of before, have to
+    /// do so again, and those that have failed are over.
+    pub(super) fn leave_other_ports(&mut self, cx: &mut Context<'_>, id: PathId) {
+        let Some(addr) = self.paths.get(id).map(|path| path.addr) else { return };
+        let others = self.between(addr).into_iter().filter(|other| *other != id);
+        let (failed, doubtful): (Vec<_>, Vec<_>) = others.partition(|other| {
+            self.paths.get(*other).is_some_and(|path| path.state == PathState::Inactive)
+        });
+        for other in doubtful {
+            if self.paths.get(other).is_some_and(Path::is_active) {
+                self.set_path_state(cx, other, PathState::PotentiallyFailed);
+            }
+        }
+        if !failed.is_empty() {
+            self.remove_paths(&failed);
+        }
+    }
+
+    /// The path `id` has failed: if another one leads to the same address, it is over.
+    pub(super) fn drop_forgotten_port(&mut self, id: PathId) {
+        let Some(path) = self.paths.get(id).filter(|it| it.state == PathState::Inactive) else {
+            return;
+        };
+        let active = |id: &PathId| self.paths.get(*id).is_some_and(Path::is_active);
+        if self.between(path.addr).iter().any(active) {
+            self.remove_paths(&[id]);
+        }
+    }
+
+    /// The paths between the addresses of `addr`, whatever their ports.
+    fn between(&self, addr: PathAddr) -> Vec<PathId> {
+        let ips = |addr: &PathAddr| (addr.local.ip(), addr.remote.ip());
+        let same = self.paths.iter().filter(|path| ips(&path.addr) == ips(&addr));
+        same.map(|path| path.id).collect()
+    }
+
+    /// When a path has to be probed because no more data comes.
+    pub(super) fn quiet_deadline(&self) -> Option<Instant> {
+        self.paths.iter().filter_map(|path| path.last_arrival).min().map(|last| last + QUIET)
+    }
+
+    /// Data came over `via`.
+    pub(super) fn note_arrival(&mut self, now: Instant, via: PathId) {
+        if self.addresses.is_some()
+            && self.state.sends_heartbeats()
+            && let Some(path) = self.paths.get_mut(via)
+        {
+            path.last_arrival = Some(now);
+        }
+    }
+
+    /// Probes the paths over which no more data comes. Where our own is in flight, T3-rtx will tell.
+    pub(super) fn probe_quiet_paths(&mut self, now: Instant) {
+        let heartbeats = self.state.sends_heartbeats();
+        for path in self.paths.iter_mut() {
+            if path.last_arrival.take_if(|last| *last + QUIET <= now).is_none() {
+                continue;
+            }
+            if heartbeats && !path.suspended && path.flight == 0 {
+                path.heartbeat.probe_again(now);
+            }
+        }
+    }
+}
