@@ -5,8 +5,9 @@ use crate::gateway::Gateway;
 use crate::log::{Level, Levels};
 use crate::peers::PeerCache;
 use crate::settings::SettingsFile;
-use manypath_engine::Profile;
+use manypath_engine::{Profile, Redundancy};
 use manypath_rules::RulesFile;
+use manypath_rules::paths::PathsFile;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -60,6 +61,10 @@ pub struct StackConfig {
     /// The rules table: which connects are carried, and what peers may reach besides `allow`.
     /// Without one, connects are carried and `allow` is all.
     pub rules: Option<RulesFile>,
+    /// What paths are there for, read at the beginning and again when asked.
+    pub paths: Option<PathsFile>,
+    /// What is sent over several paths at once.
+    pub redundancy: Redundancy,
     /// Settings that are read at the beginning and again when asked; see [`Knob`](crate::Knob).
     pub settings: Option<SettingsFile>,
     /// Names of settings that the file does not change, because the user has given them.
@@ -140,6 +145,8 @@ impl Default for StackConfig {
             allow: Vec::new(),
             gateway: None,
             rules: None,
+            paths: None,
+            redundancy: Redundancy::Off,
             settings: None,
             fixed: Vec::new(),
             force_bindall: true,

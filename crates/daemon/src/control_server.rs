@@ -298,6 +298,7 @@ impl Stack {
                 self.on_tally(ListenerId { control: id, id: number }, plain);
             }
             Request::Status => self.send_status(id),
+            Request::Watch => self.on_watch(id),
             Request::Reload => self.on_reload(id),
             Request::ForgetPeers { addr, port } => {
                 let count = self.peers.flush(addr, port) + self.datagrams.forget(addr, port);
@@ -316,11 +317,13 @@ impl Stack {
         self.reply(id, reply);
     }
 
-    /// Reads rules and settings again: both, or nothing when one is wrong.
+    /// Reads rules, settings and path policies again: all, or nothing when one is wrong.
     pub(crate) fn reload(&mut self) -> Result<usize, String> {
         let rules = self.rules.read().map_err(|e| e.to_string())?;
+        let paths = self.path_policies.read().map_err(|e| e.to_string())?;
         self.settings.apply(&mut self.config).map_err(|e| e.to_string())?;
         self.adopt_settings();
+        self.adopt_path_policies(paths);
         let count = self.rules.adopt(rules);
         self.review_listeners();
         self.listen_direct();
@@ -371,6 +374,7 @@ impl Stack {
     /// The caller has gone. Its relays go on; what it had only asked for is forgotten.
     fn drop_control(&mut self, id: u64) {
         let Some(connection) = self.control.remove(id, &self.registry) else { return };
+        self.watch.forget(id);
         for (client, attempt) in self.control.attempts_of(id) {
             self.cancel_attempt(attempt);
             self.control.forget(client);

@@ -34,6 +34,7 @@ mod listeners;
 mod locals;
 mod log;
 mod parameters;
+mod path_policies;
 mod peers;
 mod presence;
 mod proxy;
@@ -49,6 +50,7 @@ mod tcp_relay;
 mod timers;
 mod token;
 mod uplinks;
+mod watch;
 mod way;
 
 pub use allow::{Allow, AllowError};

@@ -21,6 +21,7 @@ use crate::listeners::Listeners;
 use crate::locals::{self, Locals};
 use crate::log;
 use crate::parameters;
+use crate::path_policies::PathPolicies;
 use crate::peers::{Lifetimes, Memory, Peers};
 use crate::relay::Relay;
 use crate::rules::Rules;
@@ -30,6 +31,7 @@ use crate::tcp_relay::TcpRelay;
 use crate::timers::Timers;
 use crate::token::Source;
 use crate::uplinks::Uplinks;
+use crate::watch::Watch;
 use manypath_engine::{AssociationId, Duration, Endpoint, Instant, Profile};
 use manypath_net::{Clock, Driver, Signals};
 use manypath_window::Budget;
@@ -102,6 +104,8 @@ pub struct Stack {
     /// What the windows of all flows take their memory from.
     pub(crate) window_memory: Budget,
     pub(crate) rules: Rules,
+    pub(crate) path_policies: PathPolicies,
+    pub(crate) watch: Watch,
     pub(crate) settings: Settings,
     pub(crate) timers: Timers,
     pub(crate) counters: Counters,
@@ -145,6 +149,8 @@ impl Stack {
             window_memory: Budget::new(config.receive_memory),
             memory: Memory::new(config.peer_memory.take()),
             rules: Rules::load(config.rules.take(), &config.allow).map_err(io::Error::other)?,
+            path_policies: PathPolicies::load(config.paths.take()).map_err(io::Error::other)?,
+            watch: Watch::default(),
             settings,
             now: clock.now(),
             clock,
@@ -232,6 +238,7 @@ impl Stack {
     fn turn(&mut self, events: &Events) {
         self.now = self.clock.now();
         self.counters.count("turns");
+        self.refresh_path_policies();
         for event in events {
             self.on_event(event);
         }
@@ -336,6 +343,8 @@ impl Stack {
             engine.rto_max = config.rto_max;
             engine.path_max_retransmits = config.path_rtx_max;
         });
+        let redundancy = config.redundancy;
+        self.driver.endpoint_mut().set_redundancy(self.now, redundancy);
     }
 
     pub(crate) fn next_id(&mut self) -> u64 {

@@ -43,6 +43,8 @@ pub(crate) enum Timer {
     Service,
     /// What was learnt about peers is to be kept.
     SavePeers,
+    /// Those who watch paths are to be told.
+    Watch,
     /// Whether a draining stack still makes progress.
     Drain,
 }
@@ -87,6 +89,7 @@ impl Stack {
             Timer::StatusLine => self.on_status_line_timer(),
             Timer::Service => self.on_service_timer(),
             Timer::SavePeers => self.save_peers(),
+            Timer::Watch => self.on_watch_timer(),
             Timer::Drain => self.on_drain_timer(),
         }
     }

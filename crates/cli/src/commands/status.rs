@@ -1,5 +1,6 @@
 //! `manypath status`: what the stacks of this host do, and why a path is idle.
 
+use super::path::words;
 use super::stacks;
 use crate::args::StatusArgs;
 use crate::failure::Failure;
@@ -148,7 +149,7 @@ fn path(out: &mut String, path: &PathStatus) {
 /// What either end wants of a path.
 fn wanted(path: &PathStatus) -> String {
     let of = |who, policy: &PathPolicy| {
-        if policy.is_default() { String::new() } else { format!(", {who} {policy}") }
+        if policy.is_default() { String::new() } else { format!(", {who} {}", words(policy)) }
     };
     of("policy", &path.policy) + &of("peer's policy", &path.peer_policy)
 }
@@ -195,7 +196,7 @@ fn datagrams(out: &mut String, flow: &DatagramStatus) {
 }
 
 /// A number of bytes for people.
-pub(super) fn bytes(n: u64) -> String {
+pub(crate) fn bytes(n: u64) -> String {
     match n {
         0..10_000 => format!("{n} B"),
         10_000..10_000_000 => format!("{:.1} kB", n as f64 / 1e3),

@@ -55,6 +55,8 @@ impl Supervisor {
             | Reply::Gone { .. }
             | Reply::Reloaded { .. }
             | Reply::Forgotten { .. }
+            | Reply::Watching
+            | Reply::Path(_)
             | Reply::Refused { .. } => {}
         }
     }
