@@ -2,7 +2,7 @@
 CARGO ?= cargo
 FUZZ_SECONDS ?= 20
 
-.PHONY: all build demo test test-full interop bench lint fuzz man clean
+.PHONY: all build demo test test-full interop deb deb-test bench lint fuzz man clean
 
 all: build
 
@@ -34,8 +34,10 @@ test-full: test build
 	$(CARGO) test --release --locked -p manypath-cli --test servers -- --ignored --test-threads 1
 	$(CARGO) test --release --locked -p manypath-cli --test ssh_peers -- --ignored
 	$(CARGO) test --release --locked -p manypath-cli --test clients -- --ignored --test-threads 1
+	MANYPATH_IN_CGROUP=1 $(CARGO) test --release --locked -p manypath-cli --test clients -- --ignored --test-threads 1
 	$(CARGO) test --release --locked -p manypath-cli --test kernel_sctp -- --ignored --test-threads 1
 	$(MAKE) interop
+	$(MAKE) deb-test
 	scripts/fuzz 600
 	target/release/manypath sim live papers/dreibholz2010/live/fig4.toml --seeds 1 --jobs 2 --tolerance 0.07
 	target/release/manypath sim live papers/dreibholz2010/live/fig7.toml --seeds 1 --jobs 2 --tolerance 0.07 \
@@ -49,6 +51,14 @@ interop:
 	@-scripts/setup peers full
 	$(CARGO) build --release --locked -p manypath-sctp -p manypath-preload -p manypath-cli -p manypath-interop
 	$${CARGO_TARGET_DIR:-target}/release/manypath-interop --write docs/interop.md
+
+# The Debian package, and its test in a fresh Debian with systemd.
+deb:
+	@scripts/setup build deb
+	scripts/deb
+
+deb-test: deb
+	scripts/test-deb
 
 # How fast the simulator is and what the engine costs; bench/README.md explains the numbers.
 bench:

@@ -2,12 +2,19 @@
 
 use crate::commands::attach::AttachArgs;
 use crate::commands::bench::args::{BenchArgs, BenchGuardArgs, BenchWorkerArgs};
+use crate::commands::completion::CompletionArgs;
+use crate::commands::enable::{DisableArgs, EnableArgs};
 use crate::commands::gateway::args::GatewayArgs;
+use crate::commands::metrics::MetricsArgs;
+use crate::commands::path::args::PathArgs;
 use crate::commands::peers::PeersArgs;
 use crate::commands::preload::PreloadArgs;
+use crate::commands::reload::ReloadArgs;
 use crate::commands::rules::args::{RulesArgs, ShimrulesArgs};
 use crate::commands::ssh::args::SshArgs;
 use crate::commands::sysctl::SysctlArgs;
+use crate::commands::top::TopArgs;
+use crate::mode::Mode;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use manypath_daemon::Encapsulation;
@@ -31,20 +38,27 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Run(RunArgs),
     Attach(AttachArgs),
+    Enable(EnableArgs),
+    Disable(DisableArgs),
     Preload(PreloadArgs),
     Serve(ServeArgs),
     Gateway(GatewayArgs),
     Rules(RulesArgs),
     Shimrules(ShimrulesArgs),
     Sysctl(SysctlArgs),
+    Path(PathArgs),
+    Reload(ReloadArgs),
     Peers(PeersArgs),
     Status(StatusArgs),
+    Top(TopArgs),
+    Metrics(MetricsArgs),
     Lab(LabArgs),
     Sim(SimArgs),
     Ssh(SshArgs),
     Demo(DemoArgs),
     Bench(BenchArgs),
     Man(ManArgs),
+    Completion(CompletionArgs),
     #[command(hide = true)]
     Stack(StackArgs),
     #[command(hide = true)]
@@ -102,6 +116,10 @@ pub(crate) struct StackOptions {
     #[arg(long, value_name = "NAME", default_value = Profile::Production.name(),
           value_parser = PossibleValuesParser::new(Profile::LIVE.map(Profile::name)))]
     pub(crate) profile: String,
+    /// Send everything over one path or another (normal), or over every path at once (redundant): what one
+    /// path loses another one brings (as redundancy of `manypath sysctl`, which knows more modes).
+    #[arg(long, value_enum, value_name = "MODE")]
+    pub(crate) mode: Option<Mode>,
     /// What carries SCTP: UDP (RFC 6951), or nothing: directly over IP, as protocol 132, which needs
     /// root or CAP_NET_RAW at both ends, and no NAT between them.
     #[arg(long, value_enum, value_name = "HOW", default_value = "udp")]

@@ -64,6 +64,8 @@ impl ControlClient {
             | Reply::Arriving { .. }
             | Reply::Left { .. }
             | Reply::Gone { .. }
+            | Reply::Watching
+            | Reply::Path(_)
             | Reply::Reloaded { .. }
             | Reply::Forgotten { .. }
             | Reply::Refused { .. }
@@ -121,6 +123,18 @@ impl ControlClient {
             return Err(ControlError::Unexpected("no answer to a reload"));
         };
         Ok(rules)
+    }
+
+    /// Asks the stack to tell of its paths: from now on [`Self::receive`] gives [`Reply::Path`]s, however long
+    /// that takes.
+    ///
+    /// # Errors
+    /// [`ControlError::TimedOut`].
+    pub fn watch(&self) -> Result<(), ControlError> {
+        let Reply::Watching = self.ask(&Request::Watch)? else {
+            return Err(ControlError::Unexpected("no answer to a watch"));
+        };
+        Ok(self.socket.set_receive_timeout(None)?)
     }
 
     /// Asks the stack to forget what it knows about a peer, a service, or all; returns how much.

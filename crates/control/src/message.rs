@@ -1,5 +1,6 @@
 //! What launcher, command line and stack say to each other.
 
+use crate::path::PathEvent;
 use crate::status::FallbackReason;
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};
@@ -97,9 +98,12 @@ pub enum Request {
     },
     /// Asks for the stack's status, answered by `StatusPart`s.
     Status,
-    /// Asks the stack to read its rules and settings again, answered by `Reloaded` or `Refused`.
+    /// Asks the stack to read its rules, settings and path policies again, answered by `Reloaded` or `Refused`.
     /// Connections that exist go on.
     Reload,
+    /// Asks the stack to tell what happens to its paths from now on, answered by `Watching` and then by a
+    /// `Path` for each event.
+    Watch,
     /// Asks the stack to forget what it knows about a peer, about one of its services, or, without
     /// an address, about all; answered by `Forgotten`.
     ForgetPeers {
@@ -218,7 +222,11 @@ pub enum Reply {
     },
     /// One piece of a status report.
     StatusPart(StatusPart),
-    /// Rules and settings were read again and hold from now on.
+    /// Events of paths are told from now on.
+    Watching,
+    /// Something has happened to a path.
+    Path(PathEvent),
+    /// Rules, settings and path policies were read again and hold from now on.
     Reloaded {
         /// How many rules there are.
         rules: usize,

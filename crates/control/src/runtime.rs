@@ -2,7 +2,8 @@
 //!
 //! A stack listens at `PID.sock` in the first of these that it may write:
 //! `$MANYPATH_RUNTIME_DIR`, `/run/manypath`, `$XDG_RUNTIME_DIR/manypath`, `/tmp/manypath-UID`.
-//! The last lies in a directory that everybody can write, so it is made with mode 0700 and used
+//! `/run/manypathd` is that of the system's service, which has a user of its own; root finds it.
+//! The last of the others lies in a directory that everybody can write, so it is made with mode 0700 and used
 //! only if it is ours, is no symbolic link, and nobody else may write it.
 
 use crate::error::ControlError;
@@ -12,6 +13,9 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+
+/// Where the stack of the system's service puts its socket (`$MANYPATH_RUNTIME_DIR` in its unit).
+const SERVICE: &str = "/run/manypathd";
 
 /// A stack's socket file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,12 +57,26 @@ pub fn door_path(directory: &Path, namespace: u64, port: u16) -> PathBuf {
     directory.join(format!("door-{namespace}-{port}.sock"))
 }
 
+/// Where a launcher finds the stack that owns the UDP port: the service's if the caller may use it,
+/// else one of the caller's own in `directory`, which may have to be started.
+#[must_use]
+pub fn find_door(directory: &Path, namespace: u64, port: u16) -> PathBuf {
+    let service = Path::new(SERVICE);
+    let named = door_path(service, namespace, port);
+    if is_trusted(service) && named.exists() {
+        named
+    } else {
+        door_path(directory, namespace, port)
+    }
+}
+
 /// The sockets of all living stacks of this host that the caller can see, oldest name first.
 /// Files that no process listens at any more are removed.
 #[must_use]
 pub fn stacks() -> Vec<StackSocket> {
-    let safe = |place: &&PathBuf| check_safe(place, &[user(), 0]).is_ok();
-    let mut found: Vec<_> = places().iter().filter(safe).flat_map(|p| sockets_in(p)).collect();
+    let places = places();
+    let trusted = places.iter().filter(|place| is_trusted(place));
+    let mut found: Vec<_> = trusted.flat_map(|place| sockets_in(place)).collect();
     found.retain(|stack| !remove_if_stale(&stack.path));
     found.sort_by_key(|stack| stack.pid);
     found
@@ -75,8 +93,15 @@ pub fn network_namespace() -> Result<u64, ControlError> {
 fn places() -> Vec<PathBuf> {
     match env::var_os("MANYPATH_RUNTIME_DIR").filter(|v| !v.is_empty()) {
         Some(named) => vec![PathBuf::from(named)],
-        None => usual_places(),
+        None => [PathBuf::from(SERVICE)].into_iter().chain(usual_places()).collect(),
     }
+}
+
+/// Whether what lies in `place` is the caller's, root's, or for root the service's: only root makes
+/// folders in /run.
+fn is_trusted(place: &Path) -> bool {
+    let service = place == Path::new(SERVICE) && user() == 0;
+    check_safe(place, |owner| service || [user(), 0].contains(&owner)).is_ok()
 }
 
 fn usual_places() -> Vec<PathBuf> {
@@ -93,17 +118,17 @@ fn prepare(path: PathBuf) -> io::Result<PathBuf> {
         Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(context(e)),
         _ => {}
     }
-    check_safe(&path, &[user()]).map_err(context)?;
+    check_safe(&path, |owner| owner == user()).map_err(context)?;
     Ok(path)
 }
 
-/// The directory must be a real one, of one of `owners`, and writable by nobody else. Elsewhere
+/// The directory must be a real one, of an owner who `may` be it, and writable by nobody else. Elsewhere
 /// anybody could pretend to be a stack, or have the caller remove files.
-fn check_safe(path: &Path, owners: &[u32]) -> io::Result<()> {
+fn check_safe(path: &Path, may: impl Fn(u32) -> bool) -> io::Result<()> {
     let meta = fs::symlink_metadata(path)?;
     let fault = if !meta.is_dir() {
         "is not a directory"
-    } else if !owners.contains(&meta.uid()) {
+    } else if !may(meta.uid()) {
         "belongs to another user"
     } else if meta.mode() & 0o022 != 0 {
         "can be written by others"

@@ -200,6 +200,7 @@ impl Stack {
         if state == PathState::Active {
             self.adopt_peer_addresses(id);
         }
+        self.tell_watchers();
         let status = self.driver.endpoint().status(self.now, id);
         let mut paths = status.into_iter().flat_map(|status| status.paths);
         if let Some(path) = paths.find(|one| one.id == path) {

@@ -5,8 +5,9 @@ use crate::gateway::Gateway;
 use crate::log::{Level, Levels};
 use crate::peers::PeerCache;
 use crate::settings::SettingsFile;
-use manypath_engine::Profile;
+use manypath_engine::{Profile, Redundancy};
 use manypath_rules::RulesFile;
+use manypath_rules::paths::PathsFile;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -60,6 +61,10 @@ pub struct StackConfig {
     /// The rules table: which connects are carried, and what peers may reach besides `allow`.
     /// Without one, connects are carried and `allow` is all.
     pub rules: Option<RulesFile>,
+    /// What paths are there for, read at the beginning and again when asked.
+    pub paths: Option<PathsFile>,
+    /// What is sent over several paths at once.
+    pub redundancy: Redundancy,
     /// Settings that are read at the beginning and again when asked; see [`Knob`](crate::Knob).
     pub settings: Option<SettingsFile>,
     /// Names of settings that the file does not change, because the user has given them.
@@ -109,6 +114,9 @@ pub struct StackConfig {
     /// before its process has other threads, and run in the same one. It also raises the process's
     /// limit of open files.
     pub handle_signals: bool,
+    /// Tell the service manager, if there is one (`$NOTIFY_SOCKET`), of begin, end, reloads and health;
+    /// SIGHUP then means to read rules and settings again. For a stack that is the service itself.
+    pub service: bool,
     /// Go on at SIGINT and SIGHUP: what happens at the terminal is meant for the program, not for
     /// its stack.
     pub ignore_interrupt: bool,
@@ -133,6 +141,8 @@ impl Default for StackConfig {
             allow: Vec::new(),
             gateway: None,
             rules: None,
+            paths: None,
+            redundancy: Redundancy::Off,
             settings: None,
             fixed: Vec::new(),
             force_bindall: true,
@@ -155,6 +165,7 @@ impl Default for StackConfig {
             runtime_dir: None,
             exit_when_drained: false,
             handle_signals: false,
+            service: false,
             ignore_interrupt: false,
             loopback_paths: false,
             log: Levels::new(Level::Warn),
@@ -170,6 +181,7 @@ impl StackConfig {
             accept: true,
             allow,
             handle_signals: true,
+            service: true,
             log: Levels::new(Level::Info),
             ..Self::default()
         }

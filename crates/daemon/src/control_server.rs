@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
-use tracing::{info, warn};
+use tracing::warn;
 
 /// Mode of the socket file: its owner only. Whoever may talk to a stack may end it.
 const SOCKET_MODE: u32 = 0o600;
@@ -285,6 +285,7 @@ impl Stack {
                 self.on_tally(ListenerId { control: id, id: number }, plain);
             }
             Request::Status => self.send_status(id),
+            Request::Watch => self.on_watch(id),
             Request::Reload => self.on_reload(id),
             Request::ForgetPeers { addr, port } => {
                 let count = self.peers.flush(addr, port);
@@ -296,26 +297,20 @@ impl Stack {
     }
 
     fn on_reload(&mut self, id: u64) {
-        let reply = match self.reload() {
-            Ok(count) => {
-                self.counters.count("reloads");
-                info!(target: log::CONTROL, "settings and {count} rules read");
-                Reply::Reloaded { rules: count }
-            }
-            Err(why) => {
-                self.counters.count("reloads_refused");
-                warn!(target: log::CONTROL, "everything stays as it was: {why}");
-                Reply::Refused { why }
-            }
+        let reply = match self.reload_counted() {
+            Ok(count) => Reply::Reloaded { rules: count },
+            Err(why) => Reply::Refused { why },
         };
         self.reply(id, reply);
     }
 
-    /// Reads rules and settings again: both, or nothing when one is wrong.
-    fn reload(&mut self) -> Result<usize, String> {
+    /// Reads rules, settings and path policies again: all, or nothing when one is wrong.
+    pub(crate) fn reload(&mut self) -> Result<usize, String> {
         let rules = self.rules.read().map_err(|e| e.to_string())?;
+        let paths = self.path_policies.read().map_err(|e| e.to_string())?;
         self.settings.apply(&mut self.config).map_err(|e| e.to_string())?;
         self.adopt_settings();
+        self.adopt_path_policies(paths);
         let count = self.rules.adopt(rules);
         self.review_listeners();
         self.listen_direct();
@@ -366,6 +361,7 @@ impl Stack {
     /// The caller has gone. Its relays go on; what it had only asked for is forgotten.
     fn drop_control(&mut self, id: u64) {
         let Some(connection) = self.control.remove(id, &self.registry) else { return };
+        self.watch.forget(id);
         for (client, attempt) in self.control.attempts_of(id) {
             self.cancel_attempt(attempt);
             self.control.forget(client);

@@ -78,6 +78,7 @@ impl Stack {
         let (last_progress, mark) = (self.now, self.progress_mark());
         self.phase = Phase::Draining(Drain { patience, renewed_by_progress, last_progress, mark });
         self.timers.set(self.now, Timer::Drain);
+        self.tell_stopping();
         // The next program may begin at once.
         self.save_peers();
     }
@@ -119,7 +120,7 @@ impl Stack {
         }
     }
 
-    fn flow_count(&self) -> usize {
+    pub(crate) fn flow_count(&self) -> usize {
         let flows = self.associations.values().map(|association| association.flows.len());
         flows.sum::<usize>() + self.tcp_relays.len()
     }
@@ -150,6 +151,7 @@ impl Stack {
             match signal {
                 Signal::Terminate => self.stop(),
                 Signal::Interrupt | Signal::Hangup if self.config.ignore_interrupt => {}
+                Signal::Hangup if self.service.is_managed() => self.reload_for_manager(),
                 Signal::Interrupt | Signal::Hangup => self.stop(),
             }
         }

@@ -20,14 +20,17 @@ use crate::listeners::Listeners;
 use crate::locals::{self, Locals};
 use crate::log;
 use crate::parameters;
+use crate::path_policies::PathPolicies;
 use crate::peers::{Lifetimes, Memory, Peers};
 use crate::relay::Relay;
 use crate::rules::Rules;
+use crate::service::Service;
 use crate::settings::Settings;
 use crate::tcp_relay::TcpRelay;
 use crate::timers::Timers;
 use crate::token::Source;
 use crate::uplinks::Uplinks;
+use crate::watch::Watch;
 use manypath_engine::{AssociationId, Duration, Endpoint, Instant, Profile};
 use manypath_net::{Clock, Driver, Signals};
 use manypath_window::Budget;
@@ -93,11 +96,14 @@ pub struct Stack {
     pub(crate) turn_budget: u64,
     pub(crate) control: ControlServer,
     pub(crate) signals: Option<Signals>,
+    pub(crate) service: Service,
     pub(crate) peers: Peers,
     pub(crate) memory: Memory,
     /// What the windows of all flows take their memory from.
     pub(crate) window_memory: Budget,
     pub(crate) rules: Rules,
+    pub(crate) path_policies: PathPolicies,
+    pub(crate) watch: Watch,
     pub(crate) settings: Settings,
     pub(crate) timers: Timers,
     pub(crate) counters: Counters,
@@ -141,6 +147,8 @@ impl Stack {
             window_memory: Budget::new(config.receive_memory),
             memory: Memory::new(config.peer_memory.take()),
             rules: Rules::load(config.rules.take(), &config.allow).map_err(io::Error::other)?,
+            path_policies: PathPolicies::load(config.paths.take()).map_err(io::Error::other)?,
+            watch: Watch::default(),
             settings,
             now: clock.now(),
             clock,
@@ -168,6 +176,7 @@ impl Stack {
             turn_budget: 0,
             control,
             signals,
+            service: Service::new(config.service),
             timers: Timers::default(),
             counters: Counters::default(),
             phase: Phase::Running,
@@ -210,6 +219,7 @@ impl Stack {
     /// ended. Errors are those of the poll itself.
     pub fn run(mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(EVENTS_PER_TURN);
+        self.tell_ready();
         while !self.is_over() {
             let timeout = self.until_next_turn();
             match self.poll.poll(&mut events, timeout) {
@@ -225,6 +235,7 @@ impl Stack {
     fn turn(&mut self, events: &Events) {
         self.now = self.clock.now();
         self.counters.count("turns");
+        self.refresh_path_policies();
         for event in events {
             self.on_event(event);
         }
@@ -325,6 +336,8 @@ impl Stack {
             engine.rto_max = config.rto_max;
             engine.path_max_retransmits = config.path_rtx_max;
         });
+        let redundancy = config.redundancy;
+        self.driver.endpoint_mut().set_redundancy(self.now, redundancy);
     }
 
     pub(crate) fn next_id(&mut self) -> u64 {

@@ -34,8 +34,12 @@ pub(crate) enum Timer {
     Callers,
     /// The state of a gateway is to be printed.
     StatusLine,
+    /// The service manager is to be told how the stack is.
+    Service,
     /// What was learnt about peers is to be kept.
     SavePeers,
+    /// Those who watch paths are to be told.
+    Watch,
     /// Whether a draining stack still makes progress.
     Drain,
 }
@@ -76,7 +80,9 @@ impl Stack {
             Timer::AcceptControl => self.accept_control(),
             Timer::Callers => self.accept_callers(),
             Timer::StatusLine => self.on_status_line_timer(),
+            Timer::Service => self.on_service_timer(),
             Timer::SavePeers => self.save_peers(),
+            Timer::Watch => self.on_watch_timer(),
             Timer::Drain => self.on_drain_timer(),
         }
     }

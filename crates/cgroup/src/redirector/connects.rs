@@ -73,6 +73,8 @@ impl Redirector {
             | Reply::StatusPart(_)
             | Reply::Reloaded { .. }
             | Reply::Forgotten { .. }
+            | Reply::Watching
+            | Reply::Path(_)
             | Reply::Refused { .. } => {}
         }
     }

@@ -40,6 +40,8 @@ pub(crate) struct PreloadArgs {
 
 /// The name of the library.
 const LIBRARY: &str = "libmanypath_preload.so";
+/// Where it is looked for, as seen from the folder of this program: beside it, and where packages put it.
+const PLACES: [&str; 3] = ["", "../lib", "../lib/manypath"];
 /// Where it is, if it is elsewhere.
 const PLACE: &str = "MANYPATH_SCTP_LIBRARY";
 
@@ -94,8 +96,7 @@ fn preloaded(library: &Path, before: Option<OsString>) -> String {
     }
 }
 
-/// The library: where the environment says, or beside this program, or in the `lib` folder beside that of
-/// this program.
+/// The library: where the environment says, or in one of the usual places.
 fn find(named: Option<OsString>, program: Option<&Path>) -> Result<PathBuf, Failure> {
     if let Some(named) = named {
         let path = PathBuf::from(named);
@@ -104,9 +105,8 @@ fn find(named: Option<OsString>, program: Option<&Path>) -> Result<PathBuf, Fail
             .map_err(|error| Failure::new(format!("{PLACE} names {}: {error}", path.display())));
     }
     let folder = program.and_then(Path::parent);
-    let places = folder
-        .into_iter()
-        .flat_map(|folder| [folder.join(LIBRARY), folder.join("../lib").join(LIBRARY)]);
+    let places =
+        folder.into_iter().flat_map(|folder| PLACES.map(|place| folder.join(place).join(LIBRARY)));
     let places: Vec<PathBuf> = places.collect();
     // The loader cuts what it is told at spaces and colons.
     let usable =
@@ -114,9 +114,9 @@ fn find(named: Option<OsString>, program: Option<&Path>) -> Result<PathBuf, Fail
     let found = places.iter().find_map(|place| place.canonicalize().ok()).filter(usable);
     found.ok_or_else(|| {
         let tried: Vec<_> = places.iter().map(|place| place.display().to_string()).collect();
-        Failure::new(format!("{LIBRARY} is not there: tried {}", tried.join(" and "))).hint(
-            format!("`cargo build --release -p manypath-preload` builds it; {PLACE} may name it"),
-        )
+        Failure::new(format!("{LIBRARY} is not there: tried {}", tried.join(", "))).hint(format!(
+            "`cargo build --release -p manypath-preload` builds it; {PLACE} may name it"
+        ))
     })
 }
 

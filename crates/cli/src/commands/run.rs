@@ -4,6 +4,7 @@ use crate::args::{EncapsulationArg, RunArgs, StackOptions};
 use crate::failure::Failure;
 use manypath_control::{ControlClient, Role, runtime};
 use manypath_daemon::SettingsFile;
+use manypath_rules::paths::PathsFile;
 use manypath_shim::{Outcome, RunOptions, ServerChoice, ShimState, StackChoice};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -66,6 +67,7 @@ pub(super) fn embedded_stack(options: &StackOptions) -> Result<StackChoice, Fail
     // Nobody would read what the stack says about a wrong table.
     super::stack::rules(options)?.read().map_err(super::rules::failure)?;
     SettingsFile::usual().read().map_err(super::sysctl::settings_failure)?;
+    PathsFile::usual().read().map_err(super::path::failure)?;
     if options.encapsulation == EncapsulationArg::Native {
         manypath_net::check_native().map_err(|e| {
             Failure::new(e.to_string()).hint("as root, or in UDP: --encapsulation udp")
@@ -95,7 +97,7 @@ fn server(args: &RunArgs) -> Result<Option<ServerChoice>, Failure> {
 pub(super) fn door(options: &StackOptions, port: u16) -> Result<Option<ServerChoice>, Failure> {
     let places = runtime::directory().ok().zip(runtime::network_namespace().ok());
     let Some((directory, namespace)) = places else { return Ok(None) };
-    let name = runtime::door_path(&directory, namespace, port);
+    let name = runtime::find_door(&directory, namespace, port);
     let StackChoice::Embedded { exe, args: mut options, log } = embedded_stack(options)? else {
         return Ok(None);
     };
@@ -110,6 +112,9 @@ fn stack_args(options: &StackOptions) -> Vec<OsString> {
     option("profile", options.profile.clone().into());
     option("peer-port", options.peer_port.to_string().into());
     option("encapsulation", options.encapsulation.name().into());
+    if let Some(mode) = options.mode {
+        option("mode", mode.name().into());
+    }
     for (name, _, value) in options.settings() {
         option(name, value.to_string().into());
     }

@@ -32,6 +32,13 @@ fn check_that_something_is_open(config: &StackConfig) -> Result<(), Failure> {
     if opens {
         return Ok(());
     }
+    if manypath_daemon::is_managed() {
+        // A service that was just installed runs, and goes by the first rule as soon as there is one.
+        eprintln!(
+            "manypath: nothing is open to peers yet: manypath rules add local enable port PORT"
+        );
+        return Ok(());
+    }
     Err(Failure::usage("nothing is open to peers")
         .hint("serve --allow PORT, or: manypath rules add local enable port PORT"))
 }

@@ -1,18 +1,15 @@
 //! `manypath status`: what the stacks of this host do, and why a path is idle.
 
+use super::path::words;
+use super::stacks;
 use crate::args::StatusArgs;
 use crate::failure::Failure;
 use manypath_control::path::PathPolicy;
 use manypath_control::status::{
     AssociationStatus, FlowStatus, ListenerStatus, PathStatus, StackStatus,
 };
-use manypath_control::{ControlClient, Role, runtime};
 use serde::Serialize;
 use std::fmt::Write;
-use std::time::Duration;
-
-/// How long a stack may take to answer.
-const ANSWER_LIMIT: Duration = Duration::from_secs(2);
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -22,11 +19,9 @@ struct Stacks {
 
 /// Asks every stack and prints what it says.
 pub(crate) fn status(args: &StatusArgs) -> Result<u8, Failure> {
-    let stacks = query(args.all)?;
+    let stacks = stacks::query(args.all)?;
     if args.json {
-        let text = serde_json::to_string_pretty(&Stacks { stacks });
-        println!("{}", text.map_err(|e| Failure::new(e.to_string()))?);
-        return Ok(0);
+        return super::print(json(stacks)?.as_bytes());
     }
     if stacks.is_empty() {
         println!(
@@ -39,20 +34,10 @@ pub(crate) fn status(args: &StatusArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// What every stack says that can be asked; one that cannot is named on standard error.
-fn query(all: bool) -> Result<Vec<StackStatus>, Failure> {
-    let here = runtime::network_namespace().map_err(|e| Failure::new(e.to_string()))?;
-    let mut found = Vec::new();
-    for stack in runtime::stacks() {
-        let asked = ControlClient::connect(&stack.path, Role::Cli, ANSWER_LIMIT)
-            .and_then(|client| client.status::<StackStatus>());
-        match asked {
-            Ok(status) if all || status.network_namespace == here => found.push(status),
-            Ok(_) => {}
-            Err(error) => eprintln!("manypath: stack {}: {error}", stack.pid),
-        }
-    }
-    Ok(found)
+/// All of it as one JSON object, with the newline.
+pub(super) fn json(stacks: Vec<StackStatus>) -> Result<String, Failure> {
+    let text = serde_json::to_string_pretty(&Stacks { stacks });
+    Ok(text.map_err(|e| Failure::new(e.to_string()))? + "\n")
 }
 
 /// One stack in text.
@@ -163,7 +148,7 @@ fn path(out: &mut String, path: &PathStatus) {
 /// What either end wants of a path.
 fn wanted(path: &PathStatus) -> String {
     let of = |who, policy: &PathPolicy| {
-        if policy.is_default() { String::new() } else { format!(", {who} {policy}") }
+        if policy.is_default() { String::new() } else { format!(", {who} {}", words(policy)) }
     };
     of("policy", &path.policy) + &of("peer's policy", &path.peer_policy)
 }
@@ -186,7 +171,7 @@ fn flow(out: &mut String, flow: &FlowStatus) {
 }
 
 /// A number of bytes for people.
-fn bytes(n: u64) -> String {
+pub(crate) fn bytes(n: u64) -> String {
     match n {
         0..10_000 => format!("{n} B"),
         10_000..10_000_000 => format!("{:.1} kB", n as f64 / 1e3),

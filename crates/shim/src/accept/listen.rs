@@ -163,6 +163,8 @@ impl Supervisor {
             | Reply::StatusPart(_)
             | Reply::Reloaded { .. }
             | Reply::Forgotten { .. }
+            | Reply::Watching
+            | Reply::Path(_)
             | Reply::Refused { .. } => {}
         }
     }

@@ -41,6 +41,8 @@ impl Supervisor {
             | Reply::Gone { .. }
             | Reply::Reloaded { .. }
             | Reply::Forgotten { .. }
+            | Reply::Watching
+            | Reply::Path(_)
             | Reply::Refused { .. } => {}
         }
     }

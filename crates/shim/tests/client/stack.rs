@@ -75,6 +75,7 @@ fn handle(shared: &Arc<Shared>, request: Request, fd: Option<OwnedFd>) {
         Request::Listen { .. }
         | Request::Withdraw { .. }
         | Request::Tally { .. }
+        | Request::Watch
         | Request::Options { .. }
         | Request::Status
         | Request::Reload

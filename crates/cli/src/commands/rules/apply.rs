@@ -17,6 +17,13 @@ pub(crate) struct Applied {
     failed: Vec<String>,
 }
 
+impl Applied {
+    /// Whether every stack goes by it.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.failed.is_empty()
+    }
+}
+
 /// Asks every stack that the caller can reach to read its rules again.
 pub(crate) fn to_running_stacks() -> Applied {
     let mut applied = Applied::default();

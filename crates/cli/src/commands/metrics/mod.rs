@@ -1,0 +1,48 @@
+//! `manypath metrics`: what the stacks of this host do, for Prometheus.
+//!
+//! A process of its own asks the stacks as `manypath status` does, so that whoever scrapes never
+//! reaches the process that carries data.
+
+mod exposition;
+mod server;
+
+use super::stacks;
+use crate::failure::Failure;
+use clap::Args;
+use manypath_control::status::StackStatus;
+use std::net::SocketAddr;
+
+/// Print figures of all stacks for Prometheus, or serve them over HTTP.
+///
+/// The format is OpenMetrics. There is no login: keep `--listen` to an address that only those can
+/// reach who may see the peers of this host.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Example:\n  manypath metrics\n  manypath metrics --listen 127.0.0.1:9898\n  manypath metrics --json | jq '.stacks[].counters'"
+)]
+pub(crate) struct MetricsArgs {
+    /// Serve them at http://ADDR:PORT/metrics until told to end, instead of printing them once.
+    #[arg(long, value_name = "ADDR:PORT", conflicts_with = "json")]
+    listen: Option<SocketAddr>,
+    /// Ask also stacks in other network namespaces.
+    #[arg(long)]
+    all: bool,
+    /// Print the same figures as one JSON object, as `manypath status --json`.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints or serves.
+pub(crate) fn metrics(args: &MetricsArgs) -> Result<u8, Failure> {
+    if let Some(addr) = args.listen {
+        return server::serve(addr, args.all);
+    }
+    let stacks = stacks::query(args.all)?;
+    let text = if args.json { super::status::json(stacks)? } else { text(&stacks)? };
+    super::print(text.as_bytes())
+}
+
+/// The whole text, as it is at this moment.
+fn text(stacks: &[StackStatus]) -> Result<String, Failure> {
+    exposition::encode(stacks).map_err(|_| Failure::new("the figures cannot be written as text"))
+}

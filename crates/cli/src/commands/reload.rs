@@ -1,0 +1,28 @@
+//! `manypath reload`: files that were edited by hand take effect.
+
+use super::rules::{print_json, reload_stacks};
+use crate::failure::Failure;
+use clap::Args;
+
+/// Let every running stack of the caller read rules and settings again.
+///
+/// `manypath rules` and `manypath sysctl` do that themselves; this is for files that were edited.
+/// A stack keeps what it has when a file is wrong, and says why. Connections that exist go on.
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  sudoedit /etc/manypath/rules && sudo manypath reload")]
+pub(crate) struct ReloadArgs {
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Asks and tells; fails when a stack has not taken the files.
+pub(crate) fn reload(args: &ReloadArgs) -> Result<u8, Failure> {
+    let applied = reload_stacks();
+    if args.json {
+        print_json(&applied)?;
+    } else {
+        println!("{applied}");
+    }
+    Ok(u8::from(!applied.is_complete()))
+}

@@ -1,0 +1,111 @@
+//! Rates as lines for a terminal.
+
+use super::super::status::bytes;
+use super::rates::{FlowRate, PathRate, Rates};
+
+/// The lines, at most `limit` of them: connections give way first, the idle ones before others.
+pub(super) fn lines(rates: &Rates, limit: Option<usize>) -> Vec<String> {
+    let mut lines = vec![summary(rates)];
+    if rates.stacks == 0 {
+        lines.push("no manypath stack is running here".to_owned());
+        return lines;
+    }
+    lines.push(format!(
+        "{:<10} {:<21} {:<21} {:<12} {:>9} {:>9} {:>9} {:>9} {:>7}  {}",
+        "INTERFACE", "LOCAL", "REMOTE", "STATE", "SEND", "RECEIVE", "RTT", "CWND", "LOSS/s", "IDLE"
+    ));
+    lines.extend(rates.paths.iter().map(path));
+    lines.push(format!(
+        "{:<21} {:<21} {:<12} {:>9} {:>9} {:>9} {:>9}  {}",
+        "FROM", "TO", "STATE", "SEND", "RECEIVE", "QUEUED", "UNREAD", "CLASS"
+    ));
+    lines.extend(rates.connections.iter().map(connection));
+    lines.truncate(limit.unwrap_or(usize::MAX));
+    lines
+}
+
+fn summary(rates: &Rates) -> String {
+    let (send, receive) = rates
+        .paths
+        .iter()
+        .fold((0.0, 0.0), |(s, r), path| (s + path.send_mbps, r + path.receive_mbps));
+    format!(
+        "manypath: {} stacks, {} associations, {} connections; sending {}, receiving {} Mbit/s on all paths",
+        rates.stacks,
+        rates.associations,
+        rates.connections.len(),
+        mbps(send),
+        mbps(receive)
+    )
+}
+
+fn path(path: &PathRate) -> String {
+    format!(
+        "{:<10} {:<21} {:<21} {:<12} {:>9} {:>9} {:>9} {:>9} {:>7.1}  {}",
+        path.interface,
+        path.local.to_string(),
+        path.remote.to_string(),
+        path.state,
+        mbps(path.send_mbps),
+        mbps(path.receive_mbps),
+        path.srtt_ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.1} ms")),
+        bytes(path.cwnd_bytes),
+        path.losses_per_second,
+        path.idle.as_deref().unwrap_or_default()
+    )
+}
+
+fn connection(flow: &FlowRate) -> String {
+    format!(
+        "{:<21} {:<21} {:<12} {:>9} {:>9} {:>9} {:>9}  {}",
+        flow.source.to_string(),
+        flow.destination.to_string(),
+        flow.state,
+        mbps(flow.send_mbps),
+        mbps(flow.receive_mbps),
+        bytes(flow.waiting_out_bytes),
+        bytes(flow.waiting_in_bytes),
+        flow.class
+    )
+}
+
+/// Mbit/s with as many digits as matter.
+fn mbps(rate: f64) -> String {
+    if rate < 100.0 { format!("{rate:.2}") } else { format!("{rate:.0}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flow(rate: f64) -> FlowRate {
+        let addr = "10.0.0.1:22".parse().unwrap();
+        FlowRate {
+            stack: 1,
+            association: 1,
+            source: addr,
+            destination: addr,
+            state: "open".into(),
+            class: "bulk".into(),
+            send_mbps: rate,
+            receive_mbps: 0.0,
+            waiting_out_bytes: 0,
+            waiting_in_bytes: 0,
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_left_out_from_the_end() {
+        let connections = vec![flow(250.0), flow(1.5)];
+        let rates = Rates { seconds: 1.0, stacks: 1, associations: 1, paths: vec![], connections };
+        assert_eq!(lines(&rates, None).len(), 5);
+        let few = lines(&rates, Some(4));
+        assert_eq!(few.len(), 4);
+        assert!(few[3].contains("250"), "{few:?}");
+    }
+
+    #[test]
+    fn rates_are_short() {
+        assert_eq!([0.0, 9.876, 123.4].map(mbps), ["0.00", "9.88", "123"]);
+    }
+}

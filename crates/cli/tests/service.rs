@@ -1,0 +1,246 @@
+//! A stack as a service: what it tells a service manager, and what others can watch.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that meets the unexpected has failed"
+)]
+
+mod common;
+
+use common::folder::Folder;
+use common::{Finished, MANYPATH, Site, finish, wait_for};
+use manypath_lab::Host;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::net::UnixDatagram;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// A service manager that listens to one service.
+struct Manager {
+    folder: Folder,
+    socket: UnixDatagram,
+    service: Option<Child>,
+}
+
+impl Manager {
+    fn new(name: &str) -> Self {
+        let folder = Folder::new(name);
+        // Where stacks and tools meet must be nobody else's.
+        std::fs::DirBuilder::new().mode(0o700).create(folder.at("run")).unwrap();
+        let socket = UnixDatagram::bind(folder.at("notify")).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        Self { folder, socket, service: None }
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(MANYPATH);
+        command
+            .args(args)
+            .env("NOTIFY_SOCKET", self.folder.at("notify"))
+            .env("WATCHDOG_USEC", "400000")
+            .env("MANYPATH_RULES", self.folder.at("rules"))
+            .env("MANYPATH_SYSCTL", self.folder.at("sysctl"))
+            .env("MANYPATH_PEERS", self.folder.at("peers"))
+            .env("MANYPATH_RUNTIME_DIR", self.folder.at("run"))
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Starts `manypath serve` on an address and a port that no other test has.
+    fn start(&mut self, addr: &str, port: &str) {
+        let serve = ["serve", "--local", addr, "--loopback-paths", "--port", port];
+        let log = std::fs::File::create(self.folder.at("log")).unwrap();
+        self.service = Some(self.command(&serve).stderr(log).spawn().unwrap());
+    }
+
+    fn signal(&self, name: &str) {
+        let pid = self.service.as_ref().unwrap().id().to_string();
+        assert!(Command::new("kill").args([name, &pid]).status().unwrap().success());
+    }
+
+    /// Takes messages until one has `line`; returns that one.
+    fn hear(&self, line: &str) -> String {
+        let mut buffer = [0; 4096];
+        loop {
+            let length = self
+                .socket
+                .recv(&mut buffer)
+                .unwrap_or_else(|error| panic!("no {line}: {error}; {}", self.folder.read("log")));
+            let text = String::from_utf8_lossy(&buffer[..length]).into_owned();
+            if text.lines().any(|one| one.starts_with(line)) {
+                return text;
+            }
+        }
+    }
+}
+
+impl Drop for Manager {
+    fn drop(&mut self) {
+        if let Some(mut service) = self.service.take() {
+            let _ = service.kill();
+            let _ = service.wait();
+        }
+    }
+}
+
+#[test]
+fn a_manager_hears_of_begin_health_reloads_and_end() {
+    let mut manager = Manager::new("service-notify");
+    // Nothing is open yet: a service that was just installed waits for its first rule.
+    manager.start("127.0.31.1", "9731");
+    manager.hear("READY=1");
+    let health = manager.hear("WATCHDOG=1");
+    assert!(health.contains("STATUS=0 associations, 0 connections"), "{health}");
+    assert!(manager.folder.read("log").contains("nothing is open to peers yet"));
+
+    manager.folder.file("rules", "local enable port 8080\n");
+    manager.signal("-HUP");
+    let began = manager.hear("RELOADING=1");
+    assert!(began.contains("MONOTONIC_USEC="), "{began}");
+    assert!(manager.hear("READY=1").contains("STATUS=settings and 1 rules read"));
+    let status = finish(manager.command(&["status", "--json"]));
+    assert!(status.stdout.contains("8080"), "{status:?}");
+
+    manager.folder.file("rules", "local enable prot 8080\n");
+    manager.signal("-HUP");
+    assert!(manager.hear("READY=1").contains("STATUS=everything stays as it was: "));
+    let status = finish(manager.command(&["status", "--json"]));
+    assert!(status.stdout.contains("\"stack_reloads_refused\": 1"), "{status:?}");
+    let reload = finish(manager.command(&["reload"]));
+    assert_eq!(reload.code, Some(1), "{reload:?}");
+    assert!(reload.stdout.contains("not changed: stack"), "{reload:?}");
+
+    manager.signal("-TERM");
+    manager.hear("STOPPING=1");
+    assert!(manager.service.as_mut().unwrap().wait().unwrap().success());
+}
+
+#[test]
+fn a_stack_of_a_program_leaves_the_manager_of_its_service_alone() {
+    let manager = Manager::new("service-part");
+    let run = ["run", "--local", "127.0.31.2", "--loopback-paths", "--", "true"];
+    let done = finish(manager.command(&run));
+    assert_eq!(done.code, Some(0), "{done:?}");
+    manager.socket.set_nonblocking(true).unwrap();
+    assert!(manager.socket.recv(&mut [0; 64]).is_err(), "the service was said to be something");
+}
+
+fn ask(site: &Site, args: &[&str]) -> Finished {
+    let mut command = site.command(Host::Right, MANYPATH);
+    command.args(args);
+    let done = finish(command);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    done
+}
+
+/// A lab with a server that has just sent a file over both paths.
+fn busy_site() -> Site {
+    let mut site = Site::new();
+    site.web();
+    site.serve("8080");
+    site.random_file("file", 2_000_000);
+    let url = format!("http://{}:8080/file", site.server());
+    let done = site.through("curl", &["-sS", "-f", "-o", "/dev/null", &url]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    site
+}
+
+#[test]
+fn figures_of_paths_and_stacks_are_there_for_prometheus() {
+    let site = busy_site();
+    let text = ask(&site, &["metrics"]).stdout;
+    let sent: f64 = text
+        .lines()
+        .filter(|line| line.starts_with("manypath_path_sent_bytes_total{"))
+        .map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap())
+        .sum();
+    assert!(sent >= 2_000_000.0, "{text}");
+    for line in [
+        "# TYPE manypath_path_srtt_seconds gauge",
+        "# UNIT manypath_path_srtt_seconds seconds",
+        "# TYPE manypath_events counter",
+        "manypath_stack{stack=",
+        "role=\"server\"",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    assert!(text.ends_with("# EOF\n"));
+    let json: serde_json::Value =
+        serde_json::from_str(&ask(&site, &["metrics", "--json"]).stdout).unwrap();
+    assert_eq!(json["stacks"].as_array().unwrap().len(), 1, "{json}");
+}
+
+#[test]
+fn top_shows_rates_as_a_table_and_as_json() {
+    let site = busy_site();
+    let url = format!("http://{}:8080/file", site.server());
+    let slow = ["-sS", "--limit-rate", "200k", "-o", "/dev/null", &url];
+    let mut transfer = site.through_command(&[], "curl", &slow).spawn().unwrap();
+    wait_for("the association", || {
+        site.server_status()["associations"].as_array().is_some_and(|all| !all.is_empty())
+    });
+    let table = ask(&site, &["top", "--count", "1", "--interval", "0.2"]).stdout;
+    assert!(table.starts_with("manypath: 1 stacks, "), "{table}");
+    assert!(table.contains("INTERFACE"), "{table}");
+    let lines = ask(&site, &["top", "-n", "2", "--interval", "0.2", "--json"]).stdout;
+    let tables: Vec<serde_json::Value> =
+        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(tables.len(), 2);
+    assert_eq!(tables[0]["stacks"], 1);
+    assert!(tables[0]["paths"][0]["state"].is_string(), "{lines}");
+    assert!(tables[0]["connections"][0]["destination"].is_string(), "{lines}");
+    transfer.kill().unwrap();
+    transfer.wait().unwrap();
+    let mut wrong = site.command(Host::Right, MANYPATH);
+    wrong.args(["top", "--interval", "0"]);
+    assert_eq!(finish(wrong).code, Some(2));
+}
+
+#[test]
+fn a_scraper_gets_figures_and_nothing_else() {
+    let manager = Manager::new("service-metrics");
+    let mut exporter = manager
+        .command(&["metrics", "--listen", "127.0.0.1:9798"])
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let get = |request: &str| {
+        let mut stream = TcpStream::connect("127.0.0.1:9798").ok()?;
+        stream.write_all(request.as_bytes()).ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        Some(answer)
+    };
+    let figures = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
+    wait_for("the exporter", || get(figures).is_some());
+    let answer = get(figures).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    assert!(answer.contains("application/openmetrics-text") && answer.ends_with("# EOF\n"));
+    assert!(get("GET / HTTP/1.1\r\n\r\n").unwrap().starts_with("HTTP/1.1 404 "));
+    assert!(get("DELETE /metrics HTTP/1.1\r\n\r\n").unwrap().starts_with("HTTP/1.1 405 "));
+    exporter.kill().unwrap();
+    exporter.wait().unwrap();
+}
+
+#[test]
+fn shells_take_their_completion() {
+    let folder = Folder::new("service-completion");
+    let script = finish({
+        let mut command = Command::new(MANYPATH);
+        command.args(["completion", "bash"]);
+        command
+    });
+    let file = folder.file("bash", &script.stdout);
+    let mut bash = Command::new("bash");
+    let words = "COMP_WORDS=(manypath sta); COMP_CWORD=1; _manypath manypath sta manypath";
+    bash.args(["-c", &format!("source {file}; {words}; echo \"${{COMPREPLY[@]}}\"")]);
+    let done = finish(bash);
+    assert_eq!(done.stdout.trim(), "status", "{done:?}");
+    for shell in ["zsh", "fish"] {
+        let mut command = Command::new(MANYPATH);
+        command.args(["completion", shell]);
+        assert!(finish(command).stdout.contains("metrics"));
+    }
+}

@@ -1,0 +1,110 @@
+//! A stack under a service manager: what it is told of begin, end, reloads and health.
+//!
+//! The protocol is sd_notify(3): datagrams to the socket that `$NOTIFY_SOCKET` names. Without that
+//! variable nothing is said.
+
+use crate::log;
+use crate::stack::Stack;
+use crate::timers::Timer;
+use manypath_engine::Duration;
+use sd_notify::NotifyState;
+use tracing::{info, warn};
+
+/// How often the manager is told how the stack is, if it does not watch more closely.
+const STATUS_INTERVAL: Duration = Duration::from_secs(10);
+
+/// The line to the manager.
+#[derive(Debug)]
+pub(crate) struct Service {
+    /// Whether there is a manager to be told.
+    managed: bool,
+    /// Until it is told again.
+    interval: Duration,
+}
+
+impl Service {
+    /// Of a stack that is the service itself, if `wanted`; else nobody is told anything, because the
+    /// variables may be those of a service of which the stack is a part.
+    pub(crate) fn new(wanted: bool) -> Self {
+        let managed = wanted && is_managed();
+        // Half of its patience, as sd_watchdog_enabled(3) recommends.
+        let watchdog = sd_notify::watchdog_enabled().filter(|_| managed);
+        let interval = watchdog.map_or(STATUS_INTERVAL, |patience| {
+            let nanos = u64::try_from(patience.as_nanos() / 2).unwrap_or(u64::MAX);
+            Duration::from_nanos(nanos).min(STATUS_INTERVAL)
+        });
+        Self { managed, interval }
+    }
+
+    /// Whether SIGHUP means that files are to be read again: there is no terminal that could be gone.
+    pub(crate) const fn is_managed(&self) -> bool {
+        self.managed
+    }
+
+    /// A manager that does not listen cannot be helped.
+    fn tell(&self, state: &[NotifyState<'_>]) {
+        if self.managed {
+            let _ = sd_notify::notify(state);
+        }
+    }
+}
+
+/// Whether a service manager started this process and wants to be told how it is.
+#[must_use]
+pub fn is_managed() -> bool {
+    std::env::var_os("NOTIFY_SOCKET").is_some_and(|socket| !socket.is_empty())
+}
+
+impl Stack {
+    /// The sockets are open: peers are answered from now on.
+    pub(crate) fn tell_ready(&mut self) {
+        self.service.tell(&[NotifyState::Ready]);
+        if self.service.managed {
+            self.timers.set(self.now, Timer::Service);
+        }
+    }
+
+    /// Only a loop that turns gets here: whoever does not hear of us in time may start us anew.
+    pub(crate) fn on_service_timer(&mut self) {
+        let status = self.status_for_manager();
+        self.service.tell(&[NotifyState::Watchdog, NotifyState::Status(&status)]);
+        self.timers.set(self.now + self.service.interval, Timer::Service);
+    }
+
+    fn status_for_manager(&self) -> String {
+        let (peers, connections) = (self.associations.len(), self.flow_count());
+        format!("{peers} associations, {connections} connections")
+    }
+
+    pub(crate) fn tell_stopping(&self) {
+        self.service.tell(&[NotifyState::Stopping]);
+    }
+
+    /// Reads rules and settings again because the manager has asked for it.
+    pub(crate) fn reload_for_manager(&mut self) {
+        let mut began = vec![NotifyState::Reloading];
+        began.extend(NotifyState::monotonic_usec_now());
+        self.service.tell(&began);
+        let status = match self.reload_counted() {
+            Ok(count) => format!("settings and {count} rules read"),
+            Err(why) => format!("everything stays as it was: {why}"),
+        };
+        self.service.tell(&[NotifyState::Ready, NotifyState::Status(&status)]);
+    }
+
+    /// Reads rules and settings again, and says what came of it in counters and log.
+    pub(crate) fn reload_counted(&mut self) -> Result<usize, String> {
+        let result = self.reload();
+        match &result {
+            Ok(count) => {
+                self.counters.count("reloads");
+                info!(target: log::CONTROL, "settings and {count} rules read");
+            }
+            Err(why) => {
+                self.counters.count("reloads_refused");
+                warn!(target: log::CONTROL, "everything stays as it was: {why}");
+            }
+        }
+        result
+    }
+}
