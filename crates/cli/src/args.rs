@@ -200,10 +200,11 @@ impl StackOptions {
 /// peer used, never at loopback.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  manypath serve --allow 22,443\n  manypath serve --allow 192.0.2.7:8080 --port 9899 -v"
+    after_help = "Example:\n  manypath serve --allow 22,443\n  manypath serve --allow 192.0.2.7:8080 --port 9899 -v\n  manypath serve --allow 5004/udp"
 )]
 pub(crate) struct ServeArgs {
-    /// Ports (or address and port) that peers may reach, besides those that local rules open.
+    /// Ports (or address and port) that peers may reach, besides those that local rules open; `/udp` behind
+    /// it for datagrams.
     #[arg(long, value_name = "PORT|ADDR:PORT", value_delimiter = ',')]
     pub(crate) allow: Vec<String>,
     /// UDP port to listen on (RFC 6951).

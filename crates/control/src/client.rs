@@ -58,6 +58,7 @@ impl ControlClient {
             | Reply::Plain { .. }
             | Reply::Changed
             | Reply::Closed { .. }
+            | Reply::Unreachable { .. }
             | Reply::Way { .. }
             | Reply::Offered { .. }
             | Reply::NotOffered { .. }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};
 
 /// Version of this language. It changes whenever an old reader would misunderstand a new writer.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
 /// From a launcher or a command line tool to a stack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,6 +54,34 @@ pub enum Request {
     /// the stack resets the program's connection. The stack clears it before an orderly close.
     Attach {
         /// The open's identity.
+        id: u64,
+    },
+    /// A program wants to send datagrams. The stack answers at once with `Direct` or `Pending`; after
+    /// `Pending` follows `Direct` or `Accepted`.
+    OpenDatagrams {
+        /// Chosen by the launcher, of the same numbers as those of `Open`.
+        id: u64,
+        /// Where the program sends to.
+        destination: SocketAddr,
+        /// The address that the program's socket is bound to; the port is its own, the address
+        /// unspecified if it is bound to none.
+        source: SocketAddr,
+    },
+    /// One file descriptor comes along: the stack's end of the way to the program's socket, a UDP
+    /// socket that is connected to it over loopback.
+    AttachDatagrams {
+        /// The identity of the `OpenDatagrams`.
+        id: u64,
+        /// The address of the program's socket as the stack's end sees it.
+        program: SocketAddr,
+        /// The inode of the program's socket, by which the kernel's tables name it.
+        inode: u64,
+        /// Whether the program's socket is connected, and so hears of errors.
+        connected: bool,
+    },
+    /// Answer to `Unreachable`: the program's socket knows, as far as it can be told.
+    Told {
+        /// The identity of the `OpenDatagrams`.
         id: u64,
     },
     /// Options of an attached connection's socket, told when they mean something or have changed.
@@ -172,9 +200,16 @@ pub enum Reply {
     /// Rules or what is known of peers have changed: what `Plain` has said holds no longer. Told to
     /// a [`Role::Redirector`].
     Changed,
-    /// An attached connection is over in both directions.
+    /// An attached connection is over in both directions; datagrams of a program are not carried any
+    /// more.
     Closed {
         /// The open's identity.
+        id: u64,
+    },
+    /// The destination's host has answered a datagram with an error. Until `Told` the kernel refuses what
+    /// the program sends, so that one more datagram from its socket lets it hear of that.
+    Unreachable {
+        /// The identity of the `OpenDatagrams`.
         id: u64,
     },
     /// How the way of a connection to its destination is now.

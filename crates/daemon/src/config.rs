@@ -94,6 +94,10 @@ pub struct StackConfig {
     pub positive_cache: Duration,
     /// Where what is known about peers is kept; nowhere when absent.
     pub peer_memory: Option<PeerCache>,
+    /// How long a datagram is worth something, if no rule says so.
+    pub datagram_lifetime: Duration,
+    /// How long a flow of datagrams is kept in which none comes or goes.
+    pub datagram_idle: Duration,
     /// How long an association that this side began is kept without flows.
     pub idle_timeout: Duration,
     /// How long an association that a peer began is kept without flows. Longer than `idle_timeout`, so
@@ -157,6 +161,8 @@ impl Default for StackConfig {
             peer_cache: true,
             positive_cache: Duration::from_secs(86_400),
             peer_memory: None,
+            datagram_lifetime: Duration::from_millis(500),
+            datagram_idle: Duration::from_secs(60),
             idle_timeout: Duration::from_secs(60),
             peer_idle_timeout: Duration::from_secs(600),
             drain_timeout: Duration::from_secs(60),

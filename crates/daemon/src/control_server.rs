@@ -2,6 +2,7 @@
 
 use crate::attempt::{AttemptId, Client, Open};
 use crate::config::StackConfig;
+use crate::datagrams::Program;
 use crate::listeners::ListenerId;
 use crate::log;
 use crate::stack::Stack;
@@ -259,6 +260,7 @@ impl Stack {
                 self.on_open(client, Open { destination, source, blocking, waiting });
             }
             Request::Cancel { id: open } => {
+                self.cancel_datagrams(Client { control: id, id: open });
                 if let Some(attempt) = self.control.attempt(Client { control: id, id: open }) {
                     self.cancel_attempt(attempt);
                 }
@@ -267,6 +269,17 @@ impl Stack {
                 Some(fd) => self.on_attach(Client { control: id, id: open }, fd),
                 None => self.counters.count("attaches_without_socket"),
             },
+            Request::OpenDatagrams { id: open, destination, source } => {
+                self.on_open_datagrams(Client { control: id, id: open }, destination, source);
+            }
+            Request::AttachDatagrams { id: open, program, inode, connected } => match fd {
+                Some(fd) => {
+                    let program = Program { addr: program, inode, connected };
+                    self.on_attach_datagrams(Client { control: id, id: open }, program, fd);
+                }
+                None => self.counters.count("attaches_without_socket"),
+            },
+            Request::Told { id: open } => self.on_told(Client { control: id, id: open }),
             Request::Options { id: open, options } => {
                 self.on_socket_options(Client { control: id, id: open }, &options);
             }
@@ -288,7 +301,7 @@ impl Stack {
             Request::Watch => self.on_watch(id),
             Request::Reload => self.on_reload(id),
             Request::ForgetPeers { addr, port } => {
-                let count = self.peers.flush(addr, port);
+                let count = self.peers.flush(addr, port) + self.datagrams.forget(addr, port);
                 self.tell_redirectors();
                 self.reply(id, Reply::Forgotten { count });
             }
@@ -366,6 +379,7 @@ impl Stack {
             self.cancel_attempt(attempt);
             self.control.forget(client);
         }
+        self.end_datagrams_of(id);
         if connection.role == Some(Role::Redirector) {
             self.drop_led(id);
         }

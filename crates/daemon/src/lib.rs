@@ -24,6 +24,7 @@ mod config;
 mod connection;
 mod control_server;
 mod counters;
+mod datagrams;
 mod dial;
 mod direct;
 mod drain;

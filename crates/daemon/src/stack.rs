@@ -13,6 +13,7 @@ use crate::config::{Encapsulation, StackConfig};
 use crate::connection::Connection;
 use crate::control_server::ControlServer;
 use crate::counters::Counters;
+use crate::datagrams::{DatagramId, Datagrams};
 use crate::dial::Dial;
 use crate::drain::Phase;
 use crate::gateway::{Callers, Totals};
@@ -82,6 +83,7 @@ pub struct Stack {
     /// What connections that have ended have moved.
     pub(crate) totals: Totals,
     pub(crate) listeners: Listeners,
+    pub(crate) datagrams: Datagrams,
     pub(crate) relays: BTreeMap<RelayId, Relay>,
     pub(crate) tcp_relays: BTreeMap<RelayId, TcpRelay>,
     /// What the log will tell of the relays.
@@ -167,6 +169,7 @@ impl Stack {
             callers: Callers::default(),
             totals: Totals::default(),
             listeners: Listeners::default(),
+            datagrams: Datagrams::new(lifetimes(&config)),
             relays: BTreeMap::new(),
             tcp_relays: BTreeMap::new(),
             connections: BTreeMap::new(),
@@ -262,6 +265,7 @@ impl Stack {
             }
             self.drain_flow_events();
             self.service_relays();
+            self.service_datagrams();
             self.drain_flow_events();
             self.pump_messages();
             self.driver.flush(self.now);
@@ -288,6 +292,7 @@ impl Stack {
             Source::ControlListener | Source::Door => self.accept_control(),
             Source::Clients(_) => self.accept_callers(),
             Source::Caller(id) => self.on_caller_event(RelayId(id), event),
+            Source::Datagrams(id) => self.on_datagram_socket(DatagramId(id)),
             Source::Network => self.on_network_news(),
             Source::Signal => self.on_signal(),
             Source::Wake => self.stop(),
@@ -295,7 +300,8 @@ impl Stack {
     }
 
     fn until_next_turn(&self) -> Option<Duration> {
-        if self.unsettled || !self.ready.is_empty() || !self.control.unread.is_empty() {
+        let work = !self.ready.is_empty() || self.datagrams.has_work();
+        if self.unsettled || work || !self.control.unread.is_empty() {
             return Some(Duration::ZERO);
         }
         let deadlines = [self.timers.next(), self.driver.timeout()];
@@ -329,6 +335,7 @@ impl Stack {
         let config = &self.config;
         log::set_levels(&config.log);
         self.peers.set_lifetimes(lifetimes(config));
+        self.datagrams.services.set_lifetimes(lifetimes(config));
         self.window_memory.set_limit(config.receive_memory);
         self.driver.endpoint_mut().configure(|engine| {
             engine.rto_initial = parameters::initial_rto(config);

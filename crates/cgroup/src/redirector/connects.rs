@@ -65,6 +65,7 @@ impl Redirector {
             // The link has looked at the welcome; nothing else is asked for here.
             Reply::Welcome { .. }
             | Reply::Way { .. }
+            | Reply::Unreachable { .. }
             | Reply::Offered { .. }
             | Reply::NotOffered { .. }
             | Reply::Arriving { .. }

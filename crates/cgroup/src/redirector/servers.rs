@@ -132,6 +132,7 @@ impl Redirector {
             | Reply::Changed
             | Reply::Closed { .. }
             | Reply::Way { .. }
+            | Reply::Unreachable { .. }
             | Reply::StatusPart(_)
             | Reply::Reloaded { .. }
             | Reply::Forgotten { .. }

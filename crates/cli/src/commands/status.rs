@@ -6,7 +6,7 @@ use crate::args::StatusArgs;
 use crate::failure::Failure;
 use manypath_control::path::PathPolicy;
 use manypath_control::status::{
-    AssociationStatus, FlowStatus, ListenerStatus, PathStatus, StackStatus,
+    AssociationStatus, DatagramStatus, FlowStatus, ListenerStatus, PathStatus, StackStatus,
 };
 use serde::Serialize;
 use std::fmt::Write;
@@ -109,6 +109,7 @@ fn association(out: &mut String, status: &AssociationStatus) {
     );
     status.paths.iter().for_each(|p| path(out, p));
     status.flows.iter().for_each(|f| flow(out, f));
+    status.datagrams.iter().for_each(|d| datagrams(out, d));
 }
 
 fn path(out: &mut String, path: &PathStatus) {
@@ -167,6 +168,30 @@ fn flow(out: &mut String, flow: &FlowStatus) {
         bytes(flow.credit_bytes),
         flow.class,
         flow.weight
+    );
+}
+
+fn datagrams(out: &mut String, flow: &DatagramStatus) {
+    let state = if flow.accepted { "open" } else { "opening" };
+    let _ = writeln!(
+        out,
+        "    datagrams {} {} -> {} {state}: lifetime {} ms, sent {} ({}), expired {}, dropped {} for newer \
+         {} by the kernel {} too long, waiting {}, received {} ({}), delivered {}, undelivered {}",
+        flow.number,
+        flow.source,
+        flow.destination,
+        flow.lifetime_ms,
+        flow.sent,
+        bytes(flow.sent_bytes),
+        flow.expired,
+        flow.dropped_for_newer,
+        flow.dropped_by_kernel,
+        flow.dropped_too_long,
+        flow.waiting,
+        flow.received,
+        bytes(flow.received_bytes),
+        flow.delivered,
+        flow.undelivered
     );
 }
 

@@ -133,6 +133,22 @@ pub const KNOBS: &[Knob] = &[
         set: |config, value| config.peer_idle_timeout = Duration::from_secs(value),
     },
     Knob {
+        name: "datagram_lifetime_ms",
+        help: "how long a datagram is worth something if no rule says so, in milliseconds",
+        bounds: (1, 60_000),
+        words: &[],
+        get: |config| millis(config.datagram_lifetime),
+        set: |config, value| config.datagram_lifetime = Duration::from_millis(value),
+    },
+    Knob {
+        name: "datagram_idle_s",
+        help: "how long a flow of datagrams is kept in which none comes or goes, in seconds",
+        bounds: (1, 86_400),
+        words: &[],
+        get: |config| config.datagram_idle.as_secs(),
+        set: |config, value| config.datagram_idle = Duration::from_secs(value),
+    },
+    Knob {
         name: "log_level",
         help: "how much a stack says, of everything that has no level of its own below",
         bounds: (0, 4),

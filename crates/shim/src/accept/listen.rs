@@ -159,6 +159,7 @@ impl Supervisor {
             | Reply::Plain { .. }
             | Reply::Changed
             | Reply::Closed { .. }
+            | Reply::Unreachable { .. }
             | Reply::Way { .. }
             | Reply::StatusPart(_)
             | Reply::Reloaded { .. }

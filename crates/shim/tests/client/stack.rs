@@ -77,6 +77,9 @@ fn handle(shared: &Arc<Shared>, request: Request, fd: Option<OwnedFd>) {
         | Request::Tally { .. }
         | Request::Watch
         | Request::Options { .. }
+        | Request::OpenDatagrams { .. }
+        | Request::AttachDatagrams { .. }
+        | Request::Told { .. }
         | Request::Status
         | Request::Reload
         | Request::ForgetPeers { .. }
