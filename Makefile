@@ -34,6 +34,7 @@ test-full: test build
 	$(CARGO) test --release --locked -p manypath-cli --test servers -- --ignored --test-threads 1
 	$(CARGO) test --release --locked -p manypath-cli --test ssh_peers -- --ignored
 	$(CARGO) test --release --locked -p manypath-cli --test clients -- --ignored --test-threads 1
+	MANYPATH_IN_CGROUP=1 $(CARGO) test --release --locked -p manypath-cli --test clients -- --ignored --test-threads 1
 	$(CARGO) test --release --locked -p manypath-cli --test kernel_sctp -- --ignored --test-threads 1
 	$(MAKE) interop
 	$(MAKE) deb-test

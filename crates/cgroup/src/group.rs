@@ -55,7 +55,8 @@ pub(crate) struct Group {
     path: PathBuf,
     /// Whether it is made when it is missing, before the programs that are going to be in it.
     make: bool,
-    made: bool,
+    /// Folders of ours, those further down first.
+    made: Vec<PathBuf>,
     /// Identity of the folder that the links are of.
     inode: u64,
     links: Option<Links>,
@@ -69,10 +70,7 @@ impl Group {
     /// When it is not in a cgroup2 file system, is missing and not to be made, or holds this very process,
     /// whose own connections would come back to it.
     pub(crate) fn new(path: &Path, make: bool) -> io::Result<Self> {
-        let made = make && !path.exists();
-        if made {
-            fs::create_dir_all(path)?;
-        }
+        let made = if make { create(path)? } else { Vec::new() };
         let path = fs::canonicalize(path)?;
         check_kind(&path)?;
         let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
@@ -94,9 +92,10 @@ impl Group {
     /// # Errors
     /// As the kernel says.
     pub(crate) fn attach(&mut self, programs: &Programs) -> io::Result<()> {
-        if self.make && !self.path.exists() {
-            fs::create_dir_all(&self.path)?;
-            self.made = true;
+        if self.make {
+            let new = create(&self.path)?;
+            self.made.retain(|old| !new.contains(old));
+            self.made.splice(0..0, new);
         }
         let folder = match File::open(&self.path) {
             Ok(folder) => folder,
@@ -149,9 +148,9 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         self.links = None;
-        if self.made {
+        for folder in &self.made {
             // It stays if somebody is in it.
-            let _ = fs::remove_dir(&self.path);
+            let _ = fs::remove_dir(folder);
         }
     }
 }
@@ -160,6 +159,13 @@ impl AsFd for Group {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.watch.as_fd()
     }
+}
+
+/// Makes a folder; returns those that were missing, those further down first.
+fn create(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let missing = path.ancestors().take_while(|one| !one.exists()).map(Path::to_owned).collect();
+    fs::create_dir_all(path)?;
+    Ok(missing)
 }
 
 fn check_kind(path: &Path) -> io::Result<()> {

@@ -21,7 +21,9 @@
 //!
 //! The parts: `kernel` what `bpf(2)` offers, `layout` the structures that both sides share, `tables` the
 //! maps by meaning, `redirector` the loop, `refusal` how a connect fails, `routes` and `listening` what is
-//! asked of the kernel, [`group`] the cgroup itself.
+//! asked of the kernel, [`group`] the cgroup itself, [`systemd`] how units come to have one attached.
+
+pub mod systemd;
 
 mod connections;
 pub mod group;

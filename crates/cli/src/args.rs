@@ -3,8 +3,10 @@
 use crate::commands::attach::AttachArgs;
 use crate::commands::bench::args::{BenchArgs, BenchGuardArgs, BenchWorkerArgs};
 use crate::commands::completion::CompletionArgs;
+use crate::commands::enable::{DisableArgs, EnableArgs};
 use crate::commands::gateway::args::GatewayArgs;
 use crate::commands::metrics::MetricsArgs;
+use crate::commands::path::args::PathArgs;
 use crate::commands::peers::PeersArgs;
 use crate::commands::preload::PreloadArgs;
 use crate::commands::reload::ReloadArgs;
@@ -12,6 +14,7 @@ use crate::commands::rules::args::{RulesArgs, ShimrulesArgs};
 use crate::commands::ssh::args::SshArgs;
 use crate::commands::sysctl::SysctlArgs;
 use crate::commands::top::TopArgs;
+use crate::mode::Mode;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use manypath_daemon::Encapsulation;
@@ -35,12 +38,15 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Run(RunArgs),
     Attach(AttachArgs),
+    Enable(EnableArgs),
+    Disable(DisableArgs),
     Preload(PreloadArgs),
     Serve(ServeArgs),
     Gateway(GatewayArgs),
     Rules(RulesArgs),
     Shimrules(ShimrulesArgs),
     Sysctl(SysctlArgs),
+    Path(PathArgs),
     Reload(ReloadArgs),
     Peers(PeersArgs),
     Status(StatusArgs),
@@ -110,6 +116,10 @@ pub(crate) struct StackOptions {
     #[arg(long, value_name = "NAME", default_value = Profile::Production.name(),
           value_parser = PossibleValuesParser::new(Profile::LIVE.map(Profile::name)))]
     pub(crate) profile: String,
+    /// Send everything over one path or another (normal), or over every path at once (redundant): what one
+    /// path loses another one brings (as redundancy of `manypath sysctl`, which knows more modes).
+    #[arg(long, value_enum, value_name = "MODE")]
+    pub(crate) mode: Option<Mode>,
     /// What carries SCTP: UDP (RFC 6951), or nothing: directly over IP, as protocol 132, which needs
     /// root or CAP_NET_RAW at both ends, and no NAT between them.
     #[arg(long, value_enum, value_name = "HOW", default_value = "udp")]
@@ -190,10 +200,11 @@ impl StackOptions {
 /// peer used, never at loopback.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  manypath serve --allow 22,443\n  manypath serve --allow 192.0.2.7:8080 --port 9899 -v"
+    after_help = "Example:\n  manypath serve --allow 22,443\n  manypath serve --allow 192.0.2.7:8080 --port 9899 -v\n  manypath serve --allow 5004/udp"
 )]
 pub(crate) struct ServeArgs {
-    /// Ports (or address and port) that peers may reach, besides those that local rules open.
+    /// Ports (or address and port) that peers may reach, besides those that local rules open; `/udp` behind
+    /// it for datagrams.
     #[arg(long, value_name = "PORT|ADDR:PORT", value_delimiter = ',')]
     pub(crate) allow: Vec<String>,
     /// UDP port to listen on (RFC 6951).

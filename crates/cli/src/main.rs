@@ -5,6 +5,7 @@ mod args;
 mod commands;
 mod demo;
 mod failure;
+mod mode;
 
 use args::{Cli, Command};
 use clap::Parser;
@@ -17,11 +18,14 @@ fn main() -> ExitCode {
     let result = match &cli.command {
         Command::Run(args) => commands::run::run(args),
         Command::Attach(args) => commands::attach::attach(args),
+        Command::Enable(args) => commands::enable::enable(args),
+        Command::Disable(args) => commands::enable::disable(args),
         Command::Preload(args) => commands::preload::preload(args),
         Command::Serve(args) => commands::serve::serve(args),
         Command::Gateway(args) => commands::gateway::gateway(args),
         Command::Rules(args) => commands::rules::rules(args),
         Command::Shimrules(args) => commands::rules::shimrules(args),
+        Command::Path(args) => commands::path::path(args),
         Command::Peers(args) => commands::peers::peers(args),
         Command::Sysctl(args) => commands::sysctl::sysctl(args),
         Command::Reload(args) => commands::reload::reload(args),

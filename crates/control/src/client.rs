@@ -58,12 +58,15 @@ impl ControlClient {
             | Reply::Plain { .. }
             | Reply::Changed
             | Reply::Closed { .. }
+            | Reply::Unreachable { .. }
             | Reply::Way { .. }
             | Reply::Offered { .. }
             | Reply::NotOffered { .. }
             | Reply::Arriving { .. }
             | Reply::Left { .. }
             | Reply::Gone { .. }
+            | Reply::Watching
+            | Reply::Path(_)
             | Reply::Reloaded { .. }
             | Reply::Forgotten { .. }
             | Reply::Refused { .. }
@@ -121,6 +124,18 @@ impl ControlClient {
             return Err(ControlError::Unexpected("no answer to a reload"));
         };
         Ok(rules)
+    }
+
+    /// Asks the stack to tell of its paths: from now on [`Self::receive`] gives [`Reply::Path`]s, however long
+    /// that takes.
+    ///
+    /// # Errors
+    /// [`ControlError::TimedOut`].
+    pub fn watch(&self) -> Result<(), ControlError> {
+        let Reply::Watching = self.ask(&Request::Watch)? else {
+            return Err(ControlError::Unexpected("no answer to a watch"));
+        };
+        Ok(self.socket.set_receive_timeout(None)?)
     }
 
     /// Asks the stack to forget what it knows about a peer, a service, or all; returns how much.

@@ -52,4 +52,4 @@ pub use message::{
     Listener, Reply, Request, Role, SocketOptions, StatusPart, Transport, VERSION, Way,
 };
 pub use report::{Assembler, parts};
-pub use socket::{ControlSocket, Credentials, Incoming, MAX_PACKET};
+pub use socket::{ControlSocket, Credentials, Incoming, MAX_PACKET, SEND_FLAGS};

@@ -1,11 +1,12 @@
 //! What launcher, command line and stack say to each other.
 
+use crate::path::PathEvent;
 use crate::status::FallbackReason;
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};
 
 /// Version of this language. It changes whenever an old reader would misunderstand a new writer.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
 /// From a launcher or a command line tool to a stack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,6 +56,34 @@ pub enum Request {
         /// The open's identity.
         id: u64,
     },
+    /// A program wants to send datagrams. The stack answers at once with `Direct` or `Pending`; after
+    /// `Pending` follows `Direct` or `Accepted`.
+    OpenDatagrams {
+        /// Chosen by the launcher, of the same numbers as those of `Open`.
+        id: u64,
+        /// Where the program sends to.
+        destination: SocketAddr,
+        /// The address that the program's socket is bound to; the port is its own, the address
+        /// unspecified if it is bound to none.
+        source: SocketAddr,
+    },
+    /// One file descriptor comes along: the stack's end of the way to the program's socket, a UDP
+    /// socket that is connected to it over loopback.
+    AttachDatagrams {
+        /// The identity of the `OpenDatagrams`.
+        id: u64,
+        /// The address of the program's socket as the stack's end sees it.
+        program: SocketAddr,
+        /// The inode of the program's socket, by which the kernel's tables name it.
+        inode: u64,
+        /// Whether the program's socket is connected, and so hears of errors.
+        connected: bool,
+    },
+    /// Answer to `Unreachable`: the program's socket knows, as far as it can be told.
+    Told {
+        /// The identity of the `OpenDatagrams`.
+        id: u64,
+    },
     /// Options of an attached connection's socket, told when they mean something or have changed.
     Options {
         /// The open's identity.
@@ -97,9 +126,12 @@ pub enum Request {
     },
     /// Asks for the stack's status, answered by `StatusPart`s.
     Status,
-    /// Asks the stack to read its rules and settings again, answered by `Reloaded` or `Refused`.
+    /// Asks the stack to read its rules, settings and path policies again, answered by `Reloaded` or `Refused`.
     /// Connections that exist go on.
     Reload,
+    /// Asks the stack to tell what happens to its paths from now on, answered by `Watching` and then by a
+    /// `Path` for each event.
+    Watch,
     /// Asks the stack to forget what it knows about a peer, about one of its services, or, without
     /// an address, about all; answered by `Forgotten`.
     ForgetPeers {
@@ -168,9 +200,16 @@ pub enum Reply {
     /// Rules or what is known of peers have changed: what `Plain` has said holds no longer. Told to
     /// a [`Role::Redirector`].
     Changed,
-    /// An attached connection is over in both directions.
+    /// An attached connection is over in both directions; datagrams of a program are not carried any
+    /// more.
     Closed {
         /// The open's identity.
+        id: u64,
+    },
+    /// The destination's host has answered a datagram with an error. Until `Told` the kernel refuses what
+    /// the program sends, so that one more datagram from its socket lets it hear of that.
+    Unreachable {
+        /// The identity of the `OpenDatagrams`.
         id: u64,
     },
     /// How the way of a connection to its destination is now.
@@ -218,7 +257,11 @@ pub enum Reply {
     },
     /// One piece of a status report.
     StatusPart(StatusPart),
-    /// Rules and settings were read again and hold from now on.
+    /// Events of paths are told from now on.
+    Watching,
+    /// Something has happened to a path.
+    Path(PathEvent),
+    /// Rules, settings and path policies were read again and hold from now on.
     Reloaded {
         /// How many rules there are.
         rules: usize,

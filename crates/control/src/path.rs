@@ -1,7 +1,6 @@
 //! What a stack says about single paths: what is wanted of them, why they are idle, what happens to them.
 
 use serde::{Deserialize, Serialize};
-use std::fmt;
 use std::net::SocketAddr;
 
 /// What one end wants of a path.
@@ -23,43 +22,6 @@ impl PathPolicy {
     pub fn is_default(&self) -> bool {
         matches!(self.role.as_str(), "" | "normal")
             && (self.cost, self.metered_bytes_per_s, self.primary) == (0, None, false)
-    }
-}
-
-/// As it is given to `manypath path`.
-impl fmt::Display for PathPolicy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.is_default() {
-            return f.write_str("normal");
-        }
-        let mut words = Vec::new();
-        if !matches!(self.role.as_str(), "" | "normal") {
-            words.push(self.role.clone());
-        }
-        if self.cost > 0 {
-            words.push(format!("cost {}", self.cost));
-        }
-        match self.metered_bytes_per_s {
-            Some(0) => words.push("metered".to_owned()),
-            Some(rate) => words.push(format!("metered {}", in_bits(rate))),
-            None => {}
-        }
-        if self.primary {
-            words.push("primary".to_owned());
-        }
-        f.write_str(&words.join(" "))
-    }
-}
-
-/// A rate of bytes per second in the units of tc: `5mbit`.
-fn in_bits(bytes_per_s: u64) -> String {
-    let bits = bytes_per_s.saturating_mul(8);
-    match bits {
-        0 => "0bit".to_owned(),
-        _ if bits.is_multiple_of(1_000_000_000) => format!("{}gbit", bits / 1_000_000_000),
-        _ if bits.is_multiple_of(1_000_000) => format!("{}mbit", bits / 1_000_000),
-        _ if bits.is_multiple_of(1_000) => format!("{}kbit", bits / 1_000),
-        _ => format!("{bits}bit"),
     }
 }
 
@@ -176,30 +138,6 @@ impl PathChange {
             Self::Inactive => "inactive",
             Self::Policy => "policy",
             Self::Removed => "removed",
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::PathPolicy;
-
-    #[test]
-    fn policies_read_as_they_are_given() {
-        let policy = |role: &str, cost, metered_bytes_per_s, primary| PathPolicy {
-            role: role.to_owned(),
-            cost,
-            metered_bytes_per_s,
-            primary,
-        };
-        for (policy, text) in [
-            (PathPolicy::default(), "normal"),
-            (policy("normal", 0, None, true), "primary"),
-            (policy("backup", 10, Some(625_000), false), "backup cost 10 metered 5mbit"),
-            (policy("disabled", 0, Some(0), false), "disabled metered"),
-            (policy("normal", 0, Some(16_000), false), "metered 128kbit"),
-        ] {
-            assert_eq!(policy.to_string(), text);
         }
     }
 }

@@ -112,6 +112,9 @@ pub struct AssociationStatus {
     pub paths: Vec<PathStatus>,
     /// The flows.
     pub flows: Vec<FlowStatus>,
+    /// The flows of datagrams.
+    #[serde(default)]
+    pub datagrams: Vec<DatagramStatus>,
 }
 
 /// One path of an association.
@@ -235,6 +238,45 @@ pub struct FlowStatus {
     pub weight: u16,
 }
 
+/// Datagrams of one socket to one address.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct DatagramStatus {
+    /// Its number among those of the side that opened it.
+    pub number: u32,
+    /// Whether this side opened it.
+    pub initiated: bool,
+    /// Whether the other side has accepted it.
+    pub accepted: bool,
+    /// Where the program sends to.
+    pub destination: SocketAddr,
+    /// The address of the program, as its side gave it.
+    pub source: SocketAddr,
+    /// Milliseconds for which a datagram that is sent here is worth something.
+    pub lifetime_ms: u64,
+    /// Datagrams sent to the peer.
+    pub sent: u64,
+    /// Their bytes.
+    pub sent_bytes: u64,
+    /// Datagrams given up because they were worth nothing any more, sent before or not.
+    pub expired: u64,
+    /// Datagrams dropped because too many newer ones waited.
+    pub dropped_for_newer: u64,
+    /// Datagrams that the kernel dropped because this stack did not take them in time.
+    pub dropped_by_kernel: u64,
+    /// Datagrams dropped because they were longer than a UDP datagram may be.
+    pub dropped_too_long: u64,
+    /// Datagrams that wait in this stack.
+    pub waiting: u64,
+    /// Datagrams received from the peer.
+    pub received: u64,
+    /// Their bytes.
+    pub received_bytes: u64,
+    /// Datagrams handed to the local socket.
+    pub delivered: u64,
+    /// Datagrams that the local socket had no room for, or refused.
+    pub undelivered: u64,
+}
+
 /// What is remembered about a peer or about one of its services.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct PeerStatus {
@@ -279,6 +321,8 @@ pub enum FallbackReason {
     AssociationLost,
     /// The stack is at one of its limits, or ends.
     Busy,
+    /// The peer is a manypath that carries no datagrams.
+    NoDatagrams,
 }
 
 impl FallbackReason {
@@ -299,6 +343,7 @@ impl FallbackReason {
             Self::Remembered => "remembered",
             Self::AssociationLost => "association-lost",
             Self::Busy => "busy",
+            Self::NoDatagrams => "no-datagrams",
         }
     }
 }
@@ -319,6 +364,7 @@ impl fmt::Display for FallbackReason {
             Self::Remembered => "an earlier attempt failed, too early to try again",
             Self::AssociationLost => "the association ended meanwhile",
             Self::Busy => "the stack is at a limit or ending",
+            Self::NoDatagrams => "the peer's manypath carries no datagrams",
         })
     }
 }

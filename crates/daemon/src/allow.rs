@@ -1,7 +1,7 @@
 //! What a peer may reach through this host. Closed by default.
 
 use crate::rules::Rules;
-use manypath_rules::{Options, Policy};
+use manypath_rules::{Options, Policy, Protocol};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
@@ -11,8 +11,10 @@ use std::str::FromStr;
 pub struct Allow {
     /// The address; `None` stands for each address that the peer's association uses.
     pub addr: Option<IpAddr>,
-    /// The TCP port.
+    /// The port.
     pub port: u16,
+    /// Whose port.
+    pub protocol: Protocol,
 }
 
 impl fmt::Display for Allow {
@@ -20,7 +22,8 @@ impl fmt::Display for Allow {
         match self.addr {
             Some(addr) => SocketAddr::new(addr, self.port).fmt(f),
             None => self.port.fmt(f),
-        }
+        }?;
+        if self.protocol == Protocol::Udp { f.write_str("/udp") } else { Ok(()) }
     }
 }
 
@@ -32,7 +35,7 @@ impl fmt::Display for AllowError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "'{}' is not PORT or ADDR:PORT (for example 22, 192.0.2.1:80, [2001:db8::1]:80)",
+            "'{}' is not PORT or ADDR:PORT (for example 22, 192.0.2.1:80, [2001:db8::1]:80, 53/udp)",
             self.0
         )
     }
@@ -45,11 +48,15 @@ impl FromStr for Allow {
 
     fn from_str(text: &str) -> Result<Self, AllowError> {
         let error = || AllowError(text.to_owned());
-        let entry = match text.parse::<u16>() {
-            Ok(port) => Self { addr: None, port },
+        let (place, protocol) = match text.strip_suffix("/udp") {
+            Some(place) => (place, Protocol::Udp),
+            None => (text.strip_suffix("/tcp").unwrap_or(text), Protocol::Tcp),
+        };
+        let entry = match place.parse::<u16>() {
+            Ok(port) => Self { addr: None, port, protocol },
             Err(_) => {
-                let addr: SocketAddr = text.parse().map_err(|_| error())?;
-                Self { addr: Some(addr.ip().to_canonical()), port: addr.port() }
+                let addr: SocketAddr = place.parse().map_err(|_| error())?;
+                Self { addr: Some(addr.ip().to_canonical()), port: addr.port(), protocol }
             }
         };
         if entry.port == 0 { Err(error()) } else { Ok(entry) }
@@ -107,6 +114,7 @@ impl fmt::Display for Denied {
 ///
 /// `loopback` lets loopback addresses through that a rule names with address and port.
 pub(crate) fn admit(
+    protocol: Protocol,
     destination: SocketAddr,
     locals: &[IpAddr],
     rules: &Rules,
@@ -114,7 +122,9 @@ pub(crate) fn admit(
 ) -> Result<(SocketAddr, Options), Denied> {
     let service = canonical(destination);
     check_address(service.ip(), locals, loopback)?;
-    open_service(service, rules).map(|options| (service, options)).ok_or(Denied::NotListed)
+    open_service(protocol, service, rules)
+        .map(|options| (service, options))
+        .ok_or(Denied::NotListed)
 }
 
 /// The address with an IPv4-mapped IPv6 one made plain.
@@ -135,9 +145,13 @@ pub(crate) fn check_address(addr: IpAddr, locals: &[IpAddr], loopback: bool) -> 
 }
 
 /// How a service is served that rules open whoever listens there, if they do.
-pub(crate) fn open_service(service: SocketAddr, rules: &Rules) -> Option<Options> {
-    let (policy, options) = rules.service(service);
-    let named = !service.ip().is_loopback() || rules.names(service);
+pub(crate) fn open_service(
+    protocol: Protocol,
+    service: SocketAddr,
+    rules: &Rules,
+) -> Option<Options> {
+    let (policy, options) = rules.service(protocol, service);
+    let named = !service.ip().is_loopback() || rules.names(protocol, service);
     (policy == Policy::Enable && named).then_some(options)
 }
 
@@ -150,7 +164,8 @@ mod tests {
             .map(|local| local.parse().unwrap());
         let allow: Vec<Allow> = allow.split(',').map(|entry| entry.parse().unwrap()).collect();
         let rules = Rules::load(None, &allow).unwrap();
-        let admitted = admit(destination.parse().unwrap(), &locals, &rules, loopback);
+        let admitted =
+            admit(Protocol::Tcp, destination.parse().unwrap(), &locals, &rules, loopback);
         admitted.map(|(service, _)| service)
     }
 
@@ -183,6 +198,22 @@ mod tests {
     }
 
     #[test]
+    fn datagrams_reach_only_what_a_udp_rule_opens() {
+        let locals = ["10.0.0.2".parse().unwrap(), "127.0.1.2".parse().unwrap()];
+        let allow = ["22", "53/udp", "127.0.1.2:54/udp"].map(|entry| entry.parse().unwrap());
+        let rules = Rules::load(None, &allow).unwrap();
+        let check = |protocol, to: &str| {
+            let admitted = admit(protocol, to.parse().unwrap(), &locals, &rules, false);
+            admitted.map(|(service, _)| service)
+        };
+        assert_eq!(check(Protocol::Udp, "10.0.0.2:53"), dialled("10.0.0.2:53"));
+        assert_eq!(check(Protocol::Tcp, "10.0.0.2:53"), Err(Denied::NotListed));
+        assert_eq!(check(Protocol::Udp, "10.0.0.2:22"), Err(Denied::NotListed));
+        assert_eq!(check(Protocol::Udp, "10.9.0.2:53"), Err(Denied::ForeignAddress));
+        assert_eq!(check(Protocol::Udp, "127.0.1.2:54"), Err(Denied::NotReachable));
+    }
+
+    #[test]
     fn unspecified_and_multicast_are_out_of_reach() {
         for destination in
             ["0.0.0.0:22", "[::]:22", "224.0.0.1:22", "[ff02::1]:22", "[::ffff:0.0.0.0]:22"]
@@ -206,10 +237,12 @@ mod tests {
 
     #[test]
     fn entries_are_read_and_written() {
-        for text in ["22", "192.0.2.1:80", "[2001:db8::1]:80"] {
+        assert_eq!("22/tcp".parse::<Allow>(), "22".parse());
+        for text in ["22", "192.0.2.1:80", "[2001:db8::1]:80", "53/udp", "[2001:db8::1]:53/udp"] {
             assert_eq!(text.parse::<Allow>().unwrap().to_string(), text);
         }
-        for text in ["", "0", "65536", "ssh", "192.0.2.1", "192.0.2.1:0", "2001:db8::1"] {
+        for text in ["", "0", "65536", "ssh", "192.0.2.1", "192.0.2.1:0", "2001:db8::1", "53/sctp"]
+        {
             assert!(text.parse::<Allow>().is_err(), "{text}");
         }
     }

@@ -1,8 +1,9 @@
 //! One association and what it carries.
 
 use crate::attempt::AttemptId;
+use crate::datagrams::DatagramId;
 use manypath_engine::{Instant, Outgoing, Profile};
-use manypath_flow::{DirectFlow, FlowConfig, FlowId, FlowMux, Flows};
+use manypath_flow::{DatagramFlow, DirectFlow, FlowConfig, FlowId, FlowMux, Flows};
 use manypath_window::Budget;
 use std::collections::BTreeMap;
 
@@ -55,6 +56,8 @@ pub(crate) struct Association {
     /// The peer sends nothing more than what has arrived.
     pub(crate) input_over: bool,
     pub(crate) flows: BTreeMap<FlowId, FlowUse>,
+    /// Who uses which flow of datagrams.
+    pub(crate) datagrams: BTreeMap<DatagramFlow, DatagramId>,
     /// A message that the engine did not take although it had room: goes first next time.
     pub(crate) held: Option<Outgoing>,
     /// Packets received when the peer's host said that nobody listens there any more.
@@ -92,7 +95,7 @@ impl Association {
         begun: Instant,
         streams: u16,
     ) -> Self {
-        let flows = BTreeMap::new();
+        let (flows, datagrams) = (BTreeMap::new(), BTreeMap::new());
         let (idle_since, held, doubted, input_over) = (begun, None, None, false);
         Self {
             begun_with,
@@ -103,9 +106,15 @@ impl Association {
             streams,
             mux,
             flows,
+            datagrams,
             held,
             doubted,
         }
+    }
+
+    /// Whether it carries nothing.
+    pub(crate) fn is_unused(&self) -> bool {
+        self.flows.is_empty() && self.datagrams.is_empty()
     }
 
     /// Whether this side began it.

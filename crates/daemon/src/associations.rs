@@ -2,6 +2,7 @@
 
 use crate::association::{Association, FlowUse, Setup};
 use crate::connection::RelayEnd;
+use crate::datagrams::pump_datagrams;
 use crate::log;
 use crate::parameters::{self, STREAMS};
 use crate::stack::Stack;
@@ -90,9 +91,9 @@ impl Stack {
             Event::Writable => {
                 self.dirty.insert(id);
             }
-            // Flows are reliable, and nobody changes the streams of their associations.
-            Event::SendFailed { .. }
-            | Event::PartialDeliveryAborted(_)
+            Event::SendFailed { message, .. } => self.on_given_up(id, &message),
+            // Only datagrams are unreliable, and nobody changes the streams of associations.
+            Event::PartialDeliveryAborted(_)
             | Event::Undelivered { .. }
             | Event::PeerError { .. }
             | Event::StreamsReset { .. }
@@ -136,6 +137,7 @@ impl Stack {
         association.streams = up.streams;
         association.mux.limit_streams(up.streams);
         self.dirty.insert(id);
+        self.agree_on_datagrams(id);
         self.adopt_peer_addresses(id);
         self.watch_idle(id);
         let word = if up.initiated { "established" } else { "accepted" };
@@ -200,6 +202,7 @@ impl Stack {
         if state == PathState::Active {
             self.adopt_peer_addresses(id);
         }
+        self.tell_watchers();
         let status = self.driver.endpoint().status(self.now, id);
         let mut paths = status.into_iter().flat_map(|status| status.paths);
         if let Some(path) = paths.find(|one| one.id == path) {
@@ -225,6 +228,7 @@ impl Stack {
         let Association { begun_with, streams, .. } = *association;
         let memory = &self.window_memory;
         *association = Association::new(begun_with, Setup::Established, self.now, streams, memory);
+        self.agree_on_datagrams(id);
         info!(target: log::ASSOCIATION, "association {}: the peer has restarted", id.0);
     }
 
@@ -257,6 +261,8 @@ impl Stack {
     pub(crate) fn remove_association(&mut self, id: AssociationId) {
         if let Some(gone) = self.associations.remove(&id) {
             self.counters.add_flows(gone.mux.counters().entries());
+            let datagrams = gone.mux.datagrams().map(|datagrams| datagrams.counters().entries());
+            self.counters.add_datagrams(datagrams.unwrap_or_default());
         }
         self.by_peer.retain(|_, used| *used != id);
         self.dirty.remove(&id);
@@ -277,6 +283,7 @@ impl Stack {
 
     /// Ends everything that uses a flow of the association.
     fn end_flows(&mut self, id: AssociationId, reason: FallbackReason) {
+        self.end_datagrams(id, reason);
         let Some(association) = self.associations.get_mut(&id) else { return };
         for used in std::mem::take(&mut association.flows).into_values() {
             match used {
@@ -333,6 +340,11 @@ impl Stack {
         let fragment = endpoint.fragment_size(id);
         association.mux.advance_time(self.now);
         let limit = unsent_limit(endpoint, id);
+        if let Some(datagrams) = association.mux.datagrams_mut()
+            && !pump_datagrams(self.now, endpoint, id, datagrams, limit)
+        {
+            self.waiting.insert(id);
+        }
         loop {
             if endpoint.unsent(id) >= limit {
                 self.waiting.insert(id);
@@ -385,7 +397,7 @@ impl Stack {
         let timeout = self.idle_timeout(association_is_ours(&self.associations, id));
         let Some(association) = self.associations.get_mut(&id) else { return };
         let rested = self.now.since(association.idle_since) >= timeout;
-        if !rested || !association.flows.is_empty() || association.setup != Setup::Established {
+        if !rested || !association.is_unused() || association.setup != Setup::Established {
             return;
         }
         association.setup = Setup::Ending;

@@ -5,8 +5,9 @@ use crate::gateway::Gateway;
 use crate::log::{Level, Levels};
 use crate::peers::PeerCache;
 use crate::settings::SettingsFile;
-use manypath_engine::Profile;
+use manypath_engine::{Profile, Redundancy};
 use manypath_rules::RulesFile;
+use manypath_rules::paths::PathsFile;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -60,6 +61,10 @@ pub struct StackConfig {
     /// The rules table: which connects are carried, and what peers may reach besides `allow`.
     /// Without one, connects are carried and `allow` is all.
     pub rules: Option<RulesFile>,
+    /// What paths are there for, read at the beginning and again when asked.
+    pub paths: Option<PathsFile>,
+    /// What is sent over several paths at once.
+    pub redundancy: Redundancy,
     /// Settings that are read at the beginning and again when asked; see [`Knob`](crate::Knob).
     pub settings: Option<SettingsFile>,
     /// Names of settings that the file does not change, because the user has given them.
@@ -89,6 +94,10 @@ pub struct StackConfig {
     pub positive_cache: Duration,
     /// Where what is known about peers is kept; nowhere when absent.
     pub peer_memory: Option<PeerCache>,
+    /// How long a datagram is worth something, if no rule says so.
+    pub datagram_lifetime: Duration,
+    /// How long a flow of datagrams is kept in which none comes or goes.
+    pub datagram_idle: Duration,
     /// How long an association that this side began is kept without flows.
     pub idle_timeout: Duration,
     /// How long an association that a peer began is kept without flows. Longer than `idle_timeout`, so
@@ -139,6 +148,8 @@ impl Default for StackConfig {
             allow: Vec::new(),
             gateway: None,
             rules: None,
+            paths: None,
+            redundancy: Redundancy::Off,
             settings: None,
             fixed: Vec::new(),
             force_bindall: true,
@@ -153,6 +164,8 @@ impl Default for StackConfig {
             peer_cache: true,
             positive_cache: Duration::from_secs(86_400),
             peer_memory: None,
+            datagram_lifetime: Duration::from_millis(500),
+            datagram_idle: Duration::from_secs(60),
             idle_timeout: Duration::from_secs(60),
             peer_idle_timeout: Duration::from_secs(600),
             drain_timeout: Duration::from_secs(60),

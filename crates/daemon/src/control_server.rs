@@ -2,6 +2,7 @@
 
 use crate::attempt::{AttemptId, Client, Open};
 use crate::config::StackConfig;
+use crate::datagrams::Program;
 use crate::listeners::ListenerId;
 use crate::log;
 use crate::stack::Stack;
@@ -259,6 +260,7 @@ impl Stack {
                 self.on_open(client, Open { destination, source, blocking, waiting });
             }
             Request::Cancel { id: open } => {
+                self.cancel_datagrams(Client { control: id, id: open });
                 if let Some(attempt) = self.control.attempt(Client { control: id, id: open }) {
                     self.cancel_attempt(attempt);
                 }
@@ -267,6 +269,17 @@ impl Stack {
                 Some(fd) => self.on_attach(Client { control: id, id: open }, fd),
                 None => self.counters.count("attaches_without_socket"),
             },
+            Request::OpenDatagrams { id: open, destination, source } => {
+                self.on_open_datagrams(Client { control: id, id: open }, destination, source);
+            }
+            Request::AttachDatagrams { id: open, program, inode, connected } => match fd {
+                Some(fd) => {
+                    let program = Program { addr: program, inode, connected };
+                    self.on_attach_datagrams(Client { control: id, id: open }, program, fd);
+                }
+                None => self.counters.count("attaches_without_socket"),
+            },
+            Request::Told { id: open } => self.on_told(Client { control: id, id: open }),
             Request::Options { id: open, options } => {
                 self.on_socket_options(Client { control: id, id: open }, &options);
             }
@@ -285,9 +298,10 @@ impl Stack {
                 self.on_tally(ListenerId { control: id, id: number }, plain);
             }
             Request::Status => self.send_status(id),
+            Request::Watch => self.on_watch(id),
             Request::Reload => self.on_reload(id),
             Request::ForgetPeers { addr, port } => {
-                let count = self.peers.flush(addr, port);
+                let count = self.peers.flush(addr, port) + self.datagrams.forget(addr, port);
                 self.tell_redirectors();
                 self.reply(id, Reply::Forgotten { count });
             }
@@ -303,11 +317,13 @@ impl Stack {
         self.reply(id, reply);
     }
 
-    /// Reads rules and settings again: both, or nothing when one is wrong.
+    /// Reads rules, settings and path policies again: all, or nothing when one is wrong.
     pub(crate) fn reload(&mut self) -> Result<usize, String> {
         let rules = self.rules.read().map_err(|e| e.to_string())?;
+        let paths = self.path_policies.read().map_err(|e| e.to_string())?;
         self.settings.apply(&mut self.config).map_err(|e| e.to_string())?;
         self.adopt_settings();
+        self.adopt_path_policies(paths);
         let count = self.rules.adopt(rules);
         self.review_listeners();
         self.listen_direct();
@@ -358,10 +374,12 @@ impl Stack {
     /// The caller has gone. Its relays go on; what it had only asked for is forgotten.
     fn drop_control(&mut self, id: u64) {
         let Some(connection) = self.control.remove(id, &self.registry) else { return };
+        self.watch.forget(id);
         for (client, attempt) in self.control.attempts_of(id) {
             self.cancel_attempt(attempt);
             self.control.forget(client);
         }
+        self.end_datagrams_of(id);
         if connection.role == Some(Role::Redirector) {
             self.drop_led(id);
         }

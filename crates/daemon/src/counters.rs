@@ -9,6 +9,7 @@ pub(crate) struct Counters {
     events: BTreeMap<&'static str, u64>,
     fallbacks: BTreeMap<FallbackReason, u64>,
     flows: BTreeMap<&'static str, u64>,
+    datagrams: BTreeMap<&'static str, u64>,
 }
 
 impl Counters {
@@ -25,6 +26,18 @@ impl Counters {
         for (name, count) in entries {
             *self.flows.entry(name).or_default() += count;
         }
+    }
+
+    /// The same of its datagrams.
+    pub(crate) fn add_datagrams(&mut self, entries: Vec<(&'static str, u64)>) {
+        for (name, count) in entries {
+            *self.datagrams.entry(name).or_default() += count;
+        }
+    }
+
+    /// Counts of datagrams of associations that are gone.
+    pub(crate) const fn past_datagrams(&self) -> &BTreeMap<&'static str, u64> {
+        &self.datagrams
     }
 
     /// Counts of flows of associations that are gone.

@@ -16,7 +16,7 @@ use crate::stack::Stack;
 use crate::token::Source;
 use manypath_engine::AssociationId;
 use manypath_flow::{FlowId, Refusal};
-use manypath_rules::{Form, Options};
+use manypath_rules::{Form, Options, Protocol as Carried};
 use mio::event::Event;
 use socket2::{Domain, Protocol, SockAddr, Socket as RawSocket, Type};
 use std::io;
@@ -56,7 +56,8 @@ impl Stack {
             return self.on_incoming_to_listener(id, flow, destination, source);
         }
         let locals = self.local_addresses(id);
-        let admitted = allow::admit(destination, &locals, &self.rules, self.config.loopback_paths);
+        let loopback = self.config.loopback_paths;
+        let admitted = allow::admit(Carried::Tcp, destination, &locals, &self.rules, loopback);
         // What a run's own stack serves is its program, whatever the rules open on this host.
         let admitted = if self.config.door { Err(Denied::NotListed) } else { admitted };
         match admitted {

@@ -125,11 +125,13 @@ impl Stack {
         flows.sum::<usize>() + self.tcp_relays.len()
     }
 
+    /// Whether everything that has been taken was handed over, and nobody wants more to be.
     fn is_drained(&self) -> bool {
         let idle = self.attempts.is_empty()
             && self.callers.len() == 0
             && self.relays.is_empty()
-            && self.tcp_relays.is_empty();
+            && self.tcp_relays.is_empty()
+            && self.datagrams.is_empty();
         idle && self.flow_count() == 0 && self.waiting.is_empty()
     }
 

@@ -20,6 +20,7 @@ impl Stack {
             while let Some(event) = self.next_flow_event(id) {
                 self.on_flow_event(id, event);
             }
+            self.drain_datagram_events(id);
         }
     }
 
@@ -68,10 +69,9 @@ impl Stack {
     pub(crate) fn forget_flow(&mut self, id: AssociationId, flow: FlowId) -> Option<FlowUse> {
         let association = self.associations.get_mut(&id)?;
         let used = association.flows.remove(&flow);
-        if association.flows.is_empty() && association.setup == Setup::Over {
+        if association.is_unused() && association.setup == Setup::Over {
             self.remove_association(id);
-        } else if association.flows.is_empty()
-            && (association.is_ours() || association.mux.is_direct())
+        } else if association.is_unused() && (association.is_ours() || association.mux.is_direct())
         {
             self.watch_idle(id);
         }

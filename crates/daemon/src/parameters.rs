@@ -8,8 +8,10 @@ use manypath_engine::{
 use manypath_flow::{FlowId, Share};
 use manypath_rules::{Class, Options};
 
-/// Streams asked for in each direction: as many flows can be open towards one peer.
-pub(crate) const STREAMS: u16 = 1024;
+/// As many connections can be open towards one peer.
+const FLOW_STREAMS: u16 = 1024;
+/// Streams asked for in each direction.
+pub(crate) const STREAMS: u16 = FLOW_STREAMS + manypath_flow::DATAGRAM_STREAMS;
 /// What the buffers of an association may grow to, with the paths: twice what 850 Mbit/s over 300 ms has in flight.
 const LARGEST_BUFFER: u32 = 64 << 20;
 /// Streams that a native program may use towards us.
@@ -35,12 +37,15 @@ fn of_profile(config: &StackConfig, profile: Profile) -> Config {
         // Hosts of today are moved: addresses come and go with links, leases and prefixes.
         address_reconfiguration: true,
         streams: STREAMS,
+        // Says to peers that datagrams are carried, too.
+        partial_reliability: true,
         receive_buffer_max: LARGEST_BUFFER,
         send_buffer_max: LARGEST_BUFFER,
         rto_initial: initial_rto(config),
         rto_min: config.rto_min,
         rto_max: config.rto_max,
         path_max_retransmits: config.path_rtx_max,
+        redundancy: config.redundancy,
         max_init_retransmits: if config.accept { 8 } else { CLIENT_INIT_RETRANSMITS },
         ..profile.config()
     }
@@ -84,6 +89,7 @@ pub(crate) fn of_direct(config: &StackConfig, profile: Profile) -> Config {
         address_reconfiguration: false,
         streams: 1,
         inbound_streams: Some(NATIVE_STREAMS),
+        partial_reliability: false,
         ..of_profile(config, profile)
     };
     match &config.gateway {

@@ -44,9 +44,15 @@ impl Rules {
         said(&self.table.decide(query))
     }
 
+    /// What becomes of datagrams of a program.
+    pub(crate) fn datagrams(&self, destination: SocketAddr) -> (Policy, Options) {
+        let query = Query { chain: Chain::Remote, protocol: Protocol::Udp, address: destination };
+        said(&self.table.decide(query))
+    }
+
     /// What becomes of a peer's wish to reach a service here.
-    pub(crate) fn service(&self, service: SocketAddr) -> (Policy, Options) {
-        let query = Query { chain: Chain::Local, protocol: Protocol::Tcp, address: service };
+    pub(crate) fn service(&self, protocol: Protocol, service: SocketAddr) -> (Policy, Options) {
+        let query = Query { chain: Chain::Local, protocol, address: service };
         let (policy, options) = said(&self.table.decide(query));
         let own = self.own.decide(query).policy;
         (if own == Policy::Enable { own } else { policy }, options)
@@ -69,22 +75,26 @@ impl Rules {
     /// What becomes of a peer's wish to reach a listener of a program under `manypath run`.
     pub(crate) fn listener(&self, service: SocketAddr) -> (Policy, Options) {
         let (policy, options) = said(&self.table.decide_listener(service));
-        let open = policy == Policy::Enable || self.service(service).0 == Policy::Enable;
+        let open =
+            policy == Policy::Enable || self.service(Protocol::Tcp, service).0 == Policy::Enable;
         (if open { Policy::Enable } else { Policy::Disable }, options)
     }
 
     /// Whether peers may reach a listener that is bound to `addr`, at one address at least.
     pub(crate) fn may_offer(&self, addr: SocketAddr) -> bool {
         let port = addr.port();
-        let opens = |rule: &Rule| rule.ports.is_none_or(|ports| ports.contains(port));
+        let opens = |rule: &Rule| {
+            rule.protocol == Protocol::Tcp && rule.ports.is_none_or(|ports| ports.contains(port))
+        };
         let some = || self.table.list(Chain::Local, Policy::Enable).any(|(_, rule)| opens(rule));
         self.listener(addr).0 == Policy::Enable || addr.ip().is_unspecified() && some()
     }
 
     /// Whether a rule opens exactly this address and port: what a loopback service needs.
-    pub(crate) fn names(&self, service: SocketAddr) -> bool {
+    pub(crate) fn names(&self, protocol: Protocol, service: SocketAddr) -> bool {
         let named = |rule: &Rule| {
-            rule.network == Some(Network::host(service.ip()))
+            rule.protocol == protocol
+                && rule.network == Some(Network::host(service.ip()))
                 && rule.ports.is_some_and(|ports| ports.contains(service.port()))
         };
         let tables = [&self.own, &self.table];
@@ -111,19 +121,21 @@ fn rule_of(entry: Allow) -> Rule {
     Rule {
         network: entry.addr.map(Network::host),
         ports: Ports::new(entry.port, entry.port).ok(),
+        protocol: entry.protocol,
         ..Rule::open(Chain::Local, Policy::Enable)
     }
 }
 
 /// `PORT` or `ADDR:PORT` where the rule says no more, as `--allow` has it; else the rule's words.
 fn place_of(rule: &Rule) -> String {
+    let suffix = if rule.protocol == Protocol::Udp { "/udp" } else { "" };
     let host = rule.network.filter(Network::is_host);
     match (host, rule.network, rule.ports) {
-        (None, None, Some(ports)) if rule.options.is_empty() => ports.to_string(),
+        (None, None, Some(ports)) if rule.options.is_empty() => format!("{ports}{suffix}"),
         (Some(host), _, Some(ports))
             if rule.options.is_empty() && ports.first() == ports.last() =>
         {
-            SocketAddr::new(host.address(), ports.first()).to_string()
+            format!("{}{suffix}", SocketAddr::new(host.address(), ports.first()))
         }
         _ => rule.to_string(),
     }

@@ -13,6 +13,7 @@ use crate::config::{Encapsulation, StackConfig};
 use crate::connection::Connection;
 use crate::control_server::ControlServer;
 use crate::counters::Counters;
+use crate::datagrams::{DatagramId, Datagrams};
 use crate::dial::Dial;
 use crate::drain::Phase;
 use crate::gateway::{Callers, Totals};
@@ -20,6 +21,7 @@ use crate::listeners::Listeners;
 use crate::locals::{self, Locals};
 use crate::log;
 use crate::parameters;
+use crate::path_policies::PathPolicies;
 use crate::peers::{Lifetimes, Memory, Peers};
 use crate::relay::Relay;
 use crate::rules::Rules;
@@ -29,6 +31,7 @@ use crate::tcp_relay::TcpRelay;
 use crate::timers::Timers;
 use crate::token::Source;
 use crate::uplinks::Uplinks;
+use crate::watch::Watch;
 use manypath_engine::{AssociationId, Duration, Endpoint, Instant, Profile};
 use manypath_net::{Clock, Driver, Inherited, Signals};
 use manypath_window::Budget;
@@ -80,6 +83,7 @@ pub struct Stack {
     /// What connections that have ended have moved.
     pub(crate) totals: Totals,
     pub(crate) listeners: Listeners,
+    pub(crate) datagrams: Datagrams,
     pub(crate) relays: BTreeMap<RelayId, Relay>,
     pub(crate) tcp_relays: BTreeMap<RelayId, TcpRelay>,
     /// What the log will tell of the relays.
@@ -100,6 +104,8 @@ pub struct Stack {
     /// What the windows of all flows take their memory from.
     pub(crate) window_memory: Budget,
     pub(crate) rules: Rules,
+    pub(crate) path_policies: PathPolicies,
+    pub(crate) watch: Watch,
     pub(crate) settings: Settings,
     pub(crate) timers: Timers,
     pub(crate) counters: Counters,
@@ -145,6 +151,8 @@ impl Stack {
             window_memory: Budget::new(config.receive_memory),
             memory: Memory::new(config.peer_memory.take()),
             rules: Rules::load(config.rules.take(), &config.allow).map_err(io::Error::other)?,
+            path_policies: PathPolicies::load(config.paths.take()).map_err(io::Error::other)?,
+            watch: Watch::default(),
             settings,
             now: clock.now(),
             clock,
@@ -163,6 +171,7 @@ impl Stack {
             callers: Callers::default(),
             totals: Totals::default(),
             listeners: Listeners::default(),
+            datagrams: Datagrams::new(lifetimes(&config)),
             relays: BTreeMap::new(),
             tcp_relays: BTreeMap::new(),
             connections: BTreeMap::new(),
@@ -231,6 +240,7 @@ impl Stack {
     fn turn(&mut self, events: &Events) {
         self.now = self.clock.now();
         self.counters.count("turns");
+        self.refresh_path_policies();
         for event in events {
             self.on_event(event);
         }
@@ -257,6 +267,7 @@ impl Stack {
             }
             self.drain_flow_events();
             self.service_relays();
+            self.service_datagrams();
             self.drain_flow_events();
             self.pump_messages();
             self.driver.flush(self.now);
@@ -283,6 +294,7 @@ impl Stack {
             Source::ControlListener | Source::Door => self.accept_control(),
             Source::Clients(_) => self.accept_callers(),
             Source::Caller(id) => self.on_caller_event(RelayId(id), event),
+            Source::Datagrams(id) => self.on_datagram_socket(DatagramId(id)),
             Source::Network => self.on_network_news(),
             Source::Signal => self.on_signal(),
             Source::Wake => self.stop(),
@@ -290,7 +302,8 @@ impl Stack {
     }
 
     fn until_next_turn(&self) -> Option<Duration> {
-        if self.unsettled || !self.ready.is_empty() || !self.control.unread.is_empty() {
+        let work = !self.ready.is_empty() || self.datagrams.has_work();
+        if self.unsettled || work || !self.control.unread.is_empty() {
             return Some(Duration::ZERO);
         }
         let deadlines = [self.timers.next(), self.driver.timeout()];
@@ -324,6 +337,7 @@ impl Stack {
         let config = &self.config;
         log::set_levels(&config.log);
         self.peers.set_lifetimes(lifetimes(config));
+        self.datagrams.services.set_lifetimes(lifetimes(config));
         self.window_memory.set_limit(config.receive_memory);
         self.driver.endpoint_mut().configure(|engine| {
             engine.rto_initial = parameters::initial_rto(config);
@@ -331,6 +345,8 @@ impl Stack {
             engine.rto_max = config.rto_max;
             engine.path_max_retransmits = config.path_rtx_max;
         });
+        let redundancy = config.redundancy;
+        self.driver.endpoint_mut().set_redundancy(self.now, redundancy);
     }
 
     pub(crate) fn next_id(&mut self) -> u64 {

@@ -84,6 +84,7 @@ impl Stack {
             receive_queued_bytes: status.receive_queued as u64,
             paths: status.paths.iter().map(|path| self.path_status(path)).collect(),
             flows: self.flow_statuses(association),
+            datagrams: self.datagram_statuses(association),
         })
     }
 
@@ -163,6 +164,9 @@ impl Stack {
         let flows = self.associations.values().flat_map(|one| one.mux.counters().entries());
         for (name, n) in past.chain(flows) {
             *all.entry(format!("flow_{name}")).or_default() += n;
+        }
+        for (name, n) in self.datagram_counters() {
+            *all.entry(format!("datagram_{name}")).or_default() += n;
         }
         all
     }

@@ -3,6 +3,7 @@
 
 use crate::association::RelayId;
 use crate::attempt::AttemptId;
+use crate::datagrams::DatagramId;
 use crate::stack::Stack;
 use manypath_engine::{AssociationId, Instant};
 use std::collections::BTreeSet;
@@ -22,6 +23,10 @@ pub(crate) enum Timer {
     Idle(AssociationId),
     /// A peer whose host says that nobody listens has had its time to prove it wrong.
     Presence(AssociationId),
+    /// The peer of a program that wants to send datagrams has had its time to answer.
+    DatagramFallback(DatagramId),
+    /// Flows of datagrams may be idle, and sockets of programs gone.
+    Datagrams,
     /// Local addresses are looked at although nothing was heard of them.
     Rescan,
     /// Local addresses are looked at because something was heard.
@@ -38,6 +43,8 @@ pub(crate) enum Timer {
     Service,
     /// What was learnt about peers is to be kept.
     SavePeers,
+    /// Those who watch paths are to be told.
+    Watch,
     /// Whether a draining stack still makes progress.
     Drain,
 }
@@ -71,6 +78,8 @@ impl Stack {
             Timer::Attach(id) => self.on_attach_timer(id),
             Timer::Patience(id) => self.on_patience_timer(id),
             Timer::Idle(id) => self.on_idle_timer(id),
+            Timer::DatagramFallback(id) => self.on_datagram_fallback(id),
+            Timer::Datagrams => self.on_datagrams_timer(),
             Timer::Rescan => self.on_rescan_timer(),
             Timer::Network => self.on_network_timer(),
             Timer::Presence(id) => self.on_presence_timer(id),
@@ -80,6 +89,7 @@ impl Stack {
             Timer::StatusLine => self.on_status_line_timer(),
             Timer::Service => self.on_service_timer(),
             Timer::SavePeers => self.save_peers(),
+            Timer::Watch => self.on_watch_timer(),
             Timer::Drain => self.on_drain_timer(),
         }
     }

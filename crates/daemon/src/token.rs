@@ -25,6 +25,8 @@ pub(crate) enum Source {
     Clients(u64),
     /// A TCP client of a gateway that waits.
     Caller(u64),
+    /// The local socket of a flow of datagrams.
+    Datagrams(u64),
     /// What the kernel says about addresses, links and routes.
     Network,
     /// Signals.
@@ -50,7 +52,8 @@ impl Source {
             Self::Door => (9, 0),
             Self::Clients(index) => (10, index),
             Self::Caller(id) => (11, id),
-            Self::Network => (12, 0),
+            Self::Datagrams(id) => (12, id),
+            Self::Network => (13, 0),
         }
     }
 
@@ -77,7 +80,8 @@ impl Source {
             9 => Self::Door,
             10 => Self::Clients(id),
             11 => Self::Caller(id),
-            12 => Self::Network,
+            12 => Self::Datagrams(id),
+            13 => Self::Network,
             _ => return None,
         })
     }
@@ -100,6 +104,7 @@ mod tests {
             Source::Door,
             Source::Clients(1),
             Source::Caller(5),
+            Source::Datagrams(6),
             Source::Network,
             Source::Signal,
             Source::Wake,

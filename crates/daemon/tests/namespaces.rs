@@ -17,6 +17,7 @@ use common::peer::{Answer, Peer};
 use manypath_daemon::{Allow, DEFAULT_UDP_PORT, Level, Stack, StackConfig};
 use manypath_engine::{AssociationId, Event};
 use manypath_flow::Refusal;
+use manypath_rules::Protocol;
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -75,7 +76,11 @@ fn server() {
     let [open, local, hidden] =
         [any, Ipv4Addr::LOCALHOST.into(), any].map(|addr| TcpListener::bind((addr, 0)).unwrap());
     let port = |listener: &TcpListener| listener.local_addr().unwrap().port();
-    let allow = [&open, &local].map(|listener| Allow { addr: None, port: port(listener) });
+    let allow = [&open, &local].map(|listener| Allow {
+        addr: None,
+        port: port(listener),
+        protocol: Protocol::Tcp,
+    });
     let config = StackConfig {
         handle_signals: false,
         log: Level::Silent.into(),

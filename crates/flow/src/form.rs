@@ -1,5 +1,6 @@
 //! The forms in which an association carries connections, behind one face.
 
+use crate::datagrams::Datagrams;
 use crate::direct::DirectFlow;
 use crate::error::{FlowError, OpenError, WriteError};
 use crate::event::{FlowEvent, Refusal};
@@ -42,6 +43,22 @@ impl Flows {
     /// Whether it is the direct form.
     pub const fn is_direct(&self) -> bool {
         matches!(self, Self::Direct(_))
+    }
+
+    /// The datagrams that it carries besides. In the direct form there are none.
+    pub fn datagrams(&self) -> Option<&Datagrams> {
+        match self {
+            Self::Mux(mux) => Some(mux.datagrams()),
+            Self::Direct(_) => None,
+        }
+    }
+
+    /// The same, to be used.
+    pub fn datagrams_mut(&mut self) -> Option<&mut Datagrams> {
+        match self {
+            Self::Mux(mux) => Some(mux.datagrams_mut()),
+            Self::Direct(_) => None,
+        }
     }
 
     /// See [`FlowMux::advance_time`]. The direct form has no windows of its own.

@@ -13,6 +13,9 @@
 //! programs without manypath understand; [`Flows`] is either. There is no clock and no I/O in it; the byte layouts and the rules of the
 //! protocol are in `docs/flow-protocol.md`.
 //!
+//! [`Datagrams`] are what an association carries besides: messages without order that are given up when
+//! their time is over.
+//!
 //! Flow control is per flow: the receiver grants credit as its reader *consumes*, so a reader that
 //! stalls stops its own flow and no other.
 #![no_std]
@@ -24,6 +27,7 @@ extern crate std;
 
 mod byte_queue;
 mod config;
+mod datagrams;
 mod direct;
 mod error;
 mod event;
@@ -36,6 +40,10 @@ mod status;
 mod table;
 
 pub use config::FlowConfig;
+pub use datagrams::{
+    DATAGRAM_STREAMS, DatagramCounters, DatagramError, DatagramEvent, DatagramFlow,
+    DatagramFlowStatus, Datagrams, MAX_DATAGRAM,
+};
 pub use direct::{DirectEnd, DirectFlow, DirectPeer, Framing};
 pub use error::{FlowError, OpenError, WriteError};
 pub use event::{FlowEvent, Refusal};
@@ -71,6 +79,12 @@ pub const PPID_DIRECT: Ppid = Ppid(0);
 
 /// Payload protocol identifier of the message that ends a direction in the direct form.
 pub const PPID_END: Ppid = Ppid(0x6d50_0103);
+
+/// Payload protocol identifier of datagrams sent by the side that opened their flow.
+pub const PPID_DATAGRAM_OF_OPENER: Ppid = Ppid(0x6d50_0104);
+
+/// Payload protocol identifier of datagrams sent by the side that accepted their flow.
+pub const PPID_DATAGRAM_OF_ACCEPTOR: Ppid = Ppid(0x6d50_0105);
 
 /// Bytes that an opener may send before it has heard from the acceptor, fixed by the protocol.
 ///

@@ -64,11 +64,11 @@ pub struct FlowStatus {
 }
 
 macro_rules! counters {
-    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
-        /// Counts of what happened, above all of what was refused, dropped or ignored.
+    ($(#[$outer:meta])* $type:ident { $($(#[$doc:meta])* $name:ident),* $(,)? }) => {
+        $(#[$outer])*
         #[derive(Clone, PartialEq, Eq, Debug, Default)]
-        pub struct FlowCounters { $($(#[$doc])* pub $name: u64),* }
-        impl FlowCounters {
+        pub struct $type { $($(#[$doc])* pub $name: u64),* }
+        impl $type {
             /// Every counter with its name, for printing.
             pub fn entries(&self) -> Vec<(&'static str, u64)> {
                 alloc::vec![$((stringify!($name), self.$name)),*]
@@ -76,58 +76,62 @@ macro_rules! counters {
         }
     };
 }
+pub(crate) use counters;
 
 counters! {
-    /// Flows opened here.
-    opened,
-    /// Flows opened by the peer, refused ones included.
-    incoming,
-    /// Flows of ours that the peer accepted.
-    accepted_by_peer,
-    /// Flows of ours that the peer refused.
-    refused_by_peer,
-    /// Flows of ours on streams that the association turned out not to have.
-    without_stream,
-    /// Flows of the peer that the user accepted.
-    accepted,
-    /// Flows of the peer that the user refused.
-    refused,
-    /// Flows of the peer refused because of `FlowConfig::max_flows`.
-    refused_too_many,
-    /// Flows of the peer refused because the receive budget was used up.
-    refused_no_memory,
-    /// Flows that were not opened here (no stream, too many, no memory).
-    open_failures,
-    /// Flows reset by the user.
-    resets,
-    /// Flows reset by the peer.
-    resets_by_peer,
-    /// Bytes dropped because they came for a flow that was reset or refused here.
-    discarded_bytes,
-    /// Bytes written that were dropped by a reset or refusal before they were sent.
-    unsent_bytes,
-    /// Messages for a flow that had ended, ignored.
-    late_messages,
-    /// Unordered messages that overtook the OPEN of their flow, ignored.
-    early_messages,
-    /// Messages of a type that a later version added and that may be ignored.
-    ignored_messages,
-    /// Windows enlarged because the reader took most of them in a round trip.
-    window_growths,
-    /// Windows that should have begun or become larger than memory allowed.
-    growths_no_memory,
-    /// Windows lowered because the reader takes less than it did.
-    windows_lowered,
-    /// Windows lowered as their reader consumed because other flows need the memory.
-    window_shrinks,
-    /// Reports of the peer: round trips measured.
-    round_trips_measured,
-    /// Windows of idle flows reset to the first size because the receive budget was short.
-    windows_reclaimed,
-    /// Bytes of credit that the peer returned because it was asked to.
-    reclaimed_credit,
-    /// Times that a flow waited for credit with data to send.
-    credit_stalls,
-    /// Breaches of the protocol by the peer.
-    protocol_errors,
+    /// Counts of what happened, above all of what was refused, dropped or ignored.
+    FlowCounters {
+        /// Flows opened here.
+        opened,
+        /// Flows opened by the peer, refused ones included.
+        incoming,
+        /// Flows of ours that the peer accepted.
+        accepted_by_peer,
+        /// Flows of ours that the peer refused.
+        refused_by_peer,
+        /// Flows of ours on streams that the association turned out not to have.
+        without_stream,
+        /// Flows of the peer that the user accepted.
+        accepted,
+        /// Flows of the peer that the user refused.
+        refused,
+        /// Flows of the peer refused because of `FlowConfig::max_flows`.
+        refused_too_many,
+        /// Flows of the peer refused because the receive budget was used up.
+        refused_no_memory,
+        /// Flows that were not opened here (no stream, too many, no memory).
+        open_failures,
+        /// Flows reset by the user.
+        resets,
+        /// Flows reset by the peer.
+        resets_by_peer,
+        /// Bytes dropped because they came for a flow that was reset or refused here.
+        discarded_bytes,
+        /// Bytes written that were dropped by a reset or refusal before they were sent.
+        unsent_bytes,
+        /// Messages for a flow that had ended, ignored.
+        late_messages,
+        /// Unordered messages that overtook the OPEN of their flow, ignored.
+        early_messages,
+        /// Messages of a type that a later version added and that may be ignored.
+        ignored_messages,
+        /// Windows enlarged because the reader took most of them in a round trip.
+        window_growths,
+        /// Windows that should have begun or become larger than memory allowed.
+        growths_no_memory,
+        /// Windows lowered because the reader takes less than it did.
+        windows_lowered,
+        /// Windows lowered as their reader consumed because other flows need the memory.
+        window_shrinks,
+        /// Reports of the peer: round trips measured.
+        round_trips_measured,
+        /// Windows of idle flows reset to the first size because the receive budget was short.
+        windows_reclaimed,
+        /// Bytes of credit that the peer returned because it was asked to.
+        reclaimed_credit,
+        /// Times that a flow waited for credit with data to send.
+        credit_stalls,
+        /// Breaches of the protocol by the peer.
+        protocol_errors,
+    }
 }

@@ -20,6 +20,11 @@ pub enum Kind {
         /// `AF_INET6`, which may carry IPv4 too.
         v6: bool,
     },
+    /// UDP.
+    Udp {
+        /// `AF_INET6`, which may carry IPv4 too.
+        v6: bool,
+    },
     /// None of our business, by name.
     Other(&'static str),
 }
@@ -36,7 +41,10 @@ const SOCK_RCVBUF_LOCK: i32 = 2;
 pub fn kind(socket: BorrowedFd<'_>) -> io::Result<Kind> {
     match option::<i32>(socket, libc::SOL_SOCKET, libc::SO_PROTOCOL)? {
         libc::IPPROTO_TCP => {}
-        libc::IPPROTO_UDP => return Ok(Kind::Other("udp")),
+        libc::IPPROTO_UDP => {
+            let domain = option::<i32>(socket, libc::SOL_SOCKET, libc::SO_DOMAIN)?;
+            return Ok(Kind::Udp { v6: domain == libc::AF_INET6 });
+        }
         IPPROTO_MPTCP => return Ok(Kind::Other("mptcp")),
         _ => return Ok(Kind::Other("not-tcp")),
     }
@@ -83,6 +91,12 @@ pub fn is_fresh(socket: BorrowedFd<'_>) -> bool {
     let state = option::<u8>(socket, libc::IPPROTO_TCP, libc::TCP_INFO);
     let events = libc::POLLIN | libc::POLLERR;
     state.is_ok_and(|state| state == TCP_CLOSE) && ready(socket, libc::POLLIN) & events == 0
+}
+
+/// Whether other sockets may have the same port, and get what comes there.
+#[must_use]
+pub fn is_port_shared(socket: BorrowedFd<'_>) -> bool {
+    option::<i32>(socket, libc::SOL_SOCKET, libc::SO_REUSEPORT).is_ok_and(|shared| shared != 0)
 }
 
 /// Whether an IPv6 socket refuses IPv4 in disguise.

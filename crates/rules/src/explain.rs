@@ -120,6 +120,20 @@ fn notes(query: Query, policy: Policy) -> Vec<String> {
                 .to_owned(),
         );
     }
+    if policy == Policy::Enable && query.protocol == Protocol::Udp {
+        notes.push(match query.chain {
+            Chain::Remote => {
+                "datagrams of programs under `manypath run`, if this or another udp rule \
+                was there when they were started; plain UDP where the peer has no manypath"
+                    .to_owned()
+            }
+            Chain::Local => {
+                "`manypath serve` hands datagrams of peers to the service from an address \
+                of this host"
+                    .to_owned()
+            }
+        });
+    }
     notes
 }
 
@@ -132,7 +146,7 @@ impl fmt::Display for Explanation {
         };
         let verdict = match (self.policy, query.protocol) {
             (Policy::Enable, Protocol::Tcp) => "carried over SCTP",
-            (Policy::Enable, Protocol::Udp) => "left to the kernel: udp is not carried yet",
+            (Policy::Enable, Protocol::Udp) => "datagrams carried over SCTP",
             (Policy::Disable, _) => "left to the kernel",
         };
         writeln!(f, "{what} {} ({}): {verdict}", query.address, query.protocol)?;

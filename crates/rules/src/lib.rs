@@ -33,6 +33,7 @@ mod kept_file;
 mod network;
 mod options;
 mod parse;
+pub mod paths;
 mod ports;
 mod rule;
 mod shimrules;

@@ -22,6 +22,9 @@ pub struct Options {
     pub weight: Option<u16>,
     /// The parameters of the association that carries it.
     pub profile: Option<Profile>,
+    /// How long a datagram is worth something, in milliseconds.
+    #[serde(rename = "lifetime_ms")]
+    pub lifetime: Option<u32>,
 }
 
 /// How associations carry connections.
@@ -56,8 +59,9 @@ pub enum Profile {
 
 /// What [`Options::set`] reads.
 const ALLOWED: &str = "half-close=on|off, proxy=on|off, sctp-only=on|off, \
-    form=mux|direct, class=bulk|interactive, weight=N, profile=production|dynamic";
+    form=mux|direct, class=bulk|interactive, weight=N, profile=production|dynamic, lifetime=TIME";
 const MAX_WEIGHT: u16 = 1000;
+const MAX_LIFETIME_MS: u32 = 60_000;
 
 impl Form {
     /// The word for it.
@@ -115,6 +119,7 @@ impl Options {
             "class" => self.class.replace(class(value)?).is_some(),
             "weight" => self.weight.replace(weight(value)?).is_some(),
             "profile" => self.profile.replace(profile(value)?).is_some(),
+            "lifetime" => self.lifetime.replace(lifetime(value)?).is_some(),
             _ => return Err(RuleError::unknown("option", key, ALLOWED)),
         };
         match was_said {
@@ -134,6 +139,7 @@ impl Options {
             ("class", self.class.map(|class| class.name().to_owned())),
             ("weight", self.weight.map(|weight| weight.to_string())),
             ("profile", self.profile.map(|profile| profile.name().to_owned())),
+            ("lifetime", self.lifetime.map(|ms| format!("{ms}ms"))),
         ];
         all.into_iter().filter_map(|(key, value)| Some((key, value?)))
     }
@@ -166,6 +172,19 @@ fn weight(value: &str) -> Result<u16, RuleError> {
 fn profile(value: &str) -> Result<Profile, RuleError> {
     let known = Profile::ALL.into_iter().find(|profile| profile.name() == value);
     known.ok_or_else(|| RuleError::unknown("profile", value, "production or dynamic"))
+}
+
+/// Milliseconds; a number with its unit, so that nobody has to guess it.
+fn lifetime(value: &str) -> Result<u32, RuleError> {
+    let (number, unit) = match value.strip_suffix("ms") {
+        Some(number) => (number, 1),
+        None => (value.strip_suffix('s').unwrap_or_default(), 1000),
+    };
+    let time = number.parse::<u32>().ok().and_then(|number| number.checked_mul(unit));
+    let time = time.filter(|time| (1..=MAX_LIFETIME_MS).contains(time));
+    time.ok_or_else(|| {
+        RuleError::unknown("lifetime", value, "a time from 1ms to 60s, as 200ms or 2s")
+    })
 }
 
 impl fmt::Display for Options {

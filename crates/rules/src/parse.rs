@@ -128,11 +128,25 @@ impl Rule {
                 "weight is for connections that share an association: form=direct has one for each",
             ));
         }
-        if self.protocol == Protocol::Udp && options.half_close.is_some() {
-            return Err(RuleError::new("half-close is for connections: udp has none"));
+        match self.protocol {
+            Protocol::Tcp if options.lifetime.is_some() => Err(RuleError::new(
+                "lifetime is for datagrams: a connection loses nothing (write udp)",
+            )),
+            Protocol::Tcp => Ok(()),
+            Protocol::Udp => check_datagrams(options),
         }
-        Ok(())
     }
+}
+
+/// Most options are about connections.
+fn check_datagrams(options: &Options) -> Result<(), RuleError> {
+    let Options { profile, lifetime, .. } = *options;
+    if *options == (Options { profile, lifetime, ..Options::default() }) {
+        return Ok(());
+    }
+    Err(RuleError::new(format!(
+        "udp knows only lifetime=TIME and profile=NAME, not all of{options}"
+    )))
 }
 
 /// Which parts of a rule were given already.

@@ -66,7 +66,7 @@ fn udp_is_carried_only_by_rule() {
     assert_eq!(udp("192.0.2.1:53"), Policy::Enable);
     assert_eq!(udp("192.0.2.1:54"), Policy::Disable);
     let words = table.explain(query(Chain::Remote, Protocol::Udp, "192.0.2.1:53")).to_string();
-    assert!(words.contains("left to the kernel: udp is not carried yet"), "{words}");
+    assert!(words.contains("datagrams carried over SCTP"), "{words}");
 }
 
 #[test]

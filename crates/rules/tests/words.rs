@@ -57,7 +57,21 @@ fn options_that_make_no_sense_are_refused() {
     assert!(error("local enable profile=dynamic").contains("remote rules"));
     assert!(error("remote enable form=direct weight=2").contains("one for each"));
     assert!(error("local disable port 1 class=bulk").contains("nothing is carried"));
-    assert!(error("remote enable udp half-close=on").contains("udp has none"));
+    assert!(error("remote enable udp half-close=on").contains("udp knows only"));
+    assert!(error("remote enable udp class=interactive").contains("udp knows only"));
+    assert!(error("remote enable lifetime=200ms").contains("write udp"));
+    assert!(error("remote disable udp lifetime=200ms").contains("nothing is carried"));
+    for wrong in ["0ms", "200", "61s", "-1s", "1.5s", "5000000s"] {
+        let text = error(&format!("remote enable udp lifetime={wrong}"));
+        assert!(text.contains("1ms to 60s"), "{wrong}: {text}");
+    }
+}
+
+#[test]
+fn the_lifetime_of_datagrams_is_a_time_with_a_unit() {
+    let rule: Rule = "local enable udp port 53 lifetime=2s".parse().unwrap();
+    assert_eq!(rule.options.lifetime, Some(2000));
+    assert_eq!(rule.to_string(), "local enable udp port 53 lifetime=2000ms");
 }
 
 const FILE: &str = "\
@@ -146,6 +160,10 @@ prop_compose! {
         rule.network = network;
         rule.ports = ports.map(|(a, b)| Ports::new(a.min(b), a.max(b)).unwrap());
         rule.options.half_close = half_close.filter(|_| enable && !udp);
+        if udp {
+            rule.options.lifetime = weight.filter(|_| enable).map(u32::from);
+            return rule;
+        }
         let class = class.map(|bulk| if bulk { Class::Bulk } else { Class::Interactive });
         rule.options.class = class.filter(|_| enable);
         rule.options.form = class.filter(|_| enable).map(|_| Form::Mux);

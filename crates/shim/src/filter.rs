@@ -8,6 +8,7 @@
 //! program uses plain TCP.
 
 use libc::{sock_filter, sock_fprog};
+use manypath_control::SEND_FLAGS;
 use std::mem;
 
 /// System call numbers and audit identity of one machine architecture.
@@ -22,6 +23,9 @@ pub(crate) struct Architecture {
     pub(crate) sendto: u32,
     pub(crate) sendmsg: u32,
     pub(crate) sendmmsg: u32,
+    pub(crate) recvfrom: u32,
+    pub(crate) recvmsg: u32,
+    pub(crate) recvmmsg: u32,
     pub(crate) setsockopt: u32,
     pub(crate) getsockopt: u32,
     pub(crate) listen: u32,
@@ -39,6 +43,9 @@ pub(crate) const X86_64: Architecture = Architecture {
     sendto: 44,
     sendmsg: 46,
     sendmmsg: 307,
+    recvfrom: 45,
+    recvmsg: 47,
+    recvmmsg: 299,
     setsockopt: 54,
     getsockopt: 55,
     listen: 50,
@@ -56,6 +63,9 @@ pub(crate) const AARCH64: Architecture = Architecture {
     sendto: 206,
     sendmsg: 211,
     sendmmsg: 269,
+    recvfrom: 207,
+    recvmsg: 212,
+    recvmmsg: 243,
     setsockopt: 208,
     getsockopt: 209,
     listen: 201,
@@ -73,20 +83,36 @@ pub(crate) const NATIVE: Option<Architecture> = if cfg!(target_arch = "x86_64") 
     None
 };
 
+impl Architecture {
+    /// Whether the call receives datagrams.
+    pub(crate) fn receives(&self, call: u32) -> bool {
+        [self.recvfrom, self.recvmsg, self.recvmmsg].contains(&call)
+    }
+}
+
+/// What is trapped besides the calls of clients of TCP.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Trapped {
+    /// Calls of servers.
+    pub(crate) servers: bool,
+    /// Calls that send or receive datagrams with an address.
+    pub(crate) datagrams: bool,
+}
+
 /// A filter program, ready for the kernel.
 #[derive(Debug, Clone)]
 pub(crate) struct Filter(Vec<sock_filter>);
 
 impl Filter {
     /// The filter for `arch`. With `hide_io_uring` the program is told that the kernel has no
-    /// io_uring, whose connects no filter can see. With `serve` the calls of servers are trapped too.
-    pub(crate) fn new(arch: &Architecture, hide_io_uring: bool, serve: bool) -> Self {
+    /// io_uring, whose connects no filter can see.
+    pub(crate) fn new(arch: &Architecture, hide_io_uring: bool, trapped: Trapped) -> Self {
         let mut code = vec![load(ARCH), skip_unless_equal(arch.audit, 1), jump(1), ret(ALLOW)];
         code.push(load(NUMBER));
         if let Some(first) = arch.foreign_from {
             code.extend([skip_if_below(first, 1), ret(ALLOW)]);
         }
-        for rule in rules(arch, hide_io_uring, serve) {
+        for rule in rules(arch, hide_io_uring, trapped) {
             let body = rule.body();
             code.push(skip_unless_equal(rule.call, body.len() as u8));
             code.extend(body);
@@ -118,6 +144,8 @@ struct Case {
 enum Condition {
     Equal(u32),
     AnyBit(u32),
+    /// Of the high half.
+    AnyHighBit(u32),
 }
 
 impl Rule {
@@ -134,6 +162,10 @@ impl Rule {
         let cases = cases.iter().map(|conditions| Case { conditions: conditions.to_vec(), action });
         self.cases.extend(cases);
         self
+    }
+
+    fn allow(call: u32, conditions: &[(u32, Condition)]) -> Self {
+        Self { call, cases: vec![Case { conditions: conditions.to_vec(), action: ALLOW }] }
     }
 
     fn fail(call: u32, conditions: &[(u32, Condition)], errno: i32) -> Self {
@@ -156,10 +188,13 @@ impl Case {
         for (i, &(argument, condition)) in self.conditions.iter().enumerate() {
             // Over the remaining conditions and the action.
             let to_next = (2 * (self.conditions.len() - i) - 1) as u8;
-            lines.push(load(ARGUMENTS + 8 * argument));
+            let high = matches!(condition, Condition::AnyHighBit(_));
+            lines.push(load(ARGUMENTS + 8 * argument + if high { 4 } else { 0 }));
             lines.push(match condition {
                 Condition::Equal(value) => skip_unless_equal(value, to_next),
-                Condition::AnyBit(mask) => skip_unless_set(mask, to_next),
+                Condition::AnyBit(mask) | Condition::AnyHighBit(mask) => {
+                    skip_unless_set(mask, to_next)
+                }
             });
         }
         lines.push(ret(self.action));
@@ -167,14 +202,11 @@ impl Case {
     }
 }
 
-fn rules(arch: &Architecture, hide_io_uring: bool, serve: bool) -> Vec<Rule> {
+fn rules(arch: &Architecture, hide_io_uring: bool, trapped: Trapped) -> Vec<Rule> {
     use Condition::{AnyBit, Equal};
     let fast_open = libc::MSG_FASTOPEN.cast_unsigned();
     let is = |value: i32| Equal(value.cast_unsigned());
     let mut rules = vec![
-        Rule::trap(arch.sendto, &[(3, AnyBit(fast_open))]),
-        Rule::trap(arch.sendmsg, &[(2, AnyBit(fast_open))]),
-        Rule::trap(arch.sendmmsg, &[(3, AnyBit(fast_open))]),
         Rule::trap_any(
             arch.getsockopt,
             &[
@@ -199,13 +231,38 @@ fn rules(arch: &Architecture, hide_io_uring: bool, serve: bool) -> Vec<Rule> {
             &[(1, is(libc::IPPROTO_TCP)), (2, is(libc::TCP_USER_TIMEOUT))],
         ]),
     ];
-    if serve {
+    let fast_opens = [(arch.sendto, 3), (arch.sendmsg, 2), (arch.sendmmsg, 3)];
+    if trapped.datagrams {
+        rules.extend(datagram_rules(arch));
+    } else {
+        let traps = fast_opens.map(|(call, at)| Rule::trap(call, &[(at, AnyBit(fast_open))]));
+        rules.extend(traps);
+    }
+    if trapped.servers {
         rules.extend([arch.listen, arch.accept, arch.accept4].map(|call| Rule::trap(call, &[])));
     }
     if hide_io_uring {
         rules.push(Rule::fail(arch.io_uring_setup, &[], libc::ENOSYS));
     }
     rules
+}
+
+/// With an address, or with a header that may name one.
+fn datagram_rules(arch: &Architecture) -> Vec<Rule> {
+    use Condition::{AnyBit, AnyHighBit};
+    let fast_open: &[(u32, Condition)] = &[(3, AnyBit(libc::MSG_FASTOPEN.cast_unsigned()))];
+    let low: &[(u32, Condition)] = &[(4, AnyBit(u32::MAX))];
+    let high: &[(u32, Condition)] = &[(4, AnyHighBit(u32::MAX))];
+    let headers = [arch.sendmmsg, arch.recvmsg, arch.recvmmsg];
+    let headers = headers.map(|call| Rule::trap(call, &[]));
+    // The filter itself is handed to the launcher by such a call, when nobody answers yet.
+    let own = Condition::Equal(SEND_FLAGS.cast_unsigned());
+    let sendmsg = Rule::allow(arch.sendmsg, &[(2, own)]).or_trap(&[&[]]);
+    let addresses = [
+        Rule::trap_any(arch.sendto, &[fast_open, low, high]),
+        Rule::trap_any(arch.recvfrom, &[low, high]),
+    ];
+    headers.into_iter().chain(addresses).chain([sendmsg]).collect()
 }
 
 const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;

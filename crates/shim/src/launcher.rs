@@ -1,7 +1,7 @@
 //! `manypath run`: the launcher's life.
 
 use crate::command::{Change, Command};
-use crate::filter::{Filter, NATIVE};
+use crate::filter::{Filter, NATIVE, Trapped};
 use crate::options::{Outcome, RunError, RunOptions, ShimState};
 use crate::report::Report;
 use crate::seccomp::Listener;
@@ -30,8 +30,7 @@ const TRAPS_PER_TURN: usize = 32;
 /// notice, and the command uses plain TCP.
 pub fn run(options: &RunOptions) -> Result<Outcome, RunError> {
     let signals = Signals::block().map_err(RunError::Launcher)?;
-    let filter =
-        NATIVE.map(|arch| Filter::new(&arch, options.hide_io_uring, options.server.is_some()));
+    let filter = NATIVE.map(|arch| Filter::new(&arch, options.hide_io_uring, trapped(options)));
     let (command, listener) = Command::start(&options.command, filter, signals.inherited())
         .inspect_err(|_| {
             signals.inherited().restore();
@@ -46,6 +45,11 @@ pub fn run(options: &RunOptions) -> Result<Outcome, RunError> {
     launcher.serve_survivors(options);
     launcher.signals.inherited().restore();
     Ok(Outcome { status, shim, report })
+}
+
+/// Which calls are trapped besides those of clients.
+fn trapped(options: &RunOptions) -> Trapped {
+    Trapped { servers: options.server.is_some(), datagrams: options.datagrams }
 }
 
 fn supervise(options: &RunOptions, listener: Listener) -> Option<Supervisor> {
@@ -177,6 +181,7 @@ fn turn(supervisor: &mut Supervisor, signals: RawFd) {
         revents: 0,
     }));
     entries.extend(supervisor.accepts.interests());
+    entries.extend(supervisor.datagram_interests());
     poll(&mut entries, supervisor.timeout());
     // The stack first: a new connect must not be given to one that has just died.
     supervisor.handle_stack();
@@ -190,6 +195,7 @@ fn turn(supervisor: &mut Supervisor, signals: RawFd) {
             break;
         }
     }
+    supervisor.handle_receives();
     supervisor.handle_watches();
     supervisor.handle_far_ends();
     supervisor.handle_time(Instant::now());

@@ -19,6 +19,9 @@ pub struct RunOptions {
     pub hide_io_uring: bool,
     /// Who leads peers to the program's listening sockets; nobody when absent. Default: nobody.
     pub server: Option<ServerChoice>,
+    /// Trap calls of UDP sockets, so that the stack can carry datagrams. Default: off, they are the
+    /// kernel's.
+    pub datagrams: bool,
     /// How long the stack may take for its first answer to an open, before the connection goes on
     /// as plain TCP; three times as long while the stack is starting. Default: 1 s.
     pub answer_limit: Duration,
@@ -38,6 +41,7 @@ impl RunOptions {
             stack,
             hide_io_uring: true,
             server: None,
+            datagrams: false,
             answer_limit: Duration::from_secs(1),
             loopback_paths: false,
             notice: |line| eprintln!("manypath: {line}"),

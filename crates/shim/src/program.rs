@@ -78,7 +78,11 @@ fn pidfd_open(thread: libc::pid_t, flags: libc::c_uint) -> io::Result<OwnedFd> {
     own(unsafe { libc::syscall(libc::SYS_pidfd_open, thread, flags) })
 }
 
-fn process_of(thread: libc::pid_t) -> io::Result<libc::pid_t> {
+/// The process that a thread belongs to.
+///
+/// # Errors
+/// When it has gone.
+pub(crate) fn process_of(thread: libc::pid_t) -> io::Result<libc::pid_t> {
     let status = fs::read_to_string(format!("/proc/{thread}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
     line.and_then(|text| text.trim().parse().ok())

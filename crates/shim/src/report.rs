@@ -12,6 +12,8 @@ pub struct Report {
     pub sctp: u64,
     /// Connections carried by the stack's own TCP connection.
     pub tcp_relay: u64,
+    /// Sockets and destinations between which datagrams were carried by SCTP.
+    pub datagrams: u64,
     /// Connects that failed as the destination, or the network, said.
     pub failed: u64,
     /// Connects that the program gave up before they were decided.
@@ -63,6 +65,9 @@ impl fmt::Display for Report {
         write!(f, "connects opened={opened} sctp={sctp} tcp-relay={tcp_relay} ")?;
         write!(f, "failed={failed} given-up={given_up}; left to the kernel:")?;
         write_counts(f, left)?;
+        if self.datagrams > 0 {
+            write!(f, "; datagram flows={}", self.datagrams)?;
+        }
         self.write_listeners(f)?;
         if *stack_lost {
             f.write_str("; the stack was lost")?;

@@ -16,8 +16,13 @@ const CROSSED: &str = "This TSN was acked prior to this retransmission (reneged 
 /// A matter of the size of windows alone.
 const MANY: &str = "More than 100 TSNs were gap-acknowledged in this SACK.";
 
-const FIELDS: [&str; 8] = [
+/// Types and lengths of the chunks in a packet that has nothing but a HEARTBEAT without its mandatory Heartbeat Info
+/// (RFC 9260 section 3.3.5), as pion sends them now and then.
+const EMPTY_HEARTBEAT: (&str, &str) = ("4", "4");
+
+const FIELDS: [&str; 9] = [
     "sctp.chunk_type",
+    "sctp.chunk_length",
     "sctp.checksum.status",
     "udp.checksum.status",
     "_ws.malformed",
@@ -53,21 +58,22 @@ impl Captured {
 
     fn add(&mut self, line: &str, ours: &[String]) -> Result<(), String> {
         let fields: Vec<&str> = line.split('\t').collect();
-        let [types, sctp, udp, malformed, severity, message, v4, v6] = fields[..] else {
+        let [types, lengths, sctp, udp, malformed, severity, message, v4, v6] = fields[..] else {
             return Err("tshark's line is not understood".to_owned());
         };
         if sctp != "1" || !(udp.is_empty() || udp == "1") {
             return Err(format!("checksums: SCTP {sctp}, UDP {udp} (1 is good)"));
         }
-        if !malformed.is_empty() {
+        let from_us = ours.iter().any(|address| address == v4 || address == v6);
+        let is_empty_heartbeat = (types, lengths) == EMPTY_HEARTBEAT && !from_us;
+        if !malformed.is_empty() && !is_empty_heartbeat {
             return Err("malformed".to_owned());
         }
         for (severity, message) in severity.split(';').zip(message.split(';')) {
-            let from_us = ours.iter().any(|address| address == v4 || address == v6);
             self.crossings += u64::from(message == CROSSED && from_us);
             let warns = severity.parse::<u64>().is_ok_and(|severity| severity >= WARNING);
             let is_known = message == CROSSED || self.large_window && message == MANY;
-            if warns && !is_known {
+            if warns && !is_known && !is_empty_heartbeat {
                 return Err(message.to_owned());
             }
         }
@@ -112,4 +118,22 @@ pub(crate) fn read(
         return Err(format!("{} of {sent} sent again after their SACK", captured.crossings));
     }
     Ok(captured)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Captured;
+
+    #[test]
+    fn a_heartbeat_without_its_info_is_the_peers_alone() {
+        let line = |source| {
+            format!("4\t4\t1\t1\t[Malformed Packet: SCTP]\t8388608\tMalformed Packet\t{source}\t")
+        };
+        let ours = ["10.77.1.1".to_owned()];
+        let mut captured = Captured::default();
+        assert_eq!(captured.add(&line("10.77.1.2"), &ours), Ok(()));
+        assert_eq!(captured.add(&line("10.77.1.1"), &ours), Err("malformed".to_owned()));
+        let truncated = line("10.77.1.2").replacen("4\t4", "4\t40", 1);
+        assert_eq!(captured.add(&truncated, &ours), Err("malformed".to_owned()));
+    }
 }

@@ -99,6 +99,7 @@ type end struct {
 	damaged        int
 	resets         int
 	lock           sync.Mutex
+	followed       map[*sctp.Stream]bool
 	failure        error
 	aborted        bool
 	arrived        chan struct{}
@@ -178,6 +179,16 @@ func (e *end) accept() {
 			e.ended(err)
 			return
 		}
+		e.follow(stream)
+	}
+}
+
+// follow reads a stream that both ends have opened only once: two readers would mix up the order of its messages.
+func (e *end) follow(stream *sctp.Stream) {
+	e.lock.Lock()
+	defer e.lock.Unlock()
+	if !e.followed[stream] {
+		e.followed[stream] = true
 		go e.read(stream)
 	}
 }
@@ -192,7 +203,7 @@ func (e *end) open(number int) *sctp.Stream {
 		kind = sctp.ReliabilityTypeRexmit
 	}
 	stream.SetReliabilityParams(e.options["unordered"] != 0, kind, uint32(e.options["value"]))
-	go e.read(stream)
+	e.follow(stream)
 	return stream
 }
 
@@ -307,7 +318,7 @@ func (e *end) finish() (aborted int, how string) {
 func main() {
 	own, peer, giveUp, options := parse(os.Args[1:])
 	byMessage := options["unordered"] != 0 || options["by-message"] != 0
-	e := &end{options: options, giveUp: giveUp, arrived: make(chan struct{}, 1), over: make(chan struct{})}
+	e := &end{options: options, giveUp: giveUp, arrived: make(chan struct{}, 1), over: make(chan struct{}), followed: map[*sctp.Stream]bool{}}
 	e.random = 0x2545f4914f6cdd1d ^ uint64(options["seed"])
 	e.sent = checksum{byMessage: byMessage, streams: map[uint16]hash.Hash{}}
 	e.received = checksum{byMessage: byMessage, streams: map[uint16]hash.Hash{}}

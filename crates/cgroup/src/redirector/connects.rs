@@ -65,6 +65,7 @@ impl Redirector {
             // The link has looked at the welcome; nothing else is asked for here.
             Reply::Welcome { .. }
             | Reply::Way { .. }
+            | Reply::Unreachable { .. }
             | Reply::Offered { .. }
             | Reply::NotOffered { .. }
             | Reply::Arriving { .. }
@@ -73,6 +74,8 @@ impl Redirector {
             | Reply::StatusPart(_)
             | Reply::Reloaded { .. }
             | Reply::Forgotten { .. }
+            | Reply::Watching
+            | Reply::Path(_)
             | Reply::Refused { .. } => {}
         }
     }

@@ -251,7 +251,10 @@ impl Redirector {
             self.read_routes();
         }
         self.repeat_refusals(now);
-        self.handle_servers_time(now);
+        if self.handle_servers_time(now) {
+            // Also when nobody has told that the group was made anew.
+            self.group.attach(&self.programs)?;
+        }
         self.handle_limits(now)
     }
 

@@ -132,9 +132,12 @@ impl Redirector {
             | Reply::Changed
             | Reply::Closed { .. }
             | Reply::Way { .. }
+            | Reply::Unreachable { .. }
             | Reply::StatusPart(_)
             | Reply::Reloaded { .. }
             | Reply::Forgotten { .. }
+            | Reply::Watching
+            | Reply::Path(_)
             | Reply::Refused { .. } => {}
         }
     }
@@ -171,14 +174,17 @@ impl Redirector {
         all.into_iter().for_each(|ends| self.on_left(ends));
     }
 
-    pub(super) fn handle_servers_time(&mut self, now: Instant) {
+    /// What time does to servers; true when everything was looked at again.
+    pub(super) fn handle_servers_time(&mut self, now: Instant) -> bool {
         self.stack.reap();
         self.servers.door.reap();
         if self.servers.door.deadline(!self.servers.known.is_empty()).is_some_and(|at| now >= at) {
             self.open_door(now);
         }
-        if now >= self.servers.scan_at {
+        let due = now >= self.servers.scan_at;
+        if due {
             self.scan();
         }
+        due
     }
 }

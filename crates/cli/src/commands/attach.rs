@@ -17,7 +17,7 @@ use std::time::Duration;
 /// Needs root and cgroup version 2. Programs are not touched: also those that run already, static and
 /// setuid ones, and those that connect by io_uring are carried; their listening sockets are reached by
 /// peers. When the command ends, however, they use plain TCP at once. It prints READY when it is at
-/// work, and says so to a service manager.
+/// work, and says so to a service manager. `manypath enable` makes a service of it.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Example:\n  manypath attach --cgroup /sys/fs/cgroup/system.slice/nginx.service\n  manypath attach --unit nginx.service --client-only --report"
@@ -90,7 +90,8 @@ fn place(args: &AttachArgs) -> Result<PathBuf, Failure> {
     Ok(root.join(group::of_unit(unit, slice_of(unit).as_deref())))
 }
 
-fn no_cgroup2() -> Failure {
+/// There is nothing to attach to.
+pub(super) fn no_cgroup2() -> Failure {
     Failure::new("cgroup version 2 is not mounted on this host")
         .hint("mount -t cgroup2 none /sys/fs/cgroup; or carry single programs: manypath run")
 }

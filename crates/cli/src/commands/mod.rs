@@ -3,10 +3,12 @@
 pub(crate) mod attach;
 pub(crate) mod bench;
 pub(crate) mod completion;
+pub(crate) mod enable;
 pub(crate) mod gateway;
 pub(crate) mod lab;
 pub(crate) mod man;
 pub(crate) mod metrics;
+pub(crate) mod path;
 pub(crate) mod peers;
 pub(crate) mod preload;
 pub(crate) mod reload;

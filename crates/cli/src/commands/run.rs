@@ -4,6 +4,8 @@ use crate::args::{EncapsulationArg, RunArgs, StackOptions};
 use crate::failure::Failure;
 use manypath_control::{ControlClient, Role, runtime};
 use manypath_daemon::SettingsFile;
+use manypath_rules::paths::PathsFile;
+use manypath_rules::{Chain, Policy, Protocol};
 use manypath_shim::{Outcome, RunOptions, ServerChoice, ShimState, StackChoice};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -21,6 +23,7 @@ struct ReportJson<'a> {
     shim: &'static str,
     opened: u64,
     sctp: u64,
+    datagrams: u64,
     tcp_relay: u64,
     failed: u64,
     given_up: u64,
@@ -41,6 +44,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
     let mut options = RunOptions::new(args.command.clone(), stack);
     options.server = server(args)?;
     options.hide_io_uring = !args.allow_io_uring;
+    options.datagrams = carries_datagrams(args)?;
     options.loopback_paths = args.stack.loopback_paths;
     let outcome = manypath_shim::run(&options)
         .map_err(|e| Failure::new(e.to_string()).with_status(e.exit_status()))?;
@@ -50,6 +54,14 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
         eprintln!("manypath: {}", outcome.report);
     }
     Ok(outcome.status)
+}
+
+/// Whether a rule says that datagrams are to be carried: otherwise their calls are not touched.
+fn carries_datagrams(args: &RunArgs) -> Result<bool, Failure> {
+    let file = super::stack::rules(&args.stack)?.read().map_err(super::rules::failure)?;
+    let table = file.table();
+    let mut enabled = table.list(Chain::Remote, Policy::Enable);
+    Ok(enabled.any(|(_, rule)| rule.protocol == Protocol::Udp))
 }
 
 /// The stack behind a control socket, if it answers.
@@ -66,6 +78,7 @@ pub(super) fn embedded_stack(options: &StackOptions) -> Result<StackChoice, Fail
     // Nobody would read what the stack says about a wrong table.
     super::stack::rules(options)?.read().map_err(super::rules::failure)?;
     SettingsFile::usual().read().map_err(super::sysctl::settings_failure)?;
+    PathsFile::usual().read().map_err(super::path::failure)?;
     if options.encapsulation == EncapsulationArg::Native {
         manypath_net::check_native().map_err(|e| {
             Failure::new(e.to_string()).hint("as root, or in UDP: --encapsulation udp")
@@ -110,6 +123,9 @@ fn stack_args(options: &StackOptions) -> Vec<OsString> {
     option("profile", options.profile.clone().into());
     option("peer-port", options.peer_port.to_string().into());
     option("encapsulation", options.encapsulation.name().into());
+    if let Some(mode) = options.mode {
+        option("mode", mode.name().into());
+    }
     for (name, _, value) in options.settings() {
         option(name, value.to_string().into());
     }
@@ -148,6 +164,7 @@ fn json(outcome: &Outcome) -> Result<String, Failure> {
         shim,
         opened: report.opened,
         sctp: report.sctp,
+        datagrams: report.datagrams,
         tcp_relay: report.tcp_relay,
         failed: report.failed,
         given_up: report.given_up,

@@ -4,6 +4,7 @@ use crate::args::{StackArgs, StackOptions};
 use crate::failure::Failure;
 use manypath_daemon::{Knob, Level, Locals, LogTo, PeerCache, SettingsFile, Stack, StackConfig};
 use manypath_rules::RulesFile;
+use manypath_rules::paths::PathsFile;
 use std::path::Path;
 
 /// Runs the stack until its launcher is gone and its flows are delivered.
@@ -58,6 +59,11 @@ pub(crate) fn configure(
     config.peer_udp_port = options.peer_port;
     config.encapsulation = options.encapsulation.into();
     config.settings = Some(SettingsFile::usual());
+    config.paths = Some(PathsFile::usual());
+    if let Some(mode) = options.mode {
+        config.redundancy = mode.into();
+        config.fixed.push("redundancy");
+    }
     config.peer_memory = Some(PeerCache::usual());
     for (name, setting, value) in options.settings() {
         let Some(knob) = Knob::by_name(setting) else { continue };

@@ -1,11 +1,12 @@
 //! `manypath status`: what the stacks of this host do, and why a path is idle.
 
+use super::path::words;
 use super::stacks;
 use crate::args::StatusArgs;
 use crate::failure::Failure;
 use manypath_control::path::PathPolicy;
 use manypath_control::status::{
-    AssociationStatus, FlowStatus, ListenerStatus, PathStatus, StackStatus,
+    AssociationStatus, DatagramStatus, FlowStatus, ListenerStatus, PathStatus, StackStatus,
 };
 use serde::Serialize;
 use std::fmt::Write;
@@ -108,6 +109,7 @@ fn association(out: &mut String, status: &AssociationStatus) {
     );
     status.paths.iter().for_each(|p| path(out, p));
     status.flows.iter().for_each(|f| flow(out, f));
+    status.datagrams.iter().for_each(|d| datagrams(out, d));
 }
 
 fn path(out: &mut String, path: &PathStatus) {
@@ -147,7 +149,7 @@ fn path(out: &mut String, path: &PathStatus) {
 /// What either end wants of a path.
 fn wanted(path: &PathStatus) -> String {
     let of = |who, policy: &PathPolicy| {
-        if policy.is_default() { String::new() } else { format!(", {who} {policy}") }
+        if policy.is_default() { String::new() } else { format!(", {who} {}", words(policy)) }
     };
     of("policy", &path.policy) + &of("peer's policy", &path.peer_policy)
 }
@@ -169,8 +171,32 @@ fn flow(out: &mut String, flow: &FlowStatus) {
     );
 }
 
+fn datagrams(out: &mut String, flow: &DatagramStatus) {
+    let state = if flow.accepted { "open" } else { "opening" };
+    let _ = writeln!(
+        out,
+        "    datagrams {} {} -> {} {state}: lifetime {} ms, sent {} ({}), expired {}, dropped {} for newer \
+         {} by the kernel {} too long, waiting {}, received {} ({}), delivered {}, undelivered {}",
+        flow.number,
+        flow.source,
+        flow.destination,
+        flow.lifetime_ms,
+        flow.sent,
+        bytes(flow.sent_bytes),
+        flow.expired,
+        flow.dropped_for_newer,
+        flow.dropped_by_kernel,
+        flow.dropped_too_long,
+        flow.waiting,
+        flow.received,
+        bytes(flow.received_bytes),
+        flow.delivered,
+        flow.undelivered
+    );
+}
+
 /// A number of bytes for people.
-pub(super) fn bytes(n: u64) -> String {
+pub(crate) fn bytes(n: u64) -> String {
     match n {
         0..10_000 => format!("{n} B"),
         10_000..10_000_000 => format!("{:.1} kB", n as f64 / 1e3),

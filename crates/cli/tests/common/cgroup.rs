@@ -14,7 +14,7 @@ pub(crate) struct Group {
 }
 
 /// Where cgroup2 is mounted, if this machine lets us load eBPF programs for it.
-fn place() -> Option<PathBuf> {
+pub(crate) fn place() -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mounts").expect("mounts");
     let mount = mounts.lines().find(|line| line.split(' ').nth(2) == Some("cgroup2"))?;
     let place = PathBuf::from(mount.split(' ').nth(1)?);
@@ -35,11 +35,29 @@ impl Group {
         Some(Self { dir, attached: None })
     }
 
+    /// A cgroup of the left host, at work.
+    pub(crate) fn of_clients(site: &Site) -> Self {
+        let mut group = Self::new(site).expect("MANYPATH_IN_CGROUP needs cgroup2 and root");
+        group.attach(site, Host::Left, &[]);
+        group
+    }
+
+    /// A cgroup that manypath is going to make.
+    pub(crate) fn to_be_made(dir: PathBuf) -> Self {
+        Self { dir, attached: None }
+    }
+
     /// Starts `manypath attach` on a host, and waits until it is at work.
     pub(crate) fn attach(&mut self, site: &Site, host: Host, options: &[&str]) {
+        let dir = self.dir.display().to_string();
+        self.start(site, host, &[&["attach", "--cgroup", &dir], options].concat());
+    }
+
+    /// Starts manypath with arguments that make it attach here.
+    pub(crate) fn start(&mut self, site: &Site, host: Host, args: &[&str]) {
         let log = fs::File::create(site.dir.join(format!("attach-{host:?}"))).expect("log");
         let mut command = site.command(host, MANYPATH);
-        command.arg("attach").arg("--cgroup").arg(&self.dir).args(options);
+        command.args(args);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
         let mut child = command.spawn().expect("attach");
         let mut line = String::new();
@@ -88,6 +106,11 @@ impl Group {
         assert!(Command::new("kill").args(["-9", stack]).status().expect("kill").success());
     }
 
+    /// The links among them.
+    pub(crate) fn links(&self) -> Vec<String> {
+        self.ebpf().into_iter().filter(|one| one.starts_with("link:")).collect()
+    }
+
     /// The links, programs and maps of eBPF that it holds, by the kernel's numbers.
     pub(crate) fn ebpf(&self) -> Vec<String> {
         ebpf(&["of", &self.pid().to_string()])
@@ -118,7 +141,9 @@ impl Drop for Group {
         if std::thread::panicking() {
             let _ = fs::remove_dir(&self.dir);
         } else {
-            wait_for("the cgroup to be empty", || fs::remove_dir(&self.dir).is_ok());
+            wait_for("the cgroup to be empty", || {
+                fs::remove_dir(&self.dir).is_ok() || !self.dir.exists()
+            });
         }
     }
 }

@@ -12,6 +12,7 @@ use std::ffi::OsStr;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// The binary under test.
@@ -28,6 +29,8 @@ pub(crate) struct Site {
     /// A process in whose network the right host's programs run instead: the right host is a router
     /// then.
     pub(crate) inner: Option<u32>,
+    /// Whose programs are carried where tests are run with `MANYPATH_IN_CGROUP`.
+    group: OnceLock<cgroup::Group>,
 }
 
 /// A finished program.
@@ -49,7 +52,7 @@ impl Site {
         let paths = paths.iter().map(|p| p.parse().expect("path spec")).collect();
         let lab = Lab::start(LabSpec::new(paths)).expect("a lab needs root or user namespaces");
         let dir = unique_dir();
-        Self { lab, dir, services: Vec::new(), inner: None }
+        Self { lab, dir, services: Vec::new(), inner: None, group: OnceLock::new() }
     }
 
     /// The server's address on path A.
@@ -72,6 +75,7 @@ impl Site {
         command.env("MANYPATH_PEERS", self.dir.join("peers"));
         command.env("MANYPATH_RULES", self.dir.join("rules"));
         command.env("MANYPATH_SYSCTL", self.dir.join("sysctl.conf"));
+        command.env("MANYPATH_PATHS", self.dir.join("paths"));
         command
     }
 
@@ -192,13 +196,18 @@ impl Site {
         finish(self.through_command(&[], program, args))
     }
 
-    /// The command of [`Site::through`], with options for `manypath run`.
+    /// The command of [`Site::through`], with options for `manypath run`. With `MANYPATH_IN_CGROUP` in the
+    /// environment it is carried by `manypath attach` instead.
     pub(crate) fn through_command(
         &self,
         options: &[&str],
         program: &str,
         args: &[&str],
     ) -> Command {
+        if std::env::var_os("MANYPATH_IN_CGROUP").is_some() {
+            let group = self.group.get_or_init(|| cgroup::Group::of_clients(self));
+            return group.command(self, Host::Left, program, args);
+        }
         let mut command = self.command(Host::Left, MANYPATH);
         command.arg("run").args(options).arg("--").arg(find(program)).args(args);
         command
@@ -233,6 +242,7 @@ impl Site {
 
 impl Drop for Site {
     fn drop(&mut self) {
+        drop(self.group.take());
         for service in &mut self.services {
             let _ = service.kill();
             let _ = service.wait();

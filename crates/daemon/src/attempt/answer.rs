@@ -49,7 +49,7 @@ impl Stack {
 
     /// What the program shall see as its own address: the one of the path to the destination. The
     /// port is the program's if it chose one; 0 leaves it to the launcher.
-    fn local_name(&self, association: AssociationId, open: &Open) -> SocketAddr {
+    pub(crate) fn local_name(&self, association: AssociationId, open: &Open) -> SocketAddr {
         let port = open.source.map_or(0, |source| source.port());
         let bound = open.source.map(|source| source.ip()).filter(|ip| !ip.is_unspecified());
         let ip = bound.or_else(|| self.local_towards(association, open.destination.ip()));

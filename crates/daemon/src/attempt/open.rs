@@ -121,7 +121,7 @@ impl Stack {
         Ok((association, flow))
     }
 
-    fn check_suitable(&self, open: &Open) -> Result<(), FallbackReason> {
+    pub(crate) fn check_suitable(&self, open: &Open) -> Result<(), FallbackReason> {
         let destination = open.destination.ip();
         if !self.phase.takes_work() {
             return Err(FallbackReason::Busy);
@@ -226,6 +226,7 @@ pub(super) fn errno_of(reason: FallbackReason) -> i32 {
     match reason {
         R::Silent => libc::ETIMEDOUT,
         R::Refused | R::NotManypath | R::NotAllowed | R::Remembered => libc::ECONNREFUSED,
+        R::NoDatagrams => libc::EPROTONOSUPPORT,
         R::NoLocalAddress => libc::ENETUNREACH,
         R::AssociationLost | R::Busy => libc::EHOSTUNREACH,
         R::Rule | R::BoundAddress | R::Loopback | R::LocalAddress | R::NotUnicast => libc::EACCES,

@@ -10,7 +10,7 @@ use crate::stack::Stack;
 use manypath_control::Reply;
 use manypath_engine::{AssociationId, PathState};
 use manypath_flow::{FlowId, Refusal};
-use manypath_rules::{Options, Policy};
+use manypath_rules::{Options, Policy, Protocol};
 use socket2::Socket;
 use std::io;
 use std::net::SocketAddr;
@@ -125,7 +125,7 @@ impl Stack {
             return Ok(Verdict::Nobody);
         }
         let Some(launchers) = self.listeners.launchers_of(&inodes) else {
-            return match allow::open_service(service, &self.rules) {
+            return match allow::open_service(Protocol::Tcp, service, &self.rules) {
                 Some(options) if !self.config.door => Ok(Verdict::Dial(options)),
                 Some(_) | None => Err(Denied::NotCovered),
             };

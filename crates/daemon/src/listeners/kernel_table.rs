@@ -80,7 +80,7 @@ fn parse(line: &str, v6: bool) -> Option<Row> {
     Some(Row { addr: SocketAddr::new(ip, u16::from_str_radix(port, 16).ok()?), v6, inode })
 }
 
-fn parse_v6(text: &str) -> Option<IpAddr> {
+pub(crate) fn parse_v6(text: &str) -> Option<IpAddr> {
     let mut bytes = [0; 16];
     for (i, part) in bytes.chunks_exact_mut(4).enumerate() {
         part.copy_from_slice(&word(text.get(8 * i..8 * i + 8)?)?);
@@ -89,7 +89,7 @@ fn parse_v6(text: &str) -> Option<IpAddr> {
 }
 
 /// Four bytes of an address, which the kernel writes as one number of the machine's byte order.
-fn word(text: &str) -> Option<[u8; 4]> {
+pub(crate) fn word(text: &str) -> Option<[u8; 4]> {
     u32::from_str_radix(text, 16).ok().map(u32::to_ne_bytes)
 }
 

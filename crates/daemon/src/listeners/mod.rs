@@ -12,7 +12,7 @@
 //! its association was verified.
 
 mod inject;
-mod kernel_table;
+pub(crate) mod kernel_table;
 mod offer;
 
 use manypath_control::Listener;

@@ -78,6 +78,17 @@ impl Peers {
             .map(|entry| entry.reason)
     }
 
+    /// Why no association with `peer` should be tried now, if so.
+    pub(crate) fn lookup_peer(&self, now: Instant, peer: IpAddr) -> Option<FallbackReason> {
+        let entry = self.peers.get(&peer).filter(|entry| entry.expires > now)?;
+        Some(entry.reason)
+    }
+
+    /// Nothing of what has been learnt is to be kept on disk.
+    pub(crate) fn forget_unsaved(&mut self) {
+        self.unsaved.clear();
+    }
+
     /// For how long plain TCP is all that `destination` has, if so.
     pub(crate) fn plain_for(&self, now: Instant, destination: SocketAddr) -> Option<Duration> {
         let known = [self.peers.get(&destination.ip()), self.services.get(&destination)];

@@ -2,6 +2,7 @@
 
 use crate::config::StackConfig;
 use crate::log::{Level, Subsystem};
+use manypath_engine::Redundancy;
 use std::time::Duration;
 
 /// One setting.
@@ -37,6 +38,16 @@ pub const KNOBS: &[Knob] = &[
         words: &[],
         get: |config| config.receive_memory >> 20,
         set: |config, value| config.receive_memory = value << 20,
+    },
+    Knob {
+        name: "redundancy",
+        help: "what is sent over several paths at once, so that none of their losses delays it: \
+               interactive: connections of that class (`manypath rules`); sparse: also what \
+               connections send that have no more than a packet waiting; all: everything",
+        bounds: (0, 3),
+        words: Redundancy::NAMES,
+        get: |config| config.redundancy as u64,
+        set: |config, value| config.redundancy = redundancy(value),
     },
     Knob {
         name: "init_rtx_max",
@@ -120,6 +131,22 @@ pub const KNOBS: &[Knob] = &[
         words: &[],
         get: |config| config.peer_idle_timeout.as_secs(),
         set: |config, value| config.peer_idle_timeout = Duration::from_secs(value),
+    },
+    Knob {
+        name: "datagram_lifetime_ms",
+        help: "how long a datagram is worth something if no rule says so, in milliseconds",
+        bounds: (1, 60_000),
+        words: &[],
+        get: |config| millis(config.datagram_lifetime),
+        set: |config, value| config.datagram_lifetime = Duration::from_millis(value),
+    },
+    Knob {
+        name: "datagram_idle_s",
+        help: "how long a flow of datagrams is kept in which none comes or goes, in seconds",
+        bounds: (1, 86_400),
+        words: &[],
+        get: |config| config.datagram_idle.as_secs(),
+        set: |config, value| config.datagram_idle = Duration::from_secs(value),
     },
     Knob {
         name: "log_level",
@@ -239,6 +266,11 @@ fn millis(duration: Duration) -> u64 {
 fn level(value: u64) -> Level {
     let at = usize::try_from(value).ok();
     at.and_then(|at| Level::ALL.get(at)).copied().unwrap_or(Level::Verbose)
+}
+
+fn redundancy(value: u64) -> Redundancy {
+    let at = usize::try_from(value).ok();
+    at.and_then(|at| Redundancy::ALL.get(at)).copied().unwrap_or_default()
 }
 
 fn own_level(config: &StackConfig, subsystem: Subsystem) -> u64 {

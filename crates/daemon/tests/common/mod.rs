@@ -10,7 +10,7 @@ use manypath_control::{
     Assembler, ControlError, ControlSocket, Incoming, Reply, Request, Role, Transport, VERSION,
 };
 use manypath_daemon::{Allow, Level, Locals, Stack, StackConfig, Stopper};
-use manypath_rules::RulesFile;
+use manypath_rules::{Protocol, RulesFile};
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
@@ -59,7 +59,11 @@ impl Network {
     }
 
     pub(crate) fn server_config(self, allow: &[SocketAddr]) -> StackConfig {
-        let entry = |addr: &SocketAddr| Allow { addr: Some(addr.ip()), port: addr.port() };
+        let entry = |addr: &SocketAddr| Allow {
+            addr: Some(addr.ip()),
+            port: addr.port(),
+            protocol: Protocol::Tcp,
+        };
         StackConfig {
             locals: Locals::List(self.server().to_vec()),
             udp_port: manypath_daemon::DEFAULT_UDP_PORT,

@@ -17,12 +17,14 @@
 
 mod address;
 mod credit;
+mod datagram;
 mod end;
 mod probe;
 mod reader;
 mod setup;
 
 pub use credit::{Credit, Return, Want};
+pub use datagram::{DatagramBody, DatagramOpen};
 pub use end::Finish;
 pub use probe::{Probe, Report};
 pub use setup::{Accept, Open};
@@ -44,7 +46,8 @@ const FIRST_IGNORABLE: u8 = 0x80;
 pub struct Control {
     /// Whether the sender of the message opened the flow; otherwise its receiver did.
     pub from_opener: bool,
-    /// How many flows that opener has opened on the stream, this one included.
+    /// How many flows that opener has opened on the stream, this one included; the number of a flow of
+    /// datagrams.
     pub generation: u32,
     /// What it says.
     pub body: Body,
@@ -73,6 +76,8 @@ pub enum Body {
     Probe(Probe),
     /// Answers a probe, behind the data sent before.
     Report(Report),
+    /// Is about a flow of datagrams.
+    Datagram(DatagramBody),
 }
 
 /// What the bytes of a control message turned out to be.
@@ -98,6 +103,7 @@ impl Body {
             Self::Return(_) => 8,
             Self::Probe(_) => Probe::KIND,
             Self::Report(_) => Report::KIND,
+            Self::Datagram(datagram) => datagram.kind(),
         }
     }
 
@@ -112,6 +118,7 @@ impl Body {
             | Self::Return(_)
             | Self::Probe(_)
             | Self::Report(_) => false,
+            Self::Datagram(datagram) => datagram.is_ordered(),
         }
     }
 
@@ -127,7 +134,9 @@ impl Body {
             8 => Self::Return(Return::parse(reader)?),
             Probe::KIND => Self::Probe(Probe::parse(reader)?),
             Report::KIND => Self::Report(Report::parse(reader)?),
-            unknown if unknown >= FIRST_IGNORABLE => return Ok(None),
+            other if other >= FIRST_IGNORABLE => {
+                return Ok(DatagramBody::parse(other, reader)?.map(Self::Datagram));
+            }
             unknown => return Err(FlowError::UnknownMessage(unknown)),
         }))
     }
@@ -144,6 +153,7 @@ impl Body {
             Self::Return(back) => back.encode(out),
             Self::Probe(probe) => probe.encode(out),
             Self::Report(report) => report.encode(out),
+            Self::Datagram(datagram) => datagram.encode(out),
         }
     }
 }

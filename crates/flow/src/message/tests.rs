@@ -25,6 +25,15 @@ fn every_body() -> Vec<Body> {
         Body::Return(Return { returned: 12345 }),
         Body::Probe(Probe { stamp: u64::MAX }),
         Body::Report(Report { stamp: 1 << 40, queued: 7 }),
+        Body::Datagram(DatagramBody::Open(DatagramOpen {
+            lifetime_ms: 200,
+            destination: v4,
+            source: v6,
+        })),
+        Body::Datagram(DatagramBody::Accept),
+        Body::Datagram(DatagramBody::Close(None)),
+        Body::Datagram(DatagramBody::Close(Some(Refusal::NotAllowed))),
+        Body::Datagram(DatagramBody::Unreachable(111)),
     ]
 }
 
@@ -82,7 +91,7 @@ fn longer_messages_are_read_as_far_as_known() {
 
 #[test]
 fn unknown_types_are_ignorable_from_128_on() {
-    for kind in [0, 9, 127, 130, 255] {
+    for kind in [0, 9, 127, 134, 255] {
         let bytes = [kind, 0, 0, 0, 0, 0, 0, 1, 9, 9];
         let expected = match kind {
             128.. => Ok(Parsed::Ignorable(kind)),

@@ -7,7 +7,10 @@ use crate::flow::{End, Flow, Phase, Recv};
 use crate::lanes::{Age, LaneKey, Opener};
 use crate::message::{Accept, Body, Control, Finish, Open, Parsed};
 use crate::table::FlowId;
-use crate::{PPID_CONTROL, PPID_DATA_OF_ACCEPTOR, PPID_DATA_OF_OPENER};
+use crate::{
+    PPID_CONTROL, PPID_DATA_OF_ACCEPTOR, PPID_DATA_OF_OPENER, PPID_DATAGRAM_OF_ACCEPTOR,
+    PPID_DATAGRAM_OF_OPENER,
+};
 use bytes::Bytes;
 use manypath_engine::Message;
 use manypath_window::Window;
@@ -29,12 +32,24 @@ impl FlowMux {
             PPID_CONTROL => return self.handle_control(&message),
             PPID_DATA_OF_OPENER => Opener::Peer,
             PPID_DATA_OF_ACCEPTOR => Opener::Us,
+            PPID_DATAGRAM_OF_OPENER | PPID_DATAGRAM_OF_ACCEPTOR if self.datagrams.are_agreed() => {
+                return self.handle_datagram(message);
+            }
             other => return Err(FlowError::UnknownPpid(other.0)),
         };
         if message.unordered {
             return Err(FlowError::Unordered);
         }
         self.handle_data(LaneKey { opener, stream }, message.payload)
+    }
+
+    fn handle_datagram(&mut self, message: Message) -> Result<(), FlowError> {
+        // The association holds a whole one, or something else than a datagram.
+        if message.more {
+            return Err(FlowError::TooLarge);
+        }
+        let of_opener = message.ppid == PPID_DATAGRAM_OF_OPENER;
+        self.datagrams.handle_datagram(self.now, of_opener, message.payload)
     }
 
     fn handle_data(&mut self, key: LaneKey, payload: Bytes) -> Result<(), FlowError> {
@@ -82,6 +97,10 @@ impl FlowMux {
         };
         if message.unordered && control.body.is_ordered() {
             return Err(FlowError::Unordered);
+        }
+        if let Body::Datagram(body) = control.body {
+            let flow = (control.from_opener, control.generation);
+            return self.datagrams.handle_control(self.now, message.stream.0, flow, body);
         }
         let opener = if control.from_opener { Opener::Peer } else { Opener::Us };
         let key = LaneKey { opener, stream: message.stream.0 };
@@ -147,9 +166,11 @@ impl FlowMux {
                 self.counters.late_messages += 1;
                 Ok(())
             }
-            Body::Open(_) | Body::Accept(_) | Body::Refuse(_) | Body::Finish(_) => {
-                Err(FlowError::NoFlow(key.stream))
-            }
+            Body::Open(_)
+            | Body::Accept(_)
+            | Body::Refuse(_)
+            | Body::Finish(_)
+            | Body::Datagram(_) => Err(FlowError::NoFlow(key.stream)),
         }
     }
 
@@ -167,6 +188,7 @@ impl FlowMux {
         let (id, got_end) = (lane.flow, lane.has_got_end());
         match body {
             Body::Open(_) => Err(FlowError::StreamBusy(key.stream)),
+            Body::Datagram(_) => Err(FlowError::Unexpected(body.kind())),
             Body::Accept(_) | Body::Refuse(_) | Body::Finish(_) if got_end => {
                 Err(FlowError::AfterEnd(key.stream))
             }

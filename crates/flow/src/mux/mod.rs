@@ -11,6 +11,7 @@ mod rotation;
 mod turns;
 
 use crate::config::FlowConfig;
+use crate::datagrams::Datagrams;
 use crate::event::FlowEvent;
 use crate::flow::{End, Flow, Invitation, Phase};
 use crate::lanes::{LaneKey, Lanes, Opener};
@@ -66,6 +67,7 @@ pub struct FlowMux {
     rotation: Rotation,
     events: VecDeque<FlowEvent>,
     counters: FlowCounters,
+    datagrams: Datagrams,
     /// Where the search for reclaimable credit goes on.
     reclaim_cursor: usize,
 }
@@ -97,6 +99,7 @@ impl FlowMux {
             rotation: Rotation::default(),
             events: VecDeque::new(),
             counters: FlowCounters::default(),
+            datagrams: Datagrams::default(),
             reclaim_cursor: 0,
         }
     }
@@ -104,6 +107,16 @@ impl FlowMux {
     /// What happens from here on happens at `now`.
     pub fn advance_time(&mut self, now: Instant) {
         self.now = Duration::from_nanos(now.as_nanos());
+    }
+
+    /// The flows of datagrams of the association.
+    pub const fn datagrams(&self) -> &Datagrams {
+        &self.datagrams
+    }
+
+    /// The same, to be used.
+    pub const fn datagrams_mut(&mut self) -> &mut Datagrams {
+        &mut self.datagrams
     }
 
     /// The next notification.

@@ -159,10 +159,13 @@ impl Supervisor {
             | Reply::Plain { .. }
             | Reply::Changed
             | Reply::Closed { .. }
+            | Reply::Unreachable { .. }
             | Reply::Way { .. }
             | Reply::StatusPart(_)
             | Reply::Reloaded { .. }
             | Reply::Forgotten { .. }
+            | Reply::Watching
+            | Reply::Path(_)
             | Reply::Refused { .. } => {}
         }
     }

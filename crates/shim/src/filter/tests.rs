@@ -1,6 +1,9 @@
 //! The filter, run by a small interpreter of the instructions it uses.
 
-use super::{AARCH64, ALLOW, Architecture, Filter, X86_64};
+use super::{AARCH64, ALLOW, Architecture, Filter, Trapped, X86_64};
+
+const CLIENTS: Trapped = Trapped { servers: false, datagrams: false };
+const SERVERS: Trapped = Trapped { servers: true, datagrams: false };
 
 const TRAP: u32 = libc::SECCOMP_RET_USER_NOTIF;
 
@@ -33,7 +36,7 @@ fn verdict(filter: &Filter, audit: u32, call: u32, args: [u64; 6]) -> u32 {
 
 fn each(check: impl Fn(&Architecture, &dyn Fn(u32, [u64; 6]) -> u32)) {
     for arch in [X86_64, AARCH64] {
-        let filter = Filter::new(&arch, true, true);
+        let filter = Filter::new(&arch, true, SERVERS);
         check(&arch, &|call, args| verdict(&filter, arch.audit, call, args));
     }
 }
@@ -50,7 +53,7 @@ fn address_calls_are_trapped() {
 #[test]
 fn calls_of_servers_are_trapped_where_servers_are_wanted() {
     each(|arch, run| {
-        let client = Filter::new(arch, true, false);
+        let client = Filter::new(arch, true, CLIENTS);
         for call in [arch.listen, arch.accept, arch.accept4] {
             assert_eq!(run(call, [3, 1, 16, 0, 0, 0]), TRAP);
             assert_eq!(verdict(&client, arch.audit, call, [0; 6]), ALLOW);
@@ -97,7 +100,7 @@ fn fast_open_and_io_uring_are_denied() {
         assert_eq!(run(arch.setsockopt, [3, 1, 30, 0, 0, 0]), ALLOW);
         let missing = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
         assert_eq!(run(425, [0; 6]), missing);
-        let open = Filter::new(arch, false, true);
+        let open = Filter::new(arch, false, SERVERS);
         assert_eq!(verdict(&open, arch.audit, 425, [0; 6]), ALLOW);
     });
 }
@@ -115,7 +118,7 @@ fn everything_else_passes() {
 
 #[test]
 fn other_calling_conventions_pass() {
-    let filter = Filter::new(&X86_64, true, true);
+    let filter = Filter::new(&X86_64, true, SERVERS);
     assert_eq!(verdict(&filter, 0x4000_0003, X86_64.connect, [0; 6]), ALLOW);
     assert_eq!(verdict(&filter, AARCH64.audit, X86_64.connect, [0; 6]), ALLOW);
     assert_eq!(verdict(&filter, X86_64.audit, 0x4000_0000 | X86_64.connect, [0; 6]), ALLOW);
@@ -154,4 +157,26 @@ fn the_native_numbers_are_those_of_the_c_library() {
         libc::SYS_io_uring_setup,
     ];
     assert!(ours.iter().zip(theirs).all(|(&a, b)| i64::from(a) == b));
+}
+
+#[test]
+fn datagrams_are_trapped_only_where_they_are_wanted_and_named() {
+    each(|arch, run| {
+        let all = Trapped { datagrams: true, ..CLIENTS };
+        let wanted = Filter::new(arch, true, all);
+        let trapped = |call, args| verdict(&wanted, arch.audit, call, args);
+        for pointer in [0x7fff_1000, 0x7fff_0000_0000] {
+            for call in [arch.sendto, arch.recvfrom] {
+                assert_eq!(trapped(call, [3, 1, 16, 0, pointer, 16]), TRAP);
+                assert_eq!(run(call, [3, 1, 16, 0, pointer, 16]), ALLOW);
+                assert_eq!(trapped(call, [3, 1, 16, 0, 0, 0]), ALLOW);
+            }
+        }
+        for call in [arch.sendmsg, arch.sendmmsg, arch.recvmsg, arch.recvmmsg] {
+            assert_eq!(trapped(call, [3, 1, 0, 0, 0, 0]), TRAP);
+            assert_eq!(run(call, [3, 1, 0, 0, 0, 0]), ALLOW);
+        }
+        let fast_open = libc::MSG_FASTOPEN as u64;
+        assert_eq!(trapped(arch.sendto, [3, 1, 16, fast_open, 0, 0]), TRAP);
+    });
 }

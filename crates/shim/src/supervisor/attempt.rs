@@ -1,6 +1,7 @@
 //! The calls that connect.
 
 use super::Supervisor;
+use super::datagrams::Called;
 use crate::address::{self, MAX_SOCKADDR, ProgramAddress};
 use crate::program;
 use crate::seccomp::{Answer, Trap};
@@ -19,6 +20,12 @@ pub(super) struct Attempt {
     /// The call itself asks not to wait, whatever the socket's mode.
     pub(super) nonblocking: bool,
     pub(super) purpose: Purpose,
+}
+
+impl Attempt {
+    const fn is_connect(&self) -> bool {
+        matches!(self.purpose, Purpose::Connect)
+    }
 }
 
 /// What to do with a call: answer now, answer later (`None`), or leave it to the kernel and count
@@ -48,7 +55,9 @@ impl Supervisor {
         };
         let destination = address::unmapped(written);
         let unsuitable = address::unsuitable(destination, self.loopback_paths);
-        if let Some(reason) = unsuitable.filter(|_| self.table.is_empty()) {
+        if let Some(reason) =
+            unsuitable.filter(|_| self.table.is_empty() && self.datagrams.is_empty())
+        {
             return Err(reason);
         }
         let fd = trap.args[0] as RawFd;
@@ -63,6 +72,12 @@ impl Supervisor {
         }
         let v6_socket = match socket::kind(socket.as_fd()).map_err(|_| "no-socket")? {
             Kind::Tcp { v6 } => v6,
+            Kind::Udp { v6 } if self.datagrams.wanted && attempt.is_connect() => {
+                let cookie = socket::cookie(socket.as_fd()).map_err(|_| "no-cookie")?;
+                let called = Called { socket, cookie, v6 };
+                return self.connect_datagrams(trap, called, written, unsuitable);
+            }
+            Kind::Udp { .. } => return Err("udp"),
             Kind::Other(name) => return Err(name),
         };
         let cookie = socket::cookie(socket.as_fd()).map_err(|_| "no-cookie")?;
@@ -81,7 +96,7 @@ impl Supervisor {
     }
 
     /// Whether this socket can be connected to our gate, and there is a stack to ask.
-    fn check_reach(
+    pub(super) fn check_reach(
         &self,
         socket: BorrowedFd<'_>,
         unsuitable: Option<&'static str>,
@@ -171,12 +186,16 @@ impl Supervisor {
 
     /// `connect(AF_UNSPEC)`: whatever was under way is over.
     fn on_dissolve(&mut self, trap: &Trap) -> Answer {
-        if self.table.is_empty() {
+        if self.table.is_empty() && self.datagrams.is_empty() {
             return Answer::Continue;
         }
         let socket = program::descriptor(trap.thread, trap.args[0] as RawFd);
         let cookie = socket.and_then(|socket| socket::cookie(socket.as_fd()));
-        let known = cookie.ok().and_then(|cookie| self.table.of_socket(cookie));
+        let cookie = cookie.ok();
+        if let Some(cookie) = cookie {
+            self.dissolve_datagrams(cookie);
+        }
+        let known = cookie.and_then(|cookie| self.table.of_socket(cookie));
         if let Some(id) = known.map(|connection| connection.id) {
             self.update(id, |this, connection| {
                 this.abandon(connection);

@@ -12,7 +12,9 @@ const TICK: Duration = Duration::from_millis(20);
 impl Supervisor {
     /// How long the loop may sleep.
     pub(crate) fn timeout(&self) -> Option<Duration> {
-        let anything = !self.table.clocked().is_empty() || self.has_questions();
+        let anything = !self.table.clocked().is_empty()
+            || self.has_questions()
+            || self.datagrams.needs_clock();
         let ticking = anything.then_some(TICK);
         let next = self.accepts.next_deadline();
         // The poll counts whole milliseconds.
@@ -24,6 +26,7 @@ impl Supervisor {
     /// Looks after everything that time alone may change.
     pub(crate) fn handle_time(&mut self, now: Instant) {
         self.drop_old_questions(now);
+        self.handle_datagrams_time(now);
         for id in self.table.clocked() {
             self.update(id, |this, connection| this.on_tick(connection, now));
         }

@@ -118,6 +118,7 @@ impl Supervisor {
     pub(super) fn on_stack_lost(&mut self) {
         self.report.stack_lost = true;
         self.drop_questions();
+        self.on_stack_lost_by_datagrams();
         for id in self.table.ids() {
             self.update(id, |this, mut connection| {
                 match connection.phase {

@@ -16,11 +16,12 @@
 //! Where the files are: `attempt` the calls that connect, `names` the calls that ask for addresses
 //! or errors, `replies` what the stack says, `completion` joining a socket with its far end,
 //! `failure` the ends of attempts, `clock` what time does, `send` fast open, `questions` options whose
-//! true answer only the stack knows.
+//! true answer only the stack knows, `datagrams` everything of UDP.
 
 mod attempt;
 mod clock;
 mod completion;
+mod datagrams;
 mod failure;
 mod names;
 mod questions;
@@ -38,6 +39,7 @@ use crate::seccomp::{Answer, Listener, Trap};
 use crate::socket;
 use crate::stack_link::StackLink;
 use crate::table::{Connection, Table};
+use datagrams::Datagrams;
 use questions::Question;
 use socket2::{Domain, Socket, Type};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -51,6 +53,7 @@ pub(crate) struct Supervisor {
     pub(crate) report: Report,
     pub(crate) table: Table,
     pub(crate) accepts: Accepts,
+    datagrams: Datagrams,
     gates: Gates,
     numbers: Architecture,
     /// How long the stack may take for its first answer to an open.
@@ -82,6 +85,7 @@ impl Supervisor {
             report,
             table,
             accepts,
+            datagrams: Datagrams::new(options.datagrams),
             gates,
             numbers,
             answer_limit,
@@ -115,9 +119,19 @@ impl Supervisor {
             call if call == numbers.accept || call == numbers.accept4 => self.on_accept(trap),
             call if call == numbers.getsockopt => self.on_getsockopt(trap),
             call if call == numbers.setsockopt => Some(self.on_setsockopt(trap)),
+            call if call == numbers.sendto && !is_fast_open(trap.args[3]) => {
+                self.on_sendto_address(trap)
+            }
             call if call == numbers.sendto => self.on_sendto(trap),
+            call if call == numbers.sendmsg && !is_fast_open(trap.args[2]) => {
+                self.on_sendmsg_address(trap)
+            }
             call if call == numbers.sendmsg => self.on_sendmsg(trap),
+            call if call == numbers.sendmmsg && !is_fast_open(trap.args[3]) => {
+                self.on_sendmmsg_address(trap)
+            }
             call if call == numbers.sendmmsg => self.on_sendmmsg(trap),
+            call if numbers.receives(call) => self.on_receive(trap),
             _ => Some(Answer::Continue),
         }
     }
@@ -151,4 +165,9 @@ impl Supervisor {
             self.table.put(connection);
         }
     }
+}
+
+/// Whether the flags of a call that sends let it connect, too.
+const fn is_fast_open(flags: u64) -> bool {
+    flags as i32 & libc::MSG_FASTOPEN != 0
 }

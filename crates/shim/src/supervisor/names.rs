@@ -14,6 +14,9 @@ use std::os::fd::{AsFd, OwnedFd, RawFd};
 impl Supervisor {
     pub(super) fn on_getpeername(&self, trap: &Trap) -> Answer {
         let Some((cookie, socket)) = self.asked_socket(trap) else { return Answer::Continue };
+        if let Some((_, peer, v6)) = self.datagrams.names(cookie) {
+            return give_name(trap, &address::emit(peer, v6));
+        }
         let connected = self.table.of_socket(cookie).map(|known| (known.peer, known.v6_socket));
         let Some((peer, v6_socket)) = connected.or_else(|| self.accepts.peer_of(cookie)) else {
             return Answer::Continue;
@@ -26,7 +29,11 @@ impl Supervisor {
     }
 
     pub(super) fn on_getsockname(&self, trap: &Trap) -> Answer {
-        let Some((connection, _socket)) = self.asked(trap) else { return Answer::Continue };
+        let Some((cookie, _socket)) = self.asked_socket(trap) else { return Answer::Continue };
+        if let Some((own, _, v6)) = self.datagrams.names(cookie) {
+            return give_name(trap, &address::emit(own, v6));
+        }
+        let Some(connection) = self.table.of_socket(cookie) else { return Answer::Continue };
         let Some(local) = connection.local else { return Answer::Continue };
         let name = address::emit(local, connection.v6_socket);
         give_name(trap, &name)
@@ -77,7 +84,7 @@ impl Supervisor {
 
     /// The socket that the call asks about, and its cookie, if there are any of ours.
     fn asked_socket(&self, trap: &Trap) -> Option<(u64, OwnedFd)> {
-        if self.table.is_empty() && !self.accepts.has_served() {
+        if self.table.is_empty() && self.datagrams.is_empty() && !self.accepts.has_served() {
             return None;
         }
         let socket = program::descriptor(trap.thread, trap.args[0] as RawFd).ok()?;
@@ -101,11 +108,20 @@ fn give_name(trap: &Trap, name: &[u8]) -> Answer {
 /// # Errors
 /// `EINVAL` when the room is negative or cannot be read, `EFAULT` when it cannot be written.
 pub(crate) fn cut_name(trap: &Trap, name: &[u8]) -> Result<(), i32> {
-    let room = program::read_int(trap.thread, trap.args[2]).map_err(|_| libc::EINVAL)?;
+    cut_name_at(trap.thread, (trap.args[1], trap.args[2]), name)
+}
+
+/// The same, to an address and a length that are somewhere else.
+pub(super) fn cut_name_at(
+    thread: libc::pid_t,
+    (to, length_at): (u64, u64),
+    name: &[u8],
+) -> Result<(), i32> {
+    let room = program::read_int(thread, length_at).map_err(|_| libc::EINVAL)?;
     let length = name.len() as i32;
     let cut = usize::try_from(room.min(length)).map_err(|_| libc::EINVAL)?;
-    let written = program::write(trap.thread, trap.args[1], name.get(..cut).unwrap_or_default())
-        .and_then(|()| program::write_int(trap.thread, trap.args[2], length));
+    let written = program::write(thread, to, name.get(..cut).unwrap_or_default())
+        .and_then(|()| program::write_int(thread, length_at, length));
     written.map_err(|_| libc::EFAULT)
 }
 

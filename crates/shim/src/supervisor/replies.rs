@@ -20,13 +20,27 @@ impl Supervisor {
 
     fn on_reply(&mut self, reply: Reply) {
         match reply {
-            Reply::Pending { id } => self.update(id, Self::on_pending),
-            Reply::Direct { id, reason } => self.update(id, |t, c| t.on_direct(c, reason)),
-            Reply::Accepted { id, transport, local, peer } => {
-                self.update(id, |t, c| t.on_accepted(c, transport, local, peer));
+            Reply::Pending { id } => {
+                self.on_datagrams_pending(id);
+                self.update(id, Self::on_pending);
             }
+            Reply::Direct { id, reason } => {
+                if !self.on_datagrams_direct(id, reason) {
+                    self.update(id, |t, c| t.on_direct(c, reason));
+                }
+            }
+            Reply::Accepted { id, transport, local, peer } => {
+                if !self.on_datagrams_accepted(id, local) {
+                    self.update(id, |t, c| t.on_accepted(c, transport, local, peer));
+                }
+            }
+            Reply::Unreachable { id } => self.on_datagrams_unreachable(id),
             Reply::Failed { id, errno } => self.update(id, |t, c| t.on_failed(c, errno)),
-            Reply::Closed { id } => self.update(id, Self::on_closed),
+            Reply::Closed { id } => {
+                if !self.on_datagrams_closed(id) {
+                    self.update(id, Self::on_closed);
+                }
+            }
             Reply::Way { id, way } => self.on_way(id, way),
             // The link has looked at the welcome; status and rules are not asked for here, and
             // listeners are the business of another stack. The rest is said to redirectors.
@@ -41,6 +55,8 @@ impl Supervisor {
             | Reply::Gone { .. }
             | Reply::Reloaded { .. }
             | Reply::Forgotten { .. }
+            | Reply::Watching
+            | Reply::Path(_)
             | Reply::Refused { .. } => {}
         }
     }

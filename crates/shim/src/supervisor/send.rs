@@ -81,13 +81,13 @@ fn count(trap: &Trap, payload: &Payload, sent: usize) -> Answer {
 }
 
 /// What a `msghdr` says.
-struct Header {
-    address: u64,
-    length: u32,
-    pieces: Vec<(u64, usize)>,
+pub(super) struct Header {
+    pub(super) address: u64,
+    pub(super) length: u32,
+    pub(super) pieces: Vec<(u64, usize)>,
 }
 
-fn read_header(thread: libc::pid_t, at: u64) -> io::Result<Header> {
+pub(super) fn read_header(thread: libc::pid_t, at: u64) -> io::Result<Header> {
     let address = read_word(thread, at + std::mem::offset_of!(libc::msghdr, msg_name) as u64)?;
     let length = std::mem::offset_of!(libc::msghdr, msg_namelen) as u64;
     let length = program::read_int(thread, at + length)?;
@@ -109,13 +109,13 @@ fn read_header(thread: libc::pid_t, at: u64) -> io::Result<Header> {
     })
 }
 
-fn read_word(thread: libc::pid_t, at: u64) -> io::Result<u64> {
+pub(super) fn read_word(thread: libc::pid_t, at: u64) -> io::Result<u64> {
     let mut bytes = [0; 8];
     program::read(thread, at, &mut bytes)?;
     Ok(u64::from_ne_bytes(bytes))
 }
 
-fn gather(thread: libc::pid_t, pieces: &[(u64, usize)]) -> io::Result<Vec<u8>> {
+pub(super) fn gather(thread: libc::pid_t, pieces: &[(u64, usize)]) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     for &(address, length) in pieces {
         let start = bytes.len();

@@ -75,7 +75,11 @@ fn handle(shared: &Arc<Shared>, request: Request, fd: Option<OwnedFd>) {
         Request::Listen { .. }
         | Request::Withdraw { .. }
         | Request::Tally { .. }
+        | Request::Watch
         | Request::Options { .. }
+        | Request::OpenDatagrams { .. }
+        | Request::AttachDatagrams { .. }
+        | Request::Told { .. }
         | Request::Status
         | Request::Reload
         | Request::ForgetPeers { .. }

@@ -1,7 +1,7 @@
 //! Options of associations as a whole (RFC 6458 sections 8.1.1 to 8.1.3, 8.2.1, 8.2.5 and 8.2.6), and the
 //! private ones by which libsctp asks for addresses.
 
-use super::{Asked, answer_value, association_value, decode, paths};
+use super::{Asked, Request, answer_value, association_value, decode, paths};
 use crate::address::{decode_packed, encode};
 use crate::constants::*;
 use crate::errno::Errno;
@@ -10,13 +10,8 @@ use crate::structures::*;
 use crate::table::{Host, SocketId, Sockets};
 use manypath_engine::{AssociationState, Config, Duration, EcnUse};
 
-pub(super) fn set(
-    sockets: &mut Sockets,
-    host: &mut Host<'_>,
-    id: SocketId,
-    name: i32,
-    value: &[u8],
-) -> Asked<()> {
+pub(super) fn set(sockets: &mut Sockets, host: &mut Host<'_>, request: Request<'_>) -> Asked<()> {
+    let Request { id, name, value } = request;
     Some(match name {
         SCTP_INITMSG => set_init(sockets, id, value),
         SCTP_RTOINFO => set_rto(sockets, host, id, value),
@@ -47,18 +42,13 @@ pub(super) fn set(
     })
 }
 
-pub(super) fn get(
-    sockets: &mut Sockets,
-    host: &Host<'_>,
-    id: SocketId,
-    name: i32,
-    asked: &[u8],
-) -> Asked<Vec<u8>> {
+pub(super) fn get(sockets: &mut Sockets, host: &Host<'_>, request: Request<'_>) -> Asked<Vec<u8>> {
+    let Request { id, name, value: asked } = request;
     let config = sockets.sockets.get(&id)?.settings.config.clone();
     Some(match name {
         SCTP_INITMSG => Ok(init(&config).encode()),
         SCTP_RTOINFO => rto(sockets, id, &config, asked),
-        SCTP_ASSOCINFO => association(sockets, host, id, &config, asked),
+        SCTP_ASSOCINFO => association(sockets, host, request),
         SCTP_ADAPTATION_LAYER => {
             let ssb_adaptation_ind = config.adaptation.unwrap_or(0);
             Ok(sctp_setadaptation { ssb_adaptation_ind }.encode())
@@ -75,9 +65,7 @@ pub(super) fn get(
             let list = all.iter().flat_map(|number| number.to_ne_bytes());
             count(all.len()).into_iter().chain(list).collect()
         }),
-        SCTP_GET_PEER_ADDRS | SCTP_GET_LOCAL_ADDRS => {
-            addresses(sockets, host, id, name == SCTP_GET_PEER_ADDRS, asked)
-        }
+        SCTP_GET_PEER_ADDRS | SCTP_GET_LOCAL_ADDRS => addresses(sockets, host, request),
         _ => return None,
     })
 }
@@ -190,14 +178,14 @@ fn set_association(sockets: &mut Sockets, id: SocketId, value: &[u8]) -> Result<
 fn association(
     sockets: &mut Sockets,
     host: &Host<'_>,
-    id: SocketId,
-    config: &Config,
-    asked: &[u8],
+    request: Request<'_>,
 ) -> Result<Vec<u8>, Errno> {
-    let asked: sctp_assocparams = decode(asked)?;
+    let id = request.id;
+    let asked: sctp_assocparams = decode(request.value)?;
     let engine = sockets.engine_of(id, asked.sasoc_assoc_id)?;
     let status = engine.and_then(|engine| host.status(engine));
     let peers = sockets.peer_addresses(host, id, asked.sasoc_assoc_id).unwrap_or_default();
+    let config = &sockets.socket(id)?.settings.config;
     let info = sctp_assocparams {
         sasoc_assoc_id: asked.sasoc_assoc_id,
         sasoc_asocmaxrxt: u16::try_from(config.association_max_retransmits).unwrap_or(u16::MAX),
@@ -274,12 +262,11 @@ fn count(len: usize) -> [u8; 4] {
 fn addresses(
     sockets: &mut Sockets,
     host: &Host<'_>,
-    id: SocketId,
-    of_peer: bool,
-    asked: &[u8],
+    request: Request<'_>,
 ) -> Result<Vec<u8>, Errno> {
-    let asked: sctp_getaddrs = decode(asked)?;
-    let all = if of_peer {
+    let id = request.id;
+    let asked: sctp_getaddrs = decode(request.value)?;
+    let all = if request.name == SCTP_GET_PEER_ADDRS {
         sockets.peer_addresses(host, id, asked.assoc_id)?
     } else {
         sockets.local_addresses(host, id, asked.assoc_id)?

@@ -1,6 +1,6 @@
 //! Options of authentication (RFC 6458 sections 8.1.17, 8.1.18, 8.2.3, 8.2.4 and 8.3.2 to 8.3.5).
 
-use super::{Asked, decode};
+use super::{Asked, Request, decode};
 use crate::constants::*;
 use crate::errno::Errno;
 use crate::layout::Structure;
@@ -14,30 +14,20 @@ const NEVER: [u8; 4] = [1, 2, 14, 15];
 /// ASCONF ACK and ASCONF, which are always authenticated (RFC 5061 section 4.1.1).
 const ADDRESS_CHANGES: [u8; 2] = [0x80, 0xc1];
 
-pub(super) fn set(
-    sockets: &mut Sockets,
-    host: &mut Host<'_>,
-    id: SocketId,
-    name: i32,
-    value: &[u8],
-) -> Asked<()> {
+pub(super) fn set(sockets: &mut Sockets, host: &mut Host<'_>, request: Request<'_>) -> Asked<()> {
+    let Request { id, name, value } = request;
     Some(match name {
         SCTP_AUTH_CHUNK => demand(sockets, id, value),
         SCTP_AUTH_KEY => shared_key(sockets, host, id, value),
         SCTP_AUTH_ACTIVE_KEY | SCTP_AUTH_DEACTIVATE_KEY | SCTP_AUTH_DELETE_KEY => {
-            with_key(sockets, host, id, name, value)
+            with_key(sockets, host, request)
         }
         _ => return None,
     })
 }
 
-pub(super) fn get(
-    sockets: &mut Sockets,
-    host: &Host<'_>,
-    id: SocketId,
-    name: i32,
-    asked: &[u8],
-) -> Asked<Vec<u8>> {
+pub(super) fn get(sockets: &mut Sockets, host: &Host<'_>, request: Request<'_>) -> Asked<Vec<u8>> {
+    let Request { id, name, value: asked } = request;
     let settings = &sockets.sockets.get(&id)?.settings;
     Some(match name {
         SCTP_AUTH_ACTIVE_KEY => decode::<sctp_authkeyid>(asked)
@@ -108,13 +98,8 @@ fn shared_key(
     keyed(host.endpoint.set_shared_key(host.now, engine, asked.sca_keynumber, secret))
 }
 
-fn with_key(
-    sockets: &mut Sockets,
-    host: &mut Host<'_>,
-    id: SocketId,
-    name: i32,
-    value: &[u8],
-) -> Result<(), Errno> {
+fn with_key(sockets: &mut Sockets, host: &mut Host<'_>, request: Request<'_>) -> Result<(), Errno> {
+    let Request { id, name, value } = request;
     let asked: sctp_authkeyid = decode(value)?;
     let engine = sockets.engine_of(id, asked.scact_assoc_id)?;
     let (endpoint, key) = (&mut *host.endpoint, asked.scact_keynumber);

@@ -1,7 +1,7 @@
 //! Options of messages and notifications (RFC 6458 sections 6.2, 8.1.5 to 8.1.8, 8.1.13 to 8.1.15, 8.1.19
 //! to 8.1.30, 8.1.31 and 8.1.32).
 
-use super::{Asked, answer_flag, answer_value, association_value, decode, int, is_on};
+use super::{Asked, Request, answer_flag, answer_value, association_value, decode, int, is_on};
 use crate::constants::*;
 use crate::control::reliability;
 use crate::errno::Errno;
@@ -12,17 +12,12 @@ use crate::structures::*;
 use crate::table::{Host, SocketId, Sockets};
 use manypath_engine::Duration;
 
-pub(super) fn set(
-    sockets: &mut Sockets,
-    host: &mut Host<'_>,
-    id: SocketId,
-    name: i32,
-    value: &[u8],
-) -> Asked<()> {
+pub(super) fn set(sockets: &mut Sockets, host: &mut Host<'_>, request: Request<'_>) -> Asked<()> {
+    let Request { id, name, value } = request;
     match name {
         SCTP_NODELAY => return Some(set_nagle(sockets, host, id, value)),
         SCTP_AUTOCLOSE => return Some(set_autoclose(sockets, host, id, value)),
-        SCTP_EVENT | SCTP_EVENTS => return Some(subscribe(sockets, host, id, name, value)),
+        SCTP_EVENT | SCTP_EVENTS => return Some(subscribe(sockets, host, request)),
         _ => {}
     }
     let settings = &mut sockets.sockets.get_mut(&id)?.settings;
@@ -47,7 +42,8 @@ pub(super) fn set(
     })
 }
 
-pub(super) fn get(sockets: &Sockets, id: SocketId, name: i32, asked: &[u8]) -> Asked<Vec<u8>> {
+pub(super) fn get(sockets: &Sockets, request: Request<'_>) -> Asked<Vec<u8>> {
+    let Request { id, name, value: asked } = request;
     let settings = &sockets.sockets.get(&id)?.settings;
     let config = &settings.config;
     Some(match name {
@@ -105,10 +101,9 @@ fn set_nagle(
 fn subscribe(
     sockets: &mut Sockets,
     host: &mut Host<'_>,
-    id: SocketId,
-    name: i32,
-    value: &[u8],
+    request: Request<'_>,
 ) -> Result<(), Errno> {
+    let Request { id, name, value } = request;
     let socket = sockets.socket(id)?;
     let before = socket.settings.events;
     let events = &mut socket.settings.events;

@@ -22,6 +22,15 @@ use manypath_engine::AssociationId;
 /// What becomes of asking a group of options for one: none if it is not one of theirs.
 type Asked<T> = Option<Result<T, Errno>>;
 
+/// An option of the level IPPROTO_SCTP that a program sets or asks for: of which socket, which one, and what is in the
+/// program's memory.
+#[derive(Clone, Copy)]
+struct Request<'a> {
+    id: SocketId,
+    name: i32,
+    value: &'a [u8],
+}
+
 impl Sockets {
     /// Sets an option.
     ///
@@ -48,11 +57,12 @@ impl Sockets {
             libc::IPPROTO_SCTP => {}
             _ => return Err(Errno::NO_PROTOCOL_OPTION),
         }
-        associations::set(self, host, id, name, value)
-            .or_else(|| paths::set(self, host, id, name, value))
-            .or_else(|| delivery::set(self, host, id, name, value))
-            .or_else(|| streams::set(self, host, id, name, value))
-            .or_else(|| authentication::set(self, host, id, name, value))
+        let request = Request { id, name, value };
+        associations::set(self, host, request)
+            .or_else(|| paths::set(self, host, request))
+            .or_else(|| delivery::set(self, host, request))
+            .or_else(|| streams::set(self, host, request))
+            .or_else(|| authentication::set(self, host, request))
             .unwrap_or(Err(Errno::NO_PROTOCOL_OPTION))
     }
 
@@ -80,11 +90,12 @@ impl Sockets {
             libc::IPPROTO_SCTP => {}
             _ => return Err(Errno::NO_PROTOCOL_OPTION),
         }
-        associations::get(self, host, id, name, asked)
-            .or_else(|| paths::get(self, host, id, name, asked))
-            .or_else(|| delivery::get(self, id, name, asked))
-            .or_else(|| streams::get(self, host, id, name, asked))
-            .or_else(|| authentication::get(self, host, id, name, asked))
+        let request = Request { id, name, value: asked };
+        associations::get(self, host, request)
+            .or_else(|| paths::get(self, host, request))
+            .or_else(|| delivery::get(self, request))
+            .or_else(|| streams::get(self, host, request))
+            .or_else(|| authentication::get(self, host, request))
             .unwrap_or(Err(Errno::NO_PROTOCOL_OPTION))
     }
 

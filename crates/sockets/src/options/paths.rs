@@ -1,7 +1,7 @@
 //! Options of paths (RFC 6458 sections 8.1.9, 8.1.12, 8.1.16, 8.2.2 and 8.3.1; RFC 7829; RFC 6951).
 
 use super::associations::millis;
-use super::{Asked, answer_value, association_value, decode};
+use super::{Asked, Request, answer_value, association_value, decode};
 use crate::address::storage;
 use crate::constants::*;
 use crate::control::given_address;
@@ -12,13 +12,8 @@ use crate::table::{Host, SocketId, Sockets};
 use manypath_engine::{Config, Duration, PathMtu, PathState, PathStatus};
 use std::net::{IpAddr, SocketAddr};
 
-pub(super) fn set(
-    sockets: &mut Sockets,
-    host: &mut Host<'_>,
-    id: SocketId,
-    name: i32,
-    value: &[u8],
-) -> Asked<()> {
+pub(super) fn set(sockets: &mut Sockets, host: &mut Host<'_>, request: Request<'_>) -> Asked<()> {
+    let Request { id, name, value } = request;
     Some(match name {
         SCTP_PEER_ADDR_PARAMS => set_parameters(sockets, host, id, value),
         SCTP_PEER_ADDR_THLDS => set_thresholds(sockets, id, value),
@@ -30,13 +25,8 @@ pub(super) fn set(
     })
 }
 
-pub(super) fn get(
-    sockets: &mut Sockets,
-    host: &Host<'_>,
-    id: SocketId,
-    name: i32,
-    asked: &[u8],
-) -> Asked<Vec<u8>> {
+pub(super) fn get(sockets: &mut Sockets, host: &Host<'_>, request: Request<'_>) -> Asked<Vec<u8>> {
+    let Request { id, name, value: asked } = request;
     Some(match name {
         SCTP_PEER_ADDR_PARAMS => parameters(sockets, host, id, asked),
         SCTP_PEER_ADDR_THLDS => thresholds(sockets, id, asked),

@@ -1,6 +1,6 @@
 //! Options of streams (RFC 6525 section 6.3, RFC 7496 section 4.3, RFC 8260 section 4.3).
 
-use super::{Asked, answer_value, association_value, decode};
+use super::{Asked, Request, answer_value, association_value, decode};
 use crate::constants::*;
 use crate::errno::Errno;
 use crate::layout::Structure;
@@ -10,13 +10,8 @@ use manypath_engine::{
     ReliabilityPolicy, StreamDirection, StreamId, StreamOptions, StreamScheduling,
 };
 
-pub(super) fn set(
-    sockets: &mut Sockets,
-    host: &mut Host<'_>,
-    id: SocketId,
-    name: i32,
-    value: &[u8],
-) -> Asked<()> {
+pub(super) fn set(sockets: &mut Sockets, host: &mut Host<'_>, request: Request<'_>) -> Asked<()> {
+    let Request { id, name, value } = request;
     Some(match name {
         SCTP_ENABLE_STREAM_RESET => enable(sockets, id, value),
         SCTP_RESET_STREAMS => reset_streams(sockets, host, id, value),
@@ -28,13 +23,8 @@ pub(super) fn set(
     })
 }
 
-pub(super) fn get(
-    sockets: &mut Sockets,
-    host: &Host<'_>,
-    id: SocketId,
-    name: i32,
-    asked: &[u8],
-) -> Asked<Vec<u8>> {
+pub(super) fn get(sockets: &mut Sockets, host: &Host<'_>, request: Request<'_>) -> Asked<Vec<u8>> {
+    let Request { id, name, value: asked } = request;
     let settings = &sockets.sockets.get(&id)?.settings;
     Some(match name {
         SCTP_ENABLE_STREAM_RESET => Ok(answer_value(asked, settings.stream_resets)),
@@ -50,8 +40,7 @@ pub(super) fn get(
             };
             Ok(answer_value(asked, scheduler.unsigned_abs()))
         }
-        SCTP_PR_ASSOC_STATUS => abandoned(sockets, host, id, asked, false),
-        SCTP_PR_STREAM_STATUS => abandoned(sockets, host, id, asked, true),
+        SCTP_PR_ASSOC_STATUS | SCTP_PR_STREAM_STATUS => abandoned(sockets, host, request),
         _ => return None,
     })
 }
@@ -144,12 +133,10 @@ fn set_priority(
 fn abandoned(
     sockets: &mut Sockets,
     host: &Host<'_>,
-    id: SocketId,
-    asked: &[u8],
-    of_stream: bool,
+    request: Request<'_>,
 ) -> Result<Vec<u8>, Errno> {
-    let asked: sctp_prstatus = decode(asked)?;
-    let engine = sockets.existing(id, asked.sprstat_assoc_id)?;
+    let asked: sctp_prstatus = decode(request.value)?;
+    let engine = sockets.existing(request.id, asked.sprstat_assoc_id)?;
     let policy = match i32::from(asked.sprstat_policy) {
         SCTP_PR_SCTP_TTL => Some(ReliabilityPolicy::Lifetime),
         SCTP_PR_SCTP_RTX => Some(ReliabilityPolicy::Retransmissions),
@@ -157,6 +144,7 @@ fn abandoned(
         SCTP_PR_SCTP_ALL => None,
         _ => return Err(Errno::INVALID),
     };
+    let of_stream = request.name == SCTP_PR_STREAM_STATUS;
     let stream = of_stream.then_some(StreamId(asked.sprstat_sid));
     let counts = host.endpoint.abandoned(engine, stream, policy);
     let found = sctp_prstatus {

@@ -3,6 +3,7 @@
 
 mod cost;
 mod metered;
+mod redundancy;
 mod roles;
 mod telling;
 

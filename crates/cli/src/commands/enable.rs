@@ -1,0 +1,160 @@
+//! `manypath enable` and `manypath disable`: a service, a slice or a cgroup that is carried whenever it runs.
+
+use crate::failure::Failure;
+use clap::Args;
+use manypath_cgroup::group;
+use manypath_cgroup::systemd::Target;
+use serde::Serialize;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Where the program is on hosts that are not this one.
+const INSTALLED: &str = "/usr/bin/manypath";
+
+/// Carry the connections of a service, a slice or a cgroup from now on, whenever it runs.
+///
+/// Needs root and systemd. Writes a service that runs `manypath attach`, and for UNIT.service a drop-in that starts
+/// it before the service's programs; no file of others is changed. A service that runs already is
+/// carried at once, with the connections that it makes from now on.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Example:\n  manypath enable nginx.service\n  manypath enable user.slice --client-only\n  manypath enable nginx --root /mnt/image"
+)]
+pub(crate) struct EnableArgs {
+    /// A service, a slice, or the folder of a cgroup.
+    #[arg(value_name = "UNIT|CGROUP")]
+    pub(crate) target: String,
+    /// Write the files for the system below this folder, and start nothing.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) root: Option<PathBuf>,
+    /// Leave listening sockets alone: peers reach them by plain TCP only.
+    #[arg(long)]
+    pub(crate) client_only: bool,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Undo `manypath enable`: plain TCP from the next connect on, and no file left.
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  manypath disable nginx.service")]
+pub(crate) struct DisableArgs {
+    /// What was enabled.
+    #[arg(value_name = "UNIT|CGROUP")]
+    pub(crate) target: String,
+    /// Remove the files of the system below this folder, and stop nothing.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) root: Option<PathBuf>,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct DoneJson {
+    target: String,
+    unit: String,
+    files: Vec<PathBuf>,
+    /// Whether connections are carried, or left alone, from now on.
+    at_once: bool,
+}
+
+/// Writes the files, and lets systemd know.
+pub(crate) fn enable(args: &EnableArgs) -> Result<u8, Failure> {
+    let target = parse(&args.target)?;
+    let options: &[&str] = if args.client_only { &["--client-only"] } else { &[] };
+    let (root, program) = match &args.root {
+        Some(root) => (root.as_path(), PathBuf::from(INSTALLED)),
+        None => (Path::new("/"), this_program(&target)?),
+    };
+    let files = target.install(root, &program, options).map_err(|e| cannot(&e))?;
+    let at_once = args.root.is_none() && start(&target)?;
+    let when = if at_once { "from now on" } else { "when it is started" };
+    done(args.json, &target, files, at_once, &format!("{target} is carried {when}"))
+}
+
+/// Removes them, and lets systemd know.
+pub(crate) fn disable(args: &DisableArgs) -> Result<u8, Failure> {
+    let target = parse(&args.target)?;
+    let root = args.root.as_deref();
+    let at_once = root.is_none() && is_systemd_here();
+    if at_once {
+        // It may not run.
+        let _ = systemctl(&["stop", &target.attaching_unit()]);
+    }
+    let files = target.remove(root.unwrap_or(Path::new("/"))).map_err(|e| cannot(&e))?;
+    if files.is_empty() {
+        return Err(Failure::new(format!("{target} is not enabled")));
+    }
+    if at_once {
+        systemctl(&["daemon-reload"])?;
+    }
+    done(args.json, &target, files, at_once, &format!("{target} is left alone"))
+}
+
+fn parse(text: &str) -> Result<Target, Failure> {
+    text.parse().map_err(|e: manypath_cgroup::systemd::BadName| Failure::usage(e.to_string()))
+}
+
+fn done(
+    json: bool,
+    target: &Target,
+    files: Vec<PathBuf>,
+    at_once: bool,
+    words: &str,
+) -> Result<u8, Failure> {
+    if json {
+        let (target, unit) = (target.to_string(), target.attaching_unit());
+        let text = serde_json::to_string(&DoneJson { target, unit, files, at_once });
+        println!("{}", text.map_err(|e| Failure::new(e.to_string()))?);
+    } else {
+        println!("{words}");
+        files.iter().for_each(|file| println!("  {}", file.display()));
+    }
+    Ok(0)
+}
+
+/// Whether this host can do it at all, before anything is written; then, what is to be started.
+fn this_program(target: &Target) -> Result<PathBuf, Failure> {
+    if !is_systemd_here() {
+        return Err(Failure::new("systemd does not run here").hint(format!(
+            "manypath attach --unit {target} does it in the foreground; --root DIR only writes the files"
+        )));
+    }
+    group::mount().map_err(|_| super::attach::no_cgroup2())?;
+    if let Target::Service(unit) | Target::Slice(unit) = target {
+        systemctl(&["cat", unit]).map_err(|_| Failure::new(format!("there is no unit {unit}")))?;
+    }
+    std::env::current_exe().map_err(|e| Failure::new(format!("cannot find my own program: {e}")))
+}
+
+fn is_systemd_here() -> bool {
+    Path::new("/run/systemd/system").is_dir()
+}
+
+/// Whether it is at work now: a service that does not run brings it along when it is started.
+fn start(target: &Target) -> Result<bool, Failure> {
+    systemctl(&["daemon-reload"])?;
+    let waits = matches!(target, Target::Service(unit) if systemctl(&["is-active", unit]).is_err());
+    if !waits {
+        systemctl(&["start", &target.attaching_unit()])?;
+    }
+    Ok(!waits)
+}
+
+fn systemctl(args: &[&str]) -> Result<(), Failure> {
+    let output = Command::new("systemctl").args(args).output();
+    let output = output.map_err(|e| Failure::new(format!("systemctl: {e}")))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(Failure::new(format!("systemctl {}: {said}", args.join(" "))))
+}
+
+fn cannot(error: &io::Error) -> Failure {
+    let failure = Failure::new(error.to_string());
+    if error.kind() == io::ErrorKind::PermissionDenied { failure.hint("as root") } else { failure }
+}

@@ -1,0 +1,115 @@
+//! `manypath path`: what each path is there for, shown, changed and watched.
+
+pub(crate) mod args;
+mod monitor;
+mod show;
+
+use super::rules::{Applied, print_json, reload_stacks};
+use super::stacks::query;
+use crate::failure::Failure;
+use args::{PathAction, PathArgs};
+use manypath_control::path::PathPolicy;
+use manypath_control::status::PathStatus;
+use manypath_rules::FileError;
+use manypath_rules::paths::{
+    PathEntry, PathSelector, PathWish, PathWord, PathsFile, Role, parse_path,
+};
+use serde::Serialize;
+use std::path::Path;
+
+/// What a change prints as JSON.
+#[derive(Serialize)]
+struct ChangeJson<'a> {
+    done: &'a str,
+    file: &'a Path,
+    stacks: &'a Applied,
+    /// Paths of running stacks that are meant.
+    paths: usize,
+}
+
+/// Shows, changes or watches.
+pub(crate) fn path(args: &PathArgs) -> Result<u8, Failure> {
+    let action = match &args.action {
+        None | Some(PathAction::Show) => return show::show(args.json),
+        Some(PathAction::Monitor) => return monitor::monitor(args.json),
+        Some(action) => action,
+    };
+    let file = PathsFile::usual();
+    let (selector, words) = said(action.words(), action.is_removal())?;
+    let done = file.edit(|document| match action {
+        PathAction::Add { .. } => document.add(&selector, &words).map(|it| format!("added: {it}")),
+        PathAction::Remove { .. } => document.remove(&selector).map(|it| format!("removed: {it}")),
+        PathAction::Change { .. } | PathAction::Show | PathAction::Monitor => {
+            document.change(&selector, &words).map(|it| format!("changed: {it}"))
+        }
+    });
+    changed(&file, &selector, &done.map_err(failure)?, args.json)
+}
+
+/// Which paths, and what of them. A removal says only which.
+fn said(words: &[String], removal: bool) -> Result<(PathSelector, Vec<PathWord>), Failure> {
+    let words: Vec<_> = words.iter().map(String::as_str).collect();
+    let (selector, wishes) = parse_path(&words).map_err(|e| Failure::usage(e.to_string()))?;
+    if selector.is_empty() {
+        return Err(Failure::usage("which paths? ADDRESS, dev INTERFACE or peer ADDRESS")
+            .hint("`manypath path show` lists them"));
+    }
+    match (removal, wishes.is_empty()) {
+        (true, false) => Err(Failure::usage("remove takes only which paths are meant")
+            .hint(format!("manypath path remove {selector}"))),
+        (false, true) => Err(Failure::usage(format!("what of {selector}?"))
+            .hint("backup, cost N, metered RATE, primary, disable, enable")),
+        (true, true) | (false, false) => Ok((selector, wishes)),
+    }
+}
+
+/// Tells what was done, lets running stacks go by it, and counts what it is about.
+fn changed(
+    file: &PathsFile,
+    selector: &PathSelector,
+    done: &str,
+    json: bool,
+) -> Result<u8, Failure> {
+    let stacks = reload_stacks();
+    let all = query(false)?;
+    let paths = all.iter().flat_map(|stack| &stack.associations).flat_map(|one| &one.paths);
+    let paths = paths.filter(|path| is_meant(selector, path)).count();
+    if json {
+        let file = &file.file().own;
+        return print_json(&ChangeJson { done, file, stacks: &stacks, paths });
+    }
+    println!("{done}");
+    println!("{stacks}");
+    match paths {
+        1 => println!("it is about 1 path that there is now"),
+        n => println!("it is about {n} paths that there are now"),
+    }
+    Ok(0)
+}
+
+fn is_meant(selector: &PathSelector, path: &PathStatus) -> bool {
+    selector.fits_local(path.local.ip(), &path.interface) && selector.fits_peer(path.remote.ip())
+}
+
+/// What a stack tells of a policy, in the words of this command.
+pub(crate) fn words(policy: &PathPolicy) -> String {
+    let roles = [Role::Backup, Role::Disabled];
+    let role = roles.into_iter().find(|role| role.name() == policy.role).unwrap_or_default();
+    let (cost, primary) = (policy.cost, policy.primary);
+    PathWish { role, cost, metered: policy.metered_bytes_per_s, primary }.to_string()
+}
+
+/// What is wrong with the file, or with what was asked of it.
+pub(crate) fn failure(error: FileError) -> Failure {
+    let failure = Failure::new(error.to_string());
+    match error {
+        FileError::Io(..) | FileError::Edit(_) => failure,
+        FileError::Rule(path, _) => {
+            failure.hint(format!("mend or remove the line in {}", path.display()))
+        }
+    }
+}
+
+fn kept(file: &PathsFile) -> Result<Vec<PathEntry>, Failure> {
+    file.read().map_err(failure)
+}

@@ -1,0 +1,114 @@
+//! `manypath path monitor`: a line for each thing that happens to a path, of all stacks of the user.
+
+use super::words;
+use crate::failure::Failure;
+use manypath_control::path::PathEvent;
+use manypath_control::{ControlClient, Reply, Role, runtime};
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+/// How long a stack may take to answer.
+const ANSWER_LIMIT: Duration = Duration::from_secs(2);
+/// How often it is looked for stacks that have come.
+const SCAN_INTERVAL: Duration = Duration::from_millis(500);
+
+/// What comes from the threads that listen to the stacks.
+enum News {
+    Event(PathEvent),
+    /// The stack is listened to.
+    Begun(u32),
+    /// The stack has ended, or does not understand.
+    Ended(u32, Option<String>),
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    /// Milliseconds since 1970.
+    time_ms: u128,
+    #[serde(flatten)]
+    event: &'a PathEvent,
+}
+
+/// Prints until it is interrupted, or nobody reads.
+pub(super) fn monitor(json: bool) -> Result<u8, Failure> {
+    let (sender, receiver) = channel();
+    let mut known = BTreeSet::new();
+    loop {
+        for stack in runtime::stacks() {
+            if known.insert(stack.pid) {
+                let sender = sender.clone();
+                thread::spawn(move || listen(&stack.path, stack.pid, &sender));
+            }
+        }
+        match print(&receiver, &mut known, json) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(0),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Prints what comes until it is time to look for stacks again.
+fn print(receiver: &Receiver<News>, known: &mut BTreeSet<u32>, json: bool) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    let until = Instant::now() + SCAN_INTERVAL;
+    loop {
+        match receiver.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            Ok(News::Event(event)) => print_event(&mut out, &event, json)?,
+            Ok(News::Begun(pid)) if !json => writeln!(out, "stack {pid}: watching its paths")?,
+            Ok(News::Begun(_)) => {}
+            Ok(News::Ended(pid, why)) => {
+                // One that could not be asked is not asked again.
+                match why {
+                    Some(why) => eprintln!("manypath: stack {pid}: {why}"),
+                    None => drop(known.remove(&pid)),
+                }
+            }
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Ok(()),
+        }
+        out.flush()?;
+    }
+}
+
+fn print_event(out: &mut impl Write, event: &PathEvent, json: bool) -> io::Result<()> {
+    if json {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        serde_json::to_writer(&mut *out, &Line { time_ms: since.as_millis(), event })?;
+        return writeln!(out);
+    }
+    let PathEvent { pid, association, interface, local, remote, state, .. } = event;
+    let change = event.event.name();
+    let (own, peers) = (words(&event.policy), words(&event.peer_policy));
+    let of_peer =
+        if event.peer_policy.is_default() { String::new() } else { format!(", peer's {peers}") };
+    let local = local.ip();
+    writeln!(
+        out,
+        "{change:9} {pid}/{association} {interface} {local} -> {remote} {state}, {own}{of_peer}"
+    )
+}
+
+fn listen(path: &Path, pid: u32, news: &Sender<News>) {
+    let ended = |why| News::Ended(pid, why);
+    let client = match ControlClient::connect(path, Role::Cli, ANSWER_LIMIT)
+        .and_then(|client| client.watch().map(|()| client))
+    {
+        Ok(client) => client,
+        Err(error) => return drop(news.send(ended(Some(error.to_string())))),
+    };
+    // Whoever prints has gone: so has this process, soon.
+    let _gone = news.send(News::Begun(pid)).is_err();
+    while let Ok(reply) = client.receive() {
+        if let Reply::Path(event) = reply
+            && news.send(News::Event(event)).is_err()
+        {
+            return;
+        }
+    }
+    let _gone = news.send(ended(None)).is_err();
+}

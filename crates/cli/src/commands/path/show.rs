@@ -1,0 +1,115 @@
+//! `manypath path show`.
+
+use super::super::rules::print_json;
+use super::super::stacks::query;
+use super::super::status::bytes;
+use super::{kept, words};
+use crate::failure::Failure;
+use manypath_control::path::IdleReason;
+use manypath_control::status::{AssociationStatus, PathStatus, StackStatus};
+use manypath_rules::paths::PathsFile;
+use serde::Serialize;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+#[derive(Serialize)]
+struct ShowJson {
+    file: Option<PathBuf>,
+    policies: Vec<String>,
+    paths: Vec<Row>,
+}
+
+/// One path.
+#[derive(Serialize)]
+struct Row {
+    pid: u32,
+    association: u64,
+    interface: String,
+    local: SocketAddr,
+    remote: SocketAddr,
+    state: String,
+    primary: bool,
+    policy: String,
+    peer_policy: String,
+    bytes_sent: u64,
+    bytes_received: u64,
+    idle: Option<String>,
+    idle_reason: Option<IdleReason>,
+}
+
+/// Prints what is kept and what there is.
+pub(super) fn show(json: bool) -> Result<u8, Failure> {
+    let file = PathsFile::usual();
+    let policies: Vec<_> = kept(&file)?.iter().map(ToString::to_string).collect();
+    let stacks = query(false)?;
+    let paths = stacks.iter().flat_map(rows).collect();
+    let file = file.file().current().map(PathBuf::from);
+    if json {
+        return print_json(&ShowJson { file, policies, paths });
+    }
+    match &file {
+        Some(file) => println!("kept in {}:", file.display()),
+        None => println!("nothing is kept: every path carries data"),
+    }
+    policies.iter().for_each(|line| println!("  {line}"));
+    print_table(&paths);
+    Ok(0)
+}
+
+fn rows(stack: &StackStatus) -> impl Iterator<Item = Row> {
+    let all = stack.associations.iter();
+    all.flat_map(|one| one.paths.iter().map(|path| row(stack.pid, one, path)))
+}
+
+fn row(pid: u32, association: &AssociationStatus, path: &PathStatus) -> Row {
+    Row {
+        pid,
+        association: association.id,
+        interface: path.interface.clone(),
+        local: path.local,
+        remote: path.remote,
+        state: path.state.clone(),
+        primary: path.primary,
+        policy: words(&path.policy),
+        peer_policy: words(&path.peer_policy),
+        bytes_sent: path.bytes_sent,
+        bytes_received: path.bytes_received,
+        idle: path.idle.clone(),
+        idle_reason: path.idle_reason,
+    }
+}
+
+const HEAD: [&str; 9] =
+    ["STACK", "DEV", "LOCAL", "REMOTE", "STATE", "POLICY", "PEER'S", "SENT", "RECEIVED"];
+
+fn print_table(rows: &[Row]) {
+    if rows.is_empty() {
+        return println!("no stack that runs here has a path now");
+    }
+    let cells = |row: &Row| {
+        let primary = if row.primary { "*" } else { "" };
+        let state = format!("{}{primary}", row.state);
+        [
+            format!("{}/{}", row.pid, row.association),
+            row.interface.clone(),
+            row.local.ip().to_string(),
+            row.remote.to_string(),
+            state,
+            row.policy.clone(),
+            row.peer_policy.clone(),
+            bytes(row.bytes_sent),
+            bytes(row.bytes_received),
+        ]
+    };
+    let table: Vec<_> =
+        std::iter::once(HEAD.map(str::to_owned)).chain(rows.iter().map(cells)).collect();
+    let width = |column: usize| table.iter().map(|row| row[column].len()).max().unwrap_or(0);
+    let widths: Vec<_> = (0..HEAD.len()).map(width).collect();
+    let idle = std::iter::once("IDLE BECAUSE")
+        .chain(rows.iter().map(|row| row.idle.as_deref().unwrap_or("-")));
+    for (row, idle) in table.iter().zip(idle) {
+        let padded = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
+        println!("{}  {idle}", padded.collect::<Vec<_>>().join("  "));
+    }
+    println!("(* primary)");
+}

@@ -1,0 +1,162 @@
+//! `manypath enable` and `disable`: what they write, that nothing of it stays, and that a unit is carried
+//! through its starts and stops by what they have written.
+
+mod common;
+
+use common::cgroup::{Group, alive};
+use common::clients::{carried, web_site};
+use common::folder::Folder;
+use common::{Finished, MANYPATH, Site, finish, wait_for};
+use manypath_lab::Host;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn manypath(args: &[&str]) -> Finished {
+    let mut command = Command::new(MANYPATH);
+    command.args(args);
+    finish(command)
+}
+
+/// Every file and folder below, with its content.
+fn tree(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut all = BTreeMap::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).expect("folder").flatten() {
+            let (path, kind) = (entry.path(), entry.file_type().expect("type"));
+            let content = match (kind.is_dir(), kind.is_symlink()) {
+                (true, _) => b"folder".to_vec(),
+                (_, true) => fs::read_link(&path).expect("link").display().to_string().into(),
+                _ => fs::read(&path).expect("file"),
+            };
+            all.insert(path.clone(), content);
+            folders.extend(kind.is_dir().then_some(path));
+        }
+    }
+    all
+}
+
+/// A root folder with a unit of a vendor, and a drop-in of its administrator.
+fn root(name: &str) -> Folder {
+    let folder = Folder::new(name);
+    let root = PathBuf::from(folder.text());
+    fs::create_dir_all(root.join("usr/lib/systemd/system")).expect("folder");
+    fs::create_dir_all(root.join("etc/systemd/system/nginx.service.d")).expect("folder");
+    folder.file("usr/lib/systemd/system/nginx.service", "[Service]\nExecStart=/usr/sbin/nginx\n");
+    folder.file("etc/systemd/system/nginx.service.d/10-own.conf", "[Service]\nNice=1\n");
+    folder
+}
+
+#[test]
+fn what_is_enabled_and_disabled_leaves_no_trace_in_files() {
+    let folder = root("enable");
+    let (text, units) = (folder.text(), "etc/systemd/system");
+    let before = tree(Path::new(&text));
+    let targets = [
+        ("nginx", "manypath-nginx.service", "nginx.service.d/50-manypath.conf"),
+        ("sshd.service", "manypath-sshd.service", "sshd.service.d/50-manypath.conf"),
+        (
+            "user.slice",
+            "manypath-user.slice.service",
+            "multi-user.target.wants/manypath-user.slice.service",
+        ),
+        (
+            "/sys/fs/cgroup/a",
+            "manypath-sys-fs-cgroup-a.service",
+            "multi-user.target.wants/manypath-sys-fs-cgroup-a.service",
+        ),
+    ];
+    for (target, service, starter) in targets {
+        let done = manypath(&["enable", target, "--root", &text, "--json"]);
+        assert_eq!(done.code, Some(0), "{done:?}");
+        let new: Vec<_> =
+            tree(Path::new(&text)).into_keys().filter(|one| !before.contains_key(one)).collect();
+        let expected = [service, starter].map(|name| Path::new(&text).join(units).join(name));
+        assert!(expected.iter().all(|one| new.contains(one)), "{new:?}");
+        assert!(expected.iter().all(|one| done.stdout.contains(&one.display().to_string())));
+        assert!(
+            folder
+                .read(&format!("{units}/{service}"))
+                .contains("ExecStart=/usr/bin/manypath attach --")
+        );
+        // Once more changes nothing.
+        assert_eq!(manypath(&["enable", target, "--root", &text]).code, Some(0));
+        let done = manypath(&["disable", target, "--root", &text]);
+        assert_eq!(done.code, Some(0), "{done:?}");
+        assert_eq!(tree(Path::new(&text)), before, "{target}");
+    }
+    let again = manypath(&["disable", "nginx", "--root", &text]);
+    assert!(
+        again.code != Some(0) && again.stderr.contains("nginx.service is not enabled"),
+        "{again:?}"
+    );
+}
+
+#[test]
+fn what_cannot_be_enabled_is_said_and_nothing_is_written() {
+    let folder = root("enable-wrong");
+    let text = folder.text();
+    let before = tree(Path::new(&text));
+    for bad in ["../x", "a b", "-.slice", "x.socket", "/a b"] {
+        let done = manypath(&["enable", bad, "--root", &text]);
+        assert_eq!(done.code, Some(2), "{done:?}");
+        assert!(!done.stderr.is_empty());
+    }
+    assert_eq!(tree(Path::new(&text)), before);
+    if !Path::new("/run/systemd/system").is_dir() {
+        let done = manypath(&["enable", "nginx"]);
+        assert!(
+            done.code != Some(0) && done.stderr.contains("systemd does not run here"),
+            "{done:?}"
+        );
+    }
+}
+
+/// What systemd would run for a unit, of the files that were written.
+fn arguments(folder: &Folder, service: &str) -> Vec<String> {
+    let text = folder.read(&format!("etc/systemd/system/{service}"));
+    let line = text.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/bin/manypath "));
+    line.expect("a command").split(' ').map(str::to_owned).collect()
+}
+
+#[test]
+fn a_unit_is_carried_before_it_runs_through_its_restarts_and_not_after() {
+    let site = web_site();
+    let folder = root("enable-unit");
+    let name = format!("test-{}", std::process::id());
+    let done = manypath(&["enable", &name, "--root", &folder.text(), "--client-only"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let Some(place) = common::cgroup::place() else { return };
+    let slice = place.join("system.slice");
+    let was_there = slice.exists();
+    let dir = slice.join(format!("{name}.service"));
+    let arguments = arguments(&folder, &format!("manypath-{name}.service"));
+    let mut group = Group::to_be_made(dir.clone());
+    group.start(&site, Host::Left, &arguments.iter().map(String::as_str).collect::<Vec<_>>());
+    fetch(&site, &group, 1);
+    // systemd removes the cgroup of a unit that stops, and makes it anew.
+    for _ in 0..3 {
+        let old = group.links();
+        wait_for("the cgroup to be empty", || fs::remove_dir(&dir).is_ok());
+        wait_for("the cgroup to be there again", || dir.exists());
+        wait_for("it to be attached again", || {
+            let new = group.links();
+            new.len() == 8 && !new.iter().any(|link| old.contains(link))
+        });
+        fetch(&site, &group, 1);
+    }
+    let objects = group.ebpf();
+    group.end(&site, Host::Left, "-TERM");
+    wait_for("nothing to be left", || alive(&objects).is_empty());
+    assert_eq!((dir.exists(), slice.exists()), (false, was_there));
+}
+
+fn fetch(site: &Site, group: &Group, flows: u64) {
+    let url = format!("http://{}:8080/small", site.server());
+    let done = carried(site, flows, || {
+        group.through(site, "curl", &["-sS", "-f", "-o", "/dev/null", &url])
+    });
+    assert_eq!(done.code, Some(0), "{done:?}");
+}

@@ -1,0 +1,170 @@
+//! `manypath path`: policies kept in a file, in force at once and in both directions, told by a monitor.
+#![allow(clippy::unwrap_used, reason = "a test that meets the unexpected has failed")]
+
+mod common;
+
+use common::{Finished, MANYPATH, Site, finish, wait_for};
+use manypath_lab::Host;
+use serde_json::Value;
+use std::fs::File;
+use std::process::{Child, Stdio};
+
+const PATHS: &[&str] = &["20mbit,10ms,queue=100", "20mbit,15ms,queue=100"];
+const FILE: u64 = 24_000_000;
+/// What HEARTBEATs, acknowledgements and what is under way when a policy changes may come to.
+const LITTLE: u64 = 150_000;
+const MUCH: u64 = 500_000;
+
+fn say(site: &Site, host: Host, args: &[&str]) -> Finished {
+    let mut command = site.command(host, MANYPATH);
+    command.arg("path").args(args);
+    finish(command)
+}
+
+fn ok(site: &Site, args: &[&str]) -> String {
+    let done = say(site, Host::Left, args);
+    assert_eq!(done.code, Some(0), "{args:?}: {done:?}");
+    done.stdout
+}
+
+fn json(done: &Finished) -> Value {
+    serde_json::from_str(&done.stdout).expect("JSON")
+}
+
+/// The path with this number as a host sees it; null while there is none.
+fn path(site: &Site, host: Host, number: usize) -> Value {
+    let shown = json(&say(site, host, &["show", "--json"]));
+    let local = site.lab.address(host, number).to_string();
+    let mut rows = shown["paths"].as_array().unwrap().iter();
+    let own = |row: &&Value| row["local"].as_str().unwrap().starts_with(&local);
+    rows.find(own).cloned().unwrap_or_default()
+}
+
+fn sent(site: &Site, host: Host, number: usize) -> u64 {
+    path(site, host, number)["bytes_sent"].as_u64().unwrap_or(0)
+}
+
+/// Waits until a path has carried so much more.
+fn wait_for_bytes(site: &Site, host: Host, number: usize, more: u64) {
+    let before = sent(site, host, number);
+    wait_for(&format!("{more} bytes on path {number}"), || {
+        sent(site, host, number) > before + more
+    });
+}
+
+/// While data flows from `sender`: the second path, of which the left host says that it is a backup, carries
+/// none, then some, then none again.
+fn change_while_data_flows(site: &Site, sender: Host) {
+    let uplink = site.lab.address(Host::Left, 1).to_string();
+    wait_for_bytes(site, sender, 0, MUCH);
+    let second = path(site, sender, 1);
+    assert!(second["bytes_sent"].as_u64().unwrap() < LITTLE, "{second}");
+    assert_eq!(second["idle_reason"], "backup", "{second}");
+    let changed = ok(site, &["change", &uplink, "enable"]);
+    assert!(changed.contains("it is about 1 path"), "{changed}");
+    wait_for_bytes(site, sender, 1, MUCH);
+    ok(site, &["change", &uplink, "backup"]);
+    let policy = if sender == Host::Left { "policy" } else { "peer_policy" };
+    wait_for("the sender to hear of it", || path(site, sender, 1)[policy] == "backup");
+    let before = sent(site, sender, 1);
+    wait_for_bytes(site, sender, 0, MUCH);
+    let more = sent(site, sender, 1) - before;
+    assert!(more < LITTLE, "{more} bytes over the backup");
+}
+
+fn end(mut child: Child) {
+    // What was watched is enough.
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+#[test]
+fn a_backup_is_left_alone_in_both_directions_and_changed_while_data_flows() {
+    let mut site = Site::with_paths(PATHS);
+    site.web();
+    let _content = site.random_file("file", FILE);
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/put_server.py");
+    site.service("python3", &[script, "8082"], "tcp", 8082);
+    site.serve("8080,8082");
+    wait_for("the stack", || !site.server_status().is_null());
+    let uplink = site.lab.address(Host::Left, 1).to_string();
+    ok(&site, &["add", &uplink, "backup"]);
+    let events = site.dir.join("events");
+    let mut monitor = site.command(Host::Left, MANYPATH);
+    monitor.args(["path", "monitor", "--json"]).stdout(File::create(&events).unwrap());
+    let monitor = monitor.spawn().unwrap();
+
+    let url = format!("http://{}:8080/file", site.server());
+    let mut command = site.through_command(&[], "curl", &["-sS", "-f", "-o", "/dev/null", &url]);
+    let download = command.stdin(Stdio::null()).spawn().unwrap();
+    change_while_data_flows(&site, Host::Right);
+    end(download);
+
+    let url = format!("http://{}:8082/file", site.server());
+    let file = site.dir.join("www/file").display().to_string();
+    let mut command = site.through_command(&[], "curl", &["-sS", "-f", "-T", &file, &url]);
+    let upload = command.stdin(Stdio::null()).spawn().unwrap();
+    change_while_data_flows(&site, Host::Left);
+    end(upload);
+
+    let told = std::fs::read_to_string(&events).unwrap();
+    end(monitor);
+    let told: Vec<Value> = told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    // The client's stack may be older than the monitor's knowledge of it; the server's is not.
+    let is_about = |one: &Value, end: &str| one[end].as_str().unwrap().starts_with(&uplink);
+    let about = |event: &str| {
+        let mut fitting = told.iter().filter(|one| one["event"] == event);
+        fitting.any(|one| is_about(one, "local") || is_about(one, "remote"))
+    };
+    for event in ["added", "confirmed", "policy"] {
+        assert!(about(event), "{event}: {told:#?}");
+    }
+}
+
+#[test]
+fn lines_are_kept_shown_and_refused_with_words_that_help() {
+    let site = Site::new();
+    let file = site.dir.join("paths");
+    std::fs::write(&file, "# mine\n").unwrap();
+    let added = ok(&site, &["add", "dev", "wwan0", "metered", "5mbit"]);
+    assert!(added.contains("added: dev wwan0 metered 5mbit\nno stack is running"), "{added}");
+    ok(&site, &["change", "dev", "wwan0", "cost", "7"]);
+    let kept = std::fs::read_to_string(&file).unwrap();
+    assert_eq!(kept, "# mine\ndev wwan0 cost 7 metered 5mbit\n");
+    let shown = json(&say(&site, Host::Left, &["--json"]));
+    assert_eq!(shown["policies"][0], "dev wwan0 cost 7 metered 5mbit");
+    for (args, code, words) in [
+        (&["add", "dev", "wwan0", "backup"] as &[&str], 1, "`manypath path change dev wwan0 ...`"),
+        (&["change", "wwan0", "backup"], 2, "dev INTERFACE"),
+        (&["change", "backup"], 2, "which paths?"),
+        (&["change", "dev", "wwan0"], 2, "what of dev wwan0?"),
+        (&["change", "dev", "wwan0", "metered", "5"], 2, "a rate such as"),
+        (&["remove", "dev", "eth7"], 1, "there is \"dev wwan0\""),
+        (&["remove", "dev", "wwan0", "backup"], 2, "manypath path remove dev wwan0"),
+    ] {
+        let done = say(&site, Host::Left, args);
+        assert!(done.code == Some(code) && done.stderr.contains(words), "{args:?}: {done:?}");
+    }
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), kept);
+    ok(&site, &["remove", "dev", "wwan0"]);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "# mine\n");
+}
+
+#[test]
+fn a_wrong_line_is_named_and_a_running_stack_keeps_what_it_has() {
+    let mut site = Site::new();
+    site.serve("8080");
+    wait_for("the stack", || !site.server_status().is_null());
+    let file = site.dir.join("paths");
+    std::fs::write(&file, "dev wwan0 fast\n").unwrap();
+    let done = say(&site, Host::Right, &["change", "dev", "eth0", "backup"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let wrong = "line 1: unknown word \"fast\"";
+    assert!(done.stdout.contains("not changed: ") && done.stdout.contains(wrong), "{done:?}");
+    let kept = std::fs::read_to_string(&file).unwrap();
+    assert_eq!(kept, "dev wwan0 fast\ndev eth0 backup\n", "it stays for whoever knows it");
+    let shown = say(&site, Host::Right, &[]);
+    assert!(shown.code == Some(1) && shown.stderr.contains(wrong), "{shown:?}");
+    let run = site.through("true", &[]);
+    assert!(run.stderr.contains(wrong), "{run:?}");
+}

@@ -1,0 +1,109 @@
+//! What both sides of an association must know: whether datagrams are carried, and which were given
+//! up.
+
+use super::{DatagramId, Step};
+use crate::stack::Stack;
+use manypath_control::status::FallbackReason;
+use manypath_engine::{
+    AssociationId, Endpoint, Instant, Outgoing, Reliability, StreamClass, StreamId, StreamOptions,
+};
+use manypath_flow::{DATAGRAM_STREAMS, Datagrams};
+use std::time::Duration;
+
+/// Bytes that may wait unsent in the engine beyond what connections may have there: datagrams do not
+/// wait behind these.
+const ROOM: usize = 64 << 10;
+
+impl Stack {
+    /// The association is up: a peer that gives messages up (RFC 3758) carries datagrams, too, on the
+    /// last streams.
+    pub(crate) fn agree_on_datagrams(&mut self, id: AssociationId) {
+        let status = self.driver.endpoint().status(self.now, id);
+        let agreed = status.is_some_and(|status| status.partial_reliability);
+        let Some(association) = self.associations.get_mut(&id) else { return };
+        let first = association.streams.checked_sub(DATAGRAM_STREAMS).filter(|first| *first > 0);
+        if let Some((first, datagrams)) =
+            first.filter(|_| agreed).zip(association.mux.datagrams_mut())
+        {
+            datagrams.agree(first);
+            association.mux.limit_streams(first);
+            self.hurry_datagrams(id, first);
+        }
+        for attempt in self.attempts_waiting_for(id) {
+            self.ask_for_flow(attempt);
+        }
+    }
+
+    /// Late is lost: what chooses paths by class, or repeats on several, does so for datagrams.
+    fn hurry_datagrams(&mut self, id: AssociationId, first: u16) {
+        let options = StreamOptions { class: StreamClass::Realtime, ..StreamOptions::default() };
+        for stream in first..first + DATAGRAM_STREAMS {
+            let endpoint = self.driver.endpoint_mut();
+            endpoint.set_stream_options(self.now, id, StreamId(stream), options);
+        }
+    }
+
+    fn attempts_waiting_for(&self, id: AssociationId) -> Vec<DatagramId> {
+        let all = self.datagrams.attempts.iter();
+        let waiting = all.filter(|(_, one)| one.association == id && one.step == Step::Connecting);
+        waiting.map(|(attempt, _)| *attempt).collect()
+    }
+
+    pub(super) fn datagrams_agreed(&self, id: AssociationId) -> bool {
+        let datagrams = self.associations.get(&id).and_then(|one| one.mux.datagrams());
+        datagrams.is_some_and(Datagrams::are_agreed)
+    }
+
+    /// Calls `with` for the datagrams of an association that carries them.
+    pub(super) fn with_datagrams<T>(
+        &mut self,
+        id: AssociationId,
+        with: impl FnOnce(&mut Datagrams) -> T,
+    ) -> Option<T> {
+        let result = with(self.associations.get_mut(&id)?.mux.datagrams_mut()?);
+        self.dirty.insert(id);
+        Some(result)
+    }
+
+    /// The association has given up a message because its time was over.
+    pub(crate) fn on_given_up(&mut self, id: AssociationId, message: &Outgoing) {
+        if self.with_datagrams(id, |datagrams| datagrams.on_given_up(message)) != Some(true) {
+            self.counters.count("messages_given_up");
+        }
+    }
+
+    /// How the association's datagrams came to their end is known: nothing is tried again by itself.
+    pub(crate) fn end_datagrams(&mut self, id: AssociationId, reason: FallbackReason) {
+        let Some(association) = self.associations.get_mut(&id) else { return };
+        let used = std::mem::take(&mut association.datagrams);
+        let waiting = self.datagrams.attempts.iter().filter(|(_, one)| one.association == id);
+        let waiting: Vec<DatagramId> = waiting.map(|(attempt, _)| *attempt).collect();
+        for one in waiting.into_iter().chain(used.into_values()) {
+            self.give_up_datagrams(one, reason);
+        }
+    }
+}
+
+/// Hands messages about datagrams to the engine, and datagrams as long as it has room. False if some
+/// are left.
+pub(crate) fn pump_datagrams(
+    now: Instant,
+    endpoint: &mut Endpoint,
+    id: AssociationId,
+    datagrams: &mut Datagrams,
+    limit: usize,
+) -> bool {
+    while let Some(message) = datagrams.poll_control() {
+        // Small and few; where they do not fit the association is about to end.
+        let _ = endpoint.send(now, id, message);
+    }
+    let time = Duration::from_nanos(now.as_nanos());
+    while endpoint.unsent(id) < limit + ROOM {
+        let Some((message, left)) = datagrams.poll_datagram(time) else { return true };
+        let reliability = Reliability::Lifetime(left);
+        if endpoint.send_with(now, id, message.clone(), reliability).is_err() {
+            datagrams.on_given_up(&message);
+        }
+    }
+    !datagrams.has_messages()
+}

@@ -1,0 +1,157 @@
+//! The ends: idle flows, programs that have gone, associations that were lost.
+
+use super::relay::{Relay, Side, any_like};
+use super::{DatagramId, Step, kernel_table};
+use crate::association::Setup;
+use crate::attempt::Client;
+use crate::log;
+use crate::stack::Stack;
+use crate::timers::Timer;
+use manypath_control::Reply;
+use manypath_control::status::FallbackReason;
+use manypath_engine::{AssociationId, Duration};
+use manypath_flow::DatagramFlow;
+use tracing::info;
+
+/// How often idle flows and sockets that are gone are looked for.
+pub(super) const INTERVAL: Duration = Duration::from_secs(1);
+
+impl Stack {
+    /// Nobody uses the flow any more. Returns who did.
+    pub(super) fn forget_datagrams(
+        &mut self,
+        id: AssociationId,
+        flow: DatagramFlow,
+    ) -> Option<DatagramId> {
+        let association = self.associations.get_mut(&id)?;
+        let user = association.datagrams.remove(&flow);
+        if association.is_unused() && association.setup == Setup::Over {
+            self.remove_association(id);
+        } else if association.is_unused() && association.is_ours() {
+            self.watch_idle(id);
+        }
+        user
+    }
+
+    pub(super) fn close_flow(&mut self, id: AssociationId, flow: Option<DatagramFlow>) {
+        if let Some(flow) = flow {
+            self.with_datagrams(id, |datagrams| datagrams.close(flow, None));
+            self.forget_datagrams(id, flow);
+        }
+    }
+
+    /// They cannot be carried, or no more: the program goes on with plain UDP.
+    pub(super) fn give_up_datagrams(&mut self, id: DatagramId, reason: FallbackReason) {
+        if let Some(attempt) = self.datagrams.attempts.get(&id) {
+            let (client, destination) = (attempt.client, attempt.destination);
+            let told = matches!(attempt.step, Step::Promised(_));
+            self.cancel_datagrams(client);
+            self.counters.count_fallback(reason);
+            info!(
+                target: log::CONNECTION, carrier = "udp",
+                "datagrams to {destination}: left to the kernel as plain UDP: {reason}"
+            );
+            let reply = match told {
+                true => Reply::Closed { id: client.id },
+                false => Reply::Direct { id: client.id, reason },
+            };
+            return self.reply(client.control, reply);
+        }
+        let Some(relay) = self.datagrams.relays.get(&id) else { return };
+        if let Side::Program { client, .. } = relay.side {
+            let destination = relay.destination;
+            self.counters.count_fallback(reason);
+            info!(target: log::CONNECTION, carrier = "udp",
+                "datagrams to {destination}: plain UDP from now on: {reason}");
+            self.reply(client.control, Reply::Closed { id: client.id });
+        }
+        self.drop_datagrams(id);
+    }
+
+    /// The launcher does not want them to be carried any more.
+    pub(crate) fn cancel_datagrams(&mut self, client: Client) {
+        let Some(id) = self.datagrams.clients.get(&client).copied() else { return };
+        if let Some(attempt) = self.datagrams.attempts.remove(&id) {
+            self.datagrams.clients.remove(&client);
+            match attempt.step {
+                Step::Opening(flow) | Step::Promised(Some(flow)) => {
+                    self.close_flow(attempt.association, Some(flow));
+                }
+                Step::Connecting | Step::Promised(None) => {}
+            }
+        }
+        self.end_soon(id);
+    }
+
+    /// What the program has sent is still delivered, as far as it is worth something.
+    fn end_soon(&mut self, id: DatagramId) {
+        let Some(relay) = self.datagrams.relays.get_mut(&id) else { return };
+        let options = relay.options;
+        self.datagrams.ready.insert(id);
+        let ends = self.now + self.lifetime(&options);
+        if let Some(relay) = self.datagrams.relays.get_mut(&id) {
+            relay.ends = relay.ends.or(Some(ends));
+        }
+    }
+
+    /// A launcher has gone.
+    pub(crate) fn end_datagrams_of(&mut self, control: u64) {
+        let clients = self.datagrams.clients.keys();
+        let gone: Vec<Client> = clients.filter(|one| one.control == control).copied().collect();
+        gone.into_iter().for_each(|client| self.cancel_datagrams(client));
+    }
+
+    /// Forgets a relay, and tells the peer.
+    pub(super) fn drop_datagrams(&mut self, id: DatagramId) {
+        let Some(relay) = self.datagrams.relays.remove(&id) else { return };
+        self.datagrams.ready.remove(&id);
+        if let Side::Program { client, .. } = relay.side {
+            self.datagrams.clients.remove(&client);
+        }
+        if let Some((association, flow)) = relay.carrier {
+            self.close_flow(association, Some(flow));
+        }
+        self.counters.count("datagram_relays_ended");
+    }
+
+    pub(crate) fn on_datagrams_timer(&mut self) {
+        let rows = kernel_table::rows();
+        let ids: Vec<DatagramId> = self.datagrams.relays.keys().copied().collect();
+        for id in ids {
+            self.look_after_datagrams(id, &rows);
+        }
+        self.datagrams.watching = !self.datagrams.relays.is_empty();
+        if self.datagrams.watching {
+            self.timers.set(self.now + INTERVAL, Timer::Datagrams);
+        }
+    }
+
+    fn look_after_datagrams(&mut self, id: DatagramId, rows: &kernel_table::Rows) {
+        let (now, idle_after) = (self.now, self.config.datagram_idle);
+        let Some(relay) = self.datagrams.relays.get_mut(&id) else { return };
+        let own = relay.local_addr().unwrap_or_else(|_| any_like(relay.destination));
+        relay.dropped_by_kernel = rows.dropped_at(own).unwrap_or(relay.dropped_by_kernel);
+        if relay.ends.is_none() && is_gone(relay, rows) {
+            return self.end_soon(id);
+        }
+        let idle = now.since(relay.last) >= idle_after;
+        match relay.side {
+            _ if relay.ends.is_some_and(|ends| ends <= now) => self.drop_datagrams(id),
+            Side::Service if idle => self.drop_datagrams(id),
+            Side::Program { .. } if idle => {
+                if let Some((association, flow)) = relay.carrier.take() {
+                    self.close_flow(association, Some(flow));
+                }
+            }
+            Side::Program { .. } | Side::Service => {}
+        }
+    }
+}
+
+/// Whether the program has closed its socket. Another one may be given its port.
+fn is_gone(relay: &Relay, rows: &kernel_table::Rows) -> bool {
+    match relay.side {
+        Side::Program { program, .. } => !rows.has(program.inode),
+        Side::Service => false,
+    }
+}

@@ -1,0 +1,75 @@
+//! The kernel's own table of UDP sockets: nobody else tells when a program has closed one, or when
+//! datagrams were dropped.
+
+use crate::listeners::kernel_table::{parse_v6, word};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::net::{IpAddr, SocketAddr};
+
+/// What it says. Nothing when it could not be read.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    inodes: BTreeSet<u64>,
+    dropped: BTreeMap<SocketAddr, u64>,
+    readable: bool,
+}
+
+impl Rows {
+    /// Whether the socket exists, as far as can be told.
+    pub(super) fn has(&self, inode: u64) -> bool {
+        !self.readable || self.inodes.contains(&inode)
+    }
+
+    /// Datagrams that had no room in the socket at this address.
+    pub(super) fn dropped_at(&self, addr: SocketAddr) -> Option<u64> {
+        self.dropped.get(&addr).copied()
+    }
+
+    fn add(&mut self, line: &str, v6: bool) -> Option<()> {
+        let mut fields = line.split_whitespace();
+        let (ip, port) = fields.nth(1)?.split_once(':')?;
+        let inode = fields.nth(7)?.parse().ok()?;
+        let dropped = fields.nth(2)?.parse().ok()?;
+        let ip = if v6 { parse_v6(ip)? } else { IpAddr::from(word(ip)?) };
+        self.inodes.insert(inode);
+        self.dropped.insert(SocketAddr::new(ip, u16::from_str_radix(port, 16).ok()?), dropped);
+        Some(())
+    }
+}
+
+/// All UDP sockets of this network namespace.
+pub(super) fn rows() -> Rows {
+    let mut rows = Rows::default();
+    for (name, v6) in [("udp", false), ("udp6", true)] {
+        let Ok(file) = File::open(format!("/proc/thread-self/net/{name}")) else { continue };
+        let lines = BufReader::new(file).lines().skip(1).map_while(Result::ok);
+        for line in lines {
+            // A line that is not understood is of no socket that matters.
+            let _ = rows.add(&line, v6);
+        }
+        rows.readable = true;
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rows;
+    use std::net::UdpSocket;
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn sockets_are_found_until_they_are_closed() {
+        for addr in ["127.0.0.1:0", "[::1]:0"] {
+            let socket = UdpSocket::bind(addr).unwrap();
+            let link = std::fs::read_link(format!("/proc/self/fd/{}", socket.as_raw_fd())).unwrap();
+            let text = link.to_str().unwrap();
+            let inode = text.trim_matches(|c: char| !c.is_ascii_digit()).parse().unwrap();
+            assert!(rows().has(inode));
+            assert_eq!(rows().dropped_at(socket.local_addr().unwrap()), Some(0));
+            drop(socket);
+            assert!(!rows().has(inode));
+        }
+    }
+}

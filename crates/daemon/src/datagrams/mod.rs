@@ -1,0 +1,98 @@
+//! Datagrams of programs, and of peers for services here.
+//!
+//! ```text
+//! program ◀─▶ relay (loopback UDP) ◀─▶ flow of datagrams ◀─▶ relay (UDP) ◀─▶ service
+//! ```
+//!
+//! `open`: a program wants to send, and its peer is asked. `relay`: datagrams between sockets and
+//! flows. `serve`: a peer's datagrams for a service of this host. `end`: idle flows, sockets that are
+//! gone, lost associations. `kernel_table`: which sockets there are. `agree`: what needs the peer's
+//! consent. A flow ends when it is idle, and begins anew with the next datagram of its program.
+
+mod agree;
+mod end;
+mod kernel_table;
+mod open;
+mod relay;
+mod serve;
+mod status;
+
+pub(crate) use agree::pump_datagrams;
+pub(crate) use relay::Program;
+
+use crate::attempt::Client;
+use crate::peers::{Lifetimes, Peers};
+use manypath_engine::{AssociationId, Instant};
+use manypath_flow::DatagramFlow;
+use manypath_rules::Options;
+use relay::Relay;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
+
+/// Names the datagrams between one local socket and one address. Never used again.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct DatagramId(pub(crate) u64);
+
+/// What a program wants, until its socket is attached.
+#[derive(Debug)]
+struct Attempt {
+    client: Client,
+    destination: SocketAddr,
+    source: SocketAddr,
+    options: Options,
+    association: AssociationId,
+    step: Step,
+    /// Packets that the peer had sent before: any more of them show that it is alive.
+    received: u64,
+    /// Before this the silence of the peer means nothing.
+    until: Instant,
+}
+
+/// How far an attempt is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Step {
+    /// The association is being set up.
+    Connecting,
+    /// The peer was asked for a flow.
+    Opening(DatagramFlow),
+    /// The launcher was told to attach the program's socket; the flow that was opened to ask, if any.
+    Promised(Option<DatagramFlow>),
+}
+
+/// All datagrams of the stack.
+#[derive(Debug)]
+pub(crate) struct Datagrams {
+    attempts: BTreeMap<DatagramId, Attempt>,
+    relays: BTreeMap<DatagramId, Relay>,
+    clients: BTreeMap<Client, DatagramId>,
+    /// Relays whose socket may have something.
+    ready: BTreeSet<DatagramId>,
+    /// What is known about services that are reached by datagrams. What is known about their hosts is
+    /// the same for connections.
+    pub(crate) services: Peers,
+    /// Whether idle flows are being looked for.
+    watching: bool,
+}
+
+impl Datagrams {
+    pub(crate) fn new(lifetimes: Lifetimes) -> Self {
+        let (attempts, relays, clients, ready) = Default::default();
+        let services = Peers::new(lifetimes);
+        Self { attempts, relays, clients, ready, services, watching: false }
+    }
+
+    /// Whether there is nothing to be carried.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.attempts.is_empty() && self.relays.is_empty()
+    }
+
+    /// Whether a socket was left with something to be read.
+    pub(crate) fn has_work(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// Forgets what is known about services; says how much that was.
+    pub(crate) fn forget(&mut self, peer: Option<IpAddr>, port: Option<u16>) -> usize {
+        self.services.flush(peer, port)
+    }
+}

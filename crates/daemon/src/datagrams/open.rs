@@ -1,0 +1,228 @@
+//! A program wants to send datagrams: whether they are carried.
+//!
+//! Its call waits meanwhile, at most for the patience with an unknown peer. A service that was reached
+//! before is taken to be there.
+
+use super::relay::{Program, Relay, Side};
+use super::{Attempt, DatagramId, Step};
+use crate::attempt::{Client, Open};
+use crate::log;
+use crate::parameters;
+use crate::stack::Stack;
+use crate::timers::Timer;
+use manypath_control::status::FallbackReason;
+use manypath_control::{Reply, Transport};
+use manypath_engine::AssociationId;
+use manypath_flow::{DatagramError, DatagramFlow, Refusal};
+use manypath_rules::{Options, Policy};
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+use tracing::{debug, info, warn};
+
+/// How much longer a peer may take that has shown to be alive.
+const PATIENCE_WITH_THE_LIVING: Duration = Duration::from_secs(1);
+
+impl Stack {
+    pub(crate) fn on_open_datagrams(
+        &mut self,
+        client: Client,
+        destination: SocketAddr,
+        source: SocketAddr,
+    ) {
+        let (policy, options) = self.rules.datagrams(destination);
+        let begun = match policy {
+            Policy::Enable => self.begin_datagrams(client, destination, source, options),
+            Policy::Disable => Err(FallbackReason::Rule),
+        };
+        match begun {
+            Ok(id) => {
+                self.reply(client.control, Reply::Pending { id: client.id });
+                self.ask_for_flow(id);
+            }
+            Err(reason) => self.leave_datagrams(client, destination, reason),
+        }
+    }
+
+    fn begin_datagrams(
+        &mut self,
+        client: Client,
+        destination: SocketAddr,
+        source: SocketAddr,
+        options: Options,
+    ) -> Result<DatagramId, FallbackReason> {
+        self.check_suitable(&Open {
+            destination,
+            source: Some(source),
+            blocking: true,
+            waiting: false,
+        })?;
+        if self.config.peer_cache && self.is_known_without_datagrams(destination) {
+            return Err(FallbackReason::Remembered);
+        }
+        let profile = parameters::profile(&self.config, &options);
+        let association = self.association_for(destination, profile)?;
+        let id = DatagramId(self.next_id());
+        let received = self.packets_received(association);
+        let (step, until) = (Step::Connecting, self.now + self.config.fallback_timeout);
+        let attempt =
+            Attempt { client, destination, source, options, association, step, received, until };
+        self.datagrams.attempts.insert(id, attempt);
+        self.datagrams.clients.insert(client, id);
+        self.timers.set(until, Timer::DatagramFallback(id));
+        Ok(id)
+    }
+
+    fn is_known_without_datagrams(&self, destination: SocketAddr) -> bool {
+        let peer = destination.ip();
+        self.peers.lookup_peer(self.now, peer).is_some()
+            || self.peers.is_native(self.now, peer)
+            || self.datagrams.services.lookup(self.now, destination).is_some()
+    }
+
+    /// The program sends plain UDP.
+    fn leave_datagrams(&mut self, client: Client, destination: SocketAddr, reason: FallbackReason) {
+        self.counters.count_fallback(reason);
+        info!(
+            target: log::CONNECTION, carrier = "udp",
+            "datagrams to {destination}: left to the kernel as plain UDP: {reason}"
+        );
+        self.reply(client.control, Reply::Direct { id: client.id, reason });
+    }
+
+    /// Goes on as soon as there is an association.
+    pub(super) fn ask_for_flow(&mut self, id: DatagramId) {
+        let Some(attempt) = self.datagrams.attempts.get(&id) else { return };
+        let (association, destination) = (attempt.association, attempt.destination);
+        if !self.is_established(association) {
+            return;
+        }
+        if !self.datagrams_agreed(association) {
+            return self.give_up_datagrams(id, FallbackReason::NoDatagrams);
+        }
+        if self.config.peer_cache && self.datagrams.services.is_carried(self.now, destination) {
+            return self.promise_datagrams(id, None);
+        }
+        let (source, options) = (attempt.source, attempt.options);
+        match self.open_datagrams(association, destination, source, &options) {
+            Ok(flow) => {
+                if let Some(attempt) = self.datagrams.attempts.get_mut(&id) {
+                    attempt.step = Step::Opening(flow);
+                }
+                self.use_datagrams(association, flow, id);
+            }
+            Err(_) => self.give_up_datagrams(id, FallbackReason::Busy),
+        }
+    }
+
+    pub(super) fn open_datagrams(
+        &mut self,
+        association: AssociationId,
+        destination: SocketAddr,
+        source: SocketAddr,
+        options: &Options,
+    ) -> Result<DatagramFlow, DatagramError> {
+        let lifetime = self.lifetime(options);
+        let opened = self
+            .with_datagrams(association, |datagrams| datagrams.open(destination, source, lifetime));
+        opened.unwrap_or(Err(DatagramError::NotAgreed))
+    }
+
+    pub(super) fn lifetime(&self, options: &Options) -> Duration {
+        let said = options.lifetime.map(|ms| Duration::from_millis(ms.into()));
+        said.unwrap_or(self.config.datagram_lifetime)
+    }
+
+    pub(super) fn use_datagrams(
+        &mut self,
+        association: AssociationId,
+        flow: DatagramFlow,
+        id: DatagramId,
+    ) {
+        if let Some(association) = self.associations.get_mut(&association) {
+            association.datagrams.insert(flow, id);
+        }
+    }
+
+    /// The peer carries them.
+    pub(super) fn promise_datagrams(&mut self, id: DatagramId, flow: Option<DatagramFlow>) {
+        let now = self.now;
+        let Some(attempt) = self.datagrams.attempts.get_mut(&id) else { return };
+        attempt.step = Step::Promised(flow);
+        let (client, peer, association) =
+            (attempt.client, attempt.destination, attempt.association);
+        let source = attempt.source;
+        self.datagrams.services.remember_carried(now, peer);
+        self.datagrams.services.forget_unsaved();
+        let open = Open { destination: peer, source: Some(source), blocking: true, waiting: false };
+        let local = self.local_name(association, &open);
+        let transport = Transport::Sctp;
+        self.reply(client.control, Reply::Accepted { id: client.id, transport, local, peer });
+    }
+
+    /// The peer has had its time to answer.
+    pub(crate) fn on_datagram_fallback(&mut self, id: DatagramId) {
+        let Some(attempt) = self.datagrams.attempts.get(&id) else { return };
+        if matches!(attempt.step, Step::Promised(_)) || self.now < attempt.until {
+            return;
+        }
+        let (association, peer) = (attempt.association, attempt.destination.ip());
+        let until = self.now + PATIENCE_WITH_THE_LIVING;
+        if attempt.received != u64::MAX && self.packets_received(association) > attempt.received {
+            if let Some(attempt) = self.datagrams.attempts.get_mut(&id) {
+                // Once.
+                (attempt.received, attempt.until) = (u64::MAX, until);
+            }
+            return self.timers.set(until, Timer::DatagramFallback(id));
+        }
+        if !self.is_established(association) {
+            self.peers.remember_peer(self.now, peer, FallbackReason::Silent);
+        }
+        self.give_up_datagrams(id, FallbackReason::Silent);
+    }
+
+    /// The peer does not want the flow.
+    pub(super) fn on_datagrams_refused(&mut self, id: DatagramId, why: Option<Refusal>) {
+        let attempt = self.datagrams.attempts.get(&id).map(|attempt| attempt.destination);
+        let relay = self.datagrams.relays.get(&id).map(|relay| relay.destination);
+        let Some(destination) = attempt.or(relay) else { return };
+        let reason = match why {
+            Some(Refusal::NotAllowed) => FallbackReason::NotAllowed,
+            Some(_) | None => FallbackReason::Busy,
+        };
+        self.datagrams.services.remember_service(self.now, destination, reason);
+        self.datagrams.services.forget_unsaved();
+        self.give_up_datagrams(id, reason);
+    }
+
+    /// The launcher hands over the way to the program's socket.
+    pub(crate) fn on_attach_datagrams(&mut self, client: Client, program: Program, fd: OwnedFd) {
+        let Some(id) = self.datagrams.clients.get(&client).copied() else {
+            return self.counters.count("attaches_too_late");
+        };
+        let Some(attempt) = self.datagrams.attempts.remove(&id) else { return };
+        let Attempt { destination, source, options, association, step, .. } = attempt;
+        let flow = match step {
+            Step::Promised(flow) => flow,
+            Step::Opening(flow) => Some(flow),
+            Step::Connecting => None,
+        };
+        debug!(target: log::CONNECTION,
+            "datagrams to {destination}: over association {}", association.0);
+        let side = Side::Program { client, program };
+        let made = Relay::new(fd, (&self.registry, id), side, destination, source);
+        match made {
+            Ok(relay) => {
+                let carrier = flow.map(|flow| (association, flow));
+                self.start_datagrams(id, Relay { carrier, options, ..relay });
+            }
+            Err(error) => {
+                warn!(target: log::CONNECTION, "datagrams could not be taken over: {error}");
+                self.counters.count("attaches_failed");
+                self.reply(client.control, Reply::Closed { id: client.id });
+                self.datagrams.clients.remove(&client);
+                self.close_flow(association, flow);
+            }
+        }
+    }
+}

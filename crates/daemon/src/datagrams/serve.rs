@@ -1,0 +1,103 @@
+//! The server side: a peer's datagrams for a service of this host.
+//!
+//! The same holds as for connections: the service must be open to peers, and is reached at exactly the
+//! address that the peer has used, from the same address, never over loopback in its stead.
+
+use super::DatagramId;
+use super::relay::{Relay, Side, is_ephemeral};
+use crate::allow::{self, Denied};
+use crate::log;
+use crate::stack::Stack;
+use manypath_engine::AssociationId;
+use manypath_flow::{DatagramFlow, Refusal};
+use manypath_rules::{Options, Protocol};
+use socket2::{Domain, Protocol as IpProtocol, Socket, Type};
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+use tracing::{debug, info};
+
+impl Stack {
+    pub(super) fn on_incoming_datagrams(
+        &mut self,
+        id: AssociationId,
+        flow: DatagramFlow,
+        destination: SocketAddr,
+        source: SocketAddr,
+    ) {
+        if !self.phase.takes_work() {
+            return self.refuse_datagrams(id, flow, Refusal::Busy, "datagrams_denied_ending");
+        }
+        let locals = self.local_addresses(id);
+        let loopback = self.config.loopback_paths;
+        let closed = self.config.door || self.has_service();
+        let admitted = match closed {
+            true => Err(Denied::NotListed),
+            false => allow::admit(Protocol::Udp, destination, &locals, &self.rules, loopback),
+        };
+        match admitted {
+            Ok((service, options)) => self.serve_datagrams(id, flow, (service, source), options),
+            Err(denied) => {
+                debug!(target: log::CONNECTION,
+                    "association {}: no datagrams to {destination}: {denied}", id.0);
+                self.refuse_datagrams(id, flow, Refusal::NotAllowed, "datagrams_denied");
+            }
+        }
+    }
+
+    fn serve_datagrams(
+        &mut self,
+        association: AssociationId,
+        flow: DatagramFlow,
+        (service, source): (SocketAddr, SocketAddr),
+        options: Options,
+    ) {
+        let id = DatagramId(self.next_id());
+        let relay = socket_for(service, source.port())
+            .and_then(|fd| Relay::new(fd, (&self.registry, id), Side::Service, service, source));
+        let relay = match relay {
+            Ok(relay) => relay,
+            Err(error) => {
+                debug!(target: log::CONNECTION, "datagrams to {service}: {error}");
+                let busy = Refusal::Busy;
+                return self.refuse_datagrams(association, flow, busy, "datagrams_impossible");
+            }
+        };
+        let lifetime = options.lifetime.map(|ms| Duration::from_millis(ms.into()));
+        self.with_datagrams(association, |datagrams| {
+            if let Some(lifetime) = lifetime {
+                datagrams.set_lifetime(flow, lifetime);
+            }
+            datagrams.accept(flow);
+        });
+        info!(target: log::CONNECTION, carrier = "sctp",
+            "datagrams from {source} to {service}: over association {}", association.0);
+        let carrier = Some((association, flow));
+        self.start_datagrams(id, Relay { carrier, options, ..relay });
+    }
+
+    fn refuse_datagrams(
+        &mut self,
+        id: AssociationId,
+        flow: DatagramFlow,
+        refusal: Refusal,
+        counter: &'static str,
+    ) {
+        self.counters.count(counter);
+        self.with_datagrams(id, |datagrams| datagrams.close(flow, Some(refusal)));
+    }
+}
+
+/// A socket at the service's own address, connected to the service. It has the port of the peer's
+/// program if that is free and not one at which services are expected.
+fn socket_for(service: SocketAddr, port: u16) -> io::Result<OwnedFd> {
+    let domain = Domain::for_address(service);
+    let socket = Socket::new(domain, Type::DGRAM, Some(IpProtocol::UDP))?;
+    let at = |port| socket.bind(&SocketAddr::new(service.ip(), port).into());
+    if !is_ephemeral(port) || at(port).is_err() {
+        at(0)?;
+    }
+    socket.connect(&service.into())?;
+    Ok(socket.into())
+}

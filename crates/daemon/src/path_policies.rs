@@ -1,0 +1,120 @@
+//! What this host wants of its paths: lines about addresses, interfaces and peers, as rules of the engine.
+
+use crate::log;
+use crate::stack::Stack;
+use manypath_engine::{PathPolicy, PathRole, PathRule};
+use manypath_rules::FileError;
+use manypath_rules::paths::{PathEntry, PathWish, PathsFile, Role};
+use std::net::IpAddr;
+use tracing::info;
+
+/// The lines that hold, and for which local addresses the engine knows of them.
+#[derive(Debug, Default)]
+pub(crate) struct PathPolicies {
+    file: Option<PathsFile>,
+    entries: Vec<PathEntry>,
+    /// Addresses with their interfaces when the engine was told last.
+    told: Vec<(IpAddr, String)>,
+}
+
+impl PathPolicies {
+    /// Reads the file, if there is one to read.
+    pub(crate) fn load(file: Option<PathsFile>) -> Result<Self, FileError> {
+        let mut policies = Self { file, ..Self::default() };
+        policies.entries = policies.read()?;
+        Ok(policies)
+    }
+
+    /// Reads the file again.
+    pub(crate) fn read(&self) -> Result<Vec<PathEntry>, FileError> {
+        self.file.as_ref().map_or_else(|| Ok(Vec::new()), PathsFile::read)
+    }
+
+    /// The rules of the engine for a host with these addresses.
+    fn rules(&self, locals: &[(IpAddr, String)]) -> Vec<PathRule> {
+        let rules = self.entries.iter().flat_map(|entry| {
+            let selector = &entry.selector;
+            let rule =
+                |local| PathRule { local, remote: selector.peer, policy: policy(&entry.wish) };
+            let everywhere = selector.local.is_none() && selector.device.is_none();
+            let fitting = locals
+                .iter()
+                .filter(move |(addr, name)| !everywhere && selector.fits_local(*addr, name));
+            let local = everywhere.then(|| rule(None));
+            local.into_iter().chain(fitting.map(move |(addr, _)| rule(Some(*addr))))
+        });
+        rules.collect()
+    }
+}
+
+fn policy(wish: &PathWish) -> PathPolicy {
+    let role = match wish.role {
+        Role::Normal => PathRole::Normal,
+        Role::Backup => PathRole::Backup,
+        Role::Disabled => PathRole::Disabled,
+    };
+    PathPolicy { role, cost: wish.cost, metered: wish.metered, primary: wish.primary }
+}
+
+impl Stack {
+    /// Goes by other lines from now on.
+    pub(crate) fn adopt_path_policies(&mut self, entries: Vec<PathEntry>) {
+        if self.path_policies.entries != entries {
+            self.path_policies.entries = entries;
+            self.tell_path_policies();
+        }
+    }
+
+    /// Lets the lines hold for addresses that have come since.
+    pub(crate) fn refresh_path_policies(&mut self) {
+        let policies = &self.path_policies;
+        let is_current = || {
+            let locals =
+                self.locals.open.iter().map(|one| (one.address.addr.ip(), one.interface.as_str()));
+            locals.eq(policies.told.iter().map(|(addr, name)| (*addr, name.as_str())))
+        };
+        if !policies.entries.is_empty() && !is_current() {
+            self.tell_path_policies();
+        }
+    }
+
+    fn tell_path_policies(&mut self) {
+        let locals =
+            self.locals.open.iter().map(|one| (one.address.addr.ip(), one.interface.clone()));
+        self.path_policies.told = locals.collect();
+        let rules = self.path_policies.rules(&self.path_policies.told);
+        self.driver.endpoint_mut().set_path_policies(self.now, rules);
+        let lines = self.path_policies.entries.len();
+        info!(target: log::PATH, "{lines} lines about what paths are there for");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use manypath_rules::paths::PathsDocument;
+
+    #[test]
+    fn lines_become_rules_for_the_addresses_that_there_are() {
+        let text =
+            "dev wwan0 backup\n10.0.0.1 peer 192.0.2.1 cost 3\npeer 192.0.2.9 metered 8mbit\n";
+        let entries = PathsDocument::parse(text).entries().unwrap();
+        let policies = PathPolicies { entries, ..PathPolicies::default() };
+        let ip = |text: &str| -> IpAddr { text.parse().unwrap() };
+        let locals = ["10.0.0.1 eth0", "10.1.0.1 wwan0", "2001:db8::1 wwan0"].map(|text| {
+            let (addr, name) = text.split_once(' ').unwrap();
+            (ip(addr), name.to_owned())
+        });
+        let rules = policies.rules(&locals);
+        let told: Vec<_> = rules.iter().map(|rule| (rule.local, rule.remote)).collect();
+        let expected = [
+            (Some(ip("10.0.0.1")), Some(ip("192.0.2.1"))),
+            (None, Some(ip("192.0.2.9"))),
+            (Some(ip("10.1.0.1")), None),
+            (Some(ip("2001:db8::1")), None),
+        ];
+        assert_eq!(told, expected);
+        assert_eq!((rules[0].policy.cost, rules[1].policy.metered), (3, Some(1_000_000)));
+        assert_eq!(rules[3].policy.role, PathRole::Backup);
+    }
+}

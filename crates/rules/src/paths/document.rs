@@ -1,0 +1,205 @@
+//! The file as text: comments and lines that are not touched stay as they are.
+
+use super::{PathEntry, PathSelector, PathWish, PathWord, parse};
+use crate::error::RuleError;
+use std::fmt;
+
+/// All lines of the file.
+#[derive(Debug, Clone, Default)]
+pub struct PathsDocument {
+    lines: Vec<Line>,
+}
+
+#[derive(Debug, Clone)]
+struct Line {
+    text: String,
+    /// `None`: blank, or a comment.
+    entry: Result<Option<PathEntry>, RuleError>,
+}
+
+impl PathsDocument {
+    /// Takes the text apart. Lines that mean nothing are kept.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        let line = |(number, text): (usize, &str)| Line {
+            text: text.to_owned(),
+            entry: entry(text).map_err(|error| error.at(number)),
+        };
+        Self { lines: (1..).zip(text.lines()).map(line).collect() }
+    }
+
+    /// What the lines say, in their order, those about single peers first.
+    ///
+    /// # Errors
+    /// The first line that means nothing.
+    pub fn entries(&self) -> Result<Vec<PathEntry>, RuleError> {
+        let said = self.lines.iter().filter_map(|line| line.entry.clone().transpose());
+        let mut entries = said.collect::<Result<Vec<_>, _>>()?;
+        entries.sort_by_key(|entry| entry.selector.peer.is_none());
+        Ok(entries)
+    }
+
+    /// Adds a line.
+    ///
+    /// # Errors
+    /// If there is one about the same paths already.
+    pub fn add(
+        &mut self,
+        selector: &PathSelector,
+        words: &[PathWord],
+    ) -> Result<PathEntry, RuleError> {
+        match self.find(selector) {
+            Some((_, entry)) => Err(RuleError::new(format!(
+                "there is \"{entry}\" already: `manypath path change {selector} ...` changes it"
+            ))),
+            None => self.change(selector, words),
+        }
+    }
+
+    /// Changes the line about these paths, or adds one. There is one primary path for the same peers: a new
+    /// one takes the place of the old one.
+    ///
+    /// # Errors
+    /// If `selector` names no path.
+    pub fn change(
+        &mut self,
+        selector: &PathSelector,
+        words: &[PathWord],
+    ) -> Result<PathEntry, RuleError> {
+        if selector.is_empty() {
+            return Err(RuleError::new("which paths? ADDRESS, dev INTERFACE or peer ADDRESS"));
+        }
+        let found = self.find(selector).map(|(at, entry)| (at, entry.wish));
+        let (at, mut wish) = found.unwrap_or((self.lines.len(), PathWish::default()));
+        wish.apply(words);
+        if wish.primary {
+            self.dethrone(selector);
+        }
+        let entry = PathEntry { selector: selector.clone(), wish };
+        let line = Line { text: entry.to_string(), entry: Ok(Some(entry.clone())) };
+        self.lines.splice(at..(at + 1).min(self.lines.len()), [line]);
+        Ok(entry)
+    }
+
+    /// Takes the line about these paths out: they are normal again.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn remove(&mut self, selector: &PathSelector) -> Result<PathEntry, RuleError> {
+        let Some((at, entry)) = self.find(selector).map(|(at, entry)| (at, entry.clone())) else {
+            let known = self.known().map(|(_, entry)| format!("\"{}\"", entry.selector));
+            let known: Vec<_> = known.collect();
+            let known = if known.is_empty() { "nothing".to_owned() } else { known.join(", ") };
+            return Err(RuleError::new(format!(
+                "nothing is said about \"{selector}\": there is {known}"
+            )));
+        };
+        self.lines.remove(at);
+        Ok(entry)
+    }
+
+    fn dethrone(&mut self, heir: &PathSelector) {
+        let rivals = self.lines.iter_mut().filter_map(|line| {
+            let entry = line.entry.as_mut().ok()?.as_mut()?;
+            let is_rival = entry.selector != *heir && entry.selector.peer == heir.peer;
+            (is_rival && entry.wish.primary).then_some((&mut line.text, entry))
+        });
+        for (text, entry) in rivals {
+            entry.wish.primary = false;
+            *text = entry.to_string();
+        }
+    }
+
+    fn known(&self) -> impl Iterator<Item = (usize, &PathEntry)> {
+        let entry = |line: &'_ Line| line.entry.as_ref().ok().and_then(Option::as_ref).is_some();
+        let numbered = self.lines.iter().enumerate().filter(move |(_, line)| entry(line));
+        numbered.filter_map(|(at, line)| Some((at, line.entry.as_ref().ok()?.as_ref()?)))
+    }
+
+    fn find(&self, selector: &PathSelector) -> Option<(usize, &PathEntry)> {
+        self.known().find(|(_, entry)| entry.selector == *selector)
+    }
+}
+
+fn entry(line: &str) -> Result<Option<PathEntry>, RuleError> {
+    let said = line.split('#').next().unwrap_or_default();
+    let words: Vec<_> = said.split_whitespace().collect();
+    if words.is_empty() {
+        return Ok(None);
+    }
+    let (selector, words) = parse::words(&words)?;
+    if selector.is_empty() {
+        return Err(RuleError::new("which paths? ADDRESS, dev INTERFACE or peer ADDRESS"));
+    }
+    let mut wish = PathWish::default();
+    wish.apply(&words);
+    Ok(Some(PathEntry { selector, wish }))
+}
+
+impl fmt::Display for PathsDocument {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.lines.iter().try_for_each(|line| writeln!(f, "{}", line.text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "# uplinks\ndev wwan0 backup\n\nfrom the future\ndev eth0 primary  # fast\n";
+
+    fn parts(text: &str) -> (PathSelector, Vec<PathWord>) {
+        parse::words(&text.split_whitespace().collect::<Vec<_>>()).unwrap()
+    }
+
+    fn changed(text: &str, line: &str) -> String {
+        let (selector, words) = parts(line);
+        let mut document = PathsDocument::parse(text);
+        document.change(&selector, &words).unwrap();
+        document.to_string()
+    }
+
+    #[test]
+    fn a_change_touches_its_line_alone() {
+        assert_eq!(changed(TEXT, "dev wwan0 cost 7"), TEXT.replace("backup", "backup cost 7"));
+        assert_eq!(changed(TEXT, "dev lte metered"), format!("{TEXT}dev lte metered\n"));
+        assert_eq!(changed("", "10.0.0.1 backup"), "10.0.0.1 backup\n");
+    }
+
+    #[test]
+    fn there_is_one_primary_path() {
+        let text = changed(TEXT, "dev wwan0 primary");
+        let expected = TEXT.replace("backup", "backup primary");
+        assert_eq!(text, expected.replace("dev eth0 primary  # fast", "dev eth0 normal"));
+    }
+
+    #[test]
+    fn lines_without_a_meaning_are_kept_and_named_when_they_are_read() {
+        let document = PathsDocument::parse(TEXT);
+        assert_eq!(document.to_string(), TEXT);
+        let error = document.entries().unwrap_err().to_string();
+        assert!(error.starts_with("line 4: unknown word \"from\""), "{error}");
+        let error = PathsDocument::parse("backup\n").entries().unwrap_err().to_string();
+        assert!(error.starts_with("line 1: which paths?"), "{error}");
+    }
+
+    #[test]
+    fn lines_about_single_peers_come_first() {
+        let text = "dev a backup\ndev a peer 10.0.0.9 cost 3\npeer 10.0.0.8 backup\n";
+        let entries = PathsDocument::parse(text).entries().unwrap();
+        let lines: Vec<_> = entries.iter().map(ToString::to_string).collect();
+        assert_eq!(lines, ["dev a peer 10.0.0.9 cost 3", "peer 10.0.0.8 backup", "dev a backup"]);
+    }
+
+    #[test]
+    fn what_is_there_is_not_added_and_what_is_not_there_is_not_removed() {
+        let mut document = PathsDocument::parse(TEXT);
+        let (selector, words) = parts("dev wwan0 cost 7");
+        let error = document.add(&selector, &words).unwrap_err().to_string();
+        assert!(error.contains("`manypath path change dev wwan0 ...`"), "{error}");
+        assert_eq!(document.remove(&selector).unwrap().to_string(), "dev wwan0 backup");
+        let error = document.remove(&selector).unwrap_err().to_string();
+        assert!(error.contains("there is \"dev eth0\""), "{error}");
+        assert_eq!(document.to_string(), TEXT.replace("dev wwan0 backup\n", ""));
+    }
+}
