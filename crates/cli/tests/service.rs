@@ -122,7 +122,9 @@ const ACTIVATE: &str = "
 import os, socket, sys
 waiting = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 waiting.bind((sys.argv[1], int(sys.argv[2])))
-os.dup2(waiting.fileno(), 3)
+if waiting.fileno() != 3:
+    os.dup2(waiting.fileno(), 3)
+os.set_inheritable(3, True)
 os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS='1')
 os.execv(sys.argv[3], sys.argv[3:])
 ";
