@@ -40,6 +40,36 @@ fn behind_gateways(on_gateways: &str, on_client: &str) -> (Site, String) {
     (site, SERVER.to_owned())
 }
 
+/// Two more uplinks of the client, in one network behind one router: 20 and 10 Mbit/s. Those of the lab are
+/// switched off.
+fn twins() -> (Site, String) {
+    let (mut site, server) = behind_gateways("", "ip link set pathA down; ip link set pathB down");
+    sh(&site, Host::Right, "ip route add 192.168.7.0/24 via 198.51.100.1");
+    let mut client = site.command(Host::Left, "sleep");
+    let client = client.arg("1000").stdin(Stdio::null()).spawn().expect("sleep");
+    let pid = client.id();
+    site.services.push(client);
+    let inner = site.inner.take();
+    let mut lines = "ip link add lan type bridge; ip link set lan up
+                     ip address add 192.168.7.1/24 dev lan\n"
+        .to_owned();
+    for (link, rate) in [("u1", "20mbit"), ("u2", "10mbit")] {
+        lines += &format!(
+            "ip link add {link} type veth peer name {link} netns {pid}
+             ip link set {link} master lan; ip link set {link} up
+             tc qdisc add dev {link} root tbf rate {rate} burst 15k latency 60ms\n"
+        );
+    }
+    sh(&site, Host::Right, &lines);
+    site.inner = inner;
+    let leases = "for i in 1 2; do
+                    ip link set u$i up; ip address add 192.168.7.1$i/24 dev u$i
+                    ip route add default via 192.168.7.1 dev u$i metric ${i}00
+                  done";
+    sh(&site, Host::Left, leases);
+    (site, server)
+}
+
 /// How the server finds back, where nothing is translated.
 const BACK: &str = "ip route add 10.77.0.0/16 via 198.51.100.1";
 
@@ -70,6 +100,14 @@ table ip nat {
 fn two_nats() -> (Site, String) {
     behind_gateways(NATS, LEASES)
 }
+
+pub(crate) const TWINS: Case = Case {
+    name: "both uplinks in one subnet",
+    site: twins,
+    happenings: || vec![(ms(0), Box::new(|_: &Site| {}))],
+    watch: ms(4000),
+    dark: ms(0),
+};
 
 /// Both NATs forget everything, so that all comes from other ports.
 fn forget() -> Vec<Happening<'static>> {
@@ -116,4 +154,15 @@ fn both_uplinks_carry_behind_two_nats_and_after_these_have_forgotten_them() {
     let (_site, course) = REBOUND.run();
     let lasts = |it: &Option<(_, _)>| it.is_some_and(|(_, last)| last > ms(4000));
     assert!(course.carried.iter().all(lasts), "{course:?}");
+}
+
+#[test]
+fn both_uplinks_in_one_subnet_carry() {
+    let (site, _) = TWINS.run();
+    for link in ["u1", "u2"] {
+        let file = format!("grep {link}: /proc/net/dev | cut -d: -f2");
+        let counts = sh(&site, Host::Left, &file);
+        let received = counts.split_whitespace().next().expect("a count");
+        assert!(received.parse::<u64>().expect("a number") > 500_000, "{link}: {counts}");
+    }
 }

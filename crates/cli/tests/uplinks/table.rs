@@ -1,11 +1,12 @@
 //! All cases, measured: the table of `docs/uplinks.md`.
 
 use crate::cases::{ADDED, CHANGED, Case, DEAF, LOSSY, MUTE, NARROW, ROAMING, UNPLUGGED};
-use crate::routed::{GATEWAYS, NATTED, REBOUND};
+use crate::routed::{GATEWAYS, NATTED, REBOUND, TWINS};
 use std::time::Duration;
 
-const CASES: &[Case] =
-    &[UNPLUGGED, CHANGED, ADDED, ROAMING, LOSSY, DEAF, MUTE, NARROW, GATEWAYS, NATTED, REBOUND];
+const CASES: &[Case] = &[
+    UNPLUGGED, CHANGED, ADDED, ROAMING, LOSSY, DEAF, MUTE, NARROW, GATEWAYS, NATTED, REBOUND, TWINS,
+];
 
 /// A new uplink carries data within this time.
 const SOON: Duration = Duration::from_secs(2);

@@ -156,7 +156,7 @@ fn set(family: &Gauges, values: BTreeMap<Labels, u64>) {
 fn path_figures(registry: &mut Registry, stacks: &[StackStatus]) {
     let state = gauges(registry, "path_state", "1 for the state that the path is in", None);
     each_path(stacks, |labels, path| {
-        let more = [("state", path.state.clone()), ("idle", path.idle.clone().unwrap_or_default())];
+        let more = [("state", path.state.clone()), ("idle", idle(path))];
         state.get_or_create(&with(labels, more)).set(1.0);
     });
     for (name, help, value) in PATH_COUNTERS {
@@ -171,6 +171,13 @@ fn path_figures(registry: &mut Registry, stacks: &[StackStatus]) {
             family.get_or_create(&labels).set(value(path));
         });
     }
+}
+
+/// The name of the reason, as in the JSON of the status: texts for people have numbers in them, and each
+/// would be another series.
+fn idle(path: &PathStatus) -> String {
+    let name = path.idle_reason.and_then(|reason| serde_json::to_value(reason).ok());
+    name.and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 fn each_path(stacks: &[StackStatus], mut visit: impl FnMut(Labels, &PathStatus)) {
