@@ -4,17 +4,16 @@ mod common;
 
 use common::cgroup::{Group, alive};
 use common::clients::{self, carried, web_site};
-use common::probe::{PROBE, compare, probed_site};
+use common::probe::{arguments, compare, over_ipv4, over_ipv6, probed_site};
 use common::{Finished, Site, find, finish, wait_for};
 use manypath_lab::Host;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-fn probe(site: &Site, addresses: [&str; 4]) {
+fn probe(site: &Site, addresses: &[String; 4]) {
     let Some(mut group) = Group::new(site) else { return };
-    let [host, silent, source, unroutable] = addresses;
-    let args = ["-c", PROBE, host, "7000", silent, source, unroutable, "far"];
+    let args = arguments(addresses);
     let direct = site.direct("python3", &args);
     group.attach(site, Host::Left, &["--report"]);
     let before = site.server_counter("flow_incoming");
@@ -28,16 +27,13 @@ fn probe(site: &Site, addresses: [&str; 4]) {
 #[test]
 fn the_probe_prints_the_same_over_ipv4() {
     let site = probed_site();
-    let own = site.lab.address(Host::Left, 0).to_string();
-    probe(&site, [&site.server(), "192.0.2.1", &own, "192.0.2.200"]);
+    probe(&site, &over_ipv4(&site));
 }
 
 #[test]
 fn the_probe_prints_the_same_over_ipv6() {
     let site = probed_site();
-    let own = site.lab.address_v6(Host::Left, 0).to_string();
-    let server = site.lab.address_v6(Host::Right, 0).to_string();
-    probe(&site, [&server, "2001:db8:1::1", &own, "2001:db8:2::1"]);
+    probe(&site, &over_ipv6(&site));
 }
 
 /// Lets `act` run programs of the left host in a cgroup that manypath serves.

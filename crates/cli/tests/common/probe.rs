@@ -4,7 +4,7 @@ use super::{Finished, Site, find, finish};
 use manypath_lab::Host;
 
 /// The shim's own probe: some fifty checks, one line each.
-pub(crate) const PROBE: &str = include_str!("../../../shim/tests/client/probe.py");
+const PROBE: &str = include_str!("../../../shim/tests/client/probe.py");
 const SERVERS: &str = include_str!("probe_server.py");
 const PORTS: &str = "7001,7002,7003,7006,7008";
 
@@ -25,6 +25,24 @@ pub(crate) fn probed_site() -> Site {
     silence(&site, "192.0.2.0/25", &v4);
     silence(&site, "2001:db8:1::/48", &v6);
     site
+}
+
+/// Whom the probe asks over IPv4: the servers, one who is silent, from the own address, one to whom no route leads.
+pub(crate) fn over_ipv4(site: &Site) -> [String; 4] {
+    let own = site.lab.address(Host::Left, 0).to_string();
+    [site.server(), "192.0.2.1".into(), own, "192.0.2.200".into()]
+}
+
+/// The same over IPv6.
+pub(crate) fn over_ipv6(site: &Site) -> [String; 4] {
+    let own = site.lab.address_v6(Host::Left, 0).to_string();
+    let server = site.lab.address_v6(Host::Right, 0).to_string();
+    [server, "2001:db8:1::1".into(), own, "2001:db8:2::1".into()]
+}
+
+/// What python is called with to run it.
+pub(crate) fn arguments([host, silent, source, unroutable]: &[String; 4]) -> [&str; 8] {
+    ["-c", PROBE, host, "7000", silent, source, unroutable, "far"]
 }
 
 /// Whether both have printed the same.
