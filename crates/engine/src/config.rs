@@ -35,6 +35,25 @@ pub struct LocalAddress {
     pub mtu: u16,
 }
 
+impl LocalAddress {
+    /// Whether `remote` is in its network.
+    #[must_use]
+    pub fn is_on_link(&self, remote: IpAddr) -> bool {
+        self.matching_prefix(remote).is_some()
+    }
+
+    /// The length of its prefix if `remote` lies in it.
+    pub(crate) fn matching_prefix(&self, remote: IpAddr) -> Option<u8> {
+        let (differing, bits) = match (self.addr.ip(), remote) {
+            (IpAddr::V4(a), IpAddr::V4(b)) => (u128::from(a.to_bits() ^ b.to_bits()) << 96, 32),
+            (IpAddr::V6(a), IpAddr::V6(b)) => (a.to_bits() ^ b.to_bits(), 128),
+            (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => return None,
+        };
+        let prefix = self.prefix_len.min(bits);
+        (differing.leading_zeros() >= u32::from(prefix)).then_some(prefix)
+    }
+}
+
 /// Parameters of an endpoint and of the associations it makes.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Config {

@@ -40,6 +40,7 @@ mod transmit;
 mod tsn;
 
 pub use association::asconf::AddressError;
+pub use association::cookie::seen_source;
 pub use association::reconfiguration::{ReconfigurationError, ReconfigurationOutcome};
 pub use authentication::{HmacAlgorithms, KeyError};
 pub use cmt::{
@@ -56,7 +57,8 @@ pub use event::{
 pub use names::UnknownName;
 pub use path::{
     BurstLimit, CongestionControl, EcnState, EcnUse, InitialWindow, Pacing, PathAddr, PathId,
-    PathMtu, PathPolicy, PathRole, PathRule, PathState, ProbeOrder,
+    PathMtu, PathPolicy, PathRole, PathRule, PathState, ProbeOrder, Supervision, SupervisionChange,
+    path_pairs,
 };
 pub use profile::Profile;
 pub use recv::{NrSack, SackPath};
@@ -68,8 +70,8 @@ pub use send::{
     WindowProbing,
 };
 pub use status::{
-    AssociationState, AssociationStatus, Counters, IdleReason, PathStatus, SenderQueueInfo,
-    StreamQueueInfo,
+    AssociationState, AssociationStatistics, AssociationStatus, Counters, IdleReason, PathStatus,
+    SenderQueueInfo, StreamQueueInfo,
 };
 pub use time::{Duration, Instant};
 pub use transmit::{PacketBatch, Transmit};

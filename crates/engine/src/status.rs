@@ -43,6 +43,41 @@ pub struct AssociationStatus {
     pub paths: Vec<PathStatus>,
 }
 
+/// What an association has sent and received, since it is there (`SCTP_GET_ASSOC_STATS` of Linux).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct AssociationStatistics {
+    /// Packets sent.
+    pub packets_sent: u64,
+    /// Packets received.
+    pub packets_received: u64,
+    /// SACKs and NR-SACKs sent.
+    pub sacks_sent: u64,
+    /// SACKs and NR-SACKs received.
+    pub sacks_received: u64,
+    /// Gap Ack Blocks received.
+    pub gap_blocks_received: u64,
+    /// DATA chunks sent again, or on a second path.
+    pub chunks_repeated: u64,
+    /// DATA chunks received ahead of the next TSN that was expected.
+    pub chunks_ahead: u64,
+    /// DATA chunks received that had come before.
+    pub duplicates: u64,
+    /// DATA chunks of ordered messages sent, each once.
+    pub ordered_sent: u64,
+    /// DATA chunks of unordered messages sent, each once.
+    pub unordered_sent: u64,
+    /// DATA chunks of ordered messages received, each once.
+    pub ordered_received: u64,
+    /// DATA chunks of unordered messages received, each once.
+    pub unordered_received: u64,
+    /// All other chunks sent, SACKs among them.
+    pub control_sent: u64,
+    /// All other chunks received, SACKs among them.
+    pub control_received: u64,
+    /// The path with the longest retransmission timeout since the last time this was asked for, and that timeout.
+    pub longest_rto: Option<(PathAddr, Duration)>,
+}
+
 /// One path as it stands.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PathStatus {
@@ -117,6 +152,10 @@ pub struct PathStatus {
     pub policy: PathPolicy,
     /// What the peer wants of it, as far as it has said.
     pub peer_policy: PathPolicy,
+    /// Time since DATA was sent on it last.
+    pub since_data_sent: Option<Duration>,
+    /// Time since DATA came over it last.
+    pub since_data_received: Option<Duration>,
     /// Why nothing is sent on the path now.
     pub idle: Option<IdleReason>,
 }
@@ -154,6 +193,8 @@ pub enum IdleReason {
     Metered,
     /// The user of one end has disabled it.
     Disabled,
+    /// Its local address has no link.
+    NoLink,
 }
 
 /// What an association holds to be sent, per stream: the `SCTP_SQINFO` of

@@ -160,6 +160,7 @@ pub struct PacketWriter<'b> {
     out: Output<'b>,
     cover: Option<Cover>,
     auth_at: Option<usize>,
+    chunks: u32,
 }
 
 impl<'b> PacketWriter<'b> {
@@ -175,7 +176,7 @@ impl<'b> PacketWriter<'b> {
             out.u32(tag.0)?;
             out.bytes(&[0; CHECKSUM_LEN])
         });
-        Self { out, cover: None, auth_at: None }
+        Self { out, cover: None, auth_at: None, chunks: 0 }
     }
 
     /// Some chunks are to be authenticated: an AUTH chunk is written before the first of them. All that
@@ -193,7 +194,9 @@ impl<'b> PacketWriter<'b> {
             return Err(NoRoom);
         }
         let Some(cover) = self.pending_cover(chunk.type_byte()) else {
-            return chunk.emit(&mut self.out);
+            chunk.emit(&mut self.out)?;
+            self.chunks += 1;
+            return Ok(());
         };
         let at = self.out.len();
         self.out.whole(|out| {
@@ -201,7 +204,13 @@ impl<'b> PacketWriter<'b> {
             chunk.emit(out)
         })?;
         self.auth_at = Some(at);
+        self.chunks += 2;
         Ok(())
+    }
+
+    /// Chunks written, AUTH among them.
+    pub const fn chunks(&self) -> u32 {
+        self.chunks
     }
 
     /// The byte of the packet at which the AUTH chunk begins that [`Self::cover`] has asked for, if

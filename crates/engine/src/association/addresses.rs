@@ -21,7 +21,9 @@ impl Association {
             own.push(self.handshake.local.ip());
         }
         let (ours, peers) = (self.local_tsn, peer.initial_tsn);
-        self.addresses = agreed.then(|| Box::new(AddressChanges::new(own, told, ours, peers)));
+        let mut changes = AddressChanges::new(own, told, ours, peers);
+        changes.translated = pairing::is_translated(&self.handshake, &peer.addresses);
+        self.addresses = agreed.then(|| Box::new(changes));
     }
 
     /// Whether the peer can be told of addresses that come and go. Said of established associations.
@@ -41,6 +43,9 @@ impl Association {
         let mut locals = cx.locals.to_vec();
         locals.retain(|local| changes.own.contains(&local.addr.ip()));
         let mut pairs = pairing::pairs(anchor, &locals, &self.peer_addresses);
+        if changes.translated {
+            pairs.extend(pairing::pairs(anchor, &locals, &self.confirmed_addresses()));
+        }
         pairs.retain(|pair| changes.own.contains(&pair.local.ip()));
         for pair in pairs {
             // The limit of the path list is the limit of the association.

@@ -109,6 +109,10 @@ pub(crate) struct AddressChanges {
     pub(super) answers: VecDeque<(u32, Vec<u8>)>,
     /// The address that the peer wants to be primary as soon as it is confirmed.
     pub(super) wanted_primary: Option<IpAddr>,
+    /// The peer is behind a NAT: its packets come from addresses that it does not know.
+    pub(super) translated: bool,
+    /// Addresses that such a peer has named and that are not used any more, because nobody has ever answered there.
+    pub(super) unreached: Vec<IpAddr>,
 }
 
 impl AddressChanges {
@@ -126,6 +130,8 @@ impl AddressChanges {
             expected: peers.0,
             answers: VecDeque::new(),
             wanted_primary: None,
+            translated: false,
+            unreached: Vec::new(),
         }
     }
 

@@ -96,6 +96,7 @@ impl Association {
         let mut answered = answers.map(|(sequence, _)| *sequence);
         asconf.address.is_unspecified()
             || self.peer_addresses.contains(&asconf.address)
+            || self.addresses.iter().any(|changes| changes.unreached.contains(&asconf.address))
             || answered.any(|sequence| sequence == asconf.sequence)
     }
 
@@ -208,7 +209,8 @@ impl Association {
         addr: PathAddr,
         address: IpAddr,
     ) -> Result<(), Objection> {
-        let address = if address.is_unspecified() { addr.remote.ip() } else { address };
+        let wildcard = address.is_unspecified();
+        let address = if wildcard { addr.remote.ip() } else { address };
         if !cx.config.accept_address_changes || !pairing::acceptable(&self.handshake, address) {
             return Err(Objection::NotAllowed);
         }
@@ -219,6 +221,10 @@ impl Association {
             return Err(Objection::NoResources);
         }
         self.peer_addresses.push(address);
+        if let Some(changes) = &mut self.addresses {
+            changes.translated |= wildcard;
+            changes.unreached.retain(|other| *other != address);
+        }
         if addr.remote.ip() == address {
             let _full = self.add_path(cx, addr).is_none();
         }

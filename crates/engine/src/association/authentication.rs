@@ -76,6 +76,11 @@ impl Association {
         self.authentication.as_ref().map(|authentication| &authentication.own)
     }
 
+    /// The chunk types that the peer has listed.
+    pub(crate) fn listed_by_peer(&self) -> &[u8] {
+        self.agreement().map_or(&[], Agreement::listed)
+    }
+
     /// Whether chunks are authenticated with this peer.
     pub(crate) fn is_authenticating(&self) -> bool {
         self.agreement().is_some()
@@ -135,6 +140,7 @@ impl Association {
         {
             packet.set_hmac(at, code.as_bytes());
         }
+        self.statistics.on_packet_sent(&packet);
         packet.finish()
     }
 

@@ -232,6 +232,15 @@ pub(super) fn decode(content: &[u8]) -> Option<Cookie> {
     reader.lists(cookie)
 }
 
+/// Where an INIT has come from, as the host has seen it that made this State Cookie: behind a NAT the
+/// outside address. `tag` is the Initiate Tag of that INIT. The cookie is not checked, only its maker can do
+/// that; whoever can forge it could change the packet that brought it as well. None if it is no cookie of this engine for
+/// that INIT: other implementations have layouts of their own.
+pub fn seen_source(cookie: &[u8], tag: VerificationTag) -> Option<SocketAddr> {
+    let content = cookie.get(MAC_LEN + EPOCH_LEN..)?;
+    decode(content).filter(|cookie| cookie.peer.tag == tag).map(|cookie| cookie.path.remote)
+}
+
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -326,7 +335,7 @@ impl<'a> Reader<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Announcement, Cookie, CookieKeys, KEY_LIFE, Offer, TieTags};
+    use super::{Announcement, Cookie, CookieKeys, KEY_LIFE, Offer, TieTags, seen_source};
     use crate::path::PathAddr;
     use crate::rng::Rng;
     use crate::time::{Duration, Instant};
@@ -361,6 +370,17 @@ mod tests {
                 remote: "[fd00::2]:40000".parse().unwrap(),
             },
         }
+    }
+
+    #[test]
+    fn a_cookie_tells_its_receiver_where_it_was_seen() {
+        let (mut keys, mut rng) = keys();
+        let sealed = keys.seal(Instant::ZERO, &cookie(), &mut rng);
+        let seen = |bytes, tag| seen_source(bytes, VerificationTag(tag));
+        assert_eq!(seen(&sealed, 7), Some(cookie().path.remote));
+        assert_eq!(seen(&sealed, 8), None, "another INIT's");
+        assert_eq!(seen(&sealed[..90], 7), None);
+        assert_eq!(seen(&[0xA5; 300], 7), None, "another implementation's");
     }
 
     fn keys() -> (CookieKeys, Rng) {

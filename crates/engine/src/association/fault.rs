@@ -24,18 +24,27 @@ impl Association {
         if path.state != PathState::Inactive {
             path.error_count += 1;
         }
-        let state = failure::after_error(path.state, path.error_count, cx.config);
+        let state =
+            failure::after_error(path.state, path.error_count, path.supervision.get(cx.config));
         self.set_path_state(cx, id, state);
         self.drop_forgotten_port(id);
-        if self.error_count > cx.config.association_max_retransmits {
+        if self.error_count > self.most_errors(cx.config) {
             self.give_up(cx, CloseReason::TooManyFailures);
+        }
+    }
+
+    /// Looks for paths that are silent while others are not.
+    pub(super) fn suspect_silent_paths(&mut self, cx: &mut Context<'_>) {
+        if self.state.sends_data() {
+            let silent = self.sender.silent_paths(cx.now, &mut self.paths);
+            silent.iter().for_each(|id| self.suspect(cx, id));
         }
     }
 
     /// `id` is silent while others are not.
     pub(super) fn suspect(&mut self, cx: &mut Context<'_>, id: PathId) {
         let Some(path) = self.paths.get_mut(id).filter(|path| path.is_active()) else { return };
-        path.cmt.silence.suspect(&path.rtt, path.flight);
+        path.cmt.silence.suspect(cx.now, &path.rtt, path.flight);
         path.stats.suspicions += 1;
         self.set_path_state(cx, id, PathState::PotentiallyFailed);
     }
@@ -43,8 +52,7 @@ impl Association {
     /// DATA that went over `id` alone was acknowledged.
     pub(super) fn path_acked(&mut self, cx: &mut Context<'_>, id: PathId) {
         let Some(path) = self.paths.get_mut(id) else { return };
-        if let Some(suspicion) = path.cmt.silence.settle() {
-            path.cmt.silence.survive(cx.now, suspicion);
+        if path.cmt.silence.settle().is_some() {
             path.stats.spurious_suspicions += 1;
         }
         path.error_count = 0;
@@ -146,8 +154,8 @@ impl Association {
     /// Data leaves the path and a HEARTBEAT asks at once whether it works.
     fn path_left(&mut self, cx: &Context<'_>, id: PathId) {
         if self.state.sends_heartbeats()
-            && cx.config.heartbeats
             && let Some(path) = self.paths.get_mut(id)
+            && path.supervision.get(cx.config).heartbeats
         {
             path.heartbeat.probe_now();
         }

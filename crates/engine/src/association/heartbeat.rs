@@ -90,6 +90,9 @@ impl Association {
             return;
         }
         self.path_confirmed(cx, id);
+        if self.sender.hear_standby(cx.now, id, &mut self.paths) {
+            self.suspect_silent_paths(cx);
+        }
         self.rest_heartbeat(cx, id);
         self.release_memory();
     }
@@ -120,7 +123,7 @@ impl Association {
     pub(super) fn handle_heartbeat_timeout(&mut self, cx: &mut Context<'_>, id: PathId) {
         let pace = self.pace(cx, id);
         let (Some(path), Some(pace)) = (self.paths.get_mut(id), pace) else { return };
-        if !cx.config.heartbeats && path.state != PathState::Unconfirmed {
+        if !path.supervision.get(cx.config).heartbeats && path.state != PathState::Unconfirmed {
             return path.heartbeat.stop();
         }
         if pace.alternates && path.heartbeat.lacks_large_answer() {
@@ -136,13 +139,15 @@ impl Association {
         let counts = id == self.paths.primary() && self.sender.outstanding() == 0;
         self.path_error(cx, id, counts);
         self.introduce(id);
+        self.drop_unreached(cx, id);
     }
 
     /// How `id` is to be probed now.
     pub(super) fn pace(&self, cx: &Context<'_>, id: PathId) -> Option<Pace> {
         let path = self.paths.get(id)?;
-        let (mut interval, mut longest_pause) =
-            (cx.config.heartbeat_interval, cx.config.failed_path_probe_interval);
+        let supervision = path.supervision.get(cx.config);
+        let mut interval = supervision.heartbeat_interval;
+        let mut longest_pause = cx.config.failed_path_probe_interval;
         if path.is_metered() {
             longest_pause = longest_pause.max(interval);
             interval = interval.saturating_mul(METERED_PAUSES);
@@ -153,7 +158,7 @@ impl Association {
             interval,
             longest_pause,
             last_data: path.last_data,
-            silent: path.error_count > cx.config.path_max_retransmits,
+            silent: path.error_count > supervision.max_retransmits,
             alternates: path.search().is_on(),
         })
     }

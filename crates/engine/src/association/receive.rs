@@ -3,6 +3,7 @@
 use super::authentication::{Admission, Authenticity};
 use super::context::Context;
 use super::state::State;
+use super::statistics::DataTraits;
 use super::tcb::Association;
 use crate::ecn::Ecn;
 use crate::event::{CloseReason, Event};
@@ -74,6 +75,7 @@ impl Association {
             path.stats.packets_received += 1;
             path.stats.bytes_received += len as u64;
         }
+        self.statistics.on_packet();
         let mut arrival = Arrival { ecn, ..Arrival::new(packet, addr, via, authenticity) };
         let mut chunks = packet.chunks();
         loop {
@@ -88,6 +90,7 @@ impl Association {
                 Admission::Skip => continue,
                 Admission::Stop => break,
             }
+            self.statistics.on_chunk(&chunk);
             if self.handle_chunk(cx, &mut arrival, chunk).is_break() || self.state.is_closed() {
                 break;
             }
@@ -103,12 +106,14 @@ impl Association {
     ) -> ControlFlow<()> {
         match chunk {
             Chunk::Data(data) => {
-                return self.handle_data(cx, arrival, data.immediate, Some(data.tsn), |receiver| {
+                let traits = DataTraits { tsn: data.tsn, unordered: data.unordered };
+                return self.handle_data(cx, arrival, data.immediate, Some(traits), |receiver| {
                     receiver.handle_data(&data)
                 });
             }
             Chunk::IData(data) => {
-                return self.handle_data(cx, arrival, data.immediate, Some(data.tsn), |receiver| {
+                let traits = DataTraits { tsn: data.tsn, unordered: data.unordered };
+                return self.handle_data(cx, arrival, data.immediate, Some(traits), |receiver| {
                     receiver.handle_i_data(&data)
                 });
             }
@@ -185,7 +190,7 @@ impl Association {
         cx: &mut Context<'_>,
         arrival: &mut Arrival<'_>,
         immediate: bool,
-        tsn: Option<Tsn>,
+        data: Option<DataTraits>,
         handle: impl FnOnce(&mut Receiver) -> Result<DataOutcome, &'static str>,
     ) -> ControlFlow<()> {
         let takes = self.state.takes_data();
@@ -195,9 +200,17 @@ impl Association {
         };
         arrival.has_data = true;
         arrival.immediate |= immediate;
-        match handle(&mut peer.receiver) {
+        if let Some(path) = self.paths.get_mut(arrival.via) {
+            path.last_data_received = Some(cx.now);
+        }
+        let cum = peer.receiver.cum_tsn();
+        let outcome = handle(&mut peer.receiver);
+        if let (Ok(outcome), Some(data)) = (&outcome, data) {
+            self.statistics.on_data(data, cum, outcome);
+        }
+        match outcome {
             Ok(DataOutcome::Accepted) => {
-                arrival.lowest_tsn = lowest(arrival.lowest_tsn, tsn);
+                arrival.lowest_tsn = lowest(arrival.lowest_tsn, data.map(|data| data.tsn));
                 let paths = &self.paths;
                 peer.receiver.fit_buffer(cx.now, || slowest_round_trip(paths));
             }

@@ -156,7 +156,9 @@ impl Association {
         self.local_tag = cookie.local_tag;
         self.local_tsn = cookie.local_tsn;
         self.announce_undelivered(cx);
-        self.sender = Sender::new(cx.config, cookie.local_tsn, cookie.peer.a_rwnd, outbound);
+        let counts = self.sender.counts();
+        let fresh = Sender::new(cx.config, cookie.local_tsn, cookie.peer.a_rwnd, outbound);
+        self.sender = fresh.with_counts(counts);
         self.paths = Paths::new();
         self.control = super::control::ControlQueue::default();
         self.tie = None;

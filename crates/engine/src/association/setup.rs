@@ -10,6 +10,7 @@ use super::control::ControlQueue;
 use super::cookie::Cookie;
 use super::reconfiguration::{self, Reconfiguration};
 use super::state::{CookieEchoed, CookieWait, Retry, State};
+use super::statistics::Statistics;
 use super::tcb::{Association, Peer, Ports};
 use crate::AssociationId;
 use crate::authentication::Offer;
@@ -71,6 +72,7 @@ impl Association {
             authentication: Offer::own(cx.config, cx.rng)
                 .map(|own| Authentication::new(own, cx.shared_keys)),
             error_count: 0,
+            max_retransmits: None,
             shutdown_wanted: false,
             shutdown_source: None,
             blocked: None,
@@ -78,6 +80,7 @@ impl Association {
             readable_announced: false,
             keys_changed: true,
             parameters: None,
+            statistics: Statistics::default(),
         })
     }
 
@@ -110,6 +113,7 @@ impl Association {
             addresses: None,
             authentication: cookie.auth.map(|own| Authentication::new(own, cx.shared_keys)),
             error_count: 0,
+            max_retransmits: None,
             shutdown_wanted: false,
             shutdown_source: None,
             blocked: None,
@@ -117,6 +121,7 @@ impl Association {
             readable_announced: false,
             keys_changed: true,
             parameters: None,
+            statistics: Statistics::default(),
         };
         let created = cookie.created;
         association.learn_paths(cx, cookie.path, &cookie.peer.addresses);
@@ -335,7 +340,13 @@ impl Association {
         if !fits {
             self.paths = Paths::new();
         }
-        for pair in pairing::pairs(handshake, &cx.own_locals(), listed) {
+        let locals = cx.own_locals();
+        let mut pairs = pairing::pairs(handshake, &locals, listed);
+        if pairing::is_translated(&handshake, listed) {
+            // An address behind its NAT may look like one of our own network.
+            pairs.extend(pairing::pairs(handshake, &locals, &[]));
+        }
+        for pair in pairs {
             if self.paths.by_addr(&pair).is_none() {
                 let confirmed = pair == handshake;
                 let state = if confirmed { PathState::Active } else { PathState::Unconfirmed };

@@ -62,12 +62,15 @@ impl Association {
             error_count: path.error_count,
             policy: path.regime.as_ref().map_or_else(PathPolicy::default, |it| it.own()),
             peer_policy: path.regime.as_ref().map_or_else(PathPolicy::default, |it| it.peers()),
+            since_data_sent: path.last_data.map(|at| now.since(at)),
+            since_data_received: path.last_data_received.map(|at| now.since(at)),
             idle: self.idle(now, path),
         }
     }
 
     fn idle(&self, now: Instant, path: &Path) -> Option<IdleReason> {
         match path.state {
+            _ if path.suspended => Some(IdleReason::NoLink),
             PathState::Unconfirmed => Some(IdleReason::Unconfirmed),
             PathState::Active | PathState::PotentiallyFailed | PathState::Inactive => {
                 self.sender.idle_reason(now, path.id, &self.paths)

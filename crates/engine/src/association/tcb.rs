@@ -8,6 +8,7 @@ use super::control::ControlQueue;
 use super::cookie::TieTags;
 use super::reconfiguration::Reconfiguration;
 use super::state::State;
+use super::statistics::Statistics;
 use crate::AssociationId;
 use crate::config::Config;
 use crate::event::{AddressChange, CloseReason, Event};
@@ -58,6 +59,8 @@ pub(crate) struct Association {
     pub(super) authentication: Option<Box<Authentication>>,
     /// Consecutive errors of the association (section 8.1).
     pub(super) error_count: u32,
+    /// Association.Max.Retrans, if not as the configuration says.
+    pub(super) max_retransmits: Option<u32>,
     /// The user asked for a shutdown before the handshake was complete.
     pub(super) shutdown_wanted: bool,
     /// The path over which the last SHUTDOWN came, until T2-shutdown expires.
@@ -72,6 +75,7 @@ pub(crate) struct Association {
     pub(super) keys_changed: bool,
     /// What holds instead of the endpoint's parameters.
     pub(super) parameters: Option<Arc<Config>>,
+    pub(super) statistics: Statistics,
 }
 
 /// What is known of the peer once it has spoken.

@@ -56,10 +56,7 @@ impl Association {
         for id in self.expired(cx.now, |path| path.t3) {
             self.handle_t3(cx, id);
         }
-        if self.state.sends_data() {
-            let silent = self.sender.silent_paths(cx.now, &mut self.paths);
-            silent.iter().for_each(|id| self.suspect(cx, id));
-        }
+        self.suspect_silent_paths(cx);
         for id in self.expired(cx.now, |path| path.heartbeat.deadline()) {
             self.handle_heartbeat_timeout(cx, id);
         }
@@ -125,7 +122,7 @@ impl Association {
     }
 
     fn retry_shutdown(&mut self, cx: &mut Context<'_>, sends: u32) {
-        if sends > cx.config.association_max_retransmits {
+        if sends > self.most_errors(cx.config) {
             return self.give_up(cx, CloseReason::TooManyFailures);
         }
         let id = self.shutdown_path();

@@ -5,11 +5,14 @@
 //!   4.2.1); it is authentic, and the path is verified before it carries data.
 //! * A NAT that forgets a mapping lets the host appear at another port (RFC 6951 section 5.4). That is
 //!   a path to be verified as well: the old one is left when the new one has proved to work.
+//! * A peer behind a NAT lists addresses that mean something there alone. They are verified as any others, for it may
+//!   be a neighbour; where nobody answers they are not used any more. The peer can still introduce itself from there.
 //! * A host that only receives sends nothing by which a forgotten mapping would come back. So it
 //!   probes a path on which data has ceased to arrive.
 
 use super::context::Context;
 use super::tcb::Association;
+use crate::path::pairing::MAX_ADDRESSES;
 use crate::path::{Path, PathAddr, PathId, PathState};
 use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
@@ -37,6 +40,31 @@ impl Association {
         if let Some(changes) = &mut self.addresses {
             changes.request_source(local, id);
         }
+    }
+
+    /// The path `id` was probed in vain. If that is over (more errors than Path.Max.Retrans), and nobody has ever
+    /// answered at its address, an address of a peer behind a NAT is taken for one that means nothing here.
+    pub(super) fn drop_unreached(&mut self, cx: &Context<'_>, id: PathId) {
+        let Some(address) = self.paths.get(id).map(|path| path.addr.remote.ip()) else { return };
+        let hopeless = |path: &Path| {
+            let limit = path.supervision.get(cx.config).max_retransmits;
+            path.state == PathState::Unconfirmed && !path.suspended && path.error_count > limit
+        };
+        let to = || self.paths.iter().filter(|path| path.addr.remote.ip() == address);
+        let is_last = self.peer_addresses.iter().all(|other| *other == address);
+        if is_last || !to().all(hopeless) {
+            return;
+        }
+        let leaving: Vec<_> = to().map(|path| path.id).collect();
+        let Some(changes) = self.addresses.as_mut().filter(|changes| changes.translated) else {
+            return;
+        };
+        if changes.unreached.len() < MAX_ADDRESSES {
+            changes.unreached.push(address);
+        }
+        self.peer_addresses.retain(|other| *other != address);
+        self.remove_paths(&leaving);
+        self.refresh_paths(cx);
     }
 
     /// A packet with our tag came from the address of the path `known`, but from another port. It stays

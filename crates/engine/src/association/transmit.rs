@@ -72,6 +72,7 @@ impl Association {
         let init = announcement.to_init(self.families(cx), &mut parameters).ok()?;
         let mut packet = PacketWriter::new(batch.slot(size), self.header());
         packet.push(&Chunk::Init(init)).ok()?;
+        self.statistics.on_packet_sent(&packet);
         let len = packet.finish();
         if let Some(t1) = self.state.retry_mut() {
             t1.on_send(cx.now, rto);
@@ -312,6 +313,9 @@ impl Association {
         self.write_echoes(packet);
         let Some(peer) = &mut self.peer else { return };
         let written = peer.receiver.write_sack(packet);
+        if written {
+            self.statistics.on_sack_sent();
+        }
         if let Some(path) = self.paths.get_mut(id).filter(|_| written) {
             path.last_sack = Some(now);
         }

@@ -28,6 +28,27 @@ impl Association {
         result
     }
 
+    /// Queues a part of a message.
+    pub(crate) fn send_part(&mut self, message: Outgoing, last: bool) -> Result<(), SendError> {
+        if !self.state.accepts_messages() || self.shutdown_wanted {
+            return Err(SendError::ShuttingDown);
+        }
+        let len = message.payload.len();
+        let result = self.sender.enqueue_part(message, last);
+        if result == Err(SendError::BufferFull) {
+            self.blocked = Some(len);
+        }
+        result
+    }
+
+    /// Whether the end of a message has not been given: on one stream, or on any.
+    pub(crate) fn is_unfinished(&self, stream: Option<StreamId>) -> bool {
+        match stream {
+            Some(stream) => self.sender.is_unfinished(stream),
+            None => self.sender.has_unfinished(),
+        }
+    }
+
     /// The user has other wishes for a stream. False if there is no such stream.
     pub(crate) fn set_stream_options(&mut self, stream: StreamId, options: StreamOptions) -> bool {
         self.sender.set_stream_options(stream, options)
@@ -125,6 +146,11 @@ impl Association {
     pub(crate) fn tell_when_dry(&mut self, cx: &mut Context<'_>) {
         self.dry_wanted = true;
         self.announce_dry(cx);
+    }
+
+    /// Whether nothing is left to be delivered.
+    pub(crate) fn is_dry(&self) -> bool {
+        self.sender.is_dry()
     }
 
     /// Whether small messages are to wait while anything is in flight.

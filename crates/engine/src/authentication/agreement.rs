@@ -26,6 +26,8 @@ pub(crate) enum Rejection {
 pub(crate) struct Agreement {
     /// What the peer wants to be authenticated.
     covered: ChunkTypes,
+    /// The chunk types that the peer has listed.
+    listed: Vec<u8>,
     /// What we want to be authenticated.
     demanded: ChunkTypes,
     /// The algorithms that we have offered.
@@ -44,6 +46,7 @@ impl Agreement {
         let accepted = own.hmac_ids.iter().filter_map(|id| HmacAlgorithm::from_id(*id)).collect();
         Some(Self {
             covered: peer.covered(),
+            listed: peer.chunks.clone().unwrap_or_default(),
             demanded: own.demanded(),
             accepted,
             algorithm: peer.best_algorithm()?,
@@ -55,6 +58,11 @@ impl Agreement {
     /// Whether a chunk of this type is taken only behind an AUTH chunk.
     pub(crate) fn demands(&self, type_byte: u8) -> bool {
         self.demanded.contains(type_byte)
+    }
+
+    /// The chunk types that the peer has listed.
+    pub(crate) fn listed(&self) -> &[u8] {
+        &self.listed
     }
 
     /// What an AUTH chunk has to cover in packets to the peer.

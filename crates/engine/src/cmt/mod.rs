@@ -42,7 +42,7 @@ pub use silence::PathSuspicion;
 pub(crate) use silence::Silence;
 pub(crate) use tail_probe::TailProbe;
 
-use crate::time::Duration;
+use crate::time::{Duration, Instant};
 use crate::tsn::Tsn64;
 
 /// The multipath state of one path.
@@ -91,6 +91,8 @@ pub(crate) struct News {
     pub(crate) numbers: Option<Extent<u64>>,
     /// How many of them.
     pub(crate) count: u8,
+    /// When the earliest and the latest of them left.
+    pub(crate) sent: Option<Extent<Instant>>,
     /// TSNs newly acknowledged.
     pub(crate) tsns: Option<Extent<Tsn64>>,
     /// Those of chunks that T3-rtx has never repeated.

@@ -60,6 +60,22 @@ impl SentOrder {
         None
     }
 
+    /// The earliest transmission after `number` for which `is_live` holds.
+    pub(crate) fn earliest_after(
+        &self,
+        number: u64,
+        is_live: impl Fn(Sent) -> bool,
+    ) -> Option<Sent> {
+        // In order, all that had to be passed over is forgotten already.
+        let passes = |sent: &Sent| sent.number <= number;
+        let from = if self.queue.front().is_some_and(passes) {
+            self.queue.partition_point(passes)
+        } else {
+            0
+        };
+        self.queue.range(from..).copied().find(|sent| is_live(*sent))
+    }
+
     /// The latest transmission for which `is_live` holds.
     pub(crate) fn latest(&self, is_live: impl Fn(Sent) -> bool) -> Option<Sent> {
         self.queue.iter().rev().copied().find(|sent| is_live(*sent))

@@ -6,20 +6,30 @@
 //! while others are heard of, the receiver lives. So a path is *overdue* when
 //!
 //! ```text
-//! lateness = now - max(when it was heard of last, when its earliest transmission left + srtt)
+//! lateness = now - max(when it was heard of last, when the transmission left that is awaited + srtt)
 //! lateness > slack = max(20 ms, srtt / 4, 2 * RTTVAR, 5/4 * the largest lateness survived lately)
 //! ```
 //!
-//! and it is suspected if another path has been heard of for half a slack longer. The halves of the
-//! round trips are taken into account: what a slow path brings was said long ago, and a receiver that
-//! takes a rest must not look like a dead path. Without such a witness one chunk is sent again on
-//! another path, whose answer will be one.
+//! Awaited is the earliest transmission that left after all that have arrived: what left before one of
+//! those is lost, which says nothing about the path.
+//!
+//! An overdue path is suspected if a SACK has come over another path when this one was late by half a slack.
+//! The halves of the round trips are taken into account: what a slow path brings was said long ago, and a
+//! receiver that takes a rest must not look like a dead path. Without such a witness the earliest packet of chunks
+//! is sent again on another path, whose answer will be one. Paths that stand by (`path::policy`) carry no chunk while
+//! the silent one may be alive: they are asked by a HEARTBEAT.
+//!
+//! A path that is cut has mostly delivered something of which its own acknowledgements were lost, and
+//! which the answer of the other path acknowledges. So what is told there counts as heard when it was
+//! due, and says nothing about how late the path may be.
 //!
 //! A suspected path is potentially failed: what it has in flight goes to the others, as their windows
-//! allow, and a HEARTBEAT asks whether it works. If acknowledgements of what it carried come after
-//! all, the suspicion was wrong: the path goes on as it was, its window is not touched, and it is
-//! given more slack. If only the HEARTBEAT is answered, its flight is taken for lost (once, as by
-//! missing reports); if that is not answered either, for timed out.
+//! allow, and a HEARTBEAT asks whether it works. If acknowledgements of what it carried come over it
+//! after all, the suspicion was wrong: the path goes on as it was, its window is not touched, and it
+//! is given as much more slack as they were late. If they come over another path its window is not
+//! touched either, but it waits for the answer to the HEARTBEAT. If only the HEARTBEAT is answered, its
+//! flight is taken for lost (once, as by missing reports); if that is not answered either, for timed out.
+//! The round trip of the HEARTBEAT is no part of how late acknowledgements may be.
 
 use crate::path::Rtt;
 use crate::time::{Duration, Instant};
@@ -46,8 +56,10 @@ const MOST_LATENESS: Duration = Duration::from_millis(300);
 pub(crate) struct Silence {
     /// When the path was heard of last, or had nothing to be heard of.
     heard: Instant,
-    /// When the earliest transmission in flight left.
-    oldest: Instant,
+    /// When the receiver last said over this path what it has.
+    told: Instant,
+    /// When the earliest transmission left that may be the next to arrive.
+    awaited: Option<Instant>,
     /// Only one packet is in flight: the peer may hold back its acknowledgement.
     alone: bool,
     /// When another path was asked to witness.
@@ -63,8 +75,9 @@ pub(crate) struct Silence {
 pub(crate) struct Suspicion {
     /// Bytes that were in flight.
     pub(crate) flight: usize,
-    /// Since when the path has been late.
-    late_since: Instant,
+    /// Since when the path is suspected, and how late it was then.
+    since: Instant,
+    late: Duration,
     /// Something of what was in flight has arrived after all.
     pub(crate) refuted: bool,
 }
@@ -72,36 +85,51 @@ pub(crate) struct Suspicion {
 impl Silence {
     /// Something is sent on the path. `idle`: nothing was in flight.
     pub(crate) fn on_sent(&mut self, now: Instant, idle: bool) {
+        if self.asked.is_some() {
+            // The answer is awaited for what was sent before.
+            return;
+        }
         if idle {
             self.heard = now;
         }
-        if idle || self.alone {
+        if idle || self.alone || self.awaited.is_none() {
             // With the second packet the acknowledgement is not held back any more.
-            self.oldest = now;
+            self.awaited = Some(now);
         }
         self.alone = idle;
     }
 
-    /// Something of the path was acknowledged. Returns true if another path had been asked for
-    /// nothing.
-    pub(crate) fn on_heard(&mut self, now: Instant, rtt: &Rtt) -> bool {
-        let late = now.since(self.late_from(rtt));
-        self.learn(now, late);
-        self.heard = now;
+    /// A SACK came over the path, whatever it says. Returns true if another path had been asked.
+    pub(crate) fn on_sack(&mut self, now: Instant) -> bool {
+        self.told = now;
         self.asked.take().is_some()
     }
 
-    /// The earliest transmission in flight left at `sent`. `alone`: no more than a packet is in
-    /// flight.
-    pub(crate) fn set_oldest(&mut self, sent: Instant, alone: bool) {
-        self.oldest = sent;
+    /// Transmissions of the path, of which the earliest left at `sent`, were acknowledged, or should have
+    /// been, at `at`.
+    pub(crate) fn on_heard(&mut self, at: Instant, sent: Instant, rtt: &Rtt) {
+        self.learn(at, self.lateness(at, sent, rtt));
+        self.heard = self.heard.max(at);
+        self.asked = None;
+    }
+
+    /// The path, on which nothing is in flight, has answered a HEARTBEAT.
+    pub(crate) fn on_answer(&mut self, now: Instant) {
+        self.heard = now;
+        self.told = now;
+    }
+
+    /// The earliest transmission that left after all that have arrived did so at `sent`. `alone`: no more
+    /// than a packet is in flight.
+    pub(crate) fn set_awaited(&mut self, sent: Option<Instant>, alone: bool) {
+        self.awaited = sent;
         self.alone = alone;
     }
 
     /// When the path becomes overdue. `delay`: for how long the peer may hold back the
-    /// acknowledgement of a single packet. `None` before the first measurement.
+    /// acknowledgement of a single packet. `None` before the first measurement, or if nothing is awaited.
     pub(crate) fn overdue(&self, rtt: &Rtt, delay: Duration) -> Option<Instant> {
-        rtt.smoothed()?;
+        self.awaited.and(rtt.smoothed())?;
         let delay = if self.alone { delay } else { Duration::ZERO };
         Some(self.late_from(rtt) + self.slack(rtt) + delay)
     }
@@ -112,7 +140,7 @@ impl Silence {
         let slack = self.slack(rtt);
         let least = |rtt: &Rtt| rtt.least().unwrap_or_default();
         let longer = (least(others) / 2).saturating_sub(least(rtt) / 2);
-        other.heard >= self.heard + slack / 2 + longer
+        other.told >= self.late_from(rtt) + slack / 2 + longer
     }
 
     /// Another path is asked to witness.
@@ -126,17 +154,27 @@ impl Silence {
     }
 
     /// The path is suspected, with so many bytes in flight.
-    pub(crate) fn suspect(&mut self, rtt: &Rtt, flight: usize) {
+    pub(crate) fn suspect(&mut self, now: Instant, rtt: &Rtt, flight: usize) {
         self.asked = None;
-        let late_since = self.late_from(rtt);
-        self.suspicion = Some(Suspicion { flight, late_since, refuted: false });
+        let late = now.since(self.late_from(rtt));
+        self.suspicion = Some(Suspicion { flight, since: now, late, refuted: false });
     }
 
-    /// A chunk that was sent again elsewhere has been acknowledged too early for that.
-    pub(crate) fn on_late_acknowledgement(&mut self) {
+    /// Whether it is not known yet what a suspicion is worth.
+    pub(crate) fn is_suspected(&self) -> bool {
+        self.suspicion.is_some()
+    }
+
+    /// Something of what was in flight when the path was suspected had arrived.
+    pub(crate) fn refute(&mut self) {
         if let Some(suspicion) = &mut self.suspicion {
             suspicion.refuted = true;
         }
+    }
+
+    /// A transmission that left at `sent`, and was repeated elsewhere, is acknowledged over the path itself.
+    pub(crate) fn on_late_acknowledgement(&mut self, now: Instant, sent: Instant, rtt: &Rtt) {
+        self.learn(now, self.lateness(now, sent, rtt));
     }
 
     /// Ends the suspicion, if there is one: it has been found out what it is worth.
@@ -145,14 +183,24 @@ impl Silence {
         self.suspicion.take()
     }
 
-    /// The path was silent, but works.
-    pub(crate) fn survive(&mut self, now: Instant, suspicion: Suspicion) {
-        self.learn(now, now.since(suspicion.late_since));
+    /// The path was silent, but works: it has answered the HEARTBEAT that left when it was suspected. It
+    /// would have been as much later as that took longer than its way and back. SRTT may be the way and a
+    /// quicker way back.
+    pub(crate) fn survive(&mut self, now: Instant, suspicion: Suspicion, rtt: &Rtt) {
+        let took = now.since(suspicion.since);
+        let longer = took.saturating_sub(2 * rtt.smoothed().unwrap_or_default());
+        self.learn(now, suspicion.late + longer);
     }
 
     /// From when on an acknowledgement has been awaited.
     fn late_from(&self, rtt: &Rtt) -> Instant {
-        self.heard.max(self.oldest + rtt.smoothed().unwrap_or_default())
+        let srtt = rtt.smoothed().unwrap_or_default();
+        self.awaited.map_or(self.heard, |sent| self.heard.max(sent + srtt))
+    }
+
+    /// How late at `at` the acknowledgement is of what left at `sent`.
+    fn lateness(&self, at: Instant, sent: Instant, rtt: &Rtt) -> Duration {
+        at.since(self.heard.max(sent + rtt.smoothed().unwrap_or_default()))
     }
 
     fn learn(&mut self, now: Instant, lateness: Duration) {
@@ -214,22 +262,29 @@ mod tests {
         silence.on_sent(at(1035), false);
         assert_eq!(silence.overdue(&rtt(40), ms(50)), Some(at(1090)));
         sent(&mut silence, at(1000));
-        silence.on_heard(at(1045), &rtt(40));
+        silence.on_heard(at(1045), at(1000), &rtt(40));
         assert_eq!(silence.overdue(&rtt(40), ms(0)), Some(at(1065)));
-        silence.set_oldest(at(1050), false);
+        silence.set_awaited(Some(at(1050)), false);
         assert_eq!(silence.overdue(&rtt(40), ms(0)), Some(at(1110)));
+        silence.set_awaited(None, false);
+        assert_eq!(silence.overdue(&rtt(40), ms(0)), None);
+        silence.on_sent(at(1200), false);
+        assert_eq!(silence.overdue(&rtt(40), ms(0)), Some(at(1260)));
     }
 
     #[test]
-    fn a_witness_was_heard_of_later_by_more_than_its_way_is_longer() {
+    fn a_witness_is_heard_of_when_the_silent_path_is_late_by_more_than_its_way_is_longer() {
         let (mut silent, mut other) = (Silence::default(), Silence::default());
         sent(&mut silent, at(1000));
-        sent(&mut other, at(1009));
+        // That something is sent there says nothing.
+        sent(&mut other, at(1100));
         assert!(!silent.is_witnessed(&rtt(20), &other, &rtt(20)));
-        sent(&mut other, at(1010));
+        other.on_sack(at(1029));
+        assert!(!silent.is_witnessed(&rtt(20), &other, &rtt(20)));
+        other.on_sack(at(1030));
         assert!(silent.is_witnessed(&rtt(20), &other, &rtt(20)));
         assert!(!silent.is_witnessed(&rtt(20), &other, &rtt(120)));
-        sent(&mut other, at(1065));
+        other.on_sack(at(1080));
         assert!(silent.is_witnessed(&rtt(20), &other, &rtt(120)));
     }
 
@@ -237,16 +292,19 @@ mod tests {
     fn lateness_that_was_survived_gives_slack_for_a_while() {
         let mut silence = Silence::default();
         sent(&mut silence, at(960));
-        silence.suspect(&rtt(40), 5000);
+        silence.suspect(at(1044), &rtt(40), 5000);
+        // It left later, so it is not as late as the path seemed to be.
+        silence.on_late_acknowledgement(at(1080), at(1000), &rtt(40));
         let suspicion = silence.settle().unwrap();
         assert_eq!((suspicion.flight, silence.settle()), (5000, None));
-        silence.survive(at(1080), suspicion);
         sent(&mut silence, at(2000));
-        assert_eq!(silence.overdue(&rtt(40), ms(0)), Some(at(2140)));
-        silence.on_heard(at(2040), &rtt(40));
+        assert_eq!(silence.overdue(&rtt(40), ms(0)), Some(at(2090)));
+        silence.survive(at(1144), suspicion, &rtt(40));
+        assert_eq!(silence.overdue(&rtt(40), ms(0)), Some(at(2120)));
+        silence.on_heard(at(2040), at(2000), &rtt(40));
         sent(&mut silence, at(12_000));
-        silence.on_heard(at(12_000), &rtt(40));
-        assert_eq!(silence.overdue(&rtt(40), ms(0)), Some(at(12_090)));
+        silence.on_heard(at(12_000), at(12_000), &rtt(40));
+        assert_eq!(silence.overdue(&rtt(40), ms(0)), Some(at(12_080)));
     }
 
     #[test]
@@ -255,8 +313,9 @@ mod tests {
         sent(&mut silence, at(960));
         silence.ask(at(1030));
         assert!(silence.is_asking());
-        assert!(silence.on_heard(at(1040), &rtt(40)) && !silence.is_asking());
-        assert!(!silence.on_heard(at(1041), &rtt(40)));
+        assert!(silence.on_sack(at(1040)) && !silence.is_asking());
+        assert!(!silence.on_sack(at(1040)));
+        silence.on_heard(at(1040), at(960), &rtt(40));
         sent(&mut silence, at(2000));
         assert_eq!(silence.overdue(&rtt(40), ms(0)), Some(at(2090)));
     }

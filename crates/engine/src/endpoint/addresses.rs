@@ -16,16 +16,28 @@ impl Endpoint {
         let ip = address.addr.ip();
         self.add_local_address(address);
         for id in self.registry.ids() {
-            let cut_off = self.with(now, id, |it, cx| {
-                it.resume_source(cx, ip);
-                it.is_cut_off()
-            });
-            match cut_off {
-                true => self.with(now, id, |it, cx| it.move_to(cx, ip)),
-                // Others go on as they are.
-                false => drop(self.add_address(now, id, ip)),
-            }
-            self.with(now, id, |it, cx| it.take_detour(cx));
+            self.announce_address_to(now, id, ip);
+        }
+    }
+
+    /// The same for one association and an address that the endpoint has.
+    pub fn announce_address_to(&mut self, now: Instant, id: AssociationId, address: IpAddr) {
+        let cut_off = self.with(now, id, |it, cx| {
+            it.resume_source(cx, address);
+            it.is_cut_off()
+        });
+        match cut_off {
+            true => self.with(now, id, |it, cx| it.move_to(cx, address)),
+            // Others go on as they are.
+            false => drop(self.add_address(now, id, address)),
+        }
+        self.with(now, id, |it, cx| it.take_detour(cx));
+    }
+
+    /// A local address that was suspended can be used again. The peers are told nothing.
+    pub fn resume_local_address(&mut self, now: Instant, address: IpAddr) {
+        for id in self.registry.ids() {
+            self.with(now, id, |it, cx| it.resume_source(cx, address));
         }
     }
 
@@ -44,9 +56,14 @@ impl Endpoint {
     pub fn remove_local_address(&mut self, now: Instant, address: IpAddr) {
         self.suspend_local_address(now, address);
         for id in self.registry.ids() {
-            let _unchanged = self.remove_address(now, id, address).is_err();
-            self.with(now, id, |it, cx| it.take_detour(cx));
+            self.withdraw_address_from(now, id, address);
         }
+    }
+
+    /// The same for one association and an address that is suspended.
+    pub fn withdraw_address_from(&mut self, now: Instant, id: AssociationId, address: IpAddr) {
+        let _unchanged = self.remove_address(now, id, address).is_err();
+        self.with(now, id, |it, cx| it.take_detour(cx));
     }
 
     /// The network has changed: paths that have failed or were never confirmed are probed now.

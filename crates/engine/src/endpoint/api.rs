@@ -15,7 +15,7 @@ use crate::path::{PathAddr, PathRule};
 use crate::rng::Rng;
 use crate::schedule::stream::StreamOptions;
 use crate::send::{Abandoned, Reliability, ReliabilityPolicy};
-use crate::status::{AssociationStatus, Counters, SenderQueueInfo};
+use crate::status::{AssociationStatistics, AssociationStatus, Counters, SenderQueueInfo};
 use crate::time::Instant;
 use crate::transmit::{PacketBatch, Replies, Transmit};
 use alloc::collections::VecDeque;
@@ -55,6 +55,8 @@ pub enum SendError {
     Empty,
     /// The send buffer is full; `Event::Writable` will tell when there is room.
     BufferFull,
+    /// A message of the stream has no end yet ([`Endpoint::send_part`]).
+    Unfinished,
 }
 
 /// Why a connect was not started.
@@ -256,6 +258,29 @@ impl Endpoint {
             .unwrap_or(Err(SendError::UnknownAssociation))
     }
 
+    /// Queues a part of a message, the `last` one or not, so that a message may be larger than the send buffer
+    /// (`SCTP_EXPLICIT_EOR`, RFC 6458 section 8.1.26). It is reliable, and sent as its first part says. Until the last
+    /// part was given the stream takes no other message, and nothing of other streams leaves once a part has left,
+    /// unless messages are interleaved (RFC 8260). [`Self::shutdown`] does not wait for the last part.
+    ///
+    /// # Errors
+    /// [`SendError`].
+    pub fn send_part(
+        &mut self,
+        now: Instant,
+        id: AssociationId,
+        part: Outgoing,
+        last: bool,
+    ) -> Result<(), SendError> {
+        self.with(now, id, |association, _| Some(association.send_part(part, last)))
+            .unwrap_or(Err(SendError::UnknownAssociation))
+    }
+
+    /// Whether the last part of a message was not given yet: of one on `stream`, or of any.
+    pub fn is_unfinished(&self, id: AssociationId, stream: Option<StreamId>) -> bool {
+        self.registry.get(id).is_some_and(|association| association.is_unfinished(stream))
+    }
+
     /// Says what is to be done for messages that come by [`Self::send`] from now on: for those of one
     /// stream, or for those of all streams of which that was not said (`SCTP_DEFAULT_PRINFO`, RFC 6458
     /// section 8.1.32).
@@ -392,6 +417,11 @@ impl Endpoint {
         self.with(now, id, Association::tell_when_dry);
     }
 
+    /// Whether everything that was accepted has been delivered or given up; true for an association that does not exist.
+    pub fn is_dry(&self, id: AssociationId) -> bool {
+        self.registry.get(id).is_none_or(Association::is_dry)
+    }
+
     /// Bytes of one stream that were accepted and not acknowledged for good (`queued_on_stream` of
     /// `SCTP_SQINFO`); 0 for an association that does not exist.
     pub fn queued_on_stream(&self, id: AssociationId, stream: StreamId) -> usize {
@@ -401,6 +431,11 @@ impl Endpoint {
     /// Largest payload that travels as one unfragmented DATA chunk on every path, in bytes.
     pub fn fragment_size(&self, id: AssociationId) -> usize {
         self.registry.get(id).map_or(0, Association::fragment_size)
+    }
+
+    /// What the association has sent and received, and the longest RTO since the last call.
+    pub fn take_statistics(&mut self, id: AssociationId) -> Option<AssociationStatistics> {
+        self.registry.get_mut(id).map(Association::take_statistics)
     }
 
     /// Graceful shutdown: everything queued is delivered first (RFC 9260 section 9.2).

@@ -84,6 +84,12 @@ impl Endpoint {
         }
     }
 
+    /// The chunk types that the peer wants authenticated, as it has listed them (`SCTP_PEER_AUTH_CHUNKS`, RFC 6458 section
+    /// 8.2.3); none without an association or without authentication.
+    pub fn chunks_authenticated_for_peer(&self, id: AssociationId) -> &[u8] {
+        self.registry.get(id).map_or(&[], |association| association.listed_by_peer())
+    }
+
     /// Whether a packet with `cookie`, with an AUTH chunk before it or none, is to be processed. The
     /// keys are those of the association that exists, else those that follow from the cookie.
     pub(super) fn authenticate_cookie(

@@ -4,7 +4,7 @@
 
 use super::{AssociationId, Endpoint};
 use crate::association::Association;
-use crate::path::{PathMtu, PathRule};
+use crate::path::{PathMtu, PathRule, Supervision, SupervisionChange};
 use crate::schedule::path::Redundancy;
 use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
@@ -38,6 +38,38 @@ impl Endpoint {
         bounds: (Duration, Duration),
     ) {
         self.with(now, id, |it, _| it.set_rto(initial, bounds));
+    }
+
+    /// Changes how the paths to `remote` are supervised, or without one all paths of the association, those to
+    /// come too (`SCTP_PEER_ADDR_PARAMS`, RFC 6458 section 8.1.12). Whether there is a path to `remote`.
+    pub fn set_supervision(
+        &mut self,
+        now: Instant,
+        id: AssociationId,
+        remote: Option<IpAddr>,
+        change: SupervisionChange,
+    ) -> bool {
+        self.with(now, id, |it, cx| it.set_supervision(cx, remote, change))
+    }
+
+    /// How the paths to `remote` are supervised, or without one those that are to come.
+    /// `None` without such an association or path.
+    pub fn supervision(&self, id: AssociationId, remote: Option<IpAddr>) -> Option<Supervision> {
+        let association = self.registry.get(id)?;
+        let parameters = association.parameters();
+        association.supervision(parameters.as_deref().unwrap_or(&self.config), remote)
+    }
+
+    /// Changes Association.Max.Retrans of an association that exists (`SCTP_ASSOCINFO`, RFC 6458 section 8.1.2).
+    pub fn set_max_retransmits(&mut self, now: Instant, id: AssociationId, limit: u32) {
+        self.with(now, id, |it, _| it.set_max_retransmits(limit));
+    }
+
+    /// Association.Max.Retrans of an association that exists.
+    pub fn max_retransmits(&self, id: AssociationId) -> Option<u32> {
+        let association = self.registry.get(id)?;
+        let parameters = association.parameters();
+        Some(association.most_errors(parameters.as_deref().unwrap_or(&self.config)))
     }
 
     /// Makes no fragment of a message larger than `limit` bytes (`SCTP_MAXSEG`, RFC 6458 section 8.1.16), or

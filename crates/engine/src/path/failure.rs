@@ -10,18 +10,17 @@
 //!
 //! An Unconfirmed path leaves its state only through a HEARTBEAT ACK (RFC 9260 section 5.4).
 
-use crate::config::Config;
-use crate::path::PathState;
+use crate::path::{PathState, Supervision};
 
-/// The state of a path after its error counter has risen to `errors`.
-pub(crate) fn after_error(state: PathState, errors: u32, config: &Config) -> PathState {
+/// The state of a path after its error counter has risen to `errors`, with the limits of `supervision`.
+pub(crate) fn after_error(state: PathState, errors: u32, supervision: Supervision) -> PathState {
     match state {
         PathState::Unconfirmed => PathState::Unconfirmed,
         PathState::Inactive => PathState::Inactive,
         PathState::Active | PathState::PotentiallyFailed => {
-            if errors > config.path_max_retransmits {
+            if errors > supervision.max_retransmits {
                 PathState::Inactive
-            } else if errors > config.potentially_failed_retransmits {
+            } else if errors > supervision.potentially_failed_retransmits {
                 PathState::PotentiallyFailed
             } else {
                 state
@@ -54,14 +53,15 @@ mod tests {
     use super::{after_data_ack, after_error, reluctance};
     use crate::config::Config;
     use crate::path::PathState::{Active, Inactive, PotentiallyFailed, Unconfirmed};
+    use crate::path::Supervision;
 
     #[test]
     fn errors_lead_through_potentially_failed_to_inactive() {
-        let config = Config::default();
+        let limits = Supervision::of(&Config::default());
         let mut state = Active;
         let states: std::vec::Vec<_> = (1..=7)
             .map(|errors| {
-                state = after_error(state, errors, &config);
+                state = after_error(state, errors, limits);
                 state
             })
             .collect();
@@ -73,7 +73,7 @@ mod tests {
     fn only_a_heartbeat_confirms_an_unconfirmed_path() {
         assert_eq!(after_data_ack(Unconfirmed), Unconfirmed);
         assert_eq!(after_data_ack(Inactive), Active);
-        assert_eq!(after_error(Unconfirmed, 100, &Config::default()), Unconfirmed);
+        assert_eq!(after_error(Unconfirmed, 100, Supervision::of(&Config::default())), Unconfirmed);
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod paths;
 pub(crate) mod policy;
 mod regulation;
 mod rtt;
+mod supervision;
 
 pub(crate) use burst::Burst;
 pub use burst::BurstLimit;
@@ -29,11 +30,14 @@ pub(crate) use mtu::{MtuSearch, Timing};
 pub use mtu::{PathMtu, ProbeOrder};
 pub use pacer::Pacing;
 pub(crate) use pacer::{Pace, Pacer};
+pub use pairing::pairs as path_pairs;
 pub(crate) use path_set::PathSet;
 pub(crate) use paths::{Path, Paths, packet_size};
 pub(crate) use policy::{Notice, Rank, Regime};
 pub use policy::{PathPolicy, PathRole, PathRule};
 pub(crate) use rtt::Rtt;
+pub(crate) use supervision::OwnSupervision;
+pub use supervision::{Supervision, SupervisionChange};
 
 use core::net::SocketAddr;
 

@@ -18,11 +18,7 @@ pub(crate) const MAX_ADDRESSES: usize = 16;
 /// paired with the peer's primary address of its family, which makes two uplinks to a server with a
 /// single address two paths. The peer's other addresses have the handshake's UDP port until a
 /// packet from them tells otherwise (RFC 6951 section 5.4).
-pub(crate) fn pairs(
-    handshake: PathAddr,
-    locals: &[LocalAddress],
-    remotes: &[IpAddr],
-) -> Vec<PathAddr> {
+pub fn pairs(handshake: PathAddr, locals: &[LocalAddress], remotes: &[IpAddr]) -> Vec<PathAddr> {
     let mut pairs = alloc::vec![handshake];
     let others = remotes
         .iter()
@@ -86,7 +82,7 @@ pub(crate) fn candidates(
         locals.iter().filter(|l| may_pair(l.addr.ip(), remote.ip())).collect();
     let pair = |local: &LocalAddress| encapsulated_alike(PathAddr { local: local.addr, remote });
     fitting.sort_by_key(|local| {
-        let near = core::cmp::Reverse(matching_prefix(local, remote.ip()));
+        let near = core::cmp::Reverse(local.matching_prefix(remote.ip()));
         (near, PathRule::policy(rules, &pair(local)).reluctance())
     });
     fitting.into_iter().map(pair).collect()
@@ -96,7 +92,7 @@ pub(crate) fn candidates(
 pub(crate) fn by_nearness(local: &LocalAddress, remotes: &[IpAddr]) -> Vec<IpAddr> {
     let fits = |remote: &IpAddr| may_pair(local.addr.ip(), *remote);
     let mut fitting: Vec<_> = remotes.iter().copied().filter(fits).collect();
-    fitting.sort_by_key(|remote| core::cmp::Reverse(matching_prefix(local, *remote)));
+    fitting.sort_by_key(|remote| core::cmp::Reverse(local.matching_prefix(*remote)));
     fitting
 }
 
@@ -115,6 +111,12 @@ pub(crate) fn announced(handshake: &PathAddr, locals: &[LocalAddress]) -> Vec<Ip
         addresses.clear();
     }
     addresses
+}
+
+/// Whether the peer of an association over `handshake` is behind a NAT: it lists its addresses, and the one at which
+/// it has answered is not among them.
+pub(crate) fn is_translated(handshake: &PathAddr, listed: &[IpAddr]) -> bool {
+    !listed.is_empty() && !listed.contains(&handshake.remote.ip())
 }
 
 /// Whether an address that a peer of an association over `handshake` lists can be one of its own.
@@ -169,9 +171,9 @@ fn local_for(
     let fitting = || locals.iter().filter(|local| may_pair(local.addr.ip(), remote));
     let unused = |local: &LocalAddress| !pairs.iter().any(|p| p.local.ip() == local.addr.ip());
     let near = fitting()
-        .filter(|local| matching_prefix(local, remote).is_some())
+        .filter(|local| local.is_on_link(remote))
         .rev()
-        .max_by_key(|local| (matching_prefix(local, remote), unused(local)))
+        .max_by_key(|local| (local.matching_prefix(remote), unused(local)))
         .map(|local| local.addr);
     let of_handshake = may_pair(handshake.local.ip(), remote).then_some(handshake.local);
     near.or(of_handshake).or_else(|| fitting().next().map(|local| local.addr))
@@ -185,22 +187,11 @@ fn primary_for(
     remotes: &[IpAddr],
 ) -> Option<SocketAddr> {
     let mut all = core::iter::once(handshake.remote.ip()).chain(remotes.iter().copied());
-    if all.clone().any(|remote| matching_prefix(local, remote).is_some()) {
+    if all.clone().any(|remote| local.is_on_link(remote)) {
         return None;
     }
     let remote = all.find(|remote| may_pair(local.addr.ip(), *remote))?;
     Some(SocketAddr::new(remote, handshake.remote.port()))
-}
-
-/// The length of `local`'s prefix if `remote` lies in it.
-fn matching_prefix(local: &LocalAddress, remote: IpAddr) -> Option<u8> {
-    let (differing, bits) = match (local.addr.ip(), remote) {
-        (IpAddr::V4(a), IpAddr::V4(b)) => (u128::from(a.to_bits() ^ b.to_bits()) << 96, 32),
-        (IpAddr::V6(a), IpAddr::V6(b)) => (a.to_bits() ^ b.to_bits(), 128),
-        (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => return None,
-    };
-    let prefix = local.prefix_len.min(bits);
-    (differing.leading_zeros() >= u32::from(prefix)).then_some(prefix)
 }
 
 fn push_new(pairs: &mut Vec<PathAddr>, pair: PathAddr) {

@@ -4,8 +4,8 @@ use super::congestion::{Congestion, Group};
 use super::heartbeat::Heartbeat;
 use super::regulation::Regulation;
 use super::{
-    Burst, EcnUse, MtuSearch, Pace, Pacer, PathAddr, PathCounters, PathEcn, PathId, PathSet,
-    PathState, Regime, Rtt, Timing,
+    Burst, EcnUse, MtuSearch, OwnSupervision, Pace, Pacer, PathAddr, PathCounters, PathEcn, PathId,
+    PathSet, PathState, Regime, Rtt, Timing,
 };
 use crate::cmt::CmtState;
 use crate::config::Config;
@@ -58,6 +58,8 @@ pub(crate) struct Path {
     pub(crate) pacer: Pacer,
     /// When DATA was sent last.
     pub(crate) last_data: Option<Instant>,
+    /// When DATA came over it last, of whatever worth.
+    pub(crate) last_data_received: Option<Instant>,
     /// When data came over it last, until it has been looked after that there may come more.
     pub(crate) last_arrival: Option<Instant>,
     /// Until when it takes no new data because a chunk was rescheduled.
@@ -74,6 +76,8 @@ pub(crate) struct Path {
     pub(crate) stats: PathCounters,
     /// What is wanted of it, if anything ever was.
     pub(crate) regime: Option<Box<Regime>>,
+    /// How it is supervised, if not as the configuration says.
+    pub(crate) supervision: OwnSupervision,
 }
 
 impl Path {
@@ -102,6 +106,7 @@ impl Path {
             burst: Burst::new(config),
             pacer: Pacer::new(config.pacing),
             last_data: None,
+            last_data_received: None,
             last_arrival: None,
             held_back: None,
             last_sack: None,
@@ -110,6 +115,7 @@ impl Path {
             ecn: PathEcn::default(),
             stats: PathCounters::default(),
             regime: None,
+            supervision: OwnSupervision::default(),
         }
     }
 
@@ -261,13 +267,16 @@ pub(crate) struct Paths {
     /// What was agreed on with the peer about ECN.
     ecn: EcnUse,
     pub(super) regulation: Regulation,
+    /// How paths to come are supervised, if not as the configuration says.
+    pub(crate) supervision: OwnSupervision,
 }
 
 impl Paths {
     /// No path yet. The first that is added becomes the primary.
     pub(crate) fn new() -> Self {
         let (list, ecn, regulation) = (Vec::new(), EcnUse::Off, Regulation::default());
-        Self { list, primary: PathId(0), next_id: 0, ecn, regulation }
+        let supervision = OwnSupervision::default();
+        Self { list, primary: PathId(0), next_id: 0, ecn, regulation, supervision }
     }
 
     /// Adds a path, or returns the one that has these addresses already. `None` if there are too
@@ -292,6 +301,7 @@ impl Paths {
         let at = self.list.partition_point(|path| path.id < id);
         let mut path = Path::new(id, addr, mtu, state, config);
         path.ecn = path.fresh_ecn(self.ecn);
+        path.supervision.clone_from(&self.supervision);
         // Most associations have one path, and a list that grows by itself makes room for four.
         self.list.reserve_exact(1);
         self.list.insert(at, path);

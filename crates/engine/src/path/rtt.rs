@@ -11,6 +11,8 @@ pub(crate) struct Rtt {
     least: Option<Duration>,
     latest: Option<Duration>,
     rto: Duration,
+    /// The longest that it was since somebody has asked.
+    longest_rto: Duration,
     bounds: (Duration, Duration),
     next_sample: Instant,
 }
@@ -24,6 +26,7 @@ impl Rtt {
             least: None,
             latest: None,
             rto: config.rto_initial,
+            longest_rto: Duration::ZERO,
             bounds: (config.rto_min, config.rto_max),
             next_sample: Instant::ZERO,
         }
@@ -46,6 +49,7 @@ impl Rtt {
         self.next_sample = now + smoothed;
         let (min, max) = self.bounds;
         self.rto = (smoothed + self.variation * 4).clamp(min, max.max(min));
+        self.longest_rto = self.longest_rto.max(self.rto);
     }
 
     /// Like [`Self::on_sample`] for acknowledged DATA, of which at most one sample per round trip
@@ -77,13 +81,13 @@ impl Rtt {
 
     /// Doubles the RTO (rule E2). The next sample brings it down again.
     pub(crate) fn back_off(&mut self) {
-        self.rto = (self.rto * 2).min(self.bounds.1);
+        self.back_off_to(self.bounds.1);
     }
 
     /// The same, up to `limit`.
     pub(crate) fn back_off_to(&mut self, limit: Duration) {
-        self.back_off();
-        self.rto = self.rto.min(limit);
+        self.rto = (self.rto * 2).min(self.bounds.1).min(limit);
+        self.longest_rto = self.longest_rto.max(self.rto);
     }
 
     /// Forgets how often the RTO was doubled: what caused that is known and over.
@@ -96,6 +100,11 @@ impl Rtt {
     /// The retransmission timeout.
     pub(crate) fn rto(&self) -> Duration {
         self.rto
+    }
+
+    /// The longest retransmission timeout since the last call.
+    pub(crate) fn take_longest_rto(&mut self) -> Duration {
+        core::mem::take(&mut self.longest_rto).max(self.rto)
     }
 
     /// The largest retransmission timeout that is ever used.

@@ -141,15 +141,19 @@ impl Sender {
 
     /// Chunk `tsn` has left for the first time, on `id`: the other paths are to send it too.
     pub(super) fn want_copies(&mut self, tsn: Tsn64, id: PathId, usable: PathSet) {
-        let stream = || Some(self.outstanding.get(tsn)?.fragment.stream);
-        let is_hurried = |stream| self.queue.options(stream).class.is_hurried();
-        let is_sparse = |stream| self.queue.stream(stream).is_none_or(|it| it.unsent() <= SPARSE);
-        let wanted = match self.copies.which {
-            Which::None => false,
-            Which::All => true,
-            Which::Interactive => stream().is_some_and(is_hurried),
-            Which::Sparse => stream().is_some_and(|it| is_hurried(it) || is_sparse(it)),
+        let Some(stream) = self.outstanding.get(tsn).map(|chunk| chunk.fragment.stream) else {
+            return;
         };
+        let options = self.queue.options(stream);
+        let is_hurried = options.class.is_hurried();
+        let is_sparse = || self.queue.stream(stream).is_none_or(|it| it.unsent() <= SPARSE);
+        let wanted = options.redundant
+            || match self.copies.which {
+                Which::None => false,
+                Which::All => true,
+                Which::Interactive => is_hurried,
+                Which::Sparse => is_hurried || is_sparse(),
+            };
         self.copies.used |= wanted && !usable.is_only(id);
         for other in usable.iter().filter(|other| wanted && *other != id) {
             self.copies.paths.entry(other).or_default().wanted.push_back(tsn);
@@ -272,6 +276,7 @@ impl Sender {
         news.proves_path = true;
         news.rtt = Some(news.rtt.map_or(age, |rtt| rtt.min(age)));
         news.numbers = Extent::with(news.numbers, copy.number);
+        news.sent = Extent::with(news.sent, copy.sent);
     }
 
     /// Gives up copies of `path` that are lost. Returns whether there were any.

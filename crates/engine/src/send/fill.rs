@@ -79,6 +79,7 @@ impl Sender {
         let ecn = ecn && repeated + copied == 0;
         let new = self.fill_new(&Job { ecn, ..job }, paths, packet);
         let written = repeated + copied + new;
+        self.counts.repeated += (repeated + copied) as u64;
         self.queue.on_packet_end();
         if let Some(path) = paths.get_mut(id).filter(|_| written > 0) {
             path.cmt.helped &= repeated > 0 && !job.own;
@@ -177,6 +178,7 @@ impl Sender {
             let Some((stream, len)) = next else { break };
             let Some(len) = self.fitting(stream, len, packet.room_for(kind)) else { break };
             let Some(fragment) = self.queue.pop(stream, job.id, len) else { break };
+            self.counts.on_new(&fragment);
             let chunk = SentChunk::new(fragment, job.id, job.now);
             let tsn = self.outstanding.next_tsn();
             if packet.push(&chunk.to_chunk(tsn, job.immediate)).is_err() {
@@ -204,7 +206,7 @@ impl Sender {
     /// A lost chunk has been written into a packet for path `id`.
     fn on_repeated(&mut self, now: Instant, tsn: Tsn64, id: PathId, paths: &mut Paths) {
         let Some(chunk) = self.outstanding.get_mut(tsn) else { return };
-        let (from, len) = (chunk.path, chunk.data_len());
+        let (from, sent, len) = (chunk.path, chunk.last_sent, chunk.data_len());
         let (mut timed_out, mut probe) = (false, false);
         self.lost = self.lost.saturating_sub(len);
         if let Some(old) = paths.get_mut(from) {
@@ -220,7 +222,7 @@ impl Sender {
             }
         }
         chunk.timed_out |= timed_out;
-        self.repetitions.push(Repetition { tsn, from, reported: !timed_out && !probe });
+        self.repetitions.push(Repetition { tsn, from, sent, reported: !timed_out && !probe });
         let Some(path) = paths.get_mut(id) else { return };
         path.stats.bytes_retransmitted += len as u64;
         path.cmt.helped |= from != id && self.rules.path_suspicion != PathSuspicion::Off;

@@ -5,7 +5,8 @@
 //! passed them. `sack_processing` turns a SACK into facts per path (acknowledged, missing) and lets
 //! congestion control, round-trip times and timers draw their conclusions; `retransmit` marks what
 //! is lost, `losses` finds it by time, and `spurious` finds out what was sent again for nothing. `window` is the peer's receive window. Messages that are not worth any more effort are
-//! given up by `abandon`; `forward` tells the peer not to wait for them.
+//! given up by `abandon`; `forward` tells the peer not to wait for them. `parts` takes messages that
+//! the user gives in parts.
 //!
 //! No walk over all outstanding chunks happens outside of failures: a SACK costs what it newly
 //! acknowledges, plus what it shows to be missing, plus its Gap Ack Blocks.
@@ -14,6 +15,7 @@ mod abandon;
 mod buffer_size;
 mod buffer_split;
 mod copies;
+mod counts;
 mod ecn;
 mod fill;
 mod forward;
@@ -21,6 +23,7 @@ mod idle;
 mod losses;
 mod nagle;
 mod outstanding;
+mod parts;
 mod perishable;
 mod queue;
 mod queue_info;

@@ -3,6 +3,7 @@
 //! TSN and SSN are given when a fragment leaves, not when the message is queued. Which stream goes
 //! next is asked per path: streams may be tied to paths (`crate::schedule::map`).
 
+use super::parts::{Part, Unfinished};
 use super::perishable::{MessageKey, Perishables};
 use super::reliability::Terms;
 use super::reset::Gate;
@@ -99,6 +100,8 @@ pub(crate) struct SendQueue {
     pub(super) scheduler: Box<dyn StreamScheduler>,
     /// Messages that may be given up.
     pub(super) perishables: Perishables,
+    /// Messages whose end the user has not given yet.
+    pub(super) unfinished: Unfinished,
     /// Messages that must wait for a reset of their streams.
     pub(super) gate: Option<Gate>,
     /// Most ordered messages of a stream that may be under way.
@@ -114,7 +117,8 @@ pub(crate) struct SendQueue {
     /// Whether messages of different streams may be interleaved (I-DATA), and how many bytes messages
     /// that are partly sent may have together. The peer holds them until they are complete.
     pub(super) interleaving: Option<usize>,
-    /// Bytes of the messages that are partly sent, sent or not.
+    /// Bytes of the messages that are partly sent, sent or not; of those that are given in parts, of the
+    /// part that is sent.
     pub(super) partly_sent: usize,
     /// Paths on which streams of failed paths go next, before the path's own.
     guests_next: PathSet,
@@ -134,6 +138,7 @@ impl SendQueue {
             streams: BTreeMap::new(),
             scheduler,
             perishables: Perishables::default(),
+            unfinished: Unfinished::default(),
             gate: None,
             most_ordered: MAX_ORDERED,
             mapping: config.stream_mapping.clone(),
@@ -158,6 +163,11 @@ impl SendQueue {
 
     /// Queues a message that may be given up under these `terms`.
     pub(crate) fn push(&mut self, message: Outgoing, terms: Terms) {
+        self.push_part(message, terms, Part::default());
+    }
+
+    /// Queues a message or a part of one.
+    pub(super) fn push_part(&mut self, message: Outgoing, terms: Terms, part: Part) {
         let Outgoing { stream: id, ppid, unordered, payload: rest } = message;
         self.bytes += rest.len();
         self.messages += 1;
@@ -171,11 +181,13 @@ impl SendQueue {
             }
         }
         let arrival = self.arrivals;
-        stream.push(Waiting { arrival, ppid, unordered, begun: false, rest, terms });
+        stream.push(Waiting { arrival, ppid, unordered, begun: false, part, rest, terms });
         self.perishables.insert(MessageKey { stream: id, arrival }, terms);
         self.arrivals += 1;
+        // Whose turn has begun keeps it until the message ends.
+        let has_turn = self.begun == Some(id);
         match stream.head() {
-            Some(head) if stream.waiting.len() == 1 => self.scheduler.add(id, head),
+            Some(head) if stream.waiting.len() == 1 && !has_turn => self.scheduler.add(id, head),
             Some(head) => self.scheduler.on_more(id, head, stream.unsent),
             None => {}
         }
@@ -327,7 +339,9 @@ impl SendQueue {
         let before = stream.partly_sent();
         let arrival = stream.waiting.front()?.arrival;
         let interleaving = self.interleaving.is_some();
+        let count = stream.waiting.len();
         let fragment = stream.take(id, limit, interleaving)?;
+        self.messages -= count - stream.waiting.len();
         let key = MessageKey { stream: id, arrival };
         if fragment.end {
             self.perishables.remove(key, fragment.terms);
@@ -337,7 +351,6 @@ impl SendQueue {
         stream.path = Some(path);
         self.partly_sent = self.partly_sent + stream.partly_sent() - before;
         self.bytes -= fragment.payload.len();
-        self.messages -= usize::from(fragment.end);
         if fragment.end || interleaving {
             let bytes = core::mem::take(&mut stream.departing);
             self.scheduler.on_sent(id, Departure { lane, bytes, next: stream.head() });
@@ -378,6 +391,7 @@ impl SendQueue {
     /// Drops what waits on streams that the peer does not have: numbers from `limit` on. Returns
     /// (messages, bytes) dropped.
     pub(crate) fn drop_streams_from(&mut self, limit: u16) -> (usize, usize) {
+        self.unfinished.drop_from(limit);
         let gone = self.streams.split_off(&StreamId(limit));
         gone.keys().for_each(|id| self.scheduler.remove(*id));
         for (stream, outbound) in &gone {
@@ -506,6 +520,9 @@ impl SendQueue {
     /// dynamic mapping would let the message begin. A slow path must not get the end of what all others
     /// then wait for.
     fn may_go_on(&self, id: StreamId, taker: Taker) -> bool {
+        if self.streams.get(&id).is_none_or(|stream| stream.waiting.is_empty()) {
+            return false;
+        }
         let Some(home) = self.home(id, taker.usable) else { return true };
         let begun_on = self.streams.get(&id).and_then(|stream| stream.path);
         let path = begun_on.filter(|path| taker.usable.contains(*path));

@@ -47,7 +47,8 @@ impl Sender {
 
     /// Whether nothing is outstanding and no message is partly sent.
     pub(crate) fn is_between_messages(&self) -> bool {
-        self.queue.partly_sent == 0 && self.has_nothing_outstanding()
+        let queue = &self.queue;
+        queue.partly_sent == 0 && queue.unfinished.is_empty() && self.has_nothing_outstanding()
     }
 
     /// Whether no message of `streams` has been numbered since they began.

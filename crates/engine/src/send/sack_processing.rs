@@ -3,7 +3,7 @@
 use super::losses::Found;
 use super::outstanding::{ChunkState, SentChunk};
 use super::retransmit::{Loss, earliest_live};
-use super::spurious::on_spurious;
+use super::spurious::{Repetition, on_spurious};
 use super::{SackView, Sender};
 use crate::cmt::dac::Reports;
 use crate::cmt::{Arrival, Cuc, Extent, FastRecoveryScope, News, Sent};
@@ -73,6 +73,9 @@ impl Sender {
         self.horizon = (!sack.is_complete()).then_some(highest);
         let buffered = self.buffered;
         self.sack_path = Some(via);
+        if let Some(path) = paths.get_mut(via) {
+            path.stats.spurious_probes += u64::from(path.cmt.silence.on_sack(now));
+        }
         self.begin(paths);
         self.take_cumulative(now, cum, via, paths);
         let believed = self.take_revoked(now, highest, via, paths);
@@ -300,8 +303,12 @@ impl Sender {
         let (from, to) = (chunk.from, paths.get(chunk.path)?);
         let in_vain = chunk.state == ChunkState::InFlight && is_for_earlier(now, chunk, to);
         if let Some(from) = paths.get_mut(from).filter(|_| in_vain) {
-            on_spurious(tsn, from, self.repetitions.take(tsn));
-            from.cmt.silence.on_late_acknowledgement();
+            let repetition = self.repetitions.take(tsn);
+            on_spurious(tsn, from, repetition);
+            from.cmt.silence.refute();
+            if let Some(Repetition { sent, .. }) = repetition.filter(|_| from.id == via) {
+                from.cmt.silence.on_late_acknowledgement(now, sent, &from.rtt);
+            }
         }
         let path = paths.get_mut(chunk.path)?;
         let data = chunk.data_len();
@@ -342,10 +349,10 @@ impl Sender {
             path.cmt.one_packet = false;
             path.cmt.tail_probe.on_heard(now);
         }
-        if news.proves_path {
+        if news.proves_path && !self.is_old_news(path) {
             outcome.acked_paths.insert(path.id);
         }
-        if let Some(rtt) = news.rtt {
+        if let Some(rtt) = news.rtt.filter(|_| !self.is_delivered_before(path)) {
             path.rtt.on_data_sample(now, rtt);
         }
         let recovering = facts.recovering || path.cmt.recovery.is_active();
@@ -481,6 +488,7 @@ fn note(now: Instant, tsn: Tsn64, chunk: &SentChunk, path: &mut Path) {
     if sure {
         news.numbers = Extent::with(news.numbers, chunk.number);
         news.count = news.count.saturating_add(1);
+        news.sent = Extent::with(news.sent, chunk.last_sent);
         let (number, sent) = (chunk.number, chunk.last_sent);
         path.cmt.rack.on_arrival(now, Arrival { number, tsn, sent, once });
     }

@@ -4,6 +4,7 @@ use super::abandon::Abandonment;
 use super::buffer_size::BufferSize;
 use super::buffer_split::{BufferSplit, Buffers};
 use super::copies::Copies;
+use super::counts::DataCounts;
 use super::nagle::Nagle;
 use super::outstanding::Outstanding;
 use super::queue::{SendQueue, Taker};
@@ -68,6 +69,7 @@ pub(crate) struct Sender {
     /// Whether the user holds back more than it has queued.
     more_to_come: bool,
     pub(super) nagle: Nagle,
+    pub(super) counts: DataCounts,
     selector: PathSelector,
     /// What was sent again lately.
     pub(super) repetitions: Repetitions,
@@ -76,7 +78,7 @@ pub(crate) struct Sender {
     /// Second transmissions of chunks that are under way (redundant transmission).
     pub(super) copies: Copies,
     split: BufferSplit,
-    multipath: bool,
+    pub(super) multipath: bool,
     /// Bytes of a packet that are not for chunks with user data.
     reserved: usize,
     /// Most bytes of a fragment.
@@ -111,6 +113,7 @@ impl Sender {
             lost: 0,
             more_to_come: false,
             nagle: Nagle::new(config.nagle),
+            counts: DataCounts::default(),
             blocks: Vec::new(),
             nr_blocks: Vec::new(),
             known: (0, 0),
@@ -180,6 +183,9 @@ impl Sender {
         let reliability = reliability.unwrap_or_else(|| self.reliability(message.stream));
         let terms = Terms::new(reliability, now);
         let len = message.payload.len();
+        if self.queue.unfinished.has(message.stream) {
+            return Err(SendError::Unfinished);
+        }
         match self.check(&message) {
             Err(SendError::BufferFull) if self.make_room(now, (len, terms), paths) => {}
             other => other?,
@@ -190,7 +196,7 @@ impl Sender {
         Ok(())
     }
 
-    fn check(&self, message: &Outgoing) -> Result<(), SendError> {
+    pub(super) fn check(&self, message: &Outgoing) -> Result<(), SendError> {
         if message.payload.is_empty() {
             return Err(SendError::Empty);
         }

@@ -1,10 +1,11 @@
 //! Which paths are silent while others are not (see `cmt::silence`).
 
 use super::Sender;
-use super::retransmit::{Loss, earliest_live};
-use crate::cmt::PathSuspicion;
+use super::retransmit::{Loss, earliest_live, is_live};
+use crate::cmt::{PathSuspicion, Sent, SentOrder};
 use crate::path::congestion::CongestionEvent;
 use crate::path::{Path, PathId, PathSet, Paths};
+use crate::schedule::path::standby;
 use crate::time::Instant;
 use crate::tsn::Tsn64;
 
@@ -16,7 +17,8 @@ impl Sender {
             return None;
         }
         let usable = self.usable(paths);
-        let watched = paths.iter().filter(|path| usable.len() > 1 && usable.contains(path.id));
+        let has_others = usable.len() > 1 || !self.standby(paths, usable).is_empty();
+        let watched = paths.iter().filter(|path| has_others && usable.contains(path.id));
         watched.filter_map(|path| self.overdue_at(path)).min()
     }
 
@@ -29,7 +31,7 @@ impl Sender {
     }
 
     /// Looks at the silence of all paths: those that are to be suspected. For one that is overdue
-    /// without a witness, a chunk is sent again elsewhere.
+    /// without a witness, a packet of chunks is sent again elsewhere.
     pub(crate) fn silent_paths(&mut self, now: Instant, paths: &mut Paths) -> PathSet {
         let mut silent = PathSet::default();
         if self.rules.path_suspicion == PathSuspicion::Off {
@@ -52,33 +54,67 @@ impl Sender {
                 overdue.insert(path.id);
             }
         }
-        if overdue.is_empty() || self.window.probe().is_some() || self.usable(paths).len() < 2 {
+        if overdue.is_empty() || self.window.probe().is_some() {
             return PathSet::default();
         }
-        overdue
+        let usable = self.usable(paths);
+        let has_others = usable.len() > 1 || !self.standby(paths, usable).is_empty();
+        if has_others { overdue } else { PathSet::default() }
+    }
+
+    /// Paths that only wait for those of `usable` to fail.
+    fn standby(&self, paths: &Paths, usable: PathSet) -> PathSet {
+        match paths.is_regulated() && self.multipath {
+            true => standby(paths, usable),
+            false => PathSet::default(),
+        }
     }
 
     fn is_witnessed(&self, id: PathId, paths: &Paths) -> bool {
         let usable = self.usable(paths);
+        let standby = self.standby(paths, usable);
+        let may_tell = |path: &&Path| usable.contains(path.id) || standby.contains(path.id);
         let Some(silent) = paths.get(id) else { return false };
-        let mut others = paths.iter().filter(|path| path.id != id && usable.contains(path.id));
+        let mut others = paths.iter().filter(|path| path.id != id).filter(may_tell);
         others
             .any(|path| silent.cmt.silence.is_witnessed(&silent.rtt, &path.cmt.silence, &path.rtt))
     }
 
     fn ask_for_witness(&mut self, now: Instant, id: PathId, paths: &mut Paths) {
+        let usable = self.usable(paths);
+        for other in self.standby(paths, usable).iter() {
+            if let Some(path) = paths.get_mut(other) {
+                path.heartbeat.probe_now();
+            }
+        }
         let Some(path) = paths.get_mut(id) else { return };
         path.cmt.silence.ask(now);
         path.stats.probes += 1;
-        let first = earliest_live(&self.outstanding, id, &mut path.cmt.first);
-        let again = earliest_live(&self.outstanding, id, &mut path.cmt.again);
-        let allowed = |tsn: &Tsn64| {
-            let chunk = self.outstanding.get(*tsn);
-            chunk.is_some_and(|c| c.fragment.terms.allow_repeat(now, c.transmissions))
-        };
-        if let Some(tsn) = first.into_iter().chain(again).min().filter(allowed) {
+        if usable.len() < 2 {
+            return;
+        }
+        let (packet, mut room) = (path.congestion.chunk_limit(), None);
+        while let Some((tsn, wire)) = self.earliest_in_flight(now, id, paths) {
+            let Some(left) = room.unwrap_or(packet.max(wire)).checked_sub(wire) else { break };
+            room = Some(left);
             self.lose(tsn, paths, Loss::TimedOut);
         }
+    }
+
+    /// The earliest chunk in flight on `id`, if it may be repeated, and its size.
+    fn earliest_in_flight(
+        &self,
+        now: Instant,
+        id: PathId,
+        paths: &mut Paths,
+    ) -> Option<(Tsn64, usize)> {
+        let path = paths.get_mut(id)?;
+        let first = earliest_live(&self.outstanding, id, &mut path.cmt.first);
+        let again = earliest_live(&self.outstanding, id, &mut path.cmt.again);
+        let tsn = first.into_iter().chain(again).min()?;
+        let chunk = self.outstanding.get(tsn)?;
+        let allowed = chunk.fragment.terms.allow_repeat(now, chunk.transmissions);
+        allowed.then_some((tsn, chunk.wire_len()))
     }
 
     /// A SACK has been worked in for `path`.
@@ -86,16 +122,55 @@ impl Sender {
         if self.rules.path_suspicion == PathSuspicion::Off {
             return;
         }
-        if path.cmt.news.numbers.is_some() && path.cmt.silence.on_heard(now, &path.rtt) {
-            path.stats.spurious_probes += 1;
+        if let Some(sent) = path.cmt.news.sent {
+            let due = sent.most + path.rtt.smoothed().unwrap_or_default();
+            let heard = if self.is_delivered_before(path) { due.min(now) } else { now };
+            path.cmt.silence.on_heard(heard, sent.least, &path.rtt);
         }
-        let orders = [&mut path.cmt.first, &mut path.cmt.again];
-        let earliest = orders.map(|order| earliest_live(&self.outstanding, path.id, order));
-        let sent = |tsn| self.outstanding.get(tsn).map(|chunk| chunk.last_sent);
-        if let Some(oldest) = earliest.into_iter().flatten().filter_map(sent).min() {
-            let alone = path.flight <= path.congestion.chunk_limit();
-            path.cmt.silence.set_oldest(oldest, alone);
+        let awaited = self.awaited(path);
+        let alone = path.flight <= path.congestion.chunk_limit() && path.last_data <= awaited;
+        path.cmt.silence.set_awaited(awaited, alone);
+    }
+
+    /// Whether what the SACK under work tells of `path` is what that had delivered before it fell silent,
+    /// and is told by the answer of another path: when it comes says nothing about this one.
+    pub(super) fn is_delivered_before(&self, path: &Path) -> bool {
+        let silence = &path.cmt.silence;
+        (silence.is_asking() || silence.is_suspected()) && self.sack_path != Some(path.id)
+    }
+
+    /// When the earliest transmission of `path` left that may be the next to arrive: what left before one
+    /// that has arrived is lost.
+    fn awaited(&self, path: &Path) -> Option<Instant> {
+        let newest = path.cmt.rack.newest().unwrap_or_default();
+        let earliest = |order: &SentOrder| {
+            order.earliest_after(newest, |sent| is_live(&self.outstanding, path.id, sent))
+        };
+        let both = [&path.cmt.first, &path.cmt.again].map(earliest);
+        let sent = |sent: Sent| self.outstanding.get(sent.tsn).map(|chunk| chunk.last_sent);
+        both.into_iter().flatten().filter_map(sent).min()
+    }
+
+    /// Whether what was acknowledged for `path` may have arrived before the path failed: it is suspected,
+    /// and its own acknowledgements do not come. Then its flight was not lost, but it is not used before
+    /// it has answered.
+    pub(super) fn is_old_news(&self, path: &mut Path) -> bool {
+        let old = path.cmt.silence.is_suspected() && self.sack_path != Some(path.id);
+        if old {
+            path.cmt.silence.refute();
         }
+        old
+    }
+
+    /// Path `id` has answered a HEARTBEAT. If it stands by, that says something about others: returns
+    /// whether it does.
+    pub(crate) fn hear_standby(&self, now: Instant, id: PathId, paths: &mut Paths) -> bool {
+        let stands_by = self.standby(paths, self.usable(paths)).contains(id);
+        match paths.get_mut(id).filter(|path| stands_by && path.flight == 0) {
+            Some(path) => path.cmt.silence.on_answer(now),
+            None => return false,
+        }
+        true
     }
 
     /// Path `id` has answered a HEARTBEAT: it works. If it was suspected, and nothing of its flight is
@@ -104,7 +179,7 @@ impl Sender {
         let group = paths.couple(self.usable(paths));
         let Some(path) = paths.get_mut(id) else { return };
         let Some(suspicion) = path.cmt.silence.settle() else { return };
-        path.cmt.silence.survive(now, suspicion);
+        path.cmt.silence.survive(now, suspicion, &path.rtt);
         path.stats.spurious_suspicions += 1;
         if !suspicion.refuted {
             path.congestion.on_loss(&CongestionEvent { used: suspicion.flight }, &group);

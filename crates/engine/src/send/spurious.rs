@@ -3,6 +3,7 @@
 
 use super::Sender;
 use crate::path::{Path, PathId, Paths};
+use crate::time::Instant;
 use crate::tsn::Tsn64;
 use alloc::collections::VecDeque;
 use manypath_wire::chunk::Tsns;
@@ -22,6 +23,8 @@ pub(super) struct Repetition {
     pub(super) tsn: Tsn64,
     /// The path that was taken to have lost the chunk.
     pub(super) from: PathId,
+    /// When that path was sent it.
+    pub(super) sent: Instant,
     /// Whether its loss was found by what arrived after it.
     pub(super) reported: bool,
 }
@@ -70,6 +73,7 @@ pub(super) fn on_spurious(tsn: Tsn64, path: &mut Path, repetition: Option<Repeti
 mod tests {
     use super::{MOST, Repetition, Repetitions};
     use crate::path::PathId;
+    use crate::time::Instant;
     use crate::tsn::Tsn64;
     use manypath_wire::Tsn;
 
@@ -78,6 +82,7 @@ mod tests {
         let of = |number| Repetition {
             tsn: Tsn64::initial(Tsn(0)).plus(number),
             from: PathId(1),
+            sent: Instant::ZERO,
             reported: true,
         };
         let mut repetitions = Repetitions::default();

@@ -1,5 +1,6 @@
 //! One outbound stream: what waits on it and what of it is under way.
 
+use super::parts::Part;
 use super::queue::{Fragment, Number};
 use super::reliability::Terms;
 use crate::path::{PathId, PathSet};
@@ -35,8 +36,10 @@ pub(crate) struct OutboundStream {
     /// Numbers of the next ordered and unordered message, and of the next fragment, with I-DATA.
     next_mids: [u32; 2],
     next_fsn: u32,
-    /// Bytes of its first message, if a part of it has left.
+    /// Bytes of its first message, if a part of it has left: of those that were given.
     begun_len: usize,
+    /// Whether a part of a message has left and its end has not.
+    mid_message: bool,
     /// Ordered messages of which something was sent and not everything acknowledged.
     pub(super) ordered_under_way: u32,
 }
@@ -48,8 +51,17 @@ pub(super) struct Waiting {
     pub(super) ppid: Ppid,
     pub(super) unordered: bool,
     pub(super) begun: bool,
+    /// What it is of its message.
+    pub(super) part: Part,
     pub(super) rest: Bytes,
     pub(super) terms: Terms,
+}
+
+impl Waiting {
+    /// Whether the message has its first byte here, and that has not left.
+    fn begins(&self) -> bool {
+        !self.begun && !self.part.continues
+    }
 }
 
 impl OutboundStream {
@@ -88,23 +100,23 @@ impl OutboundStream {
 
     /// Whether it has `most` ordered messages under way: as many as there are numbers for them.
     pub(super) fn is_blocked(&self, most: u32) -> bool {
-        let begins_ordered = |first: &Waiting| !first.unordered && !first.begun;
+        let begins_ordered = |first: &Waiting| !first.unordered && first.begins();
         self.ordered_under_way >= most && self.waiting.front().is_some_and(begins_ordered)
     }
 
     /// The number of its first message in the order of all, if nothing of it was sent.
     pub(super) fn next_to_begin(&self) -> Option<u64> {
-        self.waiting.front().filter(|first| !first.begun).map(|first| first.arrival)
+        self.waiting.front().filter(|first| first.begins()).map(|first| first.arrival)
     }
 
     /// Whether no message waits that was given before message `arrival`.
     pub(super) fn has_nothing_before(&self, arrival: u64) -> bool {
-        self.waiting.front().is_none_or(|first| first.arrival >= arrival)
+        !self.mid_message && self.waiting.front().is_none_or(|first| first.arrival >= arrival)
     }
 
     /// Whether its next messages are the first of their kinds.
     pub(super) fn is_fresh(&self) -> bool {
-        self.next_ssn == 0 && self.next_mids == [0; 2] && self.begun_len == 0
+        self.next_ssn == 0 && self.next_mids == [0; 2] && !self.mid_message
     }
 
     /// Its messages are numbered from 0 again.
@@ -130,7 +142,7 @@ impl OutboundStream {
 
     /// Bytes of its first message, if that was not begun.
     pub(super) fn to_begin(&self) -> usize {
-        let first = self.waiting.front().filter(|first| !first.begun);
+        let first = self.waiting.front().filter(|first| first.begins());
         first.map_or(0, |first| first.rest.len())
     }
 
@@ -143,11 +155,13 @@ impl OutboundStream {
     ) -> Option<Fragment> {
         let message = self.waiting.front_mut()?;
         let len = message.rest.len().min(limit);
-        let (begin, end) = (!message.begun, message.rest.len() == len);
-        message.begun = true;
-        if begin {
+        let gone = message.rest.len() == len;
+        let (begin, end) = (message.begins(), gone && !message.part.open);
+        if !message.begun {
             self.begun_len = message.rest.len();
         }
+        message.begun = true;
+        self.mid_message = !end;
         let number = if interleaving {
             let mid = &mut self.next_mids[usize::from(message.unordered)];
             let number = Number::Mid(Mid(*mid), Fsn(self.next_fsn));
@@ -171,7 +185,7 @@ impl OutboundStream {
             self.ordered_under_way += u32::from(begin);
             self.next_ssn = self.next_ssn.wrapping_add(u16::from(end));
         }
-        if end {
+        if gone {
             self.waiting.pop_front();
             self.begun_len = 0;
         }

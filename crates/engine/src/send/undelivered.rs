@@ -36,15 +36,20 @@ impl Sender {
     pub(crate) fn undelivered(&self) -> Vec<Undelivered> {
         let (mut messages, mut open) = sent_messages(&self.outstanding);
         let (rests, waiting) = self.queue.left();
-        for (stream, rest) in rests {
+        for (stream, rest) in rests.into_iter().chain(waiting) {
             // What was sent of it may be acknowledged.
-            let fresh = Pieces::of_rest(stream, rest, true);
-            match open.remove(&stream).and_then(|at| messages.get_mut(at)) {
+            let goes_on = rest.begun || rest.part.continues;
+            let known = open.remove(&stream).filter(|_| goes_on);
+            let at = known.unwrap_or(messages.len());
+            let fresh = Pieces::of_rest(stream, rest, goes_on);
+            match messages.get_mut(at) {
                 Some(message) => message.append(fresh),
                 None => messages.push(fresh),
             }
+            if rest.part.open {
+                open.insert(stream, at);
+            }
         }
-        messages.extend(waiting.into_iter().map(|(id, rest)| Pieces::of_rest(id, rest, false)));
         messages.into_iter().filter(|message| message.lacks).map(Pieces::join).collect()
     }
 }

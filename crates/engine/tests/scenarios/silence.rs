@@ -42,6 +42,36 @@ fn a_silent_path_is_left_before_its_timer_expires() {
     assert!(silent.cwnd < 2000, "{silent:?}");
 }
 
+/// Credit, acknowledgements of programs: nothing else flows there. Of the last messages that the cut path has
+/// delivered the SACKs are lost, and the first answer over the other path acknowledges them.
+#[test]
+fn small_messages_against_a_flow_do_not_wait_for_the_timer_of_a_cut_path() {
+    for later in 0..10 {
+        let (mut pair, _) = busy(PathSuspicion::Silence);
+        let z = pair.z.endpoint.associations()[0];
+        pair.links.get_mut(&2).unwrap().delay = millis(20);
+        let send = |pair: &mut Pair, times| {
+            let (mut last, mut before, mut longest) = (pair.now, 0, Duration::ZERO);
+            for _ in 0..times {
+                pair.send(Side::Z, z, 0, b"small");
+                pair.drive(millis(3));
+                let received = pair.a.received.len();
+                if received > before {
+                    (last, before) = (pair.now, received);
+                }
+                longest = longest.max(pair.now.since(last));
+            }
+            longest
+        };
+        send(&mut pair, 200);
+        pair.drive(millis(later));
+        pair.cut(1);
+        let longest = send(&mut pair, 300);
+        println!("{later}: {longest:?}");
+        assert!(longest < millis(80), "{later}: {longest:?}");
+    }
+}
+
 #[test]
 fn without_suspicion_the_timer_finds_the_path_lost() {
     let (mut pair, a) = busy(PathSuspicion::Off);
@@ -86,4 +116,59 @@ fn a_chunk_alone_on_a_silent_path_goes_over_another_one() {
     assert_eq!((silent.probes, silent.spurious_probes, silent.timeouts), (1, 0, 0));
     // The answer of the other path is the witness.
     assert_eq!((silent.state, silent.suspicions), (PathState::PotentiallyFailed, 1));
+}
+
+#[test]
+fn a_receiver_that_rests_makes_no_path_suspected() {
+    let (mut pair, a, _) = Pair::established(2);
+    pair.drive(Duration::from_secs(1));
+    pair.links.values_mut().for_each(|link| link.delay = millis(150));
+    pair.send(Side::A, a, 0, b"heard late");
+    pair.drive(millis(150));
+    pair.links.values_mut().for_each(|link| link.delay = millis(10));
+    pair.drive(Duration::from_secs(1));
+    let paths = [1, 2].map(|number| path(&pair, a, number));
+    // The chunk went over the other path too, but no SACK told there that it was missing on the first.
+    assert!(paths.iter().any(|path| path.probes > 0), "{paths:?}");
+    assert!(paths.iter().all(|path| path.suspicions == 0), "{paths:?}");
+}
+
+/// Lets `time` pass in a transfer of which the user gives A as much as `credit` messages beyond what has
+/// arrived. Returns the longest time in which nothing arrived.
+fn feed(pair: &mut Pair, id: AssociationId, credit: usize, time: Duration) -> Duration {
+    let (mut longest, mut last, end) = (Duration::ZERO, pair.now, pair.now + time);
+    let mut sent = pair.z.received.len().next_multiple_of(credit / 2);
+    let mut before = pair.z.received.len();
+    while pair.now < end {
+        if sent <= pair.z.received.len() + credit / 2 {
+            (0..credit / 2).for_each(|_| pair.send(Side::A, id, 0, &[7; 1400]));
+            sent += credit / 2;
+        }
+        pair.drive(millis(2));
+        if pair.z.received.len() != before {
+            (last, before) = (pair.now, pair.z.received.len());
+        }
+        longest = longest.max(pair.now.since(last));
+    }
+    longest
+}
+
+/// The paths of the test with real packets: bursts overflow their queues, and between bursts some have
+/// nothing to say. The cut path is found silent no later for that.
+#[test]
+fn losses_and_pauses_before_a_cut_do_not_make_it_last_longer() {
+    for credit in [200, 300, 400, 500, 600] {
+        let mut pair = Pair::with(3, config(Side::A), config(Side::Z));
+        for (link, delay) in pair.links.values_mut().zip([10, 25, 75]) {
+            (link.rate, link.queue, link.delay) = (10_000_000, millis(60), millis(delay));
+        }
+        pair.quiet = true;
+        let a = pair.connect();
+        pair.drive(Duration::from_secs(1));
+        feed(&mut pair, a, credit, Duration::from_secs(3));
+        pair.cut(3);
+        let gap = feed(&mut pair, a, credit, Duration::from_secs(1));
+        println!("{credit}: {gap:?}");
+        assert!(gap < millis(200), "{credit}: {gap:?} {:?}", path(&pair, a, 3));
+    }
 }

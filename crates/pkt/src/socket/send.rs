@@ -289,7 +289,9 @@ fn send(world: &mut World, fd: i64, mut message: Message) -> Called {
     Ok(match outcome {
         Ok(()) => Outcome::bytes(given),
         Err(SendError::UnknownAssociation | SendError::ShuttingDown) => Outcome::Fails("EPIPE"),
-        Err(SendError::InvalidStream | SendError::Empty) => Outcome::Fails("EINVAL"),
+        Err(SendError::InvalidStream | SendError::Empty | SendError::Unfinished) => {
+            Outcome::Fails("EINVAL")
+        }
         Err(SendError::BufferFull) => Outcome::Waits("EAGAIN"),
     })
 }

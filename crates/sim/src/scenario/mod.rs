@@ -19,6 +19,7 @@ mod engine_options;
 mod error;
 mod network;
 mod plan;
+mod policy;
 mod section;
 mod setting;
 mod setup;

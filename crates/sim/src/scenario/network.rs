@@ -2,10 +2,11 @@
 
 use super::document::EVERY;
 use super::error::ScenarioError;
+use super::policy;
 use super::section::Section;
 use super::setting::{BitErrors, Rate, Setting, Share};
 use crate::link::{GilbertElliott, LinkConfig, RedConfig};
-use manypath_engine::Duration;
+use manypath_engine::{Duration, PathPolicy};
 
 /// One path between the two hosts.
 #[derive(Clone, Debug)]
@@ -24,6 +25,8 @@ pub struct PathSpec {
     pub changes: Vec<LinkChange>,
     /// Number of an earlier path whose bottleneck links this path uses instead of own ones.
     pub shares: Option<usize>,
+    /// What the sender wants of it, which the receiver learns from its HEARTBEATs.
+    pub policy: PathPolicy,
 }
 
 /// Access networks: fast links between the hosts and their routers.
@@ -91,8 +94,9 @@ impl PathSpec {
         let access = Access::read(section.table("access")?)?;
         let changes = read_changes(section.tables("change")?, &forth, &back)?;
         let shares = read_shares(&mut section, earlier)?;
+        let policy = policy::read(&mut section)?;
         section.finish()?;
-        Ok(Self { name, mtu, forth, back, access, changes, shares })
+        Ok(Self { name, mtu, forth, back, access, changes, shares, policy })
     }
 
     /// Its parameters as columns of a result.
@@ -110,6 +114,9 @@ impl PathSpec {
         add("access.delay", self.access.delay.show());
         add("access.jitter", self.access.jitter.show());
         add("changes", self.changes.len().to_string());
+        for (key, value) in policy::parameters(&self.policy) {
+            add(key, value);
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use super::error::ScenarioError;
 use super::network::{Background, PathSpec};
 use super::section::Section;
 use super::setting::Setting;
-use manypath_engine::{Config, Duration, StreamMapping};
+use manypath_engine::{Config, Duration, PathPolicy, StreamMapping};
 
 /// One simulation, all its parameters decided.
 #[derive(Clone, Debug)]
@@ -68,7 +68,8 @@ impl Scenario {
     /// The same with one of its paths alone: what this path gives to applications that have no other.
     pub(super) fn alone(&self, path: usize) -> Self {
         let mut one = self.clone();
-        one.paths = vec![PathSpec { shares: None, ..self.paths[path].clone() }];
+        let policy = PathPolicy::default();
+        one.paths = vec![PathSpec { shares: None, policy, ..self.paths[path].clone() }];
         one.background.retain(|background| background.path == path);
         one.background.iter_mut().for_each(|background| background.path = 0);
         one.config.stream_mapping = StreamMapping::Any;

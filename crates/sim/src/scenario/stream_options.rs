@@ -52,6 +52,7 @@ fn one(mut section: Section<'_>, paths: &[PathSpec]) -> Result<StreamOptions, Sc
         splittable: section.value("splittable", base.splittable)?,
         pinned: read_path_name(&mut section, "path", paths)?
             .and_then(|number| u8::try_from(number).ok().map(PathId)),
+        redundant: section.value("redundant", base.redundant)?,
     };
     if options.weight == 0 {
         return Err(section.error("weight", "a weight is at least 1"));
@@ -86,5 +87,6 @@ pub(super) fn parameters(all: &[StreamOptions], paths: &[PathSpec]) -> Vec<(&'st
         ("min_rate", column(&rate)),
         ("splittable", column(&|options| options.splittable.show())),
         ("path", column(&path)),
+        ("redundant", column(&|options| options.redundant.show())),
     ]
 }

@@ -3,7 +3,7 @@
 use crate::link::LinkConfig;
 use crate::scenario::{Access, PathSpec, Scenario};
 use crate::world::{HostId, Joint, PathNumber, World};
-use manypath_engine::{Config, Instant};
+use manypath_engine::{Config, Instant, PathPolicy, PathRule};
 use std::net::{Ipv4Addr, SocketAddr};
 
 /// SCTP ports of the two hosts.
@@ -33,6 +33,7 @@ impl Network {
             network.add_path(path, number, scenario.udp);
             network.schedule(path, number, start);
         }
+        network.regulate(scenario);
         network
     }
 
@@ -60,6 +61,21 @@ impl Network {
                 route.insert(0, self.world.add_link(access_link(&spec.access)));
             }
             self.world.set_route(path, towards, route);
+        }
+    }
+
+    /// The sender wants something of its paths; where nobody does, nothing is said.
+    fn regulate(&mut self, scenario: &Scenario) {
+        let wishes = (0..).zip(scenario.paths.iter().map(|path| path.policy));
+        let rules: Vec<PathRule> = wishes
+            .filter(|(_, policy)| *policy != PathPolicy::default())
+            .map(|(number, policy)| {
+                let local = Some(address(number, 1, scenario.udp).ip());
+                PathRule { local, remote: None, policy }
+            })
+            .collect();
+        if !rules.is_empty() {
+            self.world.endpoint(self.sender).set_path_policies(Instant::ZERO, rules);
         }
     }
 

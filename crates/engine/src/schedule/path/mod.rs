@@ -20,7 +20,7 @@ use least_recently_used::by_least_recently_used;
 use lsfr::{by_lsfr, without_errors};
 pub(crate) use order::PathOrder;
 pub use redundancy::Redundancy;
-pub(crate) use regulated::{CostCeiling, no_dearer};
+pub(crate) use regulated::{CostCeiling, no_dearer, standby};
 pub(crate) use selector::{Demand, PathSelector};
 pub(crate) use smallest_srtt::by_smallest_srtt;
 pub(crate) use usable::usable;

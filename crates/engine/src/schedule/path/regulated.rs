@@ -80,6 +80,15 @@ pub(super) fn usable(paths: &Paths) -> PathSet {
     set
 }
 
+/// The active paths that carry nothing now, but will where those of `usable` fail.
+pub(crate) fn standby(paths: &Paths, usable: PathSet) -> PathSet {
+    let mut set = PathSet::default();
+    let active = paths.iter().filter(|path| path.is_active()).filter_map(with_rank);
+    let waiting = active.filter(|(_, path)| !usable.contains(path.id));
+    waiting.for_each(|(_, path)| set.insert(path.id));
+    set
+}
+
 /// Those of `usable` that cost no more than `path`: whether it is worth using does not depend on dearer ones.
 pub(crate) fn no_dearer(paths: &Paths, usable: PathSet, path: &Path) -> PathSet {
     let mut set = usable;
@@ -116,7 +125,7 @@ fn patience(paths: &Paths, candidates: PathSet, ceiling: u16) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::super::testing::measured;
-    use super::{CostCeiling, PATIENCE, usable};
+    use super::{CostCeiling, PATIENCE, standby, usable};
     use crate::path::{PathId, PathPolicy, PathRole, PathState, Paths};
     use crate::time::{Duration, Instant};
     use alloc::vec::Vec;
@@ -171,6 +180,15 @@ mod tests {
         assert!(chosen(&paths).is_empty());
         paths.get_mut(PathId(0)).unwrap().state = PathState::Active;
         assert_eq!(chosen(&paths), [0]);
+    }
+
+    #[test]
+    fn active_paths_that_wait_stand_by() {
+        let roles = [PathRole::Normal, PathRole::Backup, PathRole::Disabled, PathRole::Backup];
+        let mut paths = with(&roles.map(role));
+        fail(&mut paths, 3);
+        let waiting: Vec<u8> = standby(&paths, usable(&paths)).iter().map(|id| id.0).collect();
+        assert_eq!(waiting, [1]);
     }
 
     #[test]

@@ -23,6 +23,9 @@ pub struct StreamOptions {
     pub splittable: bool,
     /// For the dynamic mapping: the path that it must use while that works.
     pub pinned: Option<PathId>,
+    /// Whether it is sent on every path that may carry data, whatever
+    /// [`Config::redundancy`](crate::Config::redundancy) says.
+    pub redundant: bool,
 }
 
 /// What matters to a stream.
@@ -59,6 +62,7 @@ impl Default for StreamOptions {
             min_rate: None,
             splittable: true,
             pinned: None,
+            redundant: false,
         }
     }
 }

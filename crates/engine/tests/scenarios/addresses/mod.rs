@@ -5,6 +5,7 @@ mod hostile;
 mod moving;
 mod partial;
 mod requests;
+mod servers;
 mod translation;
 
 use crate::authentication::keys::{signed, vectors};

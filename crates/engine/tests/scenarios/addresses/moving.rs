@@ -2,7 +2,7 @@
 
 use super::{Stage, asked, ip, local, stage, told};
 use crate::pair::{Pair, Side, millis};
-use manypath_engine::{AddressChange, PathState};
+use manypath_engine::{AddressChange, IdleReason, PathState};
 
 impl Stage {
     /// Nothing leaves or reaches these addresses of A any more.
@@ -38,6 +38,11 @@ fn what_was_in_flight_when_a_link_goes_down_is_sent_elsewhere_at_once() {
     stage.pair.drive(millis(1));
     assert!(stage.sent_from(1, "DATA") > before, "without waiting for T3-rtx");
     assert!(paths_of_a(&stage.pair, stage.a).contains(&(ip(Side::A, 2), PathState::Inactive)));
+    let status = stage.pair.a.endpoint.status(stage.pair.now, stage.a).unwrap();
+    let second = status.paths.iter().find(|path| path.addr.local.ip() == ip(Side::A, 2)).unwrap();
+    assert_eq!(second.idle, Some(IdleReason::NoLink));
+    assert!(second.since_data_sent.unwrap() < millis(60), "{second:?}");
+    assert_eq!(second.since_data_received, None);
     stage.pair.recorded.clear();
     stage.pair.drive(millis(3000));
     assert_eq!(stage.sent_from(2, ""), 0, "not even HEARTBEATs");

@@ -5,6 +5,7 @@ mod cost;
 mod metered;
 mod redundancy;
 mod roles;
+mod takeover;
 mod telling;
 
 use crate::pair::{Pair, Side, address};

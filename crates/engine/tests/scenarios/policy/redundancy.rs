@@ -45,6 +45,18 @@ fn the_mode_says_which_streams_take_every_path() {
 }
 
 #[test]
+fn a_single_stream_takes_every_path_whatever_the_mode() {
+    let (mut pair, a, _) = Pair::established(2);
+    let options = StreamOptions { redundant: true, ..StreamOptions::default() };
+    for (options, keys) in [(options, 2), (StreamOptions::default(), 1)] {
+        let now = pair.now;
+        assert!(pair.a.endpoint.set_stream_options(now, a, StreamId(KEYS), options));
+        assert_eq!((ways(&mut pair, a, KEYS), ways(&mut pair, a, 0)), (keys, 1));
+    }
+    assert_eq!(pair.z.received.len(), 4, "each once");
+}
+
+#[test]
 fn a_backup_carries_no_copies() {
     let (mut pair, a) = with_keys();
     switch(&mut pair, Redundancy::All);

@@ -1,0 +1,82 @@
+//! Messages that the user gives in parts (`SCTP_EXPLICIT_EOR`, RFC 6458 section 8.1.26), so that they may be
+//! larger than the send buffer.
+//!
+//! ```text
+//! given:   part 1 ......  part 2 ...  part 3 (last)
+//! chunks:  B    -    -    -    -      -    E
+//! ```
+//!
+//! A part leaves when its turn comes, whether the next one is there or not. Without I-DATA the chunks of a message have
+//! consecutive TSNs (RFC 9260 section 6.9): no other message leaves before its end.
+
+use super::Sender;
+use super::reliability::Terms;
+use crate::endpoint::{Outgoing, SendError};
+use alloc::collections::BTreeMap;
+use manypath_wire::{Ppid, StreamId};
+
+/// What a piece that was given is of its message. By default it is all of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Part {
+    /// Something of the message was given before.
+    pub(super) continues: bool,
+    /// Something of it will be given after this.
+    pub(super) open: bool,
+}
+
+/// The streams with a message whose end the user has not given, and how that message is sent.
+#[derive(Debug, Default)]
+pub(super) struct Unfinished(BTreeMap<StreamId, (Ppid, bool)>);
+
+impl Unfinished {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn has(&self, stream: StreamId) -> bool {
+        self.0.contains_key(&stream)
+    }
+
+    /// Streams from number `limit` on do not exist.
+    pub(super) fn drop_from(&mut self, limit: u16) {
+        self.0.retain(|stream, _| stream.0 < limit);
+    }
+
+    /// A part is given: what it is of its message.
+    fn on_given(&mut self, message: &mut Outgoing, last: bool) -> Part {
+        let begun = self.0.remove(&message.stream);
+        if let Some((ppid, unordered)) = begun {
+            (message.ppid, message.unordered) = (ppid, unordered);
+        }
+        if !last {
+            self.0.insert(message.stream, (message.ppid, message.unordered));
+        }
+        Part { continues: begun.is_some(), open: !last }
+    }
+}
+
+impl Sender {
+    /// Queues a part of a message, which is reliable. The first one says how the whole is sent.
+    pub(crate) fn enqueue_part(
+        &mut self,
+        mut message: Outgoing,
+        last: bool,
+    ) -> Result<(), SendError> {
+        self.check(&message)?;
+        self.buffered += message.payload.len();
+        let part = self.queue.unfinished.on_given(&mut message, last);
+        self.queue.push_part(message, Terms::Reliable, part);
+        self.nagle.on_queued();
+        Ok(())
+    }
+
+    /// Whether the end of a message is missing that the user has given a part of.
+    pub(crate) fn has_unfinished(&self) -> bool {
+        !self.queue.unfinished.is_empty()
+    }
+
+    /// Whether that is so on `stream`.
+    pub(crate) fn is_unfinished(&self, stream: StreamId) -> bool {
+        self.queue.unfinished.has(stream)
+    }
+}
