@@ -89,9 +89,11 @@ impl std::str::FromStr for PathSpec {
 }
 
 /// What a value without a key is, by its unit.
-fn kind_of(value: &str) -> &'static str {
-    let value = value.to_ascii_lowercase();
-    if value.ends_with('%') {
+fn kind_of(item: &str) -> &str {
+    let value = item.to_ascii_lowercase();
+    if !value.starts_with(|c: char| c.is_ascii_digit()) && value != "unlimited" {
+        item
+    } else if value.ends_with('%') {
         "loss"
     } else if value.ends_with("bit") || value == "unlimited" {
         "rate"
@@ -245,6 +247,7 @@ mod tests {
         let text = |spec: &str| spec.parse::<PathSpec>().unwrap_err().to_string();
         assert!(text("speed=1mbit").contains("'speed' is nothing that a path has"));
         assert!(text("20mb").contains("packets"));
+        assert!(text("fast,10ms").contains("'fast' is nothing that a path has"));
         assert!(text("rate=fast").contains("a rate like"));
         assert!(Change::parse_all(&words("rate")).unwrap_err().to_string().contains("value"));
         assert!(Change::parse_all(&[]).is_err());

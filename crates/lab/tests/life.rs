@@ -70,6 +70,16 @@ fn eventually(what: &str, condition: impl Fn() -> bool) {
 }
 
 #[test]
+fn the_first_look_at_a_lab_says_of_its_priority_what_later_ones_say() {
+    for _ in 0..5 {
+        let Some(lab) = start(LabSpec::new(specs(&["1ms", "2ms"]))) else { return };
+        let first = lab.status().unwrap().realtime;
+        std::thread::sleep(Duration::from_millis(50));
+        assert_eq!(first, lab.status().unwrap().realtime);
+    }
+}
+
+#[test]
 fn dropping_a_lab_ends_what_runs_on_its_hosts() {
     for isolation in isolations() {
         let Some(lab) = start(LabSpec { isolation, ..LabSpec::new(specs(&["1ms"])) }) else {

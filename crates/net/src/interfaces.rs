@@ -84,7 +84,7 @@ fn interface(entry: &libc::ifaddrs, control: &OwnedFd) -> Option<Interface> {
     })
 }
 
-fn index_of(name: &CStr) -> Option<u32> {
+pub(crate) fn index_of(name: &CStr) -> Option<u32> {
     // SAFETY: the name is NUL-terminated.
     match unsafe { libc::if_nametoindex(name.as_ptr()) } {
         0 => None,
@@ -153,10 +153,10 @@ fn control_socket() -> io::Result<OwnedFd> {
 }
 
 /// The list that getifaddrs allocates.
-struct AddressList(*mut libc::ifaddrs);
+pub(crate) struct AddressList(*mut libc::ifaddrs);
 
 impl AddressList {
-    fn read() -> io::Result<Self> {
+    pub(crate) fn read() -> io::Result<Self> {
         let mut head = std::ptr::null_mut();
         // SAFETY: getifaddrs writes one pointer to where it is told.
         match unsafe { libc::getifaddrs(&mut head) } {
@@ -165,7 +165,7 @@ impl AddressList {
         }
     }
 
-    fn iter(&self) -> impl Iterator<Item = &libc::ifaddrs> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &libc::ifaddrs> {
         // SAFETY: every pointer of the list is null or leads to an entry that lives until it is freed.
         let entry = |pointer: *mut libc::ifaddrs| unsafe { pointer.as_ref() };
         std::iter::successors(entry(self.0), move |previous| entry(previous.ifa_next))

@@ -39,14 +39,17 @@ mod interfaces;
 #[cfg(test)]
 mod kernel_tests;
 mod limits;
+mod links;
 #[cfg(test)]
 #[path = "../tests/support/namespace.rs"]
 mod namespace;
 mod netlink;
 mod offload;
 mod path_io;
+mod probe;
 mod raw_io;
 mod receive;
+mod route;
 #[cfg(test)]
 mod scripted;
 mod send;
@@ -66,7 +69,10 @@ pub use driver::Driver;
 pub use inherited::Inherited;
 pub use interfaces::{Interface, interfaces};
 pub use limits::{keep_freed_memory, raise_descriptor_limit};
+pub use links::{Link, links};
 pub use netlink::{NetworkWatch, News};
+pub use probe::{ProbeReport, Probes, ReportKind};
+pub use route::{Route, route_to, routes};
 pub use signals::{Signal, Signals};
 pub use socket::SocketStatus;
-pub use socket_option::tcp_info;
+pub use socket_option::{speaks_mptcp, tcp_info};

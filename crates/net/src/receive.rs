@@ -78,7 +78,7 @@ impl<I: PathIo> PathSocket<I> {
 }
 
 impl ReceiveBuffers {
-    fn fill(&mut self, io: &mut impl PathIo) -> io::Result<usize> {
+    pub(crate) fn fill(&mut self, io: &mut impl PathIo) -> io::Result<usize> {
         let mut parts = self.memory.chunks_exact_mut(BUFFER_SIZE);
         let mut slices: [IoSliceMut<'_>; BUFFERS] =
             std::array::from_fn(|_| IoSliceMut::new(parts.next().unwrap_or_default()));

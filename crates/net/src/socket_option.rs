@@ -7,6 +7,13 @@ use std::os::fd::AsRawFd;
 /// Words of `SO_MEMINFO` (linux/sock_diag.h), and the one that counts dropped packets.
 const MEMINFO_WORDS: usize = 9;
 const MEMINFO_DROPS: usize = 8;
+/// Options of MPTCP sockets (linux/mptcp.h), and the beginning of `struct mptcp_info`: eight bytes of counts, then the
+/// flags, of which the first says that the connection has fallen back to TCP.
+const SOL_MPTCP: libc::c_int = 284;
+const MPTCP_INFO: libc::c_int = 1;
+const MPTCP_INFO_WORDS: usize = 3;
+const MPTCP_FLAGS_WORD: usize = 2;
+const MPTCP_FALLBACK: u32 = 1;
 
 /// Sets an option whose value is a C int.
 pub(crate) fn set(
@@ -57,6 +64,27 @@ pub fn tcp_info(socket: &impl AsRawFd) -> io::Result<libc::tcp_info> {
     // SAFETY: the kernel writes at most `length` bytes into `info`.
     let result = unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, to, &raw mut length) };
     if result == 0 { Ok(info) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Whether both ends of a connected MPTCP socket speak MPTCP, and not TCP because one does not.
+///
+/// # Errors
+/// When it is no MPTCP socket.
+pub fn speaks_mptcp(socket: &impl AsRawFd) -> io::Result<bool> {
+    let mut info = [0u32; MPTCP_INFO_WORDS];
+    let mut length = size_of_val(&info) as libc::socklen_t;
+    let to = info.as_mut_ptr().cast();
+    // SAFETY: the kernel writes at most `length` bytes into `info`.
+    let result =
+        unsafe { libc::getsockopt(socket.as_raw_fd(), SOL_MPTCP, MPTCP_INFO, to, &raw mut length) };
+    match result {
+        0 => Ok(info[MPTCP_FLAGS_WORD] & MPTCP_FALLBACK == 0),
+        _ => match io::Error::last_os_error() {
+            // After a fallback only the options of TCP are left.
+            error if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(false),
+            error => Err(error),
+        },
+    }
 }
 
 /// Packets dropped because the receive buffer was full; 0 on kernels before 4.12, which do not say.

@@ -12,6 +12,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
@@ -19,6 +20,8 @@ use std::thread::JoinHandle;
 pub(crate) struct EmulatedPath {
     shared: Arc<Mutex<Shared>>,
     clock: Clock,
+    /// Whether the thread has real-time priority.
+    realtime: bool,
     /// A byte wakes the thread; the end of the stream ends it.
     wake: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
@@ -29,7 +32,6 @@ struct Shared {
     /// Indexed by the host that they lead to.
     directions: [Direction; 2],
     recorder: Option<Recorder>,
-    realtime: bool,
     failure: Option<String>,
 }
 
@@ -62,7 +64,7 @@ impl EmulatedPath {
         woken.set_nonblocking(true).map_err(LabError::io("socketpair"))?;
         let directions =
             [Direction::new(spec.towards_left, seed), Direction::new(spec.towards_right, !seed)];
-        let shared = Shared { directions, recorder: None, realtime: false, failure: None };
+        let shared = Shared { directions, recorder: None, failure: None };
         let shared = Arc::new(Mutex::new(shared));
         let carrier = Carrier {
             shared: Arc::clone(&shared),
@@ -71,11 +73,14 @@ impl EmulatedPath {
             woken,
             pool: Pool::default(),
         };
+        let (tell, told) = mpsc::channel();
         let thread = std::thread::Builder::new()
             .name(format!("lab-path-{name}"))
-            .spawn(move || carrier.run())
+            .spawn(move || carrier.run(&tell))
             .map_err(LabError::io("starting a thread"))?;
-        Ok(Self { shared, clock, wake: Some(wake), thread: Some(thread) })
+        // Whoever asks right afterwards is to be told what is true.
+        let realtime = told.recv().unwrap_or(false);
+        Ok(Self { shared, clock, realtime, wake: Some(wake), thread: Some(thread) })
     }
 
     /// Changes the direction towards `host` now.
@@ -106,8 +111,8 @@ impl EmulatedPath {
     }
 
     /// Whether the thread runs with real-time priority.
-    pub(crate) fn realtime(&self) -> bool {
-        lock(&self.shared).realtime
+    pub(crate) const fn realtime(&self) -> bool {
+        self.realtime
     }
 
     /// Why the path has stopped to carry packets, if it has.
@@ -156,9 +161,8 @@ impl Carrier {
     /// Packets taken from a device before what is due is delivered again.
     const BATCH: usize = 64;
 
-    fn run(mut self) {
-        let realtime = wait::be_punctual();
-        lock(&self.shared).realtime = realtime;
+    fn run(mut self, tell: &Sender<bool>) {
+        let _ = tell.send(wait::be_punctual());
         if let Err(error) = self.carry() {
             lock(&self.shared).failure = Some(error.to_string());
         }
