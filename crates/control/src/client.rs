@@ -59,12 +59,16 @@ impl ControlClient {
             | Reply::Changed
             | Reply::Closed { .. }
             | Reply::Unreachable { .. }
+            | Reply::Idle { .. }
             | Reply::Way { .. }
+            | Reply::WayFrom { .. }
             | Reply::Offered { .. }
             | Reply::NotOffered { .. }
             | Reply::Arriving { .. }
             | Reply::Left { .. }
             | Reply::Gone { .. }
+            | Reply::Look { .. }
+            | Reply::Resigned
             | Reply::Watching
             | Reply::Path(_)
             | Reply::Reloaded { .. }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};
 
 /// Version of this language. It changes whenever an old reader would misunderstand a new writer.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 10;
 
 /// From a launcher or a command line tool to a stack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,17 +68,22 @@ pub enum Request {
         source: SocketAddr,
     },
     /// One file descriptor comes along: the stack's end of the way to the program's socket, a UDP
-    /// socket that is connected to it over loopback.
+    /// socket that is connected to it. Said again it takes the place of the one before.
     AttachDatagrams {
         /// The identity of the `OpenDatagrams`.
         id: u64,
         /// The address of the program's socket as the stack's end sees it.
         program: SocketAddr,
-        /// The inode of the program's socket, by which the kernel's tables name it.
-        inode: u64,
+        /// The inode of the program's socket, by which the kernel's tables name it. Absent: what the program
+        /// sends comes over the `DatagramLine`, `Cancel` tells of the socket's end, and its program is told of
+        /// errors by the caller alone.
+        inode: Option<u64>,
         /// Whether the program's socket is connected, and so hears of errors.
         connected: bool,
     },
+    /// One file descriptor comes along: the end of a pair of unix datagram sockets over which datagrams of
+    /// programs come from now on, each after the identity of its `OpenDatagrams` (eight bytes, little-endian).
+    DatagramLine,
     /// Answer to `Unreachable`: the program's socket knows, as far as it can be told.
     Told {
         /// The identity of the `OpenDatagrams`.
@@ -96,6 +101,13 @@ pub enum Request {
         /// The open's identity.
         id: u64,
     },
+    /// Asks how the way of a connection is that was led to a listener, answered by `WayFrom`.
+    WayFrom {
+        /// As in `Arriving`.
+        from: SocketAddr,
+        /// As in `Arriving`.
+        to: SocketAddr,
+    },
     /// A program's socket listens, and all its processes are under the launcher's trap: peers may
     /// reach it through this stack, as far as the rules say. Answered by `Offered` or `NotOffered`.
     Listen {
@@ -109,6 +121,20 @@ pub enum Request {
         /// The listener's identity.
         id: u64,
     },
+    /// Programs may listen at any time: peers that come before are to find a stack, or they would remember
+    /// that there is none. Said by a [`Role::Redirector`]; answered as `Listen`.
+    Expect {
+        /// As in `Listen`.
+        id: u64,
+    },
+    /// Answer to `Look`: every socket that listens has been announced.
+    Looked {
+        /// The identity of the `Look`.
+        id: u64,
+    },
+    /// A [`Role::Redirector`] is about to end, and its programs will not be told names any more: what was led to
+    /// its listeners is reset, and nothing is led there from now on. Answered by `Resigned`.
+    Resign,
     /// `Arriving` was taken note of: the connection may be made. Awaited only from a [`Role::Redirector`],
     /// whose programs do not ask it for names.
     Noted {
@@ -206,16 +232,33 @@ pub enum Reply {
         /// The open's identity.
         id: u64,
     },
+    /// Datagrams that came over the `DatagramLine` have had a long pause: what follows is to be asked about
+    /// anew.
+    Idle {
+        /// The identity of the `OpenDatagrams`.
+        id: u64,
+    },
     /// The destination's host has answered a datagram with an error. Until `Told` the kernel refuses what
     /// the program sends, so that one more datagram from its socket lets it hear of that.
     Unreachable {
         /// The identity of the `OpenDatagrams`.
         id: u64,
     },
-    /// How the way of a connection to its destination is now.
+    /// How the way of a connection to its destination is now. Told unasked before the `Accepted` of an
+    /// `OpenWaiting`, whose program may ask as soon as it is connected.
     Way {
         /// The open's identity.
         id: u64,
+        /// Absent when there is no such connection any more.
+        way: Option<Way>,
+    },
+    /// How the way to the client of a connection is now that was led to a listener. Told unasked to a
+    /// [`Role::Redirector`], before `Arriving`.
+    WayFrom {
+        /// As in `Arriving`.
+        from: SocketAddr,
+        /// As in `Arriving`.
+        to: SocketAddr,
         /// Absent when there is no such connection any more.
         way: Option<Way>,
     },
@@ -233,6 +276,15 @@ pub enum Reply {
         /// The stack itself cannot serve: another one, or this one later, may.
         retry: bool,
     },
+    /// A peer asks for a socket that listens and that nobody has announced: the listening sockets are to be
+    /// looked at now. Told to a [`Role::Redirector`], which hears of `listen` afterwards; answered by
+    /// `Looked`.
+    Look {
+        /// Chosen by the stack, never used twice.
+        id: u64,
+    },
+    /// Answer to `Resign`: no connection of a peer is left at the listeners.
+    Resigned,
     /// A peer's connection is being led to a listener: the socket that connects `from` to `to` is
     /// the stack's and stands for `client`. Said before the connection is made.
     Arriving {

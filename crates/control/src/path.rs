@@ -59,6 +59,8 @@ pub enum IdleReason {
     Metered,
     /// The user of one end has disabled it.
     Disabled,
+    /// The interface of its local address has no link.
+    NoLink,
 }
 
 impl IdleReason {
@@ -81,6 +83,7 @@ impl IdleReason {
             Self::Cost => "costs more than paths that carry everything",
             Self::Metered => "metered, and the allowance is used up",
             Self::Disabled => "disabled",
+            Self::NoLink => "its interface has no link",
         }
         .to_owned()
     }

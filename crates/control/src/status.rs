@@ -194,6 +194,12 @@ pub struct PathStatus {
     /// What the peer wants of it, as far as it has said.
     #[serde(default)]
     pub peer_policy: PathPolicy,
+    /// Milliseconds since data was sent on it last, if ever.
+    #[serde(default)]
+    pub since_data_sent_ms: Option<u64>,
+    /// Milliseconds since data came over it last, if ever.
+    #[serde(default)]
+    pub since_data_received_ms: Option<u64>,
     /// Why nothing is sent on the path now, for people.
     pub idle: Option<String>,
     /// The same for programs.
@@ -236,6 +242,9 @@ pub struct FlowStatus {
     /// Its share beside others of its class, for what this side sends.
     #[serde(default)]
     pub weight: u16,
+    /// Whether what this side sends goes over every path.
+    #[serde(default)]
+    pub redundant: bool,
 }
 
 /// Datagrams of one socket to one address.
@@ -253,6 +262,9 @@ pub struct DatagramStatus {
     pub source: SocketAddr,
     /// Milliseconds for which a datagram that is sent here is worth something.
     pub lifetime_ms: u64,
+    /// Whether datagrams that are sent here go over every path.
+    #[serde(default)]
+    pub redundant: bool,
     /// Datagrams sent to the peer.
     pub sent: u64,
     /// Their bytes.

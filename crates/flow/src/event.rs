@@ -8,7 +8,7 @@ use core::net::SocketAddr;
 pub enum Refusal {
     /// The destination may not be reached through flows; plain TCP may well reach it.
     NotAllowed,
-    /// The acceptor's limits are reached; plain TCP may well work.
+    /// Not now: the acceptor's limits are reached, or nobody listens yet; plain TCP may well work.
     Busy,
     /// The association has fewer streams than the flow needed. Decided here, never sent.
     NoStream,

@@ -42,7 +42,7 @@ mod table;
 pub use config::FlowConfig;
 pub use datagrams::{
     DATAGRAM_STREAMS, DatagramCounters, DatagramError, DatagramEvent, DatagramFlow,
-    DatagramFlowStatus, Datagrams, MAX_DATAGRAM,
+    DatagramFlowStatus, Datagrams, MAX_DATAGRAM, REDUNDANT_STREAMS,
 };
 pub use direct::{DirectEnd, DirectFlow, DirectPeer, Framing};
 pub use error::{FlowError, OpenError, WriteError};

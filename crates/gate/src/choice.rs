@@ -13,8 +13,8 @@ pub enum StackChoice {
         exe: PathBuf,
         /// Its arguments.
         args: Vec<OsString>,
-        /// Where its standard error goes; nowhere if absent.
-        log: Option<PathBuf>,
+        /// Whether its standard error is ours; it goes nowhere otherwise.
+        tells: bool,
     },
     /// The stack that listens at this control socket.
     System {

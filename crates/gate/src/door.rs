@@ -13,6 +13,12 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// ending, take less.
 const PATIENCE: u32 = 4;
 
+/// How long a service of this host that is started anew may take to be there again. Who begins a door of
+/// his own before keeps it from its port for good.
+const GRACE: Duration = Duration::from_secs(5);
+/// How often it is looked for meanwhile.
+const GRACE_PAUSE: Duration = Duration::from_millis(200);
+
 /// The line to the door, found or started again when it is lost.
 #[derive(Debug)]
 pub struct Door {
@@ -25,6 +31,8 @@ pub struct Door {
     failures: u32,
     /// When to look again.
     next: Option<Instant>,
+    /// From when on a door is started that is not found.
+    start_from: Option<Instant>,
     told: bool,
     notice: Option<String>,
 }
@@ -34,8 +42,8 @@ impl Door {
     #[must_use]
     pub fn new(choice: Option<ServerChoice>, role: Role) -> Self {
         let link = StackLink::default();
-        let (ending, failures, next, told, notice) = Default::default();
-        Self { choice, role, link, ending, failures, next, told, notice }
+        let (ending, failures, next, start_from, told, notice) = Default::default();
+        Self { choice, role, link, ending, failures, next, start_from, told, notice }
     }
 
     /// Whether listeners are offered at all.
@@ -62,9 +70,14 @@ impl Door {
         self.next = None;
         let found = StackChoice::System { socket: choice.name.clone() };
         let open = |choice| StackLink::new(choice, self.role);
-        match open(&found).or_else(|_| open(&choice.start)) {
+        let opened = open(&found);
+        if opened.is_err() && self.start_from.is_some_and(|from| now < from) {
+            self.next = Some(now + GRACE_PAUSE);
+            return false;
+        }
+        match opened.or_else(|_| open(&choice.start)) {
             Ok(link) => {
-                self.link = link;
+                (self.link, self.start_from) = (link, None);
                 true
             }
             Err(error) => {
@@ -74,8 +87,17 @@ impl Door {
         }
     }
 
+    /// Whether it has ended, and somebody else may start it anew. A launcher's programs wait in `listen`.
+    fn may_come_back(&self) -> bool {
+        let ended = !self.link.is_usable() && !self.link.is_starting();
+        self.role == Role::Redirector && ended && !self.link.has_process()
+    }
+
     /// The door does not serve; another one is looked for, later and later.
     pub fn fail(&mut self, now: Instant, why: &str) {
+        if self.may_come_back() {
+            self.start_from = Some(now + GRACE);
+        }
         let mut old = std::mem::take(&mut self.link);
         old.close();
         self.ending.push(old);

@@ -2,6 +2,7 @@
 //!
 //! * [`gate`]: how a loopback socket is held in SYN_SENT until the destination has answered;
 //! * [`socket`], [`address`]: looking at a program's socket, and at addresses as programs write them;
+//! * [`Told`]: what a program is told of the way of its connection;
 //! * [`poll`]: waiting for descriptors;
 //! * [`stack_link`], [`door`]: the lines to the stack that carries connections, and to the one that
 //!   leads peers to listening sockets.
@@ -13,5 +14,7 @@ pub mod gate;
 pub mod poll;
 pub mod socket;
 pub mod stack_link;
+mod told;
 
 pub use choice::{ServerChoice, StackChoice};
+pub use told::Told;

@@ -5,7 +5,6 @@ use libc::pollfd;
 use manypath_control::{ControlClient, ControlError, ControlSocket, Reply, Request, Role};
 use std::collections::VecDeque;
 use std::ffi::OsString;
-use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
@@ -38,7 +37,7 @@ impl StackLink {
     /// When it cannot be started or reached.
     pub fn new(choice: &StackChoice, role: Role) -> io::Result<Self> {
         let (socket, process) = match choice {
-            StackChoice::Embedded { exe, args, log } => start(exe, args, log.as_deref())?,
+            StackChoice::Embedded { exe, args, tells } => start(exe, args, *tells)?,
             StackChoice::System { socket } => (ControlSocket::connect(socket)?, None),
         };
         let client = ControlClient::start(socket, role).map_err(io::Error::other)?;
@@ -157,21 +156,15 @@ impl StackLink {
 
 /// Starts the embedded stack in a session of its own: no signal of the terminal reaches it, and it
 /// may outlive us until its flows are drained. It keeps none of our standard streams open, on
-/// whose end somebody may wait.
-fn start(
-    exe: &Path,
-    args: &[OsString],
-    log: Option<&Path>,
-) -> io::Result<(ControlSocket, Option<Child>)> {
+/// whose end somebody may wait, unless it shall tell there what it does.
+fn start(exe: &Path, args: &[OsString], tells: bool) -> io::Result<(ControlSocket, Option<Child>)> {
     let (ours, theirs) = ControlSocket::pair()?;
     let fd = theirs.as_raw_fd();
     let mut command = Command::new(exe);
     command.args(args).arg("--control-fd").arg(fd.to_string());
     command.stdin(Stdio::null()).stdout(Stdio::null());
-    command.stderr(match log {
-        Some(path) => OpenOptions::new().create(true).append(true).open(path)?.into(),
-        None => Stdio::from(File::options().write(true).open("/dev/null")?),
-    });
+    // Inherited, not opened again by its name: it may be a socket, or a file with a place to go on at.
+    command.stderr(if tells { Stdio::inherit() } else { Stdio::null() });
     // SAFETY: the closure makes only system calls.
     unsafe { command.pre_exec(move || enter_session(fd)) };
     Ok((ours, Some(command.spawn()?)))

@@ -12,7 +12,8 @@ pub struct RuleError {
 }
 
 impl RuleError {
-    pub(crate) fn new(message: impl Into<String>) -> Self {
+    /// What is wrong with words of a command line, or with what they ask for.
+    pub fn new(message: impl Into<String>) -> Self {
         Self { line: None, message: message.into() }
     }
 

@@ -124,12 +124,13 @@ fn notes(query: Query, policy: Policy) -> Vec<String> {
         notes.push(match query.chain {
             Chain::Remote => {
                 "datagrams of programs under `manypath run`, if this or another udp rule \
-                was there when they were started; plain UDP where the peer has no manypath"
+                was there when they were started, and of sockets made since in a cgroup that is \
+                attached; plain UDP where the peer has no manypath"
                     .to_owned()
             }
             Chain::Local => {
-                "`manypath serve` hands datagrams of peers to the service from an address \
-                of this host"
+                "the stack that peers find (`manypath serve`, or one of `run` or `attach`) hands \
+                datagrams of peers to the service from an address of this host"
                     .to_owned()
             }
         });

@@ -25,6 +25,8 @@ pub struct Options {
     /// How long a datagram is worth something, in milliseconds.
     #[serde(rename = "lifetime_ms")]
     pub lifetime: Option<u32>,
+    /// Whether it is sent over every path that may carry data.
+    pub redundant: Option<bool>,
 }
 
 /// How associations carry connections.
@@ -59,7 +61,8 @@ pub enum Profile {
 
 /// What [`Options::set`] reads.
 const ALLOWED: &str = "half-close=on|off, proxy=on|off, sctp-only=on|off, \
-    form=mux|direct, class=bulk|interactive, weight=N, profile=production|dynamic, lifetime=TIME";
+    form=mux|direct, class=bulk|interactive, weight=N, profile=production|dynamic, lifetime=TIME, \
+    redundant=on|off";
 const MAX_WEIGHT: u16 = 1000;
 const MAX_LIFETIME_MS: u32 = 60_000;
 
@@ -120,6 +123,7 @@ impl Options {
             "weight" => self.weight.replace(weight(value)?).is_some(),
             "profile" => self.profile.replace(profile(value)?).is_some(),
             "lifetime" => self.lifetime.replace(lifetime(value)?).is_some(),
+            "redundant" => self.redundant.replace(switch(key, value)?).is_some(),
             _ => return Err(RuleError::unknown("option", key, ALLOWED)),
         };
         match was_said {
@@ -140,6 +144,7 @@ impl Options {
             ("weight", self.weight.map(|weight| weight.to_string())),
             ("profile", self.profile.map(|profile| profile.name().to_owned())),
             ("lifetime", self.lifetime.map(|ms| format!("{ms}ms"))),
+            ("redundant", self.redundant.map(switch)),
         ];
         all.into_iter().filter_map(|(key, value)| Some((key, value?)))
     }

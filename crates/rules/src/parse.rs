@@ -128,6 +128,11 @@ impl Rule {
                 "weight is for connections that share an association: form=direct has one for each",
             ));
         }
+        if options.form == Some(Form::Direct) && options.redundant.is_some() {
+            return Err(RuleError::new(
+                "redundant is for connections that share an association: native SCTP programs know nothing of it",
+            ));
+        }
         match self.protocol {
             Protocol::Tcp if options.lifetime.is_some() => Err(RuleError::new(
                 "lifetime is for datagrams: a connection loses nothing (write udp)",
@@ -140,12 +145,12 @@ impl Rule {
 
 /// Most options are about connections.
 fn check_datagrams(options: &Options) -> Result<(), RuleError> {
-    let Options { profile, lifetime, .. } = *options;
-    if *options == (Options { profile, lifetime, ..Options::default() }) {
+    let Options { profile, lifetime, redundant, .. } = *options;
+    if *options == (Options { profile, lifetime, redundant, ..Options::default() }) {
         return Ok(());
     }
     Err(RuleError::new(format!(
-        "udp knows only lifetime=TIME and profile=NAME, not all of{options}"
+        "udp knows only lifetime=TIME, redundant=on|off and profile=NAME, not all of{options}"
     )))
 }
 

@@ -20,7 +20,7 @@ Commands:
   -F  Flush all rules
   -G  Get default policy
   -S  Set default policy
-  -H  Show usage information
+  -H  Show usage information (so does --help)
 Chains: local, remote
 Policies: enable, disable
 Rule specifications:
@@ -35,6 +35,9 @@ Specification parameters:
   -s  Single port number
   -r  Range of port numbers
   -o  Option of an enable rule, such as class=interactive; repeat for more
+Example:
+  shimrules -A -c remote -p disable -n 192.0.2.0/24 -r 1:1024
+  shimrules -L
 ";
 
 /// What `shimrules` is asked to do.
@@ -94,6 +97,7 @@ impl Flags {
             "-A" | "-D" | "-L" | "-F" | "-G" | "-S" | "-H" => {
                 once(&mut self.command, argument, argument.chars().last().unwrap_or('H'))
             }
+            "--help" => once(&mut self.command, argument, 'H'),
             "-c" => once(&mut self.chain, argument, value()?.parse()?),
             "-p" => once(&mut self.policy, argument, value()?.parse()?),
             "-h" => once(&mut self.network, argument, host(value()?)?),

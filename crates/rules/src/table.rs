@@ -126,7 +126,13 @@ impl Table {
     #[must_use]
     pub fn decide_listener(&self, service: SocketAddr) -> Decision<'_> {
         let query = Query { chain: Chain::Local, protocol: Protocol::Tcp, address: service };
-        self.decide_from(self.local.unwrap_or(Policy::Enable), query)
+        self.decide_from(self.listener_default(), query)
+    }
+
+    /// What becomes of listeners of programs under `manypath run` that no rule names.
+    #[must_use]
+    pub fn listener_default(&self) -> Policy {
+        self.local.unwrap_or(Policy::Enable)
     }
 
     fn decide_from(&self, default: Policy, query: Query) -> Decision<'_> {

@@ -61,9 +61,20 @@ fn options_that_make_no_sense_are_refused() {
     assert!(error("remote enable udp class=interactive").contains("udp knows only"));
     assert!(error("remote enable lifetime=200ms").contains("write udp"));
     assert!(error("remote disable udp lifetime=200ms").contains("nothing is carried"));
+    assert!(error("remote enable form=direct redundant=on").contains("share an association"));
+    assert!(error("remote enable udp redundant=yes").contains("on or off"));
     for wrong in ["0ms", "200", "61s", "-1s", "1.5s", "5000000s"] {
         let text = error(&format!("remote enable udp lifetime={wrong}"));
         assert!(text.contains("1ms to 60s"), "{wrong}: {text}");
+    }
+}
+
+#[test]
+fn connections_and_datagrams_may_be_redundant() {
+    for text in ["remote enable port 22 redundant=on", "local enable udp port 5004 redundant=off"] {
+        let rule: Rule = text.parse().unwrap();
+        assert_eq!(rule.options.redundant, Some(text.ends_with("on")));
+        assert_eq!(rule.to_string(), text);
     }
 }
 

@@ -36,6 +36,8 @@ use queue::Queue;
 /// Streams that carry datagrams, the last ones of the association: flows of much keep their distance
 /// from those of little.
 pub const DATAGRAM_STREAMS: u16 = 16;
+/// How many of them, the last ones, carry what is sent over every path.
+pub const REDUNDANT_STREAMS: u16 = 4;
 /// The longest payload of a UDP datagram over IPv4, in bytes.
 pub const MAX_DATAGRAM: usize = 65_507;
 /// Most flows opened here, and most flows opened by the peer, at a time.
@@ -92,6 +94,7 @@ struct Flow {
     destination: SocketAddr,
     source: SocketAddr,
     lifetime: Duration,
+    redundant: bool,
     accepted: bool,
     queue: Queue,
     sent: u64,
@@ -184,6 +187,13 @@ impl Datagrams {
         }
     }
 
+    /// From now on datagrams of the flow sent here go over every path that may carry data, or not.
+    pub fn set_redundant(&mut self, flow: DatagramFlow, redundant: bool) {
+        if let Some(known) = self.flows.get_mut(&flow) {
+            known.redundant = redundant;
+        }
+    }
+
     /// Takes a datagram, which is worth something for the flow's lifetime from `now` on.
     pub fn send(
         &mut self,
@@ -223,10 +233,11 @@ impl Datagrams {
             flow.sent += 1;
             flow.sent_bytes += (payload.len() - HEADER) as u64;
             self.counters.sent += 1;
+            let redundant = flow.redundant;
             if !flow.queue.is_empty() {
                 self.turns.push_back(id);
             }
-            let Some(stream) = self.stream_of(id) else { continue };
+            let Some(stream) = self.stream_of_datagrams(id, redundant) else { continue };
             let ppid =
                 if id.opened_here { PPID_DATAGRAM_OF_OPENER } else { PPID_DATAGRAM_OF_ACCEPTOR };
             let message = Outgoing { stream, ppid, unordered: true, payload };
@@ -288,9 +299,18 @@ impl Datagrams {
         self.control.push_back(Outgoing { stream, ppid: PPID_CONTROL, unordered, payload });
     }
 
+    /// The stream of what is said about a flow.
     fn stream_of(&self, flow: DatagramFlow) -> Option<StreamId> {
         let offset = flow.number % u32::from(DATAGRAM_STREAMS);
         Some(StreamId(self.first_stream? + u16::try_from(offset).unwrap_or_default()))
+    }
+
+    /// The stream of a flow's datagrams: how a stream is sent is the same for all that it carries.
+    fn stream_of_datagrams(&self, flow: DatagramFlow, redundant: bool) -> Option<StreamId> {
+        let plain = DATAGRAM_STREAMS - REDUNDANT_STREAMS;
+        let (begin, count) = if redundant { (plain, REDUNDANT_STREAMS) } else { (0, plain) };
+        let offset = u16::try_from(flow.number % u32::from(count)).unwrap_or_default();
+        Some(StreamId(self.first_stream? + begin + offset))
     }
 }
 
@@ -300,6 +320,7 @@ impl Flow {
             destination,
             source,
             lifetime,
+            redundant: false,
             accepted: false,
             queue: Queue::default(),
             sent: 0,

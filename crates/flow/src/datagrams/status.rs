@@ -18,6 +18,8 @@ pub struct DatagramFlowStatus {
     pub source: SocketAddr,
     /// How long a datagram that is sent here is worth something.
     pub lifetime: Duration,
+    /// Whether datagrams that are sent here go over every path.
+    pub redundant: bool,
     /// Datagrams handed to the association.
     pub sent: u64,
     /// Their bytes.
@@ -42,6 +44,7 @@ impl Flow {
             destination: self.destination,
             source: self.source,
             lifetime: self.lifetime,
+            redundant: self.redundant,
             sent: self.sent,
             sent_bytes: self.sent_bytes,
             expired: self.expired,

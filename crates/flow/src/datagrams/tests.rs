@@ -82,6 +82,29 @@ fn datagrams_keep_their_bounds_in_both_directions() {
 }
 
 #[test]
+fn redundant_flows_have_streams_that_no_other_datagrams_use() {
+    let (mut client, mut server) = (mux(true), mux(false));
+    let stream = |sent: &Outgoing| sent.stream.0 - FIRST;
+    for number in 1..=20 {
+        let flow = open(&mut client);
+        let all = said(&mut client, at(0));
+        assert_eq!(u32::from(stream(&all[0])), number % u32::from(DATAGRAM_STREAMS));
+        hear(&mut server, at(0), all);
+        for redundant in [false, true] {
+            client.datagrams_mut().set_redundant(flow, redundant);
+            send(&mut client, at(0), flow, b"x");
+            let all = said(&mut client, at(0));
+            let apart = stream(&all[0]) >= DATAGRAM_STREAMS - REDUNDANT_STREAMS;
+            assert_eq!(apart, redundant, "flow {number}");
+            assert!(stream(&all[0]) < DATAGRAM_STREAMS);
+            events(&mut server);
+            hear(&mut server, at(0), all);
+            assert_eq!(events(&mut server), vec![received(theirs(flow), b"x")]);
+        }
+    }
+}
+
+#[test]
 fn what_waits_longer_than_its_lifetime_is_never_sent() {
     let mut client = mux(true);
     let flow = open(&mut client);

@@ -153,7 +153,7 @@ impl DirectFlow {
             }
             Err(Some(fault)) => {
                 self.fault = Some(fault);
-                self.vanish();
+                self.counters.unsent_bytes += self.send.clear() as u64;
                 None
             }
         }

@@ -43,7 +43,8 @@ pub enum DirectEnd {
     Shutdown,
     /// The connection was reset: ABORT.
     Abort,
-    /// The bytes written are not of the protocol that they were said to be, for this reason: ABORT.
+    /// The bytes written are not of the protocol that they were said to be, for this reason: ABORT, when what was given
+    /// before has been delivered.
     Malformed(&'static str),
 }
 
@@ -194,16 +195,24 @@ impl DirectFlow {
     /// once.
     pub fn poll_end(&mut self) -> Option<DirectEnd> {
         let end = match self.phase {
-            Phase::Reset => self.fault.map_or(DirectEnd::Abort, DirectEnd::Malformed),
-            Phase::Open | Phase::Closed if self.is_over_here() => DirectEnd::Shutdown,
+            Phase::Reset => DirectEnd::Abort,
+            Phase::Open | Phase::Closed if self.is_over_here() => {
+                self.fault.map_or(DirectEnd::Shutdown, DirectEnd::Malformed)
+            }
             Phase::Opening | Phase::Incoming | Phase::Open | Phase::Closed => return None,
         };
         (!core::mem::replace(&mut self.ended, true)).then_some(end)
     }
 
+    /// What is wrong with the bytes written, if anything is: nothing more of them is taken.
+    pub const fn fault(&self) -> Option<&'static str> {
+        self.fault
+    }
+
     /// Both sides may end an association; that which began it does, so that only one does.
     fn is_over_here(&self) -> bool {
         match self.peer {
+            _ if self.fault.is_some() => true,
             DirectPeer::Native => self.send.is_ended(),
             DirectPeer::Manypath => self.ours && self.send.is_ended() && self.receive.has_end(),
         }

@@ -1,8 +1,10 @@
 //! The seeds of the fuzz target `flow_messages`: made here, and replayed here without a fuzzer.
 
 use crate::pair::{destination, local, source};
-use crate::replay;
-use manypath_flow::message::{Accept, Body, Control, Credit, Finish, Open, Return, Want};
+use crate::replay::{self, DATAGRAMS};
+use manypath_flow::message::{
+    Accept, Body, Control, Credit, DatagramBody, DatagramOpen, Finish, Open, Return, Want,
+};
 use manypath_flow::{INITIAL_CREDIT, Refusal};
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -39,6 +41,51 @@ fn credits(from_opener: bool) -> Vec<u8> {
     .concat()
 }
 
+/// A record with a message about the datagrams of a flow, on its stream.
+fn about_datagrams(from_opener: bool, number: u8, body: DatagramBody, dice: u8) -> Vec<u8> {
+    let body = Body::Datagram(body);
+    let kind = DATAGRAMS | u8::from(!body.is_ordered());
+    let payload = Control { from_opener, generation: number.into(), body }.encode();
+    [&[kind, number, dice, payload.len() as u8], &payload[..]].concat()
+}
+
+/// A record with a datagram of four bytes.
+fn datagram(of_opener: bool, number: u8, dice: u8) -> Vec<u8> {
+    let kind = DATAGRAMS | if of_opener { 2 } else { 3 };
+    vec![kind, number, dice, 8, 0, 0, 0, number, 1, 2, 3, 4]
+}
+
+fn open_datagrams() -> DatagramBody {
+    let (destination, source) = (destination(), source());
+    DatagramBody::Open(DatagramOpen { lifetime_ms: 200, destination, source })
+}
+
+/// Types 130 to 133 from either side, in their order and out of it.
+fn seeds_of_datagrams() -> Vec<(&'static str, Vec<u8>)> {
+    let open = |number, dice| about_datagrams(true, number, open_datagrams(), dice);
+    let close =
+        |from_opener, why, dice| about_datagrams(from_opener, 1, DatagramBody::Close(why), dice);
+    let accept = |dice| about_datagrams(false, 1, DatagramBody::Accept, dice);
+    let unreachable = |dice| about_datagrams(false, 1, DatagramBody::Unreachable(113), dice);
+    let refused = Some(Refusal::NotAllowed);
+    vec![
+        (
+            "datagrams_incoming",
+            [open(1, 4), datagram(true, 1, 9), datagram(true, 1, 14), close(true, None, 4)]
+                .concat(),
+        ),
+        ("datagrams_early", [datagram(true, 1, 4), datagram(true, 1, 4), open(1, 4)].concat()),
+        ("datagrams_refused", [open(1, 204), datagram(true, 1, 4), open(17, 4)].concat()),
+        (
+            "datagrams_own",
+            [close(false, refused, 7), accept(4), datagram(false, 1, 4), unreachable(4)].concat(),
+        ),
+        ("datagrams_unreachable", [accept(7), unreachable(3), accept(23)].concat()),
+        ("datagrams_own_refused", [accept(7), close(false, refused, 4), accept(4)].concat()),
+        ("datagrams_again", [open(17, 4), open(1, 4), close(false, None, 4)].concat()),
+    ]
+}
+
 /// Courses that a fuzzer would take long to find: whole flows, from either side.
 fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let finish = Body::Finish(Finish { bytes: 300 });
@@ -67,15 +114,19 @@ fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
+fn all() -> Vec<(&'static str, Vec<u8>)> {
+    [seeds(), seeds_of_datagrams()].concat()
+}
+
 #[test]
 fn the_corpus_is_what_the_generator_makes() {
     if env::var_os("MANYPATH_UPDATE").is_some() {
         fs::create_dir_all(directory()).unwrap();
-        for (name, bytes) in seeds() {
+        for (name, bytes) in all() {
             fs::write(directory().join(name), bytes).unwrap();
         }
     }
-    for (name, bytes) in seeds() {
+    for (name, bytes) in all() {
         let file = fs::read(directory().join(name)).ok();
         assert_eq!(file, Some(bytes), "{name}: run with MANYPATH_UPDATE=1");
     }
@@ -89,5 +140,5 @@ fn the_corpus_replays() {
         replay::check(&fs::read(entry.unwrap().path()).unwrap());
         count += 1;
     }
-    assert!(count >= seeds().len());
+    assert!(count >= all().len());
 }

@@ -39,6 +39,17 @@ impl PathsDocument {
         Ok(entries)
     }
 
+    /// The lines that decide before the one about these paths where both fit. Those about single peers,
+    /// which are meant to, count only beside others of that kind.
+    #[must_use]
+    pub fn before(&self, selector: &PathSelector) -> Vec<PathEntry> {
+        let earlier =
+            self.known().map(|(_, entry)| entry).take_while(|it| it.selector != *selector);
+        let alike = |it: &&PathEntry| it.selector.peer.is_some() == selector.peer.is_some();
+        let meets = |it: &&PathEntry| it.selector.may_meet(selector);
+        earlier.filter(alike).filter(meets).cloned().collect()
+    }
+
     /// Adds a line.
     ///
     /// # Errors
@@ -189,6 +200,20 @@ mod tests {
         let entries = PathsDocument::parse(text).entries().unwrap();
         let lines: Vec<_> = entries.iter().map(ToString::to_string).collect();
         assert_eq!(lines, ["dev a peer 10.0.0.9 cost 3", "peer 10.0.0.8 backup", "dev a backup"]);
+    }
+
+    #[test]
+    fn lines_that_decide_first_are_told_where_both_may_fit() {
+        let text = "10.0.0.2 dev wwan0 backup\ndev eth0 cost 1\npeer 10.0.0.9 cost 3\n";
+        let document = PathsDocument::parse(&format!("{text}dev wwan0 metered 5mbit\n"));
+        let before = |line: &str| {
+            let lines = document.before(&parts(line).0);
+            lines.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(before("dev wwan0"), ["10.0.0.2 dev wwan0 backup"]);
+        assert_eq!(before("10.0.0.3"), ["dev eth0 cost 1", "dev wwan0 metered 5mbit"]);
+        assert!(before("dev eth0").is_empty());
+        assert_eq!(before("dev wwan0 peer 10.0.0.9"), ["peer 10.0.0.9 cost 3"]);
     }
 
     #[test]

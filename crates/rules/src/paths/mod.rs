@@ -83,6 +83,17 @@ impl PathSelector {
         self.peer.is_none_or(|wanted| wanted == peer)
     }
 
+    /// Whether nothing in it says that it means other paths than `other`.
+    #[must_use]
+    pub fn may_meet(&self, other: &Self) -> bool {
+        fn agree<T: PartialEq>(one: Option<&T>, other: Option<&T>) -> bool {
+            one.zip(other).is_none_or(|(one, other)| one == other)
+        }
+        agree(self.local.as_ref(), other.local.as_ref())
+            && agree(self.device.as_ref(), other.device.as_ref())
+            && agree(self.peer.as_ref(), other.peer.as_ref())
+    }
+
     /// Whether it says nothing at all, and so means every path.
     #[must_use]
     pub fn is_empty(&self) -> bool {
