@@ -81,6 +81,7 @@ typedef int32_t sctp_assoc_t;
 #define SCTP_GET_LOCAL_ADDRS 109
 #define SCTP_SOCKOPT_CONNECTX 110
 #define SCTP_SOCKOPT_CONNECTX3 111
+#define SCTP_GET_ASSOC_STATS 112
 #define SCTP_PR_SUPPORTED 113
 #define SCTP_DEFAULT_PRINFO 114
 #define SCTP_PR_ASSOC_STATUS 115
@@ -99,6 +100,7 @@ typedef int32_t sctp_assoc_t;
 #define SCTP_AUTH_SUPPORTED 129
 #define SCTP_ECN_SUPPORTED 130
 #define SCTP_REMOTE_UDP_ENCAPS_PORT 132
+#define SCTP_EXPLICIT_EOR 1000
 #define SCTP_INIT 0
 #define SCTP_SNDRCV 1
 #define SCTP_SNDINFO 2
@@ -117,6 +119,7 @@ typedef int32_t sctp_assoc_t;
 #define SCTP_SACK_IMMEDIATELY 8
 #define SCTP_SENDALL 64
 #define SCTP_EOF 512
+#define SCTP_EOR 8192
 #define SCTP_NOTIFICATION 32768
 #define SCTP_PR_SCTP_NONE 0
 #define SCTP_PR_SCTP_TTL 16
@@ -561,6 +564,27 @@ struct sctp_status {
     uint16_t sstat_outstrms;
     uint32_t sstat_fragmentation_point;
     struct sctp_paddrinfo sstat_primary;
+};
+
+/* `SCTP_GET_ASSOC_STATS` of Linux. Times are in milliseconds. */
+struct sctp_assoc_stats {
+    sctp_assoc_t sas_assoc_id;
+    struct sockaddr_storage sas_obs_rto_ipaddr;
+    uint64_t sas_maxrto;
+    uint64_t sas_isacks;
+    uint64_t sas_osacks;
+    uint64_t sas_opackets;
+    uint64_t sas_ipackets;
+    uint64_t sas_rtxchunks;
+    uint64_t sas_outofseqtsns;
+    uint64_t sas_idupchunks;
+    uint64_t sas_gapcnt;
+    uint64_t sas_ouodchunks;
+    uint64_t sas_iuodchunks;
+    uint64_t sas_oodchunks;
+    uint64_t sas_iodchunks;
+    uint64_t sas_octrlchunks;
+    uint64_t sas_ictrlchunks;
 };
 
 /* `SCTP_GET_ASSOC_ID_LIST` (section 8.2.6). */

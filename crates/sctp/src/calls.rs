@@ -1,13 +1,13 @@
 //! What calls do, once their arguments are known to be sound.
 
 use crate::descriptor::set_owned;
+use crate::inherited;
 use crate::process::{running, start, stranger, wait_until};
+use crate::request::{self, How, Request, Sending, decode_received, split_size};
 use crate::stack::{Shared, State};
 use crate::system;
 use libc::c_int;
-use manypath_sockets::{
-    Control, Errno, Host, Outbound, Received, SendInfo, SocketId, Sockets, Style,
-};
+use manypath_sockets::{Errno, Host, Received, SocketId, Sockets, Style};
 use manypath_sockets::{address, structures::sctp_assoc_t};
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
@@ -40,6 +40,14 @@ pub(crate) fn with<T>(
     })
 }
 
+/// Asks for something that is done at once, here or in the process that has the socket.
+pub(crate) fn ask(fd: RawFd, request: Request) -> Result<Vec<u8>, Errno> {
+    match inherited::of(fd) {
+        Some((parent, id)) => parent.ask(id, &request),
+        None => with(fd, |sockets, host, id| request.perform(sockets, host, id)),
+    }
+}
+
 /// What a call waits for that cannot be done yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Wait {
@@ -54,8 +62,18 @@ pub(crate) fn when_ready<T>(
     flags: c_int,
     mut act: impl FnMut(&mut Sockets, &mut Host<'_>, SocketId) -> Result<T, Errno>,
 ) -> Result<T, Errno> {
+    patiently(fd, wait, flags, || with(fd, &mut act))
+}
+
+/// Tries again whenever the descriptor says that it may be worth it.
+fn patiently<T>(
+    fd: RawFd,
+    wait: Wait,
+    flags: c_int,
+    mut attempt: impl FnMut() -> Result<T, Errno>,
+) -> Result<T, Errno> {
     loop {
-        match with(fd, &mut act) {
+        match attempt() {
             Err(Errno::AGAIN) => {}
             other => return other,
         }
@@ -70,6 +88,9 @@ pub(crate) fn when_ready<T>(
 }
 
 pub(crate) fn accept(fd: RawFd, flags: c_int) -> Result<(RawFd, Vec<u8>), Errno> {
+    if let Some((parent, id)) = inherited::of(fd) {
+        return patiently(fd, Wait::Input, 0, || parent.accept(id, flags));
+    }
     let new = when_ready(fd, Wait::Input, 0, |sockets, _, id| sockets.accept(id))?;
     describe(new, flags)
 }
@@ -124,38 +145,61 @@ pub(crate) fn send(
     to: Vec<SocketAddr>,
     data: impl Into<bytes::Bytes>,
     flags: c_int,
-    info: impl Fn(&mut Sockets, SocketId) -> Result<SendInfo, Errno>,
+    how: How,
 ) -> Result<usize, Errno> {
-    let data = data.into();
-    let sent = when_ready(fd, Wait::Room, flags, |sockets, host, id| {
-        let info = info(sockets, id)?;
-        sockets.send(host, id, Outbound { to: to.clone(), info, data: data.clone() })
-    });
+    let (data, ends) = (data.into(), flags & libc::MSG_EOR != 0);
+    let some = |data: bytes::Bytes| {
+        let sending = Sending { to: to.clone(), how: how.clone(), ends, data };
+        match inherited::of(fd) {
+            None => when_ready(fd, Wait::Room, flags, |sockets, host, id| {
+                sending.perform(sockets, host, id)
+            }),
+            Some((parent, id)) => {
+                let request = Request::Send(sending);
+                let answer = patiently(fd, Wait::Room, flags, || parent.ask(id, &request))?;
+                split_size(&answer).map(|(len, _)| len).ok_or(Errno::BADF)
+            }
+        }
+    };
+    let mut sent = some(data.clone());
+    // Of a part of a message less may be taken at first (SCTP_EXPLICIT_EOR).
+    while let Ok(taken) = sent
+        && taken < data.len()
+        && flags & libc::MSG_DONTWAIT == 0
+        && !system::is_nonblocking(fd)
+    {
+        match some(data.slice(taken..)) {
+            Ok(more) => sent = Ok(taken + more),
+            Err(_) => break,
+        }
+    }
     if sent == Err(Errno::PIPE) && flags & libc::MSG_NOSIGNAL == 0 {
         system::raise_broken_pipe();
     }
     sent
 }
 
-/// How a message is to be sent with these control messages.
-pub(crate) fn by_controls(
-    controls: Vec<Control>,
-) -> impl Fn(&mut Sockets, SocketId) -> Result<SendInfo, Errno> {
-    move |sockets, id| sockets.send_info(id, &controls)
-}
-
 /// Receives, with the sender's address as it stands in memory.
 pub(crate) fn receive(fd: RawFd, room: usize, flags: c_int) -> Result<(Received, Vec<u8>), Errno> {
     let peek = flags & libc::MSG_PEEK != 0;
-    when_ready(fd, Wait::Input, flags, |sockets, host, id| {
-        let received = sockets.receive(host, id, room, peek)?;
-        let mapped = sockets.maps_addresses(id);
-        let from = received.from.map_or(Vec::new(), |from| address::encode(from, mapped));
-        Ok((received, from))
-    })
+    match inherited::of(fd) {
+        None => when_ready(fd, Wait::Input, flags, |sockets, host, id| {
+            request::receive(sockets, host, id, (room, peek))
+        }),
+        Some((parent, id)) => {
+            let request = Request::Receive { room, peek };
+            let answer = patiently(fd, Wait::Input, flags, || parent.ask(id, &request))?;
+            decode_received(&answer).ok_or(Errno::BADF)
+        }
+    }
 }
 
 pub(crate) fn close(fd: RawFd) -> Result<(), Errno> {
+    if let Some((parent, id)) = inherited::of(fd) {
+        parent.close(fd, id);
+        set_owned(fd, false)?;
+        return system::close(fd);
+    }
     let left = running().map(|stack| stack.with(|state| forget(state, fd)));
     set_owned(fd, false)?;
     let closed = system::close(fd);
@@ -177,6 +221,10 @@ fn forget(state: &mut State, fd: RawFd) -> Option<(Vec<manypath_engine::Associat
     if !signal.fds.is_empty() {
         return None;
     }
+    if state.holders.contains_key(&id) {
+        signal.keep(fd);
+        return None;
+    }
     state.signals.remove(&id);
     let (sockets, mut host) = state.parts();
     sockets.close(&mut host, id).ok()
@@ -187,6 +235,9 @@ pub(crate) fn duplicate(
     fd: RawFd,
     dup: impl FnOnce() -> Result<RawFd, Errno>,
 ) -> Result<RawFd, Errno> {
+    if let Some((parent, id)) = inherited::of(fd) {
+        return parent.duplicate(dup()?, id);
+    }
     let stack = running().ok_or_else(stranger)?;
     stack.with(|state| {
         let id = state.socket(fd)?;

@@ -42,6 +42,8 @@ pub(crate) fn set_owned(fd: RawFd, owned: bool) -> Result<(), Errno> {
 pub(crate) struct Signal {
     /// What the program has: the first one and its duplicates.
     pub(crate) fds: Vec<RawFd>,
+    /// One of our own, where only children of a fork have others.
+    kept: Option<RawFd>,
     far: RawFd,
     /// Bytes that make it readable.
     edges: u8,
@@ -58,13 +60,30 @@ impl Signal {
             let _gone = (system::close(fd), system::close(far));
             return Err(error);
         }
-        let mut new = Self { fds: vec![fd], far, edges: 0, filled: false };
+        let mut new = Self { fds: vec![fd], kept: None, far, edges: 0, filled: false };
         new.fill();
         Ok(new)
     }
 
     pub(crate) fn first(&self) -> RawFd {
-        self.fds.first().copied().unwrap_or(-1)
+        self.fds.first().copied().or(self.kept).unwrap_or(-1)
+    }
+
+    /// Those that the program does not have.
+    pub(crate) fn own(&self) -> impl Iterator<Item = RawFd> {
+        self.kept.into_iter().chain([self.far])
+    }
+
+    /// Its descriptor is passed on to a child: here nobody knows of it.
+    pub(crate) fn give_away(&mut self) {
+        self.kept = self.fds.pop();
+        let kept = self.kept.map(|fd| system::control(fd, libc::F_SETFD, libc::FD_CLOEXEC));
+        debug_assert!(kept.is_some_and(|kept| kept.is_ok()), "it was just made");
+    }
+
+    /// The program closes its last descriptor `fd`, and children have theirs.
+    pub(crate) fn keep(&mut self, fd: RawFd) {
+        self.kept = system::control(fd, libc::F_DUPFD_CLOEXEC, 0).ok();
     }
 
     /// Shows what the SCTP socket is ready for. `news` makes a readable one readable anew.
@@ -92,6 +111,6 @@ impl Signal {
 
 impl Drop for Signal {
     fn drop(&mut self) {
-        let _gone = system::close(self.far);
+        let _gone = (system::close(self.far), self.kept.map(system::close));
     }
 }

@@ -8,13 +8,14 @@
 
 use crate::calls;
 use crate::memory::{self, fill, parts, room, scatter};
+use crate::request::{How, Request, split_size};
 use crate::system::{self, set_errno};
 use crate::{options, process};
 use libc::{
     c_int, c_uint, c_ulong, c_void, iovec, mmsghdr, msghdr, size_t, sockaddr, socklen_t, ssize_t,
     timespec,
 };
-use manypath_sockets::{Errno, address, lay_out};
+use manypath_sockets::{Errno, lay_out};
 use std::time::{Duration, Instant};
 
 /// Leaves a call to the C library if the descriptor is none of ours.
@@ -77,7 +78,11 @@ pub unsafe extern "C" fn manypath_bind(
 #[unsafe(no_mangle)]
 pub extern "C" fn manypath_listen(fd: c_int, backlog: c_int) -> c_int {
     foreign!(fd, listen(fd, backlog));
-    answer(calls::with(fd, |sockets, host, id| sockets.listen(host, id, backlog)).map(|()| 0))
+    let listens = calls::with(fd, |sockets, host, id| sockets.listen(host, id, backlog));
+    answer(listens.map(|()| {
+        process::say_if_hidden();
+        0
+    }))
 }
 
 /// `accept`.
@@ -135,7 +140,7 @@ pub extern "C" fn manypath_shutdown(fd: c_int, how: c_int) -> c_int {
         libc::SHUT_RDWR => (true, true),
         _ => return answer(Err(Errno::INVALID)),
     };
-    answer(calls::with(fd, |sockets, host, id| sockets.shut_down(host, id, directions)).map(|()| 0))
+    answer(calls::ask(fd, Request::ShutDown(directions.0, directions.1)).map(|_| 0))
 }
 
 /// `close`.
@@ -195,11 +200,11 @@ pub unsafe extern "C" fn manypath_ioctl(
             let wanted = if on != 0 { others | libc::O_NONBLOCK } else { others };
             system::control(fd, libc::F_SETFL, wanted).map(drop)
         }),
-        libc::FIONREAD => calls::with(fd, |sockets, host, id| Ok(sockets.pending(host, id)))
+        libc::FIONREAD => calls::ask(fd, Request::Pending).map(|len| {
+            let (len, _) = split_size(&len).unwrap_or_default();
             // SAFETY: the caller promises it.
-            .map(|len| unsafe {
-                memory::set(argument, c_int::try_from(len).unwrap_or(c_int::MAX))
-            }),
+            unsafe { memory::set(argument, c_int::try_from(len).unwrap_or(c_int::MAX)) }
+        }),
         _ => Err(Errno(libc::ENOTTY)),
     };
     answer(result.map(|()| 0))
@@ -216,10 +221,7 @@ pub unsafe extern "C" fn manypath_getsockname(
     len: *mut socklen_t,
 ) -> c_int {
     foreign!(fd, getsockname(fd, name, len));
-    let found = calls::with(fd, |sockets, host, id| {
-        let own = sockets.local_name(host, id)?;
-        Ok(address::encode(own, sockets.maps_addresses(id)))
-    });
+    let found = calls::ask(fd, Request::OwnName);
     // SAFETY: the caller promises it.
     answer(found.and_then(|own| unsafe { memory::tell_address(name, len, &own) }).map(|()| 0))
 }
@@ -235,14 +237,7 @@ pub unsafe extern "C" fn manypath_getpeername(
     len: *mut socklen_t,
 ) -> c_int {
     foreign!(fd, getpeername(fd, name, len));
-    let found = calls::with(fd, |sockets, host, id| {
-        if !sockets.is_one_to_one(id) {
-            return Err(Errno::NOT_CONNECTED);
-        }
-        let peers = sockets.peer_addresses(host, id, 0)?;
-        let peer = peers.first().ok_or(Errno::NOT_CONNECTED)?;
-        Ok(address::encode(*peer, sockets.maps_addresses(id)))
-    });
+    let found = calls::ask(fd, Request::PeerName);
     // SAFETY: the caller promises it.
     answer(found.and_then(|peer| unsafe { memory::tell_address(name, len, &peer) }).map(|()| 0))
 }
@@ -454,7 +449,7 @@ pub unsafe extern "C" fn manypath_sendto(
         memory::bytes(data, len).and_then(|data| Ok((data.to_vec(), memory::peer(to, to_len)?)))
     };
     answer_len(given.and_then(|(data, to)| {
-        calls::send(fd, to.into_iter().collect(), data, flags, calls::by_controls(Vec::new()))
+        calls::send(fd, to.into_iter().collect(), data, flags, How::Controls(Vec::new()))
     }))
 }
 
@@ -468,7 +463,7 @@ pub unsafe extern "C" fn manypath_writev(fd: c_int, vector: *const iovec, count:
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     // SAFETY: the caller promises it.
     let data = unsafe { parts(vector, count).and_then(|parts| memory::gather(parts)) };
-    let none = || calls::by_controls(Vec::new());
+    let none = || How::Controls(Vec::new());
     answer_len(data.and_then(|data| calls::send(fd, Vec::new(), data, 0, none())))
 }
 
@@ -492,7 +487,7 @@ pub unsafe extern "C" fn manypath_sendmsg(
         })
     };
     answer_len(given.and_then(|(data, to, controls)| {
-        calls::send(fd, to.into_iter().collect(), data, flags, calls::by_controls(controls))
+        calls::send(fd, to.into_iter().collect(), data, flags, How::Controls(controls))
     }))
 }
 

@@ -5,6 +5,8 @@
 //! one thread of ours ─▶ stack.rs ────────────▶       the same
 //! descriptor.rs      each SCTP socket is one end of a pair of sockets of the kernel: poll, select and
 //!                    epoll look at that, so it is made readable and writable as the SCTP socket is
+//! child of a fork ─▶ inherited.rs ─▶ heirs.rs in the parent ─▶ the same, by requests (request.rs)
+//! kernel: addresses ─▶ uplinks.rs ─▶ network, sockets
 //! ```
 //!
 //! `include/manypath_sctp.h` declares what is exported; `docs/sctp-library.md` says what is supported.
@@ -13,14 +15,18 @@ mod api;
 mod calls;
 mod descriptor;
 mod exports;
+mod heirs;
+mod inherited;
 mod lock;
 mod memory;
 mod options;
 mod place;
 mod process;
+mod request;
 mod sctp;
 mod stack;
 mod system;
+mod uplinks;
 
 pub use api::*;
 pub use descriptor::owns;

@@ -34,6 +34,14 @@ impl<T> Lock<T> {
         Guard(self)
     }
 
+    /// The same, unless that takes longer than so long.
+    pub(crate) fn lock_within(&'static self, most: Duration) -> Option<Guard<T>> {
+        let until = after(most);
+        // SAFETY: as in `lock`; the time is read.
+        let locked = unsafe { libc::pthread_mutex_timedlock(self.mutex.get(), &raw const until) };
+        (locked == 0).then_some(Guard(self))
+    }
+
     /// Wakes all who wait.
     pub(crate) fn notify_all(&self) {
         // SAFETY: it is initialised.
@@ -49,18 +57,23 @@ impl<T> Guard<T> {
     /// Lets others have the value until somebody notifies, or for so long; sometimes shorter.
     #[expect(clippy::needless_pass_by_ref_mut, reason = "others have the value meanwhile")]
     pub(crate) fn wait(&mut self, most: Duration) {
-        let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: the C library writes the time to where there is room for it.
-        unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &raw mut now) };
-        let nanos = now.tv_nsec + i64::from(most.subsec_nanos());
-        let seconds = i64::try_from(most.as_secs()).unwrap_or(i64::MAX / 2);
-        let until = libc::timespec {
-            tv_sec: now.tv_sec.saturating_add(seconds) + nanos / 1_000_000_000,
-            tv_nsec: nanos % 1_000_000_000,
-        };
+        let until = after(most);
         let (changed, mutex) = (self.0.changed.get(), self.0.mutex.get());
         // SAFETY: both are initialised, and this thread has the mutex.
         unsafe { libc::pthread_cond_timedwait(changed, mutex, &raw const until) };
+    }
+}
+
+/// The time so long after now.
+fn after(time: Duration) -> libc::timespec {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the C library writes the time to where there is room for it.
+    unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &raw mut now) };
+    let nanos = now.tv_nsec + i64::from(time.subsec_nanos());
+    let seconds = i64::try_from(time.as_secs()).unwrap_or(i64::MAX / 2);
+    libc::timespec {
+        tv_sec: now.tv_sec.saturating_add(seconds) + nanos / 1_000_000_000,
+        tv_nsec: nanos % 1_000_000_000,
     }
 }
 

@@ -1,8 +1,9 @@
 //! `getsockopt` and `setsockopt`, with what needs more than a socket: options that make descriptors, wait,
 //! or are the kernel's own.
 
-use crate::calls::{connect, peel_off, with};
+use crate::calls::{ask, connect, peel_off};
 use crate::memory;
+use crate::request::Request;
 use crate::system;
 use libc::{c_int, c_void};
 use manypath_sockets::Errno;
@@ -29,7 +30,8 @@ pub(crate) fn set(fd: RawFd, level: c_int, name: c_int, value: &[u8]) -> Result<
         let number = connect(fd, &decode_packed(value)?)?;
         return Ok(if name == SCTP_SOCKOPT_CONNECTX { number } else { 0 });
     }
-    with(fd, |sockets, host, id| sockets.set_option(host, id, (level, name), value)).map(|()| 0)
+    let request = Request::SetOption { option: (level, name), value: value.to_vec() };
+    ask(fd, request).map(|_| 0)
 }
 
 /// Reads an option.
@@ -71,6 +73,6 @@ pub(crate) unsafe fn get(
             let assoc_id = connect(fd, &addresses)?;
             Ok(sctp_getaddrs_old { assoc_id, ..arg }.encode())
         }
-        _ => with(fd, |sockets, host, id| sockets.option(host, id, (level, name), asked)),
+        _ => ask(fd, Request::Option { option: (level, name), asked: asked.to_vec() }),
     }
 }

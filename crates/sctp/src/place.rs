@@ -14,7 +14,7 @@ const MOST_ASSOCIATIONS: usize = 1 << 16;
 /// What the environment says.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
-    native: bool,
+    pub(crate) native: bool,
     /// Those of the engine, if they are not those for real use.
     pub(crate) parameters: Option<Config>,
     /// Whether this process is all the SCTP of its host.
@@ -59,8 +59,18 @@ fn number<T: std::str::FromStr>(name: &str, default: T) -> io::Result<T> {
     text.parse().map_err(|_| bad())
 }
 
-/// The engine over sockets of the kernel, and the addresses that it has.
-pub(crate) fn open(registry: &Registry, settings: &Settings) -> io::Result<(Driver, Vec<IpAddr>)> {
+/// What was opened.
+pub(crate) struct Place {
+    /// The engine over sockets of the kernel.
+    pub(crate) driver: Driver,
+    /// The addresses that it has, with the names of their sockets.
+    pub(crate) locals: Vec<(Token, IpAddr)>,
+    /// The UDP port that it should have, if another program has it.
+    pub(crate) taken: Option<u16>,
+}
+
+/// Opens sockets on all addresses of the host.
+pub(crate) fn open(registry: &Registry, settings: &Settings) -> io::Result<Place> {
     let config = Config {
         // A raw socket gets the packets of all stacks of the host.
         answer_strangers: !settings.native || settings.alone,
@@ -71,30 +81,36 @@ pub(crate) fn open(registry: &Registry, settings: &Settings) -> io::Result<(Driv
     let mut seed = [0; 32];
     getrandom::fill(&mut seed).map_err(io::Error::other)?;
     let mut driver = Driver::new(Endpoint::new(config, seed));
-    // A link that is not there yet may come: the kernel, too, lets its address be used.
-    let usable =
-        |one: &Interface| !matches!(one.addr, IpAddr::V6(v6) if v6.is_unicast_link_local());
-    let interfaces: Vec<_> = interfaces()?.into_iter().filter(usable).collect();
+    let interfaces = usable_interfaces()?;
     let bindings: Vec<_> = (0..).map(Token).zip(interfaces.iter().map(binding)).collect();
-    let locals = interfaces.iter().map(|one| one.addr).collect();
+    let locals = (0..).map(Token).zip(interfaces.iter().map(|one| one.addr)).collect();
     if settings.native {
         for (token, binding) in &bindings {
             driver.bind_native(registry, *token, binding)?;
         }
-        return Ok((driver, locals));
+        return Ok(Place { driver, locals, taken: None });
     }
     let fixed = driver.bind_all(registry, &bindings, UdpPort::Fixed(settings.own_port));
-    match fixed {
+    let taken = match fixed {
         // Another program has the port: this one can begin associations all the same.
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
             driver.bind_all(registry, &bindings, UdpPort::Ephemeral)?;
+            Some(settings.own_port)
         }
-        other => drop(other?),
-    }
-    Ok((driver, locals))
+        other => other.map(|_| None)?,
+    };
+    Ok(Place { driver, locals, taken })
+}
+
+/// The interfaces whose addresses can be used.
+pub(crate) fn usable_interfaces() -> io::Result<Vec<Interface>> {
+    // A link that is not there yet may come: the kernel, too, lets its address be used.
+    let usable =
+        |one: &Interface| !matches!(one.addr, IpAddr::V6(v6) if v6.is_unicast_link_local());
+    Ok(interfaces()?.into_iter().filter(usable).collect())
 }
 
 /// The routing table chooses the interface, so that addresses of this host reach each other.
-fn binding(interface: &Interface) -> LocalBinding {
+pub(crate) fn binding(interface: &Interface) -> LocalBinding {
     LocalBinding { device: None, ..LocalBinding::from(interface) }
 }

@@ -1,7 +1,8 @@
 //! The one stack of a process: begun with its first SCTP socket, left behind by a fork, ended with it.
 
 use crate::lock::Lock;
-use crate::stack::Shared;
+use crate::stack::{Shared, State};
+use crate::{heirs, inherited};
 use manypath_sockets::Errno;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
@@ -12,12 +13,21 @@ static STARTING: Lock<()> = Lock::new(());
 /// This process was forked from one that had sockets, and has not been told what that means.
 static FORKED: AtomicBool = AtomicBool::new(false);
 static HANDLERS: Once = Once::new();
+/// How long the end of the process waits for the thread, which has nothing more to do.
+const LAST_TURN: Duration = Duration::from_millis(500);
 
 /// The stack, if there is one.
 pub(crate) fn running() -> Option<&'static Shared> {
     let stack = STACK.load(Ordering::Acquire);
     // SAFETY: it is null, or was leaked by `start` and is never freed.
     unsafe { stack.as_ref() }
+}
+
+/// A socket listens: where no peer finds it, that is said.
+pub(crate) fn say_if_hidden() {
+    if let Some(stack) = running() {
+        stack.say_if_hidden();
+    }
 }
 
 /// The stack, which is started if there is none.
@@ -38,7 +48,7 @@ pub(crate) fn start() -> Result<&'static Shared, Errno> {
         // SAFETY: the handlers are functions without arguments that live as long as the library, which is
         // never unloaded.
         unsafe {
-            libc::pthread_atfork(None, None, Some(in_child));
+            libc::pthread_atfork(Some(heirs::prepare), Some(heirs::in_parent), Some(in_child));
             libc::atexit(at_exit);
         }
     });
@@ -49,7 +59,9 @@ pub(crate) fn start() -> Result<&'static Shared, Errno> {
 /// parent's, that is said once.
 pub(crate) fn stranger() -> Errno {
     if FORKED.swap(false, Ordering::Relaxed) {
-        eprintln!("manypath: SCTP sockets that were opened before a fork remain the parent's");
+        eprintln!(
+            "manypath: a child of a fork can use SCTP sockets of its parent, but not bind, connect or peel off with them"
+        );
     }
     Errno::BADF
 }
@@ -59,6 +71,8 @@ pub(crate) fn stranger() -> Errno {
 extern "C" fn in_child() {
     STACK.store(std::ptr::null_mut(), Ordering::Release);
     FORKED.store(true, Ordering::Relaxed);
+    inherited::end();
+    heirs::in_child();
 }
 
 /// What was sent is delivered, as a kernel would do it after the end of the process.
@@ -70,13 +84,15 @@ extern "C" fn at_exit() {
     });
     let until = Instant::now() + Duration::from_millis(stack.settings.linger);
     wait_until(stack, until, |state| !state.has_associations());
+    stack.end_thread();
+    wait_until(stack, Instant::now() + LAST_TURN, State::has_ended);
 }
 
 /// Waits until something is the case, or it is too late.
 pub(crate) fn wait_until(
     stack: &'static Shared,
     until: Instant,
-    mut is_so: impl FnMut(&crate::stack::State) -> bool,
+    mut is_so: impl FnMut(&State) -> bool,
 ) {
     let mut state = stack.lock();
     while !is_so(&state) {

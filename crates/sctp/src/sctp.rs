@@ -6,11 +6,12 @@
 use crate::calls;
 use crate::exports::{answer, answer_len, manypath_getsockopt};
 use crate::memory::{self, fill, parts, room, scatter};
+use crate::request::{How, Request, split_size};
 use libc::{c_int, c_uint, c_void, iovec, size_t, sockaddr, socklen_t};
 use manypath_sockets::constants::*;
 use manypath_sockets::layout::Structure;
 use manypath_sockets::structures::*;
-use manypath_sockets::{About, Control, Errno, SendInfo, SocketId, Sockets, address};
+use manypath_sockets::{About, Control, Errno, address};
 
 /// The result of a call whose length is an int.
 fn answer_short(result: Result<usize, Errno>) -> c_int {
@@ -109,17 +110,9 @@ unsafe fn tell_addresses(
     to: *mut *mut sockaddr,
     of_peer: bool,
 ) -> c_int {
-    let found = calls::with(fd, |sockets, host, id| {
-        let all = if of_peer {
-            sockets.peer_addresses(host, id, number)?
-        } else {
-            sockets.local_addresses(host, id, number)?
-        };
-        let mapped = sockets.maps_addresses(id);
-        let encoded = all.iter().flat_map(|one| address::encode(*one, mapped));
-        Ok((all.len(), encoded.collect::<Vec<u8>>()))
-    });
-    answer(found.and_then(|(count, bytes)| {
+    let found = calls::ask(fd, Request::Addresses { of_peer, number });
+    answer(found.and_then(|found| {
+        let (count, bytes) = split_size(&found).ok_or(Errno::BADF)?;
         if count == 0 {
             // SAFETY: the caller promises it.
             unsafe { memory::set(to, std::ptr::null_mut()) };
@@ -131,7 +124,7 @@ unsafe fn tell_addresses(
             if copy.is_null() {
                 return Err(Errno(libc::ENOMEM));
             }
-            fill(copy, bytes.len(), &bytes)?;
+            fill(copy, bytes.len(), bytes)?;
             memory::set(to, copy.cast());
         }
         Ok(c_int::try_from(count).unwrap_or(c_int::MAX))
@@ -218,7 +211,7 @@ pub unsafe extern "C" fn sctp_sendmsg(
         memory::bytes(data, len).and_then(|data| Ok((data.to_vec(), memory::peer(to, to_len)?)))
     };
     answer_short(given.and_then(|(data, to)| {
-        calls::send(fd, to.into_iter().collect(), data, 0, calls::by_controls(vec![old(&info)]))
+        calls::send(fd, to.into_iter().collect(), data, 0, How::Controls(vec![old(&info)]))
     }))
 }
 
@@ -264,7 +257,7 @@ pub unsafe extern "C" fn sctp_sendx(
     let info = unsafe { memory::value(info) }.ok();
     let controls = info.iter().map(old).collect();
     answer_short(
-        given.and_then(|(data, to)| calls::send(fd, to, data, flags, calls::by_controls(controls))),
+        given.and_then(|(data, to)| calls::send(fd, to, data, flags, How::Controls(controls))),
     )
 }
 
@@ -327,11 +320,7 @@ pub unsafe extern "C" fn sctp_sendv(
         })
     };
     answer_short(given.and_then(|(data, to, info)| {
-        let how = |sockets: &mut Sockets, id: SocketId| -> Result<SendInfo, Errno> {
-            let mut all = sockets.send_info(id, &[])?;
-            all.apply_vector(info_type.cast_signed(), info)?;
-            Ok(all)
-        };
+        let how = How::Vector(info_type.cast_signed(), info.to_vec());
         calls::send(fd, to, data, flags, how)
     }))
 }

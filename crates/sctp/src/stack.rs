@@ -3,15 +3,18 @@
 
 use crate::descriptor::Signal;
 use crate::lock::{Guard, Lock};
-use crate::place::{self, Settings};
+use crate::place::{self, Place, Settings};
 use crate::process::stranger;
+use crate::uplinks::{self, Uplinks};
 use manypath_engine::{AssociationId, Instant};
 use manypath_net::{Clock, Driver};
 use manypath_sockets::{Errno, Host, SocketId, Sockets};
 use mio::{Events, Poll, Token, Waker};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::Duration;
 
 const WAKER: Token = Token(usize::MAX);
 
@@ -22,27 +25,50 @@ pub(crate) struct Shared {
     state: Lock<State>,
     waker: Waker,
     pub(crate) settings: Settings,
+    /// The UDP port that another program has, until that is said; else 0.
+    taken: AtomicU16,
 }
 
 /// What is behind the lock.
 #[derive(Debug)]
 pub(crate) struct State {
     driver: Driver,
+    uplinks: Uplinks,
     pub(crate) sockets: Sockets,
     pub(crate) descriptors: BTreeMap<RawFd, SocketId>,
     pub(crate) signals: BTreeMap<SocketId, Signal>,
+    /// How many children of forks may use a socket.
+    pub(crate) holders: BTreeMap<SocketId, usize>,
+    /// Our ends of the lines to them.
+    pub(crate) lines: BTreeSet<RawFd>,
     clock: Clock,
     /// Until when the thread sleeps; for ever without.
     sleeps_until: Option<Instant>,
+    thread: Thread,
 }
 
 impl Shared {
+    /// Says once that nobody finds what listens here, if that is so.
+    pub(crate) fn say_if_hidden(&self) {
+        let port = self.taken.swap(0, Ordering::Relaxed);
+        if port != 0 {
+            eprintln!(
+                "manypath: UDP port {port} is in use by another program: peers do not find what listens here \
+                 (manypath preload --port, or MANYPATH_SCTP_UDP_PORT, chooses another one)"
+            );
+        }
+    }
+
     /// Opens the network and starts the thread.
     pub(crate) fn start() -> io::Result<&'static Self> {
         let settings = Settings::from_environment()?;
         let poll = Poll::new()?;
         let waker = Waker::new(poll.registry(), WAKER)?;
-        let (driver, locals) = place::open(poll.registry(), &settings)?;
+        let watch = uplinks::watch(poll.registry());
+        let Place { driver, locals: open, taken } = place::open(poll.registry(), &settings)?;
+        let locals = open.iter().map(|(_, address)| *address).collect();
+        let registry = poll.registry().try_clone()?;
+        let uplinks = Uplinks::new(watch, registry, open, settings.native);
         let mut seed = [0; 2];
         getrandom::fill(&mut seed).map_err(io::Error::other)?;
         let sockets = Sockets::new(locals, settings.peer_port, u16::from_ne_bytes(seed));
@@ -52,13 +78,18 @@ impl Shared {
         };
         let state = State {
             driver,
+            uplinks,
             sockets,
             descriptors: BTreeMap::new(),
             signals: BTreeMap::new(),
+            holders: BTreeMap::new(),
+            lines: BTreeSet::new(),
             clock: Clock::start(),
             sleeps_until: None,
+            thread: Thread::Runs,
         };
-        let shared = Self { state: Lock::new(state), waker, settings };
+        let taken = AtomicU16::new(taken.unwrap_or_default());
+        let shared = Self { state: Lock::new(state), waker, settings, taken };
         // It lives as long as the process: its thread may be in it until the last moment.
         let shared: &'static Self = Box::leak(Box::new(shared));
         let thread = std::thread::Builder::new().name("manypath-sctp".into());
@@ -70,6 +101,11 @@ impl Shared {
 
     pub(crate) fn lock(&'static self) -> Guard<State> {
         self.state.lock()
+    }
+
+    /// As [`lock`](Self::lock), unless that takes longer than so long.
+    pub(crate) fn lock_within(&'static self, most: Duration) -> Option<Guard<State>> {
+        self.state.lock_within(most)
     }
 
     /// Does something to the sockets, and what follows from it.
@@ -101,11 +137,22 @@ impl Shared {
         }
     }
 
+    /// Lets the thread end in good order, before the process takes it away while it has the lock.
+    pub(crate) fn end_thread(&'static self) {
+        self.lock().thread = Thread::Ends;
+        // It fails only if the thread is being woken anyway.
+        let _woken = self.waker.wake();
+    }
+
     fn run(&'static self, mut poll: Poll) {
         let mut events = Events::with_capacity(256);
         loop {
             let sleep = {
                 let mut state = self.lock();
+                if state.thread != Thread::Runs {
+                    state.thread = Thread::Ended;
+                    return self.state.notify_all();
+                }
                 state.sleeps_until = state.due();
                 state.clock.until(state.sleeps_until)
             };
@@ -115,6 +162,9 @@ impl Shared {
             let mut state = self.lock();
             let now = state.clock.now();
             for event in &events {
+                if event.token() == uplinks::NEWS {
+                    state.follow_addresses();
+                }
                 state.driver.handle_event(now, event);
             }
             state.driver.handle_timeout(now);
@@ -126,6 +176,11 @@ impl Shared {
 }
 
 impl State {
+    /// Whether nobody keeps timers and packets going any more.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.thread == Thread::Ended
+    }
+
     /// The sockets, and what their calls need.
     pub(crate) fn parts(&mut self) -> (&mut Sockets, Host<'_>) {
         let now = self.clock.now();
@@ -153,10 +208,12 @@ impl State {
         associations.iter().any(|one| left.contains(one))
     }
 
-    /// Gives a new socket a descriptor.
+    /// Gives a new socket a descriptor, which shows at once what has happened before there was one.
     pub(crate) fn describe(&mut self, id: SocketId, flags: i32) -> Result<RawFd, Errno> {
         match Signal::new(flags) {
-            Ok(signal) => {
+            Ok(mut signal) => {
+                let (sockets, mut host) = self.parts();
+                signal.show(sockets.readiness(&mut host, id), false);
                 let fd = signal.first();
                 self.descriptors.insert(fd, id);
                 self.signals.insert(id, signal);
@@ -168,6 +225,11 @@ impl State {
                 Err(error)
             }
         }
+    }
+
+    fn follow_addresses(&mut self) {
+        let now = self.clock.now();
+        self.uplinks.follow(now, &mut self.driver, &mut self.sockets);
     }
 
     /// Works in what has arrived and not been read by the thread yet.
@@ -199,11 +261,19 @@ impl State {
     }
 }
 
+/// The thread that keeps timers and packets going.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Thread {
+    Runs,
+    Ends,
+    Ended,
+}
+
 /// The signals of the process are for the program's own threads.
-struct SignalMask(libc::sigset_t);
+pub(crate) struct SignalMask(libc::sigset_t);
 
 impl SignalMask {
-    fn block_all() -> Self {
+    pub(crate) fn block_all() -> Self {
         // SAFETY: all zeroes is a legal sigset_t; the calls only write into the two.
         unsafe {
             let (mut all, mut old): (libc::sigset_t, libc::sigset_t) =

@@ -3,7 +3,7 @@
 
 use libc::{c_int, c_long};
 use manypath_sockets::Errno;
-use std::os::fd::RawFd;
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 
 /// The result of a system call, and the number of the error if it failed.
 fn result(value: c_long) -> Result<c_long, Errno> {
@@ -53,6 +53,65 @@ pub(crate) fn is_nonblocking(fd: RawFd) -> bool {
 pub(crate) fn close(fd: RawFd) -> Result<(), Errno> {
     // SAFETY: the caller has no further use for it.
     result(unsafe { libc::syscall(libc::SYS_close, fd) }).map(drop)
+}
+
+/// Room for the control message that passes a descriptor, as the kernel aligns it.
+#[repr(C, align(8))]
+struct Passing([u8; 24]);
+
+/// A message of one byte, with room for a descriptor beside it.
+fn passing(byte: &mut libc::iovec, control: &mut Passing) -> libc::msghdr {
+    // SAFETY: all zeroes is a legal msghdr.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    (message.msg_iov, message.msg_iovlen) = (byte, 1);
+    message.msg_control = control.0.as_mut_ptr().cast();
+    message.msg_controllen = control.0.len();
+    message
+}
+
+/// Passes a descriptor on over a socket of the kernel, with a byte.
+pub(crate) fn send_descriptor(over: RawFd, fd: RawFd) -> Result<(), Errno> {
+    let (mut byte, mut control) = ([0u8], Passing([0; 24]));
+    let mut part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
+    let message = passing(&mut part, &mut control);
+    // SAFETY: there is room for a control message with one descriptor, and what the message points to outlives the
+    // call.
+    result(unsafe {
+        let header = libc::CMSG_FIRSTHDR(&raw const message);
+        (*header).cmsg_level = libc::SOL_SOCKET;
+        (*header).cmsg_type = libc::SCM_RIGHTS;
+        (*header).cmsg_len = libc::CMSG_LEN(size_of::<RawFd>() as u32) as usize;
+        libc::CMSG_DATA(header).cast::<RawFd>().write_unaligned(fd);
+        libc::syscall(libc::SYS_sendmsg, over, &raw const message, libc::MSG_NOSIGNAL)
+    })
+    .map(drop)
+}
+
+/// The descriptor that comes with the next byte.
+pub(crate) fn receive_descriptor(over: RawFd) -> Result<OwnedFd, Errno> {
+    let (mut byte, mut control) = ([0u8], Passing([0; 24]));
+    let mut part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
+    let mut message = passing(&mut part, &mut control);
+    // SAFETY: what the message points to outlives the call; the descriptor is nobody else's.
+    unsafe {
+        let flags = libc::MSG_CMSG_CLOEXEC;
+        result(libc::syscall(libc::SYS_recvmsg, over, &raw mut message, flags))?;
+        let header = libc::CMSG_FIRSTHDR(&raw const message);
+        if header.is_null() || (*header).cmsg_type != libc::SCM_RIGHTS {
+            return Err(Errno::BADF);
+        }
+        let fd = libc::CMSG_DATA(header).cast::<RawFd>().read_unaligned();
+        Ok(OwnedFd::from_raw_fd(fd))
+    }
+}
+
+/// What the kernel calls the file behind a descriptor.
+pub(crate) fn inode(fd: RawFd) -> Option<u64> {
+    // SAFETY: all zeroes is a legal stat, into which the call writes.
+    unsafe {
+        let mut stat: libc::stat = std::mem::zeroed();
+        (libc::fstat(fd, &raw mut stat) == 0).then_some(stat.st_ino)
+    }
 }
 
 pub(crate) fn dup(fd: RawFd) -> Result<RawFd, Errno> {

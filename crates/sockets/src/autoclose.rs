@@ -1,5 +1,6 @@
 //! Associations over which nothing is said for too long end (`SCTP_AUTOCLOSE`, RFC 6458 section 8.1.8).
 
+use crate::send::end;
 use crate::structures::sctp_assoc_t;
 use crate::table::{Host, SocketId, Sockets};
 use manypath_engine::{Duration, Instant};
@@ -19,7 +20,7 @@ impl Sockets {
             if due > host.now {
                 self.idle.insert((due, id, number));
             } else if let Ok(association) = self.association(id, number) {
-                host.endpoint.shutdown(host.now, association.engine);
+                end(host, association.engine);
             }
         }
     }

@@ -64,6 +64,7 @@ mod names {
         SCTP_GET_LOCAL_ADDRS = 109;
         SCTP_SOCKOPT_CONNECTX = 110;
         SCTP_SOCKOPT_CONNECTX3 = 111;
+        SCTP_GET_ASSOC_STATS = 112;
         SCTP_PR_SUPPORTED = 113;
         SCTP_DEFAULT_PRINFO = 114;
         SCTP_PR_ASSOC_STATUS = 115;
@@ -82,6 +83,8 @@ mod names {
         SCTP_AUTH_SUPPORTED = 129;
         SCTP_ECN_SUPPORTED = 130;
         SCTP_REMOTE_UDP_ENCAPS_PORT = 132;
+        // Linux has no such option: a number that it leaves free.
+        SCTP_EXPLICIT_EOR = 1000;
         // Types of control messages.
         SCTP_INIT = 0;
         SCTP_SNDRCV = 1;
@@ -100,6 +103,7 @@ mod names {
         SCTP_SACK_IMMEDIATELY = 0x8;
         SCTP_SENDALL = 0x40;
         SCTP_EOF = 0x200;
+        SCTP_EOR = 0x2000;
         SCTP_NOTIFICATION = 0x8000;
         // Partial reliability.
         SCTP_PR_SCTP_NONE = 0;

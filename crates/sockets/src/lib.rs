@@ -3,6 +3,7 @@
 //! ```text
 //! table.rs         the sockets of a program; what events of the engine mean to them
 //! binding.rs       addresses and ports: bind, bindx, listen, getsockname
+//! following.rs     associations follow the addresses of the host
 //! lifecycle.rs     accept, connect, peel off, shut down, close
 //! autoclose.rs     associations that are idle for too long end
 //! send.rs          a message goes to an association, which it may begin
@@ -24,6 +25,7 @@ mod binding;
 pub mod constants;
 mod control;
 mod errno;
+mod following;
 pub mod header;
 pub mod layout;
 mod lifecycle;

@@ -2,6 +2,7 @@
 
 use crate::association::Association;
 use crate::errno::Errno;
+use crate::send::end;
 use crate::socket::{Socket, Style};
 use crate::structures::sctp_assoc_t;
 use crate::table::{Host, SocketId, Sockets};
@@ -222,7 +223,7 @@ impl Sockets {
         socket.shut = (socket.shut.0 || reading, socket.shut.1 || writing);
         if writing {
             let engine = socket.associations[&only].engine;
-            host.endpoint.shutdown(host.now, engine);
+            end(host, engine);
         }
         self.mark(id);
         Ok(())
@@ -254,7 +255,7 @@ impl Sockets {
             if unread || socket.settings.linger == Some(0) {
                 host.endpoint.abort(host.now, association.engine, &[]);
             } else {
-                host.endpoint.shutdown(host.now, association.engine);
+                end(host, association.engine);
                 left.push(association.engine);
             }
         }

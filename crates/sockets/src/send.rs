@@ -4,10 +4,11 @@ use crate::constants::*;
 use crate::control::{Control, SendInfo};
 use crate::errno::Errno;
 use crate::options::init_message;
+use crate::socket::Settings;
 use crate::structures::sctp_assoc_t;
 use crate::table::{Host, SocketId, Sockets};
 use bytes::Bytes;
-use manypath_engine::{Outgoing, Ppid, SendError, StreamId};
+use manypath_engine::{AssociationId, Outgoing, Ppid, Reliability, SendError, StreamId};
 use std::net::SocketAddr;
 
 /// A message and where it is to go.
@@ -32,7 +33,8 @@ impl Sockets {
         Ok(info)
     }
 
-    /// Sends a message. The number of bytes that were taken: all of them.
+    /// Sends a message, or a part of one (`SCTP_EXPLICIT_EOR`). The number of bytes that were taken: all of them,
+    /// but of a part as many as there was room for.
     ///
     /// # Errors
     /// `EAGAIN` if there is no room for it now, and those of RFC 6458.
@@ -64,7 +66,14 @@ impl Sockets {
         id: SocketId,
         message: &Outbound,
     ) -> Result<usize, Errno> {
-        let all: Vec<_> = self.socket(id)?.associations.keys().copied().collect();
+        let socket = self.socket(id)?;
+        if socket.settings.explicit_end
+            && i32::from(message.info.info.snd_flags) & (SCTP_EOR | SCTP_EOF) == 0
+        {
+            // They would have room for parts of different lengths.
+            return Err(Errno::INVALID);
+        }
+        let all: Vec<_> = socket.associations.keys().copied().collect();
         for number in all {
             let _missed = self.send_on(host, id, number, message);
         }
@@ -152,54 +161,103 @@ impl Sockets {
             return Ok(message.data.len());
         }
         let ends = flags & SCTP_EOF != 0;
-        if message.data.is_empty() && !ends {
-            return Err(Errno::INVALID);
+        if message.data.is_empty() {
+            return if ends { Ok(end(host, engine)) } else { Err(Errno::INVALID) };
         }
-        let limit = usize::try_from(socket.settings.config.send_buffer).unwrap_or(usize::MAX);
-        let fragment = host.endpoint.fragment_size(engine);
-        let whole = socket.settings.disable_fragments && fragment > 0;
-        if message.data.len() > limit || whole && message.data.len() > fragment {
-            return Err(Errno::MESSAGE_SIZE);
+        let sent = give(host, engine, &socket.settings, message);
+        if sent == Err(Errno::AGAIN) {
+            socket.blocked.insert(number);
+            self.changed.entry(id).or_insert(false);
         }
-        if !message.data.is_empty() {
-            let sent = hand_over(host, engine, message);
-            if sent == Err(Errno::AGAIN) {
-                socket.blocked.insert(number);
-                self.changed.entry(id).or_insert(false);
-            }
-            sent?;
-            association.last_active = host.now;
-            if watches {
-                host.endpoint.tell_when_dry(host.now, engine);
-            }
+        let taken = sent?;
+        association.last_active = host.now;
+        if watches {
+            host.endpoint.tell_when_dry(host.now, engine);
         }
-        if ends {
-            host.endpoint.shutdown(host.now, engine);
+        if ends && taken == message.data.len() {
+            end(host, engine);
         }
-        Ok(message.data.len())
+        Ok(taken)
     }
 }
 
-fn hand_over(
+/// The association ends: when everything is delivered, or at once if a message has no end.
+pub(crate) fn end(host: &mut Host<'_>, engine: AssociationId) -> usize {
+    if host.endpoint.is_unfinished(engine, None) {
+        host.endpoint.abort(host.now, engine, b"a message has no end");
+    } else {
+        host.endpoint.shutdown(host.now, engine);
+    }
+    0
+}
+
+/// Gives the engine a message, or as much as it takes of one that is written in parts. How many bytes.
+fn give(
     host: &mut Host<'_>,
-    engine: manypath_engine::AssociationId,
+    engine: AssociationId,
+    settings: &Settings,
     message: &Outbound,
-) -> Result<(), Errno> {
+) -> Result<usize, Errno> {
+    let (len, flags) = (message.data.len(), i32::from(message.info.info.snd_flags));
+    let limit = usize::try_from(settings.config.send_buffer).unwrap_or(usize::MAX);
+    let fragment = host.endpoint.fragment_size(engine);
+    let in_one = settings.disable_fragments && fragment > 0;
+    let last = !settings.explicit_end || flags & (SCTP_EOR | SCTP_EOF) != 0;
+    let stream = StreamId(message.info.info.snd_sid);
+    let in_parts = host.endpoint.is_unfinished(engine, Some(stream))
+        || settings.explicit_end && (!last || len > limit);
+    if in_one && (in_parts || len > fragment) || len > limit && !in_parts {
+        return Err(Errno::MESSAGE_SIZE);
+    }
+    if in_parts {
+        return give_part(host, engine, message, (limit, last));
+    }
+    hand_over(host, engine, message)?;
+    Ok(len)
+}
+
+/// As much of a part as there is room for, unless that is little.
+fn give_part(
+    host: &mut Host<'_>,
+    engine: AssociationId,
+    message: &Outbound,
+    (limit, last): (usize, bool),
+) -> Result<usize, Errno> {
+    if message.info.reliability.is_some_and(|terms| terms != Reliability::Reliable) {
+        return Err(Errno::INVALID);
+    }
+    let len = message.data.len();
+    let worthwhile = len.min((limit / 4).max(1));
+    let taken = len.min(host.endpoint.send_space(engine).max(worthwhile));
+    let part = Outgoing { payload: message.data.slice(..taken), ..outgoing(message) };
+    let given = host.endpoint.send_part(host.now, engine, part, last && taken == len);
+    given.map(|()| taken).map_err(errno)
+}
+
+fn hand_over(host: &mut Host<'_>, engine: AssociationId, message: &Outbound) -> Result<(), Errno> {
+    let outgoing = outgoing(message);
+    let sent = match message.info.reliability {
+        Some(reliability) => host.endpoint.send_with(host.now, engine, outgoing, reliability),
+        None => host.endpoint.send(host.now, engine, outgoing),
+    };
+    sent.map_err(errno)
+}
+
+fn outgoing(message: &Outbound) -> Outgoing {
     let info = &message.info.info;
-    let outgoing = Outgoing {
+    Outgoing {
         stream: StreamId(info.snd_sid),
         // It lies in memory as it travels.
         ppid: Ppid(u32::from_be(info.snd_ppid)),
         unordered: i32::from(info.snd_flags) & SCTP_UNORDERED != 0,
         payload: message.data.clone(),
-    };
-    let sent = match message.info.reliability {
-        Some(reliability) => host.endpoint.send_with(host.now, engine, outgoing, reliability),
-        None => host.endpoint.send(host.now, engine, outgoing),
-    };
-    sent.map_err(|error| match error {
+    }
+}
+
+fn errno(error: SendError) -> Errno {
+    match error {
         SendError::UnknownAssociation | SendError::ShuttingDown => Errno::PIPE,
-        SendError::InvalidStream | SendError::Empty => Errno::INVALID,
+        SendError::InvalidStream | SendError::Empty | SendError::Unfinished => Errno::INVALID,
         SendError::BufferFull => Errno::AGAIN,
-    })
+    }
 }

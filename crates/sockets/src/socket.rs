@@ -68,6 +68,10 @@ pub(crate) struct Settings {
     pub(crate) context: u32,
     /// Whether messages that need several packets are refused.
     pub(crate) disable_fragments: bool,
+    /// Whether a message ends only where the program says so (`SCTP_EXPLICIT_EOR`).
+    pub(crate) explicit_end: bool,
+    /// Whether associations follow the addresses of the host (`SCTP_AUTO_ASCONF`).
+    pub(crate) follows_addresses: bool,
     /// `SCTP_FRAGMENT_INTERLEAVE`, which the engine follows at its highest level anyway.
     pub(crate) fragment_interleave: u32,
     /// `SCTP_ENABLE_STREAM_RESET`, and whether some may be asked for here.

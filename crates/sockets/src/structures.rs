@@ -158,6 +158,13 @@ structures! {
         sstat_penddata: u16, sstat_instrms: u16, sstat_outstrms: u16, sstat_fragmentation_point: u32,
         sstat_primary: sctp_paddrinfo,
     }
+    /// `SCTP_GET_ASSOC_STATS` of Linux. Times are in milliseconds.
+    struct sctp_assoc_stats {
+        sas_assoc_id: sctp_assoc_t, sas_obs_rto_ipaddr: AlignedStorage, sas_maxrto: u64, sas_isacks: u64,
+        sas_osacks: u64, sas_opackets: u64, sas_ipackets: u64, sas_rtxchunks: u64, sas_outofseqtsns: u64,
+        sas_idupchunks: u64, sas_gapcnt: u64, sas_ouodchunks: u64, sas_iuodchunks: u64, sas_oodchunks: u64,
+        sas_iodchunks: u64, sas_octrlchunks: u64, sas_ictrlchunks: u64,
+    }
     /// `SCTP_GET_ASSOC_ID_LIST` (section 8.2.6).
     struct sctp_assoc_ids { gaids_number_of_ids: u32, [sctp_assoc_t] gaids_assoc_id }
     /// `SCTP_REMOTE_UDP_ENCAPS_PORT` (RFC 6951 section 6.1).

@@ -373,6 +373,8 @@ fn template(encapsulation: u16, config: Config) -> Settings {
         defaults: SendDefaults::default(),
         context: 0,
         disable_fragments: false,
+        explicit_end: false,
+        follows_addresses: false,
         fragment_interleave: 0,
         stream_resets: 0,
         linger: None,

@@ -2,174 +2,19 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "it is for tests")]
 
+mod common;
+
 use bytes::Bytes;
-use manypath_engine::{Config, Duration, Endpoint, Instant, LocalAddress, PacketBatch, PathAddr};
+use common::{PORT, Pair, address, option, set};
+use manypath_engine::Duration;
+use manypath_sockets::address::storage;
 use manypath_sockets::constants::*;
 use manypath_sockets::layout::Structure;
-use manypath_sockets::structures::{sctp_assoc_change, sctp_event, sctp_sndinfo, sctp_status};
-use manypath_sockets::{Errno, Host, Outbound, SendInfo, SocketId, Sockets, Style};
-use std::net::{IpAddr, SocketAddr};
-
-struct Side {
-    endpoint: Endpoint,
-    sockets: Sockets,
-}
-
-/// Two hosts with two addresses each: 10.0.1.x and 10.0.2.x.
-struct Pair {
-    now: Instant,
-    sides: [Side; 2],
-    /// An address to which nothing gets.
-    dead: Option<IpAddr>,
-}
-
-const PORT: u16 = 4000;
-
-fn address(net: u8, host: usize) -> SocketAddr {
-    SocketAddr::from(([10, 0, net, host as u8 + 1], PORT))
-}
-
-fn side(host: usize) -> Side {
-    let mut endpoint = Endpoint::new(Config::production(), [host as u8; 32]);
-    let ips = [1, 2].map(|net| address(net, host).ip());
-    for (interface, ip) in (1..).zip(ips) {
-        let addr = SocketAddr::new(ip, 9899);
-        endpoint.add_local_address(LocalAddress { addr, prefix_len: 24, interface, mtu: 1500 });
-    }
-    Side { endpoint, sockets: Sockets::new(ips.to_vec(), 9899, 0) }
-}
-
-impl Pair {
-    fn new() -> Self {
-        Self { now: Instant::from_nanos(1), sides: [side(0), side(1)], dead: None }
-    }
-
-    fn with<T>(&mut self, host: usize, act: impl FnOnce(&mut Sockets, &mut Host<'_>) -> T) -> T {
-        let Side { endpoint, sockets } = &mut self.sides[host];
-        act(sockets, &mut Host { now: self.now, endpoint })
-    }
-
-    /// Packets and events until there are none.
-    fn settle(&mut self) {
-        for _ in 0..1000 {
-            let mut packets = Vec::new();
-            for host in 0..2 {
-                packets.extend(self.drain(host));
-            }
-            if packets.is_empty() {
-                return;
-            }
-            for (to, path, bytes) in packets {
-                self.sides[to].endpoint.handle_packet(self.now, path, &bytes);
-            }
-        }
-        panic!("it does not come to rest");
-    }
-
-    fn drain(&mut self, host: usize) -> Vec<(usize, PathAddr, Vec<u8>)> {
-        self.with(host, |sockets, host| {
-            sockets.handle_timeout(host);
-            while let Some((id, event)) = host.endpoint.poll_event() {
-                sockets.on_event(host, id, event);
-            }
-        });
-        let mut all = Vec::new();
-        let mut batch = PacketBatch::new(16);
-        while let Some(sent) = self.sides[host].endpoint.poll_transmit(self.now, &mut batch) {
-            for packet in batch.bytes().chunks(sent.segment_size.max(1)) {
-                let path = PathAddr { local: sent.path.remote, remote: sent.path.local };
-                if Some(path.local.ip()) != self.dead {
-                    all.push((1 - host, path, packet.to_vec()));
-                }
-            }
-        }
-        all
-    }
-
-    /// So much time passes, timer by timer.
-    fn pass(&mut self, time: Duration) {
-        let until = self.now + time;
-        loop {
-            self.settle();
-            let timers = |side: &Side| [side.endpoint.poll_timeout(), side.sockets.timeout()];
-            let due = self.sides.iter().flat_map(timers).flatten().min();
-            let Some(due) = due.filter(|due| *due <= until) else { break };
-            self.now = self.now.max(due);
-            for side in &mut self.sides {
-                side.endpoint.handle_timeout(self.now);
-            }
-        }
-        self.now = until;
-    }
-
-    /// A socket of host 1 that listens at [`PORT`], and one of host 0.
-    fn sockets(&mut self, style: Style) -> (SocketId, SocketId) {
-        let listener = self.with(1, |sockets, host| {
-            let id = sockets.open(style, false);
-            sockets.bind(id, SocketAddr::from(([0; 4], PORT))).unwrap();
-            sockets.listen(host, id, 2).unwrap();
-            id
-        });
-        (self.with(0, |sockets, _| sockets.open(style, false)), listener)
-    }
-
-    fn send(
-        &mut self,
-        host: usize,
-        id: SocketId,
-        to: &[SocketAddr],
-        text: &str,
-    ) -> Result<usize, Errno> {
-        let data = Bytes::copy_from_slice(text.as_bytes());
-        let message = Outbound { to: to.to_vec(), info: SendInfo::default(), data };
-        self.with(host, |sockets, host| sockets.send(host, id, message))
-    }
-
-    /// What comes next: text, or the type of a notification.
-    fn next(&mut self, host: usize, id: SocketId) -> Result<String, Errno> {
-        let received = self.with(host, |sockets, host| sockets.receive(host, id, 4096, false))?;
-        if received.flags & MSG_NOTIFICATION == 0 {
-            return Ok(String::from_utf8_lossy(&received.data).into_owned());
-        }
-        let change = sctp_assoc_change::decode_short(&received.data);
-        Ok(match i32::from(change.sac_type) {
-            SCTP_ASSOC_CHANGE => format!("change to {}", change.sac_state),
-            SCTP_SHUTDOWN_EVENT => "shutdown".into(),
-            SCTP_SENDER_DRY_EVENT => "dry".into(),
-            other => format!("{other:#x}"),
-        })
-    }
-
-    /// Binds to one address, and listens.
-    fn listen_at(&mut self, host: usize, at: SocketAddr) -> Result<SocketId, Errno> {
-        self.with(host, |sockets, host| {
-            let id = sockets.open(Style::OneToMany, false);
-            sockets.bind(id, at)?;
-            sockets.listen(host, id, 5)?;
-            Ok(id)
-        })
-    }
-
-    fn connect(&mut self, client: SocketId, to: SocketAddr) -> Result<(), Errno> {
-        let number = self.with(0, |sockets, host| sockets.connect(host, client, &[to]))?;
-        self.settle();
-        self.with(0, |sockets, _| sockets.connection(client, number))
-    }
-
-    /// The peer's addresses as host 0 knows them.
-    fn peer_addresses(&mut self, id: SocketId) -> Vec<SocketAddr> {
-        self.with(0, |sockets, host| sockets.peer_addresses(host, id, 0)).unwrap()
-    }
-
-    fn subscribe(&mut self, host: usize, id: SocketId, kinds: &[i32]) {
-        for kind in kinds {
-            let event = sctp_event { se_type: *kind as u16, se_on: 1, ..Default::default() };
-            let option = (libc::IPPROTO_SCTP, SCTP_EVENT);
-            self.with(host, |sockets, host| sockets.set_option(host, id, option, &event.encode()))
-                .unwrap();
-        }
-    }
-}
+use manypath_sockets::structures::{
+    sctp_assocparams, sctp_paddrparams, sctp_paddrthlds, sctp_sndinfo, sctp_status,
+};
+use manypath_sockets::{Errno, Outbound, SendInfo, Style};
+use std::net::SocketAddr;
 
 #[test]
 fn a_message_begins_the_association_and_its_news_come_in_order() {
@@ -233,6 +78,51 @@ fn the_second_address_begins_an_association_if_the_first_is_not_reached() {
     let option = (libc::IPPROTO_SCTP, SCTP_STATUS);
     let found = pair.with(0, |sockets, host| sockets.option(host, client, option, &status));
     assert_eq!(sctp_status::decode(&found.unwrap()).unwrap().sstat_state, SCTP_ESTABLISHED);
+}
+
+#[test]
+fn how_paths_are_supervised_changes_for_the_association_that_is_named() {
+    let mut pair = Pair::new();
+    let (client, _) = pair.sockets(Style::OneToOne);
+    pair.connect(client, address(1, 1)).unwrap();
+    pair.pass(Duration::from_secs(1));
+    let to =
+        |address| sctp_paddrparams { spp_address: storage(address, false), ..Default::default() };
+    let often = sctp_paddrparams {
+        spp_hbinterval: 700,
+        spp_pathmaxrxt: 3,
+        spp_flags: (SPP_HB_ENABLE as u32).into(),
+        ..to(address(2, 1))
+    };
+    assert_eq!(set(&mut pair, client, SCTP_PEER_ADDR_PARAMS, &often), Ok(()));
+    let found = option(&mut pair, client, SCTP_PEER_ADDR_PARAMS, &to(address(2, 1))).unwrap();
+    assert_eq!((found.spp_hbinterval, found.spp_pathmaxrxt), (700, 3));
+    let other = option(&mut pair, client, SCTP_PEER_ADDR_PARAMS, &to(address(1, 1))).unwrap();
+    assert_eq!((other.spp_hbinterval, other.spp_pathmaxrxt), (30_000, 5));
+    let off = (SPP_HB_DISABLE as u32).into();
+    let off = sctp_paddrparams { spp_flags: off, ..Default::default() };
+    assert_eq!(set(&mut pair, client, SCTP_PEER_ADDR_PARAMS, &off), Ok(()));
+    let found = option(&mut pair, client, SCTP_PEER_ADDR_PARAMS, &to(address(2, 1))).unwrap();
+    assert_ne!(found.spp_flags.get() & SPP_HB_DISABLE as u32, 0);
+    let stranger = to(SocketAddr::from(([203, 0, 113, 9], PORT)));
+    assert_eq!(set(&mut pair, client, SCTP_PEER_ADDR_PARAMS, &stranger), Err(Errno::INVALID));
+}
+
+#[test]
+fn limits_of_failures_change_for_the_association_that_is_named() {
+    let mut pair = Pair::new();
+    let (client, _) = pair.sockets(Style::OneToOne);
+    pair.connect(client, address(1, 1)).unwrap();
+    pair.pass(Duration::from_secs(1));
+    let limits = sctp_paddrthlds { spt_pathmaxrxt: 1, spt_pathpfthld: 1, ..Default::default() };
+    assert_eq!(set(&mut pair, client, SCTP_PEER_ADDR_THLDS, &limits), Ok(()));
+    let found =
+        option(&mut pair, client, SCTP_PEER_ADDR_THLDS, &sctp_paddrthlds::default()).unwrap();
+    assert_eq!(found, limits);
+    let limit = sctp_assocparams { sasoc_asocmaxrxt: 1, ..Default::default() };
+    assert_eq!(set(&mut pair, client, SCTP_ASSOCINFO, &limit), Ok(()));
+    let found = option(&mut pair, client, SCTP_ASSOCINFO, &sctp_assocparams::default()).unwrap();
+    assert_eq!(found.sasoc_asocmaxrxt, 1);
 }
 
 #[test]

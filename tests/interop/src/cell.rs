@@ -346,7 +346,14 @@ fn judge(
         }
         Expect::GivenUp(side) => {
             let (all, got) = (number(side, "sent_messages"), number(1 - side, "received_messages"));
-            held(got < all && got * 10 > all * 8, "not a few messages were given up")?;
+            held(got < all, "no message was given up")?;
+            // Linux goes on at its rate when its messages get lost: of how many there are left we demand nothing.
+            held(side == THEIRS || got * 10 > all * 8, "we gave up many messages")?;
+            let lost = seen.captured.count_dropped(&seen.addresses[side], tshark::DATA)
+                + seen.captured.count_dropped(&seen.addresses[side], tshark::I_DATA);
+            // The socket of a receiver that does not get the processor for long drops some, too.
+            let few = all / 100;
+            held(got + lost + few >= all, &format!("{lost} packets were lost, but more messages"))?;
             let is_told = side == OURS || peer.tells_what_it_gave_up();
             let failed = number(side, "send_failed");
             held(!is_told || got + failed >= all, "messages are missing")?;

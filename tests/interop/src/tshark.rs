@@ -20,7 +20,8 @@ const MANY: &str = "More than 100 TSNs were gap-acknowledged in this SACK.";
 /// (RFC 9260 section 3.3.5), as pion sends them now and then.
 const EMPTY_HEARTBEAT: (&str, &str) = ("4", "4");
 
-const FIELDS: [&str; 9] = [
+const FIELDS: [&str; 10] = [
+    "frame.comment",
     "sctp.chunk_type",
     "sctp.chunk_length",
     "sctp.checksum.status",
@@ -32,7 +33,11 @@ const FIELDS: [&str; 9] = [
     "ipv6.src",
 ];
 
+/// How the lab begins its comment on a packet that it has not passed on.
+const DROPPED: &str = "dropped by the lab";
+
 /// Types of chunks, as they are named in the checks.
+pub(crate) const DATA: u8 = 0;
 pub(crate) const ABORT: u8 = 6;
 pub(crate) const I_DATA: u8 = 64;
 pub(crate) const RE_CONFIG: u8 = 130;
@@ -45,6 +50,8 @@ pub(crate) struct Captured {
     pub(crate) packets: u64,
     /// How many chunks of each type there were, by the packets' source address.
     pub(crate) chunks: BTreeMap<String, BTreeMap<u8, u64>>,
+    /// How many of those were in packets that the lab has not passed on.
+    pub(crate) dropped: BTreeMap<String, BTreeMap<u8, u64>>,
     crossings: u64,
     large_window: bool,
 }
@@ -52,13 +59,18 @@ pub(crate) struct Captured {
 impl Captured {
     /// How many chunks of this type came from these addresses.
     pub(crate) fn count(&self, from: &[String], kind: u8) -> u64 {
-        let chunks = from.iter().filter_map(|address| self.chunks.get(address));
-        chunks.filter_map(|chunks| chunks.get(&kind)).sum()
+        count(&self.chunks, from, kind)
+    }
+
+    /// How many of those the lab has not passed on.
+    pub(crate) fn count_dropped(&self, from: &[String], kind: u8) -> u64 {
+        count(&self.dropped, from, kind)
     }
 
     fn add(&mut self, line: &str, ours: &[String]) -> Result<(), String> {
         let fields: Vec<&str> = line.split('\t').collect();
-        let [types, lengths, sctp, udp, malformed, severity, message, v4, v6] = fields[..] else {
+        let [comment, types, lengths, sctp, udp, malformed, severity, message, v4, v6] = fields[..]
+        else {
             return Err("tshark's line is not understood".to_owned());
         };
         if sctp != "1" || !(udp.is_empty() || udp == "1") {
@@ -78,12 +90,22 @@ impl Captured {
             }
         }
         for kind in types.split(';').filter_map(|kind| kind.parse().ok()) {
-            let chunks = self.chunks.entry(format!("{v4}{v6}")).or_default();
-            *chunks.entry(kind).or_default() += 1;
+            let is_dropped = comment.starts_with(DROPPED);
+            for counted in
+                [&mut self.chunks].into_iter().chain(is_dropped.then_some(&mut self.dropped))
+            {
+                let chunks = counted.entry(format!("{v4}{v6}")).or_default();
+                *chunks.entry(kind).or_default() += 1;
+            }
         }
         self.packets += 1;
         Ok(())
     }
+}
+
+fn count(all: &BTreeMap<String, BTreeMap<u8, u64>>, from: &[String], kind: u8) -> u64 {
+    let chunks = from.iter().filter_map(|address| all.get(address));
+    chunks.filter_map(|chunks| chunks.get(&kind)).sum()
 }
 
 /// Reads a capture; the error is the first packet of which tshark complains. `ours`: our addresses;
@@ -127,7 +149,7 @@ mod tests {
     #[test]
     fn a_heartbeat_without_its_info_is_the_peers_alone() {
         let line = |source| {
-            format!("4\t4\t1\t1\t[Malformed Packet: SCTP]\t8388608\tMalformed Packet\t{source}\t")
+            format!("\t4\t4\t1\t1\t[Malformed Packet: SCTP]\t8388608\tMalformed Packet\t{source}\t")
         };
         let ours = ["10.77.1.1".to_owned()];
         let mut captured = Captured::default();
@@ -135,5 +157,15 @@ mod tests {
         assert_eq!(captured.add(&line("10.77.1.1"), &ours), Err("malformed".to_owned()));
         let truncated = line("10.77.1.2").replacen("4\t4", "4\t40", 1);
         assert_eq!(captured.add(&truncated, &ours), Err("malformed".to_owned()));
+    }
+
+    #[test]
+    fn what_the_lab_has_dropped_is_counted_by_its_comment() {
+        let line = |comment| format!("{comment}\t192;0\t8;20\t1\t1\t\t\t\t10.77.1.1\t");
+        let ours = ["10.77.1.1".to_owned()];
+        let mut captured = Captured::default();
+        assert_eq!(captured.add(&line(""), &ours), Ok(()));
+        assert_eq!(captured.add(&line("dropped by the lab: queue full"), &ours), Ok(()));
+        assert_eq!((captured.count(&ours, 0), captured.count_dropped(&ours, 0)), (2, 1));
     }
 }

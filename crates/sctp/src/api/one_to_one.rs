@@ -4,6 +4,7 @@ use super::common::{Descriptor, common, failure, timeouts};
 use super::message::NOWHERE;
 use super::{Options, Outgoing, Received};
 use crate::calls;
+use crate::request::How;
 use manypath_sockets::structures::sctp_status;
 use manypath_sockets::{SendInfo, address};
 use std::io;
@@ -124,12 +125,8 @@ pub(super) fn send(
     message: &Outgoing,
     info: &SendInfo,
 ) -> io::Result<()> {
-    let defaults = |sockets: &mut manypath_sockets::Sockets, id| {
-        let defaults = sockets.send_info(id, &[])?;
-        let reliability = info.reliability.or(defaults.reliability);
-        Ok(SendInfo { reliability, ..info.clone() })
-    };
-    let sent = calls::send(descriptor.0, to, message.data.clone(), libc::MSG_NOSIGNAL, defaults);
+    let how = How::Info(info.info, info.reliability);
+    let sent = calls::send(descriptor.0, to, message.data.clone(), libc::MSG_NOSIGNAL, how);
     sent.map(drop).map_err(failure)
 }
 

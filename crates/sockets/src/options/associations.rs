@@ -2,20 +2,21 @@
 //! private ones by which libsctp asks for addresses.
 
 use super::{Asked, Request, answer_value, association_value, decode, paths};
-use crate::address::{decode_packed, encode};
+use crate::address::{decode_packed, encode, storage};
 use crate::constants::*;
 use crate::errno::Errno;
-use crate::layout::Structure;
+use crate::layout::{AlignedStorage, Structure};
 use crate::structures::*;
 use crate::table::{Host, SocketId, Sockets};
 use manypath_engine::{AssociationState, Config, Duration, EcnUse};
+use std::net::SocketAddr;
 
 pub(super) fn set(sockets: &mut Sockets, host: &mut Host<'_>, request: Request<'_>) -> Asked<()> {
     let Request { id, name, value } = request;
     Some(match name {
         SCTP_INITMSG => set_init(sockets, id, value),
         SCTP_RTOINFO => set_rto(sockets, host, id, value),
-        SCTP_ASSOCINFO => set_association(sockets, id, value),
+        SCTP_ASSOCINFO => set_association(sockets, host, id, value),
         SCTP_ADAPTATION_LAYER => change(sockets, id, |config| {
             config.adaptation = Some(decode::<sctp_setadaptation>(value)?.ssb_adaptation_ind);
             Ok(())
@@ -42,7 +43,11 @@ pub(super) fn set(sockets: &mut Sockets, host: &mut Host<'_>, request: Request<'
     })
 }
 
-pub(super) fn get(sockets: &mut Sockets, host: &Host<'_>, request: Request<'_>) -> Asked<Vec<u8>> {
+pub(super) fn get(
+    sockets: &mut Sockets,
+    host: &mut Host<'_>,
+    request: Request<'_>,
+) -> Asked<Vec<u8>> {
     let Request { id, name, value: asked } = request;
     let config = sockets.sockets.get(&id)?.settings.config.clone();
     Some(match name {
@@ -65,6 +70,7 @@ pub(super) fn get(sockets: &mut Sockets, host: &Host<'_>, request: Request<'_>) 
             let list = all.iter().flat_map(|number| number.to_ne_bytes());
             count(all.len()).into_iter().chain(list).collect()
         }),
+        SCTP_GET_ASSOC_STATS => statistics(sockets, host, id, asked),
         SCTP_GET_PEER_ADDRS | SCTP_GET_LOCAL_ADDRS => addresses(sockets, host, request),
         _ => return None,
     })
@@ -162,11 +168,22 @@ fn rto(
     Ok(info.encode())
 }
 
-fn set_association(sockets: &mut Sockets, id: SocketId, value: &[u8]) -> Result<(), Errno> {
+/// The life of cookies holds for associations to come, as one that exists has had its own.
+fn set_association(
+    sockets: &mut Sockets,
+    host: &mut Host<'_>,
+    id: SocketId,
+    value: &[u8],
+) -> Result<(), Errno> {
     let info: sctp_assocparams = decode(value)?;
+    let limit = Some(u32::from(info.sasoc_asocmaxrxt)).filter(|limit| *limit > 0);
+    let engine = sockets.engine_of(id, info.sasoc_assoc_id)?;
+    if let (Some(engine), Some(limit)) = (engine, limit) {
+        host.endpoint.set_max_retransmits(host.now, engine, limit);
+    }
     change(sockets, id, |config| {
-        if info.sasoc_asocmaxrxt > 0 {
-            config.association_max_retransmits = info.sasoc_asocmaxrxt.into();
+        if let Some(limit) = limit.filter(|_| engine.is_none()) {
+            config.association_max_retransmits = limit;
         }
         if info.sasoc_cookie_life > 0 {
             config.cookie_life = Duration::from_millis(info.sasoc_cookie_life.into());
@@ -186,9 +203,11 @@ fn association(
     let status = engine.and_then(|engine| host.status(engine));
     let peers = sockets.peer_addresses(host, id, asked.sasoc_assoc_id).unwrap_or_default();
     let config = &sockets.socket(id)?.settings.config;
+    let limit = engine.and_then(|engine| host.endpoint.max_retransmits(engine));
+    let limit = limit.unwrap_or(config.association_max_retransmits);
     let info = sctp_assocparams {
         sasoc_assoc_id: asked.sasoc_assoc_id,
-        sasoc_asocmaxrxt: u16::try_from(config.association_max_retransmits).unwrap_or(u16::MAX),
+        sasoc_asocmaxrxt: u16::try_from(limit).unwrap_or(u16::MAX),
         sasoc_number_peer_destinations: u16::try_from(peers.len()).unwrap_or(u16::MAX),
         sasoc_peer_rwnd: status.map_or(0, |status| status.peer_rwnd),
         sasoc_local_rwnd: config.receive_buffer,
@@ -256,6 +275,47 @@ impl Sockets {
 
 fn count(len: usize) -> [u8; 4] {
     u32::try_from(len).unwrap_or(u32::MAX).to_ne_bytes()
+}
+
+/// A sctp_assoc_stats, of which a program may have an older one that is shorter. The longest RTO is of the time
+/// since it was asked for last.
+fn statistics(
+    sockets: &mut Sockets,
+    host: &mut Host<'_>,
+    id: SocketId,
+    asked: &[u8],
+) -> Result<Vec<u8>, Errno> {
+    const ID: usize = size_of::<sctp_assoc_t>();
+    let number = asked.get(..ID).and_then(|number| number.try_into().ok());
+    let number = i32::from_ne_bytes(number.ok_or(Errno::INVALID)?);
+    let mapped = sockets.maps_addresses(id);
+    let association = sockets.association(id, number)?;
+    let (assoc_id, port) = (association.id, association.peer.port());
+    let found = host.endpoint.take_statistics(association.engine).ok_or(Errno::INVALID)?;
+    let path = found.longest_rto.map(|(path, _)| SocketAddr::new(path.remote.ip(), port));
+    let mut bytes = sctp_assoc_stats {
+        sas_assoc_id: assoc_id,
+        sas_obs_rto_ipaddr: path
+            .map_or_else(Default::default, |at| AlignedStorage(storage(at, mapped))),
+        sas_maxrto: found.longest_rto.map_or(0, |(_, rto)| millis(rto).into()),
+        sas_isacks: found.sacks_received,
+        sas_osacks: found.sacks_sent,
+        sas_opackets: found.packets_sent,
+        sas_ipackets: found.packets_received,
+        sas_rtxchunks: found.chunks_repeated,
+        sas_outofseqtsns: found.chunks_ahead,
+        sas_idupchunks: found.duplicates,
+        sas_gapcnt: found.gap_blocks_received,
+        sas_ouodchunks: found.unordered_sent,
+        sas_iuodchunks: found.unordered_received,
+        sas_oodchunks: found.ordered_sent,
+        sas_iodchunks: found.ordered_received,
+        sas_octrlchunks: found.control_sent,
+        sas_ictrlchunks: found.control_received,
+    }
+    .encode();
+    bytes.truncate(asked.len());
+    Ok(bytes)
 }
 
 /// A sctp_getaddrs.

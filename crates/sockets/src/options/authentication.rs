@@ -7,7 +7,7 @@ use crate::layout::Structure;
 use crate::notification::number;
 use crate::structures::*;
 use crate::table::{Host, SocketId, Sockets};
-use manypath_engine::KeyError;
+use manypath_engine::{HmacAlgorithms, KeyError};
 
 /// INIT, INIT ACK, SHUTDOWN COMPLETE and AUTH (RFC 4895 section 3.2).
 const NEVER: [u8; 4] = [1, 2, 14, 15];
@@ -18,6 +18,7 @@ pub(super) fn set(sockets: &mut Sockets, host: &mut Host<'_>, request: Request<'
     let Request { id, name, value } = request;
     Some(match name {
         SCTP_AUTH_CHUNK => demand(sockets, id, value),
+        SCTP_HMAC_IDENT => set_algorithms(sockets, id, value),
         SCTP_AUTH_KEY => shared_key(sockets, host, id, value),
         SCTP_AUTH_ACTIVE_KEY | SCTP_AUTH_DEACTIVATE_KEY | SCTP_AUTH_DELETE_KEY => {
             with_key(sockets, host, request)
@@ -33,8 +34,9 @@ pub(super) fn get(sockets: &mut Sockets, host: &Host<'_>, request: Request<'_>) 
         SCTP_AUTH_ACTIVE_KEY => decode::<sctp_authkeyid>(asked)
             .map(|asked| sctp_authkeyid { scact_keynumber: settings.active_key, ..asked }.encode()),
         SCTP_HMAC_IDENT => {
-            let numbers = [SCTP_AUTH_HMAC_ID_SHA256, SCTP_AUTH_HMAC_ID_SHA1].map(number);
-            let mut bytes = sctp_hmacalgo { shmac_number_of_idents: 2 }.encode();
+            let numbers = numbers_of(settings.config.hmac_algorithms);
+            let count = u32::try_from(numbers.len()).unwrap_or(0);
+            let mut bytes = sctp_hmacalgo { shmac_number_of_idents: count }.encode();
             bytes.extend(numbers.iter().flat_map(|number| number.to_ne_bytes()));
             Ok(bytes)
         }
@@ -52,7 +54,6 @@ pub(super) fn get(sockets: &mut Sockets, host: &Host<'_>, request: Request<'_>) 
     })
 }
 
-/// What the peer wants authenticated is known only where it is nothing.
 fn peer_chunks(
     sockets: &mut Sockets,
     host: &Host<'_>,
@@ -61,10 +62,7 @@ fn peer_chunks(
 ) -> Result<Vec<u8>, Errno> {
     let named = decode::<sctp_authchunks>(asked)?.gauth_assoc_id;
     let engine = sockets.existing(id, named)?;
-    if host.status(engine).is_some_and(|status| status.authentication) {
-        return Err(Errno::NOT_SUPPORTED);
-    }
-    chunks(asked, &[])
+    chunks(asked, host.endpoint.chunks_authenticated_for_peer(engine))
 }
 
 fn chunks(asked: &[u8], list: &[u8]) -> Result<Vec<u8>, Errno> {
@@ -82,6 +80,38 @@ fn demand(sockets: &mut Sockets, id: SocketId, value: &[u8]) -> Result<(), Errno
         return Err(Errno::INVALID);
     }
     config.authenticated_chunks.push(chunk);
+    Ok(())
+}
+
+fn numbers_of(algorithms: HmacAlgorithms) -> Vec<u16> {
+    let (sha1, sha256) = (number(SCTP_AUTH_HMAC_ID_SHA1), number(SCTP_AUTH_HMAC_ID_SHA256));
+    match algorithms {
+        HmacAlgorithms::Sha256Sha1 => vec![sha256, sha1],
+        HmacAlgorithms::Sha1Sha256 => vec![sha1, sha256],
+        HmacAlgorithms::Sha1 => vec![sha1],
+    }
+}
+
+/// The algorithms that associations to come offer, the most wanted first. SHA-1 must be among them (RFC 4895
+/// section 6.1).
+fn set_algorithms(sockets: &mut Sockets, id: SocketId, value: &[u8]) -> Result<(), Errno> {
+    let count = decode::<sctp_hmacalgo>(value)?.shmac_number_of_idents;
+    let len = usize::try_from(count).ok().and_then(|count| count.checked_mul(2));
+    let list = value.get(sctp_hmacalgo::DESCRIPTION.size..).unwrap_or_default();
+    let list = len.and_then(|len| list.get(..len)).ok_or(Errno::INVALID)?;
+    let mut wanted: Vec<u16> = Vec::new();
+    for pair in list.chunks_exact(2) {
+        let number = u16::from_ne_bytes([pair[0], pair[1]]);
+        if !wanted.contains(&number) {
+            wanted.push(number);
+        }
+    }
+    let known = numbers_of(HmacAlgorithms::Sha256Sha1);
+    if wanted.iter().any(|number| !known.contains(number)) {
+        return Err(Errno::NOT_SUPPORTED);
+    }
+    let found = HmacAlgorithms::ALL.iter().find(|one| numbers_of(**one) == wanted);
+    sockets.socket(id)?.settings.config.hmac_algorithms = *found.ok_or(Errno::INVALID)?;
     Ok(())
 }
 

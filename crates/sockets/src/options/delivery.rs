@@ -26,6 +26,7 @@ pub(super) fn set(sockets: &mut Sockets, host: &mut Host<'_>, request: Request<'
         SCTP_I_WANT_MAPPED_V4_ADDR => {
             is_on(value).map(|on| settings.mapped = on && settings.family.ipv6)
         }
+        SCTP_EXPLICIT_EOR => is_on(value).map(|on| settings.explicit_end = on),
         SCTP_RECVRCVINFO => is_on(value).map(|on| settings.receive_info = on),
         SCTP_RECVNXTINFO => is_on(value).map(|on| settings.next_info = on),
         SCTP_CONTEXT => association_value(value).map(|context| settings.context = context),
@@ -50,6 +51,7 @@ pub(super) fn get(sockets: &Sockets, request: Request<'_>) -> Asked<Vec<u8>> {
         SCTP_NODELAY => Ok(answer_flag(!config.nagle)),
         SCTP_DISABLE_FRAGMENTS => Ok(answer_flag(settings.disable_fragments)),
         SCTP_I_WANT_MAPPED_V4_ADDR => Ok(answer_flag(settings.mapped)),
+        SCTP_EXPLICIT_EOR => Ok(answer_flag(settings.explicit_end)),
         SCTP_RECVRCVINFO => Ok(answer_flag(settings.receive_info)),
         SCTP_RECVNXTINFO => Ok(answer_flag(settings.next_info)),
         SCTP_CONTEXT => Ok(answer_value(asked, settings.context)),

@@ -1,7 +1,7 @@
 //! Options of paths (RFC 6458 sections 8.1.9, 8.1.12, 8.1.16, 8.2.2 and 8.3.1; RFC 7829; RFC 6951).
 
 use super::associations::millis;
-use super::{Asked, Request, answer_value, association_value, decode};
+use super::{Asked, Request, answer_flag, answer_value, association_value, decode, is_on};
 use crate::address::storage;
 use crate::constants::*;
 use crate::control::given_address;
@@ -9,17 +9,20 @@ use crate::errno::Errno;
 use crate::layout::{AlignedStorage, Structure};
 use crate::structures::*;
 use crate::table::{Host, SocketId, Sockets};
-use manypath_engine::{Config, Duration, PathMtu, PathState, PathStatus};
+use manypath_engine::{
+    AssociationId, Config, Duration, PathMtu, PathState, PathStatus, Supervision, SupervisionChange,
+};
 use std::net::{IpAddr, SocketAddr};
 
 pub(super) fn set(sockets: &mut Sockets, host: &mut Host<'_>, request: Request<'_>) -> Asked<()> {
     let Request { id, name, value } = request;
     Some(match name {
         SCTP_PEER_ADDR_PARAMS => set_parameters(sockets, host, id, value),
-        SCTP_PEER_ADDR_THLDS => set_thresholds(sockets, id, value),
+        SCTP_PEER_ADDR_THLDS => set_thresholds(sockets, host, id, value),
         SCTP_PRIMARY_ADDR => set_primary(sockets, host, id, value),
         SCTP_SET_PEER_PRIMARY_ADDR => set_peer_primary(sockets, host, id, value),
         SCTP_MAXSEG => set_fragment_limit(sockets, host, id, value),
+        SCTP_AUTO_ASCONF => set_following(sockets, id, value),
         SCTP_REMOTE_UDP_ENCAPS_PORT => set_encapsulation(sockets, id, value),
         _ => return None,
     })
@@ -29,10 +32,13 @@ pub(super) fn get(sockets: &mut Sockets, host: &Host<'_>, request: Request<'_>) 
     let Request { id, name, value: asked } = request;
     Some(match name {
         SCTP_PEER_ADDR_PARAMS => parameters(sockets, host, id, asked),
-        SCTP_PEER_ADDR_THLDS => thresholds(sockets, id, asked),
+        SCTP_PEER_ADDR_THLDS => thresholds(sockets, host, id, asked),
         SCTP_PRIMARY_ADDR => primary(sockets, host, id, asked),
         SCTP_GET_PEER_ADDR_INFO => address_info(sockets, host, id, asked),
         SCTP_MAXSEG => fragment_limit(sockets, host, id, asked),
+        SCTP_AUTO_ASCONF => {
+            sockets.socket(id).map(|socket| answer_flag(socket.settings.follows_addresses))
+        }
         SCTP_REMOTE_UDP_ENCAPS_PORT => encapsulation(sockets, id, asked),
         _ => return None,
     })
@@ -62,8 +68,16 @@ fn set_parameters(
     if to.is_some() && engine.is_none() {
         return Err(Errno::INVALID);
     }
-    apply_parameters(&mut sockets.socket(id)?.settings.config, &asked);
-    let Some(engine) = engine else { return Ok(()) };
+    let config = &mut sockets.socket(id)?.settings.config;
+    if has(SPP_SACKDELAY_ENABLE) && asked.spp_sackdelay.get() > 0 {
+        config.sack_delay = Duration::from_millis(asked.spp_sackdelay.get().into());
+    }
+    let Some(engine) = engine else {
+        Supervision::of(config).with(change(&asked)).keep_in(config);
+        keep_path_mtu(config, flags);
+        return Ok(());
+    };
+    supervise(host, engine, to, change(&asked))?;
     if has(SPP_HB_DEMAND) && !host.endpoint.request_heartbeat(host.now, engine, to) {
         return Err(Errno::INVALID);
     }
@@ -76,31 +90,57 @@ fn set_parameters(
     Ok(())
 }
 
-/// What holds for associations to come.
-fn apply_parameters(config: &mut Config, asked: &sctp_paddrparams) {
-    let flags = asked.spp_flags.get();
+/// What is said of the supervision of paths. "If the value is 0, [it] is not changed" (section 8.1.12), but for
+/// SPP_HB_TIME_IS_ZERO.
+fn change(asked: &sctp_paddrparams) -> SupervisionChange {
+    let has = |flag: i32| asked.spp_flags.get() & flag.unsigned_abs() != 0;
+    let enables = has(SPP_HB_ENABLE);
+    let named = Some(asked.spp_hbinterval).filter(|millis| *millis > 0);
+    let interval = if has(SPP_HB_TIME_IS_ZERO) { Some(0) } else { named };
+    SupervisionChange {
+        heartbeats: (enables || has(SPP_HB_DISABLE)).then_some(enables),
+        heartbeat_interval: interval
+            .filter(|_| enables)
+            .map(|millis| Duration::from_millis(millis.into())),
+        max_retransmits: Some(asked.spp_pathmaxrxt.into()).filter(|limit| *limit > 0),
+        potentially_failed_retransmits: None,
+    }
+}
+
+fn supervise(
+    host: &mut Host<'_>,
+    engine: AssociationId,
+    to: Option<IpAddr>,
+    change: SupervisionChange,
+) -> Result<(), Errno> {
+    let known = host.endpoint.set_supervision(host.now, engine, to, change);
+    // An association that has ended while its socket is open has no paths any more.
+    if known || to.is_none() { Ok(()) } else { Err(Errno::INVALID) }
+}
+
+/// Holds for associations to come.
+fn keep_path_mtu(config: &mut Config, flags: u32) {
     let has = |flag: i32| flags & flag.unsigned_abs() != 0;
-    if asked.spp_pathmaxrxt > 0 {
-        config.path_max_retransmits = asked.spp_pathmaxrxt.into();
-    }
-    if has(SPP_HB_DISABLE) {
-        config.heartbeats = false;
-    } else if has(SPP_HB_ENABLE) {
-        config.heartbeats = true;
-        if has(SPP_HB_TIME_IS_ZERO) {
-            config.heartbeat_interval = Duration::ZERO;
-        } else if asked.spp_hbinterval > 0 {
-            config.heartbeat_interval = Duration::from_millis(asked.spp_hbinterval.into());
-        }
-    }
     if has(SPP_PMTUD_DISABLE) {
         config.path_mtu = PathMtu::Interface;
     } else if has(SPP_PMTUD_ENABLE) {
         config.path_mtu = PathMtu::Search;
     }
-    if has(SPP_SACKDELAY_ENABLE) && asked.spp_sackdelay.get() > 0 {
-        config.sack_delay = Duration::from_millis(asked.spp_sackdelay.get().into());
-    }
+}
+
+/// How the paths to an address are supervised, or those of associations to come.
+fn supervised(
+    host: &Host<'_>,
+    engine: Option<AssociationId>,
+    to: Option<IpAddr>,
+    config: &Config,
+) -> Supervision {
+    let found = engine.and_then(|engine| host.endpoint.supervision(engine, to));
+    found.unwrap_or_else(|| Supervision::of(config))
+}
+
+fn short(limit: u32) -> u16 {
+    u16::try_from(limit).unwrap_or(u16::MAX)
 }
 
 fn parameters(
@@ -122,13 +162,14 @@ fn parameters(
     if to.is_some() && path.is_none() {
         return Err(Errno::INVALID);
     }
-    let heartbeats = if config.heartbeats { SPP_HB_ENABLE } else { SPP_HB_DISABLE };
+    let found = supervised(host, engine, to.map(|to| to.ip()), config);
+    let heartbeats = if found.heartbeats { SPP_HB_ENABLE } else { SPP_HB_DISABLE };
     let searches = config.path_mtu == PathMtu::Search;
     let discovery = if searches { SPP_PMTUD_ENABLE } else { SPP_PMTUD_DISABLE };
     let flags = (heartbeats | discovery | SPP_SACKDELAY_ENABLE).unsigned_abs();
     let found = sctp_paddrparams {
-        spp_hbinterval: millis(config.heartbeat_interval),
-        spp_pathmaxrxt: u16::try_from(config.path_max_retransmits).unwrap_or(u16::MAX),
+        spp_hbinterval: millis(found.heartbeat_interval),
+        spp_pathmaxrxt: short(found.max_retransmits),
         spp_pathmtu: path.map_or(0, |path| u32::from(path.mtu)).into(),
         spp_sackdelay: millis(config.sack_delay).into(),
         spp_flags: flags.into(),
@@ -139,23 +180,43 @@ fn parameters(
     Ok(bytes)
 }
 
-fn set_thresholds(sockets: &mut Sockets, id: SocketId, value: &[u8]) -> Result<(), Errno> {
+fn set_thresholds(
+    sockets: &mut Sockets,
+    host: &mut Host<'_>,
+    id: SocketId,
+    value: &[u8],
+) -> Result<(), Errno> {
     let asked: sctp_paddrthlds = decode(value)?;
-    let config = &mut sockets.socket(id)?.settings.config;
-    if asked.spt_pathmaxrxt > 0 {
-        config.path_max_retransmits = asked.spt_pathmaxrxt.into();
+    let limits = SupervisionChange {
+        max_retransmits: Some(asked.spt_pathmaxrxt.into()).filter(|limit| *limit > 0),
+        potentially_failed_retransmits: Some(asked.spt_pathpfthld.into()),
+        ..SupervisionChange::default()
+    };
+    let to = threshold_address(&asked);
+    match sockets.engine_of(id, asked.spt_assoc_id)? {
+        Some(engine) => supervise(host, engine, to, limits),
+        None if to.is_some() => Err(Errno::INVALID),
+        None => {
+            let config = &mut sockets.socket(id)?.settings.config;
+            Supervision::of(config).with(limits).keep_in(config);
+            Ok(())
+        }
     }
-    config.potentially_failed_retransmits = asked.spt_pathpfthld.into();
-    Ok(())
 }
 
-fn thresholds(sockets: &mut Sockets, id: SocketId, asked: &[u8]) -> Result<Vec<u8>, Errno> {
+fn thresholds(
+    sockets: &mut Sockets,
+    host: &Host<'_>,
+    id: SocketId,
+    asked: &[u8],
+) -> Result<Vec<u8>, Errno> {
     let asked: sctp_paddrthlds = decode(asked)?;
-    let config = &sockets.socket(id)?.settings.config;
-    let short = |number: u32| u16::try_from(number).unwrap_or(u16::MAX);
+    let engine = sockets.engine_of(id, asked.spt_assoc_id)?;
+    let to = threshold_address(&asked);
+    let supervision = supervised(host, engine, to, &sockets.socket(id)?.settings.config);
     let found = sctp_paddrthlds {
-        spt_pathmaxrxt: short(config.path_max_retransmits),
-        spt_pathpfthld: short(config.potentially_failed_retransmits),
+        spt_pathmaxrxt: short(supervision.max_retransmits),
+        spt_pathpfthld: short(supervision.potentially_failed_retransmits),
         ..asked
     };
     Ok(found.encode())
@@ -238,6 +299,18 @@ pub(super) fn info(path: &PathStatus, id: sctp_assoc_t, port: u16, mapped: bool)
     }
 }
 
+/// Only a socket that has all addresses can follow them. Associations to come agree on it with their peers.
+fn set_following(sockets: &mut Sockets, id: SocketId, value: &[u8]) -> Result<(), Errno> {
+    let on = is_on(value)?;
+    let socket = sockets.socket(id)?;
+    if on && socket.bound.as_ref().is_some_and(|bound| !bound.addresses.is_empty()) {
+        return Err(Errno::INVALID);
+    }
+    socket.settings.follows_addresses = on;
+    socket.settings.config.address_reconfiguration |= on;
+    Ok(())
+}
+
 fn set_fragment_limit(
     sockets: &mut Sockets,
     host: &mut Host<'_>,
@@ -266,6 +339,12 @@ fn fragment_limit(
     let found = found.and_then(|size| u32::try_from(size).ok()).filter(|size| *size > 0);
     let limit = sockets.socket(id)?.settings.config.fragment_limit;
     Ok(answer_value(asked, found.unwrap_or_else(|| limit.map_or(0, u32::from))))
+}
+
+/// None for all paths.
+fn threshold_address(asked: &sctp_paddrthlds) -> Option<IpAddr> {
+    let AlignedStorage(address) = asked.spt_address;
+    given_address(&address).map(|address| address.ip())
 }
 
 /// The port is in the order of the network.

@@ -55,6 +55,11 @@ impl Peer for Dcsctp {
         false
     }
 
+    /// It makes fragments that just fill what is left of a window, and acknowledged gaps leave little.
+    fn sends_small_packets(&self) -> bool {
+        true
+    }
+
     fn command(&self, _tools: &Tools, lab: &Lab, args: &[String]) -> Result<Command, String> {
         let mut command = lab.command(Host::Right, &self.program);
         command.args(args);

@@ -1,0 +1,78 @@
+//! Addresses of the host that come and go while the process runs.
+//!
+//! The kernel says when to look (netlink). Where it permits no such socket the addresses remain those of the start.
+
+use crate::place;
+use manypath_engine::Instant;
+use manypath_net::{Driver, NetworkWatch};
+use manypath_sockets::{Host, Sockets};
+use mio::unix::SourceFd;
+use mio::{Interest, Registry, Token};
+use std::net::IpAddr;
+use std::os::fd::AsRawFd;
+
+/// The kernel has something to say.
+pub(crate) const NEWS: Token = Token(usize::MAX - 1);
+
+/// Begins to listen, before it is looked at what there is.
+pub(crate) fn watch(registry: &Registry) -> Option<NetworkWatch> {
+    let watch = NetworkWatch::open().ok()?;
+    registry.register(&mut SourceFd(&watch.as_raw_fd()), NEWS, Interest::READABLE).ok()?;
+    Some(watch)
+}
+
+/// The addresses that are open, and what is heard of others.
+#[derive(Debug)]
+pub(crate) struct Uplinks {
+    watch: Option<NetworkWatch>,
+    registry: Registry,
+    open: Vec<(Token, IpAddr)>,
+    /// Names the next socket.
+    next: usize,
+    native: bool,
+}
+
+impl Uplinks {
+    /// From now on the addresses are followed, of which these are `open`.
+    pub(crate) fn new(
+        watch: Option<NetworkWatch>,
+        registry: Registry,
+        open: Vec<(Token, IpAddr)>,
+        native: bool,
+    ) -> Self {
+        let next = open.len();
+        Self { watch, registry, open, next, native }
+    }
+
+    /// Brings the network and the sockets up to date. What has come is offered before what has gone is withdrawn, so
+    /// that an association can move from its only address to another one.
+    pub(crate) fn follow(&mut self, now: Instant, driver: &mut Driver, sockets: &mut Sockets) {
+        if !self.watch.as_mut().is_some_and(|watch| watch.take().addresses) {
+            return;
+        }
+        let Ok(found) = place::usable_interfaces() else { return };
+        for interface in &found {
+            if self.open.iter().any(|(_, open)| *open == interface.addr) {
+                continue;
+            }
+            let (token, binding) = (Token(self.next), place::binding(interface));
+            let bound = match self.native {
+                true => driver.bind_native(&self.registry, token, &binding),
+                false => driver.bind(&self.registry, token, binding),
+            };
+            // An IPv6 address that is not usable yet is told of again when it is.
+            if bound.is_ok() {
+                self.next += 1;
+                self.open.push((token, interface.addr));
+                let mut host = Host { now, endpoint: driver.endpoint_mut() };
+                sockets.on_address_added(&mut host, interface.addr);
+            }
+        }
+        let is_gone = |open: &IpAddr| !found.iter().any(|interface| interface.addr == *open);
+        for (token, address) in self.open.extract_if(.., |(_, open)| is_gone(open)) {
+            driver.unbind(now, token);
+            let mut host = Host { now, endpoint: driver.endpoint_mut() };
+            sockets.on_address_removed(&mut host, address);
+        }
+    }
+}

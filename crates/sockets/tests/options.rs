@@ -1,0 +1,197 @@
+//! Options of RFC 6458 and of Linux that change or tell something of associations as a whole.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "it is for tests")]
+
+mod common;
+
+use common::{PORT, Pair, address, option, option_raw, set_raw};
+use manypath_engine::{Duration, LocalAddress};
+use manypath_sockets::constants::*;
+use manypath_sockets::layout::Structure;
+use manypath_sockets::structures::{sctp_assoc_stats, sctp_assoc_value, sctp_hmacalgo};
+use manypath_sockets::{Errno, SocketId, Style, address::decode};
+use std::net::{IpAddr, SocketAddr};
+
+fn algorithms(list: &[u16]) -> Vec<u8> {
+    let mut value = sctp_hmacalgo { shmac_number_of_idents: list.len() as u32 }.encode();
+    value.extend(list.iter().flat_map(|number| number.to_ne_bytes()));
+    value
+}
+
+#[test]
+fn the_algorithms_of_authentication_are_those_that_were_set() {
+    let mut pair = Pair::new();
+    let (client, _) = pair.sockets(Style::OneToOne);
+    let (sha1, sha256) = (SCTP_AUTH_HMAC_ID_SHA1 as u16, SCTP_AUTH_HMAC_ID_SHA256 as u16);
+    let asked = |pair: &mut Pair| option_raw(pair, client, SCTP_HMAC_IDENT, &[0; 16]).unwrap();
+    assert_eq!(asked(&mut pair), algorithms(&[sha256, sha1]));
+    for list in [&[sha1, sha256][..], &[sha1], &[sha256, sha1]] {
+        set_raw(&mut pair, client, SCTP_HMAC_IDENT, &algorithms(list)).unwrap();
+        assert_eq!(asked(&mut pair), algorithms(list));
+    }
+    // RFC 4895 section 6.1: SHA-1 must be among them.
+    for (list, error) in
+        [(&[sha256][..], Errno::INVALID), (&[], Errno::INVALID), (&[2, sha1], Errno::NOT_SUPPORTED)]
+    {
+        let refused = set_raw(&mut pair, client, SCTP_HMAC_IDENT, &algorithms(list));
+        assert_eq!(refused, Err(error), "{list:?}");
+    }
+    let mut cut = algorithms(&[sha1, sha256]);
+    cut.pop();
+    assert_eq!(set_raw(&mut pair, client, SCTP_HMAC_IDENT, &cut), Err(Errno::INVALID));
+}
+
+#[test]
+fn what_the_peer_wants_authenticated_is_told() {
+    let mut pair = Pair::new();
+    let on = sctp_assoc_value { assoc_value: 1, ..Default::default() }.encode();
+    let listener = pair.with(1, |sockets, host| {
+        let id = sockets.open(Style::OneToOne, false);
+        let mut set = |name, value: &[u8]| {
+            sockets.set_option(host, id, (libc::IPPROTO_SCTP, name), value).unwrap();
+        };
+        set(SCTP_AUTH_SUPPORTED, &on);
+        // DATA and HEARTBEAT.
+        set(SCTP_AUTH_CHUNK, &[0]);
+        set(SCTP_AUTH_CHUNK, &[4]);
+        sockets.bind(id, SocketAddr::from(([0; 4], PORT))).unwrap();
+        sockets.listen(host, id, 2).unwrap();
+        id
+    });
+    for authenticates in [true, false] {
+        let client = pair.with(0, |sockets, _| sockets.open(Style::OneToOne, false));
+        if authenticates {
+            set_raw(&mut pair, client, SCTP_AUTH_SUPPORTED, &on).unwrap();
+        }
+        pair.connect(client, address(1, 1)).unwrap();
+        pair.with(1, |sockets, _| sockets.accept(listener)).unwrap();
+        let told = option_raw(&mut pair, client, SCTP_PEER_AUTH_CHUNKS, &[0; 16]).unwrap();
+        let list = if authenticates { &[0, 4][..] } else { &[] };
+        assert_eq!(told[4..8], (list.len() as u32).to_ne_bytes());
+        assert_eq!(&told[8..], list);
+    }
+}
+
+#[test]
+fn an_association_says_what_it_has_sent_and_received() {
+    let mut pair = Pair::new();
+    let (client, server) = pair.connected();
+    pair.pass(Duration::from_secs(1));
+    pair.send(0, client, &[], "question").unwrap();
+    pair.pass(Duration::from_secs(1));
+    assert_eq!(pair.next(1, server), Ok("question".into()));
+    let stats: sctp_assoc_stats =
+        option(&mut pair, client, SCTP_GET_ASSOC_STATS, &sctp_assoc_stats::default()).unwrap();
+    assert_eq!((stats.sas_oodchunks, stats.sas_ouodchunks, stats.sas_rtxchunks), (1, 0, 0));
+    assert_eq!((stats.sas_iodchunks, stats.sas_gapcnt), (0, 0));
+    assert!(stats.sas_isacks >= 1 && stats.sas_opackets > 3 && stats.sas_ipackets > 3, "{stats:?}");
+    assert!(stats.sas_octrlchunks > 2 && stats.sas_ictrlchunks > stats.sas_isacks, "{stats:?}");
+    assert!(stats.sas_maxrto > 0, "in milliseconds");
+    let ip = decode(&stats.sas_obs_rto_ipaddr.0).unwrap().ip();
+    assert!([1, 2].map(|net| address(net, 1).ip()).contains(&ip), "{ip}");
+    // An older program knows of fewer counters.
+    let short = option_raw(&mut pair, client, SCTP_GET_ASSOC_STATS, &[0; 160]).unwrap();
+    assert_eq!(short.len(), 160);
+    assert_eq!(option_raw(&mut pair, client, SCTP_GET_ASSOC_STATS, &[0; 3]), Err(Errno::INVALID));
+}
+
+fn third(host: usize) -> IpAddr {
+    address(3, host).ip()
+}
+
+/// A host has a third address from now on, or not any more.
+fn change_address(pair: &mut Pair, host: usize, there: bool) {
+    let ip = third(host);
+    let addr = SocketAddr::new(ip, 9899);
+    let local = LocalAddress { addr, prefix_len: 24, interface: 3, mtu: 1500 };
+    pair.with(host, |sockets, host| {
+        if there {
+            host.endpoint.add_local_address(local);
+            sockets.on_address_added(host, ip);
+        } else {
+            sockets.on_address_removed(host, ip);
+        }
+    });
+    pair.pass(Duration::from_secs(5));
+}
+
+/// As [`Pair::connected`], with a server that lets its peers change their addresses, and a client that does so or not.
+fn connected(pair: &mut Pair, follows: bool) -> (SocketId, SocketId) {
+    let listener = pair.with(1, |sockets, host| {
+        let id = sockets.open(Style::OneToOne, false);
+        let on = sctp_assoc_value { assoc_value: 1, ..Default::default() }.encode();
+        let option = (libc::IPPROTO_SCTP, SCTP_ASCONF_SUPPORTED);
+        sockets.set_option(host, id, option, &on).unwrap();
+        sockets.bind(id, SocketAddr::from(([0; 4], PORT))).unwrap();
+        sockets.listen(host, id, 2).unwrap();
+        id
+    });
+    let client = pair.with(0, |sockets, _| sockets.open(Style::OneToOne, false));
+    let flag = i32::from(follows).to_ne_bytes();
+    assert_eq!(option_raw(pair, client, SCTP_AUTO_ASCONF, &[0; 4]), Ok(vec![0; 4]));
+    set_raw(pair, client, SCTP_AUTO_ASCONF, &flag).unwrap();
+    assert_eq!(option_raw(pair, client, SCTP_AUTO_ASCONF, &[0; 4]), Ok(flag.to_vec()));
+    pair.connect(client, address(1, 1)).unwrap();
+    (client, pair.with(1, |sockets, _| sockets.accept(listener)).unwrap())
+}
+
+fn own_addresses(pair: &mut Pair, id: SocketId) -> Vec<IpAddr> {
+    let all = pair.with(0, |sockets, host| sockets.local_addresses(host, id, 0)).unwrap();
+    all.iter().map(SocketAddr::ip).collect()
+}
+
+/// What host 1 knows of the addresses of its peer.
+fn known(pair: &mut Pair, id: SocketId) -> Vec<IpAddr> {
+    let all = pair.with(1, |sockets, host| sockets.peer_addresses(host, id, 0)).unwrap();
+    all.iter().map(SocketAddr::ip).collect()
+}
+
+#[test]
+fn an_association_follows_the_addresses_of_the_host_where_that_is_wanted() {
+    for follows in [false, true] {
+        let mut pair = Pair::new();
+        let (client, server) = connected(&mut pair, follows);
+        pair.pass(Duration::from_secs(1));
+        change_address(&mut pair, 0, true);
+        assert_eq!(known(&mut pair, server).contains(&third(0)), follows);
+        assert_eq!(own_addresses(&mut pair, client).contains(&third(0)), follows);
+        change_address(&mut pair, 0, false);
+        assert!(!known(&mut pair, server).contains(&third(0)));
+        pair.send(0, client, &[], "after it").unwrap();
+        pair.pass(Duration::from_secs(1));
+        assert_eq!(pair.next(1, server), Ok("after it".into()));
+    }
+}
+
+#[test]
+fn a_new_address_can_be_bound_and_connected_to() {
+    let mut pair = Pair::new();
+    let (_, listener) = pair.sockets(Style::OneToOne);
+    let at = SocketAddr::new(third(0), 0);
+    let bound = |pair: &mut Pair| {
+        pair.with(0, |sockets, _| {
+            let id = sockets.open(Style::OneToOne, false);
+            sockets.bind(id, at)
+        })
+    };
+    assert_eq!(bound(&mut pair), Err(Errno::ADDRESS_NOT_AVAILABLE));
+    change_address(&mut pair, 0, true);
+    change_address(&mut pair, 1, true);
+    assert_eq!(bound(&mut pair), Ok(()));
+    let client = pair.with(0, |sockets, _| sockets.open(Style::OneToOne, false));
+    assert_eq!(pair.connect(client, address(3, 1)), Ok(()), "the listener has it, too");
+    assert!(pair.with(1, |sockets, _| sockets.accept(listener)).is_ok());
+}
+
+#[test]
+fn only_sockets_that_have_all_addresses_follow_them() {
+    let mut pair = Pair::new();
+    let id = pair.with(0, |sockets, _| {
+        let id = sockets.open(Style::OneToMany, false);
+        sockets.bind(id, address(1, 0)).unwrap();
+        id
+    });
+    let refused = set_raw(&mut pair, id, SCTP_AUTO_ASCONF, &1i32.to_ne_bytes());
+    assert_eq!(refused, Err(Errno::INVALID));
+    assert_eq!(set_raw(&mut pair, id, SCTP_AUTO_ASCONF, &0i32.to_ne_bytes()), Ok(()));
+}
