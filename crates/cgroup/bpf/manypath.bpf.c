@@ -4,195 +4,11 @@
 // errors are told as if they had not been; crates/cgroup/src/lib.rs has the whole picture.
 //
 // `make -C crates/cgroup/bpf` makes manypath.bpf.o, which is checked in: users need no compiler. Both
-// carry the digest of this text, and a test holds them together.
-//
-// Addresses are four words in network order, IPv4 in its mapped form. Ports are in host order.
+// carry the digest of these texts, and a test holds them together.
 
-#include <linux/bpf.h>
-
-#define SEC(name) __attribute__((section(name), used))
-#define INLINE static inline __attribute__((always_inline))
-// Keeps the compiler from joining two reads of the context into one at a computed place.
-#define BARRIER asm volatile("" ::: "memory")
-
-enum { NOTSENT_LOWAT = 25, MOST_UNSENT = 128 << 10, SOL_SOCKET_ = 1, SO_ERROR_ = 4, TCP_ = 6, STREAM_ = 1, SYN_SENT = 2 };
-
-#ifndef SOURCE_DIGEST
-#define SOURCE_DIGEST ""
-#endif
-char license_text[] SEC("license") = "Dual MIT/GPL";
-char source_digest[] SEC("digest") = SOURCE_DIGEST;
-
-static void *(*map_lookup)(void *, const void *) = (void *)BPF_FUNC_map_lookup_elem;
-static long (*map_delete)(void *, const void *) = (void *)BPF_FUNC_map_delete_elem;
-static __u64 (*ktime_ns)(void) = (void *)BPF_FUNC_ktime_get_ns;
-static __u64 (*socket_cookie)(void *) = (void *)BPF_FUNC_get_socket_cookie;
-static __u64 (*netns_cookie)(void *) = (void *)BPF_FUNC_get_netns_cookie;
-static void *(*storage_get)(void *, void *, void *, __u64) = (void *)BPF_FUNC_sk_storage_get;
-static void *(*mptcp_of)(void *) = (void *)BPF_FUNC_skc_to_mptcp_sock;
-static long (*set_option)(void *, int, int, void *, int) = (void *)BPF_FUNC_setsockopt;
-static long (*get_option)(void *, int, int, void *, int) = (void *)BPF_FUNC_getsockopt;
-static long (*ring_output)(void *, void *, __u64, __u64) = (void *)BPF_FUNC_ringbuf_output;
-
-struct map {
-	__u32 type, key_size, value_size, max_entries, flags;
-};
-
-// What the daemon has said.
-struct settings {
-	__u64 netns;        // where the gates are
-	__u32 gate_port[2]; // IPv4, IPv6; 0: no gate
-	__u32 rules;        // how many there are
-	__u32 carried;      // what becomes of a destination that no rule matches
-};
-
-struct rule {
-	__u32 address[4], mask[4];
-	__u32 first, last;
-};
-
-struct prefix {
-	__u32 length;
-	__u32 address[4];
-};
-
-enum { FORWARD, OWN, REJECT };
-
-struct route {
-	__u32 source[4];
-	__u32 kind;
-};
-
-struct service {
-	__u32 address[4];
-	__u32 port;
-};
-
-// A connect that was sent to the gate; lives as long as its socket.
-struct connection {
-	__u64 cookie;
-	__u32 peer[4], local[4];
-	__u32 peer_port;
-	__u32 gate_port; // 0: its last connect was left alone
-};
-
-// The stack's end of a connection to a program that listens.
-struct end {
-	__u32 address[4];
-	__u32 port, to_port;
-};
-
-enum { CONNECTING, LISTENING };
-
-struct event {
-	__u64 cookie;
-	__u32 peer[4], own[4], source[4];
-	__u32 peer_port, own_port, gate_port;
-	__u32 isn;
-	__u32 kind, bound;
-};
-
-enum reason {
-	CARRIED, BOUND_TO_DEVICE, OTHER_NAMESPACE, LOOPBACK, NOT_UNICAST, PORT_ZERO, LINK_LOCAL,
-	FOREIGN_SOURCE, MPTCP, RULE, NO_ROUTE, OWN_ADDRESS, REMEMBERED, NO_GATE, NO_MEMORY, EVENTS_LOST, REASONS
-};
-
-#define MAX_RULES 64
-
-struct map settings SEC("maps") = { BPF_MAP_TYPE_ARRAY, 4, sizeof(struct settings), 1, 0 };
-struct map rules SEC("maps") = { BPF_MAP_TYPE_ARRAY, 4, sizeof(struct rule), MAX_RULES, 0 };
-struct map routes SEC("maps") = { BPF_MAP_TYPE_LPM_TRIE, sizeof(struct prefix), sizeof(struct route), 16384, BPF_F_NO_PREALLOC };
-struct map plain SEC("maps") = { BPF_MAP_TYPE_LRU_HASH, sizeof(struct service), 8, 8192, 0 };
-struct map connections SEC("maps") = { BPF_MAP_TYPE_SK_STORAGE, 4, sizeof(struct connection), 0, BPF_F_NO_PREALLOC };
-struct map clients SEC("maps") = { BPF_MAP_TYPE_LRU_HASH, sizeof(struct end), sizeof(struct service), 65536, 0 };
-struct map errors SEC("maps") = { BPF_MAP_TYPE_LRU_HASH, 8, 4, 4096, 0 };
-struct map counts SEC("maps") = { BPF_MAP_TYPE_ARRAY, 4, 8, REASONS, 0 };
-struct map events SEC("maps") = { BPF_MAP_TYPE_RINGBUF, 0, 0, 1 << 20, 0 };
-
-#define MAPPED __builtin_bswap32(0x0000ffff)
-#define LOCALHOST __builtin_bswap32(0x7f000001)
-#define ONE __builtin_bswap32(1)
-
-INLINE __u32 to_host(__u32 word) { return __builtin_bswap32(word); }
-INLINE __u32 swap_port(__u32 port) { return __builtin_bswap16((__u16)port); }
-
-INLINE void count(__u32 reason)
-{
-	__u64 *counter = map_lookup(&counts, &reason);
-	if (counter)
-		__sync_fetch_and_add(counter, 1);
-}
-
-INLINE void copy(__u32 *to, const __u32 *from)
-{
-	to[0] = from[0];
-	to[1] = from[1];
-	to[2] = from[2];
-	to[3] = from[3];
-}
-
-INLINE int is_v4(const __u32 *a) { return a[0] == 0 && a[1] == 0 && a[2] == MAPPED; }
-
-INLINE int is_loopback(const __u32 *a)
-{
-	__u32 last = to_host(a[3]);
-	if (is_v4(a)) // The kernel takes the unspecified address as this host.
-		return last >> 24 == 127 || last == 0;
-	return a[0] == 0 && a[1] == 0 && a[2] == 0 && last <= 1;
-}
-
-// Whether no association can lead to a destination, and why.
-INLINE __u32 unsuitable(const __u32 *a, __u32 port)
-{
-	__u32 first = to_host(a[0]), last = to_host(a[3]);
-	if (is_loopback(a))
-		return LOOPBACK;
-	if (is_v4(a) ? last >> 28 == 14 || last == 0xffffffff : first >> 24 == 0xff)
-		return NOT_UNICAST;
-	if (!is_v4(a) && (first & 0xffc00000) == 0xfe800000)
-		return LINK_LOCAL;
-	return port == 0 ? PORT_ZERO : CARRIED;
-}
-
-INLINE int matches(const struct rule *rule, const struct service *to)
-{
-	return to->port >= rule->first && to->port <= rule->last &&
-	       (to->address[0] & rule->mask[0]) == rule->address[0] &&
-	       (to->address[1] & rule->mask[1]) == rule->address[1] &&
-	       (to->address[2] & rule->mask[2]) == rule->address[2] &&
-	       (to->address[3] & rule->mask[3]) == rule->address[3];
-}
-
-// The rules that contradict the default: any that matches decides.
-INLINE int is_carried(const struct settings *said, const struct service *to)
-{
-	for (__u32 i = 0; i < MAX_RULES; i++) {
-		__u32 number = i;
-		const struct rule *rule;
-		if (i >= said->rules)
-			break;
-		rule = map_lookup(&rules, &number);
-		if (!rule)
-			break;
-		if (matches(rule, to))
-			return !said->carried;
-	}
-	return said->carried != 0;
-}
-
-// Whether plain TCP is known to be all that the service has.
-INLINE int is_plain(const struct service *to)
-{
-	const __u64 *until = map_lookup(&plain, to);
-	return until && *until > ktime_ns();
-}
-
-INLINE const struct route *route_to(const __u32 *address)
-{
-	struct prefix key = { .length = 128 };
-	copy(key.address, address);
-	return map_lookup(&routes, &key);
-}
+#include "common.h"
+#include "datagrams.h"
+#include "way.h"
 
 // What becomes of a connect of a TCP socket. `bound` is the address that the socket is bound to.
 INLINE __u32 decide(struct bpf_sock_addr *ctx, struct bpf_sock *sk, const struct settings *said,
@@ -264,6 +80,10 @@ int connect4(struct bpf_sock_addr *ctx)
 	struct service to = { .address = { 0, 0, MAPPED, ctx->user_ip4 }, .port = swap_port(ctx->user_port) };
 	struct bpf_sock *sk = ctx->sk;
 	__u32 bound[4] = { 0, 0, MAPPED, 0 }, port;
+	if (sk && ctx->protocol == UDP_ && sink(ctx, sk, &to, &port)) {
+		ctx->user_ip4 = LOCALHOST;
+		ctx->user_port = swap_port(port);
+	}
 	if (ctx->protocol != TCP_ || ctx->type != STREAM_ || !sk)
 		return 1;
 	bound[3] = sk->src_ip4;
@@ -280,12 +100,21 @@ int connect6(struct bpf_sock_addr *ctx)
 	struct service to = { .port = swap_port(ctx->user_port) };
 	struct bpf_sock *sk = ctx->sk;
 	__u32 bound[4], port;
-	if (ctx->protocol != TCP_ || ctx->type != STREAM_ || !sk)
+	if (!sk)
 		return 1;
 	to.address[0] = ctx->user_ip6[0];
 	to.address[1] = ctx->user_ip6[1];
 	to.address[2] = ctx->user_ip6[2];
 	to.address[3] = ctx->user_ip6[3];
+	if (ctx->protocol == UDP_ && !is_v4(to.address) && sink(ctx, sk, &to, &port)) {
+		ctx->user_ip6[0] = 0;
+		ctx->user_ip6[1] = 0;
+		ctx->user_ip6[2] = 0;
+		ctx->user_ip6[3] = ONE;
+		ctx->user_port = swap_port(port);
+	}
+	if (ctx->protocol != TCP_ || ctx->type != STREAM_)
+		return 1;
 	bound[0] = sk->src_ip6[0];
 	bound[1] = sk->src_ip6[1];
 	bound[2] = sk->src_ip6[2];
@@ -315,6 +144,19 @@ INLINE void keep_little_unsent(struct bpf_sock_ops *ctx)
 		set_option(ctx, TCP_, NOTSENT_LOWAT, &most, sizeof(most));
 }
 
+// What the program has asked for that means something to the stack.
+INLINE void read_options(struct bpf_sock_ops *ctx, struct event *event)
+{
+	int class = 0, timeout = 0;
+	if (ctx->family == INET_)
+		get_option(ctx, IP_, IP_TOS_, &class, sizeof(class));
+	else
+		get_option(ctx, IPV6_, TCLASS_, &class, sizeof(class));
+	get_option(ctx, TCP_, USER_TIMEOUT_, &timeout, sizeof(timeout));
+	event->traffic_class = class;
+	event->user_timeout = timeout;
+}
+
 // TCP_CONNECT_CB would be the obvious one; by the time of this one, still before the SYN leaves,
 // snd_nxt is its sequence number, which a refusal must acknowledge.
 INLINE void on_syn(struct bpf_sock_ops *ctx, struct bpf_sock *sk)
@@ -324,6 +166,7 @@ INLINE void on_syn(struct bpf_sock_ops *ctx, struct bpf_sock *sk)
 	if (!known || !known->gate_port || ctx->state != SYN_SENT)
 		return;
 	keep_little_unsent(ctx);
+	read_options(ctx, &event);
 	event.cookie = known->cookie;
 	copy(event.peer, known->peer);
 	copy(event.source, known->local);
@@ -346,6 +189,35 @@ INLINE void on_syn(struct bpf_sock_ops *ctx, struct bpf_sock *sk)
 	tell(&event);
 }
 
+// Whom a connection stands for that the stack has made to a listening program.
+INLINE const struct service *client_of(const __u32 *address, __u32 port, __u32 to_port)
+{
+	struct end end = { .port = port, .to_port = to_port };
+	copy(end.address, address);
+	return map_lookup(&clients, &end);
+}
+
+// A client has come to a listening program; those that the stack leads there it counts itself.
+INLINE void on_arrival(struct bpf_sock_ops *ctx)
+{
+	__u32 from[4] = { 0, 0, MAPPED, ctx->remote_ip4 }, port = ctx->local_port;
+	__u64 one = 1, *known;
+	if (ctx->family != INET_) {
+		BARRIER;
+		from[0] = ctx->remote_ip6[0];
+		from[1] = ctx->remote_ip6[1];
+		from[2] = ctx->remote_ip6[2];
+		from[3] = ctx->remote_ip6[3];
+	}
+	if (client_of(from, swap_port(ctx->remote_port >> 16), port))
+		return;
+	known = map_lookup(&arrivals, &port);
+	if (known)
+		__sync_fetch_and_add(known, 1);
+	else
+		map_update(&arrivals, &port, &one, BPF_ANY);
+}
+
 SEC("sockops")
 int sock_ops(struct bpf_sock_ops *ctx)
 {
@@ -357,23 +229,10 @@ int sock_ops(struct bpf_sock_ops *ctx)
 		on_syn(ctx, sk);
 	else if (ctx->op == BPF_SOCK_OPS_TCP_LISTEN_CB)
 		tell(&event);
+	else if (ctx->op == BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB)
+		on_arrival(ctx);
 	ctx->reply = -1;
 	return 1;
-}
-
-// A socket that this program's connect has taken to the gate.
-INLINE struct connection *taken(struct bpf_sock *sk)
-{
-	struct connection *known = storage_get(&connections, sk, 0, 0);
-	return known && known->gate_port ? known : 0;
-}
-
-// Whom a connection stands for that the stack has made to a listening program.
-INLINE const struct service *client_of(struct bpf_sock *sk, const __u32 *address, __u32 port)
-{
-	struct end end = { .port = port, .to_port = sk->src_port };
-	copy(end.address, address);
-	return map_lookup(&clients, &end);
 }
 
 SEC("cgroup/getpeername4")
@@ -391,28 +250,12 @@ int getpeername4(struct bpf_sock_addr *ctx)
 		ctx->user_port = swap_port(known->peer_port);
 		return 1;
 	}
-	client = client_of(sk, told, swap_port(ctx->user_port));
+	client = client_of(told, swap_port(ctx->user_port), sk->src_port);
 	if (client) {
 		ctx->user_ip4 = client->address[3];
 		ctx->user_port = swap_port(client->port);
 	}
 	return 1;
-}
-
-INLINE void tell6(struct bpf_sock_addr *ctx, const __u32 *address)
-{
-	ctx->user_ip6[0] = address[0];
-	ctx->user_ip6[1] = address[1];
-	ctx->user_ip6[2] = address[2];
-	ctx->user_ip6[3] = address[3];
-}
-
-INLINE void told6(struct bpf_sock_addr *ctx, __u32 *address)
-{
-	address[0] = ctx->user_ip6[0];
-	address[1] = ctx->user_ip6[1];
-	address[2] = ctx->user_ip6[2];
-	address[3] = ctx->user_ip6[3];
 }
 
 SEC("cgroup/getpeername6")
@@ -431,7 +274,7 @@ int getpeername6(struct bpf_sock_addr *ctx)
 		ctx->user_port = swap_port(known->peer_port);
 		return 1;
 	}
-	client = client_of(sk, told, swap_port(ctx->user_port));
+	client = client_of(told, swap_port(ctx->user_port), sk->src_port);
 	if (client) {
 		tell6(ctx, client->address);
 		ctx->user_port = swap_port(client->port);
@@ -468,24 +311,72 @@ int getsockname6(struct bpf_sock_addr *ctx)
 	return 1;
 }
 
-// A socket at the gate can fail in few ways; the true error is told here.
-SEC("cgroup/getsockopt")
-int getsockopt(struct bpf_sockopt *ctx)
+// What a program asks of a socket that was taken, the stack must hear as well. The kernel takes the option as
+// always, and finds what is wrong with it.
+SEC("cgroup/setsockopt")
+int setsockopt(struct bpf_sockopt *ctx)
+{
+	const int *value = ctx->optval;
+	const __u8 *byte = ctx->optval;
+	struct bpf_sock *sk = ctx->sk;
+	int class = (ctx->level == IP_ && ctx->optname == IP_TOS_) || (ctx->level == IPV6_ && ctx->optname == TCLASS_);
+	__u32 said = 0;
+	if ((void *)(value + 1) <= ctx->optval_end)
+		said = *value;
+	else if ((void *)(byte + 1) <= ctx->optval_end)
+		said = *byte;
+	if (sk && (class || (ctx->level == TCP_ && ctx->optname == USER_TIMEOUT_))) {
+		const struct connection *known = taken(sk);
+		struct event event = { .kind = class ? TRAFFIC_CLASS : USER_TIMEOUT };
+		if (known) {
+			event.cookie = known->cookie;
+			event.traffic_class = event.user_timeout = said;
+			tell(&event);
+		}
+	}
+	if (sk) {
+		on_option(ctx, sk, said);
+		on_buffer(ctx, sk, said);
+	}
+	ctx->optlen = 0; // What the program has given stays.
+	return 1;
+}
+
+// A socket at the gate can fail in few ways; whether the true error was told.
+INLINE int tell_error(struct bpf_sockopt *ctx)
 {
 	int *value = ctx->optval;
 	struct bpf_sock *sk = ctx->sk;
-	if (ctx->level == SOL_SOCKET_ && ctx->optname == SO_ERROR_ && sk && (void *)(value + 1) <= ctx->optval_end) {
-		const struct connection *known = taken(sk);
-		if (known && *value) {
-			__u64 cookie = known->cookie;
-			const __u32 *error = map_lookup(&errors, &cookie);
-			if (error) {
-				*value = *error;
-				map_delete(&errors, &cookie);
-				return 1;
-			}
-		}
-	}
-	ctx->optlen = 0; // What the kernel has written stays.
+	const struct connection *known;
+	const __u32 *error;
+	__u64 cookie;
+	if (ctx->level != SOL_SOCKET_ || ctx->optname != SO_ERROR_ || !sk || (void *)(value + 1) > ctx->optval_end)
+		return 0;
+	known = taken(sk);
+	if (!known || !*value)
+		return 0;
+	cookie = known->cookie;
+	error = map_lookup(&errors, &cookie);
+	if (!error)
+		return 0;
+	*value = *error;
+	map_delete(&errors, &cookie);
+	return 1;
+}
+
+SEC("cgroup/getsockopt")
+int getsockopt(struct bpf_sockopt *ctx)
+{
+	if (!tell_error(ctx) && !tell_way(ctx))
+		ctx->optlen = 0; // What the kernel has written stays.
+	return 1;
+}
+
+// For kernels that refuse the one above.
+SEC("cgroup/getsockopt/errors")
+int getsockopt_errors(struct bpf_sockopt *ctx)
+{
+	if (!tell_error(ctx))
+		ctx->optlen = 0;
 	return 1;
 }

@@ -1,7 +1,7 @@
 //! The sockets that wait at the gate, and those that have left it.
 
-use crate::layout::Connecting;
-use manypath_control::Transport;
+use crate::layout::{Connecting, Setting};
+use manypath_control::{SocketOptions, Transport};
 use manypath_gate::gate::GateId;
 use socket2::Socket;
 use std::collections::BTreeMap;
@@ -38,6 +38,8 @@ pub(crate) struct Connections {
     by_id: BTreeMap<u64, Connection>,
     /// Of those that are not active yet.
     by_cookie: BTreeMap<u64, u64>,
+    /// Of those that are.
+    active: BTreeMap<u64, u64>,
     last: u64,
 }
 
@@ -49,16 +51,23 @@ impl Connections {
 
     pub(crate) fn take(&mut self, id: u64) -> Option<Connection> {
         let connection = self.by_id.remove(&id)?;
-        if self.by_cookie.get(&connection.of.cookie) == Some(&id) {
-            self.by_cookie.remove(&connection.of.cookie);
+        for numbers in [&mut self.by_cookie, &mut self.active] {
+            if numbers.get(&connection.of.cookie) == Some(&id) {
+                numbers.remove(&connection.of.cookie);
+            }
         }
         Some(connection)
     }
 
     pub(crate) fn put(&mut self, id: u64, connection: Connection) {
-        if !matches!(connection.phase, Phase::Active) {
-            self.by_cookie.insert(connection.of.cookie, id);
-        }
+        let numbers = match connection.phase {
+            Phase::Active => &mut self.active,
+            Phase::Asking { .. }
+            | Phase::Held
+            | Phase::Completing { .. }
+            | Phase::Delayed { .. } => &mut self.by_cookie,
+        };
+        numbers.insert(connection.of.cookie, id);
         self.by_id.insert(id, connection);
     }
 
@@ -72,7 +81,20 @@ impl Connections {
         self.by_cookie.values().filter_map(|id| Some((*id, self.by_id.get(id)?)))
     }
 
+    pub(crate) fn get(&self, id: u64) -> Option<&Connection> {
+        self.by_id.get(&id)
+    }
+
+    /// A socket has got an option. Its connection and all its options, if the stack has it already.
+    pub(crate) fn set(&mut self, cookie: u64, setting: Setting) -> Option<(u64, SocketOptions)> {
+        let active = self.active.get(&cookie).copied();
+        let id = self.undecided(cookie).or(active)?;
+        let connection = self.by_id.get_mut(&id)?;
+        setting.put(&mut connection.of.options);
+        (active == Some(id)).then_some((id, connection.of.options))
+    }
+
     pub(crate) fn phase(&self, id: u64) -> Option<&Phase> {
-        self.by_id.get(&id).map(|connection| &connection.phase)
+        self.get(id).map(|connection| &connection.phase)
     }
 }

@@ -1,6 +1,6 @@
 //! Control groups: finding them, watching them come and go.
 
-use crate::kernel::{Links, Programs};
+use crate::kernel::{Links, Programs, Purpose};
 use std::collections::BTreeSet;
 use std::ffi::CString;
 use std::fs::{self, File};
@@ -60,6 +60,9 @@ pub(crate) struct Group {
     /// Identity of the folder that the links are of.
     inode: u64,
     links: Option<Links>,
+    /// Those of the programs for datagrams.
+    datagrams: Option<Links>,
+    wants_datagrams: bool,
     watch: OwnedFd,
 }
 
@@ -84,7 +87,16 @@ impl Group {
         }
         let parent = path.parent().unwrap_or(&path);
         let watch = watch(parent)?;
-        Ok(Self { path, make, made, inode: 0, links: None, watch })
+        Ok(Self {
+            path,
+            make,
+            made,
+            inode: 0,
+            links: None,
+            datagrams: None,
+            wants_datagrams: false,
+            watch,
+        })
     }
 
     /// Puts the programs to work, if they are not.
@@ -100,7 +112,7 @@ impl Group {
         let folder = match File::open(&self.path) {
             Ok(folder) => folder,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                self.links = None;
+                (self.links, self.datagrams) = (None, None);
                 return Ok(());
             }
             Err(error) => return Err(error),
@@ -108,10 +120,28 @@ impl Group {
         let inode = folder.metadata()?.ino();
         if self.links.is_none() || self.inode != inode {
             // The old links, if any, are of a group that is gone.
-            self.links = Some(programs.attach(&folder)?);
+            (self.links, self.datagrams) = (None, None);
+            self.links = Some(programs.attach(Purpose::Connections, &folder)?);
             self.inode = inode;
         }
+        if self.wants_datagrams && self.datagrams.is_none() {
+            self.datagrams = Some(programs.attach(Purpose::Datagrams, &folder)?);
+        }
         Ok(())
+    }
+
+    /// Whether programs for datagrams are to be at work too: from the next [`attach`](Self::attach) on, or
+    /// no more at once.
+    pub(crate) fn want_datagrams(&mut self, wanted: bool) {
+        self.wants_datagrams = wanted;
+        if !wanted {
+            self.datagrams = None;
+        }
+    }
+
+    /// Whether programs are at work on it, as far as is known.
+    pub(crate) const fn is_attached(&self) -> bool {
+        self.links.is_some()
     }
 
     /// Forgets what was told of groups that come and go.
@@ -147,7 +177,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        self.links = None;
+        (self.links, self.datagrams) = (None, None);
         for folder in &self.made {
             // It stays if somebody is in it.
             let _ = fs::remove_dir(folder);

@@ -12,25 +12,43 @@
 //!                                                                      │  ◀── Accepted, Failed ──┘
 //!              socket ◀── simultaneous open, or RST / ICMP ────────────┘
 //! getpeername, getsockname, accept, SO_ERROR ─▶ the true addresses and errors, from the maps
+//! TCP_INFO, TCP_MAXSEG, SO_RCVBUF ─▶ the way to the destination, from a map that is renewed (`redirector/ways.rs`)
 //! ```
 //!
 //! What is needed to decide at once lies in maps: rules, routes, and services that are known to be plain
 //! TCP. Once sent to the gate a connect cannot go back; the stack relays it then.
 //!
+//! Datagrams that a rule names leave their sockets as ever, and are taken at the last moment:
+//!
+//! ```text
+//! sendto() ─▶ egress: carried? ──no──▶ the network
+//!                │ yes: ring buffer
+//!                ▼
+//!            redirector ── line: datagrams of all flows ──▶ stack
+//! recvfrom() ◀── loopback, from the peer's own address ─────┘
+//! ```
+//!
+//! Sockets that ask for errors are connected to a sink instead (`redirector/detours.rs` stands for those that
+//! are not carried after all).
+//!
 //! Nothing is pinned. When this process ends, however, the programs' sockets are the kernel's own again.
 //!
 //! The parts: `kernel` what `bpf(2)` offers, `layout` the structures that both sides share, `tables` the
 //! maps by meaning, `redirector` the loop, `refusal` how a connect fails, `routes` and `listening` what is
-//! asked of the kernel, [`group`] the cgroup itself, [`systemd`] how units come to have one attached.
+//! asked of the kernel, `datagram` and `plain` what was taken and how it goes on its way after all, `packet`
+//! what is made by hand, [`group`] the cgroup itself, [`systemd`] how units come to have one attached.
 
 pub mod systemd;
 
 mod connections;
+mod datagram;
 pub mod group;
 mod kernel;
 mod layout;
 mod listening;
 mod netlink;
+mod packet;
+mod plain;
 mod redirector;
 mod refusal;
 mod report;
@@ -38,4 +56,4 @@ mod routes;
 mod tables;
 
 pub use redirector::{Error, Options, run};
-pub use report::Report;
+pub use report::{DatagramReport, Report};

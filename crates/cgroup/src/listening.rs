@@ -21,19 +21,40 @@ pub(crate) fn listeners(
     program: &str,
 ) -> io::Result<BTreeMap<u64, Listener>> {
     let mut found = BTreeMap::new();
+    each(|body| {
+        if let Some(listener) = parse(body, groups, program) {
+            found.insert(listener.inode, listener);
+        }
+    })?;
+    Ok(found)
+}
+
+/// Whether a connection waits for one of the programs to accept it.
+///
+/// # Errors
+/// As the kernel says.
+pub(crate) fn someone_waits(groups: &BTreeSet<u64>) -> io::Result<bool> {
+    let mut any = false;
+    each(|body| any |= waiting(body) > 0 && parse(body, groups, "").is_some())?;
+    Ok(any)
+}
+
+/// How many connections wait to be accepted.
+fn waiting(body: &[u8]) -> u32 {
+    word(body, 56).unwrap_or(0)
+}
+
+/// Takes each listening TCP socket of this network, a `struct inet_diag_msg` and its attributes.
+fn each(mut take: impl FnMut(&[u8])) -> io::Result<()> {
     for family in [libc::AF_INET, libc::AF_INET6] {
         // struct inet_diag_req_v2
         let mut request = vec![family as u8, libc::IPPROTO_TCP as u8, 0, 0];
         request.extend(LISTEN.to_ne_bytes());
         request.extend([0; 48]);
         let socket = Netlink::new(libc::NETLINK_SOCK_DIAG, 0)?;
-        socket.list(SOCK_DIAG_BY_FAMILY, &request, |body| {
-            if let Some(listener) = parse(body, groups, program) {
-                found.insert(listener.inode, listener);
-            }
-        })?;
+        socket.list(SOCK_DIAG_BY_FAMILY, &request, &mut take)?;
     }
-    Ok(found)
+    Ok(())
 }
 
 /// `struct inet_diag_msg` and its attributes.
@@ -63,7 +84,7 @@ fn parse(body: &[u8], groups: &BTreeSet<u64>, program: &str) -> Option<Listener>
 
 #[cfg(test)]
 mod tests {
-    use super::listeners;
+    use super::{each, listeners, parse, someone_waits, waiting};
     use crate::group;
     use std::collections::BTreeSet;
     use std::net::TcpListener;
@@ -82,5 +103,18 @@ mod tests {
         };
         let found = listeners(&BTreeSet::from([meta.ino()]), "x").unwrap();
         assert!(found.values().any(|one| one.addr.port() == port), "{found:?}");
+        let groups = BTreeSet::from([meta.ino()]);
+        let waits = || {
+            let mut here = 0;
+            let ours =
+                |body: &[u8]| parse(body, &groups, "").is_some_and(|one| one.addr.port() == port);
+            each(|body| here += if ours(body) { waiting(body) } else { 0 }).unwrap();
+            here
+        };
+        let _client = std::net::TcpStream::connect(("127.0.0.2", port)).unwrap();
+        assert!(someone_waits(&groups).unwrap());
+        assert_eq!(waits(), 1);
+        listener.accept().unwrap();
+        assert_eq!(waits(), 0);
     }
 }

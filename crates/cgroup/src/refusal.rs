@@ -5,27 +5,31 @@
 //! made by hand, because no socket of ours may answer at the gate.
 
 use crate::layout::Connecting;
+use crate::packet::{RawSockets, TCP, UDP, checksum, icmp, ip_packet, pseudo_header};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::{FromRawFd, OwnedFd};
 
-const TCP: u8 = 6;
-const ICMP: u8 = 1;
-const ICMP_V6: u8 = 58;
-
-/// Raw sockets of both families, that only send.
+/// What refusals are sent by.
 #[derive(Debug)]
-pub(crate) struct Refuser {
-    v4: OwnedFd,
-    /// A host may have no IPv6.
-    v6: Option<OwnedFd>,
-}
+pub(crate) struct Refuser(RawSockets);
 
 impl Refuser {
     /// # Errors
     /// `EPERM` without CAP_NET_RAW.
     pub(crate) fn new() -> io::Result<Self> {
-        Ok(Self { v4: raw(libc::AF_INET)?, v6: raw(libc::AF_INET6).ok() })
+        RawSockets::new().map(Self)
+    }
+
+    /// Tells a UDP socket that nobody listens at the destination of what it has sent.
+    ///
+    /// # Errors
+    /// As `sendto` says.
+    pub(crate) fn unreachable(&self, own: SocketAddr, peer: SocketAddr) -> io::Result<()> {
+        let ports = [own.port().to_be_bytes(), peer.port().to_be_bytes()].concat();
+        let sent = [&ports[..], &[0, 8, 0, 0]].concat();
+        let (kind, code) = if peer.is_ipv6() { (1, 4) } else { (3, 3) };
+        let about = ip_packet(own.ip(), peer.ip(), UDP, &sent);
+        self.0.send(own.ip(), &icmp(peer.ip(), own.ip(), &about, kind, code))
     }
 
     /// Lets the connect fail as near to `errno` as a packet can. Whether it was exactly that.
@@ -37,17 +41,17 @@ impl Refuser {
         let v6 = of.peer.is_ipv6();
         let (packet, exact) = match complaint(errno, v6) {
             None => (reset(gate, own, of.isn), errno == libc::ECONNREFUSED),
-            Some((kind, code, exact)) => (icmp(gate, own, of.isn, kind, code), exact),
+            Some((kind, code, exact)) => {
+                (icmp(gate.ip(), own.ip(), &syn(own, gate, of.isn), kind, code), exact)
+            }
         };
-        let socket = if v6 { self.v6.as_ref() } else { Some(&self.v4) };
-        let socket = socket.ok_or_else(|| io::Error::from_raw_os_error(libc::EAFNOSUPPORT))?;
-        send(socket, own.ip(), &packet)?;
+        self.0.send(own.ip(), &packet)?;
         Ok(exact)
     }
 }
 
 /// The gate is at loopback, wherever its sockets are bound.
-fn loopback(like: IpAddr) -> IpAddr {
+pub(crate) fn loopback(like: IpAddr) -> IpAddr {
     match like {
         IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
@@ -66,27 +70,6 @@ fn complaint(errno: i32, v6: bool) -> Option<(u8, u8, bool)> {
     }
 }
 
-fn raw(family: libc::c_int) -> io::Result<OwnedFd> {
-    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    // SAFETY: plain numbers; then the kernel has just made the descriptor.
-    let fd = unsafe {
-        let fd = libc::socket(family, kind, libc::IPPROTO_RAW);
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        OwnedFd::from_raw_fd(fd)
-    };
-    Ok(fd)
-}
-
-fn send(socket: &OwnedFd, to: IpAddr, packet: &[u8]) -> io::Result<()> {
-    // Raw sockets take no port.
-    let to = socket2::SockAddr::from(SocketAddr::new(to, 0));
-    let sent = socket2::SockRef::from(socket).send_to(packet, &to)?;
-    debug_assert_eq!(sent, packet.len());
-    Ok(())
-}
-
 /// RST, ACK of the SYN.
 fn reset(from: SocketAddr, to: SocketAddr, isn: u32) -> Vec<u8> {
     const RST_ACK: u8 = 0x14;
@@ -100,99 +83,20 @@ fn reset(from: SocketAddr, to: SocketAddr, isn: u32) -> Vec<u8> {
     ip_packet(from.ip(), to.ip(), TCP, &segment)
 }
 
-/// "Destination unreachable", with the beginning of the SYN that went from `waiting` to the gate.
-fn icmp(gate: SocketAddr, waiting: SocketAddr, isn: u32, kind: u8, code: u8) -> Vec<u8> {
+/// The SYN that went from `waiting` to the gate, as far as an error quotes it.
+fn syn(waiting: SocketAddr, gate: SocketAddr, isn: u32) -> Vec<u8> {
     let mut syn = Vec::with_capacity(20);
     syn.extend(waiting.port().to_be_bytes());
     syn.extend(gate.port().to_be_bytes());
     syn.extend(isn.to_be_bytes());
     syn.extend([0, 0, 0, 0, 5 << 4, 2, 0, 0, 0, 0, 0, 0]);
-    let mut message = vec![kind, code, 0, 0, 0, 0, 0, 0];
-    message.extend(ip_packet(waiting.ip(), gate.ip(), TCP, &syn));
-    let (sum, protocol) = match gate.ip() {
-        IpAddr::V4(_) => (0, ICMP),
-        IpAddr::V6(_) => {
-            let length = message.len() as u32;
-            (pseudo_header(gate.ip(), waiting.ip(), length, ICMP_V6), ICMP_V6)
-        }
-    };
-    checksum(&mut message, 2, sum);
-    ip_packet(gate.ip(), waiting.ip(), protocol, &message)
-}
-
-fn ip_packet(from: IpAddr, to: IpAddr, protocol: u8, payload: &[u8]) -> Vec<u8> {
-    let mut packet = Vec::with_capacity(40 + payload.len());
-    match (from, to) {
-        (IpAddr::V4(from), IpAddr::V4(to)) => {
-            let length = (20 + payload.len()) as u16;
-            packet.extend([0x45, 0]);
-            packet.extend(length.to_be_bytes());
-            packet.extend([0, 0, 0, 0, 64, protocol, 0, 0]);
-            packet.extend(from.octets());
-            packet.extend(to.octets());
-            checksum(&mut packet, 10, 0);
-        }
-        _ => {
-            packet.extend([0x60, 0, 0, 0]);
-            packet.extend((payload.len() as u16).to_be_bytes());
-            packet.extend([protocol, 64]);
-            packet.extend(v6_octets(from));
-            packet.extend(v6_octets(to));
-        }
-    }
-    packet.extend(payload);
-    packet
-}
-
-fn v6_octets(ip: IpAddr) -> [u8; 16] {
-    match ip {
-        IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
-        IpAddr::V6(ip) => ip.octets(),
-    }
-}
-
-/// Sum of the words that a checksum covers besides the packet (RFC 9293 section 3.1, RFC 8200 section 8.1).
-fn pseudo_header(from: IpAddr, to: IpAddr, length: u32, protocol: u8) -> u32 {
-    let mut bytes = Vec::with_capacity(40);
-    match (from, to) {
-        (IpAddr::V4(from), IpAddr::V4(to)) => {
-            bytes.extend(from.octets());
-            bytes.extend(to.octets());
-        }
-        _ => {
-            bytes.extend(v6_octets(from));
-            bytes.extend(v6_octets(to));
-        }
-    }
-    bytes.extend(length.to_be_bytes());
-    bytes.extend([0, 0, 0, protocol]);
-    sum(&bytes)
-}
-
-fn sum(bytes: &[u8]) -> u32 {
-    let words = bytes.chunks(2).map(|word| match *word {
-        [high, low] => u32::from(high) << 8 | u32::from(low),
-        [high] => u32::from(high) << 8,
-        _ => 0,
-    });
-    words.sum()
-}
-
-/// Writes the internet checksum (RFC 1071) of `bytes` at a place in them that is still zero.
-fn checksum(bytes: &mut [u8], at: usize, more: u32) {
-    let mut sum = sum(bytes) + more;
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    let value = !(sum as u16);
-    if let Some(place) = bytes.get_mut(at..at + 2) {
-        place.copy_from_slice(&value.to_be_bytes());
-    }
+    ip_packet(waiting.ip(), gate.ip(), TCP, &syn)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packet::sum;
 
     #[test]
     fn what_is_summed_with_its_checksum_is_zero() {

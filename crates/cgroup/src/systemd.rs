@@ -171,7 +171,8 @@ impl Target {
         let options: String = options.iter().map(|option| format!(" {option}")).collect();
         // A slice of its own: connections of manypath itself must not come back to it.
         format!(
-            "{}[Unit]\nDescription=manypath for {self}\nStartLimitIntervalSec=0\n\n\
+            "{}[Unit]\nDescription=manypath for {self}\nStartLimitIntervalSec=0\n\
+             After=manypathd.service\n\n\
              [Service]\nType=notify\nExecStart={} attach {place}{options}\n\
              Slice=manypath.slice\nRestart=on-failure\nRestartSec=1\n",
             self.origin(),

@@ -1,8 +1,9 @@
 //! What the kernel's programs go by, and what they count: their maps, by meaning.
 
 use crate::kernel::{Map, Programs};
-use crate::layout::{self, Address, MAX_RULES, REASONS, RouteKind};
+use crate::layout::{self, Address, MAX_RULES, REASONS, RouteKind, WayKey};
 use crate::routes::Route;
+use manypath_gate::Told;
 use manypath_rules::{Chain, Policy, Protocol, Rule, Table};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -18,7 +19,13 @@ pub(crate) struct Tables {
     plain: Map,
     clients: Map,
     errors: Map,
+    arrivals: Map,
     counts: Map,
+    flows: Map,
+    datagram_rules: Map,
+    plain_datagrams: Map,
+    datagram_counts: Map,
+    ways: Map,
     /// What `settings` says.
     said: Settings,
     /// What `routes` says, as far as it was put there.
@@ -31,6 +38,8 @@ struct Settings {
     gates: [u32; 2],
     rules: u32,
     carried: bool,
+    datagram_rules: u32,
+    sinks: [u32; 2],
 }
 
 impl Tables {
@@ -48,7 +57,13 @@ impl Tables {
             plain: map("plain")?,
             clients: map("clients")?,
             errors: map("errors")?,
+            arrivals: map("arrivals")?,
             counts: map("counts")?,
+            flows: map("flows")?,
+            datagram_rules: map("datagram_rules")?,
+            plain_datagrams: map("plain_datagrams")?,
+            datagram_counts: map("datagram_counts")?,
+            ways: map("ways")?,
             said,
             known: BTreeMap::new(),
         };
@@ -57,8 +72,9 @@ impl Tables {
     }
 
     fn say(&self) -> io::Result<()> {
-        let Settings { namespace, gates, rules, carried } = self.said;
-        let words = [gates[0], gates[1], rules, u32::from(carried)];
+        let Settings { namespace, gates, rules, carried, datagram_rules, sinks } = self.said;
+        let rules = [rules, u32::from(carried), datagram_rules];
+        let words = gates.into_iter().chain(rules).chain(sinks).chain([0]);
         let value = [&namespace.to_ne_bytes()[..], &layout::bytes(words)].concat();
         self.settings.put(&0_u32.to_ne_bytes(), &value)
     }
@@ -89,6 +105,7 @@ impl Tables {
             list.filter(|rule| rule.protocol == Protocol::Tcp).map(rule).collect();
         let all = rules.len() <= MAX_RULES;
         // Rules that enable and do not fit must not keep anything from the stack.
+        self.set_datagram_rules(table)?;
         self.said.carried = default == Policy::Enable || !all;
         self.said.rules =
             if all || default == Policy::Enable { rules.len().min(MAX_RULES) as u32 } else { 0 };
@@ -98,6 +115,65 @@ impl Tables {
         self.say()?;
         self.forget_plain();
         Ok(())
+    }
+
+    /// The stack has the last word, so that a few rules too many can be one for all.
+    fn set_datagram_rules(&mut self, table: &Table) -> io::Result<()> {
+        let list = table.list(Chain::Remote, Policy::Enable).map(|(_, rule)| rule);
+        let mut rules: Vec<Vec<u8>> =
+            list.filter(|rule| rule.protocol == Protocol::Udp).map(rule).collect();
+        if rules.len() > MAX_RULES {
+            rules = vec![words([0; 4], [0; 4], [0, 65535])];
+        }
+        for (number, rule) in (0_u32..).zip(&rules) {
+            self.datagram_rules.put(&number.to_ne_bytes(), rule)?;
+        }
+        self.said.datagram_rules = rules.len() as u32;
+        forget(&self.plain_datagrams);
+        Ok(())
+    }
+
+    /// Whether any datagrams are to be carried.
+    pub(crate) const fn carries_datagrams(&self) -> bool {
+        self.said.datagram_rules > 0
+    }
+
+    /// Where connected sockets that ask for errors are connected to, IPv4 and IPv6; 0: nowhere.
+    ///
+    /// # Errors
+    /// None that is known of a map of this kind.
+    pub(crate) fn set_sinks(&mut self, ports: [u16; 2]) -> io::Result<()> {
+        self.said.sinks = ports.map(u32::from);
+        self.say()
+    }
+
+    /// Leaves the datagrams of a socket to a peer alone from now on.
+    pub(crate) fn leave_flow(&self, cookie: u64, peer: SocketAddr) {
+        const LEFT: u32 = 1;
+        // The map makes room for new entries by itself.
+        let _ = self.flows.put(&layout::flow(cookie, peer), &LEFT.to_ne_bytes());
+    }
+
+    /// Decides anew about the datagrams of a socket to a peer.
+    pub(crate) fn forget_flow(&self, cookie: u64, peer: SocketAddr) {
+        // It may have given way to others.
+        let _ = self.flows.remove(&layout::flow(cookie, peer));
+    }
+
+    /// Forgets what was decided of datagrams.
+    pub(crate) fn forget_flows(&self) {
+        forget(&self.flows);
+    }
+
+    /// Leaves datagrams of other sockets to a service alone for a while.
+    pub(crate) fn add_plain_datagrams(&self, service: SocketAddr, during: Duration) {
+        put_until(&self.plain_datagrams, service, during);
+    }
+
+    /// What became of the flows of datagrams that began: how many were taken, and how many were not, by reason;
+    /// and how many datagrams were lost because we were too slow (`events-lost`).
+    pub(crate) fn datagram_counts(&self) -> BTreeMap<&'static str, u64> {
+        counts(&self.datagram_counts)
     }
 
     /// Goes by other routes from now on.
@@ -125,16 +201,12 @@ impl Tables {
 
     /// Leaves connects to a service alone for a while.
     pub(crate) fn add_plain(&self, service: SocketAddr, during: Duration) {
-        let until = now() + u64::try_from(during.as_nanos()).unwrap_or(u64::MAX / 2);
-        // The map makes room for new entries by itself.
-        let _ = self.plain.put(&layout::service(service), &until.to_ne_bytes());
+        put_until(&self.plain, service, during);
     }
 
     /// Leaves nothing alone any more that was plain TCP before.
     pub(crate) fn forget_plain(&self) {
-        for key in self.plain.keys() {
-            let _ = self.plain.remove(&key);
-        }
+        forget(&self.plain);
     }
 
     /// Lets the connection from `from` to a listening program stand for `client`.
@@ -155,34 +227,70 @@ impl Tables {
         let _ = self.clients.remove(&layout::end(from, to));
     }
 
+    /// Connections that the programs' listening sockets at a port were given by others than the stack.
+    pub(crate) fn arrivals(&self, port: u16) -> u64 {
+        let value = self.arrivals.get(&u32::from(port).to_ne_bytes()).ok();
+        value.and_then(|value| value.try_into().ok()).map_or(0, u64::from_ne_bytes)
+    }
+
     /// Lets `SO_ERROR` of a socket that fails tell the true error, once.
     pub(crate) fn set_error(&self, cookie: u64, errno: i32) {
         let _ = self.errors.put(&cookie.to_ne_bytes(), &errno.to_ne_bytes());
     }
 
+    /// Lets the program of a connection be told of its way from now on, as it is now.
+    pub(crate) fn set_way(&self, key: WayKey, told: &Told) {
+        let _ = self.ways.put(&key.bytes(), &layout::way(told));
+    }
+
+    /// The kernel's own answers hold again.
+    pub(crate) fn remove_way(&self, key: WayKey) {
+        let _ = self.ways.remove(&key.bytes());
+    }
+
     /// What became of connects: how many were taken to the gate, and how many were not, by reason.
     pub(crate) fn counts(&self) -> BTreeMap<&'static str, u64> {
-        let count = |(number, name): (u32, &'static str)| {
-            let value = self.counts.get(&number.to_ne_bytes()).ok()?;
-            Some((name, u64::from_ne_bytes(value.try_into().ok()?)))
-        };
-        (0_u32..).zip(REASONS).filter_map(count).filter(|(_, count)| *count > 0).collect()
+        counts(&self.counts)
     }
+}
+
+fn counts(map: &Map) -> BTreeMap<&'static str, u64> {
+    let count = |(number, name): (u32, &'static str)| {
+        let value = map.get(&number.to_ne_bytes()).ok()?;
+        Some((name, u64::from_ne_bytes(value.try_into().ok()?)))
+    };
+    (0_u32..).zip(REASONS).filter_map(count).filter(|(_, count)| *count > 0).collect()
+}
+
+fn forget(map: &Map) {
+    for key in map.keys() {
+        // Somebody else may have been faster.
+        let _ = map.remove(&key);
+    }
+}
+
+/// Says something of a service that holds for a while.
+fn put_until(map: &Map, service: SocketAddr, during: Duration) {
+    let until = now() + u64::try_from(during.as_nanos()).unwrap_or(u64::MAX / 2);
+    // The map makes room for new entries by itself.
+    let _ = map.put(&layout::service(service), &until.to_ne_bytes());
 }
 
 /// `struct rule`.
 fn rule(rule: &Rule) -> Vec<u8> {
     let ports = rule.ports.map_or([0, 65535], |ports| [ports.first(), ports.last()]);
-    let words = |address: Address, mask: Address| {
-        let masked = std::array::from_fn::<_, 4, _>(|i| address[i] & mask[i]);
-        layout::bytes(masked.into_iter().chain(mask).chain(ports.map(u32::from)))
-    };
     match rule.network {
-        None => words([0; 4], [0; 4]),
+        None => words([0; 4], [0; 4], ports),
         Some(network) => {
-            words(layout::address(network.address()), mask(network.address(), network.prefix()))
+            let mask = mask(network.address(), network.prefix());
+            words(layout::address(network.address()), mask, ports)
         }
     }
+}
+
+fn words(address: Address, mask: Address, ports: [u16; 2]) -> Vec<u8> {
+    let masked = std::array::from_fn::<_, 4, _>(|i| address[i] & mask[i]);
+    layout::bytes(masked.into_iter().chain(mask).chain(ports.map(u32::from)))
 }
 
 /// The bits of an address that a prefix of this length fixes, IPv4 in its mapped form.

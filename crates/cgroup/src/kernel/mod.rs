@@ -9,7 +9,7 @@ mod programs;
 mod ring;
 
 pub(crate) use maps::Map;
-pub(crate) use programs::{Links, Programs};
+pub(crate) use programs::{Links, Programs, Purpose};
 pub(crate) use ring::Ring;
 
 use std::io;

@@ -11,24 +11,55 @@ use std::os::fd::{AsRawFd, OwnedFd};
 pub(super) static OBJECT: &[u8] = include_bytes!("../../bpf/manypath.bpf.o");
 
 /// Section, program type and attach type of each program (`linux/bpf.h`).
-const PROGRAMS: [(&str, u32, u32); 8] = [
+type Section = (&'static str, u32, u32);
+
+const CONNECTIONS: [Section; 9] = [
     ("sockops", 13, 3),
     ("cgroup/getpeername4", 18, 29),
     ("cgroup/getpeername6", 18, 30),
     ("cgroup/getsockname4", 18, 31),
     ("cgroup/getsockname6", 18, 32),
     ("cgroup/getsockopt", 25, 21),
+    ("cgroup/setsockopt", 25, 22),
     // Last: what they send to the gate, the others must know.
     ("cgroup/connect4", 18, 10),
     ("cgroup/connect6", 18, 11),
 ];
+
+/// In the place of the one that also tells of the way to the destination, where the kernel refuses that.
+const ERRORS_ONLY: Section = ("cgroup/getsockopt/errors", 25, 21);
+
+/// Those for datagrams, which are at work only when some are to be carried.
+const DATAGRAMS: [Section; 5] = [
+    ("cgroup/sock_create", 9, 2),
+    ("cgroup/sock_release", 9, 34),
+    ("cgroup_skb/egress", 8, 1),
+    ("cgroup/recvmsg4", 18, 19),
+    ("cgroup/recvmsg6", 18, 20),
+];
+
+/// What programs are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    Connections,
+    Datagrams,
+}
 
 /// Programs and maps in the kernel. Nothing is pinned: all of it ends with this process.
 #[derive(Debug)]
 pub(crate) struct Programs {
     maps: BTreeMap<String, Map>,
     /// With their attach types.
-    programs: Vec<(OwnedFd, u32)>,
+    connections: Connections<(OwnedFd, u32)>,
+    /// Or why this kernel does not take them.
+    datagrams: io::Result<Vec<(OwnedFd, u32)>>,
+}
+
+#[derive(Debug)]
+struct Connections<T> {
+    loaded: Vec<T>,
+    /// Why this kernel does not tell of the way to the destination.
+    mute: Option<io::Error>,
 }
 
 /// Programs at work on one cgroup, until this is dropped or the cgroup is gone.
@@ -76,27 +107,42 @@ impl Programs {
             object.maps.iter().map(|(name, kind)| Ok((name.clone(), Map::new(name, *kind)?)));
         let maps = maps.collect::<io::Result<BTreeMap<_, _>>>()?;
         let descriptor = |name: &str| maps.get(name).map(AsRawFd::as_raw_fd);
-        let load = |(section, kind, attach): (&str, u32, u32)| {
+        let load = |(section, kind, attach): Section| {
             let program = object.programs.get(section).and_then(|one| one.linked(descriptor));
             let code = program.ok_or_else(|| io::Error::other("damaged BPF object"))?;
             Ok((load(section, &code, &object.license, kind, attach)?, attach))
         };
-        let programs = PROGRAMS.into_iter().map(load).collect::<io::Result<_>>()?;
-        Ok(Self { maps, programs })
+        let connections = Connections::load(load)?;
+        let datagrams = DATAGRAMS.into_iter().map(load).collect();
+        Ok(Self { maps, connections, datagrams })
     }
 
-    /// Lets the programs work on the sockets of a cgroup and of those below it.
+    /// Lets the programs for a purpose work on the sockets of a cgroup and of those below it.
     ///
     /// # Errors
     /// `EBADF` when the folder is not in a cgroup2 file system; `EPERM` when somebody above does
     /// not allow several programs.
-    pub(crate) fn attach(&self, cgroup: &File) -> io::Result<Links> {
+    pub(crate) fn attach(&self, purpose: Purpose, cgroup: &File) -> io::Result<Links> {
+        let programs = match purpose {
+            Purpose::Connections => self.connections.loaded.as_slice(),
+            Purpose::Datagrams => self.datagrams.as_deref().unwrap_or_default(),
+        };
         let target = cgroup.as_raw_fd().cast_unsigned();
         let link = |(program, attach): &(OwnedFd, u32)| {
             let program = program.as_raw_fd().cast_unsigned();
             bpf_open(BPF_LINK_CREATE, &mut Link { program, target, attach: *attach, flags: 0 })
         };
-        Ok(Links { _links: self.programs.iter().map(link).collect::<io::Result<_>>()? })
+        Ok(Links { _links: programs.iter().map(link).collect::<io::Result<_>>()? })
+    }
+
+    /// Why the programs for datagrams are not there.
+    pub(crate) fn missing(&self) -> Option<&io::Error> {
+        self.datagrams.as_ref().err()
+    }
+
+    /// Why options tell of loopback and not of the way to the destination.
+    pub(crate) const fn mute(&self) -> Option<&io::Error> {
+        self.connections.mute.as_ref()
     }
 
     /// A map of the object.
@@ -105,6 +151,21 @@ impl Programs {
     /// When the object has no such map, which would be a mistake of ours.
     pub(crate) fn take_map(&mut self, name: &str) -> io::Result<Map> {
         self.maps.remove(name).ok_or_else(|| io::Error::other(format!("no BPF map {name}")))
+    }
+}
+
+impl<T> Connections<T> {
+    fn load(load: impl Fn(Section) -> io::Result<T>) -> io::Result<Self> {
+        let mut mute = None;
+        let load = |section: Section| match load(section) {
+            Err(error) if section.0 == "cgroup/getsockopt" => {
+                mute = Some(error);
+                load(ERRORS_ONLY)
+            }
+            loaded => loaded,
+        };
+        let loaded = CONNECTIONS.into_iter().map(load).collect::<io::Result<_>>()?;
+        Ok(Self { loaded, mute })
     }
 }
 
@@ -133,8 +194,60 @@ fn explain(name: &str, error: io::Error, mut request: Load) -> io::Error {
     (request.log_level, request.log_size) = (1, log.len() as u32);
     request.log = log.as_mut_ptr().addr() as u64;
     let _ = bpf(BPF_PROG_LOAD, &mut request);
-    let text = String::from_utf8_lossy(&log);
-    let mut lines: Vec<&str> = text.trim_end_matches('\0').lines().rev().take(4).collect();
+    io::Error::new(error.kind(), format!("BPF program {name}: {error}: {}", last_lines(&log)))
+}
+
+/// The last lines of what the verifier has written. It takes back what it has said of a way through the program
+/// that is all right: what is left of that follows the end of the text.
+fn last_lines(log: &[u8]) -> String {
+    let end = log.iter().position(|byte| *byte == 0).unwrap_or(log.len());
+    let text = String::from_utf8_lossy(log.get(..end).unwrap_or_default());
+    let mut lines: Vec<&str> = text.lines().rev().take(4).collect();
     lines.reverse();
-    io::Error::new(error.kind(), format!("BPF program {name}: {error}: {}", lines.join("; ")))
+    lines.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refuse(refused: &'static [&'static str]) -> impl Fn(Section) -> io::Result<&'static str> {
+        move |(name, ..)| match refused.contains(&name) {
+            true => Err(io::Error::other("too long")),
+            false => Ok(name),
+        }
+    }
+
+    #[test]
+    fn what_the_verifier_has_taken_back_is_not_told() {
+        let log = b"1\n2\n3\n4\nR1 pointer arithmetic prohibited\n\0from 2 to 3: safe\n\0\0";
+        assert_eq!(last_lines(log), "2; 3; 4; R1 pointer arithmetic prohibited");
+    }
+
+    #[test]
+    fn this_kernel_takes_every_program_and_the_one_that_is_in_the_place_of_another() {
+        let loaded = Programs::load();
+        if loaded.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::EPERM)) {
+            return eprintln!("SKIPPED: not root: no program is loaded");
+        }
+        let loaded = loaded.expect("loaded");
+        assert!(loaded.mute().is_none() && loaded.missing().is_none(), "{loaded:?}");
+        let object = Object::parse(OBJECT).expect("an object");
+        let program = object.programs.get(ERRORS_ONLY.0).expect("a program");
+        let code = program.linked(|name| loaded.maps.get(name).map(AsRawFd::as_raw_fd));
+        let (name, kind, attach) = ERRORS_ONLY;
+        load(name, &code.expect("maps"), &object.license, kind, attach).expect("taken");
+    }
+
+    #[test]
+    fn a_kernel_that_refuses_to_tell_of_the_way_still_tells_errors() {
+        let all = Connections::load(refuse(&[])).expect("all");
+        assert!(all.mute.is_none() && all.loaded.contains(&"cgroup/getsockopt"));
+        let less = Connections::load(refuse(&["cgroup/getsockopt"])).expect("less");
+        assert!(less.mute.is_some() && less.loaded.contains(&ERRORS_ONLY.0));
+        assert!(!less.loaded.contains(&"cgroup/getsockopt"));
+        assert_eq!(less.loaded.len(), all.loaded.len());
+        assert!(Connections::load(refuse(&["cgroup/getsockopt", ERRORS_ONLY.0])).is_err());
+        assert!(Connections::load(refuse(&["cgroup/connect4"])).is_err());
+    }
 }

@@ -1,9 +1,10 @@
 //! Connects of the programs: from the gate to a relay, or to a failure.
 
+use super::ways::Whose;
 use super::{Error, Redirector};
 use crate::connections::{Connection, Phase};
-use crate::layout::Connecting;
-use manypath_control::{Reply, Request, Transport};
+use crate::layout::{Connecting, Setting, WayKey};
+use manypath_control::{Reply, Request, SocketOptions, Transport};
 use manypath_gate::socket;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -20,6 +21,9 @@ impl Redirector {
     /// A program's socket is on its way to the gate.
     pub(super) fn on_connecting(&mut self, of: Connecting) {
         if let Some(old) = self.connections.undecided(of.cookie) {
+            if self.connections.get(old).is_some_and(|old| of.is_sent_again(&old.of)) {
+                return;
+            }
             // The program has dissolved it, or fetched its error, and tries again.
             self.give_up(old);
         }
@@ -52,25 +56,45 @@ impl Redirector {
 
     fn on_reply(&mut self, reply: Reply) {
         match reply {
-            Reply::Pending { id } => self.on_pending(id),
-            Reply::Accepted { id, transport, .. } => self.on_accepted(id, transport),
+            Reply::Pending { id } => {
+                if !self.on_datagrams_pending(id) {
+                    self.on_pending(id);
+                }
+            }
+            Reply::Accepted { id, transport, .. } => {
+                if !self.on_datagrams_accepted(id) {
+                    self.on_accepted(id, transport);
+                }
+            }
             Reply::Failed { id, errno } => self.fail(id, errno),
             // Not for sockets that wait.
-            Reply::Direct { id, .. } => self.fail(id, libc::ECONNABORTED),
-            Reply::Closed { id } => self.on_closed(id),
+            Reply::Direct { id, reason } => {
+                if !self.on_datagrams_direct(id, reason) {
+                    self.fail(id, libc::ECONNABORTED);
+                }
+            }
+            Reply::Closed { id } => {
+                if !self.give_datagrams_up(id, "given-up") {
+                    self.on_closed(id);
+                }
+            }
+            Reply::Way { id, way } => self.on_way(id, way),
+            Reply::Unreachable { id } => self.on_datagrams_unreachable(id),
+            Reply::Idle { id } => self.on_datagrams_idle(id),
             Reply::Plain { destination, for_ms } => {
                 self.tables.add_plain(destination, Duration::from_millis(for_ms));
             }
             Reply::Changed => self.read_rules(),
             // The link has looked at the welcome; nothing else is asked for here.
             Reply::Welcome { .. }
-            | Reply::Way { .. }
-            | Reply::Unreachable { .. }
+            | Reply::WayFrom { .. }
             | Reply::Offered { .. }
             | Reply::NotOffered { .. }
             | Reply::Arriving { .. }
             | Reply::Left { .. }
             | Reply::Gone { .. }
+            | Reply::Look { .. }
+            | Reply::Resigned
             | Reply::StatusPart(_)
             | Reply::Reloaded { .. }
             | Reply::Forgotten { .. }
@@ -133,11 +157,22 @@ impl Redirector {
         let phase = std::mem::replace(&mut connection.phase, Phase::Active);
         let Phase::Completing { far } = phase else { return };
         self.stack.send(Request::Attach { id }, Some(far.into()));
+        let options = connection.of.options;
+        if options != SocketOptions::default() {
+            self.stack.send(Request::Options { id, options }, None);
+        }
         match connection.transport {
             Some(Transport::Sctp) => self.report.sctp += 1,
             Some(Transport::TcpRelay) | None => self.report.tcp_relay += 1,
         }
         self.connections.put(id, connection);
+    }
+
+    /// A program has set an option of a socket; before it is attached the stack need not know.
+    pub(super) fn on_option(&mut self, cookie: u64, setting: Setting) {
+        if let Some((id, options)) = self.connections.set(cookie, setting) {
+            self.stack.send(Request::Options { id, options }, None);
+        }
     }
 
     fn far_failed(&mut self, id: u64, mut connection: Connection, errno: i32, tries: u32) {
@@ -151,9 +186,16 @@ impl Redirector {
         self.give_up(id);
     }
 
+    /// Takes a connection that is over.
+    fn take(&mut self, id: u64) -> Option<Connection> {
+        let connection = self.connections.take(id)?;
+        self.forget_way(WayKey::of_socket(connection.of.cookie), Whose::Opened(id));
+        Some(connection)
+    }
+
     /// Nobody wants the connect any more.
     fn give_up(&mut self, id: u64) {
-        let Some(connection) = self.connections.take(id) else { return };
+        let Some(connection) = self.take(id) else { return };
         self.stack.send(Request::Cancel { id }, None);
         self.report.given_up += 1;
         self.gates.leave(connection.gate);
@@ -161,7 +203,7 @@ impl Redirector {
     }
 
     fn fail(&mut self, id: u64, errno: i32) {
-        let Some(connection) = self.connections.take(id) else { return };
+        let Some(connection) = self.take(id) else { return };
         self.report.failed += 1;
         self.gates.leave(connection.gate);
         self.refuse(&connection.of, errno);
@@ -170,7 +212,7 @@ impl Redirector {
     fn on_closed(&mut self, id: u64) {
         match self.connections.phase(id) {
             Some(Phase::Active) => {
-                if let Some(connection) = self.connections.take(id) {
+                if let Some(connection) = self.take(id) {
                     self.gates.leave(connection.gate);
                 }
             }
@@ -213,6 +255,9 @@ impl Redirector {
 
     /// Time goes on for connects that wait. A stack that does not answer is worse than none.
     pub(super) fn handle_limits(&mut self, now: Instant) -> Result<(), Error> {
+        if self.has_silent_flow(now) {
+            return Err(Error::StackLost("the stack does not answer".to_owned()));
+        }
         let mut delayed = Vec::new();
         for (id, connection) in self.connections.waiting() {
             match connection.phase {

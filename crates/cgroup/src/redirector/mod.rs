@@ -1,7 +1,10 @@
 //! Serving a cgroup: one loop over what the kernel, the stacks and time say.
 
 mod connects;
+mod datagrams;
+mod detours;
 mod servers;
+mod ways;
 
 use crate::connections::{Connections, Phase};
 use crate::group::Group;
@@ -11,6 +14,8 @@ use crate::refusal::Refuser;
 use crate::report::Report;
 use crate::routes::Routes;
 use crate::tables::Tables;
+use datagrams::Datagrams;
+use detours::Detours;
 use libc::pollfd;
 use manypath_control::{Role, manager};
 use manypath_gate::door::Door;
@@ -29,6 +34,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use ways::Ways;
 
 /// Routes change in bursts.
 const ROUTES_PAUSE: Duration = Duration::from_millis(50);
@@ -130,8 +136,11 @@ struct Redirector {
     /// Refusals that are repeated, as a program that is still inside its connect does not hear the first.
     refusals: Vec<(Instant, u32, Connecting, i32)>,
     connections: Connections,
+    ways: Ways,
     routes: Routes,
     read_routes_at: Option<Instant>,
+    datagrams: Datagrams,
+    detours: Detours,
     report: Report,
     group: Group,
     programs: Programs,
@@ -145,6 +154,8 @@ impl Redirector {
         let namespace = namespace().map_err(setup("network namespace"))?;
         let tables = Tables::new(&mut programs, namespace).map_err(setup("eBPF"))?;
         let ring = programs.take_map("events").and_then(Ring::new).map_err(setup("eBPF"))?;
+        let datagrams =
+            programs.take_map("datagrams").and_then(Ring::new).map_err(setup("eBPF"))?;
         let refuser = Refuser::new().map_err(setup("raw sockets"))?;
         let routes = Routes::new().map_err(setup("routes"))?;
         let stack = StackLink::new(&options.stack, Role::Redirector).map_err(setup("stack"))?;
@@ -161,8 +172,11 @@ impl Redirector {
             refuser,
             refusals: Vec::new(),
             connections,
+            ways: Ways::default(),
             routes,
             read_routes_at: None,
+            datagrams: Datagrams::new(datagrams),
+            detours: Detours::default(),
             report,
             group,
             programs,
@@ -183,6 +197,14 @@ impl Redirector {
         self.read_routes();
         self.set_gate(false)?;
         self.set_gate(true)?;
+        self.open_door(Instant::now());
+        while self.servers.is_opening() && Instant::now() < limit {
+            poll(&mut [self.servers.interest()], Some(Duration::from_millis(20)));
+            self.handle_door();
+        }
+        if let Some(error) = self.programs.mute() {
+            (self.options.notice)(&format!("TCP_INFO and SO_RCVBUF tell of loopback: {error}"));
+        }
         self.group.attach(&self.programs)?;
         self.scan();
         manager::tell(&[manager::News::Ready]);
@@ -193,11 +215,13 @@ impl Redirector {
     fn interests(&self) -> Vec<pollfd> {
         let mut entries = vec![
             interest(self.ring.as_fd().as_raw_fd()),
+            self.datagrams.interest(),
             interest(self.routes.news.as_fd().as_raw_fd()),
             interest(self.group.as_fd().as_raw_fd()),
             self.stack.interest(),
             self.servers.interest(),
         ];
+        entries.extend(self.detours.interests());
         let far_ends = self.connections.waiting().filter_map(|(_, one)| match &one.phase {
             Phase::Completing { far } => Some(far.as_raw_fd()),
             Phase::Asking { .. } | Phase::Held | Phase::Delayed { .. } | Phase::Active => None,
@@ -212,7 +236,12 @@ impl Redirector {
             Phase::Held | Phase::Completing { .. } | Phase::Active => None,
         });
         let refusals = self.refusals.iter().map(|(at, ..)| *at);
-        let others = [self.read_routes_at, Some(self.servers.next_deadline())];
+        let others = [
+            self.read_routes_at,
+            Some(self.servers.next_deadline()),
+            self.datagrams.deadline(),
+            self.ways.deadline(),
+        ];
         let next = phases.chain(refusals).chain(others.into_iter().flatten()).min();
         // The poll counts whole milliseconds.
         let now = Instant::now();
@@ -222,6 +251,8 @@ impl Redirector {
     fn turn(&mut self) -> Result<(), Error> {
         self.handle_stack()?;
         self.handle_events();
+        self.handle_datagrams();
+        self.handle_detours();
         self.handle_far_ends();
         self.handle_door();
         if self.group.drain() {
@@ -242,6 +273,8 @@ impl Redirector {
             match event {
                 Event::Connecting(of) => self.on_connecting(of),
                 Event::Listening => self.scan(),
+                Event::Option(cookie, setting) => self.on_option(cookie, setting),
+                Event::Asked(key) => self.on_asked(key),
             }
         }
     }
@@ -251,6 +284,7 @@ impl Redirector {
             self.read_routes();
         }
         self.repeat_refusals(now);
+        self.renew_ways(now);
         if self.handle_servers_time(now) {
             // Also when nobody has told that the group was made anew.
             self.group.attach(&self.programs)?;
@@ -276,6 +310,7 @@ impl Redirector {
         if let Err(error) = self.tables.set_rules(&table) {
             (self.options.notice)(&format!("rules: {error}"));
         }
+        self.adopt_datagram_rules();
     }
 
     /// Leads the next sockets of a family to the gate that has most room. A host may have no IPv6.
@@ -292,15 +327,18 @@ impl Redirector {
         let mut report = self.report.clone();
         report.left = self.tables.counts();
         report.opened = report.left.remove("carried").unwrap_or(0);
+        report.datagrams = self.datagram_report();
         report
     }
 
-    /// From now on connects are plain TCP. Those that wait hear that it was given up.
+    /// From now on connects are plain TCP and datagrams plain UDP. Connects that wait hear that it was given up.
     fn end(&mut self) {
+        self.end_datagrams();
         let _ = self.tables.set_gate(false, None);
         let _ = self.tables.set_gate(true, None);
         self.handle_events();
         self.fail_all();
+        self.resign();
     }
 }
 

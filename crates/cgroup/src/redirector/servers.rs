@@ -1,16 +1,23 @@
 //! Listening sockets of the programs, and the door that leads peers to them.
 
 use super::Redirector;
-use crate::listening::listeners;
+use super::ways::Whose;
+use crate::layout::WayKey;
+use crate::listening::{listeners, someone_waits};
 use libc::pollfd;
 use manypath_control::{Listener, Reply, Request};
 use manypath_gate::door::Door;
+use manypath_gate::poll::poll;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 /// How often listening sockets are looked for that nobody has told of.
 const SCAN: Duration = Duration::from_secs(2);
+/// The listener that stands for those to come.
+const TO_COME: u64 = 0;
+/// How long the end waits for servers that do not accept.
+const END_LIMIT: Duration = Duration::from_secs(1);
 /// Connections that are over and are remembered, because a program may still ask for their names.
 const REMEMBERED: usize = 4096;
 
@@ -23,17 +30,26 @@ pub(super) struct Servers {
     door: Door,
     /// By inode, with the identity that the door knows.
     known: BTreeMap<u64, (u64, Listener)>,
+    /// The listener that counts for a port, and how many TCP clients the door knows to have come.
+    tallied: BTreeMap<u16, (u64, u64)>,
     /// Connections that have names, and when they were made.
     named: BTreeMap<Ends, u64>,
     over: VecDeque<(Ends, u64)>,
     last: u64,
     scan_at: Instant,
+    /// Whether the door has said that peers find it, or why not.
+    answered: bool,
+    /// Whether the door has let go of our programs.
+    resigned: bool,
+    /// Questions of the door that are to be answered.
+    looks: Vec<u64>,
 }
 
 impl Servers {
     pub(super) fn new(door: Door) -> Self {
-        let (known, named, over) = Default::default();
-        Self { door, known, named, over, last: 0, scan_at: Instant::now() }
+        let (known, tallied, named, over, looks) = Default::default();
+        let (last, scan_at, answered, resigned) = (TO_COME, Instant::now(), false, false);
+        Self { door, known, tallied, named, over, last, scan_at, answered, resigned, looks }
     }
 
     pub(super) fn interest(&self) -> pollfd {
@@ -41,7 +57,7 @@ impl Servers {
     }
 
     pub(super) fn next_deadline(&self) -> Instant {
-        let door = self.door.deadline(!self.known.is_empty());
+        let door = self.door.deadline(true);
         door.map_or(self.scan_at, |at| at.min(self.scan_at))
     }
 
@@ -55,7 +71,19 @@ impl Servers {
         self.last
     }
 
+    /// Asks the door about a connection that it has led here.
+    pub(super) fn ask_door(&mut self, request: Request) {
+        self.door.send(request);
+    }
+
+    /// Whether peers may find the door before long.
+    pub(super) fn is_opening(&self) -> bool {
+        self.door.is_open() && !self.answered
+    }
+
     fn announce_all(&mut self) {
+        self.door.send(Request::Expect { id: TO_COME });
+        self.tallied.clear();
         for (id, listener) in self.known.values() {
             self.door.send(Request::Listen { id: *id, listener: listener.clone() });
         }
@@ -63,10 +91,11 @@ impl Servers {
 }
 
 impl Redirector {
-    /// Looks for sockets that listen, and for those that do no longer.
+    /// Looks for sockets that listen, and for those that do no longer. None is open to peers before the
+    /// kernel can tell its program whom they stand for.
     pub(super) fn scan(&mut self) {
         self.servers.scan_at = Instant::now() + SCAN;
-        if !self.servers.door.is_wanted() {
+        if !self.servers.door.is_wanted() || !self.group.is_attached() {
             return;
         }
         let found = match listeners(&self.group.ids(), &self.group.name()) {
@@ -92,11 +121,29 @@ impl Redirector {
                 self.servers.known.insert(inode, (id, listener));
             }
         }
-        self.open_door(Instant::now());
+        self.tally();
     }
 
-    fn open_door(&mut self, now: Instant) {
-        if !self.servers.known.is_empty() && self.servers.door.open(now) {
+    /// Tells the door of TCP clients that have come. Which of several sockets at a port has got them is not
+    /// known: the first one counts them all.
+    fn tally(&mut self) {
+        let mut first = BTreeMap::new();
+        for (id, listener) in self.servers.known.values() {
+            let at = first.entry(listener.addr.port()).or_insert(*id);
+            *at = (*at).min(*id);
+        }
+        for (port, id) in first {
+            let plain = self.tables.arrivals(port);
+            let before = self.servers.tallied.insert(port, (id, plain));
+            if before.unwrap_or((id, 0)) != (id, plain) {
+                self.servers.door.send(Request::Tally { id, plain });
+            }
+        }
+    }
+
+    /// The door is opened before anybody listens: a peer that does not find one remembers that.
+    pub(super) fn open_door(&mut self, now: Instant) {
+        if self.servers.door.open(now) {
             self.servers.announce_all();
         }
     }
@@ -109,17 +156,36 @@ impl Redirector {
         if self.servers.door.flush_and_is_lost() {
             self.on_door_lost("the stack that serves has ended");
         }
+        self.answer_looks();
+    }
+
+    /// Looks once for all who ask at a time: peers can ask more often than looking is cheap.
+    fn answer_looks(&mut self) {
+        if self.servers.looks.is_empty() {
+            return;
+        }
+        self.scan();
+        for id in std::mem::take(&mut self.servers.looks) {
+            self.servers.door.send(Request::Looked { id });
+        }
     }
 
     fn on_door_reply(&mut self, reply: &Reply) {
         match reply {
-            Reply::Offered { .. } => {
+            Reply::Offered { id } => {
                 self.servers.door.succeed();
-                self.report.listeners += 1;
+                self.servers.answered = true;
+                self.report.listeners += u64::from(*id != TO_COME);
             }
-            Reply::NotOffered { retry: false, .. } => self.servers.door.succeed(),
+            Reply::NotOffered { retry: false, .. } => {
+                self.servers.door.succeed();
+                self.servers.answered = true;
+            }
             Reply::NotOffered { retry: true, why, .. } => self.on_door_lost(why),
+            Reply::Resigned => self.servers.resigned = true,
+            Reply::Look { id } => self.servers.looks.push(*id),
             Reply::Gone { id } => self.servers.known.retain(|_, (known, _)| known != id),
+            Reply::WayFrom { from, to, way } => self.on_way_from(*from, *to, *way),
             Reply::Arriving { from, to, client } => self.on_arriving(*from, *to, *client),
             Reply::Left { from, to } => self.on_left((*from, *to)),
             // Rules are looked up by the door itself; nothing else is asked for here.
@@ -133,6 +199,7 @@ impl Redirector {
             | Reply::Closed { .. }
             | Reply::Way { .. }
             | Reply::Unreachable { .. }
+            | Reply::Idle { .. }
             | Reply::StatusPart(_)
             | Reply::Reloaded { .. }
             | Reply::Forgotten { .. }
@@ -155,6 +222,7 @@ impl Redirector {
     }
 
     fn on_left(&mut self, ends: Ends) {
+        self.forget_way(WayKey::of_ends(ends.0, ends.1), Whose::Led(ends.0, ends.1));
         let Some(number) = self.servers.named.get(&ends).copied() else { return };
         self.servers.over.push_back((ends, number));
         while self.servers.over.len() > REMEMBERED {
@@ -164,6 +232,22 @@ impl Redirector {
                 self.servers.named.remove(&ends);
                 self.tables.remove_client(ends.0, ends.1);
             }
+        }
+    }
+
+    /// Resets what was led to servers, and waits until they have taken it from their queues: without us they
+    /// would be told an address of this host, and could still read what had come.
+    pub(super) fn resign(&mut self) {
+        let limit = Instant::now() + END_LIMIT;
+        self.servers.door.send(Request::Resign);
+        let late = || Instant::now() >= limit;
+        while self.servers.door.is_open() && !self.servers.resigned && !late() {
+            poll(&mut [self.servers.interest()], Some(Duration::from_millis(20)));
+            self.handle_door();
+        }
+        let waits = || someone_waits(&self.group.ids()).unwrap_or(false);
+        while !self.servers.named.is_empty() && waits() && !late() {
+            poll(&mut [], Some(Duration::from_millis(2)));
         }
     }
 
@@ -178,7 +262,7 @@ impl Redirector {
     pub(super) fn handle_servers_time(&mut self, now: Instant) -> bool {
         self.stack.reap();
         self.servers.door.reap();
-        if self.servers.door.deadline(!self.servers.known.is_empty()).is_some_and(|at| now >= at) {
+        if self.servers.door.deadline(true).is_some_and(|at| now >= at) {
             self.open_door(now);
         }
         let due = now >= self.servers.scan_at;
