@@ -2,6 +2,7 @@
 
 use crate::attempt::AttemptId;
 use crate::datagrams::DatagramId;
+use crate::presence::Quiet;
 use manypath_engine::{Instant, Outgoing, Profile};
 use manypath_flow::{DatagramFlow, DirectFlow, FlowConfig, FlowId, FlowMux, Flows};
 use manypath_window::Budget;
@@ -62,6 +63,7 @@ pub(crate) struct Association {
     pub(crate) held: Option<Outgoing>,
     /// Packets received when the peer's host said that nobody listens there any more.
     pub(crate) doubted: Option<u64>,
+    pub(crate) quiet: Quiet,
 }
 
 impl Association {
@@ -109,6 +111,7 @@ impl Association {
             datagrams,
             held,
             doubted,
+            quiet: Quiet::new(begun),
         }
     }
 

@@ -71,6 +71,11 @@ impl Stack {
         association.is_some_and(|association| association.setup == Setup::Established)
     }
 
+    /// Whether the peer's host says that nobody listens there, and nobody has proved it wrong yet.
+    pub(crate) fn is_doubted(&self, id: AssociationId) -> bool {
+        self.associations.get(&id).is_some_and(|association| association.doubted.is_some())
+    }
+
     /// Handles what the engine has to tell; whether that was anything.
     pub(crate) fn drain_endpoint(&mut self) -> bool {
         let mut any = false;
@@ -91,6 +96,7 @@ impl Stack {
             Event::Writable => {
                 self.dirty.insert(id);
             }
+            Event::SenderDry => drop(self.dirty.insert(id)),
             Event::SendFailed { message, .. } => self.on_given_up(id, &message),
             // Only datagrams are unreliable, and nobody changes the streams of associations.
             Event::PartialDeliveryAborted(_)
@@ -100,7 +106,6 @@ impl Stack {
             | Event::AssociationReset { .. }
             | Event::StreamsAdded { .. }
             | Event::Authentication { .. }
-            | Event::SenderDry
             | Event::PathPolicy { .. } => {}
             Event::LocalAddress { address, change, outcome } => {
                 self.on_address_answer(id, address, (change, outcome));
@@ -334,6 +339,7 @@ impl Stack {
     }
 
     fn pump(&mut self, id: AssociationId) {
+        self.note_activity(id);
         self.read_direct(id);
         let Some(association) = self.associations.get_mut(&id) else { return };
         let endpoint = self.driver.endpoint_mut();
@@ -370,7 +376,7 @@ impl Stack {
                     return;
                 }
                 Err(SendError::UnknownAssociation | SendError::ShuttingDown) => return,
-                Err(SendError::InvalidStream | SendError::Empty) => {
+                Err(SendError::InvalidStream | SendError::Empty | SendError::Unfinished) => {
                     self.counters.count("messages_rejected_by_engine");
                     endpoint.abort(self.now, id, b"stream out of range");
                     return;

@@ -154,7 +154,7 @@ impl Default for StackConfig {
             fixed: Vec::new(),
             force_bindall: true,
             receive_memory: 256 << 20,
-            init_rtx_max: 1,
+            init_rtx_max: 2,
             path_rtx_max: 5,
             rto_min: Duration::from_millis(200),
             rto_max: Duration::from_secs(60),

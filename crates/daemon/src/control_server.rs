@@ -279,6 +279,10 @@ impl Stack {
                 }
                 None => self.counters.count("attaches_without_socket"),
             },
+            Request::DatagramLine => match fd {
+                Some(fd) => self.add_line(id, fd),
+                None => self.counters.count("attaches_without_socket"),
+            },
             Request::Told { id: open } => self.on_told(Client { control: id, id: open }),
             Request::Options { id: open, options } => {
                 self.on_socket_options(Client { control: id, id: open }, &options);
@@ -287,11 +291,23 @@ impl Stack {
                 let way = self.way_of(Client { control: id, id: open });
                 self.reply(id, Reply::Way { id: open, way });
             }
+            Request::WayFrom { from, to } => {
+                let way = self.way_from(from, to);
+                self.reply(id, Reply::WayFrom { from, to, way });
+            }
             Request::Listen { id: number, listener } => {
                 self.on_listen(ListenerId { control: id, id: number }, listener);
             }
             Request::Withdraw { id: number } => {
                 self.on_withdraw(ListenerId { control: id, id: number });
+            }
+            Request::Expect { id: number } => {
+                self.on_expect(ListenerId { control: id, id: number });
+            }
+            Request::Looked { id: look } => self.on_looked(id, look),
+            Request::Resign => {
+                self.leave_listeners(id);
+                self.reply(id, Reply::Resigned);
             }
             Request::Noted { from, to } => self.listeners.note(id, from, to),
             Request::Tally { id: number, plain } => {
@@ -381,9 +397,9 @@ impl Stack {
         }
         self.end_datagrams_of(id);
         if connection.role == Some(Role::Redirector) {
-            self.drop_led(id);
-        }
-        if self.listeners.forget_launcher(id) {
+            self.leave_listeners(id);
+            self.drop_looks(id);
+        } else if self.listeners.forget_launcher(id) {
             self.listen_direct();
         }
         let ends = match self.config.door {

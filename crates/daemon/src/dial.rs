@@ -1,7 +1,7 @@
 //! The server side: a peer's flow asks for a local service.
 //!
-//! The destination must be one of our addresses that the peer's association uses, and allowed. It
-//! is dialled exactly, never at loopback in its stead, so that a service bound to 127.0.0.1 stays
+//! The destination must be one of our addresses that the peer's association uses, or what a NAT makes of
+//! one (`translated`), and allowed. It is dialled exactly, never at loopback in its stead, so that a service bound to 127.0.0.1 stays
 //! out of reach. The own end is bound to the same address: if it has moved to another host in the
 //! meantime, the bind fails and nothing leaves this one.
 
@@ -32,18 +32,31 @@ pub(crate) struct Dial {
     destination: SocketAddr,
     /// The client's address as its side gave it.
     source: SocketAddr,
-    options: Options,
+    pub(crate) options: Options,
     socket: Socket,
 }
 
+impl Dial {
+    /// The flow that it is for.
+    pub(crate) const fn flow(&self) -> (AssociationId, FlowId) {
+        (self.association, self.flow)
+    }
+}
+
+/// A flow that a peer asks for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Incoming {
+    pub(crate) association: AssociationId,
+    pub(crate) flow: FlowId,
+    /// As the peer's side says, and then the service of this host that it means.
+    pub(crate) destination: SocketAddr,
+    /// The address of the peer's program, as its side says.
+    pub(crate) source: SocketAddr,
+}
+
 impl Stack {
-    pub(crate) fn on_incoming(
-        &mut self,
-        id: AssociationId,
-        flow: FlowId,
-        destination: SocketAddr,
-        source: SocketAddr,
-    ) {
+    pub(crate) fn on_incoming(&mut self, mut incoming: Incoming) {
+        let Incoming { association: id, flow, destination, source } = incoming;
         if !self.phase.takes_work() {
             return self.refuse(id, flow, Refusal::Busy, "dial_denied_ending");
         }
@@ -52,6 +65,15 @@ impl Stack {
             let _tried = self.dial_service(id, flow, source, None);
             return;
         }
+        incoming.destination = self.service_meant(id, Carried::Tcp, destination);
+        if !self.look_first(incoming) {
+            self.answer_incoming(incoming);
+        }
+    }
+
+    /// Everybody has said by now what listens.
+    pub(crate) fn answer_incoming(&mut self, incoming: Incoming) {
+        let Incoming { association: id, flow, destination, source } = incoming;
         if self.listeners.concern(allow::canonical(destination)) {
             return self.on_incoming_to_listener(id, flow, destination, source);
         }
@@ -70,7 +92,9 @@ impl Stack {
                     "association {}: {destination} not dialled: {denied}",
                     id.0
                 );
-                self.refuse(id, flow, Refusal::NotAllowed, denied.counter());
+                let may_come = denied == Denied::NotListed && self.may_listen_later(destination);
+                let refusal = if may_come { Refusal::Busy } else { Refusal::NotAllowed };
+                self.refuse(id, flow, refusal, denied.counter());
             }
         }
     }
@@ -209,6 +233,10 @@ impl Stack {
                 libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM | libc::EADDRNOTAVAIL,
             )
             | None => self.refuse(id, flow, Refusal::Busy, "dials_impossible"),
+            // Its port may lead to another host behind the same NAT: TCP finds out.
+            Some(_) if self.is_translated(id, flow, destination) => {
+                self.refuse(id, flow, Refusal::Busy, "dials_failed");
+            }
             Some(errno) => {
                 let errno = u16::try_from(errno).unwrap_or(libc::ECONNREFUSED as u16);
                 self.refuse(id, flow, Refusal::Errno(errno), "dials_failed");

@@ -185,8 +185,15 @@ impl Stack {
 
     /// Ends the association when its flow has ended.
     pub(crate) fn end_direct(&mut self, id: AssociationId) {
+        let Some(flow) = self.associations.get_mut(&id).and_then(|one| one.mux.direct()) else {
+            return;
+        };
+        // An ABORT would overtake what was said before.
+        if flow.fault().is_some() && !self.driver.endpoint().is_dry(id) {
+            return self.driver.endpoint_mut().tell_when_dry(self.now, id);
+        }
+        let end = flow.poll_end();
         let Some(association) = self.associations.get_mut(&id) else { return };
-        let end = association.mux.direct().and_then(DirectFlow::poll_end);
         match end {
             Some(DirectEnd::Shutdown) => {
                 if association.setup == Setup::Established {

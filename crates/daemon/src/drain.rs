@@ -176,7 +176,7 @@ impl Stack {
             self.driver.endpoint_mut().abort(self.now, id, b"the stack ends");
         }
         self.driver.flush(self.now);
-        self.print_status_line();
+        self.print_last_status_line();
         self.save_peers();
     }
 }

@@ -1,7 +1,8 @@
 //! What flows report, and the relays that they feed.
 
-use crate::association::{FlowUse, RelayId, Setup};
+use crate::association::{Association, FlowUse, RelayId, Setup};
 use crate::connection::RelayEnd;
+use crate::dial::Incoming;
 use crate::relay::{Progress, Relay};
 use crate::stack::Stack;
 use crate::tcp_relay::TcpRelay;
@@ -31,7 +32,7 @@ impl Stack {
     fn on_flow_event(&mut self, id: AssociationId, event: FlowEvent) {
         match event {
             FlowEvent::Incoming { flow, destination, source } => {
-                self.on_incoming(id, flow, destination, source);
+                self.on_incoming(Incoming { association: id, flow, destination, source });
             }
             FlowEvent::Opened { flow, local: _ } => self.on_opened(id, flow),
             FlowEvent::Refused { flow, refusal } => self.on_refused(id, flow, refusal),
@@ -62,7 +63,24 @@ impl Stack {
             association.mux.reset(flow);
             self.dirty.insert(id);
             self.forget_flow(id, flow);
+            self.end_broken_setup(id);
         }
+    }
+
+    /// Nobody waits any more for an association whose peer has answered the INIT and then no more. One that has never
+    /// answered may do so late, and is known then.
+    fn end_broken_setup(&mut self, id: AssociationId) {
+        let connecting = |one: &Association| one.setup == Setup::Connecting && one.is_unused();
+        if !self.associations.get(&id).is_some_and(connecting) || self.packets_received(id) == 0 {
+            return;
+        }
+        if let Some(association) = self.associations.get_mut(&id) {
+            // What ends it is no news of the peer.
+            association.setup = Setup::Ending;
+        }
+        self.by_peer.retain(|_, used| *used != id);
+        self.counters.count("setups_given_up");
+        self.driver.endpoint_mut().abort(self.now, id, b"nobody waits for it");
     }
 
     /// The flow is gone. Returns who used it.

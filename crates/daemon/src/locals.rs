@@ -148,6 +148,14 @@ pub(crate) fn addresses(interfaces: &[Interface]) -> Vec<IpAddr> {
     interfaces.iter().map(|interface| interface.addr).collect()
 }
 
+/// Whether a stack would find the local addresses that `config` names.
+///
+/// # Errors
+/// When one of them is not an address of this host, or leads to no other one.
+pub fn check_locals(config: &StackConfig) -> io::Result<()> {
+    choose(config, &manypath_net::interfaces()?).map(drop)
+}
+
 type Chosen = Vec<(String, LocalBinding)>;
 
 fn choose(config: &StackConfig, interfaces: &[Interface]) -> io::Result<Chosen> {

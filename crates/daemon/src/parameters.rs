@@ -99,9 +99,9 @@ pub(crate) fn of_direct(config: &StackConfig, profile: Profile) -> Config {
 }
 
 impl Stack {
-    /// Lets a flow have the class and weight that a rule says: its share among the flows of the
-    /// association, and the place of its stream among the streams on a path. A stream may have been
-    /// used by another flow before.
+    /// Lets a flow have the class and weight that a rule says, and every path if it says so: its share
+    /// among the flows of the association, and the place of its stream among the streams on a path. A
+    /// stream may have been used by another flow before.
     pub(crate) fn treat(&mut self, id: AssociationId, flow: FlowId, options: &Options) {
         let Some(association) = self.associations.get_mut(&id) else { return };
         let weight = options.weight.unwrap_or(1);
@@ -109,7 +109,8 @@ impl Stack {
         association.mux.set_share(flow, Share { weight, urgent });
         let Some(status) = association.mux.status(flow) else { return };
         let class = if urgent { StreamClass::Interactive } else { StreamClass::Bulk };
-        let stream = StreamOptions { weight, class, ..StreamOptions::default() };
+        let redundant = options.redundant == Some(true);
+        let stream = StreamOptions { weight, class, redundant, ..StreamOptions::default() };
         let endpoint = self.driver.endpoint_mut();
         endpoint.set_stream_options(self.now, id, StreamId(status.stream), stream);
     }

@@ -2,16 +2,41 @@
 //!
 //! A process that is killed says no goodbye. Its host answers for it, by ICMP port unreachable.
 //! Such a message quotes our tag, but may still come from a router or a firewall that has changed
-//! its mind, so it only raises a doubt: the engine probes the path at once, and an association from
+//! its mind, so it only raises a doubt: all paths are probed at once, and an association from
 //! which nothing has come for a second, on no path, while the doubt lasted, is given up. Programs
-//! then see a reset soon, as they would with TCP, instead of after many retransmissions.
+//! then see a reset soon, as they would with TCP, instead of after many retransmissions. Connects
+//! that have not been answered lose nothing by going on as plain TCP, and do so earlier.
+//!
+//! The host answers only what it is asked. A program that waits for its peer sends nothing, so when its
+//! association has fallen quiet the peer is asked after a second, and again whenever that has lasted as
+//! long again, until the HEARTBEATs of all paths come as often: death is found out in about the time that
+//! had been quiet before it.
 
 use crate::association::Setup;
 use crate::log;
 use crate::stack::Stack;
 use crate::timers::Timer;
-use manypath_engine::{AssociationId, Duration, PathState};
+use manypath_engine::{AssociationId, Duration, Instant, PathState};
+use std::net::IpAddr;
 use tracing::info;
+
+/// How long an association with flows is quiet before its peer is asked.
+const FIRST_LOOK: Duration = Duration::from_secs(1);
+/// Silence after which the HEARTBEATs of the paths are enough.
+const LAST_LOOK: Duration = Duration::from_secs(16);
+
+/// Since when nothing has moved on an association, and when its peer is asked about that.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Quiet {
+    since: Instant,
+    look_at: Option<Instant>,
+}
+
+impl Quiet {
+    pub(crate) const fn new(since: Instant) -> Self {
+        Self { since, look_at: None }
+    }
+}
 
 /// How long a peer in doubt may be silent, beyond two of its round trips.
 const GRACE: Duration = Duration::from_secs(1);
@@ -42,9 +67,22 @@ impl Stack {
         }
         association.doubted = Some(received);
         self.timers.set(self.now + patience, Timer::Presence(id));
+        self.ask_everywhere(id);
+        self.hurry_attempts(id, received);
     }
 
-    fn longest_round_trip(&self, id: AssociationId) -> Duration {
+    /// Asks on every path that works as far as is known, so that the host can answer for each.
+    pub(crate) fn ask_everywhere(&mut self, id: AssociationId) {
+        let status = self.driver.endpoint().status(self.now, id);
+        let paths = status.into_iter().flat_map(|status| status.paths);
+        let active = paths.filter(|path| path.state == PathState::Active);
+        let remotes: Vec<IpAddr> = active.map(|path| path.addr.remote.ip()).collect();
+        for remote in remotes {
+            self.driver.endpoint_mut().request_heartbeat(self.now, id, Some(remote));
+        }
+    }
+
+    pub(crate) fn longest_round_trip(&self, id: AssociationId) -> Duration {
         let status = self.driver.endpoint().status(self.now, id);
         let paths = status.into_iter().flat_map(|status| status.paths);
         paths.filter_map(|path| path.srtt).max().unwrap_or_default()
@@ -59,6 +97,39 @@ impl Stack {
         self.counters.count("peers_gone");
         info!(target: log::ASSOCIATION, "association {}: nobody listens there any more", id.0);
         self.driver.endpoint_mut().abort(self.now, id, b"nobody listens");
+    }
+
+    /// Something moves on the association.
+    pub(crate) fn note_activity(&mut self, id: AssociationId) {
+        let first = self.now + FIRST_LOOK;
+        let Some(association) = self.associations.get_mut(&id) else { return };
+        let Quiet { since, look_at } = &mut association.quiet;
+        *since = self.now;
+        if look_at.is_none_or(|at| at > first) {
+            *look_at = Some(first);
+            self.timers.set(first, Timer::Quiet(id));
+        }
+    }
+
+    pub(crate) fn on_quiet_timer(&mut self, id: AssociationId) {
+        let now = self.now;
+        let Some(association) = self.associations.get_mut(&id) else { return };
+        // There may have been an earlier timer.
+        if association.quiet.look_at.is_none_or(|at| now < at) {
+            return;
+        }
+        association.quiet.look_at = None;
+        let (since, unused) = (association.quiet.since, association.is_unused());
+        let quiet = now.since(since);
+        if unused || quiet > LAST_LOOK {
+            return;
+        }
+        let next = if quiet < FIRST_LOOK { since + FIRST_LOOK } else { now + quiet };
+        association.quiet.look_at = Some(next);
+        self.timers.set(next, Timer::Quiet(id));
+        if quiet >= FIRST_LOOK {
+            self.driver.endpoint_mut().request_heartbeat(now, id, None);
+        }
     }
 
     fn has_active_path(&self, id: AssociationId) -> bool {

@@ -90,6 +90,14 @@ impl Rules {
         self.listener(addr).0 == Policy::Enable || addr.ip().is_unspecified() && some()
     }
 
+    /// Whether peers may reach some listener, wherever it is bound.
+    pub(crate) fn may_offer_some(&self) -> bool {
+        let tcp = |(_, rule): (_, &Rule)| rule.protocol == Protocol::Tcp;
+        let tables = [&self.own, &self.table];
+        self.table.listener_default() == Policy::Enable
+            || tables.iter().any(|table| table.list(Chain::Local, Policy::Enable).any(tcp))
+    }
+
     /// Whether a rule opens exactly this address and port: what a loopback service needs.
     pub(crate) fn names(&self, protocol: Protocol, service: SocketAddr) -> bool {
         let named = |rule: &Rule| {

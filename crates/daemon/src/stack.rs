@@ -16,7 +16,7 @@ use crate::counters::Counters;
 use crate::datagrams::{DatagramId, Datagrams};
 use crate::dial::Dial;
 use crate::drain::Phase;
-use crate::gateway::{Callers, Totals};
+use crate::gateway::{Callers, Printer, Totals};
 use crate::listeners::Listeners;
 use crate::locals::{self, Locals};
 use crate::log;
@@ -80,6 +80,8 @@ pub struct Stack {
     pub(crate) dials: BTreeMap<DialId, Dial>,
     /// TCP clients of a gateway.
     pub(crate) callers: Callers,
+    /// Writes lines about the state of a gateway, once there was one.
+    pub(crate) printer: Option<Printer>,
     /// What connections that have ended have moved.
     pub(crate) totals: Totals,
     pub(crate) listeners: Listeners,
@@ -169,6 +171,7 @@ impl Stack {
             attempts: BTreeMap::new(),
             dials: BTreeMap::new(),
             callers: Callers::default(),
+            printer: None,
             totals: Totals::default(),
             listeners: Listeners::default(),
             datagrams: Datagrams::new(lifetimes(&config)),
@@ -295,6 +298,7 @@ impl Stack {
             Source::Clients(_) => self.accept_callers(),
             Source::Caller(id) => self.on_caller_event(RelayId(id), event),
             Source::Datagrams(id) => self.on_datagram_socket(DatagramId(id)),
+            Source::Line(control) => self.on_line(control),
             Source::Network => self.on_network_news(),
             Source::Signal => self.on_signal(),
             Source::Wake => self.stop(),

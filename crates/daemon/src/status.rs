@@ -121,6 +121,8 @@ impl Stack {
             error_count: path.error_count,
             policy: policy(path.policy),
             peer_policy: policy(path.peer_policy),
+            since_data_sent_ms: path.since_data_sent.map(millis),
+            since_data_received_ms: path.since_data_received.map(millis),
             idle: path.idle.map(|reason| idle_reason(reason).text(path.error_count)),
             idle_reason: path.idle.map(idle_reason),
         }
@@ -132,7 +134,9 @@ impl Stack {
             .filter_map(|(id, used)| {
                 let status = association.mux.status(*id)?;
                 let client = self.client_told(*used);
-                Some(FlowStatus { client, ..flow_status(&status, self.pending_of(*used)) })
+                let redundant = self.is_redundant(*used);
+                let flow = flow_status(&status, self.pending_of(*used));
+                Some(FlowStatus { client, redundant, ..flow })
             })
             .collect()
     }
@@ -143,6 +147,16 @@ impl Stack {
             FlowUse::Dial(id) => self.listeners.client_of(id.0),
             FlowUse::Attempt(_) | FlowUse::Caller(_) | FlowUse::Closing => None,
         }
+    }
+
+    fn is_redundant(&self, used: FlowUse) -> bool {
+        let options = match used {
+            FlowUse::Relay(id) => self.relays.get(&id).map(|relay| relay.options),
+            FlowUse::Attempt(id) => self.attempts.get(&id).map(|attempt| attempt.options),
+            FlowUse::Dial(id) => self.dials.get(&id).map(|dial| dial.options),
+            FlowUse::Caller(_) | FlowUse::Closing => None,
+        };
+        options.is_some_and(|options| options.redundant == Some(true))
     }
 
     fn pending_of(&self, used: FlowUse) -> u64 {
@@ -188,7 +202,12 @@ fn flow_status(status: &flow::FlowStatus, pending: u64) -> FlowStatus {
         credit_bytes: status.send_credit,
         class: if status.share.urgent { Class::Interactive } else { Class::Bulk }.name().to_owned(),
         weight: status.share.weight,
+        redundant: false,
     }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn micros(duration: Duration) -> u64 {
@@ -243,6 +262,7 @@ const fn idle_reason(reason: IdleReason) -> control::IdleReason {
         IdleReason::Cost => control::IdleReason::Cost,
         IdleReason::Metered => control::IdleReason::Metered,
         IdleReason::Disabled => control::IdleReason::Disabled,
+        IdleReason::NoLink => control::IdleReason::NoLink,
     }
 }
 

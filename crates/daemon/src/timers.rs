@@ -23,6 +23,8 @@ pub(crate) enum Timer {
     Idle(AssociationId),
     /// A peer whose host says that nobody listens has had its time to prove it wrong.
     Presence(AssociationId),
+    /// An association with flows may have been quiet for some time.
+    Quiet(AssociationId),
     /// The peer of a program that wants to send datagrams has had its time to answer.
     DatagramFallback(DatagramId),
     /// Flows of datagrams may be idle, and sockets of programs gone.
@@ -33,6 +35,8 @@ pub(crate) enum Timer {
     Network,
     /// Listeners may have gone.
     Listeners,
+    /// Redirectors have had their time to look for listeners.
+    Look,
     /// Control callers may wait for whom there was no descriptor.
     AcceptControl,
     /// TCP clients of a gateway may wait for whom there was no descriptor, or no time.
@@ -83,7 +87,9 @@ impl Stack {
             Timer::Rescan => self.on_rescan_timer(),
             Timer::Network => self.on_network_timer(),
             Timer::Presence(id) => self.on_presence_timer(id),
+            Timer::Quiet(id) => self.on_quiet_timer(id),
             Timer::Listeners => self.on_listeners_timer(),
+            Timer::Look => self.answer_looked(),
             Timer::AcceptControl => self.accept_control(),
             Timer::Callers => self.accept_callers(),
             Timer::StatusLine => self.on_status_line_timer(),

@@ -27,6 +27,8 @@ pub(crate) enum Source {
     Caller(u64),
     /// The local socket of a flow of datagrams.
     Datagrams(u64),
+    /// The line over which datagrams come from a redirector, by its control connection.
+    Line(u64),
     /// What the kernel says about addresses, links and routes.
     Network,
     /// Signals.
@@ -54,6 +56,7 @@ impl Source {
             Self::Caller(id) => (11, id),
             Self::Datagrams(id) => (12, id),
             Self::Network => (13, 0),
+            Self::Line(id) => (14, id),
         }
     }
 
@@ -82,6 +85,7 @@ impl Source {
             11 => Self::Caller(id),
             12 => Self::Datagrams(id),
             13 => Self::Network,
+            14 => Self::Line(id),
             _ => return None,
         })
     }
@@ -105,6 +109,7 @@ mod tests {
             Source::Clients(1),
             Source::Caller(5),
             Source::Datagrams(6),
+            Source::Line(2),
             Source::Network,
             Source::Signal,
             Source::Wake,

@@ -1,11 +1,14 @@
 //! How the way of a program's connection is, for the launcher to tell the program.
 
-use crate::association::RelayId;
+use crate::association::{DialId, RelayId};
 use crate::attempt::Client;
+use crate::dial::Dial;
 use crate::parameters;
 use crate::stack::Stack;
 use manypath_control::Way;
-use manypath_engine::{AssociationStatus, PathState, PathStatus};
+use manypath_engine::{AssociationId, AssociationStatus, PathState, PathStatus};
+use manypath_flow::FlowId;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// What a packet needs besides the program's bytes at most: IPv6, UDP and SCTP headers and that of
@@ -13,17 +16,34 @@ use std::time::Duration;
 const HEADERS: u32 = 40 + 8 + 12 + 20;
 
 impl Stack {
-    /// The way of an attached connection; `None` when it is none of ours, or over.
+    /// The way of a connection that is attached or about to be; `None` when it is none of ours, or over.
     pub(crate) fn way_of(&self, client: Client) -> Option<Way> {
-        let id = RelayId(self.control.attempt(client)?.0);
+        let attempt = self.control.attempt(client)?;
+        self.way_of_relay(RelayId(attempt.0)).or_else(|| self.way_promised(attempt))
+    }
+
+    /// The way to the client of a connection that was led to a listener.
+    pub(crate) fn way_from(&self, from: SocketAddr, to: SocketAddr) -> Option<Way> {
+        let id = self.listeners.relay_between(from, to)?;
+        let dial = || self.dials.get(&DialId(id)).map(Dial::flow);
+        let dialled = || dial().and_then(|(association, flow)| self.way_of_flow(association, flow));
+        self.way_of_relay(RelayId(id)).or_else(dialled)
+    }
+
+    fn way_of_relay(&self, id: RelayId) -> Option<Way> {
         if let Some(relay) = self.tcp_relays.get(&id) {
             return relay.far.way().ok();
         }
         let relay = self.relays.get(&id)?;
+        self.way_of_flow(relay.association, relay.flow)
+    }
+
+    /// The way of a flow, whatever becomes of it.
+    pub(crate) fn way_of_flow(&self, association: AssociationId, flow: FlowId) -> Option<Way> {
         let buffer = parameters::of_stack(&self.config).receive_buffer.into();
-        let flows = &self.associations.get(&relay.association)?.mux;
-        let window = flows.offered_window(relay.flow, buffer);
-        let status = self.driver.endpoint().status(self.now, relay.association)?;
+        let flows = &self.associations.get(&association)?.mux;
+        let window = flows.offered_window(flow, buffer);
+        let status = self.driver.endpoint().status(self.now, association)?;
         Some(way(&status, window.unwrap_or(buffer)))
     }
 }

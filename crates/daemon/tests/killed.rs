@@ -29,6 +29,10 @@ fn main() {
     }
     killed_server_resets_its_relays();
     println!("ok: killed_server_resets_its_relays");
+    connects_after_a_kill_fall_back_soon();
+    println!("ok: connects_after_a_kill_fall_back_soon");
+    who_only_waits_hears_of_the_death();
+    println!("ok: who_only_waits_hears_of_the_death");
     restarted_server_is_found_again();
     println!("ok: restarted_server_is_found_again");
     terminated_server_ends_in_good_order();
@@ -123,6 +127,44 @@ fn killed_server_resets_its_relays() {
     let (reason, after) = launcher.direct(destination);
     assert_eq!(reason, FallbackReason::Refused);
     assert!(after < Duration::from_millis(250), "{after:?}");
+}
+
+/// Nothing waits for an answer of the server when it is killed: its death shows when the next
+/// connection is wanted.
+fn connects_after_a_kill_fall_back_soon() {
+    let network = Network::new();
+    let destination = service(network.server()[0], echo);
+    let mut server = Server::start(network, destination);
+    let (_client, mut launcher) = Host::with_launcher(network.client_config());
+    drop(connected(&mut launcher, destination));
+    launcher.wait_for("the second path", |status| {
+        status.associations[0].paths.iter().filter(|path| path.state == "active").count() == 2
+    });
+    server.0.kill().unwrap();
+    server.0.wait().unwrap();
+    // Of the one that finds it out, and of those while the association is being given up.
+    for _ in 0..3 {
+        let (_, after) = launcher.direct(destination);
+        assert!(after < Duration::from_millis(700), "{after:?}");
+    }
+    launcher.wait_for("the end of the association", |status| status.associations.is_empty());
+}
+
+/// Nothing is on its way to the server, so nothing comes back.
+fn who_only_waits_hears_of_the_death() {
+    let network = Network::new();
+    let destination = service(network.server()[0], echo);
+    let mut server = Server::start(network, destination);
+    let (_client, mut launcher) = Host::with_launcher(network.client_config());
+    let mut stream = connected(&mut launcher, destination);
+    std::thread::sleep(Duration::from_millis(500));
+    server.0.kill().unwrap();
+    server.0.wait().unwrap();
+    let begun = Instant::now();
+    stream.set_read_timeout(Some(Duration::from_secs(40))).unwrap();
+    let error = stream.read(&mut [0]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
 }
 
 fn restarted_server_is_found_again() {

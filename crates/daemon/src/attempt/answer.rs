@@ -7,7 +7,7 @@ use crate::log;
 use crate::stack::Stack;
 use crate::timers::Timer;
 use manypath_control::status::FallbackReason;
-use manypath_control::{Reply, Transport};
+use manypath_control::{Reply, Transport, Way};
 use manypath_engine::{AssociationId, Duration};
 use manypath_flow::{FlowId, Refusal};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -44,7 +44,21 @@ impl Stack {
         peer: SocketAddr,
     ) {
         self.timers.set(self.now + ATTACH_TIMEOUT, Timer::Attach(attempt));
+        if self.attempts.get(&attempt).is_some_and(|attempt| attempt.open.waiting) {
+            let way = self.way_promised(attempt);
+            self.reply(client.control, Reply::Way { id: client.id, way });
+        }
         self.reply(client.control, Reply::Accepted { id: client.id, transport, local, peer });
+    }
+
+    /// The way of a connection that the launcher was told to complete.
+    pub(crate) fn way_promised(&self, id: AttemptId) -> Option<Way> {
+        let attempt = self.attempts.get(&id)?;
+        match (&attempt.sctp, &attempt.tcp) {
+            (Sctp::Opened { association, flow }, _) => self.way_of_flow(*association, *flow),
+            (_, Tcp::Promised(far)) => far.way().ok(),
+            (Sctp::Opening { .. } | Sctp::Failed, _) => None,
+        }
     }
 
     /// What the program shall see as its own address: the one of the path to the destination. The
@@ -127,6 +141,20 @@ impl Stack {
         }
     }
 
+    /// The peer was there, and has not answered yet: its service may take its time. If it has died
+    /// since, nothing on the way would tell, so it is asked now and then.
+    fn wait_on(&mut self, id: AttemptId, association: AssociationId) {
+        let heard = self.packets_received(association);
+        let end = self.now + self.patience_with(association);
+        let Some(attempt) = self.attempts.get_mut(&id) else { return };
+        if let Sctp::Opening { received, .. } = &mut attempt.sctp {
+            *received = heard;
+        }
+        attempt.patience.1 = end;
+        self.timers.set(end, Timer::Fallback(id));
+        self.ask_everywhere(association);
+    }
+
     pub(crate) fn on_fallback_timer(&mut self, id: AttemptId) {
         let Some(attempt) = self.attempts.get(&id) else { return };
         let Sctp::Opening { association, flow, received } = attempt.sctp else { return };
@@ -134,7 +162,7 @@ impl Stack {
             return;
         }
         if self.packets_received(association) > received {
-            return;
+            return self.wait_on(id, association);
         }
         // An established association is judged by its own failure detection.
         let peer = attempt.open.destination.ip();

@@ -81,7 +81,7 @@ enum Tcp {
 pub(crate) struct Attempt {
     client: Client,
     open: Open,
-    options: Options,
+    pub(crate) options: Options,
     sctp: Sctp,
     tcp: Tcp,
     /// Before these times the silence of the peer means nothing: for TCP to be tried beside SCTP, and

@@ -15,8 +15,11 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use tracing::{debug, info, warn};
 
 /// The shortest silence that counts on an established association. It has other paths and
-/// retransmits on them; a peer that really is gone is found out by other means as well.
-const ESTABLISHED_SILENCE: Duration = Duration::from_secs(1);
+/// retransmits on them. With another look at a peer that seemed to live, and a round trip of plain TCP,
+/// a program is connected within a second all the same.
+const ESTABLISHED_SILENCE: Duration = Duration::from_millis(600);
+/// The same where nothing else may be used: there is nothing to hurry to.
+const ONLY_SILENCE: Duration = Duration::from_secs(1);
 /// How much longer a service that was reached over SCTP before may be silent: two lost INITs, or a
 /// long way, are more likely than a peer that has lost its stack.
 const USUAL_PATIENCE: u32 = 3;
@@ -164,8 +167,12 @@ impl Stack {
 
     /// `alone`: plain TCP is not tried beside it.
     pub(super) fn start_clocks(&mut self, id: AttemptId, association: AssociationId, alone: bool) {
-        let patience = if self.is_established(association) {
-            self.config.fallback_timeout.max(ESTABLISHED_SILENCE)
+        let only = self.attempts.get(&id).is_some_and(|attempt| sctp_only(&attempt.options));
+        let patience = if self.is_doubted(association) {
+            self.patience_with(association)
+        } else if self.is_established(association) {
+            let silence = if only { ONLY_SILENCE } else { ESTABLISHED_SILENCE };
+            self.patience_with(association).max(silence)
         } else if self.is_reached_usually(id) {
             self.config.fallback_timeout * USUAL_PATIENCE
         } else {
@@ -179,6 +186,30 @@ impl Stack {
         }
         if let Some(attempt) = self.attempts.get_mut(&id) {
             attempt.patience = ends;
+        }
+    }
+
+    /// How long a peer with an association may leave unanswered what it is asked now.
+    pub(super) fn patience_with(&self, association: AssociationId) -> Duration {
+        self.config.fallback_timeout.max(self.longest_round_trip(association) * 2)
+    }
+
+    /// The peer's host says that nobody listens there: who waits for an answer over the association
+    /// waits only as for a peer of which nothing was ever heard. `received` is the number of packets
+    /// that the peer has sent so far.
+    pub(crate) fn hurry_attempts(&mut self, association: AssociationId, received: u64) {
+        let end = self.now + self.patience_with(association);
+        for (id, attempt) in &mut self.attempts {
+            match &mut attempt.sctp {
+                Sctp::Opening { association: its, received: before, .. } if *its == association => {
+                    *before = received;
+                }
+                Sctp::Opening { .. } | Sctp::Opened { .. } | Sctp::Failed => continue,
+            }
+            if attempt.patience.1 <= self.now || attempt.patience.1 > end {
+                attempt.patience.1 = end;
+            }
+            self.timers.set(attempt.patience.1, Timer::Fallback(*id));
         }
     }
 

@@ -7,7 +7,7 @@ use manypath_control::status::FallbackReason;
 use manypath_engine::{
     AssociationId, Endpoint, Instant, Outgoing, Reliability, StreamClass, StreamId, StreamOptions,
 };
-use manypath_flow::{DATAGRAM_STREAMS, Datagrams};
+use manypath_flow::{DATAGRAM_STREAMS, Datagrams, REDUNDANT_STREAMS};
 use std::time::Duration;
 
 /// Bytes that may wait unsent in the engine beyond what connections may have there: datagrams do not
@@ -34,10 +34,14 @@ impl Stack {
         }
     }
 
-    /// Late is lost: what chooses paths by class, or repeats on several, does so for datagrams.
+    /// Late is lost: what chooses paths by class, or repeats on several, does so for datagrams. Some streams
+    /// are there for flows that a rule sends over every path.
     fn hurry_datagrams(&mut self, id: AssociationId, first: u16) {
-        let options = StreamOptions { class: StreamClass::Realtime, ..StreamOptions::default() };
-        for stream in first..first + DATAGRAM_STREAMS {
+        let end = first + DATAGRAM_STREAMS;
+        for stream in first..end {
+            let redundant = stream >= end - REDUNDANT_STREAMS;
+            let class = StreamClass::Realtime;
+            let options = StreamOptions { class, redundant, ..StreamOptions::default() };
             let endpoint = self.driver.endpoint_mut();
             endpoint.set_stream_options(self.now, id, StreamId(stream), options);
         }

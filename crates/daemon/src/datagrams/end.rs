@@ -91,11 +91,13 @@ impl Stack {
         let ends = self.now + self.lifetime(&options);
         if let Some(relay) = self.datagrams.relays.get_mut(&id) {
             relay.ends = relay.ends.or(Some(ends));
+            relay.leave();
         }
     }
 
     /// A launcher has gone.
     pub(crate) fn end_datagrams_of(&mut self, control: u64) {
+        self.end_line(control);
         let clients = self.datagrams.clients.keys();
         let gone: Vec<Client> = clients.filter(|one| one.control == control).copied().collect();
         gone.into_iter().for_each(|client| self.cancel_datagrams(client));
@@ -138,6 +140,10 @@ impl Stack {
         match relay.side {
             _ if relay.ends.is_some_and(|ends| ends <= now) => self.drop_datagrams(id),
             Side::Service if idle => self.drop_datagrams(id),
+            Side::Program { client, program } if idle && program.inode.is_none() => {
+                self.reply(client.control, Reply::Idle { id: client.id });
+                self.drop_datagrams(id);
+            }
             Side::Program { .. } if idle => {
                 if let Some((association, flow)) = relay.carrier.take() {
                     self.close_flow(association, Some(flow));
@@ -151,7 +157,7 @@ impl Stack {
 /// Whether the program has closed its socket. Another one may be given its port.
 fn is_gone(relay: &Relay, rows: &kernel_table::Rows) -> bool {
     match relay.side {
-        Side::Program { program, .. } => !rows.has(program.inode),
+        Side::Program { program, .. } => program.inode.is_some_and(|inode| !rows.has(inode)),
         Side::Service => false,
     }
 }

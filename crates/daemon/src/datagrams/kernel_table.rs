@@ -5,7 +5,7 @@ use crate::listeners::kernel_table::{parse_v6, word};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// What it says. Nothing when it could not be read.
 #[derive(Debug, Default)]
@@ -26,6 +26,14 @@ impl Rows {
         self.dropped.get(&addr).copied()
     }
 
+    fn have_taker(&self, service: SocketAddr) -> bool {
+        let every = |any: IpAddr| self.dropped.contains_key(&SocketAddr::new(any, service.port()));
+        // The table does not say which IPv6 sockets refuse IPv4.
+        self.dropped.contains_key(&service)
+            || every(Ipv6Addr::UNSPECIFIED.into())
+            || service.is_ipv4() && every(Ipv4Addr::UNSPECIFIED.into())
+    }
+
     fn add(&mut self, line: &str, v6: bool) -> Option<()> {
         let mut fields = line.split_whitespace();
         let (ip, port) = fields.nth(1)?.split_once(':')?;
@@ -36,6 +44,11 @@ impl Rows {
         self.dropped.insert(SocketAddr::new(ip, u16::from_str_radix(port, 16).ok()?), dropped);
         Some(())
     }
+}
+
+/// Whether there is a socket that could get a datagram to `service`.
+pub(crate) fn has_taker(service: SocketAddr) -> bool {
+    rows().have_taker(service)
 }
 
 /// All UDP sockets of this network namespace.
@@ -55,7 +68,7 @@ pub(super) fn rows() -> Rows {
 
 #[cfg(test)]
 mod tests {
-    use super::rows;
+    use super::{has_taker, rows};
     use std::net::UdpSocket;
     use std::os::fd::AsRawFd;
 
@@ -67,7 +80,9 @@ mod tests {
             let text = link.to_str().unwrap();
             let inode = text.trim_matches(|c: char| !c.is_ascii_digit()).parse().unwrap();
             assert!(rows().has(inode));
-            assert_eq!(rows().dropped_at(socket.local_addr().unwrap()), Some(0));
+            let own = socket.local_addr().unwrap();
+            assert_eq!(rows().dropped_at(own), Some(0));
+            assert!(has_taker(own));
             drop(socket);
             assert!(!rows().has(inode));
         }

@@ -5,23 +5,26 @@
 //! ```
 //!
 //! `open`: a program wants to send, and its peer is asked. `relay`: datagrams between sockets and
-//! flows. `serve`: a peer's datagrams for a service of this host. `end`: idle flows, sockets that are
+//! flows. `line`: what a redirector has taken from sockets. `serve`: a peer's datagrams for a service of this host. `end`: idle flows, sockets that are
 //! gone, lost associations. `kernel_table`: which sockets there are. `agree`: what needs the peer's
 //! consent. A flow ends when it is idle, and begins anew with the next datagram of its program.
 
 mod agree;
 mod end;
 mod kernel_table;
+mod line;
 mod open;
 mod relay;
 mod serve;
 mod status;
 
 pub(crate) use agree::pump_datagrams;
+pub(crate) use kernel_table::has_taker;
 pub(crate) use relay::Program;
 
 use crate::attempt::Client;
 use crate::peers::{Lifetimes, Peers};
+use line::Lines;
 use manypath_engine::{AssociationId, Instant};
 use manypath_flow::DatagramFlow;
 use manypath_rules::Options;
@@ -46,6 +49,8 @@ struct Attempt {
     received: u64,
     /// Before this the silence of the peer means nothing.
     until: Instant,
+    /// What has come over the line already.
+    early: Vec<Vec<u8>>,
 }
 
 /// How far an attempt is.
@@ -67,6 +72,7 @@ pub(crate) struct Datagrams {
     clients: BTreeMap<Client, DatagramId>,
     /// Relays whose socket may have something.
     ready: BTreeSet<DatagramId>,
+    lines: Lines,
     /// What is known about services that are reached by datagrams. What is known about their hosts is
     /// the same for connections.
     pub(crate) services: Peers,
@@ -76,9 +82,9 @@ pub(crate) struct Datagrams {
 
 impl Datagrams {
     pub(crate) fn new(lifetimes: Lifetimes) -> Self {
-        let (attempts, relays, clients, ready) = Default::default();
+        let (attempts, relays, clients, ready, lines) = Default::default();
         let services = Peers::new(lifetimes);
-        Self { attempts, relays, clients, ready, services, watching: false }
+        Self { attempts, relays, clients, ready, lines, services, watching: false }
     }
 
     /// Whether there is nothing to be carried.
@@ -88,7 +94,7 @@ impl Datagrams {
 
     /// Whether a socket was left with something to be read.
     pub(crate) fn has_work(&self) -> bool {
-        !self.ready.is_empty()
+        !self.ready.is_empty() || self.lines.have_work()
     }
 
     /// Forgets what is known about services; says how much that was.

@@ -65,8 +65,17 @@ impl Stack {
         let id = DatagramId(self.next_id());
         let received = self.packets_received(association);
         let (step, until) = (Step::Connecting, self.now + self.config.fallback_timeout);
-        let attempt =
-            Attempt { client, destination, source, options, association, step, received, until };
+        let attempt = Attempt {
+            client,
+            destination,
+            source,
+            options,
+            association,
+            step,
+            received,
+            until,
+            early: Vec::new(),
+        };
         self.datagrams.attempts.insert(id, attempt);
         self.datagrams.clients.insert(client, id);
         self.timers.set(until, Timer::DatagramFallback(id));
@@ -123,8 +132,12 @@ impl Stack {
         options: &Options,
     ) -> Result<DatagramFlow, DatagramError> {
         let lifetime = self.lifetime(options);
-        let opened = self
-            .with_datagrams(association, |datagrams| datagrams.open(destination, source, lifetime));
+        let redundant = options.redundant == Some(true);
+        let opened = self.with_datagrams(association, |datagrams| {
+            let flow = datagrams.open(destination, source, lifetime)?;
+            datagrams.set_redundant(flow, redundant);
+            Ok(flow)
+        });
         opened.unwrap_or(Err(DatagramError::NotAgreed))
     }
 
@@ -200,8 +213,10 @@ impl Stack {
         let Some(id) = self.datagrams.clients.get(&client).copied() else {
             return self.counters.count("attaches_too_late");
         };
-        let Some(attempt) = self.datagrams.attempts.remove(&id) else { return };
-        let Attempt { destination, source, options, association, step, .. } = attempt;
+        let Some(attempt) = self.datagrams.attempts.remove(&id) else {
+            return self.replace_socket(id, client, program, fd);
+        };
+        let Attempt { destination, source, options, association, step, early, .. } = attempt;
         let flow = match step {
             Step::Promised(flow) => flow,
             Step::Opening(flow) => Some(flow),
@@ -215,6 +230,7 @@ impl Stack {
             Ok(relay) => {
                 let carrier = flow.map(|flow| (association, flow));
                 self.start_datagrams(id, Relay { carrier, options, ..relay });
+                early.iter().for_each(|payload| self.forward_datagram(id, payload));
             }
             Err(error) => {
                 warn!(target: log::CONNECTION, "datagrams could not be taken over: {error}");
@@ -223,6 +239,17 @@ impl Stack {
                 self.datagrams.clients.remove(&client);
                 self.close_flow(association, flow);
             }
+        }
+    }
+    /// The program's socket has got another address.
+    fn replace_socket(&mut self, id: DatagramId, client: Client, program: Program, fd: OwnedFd) {
+        let Some(relay) = self.datagrams.relays.get(&id) else { return };
+        let (destination, source) = (relay.destination, relay.source);
+        let side = Side::Program { client, program };
+        let made = Relay::new(fd, (&self.registry, id), side, destination, source);
+        match (made, self.datagrams.relays.get_mut(&id)) {
+            (Ok(new), Some(relay)) => (relay.socket, relay.side) = (new.socket, side),
+            _ => self.counters.count("attaches_failed"),
         }
     }
 }

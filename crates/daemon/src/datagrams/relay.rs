@@ -19,7 +19,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 
 /// Datagrams that a socket gives in one turn.
-const TURN: usize = 64;
+pub(super) const TURN: usize = 64;
 /// Bytes that the kernel keeps for each direction of a local socket, as far as the host's limits let.
 const KERNEL_BUFFER: usize = 1 << 20;
 
@@ -28,7 +28,8 @@ const KERNEL_BUFFER: usize = 1 << 20;
 pub(crate) struct Program {
     /// Its address as our socket sees it.
     pub(crate) addr: SocketAddr,
-    pub(crate) inode: u64,
+    /// Absent where a redirector speaks for it.
+    pub(crate) inode: Option<u64>,
     /// Whether it is connected: others do not hear of errors.
     pub(crate) connected: bool,
 }
@@ -100,9 +101,22 @@ impl Relay {
     /// Lets the kernel refuse what the program sends, by listening to ourselves alone; or no more.
     pub(super) fn refuse(&mut self, on: bool) {
         let Side::Program { program, .. } = self.side else { return };
+        if program.inode.is_none() {
+            return;
+        }
         let to = if on { self.socket.local_addr() } else { Ok(program.addr) };
         if to.and_then(|to| self.socket.connect(to)).is_ok() {
             self.telling = on;
+        }
+    }
+
+    /// Closes the way to a program for which a redirector speaks: nothing that comes is anybody's any more, and
+    /// nothing is to be read there.
+    pub(super) fn leave(&mut self) {
+        if matches!(self.side, Side::Program { program, .. } if program.inode.is_none())
+            && let Ok(nowhere) = UdpSocket::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
+        {
+            self.socket = nowhere;
         }
     }
 
@@ -133,6 +147,7 @@ impl Stack {
     /// Takes what local sockets have.
     pub(crate) fn service_datagrams(&mut self) {
         let mut room = std::mem::take(&mut self.scratch);
+        self.service_lines(&mut room);
         for id in std::mem::take(&mut self.datagrams.ready) {
             self.service_datagram_relay(id, &mut room);
         }
@@ -154,7 +169,7 @@ impl Stack {
         self.datagrams.ready.insert(id);
     }
 
-    fn forward_datagram(&mut self, id: DatagramId, payload: &[u8]) {
+    pub(super) fn forward_datagram(&mut self, id: DatagramId, payload: &[u8]) {
         let Some((association, flow)) = self.carrier_of(id) else {
             self.counters.count("datagrams_without_carrier");
             return self.give_up_datagrams(id, FallbackReason::AssociationLost);

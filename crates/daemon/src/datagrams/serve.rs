@@ -1,7 +1,7 @@
 //! The server side: a peer's datagrams for a service of this host.
 //!
 //! The same holds as for connections: the service must be open to peers, and is reached at exactly the
-//! address that the peer has used, from the same address, never over loopback in its stead.
+//! address that the peer has used, or that a NAT makes of it, from the same address, never over loopback in its stead.
 
 use super::DatagramId;
 use super::relay::{Relay, Side, is_ephemeral};
@@ -29,12 +29,12 @@ impl Stack {
         if !self.phase.takes_work() {
             return self.refuse_datagrams(id, flow, Refusal::Busy, "datagrams_denied_ending");
         }
+        let service = self.service_meant(id, Protocol::Udp, destination);
         let locals = self.local_addresses(id);
         let loopback = self.config.loopback_paths;
-        let closed = self.config.door || self.has_service();
-        let admitted = match closed {
+        let admitted = match self.has_service() {
             true => Err(Denied::NotListed),
-            false => allow::admit(Protocol::Udp, destination, &locals, &self.rules, loopback),
+            false => allow::admit(Protocol::Udp, service, &locals, &self.rules, loopback),
         };
         match admitted {
             Ok((service, options)) => self.serve_datagrams(id, flow, (service, source), options),
@@ -69,6 +69,7 @@ impl Stack {
             if let Some(lifetime) = lifetime {
                 datagrams.set_lifetime(flow, lifetime);
             }
+            datagrams.set_redundant(flow, options.redundant == Some(true));
             datagrams.accept(flow);
         });
         info!(target: log::CONNECTION, carrier = "sctp",

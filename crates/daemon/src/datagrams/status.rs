@@ -20,6 +20,7 @@ impl Stack {
                     destination: status.destination,
                     source: status.source,
                     lifetime_ms: u64::try_from(status.lifetime.as_millis()).unwrap_or(u64::MAX),
+                    redundant: status.redundant,
                     sent: status.sent,
                     sent_bytes: status.sent_bytes,
                     expired: status.expired,

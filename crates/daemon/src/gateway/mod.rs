@@ -10,10 +10,12 @@
 //! no rules and no fallback, and carries no flows of a shared association.
 
 mod callers;
+mod printer;
 mod services;
 mod status_line;
 
 pub(crate) use callers::Callers;
+pub(crate) use printer::Printer;
 pub(crate) use status_line::Totals;
 
 use crate::parameters;

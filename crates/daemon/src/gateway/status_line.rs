@@ -1,11 +1,11 @@
 //! The state of a gateway, as a line of JSON from time to time.
 
+use super::printer::Printer;
 use crate::stack::Stack;
 use crate::timers::Timer;
 use manypath_engine::PathState;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::io::{self, Write};
 
 /// Bytes of connections that have ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -63,8 +63,17 @@ impl Stack {
         let Some(line) = self.status_line().filter(|_| wanted) else { return };
         let Ok(mut text) = serde_json::to_string(&line) else { return };
         text.push('\n');
-        let mut out = io::stdout().lock();
-        if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {
+        let printer = self.printer.take().or_else(|| Printer::start().ok());
+        if !printer.as_ref().is_some_and(|printer| printer.print(text)) {
+            self.counters.count("status_lines_lost");
+        }
+        self.printer = printer;
+    }
+
+    /// The last line, if lines are wanted.
+    pub(crate) fn print_last_status_line(&mut self) {
+        self.print_status_line();
+        if self.printer.take().is_some_and(|printer| !printer.finish()) {
             self.counters.count("status_lines_lost");
         }
     }

@@ -70,15 +70,19 @@ impl Stack {
                 match announced_socket(service) {
                     Ok((socket, from)) => {
                         let (to, client) = (service, with_port(client, from));
+                        let redirectors = self.control.redirectors();
+                        let unaware = launchers.iter().filter(|one| redirectors.contains(one));
+                        let unaware: Vec<u64> = unaware.copied().collect();
+                        let (association, way) = (id, self.way_of_flow(id, flow));
+                        for launcher in &unaware {
+                            self.reply(*launcher, Reply::WayFrom { from, to, way });
+                        }
                         for launcher in &launchers {
                             self.reply(*launcher, Reply::Arriving { from, to, client });
                         }
-                        let association = id;
-                        let redirectors = self.control.redirectors();
-                        let unaware = launchers.iter().filter(|one| redirectors.contains(one));
                         self.lead(Injection {
                             association,
-                            unaware: unaware.copied().collect(),
+                            unaware,
                             from,
                             flow,
                             to,
@@ -179,15 +183,22 @@ impl Stack {
         match connected {
             Ok(from) => {
                 let id = DialId(self.next_id());
-                self.listeners.led.insert(id.0, Led { from, to, client, launchers });
+                self.listeners.add_led(id.0, Led { from, to, client, launchers });
                 self.start_dial(id, association, flow, (client, to), options, socket.into());
             }
             Err(error) => self.refuse_dial(association, flow, to, &error),
         }
     }
 
-    /// A redirector has gone. Its programs would take the peers that were led to them for this host.
-    pub(crate) fn drop_led(&mut self, redirector: u64) {
+    /// A redirector has gone, or goes. Its programs would take the peers that were led to them for this host.
+    pub(crate) fn leave_listeners(&mut self, redirector: u64) {
+        if self.listeners.forget_launcher(redirector) {
+            self.listen_direct();
+        }
+        self.drop_led(redirector);
+    }
+
+    fn drop_led(&mut self, redirector: u64) {
         for injection in self.listeners.take_delayed(redirector) {
             let (id, flow) = (injection.association, injection.flow);
             self.refuse(id, flow, Refusal::NotAllowed, Denied::NotCovered.counter());
@@ -210,7 +221,7 @@ impl Stack {
 
     /// A connection that was led to a listener is over, or has not come about.
     pub(crate) fn on_led_over(&mut self, relay: RelayId) {
-        let Some(led) = self.listeners.led.remove(&relay.0) else { return };
+        let Some(led) = self.listeners.remove_led(relay.0) else { return };
         for launcher in led.launchers {
             self.reply(launcher, Reply::Left { from: led.from, to: led.to });
         }

@@ -23,7 +23,7 @@ struct Row {
 ///
 /// # Errors
 /// When the table cannot be read.
-pub(super) fn takers(service: SocketAddr) -> io::Result<Vec<u64>> {
+pub(crate) fn takers(service: SocketAddr) -> io::Result<Vec<u64>> {
     Ok(takers_in(&rows()?, service))
 }
 

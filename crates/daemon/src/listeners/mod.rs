@@ -13,6 +13,7 @@
 
 mod inject;
 pub(crate) mod kernel_table;
+mod look;
 mod offer;
 
 use manypath_control::Listener;
@@ -54,8 +55,12 @@ pub(crate) struct Listeners {
     known: BTreeMap<ListenerId, Known>,
     /// By the number of the dial, which is that of the relay.
     led: BTreeMap<u64, Led>,
+    /// The same by their two ends.
+    relays: BTreeMap<(SocketAddr, SocketAddr), u64>,
     /// Connections that wait until their launchers have taken the word of them.
     delayed: VecDeque<Injection>,
+    /// Flows that wait until redirectors have looked for listeners.
+    looks: Vec<look::Look>,
     /// A look at which listeners are still there is due.
     pub(crate) watched: bool,
 }
@@ -64,6 +69,10 @@ impl Listeners {
     /// Whether a listener was announced that could get a connection to `service`.
     pub(crate) fn concern(&self, service: SocketAddr) -> bool {
         self.known.values().any(|known| could_take(&known.listener, service))
+    }
+
+    fn knows(&self, inode: u64) -> bool {
+        self.known.values().any(|known| known.listener.inode == inode)
     }
 
     /// The launchers of the sockets, if every one of them is vouched for.
@@ -101,6 +110,25 @@ impl Listeners {
         if let Some(known) = known.find(|known| inodes.contains(&known.listener.inode)) {
             known.sctp += 1;
         }
+    }
+
+    fn add_led(&mut self, relay: u64, led: Led) {
+        self.relays.insert((led.from, led.to), relay);
+        self.led.insert(relay, led);
+    }
+
+    fn remove_led(&mut self, relay: u64) -> Option<Led> {
+        let led = self.led.remove(&relay)?;
+        // The same ports may have been used again meanwhile.
+        if self.relays.get(&(led.from, led.to)) == Some(&relay) {
+            self.relays.remove(&(led.from, led.to));
+        }
+        Some(led)
+    }
+
+    /// The relay, or the dial that is to become one, whose connection has these ends.
+    pub(crate) fn relay_between(&self, from: SocketAddr, to: SocketAddr) -> Option<u64> {
+        self.relays.get(&(from, to)).copied()
     }
 
     /// What the program at the end of a relay was told of its client.

@@ -37,8 +37,25 @@ impl Stack {
         self.reply(id.control, reply);
     }
 
-    /// The reason against it, and whether another stack, or this one later, may do it.
+    /// Programs may listen at any time: peers are to find this stack before.
+    pub(crate) fn on_expect(&mut self, id: ListenerId) {
+        let reply = match self.try_to_serve(self.rules.may_offer_some()) {
+            Ok(()) => Reply::Offered { id: id.id },
+            Err((why, retry)) => Reply::NotOffered { id: id.id, why, retry },
+        };
+        self.reply(id.control, reply);
+    }
+
     fn try_to_offer(&mut self, listener: &Listener) -> Result<(), (String, bool)> {
+        if self.listeners.known.len() >= MAX_LISTENERS {
+            return Err((format!("there are {MAX_LISTENERS} already"), false));
+        }
+        self.try_to_serve(self.may_reach(listener))
+    }
+
+    /// Is there for peers, if that is `wanted`. The reason against it, and whether another stack, or this
+    /// one later, may do it.
+    fn try_to_serve(&mut self, wanted: bool) -> Result<(), (String, bool)> {
         if !self.config.accept {
             return Err(("this stack does not serve".to_owned(), true));
         }
@@ -46,10 +63,7 @@ impl Stack {
         if !self.phase.takes_work() {
             return Err(("the stack that serves is ending".to_owned(), true));
         }
-        if self.listeners.known.len() >= MAX_LISTENERS {
-            return Err((format!("there are {MAX_LISTENERS} already"), false));
-        }
-        if self.locals.is_open() || !self.may_reach(listener) {
+        if self.locals.is_open() || !wanted {
             return Ok(());
         }
         self.open_sockets().map_err(|error| {

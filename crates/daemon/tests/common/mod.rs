@@ -118,10 +118,19 @@ impl Host {
     }
 
     /// A stack and the launcher that controls it.
-    pub(crate) fn with_launcher(mut config: StackConfig) -> (Self, Launcher) {
+    pub(crate) fn with_launcher(config: StackConfig) -> (Self, Launcher) {
+        Self::with(config, Role::Launcher)
+    }
+
+    /// A stack and the redirector that controls it.
+    pub(crate) fn with_redirector(config: StackConfig) -> (Self, Launcher) {
+        Self::with(config, Role::Redirector)
+    }
+
+    fn with(mut config: StackConfig, role: Role) -> (Self, Launcher) {
         let (ours, theirs) = ControlSocket::pair().unwrap();
         config.control = Some(OwnedFd::from(theirs));
-        (Self::start(config), Launcher::new(ours))
+        (Self::start(config), Launcher::new(ours, role))
     }
 
     /// Waits for the stack to end by itself.
@@ -157,10 +166,10 @@ pub(crate) struct Launcher {
 }
 
 impl Launcher {
-    pub(crate) fn new(socket: ControlSocket) -> Self {
+    pub(crate) fn new(socket: ControlSocket, role: Role) -> Self {
         socket.set_receive_timeout(Some(LIMIT)).unwrap();
         let launcher = Self { socket, last: 0 };
-        launcher.send(&Request::Hello { version: VERSION, role: Role::Launcher });
+        launcher.send(&Request::Hello { version: VERSION, role });
         assert!(matches!(launcher.receive(), Reply::Welcome { version: VERSION, .. }));
         launcher
     }
@@ -193,6 +202,13 @@ impl Launcher {
                 reply => return (id, reply),
             }
         }
+    }
+
+    /// Asks for a connection of a socket that waits; its number.
+    pub(crate) fn open_waiting(&mut self, destination: SocketAddr) -> u64 {
+        self.last += 1;
+        self.send(&Request::OpenWaiting { id: self.last, destination, source: None });
+        self.last
     }
 
     /// Connects, over whatever the stack finds; the program's end of the connection.
@@ -285,17 +301,14 @@ pub(crate) fn tcp_pair() -> (TcpStream, TcpStream) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let (far, _) = listener.accept().unwrap();
-    limit(&near);
+    near.set_read_timeout(Some(LIMIT)).unwrap();
+    near.set_write_timeout(Some(LIMIT)).unwrap();
     (near, far)
 }
 
-fn limit(stream: &TcpStream) {
-    stream.set_read_timeout(Some(LIMIT)).unwrap();
-    stream.set_write_timeout(Some(LIMIT)).unwrap();
-}
-
 /// A service on an address of the server, handled by `serve` in a thread per connection. The
-/// threads end with their connections, the listener with the test program.
+/// threads end with their connections, the listener with the test program. It waits for its clients
+/// without a limit: some of a thousand are idle for long.
 pub(crate) fn service(
     addr: IpAddr,
     serve: impl Fn(TcpStream) + Clone + Send + 'static,
@@ -304,7 +317,6 @@ pub(crate) fn service(
     let addr = listener.local_addr().unwrap();
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            limit(&stream);
             let serve = serve.clone();
             std::thread::spawn(move || serve(stream));
         }

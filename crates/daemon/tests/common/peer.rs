@@ -234,6 +234,15 @@ impl Peer {
         }
     }
 
+    /// Answers one packet, and no more.
+    pub(crate) fn answer_once(&mut self) {
+        let begun = Instant::now();
+        while self.driver.counters().packets_sent == 0 {
+            assert!(begun.elapsed() < LIMIT, "nothing to answer came");
+            self.turn();
+        }
+    }
+
     pub(crate) fn turn(&mut self) {
         let mut events = Events::with_capacity(16);
         let wait = self.clock.until(self.driver.timeout()).unwrap_or(LIMIT);

@@ -135,3 +135,34 @@ fn an_unused_but_allowed_port_tells_why_it_fails() {
     assert_eq!(peer.open(id, closed).1, refused);
     assert_eq!(counter(&launcher.status(), "stack_dials_failed"), 1);
 }
+
+/// What a NAT in front of the server may have translated.
+#[test]
+fn naming_the_address_of_somebody_else_reaches_our_services_alone() {
+    let network = Network::new();
+    let secret = Secret::at(network.server()[0]);
+    let open = service(network.server()[0], echo);
+    let closed = unused_port(network.server()[0]);
+    let (_server, launcher, remote) = start(network, network.server_config(&[open, closed]));
+    let mut peer = Peer::client(network.client()[0]);
+    let id = peer.establish(remote);
+    let elsewhere = |service: SocketAddr| SocketAddr::from(([198, 51, 100, 7], service.port()));
+    assert_eq!(peer.open(id, elsewhere(secret.addr())).1, NOT_ALLOWED);
+    assert_eq!(peer.open(id, elsewhere(open)).1, Answer::Opened);
+    // Its port may lead to another host behind the same NAT: plain TCP is to find out.
+    assert_eq!(peer.open(id, elsewhere(closed)).1, Answer::Refused(Refusal::Busy));
+    secret.assert_untouched();
+    assert_eq!(counter(&launcher.status(), "stack_destinations_translated"), 3);
+}
+
+#[test]
+fn an_address_of_another_family_than_the_paths_is_nobodys() {
+    let network = Network::new();
+    let open = service(network.server()[0], echo);
+    let (_server, launcher, remote) = start(network, network.server_config(&[open]));
+    let mut peer = Peer::client(network.client()[0]);
+    let id = peer.establish(remote);
+    let elsewhere = SocketAddr::new("2001:db8::7".parse().unwrap(), open.port());
+    assert_eq!(peer.open(id, elsewhere).1, NOT_ALLOWED);
+    assert_eq!(counter(&launcher.status(), "stack_dial_denied_foreign_address"), 1);
+}

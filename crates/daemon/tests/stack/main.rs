@@ -19,5 +19,6 @@ mod gateway;
 mod hostile;
 mod listeners;
 mod multiplexing;
+mod redirector;
 mod rules;
 mod settings;

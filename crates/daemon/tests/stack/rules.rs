@@ -136,12 +136,12 @@ fn a_wrong_table_keeps_a_stack_from_starting() {
 
 /// Connections with a rule's class and weight: each side says how it sends.
 #[test]
-fn class_and_weight_are_told_by_rules_of_the_side_that_sends() {
+fn class_weight_and_ways_are_told_by_rules_of_the_side_that_sends() {
     let network = Network::new();
     let (open, other) = (service(network.server()[0], echo), service(network.server()[0], echo));
     let port = open.port();
     let theirs = format!(
-        "default local enable\nlocal enable host {0} port {port} class=interactive\n\
+        "default local enable\nlocal enable host {0} port {port} class=interactive redundant=on\n\
          local enable host {0}\n",
         open.ip()
     );
@@ -160,11 +160,11 @@ fn class_and_weight_are_told_by_rules_of_the_side_that_sends() {
         let flows: Vec<FlowStatus> = flows.collect();
         [port, other.port()].map(|port| {
             let flow = flows.iter().find(|flow| share(port)(flow)).unwrap();
-            (flow.class.clone(), flow.weight)
+            (flow.class.clone(), flow.weight, flow.redundant)
         })
     };
-    assert_eq!(shares(&client), [("bulk".into(), 7), ("bulk".into(), 1)]);
-    assert_eq!(shares(&server), [("interactive".into(), 1), ("bulk".into(), 1)]);
+    assert_eq!(shares(&client), [("bulk".into(), 7, false), ("bulk".into(), 1, false)]);
+    assert_eq!(shares(&server), [("interactive".into(), 1, true), ("bulk".into(), 1, false)]);
 }
 
 #[test]

@@ -39,6 +39,7 @@ pub(super) struct Served {
 
 #[derive(Debug)]
 struct Entry {
+    ends: Ends,
     client: SocketAddr,
     v6_socket: bool,
 }
@@ -46,7 +47,7 @@ struct Entry {
 impl Served {
     pub(super) fn add(&mut self, cookie: u64, ends: Ends, client: SocketAddr, v6_socket: bool) {
         self.by_ends.insert(ends, cookie);
-        self.by_cookie.insert(cookie, Entry { client, v6_socket });
+        self.by_cookie.insert(cookie, Entry { ends, client, v6_socket });
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -55,6 +56,12 @@ impl Served {
 
     pub(super) fn peer_of(&self, cookie: u64) -> Option<(SocketAddr, bool)> {
         self.by_cookie.get(&cookie).map(|entry| (entry.client, entry.v6_socket))
+    }
+
+    /// The ends of a connection that is not over.
+    pub(super) fn ends_of(&self, cookie: u64) -> Option<Ends> {
+        let ends = self.by_cookie.get(&cookie)?.ends;
+        (self.by_ends.get(&ends) == Some(&cookie)).then_some(ends)
     }
 
     /// The connection is over; its name is kept for a while.
@@ -92,7 +99,9 @@ mod tests {
         for n in 0..REMEMBERED as u16 + 2 {
             let (from, to) = ends(1000 + n);
             served.add(n.into(), (from, to), client, false);
+            assert_eq!(served.ends_of(n.into()), Some((from, to)));
             served.end(from, to);
+            assert_eq!(served.ends_of(n.into()), None);
         }
         assert_eq!(served.peer_of(0), None);
         assert_eq!(served.peer_of(1), None);

@@ -5,7 +5,7 @@ use crate::address;
 use crate::program;
 use crate::seccomp::{Answer, Trap};
 use crate::socket;
-use crate::supervisor::Supervisor;
+use crate::supervisor::{Supervisor, Whose};
 use manypath_control::{Listener, Reply, Request};
 use std::fs::{self, File};
 use std::io;
@@ -146,6 +146,7 @@ impl Supervisor {
             Reply::NotOffered { retry: true, why, .. } => self.on_door_lost(why),
             Reply::Gone { id } => self.forget_listening(*id),
             Reply::Arriving { from, to, client } => self.accepts.arrivals.add(*from, *to, *client),
+            Reply::WayFrom { from, to, way } => self.on_way(Whose::Led(*from, *to), *way),
             Reply::Left { from, to } => {
                 self.accepts.arrivals.remove(*from, *to);
                 self.accepts.served.end(*from, *to);
@@ -160,7 +161,10 @@ impl Supervisor {
             | Reply::Changed
             | Reply::Closed { .. }
             | Reply::Unreachable { .. }
+            | Reply::Idle { .. }
             | Reply::Way { .. }
+            | Reply::Look { .. }
+            | Reply::Resigned
             | Reply::StatusPart(_)
             | Reply::Reloaded { .. }
             | Reply::Forgotten { .. }

@@ -29,6 +29,7 @@ use manypath_control::{Request, Role};
 use manypath_gate::ServerChoice;
 use manypath_gate::door::Door;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::time::Instant;
 
@@ -55,8 +56,18 @@ impl Accepts {
     }
 
     /// What `getpeername` tells of an accepted socket, and whether it is of the IPv6 family.
-    pub(crate) fn peer_of(&self, cookie: u64) -> Option<(std::net::SocketAddr, bool)> {
+    pub(crate) fn peer_of(&self, cookie: u64) -> Option<(SocketAddr, bool)> {
         self.served.peer_of(cookie)
+    }
+
+    /// The two ends of an accepted connection that the door has led here and that is not over.
+    pub(crate) fn ends_of(&self, cookie: u64) -> Option<(SocketAddr, SocketAddr)> {
+        self.served.ends_of(cookie)
+    }
+
+    /// Asks the door about a connection that it has led here.
+    pub(crate) fn ask_door(&mut self, request: Request) {
+        self.door.send(request);
     }
 
     /// What to poll for.

@@ -29,6 +29,7 @@ mod replies;
 mod send;
 
 pub(crate) use names::cut_name;
+pub(crate) use questions::Whose;
 
 use crate::accept::Accepts;
 use crate::filter::Architecture;

@@ -83,7 +83,7 @@ impl Supervisor {
     }
 
     /// The socket that the call asks about, and its cookie, if there are any of ours.
-    fn asked_socket(&self, trap: &Trap) -> Option<(u64, OwnedFd)> {
+    pub(super) fn asked_socket(&self, trap: &Trap) -> Option<(u64, OwnedFd)> {
         if self.table.is_empty() && self.datagrams.is_empty() && !self.accepts.has_served() {
             return None;
         }

@@ -1,8 +1,4 @@
-//! Options whose true answer only the stack knows.
-//!
-//! A program that sizes its own windows by its socket's (`SO_RCVBUF`), or goes by the kernel's
-//! numbers (`TCP_INFO`, `TCP_MAXSEG`), would hear of the loopback connection to the stack: no delay, and little
-//! room. It is told of the way to the destination instead.
+//! Options whose true answer only the stack knows: the call waits until it has told of the way ([`Told`]).
 
 use super::Supervisor;
 use super::names::give;
@@ -12,7 +8,9 @@ use crate::socket;
 use crate::table::Phase;
 use libc::tcp_info;
 use manypath_control::{Request, Way};
+use manypath_gate::Told;
 use std::mem::offset_of;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -30,12 +28,20 @@ pub(super) enum Asked {
     Segment,
 }
 
-/// A call that waits for the stack.
+/// A connection, as the stack knows it that is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// The program has connected.
+    Opened(u64),
+    /// The program has accepted it: its two ends, of which the door has the first.
+    Led(SocketAddr, SocketAddr),
+}
+
+/// A call that waits for the stack, or for the door.
 #[derive(Debug)]
 pub(super) struct Question {
     trap: Trap,
-    /// The connection that it is about.
-    id: u64,
+    whose: Whose,
     asked: Asked,
     socket: OwnedFd,
     until: Instant,
@@ -43,24 +49,35 @@ pub(super) struct Question {
 
 impl Supervisor {
     pub(super) fn ask(&mut self, trap: &Trap, asked: Asked) -> Option<Answer> {
-        let Some((connection, socket)) = self.asked(trap) else { return Some(Answer::Continue) };
-        let id = connection.id;
-        let active = matches!(connection.phase, Phase::Active);
+        let Some((whose, socket)) = self.whose(trap) else { return Some(Answer::Continue) };
         // What the program has chosen itself is true as it is.
-        let chosen =
-            asked == Asked::ReceiveBuffer && socket::has_own_receive_buffer(socket.as_fd());
-        if !active || chosen {
+        if asked == Asked::ReceiveBuffer && socket::has_own_receive_buffer(socket.as_fd()) {
             return Some(Answer::Continue);
         }
-        self.stack.send(Request::Way { id }, None);
+        match whose {
+            Whose::Opened(id) => self.stack.send(Request::Way { id }, None),
+            Whose::Led(from, to) => self.accepts.ask_door(Request::WayFrom { from, to }),
+        }
         let until = Instant::now() + PATIENCE;
-        self.questions.push(Question { trap: *trap, id, asked, socket, until });
+        self.questions.push(Question { trap: *trap, whose, asked, socket, until });
         None
     }
 
-    pub(super) fn on_way(&mut self, id: u64, way: Option<Way>) {
+    /// Whose way the call asks for, if a stack knows it.
+    fn whose(&self, trap: &Trap) -> Option<(Whose, OwnedFd)> {
+        let (cookie, socket) = self.asked_socket(trap)?;
+        let whose = match self.table.of_socket(cookie) {
+            Some(known) => {
+                matches!(known.phase, Phase::Active).then_some(Whose::Opened(known.id))?
+            }
+            None => self.accepts.ends_of(cookie).map(|(from, to)| Whose::Led(from, to))?,
+        };
+        Some((whose, socket))
+    }
+
+    pub(crate) fn on_way(&mut self, whose: Whose, way: Option<Way>) {
         let (now, later) =
-            std::mem::take(&mut self.questions).into_iter().partition(|one| one.id == id);
+            std::mem::take(&mut self.questions).into_iter().partition(|one| one.whose == whose);
         self.questions = later;
         for question in now {
             let answer = way.map_or(Answer::Continue, |way| self.answer_question(&question, &way));
@@ -78,14 +95,13 @@ impl Supervisor {
             Ok(room) if room >= 0 => room,
             Ok(_) | Err(_) => return Answer::Continue,
         };
+        let way = Told::from(way);
         let told = match asked {
-            Asked::ReceiveBuffer => socket::receive_buffer(socket.as_fd()).map(|own| {
-                let window = i32::try_from(way.window_bytes).unwrap_or(i32::MAX);
-                own.max(window).to_ne_bytes().to_vec()
-            }),
+            Asked::ReceiveBuffer => socket::receive_buffer(socket.as_fd())
+                .map(|own| own.max(way.window.cast_signed()).to_ne_bytes().to_vec()),
             Asked::Segment => Ok(way.mss.to_ne_bytes().to_vec()),
             Asked::Info => socket::info::<INFO_SIZE>(socket.as_fd()).map(|mut info| {
-                correct(&mut info, way);
+                correct(&mut info, &way);
                 info
             }),
         };
@@ -145,29 +161,25 @@ impl Supervisor {
     }
 }
 
-/// Puts what is known about the way in the place of what the kernel knows about loopback. Counts of
-/// bytes stay: they are the program's own.
-fn correct(info: &mut [u8], way: &Way) {
-    let mss = way.mss.max(1);
-    let packets = |bytes: u64| u32::try_from(bytes / u64::from(mss)).unwrap_or(u32::MAX);
-    let bytes = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
+/// Puts what is known about the way in the place of what the kernel knows about loopback.
+fn correct(info: &mut [u8], told: &Told) {
     let numbers = [
-        (offset_of!(tcp_info, tcpi_rto), way.rto_us),
-        (offset_of!(tcp_info, tcpi_snd_mss), way.mss),
-        (offset_of!(tcp_info, tcpi_rcv_mss), way.mss),
-        (offset_of!(tcp_info, tcpi_advmss), way.mss),
-        (offset_of!(tcp_info, tcpi_pmtu), way.mtu),
-        (offset_of!(tcp_info, tcpi_unacked), packets(way.in_flight_bytes)),
-        (offset_of!(tcp_info, tcpi_rtt), way.rtt_us),
-        (offset_of!(tcp_info, tcpi_rttvar), way.rtt_variation_us),
-        (offset_of!(tcp_info, tcpi_rcv_rtt), way.rtt_us),
-        (offset_of!(tcp_info, tcpi_min_rtt), way.least_rtt_us),
-        (offset_of!(tcp_info, tcpi_snd_cwnd), packets(way.cwnd_bytes).max(1)),
-        (offset_of!(tcp_info, tcpi_snd_ssthresh), packets(way.ssthresh_bytes)),
-        (offset_of!(tcp_info, tcpi_rcv_space), bytes(way.window_bytes)),
-        (offset_of!(tcp_info, tcpi_rcv_ssthresh), bytes(way.window_bytes)),
-        (offset_of!(tcp_info, tcpi_snd_wnd), bytes(way.peer_window_bytes)),
-        (offset_of!(tcp_info, tcpi_rcv_wnd), bytes(way.window_bytes)),
+        (offset_of!(tcp_info, tcpi_rto), told.rto),
+        (offset_of!(tcp_info, tcpi_snd_mss), told.mss),
+        (offset_of!(tcp_info, tcpi_rcv_mss), told.mss),
+        (offset_of!(tcp_info, tcpi_advmss), told.mss),
+        (offset_of!(tcp_info, tcpi_pmtu), told.mtu),
+        (offset_of!(tcp_info, tcpi_unacked), told.unacked),
+        (offset_of!(tcp_info, tcpi_rtt), told.rtt),
+        (offset_of!(tcp_info, tcpi_rttvar), told.rtt_variation),
+        (offset_of!(tcp_info, tcpi_rcv_rtt), told.rtt),
+        (offset_of!(tcp_info, tcpi_min_rtt), told.least_rtt),
+        (offset_of!(tcp_info, tcpi_snd_cwnd), told.cwnd),
+        (offset_of!(tcp_info, tcpi_snd_ssthresh), told.ssthresh),
+        (offset_of!(tcp_info, tcpi_rcv_space), told.window),
+        (offset_of!(tcp_info, tcpi_rcv_ssthresh), told.window),
+        (offset_of!(tcp_info, tcpi_snd_wnd), told.peer_window),
+        (offset_of!(tcp_info, tcpi_rcv_wnd), told.window),
     ];
     for (at, value) in numbers {
         if let Some(place) = info.get_mut(at..at + 4) {
@@ -186,7 +198,7 @@ mod tests {
 
     #[test]
     fn an_old_kernels_short_answer_is_corrected_as_far_as_it_goes() {
-        let way = Way { rtt_us: 80_000, mss: 1000, cwnd_bytes: 50_500, ..Way::default() };
+        let way = Told { rtt: 80_000, cwnd: 50, ..Told::default() };
         let mut info = vec![7; offset_of!(tcp_info, tcpi_min_rtt)];
         correct(&mut info, &way);
         assert_eq!(number(&info, offset_of!(tcp_info, tcpi_rtt)), 80_000);

@@ -1,6 +1,6 @@
 //! What the stack says.
 
-use super::Supervisor;
+use super::{Supervisor, Whose};
 use crate::seccomp::Answer;
 use crate::table::{Connection, Phase};
 use manypath_control::status::FallbackReason;
@@ -41,18 +41,22 @@ impl Supervisor {
                     self.update(id, Self::on_closed);
                 }
             }
-            Reply::Way { id, way } => self.on_way(id, way),
+            Reply::Way { id, way } => self.on_way(Whose::Opened(id), way),
             // The link has looked at the welcome; status and rules are not asked for here, and
             // listeners are the business of another stack. The rest is said to redirectors.
             Reply::Welcome { .. }
             | Reply::Plain { .. }
+            | Reply::Idle { .. }
             | Reply::Changed
             | Reply::StatusPart(_)
             | Reply::Offered { .. }
             | Reply::NotOffered { .. }
             | Reply::Arriving { .. }
+            | Reply::WayFrom { .. }
             | Reply::Left { .. }
             | Reply::Gone { .. }
+            | Reply::Look { .. }
+            | Reply::Resigned
             | Reply::Reloaded { .. }
             | Reply::Forgotten { .. }
             | Reply::Watching

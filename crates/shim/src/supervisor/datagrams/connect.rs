@@ -134,7 +134,7 @@ impl Supervisor {
         told: SocketAddr,
     ) -> io::Result<()> {
         let Flow { id, destination, connected, v6, .. } = *flow;
-        let inode = File::from(socket.try_clone()?).metadata()?.ino();
+        let inode = Some(File::from(socket.try_clone()?).metadata()?.ino());
         let pair = system::pair(socket.as_fd(), destination.is_ipv6(), connected, v6)?;
         let local = SocketAddr::new(told.ip(), pair.program.port());
         flow.phase = Phase::Carried { relay: pair.relay, local };
