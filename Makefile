@@ -1,6 +1,7 @@
 # The two commands of the README are `make demo` and `make test`; both do all set-up themselves.
 CARGO ?= cargo
 FUZZ_SECONDS ?= 20
+FUZZ_SECONDS_FULL ?= 600
 
 .PHONY: all build demo test test-full interop deb deb-test bench lint fuzz man clean
 
@@ -29,16 +30,19 @@ test-full: test build
 	MANYPATH_CASES=20000 $(CARGO) test --release --locked -p manypath-sim
 	$(CARGO) test --release --locked -p manypath-lab --test throughput -- --ignored
 	$(CARGO) test --release --locked -p manypath-net --test usrsctp -- --ignored --test-threads 1
-	$(CARGO) test --release --locked -p manypath-cli --test failover -- --ignored
-	$(CARGO) test --release --locked -p manypath-cli --test uplinks -- --ignored
+	$(CARGO) test --release --locked -p manypath-cli --test failover -- --ignored --test-threads 1
+	$(CARGO) test --release --locked -p manypath-cli --test uplinks -- --ignored --test-threads 1
+	$(CARGO) test --release --locked -p manypath-cli --test doctor -- --ignored
+	$(CARGO) test --release --locked -p manypath-cli --test soak -- --ignored --nocapture
 	$(CARGO) test --release --locked -p manypath-cli --test servers -- --ignored --test-threads 1
+	MANYPATH_IN_CGROUP=1 $(CARGO) test --release --locked -p manypath-cli --test servers -- --ignored --test-threads 1
 	$(CARGO) test --release --locked -p manypath-cli --test ssh_peers -- --ignored
 	$(CARGO) test --release --locked -p manypath-cli --test clients -- --ignored --test-threads 1
 	MANYPATH_IN_CGROUP=1 $(CARGO) test --release --locked -p manypath-cli --test clients -- --ignored --test-threads 1
 	$(CARGO) test --release --locked -p manypath-cli --test kernel_sctp -- --ignored --test-threads 1
 	$(MAKE) interop
 	$(MAKE) deb-test
-	scripts/fuzz 600
+	scripts/fuzz $(FUZZ_SECONDS_FULL)
 	target/release/manypath sim live papers/dreibholz2010/live/fig4.toml --seeds 1 --jobs 2 --tolerance 0.07
 	target/release/manypath sim live papers/dreibholz2010/live/fig7.toml --seeds 1 --jobs 2 --tolerance 0.07 \
 		--case 'paper, fixed' --case 'paper, round robin' --case 'production' --case 'production, dynamic'

@@ -27,8 +27,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
-            "wire", "engine", "flow", "net", "sim", "lab", "rules", "control", "daemon", "shim",
-            "cgroup", "window", "ssh", "bench",
+            "wire", "engine", "flow", "net", "sim", "lab", "rules", "control", "daemon", "gate",
+            "shim", "cgroup", "window", "ssh", "bench",
         ],
     ),
     ("tests", &[]),

@@ -3,8 +3,10 @@
 use crate::commands::attach::AttachArgs;
 use crate::commands::bench::args::{BenchArgs, BenchGuardArgs, BenchWorkerArgs};
 use crate::commands::completion::CompletionArgs;
+use crate::commands::doctor::args::DoctorArgs;
 use crate::commands::enable::{DisableArgs, EnableArgs};
 use crate::commands::gateway::args::GatewayArgs;
+use crate::commands::lab::LabArgs;
 use crate::commands::metrics::MetricsArgs;
 use crate::commands::path::args::PathArgs;
 use crate::commands::peers::PeersArgs;
@@ -50,6 +52,7 @@ pub(crate) enum Command {
     Reload(ReloadArgs),
     Peers(PeersArgs),
     Status(StatusArgs),
+    Doctor(DoctorArgs),
     Top(TopArgs),
     Metrics(MetricsArgs),
     Lab(LabArgs),
@@ -65,6 +68,8 @@ pub(crate) enum Command {
     BenchWorker(BenchWorkerArgs),
     #[command(hide = true)]
     BenchGuard(BenchGuardArgs),
+    #[command(hide = true)]
+    SimLiveHost(SimLiveHostArgs),
 }
 
 /// Run a program with its TCP connections carried over every path.
@@ -73,7 +78,8 @@ pub(crate) enum Command {
 /// all others. A server's listening sockets are reached by both kinds of clients, and it sees the
 /// true address of each.
 ///
-/// Needs no privilege. UDP, loopback, MPTCP connections and sockets bound to a device are left alone.
+/// Needs no privilege. Loopback, MPTCP connections and sockets bound to a device are left alone, and UDP
+/// unless a rule enables it.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Example:\n  manypath run -- scp big.iso me@server.example:\n  manypath run -- nginx -g 'daemon off;'\n  manypath run --report -- curl -O http://server.example/big.iso"
@@ -109,7 +115,8 @@ pub(crate) struct RunArgs {
 /// Options of the stack that owns the associations.
 #[derive(Args, Debug, Clone)]
 pub(crate) struct StackOptions {
-    /// Use only these local addresses (default: all addresses of interfaces that are up).
+    /// Use only these local addresses, with commas between them (default: all addresses of interfaces that
+    /// are up).
     #[arg(long = "local", value_name = "ADDR", value_delimiter = ',')]
     pub(crate) locals: Vec<IpAddr>,
     /// The engine's parameters; `dynamic` maps connections to paths as suits them.
@@ -203,8 +210,8 @@ impl StackOptions {
     after_help = "Example:\n  manypath serve --allow 22,443\n  manypath serve --allow 192.0.2.7:8080 --port 9899 -v\n  manypath serve --allow 5004/udp"
 )]
 pub(crate) struct ServeArgs {
-    /// Ports (or address and port) that peers may reach, besides those that local rules open; `/udp` behind
-    /// it for datagrams.
+    /// Ports (or address and port) that peers may reach, with commas between them, besides those that local
+    /// rules open; `/udp` behind it for datagrams.
     #[arg(long, value_name = "PORT|ADDR:PORT", value_delimiter = ',')]
     pub(crate) allow: Vec<String>,
     /// UDP port to listen on (RFC 6951).
@@ -223,6 +230,9 @@ pub(crate) struct StackArgs {
     /// Serve the listening sockets of programs at this UDP port.
     #[arg(long, value_name = "PORT")]
     pub(crate) door: Option<u16>,
+    /// Neither go by what is remembered of peers, nor add to it.
+    #[arg(long)]
+    pub(crate) no_memory: bool,
     #[command(flatten)]
     pub(crate) stack: StackOptions,
 }
@@ -242,71 +252,6 @@ pub(crate) struct StatusArgs {
     /// Show the counters of everything dropped, refused or fallen back.
     #[arg(long)]
     pub(crate) counters: bool,
-}
-
-/// Two hosts in network namespaces, joined by emulated paths.
-#[derive(Args, Debug)]
-#[command(
-    after_help = "Example:\n  manypath lab up --path 20mbit,10ms,queue=100 --path 10mbit,40ms\n  manypath lab exec left -- ping -c 3 10.77.1.2\n  manypath lab path A down\n  manypath lab down"
-)]
-pub(crate) struct LabArgs {
-    /// Name of the lab; several can be up at once.
-    #[arg(long, default_value = "lab", global = true)]
-    pub(crate) name: String,
-    #[command(subcommand)]
-    pub(crate) action: LabAction,
-}
-
-#[derive(Subcommand, Debug)]
-pub(crate) enum LabAction {
-    /// Build the hosts and paths; they stay until `lab down`.
-    #[command(
-        after_help = "Example:\n  manypath lab up --path 20mbit,10ms,queue=100 --path rate=10mbit,delay=40ms,loss=0.1%"
-    )]
-    Up {
-        /// A path: rate, one-way delay, loss, queue in packets; repeat for more paths.
-        #[arg(long = "path", value_name = "SPEC", required = true)]
-        paths: Vec<String>,
-        /// Stay in the foreground; the lab ends with the command.
-        #[arg(long)]
-        foreground: bool,
-    },
-    /// Run a command on a host (left or right).
-    #[command(after_help = "Example:\n  manypath lab exec right -- ip addr")]
-    Exec {
-        /// left or right.
-        host: String,
-        /// Program and arguments.
-        #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
-        command: Vec<std::ffi::OsString>,
-    },
-    /// Change a path live: down, up, rate 5mbit, delay 40ms, loss 1%, queue 100.
-    #[command(
-        after_help = "Example:\n  manypath lab path A down\n  manypath lab path B rate 5mbit --towards right"
-    )]
-    Path {
-        /// Name of the path: A, B, ...
-        path: String,
-        /// What to change, and to what.
-        #[arg(required = true, value_name = "CHANGE")]
-        change: Vec<String>,
-        /// Only the direction towards this host.
-        #[arg(long, value_name = "HOST")]
-        towards: Option<String>,
-    },
-    /// Show paths, counters and rates.
-    Status {
-        /// Print one JSON object.
-        #[arg(long)]
-        json: bool,
-    },
-    /// Write every packet of every path to a pcapng file until stopped.
-    Capture {
-        /// File to write; `-` stops a running capture.
-        file: PathBuf,
-    },
-    /// Take the lab down; programs that still run inside are killed.
-    Down,
 }
 
 /// Simulate: the same protocol engine in virtual time, with the same result on any machine.
@@ -335,15 +280,13 @@ pub(crate) enum SimAction {
         after_help = "Example:\n  manypath sim live papers/dreibholz2010/live/fig7.toml --seeds 1\n  manypath sim live scenario.toml --set measure=20s --jobs 2 --tolerance 0.07"
     )]
     Live(SimLiveArgs),
-    /// One host of a live run.
-    #[command(hide = true)]
-    LiveHost(SimLiveHostArgs),
     /// Simulate a published figure: SVG, PNG, CSV and a table that compares with the publication.
     #[command(
         after_help = "Example:\n  manypath sim figure dreibholz2010-fig7 --out figures\n  manypath sim figure --all --seeds 2 --set measure=30s"
     )]
     Figure(SimFigureArgs),
     /// List the published figures that can be simulated.
+    #[command(after_help = "Example:\n  manypath sim list\n  manypath sim list --json")]
     List {
         /// Print one JSON object.
         #[arg(long)]
@@ -358,6 +301,9 @@ pub(crate) enum SimAction {
         /// Folder to write to.
         #[arg(long, value_name = "DIR")]
         out: PathBuf,
+        /// Print one JSON object.
+        #[arg(long)]
+        json: bool,
     },
     /// Compare two results point by point, with 95 % confidence intervals.
     #[command(

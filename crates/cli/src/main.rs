@@ -5,7 +5,11 @@ mod args;
 mod commands;
 mod demo;
 mod failure;
+#[cfg(test)]
+mod help_tests;
 mod mode;
+mod say;
+mod shell;
 
 use args::{Cli, Command};
 use clap::Parser;
@@ -30,6 +34,7 @@ fn main() -> ExitCode {
         Command::Sysctl(args) => commands::sysctl::sysctl(args),
         Command::Reload(args) => commands::reload::reload(args),
         Command::Status(args) => commands::status::status(args),
+        Command::Doctor(args) => commands::doctor::doctor(args),
         Command::Top(args) => commands::top::top(args),
         Command::Metrics(args) => commands::metrics::metrics(args),
         Command::Lab(args) => commands::lab::lab(args),
@@ -39,6 +44,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => commands::bench::bench(args),
         Command::BenchWorker(args) => commands::bench::worker(args),
         Command::BenchGuard(args) => Ok(commands::bench::guard(args)),
+        Command::SimLiveHost(args) => commands::sim::live::host(args),
         Command::Man(args) => commands::man::man(args),
         Command::Completion(args) => commands::completion::completion(args),
         Command::Stack(args) => commands::stack::stack(args),
@@ -46,7 +52,7 @@ fn main() -> ExitCode {
     match result {
         Ok(status) => ExitCode::from(status),
         Err(failure) => {
-            eprintln!("{failure}");
+            say::say_line(&failure);
             ExitCode::from(failure.status)
         }
     }

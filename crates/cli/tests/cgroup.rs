@@ -5,14 +5,47 @@ mod common;
 use common::cgroup::{Group, alive};
 use common::clients::{self, carried, web_site};
 use common::probe::{arguments, compare, over_ipv4, over_ipv6, probed_site};
-use common::{Finished, Site, find, finish, wait_for};
+use common::{Finished, Site, find, finish, options, wait_for};
 use manypath_lab::Host;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
+/// What was studied of ways to take connections over (rows of a table of programs' views), and the checks of
+/// the probe that have it.
+const VIEWS: [(&str, &[&str]); 15] = [
+    ("epoll registered before connect", &["epoll registered before connect, edge-triggered"]),
+    ("non-blocking connect", &["non-blocking, poll and select", "connect while connecting"]),
+    ("refused, non-blocking", &["refused, non-blocking: every event"]),
+    ("refused, blocking; retry", &["refused, blocking; retry on the same socket"]),
+    ("second connect after success", &["second connect after success, blocking"]),
+    ("options set before connect", &["options set before connect are kept"]),
+    ("options of a connected socket", &["options of a connected socket"]),
+    ("SO_DOMAIN, SO_PROTOCOL", &["family, type, protocol"]),
+    (
+        "half-close, sendfile, splice, linger",
+        &["half-close", "sendfile and splice", "reset by linger", "close is no reset"],
+    ),
+    (
+        "fork, SCM_RIGHTS",
+        &[
+            "fork before use",
+            "connect in a child, socket passed back",
+            "non-blocking connect begun here",
+        ],
+    ),
+    ("dup", &["dup before connect", "connect through the dup"]),
+    ("bind before connect", &["bind(source) before connect", "bind(port) before connect"]),
+    ("time limit of connect", &["connect time-out of 1 s", "SO_SNDTIMEO of 0.5 s"]),
+    ("getpeername, getsockname", &["names: peer", "names: truncation", "names: before, during"]),
+    (
+        "left alone",
+        &["UDP is left alone", "MPTCP sockets are left alone", "loopback is left alone"],
+    ),
+];
+
 fn probe(site: &Site, addresses: &[String; 4]) {
-    let Some(mut group) = Group::new(site) else { return };
+    let Some(mut group) = Group::new() else { return };
     let args = arguments(addresses);
     let direct = site.direct("python3", &args);
     group.attach(site, Host::Left, &["--report"]);
@@ -20,6 +53,10 @@ fn probe(site: &Site, addresses: &[String; 4]) {
     let through = group.through(site, "python3", &args);
     eprintln!("{}", group.end(site, Host::Left, "-TERM"));
     compare(&direct, &through);
+    for (view, checks) in VIEWS {
+        let had = |check: &&str| through.stdout.lines().any(|line| line.starts_with(check));
+        assert!(checks.iter().all(had), "{view}: {through:?}");
+    }
     let carried = site.server_counter("flow_incoming") - before;
     assert!(carried > 150, "only {carried} connections went through manypath");
 }
@@ -38,7 +75,7 @@ fn the_probe_prints_the_same_over_ipv6() {
 
 /// Lets `act` run programs of the left host in a cgroup that manypath serves.
 fn in_group(site: &Site, act: impl FnOnce(&dyn Fn(&str, &[&str]) -> Command)) {
-    let Some(mut group) = Group::new(site) else { return };
+    let Some(mut group) = Group::new() else { return };
     group.attach(site, Host::Left, &["--client-only", "--report"]);
     act(&|program, args| group.command(site, Host::Left, program, args));
 }
@@ -73,6 +110,20 @@ fn event_loops_and_static_programs_work() {
     });
 }
 
+/// Nobody may look into it, so `manypath run` without root leaves it alone.
+#[test]
+fn programs_that_may_not_be_looked_into_are_caught() {
+    let site = web_site();
+    let program = "import ctypes, sys, urllib.request\n\
+        assert ctypes.CDLL(None).prctl(4, 0, 0, 0, 0) == 0\n\
+        print(len(urllib.request.urlopen(sys.argv[1]).read()))";
+    let url = format!("http://{}:8080/small", site.server());
+    in_group(&site, |run| {
+        let done = carried(&site, 1, || finish(run("python3", &["-c", program, &url])));
+        assert_eq!(done.stdout.trim(), "10000", "{done:?}");
+    });
+}
+
 /// What `manypath run` cannot see: io_uring, and setuid programs that lose their rights under it.
 #[test]
 fn io_uring_and_setuid_programs_are_caught() {
@@ -97,6 +148,14 @@ fn io_uring_and_setuid_programs_are_caught() {
     });
 }
 
+#[test]
+fn options_of_sockets_decide_class_and_patience() {
+    for v6 in [false, true] {
+        let site = options::site();
+        in_group(&site, |run| options::decide(&site, v6, run));
+    }
+}
+
 /// Fetches a small file, plainly or through manypath, and asserts which.
 fn fetch(site: &Site, group: &Group, flows: u64) -> Finished {
     let url = format!("http://{}:8080/small", site.server());
@@ -110,11 +169,11 @@ fn fetch(site: &Site, group: &Group, flows: u64) -> Finished {
 #[test]
 fn a_killed_daemon_leaves_plain_tcp_at_once_and_nothing_in_the_kernel() {
     let site = web_site();
-    let Some(mut group) = Group::new(&site) else { return };
+    let Some(mut group) = Group::new() else { return };
     for signal in ["-KILL", "-TERM"] {
         group.attach(&site, Host::Left, &["--report"]);
         let objects = group.ebpf();
-        assert!(objects.len() >= 8 + 8 + 7, "{objects:?}");
+        assert!(objects.len() >= 9 + 9 + 8, "{objects:?}");
         assert_eq!(alive(&objects).len(), objects.len());
         fetch(&site, &group, 1);
         group.end(&site, Host::Left, signal);
@@ -125,10 +184,67 @@ fn a_killed_daemon_leaves_plain_tcp_at_once_and_nothing_in_the_kernel() {
     }
 }
 
+/// The kernel sends the SYN that waits at the gate again after a second: it is the same connect.
+#[test]
+fn a_connect_that_takes_longer_than_a_second_succeeds() {
+    let site = web_site();
+    let Some(mut group) = Group::new() else { return };
+    group.attach(&site, Host::Left, &["--client-only"]);
+    let path = site.lab.path("A").expect("a path");
+    path.down().expect("down");
+    let url = format!("http://{}:8080/small", site.server());
+    let done = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(std::time::Duration::from_millis(500));
+            path.up().expect("up");
+        });
+        // Both the INIT and the SYN of plain TCP are lost at first.
+        group.through(&site, "curl", &["-sS", "-f", "-o", "/dev/null", &url])
+    });
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert!(done.time.as_secs_f64() > 1.0, "it did not take long: {done:?}");
+}
+
+/// What programs see when manypath dies: connects that begin a second later at most are plain TCP.
+fn outage(site: &Site, group: &Group, signal: &str, pid: u32) -> serde_json::Value {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/outage.py");
+    let pid = pid.to_string();
+    let done = group.through(site, "python3", &[script, &site.server(), "8080", &pid, signal]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let seen: serde_json::Value = serde_json::from_str(&done.stdout).expect("JSON");
+    eprintln!("{signal}: {seen}");
+    assert!(seen["before"].as_u64() > Some(20), "{seen}");
+    assert!(seen["after"].as_u64() > Some(50), "{seen}");
+    seen
+}
+
+#[test]
+fn programs_have_plain_tcp_within_a_second_of_the_death_of_the_daemon_or_its_stack() {
+    let site = web_site();
+    let Some(mut group) = Group::new() else { return };
+    for (signal, stack) in [("KILL", false), ("KILL", true), ("TERM", false)] {
+        group.attach(&site, Host::Left, &["--client-only"]);
+        let pid = if stack { group.stack() } else { group.pid() };
+        let seen = outage(&site, &group, signal, pid);
+        assert!(seen["recovered_ms"].as_f64() < Some(1000.0), "{seen}");
+        group.end(&site, Host::Left, "-TERM");
+    }
+}
+
+/// Nobody can know at once that a stack hangs; a connect that it has not answered for a second shows it.
+#[test]
+fn programs_have_plain_tcp_soon_after_their_stack_hangs() {
+    let site = web_site();
+    let Some(mut group) = Group::new() else { return };
+    group.attach(&site, Host::Left, &["--client-only"]);
+    let seen = outage(&site, &group, "STOP", group.stack());
+    assert!(seen["recovered_ms"].as_f64() < Some(2000.0), "{seen}");
+}
+
 #[test]
 fn without_a_stack_nothing_stays_attached() {
     let site = web_site();
-    let Some(mut group) = Group::new(&site) else { return };
+    let Some(mut group) = Group::new() else { return };
     group.attach(&site, Host::Left, &["--client-only"]);
     let objects = group.ebpf();
     fetch(&site, &group, 1);
@@ -142,7 +258,7 @@ fn without_a_stack_nothing_stays_attached() {
 #[test]
 fn rules_hold_inside_connect_and_change_live() {
     let site = web_site();
-    let Some(mut group) = Group::new(&site) else { return };
+    let Some(mut group) = Group::new() else { return };
     fs::write(site.dir.join("rules"), "remote disable port 8080\n").expect("rules");
     group.attach(&site, Host::Left, &["--client-only", "--json"]);
     fetch(&site, &group, 0);
@@ -160,7 +276,7 @@ fn a_service_without_sctp_is_relayed_once_and_then_left_to_the_kernel() {
     let mut site = Site::new();
     site.web();
     site.random_file("small", 10_000);
-    let Some(mut group) = Group::new(&site) else { return };
+    let Some(mut group) = Group::new() else { return };
     group.attach(&site, Host::Left, &["--client-only", "--json"]);
     let url = format!("http://{}:8080/small", site.server());
     for _ in 0..3 {

@@ -7,6 +7,7 @@ use common::cgroup::Group;
 use common::folder::Folder;
 use common::{Finished, Site, wait_for};
 use manypath_lab::Host;
+use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 
 /// A server of the right host, in a cgroup that manypath serves.
@@ -23,7 +24,7 @@ fn serve(
     port: u16,
     attached_first: bool,
 ) -> Option<Served> {
-    let mut group = Group::new(site)?;
+    let mut group = Group::new()?;
     if attached_first {
         group.attach(site, Host::Right, &["-v"]);
     }
@@ -147,6 +148,132 @@ fn sshd_tells_its_sessions_the_true_address() {
     served.end();
 }
 
+/// Tells clients, one after the other, of a socket that listens from then on, as FTP does in passive mode.
+const PORTS: &str = "import socket, threading\n\
+    def serve(c):\n\
+    \x20for _ in range(20):\n\
+    \x20 l = socket.create_server(('0.0.0.0', 0))\n\
+    \x20 c.sendall(b'%d\\n' % l.getsockname()[1])\n\
+    \x20 d, peer = l.accept(); l.close()\n\
+    \x20 d.sendall(peer[0].encode() + b'\\n'); d.close()\n\
+    \x20 c.recv(1)\n\
+    \x20c.close()\n\
+    s = socket.create_server(('0.0.0.0', 7100))\n\
+    while True:\n\
+    \x20threading.Thread(target=serve, args=(s.accept()[0],), daemon=True).start()\n";
+
+/// Prints who it was taken for at each of these sockets.
+const VISITS: &str = "import socket, sys\n\
+    c = socket.create_connection((sys.argv[1], 7100)); f = c.makefile()\n\
+    while port := f.readline():\n\
+    \x20d = socket.create_connection((sys.argv[1], int(port)))\n\
+    \x20print(d.makefile().readline().strip()); d.close(); c.sendall(b'x')\n";
+
+#[test]
+fn a_peer_that_comes_as_soon_as_a_socket_listens_is_led_there() {
+    let site = Site::new();
+    let Some(served) = serve(&site, "python3", &["-c", PORTS], 7100, true) else { return };
+    let own = site.lab.address(Host::Left, 0).to_string();
+    let before = carried(&site);
+    let done = client(&site, true, "timeout", &["30", "python3", "-c", VISITS, &site.server()]);
+    let told: Vec<&str> = done.stdout.lines().collect();
+    assert_eq!(told, vec![own.as_str(); 20]);
+    assert_eq!(carried(&site) - before, 21);
+    served.end();
+}
+
+/// The way of a client that waits for a server to be there.
+#[test]
+fn a_peer_that_comes_before_anybody_listens_is_led_there_the_next_time() {
+    let site = Site::new();
+    let Some(mut group) = Group::new() else { return };
+    group.attach(&site, Host::Right, &["-v"]);
+    let (address, port) = (site.server(), "7103");
+    let ask = ["-d", "-w", "2", &address, port];
+    // Refused: nobody listens there.
+    assert_eq!(site.through("nc", &ask).code, Some(1));
+    let program = "import socket\ns=socket.create_server(('0.0.0.0',7103))\n\
+        while 1:\n c,peer=s.accept()\n try: c.sendall(peer[0].encode()); c.close()\n except OSError: pass\n";
+    let mut command = group.command(&site, Host::Right, "python3", &["-c", program]);
+    let server = command.stdin(Stdio::null()).spawn().expect("a server");
+    wait_for("the port", || site.direct("nc", &["-z", "-w", "1", &address, port]).code == Some(0));
+    let done = client(&site, true, "nc", &ask);
+    assert_eq!(done.stdout, site.lab.address(Host::Left, 0).to_string());
+    assert_eq!(carried(&site), 1);
+    Served { group, server }.end();
+}
+
+/// Tells each client who it is, and prints whom it has told what, without the good ones.
+const TELL: &str = "import socket, sys\n\
+    s = socket.create_server(('0.0.0.0', 7105))\n\
+    while True:\n\
+    \x20c, peer = s.accept()\n\
+    \x20if peer[0] != sys.argv[1]: print(peer[0], flush=True)\n\
+    \x20try: c.sendall(b'x'); c.close()\n\
+    \x20except OSError: pass\n";
+
+/// Four that connect again and again.
+const HAMMER: &str = "import socket, sys, threading, time\n\
+    end, done = time.monotonic() + float(sys.argv[2]), []\n\
+    def hammer():\n\
+    \x20while time.monotonic() < end:\n\
+    \x20 done.append(socket.create_connection((sys.argv[1], 7105)).recv(1))\n\
+    threads = [threading.Thread(target=hammer) for _ in range(4)]\n\
+    [t.start() for t in threads]; [t.join() for t in threads]\n\
+    print(len(done))";
+
+#[test]
+fn nobody_is_led_to_a_server_before_the_kernel_can_tell_names_or_after() {
+    let mut site = Site::new();
+    let Some(mut group) = Group::new() else { return };
+    // They ask anew each time.
+    std::fs::write(site.dir.join("sysctl.conf"), "peer_cache = 0\n").expect("settings");
+    site.serve("1");
+    let own = site.lab.address(Host::Left, 0).to_string();
+    let log = std::fs::File::create(site.dir.join("told")).expect("log");
+    let mut command = group.command(&site, Host::Right, "python3", &["-c", TELL, &own]);
+    let server = command.stdin(Stdio::null()).stdout(log).spawn().expect("a server");
+    wait_for("the port", || {
+        site.direct("nc", &["-z", "-w", "1", &site.server(), "7105"]).code == Some(0)
+    });
+    let args = ["-c", HAMMER, &site.server(), "4"];
+    let mut hammer = site.through_command(&[], "python3", &args);
+    let hammer = hammer.stdout(Stdio::piped()).spawn().expect("clients");
+    wait_for("the clients", || site.server_status()["associations"][0]["state"] == "established");
+    for _ in 0..6 {
+        group.attach(&site, Host::Right, &["-v"]);
+        group.end(&site, Host::Right, "-TERM");
+    }
+    let output = hammer.wait_with_output().expect("clients");
+    let count: u64 = String::from_utf8_lossy(&output.stdout).trim().parse().expect("a number");
+    assert!(count > 100, "{count}");
+    let told = std::fs::read_to_string(site.dir.join("told")).expect("log");
+    assert_eq!(told, "", "of {count}");
+    Served { group, server }.end();
+}
+
+/// As `systemctl restart manypathd` does.
+#[test]
+fn a_service_that_is_started_anew_has_its_port_again() {
+    let mut site = Site::new();
+    site.serve("1");
+    let program = "import socket\ns=socket.create_server(('0.0.0.0',7104))\n\
+        while 1:\n c,peer=s.accept()\n try: c.sendall(peer[0].encode()); c.close()\n except OSError: pass\n";
+    let Some(served) = serve(&site, "python3", &["-c", program], 7104, true) else { return };
+    let mut service = site.services.pop().expect("manypath serve");
+    service.kill().expect("to kill it");
+    service.wait().expect("its end");
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    site.serve("1");
+    wait_for("the server to be offered", || offered(&site, 7104));
+    let ended = site.services.last_mut().expect("the service").try_wait().expect("its state");
+    assert_eq!(ended, None, "somebody else has its port");
+    let done = client(&site, true, "nc", &["-d", "-w", "2", &site.server(), "7104"]);
+    assert_eq!(done.stdout, site.lab.address(Host::Left, 0).to_string());
+    assert_eq!(carried(&site), 1);
+    served.end();
+}
+
 /// Who would take a peer for a local client must not keep the peer's connection.
 #[test]
 fn when_the_daemon_dies_led_connections_are_reset_and_tcp_goes_on() {
@@ -159,7 +286,9 @@ fn when_the_daemon_dies_led_connections_are_reset_and_tcp_goes_on() {
         try: print(s.recv(1))\nexcept OSError as e: print(e.errno)";
     let mut waiting = site.through_command(&[], "python3", &["-c", ask, &address]);
     let mut waiting = waiting.stdout(Stdio::piped()).spawn().expect("client");
-    wait_for("the connection", || carried(&site) == 1);
+    let mut heard = BufReader::new(waiting.stdout.take().expect("stdout")).lines();
+    assert_eq!(heard.next().expect("a line").expect("text"), "b'x'");
+    assert_eq!(carried(&site), 1);
     served.group.end(&site, Host::Right, "-KILL");
     assert!(waiting.wait().expect("client").success());
     wait_for("the reset", || site.direct("cat", &["server"]).stdout.contains("104"));

@@ -297,3 +297,59 @@ fn java_clients_work() {
     assert_eq!(done.stdout, expected, "{done:?}");
     assert!(carried(&site) >= 3);
 }
+
+/// The interface of the left host on path A.
+fn interface(site: &Site) -> String {
+    let route = site.direct("ip", &["-o", "route", "get", &site.server()]);
+    let mut words = route.stdout.split_whitespace().skip_while(|word| *word != "dev").skip(1);
+    words.next().expect("an interface").to_owned()
+}
+
+#[test]
+#[ignore = "slow; make test-full"]
+fn what_else_the_table_of_clients_has() {
+    let mut site = Site::new();
+    site.web();
+    site.ssh();
+    site.serve("8080,2222");
+    let small = site.random_file("small", 10_000);
+    let large = site.random_file("large", 100_000_000);
+    let (server, out) = (site.server(), site.dir.join("got").display().to_string());
+    let url = |file: &str| format!("http://{server}:8080/{file}");
+    let flows = |site: &Site, before: u64| carried(site) - before;
+
+    success(site.through("curl", &["-sS", "-f", "-o", &out, &url("large")]));
+    assert!(fs::read(&out).expect("file") == large, "curl: 100 MB arrived damaged");
+    assert_eq!(flows(&site, 0), 1);
+
+    // Bound to a device it must be left alone, and work.
+    let args = ["-sS", "-f", "--interface", &interface(&site), "-o", &out, &url("small")];
+    success(site.through("curl", &args));
+    assert!(fs::read(&out).expect("file") == small, "curl --interface damaged the file");
+    assert_eq!(flows(&site, 1), 0);
+
+    let args = ["-q", "-n", "300", "-c", "20", &url("small")];
+    let done = success(site.through("ab", &args));
+    let fine =
+        |line: &str| done.stdout.lines().any(|one| one.split_whitespace().eq(line.split(' ')));
+    assert!(fine("Complete requests: 300") && fine("Failed requests: 0"), "{done:?}");
+    // It lets go of the last ones when it has had its 300.
+    assert!(flows(&site, 1) >= 300);
+
+    let before = carried(&site);
+    let request = "printf 'GET /small HTTP/1.0\\r\\n\\r\\n' | ";
+    let ncat = format!(
+        "{request} ncat {server} 8080 | tail -c 10000 | cmp - {}/www/small",
+        site.dir.display()
+    );
+    success(site.through("sh", &["-c", &ncat]));
+    assert_eq!(flows(&site, before), 1);
+
+    let options = site.ssh_options().join(" ");
+    let ssh = format!(
+        "{request} ssh {options} -p 2222 -W 127.0.0.1:8080 {server} | tail -c 10000 | cmp - {}/www/small",
+        site.dir.display()
+    );
+    success(site.through("sh", &["-c", &ssh]));
+    assert_eq!(flows(&site, before), 2);
+}

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
 
 fn manypath(args: &[&str]) -> Finished {
     let mut command = Command::new(MANYPATH);
@@ -121,8 +122,12 @@ fn arguments(folder: &Folder, service: &str) -> Vec<String> {
     line.expect("a command").split(' ').map(str::to_owned).collect()
 }
 
+/// Where no systemd runs, the slice of all services comes and goes with a test.
+static SLICE: Mutex<()> = Mutex::new(());
+
 #[test]
 fn a_unit_is_carried_before_it_runs_through_its_restarts_and_not_after() {
+    let _alone = SLICE.lock();
     let site = web_site();
     let folder = root("enable-unit");
     let name = format!("test-{}", std::process::id());
@@ -143,7 +148,7 @@ fn a_unit_is_carried_before_it_runs_through_its_restarts_and_not_after() {
         wait_for("the cgroup to be there again", || dir.exists());
         wait_for("it to be attached again", || {
             let new = group.links();
-            new.len() == 8 && !new.iter().any(|link| old.contains(link))
+            new.len() == 9 && !new.iter().any(|link| old.contains(link))
         });
         fetch(&site, &group, 1);
     }
@@ -151,6 +156,59 @@ fn a_unit_is_carried_before_it_runs_through_its_restarts_and_not_after() {
     group.end(&site, Host::Left, "-TERM");
     wait_for("nothing to be left", || alive(&objects).is_empty());
     assert_eq!((dir.exists(), slice.exists()), (false, was_there));
+}
+
+/// Clients that the right host's door has led to servers.
+fn led(site: &Site) -> u64 {
+    site.door_status(Host::Right)["counters"]["stack_relays_started"].as_u64().unwrap_or(0)
+}
+
+#[test]
+fn a_web_server_in_its_unit_is_reached_through_its_restarts_and_nothing_is_left() {
+    let Some(place) = common::cgroup::place() else { return };
+    let _alone = SLICE.lock();
+    let site = Site::new();
+    let (units, web) = (root("enable-nginx"), Folder::new("enable-nginx-web"));
+    let name = format!("nginx-{}", std::process::id());
+    let before = tree(Path::new(&units.text()));
+    let done = manypath(&["enable", &name, "--root", &units.text()]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let arguments = arguments(&units, &format!("manypath-{name}.service"));
+    let dir = place.join("system.slice").join(format!("{name}.service"));
+    let mut group = Group::to_be_made(dir.clone());
+    group.start(&site, Host::Right, &arguments.iter().map(String::as_str).collect::<Vec<_>>());
+    web.file("file", [b'x'; 20_000]);
+    let (conf, d) = (web.nginx(), web.text());
+    let log = format!("{d}/error.log");
+    let url = format!("http://{}:8080/file", site.server());
+    for round in 1..=3 {
+        let mut command =
+            group.command(&site, Host::Right, "nginx", &["-p", &d, "-c", &conf, "-e", &log]);
+        let mut nginx = command.spawn().expect("nginx");
+        wait_for("nginx", || {
+            site.direct("nc", &["-z", "-w", "1", &site.server(), "8080"]).code == Some(0)
+        });
+        let done = site.through("curl", &["-sS", "-f", "-o", "/dev/null", &url]);
+        assert_eq!(done.code, Some(0), "{done:?}");
+        assert_eq!(led(&site), round);
+        assert!(Command::new("kill").arg(nginx.id().to_string()).status().expect("kill").success());
+        nginx.wait().expect("its end");
+        // As systemd does between stop and start.
+        let old = group.links();
+        wait_for("the cgroup to be empty", || fs::remove_dir(&dir).is_ok());
+        wait_for("it to be attached again", || {
+            let new = group.links();
+            new.len() == 9 && !new.iter().any(|link| old.contains(link))
+        });
+    }
+    let own = format!("{} ", site.lab.address(Host::Left, 0));
+    assert_eq!(web.read("access.log").lines().filter(|line| line.starts_with(&own)).count(), 3);
+    let objects = group.ebpf();
+    group.end(&site, Host::Right, "-TERM");
+    wait_for("nothing to be left", || alive(&objects).is_empty());
+    assert!(!dir.exists());
+    assert_eq!(manypath(&["disable", &name, "--root", &units.text()]).code, Some(0));
+    assert_eq!(tree(Path::new(&units.text())), before);
 }
 
 fn fetch(site: &Site, group: &Group, flows: u64) {

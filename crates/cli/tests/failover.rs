@@ -1,10 +1,14 @@
 //! A path is lost in the middle of a download by an unmodified program: how long it gets nothing.
+//!
+//! One case alone, with its packets: `MANYPATH_CASE='3 paths, path 2 lost by BlackHole' MANYPATH_CAPTURE=/tmp/cut.pcapng
+//! cargo test -p manypath-cli --test failover -- --ignored --nocapture quarter`.
 
 mod common;
 
 use common::{Site, finish};
 use manypath_lab::Host;
 use std::io::Read;
+use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -27,12 +31,16 @@ enum Cut {
 }
 
 /// Downloads a file, loses path `path` on the way, and returns the longest time after that during
-/// which nothing arrived.
-fn longest_gap(paths: &[&str], path: usize, cut: Cut) -> Duration {
+/// which nothing arrived. `policies`: what the client wants of its paths.
+fn longest_gap(paths: &[&str], path: usize, cut: Cut, policies: &str) -> Duration {
     let mut site = Site::with_paths(paths);
+    std::fs::write(site.dir.join("paths"), policies).expect("policies");
     site.web();
     let content = site.random_file("file", FILE);
     site.serve("8080");
+    if let Some(file) = std::env::var_os("MANYPATH_CAPTURE") {
+        site.lab.capture(Path::new(&file)).expect("a capture");
+    }
     let url = format!("http://{}:8080/file", site.server());
     let mut command = site.through_command(&[], "curl", &["-sS", "-f", "-N", &url]);
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("curl");
@@ -75,16 +83,27 @@ fn lose(site: &Site, path: usize, cut: Cut) {
 type Case = (&'static [&'static str], usize, Cut);
 
 fn check(cases: impl IntoIterator<Item = Case>, limit: Duration) {
-    let mut failed = Vec::new();
+    let (mut failed, mut tried) = (Vec::new(), 0);
     for (paths, path, cut) in cases {
-        let gap = longest_gap(paths, path, cut);
-        let line = format!("{} paths, path {path} lost by {cut:?}: {gap:?}", paths.len());
+        let name = format!("{} paths, path {path} lost by {cut:?}", paths.len());
+        if !is_wanted(&name) {
+            continue;
+        }
+        tried += 1;
+        let gap = longest_gap(paths, path, cut, "");
+        let line = format!("{name}: {gap:?}");
         println!("{line}");
         if gap > limit {
             failed.push(line);
         }
     }
     assert!(failed.is_empty(), "longer than {limit:?}: {failed:#?}");
+    assert!(tried > 0, "no case has the name that MANYPATH_CASE says");
+}
+
+/// Whether the name of a case has in it what `MANYPATH_CASE` says, if anything.
+fn is_wanted(name: &str) -> bool {
+    std::env::var("MANYPATH_CASE").ok().is_none_or(|wanted| name.contains(&wanted))
 }
 
 /// On a busy machine programs may have to wait for their turn for long.
@@ -107,4 +126,26 @@ fn a_lost_path_stops_a_download_for_a_quarter_of_a_second_at_most() {
     let losses = [(TWO, 0), (TWO, 1), (THREE, 0), (THREE, 1), (THREE, 2)];
     let cases = cuts.into_iter().flat_map(|cut| losses.map(|(paths, path)| (paths, path, cut)));
     check(cases, Duration::from_millis(250));
+}
+
+/// The longest gaps when the only path without a policy is lost and the other one is a backup.
+fn check_backup(limit: Duration) {
+    for cut in [Cut::BlackHole, Cut::Interface(Host::Right), Cut::Interface(Host::Left)] {
+        let gap = longest_gap(TWO, 0, cut, "dev pathB backup\n");
+        println!("a backup takes over from a path lost by {cut:?}: {gap:?}");
+        assert!(gap < limit, "{cut:?}: {gap:?}");
+    }
+}
+
+/// On a busy machine programs may have to wait for their turn for long.
+#[test]
+fn a_backup_takes_over_in_the_middle_of_a_download() {
+    check_backup(Duration::from_secs(1));
+}
+
+/// Needs a quiet machine.
+#[test]
+#[ignore = "takes a quiet machine: make test-full"]
+fn a_backup_takes_over_within_three_tenths_of_a_second() {
+    check_backup(Duration::from_millis(300));
 }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Site, finish, wait_for};
+use common::{Site, finish, stack_of, wait_for};
 use manypath_lab::Host;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -147,17 +147,6 @@ fn killing_the_stack_ends_connections_and_leaves_plain_tcp() {
     assert!(lines[0].starts_with("first ") && lines[0] != "first 0", "{text}");
     assert_eq!(lines[1..], ["10000", "second 0"], "{text}");
     assert!(took < Duration::from_secs(3), "{took:?}");
-}
-
-/// The embedded stack among the children of the launcher.
-fn stack_of(launcher: u32) -> u32 {
-    let children = std::fs::read_to_string(format!("/proc/{launcher}/task/{launcher}/children"));
-    let children = children.expect("children");
-    let is_stack = |pid: &&str| {
-        let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        line.split('\0').nth(1) == Some("stack")
-    };
-    children.split_whitespace().find(is_stack).expect("a stack").parse().expect("pid")
 }
 
 #[test]

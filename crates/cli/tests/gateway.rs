@@ -145,6 +145,26 @@ fn the_state_is_printed_as_lines_of_json() {
     assert_eq!((&lines[0]["connections"], &lines[1]["ending"]), (&0.into(), &false.into()));
 }
 
+/// Its standard output is a pipe that is full from the beginning, and that nobody reads.
+#[test]
+fn a_reader_of_the_lines_that_has_stopped_does_not_stop_the_gateway() {
+    let mut site = Site::new();
+    site.web();
+    let content = site.random_file("file", BYTES);
+    let line = format!(
+        "mkfifo full; exec 3<>full; head -c 65536 /dev/zero >&3; \
+         exec {MANYPATH} gateway --sctp 3868 --tcp 127.0.0.1:8080 --json --interval 1 >&3"
+    );
+    site.service("bash", &["-c", &line], "udp", 9899);
+    let server = format!("{}:3868", site.server());
+    let args = ["gateway", "--tcp", "8000", "--sctp", &server, "--listen", "127.0.0.1", "-v"];
+    site.service_on(Host::Left, MANYPATH, &args, "tcp", 8000);
+    let lost = || site.server_counter("stack_status_lines_lost");
+    common::wait_for("lines that are not read", || lost() > 0);
+    curl(&site, &["-o", "got", "http://127.0.0.1:8000/file"]);
+    assert!(std::fs::read(site.dir.join("got")).unwrap() == content);
+}
+
 /// What is said about arguments that make no gateway.
 #[test]
 fn arguments_that_make_no_gateway_are_said_to_be_wrong() {

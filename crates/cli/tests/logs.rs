@@ -5,6 +5,8 @@ mod common;
 
 use common::{Finished, MANYPATH, Site, finish, wait_for};
 use manypath_lab::Host;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixDatagram;
 
 fn log(site: &Site, name: &str) -> String {
     std::fs::read_to_string(site.dir.join(name)).unwrap_or_default()
@@ -70,4 +72,32 @@ fn a_place_where_nothing_can_be_written_is_told_before_the_program_runs() {
     let done = finish(command);
     assert_eq!(done.code, Some(2), "{done:?}");
     assert!(done.stderr.contains("--log: /nonexistent/log: "), "{done:?}");
+}
+
+/// Stack, launcher and programs share a terminal: whoever writes a line by pieces has others between them.
+#[test]
+fn all_that_is_told_is_told_by_whole_lines() {
+    let mut site = Site::new();
+    site.web();
+    site.serve("8080");
+    let url = format!("http://{}:8080/", site.server());
+    for option in ["--report", "--json"] {
+        let args = ["-sS", "-o", "/dev/null", &url];
+        let mut command = site.through_command(&["-v", option], "curl", &args);
+        // Each write is a datagram of its own.
+        let (told, stderr) = UnixDatagram::pair().unwrap();
+        told.set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
+        let mut child = command.stderr(OwnedFd::from(stderr)).spawn().unwrap();
+        drop(command);
+        let mut datagram = vec![0; 1 << 16];
+        let mut all = String::new();
+        while !(all.contains("connects opened=1") || all.contains("\"opened\":1")) {
+            let length = told.recv(&mut datagram).unwrap_or_else(|e| panic!("{e}: {all}"));
+            let text = std::str::from_utf8(&datagram[..length]).unwrap();
+            assert!(text.ends_with('\n'), "a piece of a line: {text:?} after {all}");
+            all.push_str(text);
+        }
+        assert!(all.contains("established"), "{all}");
+        assert!(child.wait().unwrap().success());
+    }
 }

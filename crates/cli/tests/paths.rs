@@ -10,7 +10,7 @@ use std::fs::File;
 use std::process::{Child, Stdio};
 
 const PATHS: &[&str] = &["20mbit,10ms,queue=100", "20mbit,15ms,queue=100"];
-const FILE: u64 = 24_000_000;
+const FILE: u64 = 60_000_000;
 /// What HEARTBEATs, acknowledgements and what is under way when a policy changes may come to.
 const LITTLE: u64 = 150_000;
 const MUCH: u64 = 500_000;
@@ -34,9 +34,12 @@ fn json(done: &Finished) -> Value {
 /// The path with this number as a host sees it; null while there is none.
 fn path(site: &Site, host: Host, number: usize) -> Value {
     let shown = json(&say(site, host, &["show", "--json"]));
-    let local = site.lab.address(host, number).to_string();
+    let peer = if host == Host::Left { Host::Right } else { Host::Left };
+    let is_at = |row: &Value, end: &str, host| {
+        row[end].as_str().unwrap().starts_with(&site.lab.address(host, number).to_string())
+    };
     let mut rows = shown["paths"].as_array().unwrap().iter();
-    let own = |row: &&Value| row["local"].as_str().unwrap().starts_with(&local);
+    let own = |row: &&Value| is_at(row, "local", host) && is_at(row, "remote", peer);
     rows.find(own).cloned().unwrap_or_default()
 }
 
@@ -167,4 +170,96 @@ fn a_wrong_line_is_named_and_a_running_stack_keeps_what_it_has() {
     assert!(shown.code == Some(1) && shown.stderr.contains(wrong), "{shown:?}");
     let run = site.through("true", &[]);
     assert!(run.stderr.contains(wrong), "{run:?}");
+}
+
+/// A download through a stack for which the second uplink has no address yet.
+fn download_over_the_first(site: &mut Site) -> Child {
+    site.web();
+    let _content = site.random_file("file", FILE);
+    site.serve("8080");
+    let mut flush = site.command(Host::Left, "ip");
+    flush.args(["address", "flush", "dev", "pathB"]);
+    assert_eq!(finish(flush).code, Some(0));
+    let url = format!("http://{}:8080/file", site.server());
+    let mut command = site.through_command(&[], "curl", &["-sS", "-f", "-o", "/dev/null", &url]);
+    let download = command.stdin(Stdio::null()).spawn().unwrap();
+    wait_for_bytes(site, Host::Right, 0, MUCH);
+    download
+}
+
+fn add_second_uplink(site: &Site) {
+    let mut add = site.command(Host::Left, "ip");
+    add.args([
+        "address",
+        "add",
+        &format!("{}/24", site.lab.address(Host::Left, 1)),
+        "dev",
+        "pathB",
+    ]);
+    assert_eq!(finish(add).code, Some(0));
+}
+
+#[test]
+fn an_uplink_that_comes_later_has_the_policy_of_its_interface() {
+    let mut site = Site::with_paths(PATHS);
+    // The server reads the same file, and has an interface of this name.
+    let uplink = site.lab.address(Host::Left, 1).to_string();
+    ok(&site, &["add", &uplink, "dev", "pathB", "backup"]);
+    let download = download_over_the_first(&mut site);
+    add_second_uplink(&site);
+    wait_for("the new path", || path(&site, Host::Left, 1)["state"] == "active");
+    assert_eq!(path(&site, Host::Left, 1)["policy"], "backup");
+    wait_for("the server to hear of it", || path(&site, Host::Right, 1)["peer_policy"] == "backup");
+    wait_for_bytes(&site, Host::Right, 0, MUCH);
+    let carried = sent(&site, Host::Right, 1);
+    assert!(carried < LITTLE, "{carried} bytes over a backup");
+    ok(&site, &["change", &uplink, "dev", "pathB", "enable"]);
+    wait_for_bytes(&site, Host::Right, 1, MUCH);
+    end(download);
+}
+
+#[test]
+fn the_primary_path_is_another_one_at_once_at_both_ends() {
+    let mut site = Site::with_paths(PATHS);
+    let download = download_over_the_first(&mut site);
+    add_second_uplink(&site);
+    wait_for("the new path", || path(&site, Host::Left, 1)["state"] == "active");
+    let is_primary = |host, number| path(&site, host, number)["primary"] == true;
+    for number in [1, 0] {
+        let uplink = site.lab.address(Host::Left, number).to_string();
+        ok(&site, &["change", &uplink, "primary"]);
+        for host in [Host::Left, Host::Right] {
+            wait_for("the primary path", || {
+                is_primary(host, number) && !is_primary(host, 1 - number)
+            });
+        }
+    }
+    end(download);
+}
+
+#[test]
+fn the_last_path_is_disabled_only_by_force() {
+    let mut site = Site::with_paths(PATHS);
+    let download = download_over_the_first(&mut site);
+    let file = site.dir.join("paths");
+    let [first, second] = [0, 1].map(|number| site.lab.address(Host::Left, number).to_string());
+    let refused = say(&site, Host::Left, &["change", &first, "disable"]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    for words in ["no path would be left", &site.server(), "--force"] {
+        assert!(refused.stderr.contains(words), "{words}: {refused:?}");
+    }
+    assert_eq!(std::fs::read_to_string(&file).unwrap_or_default(), "", "nothing was changed");
+    let peer = site.server();
+    let refused = say(&site, Host::Left, &["add", "peer", &peer, "disable"]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    add_second_uplink(&site);
+    wait_for("the new path", || path(&site, Host::Left, 1)["state"] == "active");
+    ok(&site, &["change", &first, "disable"]);
+    wait_for_bytes(&site, Host::Right, 1, MUCH);
+    let forced = ok(&site, &["change", &second, "disable", "--force"]);
+    assert!(forced.contains("no path is left"), "{forced}");
+    wait_for("both to stop", || path(&site, Host::Left, 1)["policy"] == "disabled");
+    ok(&site, &["remove", &second]);
+    wait_for_bytes(&site, Host::Right, 1, MUCH);
+    end(download);
 }

@@ -56,6 +56,25 @@ fn said(output: &Output) -> String {
     text
 }
 
+/// What a program hears that listens with `port` as its UDP port, of which 9901 is taken.
+fn listens_at(port: u16) -> String {
+    let program = "import socket; u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); u.bind((\"127.0.0.1\", 9901)); \
+                   s = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 132); s.bind((\"127.0.0.1\", 7)); s.listen(1)";
+    let script = format!(
+        "ip link set lo up; exec {MANYPATH} preload --port {port} -- python3 -c '{program}'"
+    );
+    let mut command = Command::new("timeout");
+    command.args(["60", "unshare", "--net", "bash", "-c", &script]);
+    said(&command.env("MANYPATH_SCTP_LIBRARY", library()).output().unwrap())
+}
+
+#[test]
+fn a_program_that_listens_where_no_peer_finds_it_is_told() {
+    let hidden = listens_at(9901);
+    assert!(hidden.contains("UDP port 9901 is in use by another program"), "{hidden}");
+    assert_eq!(listens_at(9902), "");
+}
+
 #[test]
 fn sctp_test_of_lksctp_tools_sends_to_itself() {
     talks_to_itself("sctp_test", "sctp_test", "lksctp-tools", "Server: Receiving");
@@ -69,6 +88,25 @@ fn sctp_darn_of_lksctp_tools_talks_to_itself() {
 #[test]
 fn ncat_carries_a_file() {
     talks_to_itself("ncat", "ncat", "ncat", "Ncat: Listening");
+}
+
+/// It serves each client in the child of a fork, which runs a program between two pipes.
+#[test]
+fn ncat_serves_clients_with_a_program() {
+    let script = format!(
+        "ip link set lo up; export MANYPATH_SCTP_LIBRARY={}; log=$(mktemp)
+         {MANYPATH} preload -- ncat -v --sctp -l -k 127.0.0.1 7000 --exec /bin/cat 2>$log & server=$!
+         until grep -q Listening $log; do sleep 0.05; kill -0 $server || break; done
+         for i in 1 2; do
+             {{ echo question $i; sleep 1; }} | \
+                 timeout 20 {MANYPATH} preload -- ncat --sctp 127.0.0.1 7000
+         done; cat $log >&2; kill $server; rm $log",
+        library().display()
+    );
+    let mut command = Command::new("timeout");
+    command.args(["60", "unshare", "--net", "--pid", "--fork", "--kill-child", "bash", "-c"]);
+    let said = said(&command.arg(&script).output().unwrap());
+    assert!(said.contains("question 1") && said.contains("question 2"), "{said}");
 }
 
 #[test]

@@ -74,6 +74,7 @@ fn shimrules_speaks_the_flags_of_the_thesis() {
     let list = shimrules("-L -c remote -p disable").stdout;
     assert_eq!(list, "default remote enable\n  1  remote disable net 10.1.2.0/24 ports 1-1024\n");
     assert!(shimrules("-H").stdout.contains("Usage: shimrules -[AD] -c <chain> -p <policy>"));
+    assert_eq!(shimrules("--help").stdout, shimrules("-H").stdout);
     assert_eq!(shimrules("-D -c remote -p disable -n 10.1.2.0/24 -r 1:1024").code, Some(0));
     let wrong = shimrules("-A -c remote -p disable");
     assert_eq!(wrong.code, Some(2));
@@ -131,17 +132,17 @@ fn settings_are_shown_changed_and_reset() {
         command.arg("sysctl").args(args);
         finish(command)
     };
-    assert_eq!(sysctl(&["init_rtx_max"]).stdout, "init_rtx_max = 1\n");
-    let changed = sysctl(&["init_rtx_max=2", "default_local_enable=1"]).stdout;
-    assert!(changed.contains("init_rtx_max = 2\n"), "{changed}");
+    assert_eq!(sysctl(&["init_rtx_max"]).stdout, "init_rtx_max = 2\n");
+    let changed = sysctl(&["init_rtx_max=3", "default_local_enable=1"]).stdout;
+    assert!(changed.contains("init_rtx_max = 3\n"), "{changed}");
     assert!(ok(&site, &["rules", "default", "local"]).contains("local enable"));
-    let wrong = sysctl(&["log_level=loud", "init_rtx_max=3"]);
+    let wrong = sysctl(&["log_level=loud", "init_rtx_max=4"]);
     assert_eq!(wrong.code, Some(2), "{wrong:?}");
     assert!(wrong.stderr.contains("one of silent, error, warn, info, verbose"), "{wrong:?}");
-    assert_eq!(sysctl(&["init_rtx_max"]).stdout, "init_rtx_max = 2\n", "changed in part");
+    assert_eq!(sysctl(&["init_rtx_max"]).stdout, "init_rtx_max = 3\n", "changed in part");
     assert_eq!(sysctl(&["no_such"]).code, Some(2));
     sysctl(&["--reset", "init_rtx_max"]);
-    assert_eq!(sysctl(&["init_rtx_max"]).stdout, "init_rtx_max = 1\n");
+    assert_eq!(sysctl(&["init_rtx_max"]).stdout, "init_rtx_max = 2\n");
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use super::{run, stack};
 use crate::args::StackOptions;
 use crate::failure::Failure;
-use clap::Args;
+use crate::say::{say, say_line};
+use clap::{ArgGroup, Args};
 use manypath_cgroup::{Error, Options, Report, group};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -16,15 +17,17 @@ use std::time::Duration;
 ///
 /// Needs root and cgroup version 2. Programs are not touched: also those that run already, static and
 /// setuid ones, and those that connect by io_uring are carried; their listening sockets are reached by
-/// peers. When the command ends, however, they use plain TCP at once. It prints READY when it is at
+/// peers. So are datagrams of UDP sockets that are made from now on, where a udp rule names their destination.
+/// When the command ends, however, they use plain TCP and UDP at once. It prints READY when it is at
 /// work, and says so to a service manager. `manypath enable` makes a service of it.
 #[derive(Args, Debug)]
 #[command(
+    group = ArgGroup::new("which").required(true).args(["cgroup", "unit"]),
     after_help = "Example:\n  manypath attach --cgroup /sys/fs/cgroup/system.slice/nginx.service\n  manypath attach --unit nginx.service --client-only --report"
 )]
 pub(crate) struct AttachArgs {
     /// Folder of the cgroup.
-    #[arg(long, value_name = "DIR", required_unless_present = "unit", conflicts_with = "unit")]
+    #[arg(long, value_name = "DIR")]
     pub(crate) cgroup: Option<PathBuf>,
     /// The unit of systemd whose cgroup it is. It is made if the unit does not run yet, so that nothing of
     /// the unit comes before manypath, and found again when the unit is started again.
@@ -57,6 +60,17 @@ struct ReportJson<'a> {
     left_to_the_kernel: &'a BTreeMap<&'static str, u64>,
     listeners: u64,
     accepted_sctp: u64,
+    datagrams: DatagramsJson<'a>,
+}
+
+/// The part of it about UDP sockets.
+#[derive(Serialize)]
+struct DatagramsJson<'a> {
+    asked: u64,
+    sctp: u64,
+    given_up: u64,
+    dropped: u64,
+    left_to_the_kernel: &'a BTreeMap<&'static str, u64>,
 }
 
 /// Serves the cgroup.
@@ -73,13 +87,13 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<u8, Failure> {
             // Who waits for the line reads a pipe.
             let _ = std::io::stdout().flush();
         },
-        notice: |line| eprintln!("manypath: {line}"),
+        notice: |line| say(line),
     };
     let report = manypath_cgroup::run(&options).map_err(failure)?;
     if args.json {
-        eprintln!("{}", json(&report)?);
+        say_line(json(&report)?);
     } else if args.report {
-        eprintln!("manypath: {report}");
+        say(&report);
     }
     Ok(0)
 }
@@ -131,6 +145,13 @@ fn json(report: &Report) -> Result<String, Failure> {
         left_to_the_kernel: &report.left,
         listeners: report.listeners,
         accepted_sctp: report.accepted_sctp,
+        datagrams: DatagramsJson {
+            asked: report.datagrams.asked,
+            sctp: report.datagrams.sctp,
+            given_up: report.datagrams.given_up,
+            dropped: report.datagrams.dropped,
+            left_to_the_kernel: &report.datagrams.left,
+        },
     };
     serde_json::to_string(&json).map_err(|e| Failure::new(e.to_string()))
 }

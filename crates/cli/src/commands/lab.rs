@@ -1,18 +1,98 @@
 //! `manypath lab`: emulated hosts and paths from the command line.
 
-use crate::args::{LabAction, LabArgs};
 use crate::failure::Failure;
+use clap::{Args, Subcommand};
 use manypath_lab::{Host, LabError, LabSpec, PathSpec, cli};
-use std::path::Path;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// Two hosts in network namespaces, joined by emulated paths.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Example:\n  manypath lab up --path 20mbit,10ms,queue=100 --path 10mbit,40ms\n  manypath lab exec left -- ping -c 3 10.77.1.2\n  manypath lab path A down\n  manypath lab down"
+)]
+pub(crate) struct LabArgs {
+    /// Name of the lab; several can be up at once.
+    #[arg(long, default_value = "lab", global = true)]
+    pub(crate) name: String,
+    #[command(subcommand)]
+    pub(crate) action: LabAction,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum LabAction {
+    /// Build the hosts and paths; they stay until `lab down`.
+    #[command(
+        after_help = "Example:\n  manypath lab up --path 20mbit,10ms,queue=100 --path rate=10mbit,delay=40ms,loss=0.1%"
+    )]
+    Up {
+        /// A path: rate, one-way delay, loss, queue in packets; repeat for more paths.
+        #[arg(long = "path", value_name = "SPEC", required = true)]
+        paths: Vec<String>,
+        /// Stay in the foreground; the lab ends with the command.
+        #[arg(long)]
+        foreground: bool,
+        /// Print the state of the lab as one JSON object.
+        #[arg(long, conflicts_with = "foreground")]
+        json: bool,
+    },
+    /// Run a command on a host (left or right).
+    #[command(after_help = "Example:\n  manypath lab exec right -- ip addr")]
+    Exec {
+        /// left or right.
+        host: String,
+        /// Program and arguments.
+        #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
+        command: Vec<std::ffi::OsString>,
+    },
+    /// Change a path live: down, up, rate 5mbit, delay 40ms, loss 1%, queue 100.
+    #[command(
+        after_help = "Example:\n  manypath lab path A down\n  manypath lab path B rate 5mbit --towards right"
+    )]
+    Path {
+        /// Name of the path: A, B, ...
+        path: String,
+        /// What to change, and to what.
+        #[arg(required = true, value_name = "CHANGE")]
+        change: Vec<String>,
+        /// Only the direction towards this host.
+        #[arg(long, value_name = "HOST")]
+        towards: Option<String>,
+        /// Print the state of the lab as one JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show paths, counters and rates.
+    #[command(
+        after_help = "Example:\n  manypath lab status\n  manypath lab status --json | jq '.paths[].towards_right'"
+    )]
+    Status {
+        /// Print one JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write every packet of every path to a pcapng file until stopped.
+    #[command(after_help = "Example:\n  manypath lab capture lab.pcapng\n  manypath lab capture -")]
+    Capture {
+        /// File to write; `-` stops a running capture.
+        file: PathBuf,
+    },
+    /// Take the lab down; programs that still run inside are killed.
+    #[command(after_help = "Example:\n  manypath lab down\n  manypath lab down --name other")]
+    Down,
+}
 
 /// Does what was asked of the lab.
 pub(crate) fn lab(args: &LabArgs) -> Result<u8, Failure> {
     let name = &args.name;
     let text = match &args.action {
-        LabAction::Up { paths, foreground } => up(name, paths, *foreground),
-        LabAction::Exec { host, command } => Err(exec(name, host, command)),
-        LabAction::Path { path, change, towards } => {
+        LabAction::Up { paths, foreground, json } => {
+            up(name, paths, *foreground).and_then(|text| or_state(name, text, *json))
+        }
+        LabAction::Exec { host, command } => return Err(exec(name, host, command)),
+        LabAction::Path { path, change, towards, json } => {
             change_path(name, path, towards.as_deref(), change)
+                .and_then(|text| or_state(name, text, *json))
         }
         LabAction::Status { json } => cli::status(name, *json),
         LabAction::Capture { file } => {
@@ -31,11 +111,26 @@ fn up(name: &str, paths: &[String], foreground: bool) -> Result<String, LabError
     if foreground { cli::run(spec).map(|()| String::new()) } else { cli::up(spec) }
 }
 
-fn exec(name: &str, host: &str, command: &[std::ffi::OsString]) -> LabError {
-    match host.parse::<Host>() {
+/// What was done, for people; the state of the lab after it, for programs.
+fn or_state(name: &str, text: String, json: bool) -> Result<String, LabError> {
+    if json { cli::status(name, true) } else { Ok(text) }
+}
+
+/// Returns only if the command cannot be run: with the exit status that shells have for that.
+fn exec(name: &str, host: &str, command: &[std::ffi::OsString]) -> Failure {
+    let error = match host.parse::<Host>() {
         Ok(host) => cli::exec(name, host, command),
         Err(error) => error,
-    }
+    };
+    let why = if let LabError::Io { source, .. } = &error { Some(source.kind()) } else { None };
+    let status = if why == Some(ErrorKind::NotFound) {
+        127
+    } else if why == Some(ErrorKind::PermissionDenied) {
+        126
+    } else {
+        1
+    };
+    Failure::new(error.to_string()).with_status(status)
 }
 
 fn change_path(

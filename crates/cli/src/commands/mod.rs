@@ -3,6 +3,7 @@
 pub(crate) mod attach;
 pub(crate) mod bench;
 pub(crate) mod completion;
+pub(crate) mod doctor;
 pub(crate) mod enable;
 pub(crate) mod gateway;
 pub(crate) mod lab;

@@ -3,6 +3,7 @@
 use super::rules::{print_json, reload_stacks};
 use crate::failure::Failure;
 use clap::Args;
+use manypath_rules::RulesFile;
 
 /// Let every running stack of the caller read rules and settings again.
 ///
@@ -19,6 +20,10 @@ pub(crate) struct ReloadArgs {
 /// Asks and tells; fails when a stack has not taken the files.
 pub(crate) fn reload(args: &ReloadArgs) -> Result<u8, Failure> {
     let applied = reload_stacks();
+    if applied.found_nobody() {
+        // The next stack would not begin with a wrong one.
+        super::stack::check_files(&RulesFile::usual())?;
+    }
     if args.json {
         print_json(&applied)?;
     } else {

@@ -2,15 +2,15 @@
 
 use crate::args::{EncapsulationArg, RunArgs, StackOptions};
 use crate::failure::Failure;
+use crate::say::{say, say_line};
 use manypath_control::{ControlClient, Role, runtime};
-use manypath_daemon::SettingsFile;
-use manypath_rules::paths::PathsFile;
+use manypath_daemon::{Level, StackConfig, check_locals};
 use manypath_rules::{Chain, Policy, Protocol};
 use manypath_shim::{Outcome, RunOptions, ServerChoice, ShimState, StackChoice};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 /// How long a stack behind `--daemon` may take to answer.
@@ -46,12 +46,13 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
     options.hide_io_uring = !args.allow_io_uring;
     options.datagrams = carries_datagrams(args)?;
     options.loopback_paths = args.stack.loopback_paths;
+    options.notice = |line| say(line);
     let outcome = manypath_shim::run(&options)
         .map_err(|e| Failure::new(e.to_string()).with_status(e.exit_status()))?;
     if args.json {
-        eprintln!("{}", json(&outcome)?);
+        say_line(json(&outcome)?);
     } else if args.report {
-        eprintln!("manypath: {}", outcome.report);
+        say(&outcome.report);
     }
     Ok(outcome.status)
 }
@@ -75,10 +76,7 @@ fn system_stack(socket: &Path) -> Result<StackChoice, Failure> {
 
 /// A stack of its own: this program once more.
 pub(super) fn embedded_stack(options: &StackOptions) -> Result<StackChoice, Failure> {
-    // Nobody would read what the stack says about a wrong table.
-    super::stack::rules(options)?.read().map_err(super::rules::failure)?;
-    SettingsFile::usual().read().map_err(super::sysctl::settings_failure)?;
-    PathsFile::usual().read().map_err(super::path::failure)?;
+    check(options)?;
     if options.encapsulation == EncapsulationArg::Native {
         manypath_net::check_native().map_err(|e| {
             Failure::new(e.to_string()).hint("as root, or in UDP: --encapsulation udp")
@@ -90,9 +88,22 @@ pub(super) fn embedded_stack(options: &StackOptions) -> Result<StackChoice, Fail
         .map_err(|e| Failure::new(format!("cannot find my own program: {e}")))?;
     // Only on request: a stack that drains would keep the caller's pipe open after the program's end.
     let asked = options.verbose > 0 && options.log.is_none();
-    let asked = asked || options.log.as_deref() == Some(Path::new("stderr"));
-    let log = asked.then(|| PathBuf::from("/dev/stderr"));
-    Ok(StackChoice::Embedded { exe, args: stack_args(options), log })
+    let tells = asked || options.log.as_deref() == Some(Path::new("stderr"));
+    Ok(StackChoice::Embedded { exe, args: stack_args(options), tells })
+}
+
+/// Nobody would read what the stack says about files and options that it cannot take.
+fn check(options: &StackOptions) -> Result<(), Failure> {
+    super::stack::check_files(&super::stack::rules(options)?)?;
+    let mut config = StackConfig::server(Vec::new());
+    super::stack::configure(&mut config, options, Level::Warn)?;
+    if options.locals.is_empty() {
+        // Where addresses cannot be read at all, programs run as plain TCP.
+        return Ok(());
+    }
+    check_locals(&config).map_err(|e| {
+        Failure::new(format!("--local: {e}")).hint("`ip address` shows the addresses of this host")
+    })
 }
 
 /// Who leads peers to the program's listening sockets. Where a program may accept connections unseen,
@@ -109,11 +120,11 @@ pub(super) fn door(options: &StackOptions, port: u16) -> Result<Option<ServerCho
     let places = runtime::directory().ok().zip(runtime::network_namespace().ok());
     let Some((directory, namespace)) = places else { return Ok(None) };
     let name = runtime::find_door(&directory, namespace, port);
-    let StackChoice::Embedded { exe, args: mut options, log } = embedded_stack(options)? else {
+    let StackChoice::Embedded { exe, args: mut options, tells } = embedded_stack(options)? else {
         return Ok(None);
     };
     options.extend(["--door".into(), port.to_string().into()]);
-    Ok(Some(ServerChoice { name, start: StackChoice::Embedded { exe, args: options, log } }))
+    Ok(Some(ServerChoice { name, start: StackChoice::Embedded { exe, args: options, tells } }))
 }
 
 /// The options of the stack, as arguments for it.

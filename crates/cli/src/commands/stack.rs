@@ -16,6 +16,9 @@ pub(crate) fn stack(args: &StackArgs) -> Result<u8, Failure> {
         None => StackConfig::embedded(control),
     };
     configure(&mut config, &args.stack, Level::Warn)?;
+    if args.no_memory {
+        config.peer_memory = None;
+    }
     // Without a runtime directory `manypath status` cannot ask this stack; it works all the same.
     config.runtime_dir = manypath_control::runtime::directory().ok();
     run(config, log_to(args.stack.log.as_deref()), "--port")
@@ -42,6 +45,14 @@ pub(crate) fn rules(options: &StackOptions) -> Result<RulesFile, Failure> {
             Err(Failure::usage(message).hint("`manypath rules --rules FILE add ...` makes one"))
         }
     }
+}
+
+/// Whether a stack can go by the files that there are.
+pub(crate) fn check_files(rules: &RulesFile) -> Result<(), Failure> {
+    rules.read().map_err(super::rules::failure)?;
+    SettingsFile::usual().read().map_err(super::sysctl::settings_failure)?;
+    PathsFile::usual().read().map_err(super::path::failure)?;
+    Ok(())
 }
 
 /// Puts the options of the command line into the configuration.

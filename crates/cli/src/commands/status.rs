@@ -121,7 +121,7 @@ fn path(out: &mut String, path: &PathStatus) {
         out,
         "    path {} {} {} -> {} {}{primary}: srtt {srtt}, cwnd {}, in flight {}, sent {}, received {}, \
          {} fast retransmits, {} timeouts, {} probes ({} in vain), suspected {} times ({} wrongly), \
-         {} tail probes, {} retransmits in vain, ECN {} ({} marks in, {} told, {} reductions){policy}{idle}",
+         {} tail probes, {} retransmits in vain, ECN {} ({} marks in, {} told, {} reductions), {}{policy}{idle}",
         path.id,
         path.interface,
         path.local,
@@ -142,8 +142,16 @@ fn path(out: &mut String, path: &PathStatus) {
         path.ecn,
         path.ce_received,
         path.ecne_received,
-        path.ecn_reductions
+        path.ecn_reductions,
+        last_data(path.since_data_sent_ms, path.since_data_received_ms)
     );
+}
+
+/// When data went over a path last.
+pub(super) fn last_data(sent_ms: Option<u64>, received_ms: Option<u64>) -> String {
+    let ago =
+        |ms: Option<u64>| ms.map_or("never".into(), |ms| format!("{:.1} s ago", ms as f64 / 1e3));
+    format!("data sent {}, received {}", ago(sent_ms), ago(received_ms))
 }
 
 /// What either end wants of a path.
@@ -156,9 +164,10 @@ fn wanted(path: &PathStatus) -> String {
 
 fn flow(out: &mut String, flow: &FlowStatus) {
     let (from, to) = (flow.client.unwrap_or(flow.source), flow.destination);
+    let ways = if flow.redundant { " over every path" } else { "" };
     let _ = writeln!(
         out,
-        "    flow {} {from} -> {to} {}: in {}, out {}, waiting {} in {} out, credit {}, {} {}",
+        "    flow {} {from} -> {to} {}{ways}: in {}, out {}, waiting {} in {} out, credit {}, {} {}",
         flow.stream,
         flow.state,
         bytes(flow.bytes_in),
@@ -173,9 +182,10 @@ fn flow(out: &mut String, flow: &FlowStatus) {
 
 fn datagrams(out: &mut String, flow: &DatagramStatus) {
     let state = if flow.accepted { "open" } else { "opening" };
+    let ways = if flow.redundant { " over every path" } else { "" };
     let _ = writeln!(
         out,
-        "    datagrams {} {} -> {} {state}: lifetime {} ms, sent {} ({}), expired {}, dropped {} for newer \
+        "    datagrams {} {} -> {} {state}{ways}: lifetime {} ms, sent {} ({}), expired {}, dropped {} for newer \
          {} by the kernel {} too long, waiting {}, received {} ({}), delivered {}, undelivered {}",
         flow.number,
         flow.source,
@@ -206,7 +216,12 @@ pub(crate) fn bytes(n: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::bytes;
+    use super::{bytes, last_data};
+
+    #[test]
+    fn the_last_data_is_told_in_seconds() {
+        assert_eq!(last_data(Some(1240), None), "data sent 1.2 s ago, received never");
+    }
 
     #[test]
     fn sizes_are_short() {

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 /// /etc/manypath/sysctl.conf; new associations go by new values, old ones keep what they began with.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  manypath sysctl\n  manypath sysctl init_rtx_max=2 log_level=info\n  manypath sysctl --reset init_rtx_max"
+    after_help = "Example:\n  manypath sysctl\n  manypath sysctl init_rtx_max=3 log_level=info\n  manypath sysctl --reset init_rtx_max"
 )]
 pub(crate) struct SysctlArgs {
     /// Print one JSON object.

@@ -4,8 +4,9 @@ use super::{Finished, MANYPATH, Site, find, finish, wait_for};
 use manypath_lab::Host;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A cgroup; it goes with the test.
 pub(crate) struct Group {
@@ -24,21 +25,29 @@ pub(crate) fn place() -> Option<PathBuf> {
 
 impl Group {
     /// A new cgroup, or `None`, said loudly, where this machine has no cgroup eBPF.
-    pub(crate) fn new(site: &Site) -> Option<Self> {
+    pub(crate) fn new() -> Option<Self> {
         let Some(place) = place() else {
             eprintln!("SKIPPED: no cgroup2 here, or not root: nothing of cgroups is tested");
             return None;
         };
-        let name = site.dir.file_name().expect("name").to_string_lossy().into_owned();
-        let dir = place.join(format!("manypath-test-{name}"));
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let dir = place.join(format!("manypath-test-{}-{number}", std::process::id()));
         fs::create_dir(&dir).expect("a cgroup");
         Some(Self { dir, attached: None })
     }
 
     /// A cgroup of the left host, at work.
     pub(crate) fn of_clients(site: &Site) -> Self {
-        let mut group = Self::new(site).expect("MANYPATH_IN_CGROUP needs cgroup2 and root");
+        let mut group = Self::new().expect("MANYPATH_IN_CGROUP needs cgroup2 and root");
         group.attach(site, Host::Left, &[]);
+        group
+    }
+
+    /// A cgroup of the right host, at work on the servers that are going to be in it.
+    pub(crate) fn of_servers(site: &Site) -> Self {
+        let mut group = Self::new().expect("MANYPATH_IN_CGROUP needs cgroup2 and root");
+        group.attach(site, Host::Right, &["-v"]);
         group
     }
 
@@ -70,16 +79,17 @@ impl Group {
 
     /// A command on a host, in the cgroup.
     pub(crate) fn command(&self, site: &Site, host: Host, program: &str, args: &[&str]) -> Command {
-        let mut command = site.command(host, find("sh"));
-        let procs = self.dir.join("cgroup.procs").display().to_string();
-        let enter = "echo $$ > \"$1\" && shift && exec \"$@\"";
-        command.args(["-c", enter, "sh", &procs]).arg(find(program)).args(args);
-        command
+        enter(&self.dir, site, host, program, args)
     }
 
     /// Runs a program of the left host in the cgroup.
     pub(crate) fn through(&self, site: &Site, program: &str, args: &[&str]) -> Finished {
         finish(self.command(site, Host::Left, program, args))
+    }
+
+    /// Kills all that is in it.
+    pub(crate) fn kill_programs(&self) {
+        let _ = fs::write(self.dir.join("cgroup.kill"), "1");
     }
 
     /// Ends it by a signal; what it says at the end.
@@ -97,13 +107,18 @@ impl Group {
         self.attached.as_ref().expect("attached").id()
     }
 
-    /// Ends its stack the hard way.
-    pub(crate) fn kill_stack(&self) {
+    /// Its stack.
+    pub(crate) fn stack(&self) -> u32 {
         let pid = self.pid();
         let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
         let children = children.expect("children");
-        let stack = children.split_whitespace().next().expect("a stack");
-        assert!(Command::new("kill").args(["-9", stack]).status().expect("kill").success());
+        children.split_whitespace().next().and_then(|pid| pid.parse().ok()).expect("a stack")
+    }
+
+    /// Ends its stack the hard way.
+    pub(crate) fn kill_stack(&self) {
+        let stack = self.stack().to_string();
+        assert!(Command::new("kill").args(["-9", &stack]).status().expect("kill").success());
     }
 
     /// The links among them.
@@ -115,6 +130,15 @@ impl Group {
     pub(crate) fn ebpf(&self) -> Vec<String> {
         ebpf(&["of", &self.pid().to_string()])
     }
+}
+
+/// A command on a host, in the cgroup whose folder is `dir`.
+pub(crate) fn enter(dir: &Path, site: &Site, host: Host, program: &str, args: &[&str]) -> Command {
+    let mut command = site.command(host, find("sh"));
+    let procs = dir.join("cgroup.procs").display().to_string();
+    let enter = "echo $$ > \"$1\" && shift && exec \"$@\"";
+    command.args(["-c", enter, "sh", &procs]).arg(find(program)).args(args);
+    command
 }
 
 /// Those that still exist.

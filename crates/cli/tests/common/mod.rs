@@ -5,7 +5,10 @@
 pub(crate) mod cgroup;
 pub(crate) mod clients;
 pub(crate) mod folder;
+pub(crate) mod gateways;
+pub(crate) mod options;
 pub(crate) mod probe;
+pub(crate) mod way;
 
 use manypath_lab::{Host, Lab, LabSpec};
 use std::ffi::OsStr;
@@ -31,6 +34,8 @@ pub(crate) struct Site {
     pub(crate) inner: Option<u32>,
     /// Whose programs are carried where tests are run with `MANYPATH_IN_CGROUP`.
     group: OnceLock<cgroup::Group>,
+    /// The servers of the right host there.
+    servers: OnceLock<cgroup::Group>,
 }
 
 /// A finished program.
@@ -52,7 +57,8 @@ impl Site {
         let paths = paths.iter().map(|p| p.parse().expect("path spec")).collect();
         let lab = Lab::start(LabSpec::new(paths)).expect("a lab needs root or user namespaces");
         let dir = unique_dir();
-        Self { lab, dir, services: Vec::new(), inner: None, group: OnceLock::new() }
+        let (group, servers) = (OnceLock::new(), OnceLock::new());
+        Self { lab, dir, services: Vec::new(), inner: None, group, servers }
     }
 
     /// The server's address on path A.
@@ -93,14 +99,44 @@ impl Site {
         protocol: &str,
         port: u16,
     ) {
-        let log = std::fs::File::create(self.dir.join(format!("log-{port}"))).expect("log");
         let mut command = self.command(host, find(program));
-        command.args(args).stdin(Stdio::null());
+        command.args(args);
+        self.begin_service(command, program, protocol, port);
+    }
+
+    /// Starts a server on the right host through manypath, and waits for its port.
+    pub(crate) fn service_through(
+        &mut self,
+        program: &str,
+        args: &[&str],
+        protocol: &str,
+        port: u16,
+    ) {
+        let command = if in_cgroup() {
+            let group = self.servers.get_or_init(|| cgroup::Group::of_servers(self));
+            group.command(self, Host::Right, program, args)
+        } else {
+            let mut command = self.command(Host::Right, MANYPATH);
+            command.args(["run", "-v", "--"]).arg(find(program)).args(args);
+            command
+        };
+        self.begin_service(command, program, protocol, port);
+    }
+
+    fn begin_service(&mut self, mut command: Command, program: &str, protocol: &str, port: u16) {
+        let path = self.dir.join(format!("log-{port}"));
+        let log = std::fs::File::create(&path).expect("log");
+        command.stdin(Stdio::null());
         command.stdout(log.try_clone().expect("log")).stderr(log);
         let child = command.spawn().unwrap_or_else(|e| panic!("{program}: {e}"));
         let pid = child.id();
         self.services.push(child);
         wait_for(&format!("{program} on port {port}"), || bound(pid, protocol, port));
+        if program == MANYPATH && command.get_args().any(|word| word == "serve") {
+            // It opens a socket for each address, one after the other.
+            let said = || std::fs::read_to_string(&path).unwrap_or_default();
+            wait_for("manypath serve", || said().contains("accepting associations"));
+        }
     }
 
     /// `manypath serve` on the right host.
@@ -204,7 +240,7 @@ impl Site {
         program: &str,
         args: &[&str],
     ) -> Command {
-        if std::env::var_os("MANYPATH_IN_CGROUP").is_some() {
+        if in_cgroup() {
             let group = self.group.get_or_init(|| cgroup::Group::of_clients(self));
             return group.command(self, Host::Left, program, args);
         }
@@ -247,12 +283,20 @@ impl Drop for Site {
             let _ = service.kill();
             let _ = service.wait();
         }
+        if let Some(servers) = self.servers.take() {
+            servers.kill_programs();
+        }
         if std::thread::panicking() {
             eprintln!("the test's files stay in {}", self.dir.display());
         } else {
             let _ = std::fs::remove_dir_all(&self.dir);
         }
     }
+}
+
+/// Whether `manypath attach` carries the programs of tests instead of `manypath run`.
+pub(crate) fn in_cgroup() -> bool {
+    std::env::var_os("MANYPATH_IN_CGROUP").is_some()
 }
 
 /// Runs a command to its end, at most a minute.
@@ -287,6 +331,17 @@ pub(crate) fn find(program: &str) -> PathBuf {
     found.unwrap_or_else(|| panic!("{program} is missing: run scripts/setup build demo test"))
 }
 
+/// The embedded stack among the children of the launcher.
+pub(crate) fn stack_of(launcher: u32) -> u32 {
+    let children = std::fs::read_to_string(format!("/proc/{launcher}/task/{launcher}/children"));
+    let children = children.expect("children");
+    let is_stack = |pid: &&str| {
+        let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.split('\0').nth(1) == Some("stack")
+    };
+    children.split_whitespace().find(is_stack).expect("a stack").parse().expect("pid")
+}
+
 /// Waits until `condition` holds, at most ten seconds.
 pub(crate) fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
     let limit = Instant::now() + Duration::from_secs(10);
@@ -297,7 +352,7 @@ pub(crate) fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
 }
 
 /// Whether a process's network namespace has the port bound (UDP) or listened on (TCP).
-fn bound(pid: u32, protocol: &str, port: u16) -> bool {
+pub(crate) fn bound(pid: u32, protocol: &str, port: u16) -> bool {
     let state = if protocol.starts_with("tcp") { "0A" } else { "07" };
     let table = std::fs::read_to_string(format!("/proc/{pid}/net/{protocol}")).unwrap_or_default();
     table.lines().skip(1).any(|line| {

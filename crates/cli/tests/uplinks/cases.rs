@@ -1,7 +1,8 @@
 //! What happens to the uplinks, as data for the tests and for the table.
 
 use crate::common::Site;
-use crate::course::{Course, FILE, Happening, download, plain, sh};
+use crate::common::gateways::sh;
+use crate::course::{Course, FILE, Happening, download, plain};
 use manypath_lab::{Change, Host};
 use std::time::Duration;
 

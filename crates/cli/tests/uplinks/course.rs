@@ -1,8 +1,7 @@
 //! A download by an unmodified program while something happens to the uplinks of its host, and what
 //! could be seen of that.
 
-use crate::common::{Site, finish};
-use manypath_lab::Host;
+use crate::common::Site;
 use std::io::Read;
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -125,13 +124,4 @@ pub(crate) fn plain(site: &Site, server: &str, watch: Duration) -> f64 {
     let figures: Vec<f64> =
         done.stdout.split_whitespace().map(|it| it.parse().expect("a figure")).collect();
     figures[0] / (figures[1] - figures[2])
-}
-
-/// Runs `line` with a shell on a host.
-pub(crate) fn sh(site: &Site, host: Host, line: &str) -> String {
-    let mut command = site.command(host, "sh");
-    command.args(["-ec", line]);
-    let done = finish(command);
-    assert_eq!(done.code, Some(0), "{line}: {done:?}");
-    done.stdout
 }

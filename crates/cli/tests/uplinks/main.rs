@@ -6,5 +6,6 @@ mod cases;
 mod common;
 mod course;
 mod direct;
+mod idle;
 mod routed;
 mod table;

@@ -1,81 +1,36 @@
 //! Client and server with routers between them: the server has one address, the client two uplinks.
 
 use crate::cases::{Case, TWO, ms};
-use crate::common::{Site, wait_for};
-use crate::course::{FILE, Happening, sh};
+use crate::common::Site;
+use crate::common::gateways::{self, BACK, LEASES, SERVER, add_lan, sh};
+use crate::course::{FILE, Happening};
 use manypath_lab::Host;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-/// The server, behind the routers.
-const SERVER: &str = "198.51.100.2";
-
-/// The right host becomes the gateways of both uplinks, and the server is in a network behind it.
+/// The right host becomes the gateways of both uplinks; the server serves the file.
 fn behind_gateways(on_gateways: &str, on_client: &str) -> (Site, String) {
-    let mut site = Site::with_paths(TWO);
-    let mut server = site.command(Host::Right, "unshare");
-    server.args(["-n", "sleep", "1000"]).stdin(Stdio::null());
-    let server = server.spawn().expect("unshare");
-    let pid = server.id();
-    site.services.push(server);
-    let network = |pid: &str| std::fs::read_link(format!("/proc/{pid}/ns/net")).ok();
-    let gateways = sh(&site, Host::Right, "readlink /proc/self/ns/net");
-    let is_apart = || {
-        network(&pid.to_string()).is_some_and(|it| it.to_string_lossy() != gateways.trim())
-            && std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|it| it == "sleep\n")
-    };
-    wait_for("the server's network", is_apart);
-    let wire = format!(
-        "ip link add out type veth peer name in netns {pid}; ip link set out up
-         ip address add 198.51.100.1/24 dev out; ip address add 198.51.100.12/24 dev out
-         echo 1 > /proc/sys/net/ipv4/ip_forward; {on_gateways}"
-    );
-    sh(&site, Host::Right, &wire);
-    sh(&site, Host::Left, on_client);
-    site.inner = Some(pid);
-    let link = format!("ip link set lo up; ip link set in up; ip address add {SERVER}/24 dev in");
-    sh(&site, Host::Right, &link);
+    serving(gateways::behind_gateways(TWO, on_gateways, on_client))
+}
+
+fn serving(mut site: Site) -> (Site, String) {
     site.web();
     site.random_file("file", FILE);
-    site.serve("8080");
+    site.serve(&format!("8080,{}", crate::idle::PORT));
     (site, SERVER.to_owned())
 }
 
 /// Two more uplinks of the client, in one network behind one router: 20 and 10 Mbit/s. Those of the lab are
 /// switched off.
 fn twins() -> (Site, String) {
-    let (mut site, server) = behind_gateways("", "ip link set pathA down; ip link set pathB down");
-    sh(&site, Host::Right, "ip route add 192.168.7.0/24 via 198.51.100.1");
-    let mut client = site.command(Host::Left, "sleep");
-    let client = client.arg("1000").stdin(Stdio::null()).spawn().expect("sleep");
-    let pid = client.id();
-    site.services.push(client);
-    let inner = site.inner.take();
-    let mut lines = "ip link add lan type bridge; ip link set lan up
-                     ip address add 192.168.7.1/24 dev lan\n"
-        .to_owned();
-    for (link, rate) in [("u1", "20mbit"), ("u2", "10mbit")] {
-        lines += &format!(
-            "ip link add {link} type veth peer name {link} netns {pid}
-             ip link set {link} master lan; ip link set {link} up
-             tc qdisc add dev {link} root tbf rate {rate} burst 15k latency 60ms\n"
-        );
-    }
-    sh(&site, Host::Right, &lines);
-    site.inner = inner;
+    let off = "ip link set pathA down; ip link set pathB down";
+    let mut site = gateways::behind_gateways(TWO, "", off);
+    add_lan(&mut site, &["20mbit", "10mbit"]);
     let leases = "for i in 1 2; do
-                    ip link set u$i up; ip address add 192.168.7.1$i/24 dev u$i
                     ip route add default via 192.168.7.1 dev u$i metric ${i}00
                   done";
     sh(&site, Host::Left, leases);
-    (site, server)
+    serving(site)
 }
-
-/// How the server finds back, where nothing is translated.
-const BACK: &str = "ip route add 10.77.0.0/16 via 198.51.100.1";
-
-/// What a second lease brings: a default route with a higher metric.
-const LEASES: &str = "ip route add default via 10.77.1.2 dev pathA metric 100
-                      ip route add default via 10.77.2.2 dev pathB metric 200";
 
 fn two_gateways() -> (Site, String) {
     let (site, server) = behind_gateways("", LEASES);
@@ -97,7 +52,7 @@ table ip nat {
 .
 ";
 
-fn two_nats() -> (Site, String) {
+pub(crate) fn two_nats() -> (Site, String) {
     behind_gateways(NATS, LEASES)
 }
 

@@ -8,6 +8,7 @@ mod table;
 mod watch;
 
 use crate::failure::Failure;
+use crate::shell;
 use args::{BenchArgs, BenchGuardArgs, BenchWorkerArgs};
 use manypath_bench::{Campaign, Pinned, Remote, Results, Skipped, Transport};
 use std::io::Write;
@@ -105,7 +106,8 @@ struct Report {
 
 impl Report {
     fn new() -> Self {
-        let words: Vec<_> = std::env::args().skip(1).map(output::quoted).collect();
+        let words: Vec<_> =
+            std::env::args().skip(1).map(|it| shell::word(&it).into_owned()).collect();
         let command = format!("manypath {}", words.join(" "));
         Self { places: Vec::new(), pinned: Vec::new(), command, results: Results::default() }
     }

@@ -27,9 +27,3 @@ pub(super) fn write(folder: &Path, report: &Report, text: &str, json: &str) -> R
         .into_iter()
         .try_for_each(|(name, bytes)| fs::write(folder.join(name), bytes).map_err(failed))
 }
-
-/// A word as a shell wants it.
-pub(super) fn quoted(word: String) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=,./:%".contains(c);
-    if word.chars().all(plain) && !word.is_empty() { word } else { format!("'{word}'") }
-}

@@ -20,7 +20,7 @@ const PLAIN: &str = "text/plain; charset=utf-8";
 /// Serves until the process is told to end.
 pub(super) fn serve(addr: SocketAddr, all: bool) -> Result<u8, Failure> {
     let listener = TcpListener::bind(addr)
-        .map_err(|e| Failure::new(format!("--listen {addr}: {e}")).hint("another port?"))?;
+        .map_err(|e| Failure::new(format!("--listen {addr}: {e}")).hint(instead(e.kind())))?;
     eprintln!("manypath: http://{}/metrics", listener.local_addr()?);
     let clients = AtomicUsize::new(0);
     std::thread::scope(|scope| {
@@ -42,6 +42,17 @@ pub(super) fn serve(addr: SocketAddr, all: bool) -> Result<u8, Failure> {
             });
         }
     })
+}
+
+/// What to do when it cannot be listened there.
+fn instead(why: io::ErrorKind) -> &'static str {
+    if why == io::ErrorKind::AddrNotAvailable {
+        "`ip address` shows the addresses of this host"
+    } else if why == io::ErrorKind::PermissionDenied {
+        "ports below 1024 need root: choose a higher one"
+    } else {
+        "choose another port"
+    }
 }
 
 fn serve_client(client: TcpStream, all: bool) -> io::Result<()> {

@@ -8,12 +8,12 @@ use clap::{Args, Subcommand};
 /// fit. What of them: normal (or enable), backup, disable, cost N, metered RATE (such as 5mbit),
 /// metered (no allowance: only what nothing else carries), metered off, primary, primary off.
 ///
-/// Lines about single peers hold before others; of those the first that fits. It holds in both
-/// directions, for connections that exist, too. Kept in $MANYPATH_PATHS, ~/.config/manypath/paths or
+/// Lines about single peers hold before others; of those the first that fits. `change` and `remove` mean the
+/// line that names its paths by the same words. It holds in both directions, for connections that exist, too. Kept in $MANYPATH_PATHS, ~/.config/manypath/paths or
 /// /etc/manypath/paths; stacks that run go by a change at once.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  manypath path\n  manypath path add 10.0.0.2 dev wwan0 backup\n  manypath path change dev wwan0 metered 5mbit\n  manypath path monitor"
+    after_help = "Example:\n  manypath path\n  manypath path add dev wwan0 backup\n  manypath path change dev wwan0 metered 5mbit\n  manypath path monitor"
 )]
 pub(crate) struct PathArgs {
     /// Print JSON: one object; a line for each event of `monitor`.
@@ -33,6 +33,9 @@ pub(crate) enum PathAction {
         /// Which paths, and what of them.
         #[arg(required = true, value_name = "WORD")]
         words: Vec<String>,
+        /// Even if an association has no path left then that may carry data.
+        #[arg(long)]
+        force: bool,
     },
     /// Change what is said about paths, or say it for the first time. What is not named stays.
     #[command(
@@ -42,6 +45,9 @@ pub(crate) enum PathAction {
         /// Which paths, and what of them.
         #[arg(required = true, value_name = "WORD")]
         words: Vec<String>,
+        /// Even if an association has no path left then that may carry data.
+        #[arg(long)]
+        force: bool,
     },
     /// Take back what is said about paths: they are normal again.
     #[command(after_help = "Example:\n  manypath path remove dev wwan0")]
@@ -62,8 +68,16 @@ impl PathAction {
     /// What was said of which paths.
     pub(super) fn words(&self) -> &[String] {
         match self {
-            Self::Add { words } | Self::Change { words } | Self::Remove { words } => words,
+            Self::Add { words, .. } | Self::Change { words, .. } | Self::Remove { words } => words,
             Self::Show | Self::Monitor => &[],
+        }
+    }
+
+    /// Whether associations may be left without any path.
+    pub(super) const fn is_forced(&self) -> bool {
+        match self {
+            Self::Add { force, .. } | Self::Change { force, .. } => *force,
+            Self::Remove { .. } | Self::Show | Self::Monitor => true,
         }
     }
 

@@ -1,6 +1,7 @@
 //! `manypath path`: what each path is there for, shown, changed and watched.
 
 pub(crate) mod args;
+mod last;
 mod monitor;
 mod show;
 
@@ -10,11 +11,12 @@ use crate::failure::Failure;
 use args::{PathAction, PathArgs};
 use manypath_control::path::PathPolicy;
 use manypath_control::status::PathStatus;
-use manypath_rules::FileError;
 use manypath_rules::paths::{
     PathEntry, PathSelector, PathWish, PathWord, PathsFile, Role, parse_path,
 };
+use manypath_rules::{FileError, RuleError};
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// What a change prints as JSON.
@@ -25,6 +27,17 @@ struct ChangeJson<'a> {
     stacks: &'a Applied,
     /// Paths of running stacks that are meant.
     paths: usize,
+    /// Peers to which no path carries data any more.
+    stranded: &'a BTreeSet<String>,
+    /// Lines that decide before this one where both fit.
+    before: &'a [String],
+}
+
+/// What a change has done.
+struct Done {
+    text: String,
+    stranded: BTreeSet<String>,
+    before: Vec<String>,
 }
 
 /// Shows, changes or watches.
@@ -36,14 +49,40 @@ pub(crate) fn path(args: &PathArgs) -> Result<u8, Failure> {
     };
     let file = PathsFile::usual();
     let (selector, words) = said(action.words(), action.is_removal())?;
-    let done = file.edit(|document| match action {
-        PathAction::Add { .. } => document.add(&selector, &words).map(|it| format!("added: {it}")),
-        PathAction::Remove { .. } => document.remove(&selector).map(|it| format!("removed: {it}")),
-        PathAction::Change { .. } | PathAction::Show | PathAction::Monitor => {
-            document.change(&selector, &words).map(|it| format!("changed: {it}"))
+    let stacks = query(false)?;
+    let (mut stranded, mut refused, mut before) = (BTreeSet::new(), false, Vec::new());
+    let done = file.edit(|document| {
+        let done = match action {
+            PathAction::Add { .. } => {
+                document.add(&selector, &words).map(|it| format!("added: {it}"))
+            }
+            PathAction::Remove { .. } => {
+                document.remove(&selector).map(|it| format!("removed: {it}"))
+            }
+            PathAction::Change { .. } | PathAction::Show | PathAction::Monitor => {
+                document.change(&selector, &words).map(|it| format!("changed: {it}"))
+            }
+        }?;
+        // Stacks leave a file alone that they cannot read.
+        stranded =
+            document.entries().map_or_else(|_| BTreeSet::new(), |it| last::stranded(&stacks, &it));
+        refused = !stranded.is_empty() && !action.is_forced();
+        if !action.is_removal() {
+            before = document.before(&selector).iter().map(ToString::to_string).collect();
+        }
+        match refused {
+            true => Err(RuleError::new(format!(
+                "no path would be left that carries data to {}: nothing was changed",
+                last::list(&stranded)
+            ))),
+            false => Ok(done),
         }
     });
-    changed(&file, &selector, &done.map_err(failure)?, args.json)
+    let text = done.map_err(|error| match refused {
+        true => failure(error).hint("--force does it all the same"),
+        false => failure(error),
+    })?;
+    changed(&file, &selector, &Done { text, stranded, before }, args.json)
 }
 
 /// Which paths, and what of them. A removal says only which.
@@ -67,7 +106,7 @@ fn said(words: &[String], removal: bool) -> Result<(PathSelector, Vec<PathWord>)
 fn changed(
     file: &PathsFile,
     selector: &PathSelector,
-    done: &str,
+    done: &Done,
     json: bool,
 ) -> Result<u8, Failure> {
     let stacks = reload_stacks();
@@ -75,14 +114,27 @@ fn changed(
     let paths = all.iter().flat_map(|stack| &stack.associations).flat_map(|one| &one.paths);
     let paths = paths.filter(|path| is_meant(selector, path)).count();
     if json {
-        let file = &file.file().own;
-        return print_json(&ChangeJson { done, file, stacks: &stacks, paths });
+        let (file, Done { text, stranded, before }) = (&file.file().own, done);
+        return print_json(&ChangeJson {
+            done: text,
+            file,
+            stacks: &stacks,
+            paths,
+            stranded,
+            before,
+        });
     }
-    println!("{done}");
+    println!("{}", done.text);
+    done.before
+        .iter()
+        .for_each(|it| println!("\"{it}\" stands before it, and decides where both fit"));
     println!("{stacks}");
     match paths {
         1 => println!("it is about 1 path that there is now"),
         n => println!("it is about {n} paths that there are now"),
+    }
+    if !done.stranded.is_empty() {
+        println!("no path is left that carries data to {}", last::list(&done.stranded));
     }
     Ok(0)
 }

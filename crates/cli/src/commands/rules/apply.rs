@@ -18,6 +18,11 @@ pub(crate) struct Applied {
 }
 
 impl Applied {
+    /// Whether there was no stack to ask.
+    pub(crate) fn found_nobody(&self) -> bool {
+        self.reloaded == 0 && self.failed.is_empty()
+    }
+
     /// Whether every stack goes by it.
     pub(crate) fn is_complete(&self) -> bool {
         self.failed.is_empty()
@@ -45,10 +50,28 @@ fn reload(path: &std::path::Path) -> Result<usize, ControlError> {
 impl fmt::Display for Applied {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.reloaded {
-            0 => write!(f, "no stack is running; the next one goes by it")?,
+            0 if self.found_nobody() => write!(f, "no stack is running; the next one goes by it")?,
+            0 => write!(f, "no stack goes by it")?,
             1 => write!(f, "1 running stack goes by it now")?,
             n => write!(f, "{n} running stacks go by it now")?,
         }
         self.failed.iter().try_for_each(|failed| write!(f, "\nnot changed: {failed}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Applied;
+
+    #[test]
+    fn nobody_is_said_to_run_only_where_nobody_runs() {
+        let text = |reloaded, failed: &[&str]| {
+            let failed = failed.iter().map(|&one| one.to_owned()).collect();
+            Applied { reloaded, failed }.to_string()
+        };
+        assert_eq!(text(0, &[]), "no stack is running; the next one goes by it");
+        assert_eq!(text(1, &[]), "1 running stack goes by it now");
+        let refused = text(0, &["stack 7: line 1: unknown chain"]);
+        assert_eq!(refused, "no stack goes by it\nnot changed: stack 7: line 1: unknown chain");
     }
 }

@@ -6,12 +6,15 @@ use std::path::PathBuf;
 
 /// Say which connections are carried, and what peers may reach.
 ///
-/// A rule is written as words: CHAIN POLICY [tcp|udp] [host A | net A/PREFIX] [port N | ports N-M]
-/// [OPTION=VALUE ...]. Chain local is about services of this host, remote about connections that
+/// A rule is written as words: CHAIN POLICY [tcp|udp] [any | host A | net A/PREFIX] [port N | ports
+/// N-M] [OPTION=VALUE ...]. Chain local is about services of this host, remote about connections that
 /// its programs make. The list that contradicts the chain's default is searched; the first rule
-/// that matches decides. Options of enable rules: half-close=on|off, proxy=on|off (local: tell the
-/// service its client by the PROXY protocol), sctp-only=on|off (remote: no fallback to TCP),
-/// form=mux|direct, class=bulk|interactive, weight=N, profile=production|dynamic (remote).
+/// that matches decides. UDP is carried only where a rule enables it.
+///
+/// Options of enable rules: half-close=on|off, proxy=on|off (local: tell the service its client by the
+/// PROXY protocol), sctp-only=on|off (remote: no fallback to TCP), form=mux|direct,
+/// class=bulk|interactive, weight=N, profile=production|dynamic (remote), redundant=on|off (over every
+/// path at once), lifetime=TIME (udp: how long a datagram is worth something, as 200ms).
 ///
 /// The table is kept in $MANYPATH_RULES, ~/.config/manypath/rules or /etc/manypath/rules; stacks
 /// that run go by a change at once.
@@ -83,6 +86,7 @@ pub(crate) enum RulesAction {
         #[arg(value_enum)]
         call: Call,
         /// Where: ADDRESS:PORT.
+        #[arg(value_parser = service)]
         address: SocketAddr,
         /// Ask about datagrams.
         #[arg(long)]
@@ -102,6 +106,12 @@ pub(crate) enum Call {
     Connect,
     /// A program offers a service at the address.
     Bind,
+}
+
+/// An address and a port, in numbers as rules have them.
+fn service(text: &str) -> Result<SocketAddr, String> {
+    text.parse()
+        .map_err(|_| "write 192.0.2.7:22 or [2001:db8::1]:22; rules take no names".to_owned())
 }
 
 /// The rules tool with the flags of its first publication (Bickhart 2005).

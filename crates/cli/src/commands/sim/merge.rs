@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// `manypath sim merge`.
-pub(super) fn merge(results: &[PathBuf], out: &Path) -> Result<u8, Failure> {
+pub(super) fn merge(results: &[PathBuf], out: &Path, json: bool) -> Result<u8, Failure> {
     let records = campaign::merge(results).map_err(|e| Failure::new(e.to_string()))?;
     std::fs::create_dir_all(out)?;
     std::fs::write(out.join("results.csv"), campaign::to_csv(&records))?;
@@ -14,6 +14,10 @@ pub(super) fn merge(results: &[PathBuf], out: &Path) -> Result<u8, Failure> {
         writeln!(journal, "{line}")?;
     }
     journal.flush()?;
-    println!("{} runs in {}", records.len(), out.join("results.csv").display());
+    let table = out.join("results.csv");
+    match json {
+        true => println!("{}", serde_json::json!({ "runs": records.len(), "results": table })),
+        false => println!("{} runs in {}", records.len(), table.display()),
+    }
     Ok(0)
 }

@@ -4,7 +4,7 @@ mod bars;
 mod campaign;
 mod compare;
 mod figure;
-mod live;
+pub(crate) mod live;
 mod merge;
 mod page;
 mod present;
@@ -19,10 +19,9 @@ pub(crate) fn sim(args: &SimArgs) -> Result<u8, Failure> {
     match &args.action {
         SimAction::Run(args) => run::run(args),
         SimAction::Live(args) => live::live(args),
-        SimAction::LiveHost(args) => live::host(args),
         SimAction::Figure(args) => figure::figure(args),
         SimAction::List { json } => figure::list(*json),
-        SimAction::Merge { results, out } => merge::merge(results, out),
+        SimAction::Merge { results, out, json } => merge::merge(results, out, *json),
         SimAction::Compare { a, b, figure, json } => compare::compare(a, b, figure, *json),
     }
 }

@@ -10,6 +10,9 @@ use std::path::PathBuf;
 /// Only the windows are different: they follow the path and the reader, so that distance does not
 /// make a transfer slow.
 #[derive(Args, Debug)]
+#[command(
+    after_help = "Example:\n  manypath ssh get server.example:big.iso .\n  manypath ssh exec server.example tar c /data | tar x\n  manypath ssh serve -p 2222"
+)]
 pub(crate) struct SshArgs {
     #[command(subcommand)]
     pub(crate) command: SshCommand,

@@ -20,8 +20,8 @@ const ENCAPSULATION: u16 = 9899;
 /// Longest sleep.
 const LONGEST: Duration = Duration::from_millis(100);
 
-/// `manypath sim live-host`: binds, says "ready", reads the time of the start, does its part, reports.
-pub(in super::super) fn host(args: &SimLiveHostArgs) -> Result<u8, Failure> {
+/// `manypath sim-live-host`: binds, says "ready", reads the time of the start, does its part, reports.
+pub(crate) fn host(args: &SimLiveHostArgs) -> Result<u8, Failure> {
     let plan = super::load(&args.file, args.seeds, &args.set, &args.cases)?;
     let missing = || Failure::usage(format!("--run {}: there is no such run", args.run));
     let run = plan.runs.get(args.run).ok_or_else(missing)?;

@@ -15,7 +15,7 @@ mod sender;
 mod stage;
 mod table;
 
-pub(super) use host::host;
+pub(crate) use host::host;
 
 use super::campaign;
 use super::table::summary;

@@ -5,6 +5,7 @@ use super::sender::STAMP;
 use crate::args::{LiveTransport, SimLiveArgs};
 use crate::failure::Failure;
 use clap::ValueEnum;
+use manypath_engine::PathPolicy;
 use manypath_lab::{DirectionStatus, Host, Lab, LabSpec, MTU, PathSpec};
 use manypath_net::Clock;
 use manypath_sim::Instant;
@@ -39,6 +40,11 @@ pub(super) fn check(scenario: &Scenario, transport: LiveTransport) -> Result<(),
             scenario.paths.iter().any(|path| !path.changes.is_empty() || path.shares.is_some()),
             "[[path.change]] and shares",
             "paths of a lab have links of their own that stay as they are",
+        ),
+        (
+            scenario.paths.iter().any(|path| path.policy != PathPolicy::default()),
+            "role, cost, metered and primary",
+            "what a path is there for is said to a stack by `manypath path`",
         ),
         (!scenario.apps.iter().all(lives), "kind", "only saturated and on-off run live"),
         (
@@ -134,7 +140,7 @@ impl Process {
 
     fn spawn(lab: &Lab, host: Host, args: &SimLiveArgs, run: usize) -> std::io::Result<Self> {
         let mut command = lab.command(host, std::env::current_exe()?);
-        command.args(["sim", "live-host"]).arg(&args.file).args(["--run", &run.to_string()]);
+        command.arg("sim-live-host").arg(&args.file).args(["--run", &run.to_string()]);
         for set in &args.set {
             command.args(["--set", set]);
         }

@@ -1,0 +1,74 @@
+//! One thing that is wrong.
+
+use super::super::findings::PathFinding;
+use serde::Serialize;
+use std::net::{IpAddr, SocketAddr};
+
+/// How bad it is; the worst first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(in super::super) enum Weight {
+    /// Nothing is carried because of it.
+    Broken,
+    /// Less is carried than could be.
+    Degraded,
+    /// It is worth knowing.
+    Note,
+}
+
+/// Where a command is to be given.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(in super::super) enum Place {
+    /// On this host.
+    Here,
+    /// On the peer.
+    Peer,
+}
+
+/// The path that is meant.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub(in super::super) struct PathName {
+    pub(in super::super) interface: String,
+    pub(in super::super) local: IpAddr,
+    pub(in super::super) remote: SocketAddr,
+}
+
+/// One thing that is wrong.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub(in super::super) struct Cause {
+    /// Its name, which does not change between versions.
+    pub(in super::super) name: &'static str,
+    pub(in super::super) weight: Weight,
+    /// What it is, in a sentence.
+    pub(in super::super) text: String,
+    /// The path concerned; absent if it is the whole.
+    pub(in super::super) path: Option<PathName>,
+    /// What mends it, for a shell; absent if no command can.
+    pub(in super::super) command: Option<String>,
+    /// Where to give the command.
+    pub(in super::super) place: Place,
+}
+
+impl Cause {
+    pub(super) fn new(name: &'static str, weight: Weight, text: impl Into<String>) -> Self {
+        let (path, command, place) = (None, None, Place::Here);
+        Self { name, weight, text: text.into(), path, command, place }
+    }
+
+    pub(super) fn on(self, path: &PathFinding) -> Self {
+        let PathFinding { local, interface, remote, .. } = path;
+        let (local, interface, remote) = (*local, interface.clone(), *remote);
+        Self { path: Some(PathName { interface, local, remote }), ..self }
+    }
+
+    /// A command that mends it on this host.
+    pub(super) fn mend(self, command: impl Into<String>) -> Self {
+        Self { command: Some(command.into()), place: Place::Here, ..self }
+    }
+
+    /// A command that mends it on the peer.
+    pub(super) fn mend_on_peer(self, command: impl Into<String>) -> Self {
+        Self { command: Some(command.into()), place: Place::Peer, ..self }
+    }
+}

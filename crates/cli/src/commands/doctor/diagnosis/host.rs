@@ -1,0 +1,96 @@
+//! What is wrong with this host as a whole.
+
+use super::super::findings::{FileFault, Findings, Remembered, RuleFinding};
+use super::cause::{Cause, Weight};
+use crate::shell;
+use std::net::SocketAddr;
+
+pub(super) fn causes(findings: &Findings) -> Vec<Cause> {
+    let mut causes: Vec<Cause> = findings.files.iter().map(file).collect();
+    if !findings.loopback {
+        let text = "the loopback interface is down: programs cannot be joined to their stack";
+        causes
+            .push(Cause::new("loopback-down", Weight::Broken, text).mend("ip link set dev lo up"));
+    }
+    causes.extend(findings.rule.as_ref().map(rule));
+    causes.extend(findings.remembered.iter().map(remembered));
+    if findings.paths.is_empty() {
+        let text = "no interface of this host has an address from which the peer could be reached";
+        causes.push(Cause::new("no-uplink", Weight::Broken, text));
+    }
+    causes.extend(kernel_sctp(findings));
+    if findings.kernel.mptcp == Some(false) {
+        let text = "the kernel's MPTCP is switched off; manypath does not need it";
+        causes.push(
+            Cause::new("mptcp-off", Weight::Note, text).mend("sysctl -w net.mptcp.enabled=1"),
+        );
+    }
+    for interface in &findings.without_address {
+        let text = format!("{interface} has a link and no address: it carries nothing");
+        causes.push(Cause::new("no-address", Weight::Note, text));
+    }
+    causes
+}
+
+fn file(fault: &FileFault) -> Cause {
+    let FileFault { kind, file, line, message } = fault;
+    let name = match *kind {
+        "rules" => "bad-rules",
+        "settings" => "bad-settings",
+        _ => "bad-paths",
+    };
+    let file = file.display().to_string();
+    let place = line.map_or_else(String::new, |line| format!(" line {line}"));
+    let text = format!("no stack starts with this file of {kind}: {file}{place}: {message}");
+    let cause = Cause::new(name, Weight::Broken, text);
+    let file = shell::word(&file);
+    match line {
+        Some(line) => cause.mend(format!("sed -i '{line}s/^/# /' {file}")),
+        None => cause.mend(format!("chmod +r {file}")),
+    }
+}
+
+fn rule(rule: &RuleFinding) -> Cause {
+    let text = match &rule.rule {
+        Some(rule) => format!("a rule leaves the peer to plain TCP: {rule}"),
+        None => "connections are left to plain TCP unless a rule says otherwise".to_owned(),
+    };
+    let cause = Cause::new("rule-disables", Weight::Broken, text);
+    match &rule.place {
+        Some(place) => cause.mend(format!("manypath rules delete {place}")),
+        None => cause.mend("manypath rules default remote enable"),
+    }
+}
+
+fn remembered(entry: &Remembered) -> Cause {
+    let peer = entry.port.map_or_else(
+        || entry.addr.to_string(),
+        |port| SocketAddr::new(entry.addr, port).to_string(),
+    );
+    let text = format!(
+        "{peer} goes on as plain TCP for {} s more, because of an earlier attempt: {}",
+        entry.remaining_s, entry.reason
+    );
+    let cause = Cause::new("remembered-plain", Weight::Broken, text);
+    cause.mend(format!("manypath peers flush {peer}"))
+}
+
+fn kernel_sctp(findings: &Findings) -> Option<Cause> {
+    let kernel = &findings.kernel;
+    if kernel.sctp_udp_port != 0 && kernel.sctp_udp_port == findings.udp_port {
+        let port = kernel.sctp_udp_port;
+        let text =
+            format!("the kernel's SCTP has UDP port {port}: `manypath serve` cannot have it");
+        let cause = Cause::new("kernel-sctp", Weight::Degraded, text);
+        return Some(cause.mend("sysctl -w net.sctp.udp_port=0"));
+    }
+    if !kernel.sctp {
+        return None;
+    }
+    if kernel.native {
+        let text = "the kernel's SCTP is loaded and aborts associations of stacks without UDP";
+        return Some(Cause::new("kernel-sctp", Weight::Degraded, text).mend("modprobe -r sctp"));
+    }
+    let text = "the kernel's SCTP is loaded; it is in the way only without UDP encapsulation";
+    Some(Cause::new("kernel-sctp", Weight::Note, text))
+}

@@ -1,0 +1,40 @@
+//! What became of the connection to the service.
+
+use super::super::findings::{Findings, Trial};
+use super::cause::{Cause, Weight};
+use manypath_control::status::FallbackReason;
+
+/// Connection refused.
+const ECONNREFUSED: i32 = 111;
+
+pub(super) fn causes(findings: &Findings) -> Vec<Cause> {
+    let port = findings.port.unwrap_or(0);
+    let broken = |name, text: String| Cause::new(name, Weight::Broken, text);
+    let cause = match findings.trial.as_ref() {
+        None | Some(Trial::Carried) => None,
+        Some(Trial::Plain { reason: FallbackReason::NotAllowed }) => {
+            let text = format!("the peer's manypath does not open port {port} to peers");
+            let command = format!("manypath rules add local enable port {port}");
+            Some(broken("not-allowed", text).mend_on_peer(command))
+        }
+        Some(Trial::Plain { reason }) => {
+            Some(broken("plain-tcp", format!("the connection would be plain TCP: {reason}")))
+        }
+        Some(Trial::Failed { errno: ECONNREFUSED }) => {
+            let text = format!("nobody listens at TCP port {port} of {}", findings.host);
+            Some(broken("service-closed", text))
+        }
+        Some(Trial::Failed { errno }) => {
+            let error = std::io::Error::from_raw_os_error(*errno);
+            Some(broken(
+                "service-failed",
+                format!("the service is out of the peer's reach: {error}"),
+            ))
+        }
+        Some(Trial::Unknown { why }) => {
+            let text = format!("whether the service is carried is not known: {why}");
+            Some(Cause::new("not-tried", Weight::Note, text))
+        }
+    };
+    cause.into_iter().collect()
+}

@@ -1,0 +1,260 @@
+//! What was found out: plain data, without any judgement.
+
+use manypath_control::path::{IdleReason, PathPolicy};
+use manypath_control::status::FallbackReason;
+use serde::Serialize;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+/// All of it.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Findings {
+    /// The peer as it was named.
+    pub(super) host: String,
+    /// Its addresses: those of its name, then those that it tells itself.
+    pub(super) addresses: Vec<IpAddr>,
+    /// Those of them that it tells and that mean something behind its NAT alone, unless they answer.
+    pub(super) behind_nat: Vec<IpAddr>,
+    /// The service that is meant.
+    pub(super) port: Option<u16>,
+    /// UDP port of the peer's manypath.
+    pub(super) udp_port: u16,
+    /// The paths that an association would have.
+    pub(super) paths: Vec<PathFinding>,
+    /// Interfaces that could be uplinks and have no address.
+    pub(super) without_address: Vec<String>,
+    /// Files that stacks do not take.
+    pub(super) files: Vec<FileFault>,
+    /// The rule by which connections to the peer are left to the kernel.
+    pub(super) rule: Option<RuleFinding>,
+    /// What is remembered against the peer.
+    pub(super) remembered: Vec<Remembered>,
+    /// Whether the loopback interface works.
+    pub(super) loopback: bool,
+    /// Facts about the kernel.
+    pub(super) kernel: Kernel,
+    /// What answers at the peer otherwise.
+    pub(super) peer: Peer,
+    /// What became of a connection to the service.
+    pub(super) trial: Option<Trial>,
+    /// Commands that open the local firewall for what leaves, and for what comes back; empty if it is not known.
+    pub(super) open_output: Vec<String>,
+    pub(super) open_input: Vec<String>,
+}
+
+/// One path.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct PathFinding {
+    /// The local address and its interface.
+    pub(super) local: IpAddr,
+    pub(super) interface: String,
+    /// The peer's address.
+    pub(super) remote: SocketAddr,
+    /// State of the interface.
+    pub(super) link: LinkState,
+    /// The kernel's route for packets from the address through the interface.
+    pub(super) route: RouteFinding,
+    /// Whether the peer answers over UDP.
+    pub(super) udp: Udp,
+    /// Whether TCP gets an answer on the path, of whatever kind; absent if it was not asked.
+    pub(super) tcp: Option<bool>,
+    /// Whether an answer was seen to arrive that the socket did not get; absent without the right to look.
+    pub(super) dropped_here: Option<bool>,
+    /// The address that the peer sees; absent if it does not tell.
+    pub(super) outside: Option<SocketAddr>,
+    /// Whether that is another one than the local.
+    pub(super) nat: Option<bool>,
+    /// How long a NAT keeps an unused mapping (`--nat`).
+    pub(super) rebinding: Option<Rebinding>,
+    /// The largest IP packet that gets to the peer, in bytes, up to that of the interface.
+    pub(super) mtu: Option<u16>,
+    /// The largest IP packet that the interface takes.
+    pub(super) interface_mtu: u16,
+    /// What routers say that a link on the way takes.
+    pub(super) mtu_told: Option<u16>,
+    /// ECN.
+    pub(super) ecn: Ecn,
+    /// Segmentation by the kernel.
+    pub(super) gso: Gso,
+    /// What the user wants of the path, and the words that name it in the file.
+    pub(super) wish: Option<Wish>,
+    /// Bytes of the receive buffer that a socket gets here.
+    pub(super) receive_buffer: usize,
+    /// Why sockets cannot be bound to the interface.
+    pub(super) unbound: Option<String>,
+    /// What running stacks say of it.
+    pub(super) stacks: Vec<StackPath>,
+}
+
+/// State of an interface.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum LinkState {
+    Up,
+    NoCarrier,
+    Off,
+}
+
+/// What the kernel says about the way.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct RouteFinding {
+    /// The next hop; absent on the link itself.
+    pub(super) gateway: Option<IpAddr>,
+    /// Whether the peer is on the link: in the network of the address, or at the other end of it.
+    pub(super) on_link: bool,
+    /// Why there is none.
+    pub(super) error: Option<String>,
+    /// The rule or route that forbids it, as the command that takes it away.
+    pub(super) unforbid: Option<String>,
+    /// Routers of the interface, the likeliest first.
+    pub(super) gateways: Vec<IpAddr>,
+    /// The interface through which answers to the peer would leave, if it is another one.
+    pub(super) reverse: Option<String>,
+    /// What holds of rp_filter: 0 off, 1 strict, 2 loose.
+    pub(super) rp_filter: u8,
+}
+
+/// What became of a question.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "state")]
+pub(super) enum Udp {
+    /// SCTP answers.
+    Answered { rtt_ms: f64, manypath: bool },
+    /// SCTP answers, and refuses associations.
+    Aborted,
+    /// The host says that nobody listens.
+    PortClosed,
+    /// The network says that there is no way.
+    Unreachable,
+    /// This host does not let it leave.
+    Refused { errno: i32, why: String },
+    /// Nothing is heard.
+    Silent,
+}
+
+impl Udp {
+    pub(super) const fn is_answered(&self) -> bool {
+        matches!(self, Self::Answered { .. })
+    }
+}
+
+/// What is known about ECN on a path.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(super) struct Ecn {
+    /// Whether the peer's SCTP takes part.
+    pub(super) peer: Option<bool>,
+    /// Whether packets that are marked as ECN-capable get to the peer.
+    pub(super) passes: Option<bool>,
+}
+
+/// What is known about segmentation offload.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(super) struct Gso {
+    /// Whether the kernel offers it.
+    pub(super) kernel: bool,
+    /// Whether a run of packets has reached the peer.
+    pub(super) passes: Option<bool>,
+}
+
+/// What was measured of a NAT.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "state")]
+pub(super) enum Rebinding {
+    /// After the longest pause that was tried packets still came in.
+    Longer { than_s: f64 },
+    /// After `kept_s` packets still came in, after `lost_s` none.
+    Between { kept_s: f64, lost_s: f64 },
+    /// Not known.
+    Unknown { why: String },
+}
+
+/// What the user wants of a path.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Wish {
+    /// `normal`, `backup` or `disabled`.
+    pub(super) role: String,
+    /// All that is wanted, in words.
+    pub(super) words: String,
+    /// The paths that are meant, in words.
+    pub(super) selector: String,
+}
+
+/// What a running stack says of a path.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct StackPath {
+    pub(super) pid: u32,
+    pub(super) association: u64,
+    pub(super) state: String,
+    pub(super) idle: Option<String>,
+    pub(super) idle_reason: Option<IdleReason>,
+    pub(super) since_data_sent_ms: Option<u64>,
+    pub(super) since_data_received_ms: Option<u64>,
+    pub(super) ecn: String,
+    pub(super) mtu: u16,
+    pub(super) peer_policy: PathPolicy,
+}
+
+/// A file that stacks do not take.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct FileFault {
+    /// `rules`, `settings` or `paths`.
+    pub(super) kind: &'static str,
+    pub(super) file: PathBuf,
+    /// The line, from 1; absent if the file cannot be read at all.
+    pub(super) line: Option<usize>,
+    pub(super) message: String,
+}
+
+/// Why rules leave the peer to the kernel.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct RuleFinding {
+    /// The rule's place, as `remote disable 1`; absent for the default.
+    pub(super) place: Option<String>,
+    /// The rule.
+    pub(super) rule: Option<String>,
+}
+
+/// An entry about the peer, or about a service of it.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub(super) struct Remembered {
+    pub(super) addr: IpAddr,
+    pub(super) port: Option<u16>,
+    pub(super) reason: FallbackReason,
+    pub(super) remaining_s: u64,
+}
+
+/// Facts about the kernel.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Kernel {
+    /// Whether MPTCP is switched on (net.mptcp.enabled); absent if the kernel has none.
+    pub(super) mptcp: Option<bool>,
+    /// Whether the kernel's SCTP is loaded.
+    pub(super) sctp: bool,
+    /// The UDP port at which the kernel's SCTP listens; 0 for none.
+    pub(super) sctp_udp_port: u16,
+    /// Whether a stack of this host uses SCTP without UDP.
+    pub(super) native: bool,
+    /// Processes that run a stack here.
+    pub(super) stacks: Vec<u32>,
+}
+
+/// What answers at the peer otherwise.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Peer {
+    /// Whether the service speaks MPTCP; absent if it is not known.
+    pub(super) mptcp: Option<bool>,
+}
+
+/// What became of a connection to the service.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "state")]
+pub(super) enum Trial {
+    /// It is carried.
+    Carried,
+    /// It would be plain TCP.
+    Plain { reason: FallbackReason },
+    /// The service does not take it.
+    Failed { errno: i32 },
+    /// It could not be tried.
+    Unknown { why: String },
+}

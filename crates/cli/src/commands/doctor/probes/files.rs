@@ -1,0 +1,105 @@
+//! What the user's files say about the peer and the paths: rules, settings, policies, and what is remembered.
+
+use super::super::findings::{FileFault, Findings, PathFinding, Remembered, RuleFinding, Wish};
+use manypath_control::runtime;
+use manypath_control::status::StackStatus;
+use manypath_daemon::{PeerCache, SettingsError, SettingsFile};
+use manypath_rules::paths::{PathEntry, PathsFile};
+use manypath_rules::{Chain, Decider, FileError, Policy, Protocol, Query, RulesFile, Table};
+use std::net::SocketAddr;
+
+/// Reads them.
+pub(super) fn look(findings: &mut Findings) {
+    match RulesFile::usual().read() {
+        Ok(document) => findings.rule = rule(&document.table(), findings),
+        Err(error) => findings.files.push(fault("rules", error)),
+    }
+    match PathsFile::usual().read() {
+        Ok(entries) => findings.paths.iter_mut().for_each(|it| it.wish = wish(&entries, it)),
+        Err(error) => findings.files.push(fault("paths", error)),
+    }
+    if let Err(error) = SettingsFile::usual().read() {
+        findings.files.push(settings_fault(error));
+    }
+}
+
+/// What is remembered against the peer, here and in running stacks.
+pub(super) fn remembered(findings: &mut Findings, stacks: &[StackStatus]) {
+    let namespace = runtime::network_namespace().unwrap_or_default();
+    let kept = PeerCache::usual().read().unwrap_or_default().into_iter();
+    let kept = kept.filter(|one| one.namespace == namespace).filter_map(|one| {
+        let remaining_s = one.remaining().as_secs();
+        one.reason.map(|reason| Remembered { addr: one.addr, port: one.port, reason, remaining_s })
+    });
+    let told = stacks.iter().flat_map(|stack| &stack.peers).map(|one| {
+        let remaining_s = one.expires_ms / 1000;
+        Remembered { addr: one.addr, port: one.port, reason: one.reason, remaining_s }
+    });
+    let about = |one: &Remembered| {
+        let port = one.port.is_none() || one.port == findings.port;
+        findings.addresses.contains(&one.addr) && port
+    };
+    let mut found: Vec<Remembered> = Vec::new();
+    for one in kept.chain(told).filter(about) {
+        if !found.iter().any(|other| (other.addr, other.port) == (one.addr, one.port)) {
+            found.push(one);
+        }
+    }
+    findings.remembered = found;
+}
+
+/// The rule that keeps the peer's connections off. Without a port those count that are about all of them.
+fn rule(table: &Table, findings: &Findings) -> Option<RuleFinding> {
+    let address = SocketAddr::new(*findings.addresses.first()?, findings.port.unwrap_or(0));
+    let query = Query { chain: Chain::Remote, protocol: Protocol::Tcp, address };
+    let explained = table.explain(query);
+    (explained.policy == Policy::Disable).then(|| match explained.decider {
+        Decider::Default => RuleFinding { place: None, rule: None },
+        Decider::Rule(place) => {
+            let step = explained.steps.iter().find(|step| step.place == place);
+            let place = format!("{} {} {}", place.chain, place.policy, place.number);
+            RuleFinding { place: Some(place), rule: step.map(|step| step.rule.clone()) }
+        }
+    })
+}
+
+/// What is wanted of a path: lines about single peers hold before others, then the first that fits.
+fn wish(entries: &[PathEntry], path: &PathFinding) -> Option<Wish> {
+    let fits = |entry: &&PathEntry| {
+        let selector = &entry.selector;
+        selector.fits_local(path.local, &path.interface) && selector.fits_peer(path.remote.ip())
+    };
+    let single = entries.iter().filter(|entry| entry.selector.peer.is_some()).find(fits);
+    let entry = single.or_else(|| entries.iter().find(fits))?;
+    Some(Wish {
+        role: entry.wish.role.name().to_owned(),
+        words: entry.wish.to_string(),
+        selector: entry.selector.to_string(),
+    })
+}
+
+fn fault(kind: &'static str, error: FileError) -> FileFault {
+    match error {
+        FileError::Io(file, error) => {
+            FileFault { kind, file, line: None, message: error.to_string() }
+        }
+        FileError::Rule(file, error) => {
+            FileFault { kind, file, line: error.line, message: error.message }
+        }
+        FileError::Edit(error) => {
+            FileFault { kind, file: kind.into(), line: error.line, message: error.message }
+        }
+    }
+}
+
+fn settings_fault(error: SettingsError) -> FileFault {
+    let kind = "settings";
+    match error {
+        SettingsError::File(error) => {
+            FileFault { kind, file: error.path, line: None, message: error.error.to_string() }
+        }
+        SettingsError::Line(file, line, message) => {
+            FileFault { kind, file, line: Some(line), message }
+        }
+    }
+}

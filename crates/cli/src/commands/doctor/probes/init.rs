@@ -1,0 +1,130 @@
+//! An INIT as a question, and what is read from the answer. It costs the peer no memory (RFC 9260 section 5.1.3).
+
+use manypath_wire::chunk::{Chunk, Init};
+use manypath_wire::{
+    CommonHeader, Packet, PacketWriter, Parameter, ParameterWriter, Parameters, Tsn,
+    VerificationTag,
+};
+use std::net::{IpAddr, SocketAddr};
+
+/// Padding parameter (RFC 4820 section 4): whoever does not know it skips it in silence.
+const PAD: u16 = 0x8005;
+/// Header of a parameter in bytes.
+const PARAMETER_HEADER: usize = 4;
+/// Room for the parameters that are not padding.
+const PARAMETERS: usize = 32;
+/// Bytes of the INIT chunk without parameters, and its packet's header.
+const BARE: usize = CommonHeader::LEN + 20;
+
+/// What an answer says.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Answer {
+    /// The peer refuses associations.
+    pub(super) aborted: bool,
+    /// The peer's tag and State Cookie, to go on with.
+    pub(super) tag: u32,
+    pub(super) cookie: Vec<u8>,
+    /// The TSN of its first DATA chunk.
+    pub(super) initial_tsn: u32,
+    /// The peer's other addresses.
+    pub(super) addresses: Vec<IpAddr>,
+    /// Where the peer has seen the question come from.
+    pub(super) outside: Option<SocketAddr>,
+    /// Whether the peer takes part in ECN, and whether it is a manypath.
+    pub(super) ecn: bool,
+    pub(super) manypath: bool,
+}
+
+/// An SCTP packet with an INIT, padded to `size` bytes if it is smaller.
+pub(super) fn question(tag: u32, source_port: u16, size: usize) -> Vec<u8> {
+    let mut room = [0; PARAMETERS];
+    let mut writer = ParameterWriter::new(&mut room);
+    // There is room for both.
+    let _ = writer.push(&Parameter::AdaptationIndication(manypath_flow::ADAPTATION));
+    let _ = writer.push(&Parameter::EcnCapable);
+    let length = writer.finish();
+    let mut parameters = room[..length].to_vec();
+    pad(&mut parameters, size.saturating_sub(BARE));
+    let init = Init {
+        tag: VerificationTag(tag),
+        a_rwnd: 1 << 16,
+        outbound_streams: 1,
+        inbound_streams: 1,
+        initial_tsn: Tsn(tag),
+        parameters: Parameters::from_bytes(&parameters),
+    };
+    let header = header(source_port, 0);
+    let mut packet = vec![0; BARE + parameters.len()];
+    let mut writer = PacketWriter::new(&mut packet, header);
+    let _ = writer.push(&Chunk::Init(init));
+    let length = writer.finish();
+    packet.truncate(length);
+    packet
+}
+
+/// The header of a packet to the peer's manypath.
+pub(super) fn header(source_port: u16, tag: u32) -> CommonHeader {
+    let destination_port = manypath_daemon::SCTP_PORT;
+    CommonHeader { source_port, destination_port, tag: VerificationTag(tag) }
+}
+
+/// Appends a padding parameter so that there are `size` bytes, if there is room for one.
+fn pad(parameters: &mut Vec<u8>, size: usize) {
+    let Some(value) = size.checked_sub(parameters.len() + PARAMETER_HEADER) else { return };
+    let Ok(length) = u16::try_from(value + PARAMETER_HEADER) else { return };
+    parameters.extend(PAD.to_be_bytes());
+    parameters.extend(length.to_be_bytes());
+    parameters.resize(parameters.len() + value, 0);
+}
+
+/// The tag of the question that a packet answers, and what it says; nothing if it is no answer.
+pub(super) fn answer(bytes: &[u8]) -> Option<(u32, Answer)> {
+    let packet = Packet::parse(bytes).ok()?;
+    let tag = packet.header().tag.0;
+    let chunk = packet.chunks().next()?.ok()?;
+    if let Chunk::Abort(_) = chunk {
+        return Some((tag, Answer { aborted: true, ..Answer::default() }));
+    }
+    let Chunk::InitAck(ack) = chunk else { return None };
+    let (peers, initial_tsn) = (ack.tag.0, ack.initial_tsn.0);
+    let mut said = Answer { tag: peers, initial_tsn, ..Answer::default() };
+    ack.parameters.iter().flatten().for_each(|one| read(&mut said, &one, tag));
+    Some((tag, said))
+}
+
+fn read(answer: &mut Answer, parameter: &Parameter<'_>, tag: u32) {
+    if let Parameter::StateCookie(cookie) = parameter {
+        answer.outside = manypath_engine::seen_source(cookie, VerificationTag(tag));
+        answer.cookie = cookie.to_vec();
+    }
+    if let Parameter::Ipv4Address(address) = parameter {
+        answer.addresses.push((*address).into());
+    }
+    if let Parameter::Ipv6Address(address) = parameter {
+        answer.addresses.push((*address).into());
+    }
+    answer.ecn |= matches!(parameter, Parameter::EcnCapable);
+    answer.manypath |= matches!(parameter,
+        Parameter::AdaptationIndication(value) if *value == manypath_flow::ADAPTATION);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{answer, question};
+    use manypath_wire::Packet;
+    use manypath_wire::chunk::Chunk;
+
+    #[test]
+    fn questions_have_the_size_that_is_asked_for() {
+        for size in [0, 100, 1252, 1452, 8972] {
+            let packet = question(7, 1234, size);
+            assert!(size == 0 && packet.len() < 60 || packet.len() == size, "{}", packet.len());
+            let parsed = Packet::parse(&packet).unwrap();
+            let chunk = parsed.chunks().next().unwrap().unwrap();
+            let Chunk::Init(init) = chunk else { panic!("{chunk}") };
+            assert!(init.tag.0 == 7 && init.parameters.iter().all(|one| one.is_ok()));
+            assert!(answer(&packet).is_none(), "a question is no answer");
+        }
+        assert!(answer(&[0; 40]).is_none());
+    }
+}

@@ -1,0 +1,97 @@
+//! How things are found out: one file each. Nothing here judges or prints.
+
+mod capture;
+mod exchange;
+mod files;
+mod firewall;
+mod init;
+mod kernel;
+mod mtu;
+mod name;
+mod nat;
+mod presence;
+mod reach;
+mod routes;
+mod stacks;
+mod trial;
+mod uplinks;
+
+use super::args::DoctorArgs;
+use super::findings::{Findings, LinkState, PathFinding, Udp};
+use crate::failure::Failure;
+
+/// Finds out all that can be known; tells `progress` what it does.
+pub(super) fn collect(
+    args: &DoctorArgs,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Findings, Failure> {
+    let named = name::resolve(&args.host)?;
+    let stacks = crate::commands::stacks::query(false)?;
+    let mut findings = Findings {
+        host: named.host,
+        port: named.port,
+        udp_port: args.peer_port,
+        loopback: uplinks::loopback_works()?,
+        without_address: uplinks::without_address()?,
+        kernel: kernel::look(&stacks),
+        ..Findings::default()
+    };
+    progress("asking the peer over every path");
+    let uplinks = uplinks::uplinks()?;
+    let reached = reach::reach(&named.addresses, args.peer_port, &uplinks)?;
+    findings.addresses = reached.addresses;
+    findings.behind_nat = reached.behind_nat;
+    findings.paths = reached.paths;
+    files::look(&mut findings);
+    for path in &mut findings.paths {
+        path.stacks = stacks::about(path, &stacks);
+    }
+    files::remembered(&mut findings, &stacks);
+    look_at_failures(&mut findings, progress);
+    if args.nat {
+        measure_nats(&mut findings, progress);
+    }
+    try_service(&mut findings, progress);
+    Ok(findings)
+}
+
+/// What is worth knowing only where something does not work.
+fn look_at_failures(findings: &mut Findings, progress: &mut dyn FnMut(&str)) {
+    let behind_nat = findings.behind_nat.clone();
+    let fails =
+        |path: &PathFinding| !path.udp.is_answered() && !behind_nat.contains(&path.remote.ip());
+    if !findings.paths.iter().any(fails) {
+        return;
+    }
+    progress("looking for what is in the way");
+    for path in findings.paths.iter_mut().filter(|path| fails(path)) {
+        routes::look_for_gateways(path);
+        if matches!(path.udp, Udp::Silent | Udp::Unreachable) && path.link == LinkState::Up {
+            path.tcp = Some(presence::answers_tcp(path, findings.port));
+        }
+    }
+    findings.open_output = firewall::open_output(findings.udp_port);
+    findings.open_input = firewall::open_input(findings.udp_port);
+}
+
+fn measure_nats(findings: &mut Findings, progress: &mut dyn FnMut(&str)) {
+    progress("leaving NATs alone to see when they forget (two minutes at most)");
+    nat::measure(&mut findings.paths);
+}
+
+/// A connection as programs make it, where nothing that is known already stands in its way.
+fn try_service(findings: &mut Findings, progress: &mut dyn FnMut(&str)) {
+    let Some(port) = findings.port else { return };
+    let Some(address) = findings.addresses.first().copied() else { return };
+    let hopeful = findings.files.is_empty()
+        && findings.rule.is_none()
+        && findings.loopback
+        && findings.paths.iter().any(|path| path.udp.is_answered());
+    if hopeful {
+        progress("connecting to the service");
+        findings.trial = Some(trial::try_out((address, port).into(), findings.udp_port));
+    }
+    if findings.kernel.mptcp == Some(true) {
+        findings.peer.mptcp = presence::speaks_mptcp((address, port).into());
+    }
+}

@@ -1,0 +1,34 @@
+//! What running stacks say of a path.
+
+use super::super::findings::{PathFinding, StackPath};
+use manypath_control::status::{PathStatus, StackStatus};
+
+/// Their words about `path`.
+pub(super) fn about(path: &PathFinding, stacks: &[StackStatus]) -> Vec<StackPath> {
+    let of = |stack: &StackStatus| {
+        let associations = stack.associations.iter();
+        let all = associations.flat_map(|one| one.paths.iter().map(move |it| (one.id, it)));
+        let meant = all.filter(|(_, it)| is_same(it, path));
+        meant.map(|(id, it)| said(stack.pid, id, it)).collect::<Vec<_>>()
+    };
+    stacks.iter().flat_map(of).collect()
+}
+
+fn is_same(one: &PathStatus, path: &PathFinding) -> bool {
+    one.local.ip() == path.local && one.remote.ip() == path.remote.ip()
+}
+
+fn said(pid: u32, association: u64, path: &PathStatus) -> StackPath {
+    StackPath {
+        pid,
+        association,
+        state: path.state.clone(),
+        idle: path.idle.clone(),
+        idle_reason: path.idle_reason,
+        since_data_sent_ms: path.since_data_sent_ms,
+        since_data_received_ms: path.since_data_received_ms,
+        ecn: path.ecn.clone(),
+        mtu: path.mtu,
+        peer_policy: path.peer_policy.clone(),
+    }
+}

@@ -1,0 +1,100 @@
+//! What commands say to arguments that they cannot follow. Nothing here reaches a network.
+
+mod common;
+
+use common::{Finished, MANYPATH, finish};
+use std::process::Command;
+
+/// `manypath ARGS`, with no files of the caller.
+fn manypath(args: &[&str]) -> Finished {
+    let mut command = Command::new(MANYPATH);
+    command.args(args).env("MANYPATH_RUNTIME_DIR", std::env::temp_dir().join("manypath-nobody"));
+    for name in ["MANYPATH_RULES", "MANYPATH_SYSCTL", "MANYPATH_PATHS", "MANYPATH_PEERS"] {
+        command.env(name, "/dev/null");
+    }
+    finish(command)
+}
+
+/// What a command prints that works.
+fn finish_ok(command: &mut Command) -> String {
+    let output = command.output().expect("manypath");
+    assert!(output.status.success(), "{command:?}: {output:?}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// It does not work, and tells why.
+fn refused(args: &[&str], code: i32, why: &str) {
+    let done = manypath(args);
+    assert_eq!(done.code, Some(code), "{args:?}: {done:?}");
+    assert!(done.stderr.contains(why), "{args:?}: {done:?}");
+}
+
+/// The stack of `manypath run` is another process, which nobody listens to: what it would refuse is told
+/// before the program begins, instead of leaving all its connections to plain TCP in silence.
+#[test]
+fn a_program_does_not_begin_with_options_that_its_stack_would_refuse() {
+    let elsewhere = ["run", "--local", "203.0.113.77", "--", "true"];
+    refused(&elsewhere, 1, "--local: 203.0.113.77 is not an address of this host");
+    refused(&["run", "--local", "127.0.0.1", "--", "true"], 1, "loopback");
+    let slow = ["run", "--fallback-timeout", "999999999", "--", "true"];
+    refused(
+        &slow,
+        2,
+        "--fallback-timeout: fallback_timeout_ms = 999999999: a number from 10 to 60000",
+    );
+    refused(&["run", "--negative-cache", "99999999", "--", "true"], 2, "--negative-cache");
+}
+
+#[test]
+fn addresses_are_asked_for_as_they_are_written() {
+    let name = ["rules", "explain", "connect", "server.example:22"];
+    refused(&name, 2, "write 192.0.2.7:22 or [2001:db8::1]:22");
+    refused(&["metrics", "--listen", "203.0.113.77:0"], 1, "shows the addresses of this host");
+}
+
+/// The next stack would not begin with it.
+#[test]
+fn a_wrong_file_is_told_where_no_stack_runs_that_could_tell() {
+    let file = std::env::temp_dir().join(format!("manypath-wrong-{}", std::process::id()));
+    std::fs::write(&file, "remote enable\nremote perhaps\n").expect("a file");
+    let mut command = Command::new(MANYPATH);
+    command.arg("reload").env("MANYPATH_RULES", &file);
+    command.env("MANYPATH_RUNTIME_DIR", std::env::temp_dir().join("manypath-nobody"));
+    let done = finish(command);
+    std::fs::remove_file(&file).expect("the file");
+    assert_eq!(done.code, Some(1), "{done:?}");
+    assert!(done.stderr.contains("line 2: unknown policy \"perhaps\""), "{done:?}");
+}
+
+/// Whoever has said something of an address and then changes what is said of its interface would wait for it
+/// to take effect.
+#[test]
+fn a_line_about_paths_that_another_one_hides_says_so() {
+    let dir = std::env::temp_dir().join(format!("manypath-hidden-{}", std::process::id()));
+    let file = dir.join("paths");
+    let path = |args: &[&str]| {
+        let mut command = Command::new(MANYPATH);
+        command.env("MANYPATH_RUNTIME_DIR", std::env::temp_dir().join("manypath-nobody"));
+        finish_ok(command.env("MANYPATH_PATHS", &file).arg("path").args(args))
+    };
+    let first = path(&["add", "10.0.0.2", "dev", "wwan0", "backup"]);
+    assert!(!first.contains("stands before"), "{first}");
+    let told = path(&["change", "dev", "wwan0", "enable"]);
+    assert!(told.contains("\"10.0.0.2 dev wwan0 backup\" stands before it"), "{told}");
+    let told: serde_json::Value =
+        serde_json::from_str(&path(&["change", "--json", "dev", "wwan0", "enable"])).expect("JSON");
+    assert_eq!(told["before"], serde_json::json!(["10.0.0.2 dev wwan0 backup"]));
+    std::fs::remove_dir_all(&dir).expect("the folder");
+}
+
+#[test]
+fn attach_asks_for_a_cgroup_or_a_unit() {
+    refused(&["attach"], 2, "<--cgroup <DIR>|--unit <UNIT>>");
+    refused(&["attach", "--unit", "a.service", "--cgroup", "/b"], 2, "cannot be used with");
+}
+
+#[test]
+fn a_path_of_a_lab_that_makes_no_sense_is_named() {
+    let up = ["lab", "--name", "never", "up", "--path", "fast"];
+    refused(&up, 1, "'fast' is nothing that a path has");
+}

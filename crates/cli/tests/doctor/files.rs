@@ -1,0 +1,36 @@
+//! Setups in which a file of the user says something wrong, or something unwanted.
+
+use crate::patient::{healthy, is_mended};
+
+fn wrong_line(file: &str, text: &str, name: &str) {
+    let mut site = healthy();
+    let server = site.server();
+    std::fs::write(site.dir.join(file), text).unwrap();
+    let cause = is_mended(&mut site, &[&server], name);
+    let command = cause["command"].as_str().unwrap();
+    assert!(command.starts_with("sed -i '2s/"), "{command}");
+}
+
+#[test]
+fn a_rule_has_a_wrong_word() {
+    wrong_line("rules", "# mine\nremote disable prot 22\n", "bad-rules");
+}
+
+#[test]
+fn a_setting_has_a_wrong_name() {
+    wrong_line("sysctl.conf", "# mine\nrto_min = 3\n", "bad-settings");
+}
+
+#[test]
+fn a_policy_has_a_wrong_word() {
+    wrong_line("paths", "# mine\ndev pathB fast\n", "bad-paths");
+}
+
+#[test]
+fn a_path_is_disabled() {
+    let mut site = healthy();
+    let (server, uplink) = (site.server(), site.lab.address(manypath_lab::Host::Left, 1));
+    std::fs::write(site.dir.join("paths"), format!("{uplink} disable\n")).unwrap();
+    let cause = is_mended(&mut site, &[&server], "path-disabled");
+    assert_eq!(cause["command"], format!("manypath path change {uplink} enable"));
+}
