@@ -1,8 +1,8 @@
 //! What a peer can reach on a host with real addresses: two network namespaces and a cable.
 //!
 //! The peer is made by hand and keeps no rules. The host has three services: one that is allowed,
-//! one that is allowed but listens at 127.0.0.1 only, and one that is not allowed. Where the system
-//! gives us no namespaces the test says so and is left out.
+//! one that is allowed but listens at 127.0.0.1 only, and one that is not allowed. A user to whom the
+//! system gives no namespaces is told so, and the test is left out; root needs no user namespace.
 
 #![allow(
     clippy::unwrap_used,
@@ -37,13 +37,18 @@ fn main() {
 
 /// Goes on in a network namespace of its own, which vanishes with the process.
 fn start() {
-    if let Err(why) = run("unshare", &["--user", "--map-root-user", "--net", "ip", "link"]) {
-        println!("left out: no network namespace, or no ip command: {why}");
+    // SAFETY: no pointers
+    let is_root = unsafe { libc::geteuid() } == 0;
+    let apart: &[&str] = if is_root { &["--net"] } else { &["--user", "--map-root-user", "--net"] };
+    if let Err(why) = run("unshare", &[apart, &["ip", "link"]].concat()) {
+        assert!(!is_root, "no network namespace, or no ip command: {why}");
+        println!("SKIPPED: no network namespace, or no ip command: {why}");
         return;
     }
     let program = std::env::current_exe().unwrap();
     let status = Command::new("unshare")
-        .args(["--user", "--map-root-user", "--net", "--"])
+        .args(apart)
+        .arg("--")
         .arg(program)
         .arg("--client")
         .status()
@@ -196,18 +201,21 @@ fn client() {
     let denied = Answer::Refused(Refusal::NotAllowed);
     let localhost = IpAddr::from(Ipv4Addr::LOCALHOST);
     let mapped = IpAddr::from(Ipv4Addr::LOCALHOST.to_ipv6_mapped());
-    let foreign = IpAddr::from([10, 77, 0, 9]);
     let any = IpAddr::from(Ipv4Addr::UNSPECIFIED);
-    for addr in [localhost, mapped, foreign, any, IpAddr::from(CLIENT)] {
+    for addr in [localhost, mapped, any] {
         for port in [open, local] {
             assert_eq!(ask(addr, port), denied, "{addr} {port}");
         }
     }
-    assert_eq!(ask(SERVER.into(), hidden), denied);
-    // Allowed, and dialled at the address that the peer used, where nobody listens.
+    // A foreign address may be a NAT's for ours, so that it reaches what ours does: nothing is dialled
+    // but the address that the association uses, where nobody listens at the second port.
+    let foreign = IpAddr::from([10, 77, 0, 9]);
     let refused = Answer::Refused(Refusal::Errno(libc::ECONNREFUSED as u16));
-    assert_eq!(ask(SERVER.into(), local), refused);
-    assert_eq!(ask(SERVER.into(), open), Answer::Opened);
+    for addr in [SERVER.into(), foreign, IpAddr::from(CLIENT)] {
+        assert_eq!(ask(addr, hidden), denied, "{addr}");
+        assert_eq!(ask(addr, local), refused, "{addr}");
+        assert_eq!(ask(addr, open), Answer::Opened, "{addr}");
+    }
 
     server.tell("add an address");
     ip(&format!("addr add {CLIENT_LATER}/24 dev va"));
