@@ -48,7 +48,7 @@ impl Stack {
         let own = parameters::with_profile(&self.config, profile);
         let endpoint = self.driver.endpoint_mut();
         let connected = match profile == self.config.profile {
-            true => endpoint.connect(now, remote, port),
+            true => endpoint.connect_from_free_port(now, remote, port),
             false => endpoint.connect_with(now, remote, port, own),
         };
         let id = connected.map_err(unconnected)?;

@@ -27,7 +27,7 @@ pub(crate) fn of_stack(config: &StackConfig) -> Config {
 
 fn of_profile(config: &StackConfig, profile: Profile) -> Config {
     Config {
-        // 0: every association that we begin gets a port of its own.
+        // Those that we begin have ports of their own.
         port: if config.accept { manypath_flow::SCTP_PORT } else { 0 },
         accept: config.accept,
         // Raw sockets get what is for other stacks of the host, too.
@@ -72,8 +72,7 @@ pub(crate) fn profile(config: &StackConfig, options: &Options) -> Profile {
     }
 }
 
-/// The parameters of an association that has another profile than the stack. It has a port of its
-/// own, because the stack's may be in use towards the same peer.
+/// The parameters of an association that has another profile than the stack.
 pub(crate) fn with_profile(config: &StackConfig, profile: Profile) -> Config {
     Config { port: 0, ..of_profile(config, profile) }
 }

@@ -19,6 +19,7 @@ mod gateway;
 mod hostile;
 mod listeners;
 mod multiplexing;
+mod neighbours;
 mod redirector;
 mod rules;
 mod settings;

@@ -42,6 +42,19 @@ impl Endpoint {
         self.begin(now, remote, (own, port), Some(config))
     }
 
+    /// Starts an association as [`Self::connect`] does, from a port of the dynamic range also where
+    /// `Config::port` is a fixed one. Hosts behind one NAT that begin from the same port are one
+    /// endpoint to their peer: the INIT of the second restarts the association of the first (RFC
+    /// 9260 section 5.2).
+    pub fn connect_from_free_port(
+        &mut self,
+        now: Instant,
+        remote: SocketAddr,
+        port: u16,
+    ) -> Result<AssociationId, ConnectError> {
+        self.begin(now, remote, (0, port), None)
+    }
+
     /// Accepts associations at these ports too, with the parameters that stand beside them, and at no
     /// others except `Config::port`. Where ranges overlap the first counts whose `Config::local_addresses`
     /// allow the address. Associations that exist keep theirs.
