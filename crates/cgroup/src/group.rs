@@ -1,6 +1,7 @@
 //! Control groups: finding them, watching them come and go.
 
 use crate::kernel::{Links, Programs, Purpose};
+use crate::rival::{NotAttached, refuse_rivals};
 use std::collections::BTreeSet;
 use std::ffi::CString;
 use std::fs::{self, File};
@@ -102,8 +103,8 @@ impl Group {
     /// Puts the programs to work, if they are not.
     ///
     /// # Errors
-    /// As the kernel says.
-    pub(crate) fn attach(&mut self, programs: &Programs) -> io::Result<()> {
+    /// As the kernel says; and when somebody else has put the same to work there.
+    pub(crate) fn attach(&mut self, programs: &Programs) -> Result<(), NotAttached> {
         if self.make {
             let new = create(&self.path)?;
             self.made.retain(|old| !new.contains(old));
@@ -115,14 +116,17 @@ impl Group {
                 (self.links, self.datagrams) = (None, None);
                 return Ok(());
             }
-            Err(error) => return Err(error),
+            Err(error) => return Err(error.into()),
         };
         let inode = folder.metadata()?.ino();
         if self.links.is_none() || self.inode != inode {
             // The old links, if any, are of a group that is gone.
             (self.links, self.datagrams) = (None, None);
-            self.links = Some(programs.attach(Purpose::Connections, &folder)?);
-            self.inode = inode;
+            refuse_rivals(&self.path)?;
+            let links = programs.attach(Purpose::Connections, &folder)?;
+            // Again: of two that begin at once each could have looked before the other was there.
+            refuse_rivals(&self.path)?;
+            (self.links, self.inode) = (Some(links), inode);
         }
         if self.wants_datagrams && self.datagrams.is_none() {
             self.datagrams = Some(programs.attach(Purpose::Datagrams, &folder)?);
@@ -142,6 +146,12 @@ impl Group {
     /// Whether programs are at work on it, as far as is known.
     pub(crate) const fn is_attached(&self) -> bool {
         self.links.is_some()
+    }
+
+    /// # Errors
+    /// When somebody else carries its programs.
+    pub(crate) fn refuse_rivals(&self) -> Result<(), NotAttached> {
+        refuse_rivals(&self.path)
     }
 
     /// Forgets what was told of groups that come and go.

@@ -35,7 +35,7 @@
 //!
 //! The parts: `kernel` what `bpf(2)` offers, `layout` the structures that both sides share, `tables` the
 //! maps by meaning, `redirector` the loop, `refusal` how a connect fails, `routes` and `listening` what is
-//! asked of the kernel, `datagram` and `plain` what was taken and how it goes on its way after all, `packet`
+//! asked of the kernel, `rival` who else is at work, `datagram` and `plain` what was taken and how it goes on its way after all, `packet`
 //! what is made by hand, [`group`] the cgroup itself, [`systemd`] how units come to have one attached.
 
 pub mod systemd;
@@ -52,8 +52,10 @@ mod plain;
 mod redirector;
 mod refusal;
 mod report;
+mod rival;
 mod routes;
 mod tables;
 
 pub use redirector::{Error, Options, run};
 pub use report::{DatagramReport, Report};
+pub use rival::Rival;

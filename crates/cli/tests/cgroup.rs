@@ -5,10 +5,11 @@ mod common;
 use common::cgroup::{Group, alive};
 use common::clients::{self, carried, web_site};
 use common::probe::{arguments, compare, over_ipv4, over_ipv6, probed_site};
-use common::{Finished, Site, find, finish, options, wait_for};
+use common::{Finished, MANYPATH, Site, find, finish, options, wait_for};
 use manypath_lab::Host;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::Command;
 
 /// What was studied of ways to take connections over (rows of a table of programs' views), and the checks of
@@ -182,6 +183,43 @@ fn a_killed_daemon_leaves_plain_tcp_at_once_and_nothing_in_the_kernel() {
         assert!(done.time.as_secs() < 1, "{done:?}");
         wait_for("nothing to be left", || alive(&objects).is_empty());
     }
+}
+
+/// What a second `manypath attach` says that does not begin.
+fn refused(site: &Site, dir: &Path, by: &Group) {
+    let mut command = site.command(Host::Left, MANYPATH);
+    command.args(["attach", "--client-only", "--cgroup"]).arg(dir);
+    let done = finish(command);
+    assert_eq!((done.code, done.stdout.as_str()), (Some(1), ""), "{done:?}");
+    let (pid, place) = (by.pid(), by.dir.display());
+    let says = format!("manypath {pid} carries the programs of {place} already");
+    assert!(done.stderr.contains(&says), "{done:?}");
+    assert!(done.stderr.contains(&format!("to end that one: kill {pid}")), "{done:?}");
+}
+
+#[test]
+fn a_second_one_on_a_cgroup_or_above_or_below_it_is_refused() {
+    let site = web_site();
+    let Some(mut group) = Group::new() else { return };
+    let dir = group.dir.join("below");
+    fs::create_dir(&dir).expect("a cgroup below");
+    group.attach(&site, Host::Left, &["--client-only"]);
+    refused(&site, &group.dir, &group);
+    refused(&site, &dir, &group);
+    // One in another network has nothing to do with it.
+    let mut other = Group::to_be_made(group.dir.clone());
+    other.attach(&site, Host::Right, &["--client-only"]);
+    fetch(&site, &group, 1);
+    other.end(&site, Host::Right, "-TERM");
+    group.end(&site, Host::Left, "-TERM");
+
+    let mut below = Group::to_be_made(dir);
+    below.attach(&site, Host::Left, &["--client-only"]);
+    refused(&site, &group.dir, &below);
+    below.end(&site, Host::Left, "-KILL");
+    drop(below);
+    group.attach(&site, Host::Left, &["--client-only"]);
+    fetch(&site, &group, 1);
 }
 
 /// The kernel sends the SYN that waits at the gate again after a second: it is the same connect.

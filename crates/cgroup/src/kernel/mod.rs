@@ -6,10 +6,12 @@
 mod maps;
 mod object;
 mod programs;
+mod query;
 mod ring;
 
 pub(crate) use maps::Map;
 pub(crate) use programs::{Links, Programs, Purpose};
+pub(crate) use query::connect_programs;
 pub(crate) use ring::Ring;
 
 use std::io;
@@ -21,6 +23,7 @@ const BPF_MAP_UPDATE_ELEM: libc::c_int = 2;
 const BPF_MAP_DELETE_ELEM: libc::c_int = 3;
 const BPF_MAP_GET_NEXT_KEY: libc::c_int = 4;
 const BPF_PROG_LOAD: libc::c_int = 5;
+const BPF_PROG_QUERY: libc::c_int = 16;
 const BPF_BTF_LOAD: libc::c_int = 18;
 const BPF_LINK_CREATE: libc::c_int = 28;
 

@@ -12,6 +12,7 @@ use crate::kernel::{Programs, Ring};
 use crate::layout::{Connecting, Event};
 use crate::refusal::Refuser;
 use crate::report::Report;
+use crate::rival::{NotAttached, Rival};
 use crate::routes::Routes;
 use crate::tables::Tables;
 use datagrams::Datagrams;
@@ -66,6 +67,8 @@ pub struct Options {
 pub enum Error {
     /// It was not begun.
     Setup(&'static str, io::Error),
+    /// Another process carries the programs of the cgroup.
+    Rival(Rival),
     /// The stack has ended, or does not answer.
     StackLost(String),
     /// The kernel has taken something back.
@@ -76,6 +79,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Setup(what, error) => write!(f, "{what}: {error}"),
+            Self::Rival(rival) => rival.fmt(f),
             Self::StackLost(why) => write!(f, "{why}; programs use plain TCP"),
             Self::Kernel(error) => write!(f, "the kernel: {error}; programs use plain TCP"),
         }
@@ -90,10 +94,19 @@ impl From<io::Error> for Error {
     }
 }
 
+impl From<NotAttached> for Error {
+    fn from(error: NotAttached) -> Self {
+        match error {
+            NotAttached::Rival(rival) => Self::Rival(rival),
+            NotAttached::Kernel(error) => Self::Kernel(error),
+        }
+    }
+}
+
 /// Serves a cgroup until a signal (`SIGTERM`, `SIGINT`) ends it.
 ///
 /// # Errors
-/// [`Error::Setup`] before anything is attached; the others when programs use plain TCP again.
+/// [`Error::Setup`] and [`Error::Rival`] before anything is attached; the others when programs use plain TCP again.
 pub fn run(options: &Options) -> Result<Report, Error> {
     raise_descriptor_limit();
     let signals = signals().map_err(|e| Error::Setup("signals", e))?;
@@ -150,6 +163,8 @@ impl Redirector {
     fn new(options: &Options) -> Result<Self, Error> {
         let setup = |what| move |error| Error::Setup(what, error);
         let group = Group::new(&options.group, options.make).map_err(setup("cgroup"))?;
+        // Before a stack is started in vain.
+        group.refuse_rivals()?;
         let mut programs = Programs::load().map_err(setup("eBPF"))?;
         let namespace = namespace().map_err(setup("network namespace"))?;
         let tables = Tables::new(&mut programs, namespace).map_err(setup("eBPF"))?;

@@ -5,7 +5,7 @@ use crate::args::StackOptions;
 use crate::failure::Failure;
 use crate::say::{say, say_line};
 use clap::{ArgGroup, Args};
-use manypath_cgroup::{Error, Options, Report, group};
+use manypath_cgroup::{Error, Options, Report, Rival, group};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -100,6 +100,11 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<u8, Failure> {
 
 fn place(args: &AttachArgs) -> Result<PathBuf, Failure> {
     let Some(unit) = &args.unit else { return Ok(args.cgroup.clone().unwrap_or_default()) };
+    of_unit(unit)
+}
+
+/// The folder of a unit's cgroup, which need not be there.
+pub(super) fn of_unit(unit: &str) -> Result<PathBuf, Failure> {
     let root = group::mount().map_err(|_| no_cgroup2())?;
     Ok(root.join(group::of_unit(unit, slice_of(unit).as_deref())))
 }
@@ -119,9 +124,20 @@ fn slice_of(unit: &str) -> Option<String> {
     (!slice.is_empty()).then_some(slice)
 }
 
+/// What mends it that somebody else carries the programs already.
+pub(super) fn rival_failure(rival: &Rival) -> Failure {
+    let end = match &rival.unit {
+        Some(unit) => format!("systemctl stop {unit}, or for good: `manypath disable`"),
+        None => format!("kill {}", rival.pid),
+    };
+    Failure::new(rival.to_string())
+        .hint(format!("one is enough for a cgroup and all below it; to end that one: {end}"))
+}
+
 fn failure(error: Error) -> Failure {
     let failure = Failure::new(error.to_string());
     match &error {
+        Error::Rival(rival) => rival_failure(rival),
         Error::Setup(_, io) if io.kind() == std::io::ErrorKind::PermissionDenied => {
             failure.hint("as root; without root: manypath run -- CMD")
         }

@@ -1,9 +1,10 @@
 //! `manypath enable` and `manypath disable`: a service, a slice or a cgroup that is carried whenever it runs.
 
+use super::attach;
 use crate::failure::Failure;
 use clap::Args;
-use manypath_cgroup::group;
 use manypath_cgroup::systemd::Target;
+use manypath_cgroup::{Rival, group};
 use serde::Serialize;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -123,11 +124,25 @@ fn this_program(target: &Target) -> Result<PathBuf, Failure> {
             "manypath attach --unit {target} does it in the foreground; --root DIR only writes the files"
         )));
     }
-    group::mount().map_err(|_| super::attach::no_cgroup2())?;
+    group::mount().map_err(|_| attach::no_cgroup2())?;
     if let Target::Service(unit) | Target::Slice(unit) = target {
         systemctl(&["cat", unit]).map_err(|_| Failure::new(format!("there is no unit {unit}")))?;
     }
+    refuse_rival(target)?;
     std::env::current_exe().map_err(|e| Failure::new(format!("cannot find my own program: {e}")))
+}
+
+/// Nobody else carries its programs: the unit would fail. Who enables again may do so.
+fn refuse_rival(target: &Target) -> Result<(), Failure> {
+    let group = match target {
+        Target::Service(unit) | Target::Slice(unit) => attach::of_unit(unit)?,
+        Target::Group(path) => path.clone(),
+    };
+    let own = Some(target.attaching_unit());
+    match Rival::of(&group).filter(|rival| rival.unit != own) {
+        Some(rival) => Err(attach::rival_failure(&rival)),
+        None => Ok(()),
+    }
 }
 
 fn is_systemd_here() -> bool {
