@@ -141,6 +141,14 @@ fn settings_are_shown_changed_and_reset() {
     assert!(wrong.stderr.contains("one of silent, error, warn, info, verbose"), "{wrong:?}");
     assert_eq!(sysctl(&["init_rtx_max"]).stdout, "init_rtx_max = 3\n", "changed in part");
     assert_eq!(sysctl(&["no_such"]).code, Some(2));
+    let crossed = sysctl(&["rto_min_ms=3000", "rto_max_ms=2000", "init_rtx_max=4"]);
+    assert_eq!((crossed.code, crossed.stdout.as_str()), (Some(1), ""), "{crossed:?}");
+    let says = "rto_min_ms = 3000 is more than rto_max_ms = 2000: lower the one or raise the other";
+    assert!(crossed.stderr.contains(says), "{crossed:?}");
+    assert_eq!(
+        sysctl(&["init_rtx_max", "rto_max_ms"]).stdout,
+        "init_rtx_max = 3\nrto_max_ms = 60000\n"
+    );
     sysctl(&["--reset", "init_rtx_max"]);
     assert_eq!(sysctl(&["init_rtx_max"]).stdout, "init_rtx_max = 2\n");
 }

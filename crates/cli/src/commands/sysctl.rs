@@ -72,11 +72,10 @@ pub(crate) fn sysctl(args: &SysctlArgs) -> Result<u8, Failure> {
         return Err(Failure::usage("--reset: which settings? (`manypath sysctl` lists them)"));
     }
     let changes = wanted.iter().filter(|(_, value)| args.reset || value.is_some());
-    let changed = changes.clone().count() > 0;
-    for (name, value) in changes {
-        change(name, value.filter(|_| !args.reset))?;
-    }
-    let stacks = changed.then(reload_stacks);
+    let changes: Vec<_> =
+        changes.map(|(name, value)| (*name, value.filter(|_| !args.reset))).collect();
+    change(&changes)?;
+    let stacks = (!changes.is_empty()).then(reload_stacks);
     show(&wanted, stacks, args.json)
 }
 
@@ -94,19 +93,32 @@ fn check(name: &str, value: Option<&str>) -> Result<(), Failure> {
     value.map_or(Ok(()), |value| knob.parse(value).map(drop).map_err(Failure::usage))
 }
 
-fn change(name: &str, value: Option<&str>) -> Result<(), Failure> {
-    if let Some((_, chain, _)) = CHAINS.iter().find(|(known, _, _)| *known == name) {
-        let initial = manypath_rules::Table::default().default_policy(*chain);
-        let policy = value.map_or(initial, policy_of);
-        let set = RulesFile::usual().edit(|document| {
-            document.set_default(*chain, policy);
-            Ok(())
-        });
-        return set.map_err(failure);
+/// The knobs first and together, as they may be refused; no value resets.
+fn change(changes: &[(&str, Option<&str>)]) -> Result<(), Failure> {
+    let mut knobs = Vec::new();
+    for (name, value) in changes {
+        let Some(knob) = Knob::by_name(name) else { continue };
+        let value = value.map(|value| knob.parse(value)).transpose().map_err(Failure::usage)?;
+        knobs.push((knob, value));
     }
-    let Some(knob) = Knob::by_name(name) else { return Ok(()) };
-    let value = value.map(|value| knob.parse(value)).transpose().map_err(Failure::usage)?;
-    SettingsFile::usual().set(knob, value).map_err(|e| Failure::new(e.to_string()))
+    if !knobs.is_empty() {
+        SettingsFile::usual().set(&knobs).map_err(settings_failure)?;
+    }
+    changes.iter().try_for_each(|(name, value)| change_chain(name, *value))
+}
+
+/// Changes a default of the rules table, if it is one that is named.
+fn change_chain(name: &str, value: Option<&str>) -> Result<(), Failure> {
+    let Some((_, chain, _)) = CHAINS.iter().find(|(known, _, _)| *known == name) else {
+        return Ok(());
+    };
+    let initial = manypath_rules::Table::default().default_policy(*chain);
+    let policy = value.map_or(initial, policy_of);
+    let set = RulesFile::usual().edit(|document| {
+        document.set_default(*chain, policy);
+        Ok(())
+    });
+    set.map_err(failure)
 }
 
 fn show(

@@ -1,6 +1,7 @@
 //! The file of settings: `NAME = VALUE` in a line, as in sysctl.conf.
 
 use super::Knob;
+use crate::config::StackConfig;
 use manypath_rules::{KeptFile, KeptFileError};
 use std::fmt;
 use std::path::PathBuf;
@@ -17,6 +18,8 @@ pub enum SettingsError {
     File(KeptFileError),
     /// A line is wrong: what is allowed instead.
     Line(PathBuf, usize, String),
+    /// Two values do not go together: which, and what to do.
+    Together(PathBuf, String),
 }
 
 impl SettingsFile {
@@ -41,23 +44,30 @@ impl SettingsFile {
     /// The values that it sets. Of two lines for one knob the last holds.
     ///
     /// # Errors
-    /// When it cannot be read, or a line is wrong.
+    /// When it cannot be read, a line is wrong, or two values do not go together.
     pub fn read(&self) -> Result<Vec<(&'static str, u64)>, SettingsError> {
-        self.parse(&self.0.read().map_err(SettingsError::File)?)
+        self.parse_all(&self.0.read().map_err(SettingsError::File)?)
     }
 
-    /// Sets a knob, or takes its line out so that its default holds again. Other lines stay.
+    /// Sets knobs, or takes their lines out so that their defaults hold again: all of them or none. Other
+    /// lines stay.
     ///
     /// # Errors
-    /// As [`SettingsFile::read`], and when it cannot be written.
-    pub fn set(&self, knob: &Knob, value: Option<u64>) -> Result<(), SettingsError> {
+    /// As [`SettingsFile::read`] of what the file would be, and when it cannot be written.
+    pub fn set(&self, changes: &[(&Knob, Option<u64>)]) -> Result<(), SettingsError> {
         self.0.edit(|text| {
-            self.parse(&text)?;
-            let others = text.lines().filter(|line| !sets(line, knob.name));
-            let mut lines: Vec<String> = others.map(str::to_owned).collect();
-            lines.extend(value.map(|value| format!("{} = {}", knob.name, knob.show(value))));
-            Ok((lines.iter().map(|line| format!("{line}\n")).collect(), ()))
+            let text = changes.iter().fold(text, |text, (knob, value)| edited(&text, knob, *value));
+            self.parse_all(&text)?;
+            Ok((text, ()))
         })
+    }
+
+    /// All lines, and whether they go together.
+    fn parse_all(&self, text: &str) -> Result<Vec<(&'static str, u64)>, SettingsError> {
+        let values = self.parse(text)?;
+        let path = || self.0.current().unwrap_or(&self.0.own).to_owned();
+        go_together(&values).map_err(|why| SettingsError::Together(path(), why))?;
+        Ok(values)
     }
 
     fn parse(&self, text: &str) -> Result<Vec<(&'static str, u64)>, SettingsError> {
@@ -88,6 +98,30 @@ fn setting(line: &str) -> Result<Option<(&'static str, u64)>, String> {
     Ok(Some((knob.name, knob.parse(value.trim())?)))
 }
 
+/// The timeouts have an order.
+fn go_together(values: &[(&'static str, u64)]) -> Result<(), String> {
+    let (shortest, longest) = (in_force("rto_min_ms", values), in_force("rto_max_ms", values));
+    match (shortest, longest) {
+        (Some(least), Some(most)) if least > most => Err(format!(
+            "rto_min_ms = {least} is more than rto_max_ms = {most}: lower the one or raise the other"
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// What a knob is if the file says this: its default where it says nothing.
+fn in_force(name: &str, values: &[(&'static str, u64)]) -> Option<u64> {
+    let said = values.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
+    said.or_else(|| Knob::by_name(name).map(|knob| knob.get(&StackConfig::default())))
+}
+
+/// The text with a knob's line at its end, or without any.
+fn edited(text: &str, knob: &Knob, value: Option<u64>) -> String {
+    let others = text.lines().filter(|line| !sets(line, knob.name)).map(str::to_owned);
+    let line = value.map(|value| format!("{} = {}", knob.name, knob.show(value)));
+    others.chain(line).map(|line| format!("{line}\n")).collect()
+}
+
 fn sets(line: &str, name: &str) -> bool {
     line.split(['=', '#']).next().is_some_and(|said| said.trim() == name)
 }
@@ -103,6 +137,7 @@ impl fmt::Display for SettingsError {
         match self {
             Self::File(error) => write!(f, "{}: {}", error.path.display(), error.error),
             Self::Line(path, line, why) => write!(f, "{}: line {line}: {why}", path.display()),
+            Self::Together(path, why) => write!(f, "{}: {why}", path.display()),
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::common::{Host, Launcher, Network, echo, service, unused_port};
 use manypath_control::status::FallbackReason;
 use manypath_control::{Reply, Request};
-use manypath_daemon::{SettingsFile, StackConfig};
+use manypath_daemon::{Knob, SettingsFile, StackConfig};
 use manypath_rules::RulesFile;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -97,4 +97,42 @@ fn what_the_user_gave_is_not_changed_by_the_file() {
     let destination = unused_port(network.server()[0]);
     let first = open_from(&launcher, 901, network.client()[1], destination);
     assert_eq!(first, Reply::Pending { id: 901 });
+}
+
+#[test]
+fn a_shortest_timeout_above_the_longest_is_refused_and_what_holds_stays() {
+    let network = Network::new();
+    let folder = Folder::new(network);
+    folder.write("sysctl.conf", "rto_max_ms = 1000\n");
+    let (_client, launcher) = folder.client(network);
+    let says = |why: &str, values: &str| {
+        assert!(why.contains(values) && why.contains("lower the one or raise the other"), "{why}");
+    };
+    for (text, values) in [
+        (
+            "rto_min_ms = 2000\nrto_max_ms = 1000\n",
+            "rto_min_ms = 2000 is more than rto_max_ms = 1000",
+        ),
+        // Against the defaults, too.
+        ("rto_max_ms = 100\n", "rto_min_ms = 200 is more than rto_max_ms = 100"),
+    ] {
+        folder.write("sysctl.conf", text);
+        let Reply::Refused { why } = reload(&launcher) else { panic!("{text} was read") };
+        says(&why, values);
+    }
+    let file = SettingsFile::named(folder.0.join("sysctl.conf"));
+    folder.write("sysctl.conf", "rto_max_ms = 1000\n");
+    let knob = |name| Knob::by_name(name).unwrap();
+    let (least, most) = (knob("rto_min_ms"), knob("rto_max_ms"));
+    let refused = file.set(&[(least, Some(1001))]).unwrap_err().to_string();
+    says(&refused, "rto_min_ms = 1001 is more than rto_max_ms = 1000");
+    let refused = file.set(&[(most, Some(199))]).unwrap_err().to_string();
+    says(&refused, "rto_min_ms = 200 is more than rto_max_ms = 199");
+    assert_eq!(file.read().unwrap(), [("rto_max_ms", 1000)]);
+    // Equal is in order; both at once may pass each other, and a wrong file can be mended.
+    file.set(&[(least, Some(1000))]).unwrap();
+    file.set(&[(least, Some(50_000)), (most, Some(60_000))]).unwrap();
+    folder.write("sysctl.conf", "rto_min_ms = 2000\nrto_max_ms = 1000\n");
+    file.set(&[(least, None)]).unwrap();
+    assert_eq!(reload(&launcher), Reply::Reloaded { rules: 0 });
 }

@@ -101,5 +101,6 @@ fn settings_fault(error: SettingsError) -> FileFault {
         SettingsError::Line(file, line, message) => {
             FileFault { kind, file, line: Some(line), message }
         }
+        SettingsError::Together(file, message) => FileFault { kind, file, line: None, message },
     }
 }
