@@ -94,7 +94,8 @@ fn a_backup_is_left_alone_in_both_directions_and_changed_while_data_flows() {
     ok(&site, &["add", &uplink, "backup"]);
     let events = site.dir.join("events");
     let mut monitor = site.command(Host::Left, MANYPATH);
-    monitor.args(["path", "monitor", "--json"]).stdout(File::create(&events).unwrap());
+    // Those of the server, too, which is in another network namespace.
+    monitor.args(["path", "monitor", "--all", "--json"]).stdout(File::create(&events).unwrap());
     let monitor = monitor.spawn().unwrap();
 
     let url = format!("http://{}:8080/file", site.server());
@@ -122,6 +123,30 @@ fn a_backup_is_left_alone_in_both_directions_and_changed_while_data_flows() {
     for event in ["added", "confirmed", "policy"] {
         assert!(about(event), "{event}: {told:#?}");
     }
+}
+
+#[test]
+fn the_monitor_leaves_other_network_namespaces_out_unless_all_are_wanted() {
+    let mut site = Site::new();
+    site.serve("8080");
+    let watched = |host, args: &[&str], lines: usize| {
+        let told = site.dir.join("watched");
+        let mut monitor = site.command(host, MANYPATH);
+        monitor.args(["path", "monitor"]).args(args).stdout(File::create(&told).unwrap());
+        let monitor = monitor.spawn().unwrap();
+        let read = || std::fs::read_to_string(&told).unwrap();
+        match lines {
+            0 => std::thread::sleep(std::time::Duration::from_millis(1500)),
+            _ => wait_for("the monitor to see it", || read().lines().count() >= lines),
+        }
+        end(monitor);
+        read()
+    };
+    let own = watched(Host::Right, &[], 1);
+    assert!(own.starts_with("stack ") && own.ends_with(": watching its paths\n"), "{own}");
+    assert_eq!(watched(Host::Left, &[], 0), "");
+    let all = watched(Host::Left, &["--all"], 1);
+    assert!(all.ends_with(": watching its paths, in another network namespace\n"), "{all}");
 }
 
 #[test]

@@ -61,7 +61,11 @@ pub(crate) enum PathAction {
     Show,
     /// Tell what happens to paths until interrupted: added, confirmed, suspended, inactive, policy, removed.
     #[command(after_help = "Example:\n  manypath path monitor\n  manypath path monitor --json")]
-    Monitor,
+    Monitor {
+        /// Also paths of stacks in other network namespaces.
+        #[arg(long)]
+        all: bool,
+    },
 }
 
 impl PathAction {
@@ -69,7 +73,7 @@ impl PathAction {
     pub(super) fn words(&self) -> &[String] {
         match self {
             Self::Add { words, .. } | Self::Change { words, .. } | Self::Remove { words } => words,
-            Self::Show | Self::Monitor => &[],
+            Self::Show | Self::Monitor { .. } => &[],
         }
     }
 
@@ -77,7 +81,7 @@ impl PathAction {
     pub(super) const fn is_forced(&self) -> bool {
         match self {
             Self::Add { force, .. } | Self::Change { force, .. } => *force,
-            Self::Remove { .. } | Self::Show | Self::Monitor => true,
+            Self::Remove { .. } | Self::Show | Self::Monitor { .. } => true,
         }
     }
 
@@ -85,7 +89,7 @@ impl PathAction {
     pub(super) const fn is_removal(&self) -> bool {
         match self {
             Self::Remove { .. } => true,
-            Self::Add { .. } | Self::Change { .. } | Self::Show | Self::Monitor => false,
+            Self::Add { .. } | Self::Change { .. } | Self::Show | Self::Monitor { .. } => false,
         }
     }
 }

@@ -44,7 +44,7 @@ struct Done {
 pub(crate) fn path(args: &PathArgs) -> Result<u8, Failure> {
     let action = match &args.action {
         None | Some(PathAction::Show) => return show::show(args.json),
-        Some(PathAction::Monitor) => return monitor::monitor(args.json),
+        Some(PathAction::Monitor { all }) => return monitor::monitor(*all, args.json),
         Some(action) => action,
     };
     let file = PathsFile::usual();
@@ -59,7 +59,7 @@ pub(crate) fn path(args: &PathArgs) -> Result<u8, Failure> {
             PathAction::Remove { .. } => {
                 document.remove(&selector).map(|it| format!("removed: {it}"))
             }
-            PathAction::Change { .. } | PathAction::Show | PathAction::Monitor => {
+            PathAction::Change { .. } | PathAction::Show | PathAction::Monitor { .. } => {
                 document.change(&selector, &words).map(|it| format!("changed: {it}"))
             }
         }?;

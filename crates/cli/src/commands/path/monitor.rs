@@ -1,9 +1,11 @@
-//! `manypath path monitor`: a line for each thing that happens to a path, of all stacks of the user.
+//! `manypath path monitor`: a line for each thing that happens to a path, of the user's stacks in this network
+//! namespace or in all.
 
 use super::words;
 use crate::failure::Failure;
 use manypath_control::path::PathEvent;
-use manypath_control::{ControlClient, Reply, Role, runtime};
+use manypath_control::status::StackStatus;
+use manypath_control::{ControlClient, ControlError, Reply, Role, runtime};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -20,8 +22,8 @@ const SCAN_INTERVAL: Duration = Duration::from_millis(500);
 /// What comes from the threads that listen to the stacks.
 enum News {
     Event(PathEvent),
-    /// The stack is listened to.
-    Begun(u32),
+    /// The stack is listened to; whether it is in another network namespace.
+    Begun(u32, bool),
     /// The stack has ended, or does not understand.
     Ended(u32, Option<String>),
 }
@@ -34,15 +36,20 @@ struct Line<'a> {
     event: &'a PathEvent,
 }
 
-/// Prints until it is interrupted, or nobody reads.
-pub(super) fn monitor(json: bool) -> Result<u8, Failure> {
+/// Prints until it is interrupted, or nobody reads. Stacks of other network namespaces are left out unless
+/// `all` is set.
+pub(super) fn monitor(all: bool, json: bool) -> Result<u8, Failure> {
+    let here = runtime::network_namespace().map_err(|e| Failure::new(e.to_string()))?;
     let (sender, receiver) = channel();
     let mut known = BTreeSet::new();
     loop {
-        for stack in runtime::stacks() {
+        let running = runtime::stacks();
+        // Another process may get the number of one that has ended.
+        known.retain(|pid| running.iter().any(|stack| stack.pid == *pid));
+        for stack in running {
             if known.insert(stack.pid) {
                 let sender = sender.clone();
-                thread::spawn(move || listen(&stack.path, stack.pid, &sender));
+                thread::spawn(move || listen(&stack.path, stack.pid, here, all, &sender));
             }
         }
         match print(&receiver, &mut known, json) {
@@ -60,8 +67,11 @@ fn print(receiver: &Receiver<News>, known: &mut BTreeSet<u32>, json: bool) -> io
     loop {
         match receiver.recv_timeout(until.saturating_duration_since(Instant::now())) {
             Ok(News::Event(event)) => print_event(&mut out, &event, json)?,
-            Ok(News::Begun(pid)) if !json => writeln!(out, "stack {pid}: watching its paths")?,
-            Ok(News::Begun(_)) => {}
+            Ok(News::Begun(..)) if json => {}
+            Ok(News::Begun(pid, false)) => writeln!(out, "stack {pid}: watching its paths")?,
+            Ok(News::Begun(pid, true)) => {
+                writeln!(out, "stack {pid}: watching its paths, in another network namespace")?;
+            }
             Ok(News::Ended(pid, why)) => {
                 // One that could not be asked is not asked again.
                 match why {
@@ -93,16 +103,18 @@ fn print_event(out: &mut impl Write, event: &PathEvent, json: bool) -> io::Resul
     )
 }
 
-fn listen(path: &Path, pid: u32, news: &Sender<News>) {
+fn listen(path: &Path, pid: u32, here: u64, all: bool, news: &Sender<News>) {
     let ended = |why| News::Ended(pid, why);
-    let client = match ControlClient::connect(path, Role::Cli, ANSWER_LIMIT)
-        .and_then(|client| client.watch().map(|()| client))
-    {
-        Ok(client) => client,
+    let client = match begin(path, here, all) {
+        // It stays as it is while it runs: nobody looks at it again.
+        Ok(None) => return,
+        Ok(Some((client, foreign))) => {
+            // Whoever prints has gone: so has this process, soon.
+            let _gone = news.send(News::Begun(pid, foreign)).is_err();
+            client
+        }
         Err(error) => return drop(news.send(ended(Some(error.to_string())))),
     };
-    // Whoever prints has gone: so has this process, soon.
-    let _gone = news.send(News::Begun(pid)).is_err();
     while let Ok(reply) = client.receive() {
         if let Reply::Path(event) = reply
             && news.send(News::Event(event)).is_err()
@@ -111,4 +123,16 @@ fn listen(path: &Path, pid: u32, news: &Sender<News>) {
         }
     }
     let _gone = news.send(ended(None)).is_err();
+}
+
+/// Has a stack tell of its paths, unless it is in another network namespace than `here` and not `all` are
+/// wanted; and whether it is.
+fn begin(path: &Path, here: u64, all: bool) -> Result<Option<(ControlClient, bool)>, ControlError> {
+    let client = ControlClient::connect(path, Role::Cli, ANSWER_LIMIT)?;
+    let foreign = client.status::<StackStatus>()?.network_namespace != here;
+    if foreign && !all {
+        return Ok(None);
+    }
+    client.watch()?;
+    Ok(Some((client, foreign)))
 }
