@@ -6,7 +6,7 @@
 
 #include <linux/tcp.h>
 
-enum { RCVBUF_ = 8, RCVBUFFORCE_ = 33, BUF_LOCK_ = 72, RCVBUF_LOCK_ = 2 };
+enum { RCVBUF_ = 8, RCVBUFFORCE_ = 33, BUF_LOCK_ = 72, RCVBUF_LOCK_ = 2, LEAST_BUFFER = 4608 };
 
 // As src/layout.rs writes it: windows in flight in packets, the others in bytes and microseconds.
 struct way {
@@ -18,7 +18,11 @@ struct way {
 // a socket that a connect has taken to the gate.
 struct map ways SEC("maps") = { BPF_MAP_TYPE_HASH, sizeof(struct end), sizeof(struct way), 65536, BPF_F_NO_PREALLOC };
 // Whether a program has chosen the receive buffer of its socket; those that it accepts have it from the one that listens.
-struct map choices SEC("maps") = { BPF_MAP_TYPE_SK_STORAGE, 4, 4, 0, BPF_F_NO_PREALLOC | BPF_F_CLONE };
+struct choice {
+	__u32 chosen;
+	__u32 forced; // what SO_RCVBUFFORCE has asked for, which the kernel may have denied; 0: nothing
+};
+struct map choices SEC("maps") = { BPF_MAP_TYPE_SK_STORAGE, 4, sizeof(struct choice), 0, BPF_F_NO_PREALLOC | BPF_F_CLONE };
 
 INLINE int is_tcp(const struct bpf_sock *sk) { return sk->protocol == TCP_ && sk->type == STREAM_; }
 
@@ -101,6 +105,17 @@ INLINE void put_info(struct bpf_sockopt *ctx, const struct way *way)
 	put(ctx, RCV_WND, way->window);
 }
 
+// Whether the buffer is what the program has asked for. What becomes of SO_RCVBUFFORCE is not known when it is asked
+// for: the buffer tells it, which is then twice as much, but never smaller than the kernel's least.
+INLINE int has_chosen(const struct choice *choice, __u32 own)
+{
+	__u32 forced;
+	if (!choice || choice->chosen)
+		return choice != 0;
+	forced = choice->forced;
+	return forced && (own == 2 * forced || (forced < LEAST_BUFFER / 2 && own < LEAST_BUFFER));
+}
+
 // Whether the kernel's answer was replaced by one that tells of the way.
 INLINE int tell_way(struct bpf_sockopt *ctx)
 {
@@ -108,7 +123,7 @@ INLINE int tell_way(struct bpf_sockopt *ctx)
 	int info = ctx->level == TCP_ && ctx->optname == TCP_INFO;
 	struct bpf_sock *sk = ctx->sk;
 	const int *own = ctx->optval;
-	const __u32 *chosen;
+	const struct choice *choice;
 	struct end key = {};
 	struct way *way;
 	if (!(buffer || info || (ctx->level == TCP_ && ctx->optname == TCP_MAXSEG)))
@@ -127,9 +142,13 @@ INLINE int tell_way(struct bpf_sockopt *ctx)
 		put(ctx, 0, way->mss);
 		return 1;
 	}
-	chosen = storage_get(&choices, sk, 0, 0);
-	if ((chosen && *chosen) || ((void *)(own + 1) <= ctx->optval_end && *own >= (int)way->window))
+	choice = storage_get(&choices, sk, 0, 0);
+	if ((void *)(own + 1) <= ctx->optval_end) {
+		if (has_chosen(choice, *own) || *own >= (int)way->window)
+			return 0;
+	} else if (choice && choice->chosen) {
 		return 0;
+	}
 	put(ctx, 0, way->window);
 	return 1;
 }
@@ -137,13 +156,19 @@ INLINE int tell_way(struct bpf_sockopt *ctx)
 // A program chooses the receive buffer of a socket, or leaves it to the kernel again.
 INLINE void on_buffer(const struct bpf_sockopt *ctx, struct bpf_sock *sk, __u32 said)
 {
-	int size = ctx->optname == RCVBUF_ || ctx->optname == RCVBUFFORCE_;
-	__u32 *chosen, choice = size || (said & RCVBUF_LOCK_);
-	if (ctx->level != SOL_SOCKET_ || !(size || ctx->optname == BUF_LOCK_) || !is_tcp(sk))
+	int size = ctx->optname == RCVBUF_, force = ctx->optname == RCVBUFFORCE_;
+	struct choice *choice;
+	if (ctx->level != SOL_SOCKET_ || !(size || force || ctx->optname == BUF_LOCK_) || !is_tcp(sk))
 		return;
 	if (ctx->optlen < (int)sizeof(said)) // The kernel refuses it.
 		return;
-	chosen = storage_get(&choices, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
-	if (chosen)
-		*chosen = choice;
+	choice = storage_get(&choices, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!choice)
+		return;
+	if (force) {
+		choice->forced = (int)said > 0 ? said & 0x3fffffff : 1;
+		return;
+	}
+	choice->chosen = size || (said & RCVBUF_LOCK_);
+	choice->forced = 0;
 }

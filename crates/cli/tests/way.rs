@@ -64,6 +64,27 @@ fn a_program_in_a_cgroup_whose_connection_is_left_to_tcp_hears_what_tcp_says() {
     assert!(report.contains("\"left_to_the_kernel\":{\"rule\":2}"), "{report}");
 }
 
+/// Whether it is denied, the kernel says only after our program has seen it.
+#[test]
+fn a_receive_buffer_counts_as_forced_only_where_the_kernel_has_allowed_it() {
+    let mut site = way::site();
+    site.serve("8080");
+    let Some(mut group) = Group::new() else { return };
+    group.attach(&site, Host::Left, &["--client-only"]);
+    for v6 in [false, true] {
+        let args = [way::PROGRAM, "force", &way::server(&site, v6), "8080"];
+        let done = group.through(&site, "python3", &args);
+        assert_eq!(done.code, Some(0), "{done:?}");
+        let told: Value = serde_json::from_str(&done.stdout).unwrap();
+        assert_eq!(told[0], serde_json::json!([true, 120_000]), "{told}");
+        let least = &told[1];
+        assert!(least[0] == true && (1000..4608).contains(&least[1].as_u64().unwrap()), "{told}");
+        for denied in [&told[2], &told[3]] {
+            assert_eq!(*denied, serde_json::json!([false, 8 << 20]), "{told}");
+        }
+    }
+}
+
 fn relay(report: &str) -> u64 {
     let report: Value = serde_json::from_str(report.trim()).unwrap();
     report["tcp_relay"].as_u64().unwrap()

@@ -1,12 +1,15 @@
-"""What a program hears of the way of its connection: way.py connect HOST PORT, way.py listen PORT, way.py visit HOST PORT.
+"""What a program hears of the way of its connection: way.py connect HOST PORT, way.py listen PORT, way.py visit HOST PORT,
+way.py force HOST PORT.
 
 connect fetches a file over a connection, prints as JSON what its socket says at once and later, and what one
 says whose program has chosen its receive buffer, and then leaves it to the kernel again.
 listen sends three megabytes to each client and what the accepted socket says, one port further on from a socket whose
 receive buffer the program has chosen before. visit is its client, which prints that.
+force prints, for root and then for nobody, whether SO_RCVBUFFORCE is taken, a size and a tiny one, and what is told of the buffer.
 """
-import json, selectors, socket, struct, sys, time
+import json, os, selectors, socket, struct, sys, time
 
+SO_RCVBUFFORCE = 33
 SO_BUF_LOCK = 72
 FIELDS = {"rtt_us": 68, "mss": 16, "cwnd": 80, "least_rtt_us": 148}
 
@@ -59,6 +62,27 @@ def connect(host, port):
     print(json.dumps(said))
 
 
+def force(s, size):
+    try:
+        s.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, size)
+        return True
+    except PermissionError:
+        return False
+
+
+def forced(host, port):
+    told = []
+    for user in 0, 65534:
+        s = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+        os.seteuid(user)
+        for size in 60000, 100:
+            taken = force(s, size)
+            s.connect((host, port))
+            told.append([taken, receive_buffer(s)])
+            s = socket.socket(s.family)
+    print(json.dumps(told))
+
+
 def serve(s):
     first = told(s)
     s.sendall(bytes(3 << 20))
@@ -100,6 +124,8 @@ def visit(host, port):
 
 if sys.argv[1] == "connect":
     connect(sys.argv[2], int(sys.argv[3]))
+elif sys.argv[1] == "force":
+    forced(sys.argv[2], int(sys.argv[3]))
 elif sys.argv[1] == "visit":
     visit(sys.argv[2], int(sys.argv[3]))
 else:
