@@ -171,10 +171,12 @@ impl Stack {
         if !injection.launchers.iter().all(aware) {
             return self.listeners.delayed.push_back(injection);
         }
-        let Injection { association, flow, to, client, options, socket, launchers, .. } = injection;
+        let Injection { association, flow, from, to, client, options, socket, launchers, .. } =
+            injection;
         let known = self.associations.get(&association);
         if known.is_none_or(|known| known.mux.status(flow).is_none()) {
-            return self.counters.count("dials_dropped");
+            self.counters.count("dials_dropped");
+            return self.tell_left(&launchers, from, to);
         }
         let connected = own_address(&socket).and_then(|from| {
             dial::begin(&socket, to)?;
@@ -186,7 +188,17 @@ impl Stack {
                 self.listeners.add_led(id.0, Led { from, to, client, launchers });
                 self.start_dial(id, association, flow, (client, to), options, socket.into());
             }
-            Err(error) => self.refuse_dial(association, flow, to, &error),
+            Err(error) => {
+                self.tell_left(&launchers, from, to);
+                self.refuse_dial(association, flow, to, &error);
+            }
+        }
+    }
+
+    /// Lets those who have heard of a connection forget it: it is over, or has not come about.
+    fn tell_left(&mut self, launchers: &[u64], from: SocketAddr, to: SocketAddr) {
+        for launcher in launchers {
+            self.reply(*launcher, Reply::Left { from, to });
         }
     }
 
@@ -201,6 +213,7 @@ impl Stack {
     fn drop_led(&mut self, redirector: u64) {
         for injection in self.listeners.take_delayed(redirector) {
             let (id, flow) = (injection.association, injection.flow);
+            self.tell_left(&injection.launchers, injection.from, injection.to);
             self.refuse(id, flow, Refusal::NotAllowed, Denied::NotCovered.counter());
         }
         for relay in self.listeners.led_by(redirector) {
@@ -222,9 +235,7 @@ impl Stack {
     /// A connection that was led to a listener is over, or has not come about.
     pub(crate) fn on_led_over(&mut self, relay: RelayId) {
         let Some(led) = self.listeners.remove_led(relay.0) else { return };
-        for launcher in led.launchers {
-            self.reply(launcher, Reply::Left { from: led.from, to: led.to });
-        }
+        self.tell_left(&led.launchers, led.from, led.to);
     }
 }
 

@@ -75,11 +75,17 @@ impl Peer {
         id
     }
 
-    /// Asks for a flow to `destination` and waits for the answer.
-    pub(crate) fn open(&mut self, id: AssociationId, destination: SocketAddr) -> (FlowId, Answer) {
+    /// Asks for a flow to `destination`.
+    pub(crate) fn ask(&mut self, id: AssociationId, destination: SocketAddr) -> FlowId {
         let source = SocketAddr::from(([192, 0, 2, 7], 1234));
         let flow = self.mux.open(destination, source).unwrap();
         self.send_all(id);
+        flow
+    }
+
+    /// Asks for a flow to `destination` and waits for the answer.
+    pub(crate) fn open(&mut self, id: AssociationId, destination: SocketAddr) -> (FlowId, Answer) {
+        let flow = self.ask(id, destination);
         let begun = Instant::now();
         loop {
             self.turn();

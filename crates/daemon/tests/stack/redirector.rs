@@ -231,6 +231,26 @@ fn the_way_to_a_peer_is_told_before_it_comes_and_when_asked_until_it_goes() {
     assert_eq!(site.way(ends), None);
 }
 
+/// It has noted a name for it, and would keep that for ever.
+#[test]
+fn a_redirector_hears_that_a_peer_has_gone_which_was_to_come() {
+    let site = Site::new();
+    site.expect();
+    let (mut peer, id) = site.peer();
+    let listener = site.listener();
+    site.announce(1, &listener);
+    assert_eq!(site.redirector().receive(), Reply::Offered { id: 1 });
+    peer.ask(id, listener.local_addr().unwrap());
+    let (from, to, _) = site.arriving();
+    peer.abort(id);
+    site.redirector().wait_for("its end", |status| status.associations.is_empty());
+    site.redirector().send(&Request::Noted { from, to });
+    assert_eq!(site.redirector().receive(), Reply::Left { from, to });
+    assert_eq!(counter(&site.redirector().status(), "stack_dials_dropped"), 1);
+    listener.set_nonblocking(true).unwrap();
+    assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
+}
+
 /// Takes the word that a connect which waits may be completed, and of its way before.
 fn accepted(redirector: &Launcher, id: u64) -> Transport {
     let told = redirector.receive();
