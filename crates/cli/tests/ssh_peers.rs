@@ -5,9 +5,10 @@ mod common;
 use common::{Finished, MANYPATH, Site, find, finish};
 use manypath_lab::Host;
 use std::fs::Permissions;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 const PATH: &[&str] = &["100mbit,5ms,queue=200"];
 
@@ -309,6 +310,49 @@ fn without_keys_nothing_is_served() {
     let done = finish(command);
     assert_eq!(done.code, Some(1), "{done:?}");
     assert!(done.stderr.contains("nobody could log in"), "{done:?}");
+}
+
+/// What `manypath ssh serve` says whose sshd is this program in Python, and whether the port is open when it
+/// says that somebody is served.
+fn said_with_sshd(program: &str) -> (String, Option<bool>) {
+    let site = Site::with_paths(PATH);
+    let sshd = site.dir.join("sshd");
+    let text = format!("#!/usr/bin/env python3\nimport socket, sys, time\n{program}\n");
+    std::fs::write(&sshd, text).expect("program");
+    std::fs::set_permissions(&sshd, Permissions::from_mode(0o755)).expect("mode");
+    let (keys, key) = (site.dir.join("keys"), site.dir.join("key"));
+    std::fs::write(&keys, "").expect("keys");
+    std::fs::write(&key, "").expect("key");
+    let mut command = site.command(Host::Right, MANYPATH);
+    command.args(["ssh", "serve", "--sshd"]).arg(sshd);
+    command.arg("--keys").arg(keys).arg("--host-key").arg(key).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("serve");
+    let (mut said, mut open) = (String::new(), None);
+    for line in BufReader::new(child.stderr.take().expect("stderr")).lines() {
+        let line = line.expect("a line");
+        if line.contains("is served on port 2222") {
+            open = Some(site.direct("nc", &["-z", &site.server(), "2222"]).code == Some(0));
+            kill(&child);
+        }
+        said += &line;
+    }
+    child.wait().expect("its end");
+    (said, open)
+}
+
+fn kill(child: &Child) {
+    let sent = Command::new("kill").arg(child.id().to_string()).status();
+    assert!(sent.expect("kill").success());
+}
+
+#[test]
+fn a_user_is_said_to_be_served_when_sshd_has_its_port() {
+    let late = "time.sleep(0.7); s = socket.create_server(('', 2222)); time.sleep(60)";
+    let (said, open) = said_with_sshd(late);
+    assert_eq!(open, Some(true), "{said}");
+    let (said, open) = said_with_sshd("time.sleep(0.7); sys.exit(255)");
+    assert_eq!(open, None, "{said}");
+    assert!(said.contains("sshd has ended"), "{said}");
 }
 
 /// sshd with a configuration that has more, and a file.

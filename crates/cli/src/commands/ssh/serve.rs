@@ -3,6 +3,7 @@
 use super::args::ServeArgs;
 use super::master::private_folder;
 use crate::failure::Failure;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -11,8 +12,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// A signal is noticed within this.
+/// A signal, and that sshd has its port, is noticed within this.
 const LOOK: Duration = Duration::from_millis(100);
+/// `TCP_LISTEN`, as /proc/net/tcp has it.
+const LISTEN: &str = "0A";
 
 /// What is not a key, a command or a file is off, whatever the defaults of the installed version are.
 const FIXED: &str = "\
@@ -64,18 +67,21 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<u8, Failure> {
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
     }
+    // Of somebody else: sshd cannot have the port then, and says so.
+    let others = listeners(args.port);
     let mut command = Command::new(&program);
     command.args(["-D", "-e", "-f"]).arg(&config).stdin(Stdio::null());
     manypath_shim::end_with_parent(&mut command);
     let mut child = command
         .spawn()
         .map_err(|e| Failure::new(format!("cannot run {}: {e}", program.display())))?;
-    eprintln!(
-        "manypath: {user} is served on port {}, with the keys of {}",
-        args.port,
-        keys.display()
-    );
+    let mut is_served = false;
     loop {
+        if !is_served && !listeners(args.port).is_subset(&others) {
+            is_served = true;
+            let (port, keys) = (args.port, keys.display());
+            eprintln!("manypath: {user} is served on port {port}, with the keys of {keys}");
+        }
         if interrupted.load(Ordering::Relaxed) {
             let _ = Command::new("kill").arg(child.id().to_string()).status();
             child.wait()?;
@@ -86,6 +92,22 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<u8, Failure> {
         }
         std::thread::sleep(LOOK);
     }
+}
+
+/// Inodes of the TCP sockets that listen at a port of this network, whosever they are.
+fn listeners(port: u16) -> BTreeSet<String> {
+    let tables = ["/proc/self/net/tcp", "/proc/self/net/tcp6"].map(std::fs::read_to_string);
+    tables.iter().flatten().flat_map(|table| listening_at(port, table)).collect()
+}
+
+/// Those of one table (proc_pid_net(5)): its columns are number, own address, peer, state, and the inode as the tenth.
+fn listening_at(port: u16, table: &str) -> impl Iterator<Item = String> {
+    let end = format!(":{port:04X}");
+    table.lines().filter_map(move |line| {
+        let columns: Vec<&str> = line.split_whitespace().collect();
+        let is_there = columns.get(1)?.ends_with(&end) && *columns.get(3)? == LISTEN;
+        is_there.then(|| columns.get(9).map(|inode| (*inode).to_owned()))?
+    })
 }
 
 /// Its configuration, removed at the end.
@@ -161,4 +183,31 @@ fn make_key(path: &Path) -> Result<(), Failure> {
     let mut command = Command::new("ssh-keygen");
     let status = command.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(path).status()?;
     if status.success() { Ok(()) } else { Err(Failure::new("ssh-keygen makes no host key")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{listeners, listening_at};
+    use std::net::{TcpListener, TcpStream};
+
+    #[test]
+    fn only_sockets_that_listen_at_the_port_count() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let at = listener.local_addr().unwrap();
+        let client = TcpStream::connect(at).unwrap();
+        let (_accepted, _) = listener.accept().unwrap();
+        assert_eq!(listeners(at.port()).len(), 1);
+        assert!(listeners(client.local_addr().unwrap().port()).is_empty());
+        drop(listener);
+        assert!(listeners(at.port()).is_empty());
+    }
+
+    #[test]
+    fn tables_of_the_kernel_are_read() {
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n\
+               0: 00000000:08AE 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4711 1 0 100 0 0 10 0\n\
+               1: 0100007F:08AE 0100007F:C001 01 00000000:00000000 00:00000000 00000000     0        0 4712 1 0 20 4 30 10 -1\n";
+        assert_eq!(listening_at(2222, table).collect::<Vec<_>>(), ["4711"]);
+        assert_eq!(listening_at(222, table).count(), 0);
+    }
 }
