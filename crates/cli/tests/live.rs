@@ -70,7 +70,7 @@ fn the_live_stack_does_what_the_simulation_says() {
     let output = folder.live(&["--tolerance", "0.15"]);
     let stderr = String::from_utf8_lossy(&output.stderr);
     let stdout = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && stdout.contains("1 runs in out"), "{stdout}{stderr}");
+    assert!(output.status.success() && stdout.contains("1 run in out"), "{stdout}{stderr}");
     for (stream, full) in [("s0_throughput_mbps", 2.87), ("s1_throughput_mbps", 0.958)] {
         let simulated = folder.figure("simulated/results.csv", stream);
         let live = folder.figure("live/results.csv", stream);

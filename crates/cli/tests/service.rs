@@ -99,7 +99,7 @@ fn a_manager_hears_of_begin_health_reloads_and_end() {
     manager.signal("-HUP");
     let began = manager.hear("RELOADING=1");
     assert!(began.contains("MONOTONIC_USEC="), "{began}");
-    assert!(manager.hear("READY=1").contains("STATUS=settings and 1 rules read"));
+    assert!(manager.hear("READY=1").contains("STATUS=settings and 1 rule read"));
     let status = finish(manager.command(&["status", "--json"]));
     assert!(status.stdout.contains("8080"), "{status:?}");
 
@@ -216,7 +216,7 @@ fn top_shows_rates_as_a_table_and_as_json() {
         site.server_status()["associations"].as_array().is_some_and(|all| !all.is_empty())
     });
     let table = ask(&site, &["top", "--count", "1", "--interval", "0.2"]).stdout;
-    assert!(table.starts_with("manypath: 1 stacks, "), "{table}");
+    assert!(table.starts_with("manypath: 1 stack, "), "{table}");
     assert!(table.contains("INTERFACE"), "{table}");
     let lines = ask(&site, &["top", "-n", "2", "--interval", "0.2", "--json"]).stdout;
     let tables: Vec<serde_json::Value> =

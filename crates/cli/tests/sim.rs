@@ -112,7 +112,7 @@ fn the_parts_of_a_figure_are_drawn_together() {
     assert!(!folder.0.join("out/verdict.json").exists());
     let drawn = figure(&["--resume"]);
     let text = String::from_utf8_lossy(&drawn.stdout).into_owned();
-    assert!(text.contains("4 runs, 1 seeds") && drawn.stderr.is_empty(), "{text}");
+    assert!(text.contains("4 runs, 1 seed,") && drawn.stderr.is_empty(), "{text}");
     assert!(folder.read("out/dreibholz2010-fig7.csv").lines().count() > 8);
     let runs = "out/runs/dreibholz2010-fig7";
     let args = ["figure", "dreibholz2010-fig7", "--seeds", "1", "--out", "drawn", "--from", runs];

@@ -33,6 +33,7 @@
 //! [`ControlClient`] the asking side, [`runtime`] the rules of where stacks are found.
 
 mod client;
+mod counted;
 mod error;
 mod inherit;
 mod listener;
@@ -45,6 +46,7 @@ mod socket;
 pub mod status;
 
 pub use client::ControlClient;
+pub use counted::counted;
 pub use error::ControlError;
 pub use inherit::inherited;
 pub use listener::ControlListener;

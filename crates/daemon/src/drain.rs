@@ -10,6 +10,7 @@ use crate::connection::RelayEnd;
 use crate::log;
 use crate::stack::Stack;
 use crate::timers::Timer;
+use manypath_control::counted;
 use manypath_engine::{Duration, Instant};
 use manypath_net::Signal;
 use tracing::{info, warn};
@@ -74,7 +75,7 @@ impl Stack {
     }
 
     fn begin_drain(&mut self, patience: Duration, renewed_by_progress: bool) {
-        info!(target: log::STACK, "ending: {} connections run on", self.flow_count());
+        info!(target: log::STACK, "ending; still open: {}", connections(self.flow_count()));
         let (last_progress, mark) = (self.now, self.progress_mark());
         self.phase = Phase::Draining(Drain { patience, renewed_by_progress, last_progress, mark });
         self.timers.set(self.now, Timer::Drain);
@@ -108,7 +109,7 @@ impl Stack {
             self.phase = Phase::Draining(drain);
             return;
         }
-        warn!(target: log::STACK, "{} connections are reset", self.flow_count());
+        warn!(target: log::STACK, "reset at the end: {}", connections(self.flow_count()));
         self.phase = Phase::Over;
     }
 
@@ -179,4 +180,8 @@ impl Stack {
         self.print_last_status_line();
         self.save_peers();
     }
+}
+
+fn connections(count: usize) -> String {
+    counted(count, "connection", "connections")
 }

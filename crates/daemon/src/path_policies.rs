@@ -2,6 +2,7 @@
 
 use crate::log;
 use crate::stack::Stack;
+use manypath_control::counted;
 use manypath_engine::{PathPolicy, PathRole, PathRule};
 use manypath_rules::FileError;
 use manypath_rules::paths::{PathEntry, PathWish, PathsFile, Role};
@@ -85,7 +86,7 @@ impl Stack {
         let rules = self.path_policies.rules(&self.path_policies.told);
         self.driver.endpoint_mut().set_path_policies(self.now, rules);
         let lines = self.path_policies.entries.len();
-        info!(target: log::PATH, "{lines} lines about what paths are there for");
+        info!(target: log::PATH, "{} about what paths are there for", counted(lines, "line", "lines"));
     }
 }
 

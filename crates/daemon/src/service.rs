@@ -5,6 +5,7 @@
 use crate::log;
 use crate::stack::Stack;
 use crate::timers::Timer;
+use manypath_control::counted;
 use manypath_control::manager::{self, News};
 use manypath_engine::Duration;
 use tracing::{info, warn};
@@ -65,7 +66,8 @@ impl Stack {
 
     fn status_for_manager(&self) -> String {
         let (peers, connections) = (self.associations.len(), self.flow_count());
-        format!("{peers} associations, {connections} connections")
+        let peers = counted(peers, "association", "associations");
+        format!("{peers}, {}", counted(connections, "connection", "connections"))
     }
 
     pub(crate) fn tell_stopping(&self) {
@@ -76,7 +78,7 @@ impl Stack {
     pub(crate) fn reload_for_manager(&mut self) {
         self.service.tell(&[News::Reloading]);
         let status = match self.reload_counted() {
-            Ok(count) => format!("settings and {count} rules read"),
+            Ok(count) => format!("settings and {} read", rules(count)),
             Err(why) => format!("everything stays as it was: {why}"),
         };
         self.service.tell(&[News::Ready, News::Status(&status)]);
@@ -88,7 +90,7 @@ impl Stack {
         match &result {
             Ok(count) => {
                 self.counters.count("reloads");
-                info!(target: log::CONTROL, "settings and {count} rules read");
+                info!(target: log::CONTROL, "settings and {} read", rules(*count));
             }
             Err(why) => {
                 self.counters.count("reloads_refused");
@@ -97,4 +99,8 @@ impl Stack {
         }
         result
     }
+}
+
+fn rules(count: usize) -> String {
+    counted(count, "rule", "rules")
 }

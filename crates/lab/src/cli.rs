@@ -111,7 +111,9 @@ pub fn capture(name: &str, file: Option<&Path>) -> Result<String, LabError> {
         0 => String::new(),
         missed => format!("; {missed} packets are missing because the disk was too slow"),
     };
-    Ok(format!("{} packets, {} bytes captured{missed}\n", summary.packets, summary.bytes))
+    let packets = if summary.packets == 1 { "packet" } else { "packets" };
+    let (count, bytes) = (summary.packets, summary.bytes);
+    Ok(format!("{count} {packets}, {bytes} bytes captured{missed}\n"))
 }
 
 /// Ends a running lab and all that runs on its hosts.

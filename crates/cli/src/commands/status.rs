@@ -4,6 +4,7 @@ use super::path::words;
 use super::stacks;
 use crate::args::StatusArgs;
 use crate::failure::Failure;
+use manypath_control::counted;
 use manypath_control::path::PathPolicy;
 use manypath_control::status::{
     AssociationStatus, DatagramStatus, FlowStatus, ListenerStatus, PathStatus, StackStatus,
@@ -53,10 +54,10 @@ fn text(stack: &StackStatus, counters: bool) -> String {
     // Writing to a string cannot fail, here and below.
     let _ = writeln!(
         out,
-        "stack {} ({role}, udp {}, up {seconds} s{draining}): {} associations",
+        "stack {} ({role}, udp {}, up {seconds} s{draining}): {}",
         stack.pid,
         stack.udp_port,
-        stack.associations.len()
+        counted(stack.associations.len(), "association", "associations")
     );
     stack.listeners.iter().for_each(|l| listener(&mut out, l));
     stack.associations.iter().for_each(|a| association(&mut out, a));
@@ -76,7 +77,7 @@ fn text(stack: &StackStatus, counters: bool) -> String {
         );
     }
     for (reason, count) in &stack.fallbacks {
-        let _ = writeln!(out, "  plain TCP {count} times: {reason}");
+        let _ = writeln!(out, "  plain TCP {}: {reason}", times(*count));
     }
     if counters {
         for (name, count) in stack.counters.iter().filter(|(_, count)| **count > 0) {
@@ -120,8 +121,8 @@ fn path(out: &mut String, path: &PathStatus) {
     let _ = writeln!(
         out,
         "    path {} {} {} -> {} {}{primary}: srtt {srtt}, cwnd {}, in flight {}, sent {}, received {}, \
-         {} fast retransmits, {} timeouts, {} probes ({} in vain), suspected {} times ({} wrongly), \
-         {} tail probes, {} retransmits in vain, ECN {} ({} marks in, {} told, {} reductions), {}{policy}{idle}",
+         {}, {}, {} ({} in vain), suspected {} ({} wrongly), {}, {} in vain, ECN {} ({} in, {} told, {}), \
+         {}{policy}{idle}",
         path.id,
         path.interface,
         path.local,
@@ -131,18 +132,18 @@ fn path(out: &mut String, path: &PathStatus) {
         bytes(path.in_flight_bytes),
         bytes(path.bytes_sent),
         bytes(path.bytes_received),
-        path.fast_retransmits,
-        path.timeouts,
-        path.probes,
+        counted(path.fast_retransmits, "fast retransmit", "fast retransmits"),
+        counted(path.timeouts, "timeout", "timeouts"),
+        counted(path.probes, "probe", "probes"),
         path.spurious_probes,
-        path.suspicions,
+        times(path.suspicions),
         path.spurious_suspicions,
-        path.tail_probes,
-        path.spurious_retransmits,
+        counted(path.tail_probes, "tail probe", "tail probes"),
+        counted(path.spurious_retransmits, "retransmit", "retransmits"),
         path.ecn,
-        path.ce_received,
+        counted(path.ce_received, "mark", "marks"),
         path.ecne_received,
-        path.ecn_reductions,
+        counted(path.ecn_reductions, "reduction", "reductions"),
         last_data(path.since_data_sent_ms, path.since_data_received_ms)
     );
 }
@@ -203,6 +204,10 @@ fn datagrams(out: &mut String, flow: &DatagramStatus) {
         flow.delivered,
         flow.undelivered
     );
+}
+
+fn times(count: u64) -> String {
+    counted(count, "time", "times")
 }
 
 /// A number of bytes for people.

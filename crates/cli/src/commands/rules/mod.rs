@@ -8,6 +8,7 @@ mod show;
 use crate::failure::Failure;
 pub(crate) use apply::{Applied, to_running_stacks as reload_stacks};
 use args::{Call, RulesAction, RulesArgs};
+use manypath_control::counted;
 use manypath_rules::{
     Chain, FileError, Place, Policy, Protocol, Query, Rule, RuleError, RulesFile,
 };
@@ -84,7 +85,7 @@ fn delete(file: &RulesFile, words: &[String]) -> Result<String, Failure> {
 
 fn flush(file: &RulesFile) -> Result<String, Failure> {
     let count = file.edit(|document| Ok(document.flush())).map_err(failure)?;
-    Ok(format!("{count} rules deleted"))
+    Ok(format!("{} deleted", counted(count, "rule", "rules")))
 }
 
 fn set_default(file: &RulesFile, chain: Chain, policy: Policy) -> Result<String, Failure> {

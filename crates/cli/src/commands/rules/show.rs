@@ -2,6 +2,7 @@
 
 use super::failure;
 use crate::failure::Failure;
+use manypath_control::counted;
 use manypath_rules::{Chain, Finding, Place, Policy, Query, RulesFile, Table};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -107,7 +108,8 @@ pub(super) fn checked(file: &RulesFile, as_json: bool) -> Result<u8, Failure> {
         return json(&table_json(file, &table)).map(|_| status);
     }
     findings.iter().for_each(|found| println!("{}", finding(found)));
-    println!("{} rules, {} without effect", table.len(), findings.len());
+    let rules = counted(table.len(), "rule", "rules");
+    println!("{rules}, {} without effect", findings.len());
     Ok(status)
 }
 

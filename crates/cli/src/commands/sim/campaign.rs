@@ -2,6 +2,7 @@
 
 use crate::args::CampaignOptions;
 use crate::failure::Failure;
+use manypath_control::counted;
 use manypath_sim::campaign::{Options, Progress, Record, Runner, execute, execute_by};
 use manypath_sim::scenario::Plan;
 use manypath_sim::simulation::RunOptions;
@@ -116,11 +117,16 @@ impl Display {
     }
 }
 
+/// A number of runs in words.
+pub(super) fn runs(count: usize) -> String {
+    counted(count, "run", "runs")
+}
+
 fn describe(progress: Progress) -> String {
     let Progress { done, total, elapsed, left, packets } = progress;
     let rate = packets as f64 / elapsed.as_secs_f64().max(1e-3) / 1e6;
     let left = left.map_or_else(String::new, |left| format!(", {} left", time(left)));
-    format!("{done}/{total} runs, {}, {rate:.2} million packets/s{left}", time(elapsed))
+    format!("{done}/{}, {}, {rate:.2} million packets/s{left}", runs(total), time(elapsed))
 }
 
 fn time(time: Duration) -> String {

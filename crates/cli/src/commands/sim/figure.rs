@@ -68,7 +68,7 @@ fn part(chosen: &[&'static Figure], args: &SimFigureArgs, shard: Shard) -> Resul
         if !done.contains(&figure.scenario) {
             done.push(figure.scenario);
             let records = simulate(figure, args, shard)?;
-            println!("{}: {} runs of shard {}", figure.name, records.len(), args.shard);
+            println!("{}: {} of shard {}", figure.name, campaign::runs(records.len()), args.shard);
         }
     }
     Ok(0)
@@ -119,7 +119,7 @@ fn simulate(figure: &Figure, args: &SimFigureArgs, shard: Shard) -> Result<Vec<R
         commit: campaign::commit(),
     };
     if !args.json {
-        println!("{}: {} runs", plan.description, plan.runs.len());
+        println!("{}: {}", plan.description, campaign::runs(plan.runs.len()));
     }
     campaign::run_plan(&plan, &options)
 }
@@ -141,7 +141,12 @@ fn finished(plan: &Plan, results: &[PathBuf]) -> Result<Vec<Record>, Failure> {
         found.remove(&(run.setup.clone(), run.case.clone(), point, run.seed))
     };
     let records: Vec<Record> = plan.runs.iter().filter_map(of_run).collect();
-    println!("{}: {} of {} runs found", plan.description, records.len(), plan.runs.len());
+    println!(
+        "{}: {} of {} found",
+        plan.description,
+        records.len(),
+        campaign::runs(plan.runs.len())
+    );
     Ok(records)
 }
 

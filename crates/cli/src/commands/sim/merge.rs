@@ -17,7 +17,7 @@ pub(super) fn merge(results: &[PathBuf], out: &Path, json: bool) -> Result<u8, F
     let table = out.join("results.csv");
     match json {
         true => println!("{}", serde_json::json!({ "runs": records.len(), "results": table })),
-        false => println!("{} runs in {}", records.len(), table.display()),
+        false => println!("{} in {}", super::campaign::runs(records.len()), table.display()),
     }
     Ok(0)
 }

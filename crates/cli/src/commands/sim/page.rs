@@ -1,6 +1,7 @@
 //! One page about all figures that a reader can follow.
 
 use super::bars;
+use manypath_control::counted;
 use manypath_sim::campaign::Record;
 use manypath_sim::figure::plot::Chart;
 use manypath_sim::figure::{CONTRADICTIONS, Criterion, Figure};
@@ -36,7 +37,8 @@ impl Effort {
 impl fmt::Display for Effort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { runs, seeds, measure } = self;
-        write!(f, "{runs} runs, {seeds} seeds, {measure} s measured in each")
+        let (runs, seeds) = (counted(*runs, "run", "runs"), counted(*seeds, "seed", "seeds"));
+        write!(f, "{runs}, {seeds}, {measure} s measured in each")
     }
 }
 

@@ -126,7 +126,7 @@ mod tests {
         write(out.join("dyn/manypath-dynamic.verdict.json"), VERDICT).unwrap();
         write(
             out.join("dyn/manypath-dynamic.md"),
-            "# x\n\n9 runs, 1 seeds, 20 s measured in each: y\n",
+            "# x\n\n9 runs, 1 seed, 20 s measured in each: y\n",
         )
         .unwrap();
         let before = "# old\n\n## dreibholz2010-fig4: T\n\n7 runs, 2 seeds, 3 s measured in each: kept.\n\n\
@@ -137,7 +137,7 @@ mod tests {
         let has = |part: &str| assert!(text.contains(part), "{part} in {text}");
         has("| 1 of 2 | 7 runs, 2 seeds, 3 s measured in each |");
         has("\n## dreibholz2010-fig4: T\n\n7 runs, 2 seeds, 3 s measured in each: kept.\n");
-        has("| 1 of 2 | 9 runs, 1 seeds, 20 s measured in each |");
+        has("| 1 of 2 | 9 runs, 1 seed, 20 s measured in each |");
         has("[All of it](dyn/manypath-dynamic.md)");
         has("| goodput | 1 | 0.7 \\| &lt; | 2 | **no** |");
         assert!(!text.contains("| order |") && !text.contains("fig5"), "{text}");

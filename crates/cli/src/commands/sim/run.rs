@@ -20,7 +20,7 @@ pub(super) fn run(args: &SimRunArgs) -> Result<u8, Failure> {
     let records = campaign::run_plan(&plan, &options)?;
     print!("{}", summary(&records, &plan.swept, args.json));
     if !args.json {
-        println!("{} runs in {}", records.len(), options.out.display());
+        println!("{} in {}", campaign::runs(records.len()), options.out.display());
     }
     Ok(0)
 }

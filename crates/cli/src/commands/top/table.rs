@@ -2,6 +2,7 @@
 
 use super::super::status::bytes;
 use super::rates::{FlowRate, PathRate, Rates};
+use manypath_control::counted;
 
 /// The lines, at most `limit` of them: connections give way first, the idle ones before others.
 pub(super) fn lines(rates: &Rates, limit: Option<usize>) -> Vec<String> {
@@ -30,10 +31,10 @@ fn summary(rates: &Rates) -> String {
         .iter()
         .fold((0.0, 0.0), |(s, r), path| (s + path.send_mbps, r + path.receive_mbps));
     format!(
-        "manypath: {} stacks, {} associations, {} connections; sending {}, receiving {} Mbit/s on all paths",
-        rates.stacks,
-        rates.associations,
-        rates.connections.len(),
+        "manypath: {}, {}, {}; sending {}, receiving {} Mbit/s on all paths",
+        counted(rates.stacks, "stack", "stacks"),
+        counted(rates.associations, "association", "associations"),
+        counted(rates.connections.len(), "connection", "connections"),
         mbps(send),
         mbps(receive)
     )

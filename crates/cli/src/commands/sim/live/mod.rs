@@ -48,7 +48,7 @@ pub(super) fn live(args: &SimLiveArgs) -> Result<u8, Failure> {
     let simulated = campaign::run_plan(&plan, &options)?;
     print!("{}", table::table(&plan.swept, &simulated, &lived, args.json));
     if !args.json {
-        println!("{} runs in {}", lived.len(), args.out.display());
+        println!("{} in {}", campaign::runs(lived.len()), args.out.display());
     }
     judge(args.tolerance, &plan, &simulated, &lived)
 }
