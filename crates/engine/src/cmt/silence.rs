@@ -19,6 +19,9 @@
 //! is sent again on another path, whose answer will be one. Paths that stand by (`path::policy`) carry no chunk while
 //! the silent one may be alive: they are asked by a HEARTBEAT.
 //!
+//! What has left on the silent path before the answer may have been after all that was lost: a path that loses
+//! one chunk of few is not suspected for it. It is if a second question is answered and nothing was heard of it.
+//!
 //! A path that is cut has mostly delivered something of which its own acknowledgements were lost, and
 //! which the answer of the other path acknowledges. So what is told there counts as heard when it was
 //! due, and says nothing about how late the path may be.
@@ -64,6 +67,8 @@ pub(crate) struct Silence {
     alone: bool,
     /// When another path was asked to witness.
     asked: Option<Instant>,
+    /// Another path has answered since this one was heard of, when more had left on this one already.
+    answered: bool,
     /// The largest lateness lately.
     latest: Duration,
     forget_at: Instant,
@@ -102,6 +107,7 @@ impl Silence {
     /// A SACK came over the path, whatever it says. Returns true if another path had been asked.
     pub(crate) fn on_sack(&mut self, now: Instant) -> bool {
         self.told = now;
+        self.answered = false;
         self.asked.take().is_some()
     }
 
@@ -110,18 +116,27 @@ impl Silence {
     pub(crate) fn on_heard(&mut self, at: Instant, sent: Instant, rtt: &Rtt) {
         self.learn(at, self.lateness(at, sent, rtt));
         self.heard = self.heard.max(at);
-        self.asked = None;
+        (self.asked, self.answered) = (None, false);
     }
 
     /// The path, on which nothing is in flight, has answered a HEARTBEAT.
     pub(crate) fn on_answer(&mut self, now: Instant) {
         self.heard = now;
         self.told = now;
+        self.answered = false;
     }
 
     /// The earliest transmission that left after all that have arrived did so at `sent`. `alone`: no more
     /// than a packet is in flight.
     pub(crate) fn set_awaited(&mut self, sent: Option<Instant>, alone: bool) {
+        let is_answered = self.asked.is_some() && sent.is_some() && sent != self.awaited;
+        if is_answered && self.answered {
+            // What the second question was about remains awaited, so that its answer is a witness.
+            return;
+        }
+        if is_answered {
+            (self.asked, self.answered) = (None, true);
+        }
         self.awaited = sent;
         self.alone = alone;
     }
@@ -179,7 +194,7 @@ impl Silence {
 
     /// Ends the suspicion, if there is one: it has been found out what it is worth.
     pub(crate) fn settle(&mut self) -> Option<Suspicion> {
-        self.asked = None;
+        (self.asked, self.answered) = (None, false);
         self.suspicion.take()
     }
 

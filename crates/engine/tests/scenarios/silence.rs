@@ -118,6 +118,37 @@ fn a_chunk_alone_on_a_silent_path_goes_over_another_one() {
     assert_eq!((silent.state, silent.suspicions), (PathState::PotentiallyFailed, 1));
 }
 
+/// As a receiver's credit does: few chunks are in flight, and while another path is asked the next one leaves.
+#[test]
+fn the_second_answer_counts_also_when_more_has_left_on_the_silent_path_since() {
+    let (mut pair, a, _) = Pair::established(2);
+    pair.links.get_mut(&2).unwrap().delay = millis(30);
+    for _ in 0..20 {
+        pair.send(Side::A, a, 0, b"both hear");
+        pair.drive(millis(100));
+    }
+    pair.z.received.clear();
+    pair.cut(1);
+    pair.ladder.clear();
+    pair.send(Side::A, a, 0, b"asked about");
+    while path(&pair, a, 1).probes == 0 {
+        pair.drive(millis(1));
+    }
+    // Shortly before the answer.
+    pair.drive(millis(50));
+    let (mut sent, begun) = (1, pair.now);
+    while path(&pair, a, 1).suspicions == 0 {
+        pair.send(Side::A, a, 0, b"and since");
+        sent += 1;
+        pair.drive(millis(10));
+        assert!(pair.now.since(begun) < millis(180), "{:?}", pair.ladder);
+    }
+    let silent = path(&pair, a, 1);
+    assert_eq!((silent.probes, silent.timeouts), (2, 0), "{:?}", pair.ladder);
+    pair.drive(millis(40));
+    assert_eq!(pair.z.received.len(), sent, "{:?}", pair.ladder);
+}
+
 #[test]
 fn a_receiver_that_rests_makes_no_path_suspected() {
     let (mut pair, a, _) = Pair::established(2);
