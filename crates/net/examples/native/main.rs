@@ -16,6 +16,7 @@
 //! wait=no                            leave the end to the peer
 //! seconds=60                         give up after this time
 //! json                               the result as JSON
+//! attended                           end only when standard input does: who repeats its last chunk is answered till then
 //! ```
 //!
 //! The checksum of one direction: SHA-256 of the bytes of each stream, the digests of all streams

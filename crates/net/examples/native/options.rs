@@ -21,6 +21,8 @@ pub(crate) struct Options {
     pub(crate) wait: bool,
     pub(crate) seconds: u64,
     pub(crate) json: bool,
+    /// Remain after the end until standard input ends, instead of for a moment.
+    pub(crate) attended: bool,
     pub(crate) reliability: Reliability,
 }
 
@@ -41,6 +43,7 @@ impl Options {
                 Some(("peer-udp", value)) => peer_udp = number(value)?,
                 Some((name, value)) => options.set(name, value)?,
                 None if word == "json" => options.json = true,
+                None if word == "attended" => options.attended = true,
                 None => return Err(format!("'{word}' has no value")),
             }
         }
@@ -75,6 +78,7 @@ impl Options {
             wait: false,
             seconds: 60,
             json: false,
+            attended: false,
             reliability: Reliability::Reliable,
         }
     }

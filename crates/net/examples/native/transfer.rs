@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 const MTU: u16 = 1500;
 const ADDED_STREAMS: u16 = 2;
 
-/// How long the last chunk is repeated to a peer that asks for it: longer than its first RTO.
+/// How long the last chunk is repeated to a peer that asks for it: longer than its first RTO, if nothing was
+/// lost before.
 const LINGER: Duration = Duration::from_millis(1500);
 
 /// The association's way from its beginning to its end.
@@ -96,11 +97,23 @@ impl Transfer {
             self.turn(&mut events)?;
         }
         let took = self.began.elapsed();
-        let limit = Instant::now() + LINGER;
-        while Instant::now() < limit {
-            self.turn(&mut events)?;
-        }
+        self.linger(&mut events)?;
         Ok(self.report(took))
+    }
+
+    fn linger(&mut self, events: &mut Events) -> Result<(), String> {
+        let limit = Instant::now() + LINGER;
+        let attendant = self.options.attended.then(|| {
+            std::thread::spawn(|| std::io::copy(&mut std::io::stdin(), &mut std::io::sink()))
+        });
+        let is_over = || match &attendant {
+            Some(attendant) => attendant.is_finished(),
+            None => Instant::now() >= limit,
+        };
+        while !is_over() {
+            self.turn(events)?;
+        }
+        Ok(())
     }
 
     fn turn(&mut self, events: &mut Events) -> Result<(), String> {

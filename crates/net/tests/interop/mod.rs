@@ -142,15 +142,17 @@ fn transfer(lab: &Lab, programs: &[PathBuf; 2], case: &Case<'_>) -> [Value; 2] {
         command.arg(format!("seconds={}", case.seconds));
         command.args([case.our_options, case.their_options][side]);
         if side == 0 {
-            command.arg("json");
+            command.args(["json", "attended"]);
         }
         Program::start(command)
     };
     let mut server = start(listener);
     server.wait_until_ready();
     let client = start(1 - listener);
-    let (client, server) = (client.result(case), server.result(case));
-    if listener == 0 { [server, client] } else { [client, server] }
+    let (ours, theirs) = if listener == 0 { (server, client) } else { (client, server) };
+    // Ours remains until theirs has ended: the last chunk may be lost, and its repetition be due in seconds.
+    let theirs = theirs.result(case);
+    [ours.result(case), theirs]
 }
 
 /// A running program; killed if the test gives up.
@@ -161,7 +163,7 @@ struct Program {
 
 impl Program {
     fn start(mut command: Command) -> Self {
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the program starts");
         let errors = BufReader::new(child.stderr.take().expect("piped"));
         Self { child, errors }
@@ -175,6 +177,7 @@ impl Program {
 
     /// What it printed: one line of JSON.
     fn result(mut self, case: &Case<'_>) -> Value {
+        drop(self.child.stdin.take());
         let (mut output, mut errors) = (String::new(), String::new());
         let mut stdout = self.child.stdout.take().expect("piped");
         stdout.read_to_string(&mut output).expect("text");
