@@ -29,11 +29,13 @@ pub(crate) fn ask(site: &Site, v6: bool, run: Run) -> Value {
     serde_json::from_str(&done.stdout).unwrap()
 }
 
-/// Asserts that one answer is of a connection that takes 40 ms.
+/// Asserts that one answer is of a connection that takes 40 ms. A stack that waits for its turn between looking at the
+/// clock and at the socket takes what came meanwhile for earlier than it was; over loopback it would be far below a
+/// millisecond.
 pub(crate) fn of_way(told: &Value) {
     let number = |name: &str| told[name].as_u64().unwrap();
-    assert!((38_000..1_000_000).contains(&number("rtt_us")), "{told}");
-    assert!((38_000..1_000_000).contains(&number("least_rtt_us")), "{told}");
+    assert!((20_000..1_000_000).contains(&number("rtt_us")), "{told}");
+    assert!((20_000..1_000_000).contains(&number("least_rtt_us")), "{told}");
     assert!((1000..1500).contains(&number("mss")), "{told}");
     assert!((1..100_000).contains(&number("cwnd")), "{told}");
     assert_eq!(told["state"], 1, "{told}");
