@@ -75,6 +75,15 @@ fn change_while_data_flows(site: &Site, sender: Host) {
     assert!(more < LITTLE, "{more} bytes over the backup");
 }
 
+/// Starts a transfer by curl. A busy machine may not answer in time, which is not what is tested here; what the stack
+/// has said stays when the test fails.
+fn begin(site: &Site, args: &[&str]) -> Child {
+    let patient = ["-v", "--fallback-timeout", "5000"];
+    let mut command = site.through_command(&patient, "curl", &[&["-sS", "-f"], args].concat());
+    let log = File::options().create(true).append(true).open(site.dir.join("log-curl")).unwrap();
+    command.stdin(Stdio::null()).stderr(log).spawn().unwrap()
+}
+
 fn end(mut child: Child) {
     // What was watched is enough.
     let _ = child.kill();
@@ -99,15 +108,13 @@ fn a_backup_is_left_alone_in_both_directions_and_changed_while_data_flows() {
     let monitor = monitor.spawn().unwrap();
 
     let url = format!("http://{}:8080/file", site.server());
-    let mut command = site.through_command(&[], "curl", &["-sS", "-f", "-o", "/dev/null", &url]);
-    let download = command.stdin(Stdio::null()).spawn().unwrap();
+    let download = begin(&site, &["-o", "/dev/null", &url]);
     change_while_data_flows(&site, Host::Right);
     end(download);
 
     let url = format!("http://{}:8082/file", site.server());
     let file = site.dir.join("www/file").display().to_string();
-    let mut command = site.through_command(&[], "curl", &["-sS", "-f", "-T", &file, &url]);
-    let upload = command.stdin(Stdio::null()).spawn().unwrap();
+    let upload = begin(&site, &["-T", &file, &url]);
     change_while_data_flows(&site, Host::Left);
     end(upload);
 
@@ -206,8 +213,7 @@ fn download_over_the_first(site: &mut Site) -> Child {
     flush.args(["address", "flush", "dev", "pathB"]);
     assert_eq!(finish(flush).code, Some(0));
     let url = format!("http://{}:8080/file", site.server());
-    let mut command = site.through_command(&[], "curl", &["-sS", "-f", "-o", "/dev/null", &url]);
-    let download = command.stdin(Stdio::null()).spawn().unwrap();
+    let download = begin(site, &["-o", "/dev/null", &url]);
     wait_for_bytes(site, Host::Right, 0, MUCH);
     download
 }
