@@ -116,7 +116,7 @@ impl Map {
     pub(crate) fn get(&self, key: &[u8]) -> io::Result<Vec<u8>> {
         self.check(key.len(), self.kind.value_size as usize)?;
         let mut value = vec![0; self.kind.value_size as usize];
-        let to = value.as_mut_ptr().addr() as u64;
+        let to = value.as_mut_ptr().expose_provenance() as u64;
         let mut element = self.element(address(key), to);
         bpf(BPF_MAP_LOOKUP_ELEM, &mut element)?;
         Ok(value)
@@ -128,7 +128,7 @@ impl Map {
         while keys.len() < self.kind.max_entries as usize {
             let mut next = vec![0; self.kind.key_size as usize];
             let last = keys.last().map_or(0, |key| address(key.as_slice()));
-            let mut element = self.element(last, next.as_mut_ptr().addr() as u64);
+            let mut element = self.element(last, next.as_mut_ptr().expose_provenance() as u64);
             if bpf(BPF_MAP_GET_NEXT_KEY, &mut element).is_err() {
                 break;
             }

@@ -48,5 +48,5 @@ fn bpf_open<T: Attributes>(command: libc::c_int, attributes: &mut T) -> io::Resu
 
 /// An address as the kernel takes it.
 fn address<T: ?Sized>(of: &T) -> u64 {
-    std::ptr::from_ref(of).cast::<u8>().addr() as u64
+    std::ptr::from_ref(of).cast::<u8>().expose_provenance() as u64
 }

@@ -192,7 +192,7 @@ fn explain(name: &str, error: io::Error, mut request: Load) -> io::Error {
     }
     let mut log = vec![0_u8; 1 << 20];
     (request.log_level, request.log_size) = (1, log.len() as u32);
-    request.log = log.as_mut_ptr().addr() as u64;
+    request.log = log.as_mut_ptr().expose_provenance() as u64;
     let _ = bpf(BPF_PROG_LOAD, &mut request);
     io::Error::new(error.kind(), format!("BPF program {name}: {error}: {}", last_lines(&log)))
 }

@@ -35,7 +35,7 @@ pub(crate) fn connect_programs(group: &File) -> io::Result<BTreeSet<u32>> {
         attach: CONNECT4,
         flags: 0,
         attach_flags: 0,
-        programs: std::ptr::from_mut(&mut numbers).addr() as u64,
+        programs: std::ptr::from_mut(&mut numbers).expose_provenance() as u64,
         count: MOST as u32,
         gap: 0,
     };
