@@ -90,9 +90,11 @@ impl Stack {
 
     /// The line can be faster than the control connection.
     fn keep_early(&mut self, id: DatagramId, payload: &[u8]) {
-        let Some(attempt) = self.datagrams.attempts.get_mut(&id) else { return };
-        if matches!(attempt.step, Step::Promised(_)) && attempt.early.len() < EARLY {
-            attempt.early.push(payload.to_vec());
+        let attempt = self.datagrams.attempts.get_mut(&id);
+        match attempt.filter(|one| matches!(one.step, Step::Promised(_)) && one.early.len() < EARLY)
+        {
+            Some(attempt) => attempt.early.push(payload.to_vec()),
+            None => self.counters.count("datagrams_without_flow"),
         }
     }
 
