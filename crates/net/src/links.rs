@@ -71,7 +71,12 @@ mod tests {
             ip("link set one up");
             assert!(states().contains(&state("one", true, false)), "{:?}", states());
             ip("link set two up");
-            assert!(states().contains(&state("one", true, true)), "{:?}", states());
+            // The kernel takes a moment to notice.
+            let begun = std::time::Instant::now();
+            while !states().contains(&state("one", true, true)) {
+                assert!(begun.elapsed().as_secs() < 10, "{:?}", states());
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
         });
     }
 }
