@@ -10,18 +10,13 @@ use crate::status::path_state_name;
 use crate::timers::Timer;
 use manypath_control::status::FallbackReason;
 use manypath_engine::{
-    AssociationId, CloseReason, ConnectError, Duration, Endpoint, Event, Instant, PathId,
+    AssociationId, CloseReason, ConnectError, Duration, Event, Instant, PathId,
     PathState, Profile, SendError,
 };
-use manypath_flow::FlowError;
+use manypath_flow::{Fed, FlowError, feed, unsent_limit};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use tracing::{info, warn};
-
-/// Bytes that may wait unsent in the engine at most, however much the paths take. Flows share what is
-/// behind this line fairly: a small message of one flow waits at most for this much of the others. Two
-/// runs of packets of full size fit.
-const UNSENT_LIMIT: usize = 128 << 10;
 
 /// What there is to know about an association that came up.
 pub(crate) struct Up {
@@ -343,44 +338,28 @@ impl Stack {
         self.read_direct(id);
         let Some(association) = self.associations.get_mut(&id) else { return };
         let endpoint = self.driver.endpoint_mut();
-        let fragment = endpoint.fragment_size(id);
         association.mux.advance_time(self.now);
-        let limit = unsent_limit(endpoint, id);
-        if let Some(datagrams) = association.mux.datagrams_mut()
-            && !pump_datagrams(self.now, endpoint, id, datagrams, limit)
-        {
-            self.waiting.insert(id);
-        }
-        loop {
-            if endpoint.unsent(id) >= limit {
+        if let Some(datagrams) = association.mux.datagrams_mut() {
+            let limit = unsent_limit(endpoint, id);
+            if !pump_datagrams(self.now, endpoint, id, datagrams, limit) {
                 self.waiting.insert(id);
-                endpoint.set_more_to_come(id, true);
-                return;
             }
-            let next = association.held.take().or_else(|| association.mux.poll_message(fragment));
-            let Some(message) = next else {
-                // A flow may be about to write for its turn.
-                let more = association.mux.has_events();
-                endpoint.set_more_to_come(id, more);
-                if more {
-                    self.dirty.insert(id);
-                }
-                return self.end_direct(id);
-            };
-            match endpoint.send(self.now, id, message.clone()) {
-                // The flow may have room now: look at it once more.
-                Ok(()) => drop(self.dirty.insert(id)),
-                // `Event::Writable` brings us back.
-                Err(SendError::BufferFull) => {
-                    association.held = Some(message);
-                    return;
-                }
-                Err(SendError::UnknownAssociation | SendError::ShuttingDown) => return,
-                Err(SendError::InvalidStream | SendError::Empty | SendError::Unfinished) => {
-                    self.counters.count("messages_rejected_by_engine");
-                    endpoint.abort(self.now, id, b"stream out of range");
-                    return;
-                }
+        }
+        let (fed, taken) =
+            feed(self.now, endpoint, id, &mut association.mux, &mut association.held);
+        // Flows whose messages were taken may have room now, and some may be about to write for their turn.
+        if taken > 0 || association.mux.has_events() {
+            self.dirty.insert(id);
+        }
+        match fed {
+            Fed::Enough => drop(self.waiting.insert(id)),
+            Fed::Drained => self.end_direct(id),
+            // `Event::Writable` brings us back; an association that ends says so itself.
+            Fed::Full
+            | Fed::Refused(SendError::UnknownAssociation | SendError::ShuttingDown) => {}
+            Fed::Refused(_) => {
+                self.counters.count("messages_rejected_by_engine");
+                endpoint.abort(self.now, id, b"stream out of range");
             }
         }
     }
@@ -448,11 +427,6 @@ const fn fallback_reason(reason: &CloseReason, connecting: bool) -> FallbackReas
         | CloseReason::TooManyFailures
         | CloseReason::ProtocolViolation(_) => FallbackReason::AssociationLost,
     }
-}
-
-/// Bytes that may wait unsent in the engine: as little as the paths let.
-fn unsent_limit(endpoint: &Endpoint, id: AssociationId) -> usize {
-    endpoint.wanted(id).min(UNSENT_LIMIT)
 }
 
 /// Whether an answer to an INIT shows that its sender speaks SCTP, and may do so with us in another

@@ -163,6 +163,11 @@ impl Flows {
         either!(self, one => one.poll_message(fragment_size))
     }
 
+    /// See [`FlowMux::backlog`].
+    pub fn backlog(&self) -> usize {
+        either!(self, one => one.backlog())
+    }
+
     /// See [`FlowMux::poll_event`].
     pub fn poll_event(&mut self) -> Option<FlowEvent> {
         either!(self, one => one.poll_event())

@@ -31,6 +31,7 @@ mod datagrams;
 mod direct;
 mod error;
 mod event;
+mod feed;
 mod flow;
 mod form;
 mod lanes;
@@ -47,6 +48,7 @@ pub use datagrams::{
 pub use direct::{DirectEnd, DirectFlow, DirectPeer, Framing};
 pub use error::{FlowError, OpenError, WriteError};
 pub use event::{FlowEvent, Refusal};
+pub use feed::{Fed, feed, unsent_limit};
 pub use form::Flows;
 pub use mux::{FlowMux, Share};
 pub use status::{FlowCounters, FlowState, FlowStatus};

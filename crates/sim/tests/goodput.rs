@@ -67,7 +67,7 @@ fn transfer_with(
                 Err(error) => panic!("{error:?}"),
             }
         }
-        world.endpoint(hosts[0]).set_more_to_come(id, left > 0);
+        world.endpoint(hosts[0]).set_backlog(id, left);
         for host in hosts {
             while let Some((id, event)) = world.endpoint(host).poll_event() {
                 assert!(!matches!(event, Event::Closed(_)), "{event:?}");

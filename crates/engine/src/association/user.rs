@@ -137,9 +137,9 @@ impl Association {
         self.sender.wanted(&self.paths)
     }
 
-    /// Whether the user holds back more than it has queued.
-    pub(crate) fn set_more_to_come(&mut self, more: bool) {
-        self.sender.set_more_to_come(more);
+    /// The user holds back so many bytes more than it has queued.
+    pub(crate) fn set_backlog(&mut self, bytes: usize) {
+        self.sender.set_backlog(bytes);
     }
 
     /// The user is to be told when all that was to be sent has been delivered.

@@ -391,12 +391,12 @@ impl Endpoint {
         self.registry.get(id).map_or(0, Association::wanted)
     }
 
-    /// Tells whether the user holds back more than it has queued, to keep its own queue short. The
-    /// end of a transfer is not near then, however little is [`Self::unsent`]: slow paths go on to
-    /// carry their share.
-    pub fn set_more_to_come(&mut self, id: AssociationId, more: bool) {
+    /// Tells how many bytes the user holds back beyond those that it has queued, to keep its own queue short;
+    /// `usize::MAX` if it does not know the end. Path schedulers count them as waiting: the end of a transfer is not near
+    /// while there are many, however few bytes are [`Self::unsent`], and slow paths go on to carry their share.
+    pub fn set_backlog(&mut self, id: AssociationId, bytes: usize) {
         if let Some(association) = self.registry.get_mut(id) {
-            association.set_more_to_come(more);
+            association.set_backlog(bytes);
         }
     }
 

@@ -66,8 +66,8 @@ pub(crate) struct Sender {
     pub(super) sack_path: Option<PathId>,
     /// The peer acknowledges for good what is not next in sequence (NR-SACK).
     non_renegable: bool,
-    /// Whether the user holds back more than it has queued.
-    more_to_come: bool,
+    /// Bytes that the user holds back and would queue if there were need.
+    backlog: usize,
     pub(super) nagle: Nagle,
     pub(super) counts: DataCounts,
     selector: PathSelector,
@@ -111,7 +111,7 @@ impl Sender {
             released: RangeSet::default(),
             in_flight: 0,
             lost: 0,
-            more_to_come: false,
+            backlog: 0,
             nagle: Nagle::new(config.nagle),
             counts: DataCounts::default(),
             blocks: Vec::new(),
@@ -280,7 +280,7 @@ impl Sender {
         }
         let usable = self.usable(paths);
         let is_full = |path: &Path| !has_window(now, path, path.flight);
-        let waits = (self.queue.messages() > 0 || self.more_to_come)
+        let waits = (self.queue.messages() > 0 || self.backlog > 0)
             && self.rwnd_for_new() >= self.fragment_size(paths)
             && paths.iter().filter(|path| usable.contains(path.id)).all(is_full);
         paths.ceiling_mut().note_waiting(now, waits);
@@ -448,14 +448,14 @@ impl Sender {
     /// What waits. When the peer's window is nearly used up, a chunk on a slow path holds up the
     /// fast ones just as at the end of a transfer.
     fn demand(&self) -> Demand {
-        let left = if self.more_to_come { usize::MAX } else { self.queue.bytes() + self.lost };
+        let left = (self.queue.bytes() + self.lost).saturating_add(self.backlog);
         let window = (self.window.rwnd() + self.in_flight).min(self.limit);
         Demand { left, sendable: left.min(self.window.rwnd()), window }
     }
 
-    /// Whether what is queued is only the first part of what the user has.
-    pub(crate) fn set_more_to_come(&mut self, more: bool) {
-        self.more_to_come = more;
+    /// The user holds back so many bytes more than it has queued.
+    pub(crate) fn set_backlog(&mut self, bytes: usize) {
+        self.backlog = bytes;
     }
 
     /// The lost chunk that `path` may send now, where `flight` was its flight before the packet.

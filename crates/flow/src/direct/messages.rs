@@ -16,6 +16,11 @@ impl DirectFlow {
         if self.is(id) { self.send.room() } else { 0 }
     }
 
+    /// Bytes that would leave now if the association took them.
+    pub fn backlog(&self) -> usize {
+        self.send.backlog()
+    }
+
     /// Queues bytes: all of them or none.
     pub fn write(&mut self, id: FlowId, bytes: Bytes) -> Result<(), WriteError> {
         if !self.is(id) {

@@ -35,6 +35,11 @@ impl Send {
         self.queue.len()
     }
 
+    /// Bytes that could leave now; a full queue says that the writer has more.
+    pub(super) fn backlog(&self) -> usize {
+        if self.room() == 0 && self.end == End::None { usize::MAX } else { self.queue.len() }
+    }
+
     /// Bytes that it takes now.
     pub(super) fn room(&self) -> usize {
         if self.end == End::None { BOUND.saturating_sub(self.queue.len()) } else { 0 }

@@ -54,6 +54,8 @@ pub(crate) struct Flow {
     pub(crate) scheduled: bool,
     pub(crate) share: Share,
     pub(crate) turn: Turn,
+    /// Its part of [`FlowMux::backlog`](crate::FlowMux::backlog).
+    pub(crate) backlog: usize,
     /// The `Closed` event is on its way.
     pub(crate) closing: bool,
 }
@@ -83,6 +85,7 @@ impl Flow {
             scheduled: false,
             share: Share::default(),
             turn: Turn::default(),
+            backlog: 0,
             closing: false,
         }
     }

@@ -97,6 +97,12 @@ impl Send {
         if self.queue.is_empty() { self.end == End::Wanted } else { self.credit() > 0 }
     }
 
+    /// Bytes that could leave now: all that credit allows where the writer has more than fits.
+    pub(crate) fn backlog(&self) -> usize {
+        let credit = usize::try_from(self.credit()).unwrap_or(usize::MAX);
+        if self.has_more() { credit } else { credit.min(self.queue.len()) }
+    }
+
     /// Takes bytes that `filled` all the room that there was, or not.
     pub(crate) fn push(&mut self, bytes: Bytes, filled: bool) {
         self.queue.push(bytes);

@@ -295,6 +295,7 @@ impl FlowMux {
         let (key, sent_end) = (flow.key, flow.send.end == End::Sent);
         let reset = flow.control(Body::Reset);
         self.drop_unsent(unsent);
+        self.update_backlog(id);
         if self.detach(id, key) && !sent_end {
             self.queue_ordered(key, true, reset);
         }

@@ -60,6 +60,8 @@ pub struct FlowMux {
     now: Duration,
     /// Bytes in all send queues.
     queued: usize,
+    /// Bytes that all flows would send at once if the association took them.
+    backlog: usize,
     ordered: VecDeque<Ordered>,
     /// Flows with unordered control messages to send.
     hints: VecDeque<FlowId>,
@@ -94,6 +96,7 @@ impl FlowMux {
             budget,
             now: Duration::ZERO,
             queued: 0,
+            backlog: 0,
             ordered: VecDeque::new(),
             hints: VecDeque::new(),
             rotation: Rotation::default(),
@@ -146,6 +149,12 @@ impl FlowMux {
         let sends =
             self.rotation.has_urgent() || !(self.rotation.is_empty() || self.awaits_writer());
         sends || !(self.ordered.is_empty() && self.hints.is_empty())
+    }
+
+    /// Bytes that the flows would send now if the association took them: what they have queued, or all their credit where
+    /// a writer has more than fits.
+    pub fn backlog(&self) -> usize {
+        self.backlog
     }
 
     /// A snapshot of one flow.
@@ -215,6 +224,7 @@ impl FlowMux {
 
     fn remove(&mut self, id: FlowId) -> Option<Flow> {
         let mut flow = self.flows.remove(id)?;
+        self.backlog -= flow.backlog;
         self.drop_unsent(flow.send.clear());
         *self.population(flow.key.opener) -= 1;
         Some(flow)
@@ -232,8 +242,17 @@ impl FlowMux {
         }
     }
 
+    /// Brings the sum over all flows up to date with what one of them can send now.
+    fn update_backlog(&mut self, id: FlowId) {
+        let Some(flow) = self.flows.get_mut(id) else { return };
+        let bytes = if flow.is_sendable() { flow.send.backlog() } else { 0 };
+        let before = core::mem::replace(&mut flow.backlog, bytes);
+        self.backlog = (self.backlog - before).saturating_add(bytes);
+    }
+
     /// Puts the flow into the rotation if it has something to send.
     fn schedule(&mut self, id: FlowId) {
+        self.update_backlog(id);
         let Some(flow) = self.flows.get_mut(id) else { return };
         if flow.wants_turn() && !flow.scheduled {
             flow.scheduled = true;

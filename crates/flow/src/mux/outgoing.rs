@@ -73,6 +73,7 @@ impl FlowMux {
     }
 
     fn after_data(&mut self, id: FlowId, sent: usize) {
+        self.update_backlog(id);
         self.note_writable(id, sent);
         self.schedule_again(id, sent);
         self.note_shortage(id);

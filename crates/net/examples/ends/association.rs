@@ -121,7 +121,7 @@ impl End {
         let now = self.clock.now();
         let endpoint = self.driver.endpoint_mut();
         let mut bytes = 0;
-        endpoint.set_more_to_come(id, true);
+        endpoint.set_backlog(id, usize::MAX);
         while endpoint.unsent(id) < UNSENT_LIMIT {
             let (stream, ppid) = (StreamId(0), Ppid(0));
             let message = Outgoing { stream, ppid, unordered: false, payload: payload.clone() };

@@ -57,6 +57,14 @@ pub enum AppKind {
         /// What the receiver's transport can hold, if its window is bound to that.
         socket_buffer: Option<u64>,
     },
+    /// Connections through flows, as the live stack carries those of TCP programs: each of its streams is one, on
+    /// which the sender writes without pause and the receiver reads at once.
+    Connection {
+        /// Bytes that each connection carries.
+        bytes: u64,
+        /// Whether the receiver opens the connections (a download), not the sender.
+        download: bool,
+    },
     /// Messages at a constant rate, with pauses.
     OnOff {
         /// Bit/s of messages while on, all streams together.
@@ -74,13 +82,19 @@ impl AppSpec {
         first_stream: u16,
         paths: &[PathSpec],
     ) -> Result<Self, ScenarioError> {
-        const KINDS: [(&str, u8); 5] =
-            [("saturated", 0), ("file", 1), ("request-response", 2), ("on-off", 3), ("channel", 4)];
+        const KINDS: [(&str, u8); 6] = [
+            ("saturated", 0),
+            ("file", 1),
+            ("request-response", 2),
+            ("on-off", 3),
+            ("channel", 4),
+            ("connection", 5),
+        ];
         let kind = section.read("kind", None, |node| one_of(node, &KINDS).map(Some))?;
         let kind = kind.ok_or_else(|| {
             section.error(
                 "kind",
-                "is missing; one of saturated, file, request-response, on-off, channel",
+                "is missing; one of saturated, file, request-response, on-off, channel, connection",
             )
         })?;
         let name = section.value("name", KINDS[usize::from(kind)].0.to_owned())?;
@@ -105,6 +119,10 @@ impl AppSpec {
                 think: section.value("think", Duration::ZERO)?,
             },
             3 => read_on_off(&mut section)?,
+            5 => AppKind::Connection {
+                bytes: section.required::<u64>("bytes")?.max(1),
+                download: section.value("download", false)?,
+            },
             _ => channel::read(&mut section)?,
         };
         section.finish()?;
@@ -135,6 +153,11 @@ impl AppSpec {
             AppKind::Channel { window, socket_buffer } => {
                 add("kind", "channel".into());
                 channel::parameters(window, socket_buffer, &mut add);
+            }
+            AppKind::Connection { bytes, download } => {
+                add("kind", "connection".into());
+                add("bytes", bytes.show());
+                add("download", download.show());
             }
             AppKind::OnOff { rate_bps, on, off } => {
                 add("kind", "on-off".into());

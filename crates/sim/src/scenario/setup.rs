@@ -1,4 +1,4 @@
-use super::applications::AppSpec;
+use super::applications::{AppKind, AppSpec};
 use super::document::{Node, Value};
 use super::engine_options;
 use super::error::ScenarioError;
@@ -140,6 +140,10 @@ fn read_apps(root: &mut Section<'_>, paths: &[PathSpec]) -> Result<Vec<AppSpec>,
     }
     if apps.is_empty() {
         return Err(root.error("app", "a scenario has at least one table [[app]]"));
+    }
+    if apps.len() > 1 && apps.iter().any(|app| matches!(app.kind, AppKind::Connection { .. })) {
+        let message = "connections share the association with no other application: one table [[app]]";
+        return Err(root.error("app", message));
     }
     Ok(apps)
 }

@@ -1,6 +1,7 @@
 use super::apps::{Applications, Way};
 use super::background::Source;
 use super::ceiling;
+use super::connections::Connections;
 use super::desk::SimulatedDesk;
 use super::ledger::Ledger;
 use super::network::{Network, RECEIVER_PORT};
@@ -44,6 +45,7 @@ pub(super) struct Session<'a> {
     pub(super) closed: Option<CloseReason>,
     established: bool,
     apps: Applications<'a>,
+    connections: Option<Connections>,
     sources: Vec<Source>,
     capture: bool,
 }
@@ -77,6 +79,7 @@ impl<'a> Session<'a> {
             closed: None,
             established: false,
             apps: Applications::new(&scenario.apps, start),
+            connections: Connections::new(&scenario.apps),
             sources: scenario.background.iter().map(|spec| Source::new(spec, start)).collect(),
             capture: options.capture,
         }
@@ -97,7 +100,8 @@ impl<'a> Session<'a> {
     /// Whether every application is one that ends and has.
     fn is_done(&self) -> bool {
         let delivered = self.ledgers[Way::Forth as usize].bytes_ever();
-        self.apps.total().is_some_and(|total| delivered >= total)
+        let total = self.connections.as_ref().map(Connections::total);
+        total.or_else(|| self.apps.total()).is_some_and(|total| delivered >= total)
     }
 
     fn go_on(&mut self) {
@@ -107,6 +111,9 @@ impl<'a> Session<'a> {
         }
         let (apps, mut desk) = self.apps_and_desk();
         apps.work(&mut desk);
+        if let Some(connections) = self.connections.as_mut().filter(|_| self.established) {
+            connections.work(&mut self.network, self.associations, &mut self.ledgers);
+        }
         self.run_sources();
         let limit = self.next_timer().map_or(self.end, |at| at.min(self.end));
         self.network.world.step(limit);
@@ -151,6 +158,10 @@ impl<'a> Session<'a> {
         };
         let now = self.network.world.now();
         while let Some(message) = self.network.world.endpoint(host).read(id) {
+            if let Some(connections) = &mut self.connections {
+                connections.handle_message(now, side, message);
+                continue;
+            }
             let stream = message.stream.0;
             self.ledgers[way as usize].on_delivered(now, stream, message.payload.len());
             let (apps, mut desk) = self.apps_and_desk();

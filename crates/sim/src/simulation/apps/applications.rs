@@ -1,5 +1,5 @@
 use super::{Application, Desk, Way, start};
-use crate::scenario::AppSpec;
+use crate::scenario::{AppKind, AppSpec};
 use manypath_engine::Instant;
 
 /// All applications of a scenario, those that have begun and those that will.
@@ -22,7 +22,8 @@ struct One<'a> {
 impl<'a> Applications<'a> {
     /// None has begun. `start` is the start of the association, from which their times count.
     pub fn new(specs: &'a [AppSpec], start: Instant) -> Self {
-        let all = specs.iter().map(|spec| One { spec, running: None }).collect();
+        let all = specs.iter().filter(|spec| !is_above_the_engine(spec));
+        let all = all.map(|spec| One { spec, running: None }).collect();
         Self { start, all, space: 0 }
     }
 
@@ -30,7 +31,7 @@ impl<'a> Applications<'a> {
     pub fn begin(&mut self, now: Instant) {
         for app in self.all.iter_mut().filter(|app| app.running.is_none()) {
             if self.start + app.spec.start <= now {
-                app.running = Some(start(app.spec, now));
+                app.running = start(app.spec, now);
                 self.space = 0;
             }
         }
@@ -65,12 +66,20 @@ impl<'a> Applications<'a> {
         self.all.iter().filter_map(next).min()
     }
 
-    /// Bytes after whose delivery all of them are done; `None` if one never is, or has not begun.
+    /// Bytes after whose delivery all of them are done; `None` if one never is, or has not begun, or if there are none.
     pub fn total(&self) -> Option<u64> {
+        if self.all.is_empty() {
+            return None;
+        }
         self.all.iter().map(|app| app.running.as_ref()?.total()).sum()
     }
 
     fn running(&mut self) -> impl Iterator<Item = &mut Box<dyn Application>> {
         self.all.iter_mut().filter_map(|app| app.running.as_mut())
     }
+}
+
+/// Whether the application has flows between itself and the association: see [`Connections`](super::super::connections).
+fn is_above_the_engine(spec: &AppSpec) -> bool {
+    matches!(spec.kind, AppKind::Connection { .. })
 }

@@ -52,9 +52,9 @@ trait Application: std::fmt::Debug {
     }
 }
 
-/// The application that `spec` describes, beginning at `now`.
-fn start(spec: &AppSpec, now: Instant) -> Box<dyn Application> {
-    match spec.kind {
+/// The application that `spec` describes, beginning at `now`; none if it does not work at a desk.
+fn start(spec: &AppSpec, now: Instant) -> Option<Box<dyn Application>> {
+    Some(match spec.kind {
         AppKind::Saturated { queue_info } => Box::new(saturated::Saturated::new(spec, queue_info)),
         AppKind::Channel { window, socket_buffer } => {
             Box::new(channel::Channel::new(spec, window, socket_buffer))
@@ -66,5 +66,6 @@ fn start(spec: &AppSpec, now: Instant) -> Box<dyn Application> {
         AppKind::OnOff { rate_bps, on, off } => {
             Box::new(on_off::OnOff::new(spec, rate_bps, (on, off), now))
         }
-    }
+        AppKind::Connection { .. } => return None,
+    })
 }

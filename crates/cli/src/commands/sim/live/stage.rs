@@ -25,7 +25,10 @@ pub(super) fn check(scenario: &Scenario, transport: LiveTransport) -> Result<(),
     let saturated = |app: &scenario::AppSpec| matches!(app.kind, AppKind::Saturated { .. });
     let lives = |app: &scenario::AppSpec| match app.kind {
         AppKind::Saturated { .. } | AppKind::OnOff { .. } => true,
-        AppKind::File { .. } | AppKind::RequestResponse { .. } | AppKind::Channel { .. } => false,
+        AppKind::File { .. }
+        | AppKind::RequestResponse { .. }
+        | AppKind::Channel { .. }
+        | AppKind::Connection { .. } => false,
     };
     let not_live = [
         (!scenario.udp, "udp = false", "the live stack speaks SCTP in UDP; set udp = true"),
