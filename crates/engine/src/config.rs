@@ -143,6 +143,9 @@ pub struct Config {
     pub sack_delay: Duration,
     /// DATA packets after which a SACK is sent at once, RFC 9260 section 6.2.
     pub sack_frequency: u32,
+    /// The same while many packets come in a round trip: each has at least eight SACKs. 8 by default; no more than `sack_frequency`:
+    /// that alone counts.
+    pub sack_frequency_max: u32,
     /// Over which path a SACK goes back. RFC 9260 section 6.4 by default.
     pub sack_path: SackPath,
     /// Whether a path with a window of less than four packets asks for acknowledgements without
@@ -372,7 +375,8 @@ impl Default for Config {
             plpmtu_raise_timer: Duration::from_secs(600),
             sack_delay: Duration::from_millis(50),
             sack_frequency: 2,
-            sack_path: SackPath::Standard,
+            sack_frequency_max: 8,
+            sack_path: SackPath::SmallestSrtt,
             immediate_sacks: true,
             max_burst: 4,
             burst_limit: BurstLimit::Acknowledged,
@@ -418,7 +422,7 @@ impl Default for Config {
             smart_t3: true,
             fast_retransmission_policy: RetransmissionPolicy::Same,
             timeout_retransmission_policy: RetransmissionPolicy::Asap,
-            delayed_ack_cmt: false,
+            delayed_ack_cmt: true,
             nr_sack: NrSack::Off,
             buffer_split: BufferSplit::NONE,
             rescheduling_percent: 0,

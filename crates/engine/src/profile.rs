@@ -65,6 +65,9 @@ impl Config {
         Self {
             rto_min: Duration::from_secs(1),
             sack_delay: Duration::from_millis(200),
+            sack_frequency_max: 2,
+            sack_path: SackPath::Standard,
+            delayed_ack_cmt: false,
             immediate_sacks: false,
             burst_limit: BurstLimit::Packets,
             congestion: CongestionControl::Rfc9260,
@@ -105,6 +108,7 @@ impl Config {
             path_mtu: PathMtu::Interface,
             sack_delay: Duration::from_millis(200),
             sack_frequency: 2,
+            sack_frequency_max: 2,
             sack_path: SackPath::Standard,
             immediate_sacks: false,
             fill_packets: false,

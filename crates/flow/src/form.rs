@@ -10,6 +10,7 @@ use crate::table::FlowId;
 use alloc::boxed::Box;
 use bytes::Bytes;
 use core::net::SocketAddr;
+use core::time::Duration;
 use manypath_engine::{Instant, Message, Outgoing};
 
 /// What an association carries. The calls are those of [`FlowMux`].
@@ -32,6 +33,14 @@ macro_rules! either {
 }
 
 impl Flows {
+    /// See [`FlowMux::set_slowest_path`]. The direct form has no windows of its own.
+    pub fn set_slowest_path(&mut self, round_trip: Duration) {
+        match self {
+            Self::Mux(mux) => mux.set_slowest_path(round_trip),
+            Self::Direct(_) => {}
+        }
+    }
+
     /// The flow of the direct form, if it is that.
     pub fn direct(&mut self) -> Option<&mut DirectFlow> {
         match self {

@@ -306,7 +306,7 @@ impl Connection {
 
     /// The least round trip between us and the server's SSH, of those measured in the last seconds.
     pub fn round_trip(&self) -> Option<Duration> {
-        self.round_trip.least()
+        self.round_trip.min()
     }
 
     /// The size of the receive window of a channel.
@@ -341,7 +341,7 @@ impl Connection {
 
     /// Asks something that every server answers, to see how long that takes.
     fn maybe_probe(&mut self, now: Duration, number: u32) {
-        let interval = self.round_trip.least().unwrap_or_default().max(LEAST_PROBE_INTERVAL);
+        let interval = self.round_trip.min().unwrap_or_default().max(LEAST_PROBE_INTERVAL);
         let recent = self.probed.is_some_and(|then| now.saturating_sub(then) < interval);
         if self.probing.is_none() && !recent && self.open_channel(number).is_some() {
             (self.probed, self.probing) = (Some(now), Some(number));

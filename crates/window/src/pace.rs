@@ -1,9 +1,7 @@
 //! How much the reader takes in one round trip.
 
+use crate::round_trip::SHORTEST;
 use core::time::Duration;
-
-/// Shorter round trips count as this: a loop that wakes up now and then takes that long anyway.
-const SHORTEST: Duration = Duration::from_millis(2);
 
 /// What the reader took in this round trip and in the one before.
 ///

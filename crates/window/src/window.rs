@@ -114,10 +114,16 @@ impl Window {
 
     /// A round trip between the applications took `sample`.
     pub fn on_round_trip(&mut self, now: Duration, sample: Duration) {
-        if self.round_trip.least().is_none() {
+        if self.round_trip.min().is_none() {
             self.pace.restart(self.size);
         }
         self.round_trip.sample(now, sample);
+    }
+
+    /// A round trip over the slowest path that the transport may use takes so long: see [`Policy::Follow`]. Zero, as at the
+    /// beginning: not known.
+    pub fn set_slowest_path(&mut self, round_trip: Duration) {
+        self.round_trip.set_slowest(round_trip);
     }
 
     /// What the transport can receive at a time, in bytes: over SCTP its receive buffer, over TCP
@@ -210,7 +216,7 @@ impl Window {
 
     /// What a round trip takes, if there was any sample.
     pub fn round_trip(&self) -> Option<Duration> {
-        self.round_trip.least()
+        self.round_trip.min()
     }
 
     /// What could be granted.
@@ -219,14 +225,15 @@ impl Window {
     }
 
     fn follow(&mut self, now: Duration, bytes: u64) -> Adjustment {
-        let round_trip = self.round_trip.least();
+        let round_trip = self.round_trip.min();
         let is_over = self.pace.take(now, bytes, round_trip, self.size);
-        self.resize(self.pace.target(self.config.gain), self.pace.ceiling(), is_over)
+        let target = self.round_trip.stretch(self.pace.target(self.config.gain));
+        self.resize(target, self.pace.ceiling(), is_over)
     }
 
     /// While the rate rises, as slow start: by what is consumed, up to 4 times the delivered, as [`Self::follow`].
     fn follow_path(&mut self, now: Duration, bytes: u64) -> Adjustment {
-        let round_trip = self.round_trip.least();
+        let round_trip = self.round_trip.min();
         let is_over = self.path.take(now, bytes, round_trip);
         let product = self.path.product(round_trip);
         let WindowConfig { first, gain, .. } = self.config;

@@ -326,7 +326,9 @@ impl Association {
             let marked = self.note_congestion(arrival);
             self.finish_deferred_reset(cx);
             if let Some(peer) = &mut self.peer {
-                let paths = self.paths.iter().filter(|path| path.is_active()).count();
+                let active = || self.paths.iter().filter(|path| path.is_active());
+                let shortest = || active().filter_map(|path| path.rtt.smoothed()).min();
+                let paths = (active().count(), || shortest().unwrap_or_default());
                 let immediate = arrival.immediate || marked;
                 peer.receiver.packet_end(cx.now, arrival.via, immediate, paths);
             }

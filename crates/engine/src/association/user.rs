@@ -5,6 +5,7 @@ use super::tcb::Association;
 use crate::event::{Event, Message};
 use crate::send::{Failed, Undelivered};
 use crate::status::SenderQueueInfo;
+use crate::time::Duration;
 use crate::{Abandoned, Outgoing, Reliability, ReliabilityPolicy, SendError, StreamOptions};
 use manypath_wire::StreamId;
 
@@ -135,6 +136,13 @@ impl Association {
     /// Bytes that need to be unsent so that no path waits for the user.
     pub(crate) fn wanted(&self) -> usize {
         self.sender.wanted(&self.paths)
+    }
+
+    /// The longest smoothed round trip of the paths that may carry data.
+    pub(crate) fn slowest_round_trip(&self) -> Duration {
+        let usable = self.sender.usable(&self.paths);
+        let paths = self.paths.iter().filter(|path| usable.contains(path.id));
+        paths.filter_map(|path| path.rtt.smoothed()).max().unwrap_or_default()
     }
 
     /// The user holds back so many bytes more than it has queued.

@@ -16,7 +16,7 @@ use crate::rng::Rng;
 use crate::schedule::stream::StreamOptions;
 use crate::send::{Abandoned, Reliability, ReliabilityPolicy};
 use crate::status::{AssociationStatistics, AssociationStatus, Counters, SenderQueueInfo};
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use crate::transmit::{PacketBatch, Replies, Transmit};
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -389,6 +389,12 @@ impl Endpoint {
     /// other data wait.
     pub fn wanted(&self, id: AssociationId) -> usize {
         self.registry.get(id).map_or(0, Association::wanted)
+    }
+
+    /// The longest smoothed round trip of the paths that may carry data now; zero before one is measured. Data in order is
+    /// delivered no sooner than the slowest of them brings its part.
+    pub fn slowest_round_trip(&self, id: AssociationId) -> Duration {
+        self.registry.get(id).map_or(Duration::ZERO, Association::slowest_round_trip)
     }
 
     /// Tells how many bytes the user holds back beyond those that it has queued, to keep its own queue short;

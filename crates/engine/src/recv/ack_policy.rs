@@ -1,5 +1,13 @@
 //! When to acknowledge (RFC 9260 sections 6.2 and 6.7): at least every second packet, at the latest
 //! after SACK.Delay, and at once when there is something that the sender must know.
+//!
+//! A sender that has many packets in flight does not need that many SACKs, and the way back may be narrow: the more packets come
+//! in a round trip, the fewer SACKs there are for each, as long as a round trip has eight of them ([RFC 9000, appendix
+//! of section 13.2.2] leaves this to the receiver in QUIC, and TCP receivers that merge segments do it).
+//!
+//! ```text
+//! packets per SACK = packets in the last round trip / 8      within sack_frequency ..= sack_frequency_max
+//! ```
 
 use crate::config::Config;
 use crate::path::{PathId, PathSet};
@@ -21,7 +29,7 @@ crate::names::named! {
 #[derive(Debug)]
 pub(crate) struct AckPolicy {
     delay: Duration,
-    frequency: u32,
+    frequency: Frequency,
     packets: u32,
     /// Packets since the last acknowledgement, which the first one of all does not change.
     since: u8,
@@ -29,40 +37,104 @@ pub(crate) struct AckPolicy {
     deadline: Option<Instant>,
     source: PathId,
     sources: PathSet,
+    /// The packet under work had nothing new: a SACK was lost, perhaps on the path that it took.
+    repeated: bool,
+}
+
+/// After how many packets a SACK is due.
+#[derive(Debug)]
+struct Frequency {
+    bounds: (u32, u32),
+    now: u32,
+    /// The round trip under way: when it began, how long it takes and what has come.
+    since: Instant,
+    round_trip: Duration,
+    packets: u32,
+}
+
+impl Frequency {
+    fn new(config: &Config) -> Self {
+        let least = config.sack_frequency.max(1);
+        let bounds = (least, config.sack_frequency_max.max(least));
+        let (since, round_trip) = (Instant::ZERO, Duration::ZERO);
+        Self { bounds, now: least, since, round_trip, packets: 0 }
+    }
+
+    fn on_packet(&mut self, now: Instant, round_trip: impl FnOnce() -> Duration) {
+        self.packets += 1;
+        if self.bounds.0 == self.bounds.1 || now.since(self.since) < self.round_trip {
+            return;
+        }
+        // What came in a longer time than a round trip is counted as if it had come in one.
+        let (least, most) = self.bounds;
+        self.now = (self.packets / SACKS_PER_ROUND_TRIP).clamp(least, most);
+        (self.since, self.round_trip, self.packets) = (now, round_trip().max(LEAST_ROUND_TRIP), 0);
+    }
+
+    /// How long the packets of one SACK may take to come.
+    fn patience(&self) -> Duration {
+        self.round_trip / SACKS_PER_ROUND_TRIP
+    }
 }
 
 /// Longest delay that may be configured (RFC 9260 section 6.2).
 const MAX_DELAY: Duration = Duration::from_millis(500);
+/// SACKs in a round trip, as long as each is for more packets than the least number.
+const SACKS_PER_ROUND_TRIP: u32 = 8;
+/// Shorter round trips count as this: packets come in batches.
+const LEAST_ROUND_TRIP: Duration = Duration::from_millis(20);
 
 impl AckPolicy {
     /// The first DATA of an association is acknowledged at once (section 5.1).
     pub(crate) fn new(config: &Config) -> Self {
-        let frequency = config.sack_frequency.max(1);
+        let frequency = Frequency::new(config);
         Self {
             delay: config.sack_delay.min(MAX_DELAY),
+            packets: frequency.now - 1,
             frequency,
-            packets: frequency - 1,
             since: 0,
             now_due: false,
             deadline: None,
             source: PathId(0),
             sources: PathSet::default(),
+            repeated: false,
         }
     }
 
     /// A packet with DATA arrived on `via`. `immediate`: it showed a gap or filled one (without DAC),
-    /// carried a duplicate or an I bit, or something of it had to be dropped.
-    pub(crate) fn on_packet(&mut self, now: Instant, via: PathId, immediate: bool) {
+    /// carried a duplicate or an I bit, or something of it had to be dropped. `round_trip`: what one takes at least.
+    pub(crate) fn on_packet(
+        &mut self,
+        now: Instant,
+        via: PathId,
+        immediate: bool,
+        round_trip: impl FnOnce() -> Duration,
+    ) {
         self.source = via;
         self.sources.insert(via);
         self.packets += 1;
         self.since = self.since.saturating_add(1);
-        if immediate || self.packets >= self.frequency {
+        self.frequency.on_packet(now, round_trip);
+        if immediate || self.packets >= self.frequency.now {
             self.now_due = true;
         }
-        if self.deadline.is_none() {
-            self.deadline = Some(now + self.delay);
-        }
+        let waits = if self.packets < self.frequency.bounds.0 {
+            self.delay
+        } else {
+            self.delay.min(self.frequency.patience())
+        };
+        let deadline = now + waits;
+        self.deadline = Some(self.deadline.map_or(deadline, |before| before.min(deadline)));
+    }
+
+    /// The packet under work repeats what has come before.
+    pub(crate) fn note_repeated(&mut self) {
+        self.repeated = true;
+    }
+
+    /// The only path on which a SACK should go, if there is one: that of what the peer has repeated.
+    pub(crate) fn must_return(&self) -> Option<PathId> {
+        self.repeated.then_some(self.source)
     }
 
     /// An acknowledgement is due whatever the counters say.
@@ -107,6 +179,7 @@ impl AckPolicy {
         self.packets = 0;
         self.since = 0;
         self.sources = PathSet::default();
+        self.repeated = false;
         self.now_due = false;
         self.deadline = None;
     }
@@ -136,18 +209,18 @@ mod tests {
     fn the_first_packet_of_all_is_acknowledged_at_once() {
         let mut policy = AckPolicy::new(&Config::default());
         assert_eq!(policy.due(at(0)), None);
-        policy.on_packet(at(0), VIA, false);
+        policy.on_packet(at(0), VIA, false, Duration::default);
         assert_eq!(policy.due(at(0)), Some(VIA));
     }
 
     #[test]
     fn every_second_packet_or_after_the_delay() {
         let mut policy = running();
-        policy.on_packet(at(0), VIA, false);
+        policy.on_packet(at(0), VIA, false, Duration::default);
         assert_eq!(policy.due(at(49)), None);
         assert_eq!(policy.deadline(), Some(at(50)));
         assert_eq!(policy.due(at(50)), Some(VIA));
-        policy.on_packet(at(10), MAIN, false);
+        policy.on_packet(at(10), MAIN, false, Duration::default);
         assert_eq!(policy.due(at(10)), Some(MAIN));
         policy.on_sent();
         assert!(!policy.is_pending() && policy.deadline().is_none());
@@ -156,7 +229,7 @@ mod tests {
     #[test]
     fn urgent_packets_are_acknowledged_at_once() {
         let mut policy = running();
-        policy.on_packet(at(0), VIA, true);
+        policy.on_packet(at(0), VIA, true, Duration::default);
         assert_eq!(policy.due(at(0)), Some(VIA));
         let mut forced = running();
         forced.force();
@@ -168,7 +241,7 @@ mod tests {
         let config = Config { sack_delay: Duration::from_secs(5), ..Config::default() };
         let mut policy = AckPolicy::new(&config);
         policy.on_sent();
-        policy.on_packet(at(0), VIA, false);
+        policy.on_packet(at(0), VIA, false, Duration::default);
         assert_eq!(policy.deadline(), Some(at(500)));
     }
 }

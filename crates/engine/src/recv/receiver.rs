@@ -195,10 +195,16 @@ impl Receiver {
     }
 
     /// A packet with DATA, which came over `via`, one of so many `paths`, has been worked through.
-    /// `immediate`: the caller wants it acknowledged without delay.
-    pub(crate) fn packet_end(&mut self, now: Instant, via: PathId, immediate: bool, paths: usize) {
+    /// `immediate`: the caller wants it acknowledged without delay. The shortest of the paths has this round trip.
+    pub(crate) fn packet_end(
+        &mut self,
+        now: Instant,
+        via: PathId,
+        immediate: bool,
+        (paths, round_trip): (usize, impl FnOnce() -> Duration),
+    ) {
         let gap = self.gap && !(self.delayed_ack_cmt && paths > 1);
-        self.policy.on_packet(now, via, immediate || self.urgent || gap);
+        self.policy.on_packet(now, via, immediate || self.urgent || gap, round_trip);
         self.urgent = false;
         self.gap = false;
     }
@@ -219,6 +225,11 @@ impl Receiver {
     /// Where a SACK is to be sent, if one is due.
     pub(crate) fn sack_due(&self, now: Instant) -> Option<PathId> {
         self.policy.due(now)
+    }
+
+    /// The only path on which the SACK that is due should go, if there is one.
+    pub(crate) fn sack_must_return(&self) -> Option<PathId> {
+        self.policy.must_return()
     }
 
     /// The paths that have brought DATA since the last SACK.
@@ -388,6 +399,7 @@ impl Receiver {
         }
         if self.tracker.observe(tsn) == Seen::Duplicate {
             self.urgent = true;
+            self.policy.note_repeated();
             return Ok(Admission::Refuse(DataOutcome::Duplicate));
         }
         self.gap |= self.tracker.has_gap();

@@ -106,8 +106,9 @@ impl Recv {
         bytes
     }
 
-    /// The reader has taken `bytes` of what it has read.
-    pub(crate) fn consume(&mut self, now: Duration, bytes: usize) -> Adjustment {
+    /// The reader has taken `bytes` of what it has read. Data may take a path whose round trip is `slowest`.
+    pub(crate) fn consume(&mut self, now: Duration, bytes: usize, slowest: Duration) -> Adjustment {
+        self.window.set_slowest_path(slowest);
         let read = self.buffered() - self.queue.len() as u64;
         debug_assert!(bytes as u64 <= read, "consumed more than was read");
         self.window.on_consumed(now, (bytes as u64).min(read))

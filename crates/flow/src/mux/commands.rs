@@ -164,9 +164,9 @@ impl FlowMux {
     /// `bytes` of what was read have been taken by the reader and need no memory any more. Credit
     /// follows this.
     pub fn consumed(&mut self, id: FlowId, bytes: usize) {
-        let now = self.now;
+        let (now, slowest) = (self.now, self.slowest_path);
         let Some(flow) = self.flows.get_mut(id) else { return };
-        let adjustment = flow.recv.consume(now, bytes);
+        let adjustment = flow.recv.consume(now, bytes, slowest);
         self.note_adjustment(adjustment);
         self.grant_if_due(id);
         self.probe_if_due(id);

@@ -62,6 +62,8 @@ pub struct FlowMux {
     queued: usize,
     /// Bytes that all flows would send at once if the association took them.
     backlog: usize,
+    /// Round trip of the slowest path that data may take.
+    slowest_path: Duration,
     ordered: VecDeque<Ordered>,
     /// Flows with unordered control messages to send.
     hints: VecDeque<FlowId>,
@@ -97,6 +99,7 @@ impl FlowMux {
             now: Duration::ZERO,
             queued: 0,
             backlog: 0,
+            slowest_path: Duration::ZERO,
             ordered: VecDeque::new(),
             hints: VecDeque::new(),
             rotation: Rotation::default(),
@@ -110,6 +113,11 @@ impl FlowMux {
     /// What happens from here on happens at `now`.
     pub fn advance_time(&mut self, now: Instant) {
         self.now = Duration::from_nanos(now.as_nanos());
+    }
+
+    /// A round trip over the slowest path that data may take now is `round_trip`: windows follow it.
+    pub fn set_slowest_path(&mut self, round_trip: Duration) {
+        self.slowest_path = round_trip;
     }
 
     /// The flows of datagrams of the association.

@@ -45,6 +45,7 @@ const OPTIONS: &[EngineOption] = options![
     report_undelivered,
     sack_delay,
     sack_frequency,
+    sack_frequency_max,
     max_burst,
     burst_limit,
     pacing,

@@ -188,6 +188,8 @@ impl Figures {
             self.add(format!("{name}_dropped_early"), Some(link.dropped_early as f64));
             self.add(format!("{name}_marked"), Some(link.marked as f64));
             self.add(format!("{name}_dropped_loss"), Some(link.dropped_loss as f64));
+            let back = network.world.link_counters(*path, network.sender);
+            self.add(format!("{name}_bytes_back"), Some(back.bytes_in as f64));
         }
         packets
     }
