@@ -24,16 +24,38 @@ named! {
 
 /// What may leave together.
 const QUANTUM: Duration = Duration::from_millis(1);
+/// The same in bytes at most, where a rate is prescribed.
+const MAX_QUANTUM: usize = 65_536;
 
 /// The pace of a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Pace {
-    /// The congestion window in bytes.
-    pub cwnd: usize,
-    /// Whether the path is in slow start.
-    pub is_starting: bool,
-    /// What a round trip takes.
-    pub rtt: Duration,
+    /// So many bytes leave in `time`.
+    bytes: u64,
+    time: Duration,
+    /// What may leave together lasts for so long.
+    quantum: Duration,
+}
+
+impl Pace {
+    /// A window of `cwnd` bytes per round trip of `rtt`, and somewhat more, above all in slow start.
+    pub(crate) fn of_window(cwnd: usize, is_starting: bool, rtt: Duration) -> Self {
+        let (up, down) = if is_starting { (2, 1) } else { (5, 4) };
+        Self { bytes: cwnd.max(1) as u64 * up, time: rtt * down, quantum: QUANTUM }
+    }
+
+    /// `rate` bytes per second, but no fewer than two packets of `packet` bytes at once.
+    pub(crate) fn of_rate(rate: u64, packet: usize) -> Self {
+        let pace = Self { bytes: rate.max(1), time: Duration::from_secs(1), quantum: QUANTUM };
+        // The last packet leaves when those before it have had their time.
+        Self { quantum: QUANTUM.min(pace.gap(MAX_QUANTUM)).max(pace.gap(packet)), ..pace }
+    }
+
+    /// What `bytes` take.
+    fn gap(self, bytes: usize) -> Duration {
+        let nanos = self.time.as_nanos().saturating_mul(bytes as u128) / u128::from(self.bytes);
+        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
 }
 
 /// When the packets of one path leave.
@@ -65,9 +87,10 @@ impl Pacer {
     /// A packet with `bytes` of DATA chunks has left.
     pub(crate) fn on_packet(&mut self, now: Instant, bytes: usize, pace: Pace) {
         // Lateness of up to a quantum is made up for.
-        let late = Instant::from_nanos(now.as_nanos().saturating_sub(QUANTUM.as_nanos() as u64));
-        self.due = self.due.max(late) + gap(bytes, pace);
-        self.hold = (self.due > now + QUANTUM).then_some(self.due);
+        let nanos = u64::try_from(pace.quantum.as_nanos()).unwrap_or(u64::MAX);
+        let late = Instant::from_nanos(now.as_nanos().saturating_sub(nanos));
+        self.due = self.due.max(late) + pace.gap(bytes);
+        self.hold = (self.due > now + pace.quantum).then_some(self.due);
     }
 
     /// When packets may leave that may not now.
@@ -81,23 +104,21 @@ impl Pacer {
     }
 }
 
-/// What `bytes` take at the path's rate.
-fn gap(bytes: usize, pace: Pace) -> Duration {
-    let (up, down) = if pace.is_starting { (2, 1) } else { (5, 4) };
-    let window = pace.cwnd.max(1) as u128 * up;
-    let nanos = pace.rtt.as_nanos().saturating_mul(bytes as u128 * down) / window;
-    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
-}
-
 #[cfg(test)]
 mod tests {
     use super::{Pace, Pacer, Pacing, QUANTUM};
     use crate::time::{Duration, Instant};
 
+    const RTT: Duration = Duration::from_millis(40);
+
     /// 1250 bytes take two milliseconds.
-    const SLOW: Pace = Pace { cwnd: 20_000, is_starting: false, rtt: Duration::from_millis(40) };
+    fn slow() -> Pace {
+        Pace::of_window(20_000, false, RTT)
+    }
     /// 1250 bytes take 20 microseconds.
-    const FAST: Pace = Pace { cwnd: 2_000_000, is_starting: false, rtt: Duration::from_millis(40) };
+    fn fast() -> Pace {
+        Pace::of_window(2_000_000, false, RTT)
+    }
 
     fn at(micros: u64) -> Instant {
         Instant::ZERO + Duration::from_micros(1_000_000 + micros)
@@ -117,11 +138,11 @@ mod tests {
     fn slow_paths_send_one_packet_at_a_time() {
         let mut pacer = Pacer::new(Pacing::On);
         // Two at first: as if the driver had come late.
-        assert_eq!(train(&mut pacer, at(0), SLOW), 2);
+        assert_eq!(train(&mut pacer, at(0), slow()), 2);
         let mut next = pacer.deadline().unwrap();
         for _ in 0..10 {
             assert!(!pacer.allows(Instant::from_nanos(next.as_nanos() - 1)));
-            assert_eq!(train(&mut pacer, next, SLOW), 1);
+            assert_eq!(train(&mut pacer, next, slow()), 1);
             let after = pacer.deadline().unwrap();
             assert_eq!(after.since(next), Duration::from_millis(2));
             next = after;
@@ -132,22 +153,22 @@ mod tests {
     fn fast_paths_send_a_quantum_at_a_time() {
         let mut pacer = Pacer::new(Pacing::On);
         // At first as if the driver had come late.
-        assert_eq!(train(&mut pacer, at(0), FAST), 101);
+        assert_eq!(train(&mut pacer, at(0), fast()), 101);
         let next = pacer.deadline().unwrap();
         assert_eq!(next, at(0) + QUANTUM + Duration::from_micros(20));
-        assert_eq!(train(&mut pacer, next, FAST), 51);
+        assert_eq!(train(&mut pacer, next, fast()), 51);
     }
 
     #[test]
     fn slow_start_is_paced_at_twice_the_rate() {
-        let pace = Pace { is_starting: true, ..SLOW };
-        assert_eq!(super::gap(1250, pace) * 8, super::gap(1250, SLOW) * 5);
+        let starting = Pace::of_window(20_000, true, RTT);
+        assert_eq!(starting.gap(1250) * 8, slow().gap(1250) * 5);
     }
 
     #[test]
     fn a_hold_is_over_when_its_time_has_come() {
         let mut pacer = Pacer::new(Pacing::On);
-        train(&mut pacer, at(0), SLOW);
+        train(&mut pacer, at(0), slow());
         let hold = pacer.deadline().unwrap();
         pacer.expire(at(0));
         assert_eq!(pacer.deadline(), Some(hold));

@@ -209,6 +209,9 @@ impl Path {
 
     /// What it carries while its window is full, in bytes per second, once a round trip is known.
     pub(crate) fn window_rate(&self) -> Option<u64> {
+        if let Some(bandwidth) = self.congestion.bandwidth() {
+            return Some(bandwidth);
+        }
         let srtt = self.rtt.smoothed()?.max(Duration::from_nanos(1)).as_nanos();
         let rate = (self.congestion.window() as u128 * 1_000_000_000) / srtt;
         Some(u64::try_from(rate).unwrap_or(u64::MAX))
@@ -222,14 +225,23 @@ impl Path {
     /// A packet with `bytes` of DATA chunks has left.
     pub(crate) fn on_packet(&mut self, now: Instant, bytes: usize) {
         self.burst.on_packet(now, bytes);
-        if let Some(rtt) = self.rtt.current().filter(|_| self.pacer.is_on()) {
-            let (cwnd, is_starting) = (self.congestion.window(), self.congestion.is_starting());
-            self.pacer.on_packet(now, bytes, Pace { cwnd, is_starting, rtt });
+        if let Some(pace) = self.pace() {
+            self.pacer.on_packet(now, bytes, pace);
         }
     }
 
     fn is_paced(&self) -> bool {
-        self.pacer.is_on() && self.rtt.smoothed().is_some()
+        let by_window = self.pacer.is_on() && self.rtt.smoothed().is_some();
+        by_window || self.congestion.pacing_rate().is_some()
+    }
+
+    fn pace(&self) -> Option<Pace> {
+        if let Some(rate) = self.congestion.pacing_rate() {
+            return Some(Pace::of_rate(rate, self.congestion.chunk_limit()));
+        }
+        let rtt = self.rtt.current().filter(|_| self.pacer.is_on())?;
+        let (cwnd, is_starting) = (self.congestion.window(), self.congestion.is_starting());
+        Some(Pace::of_window(cwnd, is_starting, rtt))
     }
 
     /// How long a packet takes to the peer. What a round trip takes beyond the least is time in the

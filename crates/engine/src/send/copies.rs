@@ -269,6 +269,7 @@ impl Sender {
         self.copies.confirmed = true;
         path.flight = path.flight.saturating_sub(copy.wire);
         path.cmt.loss_rate.on_acked();
+        path.congestion.on_chunk_acked(now, Some(copy.number), copy.wire);
         let age = now.since(copy.sent);
         let news = &mut path.cmt.news;
         news.acked += copy.wire;
@@ -287,12 +288,13 @@ impl Sender {
         let Some(srtt) = path.rtt.smoothed() else { return false };
         let patience = srtt + (srtt / 4).max(path.rtt.variation() * 4);
         let (arrived, before) = (copies.arrived, copies.under_way.len());
-        let Path { flight, cmt, .. } = path;
+        let Path { flight, cmt, congestion, .. } = path;
         copies.under_way.retain(|copy| {
             let lost = copy.number < arrived && now.since(copy.sent) > patience;
             if lost {
                 *flight = flight.saturating_sub(copy.wire);
                 cmt.loss_rate.on_lost();
+                congestion.on_chunk_lost(now, copy.number, copy.wire);
             }
             !lost
         });

@@ -115,7 +115,7 @@ impl Sender {
         let at_once = number.is_some_and(|number| number <= path.cmt.cut_at + LEAST_WINDOW as u64);
         path.cmt.cut_at = path.cmt.transmissions;
         path.cmt.news.flight_before = path.flight;
-        path.congestion.on_loss(&CongestionEvent { used: used_window(now, path) }, group);
+        path.congestion.on_marked(now, &CongestionEvent { used: used_window(now, path) }, group);
         path.stats.ecn_reductions += 1;
         let least = path.congestion.window() <= LEAST_WINDOW * path.congestion.chunk_limit();
         path.ecn.on_reduced(at_once && least);

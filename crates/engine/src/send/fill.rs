@@ -7,6 +7,7 @@ use super::sender::has_window;
 use super::spurious::Repetition;
 use crate::cmt::{PathSuspicion, RetransmissionPolicy};
 use crate::ecn::Ecn;
+use crate::path::congestion::Departure;
 use crate::path::{Path, PathId, PathSet, Paths};
 use crate::time::Instant;
 use crate::tsn::Tsn64;
@@ -282,6 +283,8 @@ impl Sender {
 /// A chunk of `wire` bytes has been written into a packet for `path`.
 pub(super) fn occupy(now: Instant, path: &mut Path, wire: usize) {
     path.cmt.silence.on_sent(now, path.flight == 0);
+    let (number, in_flight) = (path.cmt.transmissions, path.flight);
+    path.congestion.on_sent(&Departure { now, number, bytes: wire, in_flight });
     path.flight += wire;
     path.last_data = Some(now);
     if path.flight >= path.congestion.window() {

@@ -97,7 +97,7 @@ impl Sender {
                 Some(Verdict::Lost) => {
                     found.any = true;
                     found.repeated = found.repeated.max(again.then_some(sent.number));
-                    self.mark_lost(sent.tsn, path);
+                    self.mark_lost(now, sent.tsn, path);
                     false
                 }
                 Some(Verdict::At(at)) => {

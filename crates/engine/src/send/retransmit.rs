@@ -7,6 +7,7 @@ use super::sack_processing::Facts;
 use crate::cmt::{LossRecovery, Rules, Sent, SentOrder};
 use crate::path::congestion::CongestionEvent;
 use crate::path::{Path, PathId, Paths};
+use crate::time::Instant;
 use crate::tsn::Tsn64;
 
 impl Sender {
@@ -109,15 +110,16 @@ impl Sender {
         if chunk.missing < missing_reports || !eligible {
             return Some(false);
         }
-        self.mark_lost(sent.tsn, path);
+        self.mark_lost(facts.now, sent.tsn, path);
         Some(true)
     }
 
     /// Chunk `tsn`, in flight on `path`, is lost as far as what arrived after it tells.
-    pub(super) fn mark_lost(&mut self, tsn: Tsn64, path: &mut Path) {
+    pub(super) fn mark_lost(&mut self, now: Instant, tsn: Tsn64, path: &mut Path) {
         let Some(chunk) = self.outstanding.get_mut(tsn) else { return };
         chunk.state = ChunkState::Lost;
         let (data, large) = (chunk.data_len(), chunk.large);
+        let (number, wire) = (chunk.number, chunk.wire_len());
         chunk.land(path);
         if large {
             path.on_large_lost();
@@ -125,6 +127,7 @@ impl Sender {
         if chunk.capable {
             path.ecn.on_lost();
         }
+        path.congestion.on_chunk_lost(now, number, wire);
         path.cmt.lost.reported.insert(tsn);
         path.cmt.loss_rate.on_lost();
         path.cmt.tail_probe.settle(tsn);

@@ -327,6 +327,9 @@ impl Sender {
                 self.in_flight = self.in_flight.saturating_sub(data);
             }
             ChunkState::Lost => {
+                if path.cmt.lost.reported.contains(&tsn) {
+                    path.congestion.on_spurious();
+                }
                 path.cmt.lost.remove(tsn);
                 self.lost = self.lost.saturating_sub(data);
             }
@@ -469,6 +472,7 @@ fn note(now: Instant, tsn: Tsn64, chunk: &SentChunk, path: &mut Path) {
     let once = chunk.transmissions == 1 && !chunk.reneged;
     let sure = once || (path.rtt.least().is_some() && !is_for_earlier(now, chunk, path));
     path.cmt.loss_rate.on_acked();
+    path.congestion.on_chunk_acked(now, sure.then_some(chunk.number), chunk.wire_len());
     if sure {
         path.on_passed(chunk.large);
         match chunk.capable {
@@ -515,7 +519,7 @@ fn grow(now: Instant, path: &mut Path, (advanced, recovering): (bool, bool), gro
         advanced,
         window_used,
         recovering,
-        all_acked: path.flight == 0,
+        in_flight: path.flight,
         newest: news.numbers.map(|numbers| numbers.most),
         sent: path.cmt.transmissions,
         rtt: news.rtt,

@@ -275,6 +275,7 @@ impl Sender {
 
     /// Nothing more may be sent now: is that because the paths that may carry data carry all they can?
     pub(crate) fn note_waiting(&self, now: Instant, paths: &mut Paths) {
+        self.note_starved(now, paths);
         if !paths.is_regulated() {
             return;
         }
@@ -284,6 +285,21 @@ impl Sender {
             && self.rwnd_for_new() >= self.fragment_size(paths)
             && paths.iter().filter(|path| usable.contains(path.id)).all(is_full);
         paths.ceiling_mut().note_waiting(now, waits);
+    }
+
+    /// Tells the paths that could send and have nothing to send. What they deliver from then on is
+    /// limited by what there was to send.
+    fn note_starved(&self, now: Instant, paths: &mut Paths) {
+        let starves = |path: &Path| {
+            path.congestion.may_starve()
+                && has_window(now, path, path.flight)
+                && !self.has_data_for(now, path.id, paths)
+        };
+        let mut starved = PathSet::default();
+        paths.iter().filter(|path| starves(path)).for_each(|path| starved.insert(path.id));
+        for path in paths.iter_mut().filter(|path| starved.contains(path.id)) {
+            path.congestion.on_starved(now);
+        }
     }
 
     /// Whether [`Self::fill`] would write something into an empty packet for `id`.

@@ -66,6 +66,7 @@ pub(super) fn on_spurious(tsn: Tsn64, path: &mut Path, repetition: Option<Repeti
     path.cmt.tail_probe.settle(tsn);
     if repetition.is_some_and(|repetition| repetition.reported) {
         path.cmt.rack.on_duplicate(path.cmt.transmissions);
+        path.congestion.on_spurious();
     }
 }
 

@@ -1,16 +1,15 @@
 use super::backlog::{Advice, Backlog};
 use super::group::{Group, LossInterval, Member, Standing};
-use super::{Acked, CongestionControl, CongestionEvent, Controller, Window};
+use super::{Acked, Algorithm, CongestionControl, CongestionEvent, Departure, Window};
 use crate::config::Config;
-use crate::time::Duration;
-use alloc::boxed::Box;
+use crate::time::{Duration, Instant};
 
 /// Congestion control of one path: its window and the algorithm that moves it.
 #[derive(Debug)]
 pub(crate) struct Congestion {
     pub(super) window: Window,
     name: CongestionControl,
-    controller: Box<dyn Controller>,
+    algorithm: Algorithm,
     interval: LossInterval,
     /// The bound on the queue, if there is one.
     pub(super) backlog: Option<Backlog>,
@@ -28,15 +27,17 @@ impl Congestion {
         hystart: bool,
     ) -> Self {
         let window = Window::new(chunk_limit, is_ipv6, hystart);
-        let (controller, interval) = (name.controller(), LossInterval::default());
-        Self { window, name, controller, interval, backlog: None, own: Member::default() }
+        let (algorithm, interval) = (name.algorithm(), LossInterval::default());
+        Self { window, name, algorithm, interval, backlog: None, own: Member::default() }
     }
 
     /// The path starts as `config` says, on packets of `mtu` bytes.
     pub(crate) fn set_start(&mut self, config: &Config, mtu: u16) {
         self.window.set_start(config.initial_window, mtu.into(), config.slow_start_limit);
         self.window.set_packets(config.initial_packets);
-        self.backlog = (!config.queue_bound.is_zero()).then(|| Backlog::new(config.queue_bound));
+        // A model of the path bounds the queue itself.
+        let bounded = !config.queue_bound.is_zero() && self.name.is_loss_based();
+        self.backlog = bounded.then(|| Backlog::new(config.queue_bound));
     }
 
     /// The path sends its first data, as one of `paths` that do.
@@ -91,23 +92,31 @@ impl Congestion {
     /// A SACK acknowledged data.
     pub(crate) fn on_acked(&mut self, acked: &Acked, group: &Group) {
         self.interval.on_acked(acked.bytes);
+        match &mut self.algorithm {
+            Algorithm::Window(_) => self.widen(acked, group),
+            Algorithm::Model(bbr) => bbr.on_acked(acked, &mut self.window),
+        }
+    }
+
+    fn widen(&mut self, acked: &Acked, group: &Group) {
         self.bound(acked);
+        let Algorithm::Window(controller) = &mut self.algorithm else { return };
         let standing = Standing { own: self.own, group };
         if acked.bytes > 0 && acked.advanced && !acked.recovering {
             if self.backlog.as_ref().is_some_and(Backlog::is_paused) {
                 // Whether slow start is over is seen at the end of the round.
             } else if self.window.is_starting() {
-                let share = self.controller.share(&standing);
+                let share = controller.share(&standing);
                 let before = self.window.cwnd;
                 self.window.start_slowly(acked, share);
                 if let Some(backlog) = &self.backlog {
                     self.window.cwnd = backlog.within(acked.now, before, self.window.cwnd);
                 }
             } else {
-                self.controller.avoid_congestion(&mut self.window, acked, &standing);
+                controller.avoid_congestion(&mut self.window, acked, &standing);
             }
         }
-        if acked.all_acked {
+        if acked.in_flight == 0 {
             self.window.partial_bytes_acked = 0;
         }
     }
@@ -122,33 +131,117 @@ impl Congestion {
                 self.window.reset(self.window.cwnd.max(cwnd), self.window.ssthresh);
             }
         }
-        self.controller.on_reset(&self.window);
+        if let Algorithm::Window(controller) = &mut self.algorithm {
+            controller.on_reset(&self.window);
+        }
     }
 
-    /// A loss was found by missing reports: one event per window (RFC 9260 section 7.2.3).
+    /// Losses were found by missing reports: one event per window (RFC 9260 section 7.2.3).
     pub(crate) fn on_loss(&mut self, event: &CongestionEvent, group: &Group) {
-        let ssthresh = self.threshold_after(event, group);
-        self.window.cut(ssthresh, ssthresh);
+        self.interval.on_loss();
+        match &mut self.algorithm {
+            Algorithm::Window(_) => {
+                let ssthresh = self.threshold_after(event, group);
+                self.window.cut(ssthresh, ssthresh);
+            }
+            Algorithm::Model(bbr) => bbr.on_recovery(&self.window),
+        }
+    }
+
+    /// The peer has got a packet with CE: one event per window (RFC 3168 section 6.1.2).
+    pub(crate) fn on_marked(&mut self, now: Instant, event: &CongestionEvent, group: &Group) {
+        match &mut self.algorithm {
+            Algorithm::Window(_) => self.on_loss(event, group),
+            Algorithm::Model(bbr) => bbr.on_marked(now, event.used as u64, &self.window),
+        }
     }
 
     /// T3-rtx expired.
     pub(crate) fn on_timeout(&mut self, event: &CongestionEvent, group: &Group) {
-        let ssthresh = self.threshold_after(event, group);
-        self.window.cut(ssthresh, self.window.chunk_limit);
+        self.interval.on_loss();
+        match &mut self.algorithm {
+            Algorithm::Window(_) => {
+                let ssthresh = self.threshold_after(event, group);
+                self.window.cut(ssthresh, self.window.chunk_limit);
+            }
+            Algorithm::Model(bbr) => bbr.on_timeout(event.used, &mut self.window),
+        }
     }
 
     fn threshold_after(&mut self, event: &CongestionEvent, group: &Group) -> usize {
-        self.interval.on_loss();
         if let Some(backlog) = &mut self.backlog {
             backlog.on_loss();
         }
-        self.controller.on_loss(&self.window, event, &Standing { own: self.own, group })
+        let standing = Standing { own: self.own, group };
+        match &mut self.algorithm {
+            Algorithm::Window(controller) => controller.on_loss(&self.window, event, &standing),
+            Algorithm::Model(_) => self.window.ssthresh,
+        }
     }
 
-    /// Nothing was sent for `rtos` retransmission timeouts.
+    /// Nothing was sent for `rtos` retransmission timeouts. A model of the path outlasts that.
     pub(crate) fn on_idle(&mut self, rtos: u32) {
+        let Algorithm::Window(controller) = &mut self.algorithm else { return };
         if self.window.decay(rtos) {
-            self.controller.on_idle();
+            controller.on_idle();
+        }
+    }
+
+    /// A chunk leaves.
+    pub(crate) fn on_sent(&mut self, sent: &Departure) {
+        if let Algorithm::Model(bbr) = &mut self.algorithm {
+            bbr.on_sent(sent, &mut self.window);
+        }
+    }
+
+    /// The path could send, but there is nothing to send on it.
+    pub(crate) fn on_starved(&mut self, now: Instant) {
+        if let Algorithm::Model(bbr) = &mut self.algorithm {
+            bbr.on_starved(now);
+        }
+    }
+
+    /// Whether [`Self::on_starved`] would tell something new.
+    pub(crate) fn may_starve(&self) -> bool {
+        matches!(&self.algorithm, Algorithm::Model(bbr) if !bbr.is_starved())
+    }
+
+    /// A chunk of `bytes` was acknowledged: transmission `number` of the path, or it is not known
+    /// which one. [`Self::on_acked`] follows when the SACK was taken in.
+    pub(crate) fn on_chunk_acked(&mut self, now: Instant, number: Option<u64>, bytes: usize) {
+        if let Algorithm::Model(bbr) = &mut self.algorithm {
+            bbr.on_chunk_acked(now, number, bytes);
+        }
+    }
+
+    /// Transmission `number` of the path, a chunk of `bytes`, was found lost by what arrived after it.
+    pub(crate) fn on_chunk_lost(&mut self, now: Instant, number: u64, bytes: usize) {
+        if let Algorithm::Model(bbr) = &mut self.algorithm {
+            bbr.on_chunk_lost(now, number, bytes, &self.window);
+        }
+    }
+
+    /// A chunk that was found lost was not.
+    pub(crate) fn on_spurious(&mut self) {
+        if let Algorithm::Model(bbr) = &mut self.algorithm {
+            bbr.on_spurious(&mut self.window);
+        }
+    }
+
+    /// Bytes per second at which data is to leave whatever [`Config::pacing`] says, if the algorithm has
+    /// such a rate.
+    pub(crate) fn pacing_rate(&self) -> Option<u64> {
+        match &self.algorithm {
+            Algorithm::Window(_) => None,
+            Algorithm::Model(bbr) => bbr.pacing_rate(),
+        }
+    }
+
+    /// Bytes per second that the path delivers, if the algorithm measures that.
+    pub(crate) fn bandwidth(&self) -> Option<u64> {
+        match &self.algorithm {
+            Algorithm::Window(_) => None,
+            Algorithm::Model(bbr) => bbr.bandwidth(),
         }
     }
 }

@@ -9,6 +9,7 @@
 //! * `rfc9260` - each path by itself, as RFC 9260 section 7.2 says.
 //! * `rfc2960` - the same with the lower floor of RFC 2960, for comparisons.
 //! * `cubic` - CUBIC (RFC 9438) on each path by itself.
+//! * `bbr` - BBRv3, a model of the path instead of a window that losses cut.
 //! * `rpv1`, `rpv2` - resource pooling: coupled slow start, avoidance and cut.
 //! * `lia`, `olia` - linked increases: coupled avoidance.
 //! * `group` - what the coupled ones know of the other paths.
@@ -17,6 +18,7 @@
 //! * `overshoot` - how far slow start may go ahead, where that bound holds.
 
 mod backlog;
+mod bbr;
 #[allow(clippy::module_inception, reason = "the type that the module is about")]
 mod congestion;
 mod cubic;
@@ -43,6 +45,8 @@ pub use window::InitialWindow;
 pub(crate) use window::Window;
 
 use crate::time::{Duration, Instant};
+use alloc::boxed::Box;
+use bbr::Bbr;
 use group::{Share, Standing};
 
 /// Data of this path that one SACK acknowledged.
@@ -58,8 +62,8 @@ pub(crate) struct Acked {
     pub window_used: bool,
     /// Whether the path is in fast recovery.
     pub recovering: bool,
-    /// Whether nothing is in flight on the path any more.
-    pub all_acked: bool,
+    /// Bytes in flight now.
+    pub in_flight: usize,
     /// Largest transmission number newly acknowledged, if it is not ambiguous.
     pub newest: Option<u64>,
     /// Transmissions made so far.
@@ -75,6 +79,28 @@ pub(crate) struct Acked {
 pub(crate) struct CongestionEvent {
     /// How much of the window was in use.
     pub used: usize,
+}
+
+/// A DATA chunk leaves on the path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Departure {
+    /// When.
+    pub now: Instant,
+    /// Its number among all transmissions of the path.
+    pub number: u64,
+    /// Bytes with header and padding.
+    pub bytes: usize,
+    /// Bytes in flight without it.
+    pub in_flight: usize,
+}
+
+/// What sets the window.
+#[derive(Debug)]
+pub(crate) enum Algorithm {
+    /// It grows until something is lost.
+    Window(Box<dyn Controller>),
+    /// It follows from a model of the path.
+    Model(Box<Bbr>),
 }
 
 /// An algorithm: how the window of a path grows beyond the slow start threshold, and what is left

@@ -1,4 +1,5 @@
-use super::Controller;
+use super::Algorithm;
+
 use super::cubic::Cubic;
 use super::lia::Lia;
 use super::olia::Olia;
@@ -17,6 +18,8 @@ crate::names::named! {
         Rfc2960 = "rfc2960",
         /// CUBIC (RFC 9438) on every path by itself.
         Cubic = "cubic",
+        /// BBRv3 (draft-ietf-ccwg-bbr) on every path by itself. Always paced.
+        Bbr = "bbr",
         /// CMT/RPv1: resource pooling by slow start thresholds.
         RpV1 = "rpv1",
         /// CMT/RPv2: resource pooling by bandwidths.
@@ -30,8 +33,8 @@ crate::names::named! {
 
 impl CongestionControl {
     /// The algorithm for one path.
-    pub(super) fn controller(self) -> Box<dyn Controller> {
-        match self {
+    pub(super) fn algorithm(self) -> Algorithm {
+        Algorithm::Window(match self {
             Self::Rfc9260 => Box::new(Rfc9260),
             Self::Rfc2960 => Box::new(Rfc2960),
             Self::Cubic => Box::new(Cubic::default()),
@@ -39,22 +42,30 @@ impl CongestionControl {
             Self::RpV2 => Box::new(RpV2),
             Self::Lia => Box::new(Lia),
             Self::Olia => Box::new(Olia),
-        }
+            Self::Bbr => return Algorithm::Model(Box::default()),
+        })
     }
 
     /// Whether the paths of an association look at each other.
     pub fn is_coupled(self) -> bool {
         match self {
-            Self::Rfc9260 | Self::Rfc2960 | Self::Cubic => false,
+            Self::Rfc9260 | Self::Rfc2960 | Self::Cubic | Self::Bbr => false,
             Self::RpV1 | Self::RpV2 | Self::Lia | Self::Olia => true,
         }
+    }
+
+    /// Whether a window grows until something is lost.
+    pub(super) fn is_loss_based(self) -> bool {
+        self != Self::Bbr
     }
 
     /// Whether the paths of an association share one initial window.
     pub(super) fn divides_initial_window(self) -> bool {
         match self {
             Self::RpV1 | Self::RpV2 => true,
-            Self::Rfc9260 | Self::Rfc2960 | Self::Cubic | Self::Lia | Self::Olia => false,
+            Self::Rfc9260 | Self::Rfc2960 | Self::Cubic | Self::Bbr | Self::Lia | Self::Olia => {
+                false
+            }
         }
     }
 }

@@ -49,7 +49,7 @@ mod tests {
         assert_eq!((control.window(), control.window.partial_bytes_acked), (10 * P, 10 * P));
         control.on_acked(&acked(P), &Group::default());
         assert_eq!((control.window(), control.window.partial_bytes_acked), (11 * P, P));
-        control.on_acked(&Acked { all_acked: true, ..acked(P) }, &Group::default());
+        control.on_acked(&Acked { in_flight: 0, ..acked(P) }, &Group::default());
         assert_eq!(control.window.partial_bytes_acked, 0);
     }
 

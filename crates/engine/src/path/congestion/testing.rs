@@ -14,7 +14,7 @@ pub(super) fn acked(bytes: usize) -> Acked {
         advanced: true,
         window_used: true,
         recovering: false,
-        all_acked: false,
+        in_flight: P,
         newest: None,
         sent: 0,
         rtt: None,

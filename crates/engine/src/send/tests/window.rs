@@ -109,7 +109,7 @@ fn a_probe_that_pacing_holds_back_does_not_ask_to_be_sent_now() {
     let mut bench = closed();
     let path = bench.paths.get_mut(A).unwrap();
     path.pacer = Pacer::new(Pacing::On);
-    let pace = Pace { cwnd: 1000, is_starting: false, rtt: Duration::from_secs(1) };
+    let pace = Pace::of_window(1000, false, Duration::from_secs(1));
     path.pacer.on_packet(bench.now, 2500, pace);
     let due = path.pacer.deadline();
     assert!(due > Some(bench.now + path.rtt.rto()));

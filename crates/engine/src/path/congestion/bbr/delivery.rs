@@ -1,0 +1,187 @@
+//! Delivery rate sampling: how fast the path delivers data, and what was sent before that was known
+//! (draft-ietf-ccwg-bbr, section "Delivery Rate Samples").
+//!
+//! A sample covers the flight of one packet: the data delivered from its transmission to its
+//! acknowledgement, over the longer of the times in which that data was sent and acknowledged. What a
+//! sample needs is recorded once for all chunks that leave at one instant, not with each chunk.
+
+use super::super::Departure;
+use crate::time::{Duration, Instant};
+use alloc::collections::VecDeque;
+
+/// The pacer makes up for a driver that is late by so much, so that a shorter pause in sending is no
+/// lack of data.
+const LATENESS: Duration = Duration::from_millis(1);
+/// A run is forgotten when so many times its flight was delivered since: all of it has been
+/// acknowledged or found lost.
+const REMEMBERED_FLIGHTS: u64 = 4;
+/// Bytes that count as the flight of a run at least.
+const MIN_FLIGHT: u64 = 16_384;
+
+/// The state of a path when a run of chunks left.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct SendState {
+    /// Bytes delivered until then.
+    pub(super) delivered: u64,
+    /// When the last of these was acknowledged.
+    pub(super) delivered_at: Instant,
+    /// When the packet left that was acknowledged last.
+    pub(super) first_sent: Instant,
+    /// Bytes found lost until then.
+    pub(super) lost: u64,
+    /// Bytes in flight, those of the run included.
+    pub(super) in_flight: u64,
+    /// Whether the sender had run out of data.
+    pub(super) app_limited: bool,
+}
+
+/// What one SACK tells about the rate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct RateSample {
+    /// Bytes per second; zero if the sample is not reliable.
+    pub(super) rate: u64,
+    /// Bytes delivered during the sample.
+    pub(super) delivered: u64,
+    /// Bytes found lost during the sample.
+    pub(super) lost: u64,
+    /// The state when the newest of the acknowledged packets left.
+    pub(super) sent: SendState,
+}
+
+/// Chunks that left at one instant.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    /// The first one's number of transmission.
+    first: u64,
+    sent: Instant,
+    state: SendState,
+}
+
+/// The sampler of one path.
+#[derive(Debug, Default)]
+pub(super) struct Delivery {
+    /// Bytes delivered so far.
+    delivered: u64,
+    delivered_at: Instant,
+    first_sent: Instant,
+    /// Bytes found lost so far.
+    lost: u64,
+    /// Samples are limited by the application until more than this is delivered.
+    app_limited: Option<u64>,
+    /// Since when the path could send and there is nothing to send.
+    starved: Option<Instant>,
+    runs: VecDeque<Run>,
+    /// The newest transmission that the SACK under work acknowledges.
+    newest: Option<(u64, Run)>,
+}
+
+impl Delivery {
+    /// Bytes delivered so far.
+    pub(super) fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    /// Whether the application, not the path, limits what is delivered.
+    pub(super) fn is_app_limited(&self) -> bool {
+        self.app_limited.is_some()
+    }
+
+    /// A chunk leaves.
+    pub(super) fn on_sent(&mut self, sent: &Departure) {
+        let Departure { now, number, bytes, in_flight } = *sent;
+        let before = in_flight as u64;
+        if self.starved.take().is_some_and(|since| now.since(since) > LATENESS) {
+            self.mark_app_limited(before);
+        }
+        if before == 0 {
+            (self.first_sent, self.delivered_at) = (now, now);
+        }
+        let state = SendState {
+            delivered: self.delivered,
+            delivered_at: self.delivered_at,
+            first_sent: self.first_sent,
+            lost: self.lost,
+            in_flight: before + bytes as u64,
+            app_limited: self.app_limited.is_some(),
+        };
+        match self.runs.back_mut().filter(|run| run.sent == now) {
+            Some(run) if run.state.delivered == state.delivered => {
+                run.state.in_flight = state.in_flight;
+            }
+            _ => self.runs.push_back(Run { first: number, sent: now, state }),
+        }
+        self.forget_old();
+    }
+
+    fn forget_old(&mut self) {
+        let delivered = self.delivered;
+        let is_old = |run: &Run| {
+            let flight = run.state.in_flight.max(MIN_FLIGHT);
+            run.state.delivered + REMEMBERED_FLIGHTS * flight < delivered
+        };
+        while self.runs.front().is_some_and(is_old) {
+            self.runs.pop_front();
+        }
+    }
+
+    pub(super) fn is_starved(&self) -> bool {
+        self.starved.is_some()
+    }
+
+    /// The path could send at `now`, but there is nothing to send on it.
+    pub(super) fn on_starved(&mut self, now: Instant) {
+        self.starved = Some(now);
+    }
+
+    /// What is delivered until `in_flight` bytes have been says nothing about the path.
+    pub(super) fn mark_app_limited(&mut self, in_flight: u64) {
+        self.app_limited = Some((self.delivered + in_flight).max(1));
+    }
+
+    /// Transmission `number` of `bytes` was acknowledged.
+    pub(super) fn on_acked(&mut self, now: Instant, number: u64, bytes: u64) {
+        self.on_ambiguous(now, bytes);
+        let Some(run) = self.run(number) else { return };
+        if self.newest.is_none_or(|(newest, _)| number > newest) {
+            self.first_sent = run.sent;
+            self.newest = Some((number, run));
+        }
+    }
+
+    /// `bytes` were acknowledged; it is not known which of several transmissions has arrived.
+    pub(super) fn on_ambiguous(&mut self, now: Instant, bytes: u64) {
+        self.delivered += bytes;
+        self.delivered_at = now;
+    }
+
+    /// Transmission `number` of `bytes` was found lost. Returns the sample that ends with it.
+    pub(super) fn on_lost(&mut self, number: u64, bytes: u64) -> Option<RateSample> {
+        self.lost += bytes;
+        let sent = self.run(number)?.state;
+        Some(RateSample { lost: self.lost - sent.lost, sent, ..RateSample::default() })
+    }
+
+    /// All of `bytes` in flight was given up.
+    pub(super) fn on_timeout(&mut self, bytes: u64) {
+        self.lost += bytes;
+    }
+
+    /// What the SACK has told, if anything. A sample shorter than `min_rtt` has no rate: it would be
+    /// of a spurious retransmission.
+    pub(super) fn finish(&mut self, min_rtt: Option<Duration>) -> Option<RateSample> {
+        self.app_limited = self.app_limited.filter(|end| self.delivered <= *end);
+        let (_, run) = self.newest.take()?;
+        let sent = run.state;
+        let send_elapsed = run.sent.since(sent.first_sent);
+        let interval = send_elapsed.max(self.delivered_at.since(sent.delivered_at));
+        let delivered = self.delivered - sent.delivered;
+        let reliable = !interval.is_zero() && min_rtt.is_none_or(|least| interval >= least);
+        let rate = if reliable { super::rate(delivered, interval) } else { 0 };
+        Some(RateSample { rate, delivered, lost: self.lost - sent.lost, sent })
+    }
+
+    fn run(&self, number: u64) -> Option<Run> {
+        let after = self.runs.partition_point(|run| run.first <= number);
+        self.runs.get(after.checked_sub(1)?).copied()
+    }
+}

@@ -1,0 +1,217 @@
+//! BBRv3 (draft-ietf-ccwg-bbr): a model of the path - the rate that it delivers, the shortest round
+//! trip - sets how fast data leaves and how much of it may be in flight. Losses bound the model; they
+//! do not halve a window.
+//!
+//! ```text
+//!   chunks sent, acknowledged, lost ──> delivery: rate samples
+//!                                          │
+//!                   filters: max_bw, min_rtt, extra_acked, rounds, full pipe
+//!                                          │
+//!   model: bounds learned from losses ──> states: Startup, Drain, ProbeBW, ProbeRTT
+//!                                          │
+//!                                       control: pacing rate, send quantum, cwnd
+//! ```
+//!
+//! Bytes are those of DATA chunks with header and padding, rates are bytes per second, gains are
+//! percentages. Names are those of the draft without its `BBR.` and `C.`.
+
+mod control;
+mod delivery;
+mod filters;
+mod model;
+mod probe_bw;
+mod recovery;
+mod states;
+#[cfg(test)]
+mod tests;
+
+use super::{Acked, Departure, Window};
+use crate::time::{Duration, Instant};
+use delivery::{Delivery, RateSample};
+use filters::{Bounds, ExtraAcked, FullPipe, MaxBandwidth, MinRtt, Rounds};
+use probe_bw::ProbeBw;
+use recovery::Undo;
+use states::{ProbeRtt, State};
+
+/// No bound.
+const INFINITE: u64 = u64::MAX;
+/// Packets that may always be in flight (MinPipeCwnd).
+const MIN_PIPE_PACKETS: u64 = 4;
+
+/// The state of BBR on one path.
+#[derive(Debug, Default)]
+pub(crate) struct Bbr {
+    delivery: Delivery,
+    state: State,
+    /// Whether anything was sent.
+    begun: bool,
+    rounds: Rounds,
+    full_pipe: FullPipe,
+    max_bw: MaxBandwidth,
+    min_rtt: MinRtt,
+    extra_acked: ExtraAcked,
+    bounds: Bounds,
+    /// `max_bw` within its short-term bound.
+    bw: u64,
+    /// Most that was delivered per second, and in one sample, in this round of losses.
+    bw_latest: u64,
+    inflight_latest: u64,
+    losses: Losses,
+    probe_bw: ProbeBw,
+    probe_rtt: ProbeRtt,
+    drain_start_round: u64,
+    idle_restart: bool,
+    /// The last window that no recovery and no ProbeRTT had cut.
+    prior_cwnd: usize,
+    initial_cwnd: u64,
+    undo: Undo,
+    pacing_rate: u64,
+}
+
+/// Losses of this round.
+#[derive(Debug, Default)]
+struct Losses {
+    in_round: bool,
+    /// The round ends when something is acknowledged that left when so much was delivered.
+    round_delivered: u64,
+    round_started: bool,
+    /// Runs of lost chunks.
+    ranges: u32,
+    last: u64,
+}
+
+/// One SACK as the model sees it.
+#[derive(Clone, Copy, Debug)]
+struct Ack {
+    now: Instant,
+    acked: u64,
+    in_flight: u64,
+    cwnd_limited: bool,
+    recovering: bool,
+    rtt: Option<Duration>,
+    /// Without one, the state machine goes on as if nothing was measured.
+    sample: Option<RateSample>,
+    /// The largest DATA chunk.
+    packet: u64,
+}
+
+impl Ack {
+    fn rate(&self) -> u64 {
+        self.sample.map_or(0, |sample| sample.rate)
+    }
+
+    fn is_app_limited(&self) -> bool {
+        self.sample.is_some_and(|sample| sample.sent.app_limited)
+    }
+}
+
+impl Bbr {
+    /// A chunk leaves.
+    pub(super) fn on_sent(&mut self, sent: &Departure, window: &mut Window) {
+        if !self.begun {
+            self.begin(sent.now, window);
+        }
+        self.delivery.on_sent(sent);
+        if sent.in_flight == 0 && self.delivery.is_app_limited() {
+            self.restart_from_idle(sent.now, window);
+        }
+    }
+
+    /// OnInit().
+    fn begin(&mut self, now: Instant, window: &Window) {
+        self.begun = true;
+        self.min_rtt.begin(now);
+        self.extra_acked.restart(now);
+        self.initial_cwnd = window.cwnd as u64;
+    }
+
+    /// Whether [`Self::on_starved`] was called since something was sent last.
+    pub(super) fn is_starved(&self) -> bool {
+        self.delivery.is_starved()
+    }
+
+    /// The path could send at `now`, but there is nothing to send on it.
+    pub(super) fn on_starved(&mut self, now: Instant) {
+        self.delivery.on_starved(now);
+    }
+
+    /// A chunk of `bytes` was acknowledged: transmission `number`, if that is known.
+    pub(super) fn on_chunk_acked(&mut self, now: Instant, number: Option<u64>, bytes: usize) {
+        match number {
+            Some(number) => self.delivery.on_acked(now, number, bytes as u64),
+            None => self.delivery.on_ambiguous(now, bytes as u64),
+        }
+    }
+
+    /// UpdateOnACK(): the SACK was taken in chunk by chunk.
+    pub(super) fn on_acked(&mut self, acked: &Acked, window: &mut Window) {
+        if acked.bytes == 0 {
+            return;
+        }
+        let ack = Ack {
+            now: acked.now,
+            acked: acked.bytes as u64,
+            in_flight: acked.in_flight as u64,
+            cwnd_limited: acked.window_used,
+            recovering: acked.recovering,
+            rtt: acked.rtt,
+            sample: self.delivery.finish(self.min_rtt.get()),
+            packet: window.chunk_limit as u64,
+        };
+        self.update_signals(&ack, window);
+        self.update_state(&ack, window);
+        self.advance_latest(&ack);
+        self.bw = self.max_bw.get().min(self.bounds.bw_shortterm);
+        self.end_recovery(&ack, window);
+        self.update_control(&ack, window);
+    }
+
+    /// UpdateLatestDeliverySignals() to CheckFullBWReached().
+    fn update_signals(&mut self, ack: &Ack, window: &Window) {
+        self.update_latest(ack);
+        self.update_max_bw(ack);
+        self.adapt_lower_bounds(window);
+        let rounds = filters::extra_acked_rounds(self.full_pipe.reached);
+        self.extra_acked.add(ack.now, ack.acked, self.bw, (self.rounds.count, rounds));
+        if self.rounds.started && !ack.is_app_limited() {
+            self.full_pipe.on_round(ack.rate());
+        }
+    }
+
+    /// CheckStartupDone() to CheckProbeRTT().
+    fn update_state(&mut self, ack: &Ack, window: &mut Window) {
+        self.check_startup_done(ack);
+        self.check_drain_done(ack);
+        self.update_probe_bw(ack, window);
+        self.min_rtt.add(ack.now, ack.rtt);
+        self.check_probe_rtt(ack, window);
+    }
+
+    /// Bytes per second at which data is to leave, once there is something to say.
+    pub(super) fn pacing_rate(&self) -> Option<u64> {
+        (self.pacing_rate > 0).then_some(self.pacing_rate)
+    }
+
+    /// Bytes per second that the path delivers, once measured.
+    pub(super) fn bandwidth(&self) -> Option<u64> {
+        (self.bw > 0).then_some(self.bw)
+    }
+}
+
+/// `bytes` per second, delivered in `time`.
+fn rate(bytes: u64, time: Duration) -> u64 {
+    let rate = u128::from(bytes) * 1_000_000_000 / time.as_nanos().max(1);
+    u64::try_from(rate).unwrap_or(u64::MAX)
+}
+
+/// What `rate` bytes per second deliver in `time`.
+fn bytes_in(rate: u64, time: Duration) -> u64 {
+    let bytes = u128::from(rate).saturating_mul(time.as_nanos()) / 1_000_000_000;
+    u64::try_from(bytes).unwrap_or(u64::MAX)
+}
+
+/// `percent` of `value`.
+fn scaled(value: u64, percent: u64) -> u64 {
+    let scaled = u128::from(value) * u128::from(percent) / 100;
+    u64::try_from(scaled).unwrap_or(u64::MAX)
+}
