@@ -171,7 +171,7 @@ fn nothing_is_granted_after_the_end() {
 #[test]
 fn the_round_trip_is_the_least_of_recent_samples() {
     let mut trip = RoundTrip::default();
-    assert_eq!(trip.least(), None);
+    assert_eq!(trip.min(), None);
     for (now, sample, least) in [
         (0, 80, 80),
         (500, 200, 80),
@@ -183,6 +183,6 @@ fn the_round_trip_is_the_least_of_recent_samples() {
         (60_001, 20, 20),
     ] {
         trip.sample(ms(now), ms(sample));
-        assert_eq!(trip.least(), Some(ms(least)), "at {now} ms");
+        assert_eq!(trip.min(), Some(ms(least)), "at {now} ms");
     }
 }
