@@ -13,7 +13,7 @@ pub mod scenario;
 pub mod simulation;
 pub mod world;
 
-pub use link::{DropReason, Link, LinkConfig, LinkCounters, Packet, RedConfig};
+pub use link::{DropReason, Link, LinkConfig, LinkCounters, Packet, RedConfig, Trace, TraceError};
 pub use manypath_engine::{Duration, Ecn, Instant};
 pub use rng::Rng;
 pub use world::World;
