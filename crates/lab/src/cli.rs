@@ -6,6 +6,8 @@ use crate::host::Host;
 use crate::lab::Lab;
 use crate::spec::{Change, LabSpec};
 use crate::sys::process::{self, EndSignals, Fork};
+use crate::units;
+use manypath_sim::trace_models::{MODELS, Model};
 use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -120,6 +122,36 @@ pub fn capture(name: &str, file: Option<&Path>) -> Result<String, LabError> {
 pub fn down(name: &str) -> Result<String, LabError> {
     Lab::attach(name)?.down()?;
     Ok(format!("lab {name} is down\n"))
+}
+
+/// A trace by a model, as the text of a file: its seed, its length in seconds, and its mean rate (that
+/// of the model if there is none).
+pub fn trace(model: &str, seed: u64, seconds: u64, rate: Option<&str>) -> Result<String, LabError> {
+    let known = || MODELS.map(|model| model.name).join(", ");
+    let unknown = || format!("there is no model '{model}'; there are {}", known());
+    let model = Model::named(model).ok_or_else(|| LabError::Invalid(unknown()))?;
+    let rate = rate.map_or(Ok(Some(model.rate_bps)), units::rate)?;
+    let rate = rate.ok_or_else(|| LabError::Invalid("a trace has a rate, like 20mbit".into()))?;
+    let trace = model.generate(seed, seconds, rate).map_err(LabError::Invalid)?;
+    Ok(trace.to_text())
+}
+
+/// The models of traces: a line for each, or one JSON array.
+pub fn trace_models(json: bool) -> Result<String, LabError> {
+    if !json {
+        let line = |model: &Model| {
+            let rate = units::show_rate(model.rate_bps as f64);
+            format!("{:<10} {rate:>10}  {}\n", model.name, model.summary)
+        };
+        return Ok(MODELS.iter().map(line).collect());
+    }
+    let models = MODELS.map(|model| {
+        let Model { name, summary, rate_bps, .. } = model;
+        serde_json::json!({ "name": name, "summary": summary, "rate_bps": rate_bps })
+    });
+    serde_json::to_string_pretty(&models)
+        .map(|text| text + "\n")
+        .map_err(|error| LabError::io("writing JSON")(error.into()))
 }
 
 /// What the background process says when the lab is up.

@@ -3,8 +3,9 @@
 use crate::error::LabError;
 use crate::host::{Isolation, MAX_PATHS};
 use crate::units;
-use manypath_sim::{LinkConfig, RedConfig};
+use manypath_sim::{LinkConfig, RedConfig, Trace};
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 use std::time::Duration;
 
 /// A lab to be started.
@@ -75,16 +76,41 @@ impl std::str::FromStr for PathSpec {
     /// Items separated by commas, each a value whose unit says what it is (`20mbit,10ms,0.1%,100`:
     /// rate, one-way delay, loss, queue in packets) or a key and a value (`rate=20mbit,queue=100`).
     /// `X/Y` as a value gives the directions separately, first towards the right:
-    /// `rate=20mbit/5mbit`.
+    /// `rate=20mbit/5mbit`. Names of files have slashes of their own: `trace=FILE` is for both
+    /// directions, `trace_back=FILE` for the one towards the left.
     fn from_str(text: &str) -> Result<Self, LabError> {
         let mut spec = Self::default();
+        let mut capacities = Vec::new();
         for item in text.split(',').map(str::trim).filter(|item| !item.is_empty()) {
             let (key, value) = item.split_once('=').unwrap_or_else(|| (kind_of(item), item));
-            let (right, left) = value.split_once('/').unwrap_or((value, value));
-            Change::parse(key, right)?.apply(&mut spec.towards_right);
-            Change::parse(key, left)?.apply(&mut spec.towards_left);
+            spec.change(key, value)?;
+            capacities.extend(["rate", "trace", "trace_back"].into_iter().filter(|k| *k == key));
+        }
+        if capacities.contains(&"rate") && capacities.len() > 1 {
+            return Err(LabError::Invalid(format!(
+                "'{text}': a trace replaces the rate: remove one of the two"
+            )));
         }
         Ok(spec)
+    }
+}
+
+impl PathSpec {
+    /// Sets a key in both directions, or in that which it names.
+    fn change(&mut self, key: &str, value: &str) -> Result<(), LabError> {
+        let (right, left) = match key {
+            "trace_back" => {
+                Change::parse("trace", value)?.apply(&mut self.towards_left);
+                return Ok(());
+            }
+            "trace" => (value, None),
+            _ => value.split_once('/').map_or((value, None), |(right, left)| (right, Some(left))),
+        };
+        let change = Change::parse(key, right)?;
+        let back = left.map_or_else(|| Ok(change.clone()), |left| Change::parse(key, left))?;
+        change.apply(&mut self.towards_right);
+        back.apply(&mut self.towards_left);
+        Ok(())
     }
 }
 
@@ -105,7 +131,7 @@ fn kind_of(item: &str) -> &str {
 }
 
 /// One change of a direction of a path.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
     /// Back to work.
@@ -114,6 +140,8 @@ pub enum Change {
     Down,
     /// Capacity in bits per second, or unlimited.
     Rate(Option<u64>),
+    /// Capacity that varies, instead of a rate. It begins when the path gets it.
+    Trace(Trace),
     /// One-way delay.
     Delay(Duration),
     /// Random loss in parts per million.
@@ -159,6 +187,7 @@ impl Change {
     fn parse(key: &str, value: &str) -> Result<Self, LabError> {
         Ok(match key {
             "rate" => Self::Rate(units::rate(value)?),
+            "trace" => Self::Trace(trace(value)?),
             "delay" => Self::Delay(units::delay(value)?),
             "loss" => Self::Loss(units::share(value)?),
             "queue" => Self::Queue(units::packets(value)?),
@@ -171,21 +200,28 @@ impl Change {
         })
     }
 
-    pub(crate) fn apply(self, link: &mut LinkConfig) {
+    pub(crate) fn apply(&self, link: &mut LinkConfig) {
         match self {
             Self::Up => link.up = true,
             Self::Down => link.up = false,
-            Self::Rate(rate) => link.rate_bps = rate,
-            Self::Delay(delay) => link.delay = delay,
-            Self::Loss(ppm) => link.loss_ppm = ppm,
-            Self::Queue(packets) => link.queue_packets = packets,
-            Self::Jitter(jitter) => link.jitter = jitter,
-            Self::Duplicate(ppm) => link.duplicate_ppm = ppm,
-            Self::Reorder(ppm) => link.reorder_ppm = ppm,
-            Self::Corrupt(ppm) => link.corrupt_ppm = ppm,
+            Self::Rate(rate) => (link.rate_bps, link.trace) = (*rate, None),
+            Self::Trace(trace) => link.trace = Some(trace.clone()),
+            Self::Delay(delay) => link.delay = *delay,
+            Self::Loss(ppm) => link.loss_ppm = *ppm,
+            Self::Queue(packets) => link.queue_packets = *packets,
+            Self::Jitter(jitter) => link.jitter = *jitter,
+            Self::Duplicate(ppm) => link.duplicate_ppm = *ppm,
+            Self::Reorder(ppm) => link.reorder_ppm = *ppm,
+            Self::Corrupt(ppm) => link.corrupt_ppm = *ppm,
             Self::Red(red) => link.red = red.map(red_config),
         }
     }
+}
+
+/// Reads a file of opportunities. Its name is relative to the folder of the command; what goes to the
+/// process that holds the lab are the opportunities.
+fn trace(file: &str) -> Result<Trace, LabError> {
+    Trace::load(Path::new(file)).map_err(|error| LabError::Invalid(error.to_string()))
 }
 
 /// Reads `off`, or two lengths of the queue and a share: `5:15:10%`.
@@ -204,10 +240,10 @@ fn red_config((least, most, probability_ppm): (usize, usize, u32)) -> RedConfig 
     RedConfig { least, most, probability_ppm, weight_ppm: 2000, marks: true }
 }
 
-const KEYS: [&str; 9] =
-    ["rate", "delay", "loss", "queue", "jitter", "duplicate", "reorder", "corrupt", "red"];
-const HELP: &str = "a change is up, down, rate 5mbit, delay 40ms, loss 1%, queue 100, jitter 5ms, \
-                    duplicate 1%, reorder 1%, corrupt 1% or red 5:15:10%";
+const KEYS: [&str; 10] =
+    ["rate", "trace", "delay", "loss", "queue", "jitter", "duplicate", "reorder", "corrupt", "red"];
+const HELP: &str = "a change is up, down, rate 5mbit, trace FILE, delay 40ms, loss 1%, queue 100, \
+                    jitter 5ms, duplicate 1%, reorder 1%, corrupt 1% or red 5:15:10%";
 
 fn check_key(key: &str) -> Result<(), LabError> {
     if KEYS.contains(&key) {
@@ -253,6 +289,36 @@ mod tests {
         assert!(Change::parse_all(&[]).is_err());
         assert!(LabSpec::new(vec![]).check().is_err());
         assert!(LabSpec::new(vec![PathSpec::default()]).named("../x").check().is_err());
+    }
+
+    #[test]
+    fn traces_are_files_for_both_directions_or_one() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../sim/traces");
+        let spec = |text: &str| text.replace("DIR", folder).parse::<PathSpec>();
+        let both = spec("trace=DIR/leo.trace,20ms").unwrap();
+        let name = |link: &LinkConfig| link.trace.as_ref().map(|trace| trace.name().to_owned());
+        assert_eq!(name(&both.towards_right), Some(format!("{folder}/leo.trace")));
+        assert_eq!(both.towards_right, both.towards_left);
+        let mixed = spec("trace=DIR/leo.trace,trace_back=DIR/dsl.trace").unwrap();
+        assert_eq!(name(&mixed.towards_right), Some(format!("{folder}/leo.trace")));
+        assert_eq!(name(&mixed.towards_left), Some(format!("{folder}/dsl.trace")));
+        let text = |text: &str| spec(text).unwrap_err().to_string();
+        assert!(text("trace=none.trace").starts_with("none.trace: cannot read the trace"));
+        assert!(text("20mbit,trace=DIR/leo.trace").contains("a trace replaces the rate"));
+        assert!(text("trace=DIR/README.md").contains("README.md:1: "));
+    }
+
+    #[test]
+    fn a_rate_replaces_a_trace_and_the_other_way_round() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../sim/traces/leo.trace");
+        let mut link = LinkConfig::default();
+        let mut change = |text: &str| {
+            Change::parse_all(&words(text)).unwrap().iter().for_each(|c| c.apply(&mut link));
+            link.clone()
+        };
+        assert!(change(&format!("rate 5mbit trace {file}")).trace.is_some());
+        let rate = change("rate 2mbit");
+        assert_eq!((rate.trace, rate.rate_bps), (None, Some(2_000_000)));
     }
 
     #[test]

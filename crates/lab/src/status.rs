@@ -59,8 +59,11 @@ pub struct Addresses {
 pub struct DirectionStatus {
     /// False: a black hole.
     pub up: bool,
-    /// Capacity; none is unlimited.
+    /// Capacity, of a trace its mean; none is unlimited.
     pub rate_bps: Option<u64>,
+    /// File of the trace, if the capacity varies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<String>,
     /// One-way delay in milliseconds.
     pub delay_ms: f64,
     /// Random loss, 0 to 1.
@@ -176,7 +179,10 @@ impl fmt::Display for PathStatus {
 
 impl fmt::Display for DirectionStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rate = self.rate_bps.map_or("unlimited".into(), |bps| show_rate(bps as f64));
+        let mut rate = self.rate_bps.map_or("unlimited".into(), |bps| show_rate(bps as f64));
+        if let Some(trace) = &self.trace {
+            rate += &format!(" on average by {trace}");
+        }
         let delay = show_delay(Duration::from_secs_f64(self.delay_ms / 1e3));
         let loss = show_share((self.loss * 1e6).round() as u32);
         let state = if self.up { "up" } else { "DOWN" };
@@ -210,7 +216,8 @@ impl DirectionStatus {
         let ms = |delay: Duration| delay.as_secs_f64() * 1e3;
         Self {
             up: config.up,
-            rate_bps: config.rate_bps,
+            rate_bps: config.mean_rate_bps(),
+            trace: config.trace.as_ref().map(|trace| trace.name().to_owned()),
             delay_ms: ms(config.delay),
             loss: share(config.loss_ppm),
             queue_packets: config.queue_packets,

@@ -89,6 +89,35 @@ fn rate_is_kept_within_three_percent() {
     assert!((9.7..10.3).contains(&mbps), "{mbps}");
 }
 
+/// Packets and Mbit/s of 100 packets of 1250 bytes.
+fn blast(lab: &manypath_lab::Lab) -> (f64, f64) {
+    let mut sink = Server::start(lab, Host::Right, "udp-sink", &["10.77.1.2:9"]);
+    run(lab, Host::Left, "udp-blast", &["10.77.1.2:9", "100", "1222", "0"]);
+    let answer = sink.answer("received ");
+    let numbers: Vec<f64> = answer.split(' ').map(|word| word.parse().unwrap()).collect();
+    (numbers[0], (numbers[0] - 1.0) * 1250.0 * 8.0 / numbers[1])
+}
+
+#[test]
+fn a_trace_decides_when_packets_leave_and_can_be_changed_live() {
+    let file = std::env::temp_dir().join(format!("manypath-{}.trace", std::process::id()));
+    let file = file.to_str().unwrap().to_owned();
+    // 1500 bytes every 6 ms are 2 Mbit/s.
+    std::fs::write(&file, "6\n").unwrap();
+    let Some(lab) = lab(&[&format!("trace={file},5ms,queue=200")]) else { return };
+    let (packets, mbps) = blast(&lab);
+    assert!(packets == 100.0 && (1.9..2.1).contains(&mbps), "{packets} packets, {mbps} Mbit/s");
+    std::fs::write(&file, "4\n4\n").unwrap();
+    let faster = Change::parse_all(&["trace".into(), file.clone()]).unwrap();
+    // The opportunities go to the lab, not the name.
+    std::fs::remove_file(&file).unwrap();
+    lab.path("A").unwrap().set(&faster).unwrap();
+    let (packets, mbps) = blast(&lab);
+    assert!(packets == 100.0 && (5.6..6.4).contains(&mbps), "{packets} packets, {mbps} Mbit/s");
+    let status = lab.status().unwrap().paths.remove(0).towards_right;
+    assert_eq!((status.trace, status.rate_bps), (Some(file), Some(6_000_000)));
+}
+
 #[test]
 fn a_full_queue_drops_and_the_drops_are_counted() {
     // One packet per second leaves; 1 on the transmitter and 20 in the queue get through.

@@ -250,9 +250,9 @@ fn after_change(config: &Config, [before, after]: [LinkConfig; 2], seconds: u64)
 #[test]
 fn a_longer_route_and_losses_at_random_cost_a_bounded_flow_no_more_than_another() {
     let plain = link(MBPS, DELAY, 500);
-    let longer = LinkConfig { delay: Duration::from_millis(60), ..plain };
-    let lossy = LinkConfig { loss_ppm: 1000, ..plain };
-    let wider = LinkConfig { rate_bps: Some(100_000_000), ..plain };
+    let longer = LinkConfig { delay: Duration::from_millis(60), ..plain.clone() };
+    let lossy = LinkConfig { loss_ppm: 1000, ..plain.clone() };
+    let wider = LinkConfig { rate_bps: Some(100_000_000), ..plain.clone() };
     for congestion in [CongestionControl::Rfc9260, CongestionControl::Cubic] {
         for (name, after) in [("longer", &longer), ("lossy", &lossy), ("wider", &wider)] {
             let config = Config { congestion, ..bounded() };

@@ -23,10 +23,10 @@ pub(crate) struct LabArgs {
 pub(crate) enum LabAction {
     /// Build the hosts and paths; they stay until `lab down`.
     #[command(
-        after_help = "Example:\n  manypath lab up --path 20mbit,10ms,queue=100 --path rate=10mbit,delay=40ms,loss=0.1%"
+        after_help = "Example:\n  manypath lab up --path 20mbit,10ms,queue=100 --path rate=10mbit,delay=40ms,loss=0.1%\n  manypath lab up --path trace=down.trace,trace_back=up.trace,20ms --path 10mbit,40ms"
     )]
     Up {
-        /// A path: rate, one-way delay, loss, queue in packets; repeat for more paths.
+        /// A path: rate or trace=FILE, one-way delay, loss, queue in packets; repeat for more paths.
         #[arg(long = "path", value_name = "SPEC", required = true)]
         paths: Vec<String>,
         /// Stay in the foreground; the lab ends with the command.
@@ -45,9 +45,9 @@ pub(crate) enum LabAction {
         #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
         command: Vec<std::ffi::OsString>,
     },
-    /// Change a path live: down, up, rate 5mbit, delay 40ms, loss 1%, queue 100.
+    /// Change a path live: down, up, rate 5mbit, trace FILE, delay 40ms, loss 1%, queue 100.
     #[command(
-        after_help = "Example:\n  manypath lab path A down\n  manypath lab path B rate 5mbit --towards right"
+        after_help = "Example:\n  manypath lab path A down\n  manypath lab path B rate 5mbit --towards right\n  manypath lab path B trace leo.trace"
     )]
     Path {
         /// Name of the path: A, B, ...
@@ -77,6 +77,33 @@ pub(crate) enum LabAction {
         /// File to write; `-` stops a running capture.
         file: PathBuf,
     },
+    /// Make a trace of a rate that varies, for --path trace=FILE.
+    ///
+    /// Prints a trace in Mahimahi's format, made by a model of a kind of link; the same arguments
+    /// give the same trace on any machine. Models and format: docs/traces.md.
+    #[command(
+        after_help = "Example:\n  manypath lab trace --list\n  manypath lab trace leo --seed 1 --seconds 60 --rate 50mbit > leo.trace\n  manypath lab up --path trace=leo.trace,20ms --path 10mbit,40ms"
+    )]
+    Trace {
+        /// The kind of link.
+        #[arg(required_unless_present = "list")]
+        model: Option<String>,
+        /// Another number gives another trace.
+        #[arg(long, value_name = "N", default_value_t = 1)]
+        seed: u64,
+        /// Length, after which the trace repeats.
+        #[arg(long, value_name = "S", default_value_t = 60)]
+        seconds: u64,
+        /// Mean rate; the model has a usual one.
+        #[arg(long, value_name = "R")]
+        rate: Option<String>,
+        /// List the models and their usual rates.
+        #[arg(long, conflicts_with = "model")]
+        list: bool,
+        /// Print the list as one JSON array.
+        #[arg(long, requires = "list")]
+        json: bool,
+    },
     /// Take the lab down; programs that still run inside are killed.
     #[command(after_help = "Example:\n  manypath lab down\n  manypath lab down --name other")]
     Down,
@@ -98,11 +125,14 @@ pub(crate) fn lab(args: &LabArgs) -> Result<u8, Failure> {
         LabAction::Capture { file } => {
             cli::capture(name, (file != Path::new("-")).then_some(file.as_path()))
         }
+        LabAction::Trace { model: Some(model), seed, seconds, rate, .. } => {
+            cli::trace(model, *seed, *seconds, rate.as_deref())
+        }
+        LabAction::Trace { json, .. } => cli::trace_models(*json),
         LabAction::Down => cli::down(name),
     };
     let text = text.map_err(|e| Failure::new(e.to_string()))?;
-    println!("{}", text.trim_end());
-    Ok(0)
+    super::print(format!("{}\n", text.trim_end()).as_bytes())
 }
 
 fn up(name: &str, paths: &[String], foreground: bool) -> Result<String, LabError> {

@@ -43,7 +43,13 @@ fn any(dice: &mut Dice) -> Disturbance {
 fn on_link(what: &str, path: &'static str, changes: [Change; 2], lasts: Duration) -> Disturbance {
     let set = move |change: Change| {
         Box::new(move |hosts: &Hosts| {
-            hosts.site.lab.path(path).expect("a path").set(&[change]).expect("a change");
+            hosts
+                .site
+                .lab
+                .path(path)
+                .expect("a path")
+                .set(std::slice::from_ref(&change))
+                .expect("a change");
         })
     };
     let [begin, mend] = changes;

@@ -72,9 +72,10 @@ fn on_client(commands: &[(u64, &'static str)]) -> Vec<Happening<'static>> {
 fn on_link(path: &'static str, towards: Option<Host>, change: Change) -> Vec<Happening<'static>> {
     let happening = move |site: &Site| {
         let path = site.lab.path(path).expect("a path");
+        let changes = std::slice::from_ref(&change);
         match towards {
-            Some(host) => path.set_towards(host, &[change]).expect("a change"),
-            None => path.set(&[change]).expect("a change"),
+            Some(host) => path.set_towards(host, changes).expect("a change"),
+            None => path.set(changes).expect("a change"),
         }
     };
     vec![(ms(0), Box::new(happening))]

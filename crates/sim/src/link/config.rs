@@ -1,4 +1,4 @@
-use super::RedConfig;
+use super::{RedConfig, Trace};
 use manypath_engine::Duration;
 
 /// Parameters of one direction of a path.
@@ -6,7 +6,10 @@ use manypath_engine::Duration;
 pub struct LinkConfig {
     /// Capacity in bits per second, counted over whole IP packets; `None` is unlimited.
     pub rate_bps: Option<u64>,
-    /// Bytes of framing around each IP packet, which the rate counts too (PPP: 7).
+    /// Capacity that varies: packets leave at the opportunities of a trace, and `rate_bps` does not
+    /// count. The trace begins when the link does, or when the link gets it.
+    pub trace: Option<Trace>,
+    /// Bytes of framing around each IP packet, which rate and trace count too (PPP: 7).
     pub framing: u16,
     /// One-way propagation delay.
     pub delay: Duration,
@@ -48,6 +51,7 @@ impl Default for LinkConfig {
     fn default() -> Self {
         Self {
             rate_bps: None,
+            trace: None,
             framing: 0,
             delay: Duration::ZERO,
             loss_ppm: 0,
@@ -65,6 +69,13 @@ impl Default for LinkConfig {
             corrupt_ppm: 0,
             jitter: Duration::ZERO,
         }
+    }
+}
+
+impl LinkConfig {
+    /// Capacity in bits per second, that of a trace averaged over its period; `None` is unlimited.
+    pub fn mean_rate_bps(&self) -> Option<u64> {
+        self.trace.as_ref().map(Trace::mean_rate_bps).or(self.rate_bps)
     }
 }
 

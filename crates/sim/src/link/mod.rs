@@ -7,6 +7,10 @@
 //!            dropped, counted by reason
 //! ```
 //!
+//! Instead of a rate the transmitter may have a [`Trace`] of opportunities, used as by Mahimahi: one carries
+//! up to 1500 bytes, of one packet or several; a packet that needs more goes on at the next; what is
+//! left when nobody waits is lost, and so is an opportunity that finds nobody waiting.
+//!
 //! A queue with random early detection (`red`) also drops before it is full, or marks what is ECN-capable.
 //! The packet on the transmitter does not count against the FIFO's limit. Losses happen before the
 //! queue, as in Dummynet: a lost packet takes no capacity. Everything is computed from the times
@@ -17,15 +21,18 @@ mod counters;
 mod red;
 #[cfg(test)]
 mod tests;
+mod trace;
 
 pub use config::{GilbertElliott, LinkConfig};
 pub use counters::{DropReason, LinkCounters};
 pub use red::RedConfig;
+pub use trace::{OPPORTUNITY_BYTES, Trace, TraceError};
 
 use crate::rng::Rng;
 use manypath_engine::{Duration, Ecn, Instant};
 use red::Red;
 use std::collections::VecDeque;
+use trace::Opportunities;
 
 /// What travels over a link.
 pub trait Packet: Clone {
@@ -67,6 +74,8 @@ pub struct Link<P> {
     waiting_bytes: usize,
     /// The packet on the transmitter and when its last bit leaves.
     sending: Option<(Instant, P)>,
+    /// Place in the trace, if there is one.
+    opportunities: Opportunities,
     /// Packets on the wire by time of arrival; equal times keep their order.
     flying: VecDeque<(Instant, P)>,
     /// Jitter must not reorder: nothing that left later arrives before this.
@@ -85,6 +94,7 @@ impl<P: Packet> Link<P> {
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             sending: None,
+            opportunities: Opportunities::new(Instant::ZERO),
             flying: VecDeque::new(),
             last_arrival: Instant::ZERO,
             counters: LinkCounters::default(),
@@ -106,6 +116,9 @@ impl<P: Packet> Link<P> {
         }
         self.waiting_bytes += packet.wire_len();
         self.waiting.push_back(packet);
+        if let (None, Some(trace)) = (&self.sending, &self.config.trace) {
+            self.opportunities.skip_to(trace, now);
+        }
         self.start_next(now);
         self.counters.queue_peak = self.counters.queue_peak.max(self.waiting.len());
         Ok(())
@@ -145,7 +158,9 @@ impl<P: Packet> Link<P> {
             self.drop_everything();
         }
         self.waiting_beyond_limit();
-        if let Some((done, _)) = &mut self.sending {
+        if self.config.trace != before.trace {
+            self.change_trace(now, &before);
+        } else if let (Some((done, _)), None) = (&mut self.sending, &self.config.trace) {
             *done = now + rescale(done.since(now), before.rate_bps, self.config.rate_bps);
         }
         self.advance(now);
@@ -186,7 +201,7 @@ impl<P: Packet> Link<P> {
     /// Tells of congestion, if the queue does so before it is full.
     fn detect(&mut self, now: Instant, packet: &mut P) -> Option<DropReason> {
         let red = self.config.red?;
-        let each = serialisation(packet.wire_len(), self.config.rate_bps?);
+        let each = serialisation(packet.wire_len(), self.config.mean_rate_bps()?);
         let queue = (self.waiting.len(), self.sending.is_none(), each);
         if !self.red.hits(now, &red, queue, &mut self.rng) {
             return None;
@@ -237,14 +252,36 @@ impl<P: Packet> Link<P> {
         while self.sending.is_none() {
             let Some(packet) = self.waiting.pop_front() else { return };
             self.waiting_bytes -= packet.wire_len();
-            match self.config.rate_bps {
-                Some(rate) => {
-                    let len = packet.wire_len() + usize::from(self.config.framing);
-                    let done = now + serialisation(len, rate);
-                    self.sending = Some((done, packet));
-                }
+            match self.transmitted(now, packet.wire_len() + usize::from(self.config.framing)) {
+                Some(done) => self.sending = Some((done, packet)),
                 None => self.take_off(now, packet),
             }
+        }
+    }
+
+    /// When the last of so many bytes leaves a transmitter that begins with them now; `None` without
+    /// a limit.
+    fn transmitted(&mut self, now: Instant, bytes: usize) -> Option<Instant> {
+        match &self.config.trace {
+            Some(trace) => Some(self.opportunities.carry(trace, now, bytes)),
+            None => self.config.rate_bps.map(|rate| now + serialisation(bytes, rate)),
+        }
+    }
+
+    /// Another trace begins, or one ends: what is left of the packet on the transmitter goes on there.
+    fn change_trace(&mut self, now: Instant, before: &LinkConfig) {
+        let unsent = self.sending.as_ref().map(|(done, packet)| {
+            let len = packet.wire_len() + usize::from(before.framing);
+            match (&before.trace, before.rate_bps) {
+                (Some(trace), _) => self.opportunities.unsent(trace, now, len),
+                (None, Some(rate)) => carried(done.since(now), rate).min(len),
+                (None, None) => 0,
+            }
+        });
+        self.opportunities = Opportunities::new(now);
+        let done = unsent.map(|bytes| self.transmitted(now, bytes).unwrap_or(now));
+        if let (Some((at, _)), Some(done)) = (&mut self.sending, done) {
+            *at = done;
         }
     }
 
@@ -303,6 +340,12 @@ impl<P: Packet> Link<P> {
 fn serialisation(bytes: usize, rate_bps: u64) -> Duration {
     // A packet has less than 2^17 bytes: everything fits into 64 bits.
     Duration::from_nanos((bytes as u64 * 8_000_000_000).div_ceil(rate_bps.max(1)))
+}
+
+/// Bytes that a rate carries in a time, a part of one counted as one.
+fn carried(time: Duration, rate_bps: u64) -> usize {
+    let bytes = (time.as_nanos() * u128::from(rate_bps)).div_ceil(8_000_000_000);
+    usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
 /// `base` to the power `exponent`, by multiplications alone: the same on any machine.

@@ -235,3 +235,118 @@ fn bit_errors_hit_long_packets_more_often() {
     assert!((lost(1500) - 0.113).abs() < 0.006);
     assert!((lost(40) - 0.0032).abs() < 0.001);
 }
+
+fn traced(times: &[u32], queue_packets: usize) -> LinkConfig {
+    let trace = Some(Trace::new("test", times.to_vec()).unwrap());
+    LinkConfig { trace, queue_packets, ..LinkConfig::default() }
+}
+
+/// (time in ms, tag) of each packet of these sizes, all handed over at a time.
+fn deliveries(config: LinkConfig, start: u64, sizes: &[usize]) -> Vec<(u64, u8)> {
+    let mut link = Link::new(config, 1);
+    for (tag, size) in (0..).zip(sizes) {
+        link.enqueue(at(start), vec![tag; *size]).unwrap();
+    }
+    drain(&mut link).into_iter().map(|(time, packet)| (time / MS, packet[0])).collect()
+}
+
+#[test]
+fn an_opportunity_of_a_trace_carries_1500_bytes() {
+    let config = LinkConfig { delay: Duration::from_millis(10), ..traced(&[2, 2, 7], 100) };
+    let out = deliveries(config, 0, &[1500, 1500, 1500]);
+    assert_eq!(out, [(12, 0), (12, 1), (17, 2)]);
+}
+
+#[test]
+fn a_packet_larger_than_what_is_left_uses_the_next_opportunities_too() {
+    // 4000 bytes take three opportunities and leave 500 bytes of the third to the next packet.
+    let out = deliveries(traced(&[1, 2, 3, 9], 100), 0, &[4000, 500, 1]);
+    assert_eq!(out, [(3, 0), (3, 1), (9, 2)]);
+    let framed = LinkConfig { framing: 7, ..traced(&[1, 2, 9], 100) };
+    assert_eq!(deliveries(framed, 0, &[1500]), [(2, 0)]);
+}
+
+#[test]
+fn small_packets_share_an_opportunity_and_the_last_may_go_on_in_the_next() {
+    let out = deliveries(traced(&[5, 8, 20], 100), 0, &[700, 700, 700, 700, 1]);
+    assert_eq!(out, [(5, 0), (5, 1), (8, 2), (8, 3), (8, 4)]);
+}
+
+#[test]
+fn opportunities_that_nobody_uses_are_lost() {
+    // Those at 1 and 2 ms have passed, and that at 3 ms has just been missed.
+    assert_eq!(deliveries(traced(&[1, 2, 3, 6], 100), 3 * MS, &[1500, 1500]), [(6, 0), (7, 1)]);
+    // 1000 bytes of the first one are left, but when they could be used nobody waits.
+    let mut link = Link::new(traced(&[4, 9], 100), 1);
+    link.enqueue(at(0), vec![0; 500]).unwrap();
+    assert!(link.poll(at(4 * MS)).is_some());
+    link.enqueue(at(4 * MS), vec![1; 500]).unwrap();
+    assert_eq!(times(&mut link), [9 * MS]);
+}
+
+#[test]
+fn a_trace_repeats_from_its_last_time_on() {
+    let out = deliveries(traced(&[0, 4, 10], 100), 0, &[1500; 7]);
+    // The opportunity at 0 is gone when the packets come; later ones coincide with the last.
+    let times: Vec<_> = out.into_iter().map(|(time, _)| time).collect();
+    assert_eq!(times, [4, 10, 10, 14, 20, 20, 24]);
+    assert_eq!(deliveries(traced(&[3, 10], 100), 1_000_004 * MS, &[9])[0].0, 1_000_010);
+}
+
+#[test]
+fn an_outage_of_a_trace_fills_the_queue_and_loses_nothing_else() {
+    let mut link = Link::new(traced(&[1, 500, 501, 502], 2), 1);
+    let mut fates = (0..5).map(|tag| link.enqueue(at(2 * MS), vec![tag; 1500]).is_ok());
+    assert!(fates.by_ref().take(3).all(|taken| taken) && fates.all(|taken| !taken));
+    assert_eq!(link.next_deadline(), Some(at(500 * MS)));
+    assert_eq!(times(&mut link), [500 * MS, 501 * MS, 502 * MS]);
+    assert_eq!(link.counters().dropped_queue, 2);
+    balance(&link);
+}
+
+#[test]
+fn a_late_poll_does_not_shift_a_trace() {
+    let run = |polls: &[u64]| {
+        let mut link = Link::new(traced(&[1, 2, 5, 6, 6, 9], 100), 1);
+        (0..9).for_each(|_| link.enqueue(at(0), vec![0; 1100]).unwrap());
+        polls.iter().for_each(|time| while link.poll(at(time * MS)).is_some() {});
+        times(&mut link)
+    };
+    assert_eq!(run(&[1, 2, 5, 6]), run(&[6]));
+}
+
+#[test]
+fn other_changes_do_not_start_a_trace_again() {
+    let mut link = Link::new(traced(&[10, 20, 40], 100), 1);
+    link.enqueue(at(0), vec![0; 3000]).unwrap();
+    let longer = LinkConfig { delay: Duration::from_millis(1), ..link.config().clone() };
+    link.set_config(at(15 * MS), longer);
+    assert_eq!(times(&mut link), [21 * MS]);
+}
+
+#[test]
+fn a_new_trace_begins_at_once_and_carries_the_rest_of_the_packet() {
+    let mut link = Link::new(traced(&[10, 20, 40], 100), 1);
+    link.enqueue(at(0), vec![0; 3500]).unwrap();
+    link.set_config(at(25 * MS), traced(&[3, 100], 100));
+    // The 500 bytes that are left, and 1000 of the next packet.
+    link.enqueue(at(25 * MS), vec![1; 1100]).unwrap();
+    assert_eq!(times(&mut link), [28 * MS, 125 * MS]);
+}
+
+#[test]
+fn a_trace_and_a_rate_take_over_from_each_other() {
+    // 1250 bytes at 1 Mbit/s take 10 ms.
+    let mut link = Link::new(traced(&[10, 20], 100), 1);
+    link.enqueue(at(0), vec![0; 2750]).unwrap();
+    link.set_config(at(12 * MS), config(1_000_000, 0, 100));
+    assert_eq!(times(&mut link), [22 * MS]);
+    let mut link = Link::new(config(1_000_000, 0, 100), 1);
+    link.enqueue(at(0), vec![0; 2500]).unwrap();
+    link.set_config(at(4 * MS), traced(&[7, 8], 100));
+    assert_eq!(times(&mut link), [12 * MS]);
+    let mut link = Link::new(traced(&[10, 20], 100), 1);
+    link.enqueue(at(0), vec![0; 9000]).unwrap();
+    link.set_config(at(4 * MS), LinkConfig::default());
+    assert_eq!(times(&mut link), [4 * MS]);
+}

@@ -5,7 +5,8 @@ use super::error::ScenarioError;
 use super::policy;
 use super::section::Section;
 use super::setting::{BitErrors, Rate, Setting, Share};
-use crate::link::{GilbertElliott, LinkConfig, RedConfig};
+use super::trace_files::TraceFiles;
+use crate::link::{GilbertElliott, LinkConfig, RedConfig, Trace};
 use manypath_engine::{Duration, PathPolicy};
 
 /// One path between the two hosts.
@@ -73,6 +74,7 @@ impl PathSpec {
         mut section: Section<'_>,
         number: usize,
         earlier: &[Self],
+        traces: &mut TraceFiles,
     ) -> Result<Self, ScenarioError> {
         let name = section.value("name", letter(number))?;
         if earlier.iter().any(|path| path.name == name) {
@@ -82,17 +84,17 @@ impl PathSpec {
         if mtu < 576 {
             return Err(section.error("mtu", "a path carries packets of at least 576 bytes"));
         }
-        let forth = read_link(&mut section, LinkConfig::default())?;
+        let forth = read_link(&mut section, LinkConfig::default(), traces)?;
         let back = match section.table("back")? {
             None => forth.clone(),
             Some(mut back) => {
-                let link = read_link(&mut back, forth.clone())?;
+                let link = read_link(&mut back, forth.clone(), traces)?;
                 back.finish()?;
                 link
             }
         };
         let access = Access::read(section.table("access")?)?;
-        let changes = read_changes(section.tables("change")?, &forth, &back)?;
+        let changes = read_changes(section.tables("change")?, (&forth, &back), traces)?;
         let shares = read_shares(&mut section, earlier)?;
         let policy = policy::read(&mut section)?;
         section.finish()?;
@@ -171,11 +173,17 @@ impl Background {
 }
 
 /// The link keys of a section, on top of `base`.
-fn read_link(section: &mut Section<'_>, base: LinkConfig) -> Result<LinkConfig, ScenarioError> {
+fn read_link(
+    section: &mut Section<'_>,
+    base: LinkConfig,
+    traces: &mut TraceFiles,
+) -> Result<LinkConfig, ScenarioError> {
     let queue_bytes = section.optional::<usize>("queue_bytes")?.or(base.queue_bytes);
     let mtu = section.optional::<u16>("link_mtu")?.or(base.mtu);
+    let (rate_bps, trace) = read_capacity(section, (base.rate_bps, base.trace), traces)?;
     let link = LinkConfig {
-        rate_bps: section.value("rate", Rate(base.rate_bps))?.0,
+        rate_bps,
+        trace,
         framing: section.value("framing", base.framing)?,
         delay: section.value("delay", base.delay)?,
         loss_ppm: section.value("loss", Share(base.loss_ppm))?.0,
@@ -205,6 +213,27 @@ fn read_link(section: &mut Section<'_>, base: LinkConfig) -> Result<LinkConfig, 
     Ok(link)
 }
 
+/// A rate or a trace; either replaces what `base` has.
+fn read_capacity(
+    section: &mut Section<'_>,
+    base: (Option<u64>, Option<Trace>),
+    traces: &mut TraceFiles,
+) -> Result<(Option<u64>, Option<Trace>), ScenarioError> {
+    let rate = section.optional::<Rate>("rate")?;
+    let file = section.optional::<String>("trace")?;
+    match (rate, file) {
+        (None, None) => Ok(base),
+        (Some(Rate(rate)), None) => Ok((rate, None)),
+        (None, Some(file)) => match traces.load(&file) {
+            Ok(trace) => Ok((None, Some(trace))),
+            Err(error) => Err(section.error("trace", error.to_string())),
+        },
+        (Some(_), Some(_)) => {
+            Err(section.error("trace", "a trace replaces the rate: remove one of the two keys"))
+        }
+    }
+}
+
 fn read_bursts(mut section: Section<'_>) -> Result<GilbertElliott, ScenarioError> {
     let bursts = GilbertElliott {
         to_bad_ppm: section.required::<Share>("to_bad")?.0,
@@ -230,8 +259,8 @@ fn read_red(mut section: Section<'_>) -> Result<RedConfig, ScenarioError> {
 
 fn read_changes(
     sections: Vec<Section<'_>>,
-    forth: &LinkConfig,
-    back: &LinkConfig,
+    (forth, back): (&LinkConfig, &LinkConfig),
+    traces: &mut TraceFiles,
 ) -> Result<Vec<LinkChange>, ScenarioError> {
     let (mut forth, mut back) = (forth.clone(), back.clone());
     let mut changes: Vec<LinkChange> = Vec::new();
@@ -240,8 +269,8 @@ fn read_changes(
         if changes.last().is_some_and(|before| before.at > at) {
             return Err(section.error("at", "changes are listed in the order of their times"));
         }
-        forth = read_link(&mut section, forth)?;
-        back = read_link(&mut section, back)?;
+        forth = read_link(&mut section, forth, traces)?;
+        back = read_link(&mut section, back, traces)?;
         section.finish()?;
         changes.push(LinkChange { at, forth: forth.clone(), back: back.clone() });
     }
@@ -273,7 +302,7 @@ fn link_parameters(link: &LinkConfig) -> Vec<(&'static str, String)> {
         parts.join("/")
     });
     let mut parameters = vec![
-        ("rate", Rate(link.rate_bps).show()),
+        ("rate", Rate(link.mean_rate_bps()).show()),
         ("framing", link.framing.show()),
         ("delay", link.delay.show()),
         ("loss", Share(link.loss_ppm).show()),
@@ -288,6 +317,9 @@ fn link_parameters(link: &LinkConfig) -> Vec<(&'static str, String)> {
         ("corrupt", Share(link.corrupt_ppm).show()),
         ("jitter", link.jitter.show()),
     ];
+    if let Some(trace) = &link.trace {
+        parameters.push(("trace", trace.name().to_owned()));
+    }
     if let Some(red) = link.red {
         let shares = [red.probability_ppm, red.weight_ppm].map(|ppm| Share(ppm).show()).join("/");
         let marks = if red.marks { "marks" } else { "drops" };

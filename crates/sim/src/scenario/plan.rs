@@ -4,6 +4,7 @@ use super::document::{Node, Value};
 use super::error::ScenarioError;
 use super::setting::Setting;
 use super::setup::{Scenario, top_text};
+use super::trace_files::TraceFiles;
 use super::variants::{Axes, read_cases, read_setups, set_all};
 use std::path::Path;
 
@@ -54,7 +55,8 @@ impl Plan {
         Self::parse(&text, &name, &[])
     }
 
-    /// Reads the text of a scenario. `file` names it in messages; `overrides` are keys and values
+    /// Reads the text of a scenario. `file` names it in messages, and names of traces are relative to
+    /// its folder; `overrides` are keys and values
     /// (as TOML) that replace those of the text.
     pub fn parse(
         text: &str,
@@ -68,7 +70,7 @@ impl Plan {
                 .and_then(|value| document.set(key, &value))
                 .map_err(|error| in_override(error).in_file("--set"))?;
         }
-        Self::expand(&document).map_err(|error| error.in_file(file))
+        Self::expand(&document, TraceFiles::beside(file)).map_err(|error| error.in_file(file))
     }
 
     /// Keeps the runs of the named setups and cases only; all of either kind if none is named.
@@ -85,7 +87,7 @@ impl Plan {
         Ok(())
     }
 
-    fn expand(document: &Node) -> Result<Self, ScenarioError> {
+    fn expand(document: &Node, mut traces: TraceFiles) -> Result<Self, ScenarioError> {
         let seeds = read_seeds(document)?;
         let sweep = Axes::read(document.get("sweep"), "sweep")?;
         let cases = read_cases(document)?;
@@ -103,7 +105,8 @@ impl Plan {
                 let values = axes.set(point, &mut effective)?;
                 set_all(&case.settings, &mut effective)?;
                 set_all(setup.settings_of(&case.name), &mut effective)?;
-                for (case, scenario) in case.scenarios(Scenario::read(&effective)?) {
+                let scenario = Scenario::read(&effective, &mut traces)?;
+                for (case, scenario) in case.scenarios(scenario) {
                     let run = |seed: &u64| Run {
                         setup: setup.name.clone(),
                         case: case.clone(),

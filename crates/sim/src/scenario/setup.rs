@@ -5,6 +5,7 @@ use super::error::ScenarioError;
 use super::network::{Background, PathSpec};
 use super::section::Section;
 use super::setting::Setting;
+use super::trace_files::TraceFiles;
 use manypath_engine::{Config, Duration, PathPolicy, StreamMapping};
 
 /// One simulation, all its parameters decided.
@@ -37,7 +38,7 @@ pub(super) const PLAN_KEYS: [&str; 5] = ["description", "seeds", "sweep", "setup
 const LONGEST: Duration = Duration::from_secs(100_000);
 
 impl Scenario {
-    pub(super) fn read(document: &Node) -> Result<Self, ScenarioError> {
+    pub(super) fn read(document: &Node, traces: &mut TraceFiles) -> Result<Self, ScenarioError> {
         let mut root = Section::root(document);
         for key in PLAN_KEYS {
             root.take(key);
@@ -51,7 +52,7 @@ impl Scenario {
         }
         let udp = root.value("udp", true)?;
         let mut config = engine_options::read(root.take("engine"))?;
-        let paths = read_paths(&mut root)?;
+        let paths = read_paths(&mut root, traces)?;
         let apps = read_apps(&mut root, &paths)?;
         config.streams = apps.last().map_or(1, |app| app.first_stream + app.streams);
         config.stream_options = apps.iter().flat_map(|app| app.stream_options.clone()).collect();
@@ -116,10 +117,13 @@ fn read_start(root: &mut Section<'_>) -> Result<(Duration, Duration), ScenarioEr
     section.finish().map(|()| (min, max))
 }
 
-fn read_paths(root: &mut Section<'_>) -> Result<Vec<PathSpec>, ScenarioError> {
+fn read_paths(
+    root: &mut Section<'_>,
+    traces: &mut TraceFiles,
+) -> Result<Vec<PathSpec>, ScenarioError> {
     let mut paths = Vec::new();
     for (number, section) in root.tables("path")?.into_iter().enumerate() {
-        paths.push(PathSpec::read(section, number, &paths)?);
+        paths.push(PathSpec::read(section, number, &paths, traces)?);
     }
     if paths.is_empty() || paths.len() > 64 {
         return Err(root.error("path", "a scenario has 1 to 64 tables [[path]]"));

@@ -1,23 +1,29 @@
 //! What the paths of a scenario could carry at best: payload in the packets that their rates let
-//! through. A measure for what a scheduler makes of them.
+//! through, or their traces. A measure for what a scheduler makes of them.
 
-use crate::link::LinkConfig;
+use crate::link::{LinkConfig, OPPORTUNITY_BYTES};
 use crate::scenario::{AppKind, AppSpec, PathSpec, Scenario};
-use manypath_engine::Duration;
+use manypath_engine::{Duration, Instant};
 
 /// IPv4, SCTP common header; UDP in addition if SCTP travels in it; DATA chunk header.
 const PACKET_HEADERS: u64 = 20 + 12;
 const UDP_HEADER: u64 = 8;
 const CHUNK_HEADER: u64 = 16;
 
-/// Bit/s of payload between two times, counted from the start; `None` if a path has no rate.
-pub(super) fn between(scenario: &Scenario, from: Duration, to: Duration) -> Option<f64> {
+/// Bit/s of payload between two times, counted from `start`, when the association begins; `None` if a
+/// path has no rate.
+pub(super) fn between(
+    scenario: &Scenario,
+    start: Instant,
+    (from, to): (Duration, Duration),
+) -> Option<f64> {
     if to <= from {
         return None;
     }
-    let length = (to - from).as_secs_f64();
-    let bits: Option<f64> = scenario.paths.iter().map(|path| bits(scenario, path, from, to)).sum();
-    bits.map(|bits| bits / length)
+    let (from, to) = (start + from, start + to);
+    let bits = |path| bits(scenario, path, start, (from, to));
+    let bits: Option<f64> = scenario.paths.iter().map(bits).sum();
+    bits.map(|bits| bits / to.since(from).as_secs_f64())
 }
 
 /// When the network changes for the last time, if it does.
@@ -25,25 +31,56 @@ pub(super) fn last_change(scenario: &Scenario) -> Option<Duration> {
     scenario.paths.iter().flat_map(|path| &path.changes).map(|change| change.at).max()
 }
 
-fn bits(scenario: &Scenario, path: &PathSpec, from: Duration, to: Duration) -> Option<f64> {
+fn bits(
+    scenario: &Scenario,
+    path: &PathSpec,
+    start: Instant,
+    (from, to): (Instant, Instant),
+) -> Option<f64> {
     if path.shares.is_some() {
         return Some(0.0);
     }
-    let (mut at, mut link, mut sum) = (from, &path.forth, 0.0);
+    let mut stretch = Stretch { link: &path.forth, trace_start: Instant::ZERO };
+    let payload = |stretch: &Stretch<'_>, from, to| {
+        Some(stretch.bits(from, to)? * payload_share(scenario, path, stretch.link))
+    };
+    let (mut at, mut sum) = (from, 0.0);
     for change in &path.changes {
-        let until = change.at.clamp(from, to);
-        sum += rate(scenario, path, link)? * until.saturating_sub(at).as_secs_f64();
-        (at, link) = (until, &change.forth);
+        let until = (start + change.at).clamp(from, to);
+        sum += payload(&stretch, at, until)?;
+        stretch = stretch.then(&change.forth, start + change.at);
+        at = until;
     }
-    Some(sum + rate(scenario, path, link)? * to.saturating_sub(at).as_secs_f64())
+    Some(sum + payload(&stretch, at, to)?)
 }
 
-fn rate(scenario: &Scenario, path: &PathSpec, link: &LinkConfig) -> Option<f64> {
-    if !link.up {
-        return Some(0.0);
+/// A link between two changes.
+struct Stretch<'a> {
+    link: &'a LinkConfig,
+    trace_start: Instant,
+}
+
+impl<'a> Stretch<'a> {
+    fn then(&self, link: &'a LinkConfig, at: Instant) -> Self {
+        // A trace that stays goes on.
+        let trace_start = if link.trace == self.link.trace { self.trace_start } else { at };
+        Stretch { link, trace_start }
     }
-    let arrives = 1.0 - f64::from(link.loss_ppm) / 1e6;
-    Some(link.rate_bps? as f64 * arrives * payload_share(scenario, path, link))
+
+    /// Bits that arrive of what the link can carry.
+    fn bits(&self, from: Instant, to: Instant) -> Option<f64> {
+        if !self.link.up {
+            return Some(0.0);
+        }
+        let sent = match &self.link.trace {
+            Some(trace) => {
+                let [from, to] = [from, to].map(|at| at.since(self.trace_start));
+                trace.opportunities_between(from, to) as f64 * f64::from(8 * OPPORTUNITY_BYTES)
+            }
+            None => self.link.rate_bps? as f64 * to.since(from).as_secs_f64(),
+        };
+        Some(sent * (1.0 - f64::from(self.link.loss_ppm) / 1e6))
+    }
 }
 
 fn payload_share(scenario: &Scenario, path: &PathSpec, link: &LinkConfig) -> f64 {

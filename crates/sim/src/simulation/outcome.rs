@@ -122,11 +122,12 @@ impl Figures {
     fn ceiling(&mut self, session: &Session<'_>) {
         let Session { scenario, from, end, start, .. } = session;
         let (from, end) = (from.since(*start), end.since(*start));
-        let bps = ceiling::between(scenario, from, end);
+        let bps = ceiling::between(scenario, *start, (from, end));
         self.add("ceiling_mbps", bps.map(|bps| bps / 1e6));
         if let Some(change) = ceiling::last_change(scenario) {
             let forth = &session.ledgers[Way::Forth as usize];
-            let after = ceiling::between(scenario, change, end).map(|bps| bps * RECOVERED);
+            let after =
+                ceiling::between(scenario, *start, (change, end)).map(|bps| bps * RECOVERED);
             self.add("recovery_s", after.and_then(|bits| forth.first_second_with(change, bits)));
         }
     }
