@@ -239,12 +239,12 @@ impl Association {
             return None;
         }
         let sources = self.peer.as_ref()?.receiver.sack_sources();
-        // What the peer repeats tells that the last SACKs were lost, maybe on the path that is the fastest otherwise.
+        // What the peer repeats tells that the last SACKs were lost, maybe on the fastest path.
         let must_return = self.peer.as_ref()?.receiver.sack_must_return();
         let among = || self.paths.iter().filter(|p| p.is_active() && sources.contains(p.id));
         let chosen = match cx.config.sack_path {
             SackPath::Standard => None,
-            SackPath::SmallestSrtt if must_return.is_some() => None,
+            SackPath::SmallestSrtt if must_return => None,
             SackPath::SmallestSrtt => {
                 among().min_by_key(|path| path.rtt.smoothed().unwrap_or(Duration::MAX))
             }

@@ -6,8 +6,11 @@
 //! of section 13.2.2] leaves this to the receiver in QUIC, and TCP receivers that merge segments do it).
 //!
 //! ```text
-//! packets per SACK = packets in the last round trip / 8      within sack_frequency ..= sack_frequency_max
+//! packets per SACK = max(packets in the last round trip / 8, bytes of the last SACK / 30)
+//!                    within sack_frequency ..= sack_frequency_max
 //! ```
+//!
+//! So SACKs that list many gaps, as they do where paths differ, take no more than about two in a hundred of the bytes of the data.
 
 use crate::config::Config;
 use crate::path::{PathId, PathSet};
@@ -45,30 +48,52 @@ pub(crate) struct AckPolicy {
 #[derive(Debug)]
 struct Frequency {
     bounds: (u32, u32),
-    now: u32,
-    /// The round trip under way: when it began, how long it takes and what has come.
+    /// What the packets of a round trip call for, and what the length of a SACK does.
+    by_rate: u32,
+    by_length: u32,
+    /// The round trip under way: when it began, how long it takes, how long it is looked at and what has come.
     since: Instant,
     round_trip: Duration,
+    span: Duration,
     packets: u32,
+    busy: bool,
 }
 
 impl Frequency {
     fn new(config: &Config) -> Self {
         let least = config.sack_frequency.max(1);
         let bounds = (least, config.sack_frequency_max.max(least));
-        let (since, round_trip) = (Instant::ZERO, Duration::ZERO);
-        Self { bounds, now: least, since, round_trip, packets: 0 }
+        let (since, round_trip, span) = (Instant::ZERO, Duration::ZERO, Duration::ZERO);
+        let (packets, busy) = (0, false);
+        Self { bounds, by_rate: least, by_length: least, since, round_trip, span, packets, busy }
+    }
+
+    fn now(&self) -> u32 {
+        self.by_rate.max(self.by_length)
     }
 
     fn on_packet(&mut self, now: Instant, round_trip: impl FnOnce() -> Duration) {
         self.packets += 1;
-        if self.bounds.0 == self.bounds.1 || now.since(self.since) < self.round_trip {
+        let took = now.since(self.since);
+        if self.bounds.0 == self.bounds.1 || took < self.span {
             return;
         }
-        // What came in a longer time than a round trip is counted as if it had come in one.
         let (least, most) = self.bounds;
-        self.now = (self.packets / SACKS_PER_ROUND_TRIP).clamp(least, most);
-        (self.since, self.round_trip, self.packets) = (now, round_trip().max(LEAST_ROUND_TRIP), 0);
+        let in_round_trip =
+            u128::from(self.packets) * self.round_trip.as_nanos() / took.as_nanos().max(1);
+        let in_round_trip = u32::try_from(in_round_trip).unwrap_or(u32::MAX);
+        self.by_rate = (in_round_trip / SACKS_PER_ROUND_TRIP).clamp(least, most);
+        // A pause ends what was busy.
+        self.busy = self.packets >= BUSY && took < self.span * 2;
+        self.round_trip = round_trip().max(LEAST_ROUND_TRIP);
+        (self.since, self.span, self.packets) = (now, self.round_trip.max(SPAN), 0);
+    }
+
+    /// A SACK in a packet of `len` bytes was sent. The longer they are, the fewer there are to be.
+    fn on_sent(&mut self, len: usize) {
+        let (least, most) = self.bounds;
+        let worth = u32::try_from(len / BYTES_PER_PACKET).unwrap_or(most);
+        self.by_length = worth.clamp(least, most);
     }
 
     /// How long the packets of one SACK may take to come.
@@ -82,7 +107,13 @@ const MAX_DELAY: Duration = Duration::from_millis(500);
 /// SACKs in a round trip, as long as each is for more packets than the least number.
 const SACKS_PER_ROUND_TRIP: u32 = 8;
 /// Shorter round trips count as this: packets come in batches.
-const LEAST_ROUND_TRIP: Duration = Duration::from_millis(20);
+const LEAST_ROUND_TRIP: Duration = Duration::from_millis(4);
+/// How long the rate is looked at, at least.
+const SPAN: Duration = Duration::from_millis(20);
+/// Packets in that time that are many.
+const BUSY: u32 = 16;
+/// Bytes of a SACK that a packet with DATA is worth: two in a hundred of what a full one has.
+const BYTES_PER_PACKET: usize = 30;
 
 impl AckPolicy {
     /// The first DATA of an association is acknowledged at once (section 5.1).
@@ -90,7 +121,7 @@ impl AckPolicy {
         let frequency = Frequency::new(config);
         Self {
             delay: config.sack_delay.min(MAX_DELAY),
-            packets: frequency.now - 1,
+            packets: frequency.now() - 1,
             frequency,
             since: 0,
             now_due: false,
@@ -115,7 +146,7 @@ impl AckPolicy {
         self.packets += 1;
         self.since = self.since.saturating_add(1);
         self.frequency.on_packet(now, round_trip);
-        if immediate || self.packets >= self.frequency.now {
+        if immediate || self.packets >= self.frequency.now() {
             self.now_due = true;
         }
         let waits = if self.packets < self.frequency.bounds.0 {
@@ -127,14 +158,20 @@ impl AckPolicy {
         self.deadline = Some(self.deadline.map_or(deadline, |before| before.min(deadline)));
     }
 
+    /// Whether gaps need not hurry SACKs: many packets come, or the number of packets for a SACK is fixed anyway.
+    pub(crate) fn may_delay_gaps(&self) -> bool {
+        self.frequency.busy || self.frequency.bounds.0 == self.frequency.bounds.1
+    }
+
     /// The packet under work repeats what has come before.
     pub(crate) fn note_repeated(&mut self) {
         self.repeated = true;
     }
 
-    /// The only path on which a SACK should go, if there is one: that of what the peer has repeated.
-    pub(crate) fn must_return(&self) -> Option<PathId> {
-        self.repeated.then_some(self.source)
+    /// Whether the SACK that is due should go where the last DATA came from: the peer has repeated some, or there is little of
+    /// it, so that each SACK also shows that its path works.
+    pub(crate) fn must_return(&self) -> bool {
+        self.repeated || !self.frequency.busy
     }
 
     /// An acknowledgement is due whatever the counters say.
@@ -174,8 +211,9 @@ impl AckPolicy {
         self.deadline
     }
 
-    /// An acknowledgement was sent.
-    pub(crate) fn on_sent(&mut self) {
+    /// An acknowledgement was sent, in a packet of `len` bytes.
+    pub(crate) fn on_sent(&mut self, len: usize) {
+        self.frequency.on_sent(len);
         self.packets = 0;
         self.since = 0;
         self.sources = PathSet::default();
@@ -201,7 +239,7 @@ mod tests {
 
     fn running() -> AckPolicy {
         let mut policy = AckPolicy::new(&Config::default());
-        policy.on_sent();
+        policy.on_sent(0);
         policy
     }
 
@@ -222,7 +260,7 @@ mod tests {
         assert_eq!(policy.due(at(50)), Some(VIA));
         policy.on_packet(at(10), MAIN, false, Duration::default);
         assert_eq!(policy.due(at(10)), Some(MAIN));
-        policy.on_sent();
+        policy.on_sent(0);
         assert!(!policy.is_pending() && policy.deadline().is_none());
     }
 
@@ -240,8 +278,59 @@ mod tests {
     fn the_delay_is_capped() {
         let config = Config { sack_delay: Duration::from_secs(5), ..Config::default() };
         let mut policy = AckPolicy::new(&config);
-        policy.on_sent();
+        policy.on_sent(0);
         policy.on_packet(at(0), VIA, false, Duration::default);
         assert_eq!(policy.deadline(), Some(at(500)));
+    }
+
+    #[test]
+    fn the_more_packets_come_in_a_round_trip_the_fewer_sacks_there_are_for_each() {
+        let rtt = || Duration::from_millis(40);
+        let mut policy = running();
+        // Packets each millisecond: 40 in a round trip, 8 SACKs for these, after 5 packets each.
+        for millis in 1..100 {
+            policy.on_packet(at(millis), MAIN, false, rtt);
+            if policy.is_due() {
+                policy.on_sent(0);
+            }
+        }
+        policy.on_sent(0);
+        for millis in 101..105 {
+            policy.on_packet(at(millis), MAIN, false, rtt);
+            assert!(!policy.is_due(), "{millis}");
+        }
+        policy.on_packet(at(105), MAIN, false, rtt);
+        assert!(policy.is_due());
+        // The rest of a burst waits no longer than an eighth of the round trip for company.
+        policy.on_sent(0);
+        policy.on_packet(at(106), MAIN, false, rtt);
+        assert_eq!(policy.deadline(), Some(at(156)));
+        policy.on_packet(at(107), MAIN, false, rtt);
+        assert_eq!(policy.deadline(), Some(at(112)));
+    }
+
+    #[test]
+    fn after_few_packets_every_second_one_is_acknowledged_again() {
+        let rtt = || Duration::from_millis(40);
+        let mut policy = running();
+        (1..100).for_each(|millis| policy.on_packet(at(millis), MAIN, false, rtt));
+        policy.on_sent(0);
+        policy.on_packet(at(1000), MAIN, false, rtt);
+        assert!(!policy.is_due());
+        policy.on_packet(at(1000), MAIN, false, rtt);
+        assert!(policy.is_due());
+    }
+
+    #[test]
+    fn what_is_repeated_is_answered_where_it_came_from() {
+        let mut policy = running();
+        assert!(policy.must_return(), "little comes");
+        (1..100).for_each(|millis| policy.on_packet(at(millis), MAIN, false, Duration::default));
+        assert!(policy.may_delay_gaps() && !policy.must_return());
+        policy.note_repeated();
+        policy.on_packet(at(100), VIA, true, Duration::default);
+        assert!(policy.must_return());
+        policy.on_sent(0);
+        assert!(!policy.must_return());
     }
 }

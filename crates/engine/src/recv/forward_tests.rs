@@ -3,7 +3,7 @@
 use crate::config::Config;
 use crate::path::PathId;
 use crate::recv::{DataOutcome, NrSack, Receiver};
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
 use manypath_wire::chunk::{Data, ForwardTsn, SkippedStream, SkippedStreams};
 use manypath_wire::{Ppid, Ssn, StreamId, Tsn};
@@ -50,7 +50,7 @@ fn read(receiver: &mut Receiver) -> Vec<u32> {
 }
 
 fn is_due(receiver: &mut Receiver) -> bool {
-    receiver.packet_end(Instant::ZERO, PathId(0), false, 1);
+    receiver.packet_end(Instant::ZERO, PathId(0), false, (1, Duration::default));
     receiver.sack_due(Instant::ZERO).is_some()
 }
 

@@ -3,7 +3,7 @@
 use crate::config::Config;
 use crate::path::PathId;
 use crate::recv::{DataOutcome, NrSack, Receiver};
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use manypath_wire::chunk::{
     Data, FragmentPlace, IData, IForwardTsn, SkippedMessage, SkippedMessages,
 };
@@ -84,11 +84,11 @@ fn given_up_messages_free_the_window_and_those_behind_them() {
     // TSN 6 has arrived, so the cumulative TSN moves over it as well.
     assert_eq!((receiver.cum_tsn(), receiver.queued()), (Tsn(6), 6));
     assert_eq!(receiver.read().unwrap().payload, "behind");
-    receiver.packet_end(Instant::ZERO, PathId(0), false, 2);
+    receiver.packet_end(Instant::ZERO, PathId(0), false, (2, Duration::default));
     assert_eq!(receiver.handle_i_data(&first(3, 1, 1, b"late")), Ok(DataOutcome::Duplicate));
     // An old one is answered at once.
     receiver.handle_i_forward_tsn(&forward).unwrap();
-    receiver.packet_end(Instant::ZERO, PathId(0), false, 2);
+    receiver.packet_end(Instant::ZERO, PathId(0), false, (2, Duration::default));
     assert!(receiver.sack_due(Instant::ZERO).is_some());
 }
 

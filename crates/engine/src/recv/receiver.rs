@@ -203,7 +203,9 @@ impl Receiver {
         immediate: bool,
         (paths, round_trip): (usize, impl FnOnce() -> Duration),
     ) {
-        let gap = self.gap && !(self.delayed_ack_cmt && paths > 1);
+        // Where every packet counts, CMT or not, what is missing is told at once.
+        let delays = self.delayed_ack_cmt && paths > 1 && self.policy.may_delay_gaps();
+        let gap = self.gap && !delays;
         self.policy.on_packet(now, via, immediate || self.urgent || gap, round_trip);
         self.urgent = false;
         self.gap = false;
@@ -227,8 +229,8 @@ impl Receiver {
         self.policy.due(now)
     }
 
-    /// The only path on which the SACK that is due should go, if there is one.
-    pub(crate) fn sack_must_return(&self) -> Option<PathId> {
+    /// Whether the SACK that is due should go where the last DATA came from.
+    pub(crate) fn sack_must_return(&self) -> bool {
         self.policy.must_return()
     }
 
@@ -264,7 +266,7 @@ impl Receiver {
         if self.tracker.has_more_to_tell() {
             self.policy.force();
         } else {
-            self.policy.on_sent();
+            self.policy.on_sent(0);
         }
     }
 
@@ -285,7 +287,7 @@ impl Receiver {
             return false;
         }
         self.window.on_announced(a_rwnd);
-        self.policy.on_sent();
+        self.policy.on_sent(packet.len());
         true
     }
 

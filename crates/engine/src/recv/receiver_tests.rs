@@ -28,7 +28,7 @@ impl Bench {
             receiver: Receiver::new(&config, Tsn(1), 4, config.nr_sack),
             now: Instant::ZERO,
         };
-        bench.receiver.policy.on_sent();
+        bench.receiver.policy.on_sent(0);
         bench
     }
 
@@ -40,7 +40,7 @@ impl Bench {
 
     fn packet(&mut self, chunks: &[Data<'_>], via: PathId) -> Vec<DataOutcome> {
         let outcomes = chunks.iter().map(|data| self.receiver.handle_data(data).unwrap()).collect();
-        self.receiver.packet_end(self.now, via, false, 2);
+        self.receiver.packet_end(self.now, via, false, (2, Duration::default));
         outcomes
     }
 
@@ -334,7 +334,7 @@ fn with_dac_gaps_of_several_paths_do_not_hurry_and_the_flags_count_packets() {
         4,
         NrSack::Off,
     );
-    bench.receiver.policy.on_sent();
+    bench.receiver.policy.on_sent(0);
     bench.arrive(3, 10, A);
     assert!(!bench.is_due() && bench.receiver.is_sack_pending());
     bench.arrive(5, 10, B);
@@ -349,6 +349,6 @@ fn with_dac_gaps_of_several_paths_do_not_hurry_and_the_flags_count_packets() {
     bench.arrive(8, 10, A);
     assert_eq!((bench.is_due(), flags(&mut bench)), (true, 0x40));
     bench.receiver.handle_data(&chunk(10, &[1])).unwrap();
-    bench.receiver.packet_end(bench.now, A, false, 1);
+    bench.receiver.packet_end(bench.now, A, false, (1, Duration::default));
     assert!(bench.is_due());
 }

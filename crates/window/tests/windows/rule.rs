@@ -169,20 +169,40 @@ fn nothing_is_granted_after_the_end() {
 }
 
 #[test]
-fn the_round_trip_is_the_least_of_recent_samples() {
+fn the_round_trip_is_the_range_of_recent_samples() {
     let mut trip = RoundTrip::default();
-    assert_eq!(trip.min(), None);
-    for (now, sample, least) in [
-        (0, 80, 80),
-        (500, 200, 80),
-        (1_900, 70, 70),
-        (2_100, 300, 70),
-        (4_000, 290, 70),
-        (4_100, 310, 290),
-        (60_000, 400, 310),
-        (60_001, 20, 20),
+    assert_eq!((trip.min(), trip.max()), (None, None));
+    for (now, sample, min, max) in [
+        (0, 80, 80, 80),
+        (500, 200, 80, 200),
+        (1_900, 70, 70, 200),
+        (2_100, 300, 70, 300),
+        (4_000, 290, 70, 300),
+        (4_100, 310, 290, 310),
+        (60_000, 400, 310, 400),
+        (60_001, 20, 20, 400),
     ] {
         trip.sample(ms(now), ms(sample));
-        assert_eq!(trip.min(), Some(ms(least)), "at {now} ms");
+        assert_eq!((trip.min(), trip.max()), (Some(ms(min)), Some(ms(max))), "at {now} ms");
     }
+    trip.set_slowest(ms(500));
+    assert_eq!((trip.min(), trip.max()), (Some(ms(20)), Some(ms(500))));
+}
+
+#[test]
+fn it_follows_the_slowest_path_where_data_takes_several() {
+    // What comes over a path of 20 ms waits for what comes over one of 300 ms: 15 products of the fast one.
+    let mut window = follow();
+    let mut now = 0;
+    window.set_slowest_path(ms(300));
+    for _ in 0..100 {
+        now += 20;
+        window.on_round_trip(ms(now), ms(20));
+        let bytes = window.credit().min(50 * KIB);
+        assert!(window.on_received(bytes));
+        window.on_consumed(ms(now), bytes);
+        window.take_grant();
+    }
+    let carried = 50 * KIB * 300 / 20;
+    assert!((2 * carried..=4 * carried).contains(&window.size()), "{} of {carried}", window.size());
 }

@@ -1,6 +1,6 @@
 //! Who may put how much into the buffers of both sides.
 
-use super::{Bench, FULL};
+use super::{Bench, FULL, classic};
 use crate::config::Config;
 use crate::path::CongestionControl;
 use crate::send::window::{PeerWindow, WindowProbing};
@@ -11,8 +11,7 @@ fn bench(split: &str, send: usize) -> Bench {
     let path_scheduling = crate::schedule::path::PathScheduling::SmallestSrtt;
     let loss_recovery = crate::cmt::LossRecovery::Repeat;
     let congestion = CongestionControl::Rfc9260;
-    let config =
-        Config { buffer_split, path_scheduling, loss_recovery, congestion, ..Config::default() };
+    let config = Config { buffer_split, path_scheduling, loss_recovery, congestion, ..classic() };
     let mut bench = Bench::opened_with(2, &config);
     bench.sender.limit = send * FULL;
     bench
@@ -99,10 +98,7 @@ fn proportional_shares_follow_the_windows() {
     bench.pass(100);
     bench.sack(10, &[], 1);
     assert_eq!(bench.cwnd(0), 2 * bench.cwnd(1));
-    bench
-        .paths
-        .iter_mut()
-        .for_each(|path| path.burst = crate::path::Burst::new(&Config::default()));
+    bench.paths.iter_mut().for_each(|path| path.burst = crate::path::Burst::new(&classic()));
     bench.sender.limit = 30 * FULL;
     bench.queue(30);
     assert_eq!((bench.send_all(0).len(), bench.send_all(1).len()), (19, 9));

@@ -1,6 +1,6 @@
 //! The choices of concurrent multipath transfer: what each changes.
 
-use super::Bench;
+use super::{Bench, classic};
 use crate::cmt::{CwndUpdate, FastRecoveryScope, LossRecovery, SplitFastRetransmit};
 use crate::config::Config;
 use crate::path::{CongestionControl, PathId};
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 fn with(rule: SplitFastRetransmit, missing_reports: u8) -> Config {
     let loss_recovery = LossRecovery::Repeat;
-    Config { split_fast_retransmit: rule, missing_reports, loss_recovery, ..Config::default() }
+    Config { split_fast_retransmit: rule, missing_reports, loss_recovery, ..classic() }
 }
 
 /// TSNs 1-4 on path 0, 5-8 on path 1, 9-12 on path 2.
@@ -145,7 +145,7 @@ proptest! {
 }
 
 fn dac() -> Config {
-    Config { delayed_ack_cmt: true, loss_recovery: LossRecovery::Repeat, ..Config::default() }
+    Config { delayed_ack_cmt: true, loss_recovery: LossRecovery::Repeat, ..classic() }
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn without_dac_the_flags_mean_nothing() {
 
 /// The windows of two paths after the first TSN of path 0 was lost and all else has arrived.
 fn after_a_hole(cwnd_update: CwndUpdate) -> [bool; 2] {
-    let mut bench = Bench::opened_with(2, &Config { cwnd_update, ..Config::default() });
+    let mut bench = Bench::opened_with(2, &Config { cwnd_update, ..classic() });
     bench.pass(1000);
     let chunks = bench.cwnd(0).div_ceil(1460).max(bench.cwnd(1).div_ceil(1460));
     bench.queue(2 * chunks);
@@ -207,7 +207,7 @@ fn a_window_grows_with_its_own_path_whatever_the_cumulative_tsn_does() {
 #[test]
 fn a_lost_retransmission_stops_version_1_but_not_version_2() {
     for (cwnd_update, advances) in [(CwndUpdate::V1, false), (CwndUpdate::V2, true)] {
-        let mut bench = Bench::opened_with(2, &Config { cwnd_update, ..Config::default() });
+        let mut bench = Bench::opened_with(2, &Config { cwnd_update, ..classic() });
         bench.push(0, 1);
         bench.push(1, 1);
         bench.pass(2000);
@@ -243,7 +243,7 @@ fn fast_recovery_of_the_association_cuts_once_and_stops_all_growth() {
         (FastRecoveryScope::None, 2),
     ] {
         let congestion = CongestionControl::Rfc9260;
-        let config = Config { fast_recovery, congestion, ..Config::default() };
+        let config = Config { fast_recovery, congestion, ..classic() };
         let mut bench = Bench::opened_with(2, &config);
         bench.push(0, 10);
         bench.push(1, 10);
@@ -268,7 +268,7 @@ fn fast_recovery_of_the_association_cuts_once_and_stops_all_growth() {
 #[test]
 fn without_fast_recovery_each_sack_that_finds_a_loss_cuts_again() {
     for (fast_recovery, cuts) in [(FastRecoveryScope::Path, 1), (FastRecoveryScope::None, 3)] {
-        let mut bench = Bench::opened_with(1, &Config { fast_recovery, ..Config::default() });
+        let mut bench = Bench::opened_with(1, &Config { fast_recovery, ..classic() });
         bench.push(0, 12);
         let mut window = bench.cwnd(0);
         bench.pass(100);
@@ -290,7 +290,7 @@ fn without_fast_recovery_each_sack_that_finds_a_loss_cuts_again() {
 #[test]
 fn a_path_behind_another_ones_loss_times_out_only_without_the_smart_timer() {
     for (smart_t3, restarted) in [(true, true), (false, false)] {
-        let mut bench = Bench::opened_with(2, &Config { smart_t3, ..Config::default() });
+        let mut bench = Bench::opened_with(2, &Config { smart_t3, ..classic() });
         bench.push(0, 1);
         bench.push(1, 4);
         let started = bench.path(1).t3.unwrap();
@@ -309,7 +309,7 @@ fn a_chunk_that_holds_up_a_full_share_is_sent_again_on_the_path_that_waits() {
         rescheduling_percent: 50,
         path_scheduling: crate::schedule::path::PathScheduling::SmallestSrtt,
         congestion: CongestionControl::Rfc9260,
-        ..Config::default()
+        ..classic()
     };
     let mut bench = Bench::opened_with(2, &config);
     bench.sender.limit = 20 * super::FULL;

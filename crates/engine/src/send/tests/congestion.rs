@@ -1,7 +1,6 @@
 //! How windows grow: CUC, use of the window, Max.Burst, one packet after a timeout.
 
-use super::{Bench, FULL};
-use crate::config::Config;
+use super::{Bench, FULL, classic};
 use crate::path::{Pacer, Pacing, PathId};
 use alloc::vec::Vec;
 
@@ -9,7 +8,7 @@ const WIRE: usize = FULL + 16;
 
 #[test]
 fn a_path_grows_although_the_cumulative_tsn_is_blocked_by_another() {
-    let mut bench = Bench::new(2, &Config::default());
+    let mut bench = Bench::new(2, &classic());
     bench.push(0, 1);
     let before = (bench.cwnd(0), bench.cwnd(1));
     for _ in 0..3 {
@@ -113,7 +112,7 @@ fn growth_is_applied_before_the_cut_of_the_same_sack() {
 
 #[test]
 fn the_window_is_exceeded_by_less_than_one_packet() {
-    let mut bench = Bench::new(1, &Config::default());
+    let mut bench = Bench::new(1, &classic());
     bench.queue(50);
     bench.send_all(0);
     let (flight, cwnd) = (bench.path(0).flight, bench.cwnd(0));
@@ -152,7 +151,7 @@ fn the_window_decays_while_the_path_is_idle() {
 
 #[test]
 fn every_path_starts_with_its_own_initial_window() {
-    let mut bench = Bench::new(3, &Config::default());
+    let mut bench = Bench::new(3, &classic());
     bench.queue(100);
     let counts: Vec<usize> = (0..3).map(|id| bench.send_all(id).len()).collect();
     assert_eq!(counts, [4, 4, 4]);

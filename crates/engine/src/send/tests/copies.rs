@@ -1,7 +1,7 @@
 //! Redundant transmission: what is copied, and what becomes of the copies.
 
 use super::super::SackView;
-use super::{Bench, FULL};
+use super::{Bench, FULL, classic};
 use crate::config::Config;
 use crate::path::PathId;
 use crate::schedule::path::PathScheduling;
@@ -15,7 +15,7 @@ use manypath_wire::chunk::Tsns;
 const WIRE: usize = FULL + 16;
 
 fn bench(paths: u16, path_scheduling: PathScheduling) -> Bench {
-    Bench::opened_with(paths, &Config { path_scheduling, ..Config::default() })
+    Bench::opened_with(paths, &Config { path_scheduling, ..classic() })
 }
 
 impl Bench {

@@ -1,7 +1,7 @@
 //! Which chunks get missing reports: the golden cases of split fast retransmit, and what the order
 //! of transmission adds to them.
 
-use super::{Bench, FULL};
+use super::{Bench, FULL, classic};
 use crate::config::Config;
 use crate::path::{CongestionControl, PathId};
 use alloc::vec::Vec;
@@ -107,10 +107,8 @@ fn a_lost_retransmission_is_found_by_what_was_sent_after_it() {
 
 #[test]
 fn rule_5_is_kept_if_so_configured() {
-    let config = crate::config::Config {
-        loss_recovery: crate::cmt::LossRecovery::Rfc9260,
-        ..crate::config::Config::default()
-    };
+    let config =
+        crate::config::Config { loss_recovery: crate::cmt::LossRecovery::Rfc9260, ..classic() };
     let mut bench = Bench::opened_with(1, &config);
     bench.push(0, 10);
     bench.pass(100);
@@ -162,7 +160,7 @@ fn a_chunk_above_the_highest_reported_tsn_is_not_missing() {
 #[test]
 fn one_cut_per_window_and_path() {
     let congestion = CongestionControl::Rfc9260;
-    let mut bench = Bench::opened_with(2, &Config { congestion, ..Config::default() });
+    let mut bench = Bench::opened_with(2, &Config { congestion, ..classic() });
     bench.push(0, 10);
     bench.push(1, 10);
     let (cwnd, other) = (bench.cwnd(0), bench.cwnd(1));

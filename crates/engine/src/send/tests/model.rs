@@ -1,7 +1,7 @@
 //! Sender and receiver over a network that loses, repeats and reorders, with paths that fail and a
 //! reader that stops: every byte arrives once and in order, and all counts stay true.
 
-use super::{HEADER, check};
+use super::{HEADER, check, classic};
 use crate::config::Config;
 use crate::endpoint::Outgoing;
 use crate::path::{PathAddr, PathId, PathState, Paths};
@@ -91,7 +91,7 @@ struct Model {
 
 impl Model {
     fn new(initial: u32, receive_buffer: u32, nr_sack: NrSack) -> Self {
-        let config = Config { receive_buffer, send_buffer: 200_000, ..Config::default() };
+        let config = Config { receive_buffer, send_buffer: 200_000, ..classic() };
         let mut paths = Paths::new();
         for port in 1..=3 {
             let remote = SocketAddr::from(([10, 0, 0, 1], port));
@@ -172,7 +172,7 @@ impl Model {
             let fine = [DataOutcome::Accepted, DataOutcome::Duplicate, DataOutcome::BufferFull];
             assert!(fine.contains(&outcome), "{outcome:?}");
         }
-        self.receiver.packet_end(self.now, via, false, 3);
+        self.receiver.packet_end(self.now, via, false, (3, Duration::default));
         assert!(self.receiver.queued() <= 2 * 100_000);
     }
 

@@ -1,6 +1,6 @@
 //! What the peer will not renege on: it leaves the send buffer at once, and for good.
 
-use super::{Bench, FULL};
+use super::{Bench, FULL, classic};
 use crate::path::PathId;
 use crate::send::SackView;
 use alloc::vec::Vec;
@@ -130,8 +130,7 @@ fn blocks_of_either_kind_must_be_of_what_was_sent() {
 
 #[test]
 fn freed_chunks_let_the_user_queue_more() {
-    let config =
-        crate::config::Config { send_buffer: 10 * FULL as u32, ..crate::config::Config::default() };
+    let config = crate::config::Config { send_buffer: 10 * FULL as u32, ..classic() };
     let mut bench = Bench::new(1, &config);
     bench.queue(10);
     bench.send_all(0);

@@ -1,6 +1,6 @@
 //! Messages that are given up, against hand-made SACKs.
 
-use super::{Bench, FULL, HEADER};
+use super::{Bench, FULL, HEADER, classic};
 use crate::config::Config;
 use crate::endpoint::{Outgoing, SendError};
 use crate::path::PathId;
@@ -360,7 +360,7 @@ fn with_i_data_both_kinds_of_messages_are_told() {
 
 #[test]
 fn important_messages_take_the_room_of_others() {
-    let config = Config { send_buffer: 10_000, ..Config::default() };
+    let config = Config { send_buffer: 10_000, ..classic() };
     let mut bench = Bench::new(1, &config);
     bench.sender.allow_abandoning();
     for priority in [7, 3, 7, 5] {
@@ -382,7 +382,7 @@ fn important_messages_take_the_room_of_others() {
 
 #[test]
 fn of_equally_important_messages_those_that_were_not_sent_go_first() {
-    let config = Config { send_buffer: 10_000, ..Config::default() };
+    let config = Config { send_buffer: 10_000, ..classic() };
     let mut bench = Bench::new(1, &config);
     bench.sender.allow_abandoning();
     for stream in 0..4 {
@@ -399,7 +399,7 @@ fn of_equally_important_messages_those_that_were_not_sent_go_first() {
 
 #[test]
 fn defaults_hold_per_stream_and_for_all_others() {
-    let config = Config { reliability: ONCE, ..Config::default() };
+    let config = Config { reliability: ONCE, ..classic() };
     let mut bench = Bench::new(1, &config);
     bench.sender.set_reliability(Some(StreamId(1)), Reliability::Priority(4));
     bench.sender.set_reliability(Some(StreamId(2)), Reliability::Reliable);

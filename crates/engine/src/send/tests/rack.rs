@@ -1,6 +1,6 @@
 //! Losses found by time, probes of silent tails, and what was repeated for nothing.
 
-use super::{Bench, FULL};
+use super::{Bench, FULL, classic};
 use crate::cmt::LossRecovery;
 use crate::config::Config;
 use crate::path::{CongestionControl, PathId};
@@ -14,7 +14,7 @@ use manypath_wire::chunk::{GapBlock, GapBlocks, Tsns};
 /// a second.
 fn bench() -> Bench {
     let (rto_min, congestion) = (Duration::from_secs(1), CongestionControl::Rfc9260);
-    let mut bench = Bench::opened_with(1, &Config { rto_min, congestion, ..Config::default() });
+    let mut bench = Bench::opened_with(1, &Config { rto_min, congestion, ..classic() });
     bench.pass(1000);
     bench
 }
@@ -234,7 +234,7 @@ fn duplicates_of_retransmissions_are_counted_once_and_widen_the_reordering_windo
 #[test]
 fn without_it_nothing_happens_before_t3() {
     for loss_recovery in [LossRecovery::Rfc9260, LossRecovery::Repeat] {
-        let mut bench = Bench::opened_with(1, &Config { loss_recovery, ..Config::default() });
+        let mut bench = Bench::opened_with(1, &Config { loss_recovery, ..classic() });
         bench.queue_bytes(FULL);
         bench.send(0);
         assert_eq!(deadline(&bench), None, "{loss_recovery}");

@@ -1,7 +1,6 @@
 //! How much a user should have queued.
 
-use super::{Bench, FULL};
-use crate::config::Config;
+use super::{Bench, FULL, classic};
 
 #[test]
 fn what_may_leave_now_and_four_milliseconds_more_are_wanted() {
@@ -19,7 +18,7 @@ fn what_may_leave_now_and_four_milliseconds_more_are_wanted() {
 
 #[test]
 fn two_packets_are_always_wanted() {
-    let bench = Bench::new(0, &Config::default());
+    let bench = Bench::new(0, &classic());
     let least = 2 * bench.sender.fragment_size(&bench.paths);
     assert_eq!(bench.sender.wanted(&bench.paths), least);
 }

@@ -1,6 +1,6 @@
 //! The peer's window, its probing, and the limits of the send buffer.
 
-use super::{Bench, FULL, SackView, Sender};
+use super::{Bench, FULL, SackView, Sender, classic};
 use crate::config::Config;
 use crate::endpoint::{Outgoing, SendError};
 use crate::path::{Pace, Pacer, Pacing, PathId};
@@ -87,7 +87,7 @@ fn one_probe_for_the_association_after_one_rto() {
 #[test]
 fn immediate_probing_keeps_one_chunk_in_flight_whatever_the_window_is() {
     let window_probing = WindowProbing::Immediate;
-    let mut bench = Bench::opened_with(1, &Config { window_probing, ..Config::default() });
+    let mut bench = Bench::opened_with(1, &Config { window_probing, ..classic() });
     bench.push(0, 1);
     bench.a_rwnd = 0;
     bench.sack(1, &[], 0);
@@ -180,7 +180,7 @@ fn an_accepted_probe_is_followed_by_the_next_after_a_longer_pause() {
 
 #[test]
 fn the_send_buffer_bounds_what_is_accepted() {
-    let config = Config { send_buffer: 10_000, ..Config::default() };
+    let config = Config { send_buffer: 10_000, ..classic() };
     let mut bench = Bench::new(1, &config);
     assert_eq!(bench.sender.space(), 10_000);
     bench.queue_bytes(9000);
@@ -202,7 +202,7 @@ fn the_send_buffer_bounds_what_is_accepted() {
 
 #[test]
 fn tiny_messages_are_bounded_by_their_number() {
-    let config = Config { send_buffer: 6400, ..Config::default() };
+    let config = Config { send_buffer: 6400, ..classic() };
     let mut bench = Bench::new(1, &config);
     (0..100).for_each(|_| bench.queue_bytes(1));
     assert_eq!(bench.sender.space(), 0);
@@ -236,7 +236,7 @@ fn nothing_is_sent_beyond_what_gap_ack_blocks_can_report() {
 
 #[test]
 fn tsns_wrap_to_zero() {
-    let config = Config::default();
+    let config = classic();
     let mut bench = Bench::new(1, &config);
     bench.sender = Sender::new(&config, Tsn(u32::MAX - 1), 1 << 20, 10);
     bench.queue(4);
@@ -250,7 +250,7 @@ fn tsns_wrap_to_zero() {
 
 #[test]
 fn small_messages_are_bundled_and_large_ones_cut() {
-    let mut bench = Bench::new(1, &Config { fill_packets: false, ..Config::default() });
+    let mut bench = Bench::new(1, &Config { fill_packets: false, ..classic() });
     (0..3).for_each(|_| bench.queue_bytes(100));
     bench.queue_bytes(FULL + 1);
     assert_eq!(bench.send(0), [1, 2, 3]);
@@ -260,7 +260,7 @@ fn small_messages_are_bundled_and_large_ones_cut() {
 
 #[test]
 fn a_message_of_several_packets_begins_in_what_is_left_of_one() {
-    let mut bench = Bench::new(1, &Config::default());
+    let mut bench = Bench::new(1, &classic());
     bench.queue_bytes(2 * FULL - 100);
     bench.queue_bytes(2 * FULL);
     let packets: Vec<_> = (0..5).map(|_| bench.send(0)).collect();
@@ -273,7 +273,7 @@ fn a_message_of_several_packets_begins_in_what_is_left_of_one() {
 
 #[test]
 fn a_message_that_fits_a_packet_is_not_cut_to_fill_one() {
-    let mut bench = Bench::new(1, &Config::default());
+    let mut bench = Bench::new(1, &classic());
     bench.queue_bytes(FULL - 100);
     bench.queue_bytes(FULL);
     assert_eq!(bench.send(0), [1]);
@@ -282,7 +282,7 @@ fn a_message_that_fits_a_packet_is_not_cut_to_fill_one() {
 
 #[test]
 fn streams_that_the_peer_refuses_lose_what_waits_on_them() {
-    let mut bench = Bench::new(1, &Config::default());
+    let mut bench = Bench::new(1, &classic());
     bench.queue(2);
     let message = Outgoing {
         stream: StreamId(9),
