@@ -385,7 +385,7 @@ impl Default for Config {
             queue_bound: Duration::from_millis(10),
             hystart: true,
             initial_window: InitialWindow::Rfc9260,
-            initial_packets: Some(10),
+            initial_packets: None,
             slow_start_limit: 64,
             ecn: EcnUse::WhereSeen,
             loss_recovery: LossRecovery::Rack,

@@ -74,7 +74,6 @@ impl Config {
             queue_bound: Duration::ZERO,
             hystart: false,
             slow_start_limit: 1,
-            initial_packets: None,
             loss_recovery: LossRecovery::Rfc9260,
             window_probing: WindowProbing::Immediate,
             // "the most divergent source-destination pair" (section 6.4.1).
@@ -121,7 +120,6 @@ impl Config {
             hystart: false,
             ecn: EcnUse::Off,
             initial_window: InitialWindow::Rfc4960,
-            initial_packets: None,
             slow_start_limit: 1,
             multipath: true,
             stream_scheduling: StreamScheduling::RoundRobin,

@@ -44,7 +44,6 @@ const FULL: usize = 1444;
 fn classic() -> Config {
     Config {
         congestion: CongestionControl::Cubic,
-        initial_packets: None,
         delayed_ack_cmt: false,
         ..Config::default()
     }
