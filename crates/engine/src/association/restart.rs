@@ -171,6 +171,7 @@ impl Association {
         self.learn_peer(cx, cookie.peer);
         self.sample_cookie(cx, cookie.created);
         self.state = State::Established;
+        self.start_ecn(cx);
         cx.emit(self.id, Event::Restarted);
         self.announce_dry(cx);
         self.announce_authentication(cx);
