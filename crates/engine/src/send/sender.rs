@@ -431,7 +431,7 @@ impl Sender {
     }
 
     /// The paths that may carry data.
-    pub(super) fn usable(&self, paths: &Paths) -> PathSet {
+    pub(crate) fn usable(&self, paths: &Paths) -> PathSet {
         self.selector.admitted(paths, usable(paths, self.multipath))
     }
 
