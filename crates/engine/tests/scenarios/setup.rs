@@ -248,3 +248,24 @@ fn data_is_not_repeated_over_a_path_that_is_slower_than_inits_are_repeated() {
          A <- COOKIE_ACK SACK <- Z",
     );
 }
+
+#[test]
+fn a_cookie_echo_with_data_backs_off_no_faster_than_one_without() {
+    for data in [false, true] {
+        let a = Config { rto_min: Duration::from_secs(1), ..config(Side::A) };
+        let mut pair = Pair::with(1, a, config(Side::Z));
+        pair.lose(Side::A, "COOKIE_ECHO", 4);
+        let id = pair.connect();
+        if data {
+            pair.send(Side::A, id, 0, b"hello");
+        }
+        let mut sent = Vec::new();
+        for second in 0..20 {
+            pair.ladder.clear();
+            pair.drive(Duration::from_secs(1));
+            sent.extend(pair.take_ladder().contains("COOKIE_ECHO").then_some(second));
+        }
+        assert_eq!(sent, [0, 1, 3, 7, 15], "with data: {data}");
+        assert_eq!(pair.z.received.len(), usize::from(data));
+    }
+}
