@@ -339,7 +339,7 @@ impl Association {
         }
         let fits = self.paths.iter().next().is_some_and(|path| path.addr == handshake);
         if !fits {
-            self.paths = Paths::new();
+            self.paths = self.paths.emptied();
         }
         let locals = cx.own_locals();
         let mut pairs = pairing::pairs(handshake, &locals, listed);

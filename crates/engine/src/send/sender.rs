@@ -67,7 +67,7 @@ pub(crate) struct Sender {
     /// The peer acknowledges for good what is not next in sequence (NR-SACK).
     non_renegable: bool,
     /// Whether the user holds back more than it has queued.
-    more_to_come: bool,
+    pub(super) more_to_come: bool,
     pub(super) nagle: Nagle,
     pub(super) counts: DataCounts,
     selector: PathSelector,
@@ -82,7 +82,7 @@ pub(crate) struct Sender {
     /// Bytes of a packet that are not for chunks with user data.
     reserved: usize,
     /// Most bytes of a fragment.
-    fragment_limit: usize,
+    pub(super) fragment_limit: usize,
     /// Messages of several packets begin in what is left of one.
     fills: bool,
     /// What times out on the one path in use goes to another (RFC 9260 section 6.4).

@@ -1,8 +1,11 @@
 //! Setup chunks for an association that exists: both ends at once, a reboot, copies
 //! (RFC 9260 section 5.2).
 
-use crate::pair::{Pair, Side, config, endpoint, millis};
-use manypath_engine::{AssociationState, CloseReason, Duration, Event};
+use crate::pair::{Pair, Side, address, config, endpoint, message, millis};
+use manypath_engine::{
+    AssociationState, CloseReason, Config, Duration, Event, Reliability, SendError, StreamId,
+    StreamOptions, SupervisionChange,
+};
 
 #[test]
 fn both_ends_connect_at_once() {
@@ -151,4 +154,61 @@ fn an_init_while_the_shutdown_is_nearly_over_repeats_the_shutdown_ack() {
          A -> COOKIE_ECHO -> Z
          A <- COOKIE_ACK <- Z",
     );
+}
+
+#[test]
+fn what_the_user_has_set_outlives_a_restart_of_the_peer() {
+    let partial = |side| Config { partial_reliability: true, ..config(side) };
+    let (mut pair, _, z) = Pair::established_with(2, partial(Side::A), partial(Side::Z));
+    let (now, stack) = (pair.now, &mut pair.z.endpoint);
+    let interval = |seconds| SupervisionChange {
+        heartbeat_interval: Some(Duration::from_secs(seconds)),
+        ..SupervisionChange::default()
+    };
+    let second = address(Side::A, 2).ip();
+    assert!(stack.set_supervision(now, z, None, interval(7)));
+    assert!(stack.set_supervision(now, z, Some(second), interval(9)));
+    let bounds = (Duration::from_secs(3), Duration::from_secs(5));
+    stack.set_rto(now, z, Duration::from_secs(4), bounds);
+    stack.set_fragment_limit(now, z, Some(500));
+    stack.set_nagle(now, z, true);
+    stack.set_reliability(z, None, Reliability::Retransmissions(0));
+    let urgent = StreamOptions { priority: 9, ..StreamOptions::default() };
+    assert!(stack.set_stream_options(now, z, StreamId(3), urgent));
+    pair.a.endpoint = endpoint(Side::A, 2, partial(Side::A), 99);
+    pair.connect();
+    pair.drive(millis(500));
+    assert_eq!(pair.z.heard()[0], &Event::Restarted);
+    let stack = &pair.z.endpoint;
+    let told = |remote| stack.supervision(z, remote).unwrap().heartbeat_interval.as_millis();
+    assert_eq!([told(None), told(Some(second))], [7000, 9000]);
+    let paths = stack.status(pair.now, z).unwrap().paths;
+    assert!(paths.len() == 2 && paths.iter().all(|path| path.rto >= bounds.0), "{paths:?}");
+    assert_eq!(stack.fragment_size(z), 500);
+    pair.ladder.clear();
+    pair.lose(Side::Z, "DATA", 1);
+    for text in [b"one", b"two"] {
+        pair.send(Side::Z, z, 3, text);
+        pair.drive(millis(1));
+    }
+    assert_eq!(pair.take_ladder().matches("DATA").count(), 1, "the second waits for the first");
+    pair.drive(Duration::from_secs(10));
+    let failed = |event: &&Event| matches!(event, Event::SendFailed { .. });
+    assert_eq!(pair.z.heard().into_iter().filter(failed).count(), 1);
+}
+
+#[test]
+fn who_waits_for_room_to_send_hears_of_it_when_the_peer_has_restarted() {
+    let small = Config { send_buffer: 10_000, ..config(Side::Z) };
+    let (mut pair, _, z) = Pair::established_with(1, config(Side::A), small);
+    pair.cut(1);
+    pair.send(Side::Z, z, 0, &[1; 9000]);
+    let refused = pair.z.endpoint.send(pair.now, z, message(0, &[2; 9000]));
+    assert_eq!(refused, Err(SendError::BufferFull));
+    pair.drive(millis(10));
+    pair.restore(1);
+    pair.a.endpoint = endpoint(Side::A, 1, config(Side::A), 99);
+    pair.connect();
+    pair.drive(millis(500));
+    assert_eq!(pair.z.heard()[..2], [&Event::Restarted, &Event::Writable]);
 }
