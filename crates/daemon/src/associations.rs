@@ -376,7 +376,12 @@ impl Stack {
                     return;
                 }
                 Err(SendError::UnknownAssociation | SendError::ShuttingDown) => return,
-                Err(SendError::InvalidStream | SendError::Empty | SendError::Unfinished) => {
+                Err(
+                    SendError::InvalidStream
+                    | SendError::Empty
+                    | SendError::TooLarge
+                    | SendError::Unfinished,
+                ) => {
                     self.counters.count("messages_rejected_by_engine");
                     endpoint.abort(self.now, id, b"stream out of range");
                     return;

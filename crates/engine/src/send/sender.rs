@@ -203,10 +203,17 @@ impl Sender {
         if message.stream.0 >= self.outbound_streams {
             return Err(SendError::InvalidStream);
         }
-        if message.payload.len() > self.space() {
-            return Err(SendError::BufferFull);
+        if message.payload.len() > self.size.most() {
+            return Err(SendError::TooLarge);
         }
-        Ok(())
+        let fits = self.has_room(message.payload.len());
+        if fits { Ok(()) } else { Err(SendError::BufferFull) }
+    }
+
+    /// Whether a message of `len` bytes would be taken now. One for which the buffer would have to grow
+    /// first is, when nothing else is held.
+    pub(crate) fn has_room(&self, len: usize) -> bool {
+        len <= self.space() || (self.buffered == 0 && len <= self.size.most())
     }
 
     /// The user has other wishes for a stream. False if there is no such stream.
