@@ -134,6 +134,7 @@ impl Congestion {
     /// T3-rtx expired.
     pub(crate) fn on_timeout(&mut self, event: &CongestionEvent, group: &Group) {
         let ssthresh = self.threshold_after(event, group);
+        self.controller.on_timeout();
         self.window.cut(ssthresh, self.window.chunk_limit);
     }
 
