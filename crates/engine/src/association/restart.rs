@@ -178,26 +178,28 @@ impl Association {
         self.start_heartbeats(cx);
     }
 
-    /// Action B: the peer's tag and with it all its parameters are those of the cookie.
+    /// Action B: the peer's tag is that of the cookie. While the handshake lasts so is all else that the
+    /// peer says; later only the tag is taken over, because data has been exchanged.
     fn collide(&mut self, cx: &mut Context<'_>, cookie: Cookie) {
-        let setting_up = self.state.is_setting_up();
-        if setting_up {
-            // From COOKIE-ECHOED on DATA may be in flight: its paths must stay.
-            let echoed = matches!(self.state, State::CookieEchoed(_));
-            let handshake = if echoed { self.handshake } else { cookie.path };
-            let source = cookie.path.remote.ip();
-            let mut listed = cookie.peer.addresses.clone();
-            if !listed.contains(&source) {
-                listed.push(source);
-            }
-            self.learn_paths(cx, handshake, &listed);
-        }
         self.keys_changed = true;
+        if !self.state.is_setting_up() {
+            if let Some(peer) = &mut self.peer {
+                peer.announcement.tag = cookie.peer.tag;
+            }
+            return;
+        }
+        // From COOKIE-ECHOED on DATA may be in flight: its paths must stay.
+        let echoed = matches!(self.state, State::CookieEchoed(_));
+        let handshake = if echoed { self.handshake } else { cookie.path };
+        let source = cookie.path.remote.ip();
+        let mut listed = cookie.peer.addresses.clone();
+        if !listed.contains(&source) {
+            listed.push(source);
+        }
+        self.learn_paths(cx, handshake, &listed);
         self.adopt_offer(cx, cookie.auth);
         self.learn_peer(cx, cookie.peer);
-        if setting_up {
-            self.establish(cx);
-        }
+        self.establish(cx);
     }
 
     fn added_addresses(&self, addr: PathAddr, init: &Received<'_>) -> Vec<IpAddr> {

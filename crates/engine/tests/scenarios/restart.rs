@@ -2,10 +2,13 @@
 //! (RFC 9260 section 5.2).
 
 use crate::pair::{Pair, Side, address, config, endpoint, message, millis};
+use crate::parameters::{TAG, echo_cookie, first_chunk, init_ack, last};
 use manypath_engine::{
     AssociationState, CloseReason, Config, Duration, Event, Reliability, SendError, StreamId,
     StreamOptions, SupervisionChange,
 };
+use manypath_wire::chunk::Chunk;
+use manypath_wire::packet::Packet;
 
 #[test]
 fn both_ends_connect_at_once() {
@@ -132,6 +135,29 @@ fn a_copied_handshake_changes_nothing() {
     assert_eq!(pair.z.received, [(0, "still here".into())]);
     assert_eq!(pair.z.endpoint.associations(), [z]);
     assert_eq!(pair.a.endpoint.associations(), [a]);
+}
+
+#[test]
+fn a_late_cookie_of_a_collision_changes_the_tag_and_loses_nothing() {
+    let mut pair = Pair::with(1, Config { accept: true, ..config(Side::A) }, config(Side::Z));
+    pair.z.reads = false;
+    pair.lose(Side::Z, "INIT", 1);
+    let z = pair.connect_from(Side::Z);
+    pair.drive(millis(1));
+    // Another end at A's address has crossed the INIT of Z with its own.
+    pair.lose(Side::Z, "INIT_ACK", 1);
+    let late = init_ack(&mut pair, &[]);
+    pair.drive(Duration::from_secs(2));
+    let a = *pair.a.endpoint.associations().first().unwrap_or_else(|| panic!("{:#?}", pair.ladder));
+    pair.send(Side::A, a, 0, b"unread");
+    pair.drive(millis(100));
+    let Chunk::InitAck(ack) = first_chunk(&late) else { panic!("no INIT ACK") };
+    assert_eq!(ack.tag.0, pair.tag_of(Side::Z), "it belongs to the association");
+    echo_cookie(&mut pair, &late);
+    pair.drive(millis(10));
+    assert_eq!(Packet::parse(&last(&pair, Side::Z)).unwrap().header().tag.0, TAG);
+    pair.z.read_all(z);
+    assert_eq!(pair.z.received[0], (0, "unread".into()));
 }
 
 #[test]
