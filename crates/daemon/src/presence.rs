@@ -16,7 +16,8 @@ use crate::association::Setup;
 use crate::log;
 use crate::stack::Stack;
 use crate::timers::Timer;
-use manypath_engine::{AssociationId, Duration, Instant, PathState};
+use manypath_engine::{AssociationId, Duration, Instant, PathAddr, PathState};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use tracing::info;
 
@@ -50,8 +51,8 @@ impl Stack {
         let ids: Vec<AssociationId> = self.associations.keys().copied().collect();
         for id in ids {
             let status = self.driver.endpoint().status(self.now, id);
-            let mut paths = status.into_iter().flat_map(|status| status.paths);
-            if paths.any(|path| closed.contains(&path.addr)) {
+            let paths = status.into_iter().flat_map(|status| status.paths);
+            if raises_doubt(paths.map(|path| (path.addr, path.state)), &closed) {
                 self.doubt(id);
             }
         }
@@ -136,5 +137,36 @@ impl Stack {
         let status = self.driver.endpoint().status(self.now, id);
         let mut paths = status.into_iter().flat_map(|status| status.paths);
         paths.any(|path| path.state == PathState::Active)
+    }
+}
+
+/// Whether nobody listens any more at a pair of addresses that has been one of the association's. One that
+/// was never confirmed may reach another host, or an interface to which the peer's socket is not bound.
+fn raises_doubt(
+    mut paths: impl Iterator<Item = (PathAddr, PathState)>,
+    closed: &BTreeSet<PathAddr>,
+) -> bool {
+    paths.any(|(addr, state)| state != PathState::Unconfirmed && closed.contains(&addr))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::raises_doubt;
+    use manypath_engine::{PathAddr, PathState};
+    use std::net::SocketAddr;
+
+    #[test]
+    fn a_closed_port_at_a_pair_that_was_never_confirmed_raises_no_doubt() {
+        let pair = |host| {
+            let remote = SocketAddr::from(([10, 0, 0, host], 9899));
+            PathAddr { local: SocketAddr::from(([10, 0, 0, 1], 9899)), remote }
+        };
+        let closed = [pair(2)].into();
+        let doubt =
+            |other| raises_doubt([(pair(3), PathState::Active), other].into_iter(), &closed);
+        assert!(!doubt((pair(2), PathState::Unconfirmed)));
+        for state in [PathState::Active, PathState::PotentiallyFailed, PathState::Inactive] {
+            assert!(doubt((pair(2), state)), "{state:?}");
+        }
     }
 }

@@ -259,5 +259,6 @@ fn errno(error: SendError) -> Errno {
         SendError::UnknownAssociation | SendError::ShuttingDown => Errno::PIPE,
         SendError::InvalidStream | SendError::Empty | SendError::Unfinished => Errno::INVALID,
         SendError::BufferFull => Errno::AGAIN,
+        SendError::TooLarge => Errno::MESSAGE_SIZE,
     }
 }

@@ -193,11 +193,9 @@ impl Association {
         true
     }
 
-    /// The user wants other bounds of the RTO on all paths.
+    /// The user wants other bounds of the RTO on all paths, those to come too.
     pub(crate) fn set_rto(&mut self, initial: Duration, bounds: (Duration, Duration)) {
-        for path in self.paths.iter_mut() {
-            path.rtt.set_bounds(initial, bounds);
-        }
+        self.paths.set_rto(initial, bounds);
     }
 
     /// The confirmed path to `remote` that is used before others.

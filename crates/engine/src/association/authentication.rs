@@ -107,8 +107,23 @@ impl Association {
         let Some(authentication) = &mut self.authentication else { return };
         authentication.agreement = peer.and_then(|peer| Agreement::new(&authentication.own, peer));
         let data = if self.sender.is_interleaving() { types::I_DATA } else { types::DATA };
-        let cover = authentication.cover().filter(|cover| cover.types.contains(data));
-        self.sender.leave_room(cover.map_or(0, |cover| cover.auth_len()));
+        let auth = self.auth_len(data);
+        self.sender.leave_room(auth);
+    }
+
+    /// Bytes of the AUTH chunk that chunks of this type need in front of them in packets to the peer.
+    pub(super) fn auth_len(&self, type_byte: u8) -> usize {
+        let cover = self.authentication.as_ref().and_then(|it| it.cover());
+        cover.filter(|cover| cover.types.contains(type_byte)).map_or(0, |cover| cover.auth_len())
+    }
+
+    /// The same to a peer that says `peer`, before that is agreed on.
+    pub(super) fn auth_len_to(&self, peer: Option<&Offer>, type_byte: u8) -> usize {
+        let offers = self.authentication.as_ref().zip(peer);
+        let cover = offers.and_then(|(own, peer)| {
+            Agreement::new(&own.own, peer).map(|agreement| agreement.cover(&own.keys))
+        });
+        cover.filter(|cover| cover.types.contains(type_byte)).map_or(0, |cover| cover.auth_len())
     }
 
     /// Tells the user if authentication was wanted and is not possible.

@@ -135,11 +135,21 @@ impl Association {
             return;
         }
         path.rtt.back_off();
+        let counts = self.counts_for_association(id);
         self.sender.on_suspect_silent(id, &mut self.paths);
-        let counts = id == self.paths.primary() && self.sender.outstanding() == 0;
         self.path_error(cx, id, counts);
         self.introduce(id);
         self.drop_unreached(cx, id);
+    }
+
+    /// Whether a lost HEARTBEAT on `id` is an error of the association as well: only on the path that
+    /// would carry data (RFC 9260 section 8.1). Of several such paths the one with the fewest errors
+    /// decides, so that a dead path does not end an association whose other path is only idle.
+    fn counts_for_association(&self, id: PathId) -> bool {
+        let usable = self.sender.usable(&self.paths);
+        let Some(path) = self.paths.get(id).filter(|_| usable.contains(id)) else { return false };
+        let mut others = self.paths.iter().filter(|it| it.id != id && usable.contains(it.id));
+        self.sender.outstanding() == 0 && others.all(|it| it.error_count > path.error_count)
     }
 
     /// How `id` is to be probed now.

@@ -361,7 +361,7 @@ impl Association {
     }
 
     pub(super) fn announce_writable(&mut self, cx: &mut Context<'_>) {
-        if self.blocked.is_some_and(|wanted| self.sender.space() >= wanted) {
+        if self.blocked.is_some_and(|wanted| self.sender.has_room(wanted)) {
             self.blocked = None;
             cx.emit(self.id, Event::Writable);
         }

@@ -7,8 +7,7 @@ use super::cookie::{Cookie, TieTags};
 use super::state::State;
 use super::tcb::Association;
 use crate::event::Event;
-use crate::path::{PathAddr, Paths};
-use crate::send::Sender;
+use crate::path::PathAddr;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use manypath_wire::VerificationTag;
@@ -150,53 +149,57 @@ impl Association {
         cx.reply(addr, CommonHeader { tag, ..self.header() }, &Chunk::Error(error));
     }
 
-    /// Action A: everything begins anew, except that the user keeps the association.
+    /// Action A: everything begins anew, except that the user keeps the association and what it has
+    /// set for it.
     fn restart(&mut self, cx: &mut Context<'_>, cookie: Cookie) {
         let outbound = cookie.peer.inbound_streams.min(cx.config.streams);
         self.local_tag = cookie.local_tag;
         self.local_tsn = cookie.local_tsn;
         self.announce_undelivered(cx);
-        let counts = self.sender.counts();
-        let fresh = Sender::new(cx.config, cookie.local_tsn, cookie.peer.a_rwnd, outbound);
-        self.sender = fresh.with_counts(counts);
-        self.paths = Paths::new();
+        self.sender =
+            self.sender.restarted(cx.config, cookie.local_tsn, cookie.peer.a_rwnd, outbound);
+        let fresh = self.paths.emptied();
+        let before = core::mem::replace(&mut self.paths, fresh);
         self.control = super::control::ControlQueue::default();
         self.tie = None;
-        self.blocked = None;
         self.shutdown_wanted = false;
         self.shutdown_source = None;
         self.error_count = 0;
         self.learn_paths(cx, cookie.path, &cookie.peer.addresses);
+        self.paths.supervise_like(&before);
         self.adopt_offer(cx, cookie.auth);
         self.learn_peer(cx, cookie.peer);
         self.sample_cookie(cx, cookie.created);
         self.state = State::Established;
+        self.start_ecn(cx);
         cx.emit(self.id, Event::Restarted);
-        self.announce_dry(cx);
+        self.announce_writable(cx);
         self.announce_authentication(cx);
         self.start_heartbeats(cx);
     }
 
-    /// Action B: the peer's tag and with it all its parameters are those of the cookie.
+    /// Action B: the peer's tag is that of the cookie. While the handshake lasts so is all else that the
+    /// peer says; later only the tag is taken over, because data has been exchanged.
     fn collide(&mut self, cx: &mut Context<'_>, cookie: Cookie) {
-        let setting_up = self.state.is_setting_up();
-        if setting_up {
-            // From COOKIE-ECHOED on DATA may be in flight: its paths must stay.
-            let echoed = matches!(self.state, State::CookieEchoed(_));
-            let handshake = if echoed { self.handshake } else { cookie.path };
-            let source = cookie.path.remote.ip();
-            let mut listed = cookie.peer.addresses.clone();
-            if !listed.contains(&source) {
-                listed.push(source);
-            }
-            self.learn_paths(cx, handshake, &listed);
-        }
         self.keys_changed = true;
+        if !self.state.is_setting_up() {
+            if let Some(peer) = &mut self.peer {
+                peer.announcement.tag = cookie.peer.tag;
+            }
+            return;
+        }
+        // From COOKIE-ECHOED on DATA may be in flight: its paths must stay.
+        let echoed = matches!(self.state, State::CookieEchoed(_));
+        let handshake = if echoed { self.handshake } else { cookie.path };
+        let source = cookie.path.remote.ip();
+        let mut listed = cookie.peer.addresses.clone();
+        if !listed.contains(&source) {
+            listed.push(source);
+        }
+        self.learn_paths(cx, handshake, &listed);
         self.adopt_offer(cx, cookie.auth);
         self.learn_peer(cx, cookie.peer);
-        if setting_up {
-            self.establish(cx);
-        }
+        self.establish(cx);
     }
 
     fn added_addresses(&self, addr: PathAddr, init: &Received<'_>) -> Vec<IpAddr> {

@@ -22,7 +22,7 @@ use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use manypath_wire::cause::{Cause, CauseWriter, Causes};
-use manypath_wire::chunk::{Abort, Chunk, InitAck};
+use manypath_wire::chunk::{Abort, Chunk, InitAck, types};
 use manypath_wire::packet::{CommonHeader, Packet};
 use manypath_wire::parameter::Parameter;
 use manypath_wire::{Tsn, VerificationTag};
@@ -220,7 +220,8 @@ impl Association {
     ) {
         let cookie = received.cookie.unwrap_or_default();
         let room = self.paths.iter().next().map_or(0, |path| largest_value(path.packet_size()));
-        if cookie.len() > room {
+        let auth = self.auth_len_to(received.announcement.auth.as_ref(), types::COOKIE_ECHO);
+        if cookie.len() + auth > room {
             let reason = CloseReason::ProtocolViolation("cookie too large for one packet");
             let refusal = (Refusal::OutOfResource, reason);
             return self.refuse_init_ack(cx, addr, received.announcement.tag, refusal);
@@ -338,7 +339,7 @@ impl Association {
         }
         let fits = self.paths.iter().next().is_some_and(|path| path.addr == handshake);
         if !fits {
-            self.paths = Paths::new();
+            self.paths = self.paths.emptied();
         }
         let locals = cx.own_locals();
         let mut pairs = pairing::pairs(handshake, &locals, listed);
@@ -361,10 +362,11 @@ impl Association {
     pub(super) fn echo_path(&self, sent: u32) -> PathId {
         let State::CookieEchoed(echoed) = &self.state else { return HANDSHAKE };
         let turn = sent as usize % self.paths.len().max(1);
+        let auth = self.auth_len(types::COOKIE_ECHO);
+        let heartbeat = LARGEST_SMALL_HEARTBEAT + self.auth_len(types::HEARTBEAT).max(auth);
         let fits = |path: &&Path| {
-            let heartbeat =
-                if path.state == PathState::Unconfirmed { LARGEST_SMALL_HEARTBEAT } else { 0 };
-            echoed.cookie.len() + heartbeat <= largest_value(path.packet_size())
+            let beside = if path.state == PathState::Unconfirmed { heartbeat } else { auth };
+            echoed.cookie.len() + beside <= largest_value(path.packet_size())
         };
         self.paths.iter().nth(turn).filter(fits).map_or(HANDSHAKE, |path| path.id)
     }

@@ -167,13 +167,18 @@ pub(crate) struct Retry {
     first_sent: Instant,
     last_sent: Instant,
     expiry: Option<Instant>,
+    /// What the timer ran for last.
+    interval: Duration,
+    /// What it runs for next, if it has a back-off of its own.
+    own_rto: Option<Duration>,
 }
 
 impl Retry {
     /// To be sent as soon as possible.
     pub(crate) fn new() -> Self {
         let (first_sent, last_sent) = (Instant::ZERO, Instant::ZERO);
-        Self { due: true, sends: 0, first_sent, last_sent, expiry: None }
+        let interval = Duration::ZERO;
+        Self { due: true, sends: 0, first_sent, last_sent, expiry: None, interval, own_rto: None }
     }
 
     /// Whether the chunk waits to be sent.
@@ -191,7 +196,7 @@ impl Retry {
         self.expiry
     }
 
-    /// The chunk leaves now.
+    /// The chunk leaves now over a path with this RTO.
     pub(crate) fn on_send(&mut self, now: Instant, rto: Duration) {
         self.due = false;
         if self.sends == 0 {
@@ -199,7 +204,14 @@ impl Retry {
         }
         self.sends += 1;
         self.last_sent = now;
-        self.expiry = Some(now + rto);
+        self.interval = self.own_rto.unwrap_or(rto);
+        self.expiry = Some(now + self.interval);
+    }
+
+    /// The timer runs twice as long the next time, up to `limit`, whatever the RTO of the path: the
+    /// path's own backs off for DATA that left together with the chunk (RFC 9260 section 6.3.3 rule E2).
+    pub(crate) fn back_off(&mut self, limit: Duration) {
+        self.own_rto = Some((self.interval * 2).min(limit));
     }
 
     /// Whether the timer has expired; then the chunk is due again.
@@ -260,5 +272,18 @@ mod tests {
         retry.on_send(at(1000), Duration::from_secs(2));
         assert_eq!((retry.sends(), retry.expiry()), (2, Some(at(3000))));
         assert_eq!(retry.round_trip(at(1030)), None);
+    }
+
+    #[test]
+    fn a_back_off_of_its_own_counts_instead_of_the_rto() {
+        let (mut retry, rto) = (Retry::new(), Duration::from_secs(1));
+        let limit = Duration::from_millis(3500);
+        retry.on_send(at(0), rto);
+        retry.back_off(limit);
+        retry.on_send(at(1000), rto * 8);
+        assert_eq!(retry.expiry(), Some(at(3000)));
+        retry.back_off(limit);
+        retry.on_send(at(3000), rto);
+        assert_eq!(retry.expiry(), Some(at(6500)));
     }
 }

@@ -114,8 +114,11 @@ impl Association {
         if sends > cx.config.max_init_retransmits {
             return self.give_up(cx, CloseReason::NoAnswer);
         }
-        let limit = cx.config.rto_max_init.unwrap_or(cx.config.rto_max);
-        self.paths.iter_mut().for_each(|path| path.rtt.back_off_to(limit));
+        let limit = self.paths.iter().next().map_or(cx.config.rto_max, |path| path.rtt.rto_max());
+        let limit = cx.config.rto_max_init.map_or(limit, |most| most.min(limit));
+        if let Some(t1) = self.state.retry_mut() {
+            t1.back_off(limit);
+        }
         if let State::CookieWait(waiting) = &mut self.state {
             waiting.next_candidate();
         }

@@ -16,8 +16,12 @@ use manypath_wire::cause::{Cause, CauseWriter, Causes};
 use manypath_wire::chunk::{Chunk, CookieEcho, Error, Heartbeat, Shutdown, types};
 use manypath_wire::packet::{CommonHeader, PacketWriter};
 
-/// Room for the parameters of an INIT: 16 addresses and a few small ones.
-const INIT_PARAMETERS: usize = 512;
+/// Room for the parameters of an INIT: 16 addresses, 308 bytes about authentication, and a few small ones.
+const INIT_PARAMETERS: usize = 1024;
+/// The common header and that of an INIT.
+const INIT_HEADERS: usize = CommonHeader::LEN + 20;
+/// The common header and that of a COOKIE ECHO.
+const COOKIE_ECHO_HEADERS: usize = CommonHeader::LEN + 4;
 
 /// Headers of a HEARTBEAT chunk and of its parameter.
 const HEARTBEAT_HEADERS: usize = 4 + 4;
@@ -54,7 +58,7 @@ impl Association {
         }
     }
 
-    /// INIT, alone in its packet with tag 0.
+    /// INIT, alone in its packet with tag 0. IP may fragment it where it is too large for the path.
     fn transmit_init(&mut self, cx: &Context<'_>, batch: &mut PacketBatch) -> Option<Transmit> {
         let State::CookieWait(waiting) = &self.state else { return None };
         if !waiting.t1.is_due() {
@@ -70,19 +74,21 @@ impl Association {
         let mut parameters = [0; INIT_PARAMETERS];
         let announcement = self.announcement(cx);
         let init = announcement.to_init(self.families(cx), &mut parameters).ok()?;
-        let mut packet = PacketWriter::new(batch.slot(size), self.header());
+        let room = size.max(INIT_HEADERS + init.parameters.as_bytes().len());
+        let mut packet = PacketWriter::new(batch.slot(room), self.header());
         packet.push(&Chunk::Init(init)).ok()?;
         self.statistics.on_packet_sent(&packet);
         let len = packet.finish();
         if let Some(t1) = self.state.retry_mut() {
             t1.on_send(cx.now, rto);
         }
-        self.one_packet(first, len, batch)
+        let transmit = self.one_packet(first, len, batch)?;
+        Some(Transmit { may_fragment: len > size, ..transmit })
     }
 
     /// COOKIE ECHO, then the report of unrecognized parameters, then DATA: the user's first bytes
     /// travel one round trip earlier. On an unconfirmed path a HEARTBEAT goes along instead of DATA
-    /// (section 5.4).
+    /// (section 5.4). IP may fragment it where the path has become too narrow for the cookie.
     fn transmit_cookie_echo(
         &mut self,
         cx: &mut Context<'_>,
@@ -97,7 +103,10 @@ impl Association {
         let path = self.paths.get(id)?;
         let confirmed = path.state != PathState::Unconfirmed;
         t1.on_send(cx.now, path.rtt.rto());
-        let mut packet = self.begin_packet(batch.slot(path.packet_size()));
+        let size = path.packet_size();
+        let cookie = echoed.cookie.len().next_multiple_of(4);
+        let needed = COOKIE_ECHO_HEADERS + self.auth_len(types::COOKIE_ECHO) + cookie;
+        let mut packet = self.begin_packet(batch.slot(size.max(needed)));
         packet.push(&Chunk::CookieEcho(CookieEcho { cookie: &echoed.cookie })).ok()?;
         write_report(&echoed.report, &mut packet);
         if confirmed {
@@ -109,7 +118,8 @@ impl Association {
         if let Some(retry) = self.state.retry_mut() {
             *retry = t1;
         }
-        self.one_packet(id, len, batch)
+        let transmit = self.one_packet(id, len, batch)?;
+        Some(Transmit { may_fragment: len > size, ..transmit })
     }
 
     /// The next packet with control chunks, else the next run of DATA.

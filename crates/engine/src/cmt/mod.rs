@@ -116,6 +116,14 @@ impl CmtState {
         self.again.release_memory();
     }
 
+    /// The highest TSN outstanding on the path, where all up to `cum` is acknowledged: the exit point of
+    /// a recovery that begins now. A path that only repeats what others have lost has sent none of its
+    /// own, or none that is still outstanding.
+    pub(crate) fn recovery_exit(&self, cum: Tsn64) -> Option<Tsn64> {
+        let own = self.highest_tsn.filter(|tsn| *tsn > cum);
+        own.or_else(|| self.again.highest())
+    }
+
     /// Gives a transmission its number and remembers it.
     pub(crate) fn on_sent(&mut self, tsn: Tsn64, is_first: bool) -> u64 {
         self.transmissions += 1;

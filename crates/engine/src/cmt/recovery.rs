@@ -30,7 +30,7 @@ impl FastRecovery {
         self.exit.is_some()
     }
 
-    /// A loss was found; `exit` is the highest TSN sent on the path. Returns false if the path was
+    /// A loss was found; `exit` is the highest TSN outstanding on the path. Returns false if the path was
     /// in fast recovery already.
     pub(crate) fn enter(&mut self, exit: Option<Tsn64>) -> bool {
         if self.is_active() {

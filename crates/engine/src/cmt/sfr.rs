@@ -81,6 +81,11 @@ impl SentOrder {
         self.queue.iter().rev().copied().find(|sent| is_live(*sent))
     }
 
+    /// The highest TSN among them, over or not.
+    pub(crate) fn highest(&self) -> Option<Tsn64> {
+        self.queue.iter().map(|sent| sent.tsn).max()
+    }
+
     /// Calls `keep` for each transmission after which something has arrived and forgets those for
     /// which it returns false. `in_tsn_order`: TSNs grow with the numbers.
     pub(crate) fn retain_reached(

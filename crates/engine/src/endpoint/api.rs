@@ -55,6 +55,9 @@ pub enum SendError {
     Empty,
     /// The send buffer is full; `Event::Writable` will tell when there is room.
     BufferFull,
+    /// The message is larger than the send buffer ever gets, and may be given in parts
+    /// ([`Endpoint::send_part`]).
+    TooLarge,
     /// A message of the stream has no end yet ([`Endpoint::send_part`]).
     Unfinished,
 }

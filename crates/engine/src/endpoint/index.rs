@@ -77,7 +77,8 @@ impl Index {
         let most = Ports { local: u16::MAX, peer: u16::MAX };
         let keys =
             AddressKey { remote: first, ports: least }..=AddressKey { remote: last, ports: most };
-        self.addresses.range(keys).count()
+        let ids: BTreeSet<_> = self.addresses.range(keys).map(|(_, id)| id).collect();
+        ids.len()
     }
 
     /// Makes `id` known under `keys`.
@@ -160,5 +161,17 @@ mod tests {
         let counts = addresses.map(|address| index.count_at(address.parse().unwrap()));
         assert_eq!(counts, [2, 2, 1, 2, 2, 1]);
         assert_eq!(index.count_at("10.0.0.3".parse().unwrap()), 0);
+    }
+
+    #[test]
+    fn an_association_with_many_addresses_counts_once() {
+        let key = |host: u16| AddressKey {
+            remote: core::net::Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, host).into(),
+            ports: Ports { local: 1, peer: 2 },
+        };
+        let addresses = (1..=16).map(key).collect();
+        let mut index = Index::default();
+        index.insert(AssociationId(1), &Keys { addresses, ..Keys::default() });
+        assert_eq!(index.count_at(key(99).remote), 1);
     }
 }

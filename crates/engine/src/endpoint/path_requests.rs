@@ -28,7 +28,7 @@ impl Endpoint {
         self.with(now, id, |it, _| it.request_heartbeat(remote).then_some(())).is_some()
     }
 
-    /// Changes RTO.Initial, RTO.Min and RTO.Max of an association that exists (SETPROTOCOLPARAMETERS;
+    /// Changes RTO.Initial, RTO.Min and RTO.Max of all paths of an association, those to come too (SETPROTOCOLPARAMETERS;
     /// `SCTP_RTOINFO`, RFC 6458 section 8.1.1).
     pub fn set_rto(
         &mut self,

@@ -281,6 +281,8 @@ pub(crate) struct Paths {
     pub(super) regulation: Regulation,
     /// How paths to come are supervised, if not as the configuration says.
     pub(crate) supervision: OwnSupervision,
+    /// RTO.Initial, and RTO.Min and RTO.Max, if not as the configuration says.
+    rto: Option<Box<(Duration, (Duration, Duration))>>,
 }
 
 impl Paths {
@@ -288,7 +290,29 @@ impl Paths {
     pub(crate) fn new() -> Self {
         let (list, ecn, regulation) = (Vec::new(), EcnUse::Off, Regulation::default());
         let supervision = OwnSupervision::default();
-        Self { list, primary: PathId(0), next_id: 0, ecn, regulation, supervision }
+        Self { list, primary: PathId(0), next_id: 0, ecn, regulation, supervision, rto: None }
+    }
+
+    /// No path yet; what the user has set for paths to come is as here.
+    pub(crate) fn emptied(&self) -> Self {
+        let (supervision, rto) = (self.supervision.clone(), self.rto.clone());
+        Self { supervision, rto, ..Self::new() }
+    }
+
+    /// Paths to addresses of the peer to which `before` has paths are supervised as those are.
+    pub(crate) fn supervise_like(&mut self, before: &Self) {
+        for path in &mut self.list {
+            let same = |it: &&Path| it.addr.remote.ip() == path.addr.remote.ip();
+            if let Some(old) = before.iter().find(same) {
+                path.supervision.clone_from(&old.supervision);
+            }
+        }
+    }
+
+    /// RTO.Initial, RTO.Min and RTO.Max of all paths, those to come too.
+    pub(crate) fn set_rto(&mut self, initial: Duration, bounds: (Duration, Duration)) {
+        self.rto = Some(Box::new((initial, bounds)));
+        self.list.iter_mut().for_each(|path| path.rtt.set_bounds(initial, bounds));
     }
 
     /// Adds a path, or returns the one that has these addresses already. `None` if there are too
@@ -314,6 +338,9 @@ impl Paths {
         let mut path = Path::new(id, addr, mtu, state, config);
         path.ecn = path.fresh_ecn(self.ecn);
         path.supervision.clone_from(&self.supervision);
+        if let Some((initial, bounds)) = self.rto.as_deref() {
+            path.rtt.set_bounds(*initial, *bounds);
+        }
         // Most associations have one path, and a list that grows by itself makes room for four.
         self.list.reserve_exact(1);
         self.list.insert(at, path);

@@ -81,12 +81,7 @@ impl Rtt {
 
     /// Doubles the RTO (rule E2). The next sample brings it down again.
     pub(crate) fn back_off(&mut self) {
-        self.back_off_to(self.bounds.1);
-    }
-
-    /// The same, up to `limit`.
-    pub(crate) fn back_off_to(&mut self, limit: Duration) {
-        self.rto = (self.rto * 2).min(self.bounds.1).min(limit);
+        self.rto = (self.rto * 2).min(self.bounds.1);
         self.longest_rto = self.longest_rto.max(self.rto);
     }
 

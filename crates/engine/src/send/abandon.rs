@@ -63,6 +63,13 @@ impl Abandonment {
         }
     }
 
+    /// What holds for messages of which nothing is said is as in `other`, and so is what was counted.
+    pub(super) fn adopt_defaults(&mut self, other: &Self) {
+        self.streams.clone_from(&other.streams);
+        self.others = other.others;
+        self.counts.clone_from(&other.counts);
+    }
+
     /// A chunk is sent for the first time.
     pub(super) fn on_sent(&mut self, tsn: Tsn64, fragment: &Fragment) {
         self.perishable += usize::from(fragment.terms != Terms::Reliable);

@@ -21,6 +21,11 @@ impl BufferSize {
         Self { least, most: least.max(config.send_buffer_max as usize) }
     }
 
+    /// As large as it may get.
+    pub(super) fn most(self) -> usize {
+        self.most
+    }
+
     /// What suits congestion windows of `windows` bytes together.
     fn fitting(self, windows: usize) -> usize {
         windows.saturating_mul(2).clamp(self.least, self.most)

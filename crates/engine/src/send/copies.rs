@@ -90,6 +90,11 @@ impl Copies {
         Self { which, paths: BTreeMap::new(), confirmed: false, used }
     }
 
+    /// The same streams are sent on several paths as by `other`.
+    pub(super) fn adopt_redundancy(&mut self, other: &Self) {
+        self.which = other.which;
+    }
+
     fn is_under_way(&self) -> bool {
         self.paths.values().any(|copies| !copies.under_way.is_empty())
     }

@@ -30,10 +30,4 @@ impl Sender {
     pub(crate) fn counts(&self) -> DataCounts {
         self.counts
     }
-
-    /// The association has begun anew and had sent so much before.
-    pub(crate) fn with_counts(mut self, counts: DataCounts) -> Self {
-        self.counts = counts;
-        self
-    }
 }

@@ -31,6 +31,7 @@ mod reliability;
 mod removal;
 mod rescheduling;
 mod reset;
+mod restart;
 mod retransmit;
 mod sack_processing;
 mod sack_view;

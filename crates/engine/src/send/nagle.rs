@@ -21,6 +21,10 @@ impl Nagle {
         Self { on, waits: false }
     }
 
+    pub(super) fn is_on(self) -> bool {
+        self.on
+    }
+
     /// A message was queued.
     pub(super) fn on_queued(&mut self) {
         self.waits = true;

@@ -206,6 +206,11 @@ impl SendQueue {
         }
     }
 
+    /// The wishes for streams are those of `other`.
+    pub(super) fn adopt_options(&mut self, other: &Self) {
+        other.options.iter().for_each(|(stream, options)| self.set_options(*stream, *options));
+    }
+
     /// How many messages were ever queued.
     pub(super) fn arrivals(&self) -> u64 {
         self.arrivals

@@ -58,7 +58,8 @@ impl Sender {
         self.lose(tsn, paths, Loss::Reported);
         let Some(path) = paths.get_mut(from) else { return };
         path.stats.rescheduled += 1;
-        if path.cmt.recovery.enter(path.cmt.highest_tsn) {
+        let exit = path.cmt.recovery_exit(self.outstanding.cum());
+        if path.cmt.recovery.enter(exit) {
             path.congestion.on_loss(&CongestionEvent { used: path.flight }, &group);
         } else {
             path.held_back = Some(now + path.rtt.smoothed().unwrap_or(Duration::ZERO));

@@ -405,7 +405,10 @@ impl Sender {
     /// whether its window is to be cut for it.
     pub(super) fn enter_recovery(&mut self, recovering: bool, path: &mut Path) -> bool {
         match self.rules.fast_recovery {
-            FastRecoveryScope::Path => path.cmt.recovery.enter(path.cmt.highest_tsn),
+            FastRecoveryScope::Path => {
+                let exit = path.cmt.recovery_exit(self.outstanding.cum());
+                path.cmt.recovery.enter(exit)
+            }
             FastRecoveryScope::Association => {
                 self.recovery.enter(Some(self.outstanding.next_tsn().before()));
                 !recovering

@@ -67,7 +67,7 @@ pub(crate) struct Sender {
     /// The peer acknowledges for good what is not next in sequence (NR-SACK).
     non_renegable: bool,
     /// Bytes that the user holds back and would queue if there were need.
-    backlog: usize,
+    pub(super) backlog: usize,
     pub(super) nagle: Nagle,
     pub(super) counts: DataCounts,
     selector: PathSelector,
@@ -82,7 +82,7 @@ pub(crate) struct Sender {
     /// Bytes of a packet that are not for chunks with user data.
     reserved: usize,
     /// Most bytes of a fragment.
-    fragment_limit: usize,
+    pub(super) fragment_limit: usize,
     /// Messages of several packets begin in what is left of one.
     fills: bool,
     /// What times out on the one path in use goes to another (RFC 9260 section 6.4).
@@ -203,10 +203,17 @@ impl Sender {
         if message.stream.0 >= self.outbound_streams {
             return Err(SendError::InvalidStream);
         }
-        if message.payload.len() > self.space() {
-            return Err(SendError::BufferFull);
+        if message.payload.len() > self.size.most() {
+            return Err(SendError::TooLarge);
         }
-        Ok(())
+        let fits = self.has_room(message.payload.len());
+        if fits { Ok(()) } else { Err(SendError::BufferFull) }
+    }
+
+    /// Whether a message of `len` bytes would be taken now. One for which the buffer would have to grow
+    /// first is, when nothing else is held.
+    pub(crate) fn has_room(&self, len: usize) -> bool {
+        len <= self.space() || (self.buffered == 0 && len <= self.size.most())
     }
 
     /// The user has other wishes for a stream. False if there is no such stream.

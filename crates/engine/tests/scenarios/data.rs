@@ -201,3 +201,21 @@ fn full_packets_leave_in_runs() {
     let packets: usize = full.map(|run| run.packets).sum();
     assert!(packets > 350, "{packets} of 703 packets left in runs of two or more");
 }
+
+#[test]
+fn a_message_that_the_send_buffer_never_takes_is_too_large() {
+    let small = Config { send_buffer: 10_000, send_buffer_max: 20_000, ..config(Side::A) };
+    let (mut pair, a, _) = Pair::established_with(1, small, config(Side::Z));
+    let send = |pair: &mut Pair, len: usize| {
+        let now = pair.now;
+        pair.a.endpoint.send(now, a, message(0, &vec![1; len]))
+    };
+    assert_eq!(send(&mut pair, 20_001), Err(SendError::TooLarge));
+    assert_eq!(send(&mut pair, 9_000), Ok(()));
+    assert_eq!(send(&mut pair, 20_000), Err(SendError::BufferFull));
+    pair.drive(Duration::from_secs(1));
+    assert_eq!(pair.a.heard(), [&Event::Writable]);
+    assert_eq!(send(&mut pair, 20_000), Ok(()), "nothing else is held");
+    pair.drive(Duration::from_secs(1));
+    assert_eq!(pair.z.received.len(), 2);
+}

@@ -363,3 +363,19 @@ fn a_message_after_a_restart_is_ecn_capable_again() {
     pair.drive(millis(100));
     assert!(pair.runs.iter().any(|run| run.ecn == Ecn::Ect0));
 }
+
+#[test]
+fn ecn_goes_on_after_the_peer_has_restarted() {
+    let (mut pair, _, z) = established(1);
+    pair.a.endpoint = endpoint(Side::A, 1, capable(Side::A), 9);
+    let a = pair.connect();
+    pair.drive(millis(500));
+    pair.runs.clear();
+    pair.send(Side::Z, z, 0, b"welcome back");
+    pair.drive(millis(100));
+    assert!(pair.runs.iter().any(|run| run.ecn == Ecn::Ect0), "{:?}", pair.runs);
+    pair.mark(Side::A, "DATA", 1);
+    pair.send(Side::A, a, 0, b"thank you");
+    pair.drive(millis(100));
+    assert_eq!(path(&pair, Side::A, a, 0).ecn_reductions, 1);
+}

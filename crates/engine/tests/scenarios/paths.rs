@@ -152,10 +152,33 @@ fn a_cut_path_is_left_and_found_again() {
 
 #[test]
 fn probing_a_dead_path_does_not_end_an_idle_association() {
+    // Fewer errors than a dead path makes before the other one is probed again.
+    let few = |multipath, potentially_failed_retransmits| Config {
+        multipath,
+        association_max_retransmits: 2,
+        potentially_failed_retransmits,
+        ..config(Side::A)
+    };
+    for strict in [few(true, 0), few(true, 5), few(false, 0)] {
+        for dead in [1, 2] {
+            let (mut pair, a, _) = Pair::established_with(2, strict.clone(), config(Side::Z));
+            pair.cut(dead);
+            pair.drive(Duration::from_secs(600));
+            assert_eq!(path(&pair, a, dead.into()).state, PathState::Inactive);
+            assert_eq!(path(&pair, a, 3 - usize::from(dead)).state, PathState::Active);
+            pair.cut(3 - dead);
+            pair.drive(Duration::from_secs(120));
+            let last = Event::Closed(CloseReason::TooManyFailures);
+            assert_eq!(pair.a.heard().last(), Some(&&last), "no path is left");
+        }
+    }
+}
+
+#[test]
+fn an_idle_association_survives_seconds_without_its_last_path() {
     let (mut pair, a, _) = Pair::established(2);
     pair.cut(1);
     pair.drive(Duration::from_secs(600));
-    assert_eq!(states(&pair, a), [PathState::Inactive, PathState::Active]);
     pair.cut(2);
     pair.drive(Duration::from_secs(30));
     assert_eq!(pair.a.endpoint.associations(), [a]);

@@ -1,7 +1,11 @@
 //! Setting up an association (RFC 9260 section 5.1), with each chunk of the handshake lost.
 
 use crate::pair::{Pair, Side, address, config, millis};
-use manypath_engine::{AssociationState, CloseReason, Config, Duration, Event, PathAddr};
+use manypath_engine::{
+    AssociationState, CloseReason, Config, Duration, Endpoint, Event, Instant, LocalAddress,
+    PacketBatch, PathAddr,
+};
+use std::net::SocketAddr;
 
 fn connected(initiated: bool) -> Event {
     Event::Connected { initiated, adaptation: None, outbound_streams: 16, inbound_streams: 16 }
@@ -247,4 +251,48 @@ fn data_is_not_repeated_over_a_path_that_is_slower_than_inits_are_repeated() {
          A -> COOKIE_ECHO DATA -> Z
          A <- COOKIE_ACK SACK <- Z",
     );
+}
+
+#[test]
+fn a_cookie_echo_with_data_backs_off_no_faster_than_one_without() {
+    for data in [false, true] {
+        let a = Config { rto_min: Duration::from_secs(1), ..config(Side::A) };
+        let mut pair = Pair::with(1, a, config(Side::Z));
+        pair.lose(Side::A, "COOKIE_ECHO", 4);
+        let id = pair.connect();
+        if data {
+            pair.send(Side::A, id, 0, b"hello");
+        }
+        let mut sent = Vec::new();
+        for second in 0..20 {
+            pair.ladder.clear();
+            pair.drive(Duration::from_secs(1));
+            sent.extend(pair.take_ladder().contains("COOKIE_ECHO").then_some(second));
+        }
+        assert_eq!(sent, [0, 1, 3, 7, 15], "with data: {data}");
+        assert_eq!(pair.z.received.len(), usize::from(data));
+    }
+}
+
+#[test]
+fn the_largest_init_is_sent_and_repeated() {
+    // 16 IPv6 addresses and all chunk types that there are to be authenticated.
+    let authenticated_chunks = (0..=255).collect();
+    let config = Config { authentication: true, authenticated_chunks, ..config(Side::A) };
+    let mut endpoint = Endpoint::new(config, [1; 32]);
+    for host in 1..=16 {
+        let addr = SocketAddr::from(([0x2001, 0xdb8, 0, 0, 0, 0, 0, host], 9899));
+        let local = LocalAddress { addr, prefix_len: 64, interface: 0, mtu: 576 };
+        endpoint.add_local_address(local);
+    }
+    let remote = SocketAddr::from(([0x2001, 0xdb8, 0, 0, 0, 0, 1, 1], 9899));
+    endpoint.connect(Instant::ZERO, remote, crate::pair::PORT_Z).unwrap();
+    let mut batch = PacketBatch::new(16);
+    let mut now = Instant::ZERO;
+    for _ in 0..2 {
+        endpoint.handle_timeout(now);
+        let run = endpoint.poll_transmit(now, &mut batch).expect("an INIT");
+        assert!(run.may_fragment && batch.bytes().len() > 600, "{run:?}");
+        now = endpoint.poll_timeout().expect("T1-init runs");
+    }
 }

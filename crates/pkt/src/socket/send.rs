@@ -292,6 +292,7 @@ fn send(world: &mut World, fd: i64, mut message: Message) -> Called {
         Err(SendError::InvalidStream | SendError::Empty | SendError::Unfinished) => {
             Outcome::Fails("EINVAL")
         }
+        Err(SendError::TooLarge) => Outcome::Fails("EMSGSIZE"),
         Err(SendError::BufferFull) => Outcome::Waits("EAGAIN"),
     })
 }

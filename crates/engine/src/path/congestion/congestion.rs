@@ -159,9 +159,10 @@ impl Congestion {
     /// T3-rtx expired.
     pub(crate) fn on_timeout(&mut self, event: &CongestionEvent, group: &Group) {
         self.interval.on_loss();
+        let ssthresh = self.threshold_after(event, group);
         match &mut self.algorithm {
-            Algorithm::Window(_) => {
-                let ssthresh = self.threshold_after(event, group);
+            Algorithm::Window(controller) => {
+                controller.on_timeout();
                 self.window.cut(ssthresh, self.window.chunk_limit);
             }
             Algorithm::Model(bbr) => bbr.on_timeout(event.used, &mut self.window),

@@ -67,7 +67,7 @@ impl Controller for Cubic {
         }
     }
 
-    /// Sections 4.6 to 4.8. The window is cut, not what of it was in use, which section 4.6 allows if the window
+    /// Sections 4.6 and 4.7. The window is cut, not what of it was in use, which section 4.6 allows if the window
     /// grows only while it is used up, and which is what TCP does (Linux).
     fn on_loss(
         &mut self,
@@ -83,6 +83,12 @@ impl Controller for Cubic {
         self.cwnd_prior = window.cwnd;
         self.epoch = None;
         (window.cwnd * BETA.0 / BETA.1).max(LEAST * window.chunk_limit)
+    }
+
+    /// Section 4.8: "K is set to 0, and W_max is set to the congestion window size at the beginning of the
+    /// current congestion avoidance stage".
+    fn on_timeout(&mut self) {
+        self.w_max = 0;
     }
 
     fn on_idle(&mut self) {
@@ -177,6 +183,18 @@ mod tests {
         // Growth begins above the threshold.
         control.window.cwnd += 1;
         control
+    }
+
+    #[test]
+    fn after_a_timeout_the_window_does_not_return_to_where_it_was() {
+        let mut control = avoiding(CongestionControl::Cubic, 200 * P);
+        control.on_timeout(&CongestionEvent { used: 200 * P }, &Group::default());
+        assert_eq!((control.window(), control.ssthresh()), (P, 140 * P));
+        // Slow start is over.
+        control.window.cwnd = control.ssthresh() + 1;
+        run(&mut control, 0..2000, true);
+        let chunks = control.window() / P;
+        assert!((141..160).contains(&chunks), "{chunks}");
     }
 
     /// Acknowledges all that the window allows, once per round trip, until `millis`.

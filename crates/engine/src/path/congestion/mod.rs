@@ -123,6 +123,9 @@ pub(crate) trait Controller: core::fmt::Debug + Send + Sync {
         standing: &Standing<'_>,
     ) -> usize;
 
+    /// T3-rtx has expired: the window begins anew in slow start, up to what [`Self::on_loss`] has said.
+    fn on_timeout(&mut self) {}
+
     /// The path was idle, its window has decayed.
     fn on_idle(&mut self) {}
 

@@ -4,7 +4,7 @@ use super::super::SackView;
 use super::{Bench, FULL, classic};
 use crate::config::Config;
 use crate::path::PathId;
-use crate::schedule::path::PathScheduling;
+use crate::schedule::path::{PathScheduling, Redundancy};
 use crate::schedule::stream::{StreamClass, StreamOptions};
 use crate::status::IdleReason;
 use alloc::vec::Vec;
@@ -143,4 +143,15 @@ fn only_interactive_streams_are_copied_if_so_chosen() {
     assert_eq!(bench.send_all(1), [2]);
     let idle = bench.sender.idle_reason(bench.now, PathId(1), &bench.paths);
     assert_eq!(idle, Some(IdleReason::NoData));
+}
+
+#[test]
+fn wishes_for_streams_and_redundancy_outlive_a_restart_of_the_peer() {
+    let mut bench = bench(2, PathScheduling::SmallestSrtt);
+    bench.sender.set_redundancy(Redundancy::Interactive);
+    let options = StreamOptions { class: StreamClass::Interactive, ..StreamOptions::default() };
+    bench.sender.set_stream_options(manypath_wire::StreamId(0), options);
+    bench.sender = bench.sender.restarted(&Config::default(), manypath_wire::Tsn(1), 1 << 20, 10);
+    assert_eq!(bench.push(0, 1), [1]);
+    assert_eq!(bench.send_all(1), [1], "on both paths");
 }

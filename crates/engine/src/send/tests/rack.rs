@@ -3,7 +3,7 @@
 use super::{Bench, FULL, classic};
 use crate::cmt::LossRecovery;
 use crate::config::Config;
-use crate::path::{CongestionControl, PathId};
+use crate::path::{BurstLimit, CongestionControl, PathId};
 use crate::send::SackView;
 use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
@@ -238,5 +238,28 @@ fn without_it_nothing_happens_before_t3() {
         bench.queue_bytes(FULL);
         bench.send(0);
         assert_eq!(deadline(&bench), None, "{loss_recovery}");
+    }
+}
+
+#[test]
+fn losses_of_one_window_cut_a_path_once_that_only_retransmits() {
+    for sent_before in [0, 2] {
+        let (congestion, burst_limit) = (CongestionControl::Rfc9260, BurstLimit::None);
+        let config = Config { congestion, burst_limit, ..Config::default() };
+        let mut bench = Bench::opened_with(2, &config);
+        let cum = bench.push(1, sent_before).len() as u64;
+        bench.pass(100);
+        bench.sack(cum, &[], 1);
+        bench.push(0, 10);
+        bench.sender.handle_t3(PathId(0), &mut bench.paths);
+        assert_eq!(bench.send_all(1).len(), 10, "what timed out takes the other path");
+        let cwnd = bench.cwnd(1);
+        bench.pass(100);
+        bench.sack(cum, &[(cum + 2, cum + 4)], 1);
+        assert!(bench.is_lost(cum + 1));
+        assert_eq!(bench.cwnd(1), cwnd / 2);
+        bench.sack(cum, &[(cum + 2, cum + 4), (cum + 6, cum + 8)], 1);
+        assert!(bench.is_lost(cum + 5));
+        assert_eq!(bench.cwnd(1), cwnd / 2, "sent before: {sent_before}");
     }
 }

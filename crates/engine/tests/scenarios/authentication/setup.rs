@@ -2,12 +2,14 @@
 
 use super::{demanding, established};
 use crate::craft::{checksummed, packet};
-use crate::pair::{Pair, Side, config, endpoint, message, millis};
-use manypath_engine::Event;
+use crate::pair::{Pair, Side, address, config, endpoint, message, millis};
+use crate::parameters::{TAG, first_chunk, written};
+use manypath_engine::{CloseReason, Config, Duration, Event, PathAddr, PathMtu};
 use manypath_wire::cause::Cause;
-use manypath_wire::chunk::{Chunk, types};
+use manypath_wire::chunk::{Chunk, InitAck, types};
 use manypath_wire::packet::Packet;
-use manypath_wire::parameter::{Parameter, Parameters};
+use manypath_wire::parameter::{HmacIds, Parameter, Parameters};
+use manypath_wire::{Tsn, VerificationTag};
 
 #[test]
 fn a_cookie_echo_that_must_be_authenticated_is() {
@@ -139,4 +141,61 @@ fn retransmitted_inits_carry_the_same_random_number() {
     pair.z.endpoint.send(pair.now, z, message(0, b"hello")).unwrap();
     pair.drive(millis(300));
     assert_eq!(pair.a.received, [(0, "hello".into())]);
+}
+
+/// A in COOKIE-WAIT gets an INIT ACK with a cookie of `size` bytes from a server that takes COOKIE
+/// ECHOs only authenticated.
+fn answered_with_cookie(path_mtu: PathMtu, size: usize) -> Pair {
+    let a = Config { path_mtu, ..demanding(Side::A, &[]) };
+    let mut pair = Pair::with(1, a, demanding(Side::Z, &[]));
+    pair.record = true;
+    pair.lose(Side::A, "INIT", 1);
+    pair.connect();
+    pair.drive(millis(1));
+    let sent = pair.last_sent(Side::A);
+    let Chunk::Init(init) = first_chunk(&sent) else { panic!("no INIT") };
+    let cookie = vec![9; size];
+    let parameters = written(&[
+        Parameter::StateCookie(&cookie),
+        Parameter::Random(&[7; 32]),
+        Parameter::Chunks(&[types::COOKIE_ECHO]),
+        Parameter::HmacAlgo(HmacIds::from_slice(&[3, 1])),
+        Parameter::SupportedExtensions(&[types::AUTH]),
+    ]);
+    let ack = InitAck {
+        tag: VerificationTag(TAG),
+        a_rwnd: 100_000,
+        outbound_streams: 1,
+        inbound_streams: 1,
+        initial_tsn: Tsn(1),
+        parameters: Parameters::from_bytes(&parameters),
+    };
+    pair.inject(Side::Z, 1, &packet(Side::Z, init.tag.0, &[Chunk::InitAck(ack)]));
+    pair.drive(millis(15));
+    pair.take_ladder();
+    pair
+}
+
+#[test]
+fn a_cookie_that_leaves_no_room_for_its_auth_chunk_ends_the_attempt() {
+    // 1472 bytes, less the common header, the chunk header and an AUTH chunk with SHA-256.
+    let most = 1472 - 12 - 4 - 40;
+    let mut pair = answered_with_cookie(PathMtu::Interface, most);
+    pair.drive(Duration::from_secs(2));
+    assert_eq!(pair.ladder[0], "A -> AUTH COOKIE_ECHO -> Z");
+    let pair = answered_with_cookie(PathMtu::Interface, most + 1);
+    let reason = CloseReason::ProtocolViolation("cookie too large for one packet");
+    assert_eq!(pair.a.heard(), [&Event::Closed(reason)]);
+}
+
+#[test]
+fn a_cookie_echo_is_sent_in_fragments_when_its_path_has_become_narrow() {
+    let mut pair = answered_with_cookie(PathMtu::Search, 1000);
+    let path = PathAddr { local: address(Side::A, 1), remote: address(Side::Z, 1) };
+    let quote = pair.last_sent(Side::A);
+    assert!(pair.a.endpoint.handle_icmp_too_big(pair.now, path, 600, &quote[..8]));
+    pair.runs.clear();
+    pair.drive(Duration::from_secs(2));
+    assert!(pair.runs.iter().all(|run| run.may_fragment) && !pair.runs.is_empty());
+    assert_eq!(pair.ladder[0], "A -> AUTH COOKIE_ECHO -> Z");
 }
