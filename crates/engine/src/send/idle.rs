@@ -1,4 +1,4 @@
-//! Why a path sends nothing: for people who wonder.
+//! Why a path sends nothing: for people who wonder, and for congestion control that measures rates.
 
 use super::Sender;
 use super::sender::has_window;
@@ -7,6 +7,21 @@ use crate::status::IdleReason;
 use crate::time::Instant;
 
 impl Sender {
+    /// Tells the paths that could send and have nothing to send. What they deliver from then on is
+    /// limited by what there was to send.
+    pub(super) fn note_starved(&self, now: Instant, paths: &mut Paths) {
+        let starves = |path: &Path| {
+            path.congestion.may_starve()
+                && has_window(now, path, path.flight)
+                && !self.has_data_for(now, path.id, paths)
+        };
+        let mut starved = PathSet::default();
+        paths.iter().filter(|path| starves(path)).for_each(|path| starved.insert(path.id));
+        for path in paths.iter_mut().filter(|path| starved.contains(path.id)) {
+            path.congestion.on_starved(now);
+        }
+    }
+
     /// Why nothing is sent on `id` now, if so.
     pub(crate) fn idle_reason(
         &self,

@@ -294,21 +294,6 @@ impl Sender {
         paths.ceiling_mut().note_waiting(now, waits);
     }
 
-    /// Tells the paths that could send and have nothing to send. What they deliver from then on is
-    /// limited by what there was to send.
-    fn note_starved(&self, now: Instant, paths: &mut Paths) {
-        let starves = |path: &Path| {
-            path.congestion.may_starve()
-                && has_window(now, path, path.flight)
-                && !self.has_data_for(now, path.id, paths)
-        };
-        let mut starved = PathSet::default();
-        paths.iter().filter(|path| starves(path)).for_each(|path| starved.insert(path.id));
-        for path in paths.iter_mut().filter(|path| starved.contains(path.id)) {
-            path.congestion.on_starved(now);
-        }
-    }
-
     /// Whether [`Self::fill`] would write something into an empty packet for `id`.
     pub(crate) fn has_data_for(&self, now: Instant, id: PathId, paths: &Paths) -> bool {
         if self.has_nothing_to_send() {

@@ -35,9 +35,13 @@ impl Congestion {
     pub(crate) fn set_start(&mut self, config: &Config, mtu: u16) {
         self.window.set_start(config.initial_window, mtu.into(), config.slow_start_limit);
         self.window.set_packets(config.initial_packets);
-        // A model of the path bounds the queue itself.
-        let bounded = !config.queue_bound.is_zero() && self.name.is_loss_based();
-        self.backlog = bounded.then(|| Backlog::new(config.queue_bound));
+        match &mut self.algorithm {
+            Algorithm::Window(_) => {
+                let bounded = !config.queue_bound.is_zero();
+                self.backlog = bounded.then(|| Backlog::new(config.queue_bound));
+            }
+            Algorithm::Model(bbr) => bbr.set_queue_bound(config.queue_bound),
+        }
     }
 
     /// The path sends its first data, as one of `paths` that do.

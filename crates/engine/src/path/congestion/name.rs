@@ -54,11 +54,6 @@ impl CongestionControl {
         }
     }
 
-    /// Whether a window grows until something is lost.
-    pub(super) fn is_loss_based(self) -> bool {
-        self != Self::Bbr
-    }
-
     /// Whether the paths of an association share one initial window.
     pub(super) fn divides_initial_window(self) -> bool {
         match self {

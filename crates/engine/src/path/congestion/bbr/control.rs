@@ -16,7 +16,7 @@ impl Bbr {
     /// UpdateControlParameters().
     pub(super) fn update_control(&mut self, ack: &Ack, window: &mut Window) {
         self.init_pacing_rate(ack);
-        self.set_pacing_rate(self.state.pacing_gain());
+        self.set_pacing_rate(self.state.pacing_gain(), ack.packet);
         self.set_cwnd(ack, window);
         if self.full_pipe.reached {
             // Slow start is over. What reads the threshold takes it for what the path holds.
@@ -34,8 +34,9 @@ impl Bbr {
     }
 
     /// SetPacingRateWithGain().
-    pub(super) fn set_pacing_rate(&mut self, gain: u64) {
-        let rate = scaled(scaled(self.bw, gain), 100 - PACING_MARGIN);
+    pub(super) fn set_pacing_rate(&mut self, gain: u64, packet: u64) {
+        let gross = self.random_loss.gross(self.bw, packet);
+        let rate = scaled(scaled(gross, gain), 100 - PACING_MARGIN);
         if rate > 0 && (self.full_pipe.reached || rate > self.pacing_rate) {
             self.pacing_rate = rate;
         }
@@ -45,6 +46,12 @@ impl Bbr {
     fn send_quantum(&self, packet: u64) -> u64 {
         let quantum = bytes_in(self.pacing_rate, QUANTUM).min(MAX_QUANTUM);
         quantum.max(MIN_QUANTUM_PACKETS * packet)
+    }
+
+    /// How long what leaves at once takes.
+    pub(super) fn quantum_time(&self, packet: u64) -> Duration {
+        let nanos = self.send_quantum(packet).saturating_mul(1_000_000_000);
+        Duration::from_nanos(nanos / self.pacing_rate.max(1))
     }
 
     /// QuantizationBudget().

@@ -81,6 +81,11 @@ impl Delivery {
         self.delivered
     }
 
+    /// Bytes found lost so far.
+    pub(super) fn lost(&self) -> u64 {
+        self.lost
+    }
+
     /// Whether the application, not the path, limits what is delivered.
     pub(super) fn is_app_limited(&self) -> bool {
         self.app_limited.is_some()
@@ -183,5 +188,95 @@ impl Delivery {
     fn run(&self, number: u64) -> Option<Run> {
         let after = self.runs.partition_point(|run| run.first <= number);
         self.runs.get(after.checked_sub(1)?).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Delivery, Departure};
+    use crate::time::{Duration, Instant};
+
+    const RTT: u64 = 100;
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    fn send(delivery: &mut Delivery, millis: u64, number: u64, in_flight: usize) {
+        delivery.on_sent(&Departure { now: at(millis), number, bytes: 1000, in_flight });
+    }
+
+    /// Ten packets, one each 10 ms, of which each is acknowledged after a round trip.
+    fn steady() -> Delivery {
+        let mut delivery = Delivery::default();
+        for number in 1..=10 {
+            send(&mut delivery, number * 10, number, (number as usize - 1) * 1000);
+        }
+        delivery
+    }
+
+    #[test]
+    fn a_sample_is_what_was_delivered_during_the_flight_of_a_packet() {
+        let mut delivery = steady();
+        delivery.on_acked(at(10 + RTT), 1, 1000);
+        // One packet in a round trip: all that is known yet.
+        assert_eq!(delivery.finish(None).unwrap().rate, 10_000);
+        for number in 2..=10 {
+            delivery.on_acked(at(number * 10 + RTT), number, 1000);
+        }
+        let sample = delivery.finish(None).unwrap();
+        assert_eq!((sample.delivered, sample.sent.in_flight), (10_000, 10_000));
+        assert_eq!(sample.rate, 52_631, "since the first of them left");
+    }
+
+    #[test]
+    fn acknowledgements_that_come_at_once_do_not_show_more_than_was_sent() {
+        let mut delivery = steady();
+        (1..=10).for_each(|number| delivery.on_acked(at(200), number, 1000));
+        let sample = delivery.finish(None).unwrap();
+        assert!(sample.rate <= 10_000 * 1000 / 90, "{}", sample.rate);
+        let mut delivery = steady();
+        delivery.on_acked(at(110), 1, 1000);
+        let most = Some(Duration::from_millis(101));
+        assert_eq!(delivery.finish(most).unwrap().rate, 0, "shorter than any round trip");
+    }
+
+    #[test]
+    fn samples_are_limited_by_the_application_until_the_gap_has_passed() {
+        let mut delivery = steady();
+        delivery.on_starved(at(105));
+        send(&mut delivery, 150, 11, 10_000);
+        for number in 1..=10 {
+            delivery.on_acked(at(200 + number), number, 1000);
+        }
+        assert!(!delivery.finish(None).unwrap().sent.app_limited);
+        delivery.on_acked(at(250), 11, 1000);
+        send(&mut delivery, 251, 12, 0);
+        assert!(delivery.finish(None).unwrap().sent.app_limited);
+        delivery.on_acked(at(351), 12, 1000);
+        delivery.finish(None);
+        assert!(!delivery.is_app_limited());
+    }
+
+    #[test]
+    fn a_pause_that_the_pacer_makes_up_for_is_no_lack_of_data() {
+        let mut delivery = steady();
+        delivery.on_starved(at(105));
+        send(&mut delivery, 106, 11, 10_000);
+        assert!(!delivery.is_app_limited());
+    }
+
+    #[test]
+    fn losses_are_counted_since_the_packet_left_and_old_runs_are_forgotten() {
+        let mut delivery = steady();
+        assert_eq!(delivery.on_lost(3, 1000).unwrap().lost, 1000);
+        let second = delivery.on_lost(5, 1000).unwrap();
+        assert_eq!((second.lost, second.sent.in_flight), (2000, 5000));
+        for number in 11..=200 {
+            delivery.on_acked(at(number * 10), number - 1, 1000);
+            send(&mut delivery, number * 10, number, 9000);
+        }
+        assert!(delivery.on_lost(6, 1000).is_none());
+        assert!(delivery.runs.len() < 80, "{}", delivery.runs.len());
     }
 }

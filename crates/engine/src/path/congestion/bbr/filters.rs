@@ -64,12 +64,17 @@ impl MinRtt {
         self.probe_stamp = now;
     }
 
-    /// UpdateMinRTT().
-    pub(super) fn add(&mut self, now: Instant, rtt: Option<Duration>) {
+    /// UpdateMinRTT(). A round trip that is longer by no more than `quantum`, which is what our own
+    /// packets wait for each other, shows an empty queue, too: ProbeRTT would show nothing else.
+    pub(super) fn add(&mut self, now: Instant, rtt: Option<Duration>, quantum: Duration) {
         self.expired = now.since(self.probe_stamp) > PROBE_RTT_INTERVAL;
         let wanted = |rtt: &Duration| self.expired || self.probe_min.is_none_or(|min| *rtt < min);
         if let Some(rtt) = rtt.filter(wanted) {
             (self.probe_min, self.probe_stamp) = (Some(rtt), now);
+        }
+        let is_empty = |min: Duration| rtt.is_some_and(|rtt| rtt <= min + quantum);
+        if self.probe_min.is_some_and(is_empty) {
+            self.probe_stamp = now;
         }
         let expired = now.since(self.stamp) > MIN_RTT_FILTER;
         if self.probe_min.is_some_and(|probe| expired || self.min.is_none_or(|min| probe < min)) {

@@ -12,6 +12,15 @@
 //!                                       control: pacing rate, send quantum, cwnd
 //! ```
 //!
+//! Where it is not the draft:
+//!
+//! * `random_loss` - what a path loses at random is told from congestion.
+//! * `own_queue` - a probe ends when it has made a queue, not three rounds later.
+//! * `filters::MinRtt` - a round trip that shows an empty queue puts ProbeRTT off.
+//! * A mark (ECN) counts as a loss, once in a round; in Startup and during a probe it ends these.
+//!
+//! T3-rtx is the draft's RTO. Losses are those of `cmt::rack`, chunk by chunk.
+//!
 //! Bytes are those of DATA chunks with header and padding, rates are bytes per second, gains are
 //! percentages. Names are those of the draft without its `BBR.` and `C.`.
 
@@ -19,7 +28,9 @@ mod control;
 mod delivery;
 mod filters;
 mod model;
+mod own_queue;
 mod probe_bw;
+mod random_loss;
 mod recovery;
 mod states;
 #[cfg(test)]
@@ -29,7 +40,9 @@ use super::{Acked, Departure, Window};
 use crate::time::{Duration, Instant};
 use delivery::{Delivery, RateSample};
 use filters::{Bounds, ExtraAcked, FullPipe, MaxBandwidth, MinRtt, Rounds};
+use own_queue::OwnQueue;
 use probe_bw::ProbeBw;
+use random_loss::RandomLoss;
 use recovery::Undo;
 use states::{ProbeRtt, State};
 
@@ -57,6 +70,8 @@ pub(crate) struct Bbr {
     bw_latest: u64,
     inflight_latest: u64,
     losses: Losses,
+    random_loss: RandomLoss,
+    own_queue: OwnQueue,
     probe_bw: ProbeBw,
     probe_rtt: ProbeRtt,
     drain_start_round: u64,
@@ -72,9 +87,13 @@ pub(crate) struct Bbr {
 #[derive(Debug, Default)]
 struct Losses {
     in_round: bool,
+    /// What there was before them is saved.
+    saved: bool,
     /// The round ends when something is acknowledged that left when so much was delivered.
     round_delivered: u64,
     round_started: bool,
+    /// Bytes lost before it.
+    before: u64,
     /// Runs of lost chunks.
     ranges: u32,
     last: u64,
@@ -106,6 +125,11 @@ impl Ack {
 }
 
 impl Bbr {
+    /// A probe is to make no more data wait than lasts for `bound`; zero: as the draft says.
+    pub(super) fn set_queue_bound(&mut self, bound: Duration) {
+        self.own_queue.set_bound(bound);
+    }
+
     /// A chunk leaves.
     pub(super) fn on_sent(&mut self, sent: &Departure, window: &mut Window) {
         if !self.begun {
@@ -168,8 +192,10 @@ impl Bbr {
 
     /// UpdateLatestDeliverySignals() to CheckFullBWReached().
     fn update_signals(&mut self, ack: &Ack, window: &Window) {
+        self.own_queue.add(ack.rtt);
         self.update_latest(ack);
         self.update_max_bw(ack);
+        self.update_random_loss(ack);
         self.adapt_lower_bounds(window);
         let rounds = filters::extra_acked_rounds(self.full_pipe.reached);
         self.extra_acked.add(ack.now, ack.acked, self.bw, (self.rounds.count, rounds));
@@ -183,7 +209,8 @@ impl Bbr {
         self.check_startup_done(ack);
         self.check_drain_done(ack);
         self.update_probe_bw(ack, window);
-        self.min_rtt.add(ack.now, ack.rtt);
+        let quantum = self.quantum_time(ack.packet);
+        self.min_rtt.add(ack.now, ack.rtt, quantum);
         self.check_probe_rtt(ack, window);
     }
 

@@ -5,7 +5,7 @@ use super::delivery::RateSample;
 use super::{Ack, Bbr, INFINITE, MIN_PIPE_PACKETS, Window, bytes_in, scaled};
 
 /// LossThresh: the loss rate of a round, in percent, that is too much.
-const LOSS_THRESH: u64 = 2;
+pub(super) const LOSS_THRESH: u64 = 2;
 /// Beta: what a round with losses leaves at least, in percent.
 const BETA: u64 = 70;
 /// What is left free below `inflight_longterm` for other flows, in percent (Headroom).
@@ -47,7 +47,12 @@ impl Bbr {
         if !self.losses.round_started {
             return;
         }
-        if core::mem::take(&mut self.losses.in_round) && !self.state.is_probing() {
+        let before = core::mem::replace(&mut self.losses.before, self.delivery.lost());
+        let lost = self.delivery.lost() - before;
+        let congested = self.is_congestion(lost, self.inflight_latest, window.chunk_limit as u64);
+        let in_round = core::mem::take(&mut self.losses.in_round);
+        self.losses.saved = false;
+        if in_round && congested && !self.state.is_probing() {
             let max_bw = self.max_bw.get();
             let bounds = &mut self.bounds;
             let bw = if bounds.bw_shortterm == INFINITE { max_bw } else { bounds.bw_shortterm };
@@ -67,8 +72,8 @@ impl Bbr {
     }
 
     /// IsInflightTooHigh().
-    pub(super) fn is_inflight_too_high(sample: &RateSample) -> bool {
-        sample.lost > scaled(sample.sent.in_flight, LOSS_THRESH)
+    pub(super) fn is_inflight_too_high(&self, sample: &RateSample, packet: u64) -> bool {
+        self.is_too_much(sample.lost, sample.sent.in_flight, packet)
     }
 
     /// InflightAtLoss(): what was in flight when losses exceeded the threshold, `size` bytes being

@@ -102,6 +102,7 @@ impl Bbr {
         self.probe_bw.ack_phase = AckPhase::ProbeStarting;
         self.start_round();
         self.full_pipe.restart(ack.rate());
+        self.own_queue.on_probe(self.min_rtt.get());
         self.state = State::Up;
         self.raise_inflight_slope(ack, window);
     }
@@ -157,7 +158,7 @@ impl Bbr {
             self.full_pipe.restart(ack.rate());
             return false;
         }
-        self.full_pipe.now
+        self.full_pipe.now || self.own_queue.is_long()
     }
 
     /// AdaptLongTermModel(). Returns whether it has changed the state.
@@ -177,7 +178,8 @@ impl Bbr {
             | AckPhase::ProbeFeedback
             | AckPhase::ProbeStopping => {}
         }
-        if let Some(sample) = ack.sample.filter(|sample| !Self::is_inflight_too_high(sample))
+        if let Some(sample) =
+            ack.sample.filter(|sample| !self.is_inflight_too_high(sample, ack.packet))
             && self.bounds.inflight_longterm != INFINITE
         {
             let most = &mut self.bounds.inflight_longterm;

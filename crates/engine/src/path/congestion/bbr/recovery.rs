@@ -44,7 +44,7 @@ impl Bbr {
         }
         self.losses.last = number;
         let Some(mut sample) = sample.filter(|_| self.probe_bw.is_sample) else { return };
-        if Self::is_inflight_too_high(&sample) {
+        if self.is_inflight_too_high(&sample, window.chunk_limit as u64) {
             sample.sent.in_flight = Self::inflight_at_loss(&sample, bytes as u64);
             self.lower_inflight_longterm(&sample, window);
             self.on_inflight_too_high(now);
@@ -55,9 +55,13 @@ impl Bbr {
     fn note_loss(&mut self, window: &Window) {
         if !self.losses.in_round {
             self.losses.round_delivered = self.delivery.delivered();
-            self.save_state(window);
         }
         self.losses.in_round = true;
+        // A probe that ends with the first loss of a round begins to count anew, but what is to be
+        // restored is what there was before.
+        if !core::mem::replace(&mut self.losses.saved, true) {
+            self.save_state(window);
+        }
     }
 
     /// The path enters fast recovery. Each loss has been told by itself.
@@ -66,11 +70,13 @@ impl Bbr {
         self.undo.recovering = true;
     }
 
-    /// The peer has got a packet with CE: as much as a loss, once in a round. During a probe it shows
-    /// that too much is in flight.
+    /// The peer has got a packet with CE: as much as a loss, once in a round. In Startup and
+    /// during a probe it shows that too much is in flight.
     pub(in super::super) fn on_marked(&mut self, now: Instant, in_flight: u64, window: &Window) {
         self.note_loss(window);
-        if self.probe_bw.is_sample {
+        if self.state == State::Startup {
+            self.leave_startup();
+        } else if self.probe_bw.is_sample {
             let mut sample = super::RateSample::default();
             sample.sent.in_flight = in_flight;
             self.lower_inflight_longterm(&sample, window);

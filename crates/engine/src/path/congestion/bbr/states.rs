@@ -91,11 +91,16 @@ impl Bbr {
         let due = self.losses.round_started
             && ack.recovering
             && self.losses.ranges >= STARTUP_FULL_LOSS_RANGES;
-        if due && ack.sample.is_some_and(|sample| Self::is_inflight_too_high(&sample)) {
-            self.undo.probing = Some(Probing::Startup);
-            self.full_pipe.reached = true;
-            self.bounds.inflight_longterm = self.bdp(100).max(self.inflight_latest);
+        if due && ack.sample.is_some_and(|sample| self.is_inflight_too_high(&sample, ack.packet)) {
+            self.leave_startup();
         }
+    }
+
+    /// Startup has filled the path with more than it takes.
+    pub(super) fn leave_startup(&mut self) {
+        self.undo.probing = Some(Probing::Startup);
+        self.full_pipe.reached = true;
+        self.bounds.inflight_longterm = self.bdp(100).max(self.inflight_latest);
     }
 
     /// CheckDrainDone().
@@ -173,7 +178,7 @@ impl Bbr {
         self.idle_restart = true;
         self.extra_acked.restart(now);
         if self.state.is_probe_bw() {
-            self.set_pacing_rate(100);
+            self.set_pacing_rate(100, window.chunk_limit as u64);
         } else if self.state == State::ProbeRtt {
             self.check_probe_rtt_done(now, window);
         }

@@ -351,3 +351,103 @@ fn after_a_pause_data_leaves_at_the_bandwidth() {
     bench.run(secs(1));
     assert!(!bench.states.contains(&State::ProbeRtt), "the pause has drained the queue");
 }
+
+/// One packet in `one_in` is lost, in no order.
+fn at_random(number: u64, one_in: u64) -> bool {
+    number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40 < (1 << 24) / one_in
+}
+
+#[test]
+fn losses_at_random_slow_nothing_down() {
+    let tenth: fn(u64) -> bool = |number| at_random(number, 10);
+    let thirtieth: fn(u64) -> bool = |number| at_random(number, 30);
+    for (lost, left) in [(tenth, 90), (thirtieth, 97)] {
+        let mut bench = Bench { lost, ..Bench::new() };
+        bench.run(secs(5));
+        let goodput = bench.goodput(secs(20));
+        assert!(goodput * 100 > RATE * left * 94 / 100, "{goodput} of {left} %");
+        assert!(bench.bbr.random_loss.allowance(100_000, P as u64) > 3_000);
+    }
+}
+
+#[test]
+fn a_policer_is_not_taken_for_a_link_that_loses_at_random() {
+    // One packet may wait: what exceeds the rate is dropped without a queue that could be seen.
+    let mut bench = Bench { queue: P, ..Bench::new() };
+    bench.run(secs(5));
+    let (sent, lost) = (bench.number, bench.bbr.delivery.lost());
+    let goodput = bench.goodput(secs(20));
+    let (sent, lost) = (bench.number - sent, (bench.bbr.delivery.lost() - lost) / P as u64);
+    assert!(goodput * 100 > RATE * 90, "{goodput}");
+    assert!(lost * 100 < sent * 4, "{lost} of {sent}");
+}
+
+#[test]
+fn losses_with_a_queue_lower_the_short_term_bounds_until_the_next_probe() {
+    let mut bench = Bench::cruising();
+    (bench.rate, bench.queue) = (RATE / 2, 20 * P);
+    bench.run_until(secs(1), |bench| bench.bbr.bounds.bw_shortterm < INFINITE);
+    assert!(bench.bbr.bounds.inflight_shortterm < INFINITE);
+    assert!(bench.bbr.bounds.bw_shortterm >= bench.bbr.max_bw.get() * 7 / 10);
+    bench.run_until(secs(4), |bench| bench.bbr.state == State::Refill);
+    assert_eq!(bench.bbr.bounds.bw_shortterm, INFINITE);
+}
+
+#[test]
+fn a_bound_on_the_queue_ends_probes_sooner() {
+    let longest = |bound| {
+        let mut bench = Bench::new();
+        bench.bbr.set_queue_bound(bound);
+        bench.run(secs(3));
+        let mut longest = Duration::ZERO;
+        for _ in 0..20_000 {
+            bench.step();
+            longest = longest.max(bench.free_at.since(bench.now));
+        }
+        longest
+    };
+    let (bounded, free) = (longest(Duration::from_millis(10)), longest(Duration::ZERO));
+    assert!(bounded < Duration::from_millis(14), "{bounded:?}");
+    assert!(free > Duration::from_millis(15), "{free:?}");
+}
+
+#[test]
+fn where_the_queue_runs_empty_no_probe_rtt_is_needed() {
+    let mut bench = Bench::new();
+    bench.run(secs(20));
+    assert!(!bench.states.contains(&State::ProbeRtt), "{:?}", bench.states);
+}
+
+#[test]
+fn a_probe_that_losses_have_ended_begins_again_if_they_were_none() {
+    let mut bench = Bench::cruising();
+    bench.run_until(secs(3), |bench| bench.bbr.state == State::Up);
+    bench.run(RTT);
+    let lost: Vec<u64> = bench.under_way.iter().take(10).map(|packet| packet.number).collect();
+    for number in &lost {
+        bench.bbr.on_chunk_lost(bench.now, *number, P, &bench.window);
+    }
+    assert_eq!(bench.bbr.state, State::Down);
+    assert!(bench.bbr.bounds.inflight_longterm < INFINITE);
+    for _ in &lost {
+        assert_eq!(bench.bbr.state, State::Down);
+        bench.bbr.on_spurious(&mut bench.window);
+    }
+    assert_eq!(bench.bbr.state, State::Refill);
+    assert_eq!(bench.bbr.bounds.inflight_longterm, INFINITE);
+}
+
+#[test]
+fn a_mark_ends_startup_and_probes() {
+    let mut bench = Bench::new();
+    bench.run(RTT * 4);
+    assert_eq!(bench.bbr.state, State::Startup);
+    bench.bbr.on_marked(bench.now, bench.flight as u64, &bench.window);
+    bench.run(RTT);
+    assert!(bench.bbr.state != State::Startup && bench.bbr.bounds.inflight_longterm < INFINITE);
+    let mut bench = Bench::cruising();
+    bench.run_until(secs(3), |bench| bench.bbr.state == State::Up);
+    bench.bbr.on_marked(bench.now, bench.flight as u64, &bench.window);
+    assert_eq!(bench.bbr.state, State::Down);
+    assert!(bench.bbr.bounds.inflight_longterm <= bench.flight.max(8 * P) as u64);
+}

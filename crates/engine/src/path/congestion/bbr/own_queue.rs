@@ -1,0 +1,54 @@
+//! The queue that a probe makes. The draft ends ProbeBW_UP when three rounds in a row deliver no more,
+//! by when a whole bandwidth-delay product may wait, and whatever else uses the path waits with it.
+//! Round trips tell sooner: if the queue was short when the probe began, it is the probe's, and once it
+//! is longer than the bound (`Config::queue_bound`, or an eighth of the round trip) the path is full.
+//! If others fill the queue, it says nothing, and the probe goes on as in the draft.
+
+use crate::time::Duration;
+
+/// Round trips of which the shortest counts, so that jitter is no queue.
+const SAMPLES: usize = 4;
+/// The bound is at least this part of the shortest round trip.
+const PART: u32 = 8;
+
+/// What recent round trips tell of the queue.
+#[derive(Debug, Default)]
+pub(super) struct OwnQueue {
+    bound: Duration,
+    recent: [Duration; SAMPLES],
+    next: usize,
+    /// The round trip that shows that the probe has filled the path.
+    most: Option<Duration>,
+}
+
+impl OwnQueue {
+    /// No more than `bound` is to wait. Zero: no matter how much.
+    pub(super) fn set_bound(&mut self, bound: Duration) {
+        self.bound = bound;
+    }
+
+    pub(super) fn add(&mut self, rtt: Option<Duration>) {
+        let Some(rtt) = rtt else { return };
+        self.recent[self.next % SAMPLES] = rtt;
+        self.next = (self.next + 1) % SAMPLES;
+    }
+
+    fn low(&self) -> Duration {
+        self.recent.iter().copied().min().unwrap_or_default()
+    }
+
+    /// A probe begins.
+    pub(super) fn on_probe(&mut self, min_rtt: Option<Duration>) {
+        let min_rtt = min_rtt.unwrap_or_default();
+        let bound = self.bound.max(min_rtt / PART);
+        let is_short = !self.bound.is_zero() && self.low() <= min_rtt + bound / 2;
+        // It goes on growing by a quarter of a round trip until the end of the probe tells.
+        let limit = bound.saturating_sub(min_rtt / 4).max(bound / 2);
+        self.most = is_short.then_some(min_rtt + limit);
+    }
+
+    /// Whether the probe has made the queue too long.
+    pub(super) fn is_long(&self) -> bool {
+        self.most.is_some_and(|most| self.low() > most)
+    }
+}
