@@ -381,7 +381,7 @@ impl Default for Config {
             max_burst: 4,
             burst_limit: BurstLimit::Acknowledged,
             pacing: Pacing::Off,
-            congestion: CongestionControl::Cubic,
+            congestion: CongestionControl::Bbr,
             queue_bound: Duration::from_millis(10),
             hystart: true,
             initial_window: InitialWindow::Rfc9260,

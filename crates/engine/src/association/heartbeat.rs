@@ -106,7 +106,10 @@ impl Association {
         self.sender.release_memory();
         peer.receiver.release_memory();
         self.control.release_memory();
-        self.paths.iter_mut().for_each(|path| path.cmt.release_memory());
+        for path in self.paths.iter_mut() {
+            path.cmt.release_memory();
+            path.congestion.release_memory();
+        }
     }
 
     /// The address of a path that is not Active has answered a small HEARTBEAT: a large one follows.

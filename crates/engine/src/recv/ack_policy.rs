@@ -40,8 +40,9 @@ pub(crate) struct AckPolicy {
     deadline: Option<Instant>,
     source: PathId,
     sources: PathSet,
-    /// The packet under work had nothing new: a SACK was lost, perhaps on the path that it took.
-    repeated: bool,
+    /// SACKs that still go where the last DATA came from: the peer has repeated some, so that one was lost, perhaps on the
+    /// path that it took.
+    returning: u8,
 }
 
 /// After how many packets a SACK is due.
@@ -104,6 +105,8 @@ impl Frequency {
 
 /// Longest delay that may be configured (RFC 9260 section 6.2).
 const MAX_DELAY: Duration = Duration::from_millis(500);
+/// SACKs after a repetition that show which way back works.
+const RETURNING: u8 = 16;
 /// SACKs in a round trip, as long as each is for more packets than the least number.
 const SACKS_PER_ROUND_TRIP: u32 = 8;
 /// Shorter round trips count as this: packets come in batches.
@@ -128,7 +131,7 @@ impl AckPolicy {
             deadline: None,
             source: PathId(0),
             sources: PathSet::default(),
-            repeated: false,
+            returning: 0,
         }
     }
 
@@ -165,13 +168,13 @@ impl AckPolicy {
 
     /// The packet under work repeats what has come before.
     pub(crate) fn note_repeated(&mut self) {
-        self.repeated = true;
+        self.returning = RETURNING;
     }
 
     /// Whether the SACK that is due should go where the last DATA came from: the peer has repeated some, or there is little of
     /// it, so that each SACK also shows that its path works.
     pub(crate) fn must_return(&self) -> bool {
-        self.repeated || !self.frequency.busy
+        self.returning > 0 || !self.frequency.busy
     }
 
     /// An acknowledgement is due whatever the counters say.
@@ -217,7 +220,7 @@ impl AckPolicy {
         self.packets = 0;
         self.since = 0;
         self.sources = PathSet::default();
-        self.repeated = false;
+        self.returning = self.returning.saturating_sub(1);
         self.now_due = false;
         self.deadline = None;
     }
@@ -329,8 +332,10 @@ mod tests {
         assert!(policy.may_delay_gaps() && !policy.must_return());
         policy.note_repeated();
         policy.on_packet(at(100), VIA, true, Duration::default);
-        assert!(policy.must_return());
-        policy.on_sent(0);
+        for _ in 0..super::RETURNING {
+            assert!(policy.must_return());
+            policy.on_sent(0);
+        }
         assert!(!policy.must_return());
     }
 }

@@ -1,12 +1,18 @@
-//! How large the send buffer is: it follows the congestion windows.
+//! How large the send buffer is: it follows the congestion windows and the slowest path.
 //!
-//! What is in flight waits in the buffer for its acknowledgement, and beside it what was acknowledged beyond a
-//! gap, for another round trip until the gap is filled. So twice the sum of the congestion windows lets every path be full also
-//! during a recovery; more would only be a queue.
+//! What is in flight waits in the buffer for its acknowledgement, and what was acknowledged beyond a gap until the gap is
+//! filled. A chunk on the slowest path is such a gap for a round trip of that path, in which the others go on:
+//!
+//! ```text
+//! buffer = 2 x sum over the paths of (cwnd x round trip of the slowest path / round trip)
+//! ```
+//!
+//! Twice, so that every path can be full also during a recovery; more would only be a queue.
 
 use super::sender::Sender;
 use crate::config::Config;
-use crate::path::Paths;
+use crate::path::{Path, Paths};
+use crate::time::Duration;
 
 /// The bounds of the send buffer.
 #[derive(Clone, Copy, Debug)]
@@ -36,10 +42,18 @@ impl Sender {
     /// Fits the buffer to the congestion windows, which have changed.
     pub(super) fn fit_buffer(&mut self, paths: &Paths) {
         if self.size.least < self.size.most {
-            let windows = paths.iter().map(|path| path.congestion.window()).sum();
-            self.limit = self.size.fitting(windows);
+            let slowest = paths.iter().filter_map(|path| path.rtt.smoothed()).max();
+            let windows = paths.iter().map(|path| stretched(path, slowest.unwrap_or_default()));
+            self.limit = self.size.fitting(windows.fold(0, usize::saturating_add));
         }
     }
+}
+
+/// What the path sends in a round trip of the slowest one.
+fn stretched(path: &Path, slowest: Duration) -> usize {
+    let window = path.congestion.window() as u128;
+    let round_trip = path.rtt.smoothed().unwrap_or(slowest).as_nanos().max(1);
+    usize::try_from(window * slowest.as_nanos().max(round_trip) / round_trip).unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]

@@ -97,7 +97,7 @@ impl Sender {
     fn wants_prompt_sacks(&self, path: &Path) -> bool {
         let (window, packet) = (path.congestion.window(), path.congestion.chunk_limit());
         let fills = path.flight + 2 * packet >= window;
-        let is_small = window < 4 * packet || (self.is_racking() && fills && window < 8 * packet);
+        let is_small = window <= 4 * packet || (self.is_racking() && fills && window < 8 * packet);
         path.cmt.tail_probe.exceeds() || (self.rules.immediate_sacks && is_small)
     }
 

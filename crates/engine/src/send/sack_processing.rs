@@ -40,6 +40,8 @@ pub(super) struct Facts<'a> {
     pub(super) reports: Reports,
     /// Whether the association was in fast recovery when it came.
     recovering: bool,
+    /// Whether one path alone may carry data.
+    alone: bool,
     group: &'a Group,
 }
 
@@ -342,7 +344,7 @@ impl Sender {
 
     /// Draws the conclusions for one path.
     fn settle(&mut self, facts: &Facts<'_>, path: &mut Path, outcome: &mut SackOutcome) {
-        let Facts { now, group, .. } = *facts;
+        let Facts { now, .. } = *facts;
         self.look_for_earliest(path);
         self.leave_recovery(path);
         let news = path.cmt.news;
@@ -362,7 +364,7 @@ impl Sender {
         // With copies the earliest chunk of a path is no longer one that only this path can deliver.
         let advanced = self.copies.is_on() || self.rules.cwnd_update.advances(&news, &path.cmt.cuc);
         let window = path.congestion.window();
-        grow(now, path, (advanced, recovering), group);
+        grow(facts, path, (advanced, recovering));
         let opened = path.congestion.window().saturating_sub(window);
         let (chunk_limit, smoothed) = (path.congestion.chunk_limit(), path.rtt.smoothed());
         path.burst.on_sack(now, (path.flight, news.acked + opened), chunk_limit, smoothed);
@@ -440,6 +442,7 @@ impl Sender {
             newly_acked,
             reports: if dac { Reports::new(sack.flags, acking) } else { Reports::ONE },
             recovering,
+            alone: self.usable(paths).iter().count() <= 1,
             group,
         }
     }
@@ -513,7 +516,8 @@ fn is_for_earlier(now: Instant, chunk: &SentChunk, path: &Path) -> bool {
 }
 
 /// Widens the window of a path (section 7.2.1, 7.2.2; CUC).
-fn grow(now: Instant, path: &mut Path, (advanced, recovering): (bool, bool), group: &Group) {
+fn grow(facts: &Facts<'_>, path: &mut Path, (advanced, recovering): (bool, bool)) {
+    let Facts { now, alone, group, .. } = *facts;
     let news = path.cmt.news;
     let window_used = used_window(now, path) >= path.congestion.window();
     let acked = Acked {
@@ -523,6 +527,7 @@ fn grow(now: Instant, path: &mut Path, (advanced, recovering): (bool, bool), gro
         window_used,
         recovering,
         in_flight: path.flight,
+        alone,
         newest: news.numbers.map(|numbers| numbers.most),
         sent: path.cmt.transmissions,
         rtt: news.rtt,

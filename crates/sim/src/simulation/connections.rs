@@ -77,6 +77,11 @@ impl Connections {
         assert!(handled.is_ok(), "both ends speak the same protocol: {handled:?}");
     }
 
+    /// The association of the sender (0) or the receiver (1) takes messages again.
+    pub(super) fn on_writable(&mut self, side: usize) {
+        self.ends[side].dirty = true;
+    }
+
     /// Lets both ends do what there is to do.
     pub(super) fn work(
         &mut self,

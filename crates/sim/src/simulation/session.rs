@@ -129,8 +129,12 @@ impl<'a> Session<'a> {
                     }
                     Event::Readable => self.read(side, id),
                     Event::Closed(reason) => self.closed = Some(reason),
-                    Event::Writable
-                    | Event::PathChanged { .. }
+                    Event::Writable => {
+                        if let Some(connections) = &mut self.connections {
+                            connections.on_writable(side);
+                        }
+                    }
+                    Event::PathChanged { .. }
                     | Event::Restarted
                     | Event::SendFailed { .. }
                     | Event::PartialDeliveryAborted(_)

@@ -17,7 +17,7 @@ struct Bench {
 impl Bench {
     fn new(chunks: usize) -> Self {
         let mut control = avoiding(CongestionControl::Rfc9260, chunks * P);
-        control.backlog = Some(Backlog::new(Duration::from_millis(10)));
+        control.backlog = Some(alloc::boxed::Box::new(Backlog::new(Duration::from_millis(10))));
         Self { control, now: Instant::ZERO, sent: 0 }
     }
 

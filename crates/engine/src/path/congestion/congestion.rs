@@ -3,6 +3,7 @@ use super::group::{Group, LossInterval, Member, Standing};
 use super::{Acked, Algorithm, CongestionControl, CongestionEvent, Departure, Window};
 use crate::config::Config;
 use crate::time::{Duration, Instant};
+use alloc::boxed::Box;
 
 /// Congestion control of one path: its window and the algorithm that moves it.
 #[derive(Debug)]
@@ -12,7 +13,7 @@ pub(crate) struct Congestion {
     algorithm: Algorithm,
     interval: LossInterval,
     /// The bound on the queue, if there is one.
-    pub(super) backlog: Option<Backlog>,
+    pub(super) backlog: Option<Box<Backlog>>,
     /// What the path was when its group was looked at last.
     own: Member,
 }
@@ -38,7 +39,7 @@ impl Congestion {
         match &mut self.algorithm {
             Algorithm::Window(_) => {
                 let bounded = !config.queue_bound.is_zero();
-                self.backlog = bounded.then(|| Backlog::new(config.queue_bound));
+                self.backlog = bounded.then(|| Box::new(Backlog::new(config.queue_bound)));
             }
             Algorithm::Model(bbr) => bbr.set_queue_bound(config.queue_bound),
         }
@@ -107,7 +108,7 @@ impl Congestion {
         let Algorithm::Window(controller) = &mut self.algorithm else { return };
         let standing = Standing { own: self.own, group };
         if acked.bytes > 0 && acked.advanced && !acked.recovering {
-            if self.backlog.as_ref().is_some_and(Backlog::is_paused) {
+            if self.backlog.as_deref().is_some_and(Backlog::is_paused) {
                 // Whether slow start is over is seen at the end of the round.
             } else if self.window.is_starting() {
                 let share = controller.share(&standing);
@@ -189,6 +190,13 @@ impl Congestion {
         let Algorithm::Window(controller) = &mut self.algorithm else { return };
         if self.window.decay(rtos) {
             controller.on_idle();
+        }
+    }
+
+    /// Nothing is in flight: gives memory back.
+    pub(crate) fn release_memory(&mut self) {
+        if let Algorithm::Model(bbr) = &mut self.algorithm {
+            bbr.release_memory();
         }
     }
 

@@ -9,6 +9,7 @@ pub(super) const P: usize = 1444;
 /// `bytes` acknowledged of a window in full use, at time zero.
 pub(super) fn acked(bytes: usize) -> Acked {
     Acked {
+        alone: true,
         now: Instant::ZERO,
         bytes,
         advanced: true,

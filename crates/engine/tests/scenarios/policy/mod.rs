@@ -59,12 +59,12 @@ pub(super) fn path(pair: &mut Pair, side: Side, id: AssociationId, number: usize
 
 /// Lines of the ladder with user data that `side` has sent on a path.
 pub(super) fn data_on(pair: &Pair, side: Side, number: u8) -> usize {
-    let (forth, back) = match (side, number) {
-        (Side::A, 1) => (" -> ", "A -"),
-        (Side::Z, 1) => (" <- ", "A <"),
-        (Side::A, _) => ("2> ", "A -"),
-        (Side::Z, _) => ("<2- ", "A <"),
+    let arrow = match (side, number) {
+        (Side::A, 1) => "A -> ",
+        (Side::Z, 1) => "A <- ",
+        (Side::A, _) => "A -2> ",
+        (Side::Z, _) => "A <2- ",
     };
-    let on = |line: &&String| line.starts_with(back) && line.contains(forth);
+    let on = |line: &&String| line.starts_with(arrow);
     pair.ladder.iter().filter(on).filter(|line| line.contains(" DATA")).count()
 }

@@ -76,6 +76,11 @@ pub(super) struct Delivery {
 }
 
 impl Delivery {
+    /// Nothing is in flight: gives memory back.
+    pub(super) fn release_memory(&mut self) {
+        self.runs = VecDeque::new();
+    }
+
     /// Bytes delivered so far.
     pub(super) fn delivered(&self) -> u64 {
         self.delivered

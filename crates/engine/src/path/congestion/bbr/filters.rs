@@ -145,8 +145,9 @@ impl FullPipe {
         *self = Self { bw, reached: self.reached, ..Self::default() };
     }
 
-    /// CheckFullBWReached(), at the end of a round in which the application was no limit.
-    pub(super) fn on_round(&mut self, rate: u64) {
+    /// CheckFullBWReached(), at the end of a round in which the application was no limit. `is_queue`: round trips show a
+    /// queue beyond the bound, so that one round without growth is enough.
+    pub(super) fn on_round(&mut self, rate: u64, is_queue: bool) {
         if self.now {
             return;
         }
@@ -155,7 +156,7 @@ impl FullPipe {
             return;
         }
         self.rounds += 1;
-        self.now = self.rounds >= FULL_ROUNDS;
+        self.now = is_queue || self.rounds >= FULL_ROUNDS;
         self.reached |= self.now;
     }
 }

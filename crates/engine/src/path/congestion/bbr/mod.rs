@@ -15,7 +15,7 @@
 //! Where it is not the draft:
 //!
 //! * `random_loss` - what a path loses at random is told from congestion.
-//! * `own_queue` - a probe ends when it has made a queue, not three rounds later.
+//! * `own_queue` - a probe, and Startup on a path alone, end when they have made a queue, not three rounds later.
 //! * `filters::MinRtt` - a round trip that shows an empty queue puts ProbeRTT off.
 //! * A mark (ECN) counts as a loss, once in a round; in Startup and during a probe it ends these.
 //!
@@ -108,6 +108,8 @@ struct Ack {
     cwnd_limited: bool,
     recovering: bool,
     rtt: Option<Duration>,
+    /// No other path may carry data.
+    alone: bool,
     /// Without one, the state machine goes on as if nothing was measured.
     sample: Option<RateSample>,
     /// The largest DATA chunk.
@@ -128,6 +130,11 @@ impl Bbr {
     /// A probe is to make no more data wait than lasts for `bound`; zero: as the draft says.
     pub(super) fn set_queue_bound(&mut self, bound: Duration) {
         self.own_queue.set_bound(bound);
+    }
+
+    /// Nothing is in flight: gives memory back.
+    pub(super) fn release_memory(&mut self) {
+        self.delivery.release_memory();
     }
 
     /// A chunk leaves.
@@ -179,6 +186,7 @@ impl Bbr {
             cwnd_limited: acked.window_used,
             recovering: acked.recovering,
             rtt: acked.rtt,
+            alone: acked.alone,
             sample: self.delivery.finish(self.min_rtt.get()),
             packet: window.chunk_limit as u64,
         };
@@ -200,7 +208,8 @@ impl Bbr {
         let rounds = filters::extra_acked_rounds(self.full_pipe.reached);
         self.extra_acked.add(ack.now, ack.acked, self.bw, (self.rounds.count, rounds));
         if self.rounds.started && !ack.is_app_limited() {
-            self.full_pipe.on_round(ack.rate());
+            let is_queue = ack.alone && self.own_queue.is_beyond(self.min_rtt.get());
+            self.full_pipe.on_round(ack.rate(), is_queue);
         }
     }
 

@@ -1,4 +1,4 @@
-//! The queue that a probe makes. The draft ends ProbeBW_UP when three rounds in a row deliver no more,
+//! The queue that Startup and probes make. The draft ends ProbeBW_UP when three rounds in a row deliver no more,
 //! by when a whole bandwidth-delay product may wait, and whatever else uses the path waits with it.
 //! Round trips tell sooner: if the queue was short when the probe began, it is the probe's, and once it
 //! is longer than the bound (`Config::queue_bound`, or an eighth of the round trip) the path is full.
@@ -35,6 +35,12 @@ impl OwnQueue {
 
     fn low(&self) -> Duration {
         self.recent.iter().copied().min().unwrap_or_default()
+    }
+
+    /// Whether more waits than the bound allows, whoever's it is.
+    pub(super) fn is_beyond(&self, min_rtt: Option<Duration>) -> bool {
+        let min_rtt = min_rtt.unwrap_or_default();
+        !self.bound.is_zero() && self.low() > min_rtt + self.bound.max(min_rtt / PART)
     }
 
     /// A probe begins.

@@ -112,6 +112,7 @@ impl Bench {
         self.delivered += P;
         self.bbr.on_chunk_acked(self.now, Some(packet.number), P);
         let acked = Acked {
+            alone: true,
             now: self.now,
             in_flight: self.flight,
             window_used: self.flight + P >= self.window.cwnd,
