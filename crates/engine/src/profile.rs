@@ -49,10 +49,12 @@ impl Config {
     /// The parameters for real use with the dynamic stream-to-path scheduler, and what it needs:
     /// NR-SACK, because otherwise everything waits in the send buffer for the slowest path; streams
     /// that take turns, so that none keeps the others off its path; and pacing, because a path whose
-    /// streams have waited for another one would send all it may at once.
+    /// streams have waited for another one would send all it may at once. The shares of the paths are measured by their
+    /// windows, as CUBIC has them.
     pub fn dynamic() -> Self {
         Self {
             stream_mapping: StreamMapping::Dynamic,
+            congestion: CongestionControl::Cubic,
             nr_sack: NrSack::Case3,
             pacing: Pacing::On,
             stream_scheduling: StreamScheduling::RoundRobin,

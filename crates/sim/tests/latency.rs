@@ -167,7 +167,8 @@ fn a_few_bytes_beside_bulk_data_take_no_more_than_30_ms_longer_than_alone() {
 /// Without the bound the queue is as long as there is room: what the test above holds is not by chance.
 #[test]
 fn without_a_bound_the_queue_is_full() {
-    let config = Config { queue_bound: Duration::ZERO, ..Config::default() };
+    let congestion = CongestionControl::Cubic;
+    let config = Config { queue_bound: Duration::ZERO, congestion, ..Config::default() };
     let [half, ..] = beside_bulk(&config, 1, 100, Ahead::Wanted);
     assert!(half > 50.0, "{half}");
 }

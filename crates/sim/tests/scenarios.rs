@@ -72,7 +72,7 @@ fn errors_name_file_line_and_key_and_what_is_allowed() {
         (
             "kind = \"saturated\"",
             "kind = \"greedy\"",
-            "test.toml:20: app.0.kind: expected one of saturated, file, request-response, on-off, channel, not \"greedy\"",
+            "test.toml:20: app.0.kind: expected one of saturated, file, request-response, on-off, channel, connection, not \"greedy\"",
         ),
         ("kind = \"saturated\"", "", "test.toml:19: app.0.kind: is missing"),
         ("name = \"B\"", "name = \"A\"", "test.toml:15: path.A.name: there are two paths \"A\""),

@@ -329,7 +329,12 @@ fn with_dac_gaps_of_several_paths_do_not_hurry_and_the_flags_count_packets() {
     };
     let mut bench = Bench::new(100_000);
     bench.receiver = Receiver::new(
-        &Config { delayed_ack_cmt: true, sack_frequency: 3, ..Config::default() },
+        &Config {
+            delayed_ack_cmt: true,
+            sack_frequency: 3,
+            sack_frequency_max: 3,
+            ..Config::default()
+        },
         Tsn(1),
         4,
         NrSack::Off,

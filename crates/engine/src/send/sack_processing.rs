@@ -344,7 +344,7 @@ impl Sender {
 
     /// Draws the conclusions for one path.
     fn settle(&mut self, facts: &Facts<'_>, path: &mut Path, outcome: &mut SackOutcome) {
-        let Facts { now, .. } = *facts;
+        let Facts { now, group, .. } = *facts;
         self.look_for_earliest(path);
         self.leave_recovery(path);
         let news = path.cmt.news;

@@ -92,10 +92,17 @@ impl Bbr {
             State::Down | State::Refill | State::Up => self.bounds.inflight_longterm,
             State::Cruise => self.inflight_with_headroom(packet),
             State::ProbeRtt => self.inflight_with_headroom(packet).min(self.probe_rtt_cwnd(packet)),
-            State::Startup | State::Drain => INFINITE,
+            State::Startup => self.overshoot_bound(),
+            State::Drain => INFINITE,
         };
         let cap = cap.min(self.bounds.inflight_shortterm).max(MIN_PIPE_PACKETS * packet);
         cwnd.min(cap)
+    }
+
+    /// How far Startup may go ahead of what the path has shown to deliver, where its queue is bounded.
+    fn overshoot_bound(&self) -> u64 {
+        let most = self.overshoot.most() as u64;
+        if self.own_queue.is_bounded() { most.max(self.initial_cwnd) } else { INFINITE }
     }
 
     /// ProbeRTTCwnd().

@@ -16,6 +16,7 @@
 //!
 //! * `random_loss` - what a path loses at random is told from congestion.
 //! * `own_queue` - a probe, and Startup on a path alone, end when they have made a queue, not three rounds later.
+//! * `overshoot` - Startup keeps one and a half bandwidth-delay products in flight, not two to three, as slow start does.
 //! * `filters::MinRtt` - a round trip that shows an empty queue puts ProbeRTT off.
 //! * A mark (ECN) counts as a loss, once in a round; in Startup and during a probe it ends these.
 //!
@@ -36,6 +37,7 @@ mod states;
 #[cfg(test)]
 mod tests;
 
+use super::overshoot::Overshoot;
 use super::{Acked, Departure, Window};
 use crate::time::{Duration, Instant};
 use delivery::{Delivery, RateSample};
@@ -72,6 +74,7 @@ pub(crate) struct Bbr {
     losses: Losses,
     random_loss: RandomLoss,
     own_queue: OwnQueue,
+    overshoot: Overshoot,
     probe_bw: ProbeBw,
     probe_rtt: ProbeRtt,
     drain_start_round: u64,
@@ -201,6 +204,9 @@ impl Bbr {
     /// UpdateLatestDeliverySignals() to CheckFullBWReached().
     fn update_signals(&mut self, ack: &Ack, window: &Window) {
         self.own_queue.add(ack.rtt);
+        if self.state == State::Startup {
+            self.overshoot.on_acked(ack.now, ack.acked as usize, self.min_rtt.get().unwrap_or_default());
+        }
         self.update_latest(ack);
         self.update_max_bw(ack);
         self.update_random_loss(ack);

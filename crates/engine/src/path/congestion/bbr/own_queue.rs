@@ -27,6 +27,11 @@ impl OwnQueue {
         self.bound = bound;
     }
 
+    /// Whether there is a bound.
+    pub(super) fn is_bounded(&self) -> bool {
+        !self.bound.is_zero()
+    }
+
     pub(super) fn add(&mut self, rtt: Option<Duration>) {
         let Some(rtt) = rtt else { return };
         self.recent[self.next % SAMPLES] = rtt;
