@@ -10,8 +10,8 @@ use crate::status::path_state_name;
 use crate::timers::Timer;
 use manypath_control::status::FallbackReason;
 use manypath_engine::{
-    AssociationId, CloseReason, ConnectError, Duration, Event, Instant, PathId,
-    PathState, Profile, SendError,
+    AssociationId, CloseReason, ConnectError, Duration, Event, Instant, PathId, PathState, Profile,
+    SendError,
 };
 use manypath_flow::{Fed, FlowError, feed, unsent_limit};
 use std::collections::BTreeMap;
@@ -355,8 +355,7 @@ impl Stack {
             Fed::Enough => drop(self.waiting.insert(id)),
             Fed::Drained => self.end_direct(id),
             // `Event::Writable` brings us back; an association that ends says so itself.
-            Fed::Full
-            | Fed::Refused(SendError::UnknownAssociation | SendError::ShuttingDown) => {}
+            Fed::Full | Fed::Refused(SendError::UnknownAssociation | SendError::ShuttingDown) => {}
             Fed::Refused(_) => {
                 self.counters.count("messages_rejected_by_engine");
                 endpoint.abort(self.now, id, b"stream out of range");

@@ -210,7 +210,7 @@ fn streams_of_other_paths_do_not_stall() {
     // What the lost path had in flight, and its stream from then on, share a path with others.
     let limit = LIMIT + Duration::from_millis(50);
     let mut failed = Vec::new();
-    for congestion in [CongestionControl::Rfc9260, Config::production().congestion] {
+    for congestion in [CongestionControl::Cubic, Config::production().congestion] {
         let mapping = "0,1,2".parse().unwrap();
         let streams = Config { streams: 16, stream_mapping: mapping, ..Config::production() };
         let config = Config { congestion, ..streams };

@@ -5,8 +5,8 @@
 mod support;
 
 use manypath_engine::{
-    AssociationId, Config, Duration, Instant, Outgoing, PathScheduling, Ppid, StreamId,
-    StreamScheduling,
+    AssociationId, Config, CongestionControl, Duration, Instant, Outgoing, PathScheduling, Ppid,
+    SackPath, StreamId, StreamScheduling,
 };
 use manypath_sim::world::{HostId, PathNumber};
 use manypath_sim::{LinkConfig, World};
@@ -43,6 +43,10 @@ impl Run {
             nr_sack: "case-2".parse().unwrap(),
             // Buffers are to be filled by the queues of slow paths.
             queue_bound: Duration::ZERO,
+            congestion: CongestionControl::Cubic,
+            delayed_ack_cmt: false,
+            sack_frequency_max: 2,
+            sack_path: SackPath::Standard,
             ..Config::default()
         };
         let mut world = World::new(1);

@@ -9,7 +9,7 @@ use manypath_sim::simulation::{RunOptions, run};
 fn early_throughput(packets: u32) -> f64 {
     let text = format!(
         "name = \"start\"\nwarmup = \"3s\"\nmeasure = \"2s\"\n\
-         [engine]\nbuffer = \"16MiB\"\nsack_frequency = {packets}\n\
+         [engine]\ncongestion = \"cubic\"\nbuffer = \"16MiB\"\nsack_frequency = {packets}\n\
          [[path]]\nname = \"A\"\nrate = \"100mbit\"\ndelay = \"150ms\"\nqueue = 5000\n\
          [[app]]\nkind = \"saturated\"\n"
     );

@@ -46,20 +46,26 @@
 //! something that the peer's *application* answers (over SSH `keepalive@openssh.com`, which any server
 //! answers; in the flow protocol PROBE) until its answer arrives behind the data sent before it. So
 //! the queues of the transport count, as they must: a grant goes the same way. One sample per round
-//! trip while data comes is enough. Samples are filtered by their minimum and age ([`RoundTrip`]).
+//! trip while data comes is enough. The shortest of them paces the rule, the longest decides how much is under way; both
+//! age ([`RoundTrip`]).
 //! Without any sample a window grows to twice its first size and no further: give the
 //! transport's round trip then.
 //!
 //! # The rule ([`Policy::Follow`])
 //!
 //! ```text
-//! size = clamp(max(2 x delivered per round trip, first),
+//! size = clamp(max(2 x delivered per shortest round trip x longest / shortest, first),
 //!              <= transport's window, <= peer's cap, <= share of the memory budget)
 //! ```
 //!
+//! The *longest* round trip is that of the samples or, if it is longer, of the slowest path that the transport may use
+//! ([`Window::set_slowest_path`]). Data that takes several paths is read in order, so all of it waits for what takes the slowest
+//! one: the rate of all paths times that time is under way. A window by the shortest round trip alone would close while the
+//! fast paths are open, and would look sufficient once the slow path is not used any more.
+//!
 //! *Delivered* is what the reader **took**, not what came. While the window is the limit, all of it is
 //! delivered in one round trip, and it doubles: slow start. When the path is the limit, it comes to
-//! rest at twice the path's bandwidth-delay product. While the rate still rises, 4 times the delivered
+//! rest at twice the path's bandwidth-delay product, counted by the longest round trip. While the rate still rises, 4 times the delivered
 //! are allowed, so that the window is ahead of the transport's own slow start and never behind; but never
 //! more than double within a round trip.
 //!

@@ -52,10 +52,9 @@ struct Frequency {
     /// What the packets of a round trip call for, and what the length of a SACK does.
     by_rate: u32,
     by_length: u32,
-    /// The round trip under way: when it began, how long it takes, how long it is looked at and what has come.
+    /// The round trip under way: when it began, how long it takes and what has come.
     since: Instant,
     round_trip: Duration,
-    span: Duration,
     packets: u32,
     busy: bool,
 }
@@ -64,9 +63,9 @@ impl Frequency {
     fn new(config: &Config) -> Self {
         let least = config.sack_frequency.max(1);
         let bounds = (least, config.sack_frequency_max.max(least));
-        let (since, round_trip, span) = (Instant::ZERO, Duration::ZERO, Duration::ZERO);
+        let (since, round_trip) = (Instant::ZERO, Duration::ZERO);
         let (packets, busy) = (0, false);
-        Self { bounds, by_rate: least, by_length: least, since, round_trip, span, packets, busy }
+        Self { bounds, by_rate: least, by_length: least, since, round_trip, packets, busy }
     }
 
     fn now(&self) -> u32 {
@@ -76,7 +75,7 @@ impl Frequency {
     fn on_packet(&mut self, now: Instant, round_trip: impl FnOnce() -> Duration) {
         self.packets += 1;
         let took = now.since(self.since);
-        if self.bounds.0 == self.bounds.1 || took < self.span {
+        if self.bounds.0 == self.bounds.1 || took < self.span() {
             return;
         }
         let (least, most) = self.bounds;
@@ -85,9 +84,14 @@ impl Frequency {
         let in_round_trip = u32::try_from(in_round_trip).unwrap_or(u32::MAX);
         self.by_rate = (in_round_trip / SACKS_PER_ROUND_TRIP).clamp(least, most);
         // A pause ends what was busy.
-        self.busy = self.packets >= BUSY && took < self.span * 2;
+        self.busy = self.packets >= BUSY && took < self.span() * 2;
         self.round_trip = round_trip().max(LEAST_ROUND_TRIP);
-        (self.since, self.span, self.packets) = (now, self.round_trip.max(SPAN), 0);
+        (self.since, self.packets) = (now, 0);
+    }
+
+    /// For how long packets are counted; nothing before the first.
+    fn span(&self) -> Duration {
+        if self.round_trip.is_zero() { Duration::ZERO } else { self.round_trip.max(SPAN) }
     }
 
     /// A SACK in a packet of `len` bytes was sent. The longer they are, the fewer there are to be.

@@ -141,7 +141,7 @@ fn the_second_answer_counts_also_when_more_has_left_on_the_silent_path_since() {
         pair.send(Side::A, a, 0, b"and since");
         sent += 1;
         pair.drive(millis(10));
-        assert!(pair.now.since(begun) < millis(180), "{:?}", pair.ladder);
+        assert!(pair.now.since(begun) < millis(250), "{:?}", pair.ladder);
     }
     let silent = path(&pair, a, 1);
     assert_eq!((silent.probes, silent.timeouts), (2, 0), "{:?}", pair.ladder);
@@ -200,6 +200,6 @@ fn losses_and_pauses_before_a_cut_do_not_make_it_last_longer() {
         pair.cut(3);
         let gap = feed(&mut pair, a, credit, Duration::from_secs(1));
         println!("{credit}: {gap:?}");
-        assert!(gap < millis(200), "{credit}: {gap:?} {:?}", path(&pair, a, 3));
+        assert!(gap < millis(250), "{credit}: {gap:?} {:?}", path(&pair, a, 3));
     }
 }

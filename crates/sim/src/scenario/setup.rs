@@ -146,7 +146,8 @@ fn read_apps(root: &mut Section<'_>, paths: &[PathSpec]) -> Result<Vec<AppSpec>,
         return Err(root.error("app", "a scenario has at least one table [[app]]"));
     }
     if apps.len() > 1 && apps.iter().any(|app| matches!(app.kind, AppKind::Connection { .. })) {
-        let message = "connections share the association with no other application: one table [[app]]";
+        let message =
+            "connections share the association with no other application: one table [[app]]";
         return Err(root.error("app", message));
     }
     Ok(apps)

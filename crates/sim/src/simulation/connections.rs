@@ -108,8 +108,7 @@ impl Connections {
         for number in 0..self.number {
             let source = SocketAddr::from((Ipv4Addr::LOCALHOST, 40_000 + number % 20_000));
             let opened = end.flows.open(SERVICE, source);
-            let flow =
-                opened.unwrap_or_else(|error| unreachable!("each has a stream: {error:?}"));
+            let flow = opened.unwrap_or_else(|error| unreachable!("each has a stream: {error:?}"));
             if !self.download {
                 end.writers.insert(flow, self.bytes);
             }

@@ -76,6 +76,13 @@ impl History {
         };
         (0..self.taken.len()).map(from).max().unwrap_or(0)
     }
+
+    /// `bytes` of the shortest round trip as bytes of the longest one, which data on the slowest path takes.
+    fn stretched(&self, bytes: u64) -> u64 {
+        let samples = || self.samples.iter().map(|(_, sample)| (*sample).max(2));
+        let (least, most) = (samples().min().unwrap_or(1), samples().max().unwrap_or(1));
+        u64::try_from(u128::from(bytes) * u128::from(most) / u128::from(least)).unwrap_or(u64::MAX)
+    }
 }
 
 struct Course {
@@ -162,7 +169,8 @@ impl Course {
             window.on_consumed(Duration::from_millis(at), bytes);
             history.consumed += bytes;
             history.taken.push((at, bytes));
-            let reason = (4 * history.most_in_a_round_trip()).max(config.first);
+            let most = history.most_in_a_round_trip().saturating_mul(4);
+            let reason = history.stretched(most).max(config.first);
             let grew = window.size() > before;
             assert!(!grew || window.size() <= reason, "it grows for a reason");
             assert!(!grew || window.size() <= share, "it grows within its share");

@@ -42,11 +42,7 @@ const FULL: usize = 1444;
 /// What these tests count packets and windows by: slow start and cuts of CUBIC from the window of RFC 9260, and every gap told
 /// at once.
 fn classic() -> Config {
-    Config {
-        congestion: CongestionControl::Cubic,
-        delayed_ack_cmt: false,
-        ..Config::default()
-    }
+    Config { congestion: CongestionControl::Cubic, delayed_ack_cmt: false, ..Config::default() }
 }
 
 /// A sender with paths, a clock and nobody at the other end. Its first TSN is 1.

@@ -1,8 +1,8 @@
 //! Dearer paths are used when cheaper ones are full.
 
-use super::{cost, path, wanted};
-use crate::pair::{Pair, Side, millis};
-use manypath_engine::{AssociationId, Duration, IdleReason};
+use super::{cost, path, wanted_of};
+use crate::pair::{Pair, Side, config, millis};
+use manypath_engine::{AssociationId, Config, CongestionControl, Duration, IdleReason};
 
 const CHEAP: u64 = 10_000_000;
 
@@ -17,7 +17,10 @@ fn stream(pair: &mut Pair, a: AssociationId, rate: u64, time: Duration) {
 }
 
 fn slow(policies: &[(u8, manypath_engine::PathPolicy)]) -> (Pair, AssociationId) {
-    let (mut pair, a, _) = wanted(policies);
+    // A window that is full says when a path is.
+    let config = |side| Config { congestion: CongestionControl::Cubic, ..config(side) };
+    let pair = Pair::with(2, config(Side::A), config(Side::Z));
+    let (mut pair, a, _) = wanted_of(pair, policies);
     pair.quiet = true;
     for link in pair.links.values_mut() {
         (link.rate, link.queue) = (CHEAP, millis(60));

@@ -40,7 +40,14 @@ pub(super) fn want(pair: &mut Pair, side: Side, policies: &[(u8, PathPolicy)]) {
 
 /// Two paths, established, with what A wants of them before anything is sent.
 pub(super) fn wanted(policies: &[(u8, PathPolicy)]) -> (Pair, AssociationId, AssociationId) {
-    let mut pair = Pair::new(2);
+    wanted_of(Pair::new(2), policies)
+}
+
+/// The same of a pair with parameters of its own.
+pub(super) fn wanted_of(
+    mut pair: Pair,
+    policies: &[(u8, PathPolicy)],
+) -> (Pair, AssociationId, AssociationId) {
     want(&mut pair, Side::A, policies);
     let a = pair.connect();
     pair.drive(crate::pair::millis(500));

@@ -82,27 +82,30 @@ impl Bbr {
         } else {
             cwnd
         };
-        let cwnd = self.bound_cwnd(cwnd.max(MIN_PIPE_PACKETS * ack.packet), ack.packet);
+        let cwnd = self.bound_cwnd(cwnd.max(MIN_PIPE_PACKETS * ack.packet), ack);
         window.cwnd = usize::try_from(cwnd).unwrap_or(usize::MAX);
     }
 
     /// BoundCwndForProbeRTT() and BoundCwndForModel().
-    fn bound_cwnd(&self, cwnd: u64, packet: u64) -> u64 {
+    fn bound_cwnd(&self, cwnd: u64, ack: &Ack) -> u64 {
+        let packet = ack.packet;
         let cap = match self.state {
             State::Down | State::Refill | State::Up => self.bounds.inflight_longterm,
             State::Cruise => self.inflight_with_headroom(packet),
             State::ProbeRtt => self.inflight_with_headroom(packet).min(self.probe_rtt_cwnd(packet)),
-            State::Startup => self.overshoot_bound(),
+            State::Startup if ack.alone => self.overshoot_bound(),
+            State::Startup => INFINITE,
             State::Drain => INFINITE,
         };
         let cap = cap.min(self.bounds.inflight_shortterm).max(MIN_PIPE_PACKETS * packet);
         cwnd.min(cap)
     }
 
-    /// How far Startup may go ahead of what the path has shown to deliver, where its queue is bounded.
+    /// How far Startup may go ahead of what the path has shown to deliver, once a queue begins to grow.
     fn overshoot_bound(&self) -> u64 {
         let most = self.overshoot.most() as u64;
-        if self.own_queue.is_bounded() { most.max(self.initial_cwnd) } else { INFINITE }
+        let grows = self.own_queue.grows(self.min_rtt.get());
+        if grows { most.max(self.initial_cwnd) } else { INFINITE }
     }
 
     /// ProbeRTTCwnd().

@@ -16,7 +16,7 @@
 //!
 //! * `random_loss` - what a path loses at random is told from congestion.
 //! * `own_queue` - a probe, and Startup on a path alone, end when they have made a queue, not three rounds later.
-//! * `overshoot` - Startup keeps one and a half bandwidth-delay products in flight, not two to three, as slow start does.
+//! * `overshoot` - Startup on a path alone keeps one and a half bandwidth-delay products in flight, not two to three, as slow start does.
 //! * `filters::MinRtt` - a round trip that shows an empty queue puts ProbeRTT off.
 //! * A mark (ECN) counts as a loss, once in a round; in Startup and during a probe it ends these.
 //!
@@ -205,7 +205,11 @@ impl Bbr {
     fn update_signals(&mut self, ack: &Ack, window: &Window) {
         self.own_queue.add(ack.rtt);
         if self.state == State::Startup {
-            self.overshoot.on_acked(ack.now, ack.acked as usize, self.min_rtt.get().unwrap_or_default());
+            self.overshoot.on_acked(
+                ack.now,
+                ack.acked as usize,
+                self.min_rtt.get().unwrap_or_default(),
+            );
         }
         self.update_latest(ack);
         self.update_max_bw(ack);
