@@ -218,9 +218,14 @@ fn a_stack_whose_flows_cannot_move_sleeps() {
     let (_client, mut launcher) = Host::with_launcher(network.client_config());
     let stalled = launcher.connect_sctp(endless);
     let mut last = launcher.status().associations[0].flows[0].bytes_in;
+    let mut since = std::time::Instant::now();
     launcher.wait_for("a full flow", |status| {
         let before = std::mem::replace(&mut last, status.associations[0].flows[0].bytes_in);
-        before == last && last > 0
+        if before != last {
+            since = std::time::Instant::now();
+        }
+        // On a busy machine a flow that is not full rests, too, but not for long.
+        last > 0 && since.elapsed() > Duration::from_millis(300)
     });
     let turns = |control: &Launcher| counter(&control.status(), "stack_turns");
     let before = [turns(&launcher), turns(&server)];

@@ -77,7 +77,7 @@ struct Moved {
 /// One direction, saturated, until `total` bytes have arrived: a little more, because turns are whole. The
 /// messages go over the streams in turn.
 fn transfer(size: usize, total: usize, paths: u8, streams: u16) -> Moved {
-    let mut pair = Pair::new(&Config { streams, ..Config::production() }, paths);
+    let mut pair = Pair::new(&Config { streams, ..pieces::counted() }, paths);
     let [sender, receiver] = pair.connect();
     let payload = Bytes::from(vec![5; size]);
     let (mut arrived, mut stream) = (0, 0);

@@ -442,7 +442,7 @@ impl Sender {
             newly_acked,
             reports: if dac { Reports::new(sack.flags, acking) } else { Reports::ONE },
             recovering,
-            alone: self.usable(paths).iter().count() <= 1,
+            alone: paths.len() == 1 || self.usable(paths).iter().count() <= 1,
             group,
         }
     }
