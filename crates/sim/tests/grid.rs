@@ -150,6 +150,6 @@ fn over_paths_that_are_drawn_connections_get_nearly_all_of_them() {
     let least = points.iter().map(|(_, best)| *best).fold(f64::MAX, f64::min);
     println!("median {sum:.3} of the sum, at least {least:.2} of the best path");
     assert!(sum > 0.85, "{sum}");
-    // The point below 1: a path of 104 ms that loses 3 % beside one of 26 ms without loss.
-    assert!(least > 0.85, "{least}");
+    // The bar is 0.97: a path of 104 ms that loses 3 % holds one of 26 ms without loss up.
+    assert!(least > 0.93, "{least}");
 }
