@@ -71,7 +71,25 @@ class Lab:
         os.makedirs(path, exist_ok=True)
         return path
 
+    def make_traces(self):
+        """Under one name there is always the same trace, so one that exists is kept."""
+        for path in self.setup.paths:
+            if path.trace and not os.path.exists(path.trace_file()):
+                os.makedirs(os.path.dirname(path.trace_file()), exist_ok=True)
+                done = subprocess.run([MANYPATH, "lab", *path.trace_command()], capture_output=True, check=True)
+                with open(f"{path.trace_file()}.new", "wb") as file:
+                    file.write(done.stdout)
+                os.rename(file.name, path.trace_file())
+
+    def restart_traces(self):
+        """Each rival meets the same seconds of a trace."""
+        for number, path in enumerate(self.setup.paths):
+            if path.trace:
+                command = [MANYPATH, "lab", "--name", self.name, "path", chr(ord("A") + number), "trace"]
+                subprocess.run([*command, path.trace_file()], capture_output=True, check=True)
+
     def start_hosts(self):
+        self.make_traces()
         paths = [word for spec in self.setup.specs() for word in ("--path", spec)]
         self.holder = self.spawn([MANYPATH, "lab", "--name", self.name, "up", "--foreground", *paths], "lab")
         self.wait(self.holder, "lab", lambda: "Ctrl-C" in self.log("lab"))

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import statistics
 import subprocess
 
@@ -93,6 +94,7 @@ class Results:
             return "# The grid\n\nNothing was measured yet."
         loads = [entry["load"] for entry in self.entries]
         builds = sorted({entry["build"] for entry in self.entries if entry["rival"] in ["manypath", "association"]})
+        rivals = ", ".join(sorted({re.sub("-[A-Z]$", "", name) for row in self.rows for name in row.runs}))
         counts = sorted({count for row in self.rows for count in row.runs.values()})
         runs = "-".join(str(count) for count in dict.fromkeys([counts[0], counts[-1]])) if counts else "no"
         return (
@@ -100,6 +102,7 @@ class Results:
             "Downloads and uploads of one file by curl and nginx over emulated paths: goodput in Mbit/s from the start of\n"
             f"the program to its end; runs of each rival: {runs}, of which the median counts. Written by\n"
             f"`bench/grid --report --write` ([how it is measured]({HOW})).\n\n"
+            f"* Measured: {rivals}; a dash marks what was not measured.\n"
             f"* Build of manypath: {', '.join(builds) or 'not measured'}.\n"
             f"* Load of the machine meanwhile: {min(loads):.1f} to {max(loads):.1f}, the measurement included.\n"
             "* †: a run was ended at its limit, and counts with what had arrived."
@@ -185,8 +188,8 @@ TABLES = [
 ]
 COLUMNS = [("TCP", "tcp"), ("MPTCP", "mptcp"), ("agg", "agg"), ("sum", "ceiling"), ("association", "association")]
 GROUPS = [
-    ("all", lambda setup: True), ("without loss", lambda setup: not setup.is_lossy()),
-    ("with loss", lambda setup: setup.is_lossy()),
+    ("all", lambda setup: True), ("without loss", lambda setup: not setup.is_lossy() and not setup.is_traced()),
+    ("with loss", lambda setup: setup.is_lossy()), ("with traces", lambda setup: setup.is_traced()),
 ]
 
 

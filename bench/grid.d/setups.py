@@ -10,6 +10,10 @@ PACKET = 1500
 # Two processors emulate the paths and run both ends: more than this is a measure of them.
 MAX_SUM_MBIT = 1000
 KINDS = ["pair", "asymmetric", "triple", "equal", "satellite"]
+# Pairs of paths whose rates vary as recorded or modelled: docs/traces.md.
+TRACED = 6
+MODELS = ["lte-drive", "lte", "5g", "wifi", "leo", "geo", "dsl"]
+TRACE_SECONDS = 20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,12 +27,24 @@ class Path:
     queue_down: int = 100
     queue_up: int = 100
     loss: float = 0
+    # Model and seed of a trace, whose mean is the rate of both ways.
+    trace: tuple = ()
 
     def spec(self):
         """As `manypath lab` takes it. The client is left, so the first of two values is that of the uplink."""
-        rate = both(f"{self.up:g}mbit", f"{self.down:g}mbit")
+        rate = f"trace={self.trace_file()}" if self.trace else "rate=" + both(f"{self.up:g}mbit", f"{self.down:g}mbit")
         loss = f",loss={self.loss:g}%" if self.loss else ""
-        return f"rate={rate},delay={self.delay:g}ms,queue={both(self.queue_up, self.queue_down)}{loss}"
+        return f"{rate},delay={self.delay:g}ms,queue={both(self.queue_up, self.queue_down)}{loss}"
+
+    def trace_file(self):
+        """Where the trace lies, from the top of the source tree."""
+        model, seed = self.trace
+        return f"target/traces/{model}-{seed}-{self.down:g}mbit.trace"
+
+    def trace_command(self):
+        """The arguments of `manypath lab` that print the trace."""
+        model, seed = self.trace
+        return ["trace", model, "--seed", f"{seed}", "--seconds", f"{TRACE_SECONDS}", "--rate", f"{self.down:g}mbit"]
 
     def rate(self, direction):
         return self.down if direction == "down" else self.up
@@ -36,6 +52,7 @@ class Path:
     def words(self):
         rate = f"{self.down:g}" if self.down == self.up else f"{self.down:g}/{self.up:g}"
         queue = f"{self.queue_down}" if self.queue_down == self.queue_up else f"{self.queue_down}/{self.queue_up}"
+        rate = f"{self.trace[0]} (seed {self.trace[1]}) {rate}" if self.trace else rate
         return f"{rate} Mbit/s {self.delay:g} ms q{queue}" + (f" {self.loss:g} %" if self.loss else "")
 
 
@@ -62,6 +79,13 @@ class Setup:
     def is_lossy(self):
         return any(path.loss for path in self.paths)
 
+    def is_traced(self):
+        return any(path.trace for path in self.paths)
+
+    def seconds(self, wanted):
+        """How long a file should take: the whole period of a trace, else `wanted`."""
+        return max(wanted, TRACE_SECONDS) if self.is_traced() else wanted
+
 
 def both(up, down):
     return f"{up}" if up == down else f"{up}/{down}"
@@ -87,9 +111,10 @@ FIXED = [
 
 
 def all_setups(seed, count):
-    """The fixed set-ups and as many drawn ones as make `count`. Each is drawn on its own, so that another count
-    leaves them as they are."""
-    return FIXED + [drawn(seed, number) for number in range(count - len(FIXED))]
+    """The fixed set-ups, as many drawn ones as make `count`, and those with traces. Each is drawn on its own, so
+    that another count leaves them as they are."""
+    steady = [drawn(seed, number) for number in range(count - len(FIXED))]
+    return FIXED + steady + [traced(seed, number) for number in range(TRACED)]
 
 
 def drawn(seed, number):
@@ -105,6 +130,14 @@ def drawn(seed, number):
         "satellite": lambda: [draw.path(delay=300, most=100), draw.path()],
     }[kind]()
     return Setup(f"{kind}-{seed}.{number + 1}", tuple(within_limit(paths)))
+
+
+def traced(seed, number):
+    draw = Draw(f"{seed}/traced/{number}", False)
+    models = draw.random.sample(MODELS, 2)
+    paths = [draw.path(most=100) for _ in models]
+    paths = [dataclasses.replace(path, trace=(model, number + 1)) for path, model in zip(paths, models)]
+    return Setup(f"traced-{seed}.{number + 1}", tuple(paths))
 
 
 class Draw:
