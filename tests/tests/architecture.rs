@@ -16,7 +16,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("control", &[]),
     ("daemon", &["net", "engine", "window", "flow", "rules", "control"]),
     ("gate", &["control"]),
-    ("shim", &["control", "gate"]),
+    ("shim", &["control", "gate", "rules"]),
     ("cgroup", &["control", "gate", "rules"]),
     ("pkt", &["wire", "engine"]),
     ("ssh", &["window"]),

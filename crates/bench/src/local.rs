@@ -90,6 +90,8 @@ impl<'a> LocalSide<'a> {
         let mut command = self.command(&self.manypath);
         if let Some(port) = manypath {
             command.args(["run", "--client-only", "--json", "--peer-port", &port.to_string()]);
+            // What is measured is SCTP, also where a user would get plain TCP.
+            command.args(["--step-aside", "never"]);
             command.args(self.place.stack_options(self.host)).arg("--").arg(&self.manypath);
         }
         command.args(["bench-worker", &job]);

@@ -44,12 +44,18 @@ struct settings {
 	__u32 carried;      // what becomes of a destination that no rule matches
 	__u32 datagram_rules;
 	__u32 sink_port[2]; // as the gates; 0: no sink
-	__u32 gap;
+	__u32 options;      // how many there are
 };
 
 struct rule {
 	__u32 address[4], mask[4];
 	__u32 first, last;
+};
+
+// A rule that enables connects, and whether it forbids plain TCP.
+struct option {
+	struct rule rule;
+	__u32 only;
 };
 
 struct prefix {
@@ -97,17 +103,21 @@ struct event {
 enum reason {
 	CARRIED, BOUND_TO_DEVICE, OTHER_NAMESPACE, LOOPBACK, NOT_UNICAST, PORT_ZERO, LINK_LOCAL,
 	FOREIGN_SOURCE, MPTCP, RULE, NO_ROUTE, OWN_ADDRESS, REMEMBERED, NO_GATE, NO_MEMORY, EVENTS_LOST,
-	HEARS_ERRORS, OLDER_SOCKET, REASONS
+	HEARS_ERRORS, OLDER_SOCKET, SCTP_ONLY, REASONS
 };
 
 #define MAX_RULES 64
 
 struct map settings SEC("maps") = { BPF_MAP_TYPE_ARRAY, 4, sizeof(struct settings), 1, 0 };
 struct map rules SEC("maps") = { BPF_MAP_TYPE_ARRAY, 4, sizeof(struct rule), MAX_RULES, 0 };
+struct map options SEC("maps") = { BPF_MAP_TYPE_ARRAY, 4, sizeof(struct option), MAX_RULES, 0 };
 struct map routes SEC("maps") = { BPF_MAP_TYPE_LPM_TRIE, sizeof(struct prefix), sizeof(struct route), 16384, BPF_F_NO_PREALLOC };
 struct map plain SEC("maps") = { BPF_MAP_TYPE_LRU_HASH, sizeof(struct service), 8, 8192, 0 };
 struct map connections SEC("maps") = { BPF_MAP_TYPE_SK_STORAGE, 4, sizeof(struct connection), 0, BPF_F_NO_PREALLOC };
+// Whom connections stand for that the stack is about to make to listening programs, and those that it has made, by
+// the socket that the program gets.
 struct map clients SEC("maps") = { BPF_MAP_TYPE_LRU_HASH, sizeof(struct end), sizeof(struct service), 65536, 0 };
+struct map accepted SEC("maps") = { BPF_MAP_TYPE_SK_STORAGE, 4, sizeof(struct service), 0, BPF_F_NO_PREALLOC };
 struct map errors SEC("maps") = { BPF_MAP_TYPE_LRU_HASH, 8, 4, 4096, 0 };
 struct map arrivals SEC("maps") = { BPF_MAP_TYPE_LRU_HASH, 4, 8, 1024, 0 };
 struct map counts SEC("maps") = { BPF_MAP_TYPE_ARRAY, 4, 8, REASONS, 0 };
@@ -190,6 +200,23 @@ INLINE int any_matches(void *table, __u32 known, const struct service *to)
 INLINE int is_carried(const struct settings *said, const struct service *to)
 {
 	return any_matches(&rules, said->rules, to) ? !said->carried : said->carried != 0;
+}
+
+// Whether the first rule that enables connects to a destination forbids plain TCP.
+INLINE int is_sctp_only(const struct settings *said, const struct service *to)
+{
+	for (__u32 i = 0; i < MAX_RULES; i++) {
+		__u32 number = i;
+		const struct option *option;
+		if (i >= said->options)
+			break;
+		option = map_lookup(&options, &number);
+		if (!option)
+			break;
+		if (matches(&option->rule, to))
+			return option->only != 0;
+	}
+	return 0;
 }
 
 // Whether plain TCP is known to be all that the service has.

@@ -43,7 +43,17 @@ INLINE __u32 decide(struct bpf_sock_addr *ctx, struct bpf_sock *sk, const struct
 	return is_plain(to) ? REMEMBERED : CARRIED;
 }
 
-// Whether the connect goes to the gate; then `port` is the gate's.
+// Whether no rule has a say in it: these connects are never carried.
+INLINE int is_for_the_kernel(__u32 reason)
+{
+	return reason == LOOPBACK || reason == NOT_UNICAST || reason == PORT_ZERO || reason == RULE ||
+	       reason == OWN_ADDRESS;
+}
+
+enum { LEFT_ALONE, REDIRECTED, REFUSED };
+
+// What becomes of the connect: left to the kernel, sent to the gate at `port`, or refused as it would be plain
+// TCP.
 INLINE int redirect(struct bpf_sock_addr *ctx, struct service *to, const __u32 *bound, __u32 *port)
 {
 	__u32 zero = 0, reason;
@@ -51,7 +61,7 @@ INLINE int redirect(struct bpf_sock_addr *ctx, struct service *to, const __u32 *
 	struct connection made = {}, *known;
 	const struct settings *said = map_lookup(&settings, &zero);
 	if (!sk || !said)
-		return 0;
+		return LEFT_ALONE;
 	reason = decide(ctx, sk, said, to, bound, &made);
 	if (!reason) {
 		known = storage_get(&connections, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
@@ -63,15 +73,19 @@ INLINE int redirect(struct bpf_sock_addr *ctx, struct service *to, const __u32 *
 			made.gate_port = *port;
 			*known = made;
 			count(CARRIED);
-			return 1;
+			return REDIRECTED;
 		}
 		reason = NO_MEMORY;
 	}
 	known = storage_get(&connections, sk, 0, 0);
 	if (known)
 		known->gate_port = 0;
+	if (!is_for_the_kernel(reason) && is_sctp_only(said, to)) {
+		count(SCTP_ONLY);
+		return REFUSED;
+	}
 	count(reason);
-	return 0;
+	return LEFT_ALONE;
 }
 
 SEC("cgroup/connect4")
@@ -80,6 +94,7 @@ int connect4(struct bpf_sock_addr *ctx)
 	struct service to = { .address = { 0, 0, MAPPED, ctx->user_ip4 }, .port = swap_port(ctx->user_port) };
 	struct bpf_sock *sk = ctx->sk;
 	__u32 bound[4] = { 0, 0, MAPPED, 0 }, port;
+	int way;
 	if (sk && ctx->protocol == UDP_ && sink(ctx, sk, &to, &port)) {
 		ctx->user_ip4 = LOCALHOST;
 		ctx->user_port = swap_port(port);
@@ -87,11 +102,12 @@ int connect4(struct bpf_sock_addr *ctx)
 	if (ctx->protocol != TCP_ || ctx->type != STREAM_ || !sk)
 		return 1;
 	bound[3] = sk->src_ip4;
-	if (redirect(ctx, &to, bound, &port)) {
+	way = redirect(ctx, &to, bound, &port);
+	if (way == REDIRECTED) {
 		ctx->user_ip4 = LOCALHOST;
 		ctx->user_port = swap_port(port);
 	}
-	return 1;
+	return way != REFUSED;
 }
 
 SEC("cgroup/connect6")
@@ -100,6 +116,7 @@ int connect6(struct bpf_sock_addr *ctx)
 	struct service to = { .port = swap_port(ctx->user_port) };
 	struct bpf_sock *sk = ctx->sk;
 	__u32 bound[4], port;
+	int way;
 	if (!sk)
 		return 1;
 	to.address[0] = ctx->user_ip6[0];
@@ -119,7 +136,8 @@ int connect6(struct bpf_sock_addr *ctx)
 	bound[1] = sk->src_ip6[1];
 	bound[2] = sk->src_ip6[2];
 	bound[3] = sk->src_ip6[3];
-	if (redirect(ctx, &to, bound, &port)) {
+	way = redirect(ctx, &to, bound, &port);
+	if (way == REDIRECTED) {
 		int v4 = is_v4(to.address);
 		ctx->user_ip6[0] = 0;
 		ctx->user_ip6[1] = 0;
@@ -127,7 +145,7 @@ int connect6(struct bpf_sock_addr *ctx)
 		ctx->user_ip6[3] = v4 ? LOCALHOST : ONE;
 		ctx->user_port = swap_port(port);
 	}
-	return 1;
+	return way != REFUSED;
 }
 
 INLINE void tell(struct event *event)
@@ -190,26 +208,49 @@ INLINE void on_syn(struct bpf_sock_ops *ctx, struct bpf_sock *sk)
 }
 
 // Whom a connection stands for that the stack has made to a listening program.
-INLINE const struct service *client_of(const __u32 *address, __u32 port, __u32 to_port)
+INLINE const struct service *client_of(struct bpf_sock *sk, const __u32 *address, __u32 port)
 {
-	struct end end = { .port = port, .to_port = to_port };
-	copy(end.address, address);
+	const struct service *known = storage_get(&accepted, sk, 0, 0);
+	struct end end = { .port = port, .to_port = sk->src_port };
+	if (known)
+		return known;
+	copy(end.address, address); // There was no memory for the above.
 	return map_lookup(&clients, &end);
 }
 
-// A client has come to a listening program; those that the stack leads there it counts itself.
-INLINE void on_arrival(struct bpf_sock_ops *ctx)
+// Gives the name that was announced for a connection to its socket, and to no other: whoever comes from the same
+// address and port later is somebody else. False when none was announced.
+INLINE int adopt(struct bpf_sock *sk, const struct end *end)
 {
-	__u32 from[4] = { 0, 0, MAPPED, ctx->remote_ip4 }, port = ctx->local_port;
+	const struct service *client = map_lookup(&clients, end);
+	struct service *known;
+	if (!client)
+		return 0;
+	known = storage_get(&accepted, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (known) {
+		*known = *client;
+		map_delete(&clients, end);
+	}
+	return 1;
+}
+
+// A client has come to a listening program; those that the stack leads there it counts itself.
+INLINE void on_arrival(struct bpf_sock_ops *ctx, struct bpf_sock *sk)
+{
+	struct end end = { .address = { 0, 0, MAPPED, ctx->remote_ip4 }, .to_port = ctx->local_port };
+	__u32 port = end.to_port, zero = 0;
 	__u64 one = 1, *known;
+	const struct settings *said = map_lookup(&settings, &zero);
 	if (ctx->family != INET_) {
 		BARRIER;
-		from[0] = ctx->remote_ip6[0];
-		from[1] = ctx->remote_ip6[1];
-		from[2] = ctx->remote_ip6[2];
-		from[3] = ctx->remote_ip6[3];
+		end.address[0] = ctx->remote_ip6[0];
+		end.address[1] = ctx->remote_ip6[1];
+		end.address[2] = ctx->remote_ip6[2];
+		end.address[3] = ctx->remote_ip6[3];
 	}
-	if (client_of(from, swap_port(ctx->remote_port >> 16), port))
+	end.port = swap_port(ctx->remote_port >> 16);
+	// A container may have sockets of the same addresses.
+	if (said && netns_cookie(ctx) == said->netns && adopt(sk, &end))
 		return;
 	known = map_lookup(&arrivals, &port);
 	if (known)
@@ -230,7 +271,7 @@ int sock_ops(struct bpf_sock_ops *ctx)
 	else if (ctx->op == BPF_SOCK_OPS_TCP_LISTEN_CB)
 		tell(&event);
 	else if (ctx->op == BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB)
-		on_arrival(ctx);
+		on_arrival(ctx, sk);
 	ctx->reply = -1;
 	return 1;
 }
@@ -250,7 +291,7 @@ int getpeername4(struct bpf_sock_addr *ctx)
 		ctx->user_port = swap_port(known->peer_port);
 		return 1;
 	}
-	client = client_of(told, swap_port(ctx->user_port), sk->src_port);
+	client = client_of(sk, told, swap_port(ctx->user_port));
 	if (client) {
 		ctx->user_ip4 = client->address[3];
 		ctx->user_port = swap_port(client->port);
@@ -274,7 +315,7 @@ int getpeername6(struct bpf_sock_addr *ctx)
 		ctx->user_port = swap_port(known->peer_port);
 		return 1;
 	}
-	client = client_of(told, swap_port(ctx->user_port), sk->src_port);
+	client = client_of(sk, told, swap_port(ctx->user_port));
 	if (client) {
 		tell6(ctx, client->address);
 		ctx->user_port = swap_port(client->port);

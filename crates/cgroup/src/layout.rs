@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 pub(crate) type Address = [u32; 4];
 
 /// Why a connect was left alone, in the order of `enum reason`; the first was carried.
-pub(crate) const REASONS: [&str; 18] = [
+pub(crate) const REASONS: [&str; 19] = [
     "carried",
     "bound-to-device",
     "other-network-namespace",
@@ -29,9 +29,10 @@ pub(crate) const REASONS: [&str; 18] = [
     "events-lost",
     "hears-errors",
     "older-socket",
+    "sctp-only",
 ];
 
-/// Most rules that `rules` can hold.
+/// Most rules that `rules`, and `options`, can hold.
 pub(crate) const MAX_RULES: usize = 64;
 
 /// What `routes` says of a prefix.

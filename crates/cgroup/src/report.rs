@@ -18,6 +18,8 @@ pub struct Report {
     pub given_up: u64,
     /// Connects of TCP sockets left to the kernel, by reason.
     pub left: BTreeMap<&'static str, u64>,
+    /// Connects that were refused because they would have been plain TCP, which a rule forbids.
+    pub refused: u64,
     /// Listening sockets that peers could reach.
     pub listeners: u64,
     /// Peers' connections that were led to them.
@@ -48,6 +50,9 @@ impl fmt::Display for Report {
         write!(f, "connects opened={opened} sctp={sctp} tcp-relay={tcp_relay} ")?;
         write!(f, "failed={failed} given-up={given_up}; left to the kernel:")?;
         write_reasons(f, left)?;
+        if self.refused > 0 {
+            write!(f, "; refused, as only SCTP may be used={}", self.refused)?;
+        }
         write!(f, "; listeners offered={} accepted sctp={}", self.listeners, self.accepted_sctp)?;
         if self.datagrams == DatagramReport::default() {
             return Ok(());

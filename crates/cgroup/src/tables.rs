@@ -15,6 +15,7 @@ use std::time::Duration;
 pub(crate) struct Tables {
     settings: Map,
     rules: Map,
+    options: Map,
     routes: Map,
     plain: Map,
     clients: Map,
@@ -40,6 +41,7 @@ struct Settings {
     carried: bool,
     datagram_rules: u32,
     sinks: [u32; 2],
+    options: u32,
 }
 
 impl Tables {
@@ -53,6 +55,7 @@ impl Tables {
         let tables = Self {
             settings: map("settings")?,
             rules: map("rules")?,
+            options: map("options")?,
             routes: map("routes")?,
             plain: map("plain")?,
             clients: map("clients")?,
@@ -72,9 +75,10 @@ impl Tables {
     }
 
     fn say(&self) -> io::Result<()> {
-        let Settings { namespace, gates, rules, carried, datagram_rules, sinks } = self.said;
+        let Settings { namespace, gates, rules, carried, datagram_rules, sinks, options } =
+            self.said;
         let rules = [rules, u32::from(carried), datagram_rules];
-        let words = gates.into_iter().chain(rules).chain(sinks).chain([0]);
+        let words = gates.into_iter().chain(rules).chain(sinks).chain([options]);
         let value = [&namespace.to_ne_bytes()[..], &layout::bytes(words)].concat();
         self.settings.put(&0_u32.to_ne_bytes(), &value)
     }
@@ -106,6 +110,7 @@ impl Tables {
         let all = rules.len() <= MAX_RULES;
         // Rules that enable and do not fit must not keep anything from the stack.
         self.set_datagram_rules(table)?;
+        self.set_options(table)?;
         self.said.carried = default == Policy::Enable || !all;
         self.said.rules =
             if all || default == Policy::Enable { rules.len().min(MAX_RULES) as u32 } else { 0 };
@@ -114,6 +119,21 @@ impl Tables {
         }
         self.say()?;
         self.forget_plain();
+        Ok(())
+    }
+
+    /// The rules that enable connects, up to the last one that forbids plain TCP. The kernel knows the first 64;
+    /// the stack enforces the rest on the connections that reach it.
+    fn set_options(&mut self, table: &Table) -> io::Result<()> {
+        let list = table.list(Chain::Remote, Policy::Enable).map(|(_, rule)| rule);
+        let list: Vec<&Rule> = list.filter(|rule| rule.protocol == Protocol::Tcp).collect();
+        let is_only = |rule: &&Rule| rule.options.sctp_only == Some(true);
+        let count = list.iter().rposition(is_only).map_or(0, |last| last + 1).min(MAX_RULES);
+        for (number, one) in (0_u32..).zip(list.iter().take(count)) {
+            let option = [rule(one), layout::bytes([u32::from(is_only(one))])].concat();
+            self.options.put(&number.to_ne_bytes(), &option)?;
+        }
+        self.said.options = count as u32;
         Ok(())
     }
 
@@ -209,7 +229,7 @@ impl Tables {
         forget(&self.plain);
     }
 
-    /// Lets the connection from `from` to a listening program stand for `client`.
+    /// Lets the next connection from `from` to a listening program stand for `client`.
     ///
     /// # Errors
     /// When there is no memory.
@@ -222,7 +242,7 @@ impl Tables {
         self.clients.put(&layout::end(from, to), &layout::service(client))
     }
 
-    /// That connection is over, and its names were forgotten.
+    /// That connection is over, or has not come about.
     pub(crate) fn remove_client(&self, from: SocketAddr, to: SocketAddr) {
         let _ = self.clients.remove(&layout::end(from, to));
     }

@@ -17,6 +17,7 @@ use crate::commands::ssh::args::SshArgs;
 use crate::commands::sysctl::SysctlArgs;
 use crate::commands::top::TopArgs;
 use crate::mode::Mode;
+use crate::step_aside::StepAsideArg;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use manypath_daemon::Encapsulation;
@@ -80,6 +81,9 @@ pub(crate) enum Command {
 ///
 /// Needs no privilege. Loopback, MPTCP connections and sockets bound to a device are left alone, and UDP
 /// unless a rule enables it.
+///
+/// Exit status: the program's, 128 and the signal's number where a signal has ended it; 127 if there is no such
+/// program, 126 if it cannot be executed, 125 if manypath has failed before.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Example:\n  manypath run -- scp big.iso me@server.example:\n  manypath run -- nginx -g 'daemon off;'\n  manypath run --report -- curl -O http://server.example/big.iso"
@@ -127,6 +131,10 @@ pub(crate) struct StackOptions {
     /// path loses another one brings (as redundancy of `manypath sysctl`, which knows more modes).
     #[arg(long, value_enum, value_name = "MODE")]
     pub(crate) mode: Option<Mode>,
+    /// Use plain TCP where a single short path leads to the peer, so that SCTP has nothing to gain (auto), or
+    /// nowhere (never) (as step_aside of `manypath sysctl`: auto).
+    #[arg(long, value_enum, value_name = "WHEN")]
+    pub(crate) step_aside: Option<StepAsideArg>,
     /// What carries SCTP: UDP (RFC 6951), or nothing: directly over IP, as protocol 132, which needs
     /// root or CAP_NET_RAW at both ends, and no NAT between them.
     #[arg(long, value_enum, value_name = "HOW", default_value = "udp")]
@@ -211,7 +219,7 @@ impl StackOptions {
 )]
 pub(crate) struct ServeArgs {
     /// Ports (or address and port) that peers may reach, with commas between them, besides those that local
-    /// rules open; `/udp` behind it for datagrams.
+    /// rules open; `/udp` behind it for datagrams. A port is open at the addresses at which a peer reaches this host.
     #[arg(long, value_name = "PORT|ADDR:PORT", value_delimiter = ',')]
     pub(crate) allow: Vec<String>,
     /// UDP port to listen on (RFC 6951).

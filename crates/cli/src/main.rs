@@ -10,6 +10,7 @@ mod help_tests;
 mod mode;
 mod say;
 mod shell;
+mod step_aside;
 
 use args::{Cli, Command};
 use clap::Parser;
@@ -18,7 +19,10 @@ use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse_from(arguments());
+    let cli = match parse(arguments()) {
+        Ok(cli) => cli,
+        Err(status) => return status,
+    };
     let result = match &cli.command {
         Command::Run(args) => commands::run::run(args),
         Command::Attach(args) => commands::attach::attach(args),
@@ -56,6 +60,20 @@ fn main() -> ExitCode {
             ExitCode::from(failure.status)
         }
     }
+}
+
+/// Reads the command line. What is wrong with it, or its help, has been printed otherwise.
+fn parse(arguments: Vec<OsString>) -> Result<Cli, ExitCode> {
+    let runs = arguments.get(1).is_some_and(|command| command == "run");
+    Cli::try_parse_from(arguments).map_err(|error| {
+        // Nobody may be there to read it.
+        let _ = error.print();
+        match error.exit_code() {
+            0 => ExitCode::SUCCESS,
+            _ if runs => ExitCode::from(commands::run::FAILED),
+            _ => ExitCode::from(2),
+        }
+    })
 }
 
 /// The command line. Called by the name of a tool that it stands in for (a link to it), the command

@@ -149,6 +149,33 @@ fn io_uring_and_setuid_programs_are_caught() {
     });
 }
 
+/// What cannot be taken to the gate must not be plain TCP where a rule forbids that.
+#[test]
+fn a_connect_that_must_not_be_plain_tcp_is_refused() {
+    let site = web_site();
+    let Some(mut group) = Group::new() else { return };
+    let server = site.server();
+    let rules =
+        format!("remote enable port 8079\nremote enable host {server} port 8080 sctp-only=on\n");
+    fs::write(site.dir.join("rules"), rules).expect("rules");
+    let program = "
+import errno, socket, sys
+device = [name for _, name in socket.if_nameindex() if name != 'lo'][0]
+for port, bound in (8080, True), (8081, True), (8080, False):
+    s = socket.socket()
+    s.settimeout(10)
+    if bound:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, device.encode())
+    print(errno.errorcode.get(s.connect_ex((sys.argv[1], port)), 0))";
+    group.attach(&site, Host::Left, &["--report"]);
+    let done = carried(&site, 1, || group.through(&site, "python3", &["-c", program, &server]));
+    assert_eq!(done.stdout, "EPERM\nECONNREFUSED\n0\n", "{done:?}");
+    let report = group.end(&site, Host::Left, "-TERM");
+    for words in ["bound-to-device=1", "refused, as only SCTP may be used=1"] {
+        assert!(report.contains(words), "{report}");
+    }
+}
+
 #[test]
 fn options_of_sockets_decide_class_and_patience() {
     for v6 in [false, true] {
@@ -233,10 +260,10 @@ fn a_connect_that_takes_longer_than_a_second_succeeds() {
     let url = format!("http://{}:8080/small", site.server());
     let done = std::thread::scope(|scope| {
         scope.spawn(|| {
-            std::thread::sleep(std::time::Duration::from_millis(500));
+            std::thread::sleep(std::time::Duration::from_millis(1100));
             path.up().expect("up");
         });
-        // Both the INIT and the SYN of plain TCP are lost at first.
+        // All INITs, and the SYN of plain TCP, are lost at first.
         group.through(&site, "curl", &["-sS", "-f", "-o", "/dev/null", &url])
     });
     assert_eq!(done.code, Some(0), "{done:?}");

@@ -5,7 +5,7 @@ mod common;
 
 use common::cgroup::Group;
 use common::folder::Folder;
-use common::{Finished, Site, wait_for};
+use common::{Finished, Site, finish, wait_for};
 use manypath_lab::Host;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
@@ -250,6 +250,44 @@ fn nobody_is_led_to_a_server_before_the_kernel_can_tell_names_or_after() {
     let told = std::fs::read_to_string(site.dir.join("told")).expect("log");
     assert_eq!(told, "", "of {count}");
     Served { group, server }.end();
+}
+
+/// Tells each client who it is, and is the first to end the connection.
+const NAME: &str = "import socket\n\
+    s = socket.create_server(('0.0.0.0', 7106))\n\
+    while True:\n\
+    \x20c, peer = s.accept()\n\
+    \x20try: c.sendall(peer[0].encode()); c.close()\n\
+    \x20except OSError: pass\n";
+
+/// Connects from each address and port from where a connection to port 7106 has come that is over; prints who it was
+/// taken for.
+const FOLLOW: &str = "import socket, sys\n\
+    for row in open('/proc/net/tcp').read().split('\\n')[1:-1]:\n\
+    \x20_, own, far, state, *_ = row.split()\n\
+    \x20if not own.endswith(':%04X' % 7106) or state != '06': continue\n\
+    \x20ip, port = far.split(':')\n\
+    \x20s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)\n\
+    \x20ip = socket.inet_ntoa(bytes.fromhex(ip)[::-1])\n\
+    \x20if ip != sys.argv[1]: continue\n\
+    \x20s.bind((ip, int(port, 16))); s.connect((sys.argv[1], 7106)); print(s.recv(100).decode())\n";
+
+#[test]
+fn a_local_user_is_not_taken_for_a_peer_whose_connection_is_over() {
+    let site = Site::new();
+    let Some(served) = serve(&site, "python3", &["-c", NAME], 7106, true) else { return };
+    let own = site.lab.address(Host::Left, 0).to_string();
+    let done = client(&site, true, "nc", &["-d", &site.server(), "7106"]);
+    assert_eq!(done.stdout, own);
+    assert_eq!(carried(&site), 1);
+    let mut follow = site.command(Host::Right, "setpriv");
+    let user = "--reuid=65534";
+    follow.args([user, "--clear-groups", "python3", "-c", FOLLOW, &site.server()]);
+    // The user's own python3 may be out of a stranger's reach.
+    follow.current_dir("/").env("PATH", "/usr/bin:/bin");
+    let done = finish(follow);
+    assert_eq!((done.code, done.stdout.trim()), (Some(0), site.server().as_str()), "{done:?}");
+    served.end();
 }
 
 /// As `systemctl restart manypathd` does.

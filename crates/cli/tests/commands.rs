@@ -34,15 +34,44 @@ fn refused(args: &[&str], code: i32, why: &str) {
 #[test]
 fn a_program_does_not_begin_with_options_that_its_stack_would_refuse() {
     let elsewhere = ["run", "--local", "203.0.113.77", "--", "true"];
-    refused(&elsewhere, 1, "--local: 203.0.113.77 is not an address of this host");
-    refused(&["run", "--local", "127.0.0.1", "--", "true"], 1, "loopback");
+    refused(&elsewhere, 125, "--local: 203.0.113.77 is not an address of this host");
+    refused(&["run", "--local", "127.0.0.1", "--", "true"], 125, "loopback");
     let slow = ["run", "--fallback-timeout", "999999999", "--", "true"];
     refused(
         &slow,
-        2,
+        125,
         "--fallback-timeout: fallback_timeout_ms = 999999999: a number from 10 to 60000",
     );
-    refused(&["run", "--negative-cache", "99999999", "--", "true"], 2, "--negative-cache");
+    refused(&["run", "--negative-cache", "99999999", "--", "true"], 125, "--negative-cache");
+}
+
+/// As of env, timeout and the like: 1 and 2 are the program's own.
+#[test]
+fn failures_of_run_itself_are_not_those_of_the_program() {
+    refused(&["run", "--rules", "/nope", "--", "true"], 125, "--rules: there is no /nope");
+    refused(&["run", "--no-such-option", "--", "true"], 125, "--no-such-option");
+    refused(&["run", "--daemon", "/nope", "--", "true"], 125, "no stack answers at /nope");
+    refused(&["run", "--client-only", "/nope"], 127, "/nope: command not found");
+    for code in [0, 1, 2, 125] {
+        let script = format!("exit {code}");
+        assert_eq!(manypath(&["run", "--client-only", "sh", "-c", &script]).code, Some(code));
+    }
+    assert_eq!(manypath(&["run", "--help"]).code, Some(0));
+    refused(&["serve", "--no-such-option"], 2, "--no-such-option");
+}
+
+#[test]
+fn a_table_that_is_not_there_is_not_shown_as_an_empty_one() {
+    for action in
+        [&["list"] as &[&str], &["default"], &["flush"], &["explain", "connect", "192.0.2.1:1"]]
+    {
+        refused(
+            &[&["rules", "--rules", "/nope"], action].concat(),
+            2,
+            "--rules: there is no /nope",
+        );
+    }
+    assert_eq!(manypath(&["rules", "list"]).code, Some(0), "none need be there unless named");
 }
 
 #[test]

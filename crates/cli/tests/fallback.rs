@@ -73,6 +73,20 @@ fn a_peer_that_answers_garbage_is_reached_by_plain_tcp() {
 }
 
 #[test]
+fn a_destination_without_a_route_is_unreachable_at_once() {
+    let site = Site::new();
+    let ask = "import errno, socket, sys\n\
+               s = socket.socket()\n\
+               print(errno.errorcode[s.connect_ex(('198.51.100.1', 80))])";
+    assert_eq!(site.direct("python3", &["-c", ask]).stdout, "ENETUNREACH\n");
+    let command = site.through_command(&["--report", "--json"], "python3", &["-c", ask]);
+    let done = finish(command);
+    assert_eq!(done.stdout, "ENETUNREACH\n", "{done:?}");
+    // Not because nobody has answered.
+    assert!(common::in_cgroup() || done.stderr.contains("no-local-address"), "{done:?}");
+}
+
+#[test]
 fn a_silent_peer_costs_at_most_the_fallback_timeout() {
     let mut site = Site::new();
     site.web();
@@ -100,6 +114,24 @@ fn a_silent_peer_costs_at_most_the_fallback_timeout() {
     let _ = silent.kill();
     let _ = silent.wait();
     assert!(median < 0.3 + 0.15, "blocking connect took {median} s");
+}
+
+#[test]
+fn a_long_round_trip_is_not_silence() {
+    let mut site = Site::with_paths(&["20mbit,300ms,queue=100"]);
+    site.web();
+    site.random_file("small", 10_000);
+    site.serve("8080");
+    let url = format!("http://{}:8080/small", site.server());
+    let done = finish(site.through_command(
+        &["--json"],
+        "curl",
+        &["-sS", "-f", "-o", "/dev/null", "-w", "%{size_download}", &url],
+    ));
+    assert_eq!((done.code, done.stdout.as_str()), (Some(0), "10000"), "{done:?}");
+    let report = done.stderr.lines().last().expect("a report");
+    let report: serde_json::Value = serde_json::from_str(report).expect("JSON");
+    assert_eq!((&report["sctp"], &report["tcp_relay"]), (&1.into(), &0.into()), "{report}");
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -187,12 +219,16 @@ fn wrong_use_gets_a_clear_message() {
         let done = finish(command);
         (done.code, done.stderr)
     };
-    assert_eq!(say(&["run"]).0, Some(2));
+    assert_eq!(say(&["run"]).0, Some(125));
     let (code, text) = say(&["run", "--", "no-such-program"]);
     assert_eq!(code, Some(127), "{text}");
     assert!(text.contains("no-such-program"), "{text}");
     let (code, text) = say(&["serve", "--allow", "nonsense"]);
     assert!(code != Some(0) && text.contains("nonsense"), "{code:?} {text}");
+    for out_of_reach in ["127.0.0.1:22", "[::1]:22", "0.0.0.0:22"] {
+        let (code, text) = say(&["serve", "--allow", out_of_reach]);
+        assert!(code == Some(2) && text.contains(out_of_reach), "{code:?} {text}");
+    }
     let (code, text) = say(&["lab", "--name", "none", "path", "A", "down"]);
     assert!(code != Some(0) && text.contains("none"), "{code:?} {text}");
     let (code, text) = say(&["run", "--daemon", "/nonexistent.sock", "--", "true"]);

@@ -70,7 +70,7 @@ fn a_place_where_nothing_can_be_written_is_told_before_the_program_runs() {
     let site = Site::new();
     let command = site.through_command(&["--log", "/nonexistent/log"], "true", &[]);
     let done = finish(command);
-    assert_eq!(done.code, Some(2), "{done:?}");
+    assert_eq!(done.code, Some(125), "{done:?}");
     assert!(done.stderr.contains("--log: /nonexistent/log: "), "{done:?}");
 }
 

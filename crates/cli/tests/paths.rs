@@ -162,7 +162,11 @@ fn lines_are_kept_shown_and_refused_with_words_that_help() {
     let file = site.dir.join("paths");
     std::fs::write(&file, "# mine\n").unwrap();
     let added = ok(&site, &["add", "dev", "wwan0", "metered", "5mbit"]);
-    assert!(added.contains("added: dev wwan0 metered 5mbit\nno stack is running"), "{added}");
+    let told = "added: dev wwan0 metered 5mbit\n\
+                there is no interface wwan0 on this host now; the line holds when there is\nno stack is running";
+    assert!(added.contains(told), "{added}");
+    assert!(!ok(&site, &["change", "dev", "lo", "backup"]).contains("no interface"));
+    ok(&site, &["remove", "dev", "lo"]);
     ok(&site, &["change", "dev", "wwan0", "cost", "7"]);
     let kept = std::fs::read_to_string(&file).unwrap();
     assert_eq!(kept, "# mine\ndev wwan0 cost 7 metered 5mbit\n");

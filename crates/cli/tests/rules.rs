@@ -51,6 +51,13 @@ fn a_rule_that_can_never_match_is_told_and_fails_the_check() {
     let useless = ["rules", "add", "remote", "disable", "net", "10.1.2.0/24", "port", "1000"];
     let done = say(&site, &useless);
     assert!(done.stderr.contains("never matches: rules before it"), "{done:?}");
+    assert_eq!(done.stdout.lines().count(), 1, "no stack applied it: {done:?}");
+    let useless = say(&site, &["rules", "add", "remote", "enable"]);
+    assert!(
+        useless.stderr.contains("added, but the rule changes nothing: the default"),
+        "{useless:?}"
+    );
+    ok(&site, &["rules", "delete", "remote", "enable"]);
     let check = say(&site, &["rules", "test"]);
     assert_eq!(check.code, Some(1), "{check:?}");
     assert!(check.stdout.contains("2 rules, 1 without effect"), "{check:?}");

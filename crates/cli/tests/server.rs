@@ -280,6 +280,21 @@ fn listening_sockets_can_be_left_alone() {
     assert_eq!(site.door_status(Host::Right), serde_json::Value::Null);
 }
 
+/// Another user's program has the port of the stack that would lead peers here.
+#[test]
+fn a_listening_socket_that_no_stack_offers_is_in_the_report() {
+    let site = site();
+    let program = "import socket,sys,time
+taken = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+taken.bind(('::', 9899))
+server = socket.create_server(('', 7000))
+time.sleep(0.5)";
+    let mut command = site.command(Host::Right, MANYPATH);
+    command.args(["run", "--report", "--"]).arg(find("python3")).args(["-c", program]);
+    let done = common::finish(command);
+    assert!(done.stderr.contains("not offered: no-door=1"), "{done:?}");
+}
+
 /// Connects six times to a port and once to the next, and waits each time until it is served.
 const KNOCK: &str = "import socket,sys
 for port in [int(sys.argv[2])]*6+[int(sys.argv[2])+1]:

@@ -156,7 +156,8 @@ fn remove_if_stale(path: &Path) -> bool {
     refused && fs::remove_file(path).is_ok()
 }
 
-fn user() -> u32 {
+/// The effective user id of this process.
+pub(crate) fn user() -> u32 {
     // SAFETY: takes nothing, always succeeds.
     unsafe { libc::geteuid() }
 }

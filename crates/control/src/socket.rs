@@ -2,6 +2,7 @@
 
 use crate::error::ControlError;
 use crate::listener;
+use crate::runtime;
 use serde::{Serialize, de::DeserializeOwned};
 use std::io;
 use std::mem;
@@ -116,6 +117,12 @@ impl ControlSocket {
     pub fn peer_credentials(&self) -> io::Result<Credentials> {
         let raw: libc::ucred = option(self.as_fd(), libc::SO_PEERCRED)?;
         Ok(Credentials { pid: raw.pid.cast_unsigned(), uid: raw.uid, gid: raw.gid })
+    }
+
+    /// Whether the other end belongs to the user of this process or to root. Whoever else got to the socket's
+    /// file must neither ask nor order anything.
+    pub fn is_of_owner_or_root(&self) -> bool {
+        self.peer_credentials().is_ok_and(|peer| [0, runtime::user()].contains(&peer.uid))
     }
 
     /// Sends one message, with a file descriptor if there is one. The descriptor stays the

@@ -222,8 +222,7 @@ pub struct FlowStatus {
     pub destination: SocketAddr,
     /// The address that the program connected from, as its side gave it.
     pub source: SocketAddr,
-    /// What the program that has accepted it was told of its client, if it is one under `manypath
-    /// run`.
+    /// The client of a service here, by an address at which its association was verified.
     #[serde(default)]
     pub client: Option<SocketAddr>,
     /// Bytes received from the peer.
@@ -335,6 +334,8 @@ pub enum FallbackReason {
     Busy,
     /// The peer is a manypath that carries no datagrams.
     NoDatagrams,
+    /// One path with a short round trip leads to the peer: SCTP could only be slower.
+    NothingToGain,
 }
 
 impl FallbackReason {
@@ -356,6 +357,7 @@ impl FallbackReason {
             Self::AssociationLost => "association-lost",
             Self::Busy => "busy",
             Self::NoDatagrams => "no-datagrams",
+            Self::NothingToGain => "nothing-to-gain",
         }
     }
 }
@@ -377,6 +379,9 @@ impl fmt::Display for FallbackReason {
             Self::AssociationLost => "the association ended meanwhile",
             Self::Busy => "the stack is at a limit or ending",
             Self::NoDatagrams => "the peer's manypath carries no datagrams",
+            Self::NothingToGain => {
+                "a single short path leads to the peer: SCTP has nothing to gain"
+            }
         })
     }
 }

@@ -17,6 +17,13 @@ pub struct Allow {
     pub protocol: Protocol,
 }
 
+impl Allow {
+    /// Whether peers can ever reach what it names.
+    pub fn is_reachable(&self) -> bool {
+        !self.addr.is_some_and(is_never_reachable)
+    }
+}
+
 impl fmt::Display for Allow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.addr {
@@ -70,6 +77,8 @@ pub(crate) enum Denied {
     NotReachable,
     /// Not one of our addresses that the peer's association uses.
     ForeignAddress,
+    /// One of our addresses at which the peer has not proved to reach us, and which no rule names.
+    Unconfirmed,
     /// No rule opens it.
     NotListed,
     /// A program that is not under `manypath run` would get the connection, and take its client for a
@@ -77,7 +86,7 @@ pub(crate) enum Denied {
     NotCovered,
     /// The service is open to the other form of carrying connections.
     Form,
-    /// The association has no verified address of the service's family.
+    /// The peer is at no verified address of the service's family now.
     NoClientAddress,
 }
 
@@ -87,6 +96,7 @@ impl Denied {
         match self {
             Self::NotReachable => "dial_denied_not_reachable",
             Self::ForeignAddress => "dial_denied_foreign_address",
+            Self::Unconfirmed => "dial_denied_unconfirmed_address",
             Self::NotListed => "dial_denied_not_listed",
             Self::NotCovered => "dial_denied_not_covered",
             Self::Form => "dial_denied_form",
@@ -100,6 +110,7 @@ impl fmt::Display for Denied {
         f.write_str(match self {
             Self::NotReachable => "loopback, unspecified and multicast addresses never are",
             Self::ForeignAddress => "not an address that this association uses",
+            Self::Unconfirmed => "the peer has not reached this host at that address yet",
             Self::NotListed => "no rule opens it to peers",
             Self::NotCovered => "a program outside `manypath run` would get it",
             Self::Form => "it is open to the other form",
@@ -108,7 +119,7 @@ impl fmt::Display for Denied {
     }
 }
 
-/// Whether a peer may reach `destination`, when its association uses our addresses `locals`.
+/// Whether a peer may reach `destination`, when `locals` are our addresses that it may name.
 /// Returns the address to dial: the same, with IPv4-mapped IPv6 made plain so that no spelling of
 /// an address escapes the tests.
 ///
@@ -134,7 +145,7 @@ pub(crate) fn canonical(destination: SocketAddr) -> SocketAddr {
 
 /// Whether a peer may name this address at all, whatever listens there.
 pub(crate) fn check_address(addr: IpAddr, locals: &[IpAddr], loopback: bool) -> Result<(), Denied> {
-    if addr.is_unspecified() || addr.is_multicast() || (addr.is_loopback() && !loopback) {
+    if is_never_reachable(addr) && !(loopback && addr.is_loopback()) {
         return Err(Denied::NotReachable);
     }
     if locals.iter().any(|local| local.to_canonical() == addr) {
@@ -142,6 +153,10 @@ pub(crate) fn check_address(addr: IpAddr, locals: &[IpAddr], loopback: bool) -> 
     } else {
         Err(Denied::ForeignAddress)
     }
+}
+
+fn is_never_reachable(addr: IpAddr) -> bool {
+    addr.is_unspecified() || addr.is_multicast() || addr.is_loopback()
 }
 
 /// How a service is served that rules open whoever listens there, if they do.

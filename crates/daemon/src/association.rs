@@ -61,6 +61,8 @@ pub(crate) struct Association {
     pub(crate) datagrams: BTreeMap<DatagramFlow, DatagramId>,
     /// A message that the engine did not take although it had room: goes first next time.
     pub(crate) held: Option<Outgoing>,
+    /// Messages may have been given to the engine.
+    pub(crate) spoken: bool,
     /// Packets received when the peer's host said that nobody listens there any more.
     pub(crate) doubted: Option<u64>,
     pub(crate) quiet: Quiet,
@@ -98,7 +100,8 @@ impl Association {
         streams: u16,
     ) -> Self {
         let (flows, datagrams) = (BTreeMap::new(), BTreeMap::new());
-        let (idle_since, held, doubted, input_over) = (begun, None, None, false);
+        let (idle_since, held, doubted) = (begun, None, None);
+        let (input_over, spoken) = (false, false);
         Self {
             begun_with,
             input_over,
@@ -110,6 +113,7 @@ impl Association {
             flows,
             datagrams,
             held,
+            spoken,
             doubted,
             quiet: Quiet::new(begun),
         }

@@ -39,6 +39,7 @@ impl Stack {
             return Ok(*id);
         }
         let remote = SocketAddr::new(destination.ip(), self.config.peer_port());
+        self.check_route(remote.ip())?;
         let (now, port) = (self.now, manypath_flow::SCTP_PORT);
         let own = parameters::with_profile(&self.config, profile);
         let endpoint = self.driver.endpoint_mut();
@@ -58,6 +59,21 @@ impl Stack {
         self.by_peer.insert((destination.ip(), profile), id);
         info!(target: log::ASSOCIATION, "association {} to {remote}: trying", id.0);
         Ok(id)
+    }
+
+    /// Sockets that are bound to an interface take everything to be on its link, and would ask in vain for a peer
+    /// to which the kernel knows no way from any of our addresses. Plain TCP fails at once there.
+    pub(crate) fn check_route(&self, remote: IpAddr) -> Result<(), FallbackReason> {
+        let locals = self.locals.open.iter().map(|local| local.address.addr.ip());
+        let sources = locals.filter(|local| local.is_ipv4() == remote.is_ipv4()).map(Some);
+        let is_unreachable = |source| {
+            let route = manypath_net::route_to(remote, source, None);
+            route.is_err_and(|error| error.raw_os_error() == Some(libc::ENETUNREACH))
+        };
+        match std::iter::once(None).chain(sources).all(is_unreachable) {
+            true => Err(FallbackReason::NoLocalAddress),
+            false => Ok(()),
+        }
     }
 
     /// Whether the association is established and takes flows.
@@ -146,43 +162,31 @@ impl Stack {
     }
 
     /// Lets connections to every address where the peer has proved to be use the association, and
-    /// forgets what was held against it.
+    /// clears their entries in the negative cache.
     fn adopt_peer_addresses(&mut self, id: AssociationId) {
         let Some(association) = self.associations.get(&id) else { return };
         // A native program at an address says nothing of a manypath there.
         let Some(profile) = association.begun_with.filter(|_| !association.mux.is_direct()) else {
             return;
         };
-        for addr in self.confirmed_addresses(id) {
+        let near = self.gains_nothing(id);
+        for addr in self.living_addresses(id) {
             self.peers.forget_peer(self.now, addr);
+            if !near {
+                self.forget_near(Some(addr));
+            }
             self.by_peer.entry((addr, profile)).or_insert(id);
         }
     }
 
-    /// An unconfirmed address may belong to somebody else (RFC 9260 section 5.4): connections to it
-    /// must not be handed to this peer.
-    fn confirmed_addresses(&self, id: AssociationId) -> Vec<IpAddr> {
-        let status = self.driver.endpoint().status(self.now, id);
-        let paths = status.into_iter().flat_map(|status| status.paths);
-        paths
-            .filter(|path| path.state != PathState::Unconfirmed)
-            .map(|path| path.addr.remote.ip())
-            .collect()
-    }
-
-    /// Our addresses that the association uses.
-    pub(crate) fn local_addresses(&self, id: AssociationId) -> Vec<IpAddr> {
-        let status = self.driver.endpoint().status(self.now, id);
-        let paths = status.into_iter().flat_map(|status| status.paths);
-        paths.map(|path| path.addr.local.ip()).collect()
-    }
-
-    /// The peer's address on the path to our address `local`, or on the primary path.
-    pub(crate) fn remote_of(&self, id: AssociationId, local: IpAddr) -> Option<IpAddr> {
-        let paths = self.driver.endpoint().status(self.now, id)?.paths;
-        let here = paths.iter().find(|path| path.addr.local.ip() == local);
-        let path = here.or_else(|| paths.iter().find(|path| path.primary))?;
-        Some(path.addr.remote.ip().to_canonical())
+    /// New connections to an address that has failed are not the peer's any more: another host may have it by now. One
+    /// that answers again is adopted again; until then plain TCP, or an association of its own, finds who is there.
+    fn disown_failed_addresses(&mut self, id: AssociationId) {
+        if !self.is_established(id) {
+            return;
+        }
+        let living = self.living_addresses(id);
+        self.by_peer.retain(|(addr, _), used| *used != id || living.contains(addr));
     }
 
     /// Packets received from the peer so far.
@@ -199,9 +203,12 @@ impl Stack {
     }
 
     fn on_path_changed(&mut self, id: AssociationId, path: PathId, state: PathState) {
-        if state == PathState::Active {
-            self.adopt_peer_addresses(id);
+        match state {
+            PathState::Active => self.adopt_peer_addresses(id),
+            PathState::Inactive => self.disown_failed_addresses(id),
+            PathState::Unconfirmed | PathState::PotentiallyFailed => {}
         }
+        self.answer_waiting_of(id);
         self.tell_watchers();
         let status = self.driver.endpoint().status(self.now, id);
         let mut paths = status.into_iter().flat_map(|status| status.paths);
@@ -267,6 +274,7 @@ impl Stack {
         self.by_peer.retain(|_, used| *used != id);
         self.dirty.remove(&id);
         self.waiting.remove(&id);
+        self.unanswered.remove(&id);
     }
 
     /// `native`: it speaks SCTP, if not with manypath's port and form.
@@ -334,9 +342,13 @@ impl Stack {
     }
 
     fn pump(&mut self, id: AssociationId) {
+        if self.unanswered.contains(&id) {
+            return;
+        }
         self.note_activity(id);
         self.read_direct(id);
         let Some(association) = self.associations.get_mut(&id) else { return };
+        association.spoken = true;
         let endpoint = self.driver.endpoint_mut();
         association.mux.advance_time(self.now);
         if let Some(datagrams) = association.mux.datagrams_mut() {

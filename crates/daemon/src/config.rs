@@ -6,8 +6,8 @@ use crate::log::{Level, Levels};
 use crate::peers::PeerCache;
 use crate::settings::SettingsFile;
 use manypath_engine::{Profile, Redundancy};
-use manypath_rules::RulesFile;
 use manypath_rules::paths::PathsFile;
+use manypath_rules::{RulesFile, StepAside};
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -72,6 +72,9 @@ pub struct StackConfig {
     /// Whether connections of programs that have bound an address use every path; otherwise they
     /// are left to plain TCP from that address.
     pub force_bindall: bool,
+    /// Whether connections are left to plain TCP where a single short path leads to the peer, unless a
+    /// rule says otherwise.
+    pub step_aside: StepAside,
     /// Bytes that peers may be promised for data that programs have not taken, by all flows together.
     pub receive_memory: u64,
     /// INITs sent again before the fallback.
@@ -153,6 +156,7 @@ impl Default for StackConfig {
             settings: None,
             fixed: Vec::new(),
             force_bindall: true,
+            step_aside: StepAside::Auto,
             receive_memory: 256 << 20,
             init_rtx_max: 2,
             path_rtx_max: 5,

@@ -58,6 +58,16 @@ pub(crate) enum RelayEnd {
 
 type PathName = (SocketAddr, SocketAddr);
 
+impl Connection {
+    /// The client whose connection it is, if it is one to a service.
+    pub(crate) const fn client(&self) -> Option<SocketAddr> {
+        match self.ends {
+            Ends::From(client, _) => Some(client),
+            Ends::To(_) => None,
+        }
+    }
+}
+
 impl RelayEnd {
     pub(crate) const fn counter(self) -> &'static str {
         match self {

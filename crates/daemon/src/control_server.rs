@@ -193,6 +193,9 @@ impl Stack {
     pub(crate) fn accept_control(&mut self) {
         while let Some(caller) = self.control.next_caller() {
             match caller {
+                Ok(socket) if !socket.is_of_owner_or_root() => {
+                    self.counters.count("control_connections_of_other_users");
+                }
                 Ok(socket) if self.control.connections.len() < MAX_CONNECTIONS => {
                     if self.control.add(socket, false, &self.registry).is_err() {
                         self.counters.count("control_connections_failed");
@@ -222,7 +225,7 @@ impl Stack {
         for id in std::mem::take(&mut self.control.unread) {
             self.serve_connection(id);
         }
-        self.lead_delayed();
+        self.inject_delayed();
     }
 
     fn serve_connection(&mut self, id: u64) {
@@ -318,6 +321,7 @@ impl Stack {
             Request::Reload => self.on_reload(id),
             Request::ForgetPeers { addr, port } => {
                 let count = self.peers.flush(addr, port) + self.datagrams.forget(addr, port);
+                self.forget_kept_peers(addr, port);
                 self.tell_redirectors();
                 self.reply(id, Reply::Forgotten { count });
             }
@@ -348,7 +352,7 @@ impl Stack {
     }
 
     /// What the kernel was told of plain TCP holds no longer.
-    fn tell_redirectors(&mut self) {
+    pub(crate) fn tell_redirectors(&mut self) {
         for redirector in self.control.redirectors() {
             self.reply(redirector, Reply::Changed);
         }

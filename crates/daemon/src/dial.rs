@@ -1,8 +1,8 @@
 //! The server side: a peer's flow asks for a local service.
 //!
-//! The destination must be one of our addresses that the peer's association uses, or what a NAT makes of
-//! one (`translated`), and allowed. It is dialled exactly, never at loopback in its stead, so that a service bound to 127.0.0.1 stays
-//! out of reach. The own end is bound to the same address: if it has moved to another host in the
+//! The destination must be one of our addresses at which the peer has proved to reach us (`proven`), or what a NAT
+//! makes of one (`translated`), and allowed. It is dialled exactly, never at loopback in its stead, so that a
+//! service bound to 127.0.0.1 stays out of reach. The own end is bound to the same address: if it has moved to another host in the
 //! meantime, the bind fails and nothing leaves this one.
 
 use crate::allow::{self, Denied};
@@ -14,7 +14,7 @@ use crate::relay::Relay;
 use crate::socket::Socket;
 use crate::stack::Stack;
 use crate::token::Source;
-use manypath_engine::AssociationId;
+use manypath_engine::{AssociationId, Instant};
 use manypath_flow::{FlowId, Refusal};
 use manypath_rules::{Form, Options, Protocol as Carried};
 use mio::event::Event;
@@ -30,13 +30,18 @@ pub(crate) struct Dial {
     association: AssociationId,
     flow: FlowId,
     destination: SocketAddr,
-    /// The client's address as its side gave it.
-    source: SocketAddr,
+    /// Whom the service and the log are told of.
+    client: SocketAddr,
     pub(crate) options: Options,
     socket: Socket,
 }
 
 impl Dial {
+    /// Whom it stands for.
+    pub(crate) const fn client(&self) -> SocketAddr {
+        self.client
+    }
+
     /// The flow that it is for.
     pub(crate) const fn flow(&self) -> (AssociationId, FlowId) {
         (self.association, self.flow)
@@ -52,11 +57,12 @@ pub(crate) struct Incoming {
     pub(crate) destination: SocketAddr,
     /// The address of the peer's program, as its side says.
     pub(crate) source: SocketAddr,
+    pub(crate) arrived: Instant,
 }
 
 impl Stack {
-    pub(crate) fn on_incoming(&mut self, mut incoming: Incoming) {
-        let Incoming { association: id, flow, destination, source } = incoming;
+    pub(crate) fn on_incoming(&mut self, incoming: Incoming) {
+        let Incoming { association: id, flow, source, .. } = incoming;
         if !self.phase.takes_work() {
             return self.refuse(id, flow, Refusal::Busy, "dial_denied_ending");
         }
@@ -65,37 +71,63 @@ impl Stack {
             let _tried = self.dial_service(id, flow, source, None);
             return;
         }
-        incoming.destination = self.service_meant(id, Carried::Tcp, destination);
-        if !self.look_first(incoming) {
-            self.answer_incoming(incoming);
+        self.admit_incoming(incoming);
+    }
+
+    /// Finds out what the peer means, and answers or lets it wait.
+    pub(crate) fn admit_incoming(&mut self, mut incoming: Incoming) {
+        let Incoming { association: id, destination, .. } = incoming;
+        if let Some(at) = self.next_look_at_the_table(&incoming) {
+            return self.wait_for_the_table(incoming, at);
+        }
+        match self.resolve_local_service(id, Carried::Tcp, destination) {
+            Ok(service) => {
+                incoming.destination = service;
+                if !self.look_first(incoming) {
+                    self.answer_incoming(incoming);
+                }
+            }
+            Err(denied) => self.deny(incoming, denied),
         }
     }
 
     /// Everybody has said by now what listens.
     pub(crate) fn answer_incoming(&mut self, incoming: Incoming) {
-        let Incoming { association: id, flow, destination, source } = incoming;
-        if self.listeners.concern(allow::canonical(destination)) {
-            return self.on_incoming_to_listener(id, flow, destination, source);
+        let Incoming { association: id, flow, destination, source, .. } = incoming;
+        if self.listeners.concern(destination) {
+            return self.on_incoming_to_listener(incoming);
         }
-        let locals = self.local_addresses(id);
+        let locals = self.reachable_locals(id, Carried::Tcp, destination);
         let loopback = self.config.loopback_paths;
         let admitted = allow::admit(Carried::Tcp, destination, &locals, &self.rules, loopback);
         // What a run's own stack serves is its program, whatever the rules open on this host.
         let admitted = if self.config.door { Err(Denied::NotListed) } else { admitted };
+        let admitted = admitted.and_then(|(service, options)| {
+            let open = self.is_form_open(id, &options);
+            let client = self.verified_client(id, service, source).ok_or(Denied::NoClientAddress);
+            if open { Ok((client?, options)) } else { Err(Denied::Form) }
+        });
         match admitted {
-            Ok((_, options)) if !self.is_form_open(id, &options) => {
-                self.refuse(id, flow, Refusal::NotAllowed, Denied::Form.counter());
+            Ok((client, options)) => self.dial(id, flow, destination, client, options),
+            Err(Denied::NotListed) if self.may_listen_later(destination) => {
+                self.refuse(id, flow, Refusal::Busy, Denied::NotListed.counter());
             }
-            Ok((destination, options)) => self.dial(id, flow, destination, source, options),
-            Err(denied) => {
-                debug!(target: log::CONNECTION,
-                    "association {}: {destination} not dialled: {denied}",
-                    id.0
-                );
-                let may_come = denied == Denied::NotListed && self.may_listen_later(destination);
-                let refusal = if may_come { Refusal::Busy } else { Refusal::NotAllowed };
-                self.refuse(id, flow, refusal, denied.counter());
-            }
+            Err(denied) => self.deny(incoming, denied),
+        }
+    }
+
+    /// Refuses a flow, or lets it wait for what may change before long.
+    pub(crate) fn deny(&mut self, incoming: Incoming, denied: Denied) {
+        let Incoming { association: id, flow, destination, .. } = incoming;
+        debug!(target: log::CONNECTION,
+            "association {}: {destination} not dialled: {denied}", id.0);
+        match denied {
+            Denied::Unconfirmed | Denied::NoClientAddress => self.wait_for_paths(incoming, denied),
+            Denied::NotReachable
+            | Denied::ForeignAddress
+            | Denied::NotListed
+            | Denied::NotCovered
+            | Denied::Form => self.refuse(id, flow, Refusal::NotAllowed, denied.counter()),
         }
     }
 
@@ -110,26 +142,26 @@ impl Stack {
         association: AssociationId,
         flow: FlowId,
         destination: SocketAddr,
-        source: SocketAddr,
+        client: SocketAddr,
         options: Options,
     ) {
         let from = SocketAddr::new(destination.ip(), 0);
         match connect(Some(from), destination) {
             Ok(fd) => {
                 let dial = DialId(self.next_id());
-                self.start_dial(dial, association, flow, (source, destination), options, fd);
+                self.start_dial(dial, association, flow, (client, destination), options, fd);
             }
             Err(error) => self.refuse_dial(association, flow, destination, &error),
         }
     }
 
-    /// Watches a connection that is being made, from `source` as its side says, to `destination`.
+    /// Watches a connection that is being made to `destination` for `client`.
     pub(crate) fn start_dial(
         &mut self,
         id: DialId,
         association: AssociationId,
         flow: FlowId,
-        (source, destination): (SocketAddr, SocketAddr),
+        (client, destination): (SocketAddr, SocketAddr),
         options: Options,
         fd: OwnedFd,
     ) {
@@ -138,7 +170,7 @@ impl Stack {
                 self.set_flow_use(association, flow, FlowUse::Dial(id));
                 self.treat(association, flow, &options);
                 self.dials
-                    .insert(id, Dial { association, flow, destination, source, options, socket });
+                    .insert(id, Dial { association, flow, destination, client, options, socket });
             }
             Err(error) => {
                 self.on_led_over(RelayId(id.0));
@@ -158,7 +190,7 @@ impl Stack {
                 dial.socket.reset(&self.registry);
                 self.on_led_over(RelayId(id.0));
                 let failed = Some(dial.destination);
-                if !self.dial_service(dial.association, dial.flow, dial.source, failed) {
+                if !self.dial_service(dial.association, dial.flow, dial.client, failed) {
                     self.refuse_dial(dial.association, dial.flow, dial.destination, &error);
                 }
             }
@@ -182,9 +214,7 @@ impl Stack {
             "association {}: flow to {} open",
             dial.association.0, dial.destination
         );
-        let told = self.listeners.client_of(relay.0);
-        let client = told.unwrap_or_else(|| self.client_of(&dial));
-        let association = dial.association;
+        let (client, association) = (dial.client, dial.association);
         let ends = Ends::From(client, dial.destination);
         let joined = Relay::new(dial.association, dial.flow, dial.socket).with(&dial.options);
         let joined = match dial.options.proxy {
@@ -193,13 +223,6 @@ impl Stack {
         };
         self.start_relay(relay, joined);
         self.begin_connection(relay, ends, Carrier::Sctp(association));
-    }
-
-    /// The client as we know it: the address is one that its association was verified at, only the
-    /// port is what its side says.
-    fn client_of(&self, dial: &Dial) -> SocketAddr {
-        let remote = self.remote_of(dial.association, dial.destination.ip());
-        SocketAddr::new(remote.unwrap_or(dial.source.ip()), dial.source.port())
     }
 
     pub(crate) fn drop_dial(&mut self, id: DialId) {
@@ -230,7 +253,12 @@ impl Stack {
         match error.raw_os_error() {
             // Our own shortage, or an address that is ours no longer: plain TCP may tell more.
             Some(
-                libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM | libc::EADDRNOTAVAIL,
+                libc::EMFILE
+                | libc::ENFILE
+                | libc::ENOBUFS
+                | libc::ENOMEM
+                | libc::EADDRINUSE
+                | libc::EADDRNOTAVAIL,
             )
             | None => self.refuse(id, flow, Refusal::Busy, "dials_impossible"),
             // Its port may lead to another host behind the same NAT: TCP finds out.
@@ -267,14 +295,30 @@ pub(crate) fn connect(from: Option<SocketAddr>, to: SocketAddr) -> io::Result<Ow
     Ok(socket.into())
 }
 
-/// A socket for a connection to `to`, bound to `from` if that is given.
-pub(crate) fn socket_at(from: Option<SocketAddr>, to: SocketAddr) -> io::Result<RawSocket> {
-    let socket = RawSocket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;
-    socket.set_nonblocking(true)?;
+/// A socket for a connection to `to`, bound to `from` if that is given. A port that is left to the kernel is chosen
+/// when it connects, so that it need differ only from those of connections to the same service.
+fn socket_at(from: Option<SocketAddr>, to: SocketAddr) -> io::Result<RawSocket> {
+    let socket = unbound(to)?;
     if let Some(from) = from {
         socket.set_reuse_address(true)?;
+        if from.port() == 0 {
+            manypath_net::choose_port_when_connecting(&socket)?;
+        }
         socket.bind(&SockAddr::from(from))?;
     }
+    Ok(socket)
+}
+
+/// A socket for a connection to `to` from the same address, with a port that nobody else can bind until it is closed.
+pub(crate) fn exclusive_socket(to: SocketAddr) -> io::Result<RawSocket> {
+    let socket = unbound(to)?;
+    socket.bind(&SockAddr::from(SocketAddr::new(to.ip(), 0)))?;
+    Ok(socket)
+}
+
+fn unbound(to: SocketAddr) -> io::Result<RawSocket> {
+    let socket = RawSocket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_nonblocking(true)?;
     Ok(socket)
 }
 
@@ -283,5 +327,27 @@ pub(crate) fn begin(socket: &RawSocket, to: SocketAddr) -> io::Result<()> {
     match socket.connect(&SockAddr::from(to)) {
         Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sockets that have a port of their own from the beginning are as many as there are ports, for all services.
+    #[test]
+    fn a_port_is_chosen_when_the_service_is_known_unless_it_is_announced_before() {
+        let port = |socket: &RawSocket| {
+            socket.local_addr().unwrap().as_socket().map(|own| own.port()).unwrap_or_default()
+        };
+        for loopback in ["127.0.0.1", "::1"] {
+            let listener = std::net::TcpListener::bind((loopback, 0)).unwrap();
+            let to = listener.local_addr().unwrap();
+            let socket = socket_at(Some(SocketAddr::new(to.ip(), 0)), to).unwrap();
+            assert_eq!(port(&socket), 0);
+            begin(&socket, to).unwrap();
+            assert_ne!(port(&socket), 0);
+            assert_ne!(port(&exclusive_socket(to).unwrap()), 0);
+        }
     }
 }

@@ -31,6 +31,7 @@ impl Stack {
     ) -> Result<(AssociationId, FlowId), FallbackReason> {
         let destination = open.destination;
         let remote = SocketAddr::new(destination.ip(), self.config.peer_port());
+        self.check_route(remote.ip())?;
         let (now, own) = (self.now, parameters::of_direct(&self.config, profile));
         let endpoint = self.driver.endpoint_mut();
         let id =

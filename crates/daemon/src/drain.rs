@@ -178,7 +178,7 @@ impl Stack {
         }
         self.driver.flush(self.now);
         self.print_last_status_line();
-        self.save_peers();
+        self.finish_saving();
     }
 }
 

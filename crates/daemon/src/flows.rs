@@ -32,7 +32,9 @@ impl Stack {
     fn on_flow_event(&mut self, id: AssociationId, event: FlowEvent) {
         match event {
             FlowEvent::Incoming { flow, destination, source } => {
-                self.on_incoming(Incoming { association: id, flow, destination, source });
+                let (association, arrived) = (id, self.now);
+                let incoming = Incoming { association, flow, destination, source, arrived };
+                self.on_incoming(incoming);
             }
             FlowEvent::Opened { flow, local: _ } => self.on_opened(id, flow),
             FlowEvent::Refused { flow, refusal } => self.on_refused(id, flow, refusal),

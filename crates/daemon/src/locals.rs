@@ -81,6 +81,11 @@ impl Locals {
         self.open.iter().any(|local| local.address.addr.is_ipv4() == addr.is_ipv4())
     }
 
+    /// Whether all of them are at one interface, so that a peer with one address has one path.
+    pub(crate) fn is_one_interface(&self) -> bool {
+        self.open.windows(2).all(|pair| pair[0].interface == pair[1].interface)
+    }
+
     /// The UDP port of the own sockets, also while none is open; 0 before there was one.
     pub(crate) const fn udp_port(&self) -> u16 {
         self.port

@@ -16,6 +16,9 @@ pub(crate) const STREAMS: u16 = FLOW_STREAMS + manypath_flow::DATAGRAM_STREAMS;
 const LARGEST_BUFFER: u32 = 64 << 20;
 /// Streams that a native program may use towards us.
 const NATIVE_STREAMS: u16 = 64;
+/// Three times an INIT of so many bytes is room for the INIT ACK of a server with 16 IPv6 addresses: 660 bytes, and
+/// 28 of headers.
+const INIT_SIZE: u16 = 228;
 /// With the short RTO of a client this goes on for 15 s after the fallback, in case that a peer is
 /// only slow: what it answers late counts for the next connection.
 const CLIENT_INIT_RETRANSMITS: u32 = 6;
@@ -33,6 +36,7 @@ fn of_profile(config: &StackConfig, profile: Profile) -> Config {
         // Raw sockets get what is for other stacks of the host, too.
         answer_strangers: config.encapsulation == Encapsulation::Udp,
         adaptation: Some(manypath_flow::ADAPTATION),
+        init_size: INIT_SIZE,
         require_adaptation: true,
         // Hosts of today are moved: addresses come and go with links, leases and prefixes.
         address_reconfiguration: true,
@@ -83,6 +87,7 @@ pub(crate) fn of_direct(config: &StackConfig, profile: Profile) -> Config {
     let native = Config {
         port: 0,
         adaptation: Some(manypath_flow::DIRECT_ADAPTATION),
+        init_size: 0,
         require_adaptation: false,
         // Peers that know ASCONF without AUTH would have to be refused (RFC 5061 section 6).
         address_reconfiguration: false,

@@ -100,10 +100,19 @@ impl Rules {
 
     /// Whether a rule opens exactly this address and port: what a loopback service needs.
     pub(crate) fn names(&self, protocol: Protocol, service: SocketAddr) -> bool {
+        self.open_host(protocol, service, false)
+    }
+
+    /// Whether a rule that opens the service names its address, and not a network that it is in.
+    pub(crate) fn names_address(&self, protocol: Protocol, service: SocketAddr) -> bool {
+        self.open_host(protocol, service, true)
+    }
+
+    fn open_host(&self, protocol: Protocol, service: SocketAddr, any_port: bool) -> bool {
         let named = |rule: &Rule| {
             rule.protocol == protocol
                 && rule.network == Some(Network::host(service.ip()))
-                && rule.ports.is_some_and(|ports| ports.contains(service.port()))
+                && rule.ports.map_or(any_port, |ports| ports.contains(service.port()))
         };
         let tables = [&self.own, &self.table];
         tables.iter().any(|table| table.list(Chain::Local, Policy::Enable).any(|(_, r)| named(r)))

@@ -31,6 +31,7 @@ use crate::tcp_relay::TcpRelay;
 use crate::timers::Timers;
 use crate::token::Source;
 use crate::uplinks::Uplinks;
+use crate::waiting::WaitingFlows;
 use crate::watch::Watch;
 use manypath_engine::{AssociationId, Duration, Endpoint, Instant, Profile};
 use manypath_net::{Clock, Driver, Inherited, Signals};
@@ -76,6 +77,8 @@ pub struct Stack {
     pub(crate) dirty: BTreeSet<AssociationId>,
     /// Associations with messages that wait for room in the engine.
     pub(crate) waiting: BTreeSet<AssociationId>,
+    /// Associations whose messages wait for the answer to the INIT: it may show that plain TCP is better.
+    pub(crate) unanswered: BTreeSet<AssociationId>,
     pub(crate) attempts: BTreeMap<AttemptId, Attempt>,
     pub(crate) dials: BTreeMap<DialId, Dial>,
     /// TCP clients of a gateway.
@@ -85,6 +88,8 @@ pub struct Stack {
     /// What connections that have ended have moved.
     pub(crate) totals: Totals,
     pub(crate) listeners: Listeners,
+    /// Flows of peers that are answered a little later.
+    pub(crate) waiting_flows: WaitingFlows,
     pub(crate) datagrams: Datagrams,
     pub(crate) relays: BTreeMap<RelayId, Relay>,
     pub(crate) tcp_relays: BTreeMap<RelayId, TcpRelay>,
@@ -168,12 +173,14 @@ impl Stack {
             by_peer: BTreeMap::new(),
             dirty: BTreeSet::new(),
             waiting: BTreeSet::new(),
+            unanswered: BTreeSet::new(),
             attempts: BTreeMap::new(),
             dials: BTreeMap::new(),
             callers: Callers::default(),
             printer: None,
             totals: Totals::default(),
             listeners: Listeners::default(),
+            waiting_flows: WaitingFlows::default(),
             datagrams: Datagrams::new(lifetimes(&config)),
             relays: BTreeMap::new(),
             tcp_relays: BTreeMap::new(),
@@ -251,6 +258,7 @@ impl Stack {
         self.notice_closed_ports();
         // What the peers did comes before what launchers ask for, so that they are told the truth.
         self.drain_endpoint();
+        self.follow_answers();
         while let Some(timer) = self.timers.pop(self.now) {
             self.on_timer(timer);
         }

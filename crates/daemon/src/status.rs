@@ -1,6 +1,8 @@
 //! The snapshot that `manypath status` shows.
 
 use crate::association::{Association, FlowUse};
+use crate::dial::Dial;
+use crate::log;
 use crate::stack::Stack;
 use manypath_control::status::{
     AssociationStatus, FlowStatus, LocalStatus, MemoryStatus, PathStatus, StackStatus,
@@ -143,8 +145,8 @@ impl Stack {
 
     fn client_told(&self, used: FlowUse) -> Option<SocketAddr> {
         match used {
-            FlowUse::Relay(id) => self.listeners.client_of(id.0),
-            FlowUse::Dial(id) => self.listeners.client_of(id.0),
+            FlowUse::Relay(id) => self.connections.get(&id)?.client(),
+            FlowUse::Dial(id) => self.dials.get(&id).map(Dial::client),
             FlowUse::Attempt(_) | FlowUse::Caller(_) | FlowUse::Closing => None,
         }
     }
@@ -170,6 +172,9 @@ impl Stack {
     pub(crate) fn all_counters(&self) -> BTreeMap<String, u64> {
         let mut all = BTreeMap::new();
         all.extend(self.counters.events().iter().map(|(name, n)| (format!("stack_{name}"), *n)));
+        // Of the process, whose only stack this is but in tests.
+        let lost = Some(log::lost_lines()).filter(|lost| *lost > 0);
+        all.extend(lost.map(|lost| (format!("stack_{}", "log_lines_lost"), lost)));
         let engine = self.driver.endpoint().counters().entries();
         all.extend(engine.into_iter().map(|(name, n)| (format!("sctp_{name}"), n)));
         let net = self.driver.counters().entries();

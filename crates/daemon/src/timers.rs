@@ -13,6 +13,8 @@ use std::collections::BTreeSet;
 pub(crate) enum Timer {
     /// A non-blocking connect begins its plain TCP connection.
     HeadStart(AttemptId),
+    /// A peer at the end of a short path has had its time to answer.
+    Answer(AssociationId),
     /// The peer of a connect has had its time to answer.
     Fallback(AttemptId),
     /// The launcher has had its time to hand over the program's connection.
@@ -37,6 +39,10 @@ pub(crate) enum Timer {
     Listeners,
     /// Redirectors have had their time to look for listeners.
     Look,
+    /// Flows of peers have waited for what they wait for.
+    Waiting,
+    /// Launchers have had their time to take note of a connection.
+    Delayed,
     /// Control callers may wait for whom there was no descriptor.
     AcceptControl,
     /// TCP clients of a gateway may wait for whom there was no descriptor, or no time.
@@ -78,6 +84,7 @@ impl Stack {
     pub(crate) fn on_timer(&mut self, timer: Timer) {
         match timer {
             Timer::HeadStart(id) => self.on_head_start_timer(id),
+            Timer::Answer(_) => self.follow_answers(),
             Timer::Fallback(id) => self.on_fallback_timer(id),
             Timer::Attach(id) => self.on_attach_timer(id),
             Timer::Patience(id) => self.on_patience_timer(id),
@@ -90,6 +97,8 @@ impl Stack {
             Timer::Quiet(id) => self.on_quiet_timer(id),
             Timer::Listeners => self.on_listeners_timer(),
             Timer::Look => self.answer_looked(),
+            Timer::Waiting => self.on_waiting_timer(),
+            Timer::Delayed => self.give_up_delayed(),
             Timer::AcceptControl => self.accept_control(),
             Timer::Callers => self.accept_callers(),
             Timer::StatusLine => self.on_status_line_timer(),

@@ -5,9 +5,7 @@
 //! that the peer's association uses here. Nothing else is ever dialled, so that whoever names the address of a
 //! stranger reaches no more than by naming ours, and the rules are asked about ours.
 
-use crate::allow;
-use crate::datagrams;
-use crate::listeners::kernel_table;
+use crate::allow::{self, Denied};
 use crate::log;
 use crate::stack::Stack;
 use manypath_engine::AssociationId;
@@ -19,25 +17,50 @@ use tracing::debug;
 impl Stack {
     /// The service of this host that a peer means by `named`: of several addresses that its association uses that
     /// one where the service is open and somebody listens, else the one of the primary path. `named` itself if it
-    /// is an address of this host, or can be no translated one.
-    pub(crate) fn service_meant(
+    /// is an address of this host.
+    ///
+    /// # Errors
+    /// When the peer may not name it; `Unconfirmed` also when it may be at an address that is not confirmed yet.
+    pub(crate) fn resolve_local_service(
         &mut self,
         id: AssociationId,
         protocol: Protocol,
         named: SocketAddr,
-    ) -> SocketAddr {
+    ) -> Result<SocketAddr, Denied> {
         let named = allow::canonical(named);
         if !is_outside(named.ip()) || self.locals.is_own(named.ip()) {
-            return named;
+            return self.check_named(id, protocol, named).map(|()| named);
         }
-        let services = self.addresses_used(id, named.is_ipv4());
+        let mut locals = self.local_addresses(id);
+        locals.retain(|local| local.is_ipv4() == named.is_ipv4());
+        let all = locals.len();
+        let services = locals.into_iter().map(|local| SocketAddr::new(local, named.port()));
         let services: Vec<_> =
-            services.into_iter().map(|addr| SocketAddr::new(addr, named.port())).collect();
-        let served = services.iter().find(|service| self.is_served(protocol, **service));
-        let Some(meant) = served.or(services.first()).copied() else { return named };
+            services.filter(|one| self.check_named(id, protocol, *one).is_ok()).collect();
+        let served = services.iter().find(|service| self.is_served(protocol, **service)).copied();
+        let is_settled = self.now >= self.settles_at(id);
+        if served.is_none() && services.len() < all && !is_settled {
+            return Err(Denied::Unconfirmed);
+        }
+        let Some(meant) = served.or(services.first().copied()) else {
+            return Err(Denied::ForeignAddress);
+        };
         self.counters.count("destinations_translated");
         debug!(target: log::CONNECTION, "association {}: {named} is {meant} here", id.0);
-        meant
+        Ok(meant)
+    }
+
+    /// Whether the peer may name an address of this host for a service.
+    fn check_named(
+        &self,
+        id: AssociationId,
+        protocol: Protocol,
+        service: SocketAddr,
+    ) -> Result<(), Denied> {
+        let loopback = self.config.loopback_paths;
+        allow::check_address(service.ip(), &self.local_addresses(id), loopback)?;
+        let reachable = self.reachable_locals(id, protocol, service);
+        if reachable.contains(&service.ip()) { Ok(()) } else { Err(Denied::Unconfirmed) }
     }
 
     /// Whether the peer has named another address for `service`.
@@ -53,25 +76,8 @@ impl Stack {
             && flow.is_some_and(|flow| allow::canonical(flow.destination) != service)
     }
 
-    /// Our addresses of one family that an association uses, that of the primary path first. The others may not be
-    /// verified yet when the first flow comes.
-    fn addresses_used(&self, id: AssociationId, v4: bool) -> Vec<IpAddr> {
-        let status = self.driver.endpoint().status(self.now, id);
-        let mut paths = status.map(|status| status.paths).unwrap_or_default();
-        paths.retain(|path| path.addr.local.is_ipv4() == v4);
-        paths.sort_by_key(|path| !path.primary);
-        let mut addresses = Vec::new();
-        for path in paths {
-            let addr = path.addr.local.ip();
-            if !addresses.contains(&addr) {
-                addresses.push(addr);
-            }
-        }
-        addresses
-    }
-
     /// Whether peers may reach the service, and somebody listens there.
-    fn is_served(&self, protocol: Protocol, service: SocketAddr) -> bool {
+    fn is_served(&mut self, protocol: Protocol, service: SocketAddr) -> bool {
         let open = self.rules.service(protocol, service).0 == Policy::Enable;
         match protocol {
             Protocol::Tcp => {
@@ -79,9 +85,11 @@ impl Stack {
                 let led =
                     || self.listeners.concern(service) || !self.control.redirectors().is_empty();
                 let open = open || led() && self.rules.listener(service).0 == Policy::Enable;
-                open && kernel_table::takers(service).is_ok_and(|takers| !takers.is_empty())
+                let now = self.now;
+                let mut found = || self.listeners.table.matching_listeners(now, service);
+                open && found().is_some_and(|found| !found.is_empty())
             }
-            Protocol::Udp => open && datagrams::has_taker(service),
+            Protocol::Udp => open && self.datagrams.table.has_receiver(self.now, service),
         }
     }
 }

@@ -104,10 +104,14 @@ impl Stack {
         self.locals.failed.retain(|addr| interfaces.iter().any(|one| one.addr == *addr));
         self.follow_links(&interfaces);
         let gone = self.close_gone(&interfaces);
+        let before = self.locals.open.len();
         for interface in &interfaces {
             if self.is_wanted(interface) && self.locals.is_new(interface) {
                 self.add_local(interface);
             }
+        }
+        if !gone.is_empty() || self.locals.open.len() > before {
+            self.forget_near(None);
         }
         for local in gone {
             self.driver.endpoint_mut().remove_local_address(self.now, local.address.addr.ip());
@@ -176,7 +180,10 @@ impl Stack {
             Err(error) => {
                 warn!(target: log::STACK, "{} is not used: {error}", interface.addr);
                 self.counters.count("addresses_not_usable");
-                self.locals.failed.insert(interface.addr);
+                // An address that is just coming can be bound a moment later: the next scan tries again.
+                if error.kind() != io::ErrorKind::AddrNotAvailable {
+                    self.locals.failed.insert(interface.addr);
+                }
             }
         }
     }
@@ -233,6 +240,10 @@ impl Stack {
         change: AddressChange,
     ) {
         self.counters.count("address_changes_of_peers");
+        if change == AddressChange::Added {
+            let known = self.living_addresses(id);
+            known.into_iter().for_each(|addr| self.forget_near(Some(addr)));
+        }
         if change == AddressChange::Removed {
             self.by_peer.retain(|(addr, _), used| *used != id || *addr != address);
         }

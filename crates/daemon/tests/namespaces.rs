@@ -1,7 +1,8 @@
 //! What a peer can reach on a host with real addresses: two network namespaces and a cable.
 //!
-//! The peer is made by hand and keeps no rules. The host has three services: one that is allowed,
-//! one that is allowed but listens at 127.0.0.1 only, and one that is not allowed. A user to whom the
+//! The peer is made by hand and keeps no rules. The host has four services: one that is allowed,
+//! one that is allowed but listens at 127.0.0.1 only, one that is not allowed, and one that is
+//! allowed but listens at an address of another network only. A user to whom the
 //! system gives no namespaces is told so, and the test is left out; root needs no user namespace.
 
 #![allow(
@@ -24,6 +25,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
+/// The host has it, too, but the client has no way there.
+const INNER: Ipv4Addr = Ipv4Addr::new(10, 79, 0, 2);
 const CLIENT_LATER: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 1);
 const LATER: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 2);
 
@@ -75,13 +78,14 @@ fn server() {
     assert_eq!(lines.next().unwrap().unwrap(), "plugged");
     ip("link set lo up");
     ip(&format!("addr add {SERVER}/24 dev vb"));
+    ip(&format!("addr add {INNER}/24 dev vb"));
     ip("link set vb up");
     wait_for_link();
     let any = IpAddr::from(Ipv4Addr::UNSPECIFIED);
-    let [open, local, hidden] =
-        [any, Ipv4Addr::LOCALHOST.into(), any].map(|addr| TcpListener::bind((addr, 0)).unwrap());
+    let [open, local, hidden, inner] = [any, Ipv4Addr::LOCALHOST.into(), any, INNER.into()]
+        .map(|addr| TcpListener::bind((addr, 0)).unwrap());
     let port = |listener: &TcpListener| listener.local_addr().unwrap().port();
-    let allow = [&open, &local].map(|listener| Allow {
+    let allow = [&open, &local, &inner].map(|listener| Allow {
         addr: None,
         port: port(listener),
         protocol: Protocol::Tcp,
@@ -94,14 +98,15 @@ fn server() {
     let stack = Stack::new(config).unwrap();
     let stopper = stack.stopper();
     let thread = std::thread::spawn(move || stack.run().unwrap());
-    println!("{} {} {}", port(&open), port(&local), port(&hidden));
+    println!("{} {} {} {}", port(&open), port(&local), port(&hidden), port(&inner));
     assert_eq!(lines.next().unwrap().unwrap(), "add an address");
     ip(&format!("addr add {LATER}/24 dev vb"));
     assert_eq!(lines.next().unwrap().unwrap(), "over");
     stopper.stop().unwrap();
     thread.join().unwrap();
     assert!(is_touched(&open), "the allowed service was dialled");
-    assert!(!is_touched(&local) && !is_touched(&hidden), "nothing else was");
+    let others = [local, hidden, inner];
+    assert!(!others.iter().any(is_touched), "nothing else was");
 }
 
 /// The kernel takes a moment to notice that both ends of the cable are plugged.
@@ -151,7 +156,7 @@ impl Server {
         writeln!(self.input, "{line}").unwrap();
     }
 
-    fn ports(&mut self) -> [u16; 3] {
+    fn ports(&mut self) -> [u16; 4] {
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
         let ports: Vec<u16> = line.split_whitespace().map(|word| word.parse().unwrap()).collect();
@@ -193,7 +198,7 @@ fn client() {
     let mut server = Server::start();
     plug(&server);
     server.tell("plugged");
-    let [open, local, hidden] = server.ports();
+    let [open, local, hidden, inner] = server.ports();
     let mut peer = Peer::client(CLIENT.into());
     let id = peer.establish(SocketAddr::from((SERVER, DEFAULT_UDP_PORT)));
     let mut ask = |addr: IpAddr, port: u16| peer.open(id, SocketAddr::new(addr, port)).1;
@@ -213,10 +218,12 @@ fn client() {
     let nobody = Answer::Refused(Refusal::Errno(libc::ECONNREFUSED as u16));
     let elsewhere = Answer::Refused(Refusal::Busy);
     let foreign = IpAddr::from([10, 77, 0, 9]);
+    assert_eq!(ask(INNER.into(), inner), elsewhere, "no path has led there");
     let named = [(SERVER.into(), nobody), (foreign, elsewhere), (IpAddr::from(CLIENT), elsewhere)];
     for (addr, refused) in named {
         assert_eq!(ask(addr, hidden), denied, "{addr}");
         assert_eq!(ask(addr, local), refused, "{addr}");
+        assert_eq!(ask(addr, inner), refused, "{addr}");
         assert_eq!(ask(addr, open), Answer::Opened, "{addr}");
     }
 

@@ -74,6 +74,12 @@ pub struct Config {
     pub inbound_streams: Option<u16>,
     /// Adaptation layer indication to announce (RFC 5061 section 4.2.6).
     pub adaptation: Option<u32>,
+    /// Bytes of an SCTP packet with an INIT, to which it is padded (RFC 4820 section 4) if it is smaller; 0: it is not.
+    /// Peers answer with three times as many bytes at most: a larger INIT lets them list more addresses.
+    pub init_size: u16,
+    /// How many bytes are sent at most to addresses that are not verified for each that has come; RFC 9000 section 8.1:
+    /// 3. More lets others use this endpoint to hit a victim (RFC 5062).
+    pub amplification_limit: u32,
     /// Give up an association that we begin if the INIT ACK does not announce exactly `adaptation`:
     /// ABORT instead of COOKIE ECHO, so that no data reaches a peer that speaks something else.
     pub require_adaptation: bool,
@@ -347,6 +353,8 @@ impl Default for Config {
             streams: 1024,
             inbound_streams: None,
             adaptation: None,
+            init_size: 0,
+            amplification_limit: 3,
             require_adaptation: false,
             receive_buffer: 8 << 20,
             receive_buffer_max: 0,

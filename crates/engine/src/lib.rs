@@ -17,6 +17,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod allowance;
 mod association;
 mod authentication;
 mod cmt;

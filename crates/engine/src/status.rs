@@ -281,6 +281,9 @@ counters! {
     control_drops,
     /// Answers outside of associations not sent because too many waited already.
     reply_drops,
+    /// Packets not sent because nobody has answered yet at their address, and three times as many bytes as have
+    /// come had been sent to such addresses.
+    unverified_drops,
     /// Ended associations whose unread messages were dropped because there were too many of them.
     unread_drops,
     /// Messages queued before the association was established, on streams that the peer then did

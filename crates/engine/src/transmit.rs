@@ -1,5 +1,6 @@
 //! What `poll_transmit` hands out: runs of equal-sized packets for one path.
 
+use crate::allowance::Allowance;
 use crate::ecn::Ecn;
 use crate::path::PathAddr;
 use alloc::collections::VecDeque;
@@ -77,21 +78,21 @@ pub(crate) const REPLY_SIZE: usize = 1280 - 40 - 8;
 #[derive(Debug, Default)]
 pub(crate) struct Replies {
     waiting: VecDeque<(PathAddr, Vec<u8>)>,
+    /// For answers to the packet under work, whose source nobody may have verified.
+    pub(crate) allowance: Allowance,
+}
+
+/// A packet of one chunk, unless that is too large.
+pub(crate) fn packet_of(header: CommonHeader, chunk: &Chunk<'_>) -> Option<Vec<u8>> {
+    let mut bytes = alloc::vec![0; REPLY_SIZE];
+    let mut packet = PacketWriter::new(&mut bytes, header);
+    packet.push(chunk).ok()?;
+    let len = packet.finish();
+    bytes.truncate(len);
+    Some(bytes)
 }
 
 impl Replies {
-    /// Queues a packet. False if there are too many already, or if it would be too large.
-    pub(crate) fn push(&mut self, path: PathAddr, header: CommonHeader, chunk: &Chunk<'_>) -> bool {
-        let mut bytes = alloc::vec![0; REPLY_SIZE];
-        let mut packet = PacketWriter::new(&mut bytes, header);
-        if packet.push(chunk).is_err() {
-            return false;
-        }
-        let len = packet.finish();
-        bytes.truncate(len);
-        self.push_packet(path, bytes)
-    }
-
     /// Queues a finished packet. False if there are too many already.
     pub(crate) fn push_packet(&mut self, path: PathAddr, packet: Vec<u8>) -> bool {
         let fits = self.waiting.len() < MAX_REPLIES;

@@ -30,6 +30,7 @@ pub enum Kind {
 }
 
 const IPPROTO_MPTCP: i32 = 262;
+const TCP_SYN_SENT: u8 = 2;
 const TCP_CLOSE: u8 = 7;
 const SO_BUF_LOCK: i32 = 72;
 const SOCK_RCVBUF_LOCK: i32 = 2;
@@ -145,14 +146,16 @@ pub fn take_error(socket: BorrowedFd<'_>) -> i32 {
 }
 
 /// Connects a program's socket and returns at once, whatever mode the socket is in. The mode is
-/// the program's again when this returns.
+/// the program's again when this returns; it is changed only where the kernel would wait: other threads of the
+/// program may be inside calls on the socket, and would be told `EAGAIN`.
 ///
 /// # Errors
 /// `EINPROGRESS` is success and not reported; all others as `connect` says.
 pub fn connect(socket: BorrowedFd<'_>, to: SocketAddr, v6_socket: bool) -> io::Result<()> {
     let to = SockAddr::from(if v6_socket { address::mapped(to) } else { to });
+    let waits = connect_waits(socket);
     let socket = SockRef::from(&socket);
-    let blocking = !socket.nonblocking()?;
+    let blocking = waits && !socket.nonblocking()?;
     if blocking {
         socket.set_nonblocking(true)?;
     }
@@ -164,6 +167,12 @@ pub fn connect(socket: BorrowedFd<'_>, to: SocketAddr, v6_socket: bool) -> io::R
         Err(e) if e.raw_os_error() == Some(libc::EINPROGRESS) => Ok(()),
         other => other,
     }
+}
+
+/// Whether connect waits for an answer: on a TCP socket without a connection or an error of one.
+fn connect_waits(socket: BorrowedFd<'_>) -> bool {
+    let state = option::<u8>(socket, libc::IPPROTO_TCP, libc::TCP_INFO);
+    state.is_ok_and(|state| state == TCP_SYN_SENT) || is_fresh(socket)
 }
 
 /// Which of `events` (or error and hang-up) the socket has now.
@@ -273,10 +282,67 @@ fn option<T: Number>(socket: BorrowedFd<'_>, level: i32, name: i32) -> io::Resul
 
 #[cfg(test)]
 mod tests {
-    use super::{MOST_UNSENT, keep_little_unsent, option, set_int};
-    use std::io::{ErrorKind, Write};
-    use std::net::{TcpListener, TcpStream};
+    use super::{MOST_UNSENT, connect, keep_little_unsent, option, set_int};
+    use std::io::{ErrorKind, Read, Write};
+    use std::net::{TcpListener, TcpStream, UdpSocket};
     use std::os::fd::AsFd;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+
+    const CONNECTS: u32 = 20_000;
+
+    #[test]
+    fn a_thread_that_receives_does_not_hear_that_another_one_connects() {
+        let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let (to, own) = (peer.local_addr().unwrap(), socket.local_addr().unwrap());
+        let over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let sending = scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    peer.send_to(b"x", own).unwrap();
+                }
+            });
+            let receiving = scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    socket.recv(&mut [0]).unwrap();
+                }
+            });
+            for _ in 0..CONNECTS {
+                connect(socket.as_fd(), to, false).unwrap();
+            }
+            over.store(true, Ordering::Relaxed);
+            sending.join().unwrap();
+            // It may have waited for one more.
+            peer.send_to(b"x", own).unwrap();
+            receiving.join().expect("no EAGAIN");
+        });
+    }
+
+    #[test]
+    fn a_connection_that_stands_keeps_its_mode_while_its_success_is_fetched() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let to = listener.local_addr().unwrap();
+        let socket = TcpStream::connect(to).unwrap();
+        let (mut peer, _) = listener.accept().unwrap();
+        let over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let sending = scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    peer.write_all(b"x").unwrap();
+                }
+                peer.shutdown(std::net::Shutdown::Write).unwrap();
+            });
+            let receiving = scope.spawn(|| while (&socket).read(&mut [0; 64]).unwrap() > 0 {});
+            for _ in 0..CONNECTS {
+                let already = connect(socket.as_fd(), to, false).unwrap_err();
+                assert_eq!(already.raw_os_error(), Some(libc::EISCONN));
+            }
+            over.store(true, Ordering::Relaxed);
+            sending.join().unwrap();
+            receiving.join().expect("no EAGAIN");
+        });
+    }
 
     fn written_unread(limit: impl Fn(&TcpStream)) -> usize {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -75,4 +75,4 @@ pub use probe::{ProbeReport, Probes, ReportKind};
 pub use route::{Route, route_to, routes};
 pub use signals::{Signal, Signals};
 pub use socket::SocketStatus;
-pub use socket_option::{speaks_mptcp, tcp_info};
+pub use socket_option::{choose_port_when_connecting, speaks_mptcp, tcp_info};

@@ -35,6 +35,15 @@ pub(crate) fn set(
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Lets a TCP socket that is bound to port 0 get its port when it connects (`IP_BIND_ADDRESS_NO_PORT`): then sockets
+/// that are connected to different destinations can share one.
+///
+/// # Errors
+/// When it is no IP socket.
+pub fn choose_port_when_connecting(socket: &impl AsRawFd) -> io::Result<()> {
+    set(socket, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1)
+}
+
 /// The value of an option that is a C int.
 #[cfg(test)]
 pub(crate) fn get(

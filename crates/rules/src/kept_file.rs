@@ -1,14 +1,10 @@
 //! A file that people and commands edit: found by rules, changed without losing anything.
 
+use crate::location::Location;
 use std::env;
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::io;
 use std::path::{Path, PathBuf};
-
-/// A larger file was not written by people.
-const MAX_SIZE: u64 = 1 << 20;
 
 /// Where a file of the caller lies.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,8 +54,9 @@ impl KeptFile {
     }
 
     /// The caller's usual cache `name`: the one that the environment variable names; else
-    /// `/var/cache/manypath/name` for root, and `$XDG_CACHE_HOME/manypath/name` or
-    /// `~/.cache/manypath/name` for others.
+    /// `/var/cache/manypath-root/name` for root, and `$XDG_CACHE_HOME/manypath/name` or
+    /// `~/.cache/manypath/name` for others. `/var/cache/manypath` belongs to the service, which does not
+    /// run as root: root must not write there.
     #[must_use]
     pub fn cache(name: &str, variable: &str) -> Self {
         if let Some(named) = value_of(variable) {
@@ -69,9 +66,12 @@ impl KeptFile {
             let cache = value_of("XDG_CACHE_HOME").map(PathBuf::from);
             cache.or_else(|| Some(PathBuf::from(value_of("HOME")?).join(".cache")))
         };
-        let folder = if is_root() { None } else { users() };
-        let folder = folder.unwrap_or_else(|| "/var/cache".into());
-        Self::named(folder.join("manypath").join(name)).without_sync()
+        let own = if is_root() {
+            Path::new("/var/cache/manypath-root").join(name)
+        } else {
+            users().unwrap_or_else(|| "/var/cache".into()).join("manypath").join(name)
+        };
+        Self::named(own).without_sync()
     }
 
     /// Leaves it to the system when changes reach the disk.
@@ -87,83 +87,45 @@ impl KeptFile {
         [Some(self.own.as_path()), fallback].into_iter().flatten().find(|path| path.exists())
     }
 
-    /// Its text; empty when there is no file.
+    /// Its text; empty when there is no file. Symbolic links are followed where root or the caller has
+    /// made them.
     ///
     /// # Errors
-    /// When it cannot be read, or is larger than 1 MiB.
+    /// When it cannot be read, is no regular file, or is larger than 1 MiB; when a symbolic link on the
+    /// way to it belongs to somebody else.
     pub fn read(&self) -> Result<String, KeptFileError> {
         self.current().map_or_else(|| Ok(String::new()), read)
     }
 
     /// Replaces its text by what `edit` makes of it; two callers never lose each other's change, and
-    /// a reader finds the old text or the new one. Nothing is written when `edit` fails.
+    /// a reader finds the old text or the new one. Nothing is written when `edit` fails. Behind a
+    /// symbolic link, the file that it points to is replaced.
     ///
     /// # Errors
-    /// As [`KeptFile::read`]; when it cannot be written; what `edit` says.
+    /// As [`KeptFile::read`]; when it cannot be written; when its directory belongs to neither root nor
+    /// the caller, or others may write there; what `edit` says.
     pub fn edit<T, E: From<KeptFileError>>(
         &self,
         edit: impl FnOnce(String) -> Result<(String, T), E>,
     ) -> Result<T, E> {
-        let _lock = self.lock()?;
+        let failed = |error| KeptFileError { path: self.own.clone(), error };
+        let location = Location::for_writing(&self.own).map_err(failed)?;
+        let _lock = location.lock().map_err(failed)?;
         let (text, result) = edit(self.read()?)?;
-        self.write(&text)?;
+        location.replace(&text, self.synced).map_err(failed)?;
         Ok(result)
-    }
-
-    fn lock(&self) -> Result<File, KeptFileError> {
-        if let Some(folder) = self.own.parent() {
-            let made = fs::create_dir_all(folder);
-            made.map_err(|error| KeptFileError { path: folder.into(), error })?;
-        }
-        let path = self.beside("lock");
-        let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
-        let locked = file.and_then(|file| file.lock().map(|()| file));
-        locked.map_err(|error| KeptFileError { path, error })
-    }
-
-    fn write(&self, text: &str) -> Result<(), KeptFileError> {
-        let new = self.beside("new");
-        let write = || -> io::Result<()> {
-            let mode = fs::metadata(&self.own).map_or(0o644, |meta| meta.mode() & 0o777);
-            let mut file =
-                OpenOptions::new().create(true).truncate(true).write(true).mode(mode).open(&new)?;
-            file.write_all(text.as_bytes())?;
-            if self.synced {
-                file.sync_all()?;
-            }
-            fs::rename(&new, self.target())
-        };
-        write().map_err(|error| KeptFileError { path: self.own.clone(), error })
-    }
-
-    fn beside(&self, suffix: &str) -> PathBuf {
-        let mut name = self.target().into_os_string();
-        name.push(".");
-        name.push(suffix);
-        name.into()
-    }
-
-    /// A link stays a link: what it points to is replaced.
-    fn target(&self) -> PathBuf {
-        fs::canonicalize(&self.own).unwrap_or_else(|_| self.own.clone())
     }
 }
 
 fn read(path: &Path) -> Result<String, KeptFileError> {
-    let read = || -> io::Result<String> {
-        match fs::metadata(path)?.len() > MAX_SIZE {
-            true => Err(io::Error::other("larger than 1 MiB: people did not write this")),
-            false => fs::read_to_string(path),
-        }
-    };
-    read().map_err(|error| KeptFileError { path: path.to_owned(), error })
+    let text = Location::for_reading(path).and_then(|location| location.read());
+    text.map_err(|error| KeptFileError { path: path.to_owned(), error })
 }
 
 fn value_of(name: &str) -> Option<OsString> {
     env::var_os(name).filter(|value| !value.is_empty())
 }
 
-/// Whether the caller may be taken for the host's administrator: `/proc/self` is its own.
 fn is_root() -> bool {
-    fs::metadata("/proc/self").is_ok_and(|meta| meta.uid() == 0)
+    rustix::process::geteuid().is_root()
 }

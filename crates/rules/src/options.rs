@@ -27,6 +27,19 @@ pub struct Options {
     pub lifetime: Option<u32>,
     /// Whether it is sent over every path that may carry data.
     pub redundant: Option<bool>,
+    /// Whether it is plain TCP where SCTP cannot help.
+    pub step_aside: Option<StepAside>,
+}
+
+/// Whether connections are left to plain TCP where SCTP cannot help: one short path leads to the peer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StepAside {
+    /// They are.
+    #[default]
+    Auto,
+    /// They are carried over SCTP there, too.
+    Never,
 }
 
 /// How associations carry connections.
@@ -62,7 +75,7 @@ pub enum Profile {
 /// What [`Options::set`] reads.
 const ALLOWED: &str = "half-close=on|off, proxy=on|off, sctp-only=on|off, \
     form=mux|direct, class=bulk|interactive, weight=N, profile=production|dynamic, lifetime=TIME, \
-    redundant=on|off";
+    redundant=on|off, step-aside=auto|never";
 const MAX_WEIGHT: u16 = 1000;
 const MAX_LIFETIME_MS: u32 = 60_000;
 
@@ -102,6 +115,19 @@ impl Profile {
     }
 }
 
+impl StepAside {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Auto, Self::Never];
+    /// Their words, in the same order.
+    pub const NAMES: &[&str] = &["auto", "never"];
+
+    /// The word for it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+}
+
 impl Options {
     /// Whether nothing is said.
     #[must_use]
@@ -124,6 +150,7 @@ impl Options {
             "profile" => self.profile.replace(profile(value)?).is_some(),
             "lifetime" => self.lifetime.replace(lifetime(value)?).is_some(),
             "redundant" => self.redundant.replace(switch(key, value)?).is_some(),
+            "step-aside" => self.step_aside.replace(step_aside(value)?).is_some(),
             _ => return Err(RuleError::unknown("option", key, ALLOWED)),
         };
         match was_said {
@@ -145,6 +172,7 @@ impl Options {
             ("profile", self.profile.map(|profile| profile.name().to_owned())),
             ("lifetime", self.lifetime.map(|ms| format!("{ms}ms"))),
             ("redundant", self.redundant.map(switch)),
+            ("step-aside", self.step_aside.map(|aside| aside.name().to_owned())),
         ];
         all.into_iter().filter_map(|(key, value)| Some((key, value?)))
     }
@@ -177,6 +205,11 @@ fn weight(value: &str) -> Result<u16, RuleError> {
 fn profile(value: &str) -> Result<Profile, RuleError> {
     let known = Profile::ALL.into_iter().find(|profile| profile.name() == value);
     known.ok_or_else(|| RuleError::unknown("profile", value, "production or dynamic"))
+}
+
+fn step_aside(value: &str) -> Result<StepAside, RuleError> {
+    let known = StepAside::ALL.into_iter().find(|aside| aside.name() == value);
+    known.ok_or_else(|| RuleError::unknown("value of step-aside", value, "auto or never"))
 }
 
 /// Milliseconds; a number with its unit, so that nobody has to guess it.

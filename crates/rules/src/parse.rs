@@ -6,7 +6,7 @@
 
 use crate::error::RuleError;
 use crate::network::Network;
-use crate::options::{Form, Options};
+use crate::options::{Form, Options, StepAside};
 use crate::ports::Ports;
 use crate::rule::{Chain, Policy, Protocol, Rule};
 use std::str::FromStr;
@@ -123,6 +123,7 @@ impl Rule {
                 "profile is for associations that are begun here: remote rules",
             ));
         }
+        check_step_aside(self.chain, options)?;
         if options.form == Some(Form::Direct) && options.weight.is_some() {
             return Err(RuleError::new(
                 "weight is for connections that share an association: form=direct has one for each",
@@ -141,6 +142,22 @@ impl Rule {
             Protocol::Udp => check_datagrams(options),
         }
     }
+}
+
+/// What plain TCP may be used for is for the side that connects.
+fn check_step_aside(chain: Chain, options: &Options) -> Result<(), RuleError> {
+    let why = match options.step_aside {
+        None => return Ok(()),
+        Some(_) if chain == Chain::Local => "step-aside is for connections made here: remote rules",
+        Some(_) if options.form == Some(Form::Direct) => {
+            "step-aside is for connections that share an association: form=direct has one for each"
+        }
+        Some(StepAside::Auto) if options.sctp_only == Some(true) => {
+            "sctp-only=on leaves nothing to plain TCP: it does not go with step-aside=auto"
+        }
+        Some(_) => return Ok(()),
+    };
+    Err(RuleError::new(why))
 }
 
 /// Most options are about connections.

@@ -121,6 +121,14 @@ impl Table {
         self.decide_from(self.effective_default(query.chain, query.protocol), query)
     }
 
+    /// Whether connections to `destination` must not fall back to plain TCP.
+    #[must_use]
+    pub fn is_sctp_only(&self, destination: SocketAddr) -> bool {
+        let query = Query { chain: Chain::Remote, protocol: Protocol::Tcp, address: destination };
+        let options = self.decide(query).options;
+        options.is_some_and(|(options, _)| options.sctp_only == Some(true))
+    }
+
     /// What becomes of a peer's wish to reach a listener of a program under `manypath run`: who
     /// starts a server so wants it reached, unless the table has a default for local services.
     #[must_use]

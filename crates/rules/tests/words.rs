@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failing test may panic")]
 
 use manypath_rules::{
-    Chain, Class, Document, Form, Network, Place, Policy, Ports, Profile, Protocol, Rule,
+    Chain, Class, Document, Form, Network, Place, Policy, Ports, Profile, Protocol, Rule, StepAside,
 };
 use proptest::prelude::*;
 use std::net::IpAddr;
@@ -63,6 +63,11 @@ fn options_that_make_no_sense_are_refused() {
     assert!(error("remote disable udp lifetime=200ms").contains("nothing is carried"));
     assert!(error("remote enable form=direct redundant=on").contains("share an association"));
     assert!(error("remote enable udp redundant=yes").contains("on or off"));
+    assert!(error("remote enable step-aside=on").contains("auto or never"));
+    assert!(error("local enable step-aside=never").contains("remote rules"));
+    assert!(error("remote enable udp step-aside=never").contains("udp knows only"));
+    assert!(error("remote enable form=direct step-aside=never").contains("one for each"));
+    assert!(error("remote enable sctp-only=on step-aside=auto").contains("nothing to plain TCP"));
     for wrong in ["0ms", "200", "61s", "-1s", "1.5s", "5000000s"] {
         let text = error(&format!("remote enable udp lifetime={wrong}"));
         assert!(text.contains("1ms to 60s"), "{wrong}: {text}");
@@ -76,6 +81,18 @@ fn connections_and_datagrams_may_be_redundant() {
         assert_eq!(rule.options.redundant, Some(text.ends_with("on")));
         assert_eq!(rule.to_string(), text);
     }
+}
+
+#[test]
+fn a_rule_says_whether_connections_step_aside() {
+    for (word, aside) in [("auto", StepAside::Auto), ("never", StepAside::Never)] {
+        let text = format!("remote enable net 192.0.2.0/24 step-aside={word}");
+        let rule: Rule = text.parse().unwrap();
+        assert_eq!(rule.options.step_aside, Some(aside));
+        assert_eq!(rule.to_string(), text);
+    }
+    let both = "remote enable sctp-only=on step-aside=never";
+    assert_eq!(rule(both).to_string(), both);
 }
 
 #[test]

@@ -4,14 +4,22 @@
 //! programs (helgrind, DRD), so that they see what is guarded.
 
 use std::cell::UnsafeCell;
+use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How often a lock is tried that is not to be waited for without end.
+const TRY_AGAIN: Duration = Duration::from_millis(1);
 
 /// A value that one thread at a time has. It must stay where it is once it has been locked.
 #[derive(Debug)]
 pub(crate) struct Lock<T> {
     mutex: UnsafeCell<libc::pthread_mutex_t>,
     changed: UnsafeCell<libc::pthread_cond_t>,
+    /// Whether `changed` uses the monotonic clock. A constant initialiser cannot select it: the first waiter
+    /// does, holding the mutex.
+    monotonic: UnsafeCell<bool>,
     value: UnsafeCell<T>,
 }
 
@@ -23,6 +31,7 @@ impl<T> Lock<T> {
         Self {
             mutex: UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER),
             changed: UnsafeCell::new(libc::PTHREAD_COND_INITIALIZER),
+            monotonic: UnsafeCell::new(false),
             value: UnsafeCell::new(value),
         }
     }
@@ -34,18 +43,20 @@ impl<T> Lock<T> {
         Guard(self)
     }
 
-    /// The same, unless that takes longer than so long.
+    /// Locks, or returns `None` after `most`. Polls, because `pthread_mutex_timedlock` uses the time of day,
+    /// which may be set meanwhile.
     pub(crate) fn lock_within(&'static self, most: Duration) -> Option<Guard<T>> {
-        let until = after(most);
-        // SAFETY: as in `lock`; the time is read.
-        let locked = unsafe { libc::pthread_mutex_timedlock(self.mutex.get(), &raw const until) };
-        (locked == 0).then_some(Guard(self))
-    }
-
-    /// Wakes all who wait.
-    pub(crate) fn notify_all(&self) {
-        // SAFETY: it is initialised.
-        unsafe { libc::pthread_cond_broadcast(self.changed.get()) };
+        let until = Instant::now() + most;
+        loop {
+            // SAFETY: as in `lock`.
+            if unsafe { libc::pthread_mutex_trylock(self.mutex.get()) } == 0 {
+                return Some(Guard(self));
+            }
+            if Instant::now() >= until {
+                return None;
+            }
+            thread::sleep(TRY_AGAIN);
+        }
     }
 }
 
@@ -57,18 +68,46 @@ impl<T> Guard<T> {
     /// Lets others have the value until somebody notifies, or for so long; sometimes shorter.
     #[expect(clippy::needless_pass_by_ref_mut, reason = "others have the value meanwhile")]
     pub(crate) fn wait(&mut self, most: Duration) {
+        self.go_by_monotonic_clock();
         let until = after(most);
         let (changed, mutex) = (self.0.changed.get(), self.0.mutex.get());
         // SAFETY: both are initialised, and this thread has the mutex.
         unsafe { libc::pthread_cond_timedwait(changed, mutex, &raw const until) };
     }
+
+    /// Wakes all who wait.
+    pub(crate) fn notify_all(&self) {
+        // SAFETY: this thread has the mutex, and so the flag. It is set before anybody waits.
+        unsafe {
+            if *self.0.monotonic.get() {
+                libc::pthread_cond_broadcast(self.0.changed.get());
+            }
+        }
+    }
+
+    fn go_by_monotonic_clock(&self) {
+        let (monotonic, changed) = (self.0.monotonic.get(), self.0.changed.get());
+        // SAFETY: this thread has the mutex, and nobody has waited yet when the condition is made anew. None of
+        // these calls fails with these arguments.
+        unsafe {
+            if *monotonic {
+                return;
+            }
+            let mut how = MaybeUninit::uninit();
+            libc::pthread_condattr_init(how.as_mut_ptr());
+            libc::pthread_condattr_setclock(how.as_mut_ptr(), libc::CLOCK_MONOTONIC);
+            libc::pthread_cond_init(changed, how.as_ptr());
+            libc::pthread_condattr_destroy(how.as_mut_ptr());
+            *monotonic = true;
+        }
+    }
 }
 
-/// The time so long after now.
+/// The time so long after now, by the clock that nobody sets.
 fn after(time: Duration) -> libc::timespec {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the C library writes the time to where there is room for it.
-    unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &raw mut now) };
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
     let nanos = now.tv_nsec + i64::from(time.subsec_nanos());
     let seconds = i64::try_from(time.as_secs()).unwrap_or(i64::MAX / 2);
     libc::timespec {
@@ -111,7 +150,7 @@ mod tests {
             for _ in 0..10_000 {
                 *SUM.lock() += 1;
             }
-            SUM.notify_all();
+            SUM.lock().notify_all();
         };
         let threads = [0; 4].map(|_| std::thread::spawn(add));
         let mut sum = SUM.lock();
@@ -123,5 +162,22 @@ mod tests {
             thread.join().unwrap();
         }
         assert_eq!(*SUM.lock(), 40_000);
+    }
+
+    #[test]
+    fn a_wait_ends_in_time_by_the_clock_that_nobody_sets() {
+        static LOCK: Lock<()> = Lock::new(());
+        let short = Duration::from_millis(30);
+        let (begun, mut held) = (Instant::now(), LOCK.lock());
+        // A condition by the time of day would take this end for one of long ago, and return at once.
+        held.wait(short);
+        assert!(begun.elapsed() >= short);
+        let other = std::thread::spawn(move || {
+            let begun = Instant::now();
+            LOCK.lock_within(short).is_none() && begun.elapsed() >= short
+        });
+        assert!(other.join().unwrap(), "the lock is held");
+        drop(held);
+        assert!(LOCK.lock_within(short).is_some());
     }
 }

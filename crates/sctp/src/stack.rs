@@ -120,9 +120,9 @@ impl Shared {
         result
     }
 
-    fn settle(&self, state: &mut State) {
+    fn settle(&self, state: &mut Guard<State>) {
         if state.pump() {
-            self.state.notify_all();
+            state.notify_all();
         }
         let due = state.due();
         let sleeps_past = match (due, state.sleeps_until) {
@@ -151,7 +151,7 @@ impl Shared {
                 let mut state = self.lock();
                 if state.thread != Thread::Runs {
                     state.thread = Thread::Ended;
-                    return self.state.notify_all();
+                    return state.notify_all();
                 }
                 state.sleeps_until = state.due();
                 state.clock.until(state.sleeps_until)
@@ -169,7 +169,7 @@ impl Shared {
             }
             state.driver.handle_timeout(now);
             if state.pump() {
-                self.state.notify_all();
+                state.notify_all();
             }
         }
     }

@@ -5,7 +5,7 @@
 //! never at memory, so it cannot see what kind of socket a call is about.
 //!
 //! A call of another architecture than the filter's (32-bit binaries, x32) is let through: such a
-//! program uses plain TCP.
+//! program uses plain TCP. Only its connects reach the launcher, to be counted.
 
 use libc::{sock_filter, sock_fprog};
 use manypath_control::SEND_FLAGS;
@@ -17,6 +17,7 @@ pub(crate) struct Architecture {
     audit: u32,
     /// Numbers from here on belong to another calling convention (x32).
     foreign_from: Option<u32>,
+    foreign: Foreign,
     pub(crate) connect: u32,
     pub(crate) getsockname: u32,
     pub(crate) getpeername: u32,
@@ -31,12 +32,28 @@ pub(crate) struct Architecture {
     pub(crate) listen: u32,
     pub(crate) accept: u32,
     pub(crate) accept4: u32,
-    io_uring_setup: u32,
+    pub(crate) io_uring_setup: u32,
 }
+
+/// How 32-bit programs connect on a machine.
+#[derive(Debug, Clone, Copy)]
+struct Foreign {
+    audit: u32,
+    connect: u32,
+    /// The call of all calls of sockets, where there is one.
+    socketcall: Option<u32>,
+}
+
+/// `socketcall` of 32-bit programs on x86: its arguments are the number of a call and where that call's
+/// arguments are.
+pub(crate) const I386_SOCKETCALL: u32 = 102;
+/// `SYS_CONNECT` of `socketcall`.
+const SOCKETCALL_CONNECT: u32 = 3;
 
 pub(crate) const X86_64: Architecture = Architecture {
     audit: 0xC000_003E,
     foreign_from: Some(0x4000_0000),
+    foreign: Foreign { audit: 0x4000_0003, connect: 362, socketcall: Some(I386_SOCKETCALL) },
     connect: 42,
     getsockname: 51,
     getpeername: 52,
@@ -57,6 +74,7 @@ pub(crate) const X86_64: Architecture = Architecture {
 pub(crate) const AARCH64: Architecture = Architecture {
     audit: 0xC000_00B7,
     foreign_from: None,
+    foreign: Foreign { audit: 0x4000_0028, connect: 283, socketcall: None },
     connect: 203,
     getsockname: 204,
     getpeername: 205,
@@ -84,6 +102,11 @@ pub(crate) const NATIVE: Option<Architecture> = if cfg!(target_arch = "x86_64") 
 };
 
 impl Architecture {
+    /// Whether a call is of this architecture, and of its usual calling convention.
+    pub(crate) fn is_native(&self, audit: u32, call: u32) -> bool {
+        audit == self.audit && self.foreign_from.is_none_or(|first| call < first)
+    }
+
     /// Whether the call receives datagrams.
     pub(crate) fn receives(&self, call: u32) -> bool {
         [self.recvfrom, self.recvmsg, self.recvmmsg].contains(&call)
@@ -104,15 +127,18 @@ pub(crate) struct Trapped {
 pub(crate) struct Filter(Vec<sock_filter>);
 
 impl Filter {
-    /// The filter for `arch`. With `hide_io_uring` the program is told that the kernel has no
-    /// io_uring, whose connects no filter can see.
-    pub(crate) fn new(arch: &Architecture, hide_io_uring: bool, trapped: Trapped) -> Self {
-        let mut code = vec![load(ARCH), skip_unless_equal(arch.audit, 1), jump(1), ret(ALLOW)];
+    /// The filter for `arch`.
+    pub(crate) fn new(arch: &Architecture, trapped: Trapped) -> Self {
+        let foreign = arch.foreign.lines();
+        let mut code =
+            vec![load(ARCH), skip_unless_equal(arch.audit, 1), jump(foreign.len() as u32)];
+        code.extend(foreign);
         code.push(load(NUMBER));
         if let Some(first) = arch.foreign_from {
-            code.extend([skip_if_below(first, 1), ret(ALLOW)]);
+            let connects = skip_unless_equal(first + arch.connect, 1);
+            code.extend([skip_if_below(first, 3), connects, ret(TRAP), ret(ALLOW)]);
         }
-        for rule in rules(arch, hide_io_uring, trapped) {
+        for rule in rules(arch, trapped) {
             let body = rule.body();
             code.push(skip_unless_equal(rule.call, body.len() as u8));
             code.extend(body);
@@ -124,6 +150,21 @@ impl Filter {
     /// What the kernel wants to see. The pointer lives as long as the filter.
     pub(crate) fn as_program(&self) -> sock_fprog {
         sock_fprog { len: self.0.len() as u16, filter: self.0.as_ptr().cast_mut() }
+    }
+}
+
+impl Foreign {
+    /// For calls of another architecture than the filter's, whose identity is loaded. Returns in every case.
+    fn lines(&self) -> Vec<sock_filter> {
+        let mut body = vec![load(NUMBER), skip_unless_equal(self.connect, 1), ret(TRAP)];
+        if let Some(socketcall) = self.socketcall {
+            let connect = skip_unless_equal(SOCKETCALL_CONNECT, 1);
+            body.extend([skip_unless_equal(socketcall, 3), load(ARGUMENTS), connect, ret(TRAP)]);
+        }
+        let mut lines = vec![skip_unless_equal(self.audit, body.len() as u8)];
+        lines.extend(body);
+        lines.push(ret(ALLOW));
+        lines
     }
 }
 
@@ -158,8 +199,8 @@ impl Rule {
     }
 
     fn or_trap(mut self, cases: &[&[(u32, Condition)]]) -> Self {
-        let action = libc::SECCOMP_RET_USER_NOTIF;
-        let cases = cases.iter().map(|conditions| Case { conditions: conditions.to_vec(), action });
+        let trap = |conditions: &&[_]| Case { conditions: conditions.to_vec(), action: TRAP };
+        let cases = cases.iter().map(trap);
         self.cases.extend(cases);
         self
     }
@@ -202,7 +243,7 @@ impl Case {
     }
 }
 
-fn rules(arch: &Architecture, hide_io_uring: bool, trapped: Trapped) -> Vec<Rule> {
+fn rules(arch: &Architecture, trapped: Trapped) -> Vec<Rule> {
     use Condition::{AnyBit, Equal};
     let fast_open = libc::MSG_FASTOPEN.cast_unsigned();
     let is = |value: i32| Equal(value.cast_unsigned());
@@ -219,6 +260,7 @@ fn rules(arch: &Architecture, hide_io_uring: bool, trapped: Trapped) -> Vec<Rule
         Rule::trap(arch.connect, &[]),
         Rule::trap(arch.getsockname, &[]),
         Rule::trap(arch.getpeername, &[]),
+        Rule::trap(arch.io_uring_setup, &[]),
         // With this option the kernel would connect at the first write, where no trap is.
         Rule::fail(
             arch.setsockopt,
@@ -240,9 +282,6 @@ fn rules(arch: &Architecture, hide_io_uring: bool, trapped: Trapped) -> Vec<Rule
     }
     if trapped.servers {
         rules.extend([arch.listen, arch.accept, arch.accept4].map(|call| Rule::trap(call, &[])));
-    }
-    if hide_io_uring {
-        rules.push(Rule::fail(arch.io_uring_setup, &[], libc::ENOSYS));
     }
     rules
 }
@@ -266,6 +305,7 @@ fn datagram_rules(arch: &Architecture) -> Vec<Rule> {
 }
 
 const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
+const TRAP: u32 = libc::SECCOMP_RET_USER_NOTIF;
 const NUMBER: u32 = mem::offset_of!(libc::seccomp_data, nr) as u32;
 const ARCH: u32 = mem::offset_of!(libc::seccomp_data, arch) as u32;
 /// Both architectures are little-endian: the low half of an argument comes first, and the

@@ -22,7 +22,8 @@ const TRAPS_PER_TURN: usize = 32;
 
 /// Runs a command with its connections taken to a stack, and waits for its end.
 ///
-/// Must be called on the main thread of a process that has no other: the command dies with the
+/// Must be called on the main thread of a process that has no other (it starts some where it has to wait for memory
+/// of programs of other users): the command dies with the
 /// calling thread, and processes that the command leaves behind are served by a fork of this one.
 ///
 /// # Errors
@@ -30,7 +31,7 @@ const TRAPS_PER_TURN: usize = 32;
 /// notice, and the command uses plain TCP.
 pub fn run(options: &RunOptions) -> Result<Outcome, RunError> {
     let signals = Signals::block().map_err(RunError::Launcher)?;
-    let filter = NATIVE.map(|arch| Filter::new(&arch, options.hide_io_uring, trapped(options)));
+    let filter = NATIVE.map(|arch| Filter::new(&arch, trapped(options)));
     let (command, listener) = Command::start(&options.command, filter, signals.inherited())
         .inspect_err(|_| {
             signals.inherited().restore();
@@ -93,7 +94,7 @@ impl Launcher {
     }
 
     fn report(&self) -> Report {
-        self.supervisor.as_ref().map_or_else(Report::default, |s| s.report.clone())
+        self.supervisor.as_ref().map_or_else(Report::default, Supervisor::report_so_far)
     }
 
     /// Waits for something to do, and does it.
@@ -156,7 +157,9 @@ impl Launcher {
         if is_deserted(&supervisor.listener) {
             return;
         }
-        // SAFETY: the process has no other thread, so the child may do anything.
+        supervisor.settle_accesses();
+        // SAFETY: the process has no other thread but such as wait inside a system call and hold no lock, so the
+        // child may do anything.
         match unsafe { libc::fork() } {
             0 => {
                 detach();
@@ -175,14 +178,14 @@ impl Launcher {
 fn turn(supervisor: &mut Supervisor, signals: RawFd) {
     let listener = supervisor.listener.as_raw_fd();
     let mut entries = vec![interest(signals), interest(listener), supervisor.stack.interest()];
-    entries.extend(supervisor.table.completing().map(|(_, far)| pollfd {
-        fd: far.as_raw_fd(),
-        events: libc::POLLOUT,
-        revents: 0,
-    }));
+    entries.push(interest(supervisor.access_news()));
+    let completing: Vec<(u64, pollfd)> = supervisor.table.completing().collect();
+    entries.extend(completing.iter().map(|(_, far)| *far));
     entries.extend(supervisor.accepts.interests());
     entries.extend(supervisor.datagram_interests());
     poll(&mut entries, supervisor.timeout());
+    let far = entries.get(4..).unwrap_or_default().iter().zip(&completing);
+    let far: Vec<u64> = far.filter(|(far, _)| far.revents != 0).map(|(_, (id, _))| *id).collect();
     // The stack first: a new connect must not be given to one that has just died.
     supervisor.handle_stack();
     supervisor.handle_door();
@@ -195,9 +198,10 @@ fn turn(supervisor: &mut Supervisor, signals: RawFd) {
             break;
         }
     }
+    supervisor.handle_accesses();
     supervisor.handle_receives();
     supervisor.handle_watches();
-    supervisor.handle_far_ends();
+    supervisor.handle_far_ends(far);
     supervisor.handle_time(Instant::now());
 }
 

@@ -12,18 +12,22 @@
 //! * `command`, `signals` and the line to the stack: the three partners of the launcher;
 //! * `supervisor`: what each trapped call and each reply of the stack does;
 //! * `accept`: what becomes of the program's listening sockets, and of clients that come to them;
-//! * `table`: the connections; `program`: looking at the program's things;
+//! * `table`: the connections; `program` and `memory`: looking at the program's things;
 //! * [`manypath_gate`]: how a loopback socket is held in SYN_SENT until the destination has answered;
 //! * `filter`, `seccomp`: the kernel facility.
 //!
 //! What must not be touched goes on as plain TCP, counted with a reason in [`Report`]: when the
-//! launcher has no stack, every call is answered "continue" and the program notices nothing.
+//! launcher has no stack, every call is answered "continue" and the program notices nothing. Where a rule
+//! forbids plain TCP, the connect fails instead.
 //! This is a translation, not a sandbox: a program that wants to get around it can.
 
 mod accept;
+mod accesses;
 mod command;
 mod filter;
 mod launcher;
+mod memory;
+mod only_sctp;
 mod options;
 mod parent;
 mod program;

@@ -2,6 +2,7 @@
 
 use crate::report::Report;
 use manypath_gate::{ServerChoice, StackChoice};
+use manypath_rules::RulesFile;
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
@@ -14,6 +15,9 @@ pub struct RunOptions {
     pub command: Vec<OsString>,
     /// Which stack carries its connections.
     pub stack: StackChoice,
+    /// The rules file of the stack. Connects that it allows over SCTP only fail while there is no stack to
+    /// refuse them. Default: none.
+    pub rules: Option<RulesFile>,
     /// Tell the program that the kernel has no `io_uring`, whose connects cannot be seen; programs
     /// then use the ordinary calls. Otherwise they use plain TCP. Default: on.
     pub hide_io_uring: bool,
@@ -39,6 +43,7 @@ impl RunOptions {
         Self {
             command,
             stack,
+            rules: None,
             hide_io_uring: true,
             server: None,
             datagrams: false,

@@ -1,9 +1,8 @@
-//! Reaching into the program: its descriptors and its memory.
+//! Reaching into the program: its descriptors. Its memory is the business of [`crate::memory`].
 //!
 //! All of it is addressed by thread number, which may be reused once the thread has died: a caller
 //! holds the result against [`crate::seccomp::Listener::is_waiting`] before it acts.
 
-use std::ffi::c_void;
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -21,48 +20,6 @@ pub(crate) fn descriptor(thread: libc::pid_t, fd: RawFd) -> io::Result<OwnedFd> 
     // SAFETY: plain numbers.
     let copy = unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), fd, 0) };
     own(copy)
-}
-
-/// Fills `buffer` from the program's memory at `address`.
-///
-/// # Errors
-/// `EFAULT` when not all of it can be read.
-pub(crate) fn read(thread: libc::pid_t, address: u64, buffer: &mut [u8]) -> io::Result<()> {
-    let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
-    let remote = libc::iovec { iov_base: address as *mut c_void, iov_len: buffer.len() };
-    // SAFETY: the kernel writes only to `buffer`; the remote address is checked by the kernel.
-    let moved = unsafe { libc::process_vm_readv(thread, &local, 1, &remote, 1, 0) };
-    whole(moved, buffer.len())
-}
-
-/// Writes `bytes` to the program's memory at `address`.
-///
-/// # Errors
-/// `EFAULT` when not all of it can be written.
-pub(crate) fn write(thread: libc::pid_t, address: u64, bytes: &[u8]) -> io::Result<()> {
-    let local = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
-    let remote = libc::iovec { iov_base: address as *mut c_void, iov_len: bytes.len() };
-    // SAFETY: the kernel only reads `bytes`; the remote address is checked by the kernel.
-    let moved = unsafe { libc::process_vm_writev(thread, &local, 1, &remote, 1, 0) };
-    whole(moved, bytes.len())
-}
-
-/// Reads a C int of the program.
-///
-/// # Errors
-/// As [`read`].
-pub(crate) fn read_int(thread: libc::pid_t, address: u64) -> io::Result<i32> {
-    let mut bytes = [0; 4];
-    read(thread, address, &mut bytes)?;
-    Ok(i32::from_ne_bytes(bytes))
-}
-
-/// Writes a C int of the program.
-///
-/// # Errors
-/// As [`write`].
-pub(crate) fn write_int(thread: libc::pid_t, address: u64, value: i32) -> io::Result<()> {
-    write(thread, address, &value.to_ne_bytes())
 }
 
 fn open_thread(thread: libc::pid_t) -> io::Result<OwnedFd> {
@@ -94,13 +51,5 @@ fn own(result: libc::c_long) -> io::Result<OwnedFd> {
         // SAFETY: the kernel has just made it.
         Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
         _ => Err(io::Error::last_os_error()),
-    }
-}
-
-fn whole(moved: isize, wanted: usize) -> io::Result<()> {
-    match usize::try_from(moved) {
-        Ok(n) if n == wanted => Ok(()),
-        Ok(_) => Err(io::Error::from_raw_os_error(libc::EFAULT)),
-        Err(_) => Err(io::Error::last_os_error()),
     }
 }

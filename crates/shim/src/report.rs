@@ -20,6 +20,11 @@ pub struct Report {
     pub given_up: u64,
     /// Connects left to the kernel, by reason.
     pub left: BTreeMap<&'static str, u64>,
+    /// Connects that failed because a rule allows SCTP only, by the reason for which they would have been
+    /// left to the kernel. Those that the stack refused are in `failed`.
+    pub refused: BTreeMap<&'static str, u64>,
+    /// Times that the program was told that the kernel has no `io_uring`.
+    pub io_uring_hidden: u64,
     /// Listening sockets that peers could reach.
     pub listeners: u64,
     /// Accepted connections of clients that came over SCTP.
@@ -36,6 +41,11 @@ impl Report {
     /// Counts a connect that was left to the kernel.
     pub(crate) fn leave(&mut self, reason: &'static str) {
         *self.left.entry(reason).or_default() += 1;
+    }
+
+    /// Counts a connect that must not be left to the kernel.
+    pub(crate) fn refuse(&mut self, reason: &'static str) {
+        *self.refused.entry(reason).or_default() += 1;
     }
 
     /// Counts a listening socket that peers cannot reach.
@@ -65,6 +75,13 @@ impl fmt::Display for Report {
         write!(f, "connects opened={opened} sctp={sctp} tcp-relay={tcp_relay} ")?;
         write!(f, "failed={failed} given-up={given_up}; left to the kernel:")?;
         write_counts(f, left)?;
+        if !self.refused.is_empty() {
+            f.write_str("; refused, as only SCTP may be used:")?;
+            write_counts(f, &self.refused)?;
+        }
+        if self.io_uring_hidden > 0 {
+            write!(f, "; io_uring hidden={} (--allow-io-uring)", self.io_uring_hidden)?;
+        }
         if self.datagrams > 0 {
             write!(f, "; datagram flows={}", self.datagrams)?;
         }

@@ -1,9 +1,11 @@
 //! The kernel's side of trapping: the filter's installation and the notification descriptor.
 
 use crate::filter::Filter;
+use crate::memory::Memory;
 use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::rc::Rc;
 
 /// Says that a filter costs no speculation barriers; without it kernels before 5.16 slow down
 /// every filtered program.
@@ -49,17 +51,48 @@ fn try_install(filter: &Filter) -> io::Result<OwnedFd> {
     check(fd).map(|fd| unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// One trapped call. Its thread waits until it is answered.
+/// One trapped call, as the kernel tells of it. Its thread waits until it is answered.
 #[derive(Debug, Clone, Copy)]
+pub(crate) struct Notification {
+    /// The notification's identity.
+    pub(crate) id: u64,
+    /// The calling thread.
+    pub(crate) thread: libc::pid_t,
+    /// The architecture whose numbers and convention the call has, as `AUDIT_ARCH_*`.
+    pub(crate) arch: u32,
+    /// System call number.
+    pub(crate) call: u32,
+    /// The call's arguments.
+    pub(crate) args: [u64; 6],
+}
+
+/// One trapped call, and what it names.
+#[derive(Debug, Clone)]
 pub(crate) struct Trap {
     /// The notification's identity.
     pub(crate) id: u64,
     /// The calling thread.
     pub(crate) thread: libc::pid_t,
+    /// The architecture whose numbers and convention the call has, as `AUDIT_ARCH_*`.
+    pub(crate) arch: u32,
     /// System call number.
     pub(crate) call: u32,
     /// The call's arguments.
     pub(crate) args: [u64; 6],
+    pub(crate) memory: Rc<Memory>,
+}
+
+impl Trap {
+    pub(crate) fn new(call: Notification, memory: Memory) -> Self {
+        let Notification { id, thread, arch, call, args } = call;
+        Self { id, thread, arch, call, args, memory: Rc::new(memory) }
+    }
+
+    /// As the kernel has told of it.
+    pub(crate) const fn notification(&self) -> Notification {
+        let Self { id, thread, arch, call, args, .. } = *self;
+        Notification { id, thread, arch, call, args }
+    }
 }
 
 /// The answer to a trapped call.
@@ -91,16 +124,17 @@ impl Listener {
     ///
     /// # Errors
     /// Only when the descriptor itself is broken.
-    pub(crate) fn receive(&self) -> io::Result<Option<Trap>> {
+    pub(crate) fn receive(&self) -> io::Result<Option<Notification>> {
         // SAFETY: all zeroes is a valid notification, and the kernel insists on it.
         let mut raw: libc::seccomp_notif = unsafe { mem::zeroed() };
         // SAFETY: the kernel fills one notification.
         let result =
             unsafe { libc::ioctl(self.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut raw) };
         match check(result) {
-            Ok(_) => Ok(Some(Trap {
+            Ok(_) => Ok(Some(Notification {
                 id: raw.id,
                 thread: raw.pid.cast_signed(),
+                arch: raw.data.arch,
                 call: raw.data.nr.cast_unsigned(),
                 args: raw.data.args,
             })),

@@ -2,11 +2,12 @@
 
 use crate::gate::GateId;
 use crate::seccomp::Trap;
+use libc::pollfd;
 use manypath_control::{SocketOptions, Transport};
 use socket2::Socket;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
-use std::os::fd::{OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::Instant;
 
 /// Connections that are over and are remembered for a while, because the program may still ask
@@ -182,16 +183,21 @@ impl Table {
         self.failed > 0
     }
 
+    /// Whether time alone may change any connection.
+    pub(crate) fn needs_clock(&self) -> bool {
+        !self.clocked.is_empty()
+    }
+
     /// The connections that time alone may change.
     pub(crate) fn clocked(&self) -> Vec<u64> {
         self.clocked.iter().copied().collect()
     }
 
-    /// The connections whose far end is being connected.
-    pub(crate) fn completing(&self) -> impl Iterator<Item = (u64, &Socket)> {
+    /// The connections whose far end is being connected, and what to poll for.
+    pub(crate) fn completing(&self) -> impl Iterator<Item = (u64, pollfd)> {
         self.completing.iter().filter_map(|&id| {
             let Phase::Completing { far } = &self.get(id)?.phase else { return None };
-            Some((id, far))
+            Some((id, pollfd { fd: far.as_raw_fd(), events: libc::POLLOUT, revents: 0 }))
         })
     }
 

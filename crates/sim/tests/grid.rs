@@ -153,3 +153,14 @@ fn over_paths_that_are_drawn_connections_get_nearly_all_of_them() {
     // The bar is 0.97: a path of 104 ms that loses 3 % holds one of 26 ms without loss up.
     assert!(least > 0.93, "{least}");
 }
+
+/// The end of a short file is not left to the slow path, nor what the fast one has lost.
+#[test]
+fn short_files_take_hardly_longer_than_over_the_first_path_alone() {
+    for paths in known() {
+        let both = goodput(&transfer(&paths, DOWNLOAD, 2_000_000));
+        let alone = goodput(&transfer(&paths[..1], DOWNLOAD, 2_000_000));
+        println!("{both:.2} Mbit/s, {:.2} of the first path: {paths:?}", both / alone);
+        assert!(both > 0.9 * alone, "{both} {alone} {paths:?}");
+    }
+}

@@ -342,6 +342,7 @@ impl Redirector {
         let mut report = self.report.clone();
         report.left = self.tables.counts();
         report.opened = report.left.remove("carried").unwrap_or(0);
+        report.refused = report.left.remove("sctp-only").unwrap_or(0);
         report.datagrams = self.datagram_report();
         report
     }

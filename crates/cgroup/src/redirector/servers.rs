@@ -8,7 +8,7 @@ use libc::pollfd;
 use manypath_control::{Listener, Reply, Request};
 use manypath_gate::door::Door;
 use manypath_gate::poll::poll;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
@@ -18,8 +18,8 @@ const SCAN: Duration = Duration::from_secs(2);
 const TO_COME: u64 = 0;
 /// How long the end waits for servers that do not accept.
 const END_LIMIT: Duration = Duration::from_secs(1);
-/// Connections that are over and are remembered, because a program may still ask for their names.
-const REMEMBERED: usize = 4096;
+/// How often peers can have us look for listening sockets: that walks all cgroups and sockets.
+const LOOK_PAUSE: Duration = Duration::from_millis(25);
 
 /// The two ends of a connection that the door makes.
 type Ends = (SocketAddr, SocketAddr);
@@ -32,11 +32,12 @@ pub(super) struct Servers {
     known: BTreeMap<u64, (u64, Listener)>,
     /// The listener that counts for a port, and how many TCP clients the door knows to have come.
     tallied: BTreeMap<u16, (u64, u64)>,
-    /// Connections that have names, and when they were made.
-    named: BTreeMap<Ends, u64>,
-    over: VecDeque<(Ends, u64)>,
+    /// Connections that were led here and are not over.
+    led: BTreeSet<Ends>,
     last: u64,
     scan_at: Instant,
+    /// Before this nothing is looked for because a peer has come.
+    look_from: Instant,
     /// Whether the door has said that peers find it, or why not.
     answered: bool,
     /// Whether the door has let go of our programs.
@@ -47,9 +48,10 @@ pub(super) struct Servers {
 
 impl Servers {
     pub(super) fn new(door: Door) -> Self {
-        let (known, tallied, named, over, looks) = Default::default();
-        let (last, scan_at, answered, resigned) = (TO_COME, Instant::now(), false, false);
-        Self { door, known, tallied, named, over, last, scan_at, answered, resigned, looks }
+        let (known, tallied, led, looks) = Default::default();
+        let (now, last, answered, resigned) = (Instant::now(), TO_COME, false, false);
+        let (scan_at, look_from) = (now, now);
+        Self { door, known, tallied, led, last, scan_at, look_from, answered, resigned, looks }
     }
 
     pub(super) fn interest(&self) -> pollfd {
@@ -57,8 +59,9 @@ impl Servers {
     }
 
     pub(super) fn next_deadline(&self) -> Instant {
-        let door = self.door.deadline(true);
-        door.map_or(self.scan_at, |at| at.min(self.scan_at))
+        let look = (!self.looks.is_empty()).then_some(self.look_from);
+        let others = [self.door.deadline(true), look];
+        others.into_iter().flatten().fold(self.scan_at, Instant::min)
     }
 
     /// Why nothing is offered, once.
@@ -159,11 +162,13 @@ impl Redirector {
         self.answer_looks();
     }
 
-    /// Looks once for all who ask at a time: peers can ask more often than looking is cheap.
+    /// Looks once for all who have asked since the last time: peers can ask more often than looking is cheap.
     fn answer_looks(&mut self) {
-        if self.servers.looks.is_empty() {
+        let now = Instant::now();
+        if self.servers.looks.is_empty() || now < self.servers.look_from {
             return;
         }
+        self.servers.look_from = now + LOOK_PAUSE;
         self.scan();
         for id in std::mem::take(&mut self.servers.looks) {
             self.servers.door.send(Request::Looked { id });
@@ -215,23 +220,17 @@ impl Redirector {
         if let Err(error) = self.tables.add_client(from, to, client) {
             return (self.options.notice)(&format!("a client of {to} is kept out: {error}"));
         }
-        let number = self.servers.next_id();
-        self.servers.named.insert((from, to), number);
+        self.servers.led.insert((from, to));
         self.report.accepted_sctp += 1;
         self.servers.door.send(Request::Noted { from, to });
     }
 
+    /// The socket that got the connection has its name for as long as it lives. If none did, whoever comes from
+    /// the same address and port next is somebody else.
     fn on_left(&mut self, ends: Ends) {
         self.forget_way(WayKey::of_ends(ends.0, ends.1), Whose::Led(ends.0, ends.1));
-        let Some(number) = self.servers.named.get(&ends).copied() else { return };
-        self.servers.over.push_back((ends, number));
-        while self.servers.over.len() > REMEMBERED {
-            let Some((ends, number)) = self.servers.over.pop_front() else { return };
-            // The same ports may have been used again meanwhile.
-            if self.servers.named.get(&ends) == Some(&number) {
-                self.servers.named.remove(&ends);
-                self.tables.remove_client(ends.0, ends.1);
-            }
+        if self.servers.led.remove(&ends) {
+            self.tables.remove_client(ends.0, ends.1);
         }
     }
 
@@ -246,7 +245,7 @@ impl Redirector {
             self.handle_door();
         }
         let waits = || someone_waits(&self.group.ids()).unwrap_or(false);
-        while !self.servers.named.is_empty() && waits() && !late() {
+        while self.report.accepted_sctp > 0 && waits() && !late() {
             poll(&mut [], Some(Duration::from_millis(2)));
         }
     }
@@ -254,8 +253,10 @@ impl Redirector {
     fn on_door_lost(&mut self, why: &str) {
         self.servers.door.fail(Instant::now(), why);
         // What it had led here was reset by its death.
-        let all: Vec<Ends> = self.servers.named.keys().copied().collect();
-        all.into_iter().for_each(|ends| self.on_left(ends));
+        for ends in std::mem::take(&mut self.servers.led) {
+            self.forget_way(WayKey::of_ends(ends.0, ends.1), Whose::Led(ends.0, ends.1));
+            self.tables.remove_client(ends.0, ends.1);
+        }
     }
 
     /// What time does to servers; true when everything was looked at again.

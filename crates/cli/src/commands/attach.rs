@@ -58,6 +58,7 @@ struct ReportJson<'a> {
     failed: u64,
     given_up: u64,
     left_to_the_kernel: &'a BTreeMap<&'static str, u64>,
+    refused_as_sctp_only: u64,
     listeners: u64,
     accepted_sctp: u64,
     datagrams: DatagramsJson<'a>,
@@ -159,6 +160,7 @@ fn json(report: &Report) -> Result<String, Failure> {
         failed: report.failed,
         given_up: report.given_up,
         left_to_the_kernel: &report.left,
+        refused_as_sctp_only: report.refused,
         listeners: report.listeners,
         accepted_sctp: report.accepted_sctp,
         datagrams: DatagramsJson {

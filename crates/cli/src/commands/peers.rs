@@ -17,7 +17,8 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(2);
 ///
 /// A service that was reached over SCTP is trusted to be; a peer or service that was not goes on as
 /// plain TCP at once. Entries end by themselves (`manypath sysctl`: positive_cache_s,
-/// negative_cache_s). Kept in $MANYPATH_PEERS, ~/.cache/manypath/peers or /var/cache/manypath/peers.
+/// negative_cache_s). Kept in $MANYPATH_PEERS or ~/.cache/manypath/peers; root's in
+/// /var/cache/manypath-root/peers.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Example:\n  manypath peers\n  manypath peers flush 192.0.2.7\n  manypath peers flush 192.0.2.7:22"
@@ -100,8 +101,13 @@ fn list(json: bool) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Running stacks first: they would write down again what they know.
+/// Running stacks first: they would write down again what they know. Those that keep it elsewhere, as the
+/// service does, forget it there.
 fn flush(addr: Option<IpAddr>, port: Option<u16>, json: bool) -> Result<u8, Failure> {
+    let cache = PeerCache::usual();
+    let is_meant = |record: &&PeerRecord| record.is_of(addr, port);
+    // A stack with the same file may be faster.
+    let forgotten = cache.read().map_err(failure)?.iter().filter(is_meant).count();
     for stack in runtime::stacks() {
         let asked = ControlClient::connect(&stack.path, Role::Cli, ANSWER_LIMIT)
             .and_then(|client| client.forget_peers(addr, port));
@@ -109,15 +115,7 @@ fn flush(addr: Option<IpAddr>, port: Option<u16>, json: bool) -> Result<u8, Fail
             eprintln!("manypath: stack {}: {error}", stack.pid);
         }
     }
-    let gone = |record: &PeerRecord| {
-        addr.is_none_or(|addr| addr == record.addr) && (port.is_none() || port == record.port)
-    };
-    let changed = PeerCache::usual().change(|records| {
-        let before = records.len();
-        records.retain(|record| !gone(record));
-        before - records.len()
-    });
-    let forgotten = changed.map_err(failure)?;
+    cache.forget(addr, port).map_err(failure)?;
     if json {
         return print_json(&FlushJson { forgotten });
     }

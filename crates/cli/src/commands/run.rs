@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::say::{say, say_line};
 use manypath_control::{ControlClient, Role, runtime};
 use manypath_daemon::{Level, StackConfig, check_locals};
-use manypath_rules::{Chain, Policy, Protocol};
+use manypath_rules::{Chain, Policy, Protocol, StepAside};
 use manypath_shim::{Outcome, RunOptions, ServerChoice, ShimState, StackChoice};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -28,6 +28,8 @@ struct ReportJson<'a> {
     failed: u64,
     given_up: u64,
     left_to_the_kernel: &'a BTreeMap<&'static str, u64>,
+    refused_as_sctp_only: &'a BTreeMap<&'static str, u64>,
+    io_uring_hidden: u64,
     listeners: u64,
     accepted_sctp: u64,
     accepted_tcp: u64,
@@ -35,13 +37,24 @@ struct ReportJson<'a> {
     stack_lost: bool,
 }
 
-/// Runs the program; the exit status is the program's.
+/// What the exit status is when the command has failed before the program was run, as of env and timeout.
+pub(crate) const FAILED: u8 = 125;
+
+/// Runs the program; the exit status is the program's, or else 125, 126 or 127.
 pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
+    run_program(args).map_err(|failure| match failure.status {
+        1 | 2 => failure.with_status(FAILED),
+        _ => failure,
+    })
+}
+
+fn run_program(args: &RunArgs) -> Result<u8, Failure> {
     let stack = match &args.daemon {
         Some(socket) => system_stack(socket)?,
         None => embedded_stack(&args.stack)?,
     };
     let mut options = RunOptions::new(args.command.clone(), stack);
+    options.rules = Some(super::stack::rules(&args.stack)?);
     options.server = server(args)?;
     options.hide_io_uring = !args.allow_io_uring;
     options.datagrams = carries_datagrams(args)?;
@@ -137,6 +150,9 @@ fn stack_args(options: &StackOptions) -> Vec<OsString> {
     if let Some(mode) = options.mode {
         option("mode", mode.name().into());
     }
+    if let Some(step_aside) = options.step_aside {
+        option("step-aside", StepAside::from(step_aside).name().into());
+    }
     for (name, _, value) in options.settings() {
         option(name, value.to_string().into());
     }
@@ -180,6 +196,8 @@ fn json(outcome: &Outcome) -> Result<String, Failure> {
         failed: report.failed,
         given_up: report.given_up,
         left_to_the_kernel: &report.left,
+        refused_as_sctp_only: &report.refused,
+        io_uring_hidden: report.io_uring_hidden,
         listeners: report.listeners,
         accepted_sctp: report.accepted_sctp,
         accepted_tcp: report.accepted_plain,

@@ -11,6 +11,11 @@ use manypath_rules::{Chain, Policy};
 pub(crate) fn serve(args: &ServeArgs) -> Result<u8, Failure> {
     let allow: Result<Vec<Allow>, _> = args.allow.iter().map(|text| text.parse()).collect();
     let allow = allow.map_err(|e| Failure::usage(format!("--allow: {e}")))?;
+    let is_lost = |entry: &&Allow| !entry.is_reachable() && !args.stack.loopback_paths;
+    if let Some(entry) = allow.iter().find(is_lost) {
+        let text = format!("--allow {entry}: peers never reach loopback or unspecified addresses");
+        return Err(Failure::usage(text).hint("--allow PORT opens it at each address of this host"));
+    }
     let mut config = StackConfig::server(allow);
     stack::configure(&mut config, &args.stack, Level::Info)?;
     check_that_something_is_open(&config)?;

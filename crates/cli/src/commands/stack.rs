@@ -40,11 +40,14 @@ pub(crate) fn rules(options: &StackOptions) -> Result<RulesFile, Failure> {
     match &options.rules {
         None => Ok(RulesFile::usual()),
         Some(path) if path.exists() => Ok(RulesFile::named(path.clone())),
-        Some(path) => {
-            let message = format!("--rules: there is no {}", path.display());
-            Err(Failure::usage(message).hint("`manypath rules --rules FILE add ...` makes one"))
-        }
+        Some(path) => Err(no_rules(path)),
     }
+}
+
+/// There is no such table of rules.
+pub(crate) fn no_rules(path: &Path) -> Failure {
+    Failure::usage(format!("--rules: there is no {}", path.display()))
+        .hint("`manypath rules --rules FILE add ...` makes one")
 }
 
 /// Whether a stack can go by the files that there are.
@@ -75,6 +78,10 @@ pub(crate) fn configure(
         config.redundancy = mode.into();
         config.fixed.push("redundancy");
     }
+    if let Some(step_aside) = options.step_aside {
+        config.step_aside = step_aside.into();
+        config.fixed.push("step_aside");
+    }
     config.peer_memory = Some(PeerCache::usual());
     for (name, setting, value) in options.settings() {
         let Some(knob) = Knob::by_name(setting) else { continue };
@@ -94,6 +101,12 @@ pub(crate) fn configure(
 /// Runs a stack to its end. `port` is the option that gives it another UDP port.
 pub(crate) fn run(config: StackConfig, log: LogTo, port: &str) -> Result<u8, Failure> {
     manypath_daemon::log_to(&log, config.log).map_err(|e| cannot_log(&log, &e))?;
+    let ended = run_logged(config, port);
+    manypath_daemon::flush_log();
+    ended
+}
+
+fn run_logged(config: StackConfig, port: &str) -> Result<u8, Failure> {
     let stack = Stack::new(config).map_err(|e| {
         let failure = Failure::new(e.to_string());
         if e.kind() == std::io::ErrorKind::AddrInUse && e.to_string().starts_with("UDP") {

@@ -104,16 +104,17 @@ impl World {
         }
     }
 
-    /// Options of `manypath run` that this world needs.
+    /// Options of `manypath run` that this world needs. What is shown is SCTP, whatever the paths.
     pub(crate) fn run_options(&self) -> Vec<String> {
+        let mut options = vec!["--step-aside".into(), "never".into()];
         match &self.kind {
-            Kind::Lab(_) => Vec::new(),
+            Kind::Lab(_) => {}
             Kind::Loopback(paths) => {
-                let mut options = stack_options(&paths.client_locals());
+                options.extend(stack_options(&paths.client_locals()));
                 options.extend(["--peer-port".into(), paths.client_port().to_string()]);
-                options
             }
         }
+        options
     }
 
     /// A command on the server's host, listening with the given kind of socket.

@@ -57,6 +57,8 @@ impl Site {
         let paths = paths.iter().map(|p| p.parse().expect("path spec")).collect();
         let lab = Lab::start(LabSpec::new(paths)).expect("a lab needs root or user namespaces");
         let dir = unique_dir();
+        // Tests are about SCTP unless they say otherwise, however short a path is.
+        std::fs::write(dir.join("sysctl.conf"), "step_aside = never\n").expect("settings");
         let (group, servers) = (OnceLock::new(), OnceLock::new());
         Self { lab, dir, services: Vec::new(), inner: None, group, servers }
     }

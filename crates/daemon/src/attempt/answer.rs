@@ -125,11 +125,12 @@ impl Stack {
         attempt.sctp = Sctp::Failed;
         attempt.fallback = Some(reason);
         let (client, open, options) = (attempt.client, attempt.open, attempt.options);
+        let can_go_back = open.blocking || !attempt.pending;
         if sctp_only(&options) {
             log_refused(open.destination, reason);
             self.counters.count("opens_without_fallback");
             self.fail(id, errno_of(reason));
-        } else if open.blocking {
+        } else if can_go_back {
             self.forget_attempt(id);
             self.go_direct(client, open.destination, reason);
         } else {
@@ -155,6 +156,7 @@ impl Stack {
         self.ask_everywhere(association);
     }
 
+    /// Gives up SCTP once the peer was silent for too long.
     pub(crate) fn on_fallback_timer(&mut self, id: AttemptId) {
         let Some(attempt) = self.attempts.get(&id) else { return };
         let Sctp::Opening { association, flow, received } = attempt.sctp else { return };
@@ -163,6 +165,10 @@ impl Stack {
         }
         if self.packets_received(association) > received {
             return self.wait_on(id, association);
+        }
+        if self.is_tcp_undecided(id) {
+            // A long way looks like silence. Waiting for SCTP until TCP has an answer costs nothing.
+            return self.start_tcp(id);
         }
         // An established association is judged by its own failure detection.
         let peer = attempt.open.destination.ip();

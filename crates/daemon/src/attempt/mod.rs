@@ -9,11 +9,15 @@
 //!                                         (waiting: this in the place of every Direct)
 //! ```
 //!
+//! Plain TCP may be better than SCTP, too (`aside`): that is known when the peer has answered. A connect
+//! waits for that as long as it may be so, and before `Pending` even a non-blocking one can go back.
+//!
 //! A non-blocking connect cannot go back to the program's own socket once it is pending, so plain
 //! TCP is raced against SCTP: it starts after a head start, at once when SCTP has failed, and is
 //! used only when SCTP cannot be; the loser is closed.
 
 mod answer;
+mod aside;
 mod direct;
 mod end;
 mod open;
@@ -81,6 +85,8 @@ enum Tcp {
 pub(crate) struct Attempt {
     client: Client,
     open: Open,
+    /// The launcher was told that the connect goes on: one that does not block cannot go back any more.
+    pending: bool,
     pub(crate) options: Options,
     sctp: Sctp,
     tcp: Tcp,

@@ -33,7 +33,7 @@ impl Stack {
             Policy::Disable => Err(FallbackReason::Rule),
         };
         match begun {
-            Ok(()) => self.reply(client.control, Reply::Pending { id: client.id }),
+            Ok(id) => self.tell_pending_soon(id),
             Err(reason) if sctp_only(&options) && !is_for_the_kernel(reason) => {
                 self.refuse_open(client, open.destination, reason);
             }
@@ -55,9 +55,11 @@ impl Stack {
         let id = AttemptId(self.next_id());
         let (sctp, tcp, fallback) = (Sctp::Failed, Tcp::NotStarted, Some(reason));
         let patience = (self.now, self.now);
-        self.attempts.insert(id, Attempt { client, open, options, sctp, tcp, patience, fallback });
+        let pending = false;
+        let attempt = Attempt { client, open, pending, options, sctp, tcp, patience, fallback };
+        self.attempts.insert(id, attempt);
         self.control.remember(client, id);
-        self.reply(client.control, Reply::Pending { id: client.id });
+        self.tell_pending(id);
         self.tell_plain(client, &open, &options);
         self.start_tcp(id);
         self.settle_race(id);
@@ -67,7 +69,8 @@ impl Stack {
     /// SCTP may be used: such a peer is asked again each time.
     pub(super) fn tell_plain(&mut self, client: Client, open: &Open, options: &Options) {
         let wanted = open.waiting && self.config.peer_cache && !sctp_only(options);
-        let left = self.peers.plain_for(self.now, open.destination).filter(|_| wanted);
+        let near = self.may_step_aside(options);
+        let left = self.peers.plain_for(self.now, open.destination, near).filter(|_| wanted);
         if let Some(left) = left {
             let (destination, for_ms) = (open.destination, left.as_millis());
             let for_ms = u64::try_from(for_ms).unwrap_or(u64::MAX);
@@ -80,9 +83,12 @@ impl Stack {
         client: Client,
         open: Open,
         options: Options,
-    ) -> Result<(), FallbackReason> {
+    ) -> Result<AttemptId, FallbackReason> {
         let destination = open.destination;
         self.check_suitable(&open)?;
+        if self.may_step_aside(&options) && self.is_near(destination.ip(), &options) {
+            return Err(FallbackReason::NothingToGain);
+        }
         let remembered =
             self.peers.lookup(self.now, destination).filter(|_| self.config.peer_cache);
         // Without a fallback the peer is asked again each time.
@@ -96,14 +102,16 @@ impl Stack {
         let received = self.packets_received(association);
         let sctp = Sctp::Opening { association, flow, received };
         let (tcp, fallback) = (Tcp::NotStarted, None);
-        let patience = (self.now, self.now);
-        self.attempts.insert(id, Attempt { client, open, options, sctp, tcp, patience, fallback });
+        let (pending, patience) = (false, (self.now, self.now));
+        let attempt = Attempt { client, open, pending, options, sctp, tcp, patience, fallback };
+        self.attempts.insert(id, attempt);
         self.set_flow_use(association, flow, FlowUse::Attempt(id));
         self.control.remember(client, id);
         let trusted = self.config.peer_cache && self.peers.is_carried(self.now, destination);
         let alone = open.blocking || trusted || sctp_only(&options);
         self.start_clocks(id, association, alone);
-        Ok(())
+        self.await_answer(association, &options);
+        Ok(id)
     }
 
     /// The association and flow for a connection, in the form that a rule says; otherwise direct only
@@ -259,7 +267,7 @@ pub(super) fn errno_of(reason: FallbackReason) -> i32 {
         R::Refused | R::NotManypath | R::NotAllowed | R::Remembered => libc::ECONNREFUSED,
         R::NoDatagrams => libc::EPROTONOSUPPORT,
         R::NoLocalAddress => libc::ENETUNREACH,
-        R::AssociationLost | R::Busy => libc::EHOSTUNREACH,
+        R::AssociationLost | R::Busy | R::NothingToGain => libc::EHOSTUNREACH,
         R::Rule | R::BoundAddress | R::Loopback | R::LocalAddress | R::NotUnicast => libc::EACCES,
     }
 }

@@ -1,6 +1,6 @@
 //! Plain TCP beside SCTP, for connects that cannot go back to the program's own socket.
 
-use super::{AttemptId, Sctp, Tcp, unspecified_like};
+use super::{Attempt, AttemptId, Sctp, Tcp, sctp_only, unspecified_like};
 use crate::dial;
 use crate::socket::Socket;
 use crate::stack::Stack;
@@ -54,6 +54,7 @@ impl Stack {
                         socket.reset(&self.registry);
                     }
                 }
+                self.on_fallback_timer(id);
                 self.settle_race(id);
             }
             Tcp::Connected(mut socket) => {
@@ -66,6 +67,15 @@ impl Stack {
             }
             other @ (Tcp::NotStarted | Tcp::Failed(_)) => attempt.tcp = other,
         }
+    }
+
+    /// Whether plain TCP may be tried beside SCTP, and has neither connected nor failed.
+    pub(super) fn is_tcp_undecided(&self, id: AttemptId) -> bool {
+        let racing = |attempt: &&Attempt| !attempt.open.blocking && !sctp_only(&attempt.options);
+        self.attempts
+            .get(&id)
+            .filter(racing)
+            .is_some_and(|attempt| matches!(attempt.tcp, Tcp::NotStarted | Tcp::Connecting(_)))
     }
 
     /// Uses the outcome of plain TCP, once SCTP has failed.

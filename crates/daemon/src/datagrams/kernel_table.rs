@@ -2,6 +2,7 @@
 //! datagrams were dropped.
 
 use crate::listeners::kernel_table::{parse_v6, word};
+use manypath_engine::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -26,7 +27,7 @@ impl Rows {
         self.dropped.get(&addr).copied()
     }
 
-    fn have_taker(&self, service: SocketAddr) -> bool {
+    fn have_receiver(&self, service: SocketAddr) -> bool {
         let every = |any: IpAddr| self.dropped.contains_key(&SocketAddr::new(any, service.port()));
         // The table does not say which IPv6 sockets refuse IPv4.
         self.dropped.contains_key(&service)
@@ -46,9 +47,24 @@ impl Rows {
     }
 }
 
-/// Whether there is a socket that could get a datagram to `service`.
-pub(crate) fn has_taker(service: SocketAddr) -> bool {
-    rows().have_taker(service)
+/// How long what was read answers for flows of peers, who can ask more often than reading it is cheap.
+const LIFETIME: Duration = Duration::from_millis(20);
+
+/// The table as it was read last for flows of peers.
+#[derive(Debug, Default)]
+pub(crate) struct KernelTable {
+    read_at: Option<Instant>,
+    rows: Rows,
+}
+
+impl KernelTable {
+    /// Whether there is a socket that could get a datagram to `service`, or was a moment ago.
+    pub(crate) fn has_receiver(&mut self, now: Instant, service: SocketAddr) -> bool {
+        if self.read_at.is_none_or(|read_at| now.since(read_at) >= LIFETIME) {
+            (self.read_at, self.rows) = (Some(now), rows());
+        }
+        self.rows.have_receiver(service)
+    }
 }
 
 /// All UDP sockets of this network namespace.
@@ -68,7 +84,8 @@ pub(super) fn rows() -> Rows {
 
 #[cfg(test)]
 mod tests {
-    use super::{has_taker, rows};
+    use super::{KernelTable, LIFETIME, rows};
+    use manypath_engine::Instant;
     use std::net::UdpSocket;
     use std::os::fd::AsRawFd;
 
@@ -82,9 +99,12 @@ mod tests {
             assert!(rows().has(inode));
             let own = socket.local_addr().unwrap();
             assert_eq!(rows().dropped_at(own), Some(0));
-            assert!(has_taker(own));
+            let (now, mut table) = (Instant::ZERO, KernelTable::default());
+            assert!(table.has_receiver(now, own));
             drop(socket);
             assert!(!rows().has(inode));
+            assert!(table.has_receiver(now + LIFETIME / 2, own), "it was not read again");
+            assert!(!table.has_receiver(now + LIFETIME, own));
         }
     }
 }

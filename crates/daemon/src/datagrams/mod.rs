@@ -19,11 +19,11 @@ mod serve;
 mod status;
 
 pub(crate) use agree::pump_datagrams;
-pub(crate) use kernel_table::has_taker;
 pub(crate) use relay::Program;
 
 use crate::attempt::Client;
 use crate::peers::{Lifetimes, Peers};
+use kernel_table::KernelTable;
 use line::Lines;
 use manypath_engine::{AssociationId, Instant};
 use manypath_flow::DatagramFlow;
@@ -76,15 +76,17 @@ pub(crate) struct Datagrams {
     /// What is known about services that are reached by datagrams. What is known about their hosts is
     /// the same for connections.
     pub(crate) services: Peers,
+    /// What receives datagrams on this host.
+    pub(crate) table: KernelTable,
     /// Whether idle flows are being looked for.
     watching: bool,
 }
 
 impl Datagrams {
     pub(crate) fn new(lifetimes: Lifetimes) -> Self {
-        let (attempts, relays, clients, ready, lines) = Default::default();
-        let services = Peers::new(lifetimes);
-        Self { attempts, relays, clients, ready, lines, services, watching: false }
+        let (attempts, relays, clients, ready, lines, table) = Default::default();
+        let (services, watching) = (Peers::new(lifetimes), false);
+        Self { attempts, relays, clients, ready, lines, services, table, watching }
     }
 
     /// Whether there is nothing to be carried.

@@ -203,8 +203,11 @@ impl Stack {
             Some(Refusal::NotAllowed) => FallbackReason::NotAllowed,
             Some(_) | None => FallbackReason::Busy,
         };
-        self.datagrams.services.remember_service(self.now, destination, reason);
-        self.datagrams.services.forget_unsaved();
+        // What was refused for now may be asked for again.
+        if reason == FallbackReason::NotAllowed {
+            self.datagrams.services.remember_service(self.now, destination, reason);
+            self.datagrams.services.forget_unsaved();
+        }
         self.give_up_datagrams(id, reason);
     }
 

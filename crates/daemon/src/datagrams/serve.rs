@@ -29,33 +29,56 @@ impl Stack {
         if !self.phase.takes_work() {
             return self.refuse_datagrams(id, flow, Refusal::Busy, "datagrams_denied_ending");
         }
-        let service = self.service_meant(id, Protocol::Udp, destination);
-        let locals = self.local_addresses(id);
-        let loopback = self.config.loopback_paths;
-        let admitted = match self.has_service() {
-            true => Err(Denied::NotListed),
-            false => allow::admit(Protocol::Udp, service, &locals, &self.rules, loopback),
-        };
-        match admitted {
-            Ok((service, options)) => self.serve_datagrams(id, flow, (service, source), options),
+        match self.admit_datagrams(id, destination, source) {
+            Ok((ends, options)) => self.serve_datagrams(id, flow, ends, options),
             Err(denied) => {
                 debug!(target: log::CONNECTION,
                     "association {}: no datagrams to {destination}: {denied}", id.0);
-                self.refuse_datagrams(id, flow, Refusal::NotAllowed, "datagrams_denied");
+                let (refusal, counter) = match denied {
+                    Denied::Unconfirmed => (Refusal::Busy, "datagrams_denied_unconfirmed_address"),
+                    Denied::NoClientAddress => {
+                        (Refusal::Busy, "datagrams_denied_no_client_address")
+                    }
+                    Denied::NotReachable
+                    | Denied::ForeignAddress
+                    | Denied::NotListed
+                    | Denied::NotCovered
+                    | Denied::Form => (Refusal::NotAllowed, "datagrams_denied"),
+                };
+                self.refuse_datagrams(id, flow, refusal, counter);
             }
         }
+    }
+
+    /// The service that a peer may reach, and its verified client.
+    fn admit_datagrams(
+        &mut self,
+        id: AssociationId,
+        destination: SocketAddr,
+        source: SocketAddr,
+    ) -> Result<((SocketAddr, SocketAddr), Options), Denied> {
+        if self.has_service() {
+            return Err(Denied::NotListed);
+        }
+        let service = self.resolve_local_service(id, Protocol::Udp, destination)?;
+        let locals = self.reachable_locals(id, Protocol::Udp, service);
+        let loopback = self.config.loopback_paths;
+        let (service, options) =
+            allow::admit(Protocol::Udp, service, &locals, &self.rules, loopback)?;
+        let client = self.verified_client(id, service, source).ok_or(Denied::NoClientAddress)?;
+        Ok(((service, client), options))
     }
 
     fn serve_datagrams(
         &mut self,
         association: AssociationId,
         flow: DatagramFlow,
-        (service, source): (SocketAddr, SocketAddr),
+        (service, client): (SocketAddr, SocketAddr),
         options: Options,
     ) {
         let id = DatagramId(self.next_id());
-        let relay = socket_for(service, source.port())
-            .and_then(|fd| Relay::new(fd, (&self.registry, id), Side::Service, service, source));
+        let relay = socket_for(service, client.port())
+            .and_then(|fd| Relay::new(fd, (&self.registry, id), Side::Service, service, client));
         let relay = match relay {
             Ok(relay) => relay,
             Err(error) => {
@@ -73,7 +96,7 @@ impl Stack {
             datagrams.accept(flow);
         });
         info!(target: log::CONNECTION, carrier = "sctp",
-            "datagrams from {source} to {service}: over association {}", association.0);
+            "datagrams from {client} to {service}: over association {}", association.0);
         let carrier = Some((association, flow));
         self.start_datagrams(id, Relay { carrier, options, ..relay });
     }

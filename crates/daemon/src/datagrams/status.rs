@@ -18,7 +18,7 @@ impl Stack {
                     initiated: flow.opened_here,
                     accepted: status.accepted,
                     destination: status.destination,
-                    source: status.source,
+                    source: relay.map_or(status.source, |relay| relay.source),
                     lifetime_ms: u64::try_from(status.lifetime.as_millis()).unwrap_or(u64::MAX),
                     redundant: status.redundant,
                     sent: status.sent,

@@ -1,11 +1,12 @@
 //! SCTP clients of a gateway, and the TCP service behind it.
 
 use super::Way;
+use crate::allow::Denied;
 use crate::association::DialId;
 use crate::dial;
 use crate::stack::Stack;
 use manypath_engine::AssociationId;
-use manypath_flow::FlowId;
+use manypath_flow::{FlowId, Refusal};
 use manypath_rules::Options;
 use std::net::SocketAddr;
 
@@ -35,10 +36,15 @@ impl Stack {
         let after = |failed| all.iter().position(|one| *one == failed).map(|at| at + 1);
         let first = failed.map_or(Some(0), after).unwrap_or(all.len());
         for (number, address) in all.iter().enumerate().skip(first) {
+            let Some(client) = self.verified_peer(association, *address, source) else {
+                let why = Denied::NoClientAddress.counter();
+                self.refuse(association, flow, Refusal::Busy, why);
+                return true;
+            };
             match dial::connect(None, *address) {
                 Ok(fd) => {
                     let dial = DialId(self.next_id());
-                    let ends = (source, *address);
+                    let ends = (client, *address);
                     self.start_dial(dial, association, flow, ends, Options::default(), fd);
                     return true;
                 }

@@ -1,20 +1,23 @@
 //! A peer's flow to a listener becomes a connection in its accept queue.
 
-use super::{Led, kernel_table};
+use super::Led;
 use crate::allow::{self, Denied};
 use crate::association::{DialId, RelayId};
 use crate::connection::RelayEnd;
-use crate::dial;
-use crate::log;
+use crate::dial::{self, Incoming};
 use crate::stack::Stack;
+use crate::timers::Timer;
 use manypath_control::Reply;
-use manypath_engine::{AssociationId, PathState};
+use manypath_engine::{AssociationId, Duration, Instant};
 use manypath_flow::{FlowId, Refusal};
 use manypath_rules::{Options, Policy, Protocol};
 use socket2::Socket;
+use std::collections::VecDeque;
 use std::io;
-use std::net::SocketAddr;
-use tracing::debug;
+use std::net::{IpAddr, SocketAddr};
+
+/// How long launchers may take to take note of a connection. The peer's program has plain TCP long before.
+const LIMIT: Duration = Duration::from_secs(2);
 
 /// A connection that is about to be made.
 #[derive(Debug)]
@@ -29,6 +32,8 @@ pub(crate) struct Injection {
     /// Those of them that have not taken note of it yet and must.
     unaware: Vec<u64>,
     from: SocketAddr,
+    pub(super) peer: Option<IpAddr>,
+    until: Instant,
 }
 
 impl Injection {
@@ -49,74 +54,39 @@ enum Verdict {
     /// These launchers vouch for every socket that may get it.
     Covered { launchers: Vec<u64>, inodes: Vec<u64>, client: SocketAddr, options: Options },
     /// A rule, or `--allow`, opens the service whoever listens there.
-    Dial(Options),
+    Dial { client: SocketAddr, options: Options },
     /// Nobody listens any more.
     Nobody,
 }
 
 impl Stack {
-    /// A peer asks for `destination`, where a listener was announced.
-    pub(crate) fn on_incoming_to_listener(
-        &mut self,
-        id: AssociationId,
-        flow: FlowId,
-        destination: SocketAddr,
-        source: SocketAddr,
-    ) {
-        let service = allow::canonical(destination);
-        match self.judge(id, service, source) {
+    /// A peer asks for a service where a listener was announced.
+    pub(crate) fn on_incoming_to_listener(&mut self, incoming: Incoming) {
+        let Incoming { association: id, flow, destination: service, .. } = incoming;
+        match self.judge(&incoming) {
             Ok(Verdict::Covered { launchers, inodes, client, options }) => {
                 self.listeners.count_led(&inodes);
-                match announced_socket(service) {
-                    Ok((socket, from)) => {
-                        let (to, client) = (service, with_port(client, from));
-                        let redirectors = self.control.redirectors();
-                        let unaware = launchers.iter().filter(|one| redirectors.contains(one));
-                        let unaware: Vec<u64> = unaware.copied().collect();
-                        let (association, way) = (id, self.way_of_flow(id, flow));
-                        for launcher in &unaware {
-                            self.reply(*launcher, Reply::WayFrom { from, to, way });
-                        }
-                        for launcher in &launchers {
-                            self.reply(*launcher, Reply::Arriving { from, to, client });
-                        }
-                        self.lead(Injection {
-                            association,
-                            unaware,
-                            from,
-                            flow,
-                            to,
-                            client,
-                            options,
-                            socket,
-                            launchers,
-                        });
-                    }
+                match self.announce_client(&incoming, client, launchers, options) {
+                    Ok(injection) if self.all_know_of(&injection) => self.inject(injection),
+                    Ok(injection) => self.delay(injection),
                     Err(error) => self.refuse_dial(id, flow, service, &error),
                 }
             }
-            Ok(Verdict::Dial(options)) => self.dial(id, flow, service, source, options),
+            Ok(Verdict::Dial { client, options }) => self.dial(id, flow, service, client, options),
             Ok(Verdict::Nobody) => {
                 self.forget_closed_listeners();
                 let refused = io::Error::from_raw_os_error(libc::ECONNREFUSED);
                 self.refuse_dial(id, flow, service, &refused);
             }
-            Err(denied) => {
-                debug!(target: log::CONNECTION,
-                    "association {}: {service} not dialled: {denied}", id.0);
-                self.refuse(id, flow, Refusal::NotAllowed, denied.counter());
-            }
+            Err(denied) => self.deny(incoming, denied),
         }
     }
 
-    fn judge(
-        &self,
-        id: AssociationId,
-        service: SocketAddr,
-        source: SocketAddr,
-    ) -> Result<Verdict, Denied> {
+    fn judge(&mut self, incoming: &Incoming) -> Result<Verdict, Denied> {
+        let Incoming { association: id, destination: service, source, .. } = *incoming;
         let loopback = self.config.loopback_paths;
-        allow::check_address(service.ip(), &self.local_addresses(id), loopback)?;
+        let locals = self.reachable_locals(id, Protocol::Tcp, service);
+        allow::check_address(service.ip(), &locals, loopback)?;
         let (policy, options) = self.rules.listener(service);
         if policy == Policy::Disable {
             return Err(Denied::NotListed);
@@ -124,53 +94,71 @@ impl Stack {
         if !self.is_form_open(id, &options) {
             return Err(Denied::Form);
         }
-        let inodes = kernel_table::takers(service).map_err(|_| Denied::NotCovered)?;
+        let found = self.listeners.table.matching_listeners(self.now, service);
+        let inodes = found.ok_or(Denied::NotCovered)?;
         if inodes.is_empty() {
             return Ok(Verdict::Nobody);
         }
-        let Some(launchers) = self.listeners.launchers_of(&inodes) else {
-            return match allow::open_service(Protocol::Tcp, service, &self.rules) {
-                Some(options) if !self.config.door => Ok(Verdict::Dial(options)),
-                Some(_) | None => Err(Denied::NotCovered),
-            };
-        };
-        let client = self.true_client(id, service, source).ok_or(Denied::NoClientAddress)?;
-        Ok(Verdict::Covered { launchers, inodes, client, options })
+        let client = self.verified_client(id, service, source).ok_or(Denied::NoClientAddress);
+        if let Some(launchers) = self.listeners.launchers_of(&inodes) {
+            return Ok(Verdict::Covered { launchers, inodes, client: client?, options });
+        }
+        match allow::open_service(Protocol::Tcp, service, &self.rules) {
+            Some(options) if !self.config.door => Ok(Verdict::Dial { client: client?, options }),
+            Some(_) | None => Err(Denied::NotCovered),
+        }
     }
 
-    /// The client's address: the one that its program is bound to, if the association was verified
-    /// there; else the far end of the path to the address that was asked for, or of another path of
-    /// the same family. Only the port is what the peer's side says.
-    fn true_client(
-        &self,
-        id: AssociationId,
-        service: SocketAddr,
-        source: SocketAddr,
-    ) -> Option<SocketAddr> {
-        let status = self.driver.endpoint().status(self.now, id)?;
-        let verified = |path: &&manypath_engine::PathStatus| {
-            let remote = path.addr.remote.ip().to_canonical();
-            path.state != PathState::Unconfirmed && remote.is_ipv4() == service.is_ipv4()
-        };
-        let paths: Vec<_> = status.paths.iter().filter(verified).collect();
-        let remote = |path: &manypath_engine::PathStatus| path.addr.remote.ip().to_canonical();
-        let said = source.ip().to_canonical();
-        let bound = paths.iter().find(|path| remote(path) == said);
-        let here = paths.iter().find(|path| path.addr.local.ip().to_canonical() == service.ip());
-        let primary = paths.iter().find(|path| path.primary);
-        let path = bound.or(here).or(primary).or(paths.first())?;
-        Some(SocketAddr::new(remote(path), source.port()))
+    /// Tells launchers for whom a connection is going to stand.
+    fn announce_client(
+        &mut self,
+        incoming: &Incoming,
+        client: SocketAddr,
+        launchers: Vec<u64>,
+        options: Options,
+    ) -> io::Result<Injection> {
+        let Incoming { association, flow, destination: to, .. } = *incoming;
+        // Nobody else may come from there before we do, and be taken for the client.
+        let socket = dial::exclusive_socket(to)?;
+        let from = own_address(&socket)?;
+        let client = with_port(client, from);
+        let redirectors = self.control.redirectors();
+        let unaware = launchers.iter().filter(|one| redirectors.contains(one));
+        let unaware: Vec<u64> = unaware.copied().collect();
+        let way = self.way_of_flow(association, flow);
+        for launcher in &unaware {
+            self.reply(*launcher, Reply::WayFrom { from, to, way });
+        }
+        for launcher in &launchers {
+            self.reply(*launcher, Reply::Arriving { from, to, client });
+        }
+        let (peer, until) = (self.peer_ip(association), self.now + LIMIT);
+        Ok(Injection {
+            association,
+            unaware,
+            from,
+            flow,
+            to,
+            client,
+            options,
+            socket,
+            launchers,
+            peer,
+            until,
+        })
     }
 
-    /// Makes the connection, once every launcher has been told of it: a program must not accept it
-    /// before its launcher knows for whom it stands.
-    fn lead(&mut self, injection: Injection) {
-        let aware = |launcher: &u64| {
+    /// Whether every launcher has been told of a connection: a program must not accept it before its launcher
+    /// knows for whom it stands.
+    fn all_know_of(&self, injection: &Injection) -> bool {
+        let knows = |launcher: &u64| {
             self.control.has_heard(*launcher) && !injection.unaware.contains(launcher)
         };
-        if !injection.launchers.iter().all(aware) {
-            return self.listeners.delayed.push_back(injection);
-        }
+        injection.launchers.iter().all(knows)
+    }
+
+    /// Makes the connection.
+    fn inject(&mut self, injection: Injection) {
         let Injection { association, flow, from, to, client, options, socket, launchers, .. } =
             injection;
         let known = self.associations.get(&association);
@@ -185,13 +173,34 @@ impl Stack {
         match connected {
             Ok(from) => {
                 let id = DialId(self.next_id());
-                self.listeners.add_led(id.0, Led { from, to, client, launchers });
+                self.listeners.add_led(id.0, Led { from, to, launchers });
                 self.start_dial(id, association, flow, (client, to), options, socket.into());
             }
             Err(error) => {
                 self.tell_left(&launchers, from, to);
                 self.refuse_dial(association, flow, to, &error);
             }
+        }
+    }
+
+    fn delay(&mut self, injection: Injection) {
+        if self.is_room_to_delay(injection.peer) {
+            self.timers.set(injection.until, Timer::Delayed);
+            return self.listeners.delayed.push_back(injection);
+        }
+        self.tell_left(&injection.launchers, injection.from, injection.to);
+        self.refuse_to_wait(injection.association, injection.flow);
+    }
+
+    /// Gives up the connections of which a launcher takes no note.
+    pub(crate) fn give_up_delayed(&mut self) {
+        let now = self.now;
+        let all = std::mem::take(&mut self.listeners.delayed);
+        let (late, waiting): (VecDeque<_>, _) = all.into_iter().partition(|one| now >= one.until);
+        self.listeners.delayed = waiting;
+        for Injection { association, flow, launchers, from, to, .. } in late {
+            self.tell_left(&launchers, from, to);
+            self.refuse(association, flow, Refusal::Busy, "dial_denied_launcher_silent");
         }
     }
 
@@ -226,9 +235,13 @@ impl Stack {
     }
 
     /// Makes the connections whose launchers have heard of them by now.
-    pub(crate) fn lead_delayed(&mut self) {
+    pub(crate) fn inject_delayed(&mut self) {
         for injection in std::mem::take(&mut self.listeners.delayed) {
-            self.lead(injection);
+            if self.all_know_of(&injection) {
+                self.inject(injection);
+            } else {
+                self.listeners.delayed.push_back(injection);
+            }
         }
     }
 
@@ -237,14 +250,6 @@ impl Stack {
         let Some(led) = self.listeners.remove_led(relay.0) else { return };
         self.tell_left(&led.launchers, led.from, led.to);
     }
-}
-
-/// A socket at the address that it is going to connect to, so that the connection never leaves this
-/// host, and its own address.
-fn announced_socket(to: SocketAddr) -> io::Result<(Socket, SocketAddr)> {
-    let socket = dial::socket_at(Some(SocketAddr::new(to.ip(), 0)), to)?;
-    let from = own_address(&socket)?;
-    Ok((socket, from))
 }
 
 fn own_address(socket: &Socket) -> io::Result<SocketAddr> {

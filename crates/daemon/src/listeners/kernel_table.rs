@@ -1,6 +1,7 @@
 //! The kernel's own table of listening sockets: the word of a launcher is not enough, because a
 //! socket may be closed and its port taken by another program at any time.
 
+use manypath_engine::{Duration, Instant};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -18,13 +19,46 @@ struct Row {
     inode: u64,
 }
 
-/// The inodes of the sockets that may get a connection to `service`: those bound to exactly this
-/// address, or else those bound to every address.
-///
-/// # Errors
-/// When the table cannot be read.
-pub(crate) fn takers(service: SocketAddr) -> io::Result<Vec<u64>> {
-    Ok(takers_in(&rows()?, service))
+/// How long the table is not read again for flows of peers, who can ask more often than reading it is cheap.
+pub(crate) const PAUSE: Duration = Duration::from_millis(5);
+
+/// The table as it was read last. What a flow is answered by was read in the same turn: who asks outside of a turn in
+/// which it was read waits for the end of a pause ([`KernelTable::next_reading`]).
+#[derive(Debug, Default)]
+pub(crate) struct KernelTable {
+    read_at: Option<Instant>,
+    /// None when it could not be read.
+    rows: Option<Vec<Row>>,
+}
+
+impl KernelTable {
+    /// The inodes of the sockets that may get a connection to `service`: those bound to exactly this
+    /// address, or else those bound to every address. None when the table cannot be read.
+    pub(crate) fn matching_listeners(
+        &mut self,
+        now: Instant,
+        service: SocketAddr,
+    ) -> Option<Vec<u64>> {
+        Some(matching_in(self.rows(now)?, service))
+    }
+
+    /// The inodes of all listening sockets. None when the table cannot be read.
+    pub(super) fn inodes(&mut self, now: Instant) -> Option<BTreeSet<u64>> {
+        Some(self.rows(now)?.iter().map(|row| row.inode).collect())
+    }
+
+    /// When the table may be read for a flow, if not now.
+    pub(crate) fn next_reading(&self, now: Instant) -> Option<Instant> {
+        let read_at = self.read_at.filter(|read_at| *read_at != now)?;
+        Some(read_at + PAUSE).filter(|at| *at > now)
+    }
+
+    fn rows(&mut self, now: Instant) -> Option<&[Row]> {
+        if self.read_at != Some(now) {
+            (self.read_at, self.rows) = (Some(now), rows().ok());
+        }
+        self.rows.as_deref()
+    }
 }
 
 /// The inodes of all listening sockets.
@@ -35,7 +69,7 @@ pub(super) fn inodes() -> io::Result<BTreeSet<u64>> {
     Ok(rows()?.into_iter().map(|row| row.inode).collect())
 }
 
-fn takers_in(rows: &[Row], service: SocketAddr) -> Vec<u64> {
+fn matching_in(rows: &[Row], service: SocketAddr) -> Vec<u64> {
     let here = || rows.iter().filter(|row| row.addr.port() == service.port());
     let exact = here().filter(|row| row.addr.ip() == service.ip());
     let exact: Vec<u64> = exact.map(|row| row.inode).collect();
@@ -102,8 +136,8 @@ mod tests {
         Row { addr: addr.parse().unwrap(), v6, inode }
     }
 
-    fn takers(rows: &[Row], service: &str) -> Vec<u64> {
-        takers_in(rows, service.parse().unwrap())
+    fn matching(rows: &[Row], service: &str) -> Vec<u64> {
+        matching_in(rows, service.parse().unwrap())
     }
 
     #[test]
@@ -115,10 +149,10 @@ mod tests {
             row("[::]:80", true, 4),
             row("10.0.0.1:81", false, 5),
         ];
-        assert_eq!(takers(&rows, "10.0.0.1:80"), [2, 3]);
-        assert_eq!(takers(&rows, "10.0.0.2:80"), [1, 4]);
-        assert_eq!(takers(&rows, "[2001:db8::1]:80"), [4]);
-        assert_eq!(takers(&rows, "10.0.0.1:82"), [0_u64; 0]);
+        assert_eq!(matching(&rows, "10.0.0.1:80"), [2, 3]);
+        assert_eq!(matching(&rows, "10.0.0.2:80"), [1, 4]);
+        assert_eq!(matching(&rows, "[2001:db8::1]:80"), [4]);
+        assert_eq!(matching(&rows, "10.0.0.1:82"), [0_u64; 0]);
     }
 
     #[test]
@@ -138,8 +172,22 @@ mod tests {
         let service = listener.local_addr().unwrap();
         let file = File::from(std::os::fd::OwnedFd::from(listener));
         let inode = file.metadata().unwrap().ino();
-        assert_eq!(super::takers(service).unwrap(), [inode]);
+        let (now, mut table) = (Instant::ZERO, KernelTable::default());
+        assert_eq!(table.matching_listeners(now, service).unwrap(), [inode]);
         drop(file);
-        assert_eq!(super::takers(service).unwrap(), [0_u64; 0]);
+        let later = now + PAUSE;
+        assert_eq!(table.matching_listeners(later, service).unwrap(), [0_u64; 0]);
+    }
+
+    /// A peer may ask a thousand times a second.
+    #[test]
+    fn the_table_is_read_once_a_turn_and_not_again_for_flows_before_a_pause_is_over() {
+        let (now, mut table) = (Instant::ZERO, KernelTable::default());
+        assert_eq!(table.next_reading(now), None);
+        assert!(table.inodes(now).is_some());
+        assert_eq!(table.next_reading(now), None, "it is at hand");
+        let soon = now + PAUSE / 2;
+        assert_eq!(table.next_reading(soon), Some(now + PAUSE));
+        assert_eq!(table.next_reading(now + PAUSE), None);
     }
 }

@@ -4,7 +4,6 @@
 //! the service is out of reach, which it would remember: its flow waits until every redirector has looked,
 //! about a millisecond.
 
-use super::kernel_table;
 use crate::allow;
 use crate::dial::Incoming;
 use crate::stack::Stack;
@@ -12,35 +11,38 @@ use crate::timers::Timer;
 use manypath_control::Reply;
 use manypath_engine::{Duration, Instant};
 use manypath_rules::Policy;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// How long redirectors may take.
 const LIMIT: Duration = Duration::from_millis(500);
-/// Flows that wait at most; further ones are answered by what is known.
-const MAX_LOOKS: usize = 256;
-
 /// A flow that waits.
 #[derive(Debug)]
 pub(super) struct Look {
     id: u64,
     until: Instant,
     incoming: Incoming,
+    pub(super) peer: Option<IpAddr>,
     /// Redirectors that have not answered.
     asked: Vec<u64>,
 }
 
 impl Stack {
-    /// Whether a flow waits now until redirectors have looked: nobody vouches for a socket that could get
-    /// its connection.
+    /// Whether a flow waits now until redirectors have looked, or was refused because too many wait: nobody
+    /// vouches for a socket that could get its connection.
     pub(crate) fn look_first(&mut self, incoming: Incoming) -> bool {
-        let service = allow::canonical(incoming.destination);
+        let service = incoming.destination;
         let asked = self.control.redirectors();
-        if asked.is_empty() || self.listeners.looks.len() >= MAX_LOOKS || !self.may_lead(service) {
+        if asked.is_empty() || !self.may_lead(service) {
             return false;
         }
-        let takers = kernel_table::takers(service).unwrap_or_default();
-        if takers.iter().all(|inode| self.listeners.knows(*inode)) {
+        let found = self.listeners.table.matching_listeners(self.now, service).unwrap_or_default();
+        if found.iter().all(|inode| self.listeners.knows(*inode)) {
             return false;
+        }
+        let peer = self.peer_ip(incoming.association);
+        if !self.is_room_to_wait(peer) {
+            self.refuse_to_wait(incoming.association, incoming.flow);
+            return true;
         }
         self.counters.count("listeners_looked_for");
         let (id, until) = (self.next_id(), self.now + LIMIT);
@@ -48,8 +50,18 @@ impl Stack {
             self.reply(*redirector, Reply::Look { id });
         }
         self.timers.set(until, Timer::Look);
-        self.listeners.looks.push(Look { id, until, incoming, asked });
+        self.listeners.looks.push(Look { id, until, incoming, peer, asked });
         true
+    }
+
+    /// When the kernel's table may be read to answer a flow, if it must be read and not now.
+    pub(crate) fn next_look_at_the_table(&self, incoming: &Incoming) -> Option<Instant> {
+        let at = self.listeners.table.next_reading(self.now)?;
+        let service = allow::canonical(incoming.destination);
+        let needed = !self.control.redirectors().is_empty()
+            || self.listeners.concern(service)
+            || !self.locals.is_own(service.ip());
+        needed.then_some(at)
     }
 
     /// A redirector has announced everything that listens.
@@ -76,10 +88,7 @@ impl Stack {
         let (over, waiting): (Vec<_>, Vec<_>) = looks.into_iter().partition(over);
         self.listeners.looks = waiting;
         for Look { incoming, .. } in over {
-            let known = self.associations.get(&incoming.association);
-            if known.is_none_or(|known| known.mux.status(incoming.flow).is_none()) {
-                self.counters.count("dials_dropped");
-            } else {
+            if self.is_still_asked(&incoming) {
                 self.answer_incoming(incoming);
             }
         }
@@ -87,10 +96,12 @@ impl Stack {
 
     /// Whether a socket of programs in a cgroup may listen there some day. A peer that hears that the service
     /// is out of reach would not ask again for a while.
-    pub(crate) fn may_listen_later(&self, destination: SocketAddr) -> bool {
-        let service = allow::canonical(destination);
-        let free = || kernel_table::takers(service).is_ok_and(|takers| takers.is_empty());
-        !self.control.redirectors().is_empty() && self.may_lead(service) && free()
+    pub(crate) fn may_listen_later(&mut self, service: SocketAddr) -> bool {
+        if self.control.redirectors().is_empty() || !self.may_lead(service) {
+            return false;
+        }
+        let found = self.listeners.table.matching_listeners(self.now, service);
+        found.is_some_and(|found| found.is_empty())
     }
 
     fn may_lead(&self, service: SocketAddr) -> bool {

@@ -19,9 +19,10 @@ mod offer;
 use manypath_control::Listener;
 use manypath_control::status::ListenerStatus;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 pub(crate) use inject::Injection;
+use kernel_table::KernelTable;
 
 /// Names a listener: the control connection of its launcher, and its number there.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -44,7 +45,6 @@ struct Known {
 struct Led {
     from: SocketAddr,
     to: SocketAddr,
-    client: SocketAddr,
     /// The launchers that were told.
     launchers: Vec<u64>,
 }
@@ -61,6 +61,8 @@ pub(crate) struct Listeners {
     delayed: VecDeque<Injection>,
     /// Flows that wait until redirectors have looked for listeners.
     looks: Vec<look::Look>,
+    /// What listens on this host.
+    pub(crate) table: KernelTable,
     /// A look at which listeners are still there is due.
     pub(crate) watched: bool,
 }
@@ -83,6 +85,16 @@ impl Listeners {
         };
         let owners: Option<BTreeSet<u64>> = inodes.iter().map(owner).collect();
         owners.map(|owners| owners.into_iter().collect())
+    }
+
+    /// The peers whose flows wait until redirectors have looked, each as often as it has one.
+    pub(crate) fn peers_looked_for(&self) -> impl Iterator<Item = Option<IpAddr>> {
+        self.looks.iter().map(|one| one.peer)
+    }
+
+    /// The same of those that wait for launchers.
+    pub(crate) fn peers_delayed(&self) -> impl Iterator<Item = Option<IpAddr>> {
+        self.delayed.iter().map(|one| one.peer)
     }
 
     /// A launcher has taken note of a connection that is about to be made.
@@ -129,11 +141,6 @@ impl Listeners {
     /// The relay, or the dial that is to become one, whose connection has these ends.
     pub(crate) fn relay_between(&self, from: SocketAddr, to: SocketAddr) -> Option<u64> {
         self.relays.get(&(from, to)).copied()
-    }
-
-    /// What the program at the end of a relay was told of its client.
-    pub(crate) fn client_of(&self, relay: u64) -> Option<SocketAddr> {
-        self.led.get(&relay).map(|led| led.client)
     }
 
     /// Forgets the listeners of a launcher that has gone; whether there were any.

@@ -1,6 +1,6 @@
 //! What launchers say about listeners, and the door through which peers come to them.
 
-use super::{Known, ListenerId, kernel_table};
+use super::{Known, ListenerId};
 use crate::drain::Phase;
 use crate::log;
 use crate::stack::Stack;
@@ -143,7 +143,7 @@ impl Stack {
     }
 
     pub(super) fn forget_closed_listeners(&mut self) {
-        let Ok(living) = kernel_table::inodes() else {
+        let Some(living) = self.listeners.table.inodes(self.now) else {
             return self.counters.count("listener_tables_unreadable");
         };
         let gone = |(id, known): (&ListenerId, &Known)| {

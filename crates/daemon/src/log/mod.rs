@@ -5,10 +5,11 @@
 //! `tracing` events whose targets are the names of [`Subsystem`]; [`log_to`] decides where they go.
 
 mod sink;
+mod writer;
 
-pub use sink::{LogTo, log_to, stderr_is_the_journal};
+pub use sink::{LogTo, flush_log, log_to, stderr_is_the_journal};
 
-pub(crate) use sink::set_levels;
+pub(crate) use sink::{lost_lines, set_levels};
 
 /// Targets of events, for the macros of `tracing`.
 pub(crate) const STACK: &str = Subsystem::Stack.name();

@@ -1,5 +1,6 @@
 //! Where lines go: standard error, a file, or the journal.
 
+use super::writer::{Queue, WriteLine};
 use super::{Level, Levels, Subsystem};
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -7,14 +8,15 @@ use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock};
+use std::sync::OnceLock;
+use std::time::Duration;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
 use tracing_journald::{Priority, PriorityMappings};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
-use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -38,25 +40,49 @@ impl LogTo {
     /// # Errors
     /// The file cannot be written, or there is no journal.
     pub fn check(&self) -> io::Result<()> {
-        sink(self).map(drop)
+        match self {
+            Self::Stderr => Ok(()),
+            Self::File(path) => LogFile::open(path).map(drop),
+            Self::Journal => tracing_journald::layer().map(drop),
+        }
     }
 }
+
+/// How long the end of a process waits for its last lines.
+const MAX_FLUSH: Duration = Duration::from_secs(1);
 
 type Sink = Box<dyn Layer<Registry> + Send + Sync>;
 
 static FILTER: OnceLock<reload::Handle<Targets, Registry>> = OnceLock::new();
+static QUEUE: OnceLock<Queue> = OnceLock::new();
 
-/// Sends the lines of all stacks of this process to `to` from now on; once per process.
+/// Sends the lines of all stacks of this process to `to` from now on; once per process. A thread writes them:
+/// call [`flush_log`] before the process ends.
 ///
 /// # Errors
-/// The file cannot be written, there is no journal, or it was called before.
+/// The file cannot be written, there is no journal, no thread is left, or it was called before.
 pub fn log_to(to: &LogTo, levels: Levels) -> io::Result<()> {
-    let sink = sink(to)?;
+    let (sink, queue) = sink(to)?;
     let (filter, handle) = reload::Layer::new(targets(&levels));
     let subscriber = tracing_subscriber::registry().with(sink.with_filter(filter));
     subscriber.try_init().map_err(|_| io::Error::other("lines go somewhere already"))?;
     let _ = FILTER.set(handle);
+    if let Some(queue) = queue {
+        let _ = QUEUE.set(queue);
+    }
     Ok(())
+}
+
+/// Waits a moment until all lines are written.
+pub fn flush_log() {
+    if let Some(queue) = QUEUE.get() {
+        queue.flush(MAX_FLUSH);
+    }
+}
+
+/// Lines of this process that could not be written.
+pub(crate) fn lost_lines() -> u64 {
+    QUEUE.get().map_or(0, Queue::lost)
 }
 
 /// Changes the levels of this process, if it logs.
@@ -75,23 +101,29 @@ pub fn stderr_is_the_journal() -> bool {
     File::from(own).metadata().is_ok_and(|own| said == format!("{}:{}", own.dev(), own.ino()))
 }
 
-fn sink(to: &LogTo) -> io::Result<Sink> {
-    Ok(match to {
-        LogTo::Stderr => {
-            let lines = Lines { dated: false };
-            tracing_subscriber::fmt::layer().event_format(lines).with_writer(io::stderr).boxed()
-        }
+/// The layer, and the queue of its lines if it has one: the journal has a socket of its own.
+fn sink(to: &LogTo) -> io::Result<(Sink, Option<Queue>)> {
+    let (dated, write): (_, WriteLine) = match to {
+        LogTo::Stderr => (false, Box::new(|line: &[u8]| io::stderr().write_all(line))),
         LogTo::File(path) => {
-            let lines = Lines { dated: true };
-            let file = LogFile::open(path)?;
-            tracing_subscriber::fmt::layer().event_format(lines).with_writer(file).boxed()
+            let mut file = LogFile::open(path)?;
+            (true, Box::new(move |line: &[u8]| file.write_line(line)))
         }
         LogTo::Journal => {
             let journal = tracing_journald::layer()?.with_field_prefix(None);
             let journal = journal.with_priority_mappings(priorities());
-            journal.with_syslog_identifier("manypath".to_owned()).boxed()
+            return Ok((journal.with_syslog_identifier("manypath".to_owned()).boxed(), None));
         }
-    })
+    };
+    let queue = Queue::start(write, complain)?;
+    let layer = tracing_subscriber::fmt::layer().event_format(Lines { dated });
+    Ok((layer.with_writer(queue.clone()).boxed(), Some(queue)))
+}
+
+/// Said where nobody may read it: there is no better place.
+fn complain(error: &io::Error) {
+    let text = "lines are lost until the log can be written again";
+    let _ = writeln!(io::stderr(), "manypath: log: {error}; {text}");
 }
 
 /// Levels as journald names them: nothing of ours is a notice.
@@ -175,21 +207,20 @@ impl Visit for Message<'_, '_> {
 #[derive(Debug)]
 struct LogFile {
     path: PathBuf,
-    open: Mutex<File>,
+    file: File,
 }
 
 impl LogFile {
     fn open(path: &Path) -> io::Result<Self> {
         let file = append_to(path)?;
-        Ok(Self { path: path.to_owned(), open: Mutex::new(file) })
+        Ok(Self { path: path.to_owned(), file })
     }
 
-    fn write_line(&self, line: &[u8]) -> io::Result<()> {
-        let mut file = self.open.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if !is_at(&file, &self.path) {
-            *file = append_to(&self.path)?;
+    fn write_line(&mut self, line: &[u8]) -> io::Result<()> {
+        if !is_at(&self.file, &self.path) {
+            self.file = append_to(&self.path)?;
         }
-        file.write_all(line)
+        self.file.write_all(line)
     }
 }
 
@@ -203,37 +234,16 @@ fn is_at(file: &File, path: &Path) -> bool {
     (own.dev(), own.ino()) == (there.dev(), there.ino())
 }
 
-/// Takes one line, as the formatting layer writes it in one piece.
-struct LineWriter<'a>(&'a LogFile);
-
-impl Write for LineWriter<'_> {
-    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        self.0.write_line(line)?;
-        Ok(line.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl<'a> MakeWriter<'a> for LogFile {
-    type Writer = LineWriter<'a>;
-
-    fn make_writer(&'a self) -> Self::Writer {
-        LineWriter(self)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     /// What an own subscriber writes to a file while `say` runs in this thread.
     fn written(levels: &Levels, path: &Path, say: impl FnOnce()) {
-        let layer = sink(&LogTo::File(path.to_owned())).expect("a file");
+        let (layer, queue) = sink(&LogTo::File(path.to_owned())).expect("a file");
         let subscriber = tracing_subscriber::registry().with(layer.with_filter(targets(levels)));
         tracing::subscriber::with_default(subscriber, say);
+        queue.expect("a queue").flush(Duration::from_secs(20));
     }
 
     fn directory(name: &str) -> PathBuf {
@@ -271,11 +281,10 @@ mod tests {
     fn a_file_that_was_moved_away_is_begun_again() {
         let directory = directory("moved");
         let (path, moved) = (directory.join("log"), directory.join("log.1"));
-        written(&Level::Info.into(), &path, || {
-            tracing::info!(target: super::super::STACK, "before");
-            std::fs::rename(&path, &moved).expect("to move it");
-            tracing::info!(target: super::super::STACK, "after");
-        });
+        let mut file = LogFile::open(&path).expect("a file");
+        file.write_line(b"before\n").expect("room");
+        std::fs::rename(&path, &moved).expect("to move it");
+        file.write_line(b"after\n").expect("room");
         let read = |path: &Path| std::fs::read_to_string(path).expect("a file");
         assert!(read(&moved).ends_with("before\n") && read(&path).ends_with("after\n"));
         std::fs::remove_dir_all(directory).expect("to clean up");

@@ -42,6 +42,12 @@ impl PeerRecord {
         Duration::from_secs(self.expires.saturating_sub(unix_now()))
     }
 
+    /// Whether it is about this peer and this service, as far as they are named.
+    #[must_use]
+    pub fn is_of(&self, addr: Option<IpAddr>, port: Option<u16>) -> bool {
+        addr.is_none_or(|addr| addr == self.addr) && (port.is_none() || port == self.port)
+    }
+
     fn is_about(&self, other: &Self) -> bool {
         (self.addr, self.port, self.namespace) == (other.addr, other.port, other.namespace)
     }
@@ -72,7 +78,7 @@ impl PeerCache {
     ///
     /// # Errors
     /// When the file cannot be read or written.
-    pub fn change<T>(
+    fn change<T>(
         &self,
         change: impl FnOnce(&mut Vec<PeerRecord>) -> T,
     ) -> Result<T, KeptFileError> {
@@ -84,6 +90,14 @@ impl PeerCache {
             let lines = records.iter().filter_map(|record| serde_json::to_string(record).ok());
             Ok((lines.map(|line| line + "\n").collect(), result))
         })
+    }
+
+    /// Forgets what is kept about a peer, a service, or everything.
+    ///
+    /// # Errors
+    /// As [`PeerCache::read`]; when the file cannot be written.
+    pub fn forget(&self, addr: Option<IpAddr>, port: Option<u16>) -> Result<(), KeptFileError> {
+        self.change(|records| records.retain(|record| !record.is_of(addr, port)))
     }
 
     /// Puts entries in the place of those about the same peers and services.

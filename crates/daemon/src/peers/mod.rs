@@ -1,12 +1,14 @@
 //! What is known about peers and their services, so that the next connection does not wait for the
 //! same answer again.
 //!
-//! What could not be used goes on as plain TCP at once, for a while. What was carried is trusted to
+//! What could not be used goes on as plain TCP at once, for a while, and so does what is so near that SCTP
+//! has nothing to gain. What was carried is trusted to
 //! answer: plain TCP is not tried beside it. Both end by themselves, and whatever a connection finds
 //! out takes the place of what was known.
 
 mod cache;
 mod saving;
+mod writer;
 
 pub use cache::{PeerCache, PeerRecord};
 pub(crate) use saving::Memory;
@@ -27,6 +29,15 @@ type Key = (IpAddr, Option<u16>);
 struct Entry {
     reason: FallbackReason,
     expires: Instant,
+}
+
+/// The reason kept for a peer that speaks SCTP and is too near for it to pay.
+const NEAR: FallbackReason = FallbackReason::NothingToGain;
+
+impl Entry {
+    fn is_near(&self) -> bool {
+        self.reason == NEAR
+    }
 }
 
 /// How long knowledge counts.
@@ -69,19 +80,49 @@ impl Peers {
         self.lifetimes = lifetimes;
     }
 
-    /// Why `destination` should not be tried now, if so.
+    /// Why `destination` should not be tried now, if so. [`is_near`](Self::is_near) is another question.
     pub(crate) fn lookup(&self, now: Instant, destination: SocketAddr) -> Option<FallbackReason> {
-        let peer = self.peers.get(&destination.ip());
-        let service = || self.services.get(&destination);
-        peer.filter(|entry| entry.expires > now)
-            .or_else(|| service().filter(|entry| entry.expires > now))
-            .map(|entry| entry.reason)
+        let service = || self.services.get(&destination).filter(|entry| entry.expires > now);
+        self.lookup_peer(now, destination.ip()).or_else(|| service().map(|entry| entry.reason))
     }
 
     /// Why no association with `peer` should be tried now, if so.
     pub(crate) fn lookup_peer(&self, now: Instant, peer: IpAddr) -> Option<FallbackReason> {
-        let entry = self.peers.get(&peer).filter(|entry| entry.expires > now)?;
+        let entry =
+            self.peers.get(&peer).filter(|entry| entry.expires > now && !entry.is_near())?;
         Some(entry.reason)
+    }
+
+    /// Whether a single short path leads to `peer`.
+    pub(crate) fn is_near(&self, now: Instant, peer: IpAddr) -> bool {
+        self.peers.get(&peer).is_some_and(|entry| entry.expires > now && entry.is_near())
+    }
+
+    /// Remembers that a single short path leads to `peer`. False if that has been known for less than
+    /// half of its time: nothing has to be kept then.
+    pub(crate) fn remember_near(&mut self, now: Instant, peer: IpAddr) -> bool {
+        let entry = Entry { reason: NEAR, expires: now + self.lifetimes.plain };
+        let known = self.peers.get(&peer).filter(|known| known.is_near());
+        if known.is_some_and(|known| known.expires > now + self.lifetimes.plain / 2) {
+            return false;
+        }
+        insert(&mut self.peers, now, peer, entry);
+        self.unsaved.insert((peer, None), (Some(NEAR), entry.expires));
+        true
+    }
+
+    /// More than a single short path leads to `peer`, or may lead to any peer. Says whether anything was
+    /// forgotten.
+    pub(crate) fn forget_near(&mut self, now: Instant, peer: Option<IpAddr>) -> bool {
+        let before = self.peers.len();
+        self.peers.retain(|addr, entry| {
+            let stays = !entry.is_near() || peer.is_some_and(|peer| peer != *addr);
+            if !stays {
+                self.unsaved.insert((*addr, None), (None, now));
+            }
+            stays
+        });
+        self.peers.len() < before
     }
 
     /// Nothing of what has been learnt is to be kept on disk.
@@ -89,10 +130,16 @@ impl Peers {
         self.unsaved.clear();
     }
 
-    /// For how long plain TCP is all that `destination` has, if so.
-    pub(crate) fn plain_for(&self, now: Instant, destination: SocketAddr) -> Option<Duration> {
+    /// For how long plain TCP is all that `destination` has, if so, or with `near` the best that it has.
+    pub(crate) fn plain_for(
+        &self,
+        now: Instant,
+        destination: SocketAddr,
+        near: bool,
+    ) -> Option<Duration> {
         let known = [self.peers.get(&destination.ip()), self.services.get(&destination)];
-        let ends = known.into_iter().flatten().map(|entry| entry.expires);
+        let counts = |entry: &&Entry| near || !entry.is_near();
+        let ends = known.into_iter().flatten().filter(counts).map(|entry| entry.expires);
         ends.max().map(|end| end.since(now)).filter(|left| !left.is_zero())
     }
 
@@ -114,10 +161,7 @@ impl Peers {
 
     /// Remembers that `peer` speaks SCTP, but not with manypath's port and form.
     pub(crate) fn remember_native(&mut self, now: Instant, peer: IpAddr) {
-        if self.natives.len() >= MAX_ENTRIES && !self.natives.contains_key(&peer) {
-            self.natives.pop_first();
-        }
-        self.natives.insert(peer, now + self.lifetimes.plain);
+        insert(&mut self.natives, now, peer, now + self.lifetimes.plain);
     }
 
     /// Whether `peer` speaks SCTP without manypath.
@@ -142,17 +186,15 @@ impl Peers {
     pub(crate) fn remember_carried(&mut self, now: Instant, service: SocketAddr) {
         let expires = now + self.lifetimes.carried;
         self.services.remove(&service);
-        if self.carried.len() >= MAX_ENTRIES && !self.carried.contains_key(&service) {
-            self.carried.pop_first();
-        }
-        self.carried.insert(service, expires);
+        insert(&mut self.carried, now, service, expires);
         self.unsaved.insert(key(service), (None, expires));
     }
 
-    /// The peer has answered after all. What its services refused stays.
+    /// The peer has answered after all. What its services refused stays, and that it is near.
     pub(crate) fn forget_peer(&mut self, now: Instant, peer: IpAddr) {
         self.natives.remove(&peer);
-        if self.peers.remove(&peer).is_some() {
+        if self.peers.get(&peer).is_some_and(|entry| !entry.is_near()) {
+            self.peers.remove(&peer);
             self.unsaved.insert((peer, None), (None, now));
         }
     }
@@ -193,15 +235,33 @@ fn key(service: SocketAddr) -> Key {
     (service.ip(), Some(service.port()))
 }
 
-fn insert<K: Ord + Copy>(map: &mut BTreeMap<K, Entry>, now: Instant, key: K, entry: Entry) {
+/// What counts until some time.
+trait Expires {
+    fn expires(&self) -> Instant;
+}
+
+impl Expires for Entry {
+    fn expires(&self) -> Instant {
+        self.expires
+    }
+}
+
+impl Expires for Instant {
+    fn expires(&self) -> Instant {
+        *self
+    }
+}
+
+/// Puts in what was learnt, in the place of what ends first if there are too many.
+fn insert<K: Ord + Copy, V: Expires>(map: &mut BTreeMap<K, V>, now: Instant, key: K, value: V) {
     if map.len() >= MAX_ENTRIES && !map.contains_key(&key) {
-        map.retain(|_, entry| entry.expires > now);
-        let first = map.iter().min_by_key(|(_, entry)| entry.expires).map(|(key, _)| *key);
+        map.retain(|_, value| value.expires() > now);
+        let first = map.iter().min_by_key(|(_, value)| value.expires()).map(|(key, _)| *key);
         if let Some(first) = first.filter(|_| map.len() >= MAX_ENTRIES) {
             map.remove(&first);
         }
     }
-    map.insert(key, entry);
+    map.insert(key, value);
 }
 
 fn status_of(now: Instant, addr: IpAddr, port: Option<u16>, entry: &Entry) -> Option<PeerStatus> {
@@ -258,6 +318,30 @@ mod tests {
     }
 
     #[test]
+    fn a_near_peer_is_one_for_those_who_ask_until_more_leads_there() {
+        let (now, mut peers) = (Instant::ZERO, Peers::new(LIFETIMES));
+        let (near, far) = (addr("192.0.2.1:22"), addr("192.0.2.2:22"));
+        peers.remember_carried(now, near);
+        assert!(peers.remember_near(now, near.ip()));
+        assert!(!peers.remember_near(now, near.ip()), "known already");
+        assert!(peers.is_near(now, near.ip()) && !peers.is_near(now, far.ip()));
+        assert_eq!((peers.lookup(now, near), peers.lookup_peer(now, near.ip())), (None, None));
+        assert_eq!(peers.plain_for(now, near, true), Some(MINUTE));
+        assert_eq!(peers.plain_for(now, near, false), None);
+        assert!(peers.is_carried(now, near), "where it has to be");
+        assert_eq!(peers.status(now)[0].reason, NEAR);
+        // It answers, and is no less near.
+        peers.forget_peer(now, near.ip());
+        assert!(!peers.forget_near(now, Some(far.ip())) && peers.is_near(now, near.ip()));
+        assert!(!peers.is_near(now + MINUTE, near.ip()));
+        assert!(peers.forget_near(now, None) && !peers.is_near(now, near.ip()));
+        peers.remember_near(now, near.ip());
+        peers.remember_peer(now, near.ip(), FallbackReason::Silent);
+        assert!(!peers.is_near(now, near.ip()));
+        assert_eq!(peers.lookup(now, near), Some(FallbackReason::Silent));
+    }
+
+    #[test]
     fn flushing_is_for_all_a_peer_or_a_service() {
         let now = Instant::ZERO;
         let filled = || {
@@ -272,19 +356,26 @@ mod tests {
         assert_eq!(filled().flush(Some(addr("192.0.2.1:0").ip()), Some(80)), 1);
     }
 
+    /// The oldest one has the highest address.
     #[test]
     fn memory_is_bounded_and_the_oldest_entry_goes_first() {
-        let (now, mut peers) = (Instant::ZERO, Peers::new(LIFETIMES));
-        for index in 0..=u32::try_from(MAX_ENTRIES).unwrap() {
-            let at = now + Duration::from_millis(index.into());
-            peers.remember_peer(
-                at,
-                IpAddr::V4((0x0a00_0000 + index).into()),
-                FallbackReason::Silent,
-            );
+        let (begin, mut peers) = (Instant::ZERO, Peers::new(LIFETIMES));
+        let many = u32::try_from(MAX_ENTRIES).unwrap();
+        let at = |index: u32| IpAddr::V4((0x0a00_ffff - index).into());
+        for index in 0..=many {
+            let now = begin + Duration::from_millis(index.into());
+            peers.remember_peer(now, at(index), FallbackReason::Silent);
+            peers.remember_native(now, at(index));
+            peers.remember_carried(now, SocketAddr::new(at(index), 2));
         }
-        assert_eq!(peers.peers.len(), MAX_ENTRIES);
-        assert_eq!(peers.lookup(now, addr("10.0.0.0:1")), None);
-        assert!(peers.lookup(now, addr("10.0.0.1:1")).is_some());
+        let now = begin + Duration::from_millis(many.into());
+        let sizes = (peers.peers.len(), peers.natives.len(), peers.carried.len());
+        assert_eq!(sizes, (MAX_ENTRIES, MAX_ENTRIES, MAX_ENTRIES));
+        for (index, kept) in [(0, false), (1, true), (many, true)] {
+            let addr = at(index);
+            assert_eq!(peers.lookup(now, SocketAddr::new(addr, 1)).is_some(), kept, "{index}");
+            assert_eq!(peers.is_native(now, addr), kept, "{index}");
+            assert_eq!(peers.is_carried(now, SocketAddr::new(addr, 2)), kept, "{index}");
+        }
     }
 }

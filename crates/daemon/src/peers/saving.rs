@@ -1,5 +1,6 @@
 //! Keeping what is known about peers over the end of the stack.
 
+use super::writer::{Job, Writer};
 use super::{Entry, FallbackReason, Key, PeerCache, PeerRecord, Peers, insert};
 use crate::log;
 use crate::stack::Stack;
@@ -17,6 +18,8 @@ const SAVE_AFTER: Duration = Duration::from_millis(200);
 #[derive(Debug)]
 pub(crate) struct Memory {
     cache: Option<PeerCache>,
+    /// Begun with the first thing to write.
+    writer: Option<Writer>,
     namespace: u64,
     planned: bool,
 }
@@ -24,7 +27,16 @@ pub(crate) struct Memory {
 impl Memory {
     pub(crate) fn new(cache: Option<PeerCache>) -> Self {
         let namespace = runtime::network_namespace().unwrap_or_default();
-        Self { cache, namespace, planned: false }
+        Self { cache, writer: None, namespace, planned: false }
+    }
+
+    /// Why nothing can be kept any more, if so.
+    fn hand_over(&mut self, job: Job) -> Result<bool, String> {
+        let Some(cache) = &self.cache else { return Ok(true) };
+        if self.writer.is_none() {
+            self.writer = Some(Writer::start(cache.clone()).map_err(|error| error.to_string())?);
+        }
+        self.writer.as_ref().map_or(Ok(true), |writer| writer.take(job))
     }
 }
 
@@ -40,7 +52,7 @@ impl Stack {
                 let (now, peers) = (self.now, &mut self.peers);
                 records.iter().filter(|r| here(r)).for_each(|record| peers.recall(now, record));
             }
-            Err(error) => self.cannot_keep(&error.path, &error.error),
+            Err(error) => self.cannot_keep(&format!("{}: {}", error.path.display(), error.error)),
         }
     }
 
@@ -52,27 +64,40 @@ impl Stack {
         }
     }
 
-    /// Writes what has been learnt since the last time.
+    /// Lets what has been learnt since the last time be written.
     pub(crate) fn save_peers(&mut self) {
         self.memory.planned = false;
         let records = self.peers.take_unsaved(self.now, self.memory.namespace);
-        let Some(cache) = self.memory.cache.as_ref().filter(|_| self.config.peer_cache) else {
-            return;
-        };
-        if records.is_empty() {
-            return;
+        if !records.is_empty() && self.config.peer_cache {
+            self.write_peers(Job::Put(records));
         }
-        if let Err(error) = cache.put(records) {
-            self.cannot_keep(&error.path, &error.error);
+    }
+
+    /// Lets what is kept about a peer, a service, or everything be forgotten, too.
+    pub(crate) fn forget_kept_peers(&mut self, addr: Option<IpAddr>, port: Option<u16>) {
+        self.write_peers(Job::Forget(addr, port));
+    }
+
+    /// Waits a moment for what was to be written.
+    pub(crate) fn finish_saving(&mut self) {
+        self.save_peers();
+        drop(self.memory.writer.take());
+    }
+
+    fn write_peers(&mut self, job: Job) {
+        match self.memory.hand_over(job) {
+            Ok(true) => {}
+            Ok(false) => self.counters.count("peer_cache_overruns"),
+            Err(why) => self.cannot_keep(&why),
         }
     }
 
     /// Once is enough to say it.
-    fn cannot_keep(&mut self, path: &std::path::Path, error: &std::io::Error) {
+    fn cannot_keep(&mut self, why: &str) {
         self.counters.count("peer_cache_failures");
-        let path = path.display();
-        debug!(target: log::PEERS, "what is learnt about peers is not kept: {path}: {error}");
+        debug!(target: log::PEERS, "what is learnt about peers is not kept: {why}");
         self.memory.cache = None;
+        self.memory.writer = None;
     }
 }
 
@@ -104,7 +129,7 @@ impl Peers {
             }
             (Some(port), None) => {
                 let expires = now + remaining.min(self.lifetimes.carried);
-                self.carried.insert(SocketAddr::new(addr, port), expires);
+                insert(&mut self.carried, now, SocketAddr::new(addr, port), expires);
             }
             (None, None) => {}
         }

@@ -3,6 +3,7 @@
 use crate::config::StackConfig;
 use crate::log::{Level, Subsystem};
 use manypath_engine::Redundancy;
+use manypath_rules::StepAside;
 use std::time::Duration;
 
 /// One setting.
@@ -29,6 +30,15 @@ pub const KNOBS: &[Knob] = &[
         words: &[],
         get: |config| u64::from(config.force_bindall),
         set: |config, value| config.force_bindall = value != 0,
+    },
+    Knob {
+        name: "step_aside",
+        help: "auto: a connection to a peer to which a single short path leads is plain TCP, which is \
+               faster there; never: it is carried over SCTP, too",
+        bounds: (0, 1),
+        words: StepAside::NAMES,
+        get: |config| config.step_aside as u64,
+        set: |config, value| config.step_aside = step_aside(value),
     },
     Knob {
         name: "receive_memory_mib",
@@ -266,6 +276,11 @@ fn millis(duration: Duration) -> u64 {
 fn level(value: u64) -> Level {
     let at = usize::try_from(value).ok();
     at.and_then(|at| Level::ALL.get(at)).copied().unwrap_or(Level::Verbose)
+}
+
+fn step_aside(value: u64) -> StepAside {
+    let at = usize::try_from(value).ok();
+    at.and_then(|at| StepAside::ALL.get(at)).copied().unwrap_or_default()
 }
 
 fn redundancy(value: u64) -> Redundancy {

@@ -10,7 +10,7 @@ use manypath_control::{
     Assembler, ControlError, ControlSocket, Incoming, Reply, Request, Role, Transport, VERSION,
 };
 use manypath_daemon::{Allow, Level, Locals, Stack, StackConfig, Stopper};
-use manypath_rules::{Protocol, RulesFile};
+use manypath_rules::{Protocol, RulesFile, StepAside};
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
@@ -33,8 +33,9 @@ pub(crate) struct Network {
 
 impl Network {
     pub(crate) fn new() -> Self {
-        let process = 16 + (std::process::id() % 200) as u8;
-        Self { process, first: NETWORKS.fetch_add(1, Ordering::Relaxed) * 2 + 1 }
+        let number = NETWORKS.fetch_add(1, Ordering::Relaxed);
+        let process = 16 + (std::process::id() % 100) as u8 * 2 + number / 127;
+        Self { process, first: number % 127 * 2 + 1 }
     }
 
     fn addr(self, path: u8, host: u8) -> IpAddr {
@@ -54,6 +55,8 @@ impl Network {
             locals: Locals::List(self.client().to_vec()),
             loopback_paths: true,
             log: Level::Silent.into(),
+            // Most tests are about SCTP, however short its paths are.
+            step_aside: StepAside::Never,
             ..StackConfig::default()
         }
     }
@@ -195,13 +198,22 @@ impl Launcher {
         self.last += 1;
         let id = self.last;
         self.send(&Request::Open { id, destination, source: None, blocking });
+        (id, self.answer(id))
+    }
+
+    /// What the stack says next of connection `id`. Earlier ones may end meanwhile.
+    pub(crate) fn answer(&self, id: u64) -> Reply {
         loop {
             match self.receive() {
-                // An earlier connection has ended.
                 Reply::Closed { id: ended } if ended < id => {}
-                reply => return (id, reply),
+                reply => return reply,
             }
         }
+    }
+
+    /// The number of the latest connection that was asked for.
+    pub(crate) const fn last(&self) -> u64 {
+        self.last
     }
 
     /// Asks for a connection of a socket that waits; its number.
@@ -219,7 +231,7 @@ impl Launcher {
     ) -> (Transport, TcpStream) {
         let (id, first) = self.open(destination, blocking);
         assert_eq!(first, Reply::Pending { id });
-        match self.receive() {
+        match self.answer(id) {
             Reply::Accepted { id: accepted, transport, peer, .. } if accepted == id => {
                 assert_eq!(peer, destination);
                 (transport, self.attach(id))

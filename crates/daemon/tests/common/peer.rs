@@ -2,8 +2,8 @@
 
 use super::LIMIT;
 use manypath_engine::{
-    AssociationId, CloseReason, Config, Endpoint, Event, Message, Outgoing, Ppid, SendError,
-    StreamId,
+    AssociationId, CloseReason, Config, Endpoint, Event, LocalAddress, Message, Outgoing, Ppid,
+    SendError, StreamId,
 };
 use manypath_flow::{ADAPTATION, FlowConfig, FlowEvent, FlowId, FlowMux, Refusal, SCTP_PORT};
 use manypath_net::{Clock, Driver, LocalBinding, UdpPort};
@@ -38,19 +38,48 @@ impl Peer {
 
     /// The same with a seed of its own.
     pub(crate) fn seeded(local: IpAddr, port: UdpPort, config: Config, seed: u8) -> Self {
+        Self::at(&[local], port, config, seed)
+    }
+
+    /// The same at several addresses.
+    pub(crate) fn at(locals: &[IpAddr], port: UdpPort, config: Config, seed: u8) -> Self {
         let poll = Poll::new().unwrap();
         let mut driver = Driver::new(Endpoint::new(config, [seed; 32]));
-        let addr = SocketAddr::new(local, 0);
-        let binding = LocalBinding { addr, device: None, prefix_len: 24, mtu: 1500 };
-        driver.bind_all(poll.registry(), &[(Token(0), binding)], port).unwrap();
+        let binding = |(index, local): (usize, &IpAddr)| {
+            let addr = SocketAddr::new(*local, 0);
+            (Token(index), LocalBinding { addr, device: None, prefix_len: 24, mtu: 1500 })
+        };
+        let bindings: Vec<_> = locals.iter().enumerate().map(binding).collect();
+        driver.bind_all(poll.registry(), &bindings, port).unwrap();
         let mux = FlowMux::new(true, 16, FlowConfig::default());
         Self { poll, clock: Clock::start(), driver, seen: Vec::new(), mux, known: 0 }
     }
 
     /// A client that announces that it carries flows.
     pub(crate) fn client(local: IpAddr) -> Self {
+        Self::client_at(&[local])
+    }
+
+    /// The same at several addresses.
+    pub(crate) fn client_at(locals: &[IpAddr]) -> Self {
         let config = Config { port: 40_000, adaptation: Some(ADAPTATION), ..Config::default() };
-        Self::new(local, UdpPort::Ephemeral, config)
+        Self::at(locals, UdpPort::Ephemeral, config, local_byte(locals[0]))
+    }
+
+    /// A client that lists an address where it is not.
+    pub(crate) fn liar(local: IpAddr, listed: IpAddr) -> Self {
+        let mut peer = Self::client(local);
+        let addr = SocketAddr::new(listed, 0);
+        let address = LocalAddress { addr, prefix_len: 24, interface: 0, mtu: 1500 };
+        peer.driver.endpoint_mut().add_local_address(address);
+        peer
+    }
+
+    /// Leaves one of its addresses without a word.
+    pub(crate) fn leave(&mut self, number: usize, address: IpAddr) {
+        let now = self.clock.now();
+        self.driver.unbind(now, Token(number));
+        self.driver.endpoint_mut().suspend_local_address(now, address);
     }
 
     pub(crate) fn connect(&mut self, remote: SocketAddr) -> AssociationId {
@@ -77,7 +106,15 @@ impl Peer {
 
     /// Asks for a flow to `destination`.
     pub(crate) fn ask(&mut self, id: AssociationId, destination: SocketAddr) -> FlowId {
-        let source = SocketAddr::from(([192, 0, 2, 7], 1234));
+        self.ask_from(id, destination, SocketAddr::from(([192, 0, 2, 7], 1234)))
+    }
+
+    fn ask_from(
+        &mut self,
+        id: AssociationId,
+        destination: SocketAddr,
+        source: SocketAddr,
+    ) -> FlowId {
         let flow = self.mux.open(destination, source).unwrap();
         self.send_all(id);
         flow
@@ -86,6 +123,21 @@ impl Peer {
     /// Asks for a flow to `destination` and waits for the answer.
     pub(crate) fn open(&mut self, id: AssociationId, destination: SocketAddr) -> (FlowId, Answer) {
         let flow = self.ask(id, destination);
+        (flow, self.answer(id, flow))
+    }
+
+    /// The same for a program at `source`, as the peer says.
+    pub(crate) fn open_from(
+        &mut self,
+        id: AssociationId,
+        destination: SocketAddr,
+        source: SocketAddr,
+    ) -> Answer {
+        let flow = self.ask_from(id, destination, source);
+        self.answer(id, flow)
+    }
+
+    fn answer(&mut self, id: AssociationId, flow: FlowId) -> Answer {
         let begun = Instant::now();
         loop {
             self.turn();
@@ -93,15 +145,15 @@ impl Peer {
             while let Some(event) = self.mux.poll_event() {
                 match event {
                     FlowEvent::Opened { flow: opened, .. } if opened == flow => {
-                        return (flow, Answer::Opened);
+                        return Answer::Opened;
                     }
                     FlowEvent::Refused { flow: refused, refusal } if refused == flow => {
-                        return (flow, Answer::Refused(refusal));
+                        return Answer::Refused(refusal);
                     }
                     _ => {}
                 }
             }
-            assert!(begun.elapsed() < LIMIT, "no answer for {destination}");
+            assert!(begun.elapsed() < LIMIT, "no answer for {flow:?}");
         }
     }
 
@@ -227,6 +279,15 @@ impl Peer {
             _ => None,
         };
         self.run_until("the end", |peer| peer.seen.iter().find_map(closed))
+    }
+
+    /// Does what is due until something has come about elsewhere.
+    pub(crate) fn turn_until(&mut self, what: &str, mut done: impl FnMut() -> bool) {
+        let begun = Instant::now();
+        while !done() {
+            assert!(begun.elapsed() < LIMIT, "{what} did not come about: {:?}", self.seen);
+            self.turn();
+        }
     }
 
     pub(crate) fn run_until<T>(&mut self, what: &str, done: impl Fn(&Self) -> Option<T>) -> T {

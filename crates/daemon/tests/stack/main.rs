@@ -11,6 +11,7 @@
 mod common;
 
 mod admission;
+mod aside;
 mod carrying;
 mod direct;
 mod ending;
@@ -20,6 +21,7 @@ mod hostile;
 mod listeners;
 mod multiplexing;
 mod neighbours;
+mod proven;
 mod redirector;
 mod rules;
 mod settings;

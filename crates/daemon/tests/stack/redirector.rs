@@ -5,8 +5,10 @@ use crate::common::peer::{Answer, Peer};
 use crate::common::{Host, LIMIT, Launcher, Network, counter, echo, exchange, service};
 use manypath_control::{Listener, Reply, Request, Transport, Way};
 use manypath_daemon::DEFAULT_UDP_PORT;
-use manypath_engine::AssociationId;
-use manypath_flow::Refusal;
+use manypath_engine::{AssociationId, Config};
+use manypath_flow::{ADAPTATION, Refusal};
+use manypath_net::UdpPort;
+use socket2::{Domain, Socket, Type};
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -45,6 +47,14 @@ impl Site {
         let inode = File::from(copy).metadata().unwrap().ino();
         let listener = Listener { addr, v6_only: false, inode, program: "test".to_owned() };
         self.redirector().send(&Request::Listen { id, listener });
+    }
+
+    /// A listener that the stack offers to peers.
+    fn offered(&self) -> TcpListener {
+        let listener = self.listener();
+        self.announce(1, &listener);
+        assert_eq!(self.redirector().receive(), Reply::Offered { id: 1 });
+        listener
     }
 
     fn expect(&self) {
@@ -167,9 +177,7 @@ fn where_nobody_listens_yet_a_peer_is_told_to_ask_again() {
 
 /// A peer that was led to a listener: its connection as the program has accepted it.
 fn led(site: &Site, peer: &mut Peer, id: AssociationId) -> TcpStream {
-    let listener = site.listener();
-    site.announce(1, &listener);
-    assert_eq!(site.redirector().receive(), Reply::Offered { id: 1 });
+    let listener = site.offered();
     let answer = ask(peer, id, listener.local_addr().unwrap(), || {
         let (from, to, client) = site.arriving();
         assert_eq!(client.ip(), site.network.client()[0]);
@@ -237,9 +245,7 @@ fn a_redirector_hears_that_a_peer_has_gone_which_was_to_come() {
     let site = Site::new();
     site.expect();
     let (mut peer, id) = site.peer();
-    let listener = site.listener();
-    site.announce(1, &listener);
-    assert_eq!(site.redirector().receive(), Reply::Offered { id: 1 });
+    let listener = site.offered();
     peer.ask(id, listener.local_addr().unwrap());
     let (from, to, _) = site.arriving();
     peer.abort(id);
@@ -249,6 +255,63 @@ fn a_redirector_hears_that_a_peer_has_gone_which_was_to_come() {
     assert_eq!(counter(&site.redirector().status(), "stack_dials_dropped"), 1);
     listener.set_nonblocking(true).unwrap();
     assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
+}
+
+/// It would be taken for the client.
+#[test]
+fn nobody_else_can_come_from_where_a_peer_is_announced_to_come_from() {
+    let site = Site::new();
+    site.expect();
+    let (mut peer, id) = site.peer();
+    let listener = site.offered();
+    let answer = ask(&mut peer, id, listener.local_addr().unwrap(), || {
+        let (from, to, _) = site.arriving();
+        let intruder = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        intruder.set_reuse_address(true).unwrap();
+        assert_eq!(intruder.bind(&from.into()).unwrap_err().kind(), ErrorKind::AddrInUse);
+        site.redirector().send(&Request::Noted { from, to });
+    });
+    assert_eq!(answer, Answer::Opened);
+}
+
+#[test]
+fn a_redirector_that_takes_no_note_of_a_peer_does_not_hold_it_for_ever() {
+    let site = Site::new();
+    site.expect();
+    let (mut peer, id) = site.peer();
+    let listener = site.offered();
+    assert_eq!(peer.open(id, listener.local_addr().unwrap()).1, BUSY);
+    let (from, to, _) = site.arriving();
+    assert_eq!(site.redirector().receive(), Reply::Left { from, to });
+    let status = site.redirector().status();
+    assert_eq!(counter(&status, "stack_dial_denied_launcher_silent"), 1);
+}
+
+/// Peers elsewhere must have room to wait.
+#[test]
+fn few_flows_of_one_address_wait_at_a_time() {
+    let site = Site::new();
+    site.expect();
+    let listener = site.listener();
+    let to = listener.local_addr().unwrap();
+    let client = site.network.client()[0];
+    let config = || Config { port: 0, adaptation: Some(ADAPTATION), ..Config::default() };
+    let mut peers: Vec<_> =
+        (1..4).map(|seed| Peer::seeded(client, UdpPort::Ephemeral, config(), seed)).collect();
+    let remote = SocketAddr::new(site.network.server()[0], DEFAULT_UDP_PORT);
+    let ids: Vec<_> = peers.iter_mut().map(|peer| peer.establish(remote)).collect();
+    for (peer, id) in peers.iter_mut().zip(ids) {
+        for _ in 0..16 {
+            peer.ask(id, to);
+        }
+    }
+    // 48 have asked. Those that wait are refused in another way, half a second later.
+    for _ in 0..32 {
+        site.look();
+    }
+    site.redirector().wait_for("the refusals", |status| {
+        counter(status, "stack_dial_denied_too_many_waiting") == 16
+    });
 }
 
 /// Takes the word that a connect which waits may be completed, and of its way before.

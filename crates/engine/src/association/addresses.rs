@@ -4,18 +4,25 @@ use super::announcement::{Announcement, may_change_addresses};
 use super::asconf::{AddressChanges, Request};
 use super::context::Context;
 use super::tcb::Association;
+use crate::config::LocalAddress;
 use crate::event::{AddressChange, Event};
 use crate::path::{PathAddr, PathId, PathState, failure, pairing};
 use crate::time::Duration;
+use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 
 impl Association {
     /// The peer's INIT or INIT ACK said `peer`. Without authentication no address changes (section 6).
-    pub(super) fn agree_on_address_changes(&mut self, cx: &Context<'_>, peer: &Announcement) {
+    pub(super) fn agree_on_address_changes(
+        &mut self,
+        cx: &Context<'_>,
+        peer: &Announcement,
+        told: Option<u8>,
+    ) {
         let agreed = may_change_addresses(cx.config, peer) && self.is_authenticating();
-        let mut own = pairing::announced(&self.handshake, &cx.own_locals());
+        let mut own = pairing::announced(&self.handshake, &self.told_locals(cx, told));
         let told = !own.is_empty();
         if !told {
             own.push(self.handshake.local.ip());
@@ -24,6 +31,20 @@ impl Association {
         let mut changes = AddressChanges::new(own, told, ours, peers);
         changes.translated = pairing::is_translated(&self.handshake, &peer.addresses);
         self.addresses = agreed.then(|| Box::new(changes));
+    }
+
+    /// Our addresses that the peer was told in the handshake: all, or as many as the INIT ACK had room for.
+    pub(super) fn told_locals<'a>(
+        &self,
+        cx: &Context<'a>,
+        told: Option<u8>,
+    ) -> Cow<'a, [LocalAddress]> {
+        let locals = cx.own_locals();
+        let Some(count) = told else { return locals };
+        let mut told = pairing::announced(&self.handshake, &locals);
+        told.truncate(count.into());
+        told.push(self.handshake.local.ip());
+        locals.iter().filter(|local| told.contains(&local.addr.ip())).copied().collect()
     }
 
     /// Whether the peer can be told of addresses that come and go. Said of established associations.
@@ -69,7 +90,7 @@ impl Association {
         }
         let id = self.paths.add(pair, cx.mtu(&pair), PathState::Unconfirmed, cx.config)?;
         if self.state.sends_heartbeats() {
-            self.paths.get_mut(id)?.heartbeat.probe_now();
+            self.begin_probing(id);
         }
         Some(id)
     }
@@ -150,6 +171,7 @@ impl Association {
             staying.min_by_key(|path| (failure::reluctance(path.state, path.error_count), path.id));
         let Some(heir) = best.map(|path| path.id) else { return };
         for id in leaving {
+            self.remember_probing(*id);
             self.sender.hand_over(*id, heir, &mut self.paths);
             self.control.redirect(*id, heir);
             self.paths.remove(*id, heir);

@@ -10,6 +10,7 @@ use core::time::Duration;
 use manypath_wire::cause::{Cause, CauseWriter, ParameterTypes};
 use manypath_wire::chunk::{Init, InitAck, types};
 use manypath_wire::error::NoRoom;
+use manypath_wire::parameter::types::PADDING;
 use manypath_wire::parameter::{AddressTypes, HmacIds, Parameter, ParameterWriter, Parameters};
 use manypath_wire::{Tsn, VerificationTag};
 
@@ -32,6 +33,8 @@ const TYPE_IPV6: u16 = 6;
 const FORWARD_TSN_SUPPORTED: u16 = 0xc000;
 /// Parameter type of the State Cookie.
 const TYPE_STATE_COOKIE: u16 = 7;
+/// Type and length of a parameter.
+const PARAMETER_HEADER: usize = 4;
 
 /// The contents of an INIT or INIT ACK, without the cookie.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -86,6 +89,8 @@ pub(crate) struct Received<'a> {
     hmac_ids: Option<HmacIds<'a>>,
     /// Parameters to be reported back, each with its header (RFC 9260 section 3.2.2).
     pub unrecognized: Vec<Vec<u8>>,
+    /// Bytes of Padding parameters (RFC 4820 section 4).
+    pub padding: usize,
 }
 
 /// Why an INIT or INIT ACK is answered by an ABORT.
@@ -184,6 +189,7 @@ impl<'a> Received<'a> {
             chunks: None,
             hmac_ids: None,
             unrecognized: Vec::new(),
+            padding: 0,
         };
         received.check_fixed()?;
         received.read(init.parameters, path)?;
@@ -261,6 +267,9 @@ impl<'a> Received<'a> {
                 | Parameter::ReConfigResponse(_)
                 | Parameter::AddOutgoingStreams(_)
                 | Parameter::AddIncomingStreams(_) => break,
+                Parameter::Unknown(unknown) if unknown.parameter_type == PADDING => {
+                    self.padding += unknown.raw().len().next_multiple_of(4);
+                }
                 Parameter::Unknown(unknown) => {
                     let action = unknown.action();
                     if action.report {
@@ -364,16 +373,41 @@ impl Announcement {
         self.extensions.retain(|extension| !NEEDS.contains(extension));
     }
 
-    /// The INIT with this content. `buffer` holds its parameters.
+    /// For an INIT ACK that has to be small: leaves out which extensions the peer does not have, and what it
+    /// says nothing of itself.
+    pub(crate) fn keep_common(&mut self, peer: &Self) {
+        self.extensions.retain(|extension| peer.extensions.contains(extension));
+        self.adaptation = self.adaptation.filter(|_| peer.adaptation.is_some());
+    }
+
+    /// Lists only as many addresses as there is room for in an INIT ACK, whose parameters go into `buffer`.
+    pub(crate) fn list_fewer(
+        &mut self,
+        buffer: &mut [u8],
+        cookie: &[u8],
+        unrecognized: &[Vec<u8>],
+    ) {
+        while self.to_init_ack(cookie, unrecognized, buffer).is_err()
+            && self.addresses.pop().is_some()
+        {}
+        // Alone it says no more than the source of the packet.
+        if self.addresses.len() == 1 {
+            self.addresses.clear();
+        }
+    }
+
+    /// The INIT with this content, padded to parameters of `least` bytes (RFC 4820). `buffer` holds them.
     pub(crate) fn to_init<'b>(
         &self,
         families: Families,
+        least: usize,
         buffer: &'b mut [u8],
     ) -> Result<Init<'b>, NoRoom> {
         let mut parameters = ParameterWriter::new(buffer);
         self.push_parameters(&mut parameters)?;
         families.push(&mut parameters)?;
         let used = parameters.finish();
+        let used = pad(buffer, used, least);
         Ok(Init {
             tag: self.tag,
             a_rwnd: self.a_rwnd,
@@ -429,6 +463,21 @@ impl Announcement {
             None => Ok(()),
         }
     }
+}
+
+/// Appends a Padding parameter to the `used` bytes of parameters in `buffer`, so that there are `least`, if there
+/// is room for one. Returns how many there are.
+fn pad(buffer: &mut [u8], used: usize, least: usize) -> usize {
+    let used = used.next_multiple_of(4);
+    let Some(padding) = buffer.get_mut(used..least).filter(|it| it.len() >= PARAMETER_HEADER)
+    else {
+        return used;
+    };
+    padding.fill(0);
+    let len = u16::try_from(padding.len()).unwrap_or(u16::MAX).to_be_bytes();
+    let kind = PADDING.to_be_bytes();
+    padding[..PARAMETER_HEADER].copy_from_slice(&[kind[0], kind[1], len[0], len[1]]);
+    least
 }
 
 /// Chunk types beyond RFC 9260 that this endpoint understands (RFC 5061 section 4.2.7).

@@ -10,6 +10,7 @@ use super::context::Context;
 use super::receive::Arrival;
 use super::state::Retry;
 use super::tcb::Association;
+use super::unverified::Probed;
 use crate::association::reconfiguration::ReconfigurationOutcome;
 use crate::event::{AddressChange, CloseReason, Event};
 use crate::path::PathId;
@@ -113,6 +114,8 @@ pub(crate) struct AddressChanges {
     pub(super) translated: bool,
     /// Addresses that such a peer has named and that are not used any more, because nobody has ever answered there.
     pub(super) unreached: Vec<IpAddr>,
+    /// Paths to addresses of the peer that it has removed before anybody has answered there.
+    pub(super) probed: Vec<Probed>,
 }
 
 impl AddressChanges {
@@ -132,6 +135,7 @@ impl AddressChanges {
             wanted_primary: None,
             translated: false,
             unreached: Vec::new(),
+            probed: Vec::new(),
         }
     }
 

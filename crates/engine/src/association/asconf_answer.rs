@@ -112,7 +112,7 @@ impl Association {
         let _no_room = packet.push(&Chunk::AsconfAck(AsconfAck { sequence, parameters })).is_err();
         let len = self.complete_packet(packet);
         bytes.truncate(len);
-        cx.reply_packet(addr, bytes);
+        cx.answer(addr, bytes);
         true
     }
 

@@ -8,7 +8,7 @@ use crate::event::{EndpointEvent, Event};
 use crate::rng::Rng;
 use crate::status::Counters;
 use crate::time::Instant;
-use crate::transmit::Replies;
+use crate::transmit::{Replies, packet_of};
 use crate::{
     AssociationId,
     path::{PathAddr, PathRule},
@@ -49,16 +49,26 @@ pub(crate) struct Context<'a> {
     pub replies: &'a mut Replies,
 }
 
-impl Context<'_> {
+impl<'a> Context<'a> {
     /// Tells the user.
     pub(crate) fn emit(&mut self, id: AssociationId, event: Event) {
         self.events.push_back((id, event));
     }
 
-    /// Sends a packet of one chunk at the next opportunity, outside of any association.
+    /// Answers the packet under work by one of one chunk, at the next opportunity and outside of any
+    /// association.
     pub(crate) fn reply(&mut self, path: PathAddr, header: CommonHeader, chunk: &Chunk<'_>) {
-        if !self.replies.push(path, header, chunk) {
-            self.counters.reply_drops += 1;
+        match packet_of(header, chunk) {
+            Some(packet) => self.answer(path, packet),
+            None => self.counters.reply_drops += 1,
+        }
+    }
+
+    /// Answers the packet under work, which may have come from anybody, by a finished packet.
+    pub(crate) fn answer(&mut self, path: PathAddr, packet: Vec<u8>) {
+        match self.replies.allowance.spend(&path, packet.len()) {
+            true => self.reply_packet(path, packet),
+            false => self.counters.unverified_drops += 1,
         }
     }
 
@@ -75,7 +85,7 @@ impl Context<'_> {
     }
 
     /// The endpoint's addresses that associations with these parameters may begin with.
-    pub(crate) fn own_locals(&self) -> Cow<'_, [LocalAddress]> {
+    pub(crate) fn own_locals(&self) -> Cow<'a, [LocalAddress]> {
         self.config.allowed(self.locals)
     }
 

@@ -6,6 +6,7 @@
 //! MAC (32) | key epoch (8) | created (8) | life ms (4) | local port (2) | peer port (2)
 //! local tag (4) | local TSN (4) | local tie-tag (4) | peer's tie-tag (4)
 //! peer: tag (4) | a_rwnd (4) | OS (2) | MIS (2) | TSN (4) | flags (1) | adaptation (4)
+//! if the cookie is short: count of our addresses that the INIT ACK lists (1)
 //! local UDP address (1 + 16 + 2) | remote UDP address (1 + 16 + 2)
 //! count (1) + extensions | count (1) + peer addresses (1 + 16 each)
 //! if chunks may be authenticated, for us and for the peer: offers it (1), and then
@@ -13,6 +14,9 @@
 //! ```
 //!
 //! The MAC is HMAC-SHA256 over all that follows it. Nothing is read before the MAC has been checked.
+//!
+//! Where the INIT ACK must not be larger than its INIT allows, the cookie is short: the MAC is cut to 16
+//! bytes (RFC 2104 section 5), and IPv4 addresses take 1 + 4 bytes.
 
 use super::announcement::{Announcement, MAX_EXTENSIONS};
 use crate::authentication::{MAX_HMAC_IDS, Offer, RANDOM_LEN};
@@ -26,12 +30,18 @@ use hmac::{Hmac, KeyInit, Mac};
 use manypath_wire::{Tsn, VerificationTag};
 use sha2::Sha256;
 
-/// Flags: the peer has an adaptation indication, and is capable of ECN.
+/// Flags: the peer has an adaptation indication, is capable of ECN; the cookie is short.
 const ADAPTATION: u8 = 1;
 const ECN: u8 = 2;
+const SHORT: u8 = 4;
+/// Address families: IPv4 with padding to the length of IPv6, without, and IPv6.
+const PADDED_V4: u8 = 4;
+const SHORT_V4: u8 = 5;
+const V6: u8 = 6;
 /// How long a key makes new cookies. The RFC says "e.g., hourly".
 const KEY_LIFE: Duration = Duration::from_secs(3600);
 const MAC_LEN: usize = 32;
+const SHORT_MAC_LEN: usize = 16;
 const EPOCH_LEN: usize = 8;
 /// Stands for the number of chunk types where the CHUNKS parameter was missing.
 const NO_CHUNKS: u16 = u16::MAX;
@@ -80,6 +90,20 @@ pub(crate) struct Cookie {
     pub peer: Announcement,
     /// The path of INIT and INIT ACK.
     pub path: PathAddr,
+    /// How many of our addresses the INIT ACK lists, where it had to be small; the cookie is short then.
+    pub listed: Option<u8>,
+}
+
+impl Cookie {
+    /// Makes it as small as it can be. Without an offer of the peer ours comes to nothing.
+    pub(crate) fn shorten(&mut self) {
+        self.listed = Some(0);
+        self.auth.take_if(|_| self.peer.auth.is_none());
+    }
+
+    const fn mac_len(&self) -> usize {
+        if self.listed.is_some() { SHORT_MAC_LEN } else { MAC_LEN }
+    }
 }
 
 /// The keys that authenticate cookies: one in use and the one before it.
@@ -106,12 +130,13 @@ impl CookieKeys {
     /// Authenticates `cookie` and writes it out.
     pub(crate) fn seal(&mut self, now: Instant, cookie: &Cookie, rng: &mut Rng) -> Vec<u8> {
         self.rotate(now, rng);
-        let mut bytes = alloc::vec![0; MAC_LEN];
+        let len = cookie.mac_len();
+        let mut bytes = alloc::vec![0; len];
         bytes.extend_from_slice(&self.epoch.to_be_bytes());
         encode(cookie, &mut bytes);
-        let tag = authenticator(&self.current, &bytes[MAC_LEN..]).map(|mac| mac.finalize());
+        let tag = authenticator(&self.current, &bytes[len..]).map(|mac| mac.finalize());
         if let Some(tag) = tag {
-            bytes[..MAC_LEN].copy_from_slice(&tag.into_bytes());
+            bytes[..len].copy_from_slice(&tag.into_bytes()[..len]);
         }
         bytes
     }
@@ -120,10 +145,15 @@ impl CookieKeys {
     /// key is gone.
     pub(crate) fn open(&mut self, now: Instant, bytes: &[u8], rng: &mut Rng) -> Option<Cookie> {
         self.rotate(now, rng);
-        let (mac, signed) = bytes.split_at_checked(MAC_LEN)?;
+        [MAC_LEN, SHORT_MAC_LEN].into_iter().find_map(|len| self.open_behind(len, bytes))
+    }
+
+    /// The same for a cookie with a MAC of `len` bytes.
+    fn open_behind(&self, len: usize, bytes: &[u8]) -> Option<Cookie> {
+        let (mac, signed) = bytes.split_at_checked(len)?;
         let (epoch, content) = signed.split_at_checked(EPOCH_LEN)?;
-        authenticator(self.key(epoch)?, signed)?.verify_slice(mac).ok()?;
-        decode(content)
+        authenticator(self.key(epoch)?, signed)?.verify_truncated_left(mac).ok()?;
+        decode(content).filter(|cookie| cookie.mac_len() == len)
     }
 
     fn key(&self, epoch: &[u8]) -> Option<&[u8; 32]> {
@@ -171,18 +201,21 @@ pub(super) fn encode(cookie: &Cookie, out: &mut Vec<u8>) {
     put(&peer.outbound_streams.to_be_bytes());
     put(&peer.inbound_streams.to_be_bytes());
     put(&peer.initial_tsn.0.to_be_bytes());
-    let adaptation = if peer.adaptation.is_some() { ADAPTATION } else { 0 };
-    put(&[adaptation | if peer.ecn { ECN } else { 0 }]);
+    let short = cookie.listed.is_some();
+    let flags =
+        [(peer.adaptation.is_some(), ADAPTATION), (peer.ecn, ECN), (short, SHORT)].into_iter();
+    put(&[flags.filter(|(set, _)| *set).fold(0, |all, (_, flag)| all | flag)]);
     put(&peer.adaptation.unwrap_or(0).to_be_bytes());
+    put(cookie.listed.as_slice());
     for socket in [cookie.path.local, cookie.path.remote] {
-        put(&encode_ip(socket.ip()));
+        put(encode_ip(socket.ip(), short, &mut [0; 17]));
         put(&socket.port().to_be_bytes());
     }
     // Both lists were cut to their limits, far below 256, when they were received.
     put(&[u8::try_from(peer.extensions.len()).unwrap_or(0)]);
     put(&peer.extensions);
     put(&[u8::try_from(peer.addresses.len()).unwrap_or(0)]);
-    peer.addresses.iter().for_each(|address| put(&encode_ip(*address)));
+    peer.addresses.iter().for_each(|it| put(encode_ip(*it, short, &mut [0; 17])));
     if cookie.auth.is_some() || peer.auth.is_some() {
         [&cookie.auth, &peer.auth].into_iter().for_each(|offer| encode_offer(offer.as_ref(), out));
     }
@@ -200,23 +233,23 @@ fn encode_offer(offer: Option<&Offer>, out: &mut Vec<u8>) {
     offer.hmac_ids.iter().for_each(|id| out.extend_from_slice(&id.to_be_bytes()));
 }
 
-fn encode_ip(address: IpAddr) -> [u8; 17] {
-    let mut bytes = [0; 17];
+fn encode_ip(address: IpAddr, short: bool, bytes: &mut [u8; 17]) -> &[u8] {
     match address {
         IpAddr::V4(v4) => {
-            bytes[0] = 4;
+            bytes[0] = if short { SHORT_V4 } else { PADDED_V4 };
             bytes[1..5].copy_from_slice(&v4.octets());
+            if short { &bytes[..5] } else { bytes }
         }
         IpAddr::V6(v6) => {
-            bytes[0] = 6;
+            bytes[0] = V6;
             bytes[1..].copy_from_slice(&v6.octets());
+            bytes
         }
     }
-    bytes
 }
 
 pub(super) fn decode(content: &[u8]) -> Option<Cookie> {
-    let mut reader = Reader(content);
+    let mut reader = Reader { rest: content, flags: 0 };
     let cookie = Cookie {
         created: Instant::from_nanos(reader.u64()?),
         life: Duration::from_millis(reader.u32()?.into()),
@@ -227,6 +260,7 @@ pub(super) fn decode(content: &[u8]) -> Option<Cookie> {
         auth: None,
         tie: TieTags { local: reader.u32()?, peer: reader.u32()? },
         peer: reader.peer()?,
+        listed: reader.listed()?,
         path: PathAddr { local: reader.socket()?, remote: reader.socket()? },
     };
     reader.lists(cookie)
@@ -237,16 +271,22 @@ pub(super) fn decode(content: &[u8]) -> Option<Cookie> {
 /// that; whoever can forge it could change the packet that brought it as well. None if it is no cookie of this engine for
 /// that INIT: other implementations have layouts of their own.
 pub fn seen_source(cookie: &[u8], tag: VerificationTag) -> Option<SocketAddr> {
-    let content = cookie.get(MAC_LEN + EPOCH_LEN..)?;
-    decode(content).filter(|cookie| cookie.peer.tag == tag).map(|cookie| cookie.path.remote)
+    [MAC_LEN, SHORT_MAC_LEN].into_iter().find_map(|len| {
+        let decoded = decode(cookie.get(len + EPOCH_LEN..)?)?;
+        let fits = decoded.peer.tag == tag && decoded.mac_len() == len;
+        fits.then_some(decoded.path.remote)
+    })
 }
 
-struct Reader<'a>(&'a [u8]);
+struct Reader<'a> {
+    rest: &'a [u8],
+    flags: u8,
+}
 
 impl<'a> Reader<'a> {
     fn take(&mut self, len: usize) -> Option<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(len)?;
-        self.0 = rest;
+        let (taken, rest) = self.rest.split_at_checked(len)?;
+        self.rest = rest;
         Some(taken)
     }
 
@@ -284,18 +324,26 @@ impl<'a> Reader<'a> {
             addresses: Vec::new(),
             auth: None,
         };
-        let (flags, indication) = (self.u8()?, self.u32()?);
-        peer.adaptation = (flags & ADAPTATION != 0).then_some(indication);
-        peer.ecn = flags & ECN != 0;
+        self.flags = self.u8()?;
+        let indication = self.u32()?;
+        peer.adaptation = (self.flags & ADAPTATION != 0).then_some(indication);
+        peer.ecn = self.flags & ECN != 0;
         Some(peer)
     }
 
+    /// Follows the flags: none in a cookie that is not short.
+    fn listed(&mut self) -> Option<Option<u8>> {
+        if self.flags & SHORT == 0 { Some(None) } else { self.u8().map(Some) }
+    }
+
     fn ip(&mut self) -> Option<IpAddr> {
-        let family = self.u8()?;
-        let octets: [u8; 16] = self.array()?;
-        match family {
-            4 => octets.first_chunk::<4>().map(|v4| IpAddr::from(*v4)),
-            6 => Some(IpAddr::V6(Ipv6Addr::from(octets))),
+        let short = self.flags & SHORT != 0;
+        match (self.u8()?, short) {
+            (PADDED_V4, false) => {
+                self.array::<16>()?.first_chunk::<4>().map(|octets| IpAddr::from(*octets))
+            }
+            (SHORT_V4, true) => self.array::<4>().map(IpAddr::from),
+            (V6, _) => self.array::<16>().map(|octets| Ipv6Addr::from(octets).into()),
             _ => None,
         }
     }
@@ -325,11 +373,11 @@ impl<'a> Reader<'a> {
         for _ in 0..addresses {
             cookie.peer.addresses.push(self.ip()?);
         }
-        if !self.0.is_empty() {
+        if !self.rest.is_empty() {
             cookie.auth = self.offer()?;
             cookie.peer.auth = self.offer()?;
         }
-        self.0.is_empty().then_some(cookie)
+        self.rest.is_empty().then_some(cookie)
     }
 }
 
@@ -369,6 +417,7 @@ mod tests {
                 local: "10.0.0.2:9899".parse().unwrap(),
                 remote: "[fd00::2]:40000".parse().unwrap(),
             },
+            listed: None,
         }
     }
 
@@ -379,6 +428,9 @@ mod tests {
         let seen = |bytes, tag| seen_source(bytes, VerificationTag(tag));
         assert_eq!(seen(&sealed, 7), Some(cookie().path.remote));
         assert_eq!(seen(&sealed, 8), None, "another INIT's");
+        let short = keys.seal(Instant::ZERO, &Cookie { listed: Some(3), ..cookie() }, &mut rng);
+        assert_eq!(seen(&short, 7), Some(cookie().path.remote));
+        assert_eq!(seen(&short, 8), None, "another INIT's");
         assert_eq!(seen(&sealed[..90], 7), None);
         assert_eq!(seen(&[0xA5; 300], 7), None, "another implementation's");
     }
@@ -398,19 +450,27 @@ mod tests {
         let shorter = keys.seal(Instant::ZERO, &plain, &mut rng);
         assert_eq!(keys.open(Instant::ZERO, &shorter, &mut rng), Some(plain));
         assert_eq!(sealed.len() - shorter.len(), 2 * (1 + 32 + 2 + 1) + 2 + 4 * 2);
+        let short = Cookie { listed: Some(3), ..cookie() };
+        let sealed = keys.seal(Instant::ZERO, &short, &mut rng);
+        assert_eq!(keys.open(Instant::ZERO, &sealed, &mut rng), Some(short));
     }
 
     #[test]
     fn every_changed_bit_and_every_cut_is_noticed() {
         let (mut keys, mut rng) = keys();
-        let sealed = keys.seal(Instant::ZERO, &cookie(), &mut rng);
-        for bit in 0..sealed.len() * 8 {
-            let mut forged = sealed.clone();
-            forged[bit / 8] ^= 1 << (bit % 8);
-            assert!(keys.open(Instant::ZERO, &forged, &mut rng).is_none(), "bit {bit}");
-        }
-        for len in 0..sealed.len() {
-            assert!(keys.open(Instant::ZERO, &sealed[..len], &mut rng).is_none(), "{len} bytes");
+        for listed in [None, Some(2)] {
+            let sealed = keys.seal(Instant::ZERO, &Cookie { listed, ..cookie() }, &mut rng);
+            for bit in 0..sealed.len() * 8 {
+                let mut forged = sealed.clone();
+                forged[bit / 8] ^= 1 << (bit % 8);
+                assert!(keys.open(Instant::ZERO, &forged, &mut rng).is_none(), "bit {bit}");
+            }
+            for len in 0..sealed.len() {
+                assert!(
+                    keys.open(Instant::ZERO, &sealed[..len], &mut rng).is_none(),
+                    "{len} bytes"
+                );
+            }
         }
     }
 
@@ -430,6 +490,11 @@ mod tests {
         cookie.peer.auth = None;
         cookie.peer.addresses.clear();
         assert!(keys.seal(Instant::ZERO, &cookie, &mut rng).len() < 140);
+        // For the INIT without parameters: see `Endpoint::acknowledge`.
+        let path = PathAddr { remote: "10.0.0.1:9899".parse().unwrap(), ..cookie.path };
+        let mut short = Cookie { path, listed: Some(0), ..cookie.clone() };
+        short.peer.extensions.clear();
+        assert_eq!(keys.seal(Instant::ZERO, &short, &mut rng).len(), 94);
         // As much as is ever kept of an INIT.
         cookie.peer.addresses = std::vec!["fd00::1".parse().unwrap(); super::MAX_ADDRESSES];
         cookie.peer.extensions = std::vec![1; super::MAX_EXTENSIONS];

@@ -27,7 +27,8 @@ pub fn check(bytes: &[u8]) {
     let (at, by) = (choices.u16(), choices.byte());
     let cookie = cookie(now, &mut choices);
     let sealed = keys.seal(now, &cookie, &mut rng);
-    check_content(&sealed[40..]);
+    let mac = if cookie.listed.is_some() { 16 } else { 32 };
+    check_content(&sealed[mac + 8..]);
     let changed = changed(&sealed, kind, at, by);
     let pause = Duration::from_secs(if kind % 5 == 3 { 60 * u64::from(by) } else { 0 });
     let opened = keys.open(now + pause, &changed, &mut rng);
@@ -89,6 +90,7 @@ fn cookie(created: Instant, choices: &mut Choices<'_>) -> Cookie {
             local: SocketAddr::new(address(choices), choices.u16()),
             remote: SocketAddr::new(address(choices), choices.u16()),
         },
+        listed: choices.flag().then(|| choices.byte()),
     }
 }
 

@@ -66,6 +66,8 @@ impl Association {
         let Some(path) = self.paths.get_mut(id) else { return };
         path.error_count = 0;
         let is_new = path.state == PathState::Unconfirmed;
+        let remote = path.addr.remote;
+        self.paths.verify(remote);
         self.set_path_state(cx, id, PathState::Active);
         if is_new {
             self.leave_other_ports(cx, id);

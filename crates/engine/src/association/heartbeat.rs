@@ -76,12 +76,13 @@ impl Association {
         let path = id.and_then(|id| self.paths.get_mut(id));
         let answer = path.and_then(|path| {
             let to = (path.id, path.addr.remote);
-            path.heartbeat.on_ack(cx.now, info, to)
+            path.heartbeat.on_ack(cx.now, info, to).map(|answer| (to, answer))
         });
-        let (Some(id), Some(answer)) = (id, answer) else {
+        let Some(((id, remote), answer)) = answer else {
             cx.counters.bad_heartbeat_acks += 1;
             return;
         };
+        self.paths.verify(remote);
         self.sample(cx, id, Some(answer.round_trip));
         self.error_count = 0;
         self.note_policy_heard(id, info);

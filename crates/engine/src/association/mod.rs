@@ -12,6 +12,7 @@
 //!         |     asconf, asconf_answer, addresses      |
 //!         |     suspension (links of our own)         |
 //!         |     translation (NATs)                    |
+//!         |     unverified (addresses of others)      |
 //!         +-------------- state.rs, control.rs -------+
 //!                              |
 //!                         transmit.rs        builds what is due when the driver polls
@@ -52,6 +53,7 @@ mod teardown;
 mod timers;
 mod translation;
 mod transmit;
+mod unverified;
 mod user;
 
 pub(crate) use authentication::Authenticity;

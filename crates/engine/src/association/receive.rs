@@ -71,6 +71,7 @@ impl Association {
         let Some(via) = via else {
             return self.handle_unknown_source(cx, addr, packet);
         };
+        self.earn(cx, &addr, len);
         if let Some(path) = self.paths.get_mut(via) {
             path.stats.packets_received += 1;
             path.stats.bytes_received += len as u64;
@@ -323,6 +324,9 @@ impl Association {
     fn end_packet(&mut self, cx: &mut Context<'_>, arrival: &Arrival<'_>) {
         if arrival.has_data {
             self.note_arrival(cx.now, arrival.via);
+            if let Some(path) = self.paths.get_mut(arrival.via) {
+                path.cmt.silence.on_data(cx.now);
+            }
             let marked = self.note_congestion(arrival);
             self.finish_deferred_reset(cx);
             if let Some(peer) = &mut self.peer {

@@ -6,6 +6,7 @@ use super::context::Context;
 use super::cookie::{Cookie, TieTags};
 use super::state::State;
 use super::tcb::Association;
+use crate::authentication::Offer;
 use crate::event::Event;
 use crate::path::PathAddr;
 use alloc::vec::Vec;
@@ -165,10 +166,12 @@ impl Association {
         self.shutdown_wanted = false;
         self.shutdown_source = None;
         self.error_count = 0;
-        self.learn_paths(cx, cookie.path, &cookie.peer.addresses);
+        let told = cookie.listed;
+        self.learn_paths(cx, cookie.path, &cookie.peer.addresses, told);
         self.paths.supervise_like(&before);
-        self.adopt_offer(cx, cookie.auth);
-        self.learn_peer(cx, cookie.peer);
+        let own = cookie.auth.or_else(|| Offer::own(cx.config, cx.rng));
+        self.adopt_offer(cx, own);
+        self.learn_peer(cx, cookie.peer, told);
         self.sample_cookie(cx, cookie.created);
         self.state = State::Established;
         self.start_ecn(cx);
@@ -196,9 +199,12 @@ impl Association {
         if !listed.contains(&source) {
             listed.push(source);
         }
-        self.learn_paths(cx, handshake, &listed);
-        self.adopt_offer(cx, cookie.auth);
-        self.learn_peer(cx, cookie.peer);
+        // Our INIT has told them all.
+        self.learn_paths(cx, handshake, &listed, None);
+        // A short cookie leaves out an offer that the peer has none for.
+        let own = cookie.auth.or_else(|| self.own_offer().cloned());
+        self.adopt_offer(cx, own);
+        self.learn_peer(cx, cookie.peer, None);
         self.establish(cx);
     }
 

@@ -12,7 +12,9 @@ use super::reconfiguration::{self, Reconfiguration};
 use super::state::{CookieEchoed, CookieWait, Retry, State};
 use super::statistics::Statistics;
 use super::tcb::{Association, Peer, Ports};
+use super::unverified::LARGEST_SMALL_HEARTBEAT;
 use crate::AssociationId;
+use crate::allowance::Allowance;
 use crate::authentication::Offer;
 use crate::event::{CloseReason, Event};
 use crate::path::{Path, PathAddr, PathId, PathState, Paths, pairing};
@@ -31,8 +33,6 @@ use manypath_wire::{Tsn, VerificationTag};
 const HANDSHAKE: PathId = PathId(0);
 /// Type, flags and length of a chunk.
 const CHUNK_HEADER: usize = 4;
-/// A HEARTBEAT with no more than the information that we need, and padding of what is before it.
-const LARGEST_SMALL_HEARTBEAT: usize = 52;
 
 impl Association {
     /// An association that sends INITs over `candidates` in turn. There is at least one.
@@ -81,6 +81,8 @@ impl Association {
             keys_changed: true,
             parameters: None,
             statistics: Statistics::default(),
+            allowance: Allowance::default(),
+            withholds: false,
         })
     }
 
@@ -94,6 +96,7 @@ impl Association {
     ) -> Self {
         let ports = Ports { local: cookie.local_port, peer: cookie.peer_port };
         let outbound = cookie.peer.inbound_streams.min(cx.config.streams);
+        let own = cookie.auth.or_else(|| Offer::own(cx.config, cx.rng));
         let sender = Sender::new(cx.config, cookie.local_tsn, cookie.peer.a_rwnd, outbound);
         let mut association = Self {
             id,
@@ -111,7 +114,7 @@ impl Association {
             control: ControlQueue::default(),
             reconfiguration: Reconfiguration::default(),
             addresses: None,
-            authentication: cookie.auth.map(|own| Authentication::new(own, cx.shared_keys)),
+            authentication: own.map(|own| Authentication::new(own, cx.shared_keys)),
             error_count: 0,
             max_retransmits: None,
             shutdown_wanted: false,
@@ -122,10 +125,12 @@ impl Association {
             keys_changed: true,
             parameters: None,
             statistics: Statistics::default(),
+            allowance: Allowance::default(),
+            withholds: false,
         };
         let created = cookie.created;
-        association.learn_paths(cx, cookie.path, &cookie.peer.addresses);
-        association.learn_peer(cx, cookie.peer);
+        association.learn_paths(cx, cookie.path, &cookie.peer.addresses, cookie.listed);
+        association.learn_peer(cx, cookie.peer, cookie.listed);
         association.sample_cookie(cx, created);
         association.establish(cx);
         association.acknowledge_cookie(cx, addr);
@@ -229,8 +234,8 @@ impl Association {
         received.report_unoffered(cx.config);
         let report = joined(&received.unrecognized);
         let echoed = CookieEchoed { t1: Retry::new(), cookie: cookie.to_vec(), report };
-        self.learn_paths(cx, addr, &received.announcement.addresses);
-        self.learn_peer(cx, received.announcement);
+        self.learn_paths(cx, addr, &received.announcement.addresses, None);
+        self.learn_peer(cx, received.announcement, None);
         self.sample(cx, HANDSHAKE, round_trip);
         // An INIT may be repeated sooner than the path answers. Data must not be.
         if let Some(path) = self.paths.get_mut(HANDSHAKE) {
@@ -299,8 +304,13 @@ impl Association {
         self.control.push_cookie_ack(via);
     }
 
-    /// Takes over what the peer said about itself.
-    pub(super) fn learn_peer(&mut self, cx: &mut Context<'_>, announcement: Announcement) {
+    /// Takes over what the peer said about itself. `told` is how many of our addresses it was told, if not all.
+    pub(super) fn learn_peer(
+        &mut self,
+        cx: &mut Context<'_>,
+        announcement: Announcement,
+        told: Option<u8>,
+    ) {
         self.end_partial_delivery(cx);
         let inbound = announcement.outbound_streams.min(cx.config.max_inbound_streams());
         let outbound = announcement.inbound_streams.min(cx.config.streams);
@@ -323,12 +333,19 @@ impl Association {
         let agreed = reconfiguration::is_agreed(cx.config, &announcement.extensions);
         self.reconfiguration =
             Reconfiguration::new(agreed, self.local_tsn, announcement.initial_tsn);
-        self.agree_on_address_changes(cx, &announcement);
+        self.agree_on_address_changes(cx, &announcement, told);
         self.peer = Some(Peer { announcement, receiver });
     }
 
-    /// Makes the paths: `handshake` first, then the other pairs, which are to be verified.
-    pub(super) fn learn_paths(&mut self, cx: &Context<'_>, handshake: PathAddr, listed: &[IpAddr]) {
+    /// Makes the paths: `handshake` first, then the other pairs, which are to be verified. `told` is how many of our
+    /// addresses the peer was told, if not all.
+    pub(super) fn learn_paths(
+        &mut self,
+        cx: &Context<'_>,
+        handshake: PathAddr,
+        listed: &[IpAddr],
+        told: Option<u8>,
+    ) {
         self.keys_changed = true;
         self.handshake = handshake;
         self.peer_addresses = alloc::vec![handshake.remote.ip()];
@@ -341,7 +358,7 @@ impl Association {
         if !fits {
             self.paths = self.paths.emptied();
         }
-        let locals = cx.own_locals();
+        let locals = self.told_locals(cx, told);
         let mut pairs = pairing::pairs(handshake, &locals, listed);
         if pairing::is_translated(&handshake, listed) {
             // An address behind its NAT may look like one of our own network.
@@ -366,7 +383,9 @@ impl Association {
         let heartbeat = LARGEST_SMALL_HEARTBEAT + self.auth_len(types::HEARTBEAT).max(auth);
         let fits = |path: &&Path| {
             let beside = if path.state == PathState::Unconfirmed { heartbeat } else { auth };
-            echoed.cookie.len() + beside <= largest_value(path.packet_size())
+            let value = echoed.cookie.len().next_multiple_of(4) + beside;
+            let packet = CommonHeader::LEN + CHUNK_HEADER + value;
+            value <= largest_value(path.packet_size()) && self.affords(path.id, packet)
         };
         self.paths.iter().nth(turn).filter(fits).map_or(HANDSHAKE, |path| path.id)
     }

@@ -10,6 +10,7 @@ use super::reconfiguration::Reconfiguration;
 use super::state::State;
 use super::statistics::Statistics;
 use crate::AssociationId;
+use crate::allowance::Allowance;
 use crate::config::Config;
 use crate::event::{AddressChange, CloseReason, Event};
 use crate::path::{Path, PathAddr, PathId, PathState, Paths, failure};
@@ -76,6 +77,9 @@ pub(crate) struct Association {
     /// What holds instead of the endpoint's parameters.
     pub(super) parameters: Option<Arc<Config>>,
     pub(super) statistics: Statistics,
+    /// For packets to addresses at which the peer has not answered yet, and whether HEARTBEATs wait for more.
+    pub(super) allowance: Allowance,
+    pub(super) withholds: bool,
 }
 
 /// What is known of the peer once it has spoken.
@@ -259,7 +263,7 @@ impl Association {
         let mtu = cx.mtu(&addr);
         let id = self.paths.add(addr, mtu, PathState::Unconfirmed, cx.config)?;
         if self.state.sends_heartbeats() {
-            self.paths.get_mut(id)?.heartbeat.probe_now();
+            self.begin_probing(id);
         }
         Some(id)
     }

@@ -262,6 +262,8 @@ impl Association {
         let _no_room = packet.push(chunk).is_err();
         let len = self.complete_packet(packet);
         bytes.truncate(len);
-        cx.reply_packet(addr, bytes);
+        if self.spend(cx, path, len) {
+            cx.reply_packet(addr, bytes);
+        }
     }
 }

@@ -18,6 +18,8 @@ use manypath_wire::packet::{CommonHeader, PacketWriter};
 
 /// Room for the parameters of an INIT: 16 addresses, 308 bytes about authentication, and a few small ones.
 const INIT_PARAMETERS: usize = 1024;
+/// Most packets in a row that are withheld from addresses that are not verified: what waits is less.
+const MAX_WITHHELD: usize = 128;
 /// The common header and that of an INIT.
 const INIT_HEADERS: usize = CommonHeader::LEN + 20;
 /// The common header and that of a COOKIE ECHO.
@@ -73,7 +75,8 @@ impl Association {
         let (size, rto) = (path.packet_size(), path.rtt.rto());
         let mut parameters = [0; INIT_PARAMETERS];
         let announcement = self.announcement(cx);
-        let init = announcement.to_init(self.families(cx), &mut parameters).ok()?;
+        let least = usize::from(cx.config.init_size).saturating_sub(INIT_HEADERS);
+        let init = announcement.to_init(self.families(cx), least, &mut parameters).ok()?;
         let room = size.max(INIT_HEADERS + init.parameters.as_bytes().len());
         let mut packet = PacketWriter::new(batch.slot(room), self.header());
         packet.push(&Chunk::Init(init)).ok()?;
@@ -118,6 +121,9 @@ impl Association {
         if let Some(retry) = self.state.retry_mut() {
             *retry = t1;
         }
+        if !self.spend(cx, id, len) {
+            return None;
+        }
         let transmit = self.one_packet(id, len, batch)?;
         Some(Transmit { may_fragment: len > size, ..transmit })
     }
@@ -129,9 +135,11 @@ impl Association {
         if self.is_renumbering() {
             return self.transmit_asconf(cx, batch);
         }
-        if let Some(id) = self.next_control_path(cx) {
+        for _ in 0..MAX_WITHHELD {
+            let Some(id) = self.next_control_path(cx) else { break };
             let size = self.paths.get(id)?.packet_size();
-            if let Some(built) = self.build(cx, id, batch.slot(size)) {
+            let Some(built) = self.build(cx, id, batch.slot(size)) else { break };
+            if self.spend(cx, id, built.len) {
                 batch.commit(built.len);
                 return Some(self.finish_run(id, batch, built, 1));
             }
@@ -225,7 +233,11 @@ impl Association {
 
     /// An ASCONF alone, from an address that may not be used for anything else yet (RFC 5061 section
     /// 5.3 rule F1).
-    fn transmit_asconf(&mut self, cx: &Context<'_>, batch: &mut PacketBatch) -> Option<Transmit> {
+    fn transmit_asconf(
+        &mut self,
+        cx: &mut Context<'_>,
+        batch: &mut PacketBatch,
+    ) -> Option<Transmit> {
         let id = self.control_path();
         let mut packet = self.begin_packet(batch.slot(self.paths.get(id)?.packet_size()));
         self.write_asconf(cx, id, &mut packet);
@@ -233,6 +245,9 @@ impl Association {
             return None;
         }
         let len = self.complete_packet(packet);
+        if !self.spend(cx, id, len) {
+            return None;
+        }
         self.one_packet(id, len, batch)
     }
 

@@ -26,6 +26,9 @@
 //! which the answer of the other path acknowledges. So what is told there counts as heard when it was
 //! due, and says nothing about how late the path may be.
 //!
+//! A receiver of much that sends little itself hears of the latter over a queue that its peer fills, or not at all. So
+//! DATA that comes over a path counts as heard, too: the path is not cut.
+//!
 //! A suspected path is potentially failed: what it has in flight goes to the others, as their windows
 //! allow, and a HEARTBEAT asks whether it works. If acknowledgements of what it carried come over it
 //! after all, the suspicion was wrong: the path goes on as it was, its window is not touched, and it
@@ -109,6 +112,11 @@ impl Silence {
         self.told = now;
         self.answered = false;
         self.asked.take().is_some()
+    }
+
+    /// DATA of the peer came over the path.
+    pub(crate) fn on_data(&mut self, now: Instant) {
+        self.heard = now;
     }
 
     /// Transmissions of the path, of which the earliest left at `sent`, were acknowledged, or should have
@@ -285,6 +293,18 @@ mod tests {
         assert_eq!(silence.overdue(&rtt(40), ms(0)), None);
         silence.on_sent(at(1200), false);
         assert_eq!(silence.overdue(&rtt(40), ms(0)), Some(at(1260)));
+    }
+
+    #[test]
+    fn a_path_that_brings_data_is_not_silent() {
+        let (mut silence, mut other) = (Silence::default(), Silence::default());
+        sent(&mut silence, at(1000));
+        silence.on_data(at(1055));
+        assert_eq!(silence.overdue(&rtt(40), ms(0)), Some(at(1075)));
+        other.on_sack(at(1064));
+        assert!(!silence.is_witnessed(&rtt(40), &other, &rtt(40)));
+        other.on_sack(at(1065));
+        assert!(silence.is_witnessed(&rtt(40), &other, &rtt(40)));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::api::context;
 use super::index::AddressKey;
 use super::{AssociationId, Endpoint};
+use crate::allowance::Allowance;
 use crate::association::{Association, Authenticity, Context, Ports};
 use crate::ecn::Ecn;
 use crate::path::{PathAddr, pairing};
@@ -16,6 +17,7 @@ use manypath_wire::packet::{CommonHeader, Packet};
 impl Endpoint {
     pub(super) fn demultiplex(&mut self, now: Instant, addr: PathAddr, bytes: &[u8], ecn: Ecn) {
         let frame = (bytes.len(), ecn);
+        self.replies.allowance = Allowance::of(self.config.amplification_limit, &addr, bytes.len());
         let packet = match Packet::parse(bytes) {
             Ok(packet) => packet,
             Err(error) => return self.count_malformed(error),

@@ -4,6 +4,7 @@
 use super::api::context;
 use super::demux::{answer_header, ports_of};
 use super::{AssociationId, Endpoint};
+use crate::allowance::Allowance;
 use crate::association::Context;
 use crate::association::announcement::{Announcement, Identity, Received, Refusal};
 use crate::association::cookie::{Cookie, TieTags};
@@ -20,6 +21,8 @@ use manypath_wire::{Tsn, VerificationTag};
 
 /// Room for the parameters of an INIT ACK.
 const PARAMETERS: usize = 1232;
+/// The common header and that of an INIT ACK.
+const INIT_ACK_HEADERS: usize = CommonHeader::LEN + 20;
 
 impl Endpoint {
     pub(super) fn handle_init(
@@ -116,7 +119,10 @@ impl Endpoint {
         }
     }
 
-    /// Sends an INIT ACK with a cookie.
+    /// Sends an INIT ACK with a cookie, of no more than three times the bytes of the INIT: its source may be
+    /// somebody else's. Where that is too little for all, the cookie is short, the peer is told only what
+    /// it can use, and fewer addresses are listed. So much fits behind any INIT: without parameters and
+    /// over IP alone the packets have 52 and 152 bytes, and each parameter allows more than it costs.
     fn acknowledge(
         &mut self,
         now: Instant,
@@ -128,8 +134,8 @@ impl Endpoint {
     ) {
         let own = identity.unwrap_or_else(|| self.fresh_identity(parameters.as_deref()));
         let mut cx = context!(self, now, parameters);
-        let cookie = make_cookie(&cx, path, header, init, &own, tie);
-        let sealed = cx.keys.seal(now, &cookie, cx.rng);
+        let mut cookie = make_cookie(&cx, path, header, init, &own, tie);
+        let mut sealed = cx.keys.seal(now, &cookie, cx.rng);
         let mut own = Announcement::own(cx.config, own, &path, &cx.own_locals());
         // Section 3.3.3: "MUST NOT be greater than the MIS value sent in the INIT chunk".
         own.outbound_streams = own.outbound_streams.min(init.announcement.inbound_streams);
@@ -138,10 +144,27 @@ impl Endpoint {
             own.leave_authentication_out();
         }
         let mut parameters = [0; PARAMETERS];
+        let limit = cx.config.amplification_limit;
+        let room = |allowance: Allowance| {
+            allowance.room(&path).saturating_sub(INIT_ACK_HEADERS).min(PARAMETERS)
+        };
+        // RFC 4820 section 4: the size of the cookie "MUST NOT depend on the existence of the PAD parameter".
+        let unpadded = room(cx.replies.allowance.without(limit, init.padding));
+        let full = own.to_init_ack(&sealed, &init.unrecognized, &mut parameters[..unpadded]);
+        let is_small_enough = full.is_ok();
+        let parameters = &mut parameters[..room(cx.replies.allowance)];
+        if !is_small_enough {
+            own.keep_common(&init.announcement);
+            cookie.shorten();
+            sealed = cx.keys.seal(now, &cookie, cx.rng);
+            own.list_fewer(parameters, &sealed, &init.unrecognized);
+            cookie.listed = u8::try_from(own.addresses.len()).ok();
+            sealed = cx.keys.seal(now, &cookie, cx.rng);
+        }
         let header = answer_header(header, init.announcement.tag);
-        match own.to_init_ack(&sealed, &init.unrecognized, &mut parameters) {
+        match own.to_init_ack(&sealed, &init.unrecognized, parameters) {
             Ok(ack) => cx.reply(path, header, &Chunk::InitAck(ack)),
-            Err(_no_room) => cx.counters.reply_drops += 1,
+            Err(_no_room) => cx.counters.unverified_drops += 1,
         }
     }
 
@@ -184,5 +207,6 @@ fn make_cookie(
         tie,
         peer: init.announcement.clone(),
         path,
+        listed: None,
     }
 }

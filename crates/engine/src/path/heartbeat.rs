@@ -36,6 +36,8 @@ pub(crate) struct Heartbeat {
     sent: [Option<Sent>; REMEMBERED],
     /// A HEARTBEAT was answered: the address is the peer's.
     answered: bool,
+    /// The last one was not sent, because too much would go to an address that is not verified.
+    withheld: bool,
 }
 
 /// A period of silence since a HEARTBEAT, after which an error counts.
@@ -114,8 +116,33 @@ impl Heartbeat {
     /// Probing ends (a SHUTDOWN has been sent, section 8.3).
     pub(crate) fn stop(&mut self) {
         self.wanted = false;
+        self.withheld = false;
         self.next = None;
         self.unanswered = None;
+    }
+
+    /// The one that is said to have left did not. It counts as lost, unless [`Self::retry`] comes before.
+    pub(crate) fn withhold(&mut self) {
+        self.withheld = true;
+    }
+
+    /// Whether one was withheld that may leave now.
+    pub(crate) fn retry(&mut self) -> bool {
+        let retries = core::mem::take(&mut self.withheld);
+        if retries {
+            self.probe_now();
+        }
+        retries
+    }
+
+    /// Whether one was withheld and not sent since.
+    pub(crate) fn is_withheld(&self) -> bool {
+        self.withheld
+    }
+
+    /// Whether one was ever sent, or withheld.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.sent[0].is_some()
     }
 
     /// Whether a HEARTBEAT waits to be sent.
@@ -148,6 +175,7 @@ impl Heartbeat {
         self.sent.rotate_right(1);
         self.sent[0] = Some(sent);
         self.wanted = false;
+        self.withheld = false;
         // During setup a HEARTBEAT waits for a COOKIE ECHO, and a silence may have ended meanwhile.
         let silence = self.unanswered.filter(|silence| silence.error_at > now);
         let error_at = silence.map_or(now + pace.rto, |silence| silence.error_at);

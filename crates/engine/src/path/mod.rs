@@ -32,7 +32,7 @@ pub use pacer::Pacing;
 pub(crate) use pacer::{Pace, Pacer};
 pub use pairing::pairs as path_pairs;
 pub(crate) use path_set::PathSet;
-pub(crate) use paths::{Path, Paths, packet_size};
+pub(crate) use paths::{Path, Paths, ip_len, packet_size};
 pub(crate) use policy::{Notice, Rank, Regime};
 pub use policy::{PathPolicy, PathRole, PathRule};
 pub(crate) use rtt::Rtt;

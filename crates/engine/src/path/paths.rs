@@ -12,6 +12,7 @@ use crate::config::Config;
 use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::net::SocketAddr;
 use manypath_wire::chunk::Data;
 use manypath_wire::packet::CommonHeader;
 
@@ -29,6 +30,8 @@ pub(crate) struct Path {
     pub(crate) addr: PathAddr,
     /// Its state.
     pub(crate) state: PathState,
+    /// The peer has answered at its remote address, over this path or another one. To others little is sent.
+    pub(crate) verified: bool,
     /// Its local address has no link: nothing is sent, and silence says nothing about the peer.
     pub(crate) suspended: bool,
     search: MtuSearch,
@@ -92,6 +95,7 @@ impl Path {
             id,
             addr,
             state,
+            verified: state != PathState::Unconfirmed,
             suspended: false,
             search,
             rtt: Rtt::new(config),
@@ -263,6 +267,11 @@ pub(crate) fn packet_size(addr: &PathAddr, mtu: u16) -> usize {
     (usize::from(mtu.max(576)) - headers(addr)) & !3
 }
 
+/// Size of the IP packet around an SCTP packet of `len` bytes.
+pub(crate) fn ip_len(addr: &PathAddr, len: usize) -> usize {
+    headers(addr) + len
+}
+
 /// Bytes in front of an SCTP packet.
 pub(super) fn headers(addr: &PathAddr) -> usize {
     let ip = if addr.remote.is_ipv6() { 40 } else { 20 };
@@ -336,6 +345,7 @@ impl Paths {
         }
         let at = self.list.partition_point(|path| path.id < id);
         let mut path = Path::new(id, addr, mtu, state, config);
+        path.verified |= self.is_verified(addr.remote);
         path.ecn = path.fresh_ecn(self.ecn);
         path.supervision.clone_from(&self.supervision);
         if let Some((initial, bounds)) = self.rto.as_deref() {
@@ -346,6 +356,16 @@ impl Paths {
         self.list.insert(at, path);
         self.regulation.is_stale = true;
         Some(id)
+    }
+
+    /// The peer has answered at `remote`.
+    pub(crate) fn verify(&mut self, remote: SocketAddr) {
+        let there = self.list.iter_mut().filter(|path| path.addr.remote == remote);
+        there.for_each(|path| path.verified = true);
+    }
+
+    fn is_verified(&self, remote: SocketAddr) -> bool {
+        self.list.iter().any(|path| path.verified && path.addr.remote == remote)
     }
 
     /// What was agreed on with the peer about ECN: all paths begin anew with it.

@@ -1,10 +1,10 @@
 //! Packets made by hand.
 
 use crate::pair::{PORT_A, PORT_Z, Side};
-use manypath_wire::VerificationTag;
-use manypath_wire::chunk::{Chunk, CookieEcho};
+use manypath_wire::chunk::{Chunk, CookieEcho, Init};
 use manypath_wire::packet::{CommonHeader, Packet, PacketWriter};
-use manypath_wire::parameter::Parameter;
+use manypath_wire::parameter::{Parameter, Parameters};
+use manypath_wire::{Tsn, VerificationTag};
 
 /// A packet from `from` with `tag`.
 pub(crate) fn packet(from: Side, tag: u32, chunks: &[Chunk<'_>]) -> Vec<u8> {
@@ -19,6 +19,19 @@ pub(crate) fn packet(from: Side, tag: u32, chunks: &[Chunk<'_>]) -> Vec<u8> {
     let len = writer.finish();
     bytes.truncate(len);
     bytes
+}
+
+/// An INIT of A's.
+pub(crate) fn init(tag: u32, parameters: &[u8]) -> Vec<u8> {
+    let init = Init {
+        tag: VerificationTag(tag),
+        a_rwnd: 100_000,
+        outbound_streams: 16,
+        inbound_streams: 16,
+        initial_tsn: Tsn(tag),
+        parameters: Parameters::from_bytes(parameters),
+    };
+    packet(Side::A, 0, &[Chunk::Init(init)])
 }
 
 /// `bytes` with the checksum that belongs to them.

@@ -7,6 +7,7 @@
 #![expect(clippy::wildcard_enum_match_arm, reason = "a test looks for what it is about")]
 
 mod addresses;
+mod amplification;
 mod announced;
 mod association_reset;
 mod authentication;

@@ -3,6 +3,7 @@
 use super::waiting::Waiting;
 use crate::address;
 use crate::program;
+use crate::report::Report;
 use crate::seccomp::{Answer, Trap};
 use crate::socket;
 use crate::supervisor::{Supervisor, Whose};
@@ -28,6 +29,8 @@ pub(super) struct Listening {
     pub(super) told: u64,
     /// Whether peers could reach it once.
     offered: bool,
+    /// Whether a rule keeps peers from it.
+    denied: bool,
     /// When it is to be told.
     pub(super) tell_at: Option<Instant>,
 }
@@ -103,13 +106,14 @@ impl Supervisor {
         let listening = Listening {
             id,
             listener,
-            asking: if asked { vec![*trap] } else { Vec::new() },
+            asking: if asked { vec![trap.clone()] } else { Vec::new() },
             until: asked.then(|| now + self.answer_limit() * patience),
             waiting: Waiting::default(),
             plain: 0,
             told: 0,
             tell_at: None,
             offered: false,
+            denied: false,
         };
         self.accepts.listening.insert(cookie, listening);
         if asked { None } else { done }
@@ -140,6 +144,9 @@ impl Supervisor {
             }
             Reply::NotOffered { id, retry: false, .. } => {
                 self.report.leave_listener("rule");
+                if let Some(listening) = self.accepts.by_id(*id) {
+                    listening.denied = true;
+                }
                 self.accepts.door.succeed();
                 self.settle_listen(*id);
             }
@@ -185,6 +192,22 @@ impl Supervisor {
         if self.accepts.door.is_hopeless() {
             ids.into_iter().for_each(|id| self.settle_listen(id));
         }
+    }
+
+    /// Listening sockets that no stack has ever offered to peers, nor refused to.
+    fn without_door(&self) -> u64 {
+        let asked = |one: &&Listening| !one.offered && !one.denied;
+        self.accepts.listening.values().filter(asked).count() as u64
+    }
+
+    /// What became of connects and listening sockets so far.
+    pub(crate) fn report_so_far(&self) -> Report {
+        let mut report = self.report.clone();
+        let without = self.without_door();
+        if without > 0 {
+            report.listeners_left.insert("no-door", without);
+        }
+        report
     }
 
     fn count_offered(&mut self, id: u64) {

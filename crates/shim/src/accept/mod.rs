@@ -32,6 +32,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::time::Instant;
+use take::Given;
 
 /// Everything about servers.
 #[derive(Debug)]
@@ -41,13 +42,16 @@ pub(crate) struct Accepts {
     listening: BTreeMap<u64, Listening>,
     arrivals: Arrivals,
     served: Served,
+    /// By the notification's identity.
+    giving: BTreeMap<u64, Given>,
     last_id: u64,
 }
 
 impl Accepts {
     pub(crate) fn new(choice: Option<ServerChoice>) -> Self {
-        let (listening, arrivals, served) = Default::default();
-        Self { door: Door::new(choice, Role::Launcher), listening, arrivals, served, last_id: 0 }
+        let door = Door::new(choice, Role::Launcher);
+        let (listening, arrivals, served, giving) = Default::default();
+        Self { door, listening, arrivals, served, giving, last_id: 0 }
     }
 
     /// Whether anything was accepted that has a name of its own.
@@ -63,6 +67,11 @@ impl Accepts {
     /// The two ends of an accepted connection that the door has led here and that is not over.
     pub(crate) fn ends_of(&self, cookie: u64) -> Option<(SocketAddr, SocketAddr)> {
         self.served.ends_of(cookie)
+    }
+
+    /// The program has a connection that was given to it.
+    pub(crate) fn on_given(&mut self, id: u64) {
+        self.giving.remove(&id);
     }
 
     /// Asks the door about a connection that it has led here.

@@ -2,6 +2,7 @@
 //! client's true address.
 
 use super::waiting::Waiter;
+use crate::accesses::What;
 use crate::address::{self, MAX_SOCKADDR, ProgramAddress};
 use crate::program;
 use crate::seccomp::{Answer, Trap};
@@ -22,6 +23,14 @@ const TALLY_INTERVAL: Duration = Duration::from_secs(1);
 pub(super) struct Accepted {
     socket: OwnedFd,
     /// The client's address as the program shall see it.
+    name: Vec<u8>,
+}
+
+/// A connection that is being given to the program.
+#[derive(Debug)]
+pub(super) struct Given {
+    cookie: u64,
+    trap: Trap,
     name: Vec<u8>,
 }
 
@@ -117,15 +126,32 @@ impl Supervisor {
             return Some(Answer::Error(errno));
         }
         let close_on_exec = self.accept_flags(trap) & libc::SOCK_CLOEXEC != 0;
+        if let Some((source, writes)) = trap.memory.take_writes() {
+            let Accepted { socket, name } = accepted;
+            self.accepts.giving.insert(trap.id, Given { cookie, trap: trap.clone(), name });
+            self.begin_access(source, What::Give(writes, socket, close_on_exec));
+            return None;
+        }
         let refused = self.listener.give(trap.id, accepted.socket.as_fd(), close_on_exec).err()?;
+        self.park(cookie, accepted, refused.raw_os_error().unwrap_or(libc::ENOENT))
+    }
+
+    /// Keeps a connection for the next one, and answers the call that did not take it.
+    fn park(&mut self, cookie: u64, accepted: Accepted, errno: i32) -> Option<Answer> {
         self.waiting_at(cookie)?.park(accepted);
-        match refused.raw_os_error() {
-            // Killed, or interrupted: the next one gets it.
-            Some(libc::ENOENT) | None => {
-                self.serve_waiting(cookie);
-                None
-            }
-            Some(errno) => Some(Answer::Error(errno)),
+        if errno != libc::ENOENT {
+            return Some(Answer::Error(errno));
+        }
+        // Killed, or interrupted.
+        self.serve_waiting(cookie);
+        None
+    }
+
+    /// A connection that was given to the program, after its name had been written, was not taken.
+    pub(crate) fn on_not_given(&mut self, id: u64, errno: i32, socket: OwnedFd) {
+        let Some(Given { cookie, trap, name }) = self.accepts.giving.remove(&id) else { return };
+        if let Some(answer) = self.park(cookie, Accepted { socket, name }, errno) {
+            self.answer(&trap, answer);
         }
     }
 
@@ -136,7 +162,8 @@ impl Supervisor {
         socket: BorrowedFd<'_>,
     ) -> Option<Answer> {
         let limit = SockRef::from(&socket).read_timeout().ok().flatten();
-        let waiter = Waiter { trap: *trap, until: limit.map(|limit| Instant::now() + limit) };
+        let waiter =
+            Waiter { trap: trap.clone(), until: limit.map(|limit| Instant::now() + limit) };
         let added = self.waiting_at(cookie)?.add(waiter, socket);
         added.err().map(|e| Answer::Error(e.raw_os_error().unwrap_or(libc::ENOMEM)))
     }
@@ -162,7 +189,7 @@ impl Supervisor {
 
     /// Whether there may be more.
     fn serve(&mut self, cookie: u64, waiter: Waiter) -> bool {
-        let trap = &waiter.trap;
+        let trap = &waiter.trap.clone();
         let Some(socket) = self.still_listening(cookie, trap) else {
             // Another thread has closed or replaced the descriptor: the kernel knows what that means.
             self.listener.answer(trap.id, Answer::Continue);
@@ -181,7 +208,7 @@ impl Supervisor {
             Err(errno) => Some(Answer::Error(errno)),
         };
         if let Some(answer) = answer {
-            self.listener.answer(trap.id, answer);
+            self.answer(trap, answer);
         }
         true
     }

@@ -21,7 +21,7 @@ pub(super) struct Waiting {
 }
 
 /// A call that waits.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Waiter {
     pub(super) trap: Trap,
     /// When it stops waiting (`SO_RCVTIMEO`).
@@ -109,11 +109,14 @@ fn watch(socket: BorrowedFd<'_>) -> io::Result<OwnedFd> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::Memory;
+    use crate::seccomp::Notification;
     use std::net::{TcpListener, TcpStream};
     use std::os::fd::AsFd;
 
     fn waiter(thread: libc::pid_t, id: u64) -> Waiter {
-        Waiter { trap: Trap { id, thread, call: 0, args: [0; 6] }, until: None }
+        let call = Notification { id, thread, arch: 0, call: 0, args: [0; 6] };
+        Waiter { trap: Trap::new(call, Memory::Absent), until: None }
     }
 
     #[test]

@@ -1,11 +1,9 @@
 //! The filter, run by a small interpreter of the instructions it uses.
 
-use super::{AARCH64, ALLOW, Architecture, Filter, Trapped, X86_64};
+use super::{AARCH64, ALLOW, Architecture, Filter, TRAP, Trapped, X86_64};
 
 const CLIENTS: Trapped = Trapped { servers: false, datagrams: false };
 const SERVERS: Trapped = Trapped { servers: true, datagrams: false };
-
-const TRAP: u32 = libc::SECCOMP_RET_USER_NOTIF;
 
 fn verdict(filter: &Filter, audit: u32, call: u32, args: [u64; 6]) -> u32 {
     let mut data = Vec::new();
@@ -36,7 +34,7 @@ fn verdict(filter: &Filter, audit: u32, call: u32, args: [u64; 6]) -> u32 {
 
 fn each(check: impl Fn(&Architecture, &dyn Fn(u32, [u64; 6]) -> u32)) {
     for arch in [X86_64, AARCH64] {
-        let filter = Filter::new(&arch, true, SERVERS);
+        let filter = Filter::new(&arch, SERVERS);
         check(&arch, &|call, args| verdict(&filter, arch.audit, call, args));
     }
 }
@@ -53,7 +51,7 @@ fn address_calls_are_trapped() {
 #[test]
 fn calls_of_servers_are_trapped_where_servers_are_wanted() {
     each(|arch, run| {
-        let client = Filter::new(arch, true, CLIENTS);
+        let client = Filter::new(arch, CLIENTS);
         for call in [arch.listen, arch.accept, arch.accept4] {
             assert_eq!(run(call, [3, 1, 16, 0, 0, 0]), TRAP);
             assert_eq!(verdict(&client, arch.audit, call, [0; 6]), ALLOW);
@@ -92,16 +90,13 @@ fn sends_are_trapped_only_when_they_connect() {
 }
 
 #[test]
-fn fast_open_and_io_uring_are_denied() {
+fn fast_open_is_denied_and_io_uring_trapped() {
     each(|arch, run| {
         let denied = libc::SECCOMP_RET_ERRNO | libc::ENOPROTOOPT.cast_unsigned();
         assert_eq!(run(arch.setsockopt, [3, 6, 30, 0, 0, 0]), denied);
         assert_eq!(run(arch.setsockopt, [3, 6, 1, 0, 0, 0]), ALLOW);
         assert_eq!(run(arch.setsockopt, [3, 1, 30, 0, 0, 0]), ALLOW);
-        let missing = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
-        assert_eq!(run(425, [0; 6]), missing);
-        let open = Filter::new(arch, false, SERVERS);
-        assert_eq!(verdict(&open, arch.audit, 425, [0; 6]), ALLOW);
+        assert_eq!(run(425, [0; 6]), TRAP);
     });
 }
 
@@ -117,11 +112,20 @@ fn everything_else_passes() {
 }
 
 #[test]
-fn other_calling_conventions_pass() {
-    let filter = Filter::new(&X86_64, true, SERVERS);
+fn of_other_calling_conventions_connects_alone_are_trapped() {
+    let filter = Filter::new(&X86_64, SERVERS);
     assert_eq!(verdict(&filter, 0x4000_0003, X86_64.connect, [0; 6]), ALLOW);
     assert_eq!(verdict(&filter, AARCH64.audit, X86_64.connect, [0; 6]), ALLOW);
-    assert_eq!(verdict(&filter, X86_64.audit, 0x4000_0000 | X86_64.connect, [0; 6]), ALLOW);
+    assert_eq!(verdict(&filter, X86_64.audit, 0x4000_0000 | X86_64.getpeername, [0; 6]), ALLOW);
+    assert_eq!(verdict(&filter, X86_64.audit, 0x4000_0000 | X86_64.connect, [0; 6]), TRAP);
+    let i386 = |call, first| verdict(&filter, 0x4000_0003, call, [first, 0, 0, 0, 0, 0]);
+    assert_eq!(
+        [i386(362, 7), i386(102, 3), i386(102, 2), i386(363, 3)],
+        [TRAP, TRAP, ALLOW, ALLOW]
+    );
+    let filter = Filter::new(&AARCH64, SERVERS);
+    assert_eq!(verdict(&filter, 0x4000_0028, 283, [0; 6]), TRAP);
+    assert_eq!(verdict(&filter, 0x4000_0028, AARCH64.connect, [0; 6]), ALLOW);
 }
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -163,7 +167,7 @@ fn the_native_numbers_are_those_of_the_c_library() {
 fn datagrams_are_trapped_only_where_they_are_wanted_and_named() {
     each(|arch, run| {
         let all = Trapped { datagrams: true, ..CLIENTS };
-        let wanted = Filter::new(arch, true, all);
+        let wanted = Filter::new(arch, all);
         let trapped = |call, args| verdict(&wanted, arch.audit, call, args);
         for pointer in [0x7fff_1000, 0x7fff_0000_0000] {
             for call in [arch.sendto, arch.recvfrom] {

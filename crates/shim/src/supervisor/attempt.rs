@@ -41,18 +41,40 @@ impl Supervisor {
     }
 
     pub(super) fn on_attempt(&mut self, trap: &Trap, attempt: Attempt) -> Option<Answer> {
-        self.decide(trap, attempt).unwrap_or_else(|reason| {
-            self.report.leave(reason);
-            Some(Answer::Continue)
-        })
+        let left = match read_address(trap, &attempt) {
+            Ok(ProgramAddress::Ip(written)) => {
+                let decided = self.decide(trap, attempt, written);
+                return decided.unwrap_or_else(|reason| {
+                    Some(self.leave_or_refuse(address::unmapped(written), reason))
+                });
+            }
+            Ok(ProgramAddress::Unspecified) => return Some(self.on_dissolve(trap)),
+            Ok(ProgramAddress::Other) => "other-family",
+            Err(reason) => reason,
+        };
+        self.report.leave(left);
+        Some(Answer::Continue)
     }
 
-    fn decide(&mut self, trap: &Trap, attempt: Attempt) -> Decision {
-        let written = match read_address(trap, &attempt)? {
-            ProgramAddress::Ip(written) => written,
-            ProgramAddress::Unspecified => return Ok(Some(self.on_dissolve(trap))),
-            ProgramAddress::Other => return Err("other-family"),
-        };
+    /// The call is the kernel's, unless a rule forbids plain TCP.
+    pub(super) fn leave_or_refuse(
+        &mut self,
+        destination: SocketAddr,
+        reason: &'static str,
+    ) -> Answer {
+        match self.errno_instead_of_tcp(destination, reason) {
+            Some(errno) => {
+                self.report.refuse(reason);
+                Answer::Error(errno)
+            }
+            None => {
+                self.report.leave(reason);
+                Answer::Continue
+            }
+        }
+    }
+
+    fn decide(&mut self, trap: &Trap, attempt: Attempt, written: SocketAddr) -> Decision {
         let destination = address::unmapped(written);
         let unsuitable = address::unsuitable(destination, self.loopback_paths);
         if let Some(reason) =
@@ -75,7 +97,11 @@ impl Supervisor {
             Kind::Udp { v6 } if self.datagrams.wanted && attempt.is_connect() => {
                 let cookie = socket::cookie(socket.as_fd()).map_err(|_| "no-cookie")?;
                 let called = Called { socket, cookie, v6 };
-                return self.connect_datagrams(trap, called, written, unsuitable);
+                let connected = self.connect_datagrams(trap, called, written, unsuitable);
+                return connected.or_else(|reason| {
+                    self.report.leave(reason);
+                    Ok(Some(Answer::Continue))
+                });
             }
             Kind::Udp { .. } => return Err("udp"),
             Kind::Other(name) => return Err(name),
@@ -175,7 +201,8 @@ impl Supervisor {
     /// A call during an undecided attempt: the repetition of an interrupted one takes its place,
     /// another thread's waits too, or hears that the attempt is under way.
     fn join(&self, connection: &mut Connection, caller: Caller) -> Option<Answer> {
-        let waits = |c: &Caller| c.trap.is_some_and(|trap| self.listener.is_waiting(trap.id));
+        let waits =
+            |c: &Caller| c.trap.as_ref().is_some_and(|trap| self.listener.is_waiting(trap.id));
         connection.callers.retain(waits);
         if connection.callers.is_empty() || caller.blocking {
             connection.callers.push(caller);
@@ -206,14 +233,14 @@ impl Supervisor {
     }
 }
 
-fn read_address(trap: &Trap, attempt: &Attempt) -> Result<ProgramAddress, &'static str> {
+pub(super) fn read_address(trap: &Trap, attempt: &Attempt) -> Result<ProgramAddress, &'static str> {
     let length = attempt.length as usize;
     if length > MAX_SOCKADDR {
         return Err("other-family");
     }
     let mut bytes = [0; MAX_SOCKADDR];
     let bytes = bytes.get_mut(..length).unwrap_or_default();
-    program::read(trap.thread, attempt.address, bytes).map_err(|_| "out-of-reach")?;
+    trap.memory.read(attempt.address, bytes).map_err(|_| "out-of-reach")?;
     Ok(address::parse(bytes))
 }
 
@@ -228,7 +255,7 @@ fn caller(trap: &Trap, socket: OwnedFd, attempt: Attempt) -> Caller {
     let limit = socket::connect_limit(socket.as_fd());
     let blocking = !attempt.nonblocking && !socket::is_nonblocking(socket.as_fd());
     Caller {
-        trap: Some(*trap),
+        trap: Some(trap.clone()),
         thread: trap.thread,
         fd: trap.args[0] as RawFd,
         socket,

@@ -9,36 +9,53 @@ use std::time::{Duration, Instant};
 /// How often callers that wait are looked after.
 const TICK: Duration = Duration::from_millis(20);
 
+/// When everything that waits is looked after next. Not in every turn of the loop: a turn takes few calls, and
+/// many thousands may wait.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ticks(Instant);
+
+impl Ticks {
+    pub(super) fn new() -> Self {
+        Self(Instant::now())
+    }
+
+    /// Whether it is time; then the next time is a tick later.
+    fn is_due(&mut self, now: Instant) -> bool {
+        let due = now >= self.0;
+        if due {
+            self.0 = now + TICK;
+        }
+        due
+    }
+}
+
 impl Supervisor {
     /// How long the loop may sleep.
     pub(crate) fn timeout(&self) -> Option<Duration> {
-        let anything = !self.table.clocked().is_empty()
-            || self.has_questions()
-            || self.datagrams.needs_clock();
-        let ticking = anything.then_some(TICK);
-        let next = self.accepts.next_deadline();
+        let anything =
+            self.table.needs_clock() || self.has_questions() || self.datagrams.needs_clock();
+        let next = [anything.then_some(self.ticks.0), self.accepts.next_deadline()];
         // The poll counts whole milliseconds.
         let wait =
             |at: Instant| at.saturating_duration_since(Instant::now()) + Duration::from_millis(1);
-        ticking.into_iter().chain(next.map(wait)).min()
+        next.into_iter().flatten().map(wait).min()
     }
 
     /// Looks after everything that time alone may change.
     pub(crate) fn handle_time(&mut self, now: Instant) {
-        self.drop_old_questions(now);
-        self.handle_datagrams_time(now);
-        for id in self.table.clocked() {
-            self.update(id, |this, connection| this.on_tick(connection, now));
+        if self.ticks.is_due(now) {
+            self.drop_old_questions(now);
+            self.handle_datagrams_time(now);
+            for id in self.table.clocked() {
+                self.update(id, |this, connection| this.on_tick(connection, now));
+            }
         }
         self.handle_listeners_time(now);
     }
 
     fn on_tick(&mut self, connection: Connection, now: Instant) -> Option<Connection> {
         match connection.phase {
-            Phase::Asking { until } if now >= until => {
-                self.on_no_answer(connection);
-                None
-            }
+            Phase::Asking { until } if now >= until => self.on_no_answer(connection),
             Phase::Asking { .. } | Phase::Deciding => self.look_after(connection, now),
             Phase::Delayed { until, tries } if now >= until => self.complete(connection, tries),
             Phase::Held | Phase::Completing { .. } => Some(self.look_after_joined(connection, now)),
@@ -49,17 +66,17 @@ impl Supervisor {
     }
 
     /// A stack that does not answer at all is worse than none.
-    fn on_no_answer(&mut self, connection: Connection) {
+    fn on_no_answer(&mut self, connection: Connection) -> Option<Connection> {
         self.stack.send(Request::Cancel { id: connection.id }, None);
         self.stack.distrust();
-        self.report.leave("stack-silent");
-        self.leave_to_kernel(connection);
+        self.fall_back(connection, "stack-silent")
     }
 
     /// A blocking attempt outlives its call when a signal or the socket's own time limit ends the
     /// call: the attempt then goes on in the background, as a non-blocking one.
     fn look_after(&mut self, mut connection: Connection, now: Instant) -> Option<Connection> {
-        let waits = |c: &Caller| c.trap.is_some_and(|trap| self.listener.is_waiting(trap.id));
+        let waits =
+            |c: &Caller| c.trap.as_ref().is_some_and(|trap| self.listener.is_waiting(trap.id));
         let (mut waiting, gone): (Vec<_>, Vec<_>) =
             std::mem::take(&mut connection.callers).into_iter().partition(waits);
         let expired = |caller: &Caller| caller.until.is_some_and(|until| now >= until);
@@ -100,8 +117,9 @@ impl Supervisor {
 
     /// Calls that joined an attempt in the background: they may leave without consequence.
     fn look_after_joined(&self, mut connection: Connection, now: Instant) -> Connection {
-        let waits =
-            |caller: &Caller| caller.trap.is_some_and(|trap| self.listener.is_waiting(trap.id));
+        let waits = |caller: &Caller| {
+            caller.trap.as_ref().is_some_and(|trap| self.listener.is_waiting(trap.id))
+        };
         connection.callers.retain(waits);
         let is_over = |caller: &Caller| caller.until.is_some_and(|until| now >= until);
         let (over, waiting): (Vec<Caller>, _) = connection.callers.into_iter().partition(is_over);
@@ -110,5 +128,18 @@ impl Supervisor {
             self.tell(caller, Answer::Error(libc::EALREADY));
         }
         connection
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_is_looked_after_once_in_a_tick_however_often_the_loop_turns() {
+        let mut ticks = Ticks::new();
+        let begun = ticks.0;
+        let turns = (0..1000).map(|turn| begun + TICK * turn / 250);
+        assert_eq!(turns.filter(|now| ticks.is_due(*now)).count(), 4);
     }
 }

@@ -53,8 +53,7 @@ impl Supervisor {
     }
 
     /// Looks at the far ends that have become ready.
-    pub(crate) fn handle_far_ends(&mut self) {
-        let ready: Vec<u64> = self.table.completing().map(|(id, _)| id).collect();
+    pub(crate) fn handle_far_ends(&mut self, ready: Vec<u64>) {
         for id in ready {
             self.update(id, Self::check_far);
         }
@@ -93,12 +92,12 @@ impl Supervisor {
     /// The socket is connected: a waiting connect goes on in the kernel, which returns success
     /// and settles the socket's state; a waiting send gets its bytes sent.
     fn completed_answer(&self, caller: &Caller, connection: &Connection) -> Answer {
-        match (&caller.purpose, caller.trap) {
+        match (&caller.purpose, &caller.trap) {
             (Purpose::Send(payload), Some(trap)) => {
                 // Takes the success that a connect would have taken.
                 let to = connection.destination;
                 let _ = socket::connect(caller.socket.as_fd(), to, connection.v6_socket);
-                self.send_payload(&trap, caller, payload)
+                self.send_payload(trap, caller, payload)
             }
             (Purpose::Connect | Purpose::Send(_), _) => Answer::Continue,
         }

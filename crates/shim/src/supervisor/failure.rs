@@ -1,20 +1,22 @@
 //! The ends of attempts: errors, plain TCP, nobody left to tell.
 
 use super::Supervisor;
+use crate::only_sctp;
 use crate::program;
 use crate::seccomp::Answer;
 use crate::socket;
 use crate::table::{Caller, Connection, Phase};
 use manypath_control::Request;
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
 
 impl Supervisor {
     /// Answers a waiting call; false when nobody waits any more. Our copy of the socket is closed
     /// before the program runs on: what it closes then is closed, and its port is free.
-    pub(super) fn tell(&self, caller: Caller, answer: Answer) -> bool {
-        let trap = caller.trap;
+    pub(super) fn tell(&self, mut caller: Caller, answer: Answer) -> bool {
+        let trap = caller.trap.take();
         drop(caller);
-        trap.is_some_and(|trap| self.listener.answer(trap.id, answer))
+        trap.is_some_and(|trap| self.answer(&trap, answer))
     }
 
     /// Gives the connection's place at its gate back.
@@ -22,6 +24,30 @@ impl Supervisor {
         if let Some(held) = connection.held.take() {
             self.gates.leave(held.gate);
         }
+    }
+
+    /// The error of a connect that would be left to the kernel, if a rule forbids plain TCP.
+    pub(super) fn errno_instead_of_tcp(
+        &mut self,
+        destination: SocketAddr,
+        reason: &'static str,
+    ) -> Option<i32> {
+        only_sctp::errno_of(reason).filter(|_| self.only_sctp.holds_for(destination))
+    }
+
+    /// An untouched socket goes on as plain TCP, or fails where a rule forbids that.
+    pub(super) fn fall_back(
+        &mut self,
+        connection: Connection,
+        reason: &'static str,
+    ) -> Option<Connection> {
+        if let Some(errno) = self.errno_instead_of_tcp(connection.destination, reason) {
+            self.report.refuse(reason);
+            return self.refuse(connection, errno);
+        }
+        self.report.leave(reason);
+        self.leave_to_kernel(connection);
+        None
     }
 
     /// The program's own socket goes on as plain TCP. Our copies are closed before the program runs
@@ -123,9 +149,7 @@ impl Supervisor {
             self.update(id, |this, mut connection| {
                 match connection.phase {
                     Phase::Asking { .. } | Phase::Deciding => {
-                        this.report.leave("stack-lost");
-                        this.leave_to_kernel(connection);
-                        return None;
+                        return this.fall_back(connection, "stack-lost");
                     }
                     Phase::Held | Phase::Completing { .. } | Phase::Delayed { .. } => {
                         this.report.failed += 1;

@@ -16,13 +16,17 @@
 //! Where the files are: `attempt` the calls that connect, `names` the calls that ask for addresses
 //! or errors, `replies` what the stack says, `completion` joining a socket with its far end,
 //! `failure` the ends of attempts, `clock` what time does, `send` fast open, `questions` options whose
-//! true answer only the stack knows, `datagrams` everything of UDP.
+//! true answer only the stack knows, `datagrams` everything of UDP,
+//! `named` memory of programs of other users,
+//! `bypass` calls that go past the shim.
 
 mod attempt;
+mod bypass;
 mod clock;
 mod completion;
 mod datagrams;
 mod failure;
+mod named;
 mod names;
 mod questions;
 mod replies;
@@ -32,30 +36,38 @@ pub(crate) use names::cut_name;
 pub(crate) use questions::Whose;
 
 use crate::accept::Accepts;
+use crate::accesses::Accesses;
 use crate::filter::Architecture;
 use crate::gate::Gates;
+use crate::memory::Source;
+use crate::only_sctp::OnlySctp;
 use crate::options::RunOptions;
 use crate::report::Report;
-use crate::seccomp::{Answer, Listener, Trap};
+use crate::seccomp::{Answer, Listener, Notification, Trap};
 use crate::socket;
 use crate::stack_link::StackLink;
 use crate::table::{Connection, Table};
+use bypass::is_foreign;
+use clock::Ticks;
 use datagrams::Datagrams;
 use questions::Question;
 use socket2::{Domain, Socket, Type};
+use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The launcher's state.
 #[derive(Debug)]
 pub(crate) struct Supervisor {
-    pub(crate) listener: Listener,
+    pub(crate) listener: Arc<Listener>,
     pub(crate) stack: StackLink,
     pub(crate) report: Report,
     pub(crate) table: Table,
     pub(crate) accepts: Accepts,
     datagrams: Datagrams,
     gates: Gates,
+    only_sctp: OnlySctp,
     numbers: Architecture,
     /// How long the stack may take for its first answer to an open.
     answer_limit: Duration,
@@ -64,7 +76,15 @@ pub(crate) struct Supervisor {
     /// The network namespace in which the gates are; `None` on kernels that cannot tell.
     namespace: Option<u64>,
     next_id: u64,
+    ticks: Ticks,
     questions: Vec<Question>,
+    hide_io_uring: bool,
+    /// Whom this process belongs to.
+    user: u32,
+    /// Access to memory of programs of other users, once there were any.
+    accesses: Option<Accesses>,
+    /// Calls whose memory is being copied.
+    copying: BTreeMap<u64, (Notification, Source)>,
 }
 
 impl Supervisor {
@@ -81,19 +101,26 @@ impl Supervisor {
         let next_id = 1;
         let accepts = Accepts::new(options.server.clone());
         Self {
-            listener,
+            listener: Arc::new(listener),
             stack,
             report,
             table,
             accepts,
             datagrams: Datagrams::new(options.datagrams),
             gates,
+            only_sctp: OnlySctp::new(options.rules.clone()),
             numbers,
             answer_limit,
             loopback_paths,
             namespace,
             next_id,
+            ticks: Ticks::new(),
             questions: Vec::new(),
+            hide_io_uring: options.hide_io_uring,
+            // SAFETY: takes nothing.
+            user: unsafe { libc::geteuid() },
+            accesses: None,
+            copying: BTreeMap::new(),
         }
     }
 
@@ -102,17 +129,27 @@ impl Supervisor {
     /// # Errors
     /// Only when the listener is broken.
     pub(crate) fn handle_trap(&mut self) -> std::io::Result<()> {
-        let Some(trap) = self.listener.receive()? else { return Ok(()) };
-        if let Some(answer) = self.dispatch(&trap) {
-            self.listener.answer(trap.id, answer);
+        if let Some(call) = self.listener.receive()? {
+            self.handle_notification(call);
         }
         Ok(())
+    }
+
+    fn handle_call(&mut self, trap: &Trap) {
+        if let Some(answer) = self.dispatch(trap) {
+            self.answer(trap, answer);
+        }
+        trap.memory.close();
     }
 
     /// `None` when the call is answered later, or its caller has gone.
     fn dispatch(&mut self, trap: &Trap) -> Option<Answer> {
         let numbers = &self.numbers;
+        if is_foreign(numbers, &trap.notification()) {
+            return Some(self.on_foreign_connect(trap));
+        }
         match trap.call {
+            call if call == numbers.io_uring_setup => Some(self.on_io_uring()),
             call if call == numbers.connect => self.on_connect(trap),
             call if call == numbers.getpeername => Some(self.on_getpeername(trap)),
             call if call == numbers.getsockname => Some(self.on_getsockname(trap)),

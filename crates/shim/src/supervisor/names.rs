@@ -3,6 +3,7 @@
 use super::Supervisor;
 use super::questions::Asked;
 use crate::address;
+use crate::memory::Memory;
 use crate::program;
 use crate::seccomp::{Answer, Trap};
 use crate::socket;
@@ -61,7 +62,7 @@ impl Supervisor {
             return Answer::Continue;
         };
         let errno = *errno;
-        let length = match program::read_int(trap.thread, trap.args[4]) {
+        let length = match trap.memory.read_int(trap.args[4]) {
             Ok(length) if length >= 0 => length.min(4),
             _ => return Answer::Continue,
         };
@@ -108,29 +109,27 @@ fn give_name(trap: &Trap, name: &[u8]) -> Answer {
 /// # Errors
 /// `EINVAL` when the room is negative or cannot be read, `EFAULT` when it cannot be written.
 pub(crate) fn cut_name(trap: &Trap, name: &[u8]) -> Result<(), i32> {
-    cut_name_at(trap.thread, (trap.args[1], trap.args[2]), name)
+    cut_name_at(&trap.memory, (trap.args[1], trap.args[2]), name)
 }
 
 /// The same, to an address and a length that are somewhere else.
 pub(super) fn cut_name_at(
-    thread: libc::pid_t,
+    memory: &Memory,
     (to, length_at): (u64, u64),
     name: &[u8],
 ) -> Result<(), i32> {
-    let room = program::read_int(thread, length_at).map_err(|_| libc::EINVAL)?;
+    let room = memory.read_int(length_at).map_err(|_| libc::EINVAL)?;
     let length = name.len() as i32;
     let cut = usize::try_from(room.min(length)).map_err(|_| libc::EINVAL)?;
-    let written = program::write(thread, to, name.get(..cut).unwrap_or_default())
-        .and_then(|()| program::write_int(thread, length_at, length));
+    let written = memory
+        .write(to, name.get(..cut).unwrap_or_default())
+        .and_then(|()| memory.write_int(length_at, length));
     written.map_err(|_| libc::EFAULT)
 }
 
 pub(super) fn give(trap: &Trap, to: u64, length_at: u64, value: &[u8], length: i32) -> Answer {
     let written = value.get(..length as usize).unwrap_or_default();
-    answer(
-        program::write_int(trap.thread, length_at, length)
-            .and_then(|()| program::write(trap.thread, to, written)),
-    )
+    answer(trap.memory.write_int(length_at, length).and_then(|()| trap.memory.write(to, written)))
 }
 
 fn answer(written: io::Result<()>) -> Answer {

@@ -2,7 +2,6 @@
 
 use super::Supervisor;
 use super::names::give;
-use crate::program;
 use crate::seccomp::{Answer, Trap};
 use crate::socket;
 use crate::table::Phase;
@@ -59,7 +58,7 @@ impl Supervisor {
             Whose::Led(from, to) => self.accepts.ask_door(Request::WayFrom { from, to }),
         }
         let until = Instant::now() + PATIENCE;
-        self.questions.push(Question { trap: *trap, whose, asked, socket, until });
+        self.questions.push(Question { trap: trap.clone(), whose, asked, socket, until });
         None
     }
 
@@ -81,7 +80,7 @@ impl Supervisor {
         self.questions = later;
         for question in now {
             let answer = way.map_or(Answer::Continue, |way| self.answer_question(&question, &way));
-            self.listener.answer(question.trap.id, answer);
+            self.answer(&question.trap, answer);
         }
     }
 
@@ -91,7 +90,7 @@ impl Supervisor {
         if !self.listener.is_waiting(trap.id) {
             return Answer::Continue;
         }
-        let room = match program::read_int(trap.thread, trap.args[4]) {
+        let room = match trap.memory.read_int(trap.args[4]) {
             Ok(room) if room >= 0 => room,
             Ok(_) | Err(_) => return Answer::Continue,
         };
@@ -141,7 +140,7 @@ impl Supervisor {
         let Some((connection, socket)) = self.asked(trap) else { return Answer::Continue };
         let (id, v6_socket) = (connection.id, connection.v6_socket);
         // Shorter and longer values are for the kernel to judge; the options here are ints.
-        let value = match program::read_int(trap.thread, trap.args[3]) {
+        let value = match trap.memory.read_int(trap.args[3]) {
             Ok(value) if trap.args[4] as u32 == 4 => value,
             Ok(_) | Err(_) => return Answer::Continue,
         };

@@ -140,12 +140,27 @@ impl Supervisor {
         }
     }
 
+    /// As [`Self::fall_back`], where a socket cannot be made to fail either.
+    fn leave_without_gate(&mut self, connection: Connection) {
+        match self.errno_instead_of_tcp(connection.destination, "no-gate") {
+            Some(errno) => {
+                self.report.refuse("no-gate");
+                for caller in connection.callers {
+                    self.tell(caller, Answer::Error(errno));
+                }
+            }
+            None => {
+                self.report.leave("no-gate");
+                self.leave_to_kernel(connection);
+            }
+        }
+    }
+
     /// Puts the undecided socket into the gate and tells those who do not wait.
     pub(super) fn hold(&mut self, mut connection: Connection) -> Option<Connection> {
         let Some(Ok((held, local))) = self.enter_gate(&connection) else {
             self.stack.send(Request::Cancel { id: connection.id }, None);
-            self.report.leave("no-gate");
-            self.leave_to_kernel(connection);
+            self.leave_without_gate(connection);
             return None;
         };
         connection.held = Some(held);

@@ -6,7 +6,7 @@
 
 use super::Supervisor;
 use super::attempt::Attempt;
-use crate::program;
+use crate::memory::Memory;
 use crate::seccomp::{Answer, Trap};
 use crate::table::{Caller, Payload, Purpose};
 use socket2::SockRef;
@@ -44,14 +44,14 @@ impl Supervisor {
         flags: i32,
         count_at: Option<u64>,
     ) -> Option<Answer> {
-        let Ok(header) = read_header(trap.thread, header) else { return Some(Answer::Continue) };
+        let Ok(header) = read_header(&trap.memory, header) else { return Some(Answer::Continue) };
         let payload = Payload { pieces: header.pieces, flags, count_at };
         self.on_attempt(trap, attempt(header.address, header.length, payload))
     }
 
     /// Sends what the program offered; its socket is connected.
     pub(super) fn send_payload(&self, trap: &Trap, caller: &Caller, payload: &Payload) -> Answer {
-        let Ok(bytes) = gather(trap.thread, &payload.pieces) else {
+        let Ok(bytes) = gather(&trap.memory, &payload.pieces) else {
             return Answer::Error(libc::EFAULT);
         };
         if !self.listener.is_waiting(trap.id) {
@@ -74,7 +74,7 @@ fn attempt(address: u64, length: u32, payload: Payload) -> Attempt {
 
 fn count(trap: &Trap, payload: &Payload, sent: usize) -> Answer {
     let Some(at) = payload.count_at else { return Answer::Value(sent as i64) };
-    match program::write_int(trap.thread, at, sent as i32) {
+    match trap.memory.write_int(at, sent as i32) {
         Ok(()) => Answer::Value(1),
         Err(_) => Answer::Error(libc::EFAULT),
     }
@@ -87,19 +87,19 @@ pub(super) struct Header {
     pub(super) pieces: Vec<(u64, usize)>,
 }
 
-pub(super) fn read_header(thread: libc::pid_t, at: u64) -> io::Result<Header> {
-    let address = read_word(thread, at + std::mem::offset_of!(libc::msghdr, msg_name) as u64)?;
+pub(super) fn read_header(memory: &Memory, at: u64) -> io::Result<Header> {
+    let address = read_word(memory, at + std::mem::offset_of!(libc::msghdr, msg_name) as u64)?;
     let length = std::mem::offset_of!(libc::msghdr, msg_namelen) as u64;
-    let length = program::read_int(thread, at + length)?;
-    let vector = read_word(thread, at + std::mem::offset_of!(libc::msghdr, msg_iov) as u64)?;
-    let count = read_word(thread, at + std::mem::offset_of!(libc::msghdr, msg_iovlen) as u64)?;
+    let length = memory.read_int(at + length)?;
+    let vector = read_word(memory, at + std::mem::offset_of!(libc::msghdr, msg_iov) as u64)?;
+    let count = read_word(memory, at + std::mem::offset_of!(libc::msghdr, msg_iovlen) as u64)?;
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     if count > MAX_PIECES {
         return Err(io::Error::from_raw_os_error(libc::EMSGSIZE));
     }
     let pieces = (0..count as u64).map(|i| {
-        let base = read_word(thread, vector + 16 * i)?;
-        let length = read_word(thread, vector + 16 * i + 8)?;
+        let base = read_word(memory, vector + 16 * i)?;
+        let length = read_word(memory, vector + 16 * i + 8)?;
         Ok((base, usize::try_from(length).unwrap_or(MAX_BYTES)))
     });
     Ok(Header {
@@ -109,18 +109,18 @@ pub(super) fn read_header(thread: libc::pid_t, at: u64) -> io::Result<Header> {
     })
 }
 
-pub(super) fn read_word(thread: libc::pid_t, at: u64) -> io::Result<u64> {
+pub(super) fn read_word(memory: &Memory, at: u64) -> io::Result<u64> {
     let mut bytes = [0; 8];
-    program::read(thread, at, &mut bytes)?;
+    memory.read(at, &mut bytes)?;
     Ok(u64::from_ne_bytes(bytes))
 }
 
-pub(super) fn gather(thread: libc::pid_t, pieces: &[(u64, usize)]) -> io::Result<Vec<u8>> {
+pub(super) fn gather(memory: &Memory, pieces: &[(u64, usize)]) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     for &(address, length) in pieces {
         let start = bytes.len();
         bytes.resize(start + length.min(MAX_BYTES - start), 0);
-        program::read(thread, address, bytes.get_mut(start..).unwrap_or_default())?;
+        memory.read(address, bytes.get_mut(start..).unwrap_or_default())?;
     }
     Ok(bytes)
 }

@@ -1,5 +1,6 @@
 //! Running commands through the shim (as a process of its own) and without it.
 
+use manypath_rules::RulesFile;
 use manypath_shim::{RunOptions, StackChoice, run};
 use std::ffi::OsString;
 use std::fs;
@@ -9,6 +10,9 @@ use std::process::{Child, Command, ExitCode, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+
+/// Names the table of rules of a launcher, in its environment.
+const RULES: &str = "SHIM_TEST_RULES";
 
 /// No command of these tests takes so long.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -28,7 +32,9 @@ pub(crate) fn main(args: &[String]) -> ExitCode {
     } else {
         StackChoice::Embedded { exe, args: stack, tells: false }
     };
-    match run(&RunOptions::new(command, choice)) {
+    let mut options = RunOptions::new(command, choice);
+    options.rules = std::env::var_os(RULES).map(|path| RulesFile::named(path.into()));
+    match run(&options) {
         Ok(outcome) => {
             fs::write(report, format!("{}\n{:?}", outcome.report, outcome.shim)).expect("report");
             ExitCode::from(outcome.status)
@@ -56,6 +62,8 @@ fn become_nobody() {
 pub(crate) struct Shim {
     pub(crate) nobody: bool,
     pub(crate) stack: Vec<String>,
+    /// The table of rules, in a file.
+    pub(crate) rules: Option<PathBuf>,
 }
 
 /// What a command did.
@@ -87,7 +95,7 @@ impl Done {
 
 impl Default for Shim {
     fn default() -> Self {
-        Self { nobody: false, stack: vec!["as-stack".into()] }
+        Self { nobody: false, stack: vec!["as-stack".into()], rules: None }
     }
 }
 
@@ -119,6 +127,7 @@ impl Shim {
             .args(&self.stack)
             .arg("--")
             .args(command);
+        launcher.envs(self.rules.iter().map(|path| (RULES, path)));
         (spawn(launcher), report)
     }
 

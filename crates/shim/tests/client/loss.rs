@@ -11,6 +11,10 @@ pub(crate) const TESTS: &[Test] = &[
     ("stack_killed_while_deciding", killed_while_deciding),
     ("deaf_stack", deaf),
     ("no_stack", missing),
+    ("sctp_only_without_a_stack", only_without_stack),
+    ("sctp_only_and_a_deaf_stack", only_deaf),
+    ("sctp_only_and_a_stack_that_dies", only_killed),
+    ("sctp_only_out_of_reach", only_out_of_reach),
 ];
 
 /// The client kills the stack itself: it finds its number in this file.
@@ -113,9 +117,93 @@ for i in range(3):
 fn missing(_: &Network) -> Verdict {
     let words = client("s = tcp()\nshow(begin(s, ECHO), echo(s))");
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let done = Shim { nobody: false, stack: vec![] }.run(&words).expect_status(0);
+    let done = Shim { stack: vec![], ..Shim::default() }.run(&words).expect_status(0);
     assert_eq!(done.stdout, "0 True\n");
     assert!(done.stderr.contains("no stack, all connections are plain TCP"), "{done:#?}");
     assert_eq!(done.count("no-stack"), 1, "{done:#?}");
+    Verdict::Passed
+}
+
+/// Runs a client for which a rule forbids plain TCP to the far host's first address, and to that alone.
+fn run_with_rule(shim: &Shim, text: &str) -> Done {
+    let rules = Ready::new();
+    let rule = "remote enable host 10.99.0.2 sctp-only=on\n";
+    std::fs::write(rules.path(), rule).expect("rules");
+    let words = client(&text.replace("RULES", &format!("'{rules}'")));
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let shim = Shim { rules: Some(rules.path().to_owned()), ..shim.clone() };
+    shim.run(&words).expect_status(0)
+}
+
+fn only_without_stack(_: &Network) -> Verdict {
+    let text = "
+s = tcp()
+show(begin(s, ECHO), begin(s, ECHO))
+s = tcp(False)
+show(begin(s, ECHO), begin(s, ECHO, '10.99.0.5'), wait(s), error(s), echo(s))
+s = tcp()
+show(name(libc.sendto(s.fileno(), b'x', 1, socket.MSG_FASTOPEN,
+    struct.pack('=H', 2) + struct.pack('!H4s8x', ECHO, socket.inet_aton(FAR)), 16) + 1), name(ctypes.get_errno()))
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+show(begin(s, ECHO), s.getpeername()[0])
+open(RULES, 'w').write('')
+s = tcp()
+show(begin(s, ECHO), echo(s))";
+    let done = run_with_rule(&Shim { stack: vec![], ..Shim::default() }, text);
+    let expected = "ENETUNREACH ENETUNREACH\nENETUNREACH EINPROGRESS ['0x4'] 0 True\n\
+                    0 ENETUNREACH\n0 10.99.0.2\n0 True\n";
+    assert_eq!(done.stdout, expected, "{done:#?}");
+    let (_, refused) = done.report.split_once("only SCTP may be used:").expect("refusals");
+    assert!(refused.starts_with(" no-stack=4"), "{done:#?}");
+    Verdict::Passed
+}
+
+fn only_deaf(_: &Network) -> Verdict {
+    let text = "
+begun = time.time()
+show(begin(tcp(), ECHO), 2.9 < time.time() - begun < 5)
+s = tcp(False)
+show(begin(s, ECHO))";
+    let done = run_with_rule(&Shim::with(&["deaf"]), text);
+    assert_eq!(done.stdout, "ETIMEDOUT True\nENETUNREACH\n", "{done:#?}");
+    assert!(done.report.contains("no-stack=1 stack-silent=1"), "{done:#?}");
+    Verdict::Passed
+}
+
+fn only_killed(_: &Network) -> Verdict {
+    let file = Ready::new();
+    let shim = Shim::with(&["--delay", "60000", "--pid-file", file.path().to_str().expect("path")]);
+    let text = format!(
+        "
+def kill_stack():
+    while not os.path.exists('{file}') or not open('{file}').read():
+        time.sleep(0.01)
+    time.sleep(0.2)
+    os.kill(int(open('{file}').read()), signal.SIGKILL)
+killer = threading.Thread(target=kill_stack)
+killer.start()
+show(begin(tcp(), ECHO))
+killer.join()
+show(begin(tcp(), ECHO))"
+    );
+    let done = run_with_rule(&shim, &text);
+    assert_eq!(done.stdout, "ENETUNREACH\nENETUNREACH\n", "{done:#?}");
+    assert!(done.report.contains("no-stack=1 stack-lost=1"), "{done:#?}");
+    Verdict::Passed
+}
+
+fn only_out_of_reach(network: &Network) -> Verdict {
+    if !network.real_root {
+        return Verdict::Skipped("needs root".to_owned());
+    }
+    let text = "
+s = tcp()
+s.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b'here')
+show(begin(s, ECHO), begin(s, ECHO, '10.99.0.5'), echo(s))
+s = tcp()
+show(begin(s, ECHO), echo(s))";
+    let done = run_with_rule(&Shim::default(), text);
+    assert_eq!(done.stdout, "ENETUNREACH 0 True\n0 True\n", "{done:#?}");
+    assert_eq!((done.count("sctp"), done.count("bound-to-device")), (1, 1), "{done:#?}");
     Verdict::Passed
 }

@@ -10,6 +10,7 @@ mod harness;
 mod launch;
 mod launching;
 mod loss;
+mod memory;
 mod network;
 mod probes;
 mod programs;
@@ -36,7 +37,10 @@ fn tests(args: &[String]) -> ExitCode {
         // SAFETY: the default action needs no handler.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
-    let tests =
-        [probes::TESTS, attempts::TESTS, loss::TESTS, launching::TESTS, programs::TESTS].concat();
+    let [calls, programs] = [
+        [probes::TESTS, attempts::TESTS, loss::TESTS].concat(),
+        [memory::TESTS, launching::TESTS, programs::TESTS].concat(),
+    ];
+    let tests = [calls, programs].concat();
     harness::run(&tests, args)
 }

@@ -9,9 +9,10 @@ pub(crate) const TESTS: &[Test] = &[
     ("probe_ipv6", |_| compare(V6, &Shim::default())),
     ("probe_mapped", |_| compare(MAPPED, &Shim::default())),
     ("probe_unprivileged", unprivileged),
+    ("probe_of_another_user", of_another_user),
     ("probe_direct_answers", |_| same(DIRECT, &Shim::default()).0),
     ("probe_late_direct_answers", |_| same(LATE, &Shim::default()).0),
-    ("probe_without_a_stack", |_| same(V4, &Shim { nobody: false, stack: vec![] }).0),
+    ("probe_without_a_stack", |_| same(V4, &Shim { stack: vec![], ..Shim::default() }).0),
 ];
 
 const PROBE: &str = include_str!("probe.py");
@@ -39,15 +40,33 @@ fn unprivileged(network: &Network) -> Verdict {
     compare(V4, &Shim { nobody: true, ..Shim::default() })
 }
 
-fn same(addresses: [&str; 4], shim: &Shim) -> (Verdict, Done) {
+/// A launcher of root's reaches memory of others in another way.
+fn of_another_user(network: &Network) -> Verdict {
+    if !network.real_root {
+        return Verdict::Skipped("only the real root can become somebody else".into());
+    }
+    let other = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+    let (verdict, done) = same_command(&[&other, &probe(V4)[..]].concat(), &Shim::default());
+    assert!(done.count("sctp") > 150, "few went through the stack: {}", done.report);
+    verdict
+}
+
+fn probe(addresses: [&str; 4]) -> [&str; 8] {
     let [host, silent, source, unroutable] = addresses;
-    let command = ["/usr/bin/python3", "-c", PROBE, host, "7000", silent, source, unroutable];
-    let expected = direct(&command).expect_status(0);
-    let done = shim.run(&command).expect_status(0);
+    ["/usr/bin/python3", "-c", PROBE, host, "7000", silent, source, unroutable]
+}
+
+fn same(addresses: [&str; 4], shim: &Shim) -> (Verdict, Done) {
+    same_command(&probe(addresses), shim)
+}
+
+fn same_command(command: &[&str], shim: &Shim) -> (Verdict, Done) {
+    let expected = direct(command).expect_status(0);
+    let done = shim.run(command).expect_status(0);
     let mut differences = differences(&expected.stdout, &done.stdout);
     if !differences.is_empty() {
         // On a busy machine the kernel itself does not always answer alike: what it does at another time is as good.
-        let again = direct(&command).expect_status(0);
+        let again = direct(command).expect_status(0);
         differences.retain(|line| again.stdout.lines().nth(line.number) != Some(&line.shim));
     }
     assert!(differences.is_empty(), "{differences:#?}\n{}", done.report);

@@ -36,6 +36,8 @@ pub const RANDOM: u16 = 0x8002;
 pub const CHUNKS: u16 = 0x8003;
 /// Requested HMAC Algorithm (RFC 4895 section 3.3).
 pub const HMAC_ALGO: u16 = 0x8004;
+/// Padding (RFC 4820 section 4): whoever does not know it skips it in silence.
+pub const PADDING: u16 = 0x8005;
 /// Supported Extensions (RFC 5061 section 4.2.7).
 pub const SUPPORTED_EXTENSIONS: u16 = 0x8008;
 /// Forward-TSN-Supported (RFC 3758 section 3.1).

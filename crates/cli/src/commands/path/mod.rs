@@ -17,6 +17,7 @@ use manypath_rules::paths::{
 use manypath_rules::{FileError, RuleError};
 use serde::Serialize;
 use std::collections::BTreeSet;
+use std::fs;
 use std::path::Path;
 
 /// What a change prints as JSON.
@@ -31,6 +32,8 @@ struct ChangeJson<'a> {
     stranded: &'a BTreeSet<String>,
     /// Lines that decide before this one where both fit.
     before: &'a [String],
+    /// The interface that is meant, if this host has none of that name now.
+    missing_interface: Option<&'a str>,
 }
 
 /// What a change has done.
@@ -113,6 +116,7 @@ fn changed(
     let all = query(false)?;
     let paths = all.iter().flat_map(|stack| &stack.associations).flat_map(|one| &one.paths);
     let paths = paths.filter(|path| is_meant(selector, path)).count();
+    let missing_interface = selector.device.as_deref().filter(|name| !has_interface(name));
     if json {
         let (file, Done { text, stranded, before }) = (&file.file().own, done);
         return print_json(&ChangeJson {
@@ -122,14 +126,19 @@ fn changed(
             paths,
             stranded,
             before,
+            missing_interface,
         });
     }
     println!("{}", done.text);
     done.before
         .iter()
         .for_each(|it| println!("\"{it}\" stands before it, and decides where both fit"));
+    if let Some(name) = missing_interface {
+        println!("there is no interface {name} on this host now; the line holds when there is");
+    }
     println!("{stacks}");
     match paths {
+        0 => println!("no path is meant that there is now"),
         1 => println!("it is about 1 path that there is now"),
         n => println!("it is about {n} paths that there are now"),
     }
@@ -137,6 +146,13 @@ fn changed(
         println!("no path is left that carries data to {}", last::list(&done.stranded));
     }
     Ok(0)
+}
+
+/// Whether this network has an interface of that name, as far as the kernel tells.
+fn has_interface(name: &str) -> bool {
+    let Ok(table) = fs::read_to_string("/proc/net/dev") else { return true };
+    let mut names = table.lines().filter_map(|line| line.trim_start().split_once(':'));
+    names.any(|(known, _)| known == name)
 }
 
 fn is_meant(selector: &PathSelector, path: &PathStatus) -> bool {

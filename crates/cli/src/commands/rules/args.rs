@@ -14,7 +14,8 @@ use std::path::PathBuf;
 /// Options of enable rules: half-close=on|off, proxy=on|off (local: tell the service its client by the
 /// PROXY protocol), sctp-only=on|off (remote: no fallback to TCP), form=mux|direct,
 /// class=bulk|interactive, weight=N, profile=production|dynamic (remote), redundant=on|off (over every
-/// path at once), lifetime=TIME (udp: how long a datagram is worth something, as 200ms).
+/// path at once), step-aside=auto|never (remote: whether plain TCP is used where a single short path
+/// leads to the peer), lifetime=TIME (udp: how long a datagram is worth something, as 200ms).
 ///
 /// The table is kept in $MANYPATH_RULES, ~/.config/manypath/rules or /etc/manypath/rules; stacks
 /// that run go by a change at once.
@@ -98,6 +99,17 @@ pub(crate) enum RulesAction {
         /// The table; the current one if left out.
         file: Option<PathBuf>,
     },
+}
+
+impl RulesAction {
+    /// Whether it is done to a table that need not exist, or says itself that it does not.
+    pub(super) const fn takes_missing(&self) -> bool {
+        match self {
+            Self::Add { .. } | Self::Default { policy: Some(_), .. } | Self::Test { .. } => true,
+            Self::Delete { .. } | Self::List { .. } | Self::Flush => false,
+            Self::Default { policy: None, .. } | Self::Explain { .. } => false,
+        }
+    }
 }
 
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]

@@ -27,9 +27,27 @@ struct ChangeJson<'a> {
     stacks: &'a Applied,
 }
 
+/// What was done to the table.
+struct Done {
+    text: String,
+    /// Where a rule was added.
+    added: Option<Place>,
+}
+
+impl From<String> for Done {
+    fn from(text: String) -> Self {
+        Self { text, added: None }
+    }
+}
+
 /// Shows or changes the table.
 pub(crate) fn rules(args: &RulesArgs) -> Result<u8, Failure> {
     let file = args.rules.clone().map_or_else(RulesFile::usual, RulesFile::named);
+    if let Some(path) =
+        args.rules.as_deref().filter(|path| !args.action.takes_missing() && !path.exists())
+    {
+        return Err(super::stack::no_rules(path));
+    }
     match &args.action {
         RulesAction::Add { at, words } => {
             let done = add(&file, words, *at)?;
@@ -63,50 +81,59 @@ pub(crate) fn rules(args: &RulesArgs) -> Result<u8, Failure> {
     }
 }
 
-fn add(file: &RulesFile, words: &[String], at: Option<usize>) -> Result<String, Failure> {
+fn add(file: &RulesFile, words: &[String], at: Option<usize>) -> Result<Done, Failure> {
     let rule: Rule = parse(&words.join(" "))?;
     let text = rule.to_string();
     let place = file.edit(|document| document.add(rule, at)).map_err(failure)?;
-    Ok(format!("{place}: {text}"))
+    Ok(Done { text: format!("{place}: {text}"), added: Some(place) })
 }
 
-fn delete(file: &RulesFile, words: &[String]) -> Result<String, Failure> {
+fn delete(file: &RulesFile, words: &[String]) -> Result<Done, Failure> {
     if let [chain, policy, number] = words
         && let Ok(number) = number.parse()
     {
         let place = Place { chain: parse(chain)?, policy: parse(policy)?, number };
         let rule = file.edit(|document| document.delete_at(place)).map_err(failure)?;
-        return Ok(format!("deleted {place}: {rule}"));
+        return Ok(format!("deleted {place}: {rule}").into());
     }
     let rule: Rule = parse(&words.join(" "))?;
     let place = file.edit(|document| document.delete(&rule)).map_err(failure)?;
-    Ok(format!("deleted {place}: {rule}"))
+    Ok(format!("deleted {place}: {rule}").into())
 }
 
-fn flush(file: &RulesFile) -> Result<String, Failure> {
+fn flush(file: &RulesFile) -> Result<Done, Failure> {
     let count = file.edit(|document| Ok(document.flush())).map_err(failure)?;
-    Ok(format!("{} deleted", counted(count, "rule", "rules")))
+    Ok(format!("{} deleted", counted(count, "rule", "rules")).into())
 }
 
-fn set_default(file: &RulesFile, chain: Chain, policy: Policy) -> Result<String, Failure> {
+fn set_default(file: &RulesFile, chain: Chain, policy: Policy) -> Result<Done, Failure> {
     file.edit(|document| {
         document.set_default(chain, policy);
         Ok(())
     })
     .map_err(failure)?;
-    Ok(format!("default of {chain}: {policy}"))
+    Ok(format!("default of {chain}: {policy}").into())
 }
 
 /// Tells what was done, lets running stacks go by it, and warns of rules without effect.
-fn changed(file: &RulesFile, done: &str, json: bool) -> Result<u8, Failure> {
+fn changed(file: &RulesFile, done: &Done, json: bool) -> Result<u8, Failure> {
     let stacks = apply::to_running_stacks();
     if json {
-        return show::json(&ChangeJson { done, file: &file.file().own, stacks: &stacks });
+        let (done, file) = (&done.text, &file.file().own);
+        return show::json(&ChangeJson { done, file, stacks: &stacks });
     }
-    println!("{done}");
-    println!("{stacks}");
-    let table = file.read().map_err(failure)?.table();
-    table.findings().iter().for_each(|finding| eprintln!("manypath: {}", show::finding(finding)));
+    println!("{}", done.text);
+    let findings = file.read().map_err(failure)?.table().findings();
+    let (of_added, others): (Vec<_>, Vec<_>) =
+        findings.iter().partition(|finding| Some(finding.place) == done.added);
+    match of_added.first() {
+        // Stacks that go by it do so to no effect.
+        Some(finding) if stacks.is_complete() => {
+            eprintln!("manypath: added, but the rule {}", finding.why);
+        }
+        Some(_) | None => println!("{stacks}"),
+    }
+    others.iter().for_each(|finding| eprintln!("manypath: {}", show::finding(finding)));
     Ok(0)
 }
 

@@ -155,6 +155,33 @@ fn addresses_of_others_get_small_heartbeats_alone_and_few_of_them() {
     assert_eq!(stage.pair.a.received.len(), 1, "the association goes on");
 }
 
+/// Removed and added again, an address gets what it would have got had it stayed, and all of them together no more
+/// than three times the bytes that the peer sends.
+#[test]
+fn addresses_that_come_and_go_are_probed_as_if_they_had_stayed() {
+    let mut stage = stage(1, 1);
+    stage.pair.quiet = true;
+    stage.pair.cut(2);
+    let victims: Vec<_> = (0..8).map(|host| IpAddr::from([10, 2, 0, 100 + host])).collect();
+    let requests: Vec<_> =
+        victims.iter().flat_map(|victim| [delete(*victim), add(*victim)]).collect();
+    for _ in 0..549 {
+        let bytes = stage.asconf(ip(Side::A, 1), &requests);
+        stage.inject(&bytes);
+        stage.pair.drive(millis(7));
+    }
+    let bytes = |side, of_victims| {
+        let of = stage.pair.recorded.iter().filter(|(from, addr, _)| {
+            *from == side && victims.contains(&addr.remote.ip()) == of_victims
+        });
+        of.fold((0, 0), |(packets, bytes), (.., it)| (packets + 1, bytes + it.len() + 28))
+    };
+    let ((_, paid), (packets, bytes)) = (bytes(Side::A, false), bytes(Side::Z, true));
+    println!("delete and add, 4 s: {packets} packets, {bytes} bytes for {paid}");
+    assert!((8..=8 * 5).contains(&packets), "{packets} packets to 8 strangers in 4 s");
+    assert!(bytes <= 3 * paid, "{bytes} bytes for {paid}");
+}
+
 /// RFC 5061 section 5.3.1.
 #[test]
 fn an_abort_to_an_address_that_is_being_deleted_is_ignored() {

@@ -78,7 +78,7 @@ impl Supervisor {
         let (cookie, v6) = (called.cookie, called.v6);
         let process = program::process_of(trap.thread).unwrap_or(trap.thread);
         let place = (process, trap.args[0] as RawFd);
-        let (phase, held) = (Phase::Asking { until: self.answer_deadline() }, vec![*trap]);
+        let (phase, held) = (Phase::Asking { until: self.answer_deadline() }, vec![trap.clone()]);
         self.stack.send(Request::OpenDatagrams { id, destination, source }, None);
         self.datagrams.put(Flow { id, cookie, v6, destination, connected, place, phase, held });
         Ok(())
@@ -87,7 +87,7 @@ impl Supervisor {
     pub(super) fn hold_call(&mut self, id: u64, trap: &Trap) {
         if let Some(flow) = self.datagrams.flows.get_mut(&id) {
             flow.held.retain(|earlier| earlier.thread != trap.thread);
-            flow.held.push(*trap);
+            flow.held.push(trap.clone());
         }
     }
 
@@ -153,7 +153,7 @@ impl Supervisor {
             false => self.dispatch(trap),
         };
         if let Some(answer) = answer {
-            self.listener.answer(trap.id, answer);
+            self.answer(trap, answer);
         }
     }
 

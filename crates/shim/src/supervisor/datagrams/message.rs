@@ -1,6 +1,6 @@
 //! Messages in the program's memory, and the control messages that come along.
 
-use crate::program;
+use crate::memory::Memory;
 use crate::supervisor::send::{Header, read_header, read_word};
 use std::io;
 use std::mem;
@@ -10,19 +10,19 @@ use std::net::SocketAddr;
 const MAX_CONTROL: usize = 16 << 10;
 
 /// Where the parts of a `msghdr` are.
-pub(super) struct Message {
+pub(in super::super) struct Message {
     pub(super) at: u64,
-    pub(super) header: Header,
+    pub(in super::super) header: Header,
     control: u64,
     control_length: usize,
 }
 
 impl Message {
-    pub(super) fn read(thread: libc::pid_t, at: u64) -> io::Result<Self> {
-        let header = read_header(thread, at)?;
-        let control = read_word(thread, at + mem::offset_of!(libc::msghdr, msg_control) as u64)?;
+    pub(in super::super) fn read(memory: &Memory, at: u64) -> io::Result<Self> {
+        let header = read_header(memory, at)?;
+        let control = read_word(memory, at + mem::offset_of!(libc::msghdr, msg_control) as u64)?;
         let length_at = at + mem::offset_of!(libc::msghdr, msg_controllen) as u64;
-        let length = usize::try_from(read_word(thread, length_at)?).unwrap_or(usize::MAX);
+        let length = usize::try_from(read_word(memory, length_at)?).unwrap_or(usize::MAX);
         Ok(Self { at, header, control, control_length: length.min(MAX_CONTROL) })
     }
 
@@ -32,33 +32,28 @@ impl Message {
     }
 
     /// The control messages to be sent.
-    pub(super) fn control(&self, thread: libc::pid_t) -> io::Result<Vec<u8>> {
+    pub(in super::super) fn control(&self, memory: &Memory) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; self.control_room()];
         if !bytes.is_empty() {
-            program::read(thread, self.control, &mut bytes)?;
+            memory.read(self.control, &mut bytes)?;
         }
         Ok(bytes)
     }
 
     /// Tells the program what came along and what became of it.
-    pub(super) fn write_back(
-        &self,
-        thread: libc::pid_t,
-        control: &[u8],
-        flags: i32,
-    ) -> io::Result<()> {
+    pub(super) fn write_back(&self, memory: &Memory, control: &[u8], flags: i32) -> io::Result<()> {
         if !control.is_empty() {
-            program::write(thread, self.control, control)?;
+            memory.write(self.control, control)?;
         }
         let length_at = self.at + mem::offset_of!(libc::msghdr, msg_controllen) as u64;
-        program::write(thread, length_at, &control.len().to_ne_bytes())?;
-        program::write_int(thread, self.at + mem::offset_of!(libc::msghdr, msg_flags) as u64, flags)
+        memory.write(length_at, &control.len().to_ne_bytes())?;
+        memory.write_int(self.at + mem::offset_of!(libc::msghdr, msg_flags) as u64, flags)
     }
 }
 
 /// Spreads what has come over the pieces of the program's memory.
 pub(super) fn scatter(
-    thread: libc::pid_t,
+    memory: &Memory,
     pieces: &[(u64, usize)],
     mut bytes: &[u8],
 ) -> io::Result<()> {
@@ -67,7 +62,7 @@ pub(super) fn scatter(
         if now.is_empty() {
             break;
         }
-        program::write(thread, address, now)?;
+        memory.write(address, now)?;
         bytes = rest;
     }
     Ok(())

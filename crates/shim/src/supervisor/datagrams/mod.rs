@@ -21,7 +21,9 @@ mod system;
 
 use crate::seccomp::Trap;
 pub(super) use connect::Called;
+pub(super) use message::Message;
 use receive::HeldReceive;
+pub(super) use send::MAX_MESSAGES;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::os::fd::RawFd;

@@ -9,7 +9,6 @@ use super::connect::Called;
 use super::message::{Message, scatter, with_local};
 use super::{Phase, system};
 use crate::address;
-use crate::program;
 use crate::seccomp::{Answer, Trap};
 use crate::socket;
 use libc::pollfd;
@@ -63,7 +62,7 @@ impl Supervisor {
             None if waits => {
                 let until = limit.map(|limit| Instant::now() + limit);
                 self.datagrams.receives.retain(|held| held.trap.thread != trap.thread);
-                self.datagrams.receives.push(HeldReceive { trap: *trap, called, until });
+                self.datagrams.receives.push(HeldReceive { trap: trap.clone(), called, until });
                 None
             }
             None => Some(Answer::Error(libc::EAGAIN)),
@@ -79,7 +78,7 @@ impl Supervisor {
             return Some(Wanted { pieces, flags, name, message: None, length_at: None });
         }
         let many = trap.call == self.numbers.recvmmsg;
-        let message = Message::read(trap.thread, at).ok()?;
+        let message = Message::read(&trap.memory, at).ok()?;
         let length_at = at + mem::offset_of!(libc::msghdr, msg_namelen) as u64;
         let count_at = at + mem::offset_of!(libc::mmsghdr, msg_len) as u64;
         Some(Wanted {
@@ -113,7 +112,7 @@ impl Supervisor {
         wanted: &Wanted,
         mut received: system::Received,
     ) -> io::Result<i64> {
-        let thread = trap.thread;
+        let memory = &trap.memory;
         if let Some(source) = received.source {
             let relay = address::unmapped(source);
             let flow = self.datagrams.by_relay.get(&(called.cookie, relay));
@@ -126,14 +125,14 @@ impl Supervisor {
                 || address::emit(source, called.v6),
                 |destination| address::emit(destination, called.v6),
             );
-            cut_name_at(thread, wanted.name, &name).map_err(io::Error::from_raw_os_error)?;
+            cut_name_at(memory, wanted.name, &name).map_err(io::Error::from_raw_os_error)?;
         }
-        scatter(thread, &wanted.pieces, &received.bytes)?;
+        scatter(memory, &wanted.pieces, &received.bytes)?;
         if let Some(message) = &wanted.message {
-            message.write_back(thread, &received.control, received.flags)?;
+            message.write_back(memory, &received.control, received.flags)?;
         }
         let Some(at) = wanted.length_at else { return Ok(received.length as i64) };
-        program::write_int(thread, at, received.length as i32)?;
+        memory.write_int(at, received.length as i32)?;
         Ok(1)
     }
 
@@ -162,7 +161,7 @@ impl Supervisor {
                     let HeldReceive { trap, called, .. } = held;
                     // Our copy is closed before the program runs on.
                     drop(called);
-                    self.listener.answer(trap.id, answer);
+                    self.answer(&trap, answer);
                 }
                 None => self.datagrams.receives.push(held),
             }

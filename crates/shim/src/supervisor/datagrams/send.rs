@@ -5,7 +5,6 @@ use super::connect::Called;
 use super::message::{Message, without_source};
 use super::{Phase, system};
 use crate::address::{self, MAX_SOCKADDR, ProgramAddress};
-use crate::program;
 use crate::seccomp::{Answer, Trap};
 use crate::supervisor::send::gather;
 use std::net::SocketAddr;
@@ -14,7 +13,7 @@ use std::os::fd::AsFd;
 /// The longest payload of a UDP datagram over IPv4.
 const MAX_DATAGRAM: usize = 65_507;
 /// Messages of one `sendmmsg` that are sent at a time.
-const MAX_MESSAGES: u64 = 64;
+pub(in super::super) const MAX_MESSAGES: u64 = 64;
 
 /// A datagram in the program's memory.
 struct Datagram {
@@ -50,7 +49,7 @@ impl Supervisor {
     }
 
     pub(in super::super) fn on_sendmsg_address(&mut self, trap: &Trap) -> Option<Answer> {
-        let Ok(message) = Message::read(trap.thread, trap.args[1]) else {
+        let Ok(message) = Message::read(&trap.memory, trap.args[1]) else {
             return Some(Answer::Continue);
         };
         let (name, length) = (message.header.address, message.header.length);
@@ -75,7 +74,7 @@ impl Supervisor {
         let mut sent = 0;
         while sent < (trap.args[2] & 0xffff_ffff).min(MAX_MESSAGES) {
             let at = trap.args[1] + sent * size;
-            let Ok(message) = Message::read(trap.thread, at) else { break };
+            let Ok(message) = Message::read(&trap.memory, at) else { break };
             let (name, length) = (message.header.address, message.header.length);
             let Some((called, written)) = self.addressed(trap, name, length) else { break };
             let relay = match self.course(trap, &called, written) {
@@ -86,7 +85,7 @@ impl Supervisor {
             let Ok(datagram) = datagram(trap, message, trap.args[3] as i32) else { break };
             match self.send_datagram(trap, &called, relay, &datagram) {
                 Some(Answer::Value(bytes)) => {
-                    if program::write_int(trap.thread, at + count_at, bytes as i32).is_err() {
+                    if trap.memory.write_int(at + count_at, bytes as i32).is_err() {
                         return Some(Answer::Error(libc::EFAULT));
                     }
                 }
@@ -106,7 +105,7 @@ impl Supervisor {
         }
         let mut bytes = [0; MAX_SOCKADDR];
         let bytes = bytes.get_mut(..length)?;
-        program::read(trap.thread, name, bytes).ok()?;
+        trap.memory.read(name, bytes).ok()?;
         let ProgramAddress::Ip(written) = address::parse(bytes) else { return None };
         let destination = address::unmapped(written);
         let unsuitable = address::unsuitable(destination, self.loopback_paths).is_some();
@@ -162,7 +161,7 @@ impl Supervisor {
         if length > MAX_DATAGRAM {
             return Some(Answer::Error(libc::EMSGSIZE));
         }
-        let Ok(bytes) = gather(trap.thread, &datagram.pieces) else {
+        let Ok(bytes) = gather(&trap.memory, &datagram.pieces) else {
             return Some(Answer::Error(libc::EFAULT));
         };
         if !self.listener.is_waiting(trap.id) {
@@ -179,6 +178,6 @@ impl Supervisor {
 }
 
 fn datagram(trap: &Trap, message: Message, flags: i32) -> std::io::Result<Datagram> {
-    let control = without_source(&message.control(trap.thread)?);
+    let control = without_source(&message.control(&trap.memory)?);
     Ok(Datagram { pieces: message.header.pieces, control, flags })
 }

@@ -2,6 +2,7 @@
 
 use super::super::findings::{FileFault, Findings, Remembered, RuleFinding};
 use super::cause::{Cause, Weight};
+use super::service::is_near;
 use crate::shell;
 use std::net::SocketAddr;
 
@@ -13,7 +14,8 @@ pub(super) fn causes(findings: &Findings) -> Vec<Cause> {
             .push(Cause::new("loopback-down", Weight::Broken, text).mend("ip link set dev lo up"));
     }
     causes.extend(findings.rule.as_ref().map(rule));
-    causes.extend(findings.remembered.iter().map(remembered));
+    let against = findings.remembered.iter().filter(|entry| !is_near(entry));
+    causes.extend(against.map(remembered));
     if findings.paths.is_empty() {
         let text = "no interface of this host has an address from which the peer could be reached";
         causes.push(Cause::new("no-uplink", Weight::Broken, text));

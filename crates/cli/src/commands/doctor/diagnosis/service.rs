@@ -1,6 +1,6 @@
 //! What became of the connection to the service.
 
-use super::super::findings::{Findings, Trial};
+use super::super::findings::{Findings, Remembered, Trial};
 use super::cause::{Cause, Weight};
 use manypath_control::status::FallbackReason;
 
@@ -17,6 +17,7 @@ pub(super) fn causes(findings: &Findings) -> Vec<Cause> {
             let command = format!("manypath rules add local enable port {port}");
             Some(broken("not-allowed", text).mend_on_peer(command))
         }
+        Some(Trial::Plain { reason: FallbackReason::NothingToGain }) => Some(near(&findings.host)),
         Some(Trial::Plain { reason }) => {
             Some(broken("plain-tcp", format!("the connection would be plain TCP: {reason}")))
         }
@@ -36,5 +37,19 @@ pub(super) fn causes(findings: &Findings) -> Vec<Cause> {
             Some(Cause::new("not-tried", Weight::Note, text))
         }
     };
-    cause.into_iter().collect()
+    let remembered = findings.trial.is_none() && findings.remembered.iter().any(is_near);
+    cause.or_else(|| remembered.then(|| near(&findings.host))).into_iter().collect()
+}
+
+/// Whether the entry says that plain TCP is as good, which is no fault.
+pub(super) fn is_near(entry: &Remembered) -> bool {
+    entry.reason == FallbackReason::NothingToGain
+}
+
+fn near(host: &str) -> Cause {
+    let text = format!(
+        "connections to {host} are plain TCP: a single short path leads there, on which SCTP has nothing to gain"
+    );
+    let command = "manypath sysctl step_aside=never";
+    Cause::new("nothing-to-gain", Weight::Note, text).mend(command)
 }

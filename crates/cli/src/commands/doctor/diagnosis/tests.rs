@@ -263,6 +263,9 @@ fn the_service_is_judged_by_what_became_of_a_connection() {
     assert_eq!((closed.name, closed.place), ("not-allowed", Place::Peer));
     assert_eq!(command(&closed), "manypath rules add local enable port 80");
     assert_eq!(names(&with(Trial::Plain { reason: FallbackReason::Busy })), ["plain-tcp"]);
+    let near = only(&with(Trial::Plain { reason: FallbackReason::NothingToGain }));
+    assert_eq!((near.name, near.weight), ("nothing-to-gain", Weight::Note));
+    assert_eq!(command(&near), "manypath sysctl step_aside=never");
     assert_eq!(names(&with(Trial::Failed { errno: 111 })), ["service-closed"]);
     assert_eq!(names(&with(Trial::Failed { errno: 113 })), ["service-failed"]);
     let unknown = only(&with(Trial::Unknown { why: "x".into() }));

@@ -1,20 +1,21 @@
 //! An INIT as a question, and what is read from the answer. It costs the peer no memory (RFC 9260 section 5.1.3).
 
 use manypath_wire::chunk::{Chunk, Init};
+use manypath_wire::parameter::types::PADDING;
 use manypath_wire::{
     CommonHeader, Packet, PacketWriter, Parameter, ParameterWriter, Parameters, Tsn,
     VerificationTag,
 };
 use std::net::{IpAddr, SocketAddr};
 
-/// Padding parameter (RFC 4820 section 4): whoever does not know it skips it in silence.
-const PAD: u16 = 0x8005;
 /// Header of a parameter in bytes.
 const PARAMETER_HEADER: usize = 4;
 /// Room for the parameters that are not padding.
 const PARAMETERS: usize = 32;
 /// Bytes of the INIT chunk without parameters, and its packet's header.
 const BARE: usize = CommonHeader::LEN + 20;
+/// The least size of a question: the answer has three times as many bytes at most, and lists all addresses of the peer.
+const LEAST: usize = 228;
 
 /// What an answer says.
 #[derive(Clone, Debug, Default)]
@@ -35,7 +36,7 @@ pub(super) struct Answer {
     pub(super) manypath: bool,
 }
 
-/// An SCTP packet with an INIT, padded to `size` bytes if it is smaller.
+/// An SCTP packet with an INIT, padded to `size` bytes, but no less than [`LEAST`].
 pub(super) fn question(tag: u32, source_port: u16, size: usize) -> Vec<u8> {
     let mut room = [0; PARAMETERS];
     let mut writer = ParameterWriter::new(&mut room);
@@ -44,7 +45,7 @@ pub(super) fn question(tag: u32, source_port: u16, size: usize) -> Vec<u8> {
     let _ = writer.push(&Parameter::EcnCapable);
     let length = writer.finish();
     let mut parameters = room[..length].to_vec();
-    pad(&mut parameters, size.saturating_sub(BARE));
+    pad(&mut parameters, size.max(LEAST) - BARE);
     let init = Init {
         tag: VerificationTag(tag),
         a_rwnd: 1 << 16,
@@ -72,7 +73,7 @@ pub(super) fn header(source_port: u16, tag: u32) -> CommonHeader {
 fn pad(parameters: &mut Vec<u8>, size: usize) {
     let Some(value) = size.checked_sub(parameters.len() + PARAMETER_HEADER) else { return };
     let Ok(length) = u16::try_from(value + PARAMETER_HEADER) else { return };
-    parameters.extend(PAD.to_be_bytes());
+    parameters.extend(PADDING.to_be_bytes());
     parameters.extend(length.to_be_bytes());
     parameters.resize(parameters.len() + value, 0);
 }
@@ -118,7 +119,7 @@ mod tests {
     fn questions_have_the_size_that_is_asked_for() {
         for size in [0, 100, 1252, 1452, 8972] {
             let packet = question(7, 1234, size);
-            assert!(size == 0 && packet.len() < 60 || packet.len() == size, "{}", packet.len());
+            assert_eq!(packet.len(), size.max(super::LEAST));
             let parsed = Packet::parse(&packet).unwrap();
             let chunk = parsed.chunks().next().unwrap().unwrap();
             let Chunk::Init(init) = chunk else { panic!("{chunk}") };

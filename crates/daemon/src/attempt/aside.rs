@@ -1,0 +1,211 @@
+//! Plain TCP where SCTP has nothing to gain: a single short path leads to the peer.
+//!
+//! There is no second uplink to add or to survive on, and where the round trip is short the processors are
+//! what limits a transfer: the kernel's TCP costs them less than SCTP in a process does
+//! (`docs/performance.md`, "One association and the whole product").
+//!
+//! The answer to the INIT tells both: the peer's addresses, and a round trip. What is to be sent waits for
+//! it, so that the peer never hears of a connection that is plain TCP then. The association stays as long as
+//! it would without connections: the peer tells it of addresses that come.
+
+use super::{AttemptId, Sctp, sctp_only};
+use crate::association::{Association, FlowUse, Setup};
+use crate::parameters;
+use crate::stack::Stack;
+use crate::timers::Timer;
+use manypath_control::Reply;
+use manypath_control::status::FallbackReason;
+use manypath_engine::{AssociationId, AssociationState, Duration, Instant, PathState};
+use manypath_rules::{Form, Options, StepAside};
+use std::net::IpAddr;
+
+/// Round trips below this are short: those of a cable, a building, a city. On such a path `docs/performance.md`
+/// has TCP ahead of the whole product at a lower cost ("One association and the whole product"). It has the
+/// product ahead where round trips are long enough for a queue to matter ("Latency under load", 20 ms); light
+/// needs 2 ms for 200 km of fibre and back.
+const SHORT_ROUND_TRIP: Duration = Duration::from_millis(2);
+
+impl Stack {
+    /// Whether a connection with these options is plain TCP where SCTP has nothing to gain.
+    pub(super) fn may_step_aside(&self, options: &Options) -> bool {
+        let wanted = options.step_aside.unwrap_or(self.config.step_aside);
+        let can = !sctp_only(options) && options.form != Some(Form::Direct);
+        can && wanted == StepAside::Auto
+    }
+
+    /// Whether a single short path leads to `peer`: an association knows, or what is remembered.
+    pub(super) fn is_near(&mut self, peer: IpAddr, options: &Options) -> bool {
+        let profile = parameters::profile(&self.config, options);
+        let association = self.by_peer.get(&(peer, profile)).copied();
+        match association.filter(|id| !self.awaits_init_ack(*id)) {
+            Some(id) => {
+                let near = self.gains_nothing(id);
+                if near && self.peers.remember_near(self.now, peer) {
+                    self.watch_idle(id);
+                }
+                near
+            }
+            None => {
+                let known = self.config.peer_cache && self.peers.is_near(self.now, peer);
+                known && self.locals.is_one_interface()
+            }
+        }
+    }
+
+    /// Whether the association could carry nothing better than plain TCP does.
+    pub(crate) fn gains_nothing(&self, id: AssociationId) -> bool {
+        let Some(status) = self.driver.endpoint().status(self.now, id) else { return false };
+        let up = [AssociationState::CookieEchoed, AssociationState::Established];
+        let paths: Vec<_> = status.paths.iter().map(|path| (path.state, path.least_rtt)).collect();
+        up.contains(&status.state) && is_single_and_short(&paths)
+    }
+
+    /// Forgets that a single short path leads to `peer`, or to anybody.
+    pub(crate) fn forget_near(&mut self, peer: Option<IpAddr>) {
+        if self.peers.forget_near(self.now, peer) {
+            self.tell_redirectors();
+        }
+    }
+
+    fn awaits_init_ack(&self, id: AssociationId) -> bool {
+        let status = self.driver.endpoint().status(self.now, id);
+        status.is_some_and(|status| status.state == AssociationState::CookieWait)
+    }
+
+    /// Holds messages of the association back until the peer has answered, or is too far away.
+    pub(super) fn await_answer(&mut self, id: AssociationId, options: &Options) {
+        let Some(end) = self.answer_due(id).filter(|end| self.now < *end) else { return };
+        if self.may_step_aside(options) && !self.is_direct(id) && self.awaits_init_ack(id) {
+            self.unanswered.insert(id);
+            self.timers.set(end, Timer::Answer(id));
+        }
+    }
+
+    /// When a peer at the end of a short path has answered the first INIT.
+    fn answer_due(&self, id: AssociationId) -> Option<Instant> {
+        Some(self.associations.get(&id)?.begun + SHORT_ROUND_TRIP)
+    }
+
+    /// Tells the launcher that the connect goes on: at once, or when it is known that it does. A socket that
+    /// waits already cannot go back in any case.
+    pub(super) fn tell_pending_soon(&mut self, id: AttemptId) {
+        let Some(attempt) = self.attempts.get(&id) else { return };
+        let held = matches!(attempt.sctp, Sctp::Opening { association, .. }
+            if self.unanswered.contains(&association));
+        if attempt.open.blocking || attempt.open.waiting || !held {
+            self.tell_pending(id);
+        }
+    }
+
+    pub(super) fn tell_pending(&mut self, id: AttemptId) {
+        let Some(attempt) = self.attempts.get_mut(&id) else { return };
+        if !std::mem::replace(&mut attempt.pending, true) {
+            let client = attempt.client;
+            self.reply(client.control, Reply::Pending { id: client.id });
+        }
+    }
+
+    /// Lets go of what waited for an answer that has come, or comes too late to be one of a near peer.
+    pub(crate) fn follow_answers(&mut self) {
+        for id in self.unanswered.clone() {
+            let late = self.answer_due(id).is_none_or(|end| end <= self.now);
+            let answered = !self.awaits_init_ack(id);
+            if !answered && !late {
+                continue;
+            }
+            self.unanswered.remove(&id);
+            if self.gains_nothing(id) {
+                self.step_aside(id);
+            }
+            self.attempts_on(id).into_iter().for_each(|attempt| self.tell_pending(attempt));
+            self.dirty.insert(id);
+        }
+    }
+
+    fn attempts_on(&self, id: AssociationId) -> Vec<AttemptId> {
+        let flows = self.associations.get(&id).into_iter().flat_map(|one| one.flows.values());
+        let attempt = |used: &FlowUse| match used {
+            FlowUse::Attempt(attempt) => Some(*attempt),
+            FlowUse::Caller(_) | FlowUse::Dial(_) | FlowUse::Relay(_) | FlowUse::Closing => None,
+        };
+        flows.filter_map(attempt).collect()
+    }
+
+    /// Connects that wait for the association become plain TCP, as far as they may.
+    fn step_aside(&mut self, id: AssociationId) {
+        let mut aside = self.attempts_on(id);
+        let may = |id: &AttemptId| {
+            self.attempts.get(id).is_some_and(|attempt| self.may_step_aside(&attempt.options))
+        };
+        aside.retain(may);
+        self.withdraw(id, &aside);
+        for attempt in aside {
+            let peer = self.attempts.get(&attempt).map(|attempt| attempt.open.destination.ip());
+            if let Some(peer) = peer {
+                self.peers.remember_near(self.now, peer);
+            }
+            self.give_up_sctp(attempt, FallbackReason::NothingToGain);
+        }
+    }
+
+    /// Takes back what the peer was to be asked for the attempts. If that is all that there is, it hears
+    /// nothing.
+    fn withdraw(&mut self, id: AssociationId, attempts: &[AttemptId]) {
+        let memory = &self.window_memory;
+        let Some(association) = self.associations.get_mut(&id) else { return };
+        let all = association.flows.len() == attempts.len() && association.datagrams.is_empty();
+        if all && !association.spoken {
+            let Association { begun_with, begun, streams, .. } = *association;
+            let fresh = Association::new(begun_with, Setup::Connecting, begun, streams, memory);
+            let gone = std::mem::replace(association, fresh);
+            return self.counters.add_flows(gone.mux.counters().entries());
+        }
+        for attempt in attempts {
+            let sctp = self.attempts.get(attempt).map(|attempt| attempt.sctp);
+            if let Some(Sctp::Opening { association, flow, .. }) = sctp {
+                self.reset_flow(association, flow);
+            }
+        }
+    }
+}
+
+/// Whether plain TCP is at least as good as an association with these paths can be: their states and the
+/// shortest round trips measured.
+fn is_single_and_short(paths: &[(PathState, Option<Duration>)]) -> bool {
+    matches!(paths, [(PathState::Active, Some(least))] if *least < SHORT_ROUND_TRIP)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHORT: Option<Duration> = Some(Duration::from_micros(1_999));
+    const LONG: Option<Duration> = Some(Duration::from_millis(2));
+    const ACTIVE: PathState = PathState::Active;
+
+    #[test]
+    fn a_single_path_whose_round_trip_is_short_gains_nothing() {
+        assert!(is_single_and_short(&[(ACTIVE, SHORT)]));
+        assert!(!is_single_and_short(&[(ACTIVE, LONG)]));
+        assert!(!is_single_and_short(&[(ACTIVE, None)]), "not measured yet");
+        assert!(!is_single_and_short(&[]));
+    }
+
+    #[test]
+    fn a_second_path_may_be_of_use_whatever_is_known_of_it() {
+        let states =
+            [ACTIVE, PathState::Unconfirmed, PathState::PotentiallyFailed, PathState::Inactive];
+        for state in states {
+            for least in [SHORT, LONG, None] {
+                assert!(!is_single_and_short(&[(ACTIVE, SHORT), (state, least)]), "{state:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_path_that_fails_is_one_that_a_change_of_addresses_may_mend() {
+        for state in [PathState::PotentiallyFailed, PathState::Inactive] {
+            assert!(!is_single_and_short(&[(state, SHORT)]), "{state:?}");
+        }
+    }
+}

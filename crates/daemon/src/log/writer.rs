@@ -1,0 +1,209 @@
+//! The thread that writes lines. Neither a full disk, nor a reader that has stopped, nor a file server that does
+//! not answer may stop the loop that moves data: lines that cannot be written in time are lost, and counted.
+
+use manypath_net::Signals;
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
+use tracing_subscriber::fmt::MakeWriter;
+
+/// Lines that may wait.
+const MAX_LINES: usize = 1024;
+/// How often it is looked for room while flushing.
+const FLUSH_STEP: Duration = Duration::from_millis(5);
+
+/// Writes one line.
+pub(super) type WriteLine = Box<dyn FnMut(&[u8]) -> io::Result<()> + Send>;
+
+enum Message {
+    Line(Vec<u8>),
+    /// Everything before it has been written when it is dropped.
+    Flush(SyncSender<()>),
+}
+
+/// Lines on their way.
+#[derive(Clone, Debug)]
+pub(super) struct Queue {
+    messages: SyncSender<Message>,
+    lost: Arc<AtomicU64>,
+}
+
+impl Queue {
+    /// Begins to write. `complain` is called once when lines begin to be lost because of an error.
+    ///
+    /// # Errors
+    /// When there are no threads left.
+    pub(super) fn start(write: WriteLine, complain: fn(&io::Error)) -> io::Result<Self> {
+        let (messages, todo) = sync_channel(MAX_LINES);
+        let lost = Arc::new(AtomicU64::new(0));
+        let mut worker =
+            Worker { write, complain, lost: Arc::clone(&lost), told: 0, failing: false };
+        // The thread is to inherit that it takes none: they are for the loop, which may not watch them yet.
+        let signals = Signals::watch()?;
+        thread::Builder::new().name("log".to_owned()).spawn(move || worker.work(&todo))?;
+        drop(signals);
+        Ok(Self { messages, lost })
+    }
+
+    /// Lines that were lost.
+    pub(super) fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    /// Waits until everything is written, at most so long.
+    pub(super) fn flush(&self, most: Duration) {
+        let until = Instant::now() + most;
+        let (flushed, done) = sync_channel(0);
+        let mut message = Message::Flush(flushed);
+        loop {
+            message = match self.messages.try_send(message) {
+                Ok(()) => break,
+                Err(TrySendError::Disconnected(_)) => return,
+                Err(TrySendError::Full(message)) => message,
+            };
+            if Instant::now() >= until {
+                return;
+            }
+            thread::sleep(FLUSH_STEP);
+        }
+        let _ = done.recv_timeout(until.saturating_duration_since(Instant::now()));
+    }
+}
+
+struct Worker {
+    write: WriteLine,
+    complain: fn(&io::Error),
+    lost: Arc<AtomicU64>,
+    /// Lost lines that readers know of.
+    told: u64,
+    failing: bool,
+}
+
+impl Worker {
+    fn work(&mut self, todo: &Receiver<Message>) {
+        for message in todo {
+            match message {
+                Message::Line(line) => self.write_line(&line),
+                Message::Flush(flushed) => drop(flushed),
+            }
+        }
+    }
+
+    fn write_line(&mut self, line: &[u8]) {
+        if let Err(error) = self.tell_of_loss().and_then(|()| (self.write)(line)) {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+            if !std::mem::replace(&mut self.failing, true) {
+                (self.complain)(&error);
+            }
+        }
+    }
+
+    /// Says how many lines are missing, before the first one that is written again.
+    fn tell_of_loss(&mut self) -> io::Result<()> {
+        let lost = self.lost.load(Ordering::Relaxed);
+        if lost > self.told {
+            let text = format!("manypath: {} lines of the log were lost\n", lost - self.told);
+            (self.write)(text.as_bytes())?;
+            self.told = lost;
+            self.failing = false;
+        }
+        Ok(())
+    }
+}
+
+/// Takes one line, as the formatting layer writes it in one piece.
+pub(super) struct QueuedLine<'a>(&'a Queue);
+
+impl Write for QueuedLine<'_> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        if self.0.messages.try_send(Message::Line(line.to_vec())).is_err() {
+            self.0.lost.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for Queue {
+    type Writer = QueuedLine<'a>;
+
+    fn make_writer(&'a self) -> Self::Writer {
+        QueuedLine(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
+    use std::sync::mpsc::channel;
+
+    const LONG: Duration = Duration::from_secs(20);
+
+    fn say(queue: &Queue, line: &str) {
+        queue.make_writer().write_all(line.as_bytes()).unwrap();
+    }
+
+    #[test]
+    fn a_reader_that_has_stopped_stops_nobody_and_what_is_lost_is_counted() {
+        let (reading, read) = channel::<()>();
+        let (written, seen) = channel();
+        let write: WriteLine = Box::new(move |line: &[u8]| {
+            let _ = read.recv();
+            written.send(String::from_utf8_lossy(line).into_owned()).map_err(io::Error::other)
+        });
+        let queue = Queue::start(write, |_| ()).unwrap();
+        let begun = Instant::now();
+        let count = MAX_LINES as u64 + 100;
+        (0..count).for_each(|number| say(&queue, &format!("{number}\n")));
+        assert!(begun.elapsed() < LONG / 2);
+        // One or none is with the writer.
+        assert!((99..=100).contains(&queue.lost()), "{}", queue.lost());
+        drop(reading);
+        queue.flush(LONG);
+        let lines: Vec<String> = seen.try_iter().collect();
+        let told = format!("manypath: {} lines of the log were lost\n", queue.lost());
+        assert!(lines.contains(&told), "{:?}", &lines[..3]);
+        assert_eq!(lines.len() as u64, count - queue.lost() + 1);
+    }
+
+    #[test]
+    fn signals_are_left_to_the_loop() {
+        let queue = Queue::start(Box::new(|_: &[u8]| Ok(())), |_| ()).unwrap();
+        // It has its name once it runs.
+        queue.flush(LONG);
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+        let read = |path: std::path::PathBuf| std::fs::read_to_string(path).unwrap_or_default();
+        let writers = tasks.filter(|task| read(task.path().join("comm")) == "log\n");
+        let status: Vec<String> = writers.map(|task| read(task.path().join("status"))).collect();
+        assert!(!status.is_empty());
+        for line in status.iter().flat_map(|text| text.lines()) {
+            if let Some(mask) = line.strip_prefix("SigBlk:") {
+                let mask = u64::from_str_radix(mask.trim(), 16).unwrap();
+                // SIGHUP, SIGINT and SIGTERM.
+                assert_eq!(mask & 0x4003, 0x4003, "{mask:x}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_full_disk_is_counted_and_complained_about_once() {
+        static COMPLAINTS: AtomicUsize = AtomicUsize::new(0);
+        let mut file = std::fs::OpenOptions::new().append(true).open("/dev/full").unwrap();
+        let complain = |error: &io::Error| {
+            assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+            COMPLAINTS.fetch_add(1, Ordering::Relaxed);
+        };
+        let queue =
+            Queue::start(Box::new(move |line: &[u8]| file.write_all(line)), complain).unwrap();
+        (0..10).for_each(|_| say(&queue, "line\n"));
+        queue.flush(LONG);
+        assert_eq!((queue.lost(), COMPLAINTS.load(Ordering::Relaxed)), (10, 1));
+    }
+}

@@ -1,0 +1,159 @@
+//! The thread that writes what is known about peers: another process may hold the file's lock, and a home may
+//! lie on a server that does not answer. The loop that moves data waits for neither.
+
+use super::PeerCache;
+use super::cache::PeerRecord;
+use std::io;
+use std::net::IpAddr;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::Duration;
+
+/// Jobs that may wait. What comes then is not kept.
+const MAX_JOBS: usize = 16;
+/// How long the end waits for jobs that are still to be done.
+const MAX_END: Duration = Duration::from_secs(1);
+
+/// Something to write.
+#[derive(Debug)]
+pub(super) enum Job {
+    /// Entries that take the place of those about the same peers and services.
+    Put(Vec<PeerRecord>),
+    /// Forget a peer, a service of all peers or of one, or everything.
+    Forget(Option<IpAddr>, Option<u16>),
+}
+
+/// The thread. Dropping it lets it finish, and waits a moment for that.
+#[derive(Debug)]
+pub(super) struct Writer {
+    jobs: Option<SyncSender<Job>>,
+    /// Ends with the thread.
+    alive: Receiver<()>,
+    failure: Arc<OnceLock<String>>,
+}
+
+impl Writer {
+    /// Begins to write.
+    ///
+    /// # Errors
+    /// When there are no threads left.
+    pub(super) fn start(cache: PeerCache) -> io::Result<Self> {
+        let (jobs, todo) = sync_channel(MAX_JOBS);
+        let (living, alive) = sync_channel(0);
+        let failure = Arc::new(OnceLock::new());
+        let told = Arc::clone(&failure);
+        thread::Builder::new().name("peers".to_owned()).spawn(move || {
+            let _living: SyncSender<()> = living;
+            if let Err(why) = work(&cache, &todo) {
+                // Nobody else tells.
+                let _ = told.set(why);
+            }
+        })?;
+        Ok(Self { jobs: Some(jobs), alive, failure })
+    }
+
+    /// Takes a job; false when too many wait.
+    ///
+    /// # Errors
+    /// What went wrong with an earlier one: no more can be done.
+    pub(super) fn take(&self, job: Job) -> Result<bool, String> {
+        let Some(jobs) = &self.jobs else { return Ok(false) };
+        match jobs.try_send(job) {
+            Ok(()) => Ok(true),
+            Err(TrySendError::Full(_)) => Ok(false),
+            Err(TrySendError::Disconnected(_)) => {
+                Err(self.failure.get().cloned().unwrap_or_default())
+            }
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.jobs = None;
+        // It is left behind when the file cannot be written even now.
+        let _ = self.alive.recv_timeout(MAX_END);
+    }
+}
+
+fn work(cache: &PeerCache, todo: &Receiver<Job>) -> Result<(), String> {
+    todo.iter().try_for_each(|job| {
+        let done = match job {
+            Job::Put(records) => cache.put(records),
+            Job::Forget(addr, port) => cache.forget(addr, port),
+        };
+        done.map_err(|error| format!("{}: {}", error.path.display(), error.error))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cache::unix_now;
+    use super::*;
+    use std::fs::{self, File};
+    use std::path::PathBuf;
+    use std::time::Instant;
+
+    fn place(name: &str) -> PathBuf {
+        let name = format!("manypath-writer-{name}-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir(&folder).unwrap();
+        folder.join("peers")
+    }
+
+    fn put(port: u16) -> Job {
+        let (addr, expires) = ([192, 0, 2, 1].into(), unix_now() + 100);
+        Job::Put(vec![PeerRecord { addr, port: Some(port), reason: None, expires, namespace: 7 }])
+    }
+
+    #[test]
+    fn a_lock_that_another_process_holds_stops_nobody_but_the_writer() {
+        let path = place("lock");
+        let lock = File::create(path.with_extension("lock")).unwrap();
+        lock.lock().unwrap();
+        let (writer, begun) =
+            (Writer::start(PeerCache::named(path.clone())).unwrap(), Instant::now());
+        let taken = (0..100).filter(|port| writer.take(put(*port)).unwrap()).count();
+        assert!((MAX_JOBS..=MAX_JOBS + 1).contains(&taken), "{taken}");
+        assert!(begun.elapsed() < Duration::from_secs(5));
+        drop(lock);
+        drop(writer);
+        let kept = PeerCache::named(path.clone()).read().unwrap();
+        assert_eq!(kept.len(), taken, "the end has not waited");
+        fs::remove_dir_all(path.parent().unwrap()).unwrap();
+    }
+
+    #[test]
+    fn what_is_forgotten_after_it_was_learnt_is_not_kept() {
+        let path = place("forget");
+        let cache = PeerCache::named(path.clone());
+        let writer = Writer::start(cache.clone()).unwrap();
+        for job in [put(22), put(80), Job::Forget(None, Some(80))] {
+            assert!(writer.take(job).unwrap());
+        }
+        drop(writer);
+        let ports: Vec<_> = cache.read().unwrap().iter().map(|record| record.port).collect();
+        assert_eq!(ports, [Some(22)]);
+        fs::remove_dir_all(path.parent().unwrap()).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_is_told() {
+        let path = place("failure");
+        fs::write(&path, "").unwrap();
+        let writer = Writer::start(PeerCache::named(path.join("below"))).unwrap();
+        assert!(writer.take(put(22)).unwrap());
+        let begun = Instant::now();
+        let why = loop {
+            match writer.take(put(22)) {
+                Err(why) => break why,
+                Ok(_) => assert!(begun.elapsed() < Duration::from_secs(20)),
+            }
+            thread::yield_now();
+        };
+        assert!(why.contains("below: Not a directory"), "{why}");
+        fs::remove_dir_all(path.parent().unwrap()).unwrap();
+    }
+}

@@ -1,0 +1,109 @@
+//! What an association has proved: at which addresses its peer is, and at which of ours the peer reaches us.
+//!
+//! A path is confirmed by the state cookie of the handshake or by a HEARTBEAT's nonce (RFC 9260 section 5.4). What a
+//! peer lists in its INIT or says in an OPEN proves nothing.
+
+use crate::stack::Stack;
+use manypath_engine::{AssociationId, PathState, PathStatus};
+use manypath_rules::Protocol;
+use std::net::{IpAddr, SocketAddr};
+
+impl Stack {
+    fn paths_of(&self, id: AssociationId) -> Vec<PathStatus> {
+        self.driver.endpoint().status(self.now, id).map(|status| status.paths).unwrap_or_default()
+    }
+
+    /// The peer's address on the primary path.
+    pub(crate) fn peer_ip(&self, id: AssociationId) -> Option<IpAddr> {
+        self.paths_of(id).iter().find(|path| path.primary).map(remote)
+    }
+
+    /// Our addresses that the association uses, confirmed or not, that of the primary path first.
+    pub(crate) fn local_addresses(&self, id: AssociationId) -> Vec<IpAddr> {
+        locals_of(self.paths_of(id), |_| true)
+    }
+
+    /// Our addresses that a peer may name for `service`. One at which it has never reached us may be that of a VPN, of
+    /// containers or of a LAN to which the peer has no way: it is left out unless a rule names it.
+    pub(crate) fn reachable_locals(
+        &self,
+        id: AssociationId,
+        protocol: Protocol,
+        service: SocketAddr,
+    ) -> Vec<IpAddr> {
+        let named = self.rules.names_address(protocol, service);
+        locals_of(self.paths_of(id), |path| {
+            path.state != PathState::Unconfirmed || named && local(path) == service.ip()
+        })
+    }
+
+    /// The client of a service, by an address of the service's family where the peer is now: the one that `source`
+    /// says, else the far end of the path to the service's address, else that of another path. Only the port is
+    /// what the peer's side says. `None` where the peer is at no address of that family.
+    pub(crate) fn verified_client(
+        &self,
+        id: AssociationId,
+        service: SocketAddr,
+        source: SocketAddr,
+    ) -> Option<SocketAddr> {
+        self.client_among(id, service, source, |path| remote(path).is_ipv4() == service.is_ipv4())
+    }
+
+    /// The same for a service that the peer has not chosen, whatever family that is of.
+    pub(crate) fn verified_peer(
+        &self,
+        id: AssociationId,
+        service: SocketAddr,
+        source: SocketAddr,
+    ) -> Option<SocketAddr> {
+        self.client_among(id, service, source, |_| true)
+    }
+
+    /// A path that is potentially failed does not count, because the peer may have left its address: who decides
+    /// which paths answer would choose for how long an address is taken for its own.
+    fn client_among(
+        &self,
+        id: AssociationId,
+        service: SocketAddr,
+        source: SocketAddr,
+        fits: impl Fn(&PathStatus) -> bool,
+    ) -> Option<SocketAddr> {
+        let mut paths = self.paths_of(id);
+        paths.retain(|path| path.state == PathState::Active && fits(path));
+        let said = paths.iter().find(|path| remote(path) == source.ip().to_canonical());
+        let here = paths.iter().find(|path| local(path) == service.ip());
+        let primary = paths.iter().find(|path| path.primary);
+        let path = said.or(here).or(primary).or(paths.first())?;
+        Some(SocketAddr::new(remote(path), source.port()))
+    }
+
+    /// The addresses at which connections to the peer may be handed to it: those where it has proved to be, unless
+    /// they have failed since, when they may be somebody else's by now. A potentially failed path still counts: it
+    /// is active or has failed within seconds, and a new association would have to wait as well.
+    pub(crate) fn living_addresses(&self, id: AssociationId) -> Vec<IpAddr> {
+        let lives = |path: &PathStatus| {
+            matches!(path.state, PathState::Active | PathState::PotentiallyFailed)
+        };
+        self.paths_of(id).iter().filter(|path| lives(path)).map(remote).collect()
+    }
+}
+
+fn locals_of(mut paths: Vec<PathStatus>, counts: impl Fn(&PathStatus) -> bool) -> Vec<IpAddr> {
+    paths.retain(counts);
+    paths.sort_by_key(|path| !path.primary);
+    let mut addresses: Vec<IpAddr> = Vec::new();
+    for addr in paths.iter().map(local) {
+        if !addresses.contains(&addr) {
+            addresses.push(addr);
+        }
+    }
+    addresses
+}
+
+fn local(path: &PathStatus) -> IpAddr {
+    path.addr.local.ip().to_canonical()
+}
+
+fn remote(path: &PathStatus) -> IpAddr {
+    path.addr.remote.ip().to_canonical()
+}

@@ -1,0 +1,135 @@
+//! Flows that wait for a moment before they are answered.
+//!
+//! A peer's first flow may come before its second path is confirmed, or while its only path is being probed: it waits
+//! until a path of its association changes. One for which the kernel's table of listening sockets must be read waits
+//! while that was just done, so that many flows cost few looks at it.
+
+use crate::allow::Denied;
+use crate::dial::Incoming;
+use crate::stack::Stack;
+use crate::timers::Timer;
+use manypath_engine::{AssociationId, Duration, Instant};
+use manypath_flow::{FlowId, Refusal};
+use std::net::IpAddr;
+
+/// How long after the beginning of an association its paths are being confirmed.
+const SETTLING: Duration = Duration::from_secs(1);
+/// How long a flow waits for a path that is being probed. The peer's program has plain TCP soon after.
+const PROBING: Duration = Duration::from_millis(500);
+/// Flows that wait for paths, or until redirectors have looked for listeners, at most; and those of them that peers at
+/// one address may have.
+const MAX_WAITING: (usize, usize) = (256, 32);
+/// The same of connections that wait until launchers have taken note of them. As many can come at a time as an
+/// association has streams.
+const MAX_DELAYED: (usize, usize) = (4096, 1024);
+
+/// A flow that waits until some time, or until a path of its association changes.
+#[derive(Debug)]
+struct Waiting {
+    until: Instant,
+    incoming: Incoming,
+    /// None when it only waits for the table, which is soon over.
+    peer: Option<IpAddr>,
+}
+
+/// Flows that wait.
+#[derive(Debug, Default)]
+pub(crate) struct WaitingFlows(Vec<Waiting>);
+
+impl Stack {
+    /// Lets a flow wait for a path of its association to be confirmed, or to be active; later refuses it with what
+    /// makes the peer use plain TCP for this connection alone.
+    pub(crate) fn wait_for_paths(&mut self, incoming: Incoming, denied: Denied) {
+        let until = if denied == Denied::NoClientAddress {
+            incoming.arrived + PROBING
+        } else {
+            self.settles_at(incoming.association)
+        };
+        let Incoming { association: id, flow, .. } = incoming;
+        let peer = self.peer_ip(id);
+        if self.now >= until {
+            self.refuse(id, flow, Refusal::Busy, denied.counter());
+        } else if self.is_room_to_wait(peer) {
+            self.wait(Waiting { until, incoming, peer });
+        } else {
+            self.refuse_to_wait(id, flow);
+        }
+    }
+
+    /// Lets a flow wait until the kernel's table may be read.
+    pub(crate) fn wait_for_the_table(&mut self, incoming: Incoming, until: Instant) {
+        self.wait(Waiting { until, incoming, peer: None });
+    }
+
+    fn wait(&mut self, waiting: Waiting) {
+        self.timers.set(waiting.until, Timer::Waiting);
+        self.waiting_flows.0.push(waiting);
+    }
+
+    /// Until when paths of an association that are not confirmed are waited for.
+    pub(crate) fn settles_at(&self, id: AssociationId) -> Instant {
+        let begun = self.associations.get(&id).map(|association| association.begun);
+        begun.unwrap_or(self.now) + SETTLING
+    }
+
+    /// Whether another flow of a peer may wait. Peers at one address must not take the room of all.
+    pub(crate) fn is_room_to_wait(&self, peer: Option<IpAddr>) -> bool {
+        let own = self.waiting_flows.0.iter().map(|one| one.peer);
+        let all = own.filter(Option::is_some).chain(self.listeners.peers_looked_for());
+        is_room(all, peer, MAX_WAITING)
+    }
+
+    /// The same for a connection that waits for launchers.
+    pub(crate) fn is_room_to_delay(&self, peer: Option<IpAddr>) -> bool {
+        is_room(self.listeners.peers_delayed(), peer, MAX_DELAYED)
+    }
+
+    pub(crate) fn refuse_to_wait(&mut self, id: AssociationId, flow: FlowId) {
+        self.refuse(id, flow, Refusal::Busy, "dial_denied_too_many_waiting");
+    }
+
+    /// Answers the flows whose time has come.
+    pub(crate) fn on_waiting_timer(&mut self) {
+        let now = self.now;
+        self.answer_waiting(|one| one.until <= now);
+    }
+
+    /// Answers the flows of an association one of whose paths has changed.
+    pub(crate) fn answer_waiting_of(&mut self, id: AssociationId) {
+        self.answer_waiting(|one| one.incoming.association == id);
+    }
+
+    fn answer_waiting(&mut self, due: impl Fn(&Waiting) -> bool) {
+        let all = std::mem::take(&mut self.waiting_flows.0);
+        let (due, waiting): (Vec<_>, Vec<_>) = all.into_iter().partition(due);
+        self.waiting_flows.0 = waiting;
+        for Waiting { incoming, .. } in due {
+            if self.is_still_asked(&incoming) {
+                self.admit_incoming(incoming);
+            }
+        }
+    }
+
+    /// Whether the peer still wants the flow.
+    pub(crate) fn is_still_asked(&mut self, incoming: &Incoming) -> bool {
+        let association = self.associations.get(&incoming.association);
+        let asked = association.is_some_and(|known| known.mux.status(incoming.flow).is_some());
+        if !asked {
+            self.counters.count("dials_dropped");
+        }
+        asked
+    }
+}
+
+fn is_room(
+    all: impl Iterator<Item = Option<IpAddr>>,
+    peer: Option<IpAddr>,
+    (most, most_of_peer): (usize, usize),
+) -> bool {
+    let (mut count, mut of_peer) = (0, 0);
+    for other in all {
+        count += 1;
+        of_peer += usize::from(other == peer);
+    }
+    count < most && of_peer < most_of_peer
+}

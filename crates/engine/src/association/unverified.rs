@@ -1,0 +1,102 @@
+//! Paths to addresses at which the peer has not answered yet: it lists or adds them, but they may be somebody
+//! else's (RFC 5062). What goes there shares one [`Allowance`](crate::allowance::Allowance), which the packets of the
+//! peer fill. What exceeds it is counted and not sent, as if the network had lost it, so that every timer
+//! runs on; a HEARTBEAT follows as soon as something has come. An address that the peer removes and adds
+//! again is probed as if it had stayed.
+
+use super::asconf::AddressChanges;
+use super::context::Context;
+use super::tcb::Association;
+use crate::path::heartbeat::Heartbeat;
+use crate::path::{PathAddr, PathId, Rtt};
+use manypath_wire::packet::CommonHeader;
+
+/// A HEARTBEAT with no more than the information that we need, and padding of what is before it.
+pub(super) const LARGEST_SMALL_HEARTBEAT: usize = 52;
+/// Most paths of which the probing is remembered: as many as an association may have.
+const MAX_REMEMBERED: usize = 32;
+
+/// How a path was probed in vain before its address was removed.
+#[derive(Debug)]
+pub(super) struct Probed {
+    addr: PathAddr,
+    heartbeat: Heartbeat,
+    rtt: Rtt,
+    error_count: u32,
+}
+
+impl Association {
+    /// A packet of `len` bytes with our tag has come over `addr`. HEARTBEATs that were withheld leave, as many as it
+    /// allows.
+    pub(super) fn earn(&mut self, cx: &Context<'_>, addr: &PathAddr, len: usize) {
+        self.allowance.earn(cx.config.amplification_limit, addr, len);
+        if !core::mem::take(&mut self.withholds) || !self.state.sends_heartbeats() {
+            return;
+        }
+        let mut left = self.allowance;
+        for path in self.paths.iter_mut() {
+            let needed = CommonHeader::LEN + LARGEST_SMALL_HEARTBEAT;
+            if left.affords(&path.addr, needed) && path.heartbeat.retry() {
+                left.spend(&path.addr, needed);
+            }
+            self.withholds |= path.heartbeat.is_withheld();
+        }
+    }
+
+    /// Whether a packet of `len` bytes may leave over `id` now.
+    pub(super) fn affords(&self, id: PathId, len: usize) -> bool {
+        let path = self.paths.get(id);
+        path.is_some_and(|path| path.verified || self.allowance.affords(&path.addr, len))
+    }
+
+    /// A packet of `len` bytes leaves over `id`. False if it must not.
+    pub(super) fn spend(&mut self, cx: &mut Context<'_>, id: PathId, len: usize) -> bool {
+        let Some(path) = self.paths.get_mut(id) else { return false };
+        let may_leave = path.verified || self.allowance.spend(&path.addr, len);
+        if !may_leave {
+            path.heartbeat.withhold();
+            self.withholds = true;
+            cx.counters.unverified_drops += 1;
+        }
+        may_leave
+    }
+
+    /// The path `id` is about to be removed. If it was probed in vain that is kept, for the peer may add its
+    /// address again.
+    pub(super) fn remember_probing(&mut self, id: PathId) {
+        let Some(path) = self.paths.get(id).filter(|it| !it.verified && it.heartbeat.has_begun())
+        else {
+            return;
+        };
+        let Some(changes) = &mut self.addresses else { return };
+        changes.forget_probing(path.addr);
+        if changes.probed.len() == MAX_REMEMBERED {
+            changes.probed.remove(0);
+        }
+        let (heartbeat, rtt) = (path.heartbeat.clone(), path.rtt.clone());
+        let (addr, error_count) = (path.addr, path.error_count);
+        changes.probed.push(Probed { addr, heartbeat, rtt, error_count });
+    }
+
+    /// The path `id` is new. It is probed now, or as it was probed before.
+    pub(super) fn begin_probing(&mut self, id: PathId) {
+        let Some(path) = self.paths.get_mut(id) else { return };
+        let changes = self.addresses.as_mut().filter(|_| !path.verified);
+        match changes.and_then(|changes| changes.forget_probing(path.addr)) {
+            Some(before) => {
+                path.heartbeat = before.heartbeat;
+                path.rtt = before.rtt;
+                path.error_count = before.error_count;
+                self.withholds |= path.heartbeat.is_withheld();
+            }
+            None => path.heartbeat.probe_now(),
+        }
+    }
+}
+
+impl AddressChanges {
+    fn forget_probing(&mut self, addr: PathAddr) -> Option<Probed> {
+        let position = self.probed.iter().position(|probed| probed.addr == addr)?;
+        Some(self.probed.remove(position))
+    }
+}
