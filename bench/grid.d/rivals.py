@@ -80,10 +80,9 @@ class Rival:
         try:
             if result["status"] and not result["cut"]:
                 raise Failed(f"curl: status {result['status']}: {result['said'].strip()[-300:]}")
-            if not result["cut"]:
-                self.check_report(result["said"])
-                if not filecmp.cmp(source, received, shallow=False):
-                    raise Failed("the file arrived damaged")
+            self.check_report(result["said"])
+            if not result["cut"] and not filecmp.cmp(source, received, shallow=False):
+                raise Failed("the file arrived damaged")
             watch.check(result["seconds"])
         finally:
             for file in glob.glob(received):

@@ -36,7 +36,7 @@ def transfer(command, limit, received):
     if not ended:
         end(child)
     # A stack that drains may hold the stream beyond the program's end.
-    reader.join(3 if ended else 0.5)
+    reader.join(3)
     said = "".join(errors)[-2000:]
     print(json.dumps({"seconds": seconds, "status": child.wait(), "cut": not ended, "received": count, "said": said}))
 
