@@ -14,7 +14,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("lab", &["sim", "engine"]),
     ("rules", &[]),
     ("control", &[]),
-    ("daemon", &["net", "engine", "window", "flow", "rules", "control"]),
+    ("sandbox", &[]),
+    ("daemon", &["net", "engine", "window", "flow", "rules", "control", "sandbox"]),
     ("gate", &["control"]),
     ("shim", &["control", "gate", "rules"]),
     ("cgroup", &["control", "gate", "rules"]),
@@ -28,7 +29,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "cli",
         &[
             "wire", "engine", "flow", "net", "sim", "lab", "rules", "control", "daemon", "gate",
-            "shim", "cgroup", "window", "ssh", "bench",
+            "shim", "cgroup", "window", "ssh", "bench", "sandbox",
         ],
     ),
     ("tests", &[]),
@@ -90,7 +91,8 @@ fn protocol_crates_are_no_std_and_free_of_unsafe() {
 
 #[test]
 fn only_socket_and_namespace_crates_may_use_unsafe() {
-    let with_unsafe = ["net", "gate", "shim", "cgroup", "lab", "control", "sctp", "preload"];
+    let with_unsafe =
+        ["net", "gate", "shim", "cgroup", "lab", "control", "sctp", "preload", "sandbox"];
     for (name, _) in ALLOWED.iter().filter(|(n, _)| *n != "tests") {
         let above = if *name == "interop" { "tests" } else { "crates" };
         let dir = format!("{}/../{above}/{name}/src", env!("CARGO_MANIFEST_DIR"));

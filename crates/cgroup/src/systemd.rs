@@ -14,6 +14,38 @@ const FOLDER: &str = "etc/systemd/system";
 const DROP_IN: &str = "50-manypath.conf";
 const WITH_THE_HOST: &str = "multi-user.target.wants";
 
+/// What `manypath attach` may do: as little as eBPF, raw packets on loopback and reading the host's sockets
+/// allow. Its stack, which reads packets of peers, gives up the rest by itself; CAP_SETUID, CAP_SETGID and
+/// CAP_SETPCAP are for that.
+const HARDENING: &str = "\
+CapabilityBoundingSet=CAP_BPF CAP_PERFMON CAP_NET_ADMIN CAP_NET_RAW CAP_SETUID CAP_SETGID CAP_SETPCAP
+NoNewPrivileges=yes
+RuntimeDirectory=manypath
+RuntimeDirectoryMode=0700
+RuntimeDirectoryPreserve=yes
+CacheDirectory=manypath-root
+CacheDirectoryMode=0700
+ProtectSystem=strict
+ProtectHome=read-only
+PrivateTmp=yes
+PrivateDevices=yes
+ProtectClock=yes
+ProtectHostname=yes
+ProtectKernelLogs=yes
+ProtectKernelModules=yes
+ProtectKernelTunables=yes
+RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK
+RestrictNamespaces=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+LockPersonality=yes
+MemoryDenyWriteExecute=yes
+RemoveIPC=yes
+SystemCallArchitectures=native
+SystemCallFilter=@system-service bpf seccomp landlock_create_ruleset landlock_add_rule landlock_restrict_self
+SystemCallErrorNumber=EPERM
+";
+
 /// What is to have manypath attached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
@@ -174,7 +206,7 @@ impl Target {
             "{}[Unit]\nDescription=manypath for {self}\nStartLimitIntervalSec=0\n\
              After=manypathd.service\n\n\
              [Service]\nType=notify\nExecStart={} attach {place}{options}\n\
-             Slice=manypath.slice\nRestart=on-failure\nRestartSec=1\n",
+             Slice=manypath.slice\nRestart=on-failure\nRestartSec=1\n\n{HARDENING}",
             self.origin(),
             program.display()
         )

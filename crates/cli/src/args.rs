@@ -66,6 +66,8 @@ pub(crate) enum Command {
     #[command(hide = true)]
     Stack(StackArgs),
     #[command(hide = true)]
+    Keeper(KeeperArgs),
+    #[command(hide = true)]
     BenchWorker(BenchWorkerArgs),
     #[command(hide = true)]
     BenchGuard(BenchGuardArgs),
@@ -243,6 +245,23 @@ pub(crate) struct StackArgs {
     pub(crate) no_memory: bool,
     #[command(flatten)]
     pub(crate) stack: StackOptions,
+}
+
+/// Open files for a stack without rights, which is at standard input. Started by that stack.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct KeeperArgs {
+    /// A file that the stack may read.
+    #[arg(long = "file", value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// A control socket that the stack may bind.
+    #[arg(long = "socket", value_name = "SOCKET")]
+    pub(crate) sockets: Vec<PathBuf>,
+    /// The peers cache.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) peers: Option<PathBuf>,
+    /// The log.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) log: Option<PathBuf>,
 }
 
 /// Show associations, their paths and flows.

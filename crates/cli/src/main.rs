@@ -52,6 +52,7 @@ fn main() -> ExitCode {
         Command::Man(args) => commands::man::man(args),
         Command::Completion(args) => commands::completion::completion(args),
         Command::Stack(args) => commands::stack::stack(args),
+        Command::Keeper(args) => commands::stack::keeper(args),
     };
     match result {
         Ok(status) => ExitCode::from(status),

@@ -218,3 +218,58 @@ fn fetch(site: &Site, group: &Group, flows: u64) {
     });
     assert_eq!(done.code, Some(0), "{done:?}");
 }
+
+/// Directives that a unit must have, with exactly these values.
+const HARDENED: &[&str] = &[
+    "NoNewPrivileges=yes",
+    "ProtectSystem=strict",
+    "PrivateTmp=yes",
+    "PrivateDevices=yes",
+    "ProtectClock=yes",
+    "ProtectHostname=yes",
+    "ProtectKernelLogs=yes",
+    "ProtectKernelModules=yes",
+    "ProtectKernelTunables=yes",
+    "RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK",
+    "RestrictNamespaces=yes",
+    "RestrictRealtime=yes",
+    "RestrictSUIDSGID=yes",
+    "LockPersonality=yes",
+    "MemoryDenyWriteExecute=yes",
+    "SystemCallArchitectures=native",
+];
+
+/// What `systemd-analyze` says of a unit, from 0 to 10; `None` where this host does not have it.
+fn exposure(unit: &Path) -> Option<f64> {
+    let mut command = Command::new("systemd-analyze");
+    let done =
+        command.args(["security", "--offline=true", "--no-pager"]).arg(unit).output().ok()?;
+    let said = String::from_utf8_lossy(&done.stdout).into_owned();
+    let line = said.lines().find(|line| line.contains("Overall exposure level"));
+    let number = line?.rsplit_once(": ")?.1.split_whitespace().next()?;
+    Some(number.parse().expect("a number"))
+}
+
+#[test]
+fn units_may_do_no_more_than_they_need() {
+    let folder = root("enable-hardened");
+    let done = manypath(&["enable", "nginx", "--root", &folder.text()]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let attaching = Path::new(&folder.text()).join("etc/systemd/system/manypath-nginx.service");
+    let service =
+        Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/manypathd.service"));
+    for (unit, most) in [(attaching.as_path(), 3.3), (service, 2.0)] {
+        let text = fs::read_to_string(unit).expect("a unit");
+        for directive in HARDENED {
+            assert!(text.lines().any(|line| line == *directive), "{directive}: {text}");
+        }
+        match exposure(unit) {
+            Some(exposure) => assert!(exposure < most, "{}: {exposure}", unit.display()),
+            None => eprintln!("SKIPPED: no systemd-analyze here"),
+        }
+    }
+    // Whoever reads packets of peers keeps none of these.
+    let service = fs::read_to_string(service).expect("a unit");
+    assert!(service.lines().any(|line| line == "CapabilityBoundingSet="), "{service}");
+    assert!(service.lines().any(|line| line == "User=manypath"), "{service}");
+}

@@ -39,6 +39,12 @@ impl ControlListener {
         Ok(Self { fd, path: path.to_owned() })
     }
 
+    /// Takes over a socket that another process has bound to `path` for this one.
+    #[must_use]
+    pub fn adopt(fd: OwnedFd, path: &Path) -> Self {
+        Self { fd, path: path.to_owned() }
+    }
+
     /// Takes the next caller. The new socket is blocking.
     ///
     /// # Errors

@@ -6,6 +6,10 @@
 use sd_notify::NotifyState;
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -37,10 +41,29 @@ pub fn patience() -> Option<Duration> {
     sd_notify::watchdog_enabled()
 }
 
+/// Opens the line to the manager, for a process that may lose the right to.
+pub fn connect() {
+    let Some(name) = std::env::var_os("NOTIFY_SOCKET") else { return };
+    let address = match name.as_bytes() {
+        [b'@', name @ ..] => SocketAddr::from_abstract_name(name),
+        _ => SocketAddr::from_pathname(&name),
+    };
+    let connected =
+        UnixDatagram::unbound().and_then(|socket| socket.connect_addr(&address?).map(|()| socket));
+    if let Ok(socket) = connected {
+        let _ = LINE.set(socket);
+    }
+}
+
+static LINE: OnceLock<UnixDatagram> = OnceLock::new();
+
 /// Tells the manager. One that is not there, or does not listen, cannot be helped.
 pub fn tell(news: &[News<'_>]) {
     let states: Vec<NotifyState<'_>> = news.iter().flat_map(|one| states(*one)).collect();
-    let _ = sd_notify::notify(&states);
+    let lines = || states.iter().map(|state| format!("{state}\n")).collect::<String>();
+    if LINE.get().is_none_or(|line| line.send(lines().as_bytes()).is_err()) {
+        let _ = sd_notify::notify(&states);
+    }
 }
 
 fn states(news: News<'_>) -> Vec<NotifyState<'_>> {

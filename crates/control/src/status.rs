@@ -38,12 +38,32 @@ pub struct StackStatus {
     /// Memory of the windows of all connections.
     #[serde(default)]
     pub receive_memory: MemoryStatus,
+    /// What the stack may do to its host.
+    #[serde(default)]
+    pub sandbox: SandboxStatus,
     /// What is remembered about peers that did not speak SCTP, or refused a destination.
     pub peers: Vec<PeerStatus>,
     /// How often plain TCP was used instead, by reason.
     pub fallbacks: BTreeMap<FallbackReason, u64>,
     /// Everything else that was counted: drops, refusals, errors; by name.
     pub counters: BTreeMap<String, u64>,
+}
+
+/// What a stack may do to its host, should a peer take it over.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct SandboxStatus {
+    /// The user id that it runs as.
+    pub user: u32,
+    /// Capabilities that it kept after root had started it.
+    pub capabilities: Vec<String>,
+    /// Whether it can gain no privileges by starting programs.
+    pub no_new_privileges: bool,
+    /// Whether system calls that it does not need are refused.
+    pub seccomp: bool,
+    /// Whether files that it does not need are out of its reach.
+    pub landlock: bool,
+    /// Measures that this host does not allow, each with the reason.
+    pub missing: Vec<String>,
 }
 
 /// Memory for data that programs have not taken.

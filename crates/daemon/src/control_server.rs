@@ -3,6 +3,7 @@
 use crate::attempt::{AttemptId, Client, Open};
 use crate::config::StackConfig;
 use crate::datagrams::Program;
+use crate::keeper::Keeper;
 use crate::listeners::ListenerId;
 use crate::log;
 use crate::stack::Stack;
@@ -21,7 +22,7 @@ use std::path::Path;
 use tracing::warn;
 
 /// Mode of the socket file: its owner only. Whoever may talk to a stack may end it.
-const SOCKET_MODE: u32 = 0o600;
+pub(crate) const SOCKET_MODE: u32 = 0o600;
 /// Requests taken from one connection before others have their turn.
 const REQUESTS_PER_TURN: usize = 64;
 /// Replies that may wait for a caller who does not read; then the connection is dropped.
@@ -179,7 +180,11 @@ fn is_passing(error: &io::Error) -> bool {
 }
 
 fn listen(path: &Path, registry: &Registry, source: Source) -> io::Result<ControlListener> {
-    let listener = ControlListener::bind(path, SOCKET_MODE).map_err(|error| {
+    let bound = match Keeper::current() {
+        Some(keeper) => keeper.bind(path),
+        None => ControlListener::bind(path, SOCKET_MODE),
+    };
+    let listener = bound.map_err(|error| {
         io::Error::new(error.kind(), format!("control socket {}: {error}", path.display()))
     })?;
     listener.set_nonblocking(true)?;

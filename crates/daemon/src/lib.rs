@@ -21,6 +21,7 @@ mod association;
 mod associations;
 mod attempt;
 mod config;
+mod confinement;
 mod connection;
 mod control_server;
 mod counters;
@@ -30,6 +31,7 @@ mod direct;
 mod drain;
 mod flows;
 mod gateway;
+mod keeper;
 mod listeners;
 mod locals;
 mod log;
@@ -59,8 +61,11 @@ mod way;
 pub use allow::{Allow, AllowError};
 pub use config::{DEFAULT_UDP_PORT, Encapsulation, Locals, StackConfig};
 pub use gateway::{Gateway, Way};
+pub use keeper::{Keeper, Kept, keep};
 pub use locals::check_locals;
-pub use log::{Level, Levels, LogTo, Subsystem, flush_log, log_to, stderr_is_the_journal};
+pub use log::{
+    Level, Levels, LogTo, Subsystem, WaitingLog, flush_log, log_to, stderr_is_the_journal,
+};
 pub use manypath_flow::{Framing, SCTP_PORT};
 pub use peers::{PeerCache, PeerRecord};
 pub use settings::{KNOBS, Knob, SettingsError, SettingsFile};

@@ -27,6 +27,9 @@ impl Service {
     /// variables may be those of a service of which the stack is a part.
     pub(crate) fn new(wanted: bool) -> Self {
         let managed = wanted && manager::is_present();
+        if managed {
+            manager::connect();
+        }
         // Half of its patience, as sd_watchdog_enabled(3) recommends.
         let watchdog = manager::patience().filter(|_| managed);
         let interval = watchdog.map_or(STATUS_INTERVAL, |patience| {

@@ -35,6 +35,7 @@ use crate::waiting::WaitingFlows;
 use crate::watch::Watch;
 use manypath_engine::{AssociationId, Duration, Endpoint, Instant, Profile};
 use manypath_net::{Clock, Driver, Inherited, Signals};
+use manypath_sandbox::Confinement;
 use manypath_window::Budget;
 use mio::event::Event;
 use mio::unix::SourceFd;
@@ -117,6 +118,8 @@ pub struct Stack {
     pub(crate) timers: Timers,
     pub(crate) counters: Counters,
     pub(crate) phase: Phase,
+    /// What it may do to its host, if it has been confined.
+    pub(crate) confinement: Option<Confinement>,
     pub(crate) scratch: Box<[u8]>,
     /// The last turn ended before everything that it caused was done.
     unsettled: bool,
@@ -195,6 +198,7 @@ impl Stack {
             timers: Timers::default(),
             counters: Counters::default(),
             phase: Phase::Running,
+            confinement: None,
             scratch: vec![0; READ_SIZE].into_boxed_slice(),
             unsettled: false,
             last_id: 0,

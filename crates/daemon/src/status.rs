@@ -34,6 +34,7 @@ impl Stack {
                 limit_bytes: self.window_memory.limit(),
                 promised_bytes: self.window_memory.promised(),
             },
+            sandbox: self.sandbox_status(),
             peers: self.peers.status(self.now),
             fallbacks: self.counters.fallbacks().clone(),
             counters: self.all_counters(),

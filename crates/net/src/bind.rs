@@ -9,6 +9,8 @@ use manypath_engine::LocalAddress;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::OnceLock;
 
 /// Receive buffer asked for, in bytes: 80 ms at 1 Gbit/s with the kernel's bookkeeping counted in.
 const RECEIVE_BUFFER: libc::c_int = 8 << 20;
@@ -197,13 +199,32 @@ fn bind_device(socket: &Socket, device: &str) -> Option<String> {
 /// (net.core.rmem_max, net.core.wmem_max). A smaller buffer is slower, not wrong: the sizes that
 /// came of it are in the socket's status.
 fn enlarge_buffers(socket: &Socket) {
-    let force = |name, value| socket_option::set(socket, libc::SOL_SOCKET, name, value);
-    if force(libc::SO_RCVBUFFORCE, RECEIVE_BUFFER).is_err() {
+    let helped = || HELPER.get().is_some_and(|helper| helper(socket.as_fd()));
+    if force_buffers(socket).is_err() && !helped() {
         let _ = socket.set_recv_buffer_size(RECEIVE_BUFFER as usize);
-    }
-    if force(libc::SO_SNDBUFFORCE, SEND_BUFFER).is_err() {
         let _ = socket.set_send_buffer_size(SEND_BUFFER as usize);
     }
+}
+
+/// Gives a socket the buffers of a path, whatever the system's limits are.
+///
+/// # Errors
+/// Without CAP_NET_ADMIN.
+pub fn force_buffers(socket: &impl AsFd) -> io::Result<()> {
+    let force = |name, value| socket_option::set(&socket.as_fd(), libc::SOL_SOCKET, name, value);
+    force(libc::SO_RCVBUFFORCE, RECEIVE_BUFFER)?;
+    force(libc::SO_SNDBUFFORCE, SEND_BUFFER)
+}
+
+/// Enlarges the buffers of a socket; whether it could.
+pub type BufferHelper = fn(BorrowedFd<'_>) -> bool;
+
+static HELPER: OnceLock<BufferHelper> = OnceLock::new();
+
+/// Lets another process enlarge buffers for this one, which is about to lose the right to. Only the first
+/// call counts.
+pub fn enlarge_buffers_through(helper: BufferHelper) {
+    let _ = HELPER.set(helper);
 }
 
 fn explain_native(error: &io::Error, addr: SocketAddr) -> io::Error {

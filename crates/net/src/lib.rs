@@ -62,7 +62,9 @@ mod traffic_class;
 #[cfg(test)]
 extern crate self as manypath_net;
 
-pub use bind::{LocalBinding, UdpPort, check_native};
+pub use bind::{
+    BufferHelper, LocalBinding, UdpPort, check_native, enlarge_buffers_through, force_buffers,
+};
 pub use clock::Clock;
 pub use counters::Counters;
 pub use driver::Driver;

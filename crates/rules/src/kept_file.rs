@@ -1,10 +1,12 @@
 //! A file that people and commands edit: found by rules, changed without losing anything.
 
-use crate::location::Location;
+use crate::location::{self, Location};
 use std::env;
 use std::ffi::OsString;
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// Where a file of the caller lies.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +27,25 @@ pub struct KeptFileError {
     pub path: PathBuf,
     /// What is wrong with it.
     pub error: io::Error,
+}
+
+/// Opens a file for reading.
+pub type Opener = fn(&Path) -> io::Result<File>;
+
+static OPENER: OnceLock<Opener> = OnceLock::new();
+
+/// Lets another process open files for this one, which is about to lose the right to. Only the first call
+/// counts.
+pub fn open_through(opener: Opener) {
+    let _ = OPENER.set(opener);
+}
+
+/// Opens a file as [`KeptFile::read`] does.
+///
+/// # Errors
+/// As [`KeptFile::read`].
+pub fn open_kept_file(path: &Path) -> io::Result<File> {
+    Location::for_reading(path)?.open_to_read()
 }
 
 impl KeptFile {
@@ -94,7 +115,20 @@ impl KeptFile {
     /// When it cannot be read, is no regular file, or is larger than 1 MiB; when a symbolic link on the
     /// way to it belongs to somebody else.
     pub fn read(&self) -> Result<String, KeptFileError> {
-        self.current().map_or_else(|| Ok(String::new()), read)
+        match OPENER.get() {
+            Some(open) => self.read_through(*open),
+            None => self.current().map_or_else(|| Ok(String::new()), read),
+        }
+    }
+
+    fn read_through(&self, open: Opener) -> Result<String, KeptFileError> {
+        for path in [Some(&self.own), self.fallback.as_ref()].into_iter().flatten() {
+            match open(path).and_then(location::read_all) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                text => return text.map_err(|error| KeptFileError { path: path.clone(), error }),
+            }
+        }
+        Ok(String::new())
     }
 
     /// Replaces its text by what `edit` makes of it; two callers never lose each other's change, and

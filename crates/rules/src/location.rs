@@ -55,20 +55,24 @@ impl Location {
     /// # Errors
     /// When it cannot be read, is no regular file, or is too large.
     pub(crate) fn read(&self) -> io::Result<String> {
+        self.open_to_read().and_then(read_all)
+    }
+
+    /// Opens the file.
+    ///
+    /// # Errors
+    /// When it cannot be opened, or is no regular file.
+    pub(crate) fn open_to_read(&self) -> io::Result<File> {
         if self.is_open_file {
-            return read_all(rustix::fs::openat(
-                &self.folder,
-                &self.name,
-                OFlags::CLOEXEC,
-                Mode::empty(),
-            )?);
+            let (name, how) = (&self.name, OFlags::CLOEXEC);
+            return Ok(rustix::fs::openat(&self.folder, name, how, Mode::empty())?.into());
         }
         // Opening a FIFO would wait for a writer.
         let file = self.open(&self.name, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty())?;
         let kind = FileType::from_raw_mode(file.metadata()?.mode());
         // Such as /dev/null.
         let is_device = kind == FileType::CharacterDevice;
-        if is_device || kind == FileType::RegularFile { read_all(file) } else { Err(not_a_file()) }
+        if is_device || kind == FileType::RegularFile { Ok(file) } else { Err(not_a_file()) }
     }
 
     /// Keeps other writers out until the result is dropped.
@@ -245,9 +249,9 @@ impl Walk {
     }
 }
 
-fn read_all(file: impl Into<File>) -> io::Result<String> {
+pub(crate) fn read_all(file: File) -> io::Result<String> {
     let mut text = String::new();
-    let size = file.into().take(MAX_SIZE + 1).read_to_string(&mut text)?;
+    let size = file.take(MAX_SIZE + 1).read_to_string(&mut text)?;
     match size as u64 > MAX_SIZE {
         true => Err(io::Error::other("larger than 1 MiB: people did not write this")),
         false => Ok(text),

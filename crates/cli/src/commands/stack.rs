@@ -1,10 +1,12 @@
 //! The embedded stack of `manypath run`, a process of its own.
 
-use crate::args::{StackArgs, StackOptions};
+use crate::args::{KeeperArgs, StackArgs, StackOptions};
 use crate::failure::Failure;
-use manypath_daemon::{Knob, Level, Locals, LogTo, PeerCache, SettingsFile, Stack, StackConfig};
+use manypath_daemon::{Keeper, Kept, Knob, Level, Locals, LogTo, PeerCache, SettingsFile};
+use manypath_daemon::{Stack, StackConfig, WaitingLog};
 use manypath_rules::RulesFile;
 use manypath_rules::paths::PathsFile;
+use std::os::fd::AsFd;
 use std::path::Path;
 
 /// Runs the stack until its launcher is gone and its flows are delivered.
@@ -100,14 +102,43 @@ pub(crate) fn configure(
 
 /// Runs a stack to its end. `port` is the option that gives it another UDP port.
 pub(crate) fn run(config: StackConfig, log: LogTo, port: &str) -> Result<u8, Failure> {
-    manypath_daemon::log_to(&log, config.log).map_err(|e| cannot_log(&log, &e))?;
-    let ended = run_logged(config, port);
+    start_keeper(&config, &log);
+    let waiting = manypath_daemon::log_to(&log, config.log).map_err(|e| cannot_log(&log, &e))?;
+    let ended = run_logged(config, waiting, port);
     manypath_daemon::flush_log();
+    Keeper::end();
     ended
 }
 
-fn run_logged(config: StackConfig, port: &str) -> Result<u8, Failure> {
-    let stack = Stack::new(config).map_err(|e| {
+/// A stack that root has started is root no longer when it reads packets: what needs root later is left to a
+/// keeper. Without one it stays root.
+fn start_keeper(config: &StackConfig, log: &LogTo) {
+    if manypath_sandbox::user() != 0 {
+        return;
+    }
+    let started = std::env::current_exe()
+        .and_then(|program| Keeper::start(&program, &Kept::for_stack(config, log)));
+    if let Err(error) = started {
+        eprintln!("manypath: the stack runs with the rights of root: no keeper: {error}");
+    }
+}
+
+/// Serves a stack that has started this process.
+pub(crate) fn keeper(args: &KeeperArgs) -> Result<u8, Failure> {
+    let socket = std::io::stdin().as_fd().try_clone_to_owned()?;
+    let KeeperArgs { files, sockets, peers, log } = args.clone();
+    manypath_daemon::keep(socket, Kept { files, sockets, peers, log })?;
+    Ok(0)
+}
+
+fn run_logged(config: StackConfig, log: WaitingLog, port: &str) -> Result<u8, Failure> {
+    let mut stack = Stack::new(config);
+    if let Ok(stack) = &mut stack {
+        stack.confine();
+    }
+    // Threads have the rights that the process has when they begin.
+    log.begin().map_err(|e| Failure::new(format!("the log: {e}")))?;
+    let stack = stack.map_err(|e| {
         let failure = Failure::new(e.to_string());
         if e.kind() == std::io::ErrorKind::AddrInUse && e.to_string().starts_with("UDP") {
             failure.hint(format!("another port: {port} PORT"))

@@ -7,7 +7,8 @@ use crate::failure::Failure;
 use manypath_control::counted;
 use manypath_control::path::PathPolicy;
 use manypath_control::status::{
-    AssociationStatus, DatagramStatus, FlowStatus, ListenerStatus, PathStatus, StackStatus,
+    AssociationStatus, DatagramStatus, FlowStatus, ListenerStatus, PathStatus, SandboxStatus,
+    StackStatus,
 };
 use serde::Serialize;
 use std::fmt::Write;
@@ -66,6 +67,7 @@ fn text(stack: &StackStatus, counters: bool) -> String {
     if promised > 0 {
         let _ = writeln!(out, "  windows of {promised} KiB of {limit} KiB");
     }
+    out += &sandbox(&stack.sandbox);
     for peer in &stack.peers {
         let port = peer.port.map_or(String::new(), |p| format!(":{p}"));
         let _ = writeln!(
@@ -85,6 +87,27 @@ fn text(stack: &StackStatus, counters: bool) -> String {
         }
     }
     out
+}
+
+/// What became of the rights of root, if root has started the stack.
+fn sandbox(status: &SandboxStatus) -> String {
+    let SandboxStatus { user, capabilities, seccomp, landlock, missing, .. } = status;
+    if *user == 0 && !seccomp {
+        return "  runs with the rights of root\n".to_owned();
+    }
+    if !seccomp && !landlock {
+        return String::new();
+    }
+    let capabilities =
+        if capabilities.is_empty() { "no capabilities" } else { &capabilities.join(" ") };
+    let measures = [(*seccomp, "seccomp"), (*landlock, "Landlock")];
+    let measures = measures.iter().filter(|(taken, _)| *taken).map(|(_, name)| *name);
+    let measures = measures.collect::<Vec<_>>().join(" and ");
+    let mut line = format!("  sandbox: user {user}, {capabilities}, {measures}");
+    if !missing.is_empty() {
+        line = format!("{line}; missing: {}", missing.join(", "));
+    }
+    line + "\n"
 }
 
 fn listener(out: &mut String, status: &ListenerStatus) {

@@ -7,9 +7,9 @@
 mod sink;
 mod writer;
 
-pub use sink::{LogTo, flush_log, log_to, stderr_is_the_journal};
+pub use sink::{LogTo, WaitingLog, flush_log, log_to, stderr_is_the_journal};
 
-pub(crate) use sink::{lost_lines, set_levels};
+pub(crate) use sink::{append_to, lost_lines, set_levels};
 
 /// Targets of events, for the macros of `tracing`.
 pub(crate) const STACK: &str = Subsystem::Stack.name();

@@ -1,7 +1,8 @@
 //! Where lines go: standard error, a file, or the journal.
 
-use super::writer::{Queue, WriteLine};
+use super::writer::{Queue, WriteLine, Writer};
 use super::{Level, Levels, Subsystem};
+use crate::keeper::Keeper;
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -14,7 +15,7 @@ use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
 use tracing_journald::{Priority, PriorityMappings};
 use tracing_subscriber::filter::{LevelFilter, Targets};
-use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::format;
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::layer::SubscriberExt;
@@ -56,13 +57,27 @@ type Sink = Box<dyn Layer<Registry> + Send + Sync>;
 static FILTER: OnceLock<reload::Handle<Targets, Registry>> = OnceLock::new();
 static QUEUE: OnceLock<Queue> = OnceLock::new();
 
-/// Sends the lines of all stacks of this process to `to` from now on; once per process. A thread writes them:
-/// call [`flush_log`] before the process ends.
+/// Lines that wait to be written.
+#[must_use = "nothing is written before it begins"]
+pub struct WaitingLog(Option<Writer>);
+
+impl WaitingLog {
+    /// Writes lines from now on, in a thread of its own: call [`flush_log`] before the process ends.
+    ///
+    /// # Errors
+    /// No thread is left.
+    pub fn begin(self) -> io::Result<()> {
+        self.0.map_or(Ok(()), Writer::start)
+    }
+}
+
+/// Takes the lines of all stacks of this process from now on; once per process.
 ///
 /// # Errors
-/// The file cannot be written, there is no journal, no thread is left, or it was called before.
-pub fn log_to(to: &LogTo, levels: Levels) -> io::Result<()> {
+/// The file cannot be written, there is no journal, or it was called before.
+pub fn log_to(to: &LogTo, levels: Levels) -> io::Result<WaitingLog> {
     let (sink, queue) = sink(to)?;
+    let (queue, writer) = queue.unzip();
     let (filter, handle) = reload::Layer::new(targets(&levels));
     let subscriber = tracing_subscriber::registry().with(sink.with_filter(filter));
     subscriber.try_init().map_err(|_| io::Error::other("lines go somewhere already"))?;
@@ -70,7 +85,7 @@ pub fn log_to(to: &LogTo, levels: Levels) -> io::Result<()> {
     if let Some(queue) = queue {
         let _ = QUEUE.set(queue);
     }
-    Ok(())
+    Ok(WaitingLog(writer))
 }
 
 /// Waits a moment until all lines are written.
@@ -102,7 +117,7 @@ pub fn stderr_is_the_journal() -> bool {
 }
 
 /// The layer, and the queue of its lines if it has one: the journal has a socket of its own.
-fn sink(to: &LogTo) -> io::Result<(Sink, Option<Queue>)> {
+fn sink(to: &LogTo) -> io::Result<(Sink, Option<(Queue, Writer)>)> {
     let (dated, write): (_, WriteLine) = match to {
         LogTo::Stderr => (false, Box::new(|line: &[u8]| io::stderr().write_all(line))),
         LogTo::File(path) => {
@@ -115,9 +130,9 @@ fn sink(to: &LogTo) -> io::Result<(Sink, Option<Queue>)> {
             return Ok((journal.with_syslog_identifier("manypath".to_owned()).boxed(), None));
         }
     };
-    let queue = Queue::start(write, complain)?;
+    let (queue, writer) = Queue::new(write, complain);
     let layer = tracing_subscriber::fmt::layer().event_format(Lines { dated });
-    Ok((layer.with_writer(queue.clone()).boxed(), Some(queue)))
+    Ok((layer.with_writer(queue.clone()).boxed(), Some((queue, writer))))
 }
 
 /// Said where nobody may read it: there is no better place.
@@ -163,7 +178,7 @@ where
     fn format_event(
         &self,
         _: &FmtContext<'_, S, N>,
-        mut writer: Writer<'_>,
+        mut writer: format::Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
         let about = event.metadata();
@@ -190,7 +205,7 @@ const fn severity(level: tracing::Level) -> &'static str {
 }
 
 struct Message<'a, 'b> {
-    writer: &'a mut Writer<'b>,
+    writer: &'a mut format::Writer<'b>,
     result: fmt::Result,
 }
 
@@ -218,13 +233,18 @@ impl LogFile {
 
     fn write_line(&mut self, line: &[u8]) -> io::Result<()> {
         if !is_at(&self.file, &self.path) {
-            self.file = append_to(&self.path)?;
+            self.file = reopen(&self.path)?;
         }
         self.file.write_all(line)
     }
 }
 
-fn append_to(path: &Path) -> io::Result<File> {
+fn reopen(path: &Path) -> io::Result<File> {
+    Keeper::current().map_or_else(|| append_to(path), Keeper::open_log)
+}
+
+/// Opens a log, which is made if it is not there.
+pub(crate) fn append_to(path: &Path) -> io::Result<File> {
     let opened = OpenOptions::new().append(true).create(true).open(path);
     opened.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
 }
@@ -243,7 +263,9 @@ mod tests {
         let (layer, queue) = sink(&LogTo::File(path.to_owned())).expect("a file");
         let subscriber = tracing_subscriber::registry().with(layer.with_filter(targets(levels)));
         tracing::subscriber::with_default(subscriber, say);
-        queue.expect("a queue").flush(Duration::from_secs(20));
+        let (queue, writer) = queue.expect("a queue");
+        writer.start().expect("a thread");
+        queue.flush(Duration::from_secs(20));
     }
 
     fn directory(name: &str) -> PathBuf {

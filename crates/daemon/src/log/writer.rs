@@ -31,21 +31,42 @@ pub(super) struct Queue {
     lost: Arc<AtomicU64>,
 }
 
-impl Queue {
-    /// Begins to write. `complain` is called once when lines begin to be lost because of an error.
+/// The writer of a queue that has not begun.
+pub(super) struct Writer {
+    worker: Worker,
+    todo: Receiver<Message>,
+}
+
+impl Writer {
+    /// Begins to write.
     ///
     /// # Errors
     /// When there are no threads left.
-    pub(super) fn start(write: WriteLine, complain: fn(&io::Error)) -> io::Result<Self> {
-        let (messages, todo) = sync_channel(MAX_LINES);
-        let lost = Arc::new(AtomicU64::new(0));
-        let mut worker =
-            Worker { write, complain, lost: Arc::clone(&lost), told: 0, failing: false };
+    pub(super) fn start(self) -> io::Result<()> {
+        let Self { mut worker, todo } = self;
         // The thread is to inherit that it takes none: they are for the loop, which may not watch them yet.
         let signals = Signals::watch()?;
         thread::Builder::new().name("log".to_owned()).spawn(move || worker.work(&todo))?;
         drop(signals);
-        Ok(Self { messages, lost })
+        Ok(())
+    }
+}
+
+impl Queue {
+    /// A queue and its writer: lines wait until that begins. `complain` is called once when lines begin to be
+    /// lost because of an error.
+    pub(super) fn new(write: WriteLine, complain: fn(&io::Error)) -> (Self, Writer) {
+        let (messages, todo) = sync_channel(MAX_LINES);
+        let lost = Arc::new(AtomicU64::new(0));
+        let worker = Worker { write, complain, lost: Arc::clone(&lost), told: 0, failing: false };
+        (Self { messages, lost }, Writer { worker, todo })
+    }
+
+    /// The same with a writer that has begun.
+    #[cfg(test)]
+    fn start(write: WriteLine, complain: fn(&io::Error)) -> io::Result<Self> {
+        let (queue, writer) = Self::new(write, complain);
+        writer.start().map(|()| queue)
     }
 
     /// Lines that were lost.

@@ -8,7 +8,7 @@ use manypath_control::status::FallbackReason;
 use manypath_rules::{KeptFile, KeptFileError};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Most entries that are kept; those that end first go first.
@@ -64,6 +64,11 @@ impl PeerCache {
     #[must_use]
     pub fn named(path: PathBuf) -> Self {
         Self(KeptFile::named(path).without_sync())
+    }
+
+    /// Where it lies.
+    pub(crate) fn path(&self) -> &Path {
+        &self.0.own
     }
 
     /// The entries that count, of all namespaces.

@@ -12,6 +12,7 @@ mod writer;
 
 pub use cache::{PeerCache, PeerRecord};
 pub(crate) use saving::Memory;
+pub(crate) use writer::{Job, Writer};
 
 use manypath_control::status::{FallbackReason, PeerStatus};
 use manypath_engine::Instant;

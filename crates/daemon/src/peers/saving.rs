@@ -2,6 +2,7 @@
 
 use super::writer::{Job, Writer};
 use super::{Entry, FallbackReason, Key, PeerCache, PeerRecord, Peers, insert};
+use crate::keeper::Keeper;
 use crate::log;
 use crate::stack::Stack;
 use crate::timers::Timer;
@@ -33,6 +34,9 @@ impl Memory {
     /// Why nothing can be kept any more, if so.
     fn hand_over(&mut self, job: Job) -> Result<bool, String> {
         let Some(cache) = &self.cache else { return Ok(true) };
+        if let Some(keeper) = Keeper::current() {
+            return keeper.save(job).map_err(|error| error.to_string());
+        }
         if self.writer.is_none() {
             self.writer = Some(Writer::start(cache.clone()).map_err(|error| error.to_string())?);
         }

@@ -3,6 +3,7 @@
 
 use super::PeerCache;
 use super::cache::PeerRecord;
+use serde::{Deserialize, Serialize};
 use std::io;
 use std::net::IpAddr;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -16,8 +17,8 @@ const MAX_JOBS: usize = 16;
 const MAX_END: Duration = Duration::from_secs(1);
 
 /// Something to write.
-#[derive(Debug)]
-pub(super) enum Job {
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Job {
     /// Entries that take the place of those about the same peers and services.
     Put(Vec<PeerRecord>),
     /// Forget a peer, a service of all peers or of one, or everything.
@@ -26,7 +27,7 @@ pub(super) enum Job {
 
 /// The thread. Dropping it lets it finish, and waits a moment for that.
 #[derive(Debug)]
-pub(super) struct Writer {
+pub(crate) struct Writer {
     jobs: Option<SyncSender<Job>>,
     /// Ends with the thread.
     alive: Receiver<()>,
@@ -38,7 +39,7 @@ impl Writer {
     ///
     /// # Errors
     /// When there are no threads left.
-    pub(super) fn start(cache: PeerCache) -> io::Result<Self> {
+    pub(crate) fn start(cache: PeerCache) -> io::Result<Self> {
         let (jobs, todo) = sync_channel(MAX_JOBS);
         let (living, alive) = sync_channel(0);
         let failure = Arc::new(OnceLock::new());
@@ -57,7 +58,7 @@ impl Writer {
     ///
     /// # Errors
     /// What went wrong with an earlier one: no more can be done.
-    pub(super) fn take(&self, job: Job) -> Result<bool, String> {
+    pub(crate) fn take(&self, job: Job) -> Result<bool, String> {
         let Some(jobs) = &self.jobs else { return Ok(false) };
         match jobs.try_send(job) {
             Ok(()) => Ok(true),

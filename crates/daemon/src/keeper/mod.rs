@@ -1,0 +1,242 @@
+//! The keeper: a small process that stays root for a stack that does not.
+//!
+//! A stack reads packets of strangers, so it gives up all rights of root before the first one
+//! ([`confine`](crate::Stack::confine)). What needs them later goes through its keeper, started before: to read
+//! rules, settings and path policies again, to add to the peers cache, to begin a log anew, to bind control
+//! sockets, to enlarge the buffers of sockets. The keeper is told at its start which files these are, and
+//! opens no others. It has no socket of the network and ends with its stack.
+//!
+//! ```text
+//! stack (no rights) ── requests ─▶ keeper (root) ─▶ files
+//!                   ◀─ answers, descriptors ──┘
+//! ```
+
+mod serve;
+
+pub use serve::keep;
+
+use crate::config::StackConfig;
+use crate::log::LogTo;
+use crate::peers::Job;
+use manypath_control::{ControlError, ControlListener, ControlSocket, Incoming, runtime};
+use manypath_rules::KeptFile;
+use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long a keeper may take to answer. A stack does not wait longer for files.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long the end of a stack waits for its keeper, who may still be writing.
+const MAX_END: Duration = Duration::from_secs(2);
+const END_STEP: Duration = Duration::from_millis(2);
+/// Entries of the peers cache in one message.
+const MAX_RECORDS: usize = 256;
+
+static KEEPER: OnceLock<Keeper> = OnceLock::new();
+
+/// What a keeper may touch.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Kept {
+    /// Files that it may open for reading.
+    pub files: Vec<PathBuf>,
+    /// Names of control sockets that it may bind.
+    pub sockets: Vec<PathBuf>,
+    /// The peers cache.
+    pub peers: Option<PathBuf>,
+    /// The log.
+    pub log: Option<PathBuf>,
+}
+
+/// The line to this process's keeper.
+#[derive(Debug)]
+pub struct Keeper {
+    /// Absent once it has failed.
+    line: Mutex<Option<ControlSocket>>,
+    process: Mutex<Child>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+enum Request {
+    /// Whether it is at work.
+    Greet,
+    Open(PathBuf),
+    OpenLog,
+    Bind(PathBuf),
+    Save(Job),
+    /// The descriptor is a socket.
+    EnlargeBuffers,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+enum Answer {
+    Done,
+    /// Too much waits to be saved.
+    Busy,
+    /// There is no such file.
+    Missing,
+    Failed(String),
+}
+
+impl Kept {
+    /// What a stack with this configuration needs.
+    #[must_use]
+    pub fn for_stack(config: &StackConfig, log: &LogTo) -> Self {
+        let rules = config.rules.as_ref().map(|file| file.file());
+        let settings = config.settings.as_ref().map(|file| file.file());
+        let paths = config.paths.as_ref().map(|file| file.file());
+        let files = [rules, settings, paths].into_iter().flatten().flat_map(places).collect();
+        let log = match log {
+            LogTo::File(path) => Some(path.clone()),
+            LogTo::Stderr | LogTo::Journal => None,
+        };
+        let peers = config.peer_memory.as_ref().map(|cache| cache.path().to_owned());
+        Self { files, sockets: sockets(config), peers, log }
+    }
+
+    /// The arguments of `manypath keeper`.
+    fn arguments(&self) -> Vec<OsString> {
+        let option = |name: &'static str| move |path: &PathBuf| [name.into(), path.into()];
+        let files = self.files.iter().flat_map(option("--file"));
+        let sockets = self.sockets.iter().flat_map(option("--socket"));
+        let peers = self.peers.iter().flat_map(option("--peers"));
+        let log = self.log.iter().flat_map(option("--log"));
+        files.chain(sockets).chain(peers).chain(log).collect()
+    }
+}
+
+fn places(file: &KeptFile) -> impl Iterator<Item = PathBuf> {
+    [Some(file.own.clone()), file.fallback.clone()].into_iter().flatten()
+}
+
+/// The names that [`ControlServer`](crate::control_server::ControlServer) gives itself.
+fn sockets(config: &StackConfig) -> Vec<PathBuf> {
+    let Some(directory) = &config.runtime_dir else { return Vec::new() };
+    let namespace = runtime::network_namespace().ok();
+    let door = namespace.map(|namespace| runtime::door_path(directory, namespace, config.udp_port));
+    [Some(runtime::socket_path(directory, std::process::id())), door]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+impl Keeper {
+    /// Starts `program keeper` for this process, and waits until it answers; once.
+    ///
+    /// # Errors
+    /// When it cannot be started, or does not answer.
+    pub fn start(program: &Path, kept: &Kept) -> io::Result<()> {
+        let (ours, theirs) = ControlSocket::pair()?;
+        ours.set_receive_timeout(Some(PATIENCE))?;
+        let mut command = Command::new(program);
+        command.arg("keeper").args(kept.arguments()).stdin(OwnedFd::from(theirs));
+        let process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        // With it our copy of the keeper's end, which would hide that it has ended.
+        drop(command);
+        let keeper = Self { line: Mutex::new(Some(ours)), process: Mutex::new(process) };
+        if let Err(error) = keeper.ask(&Request::Greet, None) {
+            let mut process = lock(&keeper.process);
+            // It may have ended by itself.
+            let _ = process.kill();
+            return process.wait().and(Err(error));
+        }
+        KEEPER.set(keeper).map_err(|_| io::Error::from(io::ErrorKind::AlreadyExists))
+    }
+
+    /// The keeper of this process, if it has one.
+    pub(crate) fn current() -> Option<&'static Self> {
+        KEEPER.get()
+    }
+
+    /// Ends it, and waits a moment for what it still has to write.
+    pub fn end() {
+        let Some(keeper) = Self::current() else { return };
+        drop(lock(&keeper.line).take());
+        let (mut process, until) = (lock(&keeper.process), Instant::now() + MAX_END);
+        while matches!(process.try_wait(), Ok(None)) && Instant::now() < until {
+            std::thread::sleep(END_STEP);
+        }
+    }
+
+    /// Opens a file for reading.
+    pub(crate) fn open(&self, path: &Path) -> io::Result<File> {
+        self.ask_for(&Request::Open(path.to_owned())).map(Into::into)
+    }
+
+    /// Opens the log for writing.
+    pub(crate) fn open_log(&self) -> io::Result<File> {
+        self.ask_for(&Request::OpenLog).map(Into::into)
+    }
+
+    /// Listens at a path.
+    pub(crate) fn bind(&self, path: &Path) -> io::Result<ControlListener> {
+        let socket = self.ask_for(&Request::Bind(path.to_owned()))?;
+        Ok(ControlListener::adopt(socket, path))
+    }
+
+    /// Saves what is known about peers; false when too much waits to be saved.
+    pub(crate) fn save(&self, job: Job) -> io::Result<bool> {
+        let jobs = match job {
+            Job::Put(records) => {
+                records.chunks(MAX_RECORDS).map(|some| Job::Put(some.to_vec())).collect()
+            }
+            Job::Forget(..) => vec![job],
+        };
+        for job in jobs {
+            match self.ask(&Request::Save(job), None)? {
+                (Answer::Done, _) => {}
+                (Answer::Busy, _) => return Ok(false),
+                (answer, _) => return Err(failure(answer)),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Gives a socket the buffers of a path.
+    pub(crate) fn enlarge_buffers(&self, socket: BorrowedFd<'_>) -> bool {
+        matches!(self.ask(&Request::EnlargeBuffers, Some(socket)), Ok((Answer::Done, _)))
+    }
+
+    fn ask_for(&self, request: &Request) -> io::Result<OwnedFd> {
+        match self.ask(request, None)? {
+            (Answer::Done, Some(fd)) => Ok(fd),
+            (answer, _) => Err(failure(answer)),
+        }
+    }
+
+    fn ask(
+        &self,
+        request: &Request,
+        fd: Option<BorrowedFd<'_>>,
+    ) -> io::Result<(Answer, Option<OwnedFd>)> {
+        let mut line = lock(&self.line);
+        let gone = || io::Error::other("the keeper of this stack does not answer: start it anew");
+        let socket = line.as_ref().ok_or_else(gone)?;
+        let is_gone = |error: &ControlError| matches!(error, ControlError::Closed);
+        let sent = socket.send(request, fd);
+        sent.map_err(|error| if is_gone(&error) { gone() } else { io::Error::other(error) })?;
+        if let Ok(Incoming::Message(answer, fd)) = socket.receive() {
+            return Ok((answer, fd));
+        }
+        // A late answer must not be taken for that to another request.
+        *line = None;
+        Err(gone())
+    }
+}
+
+fn failure(answer: Answer) -> io::Error {
+    match answer {
+        Answer::Missing => io::ErrorKind::NotFound.into(),
+        Answer::Failed(why) => io::Error::other(why),
+        Answer::Done | Answer::Busy => io::ErrorKind::InvalidData.into(),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

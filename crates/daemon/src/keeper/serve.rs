@@ -1,0 +1,106 @@
+//! The keeper's side.
+
+use super::{Answer, Kept, Request};
+use crate::control_server;
+use crate::log;
+use crate::peers::{Job, PeerCache, Writer};
+use manypath_control::{ControlListener, ControlSocket, Incoming};
+use manypath_net::Signals;
+use manypath_sandbox::{CapabilitySet, Limits, confine};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+/// Serves the stack behind `socket` until it ends.
+///
+/// # Errors
+/// `socket` is none.
+pub fn keep(socket: OwnedFd, kept: Kept) -> io::Result<()> {
+    let socket = ControlSocket::adopt(socket)?;
+    // It ends with its stack, which may still have something to save when both are told to end.
+    let _signals = Signals::watch()?;
+    // Its files may belong to other users than root.
+    let of_files = CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH;
+    let capabilities = of_files | CapabilitySet::NET_ADMIN;
+    let families = &[libc::AF_UNIX];
+    let _ = confine(&Limits { user: None, capabilities, families, readable: None });
+    let mut server = Server { kept, listeners: Vec::new(), writer: None };
+    while let Ok(Incoming::Message(request, fd)) = socket.receive() {
+        let (answer, given) = server.serve(request, fd);
+        if socket.send(&answer, given.as_ref().map(AsFd::as_fd)).is_err() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+struct Server {
+    kept: Kept,
+    /// Their files are removed with them.
+    listeners: Vec<ControlListener>,
+    writer: Option<Writer>,
+}
+
+impl Server {
+    fn serve(&mut self, request: Request, fd: Option<OwnedFd>) -> (Answer, Option<OwnedFd>) {
+        let given = match request {
+            Request::Greet => Ok(None),
+            Request::Save(job) => return (self.save(job), None),
+            Request::EnlargeBuffers => fd
+                .ok_or_else(refused)
+                .and_then(|socket| manypath_net::force_buffers(&socket))
+                .map(|()| None),
+            Request::Open(path) => self.open(&path).map(Some),
+            Request::OpenLog => self.open_log().map(Some),
+            Request::Bind(path) => self.bind(&path).map(Some),
+        };
+        match given {
+            Ok(fd) => (Answer::Done, fd),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => (Answer::Missing, None),
+            Err(error) => (Answer::Failed(error.to_string()), None),
+        }
+    }
+
+    fn open(&self, path: &Path) -> io::Result<OwnedFd> {
+        check(self.kept.files.iter().any(|file| file == path))?;
+        manypath_rules::open_kept_file(path).map(Into::into)
+    }
+
+    fn open_log(&self) -> io::Result<OwnedFd> {
+        let path = self.kept.log.as_deref().ok_or_else(refused)?;
+        log::append_to(path).map(Into::into)
+    }
+
+    fn bind(&mut self, path: &Path) -> io::Result<OwnedFd> {
+        check(self.kept.sockets.iter().any(|socket| socket == path))?;
+        let listener = ControlListener::bind(path, control_server::SOCKET_MODE)?;
+        let socket = listener.as_fd().try_clone_to_owned()?;
+        self.listeners.push(listener);
+        Ok(socket)
+    }
+
+    fn save(&mut self, job: Job) -> Answer {
+        match self.try_to_save(job) {
+            Ok(true) => Answer::Done,
+            Ok(false) => Answer::Busy,
+            Err(why) => Answer::Failed(why),
+        }
+    }
+
+    fn try_to_save(&mut self, job: Job) -> Result<bool, String> {
+        let Some(path) = &self.kept.peers else { return Err(refused().to_string()) };
+        if self.writer.is_none() {
+            let cache = PeerCache::named(path.clone());
+            self.writer = Some(Writer::start(cache).map_err(|error| error.to_string())?);
+        }
+        self.writer.as_ref().map_or(Ok(true), |writer| writer.take(job))
+    }
+}
+
+fn check(is_kept: bool) -> io::Result<()> {
+    if is_kept { Ok(()) } else { Err(refused()) }
+}
+
+fn refused() -> io::Error {
+    io::Error::new(io::ErrorKind::PermissionDenied, "not among the files of this keeper")
+}
