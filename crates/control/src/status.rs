@@ -336,6 +336,9 @@ pub enum FallbackReason {
     NoDatagrams,
     /// One path with a short round trip leads to the peer: SCTP could only be slower.
     NothingToGain,
+    /// The destination's port is below 1024, and nobody answers at the UDP port that proves that the peer may
+    /// answer for it.
+    UnprovenPort,
 }
 
 impl FallbackReason {
@@ -358,6 +361,7 @@ impl FallbackReason {
             Self::Busy => "busy",
             Self::NoDatagrams => "no-datagrams",
             Self::NothingToGain => "nothing-to-gain",
+            Self::UnprovenPort => "unproven-port",
         }
     }
 }
@@ -382,6 +386,7 @@ impl fmt::Display for FallbackReason {
             Self::NothingToGain => {
                 "a single short path leads to the peer: SCTP has nothing to gain"
             }
+            Self::UnprovenPort => "no manypath of root answers there, which ports below 1024 need",
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use super::diagnosis::{Cause, Place, Weight, is_well};
 use super::findings::{
-    Ecn, Findings, Gso, LinkState, PathFinding, Rebinding, StackPath, Trial, Udp,
+    Ecn, Findings, Gso, LinkState, OtherPort, PathFinding, Rebinding, StackPath, Trial, Udp,
 };
 use crate::commands::status::last_data;
 use serde::Serialize;
@@ -147,6 +147,11 @@ fn idle(stack: &StackPath) -> String {
 /// What is not about a single path.
 fn host(findings: &Findings) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
+    if let Some(OtherPort { port, answers }) = findings.other_port {
+        let services = if port < 1024 { "ports below 1024" } else { "ports above 1023" };
+        let said = if answers { "a manypath answers" } else { "no manypath answers" };
+        lines.push((services, format!("{said} at UDP port {port}")));
+    }
     let own = match findings.kernel.mptcp {
         Some(true) => "usable here",
         Some(false) => "switched off here",
