@@ -8,7 +8,7 @@ use manypath_lab::Host;
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// An ordinary user of the server's host.
 const BOB: u32 = 65_534;
@@ -66,13 +66,20 @@ fn with_services() -> Site {
 /// Bob answers for `port` at UDP port 9899 with a page of his own.
 fn squat(site: &mut Site, bob: &ForAll, port: u16) {
     site.service("python3", &["-c", PAGE, "127.0.0.1", "8888", "bob"], "tcp", 8888);
-    let args = ["gateway", "--sctp", &port.to_string(), "--tcp", "127.0.0.1:8888"];
-    let mut command = bob.command(site, &args);
-    command.stdin(std::process::Stdio::null()).stderr(std::process::Stdio::null());
-    let child = command.spawn().unwrap();
+    start(site, bob, &["gateway", "--sctp", &port.to_string(), "--tcp", "127.0.0.1:8888"]);
+}
+
+/// Bob runs a server that does what it should.
+fn serve_as(site: &mut Site, bob: &ForAll, allow: &str) {
+    start(site, bob, &["serve", "--allow", allow]);
+}
+
+fn start(site: &mut Site, bob: &ForAll, args: &[&str]) {
+    let mut command = bob.command(site, args);
+    let child = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let pid = child.id();
     site.services.push(child);
-    wait_for("Bob's gateway", || common::bound(pid, "udp", 9899));
+    wait_for("Bob's manypath", || common::bound(pid, "udp", 9899));
 }
 
 /// The page at `port` of the server, and the report of manypath.
@@ -136,7 +143,7 @@ fn root_serves_ports_below_1024_beside_a_user_who_has_udp_9899() {
     let said = manypath(&site, Host::Right, &["doctor", &client]).stdout;
     assert!(said.contains("port-taken") && said.contains("(uid 65534)"), "{said}");
     let done = finish(bob.command(&site, &["serve", "--allow", "8080", "--port", "899"]));
-    assert!(done.code != Some(0) && done.stderr.contains("needs privileges"), "{done:?}");
+    assert!(done.code != Some(0) && done.stderr.contains("takes root"), "{done:?}");
     let user = ["serve", "--allow", "8080"];
     let mut other = site.command(Host::Right, "setpriv");
     other.args(["--reuid=65533", "--clear-groups", "--"]).arg(&bob.0).args(user).current_dir("/");
@@ -167,12 +174,7 @@ fn an_association_with_the_privileged_port_carries_all_and_the_other_one_no_port
 fn the_doctor_names_the_port_that_is_missing_and_what_mends_it() {
     let mut site = with_services();
     let bob = ForAll::new(&site);
-    let mut command = bob.command(&site, &["serve", "--allow", "80,8080"]);
-    command.stdin(std::process::Stdio::null()).stderr(std::process::Stdio::null());
-    let child = command.spawn().unwrap();
-    let pid = child.id();
-    site.services.push(child);
-    wait_for("Bob's server", || common::bound(pid, "udp", 9899));
+    serve_as(&mut site, &bob, "80,8080");
     let service = format!("{}:80", site.server());
     let done = manypath(&site, Host::Left, &["doctor", &service, "--json"]);
     let said: Value = serde_json::from_str(&done.stdout).unwrap();
@@ -182,4 +184,36 @@ fn the_doctor_names_the_port_that_is_missing_and_what_mends_it() {
     assert_eq!(wrong[0]["name"], "unproven-port");
     assert_eq!(wrong[0]["command"], "manypath serve --allow 80");
     assert_eq!((&said["udp_port"], &said["other_port"]["answers"]), (&899.into(), &true.into()));
+}
+
+#[test]
+fn datagrams_to_ports_below_1024_need_the_privileged_port() {
+    const ECHO: &str = "
+import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind(('0.0.0.0', 53))
+while True:
+    data, peer = s.recvfrom(2000)
+    s.sendto(data, peer)
+";
+    const ASK: &str = "
+import socket, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.settimeout(5)
+s.sendto(b'ping', (sys.argv[1], 53))
+print(s.recvfrom(100)[0].decode())
+";
+    let mut site = Site::new();
+    site.service("python3", &["-c", ECHO], "udp", 53);
+    let bob = ForAll::new(&site);
+    serve_as(&mut site, &bob, "53/udp");
+    for (option, carried) in [("", 0), (" unproven=on", 1)] {
+        let rule = format!("remote enable udp port 53{option}\n");
+        std::fs::write(site.dir.join("rules"), rule).unwrap();
+        let done =
+            finish(site.through_command(&["--json"], "python3", &["-c", ASK, &site.server()]));
+        assert_eq!((done.code, done.stdout.trim()), (Some(0), "ping"), "{done:?}");
+        let report: Value = serde_json::from_str(done.stderr.trim()).unwrap();
+        assert_eq!(report["datagrams"], carried, "{report}");
+    }
 }

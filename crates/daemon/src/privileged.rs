@@ -47,11 +47,9 @@ impl Acceptor {
 impl Stack {
     /// Who has to answer for a connection to `destination`.
     pub(crate) fn acceptor_for(&self, destination: SocketAddr, options: &Options) -> Acceptor {
-        let config = &self.config;
-        let proves_itself =
-            config.encapsulation == Encapsulation::Native || config.peer_udp_port < FIRST_FREE_PORT;
-        let trusted = options.unproven.unwrap_or(config.unproven);
-        match destination.port() < FIRST_FREE_PORT && !proves_itself && !trusted {
+        let native = self.config.encapsulation == Encapsulation::Native;
+        let trusted = options.unproven.unwrap_or(self.config.unproven);
+        match destination.port() < FIRST_FREE_PORT && !native && !trusted {
             true => Acceptor::Privileged,
             false => Acceptor::Anyone,
         }
@@ -85,24 +83,23 @@ impl Stack {
         peer: IpAddr,
         acceptor: Acceptor,
     ) -> Result<SocketAddr, FallbackReason> {
-        let port = match (acceptor, self.config.privileged_port) {
-            (Acceptor::Anyone, _) => self.config.peer_port(),
-            (Acceptor::Privileged, 0) => return Err(FallbackReason::UnprovenPort),
-            (Acceptor::Privileged, port) => port,
+        let (usual, privileged) = (self.config.peer_port(), self.config.privileged_port);
+        let port = match acceptor {
+            Acceptor::Anyone => usual,
+            Acceptor::Privileged if usual < FIRST_FREE_PORT => usual,
+            Acceptor::Privileged => privileged,
         };
-        Ok(SocketAddr::new(peer, port))
+        match (acceptor, port) {
+            (Acceptor::Privileged, 0) => Err(FallbackReason::UnprovenPort),
+            _ => Ok(SocketAddr::new(peer, port)),
+        }
     }
 
-    /// The addresses at which connections to the peer may be handed to it, and for which ports: who answers at one
-    /// of another UDP port need not be privileged there, whatever the association was begun with.
+    /// The addresses at which connections to the peer may be handed to it, and as which acceptor.
     pub(crate) fn living_acceptors(&self, id: AssociationId) -> Vec<(IpAddr, Acceptor)> {
         let asked = self.acceptor_of(id);
-        let acceptor = |remote: SocketAddr| match remote.port() < FIRST_FREE_PORT {
-            true => (remote.ip().to_canonical(), asked),
-            false => (remote.ip().to_canonical(), Acceptor::Anyone),
-        };
-        let paths = self.paths_of(id);
-        paths.iter().filter(|path| is_living(path)).map(|path| acceptor(path.addr.remote)).collect()
+        let living = self.paths_of(id).into_iter().filter(is_living);
+        living.map(|path| acceptor_at(path.addr.remote, asked)).collect()
     }
 
     /// Opens the second socket of an address that has come, if there are such.
@@ -114,6 +111,13 @@ impl Stack {
             Err(error) => report(&self.config, &error),
         }
     }
+}
+
+/// As whom a peer answers at an address. One that was asked at a privileged port may answer elsewhere from another
+/// port, which every user of that host may have.
+fn acceptor_at(remote: SocketAddr, asked: Acceptor) -> (IpAddr, Acceptor) {
+    let acceptor = if remote.port() < FIRST_FREE_PORT { asked } else { Acceptor::Anyone };
+    (remote.ip().to_canonical(), acceptor)
 }
 
 /// Opens sockets at the port that `config` names. Where another user has taken that, a stack that may have the
@@ -130,8 +134,7 @@ pub(crate) fn bind_fixed(
         (bound, _) => return bound,
     };
     let Ok(bound) = bind(second) else { return Err(error) };
-    warn!(target: log::STACK, "{error}; only UDP port {second} is served: clients reach services at \
-        ports above 1023 over SCTP while they are connected to others at ports below 1024");
+    warn!(target: log::STACK, "{error}; going on with UDP port {second} alone");
     Ok(bound)
 }
 
@@ -187,5 +190,28 @@ fn report(config: &StackConfig, error: &io::Error) {
     match error.kind() == io::ErrorKind::PermissionDenied && !config.service {
         true => info!(target: log::STACK, "{what}: {error}"),
         false => warn!(target: log::STACK, "{what}: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_at_which_the_peer_has_another_port_proves_nothing() {
+        let at = |remote: &str, asked| acceptor_at(remote.parse().unwrap(), asked).1;
+        assert_eq!(at("192.0.2.1:899", Acceptor::Privileged), Acceptor::Privileged);
+        assert_eq!(at("192.0.2.2:9899", Acceptor::Privileged), Acceptor::Anyone);
+        assert_eq!(at("192.0.2.1:899", Acceptor::Anyone), Acceptor::Anyone);
+    }
+
+    #[test]
+    fn only_silence_at_the_privileged_port_is_a_want_of_proof() {
+        use FallbackReason as R;
+        for reason in [R::Silent, R::Refused, R::NotManypath] {
+            assert_eq!(Acceptor::Privileged.reason(reason), R::UnprovenPort);
+            assert_eq!(Acceptor::Anyone.reason(reason), reason);
+        }
+        assert_eq!(Acceptor::Privileged.reason(R::NotAllowed), R::NotAllowed);
     }
 }

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 /// The user of the service in the package.
 const SERVICE_USER: &str = "manypath";
 /// The first port that every user may have.
-const FIRST_FREE_PORT: u16 = 1024;
+pub(super) const FIRST_FREE_PORT: u16 = 1024;
 
 /// The settings that decide it.
 #[derive(Clone, Copy, Debug)]

@@ -44,7 +44,10 @@ pub(super) fn collect(
     progress("asking the peer over every path");
     let uplinks = uplinks::uplinks()?;
     let reached = reach::reach(&named.addresses, udp_port, &uplinks)?;
-    if let Some(other) = ports.other(udp_port) {
+    let low = named.port.is_some_and(|port| port < acceptor::FIRST_FREE_PORT);
+    let answered = reached.paths.iter().any(|path| path.udp.is_answered());
+    let tells = named.port.is_none() || low && !answered;
+    if let Some(other) = ports.other(udp_port).filter(|_| tells) {
         let answers = reach::answers(&named.addresses, other, &uplinks)?;
         findings.other_port = Some(OtherPort { port: other, answers });
     }
