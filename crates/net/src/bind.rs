@@ -240,7 +240,7 @@ fn explain(error: &io::Error, addr: SocketAddr) -> io::Error {
         Some(libc::EADDRNOTAVAIL) => format!("{ip} is not an address of this host"),
         Some(libc::EACCES) => {
             format!(
-                "UDP port {port} of {ip} takes root or CAP_NET_BIND_SERVICE: ports above 1023 do not"
+                "UDP port {port} of {ip} needs root or CAP_NET_BIND_SERVICE (ports above 1023 do not)"
             )
         }
         _ => format!("cannot open UDP port {port} of {ip}: {error}"),

@@ -119,10 +119,8 @@ impl Stack {
         let known = self.peers.lookup(self.now, destination, acceptor);
         let reason = known.filter(|_| self.config.peer_cache && !sctp_only(options))?;
         debug!(target: log::CONNECTION, "{destination}: remembered: {reason}");
-        match reason {
-            FallbackReason::UnprovenPort => Some(reason),
-            _ => Some(FallbackReason::Remembered),
-        }
+        let is_told = reason == FallbackReason::UnprovenPort;
+        Some(if is_told { reason } else { FallbackReason::Remembered })
     }
 
     /// The association and flow for a connection, in the form that a rule says; otherwise direct only

@@ -148,9 +148,11 @@ fn idle(stack: &StackPath) -> String {
 fn host(findings: &Findings) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
     if let Some(OtherPort { port, answers }) = findings.other_port {
-        let services = if port < 1024 { "ports below 1024" } else { "ports above 1023" };
-        let said = if answers { "a manypath answers" } else { "no manypath answers" };
-        lines.push((services, format!("{said} at UDP port {port}")));
+        let services = if port < 1024 { "below 1024" } else { "above 1023" };
+        let said = if answers { "a" } else { "no" };
+        let text =
+            format!("{said} manypath answers at UDP port {port}, for services at ports {services}");
+        lines.push(("other port", text));
     }
     let own = match findings.kernel.mptcp {
         Some(true) => "usable here",

@@ -155,7 +155,7 @@ fn of_peer(findings: &Findings, path: &PathFinding) -> Cause {
         }
         Udp::PortClosed if port < FIRST_FREE_PORT => {
             let text = format!(
-                "nobody listens at UDP port {port} of {host}, which takes root: no other manypath may answer for port \
+                "nobody listens at UDP port {port} of {host}, which needs root: no other manypath may answer for port \
                  {allow}, unless you trust all users of {host} (`manypath rules add remote enable \
                  host {} unproven=on`)",
                 path.remote.ip()
