@@ -186,7 +186,10 @@ fn bind(
 
 /// Who serves a host has to know; a program of a user has no port below 1024 anyway.
 fn report(config: &StackConfig, error: &io::Error) {
-    let what = "clients reach ports below 1024 of this host by plain TCP";
+    let what = match error.kind() == io::ErrorKind::AddrInUse {
+        true => "another program answers for ports below 1024 of this host",
+        false => "clients reach ports below 1024 of this host by plain TCP",
+    };
     match error.kind() == io::ErrorKind::PermissionDenied && !config.service {
         true => info!(target: log::STACK, "{what}: {error}"),
         false => warn!(target: log::STACK, "{what}: {error}"),
