@@ -152,6 +152,16 @@ fn root_serves_ports_below_1024_beside_a_user_who_has_udp_9899() {
 }
 
 #[test]
+fn a_program_of_root_is_served_beside_a_user_who_has_udp_9899() {
+    let mut site = Site::new();
+    let bob = ForAll::new(&site);
+    squat(&mut site, &bob, 81);
+    site.service_through("python3", &["-c", PAGE, "0.0.0.0", "80", "real"], "tcp", 80);
+    let (page, report) = fetch(&site, 80);
+    assert_eq!((page.as_str(), &report["sctp"]), ("real", &1.into()), "{report}");
+}
+
+#[test]
 fn an_association_with_the_privileged_port_carries_all_and_the_other_one_no_port_below_1024() {
     let mut site = with_services();
     site.serve("80,8080");
