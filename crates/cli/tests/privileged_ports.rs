@@ -165,6 +165,8 @@ fn a_program_of_root_is_served_beside_a_user_who_has_udp_9899() {
 fn an_association_with_the_privileged_port_carries_all_and_the_other_one_no_port_below_1024() {
     let mut site = with_services();
     site.serve("80,8080");
+    let status = site.server_status();
+    assert_eq!((&status["udp_port"], &status["privileged_port"]), (&9899.into(), &899.into()));
     let url = |port| format!("http://{}:{port}/", site.server());
     // One program, so that all connections belong to one stack.
     for (ports, associations) in [([80, 8080], 1), ([8080, 80], 2)] {

@@ -26,6 +26,9 @@ pub struct StackStatus {
     pub draining: bool,
     /// UDP port of the stack's own sockets.
     pub udp_port: u16,
+    /// The UDP port beside it at which the stack answers for ports below 1024.
+    #[serde(default)]
+    pub privileged_port: Option<u16>,
     /// What peers may reach: `PORT` or `ADDR:PORT`.
     pub allow: Vec<String>,
     /// Listening sockets of programs under `manypath run` that have been announced to this stack.
