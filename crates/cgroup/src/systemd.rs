@@ -18,7 +18,7 @@ const WITH_THE_HOST: &str = "multi-user.target.wants";
 /// allow. Its stack, which reads packets of peers, gives up the rest by itself; CAP_SETUID, CAP_SETGID and
 /// CAP_SETPCAP are for that.
 const HARDENING: &str = "\
-CapabilityBoundingSet=CAP_BPF CAP_PERFMON CAP_NET_ADMIN CAP_NET_RAW CAP_SETUID CAP_SETGID CAP_SETPCAP
+CapabilityBoundingSet=CAP_BPF CAP_PERFMON CAP_NET_ADMIN CAP_NET_BIND_SERVICE CAP_NET_RAW CAP_SETUID CAP_SETGID CAP_SETPCAP
 NoNewPrivileges=yes
 RuntimeDirectory=manypath
 RuntimeDirectoryMode=0700

@@ -141,7 +141,8 @@ pub(crate) struct StackOptions {
     /// root or CAP_NET_RAW at both ends, and no NAT between them.
     #[arg(long, value_enum, value_name = "HOW", default_value = "udp")]
     pub(crate) encapsulation: EncapsulationArg,
-    /// UDP port of the peer's manypath (RFC 6951).
+    /// UDP port of the peer's manypath (RFC 6951); services at ports below 1024 are asked for at another one
+    /// (privileged_port of `manypath sysctl`: 899), unless this one is below 1024 itself.
     #[arg(long, value_name = "PORT", default_value_t = 9899)]
     pub(crate) peer_port: u16,
     /// How long a silent peer may delay the fallback to plain TCP, in milliseconds (as
@@ -224,7 +225,8 @@ pub(crate) struct ServeArgs {
     /// rules open; `/udp` behind it for datagrams. A port is open at the addresses at which a peer reaches this host.
     #[arg(long, value_name = "PORT|ADDR:PORT", value_delimiter = ',')]
     pub(crate) allow: Vec<String>,
-    /// UDP port to listen on (RFC 6951).
+    /// UDP port to listen on (RFC 6951); as root also on the one that clients ask for ports below 1024
+    /// (privileged_port of `manypath sysctl`: 899).
     #[arg(long, value_name = "PORT", default_value_t = 9899)]
     pub(crate) port: u16,
     #[command(flatten)]

@@ -268,8 +268,11 @@ fn units_may_do_no_more_than_they_need() {
             None => eprintln!("SKIPPED: no systemd-analyze here"),
         }
     }
-    // Whoever reads packets of peers keeps none of these.
+    // Whoever reads packets of peers keeps none of these but the right to ports below 1024.
     let service = fs::read_to_string(service).expect("a unit");
-    assert!(service.lines().any(|line| line == "CapabilityBoundingSet="), "{service}");
+    assert!(
+        service.lines().any(|line| line == "CapabilityBoundingSet=CAP_NET_BIND_SERVICE"),
+        "{service}"
+    );
     assert!(service.lines().any(|line| line == "User=manypath"), "{service}");
 }

@@ -26,6 +26,9 @@ pub struct StackStatus {
     pub draining: bool,
     /// UDP port of the stack's own sockets.
     pub udp_port: u16,
+    /// The UDP port beside it at which the stack answers for ports below 1024.
+    #[serde(default)]
+    pub privileged_port: Option<u16>,
     /// What peers may reach: `PORT` or `ADDR:PORT`.
     pub allow: Vec<String>,
     /// Listening sockets of programs under `manypath run` that have been announced to this stack.
@@ -356,6 +359,9 @@ pub enum FallbackReason {
     NoDatagrams,
     /// One path with a short round trip leads to the peer: SCTP could only be slower.
     NothingToGain,
+    /// The destination's port is below 1024, and nobody answers at the UDP port that proves that the peer may
+    /// answer for it.
+    UnprovenPort,
 }
 
 impl FallbackReason {
@@ -378,6 +384,7 @@ impl FallbackReason {
             Self::Busy => "busy",
             Self::NoDatagrams => "no-datagrams",
             Self::NothingToGain => "nothing-to-gain",
+            Self::UnprovenPort => "unproven-port",
         }
     }
 }
@@ -402,6 +409,7 @@ impl fmt::Display for FallbackReason {
             Self::NothingToGain => {
                 "a single short path leads to the peer: SCTP has nothing to gain"
             }
+            Self::UnprovenPort => "no manypath of root answers there, which ports below 1024 need",
         })
     }
 }

@@ -3,6 +3,7 @@
 use crate::attempt::AttemptId;
 use crate::datagrams::DatagramId;
 use crate::presence::Quiet;
+use crate::privileged::Acceptor;
 use manypath_engine::{Instant, Outgoing, Profile};
 use manypath_flow::{DatagramFlow, DirectFlow, FlowConfig, FlowId, FlowMux, Flows};
 use manypath_window::Budget;
@@ -47,6 +48,8 @@ pub(crate) enum Setup {
 pub(crate) struct Association {
     /// The profile with which this side began it; none if the peer began it.
     pub(crate) begun_with: Option<Profile>,
+    /// Who was asked, if this side began it.
+    pub(crate) acceptor: Acceptor,
     pub(crate) setup: Setup,
     pub(crate) begun: Instant,
     /// When it was last found without flows.
@@ -104,6 +107,7 @@ impl Association {
         let (input_over, spoken) = (false, false);
         Self {
             begun_with,
+            acceptor: Acceptor::Anyone,
             input_over,
             setup,
             begun,
@@ -117,6 +121,11 @@ impl Association {
             doubted,
             quiet: Quiet::new(begun),
         }
+    }
+
+    /// The same, begun with this acceptor.
+    pub(crate) fn asked(self, acceptor: Acceptor) -> Self {
+        Self { acceptor, ..self }
     }
 
     /// Whether it carries nothing.

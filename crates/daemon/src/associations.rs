@@ -5,6 +5,7 @@ use crate::connection::RelayEnd;
 use crate::datagrams::pump_datagrams;
 use crate::log;
 use crate::parameters::{self, STREAMS};
+use crate::privileged::Acceptor;
 use crate::stack::Stack;
 use crate::status::path_state_name;
 use crate::timers::Timer;
@@ -34,11 +35,12 @@ impl Stack {
         &mut self,
         destination: SocketAddr,
         profile: Profile,
+        acceptor: Acceptor,
     ) -> Result<AssociationId, FallbackReason> {
-        if let Some(id) = self.by_peer.get(&(destination.ip(), profile)) {
-            return Ok(*id);
+        if let Some(id) = self.association_with(destination.ip(), profile, acceptor) {
+            return Ok(id);
         }
-        let remote = SocketAddr::new(destination.ip(), self.config.peer_port());
+        let remote = self.udp_address(destination.ip(), acceptor)?;
         self.check_route(remote.ip())?;
         let (now, port) = (self.now, manypath_flow::SCTP_PORT);
         let own = parameters::with_profile(&self.config, profile);
@@ -55,8 +57,8 @@ impl Stack {
             STREAMS,
             &self.window_memory,
         );
-        self.associations.insert(id, association);
-        self.by_peer.insert((destination.ip(), profile), id);
+        self.associations.insert(id, association.asked(acceptor));
+        self.by_peer.insert((destination.ip(), profile, acceptor), id);
         info!(target: log::ASSOCIATION, "association {} to {remote}: trying", id.0);
         Ok(id)
     }
@@ -170,12 +172,12 @@ impl Stack {
             return;
         };
         let near = self.gains_nothing(id);
-        for addr in self.living_addresses(id) {
-            self.peers.forget_peer(self.now, addr);
+        for (addr, acceptor) in self.living_acceptors(id) {
+            self.peers.forget_peer(self.now, addr, acceptor);
             if !near {
                 self.forget_near(Some(addr));
             }
-            self.by_peer.entry((addr, profile)).or_insert(id);
+            self.by_peer.entry((addr, profile, acceptor)).or_insert(id);
         }
     }
 
@@ -185,8 +187,10 @@ impl Stack {
         if !self.is_established(id) {
             return;
         }
-        let living = self.living_addresses(id);
-        self.by_peer.retain(|(addr, _), used| *used != id || living.contains(addr));
+        let living = self.living_acceptors(id);
+        self.by_peer.retain(|(addr, _, acceptor), used| {
+            *used != id || living.contains(&(*addr, *acceptor))
+        });
     }
 
     /// Packets received from the peer so far.
@@ -232,9 +236,10 @@ impl Stack {
             let (peer, streams) = (flow.peer(), flow.streams());
             return self.on_direct_restarted(id, peer, streams);
         }
-        let Association { begun_with, streams, .. } = *association;
+        let Association { begun_with, acceptor, streams, .. } = *association;
         let memory = &self.window_memory;
-        *association = Association::new(begun_with, Setup::Established, self.now, streams, memory);
+        let fresh = Association::new(begun_with, Setup::Established, self.now, streams, memory);
+        *association = fresh.asked(acceptor);
         self.agree_on_datagrams(id);
         info!(target: log::ASSOCIATION, "association {}: the peer has restarted", id.0);
     }
@@ -250,7 +255,7 @@ impl Stack {
     fn on_closed(&mut self, id: AssociationId, reason: &CloseReason) {
         let Some(association) = self.associations.get(&id) else { return };
         let connecting = association.setup == Setup::Connecting;
-        let fallback = fallback_reason(reason, connecting);
+        let fallback = association.acceptor.reason(fallback_reason(reason, connecting));
         if connecting {
             self.remember_failed_connect(id, fallback, speaks_sctp(reason));
         }
@@ -280,11 +285,11 @@ impl Stack {
     /// `native`: it speaks SCTP, if not with manypath's port and form.
     fn remember_failed_connect(&mut self, id: AssociationId, reason: FallbackReason, native: bool) {
         let peers = self.by_peer.iter().filter(|(_, used)| **used == id);
-        let peers: Vec<IpAddr> = peers.map(|((addr, _), _)| *addr).collect();
-        for peer in peers {
+        let peers: Vec<_> = peers.map(|((addr, _, acceptor), _)| (*addr, *acceptor)).collect();
+        for (peer, acceptor) in peers {
             match native {
-                true => self.peers.remember_native(self.now, peer),
-                false => self.peers.remember_peer(self.now, peer, reason),
+                true => self.peers.remember_native(self.now, peer, acceptor),
+                false => self.peers.remember_peer(self.now, peer, acceptor, reason),
             }
         }
     }

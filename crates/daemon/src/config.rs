@@ -16,6 +16,12 @@ use std::time::Duration;
 /// UDP port of a server unless told otherwise: the SCTP tunnelling port (RFC 6951 section 5.1).
 pub const DEFAULT_UDP_PORT: u16 = 9899;
 
+/// UDP port of a privileged server beside [`DEFAULT_UDP_PORT`]: who has it may answer for ports below 1024. IANA has
+/// assigned it to nobody.
+pub const DEFAULT_PRIVILEGED_PORT: u16 = 899;
+/// The first port that every user of a host may have.
+pub(crate) const FIRST_FREE_PORT: u16 = 1024;
+
 /// Which local addresses carry paths.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Locals {
@@ -49,6 +55,12 @@ pub struct StackConfig {
     pub udp_port: u16,
     /// UDP port at which peers are expected.
     pub peer_udp_port: u16,
+    /// UDP port below 1024 where a server also listens if it may, and where a client asks for services at ports
+    /// below 1024; 0 for none.
+    pub privileged_port: u16,
+    /// Whether services at ports below 1024 are asked for at [`peer_udp_port`](Self::peer_udp_port), where any user of
+    /// the peer's host may answer, unless a rule says otherwise.
+    pub unproven: bool,
     /// Whether peers may begin associations (the server role).
     pub accept: bool,
     /// Serve listeners of programs under `manypath run` and nothing else, from the first one that
@@ -146,6 +158,8 @@ impl Default for StackConfig {
             encapsulation: Encapsulation::Udp,
             udp_port: 0,
             peer_udp_port: DEFAULT_UDP_PORT,
+            privileged_port: DEFAULT_PRIVILEGED_PORT,
+            unproven: false,
             accept: false,
             door: false,
             allow: Vec::new(),
@@ -224,5 +238,12 @@ impl StackConfig {
             Encapsulation::Udp => self.peer_udp_port,
             Encapsulation::Native => 0,
         }
+    }
+
+    /// The second port of a server, if it is to have one.
+    pub(crate) fn second_port(&self) -> Option<u16> {
+        let udp = self.encapsulation == Encapsulation::Udp;
+        let wanted = udp && self.accept && self.udp_port >= FIRST_FREE_PORT;
+        Some(self.privileged_port).filter(|port| wanted && *port != 0)
     }
 }

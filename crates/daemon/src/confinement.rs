@@ -65,6 +65,9 @@ fn needed(config: &StackConfig) -> CapabilitySet {
     match (config.encapsulation, config.udp_port) {
         (Encapsulation::Native, _) => CapabilitySet::NET_RAW,
         (Encapsulation::Udp, 1..1024) => CapabilitySet::NET_BIND_SERVICE,
+        (Encapsulation::Udp, _) if config.second_port().is_some() => {
+            CapabilitySet::NET_BIND_SERVICE
+        }
         (Encapsulation::Udp, _) => CapabilitySet::empty(),
     }
 }

@@ -13,6 +13,7 @@ use crate::associations::{Up, unconnected};
 use crate::attempt::Open;
 use crate::log;
 use crate::parameters;
+use crate::privileged::Acceptor;
 use crate::stack::Stack;
 use manypath_control::status::FallbackReason;
 use manypath_engine::{AssociationId, CloseReason, Profile};
@@ -28,9 +29,10 @@ impl Stack {
         &mut self,
         open: &Open,
         profile: Profile,
+        acceptor: Acceptor,
     ) -> Result<(AssociationId, FlowId), FallbackReason> {
         let destination = open.destination;
-        let remote = SocketAddr::new(destination.ip(), self.config.peer_port());
+        let remote = self.udp_address(destination.ip(), acceptor)?;
         self.check_route(remote.ip())?;
         let (now, own) = (self.now, parameters::of_direct(&self.config, profile));
         let endpoint = self.driver.endpoint_mut();
@@ -39,7 +41,7 @@ impl Stack {
         let (flow, name) = DirectFlow::opening(destination, open.source_or_unspecified());
         let flow = flow.framed(self.framing());
         let association = Association::direct(Some(profile), Setup::Connecting, now, flow);
-        self.associations.insert(id, association);
+        self.associations.insert(id, association.asked(acceptor));
         self.counters.count("direct_associations_begun");
         debug!(target: log::ASSOCIATION, "association {} to {destination}: trying directly", id.0);
         Ok((id, name))

@@ -39,6 +39,7 @@ mod parameters;
 mod path_policies;
 mod peers;
 mod presence;
+mod privileged;
 mod proven;
 mod proxy;
 mod relay;
@@ -59,7 +60,7 @@ mod watch;
 mod way;
 
 pub use allow::{Allow, AllowError};
-pub use config::{DEFAULT_UDP_PORT, Encapsulation, Locals, StackConfig};
+pub use config::{DEFAULT_PRIVILEGED_PORT, DEFAULT_UDP_PORT, Encapsulation, Locals, StackConfig};
 pub use gateway::{Gateway, Way};
 pub use keeper::{Keeper, Kept, keep};
 pub use locals::check_locals;

@@ -1,6 +1,7 @@
 //! The local addresses that carry paths.
 
 use crate::config::{self, Encapsulation, StackConfig};
+use crate::privileged;
 use crate::token::Source;
 use manypath_engine::LocalAddress;
 use manypath_net::{Driver, Interface, LocalBinding, UdpPort};
@@ -24,12 +25,19 @@ pub(crate) struct Local {
     pub(crate) up: bool,
     /// Names its socket.
     pub(crate) socket: u64,
+    /// Names its socket at the privileged port.
+    pub(crate) second: Option<u64>,
 }
 
 impl Local {
     /// It is open on `interface`.
     pub(crate) fn new(address: LocalAddress, interface: &Interface, socket: u64) -> Self {
-        Self { address, interface: interface.name.clone(), up: interface.up, socket }
+        Self { address, interface: interface.name.clone(), up: interface.up, socket, second: None }
+    }
+
+    /// Names its sockets.
+    pub(crate) fn sockets(&self) -> impl Iterator<Item = u64> {
+        std::iter::once(self.socket).chain(self.second)
     }
 
     /// Whether it is the address of `interface`.
@@ -49,6 +57,8 @@ pub(crate) struct Locals {
     begun: bool,
     /// The UDP port of the sockets, kept when none is open for a while.
     port: u16,
+    /// The privileged port at which there are sockets beside those.
+    pub(crate) second_port: Option<u16>,
     /// How many sockets have been opened.
     sockets: u64,
 }
@@ -57,7 +67,7 @@ impl Locals {
     /// No socket is open yet.
     pub(crate) fn closed() -> Self {
         let (open, own, failed) = Default::default();
-        Self { open, own, failed, begun: false, port: 0, sockets: 0 }
+        Self { open, own, failed, begun: false, port: 0, second_port: None, sockets: 0 }
     }
 
     /// Whether peers can reach this stack, as far as this host has addresses.
@@ -127,16 +137,20 @@ pub(crate) fn open(
     let bound = match (config.encapsulation, config.udp_port) {
         (Encapsulation::Native, _) => bind_natively(driver, registry, &bindings)?,
         (Encapsulation::Udp, 0) => driver.bind_all(registry, &bindings, UdpPort::Ephemeral)?,
-        (Encapsulation::Udp, port) => driver.bind_all(registry, &bindings, UdpPort::Fixed(port))?,
+        (Encapsulation::Udp, _) => privileged::bind_fixed(config, driver, registry, &bindings)?,
     };
     // The first scan finds out who has no link.
     let open = bound.iter().zip(&chosen).zip(0..).map(|((address, (interface, _)), socket)| {
-        Local { address: *address, interface: interface.clone(), up: true, socket }
+        Local { address: *address, interface: interface.clone(), up: true, socket, second: None }
     });
     let (open, own): (Vec<_>, _) = (open.collect(), addresses(&interfaces));
     let port = open.first().map_or(config.udp_port, |local| local.address.addr.port());
     let sockets = open.len() as u64;
-    Ok(Locals { open, own, failed: BTreeSet::new(), begun: true, port, sockets })
+    let failed = BTreeSet::new();
+    let mut locals = Locals { open, own, failed, begun: true, port, second_port: None, sockets };
+    let bindings = chosen.into_iter().map(|(_, binding)| binding).collect();
+    privileged::bind_beside(config, driver, registry, bindings, &mut locals);
+    Ok(locals)
 }
 
 fn bind_natively(

@@ -9,7 +9,7 @@ use manypath_rules::Protocol;
 use std::net::{IpAddr, SocketAddr};
 
 impl Stack {
-    fn paths_of(&self, id: AssociationId) -> Vec<PathStatus> {
+    pub(crate) fn paths_of(&self, id: AssociationId) -> Vec<PathStatus> {
         self.driver.endpoint().status(self.now, id).map(|status| status.paths).unwrap_or_default()
     }
 
@@ -81,11 +81,12 @@ impl Stack {
     /// they have failed since, when they may be somebody else's by now. A potentially failed path still counts: it
     /// is active or has failed within seconds, and a new association would have to wait as well.
     pub(crate) fn living_addresses(&self, id: AssociationId) -> Vec<IpAddr> {
-        let lives = |path: &PathStatus| {
-            matches!(path.state, PathState::Active | PathState::PotentiallyFailed)
-        };
-        self.paths_of(id).iter().filter(|path| lives(path)).map(remote).collect()
+        self.paths_of(id).iter().filter(|path| is_living(path)).map(remote).collect()
     }
+}
+
+pub(crate) fn is_living(path: &PathStatus) -> bool {
+    matches!(path.state, PathState::Active | PathState::PotentiallyFailed)
 }
 
 fn locals_of(mut paths: Vec<PathStatus>, counts: impl Fn(&PathStatus) -> bool) -> Vec<IpAddr> {

@@ -23,6 +23,7 @@ use crate::log;
 use crate::parameters;
 use crate::path_policies::PathPolicies;
 use crate::peers::{Lifetimes, Memory, Peers};
+use crate::privileged::Acceptor;
 use crate::relay::Relay;
 use crate::rules::Rules;
 use crate::service::Service;
@@ -73,7 +74,7 @@ pub struct Stack {
     pub(crate) uplinks: Uplinks,
     pub(crate) associations: BTreeMap<AssociationId, Association>,
     /// Which association to use for a peer's address, among those that this side began.
-    pub(crate) by_peer: BTreeMap<(IpAddr, Profile), AssociationId>,
+    pub(crate) by_peer: BTreeMap<(IpAddr, Profile, Acceptor), AssociationId>,
     /// Associations whose flows may have events or messages.
     pub(crate) dirty: BTreeSet<AssociationId>,
     /// Associations with messages that wait for room in the engine.
@@ -148,7 +149,7 @@ impl Stack {
         log::set_levels(&config.log);
         let mut driver = Driver::new(Endpoint::new(Self::endpoint_parameters(&config), seed()?));
         let sockets = std::mem::take(&mut config.sockets);
-        driver.inherit(inherited(sockets, config.udp_port)?);
+        driver.inherit(inherited(sockets, &config)?);
         let locals = match config.door {
             true => Locals::closed(),
             false => locals::open(&config, &mut driver, &registry)?,
@@ -340,8 +341,9 @@ impl Stack {
                 true => "listeners of programs".to_owned(),
                 false => self.open_services().join(", "),
             };
+            let second = self.locals.second_port.map(|port| format!(" and {port}"));
             let at = match self.config.encapsulation {
-                Encapsulation::Udp => format!("on UDP port {port}"),
+                Encapsulation::Udp => format!("on UDP port {port}{}", second.unwrap_or_default()),
                 Encapsulation::Native => "directly over IP (protocol 132)".to_owned(),
             };
             info!(target: log::STACK, "accepting associations {at} for {allow}");
@@ -372,10 +374,10 @@ impl Stack {
 }
 
 /// The sockets of the service manager, which must be where peers look.
-fn inherited(sockets: Vec<OwnedFd>, port: u16) -> io::Result<Inherited> {
+fn inherited(sockets: Vec<OwnedFd>, config: &StackConfig) -> io::Result<Inherited> {
     let sockets = Inherited::adopt(sockets)?;
-    match sockets.port()? {
-        Some(theirs) if theirs != port => {
+    match sockets.port(config.second_port())? {
+        Some(theirs) if theirs != config.udp_port => {
             let text =
                 format!("the service manager's sockets have UDP port {theirs}: --port {theirs}");
             Err(io::Error::new(io::ErrorKind::InvalidInput, text))

@@ -26,6 +26,7 @@ impl Stack {
             accepting: self.config.accept,
             draining: !self.phase.takes_work(),
             udp_port: self.locals.udp_port(),
+            privileged_port: self.locals.second_port,
             allow: self.open_services(),
             listeners: self.listeners.status(|listener| self.may_reach(listener)),
             locals: self.local_statuses(),

@@ -162,7 +162,9 @@ impl Stack {
             info!(target: log::STACK, "{ip} has gone from {}", local.interface);
             self.counters.count("addresses_gone");
             self.driver.endpoint_mut().suspend_local_address(self.now, ip);
-            self.driver.unbind(self.now, Source::Local(local.socket).token());
+            for socket in local.sockets() {
+                self.driver.unbind(self.now, Source::Local(socket).token());
+            }
         }
         self.note_fixed(gone.len());
         gone
@@ -208,7 +210,9 @@ impl Stack {
             }
             other => other?,
         };
-        Ok(Local::new(address, interface, socket))
+        let mut local = Local::new(address, interface, socket);
+        self.bind_second(&mut local, binding);
+        Ok(local)
     }
 
     /// The peer has said what it thinks of a changed address of ours.
@@ -245,7 +249,7 @@ impl Stack {
             known.into_iter().for_each(|addr| self.forget_near(Some(addr)));
         }
         if change == AddressChange::Removed {
-            self.by_peer.retain(|(addr, _), used| *used != id || *addr != address);
+            self.by_peer.retain(|(addr, ..), used| *used != id || *addr != address);
         }
         let what = change_name(change);
         info!(target: log::ASSOCIATION, "association {}: the peer's {address} has {what}", id.0);

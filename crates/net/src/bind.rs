@@ -5,6 +5,7 @@ use crate::interfaces::Interface;
 use crate::path_io::{Io, UdpIo};
 use crate::raw_io::{IPPROTO_SCTP, RawIo};
 use crate::socket_option;
+use crate::udp_holder;
 use manypath_engine::LocalAddress;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
@@ -227,6 +228,17 @@ pub fn enlarge_buffers_through(helper: BufferHelper) {
     let _ = HELPER.set(helper);
 }
 
+fn holder_of(addr: SocketAddr) -> String {
+    let holders = udp_holder::udp_holders(addr.port(), Some(addr.ip()));
+    let unknown = || {
+        let port = addr.port();
+        format!(
+            "another program, perhaps another manypath (`ss -lunp sport = :{port}` shows which)"
+        )
+    };
+    holders.first().map_or_else(unknown, ToString::to_string)
+}
+
 fn explain_native(error: &io::Error, addr: SocketAddr) -> io::Error {
     let text = match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => {
@@ -243,12 +255,14 @@ fn explain(error: &io::Error, addr: SocketAddr) -> io::Error {
     let (ip, port) = (addr.ip(), addr.port());
     let text = match error.raw_os_error() {
         Some(libc::EADDRINUSE) => format!(
-            "UDP port {port} of {ip} is in use by another program, perhaps another manypath \
-             (`ss -lunp sport = :{port}` shows which): stop that one or choose another port"
+            "UDP port {port} of {ip} is in use by {}: stop that one or choose another port",
+            holder_of(addr)
         ),
         Some(libc::EADDRNOTAVAIL) => format!("{ip} is not an address of this host"),
         Some(libc::EACCES) => {
-            format!("UDP port {port} of {ip} needs privileges: choose one above 1023")
+            format!(
+                "UDP port {port} of {ip} needs root or CAP_NET_BIND_SERVICE (ports above 1023 do not)"
+            )
         }
         _ => format!("cannot open UDP port {port} of {ip}: {error}"),
     };

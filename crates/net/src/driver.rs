@@ -1,6 +1,6 @@
 //! The driver: what its user calls.
 
-use crate::bind::{self, LocalBinding, UdpPort};
+use crate::bind::{self, LocalBinding, Opened, UdpPort};
 use crate::bound::Bound;
 use crate::counters::Counters;
 use crate::exchange::Exchange;
@@ -101,15 +101,36 @@ impl Driver {
         }
         let opened = bind::open_native(binding)?;
         let address = opened.address;
-        let mut socket = Bound::register(registry, token, opened)?;
-        socket.path.searches = self.exchange.endpoint.searches_path_mtu();
         let ip = address.addr.ip();
         let known = self.exchange.sockets.iter().any(|other| other.path.local.ip() == ip);
-        self.exchange.sockets.push(socket);
+        self.keep_beside(registry, token, opened)?;
         if !known {
             self.exchange.endpoint.add_local_address(address);
         }
         Ok(address)
+    }
+
+    /// Binds a second UDP socket, at the address and port of `binding`, beside the one that has made the address
+    /// usable. Peers are answered from there as they come; an association that they begin at a port below 1024
+    /// keeps to that port at all of its addresses.
+    pub fn bind_beside(
+        &mut self,
+        registry: &Registry,
+        token: Token,
+        binding: &LocalBinding,
+    ) -> io::Result<()> {
+        let port = UdpPort::Fixed(binding.addr.port());
+        for opened in bind::open_all(&[binding], port, &mut self.inherited)? {
+            self.keep_beside(registry, token, opened)?;
+        }
+        Ok(())
+    }
+
+    fn keep_beside(&mut self, registry: &Registry, token: Token, opened: Opened) -> io::Result<()> {
+        let mut socket = Bound::register(registry, token, opened)?;
+        socket.path.searches = self.exchange.endpoint.searches_path_mtu();
+        self.exchange.sockets.push(socket);
+        Ok(())
     }
 
     /// Closes the socket of `token`, whose address has gone or is not to be used any more. What waits there

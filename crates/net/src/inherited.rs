@@ -20,12 +20,14 @@ impl Inherited {
         sockets.into_iter().map(adopt).collect::<io::Result<_>>().map(Self)
     }
 
-    /// The UDP port of the sockets, if there are any and all have the same.
+    /// The UDP port of the sockets besides `second`, if there are any and all have the same.
     ///
     /// # Errors
     /// When they differ: all local addresses share one port (RFC 6951 section 5.1).
-    pub fn port(&self) -> io::Result<Option<u16>> {
+    pub fn port(&self, second: Option<u16>) -> io::Result<Option<u16>> {
         let mut ports: Vec<u16> = self.0.keys().map(SocketAddr::port).collect();
+        ports.retain(|port| second != Some(*port));
+        ports.sort_unstable();
         ports.dedup();
         match ports[..] {
             [] => Ok(None),
@@ -70,7 +72,7 @@ mod tests {
     fn sockets_are_found_by_their_address_once() {
         let sockets = vec![udp("127.0.33.1:9733"), udp("127.0.33.2:9733")];
         let mut inherited = Inherited::adopt(sockets).unwrap();
-        assert_eq!(inherited.port().unwrap(), Some(9733));
+        assert_eq!(inherited.port(None).unwrap(), Some(9733));
         let addr = "127.0.33.1:9733".parse().unwrap();
         assert!(inherited.take(addr).is_some());
         assert!(inherited.take(addr).is_none());
@@ -83,6 +85,8 @@ mod tests {
         assert!(text(vec![tcp.into()]).contains("no UDP socket"));
         assert!(text(vec![udp("0.0.0.0:0")]).contains("ListenDatagram=ADDRESS"));
         let ports = Inherited::adopt(vec![udp("127.0.33.4:9734"), udp("127.0.33.5:9735")]);
-        assert!(ports.unwrap().port().is_err());
+        let ports = ports.unwrap();
+        assert!(ports.port(None).is_err());
+        assert_eq!(ports.port(Some(9734)).unwrap(), Some(9735));
     }
 }

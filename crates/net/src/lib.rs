@@ -58,6 +58,7 @@ mod sockaddr;
 mod socket;
 mod socket_option;
 mod traffic_class;
+mod udp_holder;
 
 #[cfg(test)]
 extern crate self as manypath_net;
@@ -78,3 +79,4 @@ pub use route::{Route, route_to, routes};
 pub use signals::{Signal, Signals};
 pub use socket::SocketStatus;
 pub use socket_option::{choose_port_when_connecting, speaks_mptcp, tcp_info};
+pub use udp_holder::{UdpHolder, udp_holders};

@@ -29,6 +29,8 @@ pub struct Options {
     pub redundant: Option<bool>,
     /// Whether it is plain TCP where SCTP cannot help.
     pub step_aside: Option<StepAside>,
+    /// Whether ports below 1024 are reached through a peer that has not proved that it may answer for them.
+    pub unproven: Option<bool>,
 }
 
 /// Whether connections are left to plain TCP where SCTP cannot help: one short path leads to the peer.
@@ -75,7 +77,7 @@ pub enum Profile {
 /// What [`Options::set`] reads.
 const ALLOWED: &str = "half-close=on|off, proxy=on|off, sctp-only=on|off, \
     form=mux|direct, class=bulk|interactive, weight=N, profile=production|dynamic, lifetime=TIME, \
-    redundant=on|off, step-aside=auto|never";
+    redundant=on|off, step-aside=auto|never, unproven=on|off";
 const MAX_WEIGHT: u16 = 1000;
 const MAX_LIFETIME_MS: u32 = 60_000;
 
@@ -151,6 +153,7 @@ impl Options {
             "lifetime" => self.lifetime.replace(lifetime(value)?).is_some(),
             "redundant" => self.redundant.replace(switch(key, value)?).is_some(),
             "step-aside" => self.step_aside.replace(step_aside(value)?).is_some(),
+            "unproven" => self.unproven.replace(switch(key, value)?).is_some(),
             _ => return Err(RuleError::unknown("option", key, ALLOWED)),
         };
         match was_said {
@@ -173,6 +176,7 @@ impl Options {
             ("lifetime", self.lifetime.map(|ms| format!("{ms}ms"))),
             ("redundant", self.redundant.map(switch)),
             ("step-aside", self.step_aside.map(|aside| aside.name().to_owned())),
+            ("unproven", self.unproven.map(switch)),
         ];
         all.into_iter().filter_map(|(key, value)| Some((key, value?)))
     }

@@ -123,6 +123,9 @@ impl Rule {
                 "profile is for associations that are begun here: remote rules",
             ));
         }
+        if self.chain == Chain::Local && options.unproven.is_some() {
+            return Err(RuleError::new("unproven is for connections made here: remote rules"));
+        }
         check_step_aside(self.chain, options)?;
         if options.form == Some(Form::Direct) && options.weight.is_some() {
             return Err(RuleError::new(
@@ -162,12 +165,12 @@ fn check_step_aside(chain: Chain, options: &Options) -> Result<(), RuleError> {
 
 /// Most options are about connections.
 fn check_datagrams(options: &Options) -> Result<(), RuleError> {
-    let Options { profile, lifetime, redundant, .. } = *options;
-    if *options == (Options { profile, lifetime, redundant, ..Options::default() }) {
+    let Options { profile, lifetime, redundant, unproven, .. } = *options;
+    if *options == (Options { profile, lifetime, redundant, unproven, ..Options::default() }) {
         return Ok(());
     }
     Err(RuleError::new(format!(
-        "udp knows only lifetime=TIME, redundant=on|off and profile=NAME, not all of{options}"
+        "udp knows only lifetime=TIME, redundant=on|off, profile=NAME and unproven=on|off, not all of{options}"
     )))
 }
 

@@ -96,6 +96,19 @@ fn a_rule_says_whether_connections_step_aside() {
 }
 
 #[test]
+fn a_remote_rule_says_whether_ports_below_1024_need_a_proof() {
+    for text in
+        ["remote enable host 192.0.2.1 unproven=on", "remote enable udp port 53 unproven=off"]
+    {
+        let rule: Rule = text.parse().unwrap();
+        assert_eq!(rule.options.unproven, Some(text.ends_with("on")));
+        assert_eq!(rule.to_string(), text);
+    }
+    assert!(error("local enable port 22 unproven=on").contains("remote rules"));
+    assert!(error("remote enable unproven=perhaps").contains("on or off"));
+}
+
+#[test]
 fn the_lifetime_of_datagrams_is_a_time_with_a_unit() {
     let rule: Rule = "local enable udp port 53 lifetime=2s".parse().unwrap();
     assert_eq!(rule.options.lifetime, Some(2000));

@@ -52,10 +52,11 @@ fn text(stack: &StackStatus, counters: bool) -> String {
     };
     let draining = if stack.draining { ", draining" } else { "" };
     let seconds = stack.uptime_ms / 1000;
+    let second = stack.privileged_port.map(|port| format!(" and {port}")).unwrap_or_default();
     // Writing to a string cannot fail, here and below.
     let _ = writeln!(
         out,
-        "stack {} ({role}, udp {}, up {seconds} s{draining}): {}",
+        "stack {} ({role}, udp {}{second}, up {seconds} s{draining}): {}",
         stack.pid,
         stack.udp_port,
         counted(stack.associations.len(), "association", "associations")

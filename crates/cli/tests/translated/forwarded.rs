@@ -1,4 +1,4 @@
-//! A router with one public address that forwards UDP port 9899 and the port of the service, or only the latter.
+//! A router with one public address that forwards the UDP ports and the port of the service, or only the latter.
 
 use crate::common::gateways::sh;
 use crate::common::{MANYPATH, Site, find, finish};
@@ -13,7 +13,7 @@ fn chains(udp: &str, source: &str) -> String {
         "
   chain pre {{
     type nat hook prerouting priority -100;
-    ip daddr 203.0.113.1 tcp dport 8080 dnat to 10.9.1.2
+    ip daddr 203.0.113.1 tcp dport {{ 80, 8080 }} dnat to 10.9.1.2
     {udp}
   }}
   chain post {{
@@ -25,19 +25,27 @@ fn chains(udp: &str, source: &str) -> String {
 }
 
 const FORWARDED: &str = "ip daddr 203.0.113.1 udp dport 9899 dnat to 10.9.1.2";
+/// With the port that is asked for services at ports below 1024.
+const BOTH_FORWARDED: &str = "ip daddr 203.0.113.1 udp dport { 899, 9899 } dnat to 10.9.1.2";
 
 fn serving(chains: &str) -> Site {
     let mut site = behind(chains, "");
     sh(&site, Host::Right, ONE_HOME);
     site.web();
     site.random_file("file", 2 << 20);
-    site.serve("8080");
+    let root = site.dir.join("www").display().to_string();
+    site.service("python3", &["-m", "http.server", "-d", &root, "80"], "tcp", 80);
+    site.serve("80,8080");
     site
 }
 
 /// Downloads the file; how long the connect took, in seconds.
 fn download(site: &Site) -> f64 {
-    let url = format!("http://{}:8080/file", PUBLIC[0]);
+    download_at(site, 8080)
+}
+
+fn download_at(site: &Site, port: u16) -> f64 {
+    let url = format!("http://{}:{port}/file", PUBLIC[0]);
     let format = "%{size_download} %{time_connect}";
     let done = site.through("curl", &["-sS", "-f", "-o", "/dev/null", "-w", format, &url]);
     let (size, time) = done.stdout.split_once(' ').unwrap_or_default();
@@ -64,12 +72,33 @@ fn a_router_that_changes_source_ports() {
     is_carried_and_well(&serving(&chains(FORWARDED, ":20000-60000 fully-random")));
 }
 
+#[test]
+fn ports_below_1024_are_carried_where_their_udp_port_is_forwarded() {
+    for (udp, carried) in [(FORWARDED, 0), (BOTH_FORWARDED, 1)] {
+        for source in ["", ":20000-60000 fully-random"] {
+            let site = serving(&chains(udp, source));
+            download_at(&site, 80);
+            assert_eq!(site.server_counter("flow_incoming"), carried, "{udp}");
+        }
+    }
+}
+
 /// From then on the server comes from another port, too.
 #[test]
 fn a_router_that_changes_source_ports_forgets_its_mappings() {
-    let mut site = serving(&chains(FORWARDED, ":20000-60000 fully-random"));
+    mappings_are_forgotten(FORWARDED, 8080);
+}
+
+/// The client hears the server from the port alone that it has asked.
+#[test]
+fn a_router_forgets_its_mappings_of_the_privileged_port() {
+    mappings_are_forgotten(BOTH_FORWARDED, 80);
+}
+
+fn mappings_are_forgotten(udp: &str, port: u16) {
+    let mut site = serving(&chains(udp, ":20000-60000 fully-random"));
     site.random_file("file", 8 << 20);
-    let url = format!("http://{}:8080/file", PUBLIC[0]);
+    let url = format!("http://{}:{port}/file", PUBLIC[0]);
     let args = ["-sS", "-f", "-o", "/dev/null", "-w", "%{size_download}", &url];
     let mut command = site.through_command(&[], "curl", &args);
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -171,13 +171,18 @@ impl Stack {
             return self.start_tcp(id);
         }
         // An established association is judged by its own failure detection.
-        let peer = attempt.open.destination.ip();
+        let (peer, acceptor) = (attempt.open.destination.ip(), self.acceptor_of(association));
+        let established = self.is_established(association);
+        let reason = match established {
+            true => FallbackReason::Silent,
+            false => acceptor.reason(FallbackReason::Silent),
+        };
         if self.is_direct(association) {
-            self.note_direct_failure(id, association, FallbackReason::Silent);
-        } else if !self.is_established(association) {
-            self.peers.remember_peer(self.now, peer, FallbackReason::Silent);
+            self.note_direct_failure(id, association, reason);
+        } else if !established {
+            self.peers.remember_peer(self.now, peer, acceptor, reason);
         }
         self.reset_flow(association, flow);
-        self.give_up_sctp(id, FallbackReason::Silent);
+        self.give_up_sctp(id, reason);
     }
 }

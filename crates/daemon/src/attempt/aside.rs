@@ -17,7 +17,7 @@ use manypath_control::Reply;
 use manypath_control::status::FallbackReason;
 use manypath_engine::{AssociationId, AssociationState, Duration, Instant, PathState};
 use manypath_rules::{Form, Options, StepAside};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// Round trips below this are short: those of a cable, a building, a city. On such a path `docs/performance.md`
 /// has TCP ahead of the whole product at a lower cost ("One association and the whole product"). It has the
@@ -33,10 +33,11 @@ impl Stack {
         can && wanted == StepAside::Auto
     }
 
-    /// Whether a single short path leads to `peer`: an association knows, or what is remembered.
-    pub(super) fn is_near(&mut self, peer: IpAddr, options: &Options) -> bool {
+    /// Whether a single short path leads to `destination`: an association knows, or what is remembered.
+    pub(super) fn is_near(&mut self, destination: SocketAddr, options: &Options) -> bool {
+        let (peer, acceptor) = (destination.ip(), self.acceptor_for(destination, options));
         let profile = parameters::profile(&self.config, options);
-        let association = self.by_peer.get(&(peer, profile)).copied();
+        let association = self.association_with(peer, profile, acceptor);
         match association.filter(|id| !self.awaits_init_ack(*id)) {
             Some(id) => {
                 let near = self.gains_nothing(id);
@@ -155,9 +156,9 @@ impl Stack {
         let Some(association) = self.associations.get_mut(&id) else { return };
         let all = association.flows.len() == attempts.len() && association.datagrams.is_empty();
         if all && !association.spoken {
-            let Association { begun_with, begun, streams, .. } = *association;
+            let Association { begun_with, acceptor, begun, streams, .. } = *association;
             let fresh = Association::new(begun_with, Setup::Connecting, begun, streams, memory);
-            let gone = std::mem::replace(association, fresh);
+            let gone = std::mem::replace(association, fresh.asked(acceptor));
             return self.counters.add_flows(gone.mux.counters().entries());
         }
         for attempt in attempts {

@@ -19,12 +19,15 @@ impl Stack {
     ) -> bool {
         let Some(attempt) = self.attempts.get(&id) else { return false };
         let (open, options) = (attempt.open, attempt.options);
-        let known = self.peers.is_native(self.now, open.destination.ip());
+        let acceptor = self.acceptor_for(open.destination, &options);
+        let known = self.peers.is_native(self.now, open.destination.ip(), acceptor);
         if !known || self.is_direct(failed) || options.form == Some(Form::Mux) {
             return false;
         }
         let profile = parameters::profile(&self.config, &options);
-        let Ok((association, flow)) = self.begin_direct(&open, profile) else { return false };
+        let Ok((association, flow)) = self.begin_direct(&open, profile, acceptor) else {
+            return false;
+        };
         self.treat(association, flow, &options);
         self.set_flow_use(association, flow, FlowUse::Attempt(id));
         let Some(attempt) = self.attempts.get_mut(&id) else { return false };

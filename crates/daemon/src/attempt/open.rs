@@ -70,7 +70,9 @@ impl Stack {
     pub(super) fn tell_plain(&mut self, client: Client, open: &Open, options: &Options) {
         let wanted = open.waiting && self.config.peer_cache && !sctp_only(options);
         let near = self.may_step_aside(options);
-        let left = self.peers.plain_for(self.now, open.destination, near).filter(|_| wanted);
+        let acceptor = self.acceptor_for(open.destination, options);
+        let left = self.peers.plain_for(self.now, open.destination, acceptor, near);
+        let left = left.filter(|_| wanted);
         if let Some(left) = left {
             let (destination, for_ms) = (open.destination, left.as_millis());
             let for_ms = u64::try_from(for_ms).unwrap_or(u64::MAX);
@@ -86,15 +88,11 @@ impl Stack {
     ) -> Result<AttemptId, FallbackReason> {
         let destination = open.destination;
         self.check_suitable(&open)?;
-        if self.may_step_aside(&options) && self.is_near(destination.ip(), &options) {
+        if self.may_step_aside(&options) && self.is_near(destination, &options) {
             return Err(FallbackReason::NothingToGain);
         }
-        let remembered =
-            self.peers.lookup(self.now, destination).filter(|_| self.config.peer_cache);
-        // Without a fallback the peer is asked again each time.
-        if let Some(reason) = remembered.filter(|_| !sctp_only(&options)) {
-            debug!(target: log::CONNECTION, "{destination}: remembered: {reason}");
-            return Err(FallbackReason::Remembered);
+        if let Some(reason) = self.remembered(destination, &options) {
+            return Err(reason);
         }
         let (association, flow) = self.carrier_for(&open, &options)?;
         self.treat(association, flow, &options);
@@ -114,6 +112,17 @@ impl Stack {
         Ok(id)
     }
 
+    /// Why `destination` is not to be tried now, as far as is remembered. Without a fallback the peer is asked again
+    /// each time. What the user can mend is said each time.
+    fn remembered(&self, destination: SocketAddr, options: &Options) -> Option<FallbackReason> {
+        let acceptor = self.acceptor_for(destination, options);
+        let known = self.peers.lookup(self.now, destination, acceptor);
+        let reason = known.filter(|_| self.config.peer_cache && !sctp_only(options))?;
+        debug!(target: log::CONNECTION, "{destination}: remembered: {reason}");
+        let is_told = reason == FallbackReason::UnprovenPort;
+        Some(if is_told { reason } else { FallbackReason::Remembered })
+    }
+
     /// The association and flow for a connection, in the form that a rule says; otherwise direct only
     /// to peers that are known to have no manypath.
     fn carrier_for(
@@ -122,12 +131,13 @@ impl Stack {
         options: &Options,
     ) -> Result<(AssociationId, FlowId), FallbackReason> {
         let profile = parameters::profile(&self.config, options);
-        let is_native =
-            || self.config.peer_cache && self.peers.is_native(self.now, open.destination.ip());
+        let acceptor = self.acceptor_for(open.destination, options);
+        let peer = open.destination.ip();
+        let is_native = || self.config.peer_cache && self.peers.is_native(self.now, peer, acceptor);
         if options.form.map_or_else(is_native, |form| form == Form::Direct) {
-            return self.begin_direct(open, profile);
+            return self.begin_direct(open, profile, acceptor);
         }
-        let association = self.association_for(open.destination, profile)?;
+        let association = self.association_for(open.destination, profile, acceptor)?;
         let flow = self.open_flow(association, open)?;
         Ok((association, flow))
     }
@@ -264,7 +274,9 @@ pub(super) fn errno_of(reason: FallbackReason) -> i32 {
     use FallbackReason as R;
     match reason {
         R::Silent => libc::ETIMEDOUT,
-        R::Refused | R::NotManypath | R::NotAllowed | R::Remembered => libc::ECONNREFUSED,
+        R::Refused | R::NotManypath | R::NotAllowed | R::Remembered | R::UnprovenPort => {
+            libc::ECONNREFUSED
+        }
         R::NoDatagrams => libc::EPROTONOSUPPORT,
         R::NoLocalAddress => libc::ENETUNREACH,
         R::AssociationLost | R::Busy | R::NothingToGain => libc::EHOSTUNREACH,

@@ -8,6 +8,7 @@ use super::{Attempt, DatagramId, Step};
 use crate::attempt::{Client, Open};
 use crate::log;
 use crate::parameters;
+use crate::privileged::Acceptor;
 use crate::stack::Stack;
 use crate::timers::Timer;
 use manypath_control::status::FallbackReason;
@@ -57,11 +58,12 @@ impl Stack {
             blocking: true,
             waiting: false,
         })?;
-        if self.config.peer_cache && self.is_known_without_datagrams(destination) {
+        let acceptor = self.acceptor_for(destination, &options);
+        if self.config.peer_cache && self.is_known_without_datagrams(destination, acceptor) {
             return Err(FallbackReason::Remembered);
         }
         let profile = parameters::profile(&self.config, &options);
-        let association = self.association_for(destination, profile)?;
+        let association = self.association_for(destination, profile, acceptor)?;
         let id = DatagramId(self.next_id());
         let received = self.packets_received(association);
         let (step, until) = (Step::Connecting, self.now + self.config.fallback_timeout);
@@ -82,11 +84,11 @@ impl Stack {
         Ok(id)
     }
 
-    fn is_known_without_datagrams(&self, destination: SocketAddr) -> bool {
+    fn is_known_without_datagrams(&self, destination: SocketAddr, acceptor: Acceptor) -> bool {
         let peer = destination.ip();
-        self.peers.lookup_peer(self.now, peer).is_some()
-            || self.peers.is_native(self.now, peer)
-            || self.datagrams.services.lookup(self.now, destination).is_some()
+        self.peers.lookup_peer(self.now, peer, acceptor).is_some()
+            || self.peers.is_native(self.now, peer, acceptor)
+            || self.datagrams.services.lookup(self.now, destination, acceptor).is_some()
     }
 
     /// The program sends plain UDP.
@@ -188,10 +190,12 @@ impl Stack {
             }
             return self.timers.set(until, Timer::DatagramFallback(id));
         }
+        let (acceptor, mut reason) = (self.acceptor_of(association), FallbackReason::Silent);
         if !self.is_established(association) {
-            self.peers.remember_peer(self.now, peer, FallbackReason::Silent);
+            reason = acceptor.reason(reason);
+            self.peers.remember_peer(self.now, peer, acceptor, reason);
         }
-        self.give_up_datagrams(id, FallbackReason::Silent);
+        self.give_up_datagrams(id, reason);
     }
 
     /// The peer does not want the flow.

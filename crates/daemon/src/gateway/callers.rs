@@ -5,6 +5,7 @@ use crate::association::{FlowUse, RelayId};
 use crate::attempt::Open;
 use crate::connection::{Carrier, Ends};
 use crate::log;
+use crate::privileged::Acceptor;
 use crate::relay::Relay;
 use crate::socket::Socket;
 use crate::stack::Stack;
@@ -159,7 +160,7 @@ impl Stack {
             let destination = SocketAddr::new(peer, port);
             let open =
                 Open { destination, source: Some(caller.client), blocking: true, waiting: false };
-            match self.begin_direct(&open, self.config.profile) {
+            match self.begin_direct(&open, self.config.profile, Acceptor::Anyone) {
                 Ok((association, flow)) => {
                     self.set_flow_use(association, flow, FlowUse::Caller(id));
                     if let Some(caller) = self.callers.waiting.get_mut(&id) {

@@ -22,6 +22,9 @@ pub struct PeerRecord {
     /// The service; absent for the peer as a whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
+    /// Whether it is about who answers for ports below 1024 of the peer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub privileged: bool,
     /// Why plain TCP is used; absent when connections are carried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<FallbackReason>,
@@ -49,7 +52,8 @@ impl PeerRecord {
     }
 
     fn is_about(&self, other: &Self) -> bool {
-        (self.addr, self.port, self.namespace) == (other.addr, other.port, other.namespace)
+        let key = |one: &Self| (one.addr, one.port, one.privileged, one.namespace);
+        key(self) == key(other)
     }
 }
 
@@ -131,7 +135,7 @@ mod tests {
     fn record(addr: &str, port: u16, ends_in: i64) -> PeerRecord {
         let expires = unix_now().saturating_add_signed(ends_in);
         let (addr, port) = (addr.parse().unwrap(), Some(port));
-        PeerRecord { addr, port, reason: None, expires, namespace: 7 }
+        PeerRecord { addr, port, privileged: false, reason: None, expires, namespace: 7 }
     }
 
     #[test]

@@ -14,6 +14,7 @@ pub use cache::{PeerCache, PeerRecord};
 pub(crate) use saving::Memory;
 pub(crate) use writer::{Job, Writer};
 
+use crate::privileged::Acceptor;
 use manypath_control::status::{FallbackReason, PeerStatus};
 use manypath_engine::Instant;
 use std::collections::BTreeMap;
@@ -23,8 +24,10 @@ use std::time::Duration;
 /// Most peers, and most services of either kind, that are remembered.
 const MAX_ENTRIES: usize = 4096;
 
+/// A peer, as one or the other acceptor of it.
+type Peer = (IpAddr, Acceptor);
 /// A peer, or one of its services.
-type Key = (IpAddr, Option<u16>);
+type Key = (IpAddr, Option<u16>, Acceptor);
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
@@ -55,11 +58,11 @@ pub(crate) struct Lifetimes {
 #[derive(Debug)]
 pub(crate) struct Peers {
     lifetimes: Lifetimes,
-    peers: BTreeMap<IpAddr, Entry>,
+    peers: BTreeMap<Peer, Entry>,
     services: BTreeMap<SocketAddr, Entry>,
     carried: BTreeMap<SocketAddr, Instant>,
     /// Peers that speak SCTP without manypath. Only known here: it costs one round trip to find out.
-    natives: BTreeMap<IpAddr, Instant>,
+    natives: BTreeMap<Peer, Instant>,
     /// What has changed since it was last saved: the new reason if there is one, and the end.
     unsaved: BTreeMap<Key, (Option<FallbackReason>, Instant)>,
 }
@@ -82,33 +85,44 @@ impl Peers {
     }
 
     /// Why `destination` should not be tried now, if so. [`is_near`](Self::is_near) is another question.
-    pub(crate) fn lookup(&self, now: Instant, destination: SocketAddr) -> Option<FallbackReason> {
+    pub(crate) fn lookup(
+        &self,
+        now: Instant,
+        destination: SocketAddr,
+        acceptor: Acceptor,
+    ) -> Option<FallbackReason> {
         let service = || self.services.get(&destination).filter(|entry| entry.expires > now);
-        self.lookup_peer(now, destination.ip()).or_else(|| service().map(|entry| entry.reason))
+        let peer = self.lookup_peer(now, destination.ip(), acceptor);
+        peer.or_else(|| service().map(|entry| entry.reason))
     }
 
     /// Why no association with `peer` should be tried now, if so.
-    pub(crate) fn lookup_peer(&self, now: Instant, peer: IpAddr) -> Option<FallbackReason> {
-        let entry =
-            self.peers.get(&peer).filter(|entry| entry.expires > now && !entry.is_near())?;
-        Some(entry.reason)
+    pub(crate) fn lookup_peer(
+        &self,
+        now: Instant,
+        peer: IpAddr,
+        acceptor: Acceptor,
+    ) -> Option<FallbackReason> {
+        let entry = self.peers.get(&(peer, acceptor));
+        Some(entry.filter(|entry| entry.expires > now && !entry.is_near())?.reason)
     }
 
     /// Whether a single short path leads to `peer`.
     pub(crate) fn is_near(&self, now: Instant, peer: IpAddr) -> bool {
-        self.peers.get(&peer).is_some_and(|entry| entry.expires > now && entry.is_near())
+        let entry = self.peers.get(&(peer, Acceptor::Anyone));
+        entry.is_some_and(|entry| entry.expires > now && entry.is_near())
     }
 
     /// Remembers that a single short path leads to `peer`. False if that has been known for less than
     /// half of its time: nothing has to be kept then.
     pub(crate) fn remember_near(&mut self, now: Instant, peer: IpAddr) -> bool {
         let entry = Entry { reason: NEAR, expires: now + self.lifetimes.plain };
-        let known = self.peers.get(&peer).filter(|known| known.is_near());
+        let known = self.peers.get(&(peer, Acceptor::Anyone)).filter(|known| known.is_near());
         if known.is_some_and(|known| known.expires > now + self.lifetimes.plain / 2) {
             return false;
         }
-        insert(&mut self.peers, now, peer, entry);
-        self.unsaved.insert((peer, None), (Some(NEAR), entry.expires));
+        insert(&mut self.peers, now, (peer, Acceptor::Anyone), entry);
+        self.unsaved.insert((peer, None, Acceptor::Anyone), (Some(NEAR), entry.expires));
         true
     }
 
@@ -116,10 +130,10 @@ impl Peers {
     /// forgotten.
     pub(crate) fn forget_near(&mut self, now: Instant, peer: Option<IpAddr>) -> bool {
         let before = self.peers.len();
-        self.peers.retain(|addr, entry| {
+        self.peers.retain(|(addr, acceptor), entry| {
             let stays = !entry.is_near() || peer.is_some_and(|peer| peer != *addr);
             if !stays {
-                self.unsaved.insert((*addr, None), (None, now));
+                self.unsaved.insert((*addr, None, *acceptor), (None, now));
             }
             stays
         });
@@ -136,9 +150,12 @@ impl Peers {
         &self,
         now: Instant,
         destination: SocketAddr,
+        acceptor: Acceptor,
         near: bool,
     ) -> Option<Duration> {
-        let known = [self.peers.get(&destination.ip()), self.services.get(&destination)];
+        let peer = |acceptor| self.peers.get(&(destination.ip(), acceptor));
+        let route = peer(Acceptor::Anyone).filter(|entry| entry.is_near());
+        let known = [peer(acceptor), route, self.services.get(&destination)];
         let counts = |entry: &&Entry| near || !entry.is_near();
         let ends = known.into_iter().flatten().filter(counts).map(|entry| entry.expires);
         ends.max().map(|end| end.since(now)).filter(|left| !left.is_zero())
@@ -150,10 +167,16 @@ impl Peers {
     }
 
     /// Remembers that no association with `peer` came about.
-    pub(crate) fn remember_peer(&mut self, now: Instant, peer: IpAddr, reason: FallbackReason) {
+    pub(crate) fn remember_peer(
+        &mut self,
+        now: Instant,
+        peer: IpAddr,
+        acceptor: Acceptor,
+        reason: FallbackReason,
+    ) {
         let entry = Entry { reason, expires: now + self.lifetimes.plain };
-        insert(&mut self.peers, now, peer, entry);
-        self.unsaved.insert((peer, None), (Some(reason), entry.expires));
+        insert(&mut self.peers, now, (peer, acceptor), entry);
+        self.unsaved.insert((peer, None, acceptor), (Some(reason), entry.expires));
         let services = self.carried.keys().filter(|service| service.ip() == peer).copied();
         for service in services.collect::<Vec<_>>() {
             self.distrust(now, service);
@@ -161,13 +184,13 @@ impl Peers {
     }
 
     /// Remembers that `peer` speaks SCTP, but not with manypath's port and form.
-    pub(crate) fn remember_native(&mut self, now: Instant, peer: IpAddr) {
-        insert(&mut self.natives, now, peer, now + self.lifetimes.plain);
+    pub(crate) fn remember_native(&mut self, now: Instant, peer: IpAddr, acceptor: Acceptor) {
+        insert(&mut self.natives, now, (peer, acceptor), now + self.lifetimes.plain);
     }
 
     /// Whether `peer` speaks SCTP without manypath.
-    pub(crate) fn is_native(&self, now: Instant, peer: IpAddr) -> bool {
-        self.natives.get(&peer).is_some_and(|expires| *expires > now)
+    pub(crate) fn is_native(&self, now: Instant, peer: IpAddr, acceptor: Acceptor) -> bool {
+        self.natives.get(&(peer, acceptor)).is_some_and(|expires| *expires > now)
     }
 
     /// Remembers that the peer does not carry flows to `service`.
@@ -191,12 +214,17 @@ impl Peers {
         self.unsaved.insert(key(service), (None, expires));
     }
 
-    /// The peer has answered after all. What its services refused stays, and that it is near.
-    pub(crate) fn forget_peer(&mut self, now: Instant, peer: IpAddr) {
-        self.natives.remove(&peer);
-        if self.peers.get(&peer).is_some_and(|entry| !entry.is_near()) {
-            self.peers.remove(&peer);
-            self.unsaved.insert((peer, None), (None, now));
+    /// The peer has answered after all; one that is privileged answers for all ports. What its services refused
+    /// stays, and that it is near.
+    pub(crate) fn forget_peer(&mut self, now: Instant, peer: IpAddr, acceptor: Acceptor) {
+        let answered = |other: &Acceptor| *other == acceptor || acceptor == Acceptor::Privileged;
+        for other in [Acceptor::Anyone, Acceptor::Privileged].into_iter().filter(answered) {
+            let key = (peer, other);
+            self.natives.remove(&key);
+            if self.peers.get(&key).is_some_and(|entry| !entry.is_near()) {
+                self.peers.remove(&key);
+                self.unsaved.insert((peer, None, other), (None, now));
+            }
         }
     }
 
@@ -207,17 +235,17 @@ impl Peers {
         let gone = |addr: IpAddr, of: Option<u16>| {
             peer.is_none_or(|peer| peer == addr) && (port.is_none() || port == of)
         };
-        self.peers.retain(|addr, _| !gone(*addr, None));
-        self.natives.retain(|addr, _| !gone(*addr, None));
+        self.peers.retain(|(addr, _), _| !gone(*addr, None));
+        self.natives.retain(|(addr, _), _| !gone(*addr, None));
         self.services.retain(|service, _| !gone(service.ip(), Some(service.port())));
         self.carried.retain(|service, _| !gone(service.ip(), Some(service.port())));
-        self.unsaved.retain(|(addr, of), _| !gone(*addr, *of));
+        self.unsaved.retain(|(addr, of, _), _| !gone(*addr, *of));
         before - self.peers.len() - self.services.len() - self.carried.len()
     }
 
     /// The entries that lead to plain TCP, for people and tools.
     pub(crate) fn status(&self, now: Instant) -> Vec<PeerStatus> {
-        let peers = self.peers.iter().map(|(addr, entry)| (*addr, None, entry));
+        let peers = self.peers.iter().map(|((addr, _), entry)| (*addr, None, entry));
         let services =
             self.services.iter().map(|(addr, entry)| (addr.ip(), Some(addr.port()), entry));
         peers
@@ -233,7 +261,7 @@ impl Peers {
 }
 
 fn key(service: SocketAddr) -> Key {
-    (service.ip(), Some(service.port()))
+    (service.ip(), Some(service.port()), Acceptor::Anyone)
 }
 
 /// What counts until some time.
@@ -281,6 +309,9 @@ mod tests {
     const MINUTE: Duration = Duration::from_secs(60);
     const LIFETIMES: Lifetimes = Lifetimes { plain: MINUTE, carried: Duration::from_secs(600) };
 
+    const ANYONE: Acceptor = Acceptor::Anyone;
+    const PRIVILEGED: Acceptor = Acceptor::Privileged;
+
     fn addr(text: &str) -> SocketAddr {
         text.parse().unwrap()
     }
@@ -288,10 +319,10 @@ mod tests {
     #[test]
     fn a_silent_peer_is_remembered_for_all_its_services_until_the_time_is_over() {
         let (now, mut peers) = (Instant::ZERO, Peers::new(LIFETIMES));
-        peers.remember_peer(now, addr("192.0.2.1:0").ip(), FallbackReason::Silent);
-        assert_eq!(peers.lookup(now, addr("192.0.2.1:22")), Some(FallbackReason::Silent));
-        assert_eq!(peers.lookup(now, addr("192.0.2.2:22")), None);
-        assert_eq!(peers.lookup(now + MINUTE, addr("192.0.2.1:22")), None);
+        peers.remember_peer(now, addr("192.0.2.1:0").ip(), ANYONE, FallbackReason::Silent);
+        assert_eq!(peers.lookup(now, addr("192.0.2.1:22"), ANYONE), Some(FallbackReason::Silent));
+        assert_eq!(peers.lookup(now, addr("192.0.2.2:22"), ANYONE), None);
+        assert_eq!(peers.lookup(now + MINUTE, addr("192.0.2.1:22"), ANYONE), None);
         assert_eq!(peers.status(now).len(), 1);
         assert_eq!(peers.status(now + MINUTE).len(), 0);
     }
@@ -299,11 +330,14 @@ mod tests {
     #[test]
     fn an_answer_clears_the_peer_but_not_what_its_services_refused() {
         let (now, mut peers) = (Instant::ZERO, Peers::new(LIFETIMES));
-        peers.remember_peer(now, addr("192.0.2.1:0").ip(), FallbackReason::Silent);
+        peers.remember_peer(now, addr("192.0.2.1:0").ip(), ANYONE, FallbackReason::Silent);
         peers.remember_service(now, addr("192.0.2.1:80"), FallbackReason::NotAllowed);
-        peers.forget_peer(now, addr("192.0.2.1:0").ip());
-        assert_eq!(peers.lookup(now, addr("192.0.2.1:22")), None);
-        assert_eq!(peers.lookup(now, addr("192.0.2.1:80")), Some(FallbackReason::NotAllowed));
+        peers.forget_peer(now, addr("192.0.2.1:0").ip(), ANYONE);
+        assert_eq!(peers.lookup(now, addr("192.0.2.1:22"), ANYONE), None);
+        assert_eq!(
+            peers.lookup(now, addr("192.0.2.1:80"), ANYONE),
+            Some(FallbackReason::NotAllowed)
+        );
     }
 
     #[test]
@@ -312,9 +346,12 @@ mod tests {
         let service = addr("192.0.2.1:22");
         peers.remember_service(now, service, FallbackReason::NotAllowed);
         peers.remember_carried(now, service);
-        assert_eq!((peers.lookup(now, service), peers.is_carried(now, service)), (None, true));
+        assert_eq!(
+            (peers.lookup(now, service, ANYONE), peers.is_carried(now, service)),
+            (None, true)
+        );
         assert!(!peers.is_carried(now + 10 * MINUTE, service));
-        peers.remember_peer(now, service.ip(), FallbackReason::Silent);
+        peers.remember_peer(now, service.ip(), ANYONE, FallbackReason::Silent);
         assert!(!peers.is_carried(now, service));
     }
 
@@ -326,20 +363,43 @@ mod tests {
         assert!(peers.remember_near(now, near.ip()));
         assert!(!peers.remember_near(now, near.ip()), "known already");
         assert!(peers.is_near(now, near.ip()) && !peers.is_near(now, far.ip()));
-        assert_eq!((peers.lookup(now, near), peers.lookup_peer(now, near.ip())), (None, None));
-        assert_eq!(peers.plain_for(now, near, true), Some(MINUTE));
-        assert_eq!(peers.plain_for(now, near, false), None);
+        assert_eq!(
+            (peers.lookup(now, near, ANYONE), peers.lookup_peer(now, near.ip(), ANYONE)),
+            (None, None)
+        );
+        assert_eq!(peers.plain_for(now, near, ANYONE, true), Some(MINUTE));
+        assert_eq!(peers.plain_for(now, near, ANYONE, false), None);
         assert!(peers.is_carried(now, near), "where it has to be");
         assert_eq!(peers.status(now)[0].reason, NEAR);
         // It answers, and is no less near.
-        peers.forget_peer(now, near.ip());
+        peers.forget_peer(now, near.ip(), ANYONE);
         assert!(!peers.forget_near(now, Some(far.ip())) && peers.is_near(now, near.ip()));
         assert!(!peers.is_near(now + MINUTE, near.ip()));
         assert!(peers.forget_near(now, None) && !peers.is_near(now, near.ip()));
         peers.remember_near(now, near.ip());
-        peers.remember_peer(now, near.ip(), FallbackReason::Silent);
+        peers.remember_peer(now, near.ip(), ANYONE, FallbackReason::Silent);
         assert!(!peers.is_near(now, near.ip()));
-        assert_eq!(peers.lookup(now, near), Some(FallbackReason::Silent));
+        assert_eq!(peers.lookup(now, near, ANYONE), Some(FallbackReason::Silent));
+    }
+
+    #[test]
+    fn who_answers_for_ports_below_1024_is_remembered_apart_and_answers_for_all() {
+        let (now, mut peers) = (Instant::ZERO, Peers::new(LIFETIMES));
+        let (low, high) = (addr("192.0.2.1:22"), addr("192.0.2.1:8080"));
+        let known =
+            |peers: &Peers| (peers.lookup(now, low, PRIVILEGED), peers.lookup(now, high, ANYONE));
+        let (silent, unproven) = (FallbackReason::Silent, FallbackReason::UnprovenPort);
+        peers.remember_peer(now, low.ip(), PRIVILEGED, unproven);
+        assert_eq!(known(&peers), (Some(unproven), None));
+        peers.remember_peer(now, low.ip(), ANYONE, silent);
+        assert_eq!(known(&peers), (Some(unproven), Some(silent)));
+        let plain = |peers: &Peers| peers.plain_for(now, low, PRIVILEGED, false);
+        assert_eq!(plain(&peers), Some(MINUTE));
+        peers.forget_peer(now, low.ip(), ANYONE);
+        assert_eq!(known(&peers), (Some(unproven), None));
+        peers.remember_peer(now, low.ip(), ANYONE, silent);
+        peers.forget_peer(now, low.ip(), PRIVILEGED);
+        assert_eq!((known(&peers), plain(&peers)), ((None, None), None));
     }
 
     #[test]
@@ -349,7 +409,7 @@ mod tests {
             let mut peers = Peers::new(LIFETIMES);
             peers.remember_carried(now, addr("192.0.2.1:22"));
             peers.remember_service(now, addr("192.0.2.1:80"), FallbackReason::NotAllowed);
-            peers.remember_peer(now, addr("192.0.2.2:0").ip(), FallbackReason::Silent);
+            peers.remember_peer(now, addr("192.0.2.2:0").ip(), ANYONE, FallbackReason::Silent);
             peers
         };
         assert_eq!(filled().flush(None, None), 3);
@@ -365,8 +425,8 @@ mod tests {
         let at = |index: u32| IpAddr::V4((0x0a00_ffff - index).into());
         for index in 0..=many {
             let now = begin + Duration::from_millis(index.into());
-            peers.remember_peer(now, at(index), FallbackReason::Silent);
-            peers.remember_native(now, at(index));
+            peers.remember_peer(now, at(index), ANYONE, FallbackReason::Silent);
+            peers.remember_native(now, at(index), ANYONE);
             peers.remember_carried(now, SocketAddr::new(at(index), 2));
         }
         let now = begin + Duration::from_millis(many.into());
@@ -374,8 +434,12 @@ mod tests {
         assert_eq!(sizes, (MAX_ENTRIES, MAX_ENTRIES, MAX_ENTRIES));
         for (index, kept) in [(0, false), (1, true), (many, true)] {
             let addr = at(index);
-            assert_eq!(peers.lookup(now, SocketAddr::new(addr, 1)).is_some(), kept, "{index}");
-            assert_eq!(peers.is_native(now, addr), kept, "{index}");
+            assert_eq!(
+                peers.lookup(now, SocketAddr::new(addr, 1), ANYONE).is_some(),
+                kept,
+                "{index}"
+            );
+            assert_eq!(peers.is_native(now, addr, ANYONE), kept, "{index}");
             assert_eq!(peers.is_carried(now, SocketAddr::new(addr, 2)), kept, "{index}");
         }
     }

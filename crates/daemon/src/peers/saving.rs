@@ -4,6 +4,7 @@ use super::writer::{Job, Writer};
 use super::{Entry, FallbackReason, Key, PeerCache, PeerRecord, Peers, insert};
 use crate::keeper::Keeper;
 use crate::log;
+use crate::privileged::Acceptor;
 use crate::stack::Stack;
 use crate::timers::Timer;
 use manypath_control::runtime;
@@ -113,11 +114,14 @@ impl Peers {
     fn take_unsaved(&mut self, now: Instant, namespace: u64) -> Vec<PeerRecord> {
         let unsaved = std::mem::take(&mut self.unsaved);
         let unix_now = super::cache::unix_now();
-        let record =
-            |((addr, port), (reason, expires)): (Key, (Option<FallbackReason>, Instant))| {
-                let expires = unix_now + expires.since(now).as_secs();
-                PeerRecord { addr, port, reason, expires, namespace }
-            };
+        let record = |((addr, port, acceptor), (reason, expires)): (
+            Key,
+            (Option<FallbackReason>, Instant),
+        )| {
+            let expires = unix_now + expires.since(now).as_secs();
+            let privileged = acceptor == Acceptor::Privileged;
+            PeerRecord { addr, port, privileged, reason, expires, namespace }
+        };
         unsaved.into_iter().map(record).collect()
     }
 
@@ -126,7 +130,13 @@ impl Peers {
         let (addr, remaining) = (record.addr, record.remaining());
         let plain = now + remaining.min(self.lifetimes.plain);
         match (record.port, record.reason) {
-            (None, Some(reason)) => self.recall_peer(now, addr, reason, plain),
+            (None, Some(reason)) => {
+                let acceptor = match record.privileged {
+                    true => Acceptor::Privileged,
+                    false => Acceptor::Anyone,
+                };
+                insert(&mut self.peers, now, (addr, acceptor), Entry { reason, expires: plain });
+            }
             (Some(port), Some(reason)) => {
                 let entry = Entry { reason, expires: plain };
                 insert(&mut self.services, now, SocketAddr::new(addr, port), entry);
@@ -137,15 +147,5 @@ impl Peers {
             }
             (None, None) => {}
         }
-    }
-
-    fn recall_peer(
-        &mut self,
-        now: Instant,
-        addr: IpAddr,
-        reason: FallbackReason,
-        expires: Instant,
-    ) {
-        insert(&mut self.peers, now, addr, Entry { reason, expires });
     }
 }

@@ -106,7 +106,14 @@ mod tests {
 
     fn put(port: u16) -> Job {
         let (addr, expires) = ([192, 0, 2, 1].into(), unix_now() + 100);
-        Job::Put(vec![PeerRecord { addr, port: Some(port), reason: None, expires, namespace: 7 }])
+        Job::Put(vec![PeerRecord {
+            addr,
+            port: Some(port),
+            privileged: false,
+            reason: None,
+            expires,
+            namespace: 7,
+        }])
     }
 
     #[test]

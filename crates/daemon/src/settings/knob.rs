@@ -41,6 +41,24 @@ pub const KNOBS: &[Knob] = &[
         set: |config, value| config.step_aside = step_aside(value),
     },
     Knob {
+        name: "privileged_port",
+        help: "UDP port below 1024 that proves who may answer for ports below 1024: a server listens there, too, \
+               from its start; a client asks there for services at such ports; 0: none",
+        bounds: (0, 1023),
+        words: &[],
+        get: |config| u64::from(config.privileged_port),
+        set: |config, value| config.privileged_port = value as u16,
+    },
+    Knob {
+        name: "unproven",
+        help: "off: services at ports below 1024 are reached over SCTP where the peer answers at privileged_port; \
+               on: also where any user of its host may have answered",
+        bounds: (0, 1),
+        words: &["off", "on"],
+        get: |config| u64::from(config.unproven),
+        set: |config, value| config.unproven = value != 0,
+    },
+    Knob {
         name: "receive_memory_mib",
         help: "memory for data that programs have not taken, of all connections together, in MiB: \
                what their windows share",

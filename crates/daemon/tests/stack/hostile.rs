@@ -68,7 +68,7 @@ fn a_server_that_does_not_carry_flows_means_plain_tcp_at_once() {
         let network = Network::new();
         let mut peer = foreign_server(network, adaptation);
         let (_client, mut launcher) = Host::with_launcher(network.client_config());
-        let destination = SocketAddr::new(network.server()[0], 80);
+        let destination = SocketAddr::new(network.server()[0], 8080);
         let thread = std::thread::spawn(move || (launcher.direct(destination), launcher));
         peer.run_until("the client's decision", |_| thread.is_finished().then_some(()));
         let ((reason, _), launcher) = thread.join().unwrap();

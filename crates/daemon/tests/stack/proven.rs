@@ -144,13 +144,13 @@ fn connections_to_an_address_that_has_failed_are_not_given_to_who_had_it() {
     let client = StackConfig { path_rtx_max: 1, ..network.client_config() };
     let (_client, mut launcher) = Host::with_launcher(client);
     // It is not answered: the client asks on every path whether the peer is there.
-    let (id, reply) = launcher.open(SocketAddr::new(first, 80), true);
+    let (id, reply) = launcher.open(SocketAddr::new(first, 8080), true);
     assert_eq!(reply, Reply::Pending { id });
     peer.turn_until("both paths", || states(&launcher.status()) == ["active"; 2]);
     peer.leave(1, second);
     let failed = || state_towards(&launcher.status(), second) == "inactive";
     peer.turn_until("the failure", failed);
-    let asked = std::thread::spawn(move || launcher.direct(SocketAddr::new(second, 80)).0);
+    let asked = std::thread::spawn(move || launcher.direct(SocketAddr::new(second, 8080)).0);
     peer.turn_until("an answer", || asked.is_finished());
     assert_eq!(asked.join().unwrap(), FallbackReason::Refused, "nobody is there");
 }

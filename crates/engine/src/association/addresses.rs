@@ -124,7 +124,8 @@ impl Association {
         for local in cx.locals.iter().filter(|local| added.contains(&local.addr.ip())) {
             for remote in pairing::by_nearness(local, &self.peer_addresses) {
                 let remote = SocketAddr::new(remote, anchor.remote.port());
-                pairs.push(PathAddr { local: local.addr, remote });
+                let pair = PathAddr { local: local.addr, remote };
+                pairs.push(pairing::like_handshake(pair, &self.handshake));
             }
         }
         let add = |pair| self.paths.add(pair, cx.mtu(&pair), PathState::Unconfirmed, cx.config);

@@ -67,7 +67,7 @@ impl Association {
         (len, ecn): (usize, Ecn),
         authenticity: Authenticity,
     ) {
-        let via = self.arrival_path(cx, addr).or_else(|| self.path_of_answer(packet));
+        let via = self.arrival_path(cx, addr).or_else(|| self.path_of_answer(&addr, packet));
         let Some(via) = via else {
             return self.handle_unknown_source(cx, addr, packet);
         };

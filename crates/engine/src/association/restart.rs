@@ -75,6 +75,10 @@ impl Association {
         addr: PathAddr,
         init: &Received<'_>,
     ) -> InitAnswer {
+        if self.is_unproven(&addr) {
+            cx.counters.unknown_addresses += 1;
+            return InitAnswer::Done;
+        }
         let own = Some(self.identity());
         match self.state {
             State::CookieWait(_) => {
@@ -113,6 +117,10 @@ impl Association {
         addr: PathAddr,
         cookie: Cookie,
     ) -> bool {
+        if self.is_unproven(&addr) || self.is_unproven(&cookie.path) {
+            cx.counters.unknown_addresses += 1;
+            return false;
+        }
         match judge(&cookie, self.local_tag, self.peer_tag(), self.tie) {
             CookieAction::Restart if self.repeat_shutdown_ack() => {
                 self.refuse_while_shutting_down(cx, addr, cookie.peer.tag);

@@ -201,8 +201,11 @@ impl Association {
     /// The path of our INIT, if `packet`, from an address that is not known, answers it: a host with
     /// several addresses may answer from another than the one that was asked, as usrsctp does over IP.
     /// It must list that one (section 5.1.2 rule D).
-    pub(super) fn path_of_answer(&self, packet: Packet<'_>) -> Option<PathId> {
+    pub(super) fn path_of_answer(&self, addr: &PathAddr, packet: Packet<'_>) -> Option<PathId> {
         let State::CookieWait(_) = &self.state else { return None };
+        if self.is_unproven(addr) {
+            return None;
+        }
         let Some(Ok(Chunk::InitAck(ack))) = packet.chunks().next() else { return None };
         let asked = self.handshake.remote.ip();
         let is_asked = |parameter: Parameter<'_>| {

@@ -13,7 +13,7 @@ use crate::AssociationId;
 use crate::allowance::Allowance;
 use crate::config::Config;
 use crate::event::{AddressChange, CloseReason, Event};
-use crate::path::{Path, PathAddr, PathId, PathState, Paths, failure};
+use crate::path::{Path, PathAddr, PathId, PathState, Paths, failure, pairing};
 use crate::recv::Receiver;
 use crate::send::Sender;
 use alloc::boxed::Box;
@@ -217,7 +217,7 @@ impl Association {
         if let Some(id) = self.paths.by_addr(&addr) {
             return Some(id);
         }
-        if !self.peer_addresses.contains(&addr.remote.ip()) {
+        if !self.peer_addresses.contains(&addr.remote.ip()) || self.is_unproven(&addr) {
             return None;
         }
         if let Some(changes) = &self.addresses
@@ -250,6 +250,14 @@ impl Association {
             return Some(id);
         }
         self.add_unconfirmed(cx, addr)
+    }
+
+    /// Whether a packet over `addr` may come from another user of the peer's host: the peer was asked at a privileged
+    /// port, which proves who answers, and the packet comes from another port.
+    pub(super) fn is_unproven(&self, addr: &PathAddr) -> bool {
+        let asked = self.handshake.remote;
+        let proves = self.initiated && pairing::is_privileged(&asked);
+        proves && addr.remote.port() != asked.port()
     }
 
     /// Whether the peer is being told that `local` is not ours any more. It still is one where packets

@@ -36,7 +36,7 @@ pub fn pairs(handshake: PathAddr, locals: &[LocalAddress], remotes: &[IpAddr]) -
             push_new(&mut pairs, PathAddr { local: local.addr, remote });
         }
     }
-    let pairs = pairs.into_iter().map(encapsulated_alike).collect();
+    let pairs = pairs.into_iter().map(|pair| like_handshake(pair, &handshake)).collect();
     one_family_per_interface(pairs, locals)
 }
 
@@ -47,6 +47,23 @@ fn encapsulated_alike(mut pair: PathAddr) -> PathAddr {
         pair.local.set_port(0);
     }
     pair
+}
+
+/// UDP ports that only privileged processes have.
+const PRIVILEGED_PORTS: core::ops::Range<u16> = 1..1024;
+
+/// Whether `addr` is at a UDP port that only a privileged process of its host has.
+pub(crate) fn is_privileged(addr: &SocketAddr) -> bool {
+    PRIVILEGED_PORTS.contains(&addr.port())
+}
+
+/// A pair of an association over `handshake`. A peer that has reached us at a privileged port hears us from that
+/// port alone, at all of our addresses: it proves who we are.
+pub(crate) fn like_handshake(mut pair: PathAddr, handshake: &PathAddr) -> PathAddr {
+    if is_privileged(&handshake.local) {
+        pair.local.set_port(handshake.local.port());
+    }
+    encapsulated_alike(pair)
 }
 
 /// Leaves out pairs whose interface already has a path of the other family: both would share one

@@ -36,6 +36,7 @@ mod parts;
 mod path_requests;
 mod paths;
 mod policy;
+mod privileged_ports;
 mod reconfiguration;
 mod restart;
 mod setup;

@@ -18,7 +18,7 @@ pub(crate) struct DoctorArgs {
     /// The peer, as HOST, HOST:PORT or [IPv6]:PORT; PORT is the TCP port of a service there.
     #[arg(value_name = "HOST[:PORT]")]
     pub(crate) host: String,
-    /// UDP port of the peer's manypath (RFC 6951).
+    /// UDP port of the peer's manypath (RFC 6951), for services at ports above 1023.
     #[arg(long, value_name = "PORT", default_value_t = 9899)]
     pub(crate) peer_port: u16,
     /// Measure how long NATs keep a mapping that is not used, too: two minutes at most.

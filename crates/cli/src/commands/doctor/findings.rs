@@ -17,8 +17,12 @@ pub(super) struct Findings {
     pub(super) behind_nat: Vec<IpAddr>,
     /// The service that is meant.
     pub(super) port: Option<u16>,
-    /// UDP port of the peer's manypath.
+    /// UDP port of the peer's manypath, as a connection to the service would ask.
     pub(super) udp_port: u16,
+    /// The port for services at the ports below 1024, or for the others.
+    pub(super) other_port: Option<OtherPort>,
+    /// Ports for peers that other users of this host have.
+    pub(super) taken: Vec<Taken>,
     /// The paths that an association would have.
     pub(super) paths: Vec<PathFinding>,
     /// Interfaces that could be uplinks and have no address.
@@ -40,6 +44,22 @@ pub(super) struct Findings {
     /// Commands that open the local firewall for what leaves, and for what comes back; empty if it is not known.
     pub(super) open_output: Vec<String>,
     pub(super) open_input: Vec<String>,
+}
+
+/// Another UDP port of the peer.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct OtherPort {
+    pub(super) port: u16,
+    /// Whether a manypath answers there.
+    pub(super) answers: bool,
+}
+
+/// A UDP port that a user has who is neither root nor the service.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub(super) struct Taken {
+    pub(super) port: u16,
+    /// User and process, in words.
+    pub(super) by: String,
 }
 
 /// One path.

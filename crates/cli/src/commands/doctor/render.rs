@@ -2,7 +2,7 @@
 
 use super::diagnosis::{Cause, Place, Weight, is_well};
 use super::findings::{
-    Ecn, Findings, Gso, LinkState, PathFinding, Rebinding, StackPath, Trial, Udp,
+    Ecn, Findings, Gso, LinkState, OtherPort, PathFinding, Rebinding, StackPath, Trial, Udp,
 };
 use crate::commands::status::last_data;
 use serde::Serialize;
@@ -147,6 +147,13 @@ fn idle(stack: &StackPath) -> String {
 /// What is not about a single path.
 fn host(findings: &Findings) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
+    if let Some(OtherPort { port, answers }) = findings.other_port {
+        let services = if port < 1024 { "below 1024" } else { "above 1023" };
+        let said = if answers { "a" } else { "no" };
+        let text =
+            format!("{said} manypath answers at UDP port {port}, for services at ports {services}");
+        lines.push(("other port", text));
+    }
     let own = match findings.kernel.mptcp {
         Some(true) => "usable here",
         Some(false) => "switched off here",

@@ -15,7 +15,8 @@ use std::path::PathBuf;
 /// PROXY protocol), sctp-only=on|off (remote: no fallback to TCP), form=mux|direct,
 /// class=bulk|interactive, weight=N, profile=production|dynamic (remote), redundant=on|off (over every
 /// path at once), step-aside=auto|never (remote: whether plain TCP is used where a single short path
-/// leads to the peer), lifetime=TIME (udp: how long a datagram is worth something, as 200ms).
+/// leads to the peer), unproven=on|off (remote: reach ports below 1024 also where any user of the
+/// peer's host may answer for them), lifetime=TIME (udp: how long a datagram is worth something, as 200ms).
 ///
 /// The table is kept in $MANYPATH_RULES, ~/.config/manypath/rules or /etc/manypath/rules; stacks
 /// that run go by a change at once.

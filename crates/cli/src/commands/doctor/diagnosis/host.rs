@@ -1,6 +1,6 @@
 //! What is wrong with this host as a whole.
 
-use super::super::findings::{FileFault, Findings, Remembered, RuleFinding};
+use super::super::findings::{FileFault, Findings, Remembered, RuleFinding, Taken};
 use super::cause::{Cause, Weight};
 use super::service::is_near;
 use crate::shell;
@@ -20,6 +20,7 @@ pub(super) fn causes(findings: &Findings) -> Vec<Cause> {
         let text = "no interface of this host has an address from which the peer could be reached";
         causes.push(Cause::new("no-uplink", Weight::Broken, text));
     }
+    causes.extend(findings.taken.iter().map(taken));
     causes.extend(kernel_sctp(findings));
     if findings.kernel.mptcp == Some(false) {
         let text = "the kernel's MPTCP is switched off; manypath does not need it";
@@ -75,6 +76,15 @@ fn remembered(entry: &Remembered) -> Cause {
     );
     let cause = Cause::new("remembered-plain", Weight::Broken, text);
     cause.mend(format!("manypath peers flush {peer}"))
+}
+
+/// Programs of users are served so, too; but it may be in the way of the host's own service.
+fn taken(taken: &Taken) -> Cause {
+    let Taken { port, by } = taken;
+    let text = format!(
+        "UDP port {port} of this host belongs to {by}: peers reach that program there, for ports above 1023 alone"
+    );
+    Cause::new("port-taken", Weight::Note, text)
 }
 
 fn kernel_sctp(findings: &Findings) -> Option<Cause> {

@@ -5,6 +5,8 @@ use super::cause::{Cause, Weight};
 
 /// Operation not permitted: what a firewall of this host says.
 const EPERM: i32 = 1;
+/// The first port that every user may have.
+const FIRST_FREE_PORT: u16 = 1024;
 /// A service that a server may offer where none was named.
 const USUAL: u16 = 22;
 /// Lets packets to the port in, in every chain that filters what comes in.
@@ -150,6 +152,15 @@ fn of_peer(findings: &Findings, path: &PathFinding) -> Cause {
                 path.remote.ip()
             );
             Cause::new("address-not-served", Weight::Note, text)
+        }
+        Udp::PortClosed if port < FIRST_FREE_PORT => {
+            let text = format!(
+                "nobody listens at UDP port {port} of {host}, which needs root: no other manypath may answer for port \
+                 {allow}, unless you trust all users of {host} (`manypath rules add remote enable \
+                 host {} unproven=on`)",
+                path.remote.ip()
+            );
+            new("unproven-port", text).mend_on_peer(format!("manypath serve --allow {allow}"))
         }
         Udp::PortClosed => {
             let text = format!(

@@ -2,7 +2,7 @@
 
 use super::super::findings::{FileFault, Findings, PathFinding, Remembered, RuleFinding, Wish};
 use manypath_control::runtime;
-use manypath_control::status::StackStatus;
+use manypath_control::status::{FallbackReason, StackStatus};
 use manypath_daemon::{PeerCache, SettingsError, SettingsFile};
 use manypath_rules::paths::{PathEntry, PathsFile};
 use manypath_rules::{Chain, Decider, FileError, Policy, Protocol, Query, RulesFile, Table};
@@ -37,7 +37,11 @@ pub(super) fn remembered(findings: &mut Findings, stacks: &[StackStatus]) {
     });
     let about = |one: &Remembered| {
         let port = one.port.is_none() || one.port == findings.port;
-        findings.addresses.contains(&one.addr) && port
+        // Who answers for ports below 1024 is remembered apart.
+        let unproven = one.reason == FallbackReason::UnprovenPort;
+        let near = one.reason == FallbackReason::NothingToGain;
+        let asked = one.port.is_some() || near || unproven == (findings.udp_port < 1024);
+        findings.addresses.contains(&one.addr) && port && asked
     };
     let mut found: Vec<Remembered> = Vec::new();
     for one in kept.chain(told).filter(about) {

@@ -1,5 +1,6 @@
 //! How things are found out: one file each. Nothing here judges or prints.
 
+mod acceptor;
 mod capture;
 mod exchange;
 mod files;
@@ -17,7 +18,7 @@ mod trial;
 mod uplinks;
 
 use super::args::DoctorArgs;
-use super::findings::{Findings, LinkState, PathFinding, Udp};
+use super::findings::{Findings, LinkState, OtherPort, PathFinding, Udp};
 use crate::failure::Failure;
 
 /// Finds out all that can be known; tells `progress` what it does.
@@ -27,10 +28,14 @@ pub(super) fn collect(
 ) -> Result<Findings, Failure> {
     let named = name::resolve(&args.host)?;
     let stacks = crate::commands::stacks::query(false)?;
+    let ports = acceptor::Ports::read(args.peer_port);
+    let service = named.port.zip(named.addresses.first());
+    let udp_port = ports.asked(service.map(|(port, address)| (*address, port).into()));
     let mut findings = Findings {
         host: named.host,
         port: named.port,
-        udp_port: args.peer_port,
+        udp_port,
+        taken: ports.taken(),
         loopback: uplinks::loopback_works()?,
         without_address: uplinks::without_address()?,
         kernel: kernel::look(&stacks),
@@ -38,7 +43,14 @@ pub(super) fn collect(
     };
     progress("asking the peer over every path");
     let uplinks = uplinks::uplinks()?;
-    let reached = reach::reach(&named.addresses, args.peer_port, &uplinks)?;
+    let reached = reach::reach(&named.addresses, udp_port, &uplinks)?;
+    let low = named.port.is_some_and(|port| port < acceptor::FIRST_FREE_PORT);
+    let answered = reached.paths.iter().any(|path| path.udp.is_answered());
+    let tells = named.port.is_none() || low && !answered;
+    if let Some(other) = ports.other(udp_port).filter(|_| tells) {
+        let answers = reach::answers(&named.addresses, other, &uplinks)?;
+        findings.other_port = Some(OtherPort { port: other, answers });
+    }
     findings.addresses = reached.addresses;
     findings.behind_nat = reached.behind_nat;
     findings.paths = reached.paths;
@@ -51,7 +63,7 @@ pub(super) fn collect(
     if args.nat {
         measure_nats(&mut findings, progress);
     }
-    try_service(&mut findings, progress);
+    try_service(&mut findings, args.peer_port, progress);
     Ok(findings)
 }
 
@@ -80,7 +92,7 @@ fn measure_nats(findings: &mut Findings, progress: &mut dyn FnMut(&str)) {
 }
 
 /// A connection as programs make it, where nothing that is known already stands in its way.
-fn try_service(findings: &mut Findings, progress: &mut dyn FnMut(&str)) {
+fn try_service(findings: &mut Findings, usual_port: u16, progress: &mut dyn FnMut(&str)) {
     let Some(port) = findings.port else { return };
     let Some(address) = findings.addresses.first().copied() else { return };
     let hopeful = findings.files.is_empty()
@@ -89,7 +101,7 @@ fn try_service(findings: &mut Findings, progress: &mut dyn FnMut(&str)) {
         && findings.paths.iter().any(|path| path.udp.is_answered());
     if hopeful {
         progress("connecting to the service");
-        findings.trial = Some(trial::try_out((address, port).into(), findings.udp_port));
+        findings.trial = Some(trial::try_out((address, port).into(), usual_port));
     }
     if findings.kernel.mptcp == Some(true) {
         findings.peer.mptcp = presence::speaks_mptcp((address, port).into());

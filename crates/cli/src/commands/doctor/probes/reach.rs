@@ -63,6 +63,16 @@ pub(super) fn reach(named: &[IpAddr], port: u16, uplinks: &[Uplink]) -> Result<R
     Ok(Reached { addresses, behind_nat, paths: pairs.iter().map(path).collect() })
 }
 
+/// Whether a manypath answers at this port of one of the addresses.
+pub(super) fn answers(named: &[IpAddr], port: u16, uplinks: &[Uplink]) -> Result<bool, Failure> {
+    let mut asker = Asker::new()?;
+    let open = |uplink: &Uplink| Some((asker.open(uplink).ok()?, uplink.clone()));
+    let sockets: Vec<(usize, Uplink)> = uplinks.iter().filter_map(open).collect();
+    let mut asks = candidates(named, port, &sockets);
+    asker.ask(&mut asks)?;
+    Ok(asks.iter().any(|ask| matches!(udp(ask), Udp::Answered { manypath: true, .. })))
+}
+
 /// A socket and an address of the peer.
 type Pair = (usize, SocketAddr);
 
