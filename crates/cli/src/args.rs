@@ -120,7 +120,7 @@ pub(crate) struct RunArgs {
 #[derive(Args, Debug, Clone)]
 pub(crate) struct StackOptions {
     /// Use only these local addresses, with commas between them (default: all addresses of interfaces that
-    /// are up).
+    /// are up; those of tunnels and of bridges without a gateway only for what is routed into them).
     #[arg(long = "local", value_name = "ADDR", value_delimiter = ',')]
     pub(crate) locals: Vec<IpAddr>,
     /// The engine's parameters; `dynamic` maps connections to paths as suits them.

@@ -29,21 +29,24 @@ pub(crate) struct Up {
 }
 
 impl Stack {
-    /// The association to use for `destination`, begun now if there is none.
+    /// The association to use for `destination`, begun now if there is none, for a program that has bound the address
+    /// `source` if there is one.
     pub(crate) fn association_for(
         &mut self,
         destination: SocketAddr,
+        source: Option<IpAddr>,
         profile: Profile,
     ) -> Result<AssociationId, FallbackReason> {
-        if let Some(id) = self.by_peer.get(&(destination.ip(), profile)) {
+        let realm = self.scopes.realm_towards(destination.ip(), source);
+        if let Some(id) = self.by_peer.get(&(destination.ip(), profile, realm)) {
             return Ok(*id);
         }
         let remote = SocketAddr::new(destination.ip(), self.config.peer_port());
         self.check_route(remote.ip())?;
         let (now, port) = (self.now, manypath_flow::SCTP_PORT);
-        let own = parameters::with_profile(&self.config, profile);
+        let own = self.within(realm, parameters::with_profile(&self.config, profile))?;
         let endpoint = self.driver.endpoint_mut();
-        let connected = match profile == self.config.profile {
+        let connected = match profile == self.config.profile && realm.is_none() {
             true => endpoint.connect_from_free_port(now, remote, port),
             false => endpoint.connect_with(now, remote, port, own),
         };
@@ -56,7 +59,7 @@ impl Stack {
             &self.window_memory,
         );
         self.associations.insert(id, association);
-        self.by_peer.insert((destination.ip(), profile), id);
+        self.by_peer.insert((destination.ip(), profile, realm), id);
         info!(target: log::ASSOCIATION, "association {} to {remote}: trying", id.0);
         Ok(id)
     }
@@ -170,12 +173,13 @@ impl Stack {
             return;
         };
         let near = self.gains_nothing(id);
+        let realm = self.driver.endpoint().realm(id);
         for addr in self.living_addresses(id) {
             self.peers.forget_peer(self.now, addr);
             if !near {
                 self.forget_near(Some(addr));
             }
-            self.by_peer.entry((addr, profile)).or_insert(id);
+            self.by_peer.entry((addr, profile, realm)).or_insert(id);
         }
     }
 
@@ -186,7 +190,7 @@ impl Stack {
             return;
         }
         let living = self.living_addresses(id);
-        self.by_peer.retain(|(addr, _), used| *used != id || living.contains(addr));
+        self.by_peer.retain(|(addr, ..), used| *used != id || living.contains(addr));
     }
 
     /// Packets received from the peer so far.
@@ -280,7 +284,7 @@ impl Stack {
     /// `native`: it speaks SCTP, if not with manypath's port and form.
     fn remember_failed_connect(&mut self, id: AssociationId, reason: FallbackReason, native: bool) {
         let peers = self.by_peer.iter().filter(|(_, used)| **used == id);
-        let peers: Vec<IpAddr> = peers.map(|((addr, _), _)| *addr).collect();
+        let peers: Vec<IpAddr> = peers.map(|((addr, ..), _)| *addr).collect();
         for peer in peers {
             match native {
                 true => self.peers.remember_native(self.now, peer),

@@ -25,6 +25,7 @@ use crate::path_policies::PathPolicies;
 use crate::peers::{Lifetimes, Memory, Peers};
 use crate::relay::Relay;
 use crate::rules::Rules;
+use crate::scopes::LocalScopes;
 use crate::service::Service;
 use crate::settings::Settings;
 use crate::tcp_relay::TcpRelay;
@@ -69,10 +70,14 @@ pub struct Stack {
     waker: Arc<Waker>,
     pub(crate) driver: Driver,
     pub(crate) locals: Locals,
+    /// For which peers the local addresses are there.
+    pub(crate) scopes: LocalScopes,
+    /// The user knows that the kernel does not tell the kinds of interfaces.
+    pub(crate) scopes_failed: bool,
     pub(crate) uplinks: Uplinks,
     pub(crate) associations: BTreeMap<AssociationId, Association>,
-    /// Which association to use for a peer's address, among those that this side began.
-    pub(crate) by_peer: BTreeMap<(IpAddr, Profile), AssociationId>,
+    /// Which association to use for a peer's address in a realm, among those that this side began.
+    pub(crate) by_peer: BTreeMap<(IpAddr, Profile, Option<u32>), AssociationId>,
     /// Associations whose flows may have events or messages.
     pub(crate) dirty: BTreeSet<AssociationId>,
     /// Associations with messages that wait for room in the engine.
@@ -168,6 +173,8 @@ impl Stack {
             waker,
             driver,
             locals,
+            scopes: LocalScopes::default(),
+            scopes_failed: false,
             uplinks: Uplinks::default(),
             associations: BTreeMap::new(),
             by_peer: BTreeMap::new(),
@@ -212,6 +219,7 @@ impl Stack {
     /// The sockets are open.
     fn begin_service(&mut self) {
         self.announce();
+        self.reread_scopes();
         self.watch_network();
         if self.config.accept {
             self.name_door();

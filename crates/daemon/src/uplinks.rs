@@ -27,6 +27,9 @@ const FIRST_SCAN_INTERVAL: Duration = Duration::from_millis(200);
 /// Time between two looks, whatever is heard: a router may have much to say.
 const SCAN_PAUSE: Duration = Duration::from_millis(20);
 
+/// The same where only routes have changed: those of a router change all the time.
+const ROUTES_PAUSE: Duration = Duration::from_secs(2);
+
 /// What is heard of the host's network.
 #[derive(Debug, Default)]
 pub(crate) struct Uplinks {
@@ -65,10 +68,15 @@ impl Stack {
             self.counters.count("route_changes_heard");
             self.driver.endpoint_mut().probe_failed_paths(self.now);
         }
-        if !news.addresses || self.uplinks.planned {
+        // A gateway makes an uplink of a bridge.
+        let pause = match news.addresses {
+            true => SCAN_PAUSE,
+            false => ROUTES_PAUSE,
+        };
+        if news.is_empty() || self.uplinks.planned && !news.addresses {
             return;
         }
-        let next = self.uplinks.scanned + SCAN_PAUSE;
+        let next = self.uplinks.scanned + pause;
         if next <= self.now {
             self.follow_addresses();
         } else {
@@ -102,6 +110,7 @@ impl Stack {
         };
         self.locals.own = addresses(&interfaces);
         self.locals.failed.retain(|addr| interfaces.iter().any(|one| one.addr == *addr));
+        self.refresh_scopes(&interfaces);
         self.follow_links(&interfaces);
         let gone = self.close_gone(&interfaces);
         let before = self.locals.open.len();
@@ -245,7 +254,7 @@ impl Stack {
             known.into_iter().for_each(|addr| self.forget_near(Some(addr)));
         }
         if change == AddressChange::Removed {
-            self.by_peer.retain(|(addr, _), used| *used != id || *addr != address);
+            self.by_peer.retain(|(addr, ..), used| *used != id || *addr != address);
         }
         let what = change_name(change);
         info!(target: log::ASSOCIATION, "association {}: the peer's {address} has {what}", id.0);

@@ -36,7 +36,8 @@ impl Stack {
     /// Whether a single short path leads to `peer`: an association knows, or what is remembered.
     pub(super) fn is_near(&mut self, peer: IpAddr, options: &Options) -> bool {
         let profile = parameters::profile(&self.config, options);
-        let association = self.by_peer.get(&(peer, profile)).copied();
+        let realm = self.scopes.realm_towards(peer, None);
+        let association = self.by_peer.get(&(peer, profile, realm)).copied();
         match association.filter(|id| !self.awaits_init_ack(*id)) {
             Some(id) => {
                 let near = self.gains_nothing(id);

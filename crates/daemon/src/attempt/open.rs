@@ -127,7 +127,8 @@ impl Stack {
         if options.form.map_or_else(is_native, |form| form == Form::Direct) {
             return self.begin_direct(open, profile);
         }
-        let association = self.association_for(open.destination, profile)?;
+        let source = open.source.map(|source| source.ip());
+        let association = self.association_for(open.destination, source, profile)?;
         let flow = self.open_flow(association, open)?;
         Ok((association, flow))
     }

@@ -61,7 +61,7 @@ impl Stack {
             return Err(FallbackReason::Remembered);
         }
         let profile = parameters::profile(&self.config, &options);
-        let association = self.association_for(destination, profile)?;
+        let association = self.association_for(destination, Some(source.ip()), profile)?;
         let id = DatagramId(self.next_id());
         let received = self.packets_received(association);
         let (step, until) = (Step::Connecting, self.now + self.config.fallback_timeout);

@@ -191,7 +191,7 @@ impl Stack {
         }
         let (destination, source, options) = (relay.destination, relay.source, relay.options);
         let profile = parameters::profile(&self.config, &options);
-        let association = self.association_for(destination, profile).ok()?;
+        let association = self.association_for(destination, Some(source.ip()), profile).ok()?;
         let flow = self.open_datagrams(association, destination, source, &options).ok()?;
         self.use_datagrams(association, flow, id);
         let relay = self.datagrams.relays.get_mut(&id)?;

@@ -64,6 +64,7 @@ impl Association {
             peer: None,
             peer_addresses: alloc::vec![first.remote.ip()],
             handshake: first,
+            realm: cx.realm_of(first.local.ip()),
             paths,
             sender: Sender::new(cx.config, local_tsn, 0, cx.config.streams),
             control: ControlQueue::default(),
@@ -109,6 +110,7 @@ impl Association {
             peer: None,
             peer_addresses: Vec::new(),
             handshake: cookie.path,
+            realm: None,
             paths: Paths::new(),
             sender,
             control: ControlQueue::default(),
@@ -139,7 +141,7 @@ impl Association {
 
     /// The INIT of this association.
     pub(super) fn announcement(&self, cx: &Context<'_>) -> Announcement {
-        Announcement::own(cx.config, self.identity(), &self.handshake, &cx.own_locals())
+        Announcement::own(cx.config, self.identity(), cx.announced(&self.handshake))
     }
 
     /// What of our INIT was drawn at random.
@@ -154,7 +156,7 @@ impl Association {
     /// Families for the INIT's Supported Address Types.
     pub(super) fn families(&self, cx: &Context<'_>) -> Families {
         let own = self.handshake.local.ip();
-        let locals = cx.own_locals();
+        let locals = cx.own_locals(self.realm);
         let usable = |v4| {
             let mut all = locals.iter().map(|local| local.addr.ip());
             own.is_ipv4() == v4 || all.any(|ip| ip.is_ipv4() == v4 && pairing::same_scope(ip, own))
@@ -348,6 +350,7 @@ impl Association {
     ) {
         self.keys_changed = true;
         self.handshake = handshake;
+        self.realm = cx.realm_of(handshake.local.ip());
         self.peer_addresses = alloc::vec![handshake.remote.ip()];
         for address in listed {
             if !self.peer_addresses.contains(address) {

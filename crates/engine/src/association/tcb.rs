@@ -50,6 +50,8 @@ pub(crate) struct Association {
     pub(super) peer_addresses: Vec<IpAddr>,
     /// The addresses of the first path.
     pub(super) handshake: PathAddr,
+    /// The realm of our addresses; none outside of all realms.
+    pub(super) realm: Option<u32>,
     pub(super) paths: Paths,
     pub(super) sender: Sender,
     pub(super) control: ControlQueue,
@@ -92,6 +94,11 @@ pub(super) struct Peer {
 }
 
 impl Association {
+    /// The realm of our addresses; none outside of all realms.
+    pub(crate) fn realm(&self) -> Option<u32> {
+        self.realm
+    }
+
     /// Our verification tag.
     pub(crate) fn local_tag(&self) -> VerificationTag {
         self.local_tag
@@ -227,7 +234,9 @@ impl Association {
             let added = changes.is_changing(AddressChange::Added, addr.local.ip());
             return added.then(|| self.control_path());
         }
-        if self.addresses.is_none() && !cx.config.allows(addr.local.ip()) {
+        let local = addr.local.ip();
+        let is_ours = || cx.config.allows(local) && cx.realm_of(local) == self.realm;
+        if self.addresses.is_none() && !is_ours() {
             return None;
         }
         if self.is_leaving(addr.local.ip()) {

@@ -21,6 +21,8 @@ pub(super) struct Findings {
     pub(super) udp_port: u16,
     /// The paths that an association would have.
     pub(super) paths: Vec<PathFinding>,
+    /// The addresses of this host, and for which peers they are there.
+    pub(super) scopes: Vec<ScopeFinding>,
     /// Interfaces that could be uplinks and have no address.
     pub(super) without_address: Vec<String>,
     /// Files that stacks do not take.
@@ -40,6 +42,20 @@ pub(super) struct Findings {
     /// Commands that open the local firewall for what leaves, and for what comes back; empty if it is not known.
     pub(super) open_output: Vec<String>,
     pub(super) open_input: Vec<String>,
+}
+
+/// For which peers an address of this host is there.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct ScopeFinding {
+    pub(super) addr: IpAddr,
+    pub(super) interface: String,
+    /// `open`, `private` or `isolated`.
+    pub(super) scope: &'static str,
+    pub(super) reason: String,
+    /// Whether an association with the host would use it.
+    pub(super) used: bool,
+    /// The command that makes an isolated address an uplink as others.
+    pub(super) cure: Option<String>,
 }
 
 /// One path.

@@ -12,6 +12,7 @@ mod nat;
 mod presence;
 mod reach;
 mod routes;
+mod scopes;
 mod stacks;
 mod trial;
 mod uplinks;
@@ -37,7 +38,8 @@ pub(super) fn collect(
         ..Findings::default()
     };
     progress("asking the peer over every path");
-    let uplinks = uplinks::uplinks()?;
+    let mut uplinks = uplinks::uplinks()?;
+    findings.scopes = scopes::look(&named.addresses, &mut uplinks)?;
     let reached = reach::reach(&named.addresses, args.peer_port, &uplinks)?;
     findings.addresses = reached.addresses;
     findings.behind_nat = reached.behind_nat;
