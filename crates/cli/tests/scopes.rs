@@ -28,7 +28,8 @@ const FULL_TUNNEL: &str = "ip route add default via 10.77.1.2 dev pathA metric 1
                            ip rule add not fwmark 51820 table 51820
                            ip rule add table main suppress_prefixlength 0";
 /// Counts what leaves for a peer beside the tunnel.
-const COUNTER: &str = "nft -f - <<.\ntable inet watch { chain out { type filter hook output priority 0;
+const COUNTER: &str =
+    "nft -f - <<.\ntable inet watch { chain out { type filter hook output priority 0;
                          oifname { pathA, pathB } udp dport 9899 counter } }\n.";
 
 /// Two hosts with two uplinks each, and a tunnel between them over the first ones. The right one serves a file.
@@ -37,7 +38,8 @@ fn site() -> Site {
     let ends = [(Host::Left, "10.77.1.1", "10.77.1.2"), (Host::Right, "10.77.1.2", "10.77.1.1")];
     for (number, (host, here, there)) in (1..).zip(ends) {
         site.service_on(host, "python3", &[VPN, "vpn", here, there, MARK], "udp", 5555);
-        let line = format!("ip link set vpn mtu 1400 up; ip address add 10.8.0.{number}/24 dev vpn");
+        let line =
+            format!("ip link set vpn mtu 1400 up; ip address add 10.8.0.{number}/24 dev vpn");
         sh(&site, host, &line);
     }
     site.web();
@@ -97,7 +99,8 @@ fn addresses_of_containers_and_tunnels_are_told_to_nobody_elsewhere_until_they_a
     let others = known(&site).into_iter().filter(|it| !uplinks.contains(&it.as_str()));
     assert_eq!(others.collect::<Vec<_>>(), [""; 0]);
     let shown = path(&site, &["show"]);
-    for words in ["172.17.0.1 dev pod is isolated: bridge", "10.8.0.1 dev vpn is isolated: tunnel"] {
+    for words in ["172.17.0.1 dev pod is isolated: bridge", "10.8.0.1 dev vpn is isolated: tunnel"]
+    {
         assert!(shown.contains(words), "{words}: {shown}");
     }
     assert!(shown.contains("`manypath path add dev pod normal`"), "{shown}");

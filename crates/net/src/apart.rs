@@ -16,9 +16,31 @@ const ETHERNET: u16 = 1;
 const NO_LINK_TYPE: u16 = 0xfffe;
 /// Kinds of interfaces that put packets into other packets, or hand them to a program that does.
 const TUNNELS: [&str; 25] = [
-    "amt", "bareudp", "erspan", "fou", "geneve", "gre", "gretap", "gtp", "ip6erspan", "ip6gre",
-    "ip6gretap", "ip6tnl", "ipip", "ipvti", "l2tpeth", "ovpn", "ovpn-dco", "sit", "tun", "vti",
-    "vti6", "vxlan", "wireguard", "xfrm", "xfrmi",
+    "amt",
+    "bareudp",
+    "erspan",
+    "fou",
+    "geneve",
+    "gre",
+    "gretap",
+    "gtp",
+    "ip6erspan",
+    "ip6gre",
+    "ip6gretap",
+    "ip6tnl",
+    "ipip",
+    "ipvti",
+    "l2tpeth",
+    "ovpn",
+    "ovpn-dco",
+    "sit",
+    "tun",
+    "vti",
+    "vti6",
+    "vxlan",
+    "wireguard",
+    "xfrm",
+    "xfrmi",
 ];
 
 /// Why an interface is a network apart.

@@ -264,8 +264,8 @@ impl Association {
         if added && !(fits && cx.locals.iter().any(|local| local.addr.ip() == address)) {
             return Err(AddressError::UnknownAddress);
         }
-        let untold = changes.untold.contains(&address)
-            || added && !cx.may_tell(address, &self.handshake);
+        let untold =
+            changes.untold.contains(&address) || added && !cx.may_tell(address, &self.handshake);
         let request = Request { change, address, untold };
         changes.check(request)?;
         Ok(request)
@@ -451,7 +451,7 @@ impl Association {
         cause: Option<Cause<'_>>,
     ) {
         let Some(changes) = &mut self.addresses else { return };
-        let Request { change, address } = request;
+        let Request { change, address, .. } = request;
         if request.is_wildcard() {
             return;
         }

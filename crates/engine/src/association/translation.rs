@@ -13,8 +13,8 @@
 
 use super::asconf::{AddressChanges, AddressError, Request};
 use super::context::Context;
-use crate::event::AddressChange;
 use super::tcb::Association;
+use crate::event::AddressChange;
 use crate::path::pairing::MAX_ADDRESSES;
 use crate::path::{Path, PathAddr, PathId, PathState};
 use crate::time::{Duration, Instant};
@@ -48,7 +48,11 @@ impl Association {
 
     /// Changes an address that the peer is not told. One that comes introduces itself; the paths of one that goes
     /// fail at the peer.
-    pub(super) fn change_untold(&mut self, cx: &Context<'_>, request: Request) -> Result<(), AddressError> {
+    pub(super) fn change_untold(
+        &mut self,
+        cx: &Context<'_>,
+        request: Request,
+    ) -> Result<(), AddressError> {
         let Some(changes) = &mut self.addresses else { return Err(AddressError::NotSupported) };
         let Request { change, address, .. } = request;
         match change {

@@ -4,6 +4,9 @@
 use super::{ip, local, willing};
 use crate::pair::{PORT_A, Pair, Side, address, config, endpoint, millis};
 use manypath_engine::{AssociationId, Config, PathAddr, PathState, Scope};
+use manypath_wire::chunk::Chunk;
+use manypath_wire::packet::Packet;
+use manypath_wire::parameter::Parameters;
 use std::net::IpAddr;
 
 /// Where Z reaches A: behind NATs that change nothing about Z's addresses.
@@ -36,11 +39,21 @@ fn working(pair: &Pair, id: AssociationId) -> Vec<IpAddr> {
     active.map(|path| path.addr.local.ip()).collect()
 }
 
-/// Whether Z has written one of its addresses into a packet to A.
+/// Whether Z has told one of its addresses to A: cookies and HEARTBEAT ACKs repeat what A knows.
 fn has_told(pair: &Pair, path: u8) -> bool {
     let IpAddr::V4(v4) = ip(Side::Z, path) else { panic!("not IPv4") };
-    let tells = |bytes: &[u8]| bytes.windows(4).any(|window| window == v4.octets());
-    pair.recorded.iter().any(|(from, _, bytes)| *from == Side::Z && tells(bytes))
+    let told = |parameters: Parameters<'_>, own: Option<IpAddr>| {
+        let bytes = parameters.as_bytes();
+        own == Some(v4.into()) || bytes.windows(4).any(|window| window == v4.octets())
+    };
+    let tells = |chunk: Chunk<'_>| match chunk {
+        Chunk::Init(init) => told(init.parameters, None),
+        Chunk::Asconf(asconf) => told(asconf.parameters, Some(asconf.address)),
+        _ => false,
+    };
+    let sent = pair.recorded.iter().filter(|(from, ..)| *from == Side::Z);
+    let packets = sent.map(|(_, _, bytes)| Packet::parse(bytes).unwrap());
+    packets.flat_map(|packet| packet.chunks()).filter_map(Result::ok).any(tells)
 }
 
 #[test]
@@ -62,6 +75,7 @@ fn a_private_peer_is_told_private_addresses() {
     let scopes = [1, 2].map(|path| (ip(Side::A, path), Scope::Private));
     pair.a.endpoint.set_local_scopes(scopes.to_vec());
     pair.connect();
+    pair.drive(millis(1000));
     let (_, _, init) = &pair.recorded[0];
     let IpAddr::V4(second) = ip(Side::A, 2) else { panic!("not IPv4") };
     assert!(init.windows(4).any(|window| window == second.octets()));

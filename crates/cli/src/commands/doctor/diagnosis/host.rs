@@ -44,7 +44,8 @@ fn unused(local: &ScopeFinding) -> Cause {
             Cause::new("isolated", Weight::Note, text).mend(cure)
         }
         None => {
-            let text = format!("{addr} ({interface}) is not used: the peer is routed into a tunnel");
+            let text =
+                format!("{addr} ({interface}) is not used: the peer is routed into a tunnel");
             Cause::new("tunnelled", Weight::Note, text)
         }
     }
