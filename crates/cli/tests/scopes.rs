@@ -8,6 +8,7 @@ use common::gateways::sh;
 use common::{MANYPATH, Site, finish, wait_for};
 use manypath_lab::Host;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::process::{Child, Stdio};
 
 const PATHS: &[&str] = &["20mbit,10ms,queue=100", "20mbit,15ms,queue=100"];
@@ -28,9 +29,14 @@ const FULL_TUNNEL: &str = "ip route add default via 10.77.1.2 dev pathA metric 1
                            ip rule add not fwmark 51820 table 51820
                            ip rule add table main suppress_prefixlength 0";
 /// Counts what leaves for a peer beside the tunnel.
-const COUNTER: &str =
-    "nft -f - <<.\ntable inet watch { chain out { type filter hook output priority 0;
-                         oifname { pathA, pathB } udp dport 9899 counter } }\n.";
+const COUNTER: &str = "nft -f - <<.
+table inet watch {
+  chain out {
+    type filter hook output priority 0;
+    oifname { pathA, pathB } udp dport 9899 counter
+  }
+}
+.";
 
 /// Two hosts with two uplinks each, and a tunnel between them over the first ones. The right one serves a file.
 fn site() -> Site {
@@ -67,7 +73,8 @@ fn known(site: &Site) -> Vec<String> {
     let status = site.server_status();
     let paths = status["associations"][0]["paths"].as_array().cloned().unwrap_or_default();
     let ip = |path: &Value| path["remote"].as_str().unwrap().split(':').next().unwrap().to_owned();
-    paths.iter().map(ip).collect()
+    let all: BTreeSet<String> = paths.iter().map(ip).collect();
+    all.into_iter().collect()
 }
 
 fn path(site: &Site, words: &[&str]) -> String {
