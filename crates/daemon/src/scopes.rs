@@ -58,6 +58,8 @@ pub struct LocalScopes {
     apart: Vec<ApartInterface>,
     /// Names of networks apart that have been seen: their places are their realms.
     networks: Vec<String>,
+    /// It was said that the kernel does not tell the kinds of interfaces.
+    warned: bool,
 }
 
 impl LocalScopes {
@@ -100,9 +102,7 @@ impl LocalScopes {
                 let reason = format!("{}: only for what is routed into it", it.why);
                 (Scope::Isolated(self.realm_named(&it.network)), reason)
             }
-            None if is_private(one.addr) => {
-                (Scope::Private, "private: not told to public peers".to_owned())
-            }
+            None if is_private(one.addr) => (Scope::Private, "not told to public peers".to_owned()),
             None => (Scope::Open, "public address".to_owned()),
         };
         LocalScope { addr: one.addr, interface: one.name.clone(), scope, reason }
@@ -128,10 +128,11 @@ impl LocalScopes {
             return None;
         }
         let source = source.filter(|source| !source.is_unspecified());
-        if let Some(local) = source.and_then(|source| self.of(source)) {
-            return realm(local);
+        if let Some(realm) = source.and_then(|source| self.of(source)).and_then(realm) {
+            return Some(realm);
         }
-        let route = manypath_net::route_to(remote, source, None).ok()?;
+        let from = |source| manypath_net::route_to(remote, source, None);
+        let route = from(source).or_else(|_| from(None)).ok()?;
         let network = self.apart.iter().find(|it| it.index == route.interface)?.network.clone();
         let realm = self.realm_named(&network);
         // Its interface has been named.
@@ -176,7 +177,7 @@ impl Stack {
         let before = self.scopes.all.clone();
         let entries = self.path_policies.entries();
         if let Err(error) = self.scopes.look(interfaces, &self.config.locals, entries) {
-            if !std::mem::replace(&mut self.scopes_failed, true) {
+            if !std::mem::replace(&mut self.scopes.warned, true) {
                 warn!(target: log::STACK, "tunnels are taken for uplinks: netlink: {error}");
             }
             self.counters.count("interface_kinds_unknown");

@@ -72,8 +72,6 @@ pub struct Stack {
     pub(crate) locals: Locals,
     /// For which peers the local addresses are there.
     pub(crate) scopes: LocalScopes,
-    /// The user knows that the kernel does not tell the kinds of interfaces.
-    pub(crate) scopes_failed: bool,
     pub(crate) uplinks: Uplinks,
     pub(crate) associations: BTreeMap<AssociationId, Association>,
     /// Which association to use for a peer's address in a realm, among those that this side began.
@@ -174,7 +172,6 @@ impl Stack {
             driver,
             locals,
             scopes: LocalScopes::default(),
-            scopes_failed: false,
             uplinks: Uplinks::default(),
             associations: BTreeMap::new(),
             by_peer: BTreeMap::new(),

@@ -15,11 +15,11 @@ const ETHERNET: u16 = 1;
 /// The link type of a device that has said nothing else (`ARPHRD_NONE`).
 const NO_LINK_TYPE: u16 = 0xfffe;
 /// Kinds of interfaces that put packets into other packets, or hand them to a program that does.
-const TUNNELS: [&str; 25] = [
+const TUNNELS: [&str; 22] = [
+    "amneziawg",
     "amt",
     "bareudp",
     "erspan",
-    "fou",
     "geneve",
     "gre",
     "gretap",
@@ -29,8 +29,6 @@ const TUNNELS: [&str; 25] = [
     "ip6gretap",
     "ip6tnl",
     "ipip",
-    "ipvti",
-    "l2tpeth",
     "ovpn",
     "ovpn-dco",
     "sit",
@@ -40,7 +38,6 @@ const TUNNELS: [&str; 25] = [
     "vxlan",
     "wireguard",
     "xfrm",
-    "xfrmi",
 ];
 
 /// Why an interface is a network apart.
