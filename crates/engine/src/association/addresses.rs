@@ -32,9 +32,9 @@ impl Association {
         let told = own.len() > untold.len() + 1;
         let (ours, peers) = (self.local_tsn, peer.initial_tsn);
         let mut changes = AddressChanges::new(own, told, ours, peers);
-        let others = untold.iter().filter(|address| **address != self.handshake.local.ip());
-        changes.unintroduced = others.copied().collect();
-        changes.untold = untold;
+        let known = self.handshake.local.ip();
+        changes.realm = cx.realm_of(known);
+        changes.untold = untold.into_iter().map(|address| (address, address == known)).collect();
         changes.translated = pairing::is_translated(&self.handshake, &peer.addresses);
         self.addresses = agreed.then(|| Box::new(changes));
     }
@@ -46,7 +46,7 @@ impl Association {
         cx: &Context<'a>,
         told: Option<u8>,
     ) -> Cow<'a, [LocalAddress]> {
-        let locals = cx.own_locals(self.realm);
+        let locals = cx.own_locals(cx.realm_of(self.handshake.local.ip()));
         let Some(count) = told else { return locals };
         let mut told = cx.announced(&self.handshake);
         told.truncate(count.into());

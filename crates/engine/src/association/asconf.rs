@@ -95,10 +95,10 @@ struct Running {
 pub(crate) struct AddressChanges {
     /// Our addresses, as far as the peer has acknowledged them or is not told them.
     pub(super) own: Vec<IpAddr>,
-    /// Those that the peer is never told.
-    pub(super) untold: Vec<IpAddr>,
-    /// Those of them that have not introduced themselves yet.
-    pub(super) unintroduced: Vec<IpAddr>,
+    /// Their realm; none outside of all realms.
+    pub(super) realm: Option<u32>,
+    /// Those that the peer is never told, and whether they have introduced themselves.
+    pub(super) untold: Vec<(IpAddr, bool)>,
     /// The peer was told our addresses. It knows the only one that was not told by the source of our
     /// packets alone, which a NAT may have changed.
     told: bool,
@@ -129,8 +129,8 @@ impl AddressChanges {
     pub(super) fn new(own: Vec<IpAddr>, told: bool, ours: Tsn, peers: Tsn) -> Self {
         Self {
             own,
+            realm: None,
             untold: Vec::new(),
-            unintroduced: Vec::new(),
             told,
             next_sequence: ours.0,
             next_correlation: 0,
@@ -260,12 +260,11 @@ impl Association {
         }
         let changes = self.addresses.as_ref().ok_or(AddressError::NotSupported)?;
         let added = change == AddressChange::Added;
-        let fits = cx.realm_of(address) == self.realm;
+        let fits = cx.realm_of(address) == changes.realm;
         if added && !(fits && cx.locals.iter().any(|local| local.addr.ip() == address)) {
             return Err(AddressError::UnknownAddress);
         }
-        let untold =
-            changes.untold.contains(&address) || added && !cx.may_tell(address, &self.handshake);
+        let untold = changes.is_untold(address) || added && !cx.may_tell(address, &self.handshake);
         let request = Request { change, address, untold };
         changes.check(request)?;
         Ok(request)
@@ -280,12 +279,12 @@ impl Association {
         let source = wildcard(address);
         let mut requests = Vec::new();
         match request.untold {
-            true => changes.untold.push(address),
+            true => changes.untold.push((address, true)),
             false => requests.push((AddressChange::Added, source)),
         }
         let gone = |old: &IpAddr| !cx.locals.iter().any(|local| local.addr.ip() == *old);
         for old in changes.planned().into_iter().filter(gone) {
-            match changes.untold.contains(&old) {
+            match changes.is_untold(old) {
                 true => changes.forget_untold(old),
                 false => requests.push((AddressChange::Removed, old)),
             }
@@ -305,7 +304,7 @@ impl Association {
             return;
         }
         let usable: Vec<_> =
-            cx.own_locals(self.realm).iter().map(|local| local.addr.ip()).collect();
+            cx.own_locals(self.realm(cx.scopes)).iter().map(|local| local.addr.ip()).collect();
         let pending = self.add_sources(cx, &usable);
         let running = self.addresses.as_mut().and_then(|changes| changes.running.as_mut());
         if let Some(running) = running.filter(|_| !pending.is_empty()) {
@@ -331,7 +330,7 @@ impl Association {
         let leaving = |address: &IpAddr| {
             requests.iter().any(|(_, it)| it.removes() && it.address == *address)
         };
-        let told = || changes.own.iter().filter(|own| !changes.untold.contains(own));
+        let told = || changes.own.iter().filter(|own| !changes.is_untold(**own));
         let staying = told().find(|address| !leaving(address)).or(told().next()).copied();
         let any = requests.first().map(|(_, request)| wildcard(request.address));
         let Some(lookup) = staying.or(any) else { return };

@@ -64,7 +64,6 @@ impl Association {
             peer: None,
             peer_addresses: alloc::vec![first.remote.ip()],
             handshake: first,
-            realm: cx.realm_of(first.local.ip()),
             paths,
             sender: Sender::new(cx.config, local_tsn, 0, cx.config.streams),
             control: ControlQueue::default(),
@@ -110,7 +109,6 @@ impl Association {
             peer: None,
             peer_addresses: Vec::new(),
             handshake: cookie.path,
-            realm: None,
             paths: Paths::new(),
             sender,
             control: ControlQueue::default(),
@@ -156,7 +154,7 @@ impl Association {
     /// Families for the INIT's Supported Address Types.
     pub(super) fn families(&self, cx: &Context<'_>) -> Families {
         let own = self.handshake.local.ip();
-        let locals = cx.own_locals(self.realm);
+        let locals = cx.own_locals(self.realm(cx.scopes));
         let usable = |v4| {
             let mut all = locals.iter().map(|local| local.addr.ip());
             own.is_ipv4() == v4 || all.any(|ip| ip.is_ipv4() == v4 && pairing::same_scope(ip, own))
@@ -350,7 +348,6 @@ impl Association {
     ) {
         self.keys_changed = true;
         self.handshake = handshake;
-        self.realm = cx.realm_of(handshake.local.ip());
         self.peer_addresses = alloc::vec![handshake.remote.ip()];
         for address in listed {
             if !self.peer_addresses.contains(address) {

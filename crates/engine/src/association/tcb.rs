@@ -13,7 +13,7 @@ use crate::AssociationId;
 use crate::allowance::Allowance;
 use crate::config::Config;
 use crate::event::{AddressChange, CloseReason, Event};
-use crate::path::{Path, PathAddr, PathId, PathState, Paths, failure};
+use crate::path::{Path, PathAddr, PathId, PathState, Paths, failure, scope, scope::Scopes};
 use crate::recv::Receiver;
 use crate::send::Sender;
 use alloc::boxed::Box;
@@ -50,8 +50,6 @@ pub(crate) struct Association {
     pub(super) peer_addresses: Vec<IpAddr>,
     /// The addresses of the first path.
     pub(super) handshake: PathAddr,
-    /// The realm of our addresses; none outside of all realms.
-    pub(super) realm: Option<u32>,
     pub(super) paths: Paths,
     pub(super) sender: Sender,
     pub(super) control: ControlQueue,
@@ -95,8 +93,11 @@ pub(super) struct Peer {
 
 impl Association {
     /// The realm of our addresses; none outside of all realms.
-    pub(crate) fn realm(&self) -> Option<u32> {
-        self.realm
+    pub(crate) fn realm(&self, scopes: &Scopes) -> Option<u32> {
+        match &self.addresses {
+            Some(changes) => changes.realm,
+            None => scope::realm_of(scopes, self.handshake.local.ip()),
+        }
     }
 
     /// Our verification tag.
@@ -235,7 +236,7 @@ impl Association {
             return added.then(|| self.control_path());
         }
         let local = addr.local.ip();
-        let is_ours = || cx.config.allows(local) && cx.realm_of(local) == self.realm;
+        let is_ours = || cx.config.allows(local) && cx.realm_of(local) == self.realm(cx.scopes);
         if self.addresses.is_none() && !is_ours() {
             return None;
         }

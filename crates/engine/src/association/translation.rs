@@ -60,8 +60,7 @@ impl Association {
             AddressChange::Removed => changes.forget_untold(address),
             AddressChange::Added => {
                 changes.own.push(address);
-                changes.untold.push(address);
-                changes.unintroduced.push(address);
+                changes.untold.push((address, false));
                 self.refresh_paths(cx);
             }
         }
@@ -72,20 +71,21 @@ impl Association {
     /// The next address that the peer is not told introduces itself, over its first path to where the peer is.
     pub(super) fn introduce_untold(&mut self) {
         let Some(changes) = &self.addresses else { return };
-        if changes.unintroduced.is_empty() || changes.is_busy() || !self.state.sends_data() {
+        let all = changes.untold.iter().all(|(_, introduced)| *introduced);
+        if all || changes.is_busy() || !self.state.sends_data() {
             return;
         }
         let reached = |remote| {
             self.paths.iter().any(|path| path.is_active() && path.addr.remote.ip() == remote)
         };
         let next = self.paths.iter().find(|path| {
-            let new = changes.unintroduced.contains(&path.addr.local.ip());
+            let new = changes.untold.contains(&(path.addr.local.ip(), false));
             let silent = path.state == PathState::Unconfirmed && !path.suspended;
             new && silent && reached(path.addr.remote.ip())
         });
         let Some((local, id)) = next.map(|path| (path.addr.local.ip(), path.id)) else { return };
         if let Some(changes) = &mut self.addresses {
-            changes.unintroduced.retain(|own| *own != local);
+            changes.untold.iter_mut().filter(|own| own.0 == local).for_each(|own| own.1 = true);
             changes.request_source(local, id);
         }
     }
@@ -200,8 +200,12 @@ impl Association {
 impl AddressChanges {
     /// An address of which the peer was not told is not ours any more.
     pub(super) fn forget_untold(&mut self, address: IpAddr) {
-        for list in [&mut self.own, &mut self.untold, &mut self.unintroduced] {
-            list.retain(|own| *own != address);
-        }
+        self.own.retain(|own| *own != address);
+        self.untold.retain(|(own, _)| *own != address);
+    }
+
+    /// Whether the peer is never told an address of ours.
+    pub(super) fn is_untold(&self, address: IpAddr) -> bool {
+        self.untold.iter().any(|(own, _)| *own == address)
     }
 }

@@ -187,7 +187,7 @@ impl Endpoint {
 
     /// The realm of an association; none outside of all realms, or if there is no such association.
     pub fn realm(&self, id: AssociationId) -> Option<u32> {
-        self.registry.get(id).and_then(Association::realm)
+        self.registry.get(id).and_then(|association| association.realm(&self.scopes))
     }
 
     /// Starts an association with the peer at `remote` and its SCTP port `port`. The port of `remote` is
