@@ -5,7 +5,7 @@
 mod common;
 
 use common::gateways::sh;
-use common::{MANYPATH, Site, finish, wait_for};
+use common::{MANYPATH, Site, finish, in_cgroup, wait_for};
 use manypath_lab::Host;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -136,4 +136,24 @@ fn a_full_tunnel_by_policy_routing_is_respected() {
     sh(&site, Host::Left, COUNTER);
     download(&site, FAR);
     assert_eq!((known(&site), beside(&site)), (vec!["10.8.0.1".to_owned()], 0));
+}
+
+#[test]
+fn interfaces_that_local_names_are_used_and_no_others() {
+    // A redirector has options of its own.
+    if in_cgroup() {
+        return;
+    }
+    let mut site = site();
+    site.serve("8080");
+    let url = format!("http://{}:8080/file", site.server());
+    let args = ["-sS", "-o", "/dev/null", "--limit-rate", "20k", &url];
+    let mut command = site.through_command(&["--local", "pathA,vpn"], "curl", &args);
+    let mut download = command.stdin(Stdio::null()).spawn().unwrap();
+    wait_for("the tunnel to be told", || known(&site) == ["10.77.1.1", "10.8.0.1"]);
+    let _ = download.kill();
+    let _ = download.wait();
+    let refused = site.through_command(&["--local", "wg7"], "true", &[]);
+    let said = finish(refused);
+    assert!(said.stderr.contains("--local: wg7 is no interface of this host"), "{said:?}");
 }

@@ -58,7 +58,7 @@ mod watch;
 mod way;
 
 pub use allow::{Allow, AllowError};
-pub use config::{DEFAULT_UDP_PORT, Encapsulation, Locals, StackConfig};
+pub use config::{DEFAULT_UDP_PORT, Encapsulation, LocalName, Locals, StackConfig};
 pub use gateway::{Gateway, Way};
 pub use locals::check_locals;
 pub use log::{Level, Levels, LogTo, Subsystem, flush_log, log_to, stderr_is_the_journal};

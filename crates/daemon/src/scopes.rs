@@ -76,7 +76,7 @@ impl LocalScopes {
     ) -> io::Result<()> {
         let apart = match locals {
             Locals::Auto => interfaces_apart(),
-            Locals::List(_) => Ok(Vec::new()),
+            Locals::List(_) | Locals::Named(_) => Ok(Vec::new()),
         };
         let (apart, result) = match apart {
             Ok(apart) => (apart, Ok(())),
@@ -167,6 +167,7 @@ fn is_named(one: &Interface, locals: &Locals, entries: &[PathEntry]) -> bool {
     match locals {
         Locals::Auto => entries.iter().any(names),
         Locals::List(addrs) => addrs.contains(&one.addr),
+        Locals::Named(list) => list.iter().any(|name| name.fits(one)),
     }
 }
 

@@ -3,7 +3,7 @@
 //! The kernel says when to look (netlink), and what there is is compared with what is open. Where no
 //! netlink socket is permitted, and in case that news were lost, it is looked at now and then anyway.
 
-use crate::config;
+use crate::config::{self, LocalName};
 use crate::locals::{Local, addresses, is_usable};
 use crate::log;
 use crate::stack::Stack;
@@ -132,6 +132,10 @@ impl Stack {
         match &self.config.locals {
             config::Locals::Auto => is_usable(interface),
             config::Locals::List(addrs) => interface.up && addrs.contains(&interface.addr),
+            config::Locals::Named(names) => names.iter().any(|name| match name {
+                LocalName::Address(_) => interface.up && name.fits(interface),
+                LocalName::Interface(_) => is_usable(interface) && name.fits(interface),
+            }),
         }
     }
 
