@@ -20,9 +20,8 @@ use crate::mode::Mode;
 use crate::step_aside::StepAsideArg;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use manypath_daemon::Encapsulation;
+use manypath_daemon::{Encapsulation, LocalName};
 use manypath_engine::Profile;
-use std::net::IpAddr;
 use std::path::PathBuf;
 
 /// Let any TCP program use every network path between two hosts.
@@ -121,10 +120,11 @@ pub(crate) struct RunArgs {
 /// Options of the stack that owns the associations.
 #[derive(Args, Debug, Clone)]
 pub(crate) struct StackOptions {
-    /// Use only these local addresses, with commas between them (default: all addresses of interfaces that
-    /// are up).
-    #[arg(long = "local", value_name = "ADDR", value_delimiter = ',')]
-    pub(crate) locals: Vec<IpAddr>,
+    /// Use only these local addresses or those of these interfaces, with commas between them (default: all
+    /// addresses of interfaces that are up; those of tunnels and of bridges without a gateway only for what is
+    /// routed into them).
+    #[arg(long = "local", value_name = "ADDR|INTERFACE", value_delimiter = ',')]
+    pub(crate) locals: Vec<LocalName>,
     /// The engine's parameters; `dynamic` maps connections to paths as suits them.
     #[arg(long, value_name = "NAME", default_value = Profile::Production.name(),
           value_parser = PossibleValuesParser::new(Profile::LIVE.map(Profile::name)))]

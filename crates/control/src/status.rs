@@ -104,6 +104,9 @@ pub struct LocalStatus {
     pub interface: String,
     /// Largest IP packet of the interface, in bytes.
     pub mtu: u32,
+    /// For which peers it is there: `open`, `private` or `isolated`.
+    #[serde(default)]
+    pub scope: String,
 }
 
 /// One association.

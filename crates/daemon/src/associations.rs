@@ -5,7 +5,7 @@ use crate::connection::RelayEnd;
 use crate::datagrams::pump_datagrams;
 use crate::log;
 use crate::parameters::{self, STREAMS};
-use crate::privileged::Acceptor;
+use crate::privileged::{Acceptor, PeerKey};
 use crate::stack::Stack;
 use crate::status::path_state_name;
 use crate::timers::Timer;
@@ -30,22 +30,26 @@ pub(crate) struct Up {
 }
 
 impl Stack {
-    /// The association to use for `destination`, begun now if there is none.
+    /// The association to use for `destination`, begun now if there is none, for a program that has bound the address
+    /// `source` if there is one.
     pub(crate) fn association_for(
         &mut self,
         destination: SocketAddr,
+        source: Option<IpAddr>,
         profile: Profile,
         acceptor: Acceptor,
     ) -> Result<AssociationId, FallbackReason> {
-        if let Some(id) = self.association_with(destination.ip(), profile, acceptor) {
+        let realm = self.scopes.realm_towards(destination.ip(), source);
+        let key = PeerKey { addr: destination.ip(), profile, acceptor, realm };
+        if let Some(id) = self.association_with(&key) {
             return Ok(id);
         }
         let remote = self.udp_address(destination.ip(), acceptor)?;
         self.check_route(remote.ip())?;
         let (now, port) = (self.now, manypath_flow::SCTP_PORT);
-        let own = parameters::with_profile(&self.config, profile);
+        let own = self.within(realm, parameters::with_profile(&self.config, profile))?;
         let endpoint = self.driver.endpoint_mut();
-        let connected = match profile == self.config.profile {
+        let connected = match profile == self.config.profile && realm.is_none() {
             true => endpoint.connect_from_free_port(now, remote, port),
             false => endpoint.connect_with(now, remote, port, own),
         };
@@ -58,7 +62,7 @@ impl Stack {
             &self.window_memory,
         );
         self.associations.insert(id, association.asked(acceptor));
-        self.by_peer.insert((destination.ip(), profile, acceptor), id);
+        self.by_peer.insert(key, id);
         info!(target: log::ASSOCIATION, "association {} to {remote}: trying", id.0);
         Ok(id)
     }
@@ -172,12 +176,13 @@ impl Stack {
             return;
         };
         let near = self.gains_nothing(id);
+        let realm = self.driver.endpoint().realm(id);
         for (addr, acceptor) in self.living_acceptors(id) {
             self.peers.forget_peer(self.now, addr, acceptor);
             if !near {
                 self.forget_near(Some(addr));
             }
-            self.by_peer.entry((addr, profile, acceptor)).or_insert(id);
+            self.by_peer.entry(PeerKey { addr, profile, acceptor, realm }).or_insert(id);
         }
     }
 
@@ -188,9 +193,7 @@ impl Stack {
             return;
         }
         let living = self.living_acceptors(id);
-        self.by_peer.retain(|(addr, _, acceptor), used| {
-            *used != id || living.contains(&(*addr, *acceptor))
-        });
+        self.by_peer.retain(|key, used| *used != id || living.contains(&(key.addr, key.acceptor)));
     }
 
     /// Packets received from the peer so far.
@@ -285,7 +288,7 @@ impl Stack {
     /// `native`: it speaks SCTP, if not with manypath's port and form.
     fn remember_failed_connect(&mut self, id: AssociationId, reason: FallbackReason, native: bool) {
         let peers = self.by_peer.iter().filter(|(_, used)| **used == id);
-        let peers: Vec<_> = peers.map(|((addr, _, acceptor), _)| (*addr, *acceptor)).collect();
+        let peers: Vec<_> = peers.map(|(key, _)| (key.addr, key.acceptor)).collect();
         for (peer, acceptor) in peers {
             match native {
                 true => self.peers.remember_native(self.now, peer, acceptor),

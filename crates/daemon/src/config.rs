@@ -6,11 +6,14 @@ use crate::log::{Level, Levels};
 use crate::peers::PeerCache;
 use crate::settings::SettingsFile;
 use manypath_engine::{Profile, Redundancy};
+use manypath_net::Interface;
 use manypath_rules::paths::PathsFile;
 use manypath_rules::{RulesFile, StepAside};
+use std::fmt;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 /// UDP port of a server unless told otherwise: the SCTP tunnelling port (RFC 6951 section 5.1).
@@ -31,6 +34,52 @@ pub enum Locals {
     /// Exactly these; each must be an address of this host when the stack begins, and is used as long
     /// as it is one.
     List(Vec<IpAddr>),
+    /// These, and those of interfaces as they come and go. Each must be there when the stack begins.
+    Named(Vec<LocalName>),
+}
+
+/// Local addresses as a user names them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum LocalName {
+    /// This one.
+    Address(IpAddr),
+    /// Those of an interface.
+    Interface(String),
+}
+
+impl LocalName {
+    /// Whether the address of `interface` is meant.
+    pub(crate) fn fits(&self, interface: &Interface) -> bool {
+        match self {
+            Self::Address(addr) => *addr == interface.addr,
+            Self::Interface(name) => *name == interface.name,
+        }
+    }
+}
+
+impl FromStr for LocalName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let is_name = |text: &str| {
+            let odd = |c: char| c.is_whitespace() || matches!(c, '/' | ':');
+            (1..libc::IFNAMSIZ).contains(&text.len()) && !text.contains(odd)
+        };
+        match text.parse() {
+            Ok(addr) => Ok(Self::Address(addr)),
+            Err(_) if is_name(text) => Ok(Self::Interface(text.to_owned())),
+            Err(_) => Err("neither an address nor the name of an interface".to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for LocalName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(addr) => addr.fmt(f),
+            Self::Interface(name) => name.fmt(f),
+        }
+    }
 }
 
 /// What carries SCTP packets.

@@ -34,7 +34,10 @@ impl Stack {
         let destination = open.destination;
         let remote = self.udp_address(destination.ip(), acceptor)?;
         self.check_route(remote.ip())?;
-        let (now, own) = (self.now, parameters::of_direct(&self.config, profile));
+        let source = open.source.map(|source| source.ip());
+        let realm = self.scopes.realm_towards(destination.ip(), source);
+        let own = self.within(realm, parameters::of_direct(&self.config, profile))?;
+        let now = self.now;
         let endpoint = self.driver.endpoint_mut();
         let id =
             endpoint.connect_with(now, remote, destination.port(), own).map_err(unconnected)?;

@@ -44,6 +44,7 @@ mod proven;
 mod proxy;
 mod relay;
 mod rules;
+mod scopes;
 mod service;
 mod settings;
 mod socket;
@@ -60,7 +61,9 @@ mod watch;
 mod way;
 
 pub use allow::{Allow, AllowError};
-pub use config::{DEFAULT_PRIVILEGED_PORT, DEFAULT_UDP_PORT, Encapsulation, Locals, StackConfig};
+pub use config::{
+    DEFAULT_PRIVILEGED_PORT, DEFAULT_UDP_PORT, Encapsulation, LocalName, Locals, StackConfig,
+};
 pub use gateway::{Gateway, Way};
 pub use keeper::{Keeper, Kept, keep};
 pub use locals::check_locals;
@@ -69,5 +72,6 @@ pub use log::{
 };
 pub use manypath_flow::{Framing, SCTP_PORT};
 pub use peers::{PeerCache, PeerRecord};
+pub use scopes::{LocalScope, LocalScopes};
 pub use settings::{KNOBS, Knob, SettingsError, SettingsFile};
 pub use stack::{Stack, Stopper};

@@ -1,6 +1,6 @@
 //! The local addresses that carry paths.
 
-use crate::config::{self, Encapsulation, StackConfig};
+use crate::config::{self, Encapsulation, LocalName, StackConfig};
 use crate::privileged;
 use crate::token::Source;
 use manypath_engine::LocalAddress;
@@ -191,7 +191,32 @@ fn choose(config: &StackConfig, interfaces: &[Interface]) -> io::Result<Chosen> 
             let one = |addr: &IpAddr| find(*addr, interfaces, config.loopback_paths);
             addrs.iter().map(one).collect()
         }
+        config::Locals::Named(names) => {
+            let mut chosen = Chosen::new();
+            for name in names {
+                let found = match name {
+                    LocalName::Address(addr) => {
+                        vec![find(*addr, interfaces, config.loopback_paths)?]
+                    }
+                    LocalName::Interface(name) => of_interface(name, interfaces)?,
+                };
+                // An address and its interface may both be named.
+                let new = found.into_iter().filter(|it| !chosen.contains(it)).collect::<Chosen>();
+                chosen.extend(new);
+            }
+            Ok(chosen)
+        }
     }
+}
+
+fn of_interface(name: &str, interfaces: &[Interface]) -> io::Result<Chosen> {
+    let found = interfaces.iter().filter(|one| one.name == name && is_usable(one));
+    let found: Chosen = found.map(|one| (one.name.clone(), LocalBinding::from(one))).collect();
+    if found.is_empty() {
+        let text = format!("{name} is no interface of this host that is up and has an address");
+        return Err(io::Error::new(io::ErrorKind::AddrNotAvailable, text));
+    }
+    Ok(found)
 }
 
 pub(crate) fn is_usable(interface: &Interface) -> bool {
@@ -271,6 +296,22 @@ mod tests {
         assert_eq!(chosen(list("10.9.0.1"), false), Err(io::ErrorKind::AddrNotAvailable));
         let none = config::Locals::List(Vec::new());
         assert_eq!(chosen(none, false), Err(io::ErrorKind::InvalidInput));
+    }
+
+    #[test]
+    fn the_addresses_of_a_named_interface_are_used() {
+        let named = |names: &str| {
+            let names = names.split(',').map(|name| name.parse().unwrap()).collect();
+            chosen(config::Locals::Named(names), false)
+        };
+        let mut both = vec!["wlan0 10.1.0.1".to_owned(), "wlan0 2001:db8::1".to_owned()];
+        assert_eq!(named("wlan0"), Ok(both.clone()));
+        both.reverse();
+        assert_eq!(named("2001:db8::1,wlan0"), Ok(both), "in the order in which they are named");
+        assert_eq!(named("wwan0"), Err(io::ErrorKind::AddrNotAvailable), "it is down");
+        assert_eq!(named("wg0"), Err(io::ErrorKind::AddrNotAvailable));
+        assert!("fe80::1%eth0".parse::<LocalName>().is_err());
+        assert!("10.0.0.1/24".parse::<LocalName>().is_err());
     }
 
     #[test]

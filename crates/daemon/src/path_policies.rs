@@ -26,6 +26,11 @@ impl PathPolicies {
         Ok(policies)
     }
 
+    /// The lines that hold.
+    pub(crate) fn entries(&self) -> &[PathEntry] {
+        &self.entries
+    }
+
     /// Reads the file again.
     pub(crate) fn read(&self) -> Result<Vec<PathEntry>, FileError> {
         self.file.as_ref().map_or_else(|| Ok(Vec::new()), PathsFile::read)
@@ -62,6 +67,7 @@ impl Stack {
     pub(crate) fn adopt_path_policies(&mut self, entries: Vec<PathEntry>) {
         if self.path_policies.entries != entries {
             self.path_policies.entries = entries;
+            self.reread_scopes();
             self.tell_path_policies();
         }
     }

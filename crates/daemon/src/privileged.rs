@@ -44,6 +44,17 @@ impl Acceptor {
     }
 }
 
+/// Connections that may use the same association.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct PeerKey {
+    /// Address of the peer.
+    pub(crate) addr: IpAddr,
+    pub(crate) profile: Profile,
+    pub(crate) acceptor: Acceptor,
+    /// The isolated network into which the connections are routed.
+    pub(crate) realm: Option<u32>,
+}
+
 impl Stack {
     /// Who has to answer for a connection to `destination`.
     pub(crate) fn acceptor_for(&self, destination: SocketAddr, options: &Options) -> Acceptor {
@@ -60,19 +71,14 @@ impl Stack {
         self.associations.get(&id).map_or(Acceptor::Anyone, |association| association.acceptor)
     }
 
-    /// The association that carries connections to `peer` for which this acceptor has to answer.
-    pub(crate) fn association_with(
-        &self,
-        peer: IpAddr,
-        profile: Profile,
-        acceptor: Acceptor,
-    ) -> Option<AssociationId> {
-        let find = |acceptor| self.by_peer.get(&(peer, profile, acceptor)).copied();
+    /// The association to use for these connections.
+    pub(crate) fn association_with(&self, key: &PeerKey) -> Option<AssociationId> {
+        let find = |acceptor| self.by_peer.get(&PeerKey { acceptor, ..*key }).copied();
         let proven = find(Acceptor::Privileged);
-        match acceptor {
+        match key.acceptor {
             Acceptor::Privileged => proven,
             Acceptor::Anyone => {
-                proven.filter(|id| self.is_established(*id)).or_else(|| find(acceptor))
+                proven.filter(|id| self.is_established(*id)).or_else(|| find(Acceptor::Anyone))
             }
         }
     }

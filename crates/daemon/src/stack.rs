@@ -23,9 +23,10 @@ use crate::log;
 use crate::parameters;
 use crate::path_policies::PathPolicies;
 use crate::peers::{Lifetimes, Memory, Peers};
-use crate::privileged::Acceptor;
+use crate::privileged::PeerKey;
 use crate::relay::Relay;
 use crate::rules::Rules;
+use crate::scopes::LocalScopes;
 use crate::service::Service;
 use crate::settings::Settings;
 use crate::tcp_relay::TcpRelay;
@@ -34,7 +35,7 @@ use crate::token::Source;
 use crate::uplinks::Uplinks;
 use crate::waiting::WaitingFlows;
 use crate::watch::Watch;
-use manypath_engine::{AssociationId, Duration, Endpoint, Instant, Profile};
+use manypath_engine::{AssociationId, Duration, Endpoint, Instant};
 use manypath_net::{Clock, Driver, Inherited, Signals};
 use manypath_sandbox::Confinement;
 use manypath_window::Budget;
@@ -43,7 +44,6 @@ use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Registry, Waker};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::net::IpAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use tracing::{info, warn};
@@ -71,10 +71,12 @@ pub struct Stack {
     waker: Arc<Waker>,
     pub(crate) driver: Driver,
     pub(crate) locals: Locals,
+    /// For which peers the local addresses are there.
+    pub(crate) scopes: LocalScopes,
     pub(crate) uplinks: Uplinks,
     pub(crate) associations: BTreeMap<AssociationId, Association>,
     /// Which association to use for a peer's address, among those that this side began.
-    pub(crate) by_peer: BTreeMap<(IpAddr, Profile, Acceptor), AssociationId>,
+    pub(crate) by_peer: BTreeMap<PeerKey, AssociationId>,
     /// Associations whose flows may have events or messages.
     pub(crate) dirty: BTreeSet<AssociationId>,
     /// Associations with messages that wait for room in the engine.
@@ -172,6 +174,7 @@ impl Stack {
             waker,
             driver,
             locals,
+            scopes: LocalScopes::default(),
             uplinks: Uplinks::default(),
             associations: BTreeMap::new(),
             by_peer: BTreeMap::new(),
@@ -217,6 +220,7 @@ impl Stack {
     /// The sockets are open.
     fn begin_service(&mut self) {
         self.announce();
+        self.reread_scopes();
         self.watch_network();
         if self.config.accept {
             self.name_door();

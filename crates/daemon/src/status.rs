@@ -3,6 +3,7 @@
 use crate::association::{Association, FlowUse};
 use crate::dial::Dial;
 use crate::log;
+use crate::scopes::LocalScope;
 use crate::stack::Stack;
 use manypath_control::status::{
     AssociationStatus, FlowStatus, LocalStatus, MemoryStatus, PathStatus, StackStatus,
@@ -53,11 +54,13 @@ impl Stack {
 
     fn local_statuses(&self) -> Vec<LocalStatus> {
         let locals = self.locals.open.iter();
+        let scope = |addr| self.scopes.all().iter().find(move |scope| scope.addr == addr);
         locals
             .map(|local| LocalStatus {
                 addr: local.address.addr,
                 interface: local.interface.clone(),
                 mtu: local.address.mtu.into(),
+                scope: scope(local.address.addr.ip()).map_or("open", LocalScope::name).to_owned(),
             })
             .collect()
     }

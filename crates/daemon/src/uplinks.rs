@@ -3,7 +3,7 @@
 //! The kernel says when to look (netlink), and what there is is compared with what is open. Where no
 //! netlink socket is permitted, and in case that news were lost, it is looked at now and then anyway.
 
-use crate::config;
+use crate::config::{self, LocalName};
 use crate::locals::{Local, addresses, is_usable};
 use crate::log;
 use crate::stack::Stack;
@@ -26,6 +26,9 @@ const DEAF_RESCAN_INTERVAL: Duration = Duration::from_secs(2);
 const FIRST_SCAN_INTERVAL: Duration = Duration::from_millis(200);
 /// Time between two looks, whatever is heard: a router may have much to say.
 const SCAN_PAUSE: Duration = Duration::from_millis(20);
+
+/// The same where only routes have changed: those of a router change all the time.
+const ROUTES_PAUSE: Duration = Duration::from_secs(2);
 
 /// What is heard of the host's network.
 #[derive(Debug, Default)]
@@ -65,10 +68,15 @@ impl Stack {
             self.counters.count("route_changes_heard");
             self.driver.endpoint_mut().probe_failed_paths(self.now);
         }
-        if !news.addresses || self.uplinks.planned {
+        // A gateway makes an uplink of a bridge.
+        let pause = match news.addresses {
+            true => SCAN_PAUSE,
+            false => ROUTES_PAUSE,
+        };
+        if news.is_empty() || self.uplinks.planned && !news.addresses {
             return;
         }
-        let next = self.uplinks.scanned + SCAN_PAUSE;
+        let next = self.uplinks.scanned + pause;
         if next <= self.now {
             self.follow_addresses();
         } else {
@@ -102,6 +110,7 @@ impl Stack {
         };
         self.locals.own = addresses(&interfaces);
         self.locals.failed.retain(|addr| interfaces.iter().any(|one| one.addr == *addr));
+        self.refresh_scopes(&interfaces);
         self.follow_links(&interfaces);
         let gone = self.close_gone(&interfaces);
         let before = self.locals.open.len();
@@ -123,6 +132,10 @@ impl Stack {
         match &self.config.locals {
             config::Locals::Auto => is_usable(interface),
             config::Locals::List(addrs) => interface.up && addrs.contains(&interface.addr),
+            config::Locals::Named(names) => names.iter().any(|name| match name {
+                LocalName::Address(_) => interface.up && name.fits(interface),
+                LocalName::Interface(_) => is_usable(interface) && name.fits(interface),
+            }),
         }
     }
 
@@ -249,7 +262,7 @@ impl Stack {
             known.into_iter().for_each(|addr| self.forget_near(Some(addr)));
         }
         if change == AddressChange::Removed {
-            self.by_peer.retain(|(addr, ..), used| *used != id || *addr != address);
+            self.by_peer.retain(|key, used| *used != id || key.addr != address);
         }
         let what = change_name(change);
         info!(target: log::ASSOCIATION, "association {}: the peer's {address} has {what}", id.0);

@@ -25,6 +25,7 @@
 //! Readiness is edge-triggered and the work of each call is bounded; what a call leaves over makes
 //! [`Driver::timeout`] come due at once.
 
+mod apart;
 mod bind;
 mod bound;
 mod clock;
@@ -50,6 +51,7 @@ mod probe;
 mod raw_io;
 mod receive;
 mod route;
+mod rtnetlink;
 #[cfg(test)]
 mod scripted;
 mod send;
@@ -63,6 +65,7 @@ mod udp_holder;
 #[cfg(test)]
 extern crate self as manypath_net;
 
+pub use apart::{Apart, ApartInterface, interfaces_apart};
 pub use bind::{
     BufferHelper, LocalBinding, UdpPort, check_native, enlarge_buffers_through, force_buffers,
 };

@@ -68,7 +68,7 @@ pub(crate) fn configure(
 ) -> Result<(), Failure> {
     config.rules = Some(rules(options)?);
     if !options.locals.is_empty() {
-        config.locals = Locals::List(options.locals.clone());
+        config.locals = Locals::Named(options.locals.clone());
     }
     config.profile =
         options.profile.parse().map_err(|e| Failure::usage(format!("--profile: {e}")))?;

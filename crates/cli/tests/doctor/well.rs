@@ -34,6 +34,26 @@ fn two_working_paths_are_told_with_all_that_is_known() {
     }
 }
 
+/// Containers make no path, and the doctor says so and how they would.
+#[test]
+fn a_bridge_without_a_gateway_is_told_and_not_tried() {
+    let site = healthy();
+    let pod = "ip link add pod type bridge; ip link add tap0 type veth peer name tap1
+               ip link set tap0 master pod; ip link set tap0 up; ip link set tap1 up
+               ip link set pod up; ip address add 172.17.0.1/16 dev pod";
+    sh(&site, Host::Left, pod);
+    let server = site.server();
+    let (report, code) = doctor(&site, &[&server]);
+    assert!(wrong(&report).is_empty() && code == Some(0), "{report:#}");
+    assert_eq!(report["paths"].as_array().unwrap().len(), 2, "{report:#}");
+    let note = cause(&report, "isolated").unwrap();
+    assert_eq!(note["command"], "manypath path add dev pod normal", "{note:#}");
+    let text = said(&site, &[&server]).stdout;
+    for words in ["172.17.0.1 (pod): isolated, not used: bridge", "(pathB): private, used"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+}
+
 #[test]
 fn a_service_that_speaks_mptcp_is_known() {
     let mut site = healthy();

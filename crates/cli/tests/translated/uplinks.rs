@@ -70,6 +70,9 @@ fn both_uplinks_of_the_client_carry_where_it_is_behind_nats_too() {
     let mut site = serving(behind(&chains, ""));
     download(&site);
     both_paths_carried(&mut site);
+    // They would be its addresses if the client had told them.
+    let known = serde_json::to_string(&all_stacks(&site, Host::Right)).expect("JSON");
+    assert!(known.contains("192.0.2.2:") && !known.contains("10.77."), "{known}");
 }
 
 #[test]

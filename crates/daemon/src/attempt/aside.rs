@@ -11,6 +11,7 @@
 use super::{AttemptId, Sctp, sctp_only};
 use crate::association::{Association, FlowUse, Setup};
 use crate::parameters;
+use crate::privileged::PeerKey;
 use crate::stack::Stack;
 use crate::timers::Timer;
 use manypath_control::Reply;
@@ -37,7 +38,8 @@ impl Stack {
     pub(super) fn is_near(&mut self, destination: SocketAddr, options: &Options) -> bool {
         let (peer, acceptor) = (destination.ip(), self.acceptor_for(destination, options));
         let profile = parameters::profile(&self.config, options);
-        let association = self.association_with(peer, profile, acceptor);
+        let realm = self.scopes.realm_towards(peer, None);
+        let association = self.association_with(&PeerKey { addr: peer, profile, acceptor, realm });
         match association.filter(|id| !self.awaits_init_ack(*id)) {
             Some(id) => {
                 let near = self.gains_nothing(id);

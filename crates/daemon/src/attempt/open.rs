@@ -137,7 +137,8 @@ impl Stack {
         if options.form.map_or_else(is_native, |form| form == Form::Direct) {
             return self.begin_direct(open, profile, acceptor);
         }
-        let association = self.association_for(open.destination, profile, acceptor)?;
+        let source = open.source.map(|source| source.ip());
+        let association = self.association_for(open.destination, source, profile, acceptor)?;
         let flow = self.open_flow(association, open)?;
         Ok((association, flow))
     }

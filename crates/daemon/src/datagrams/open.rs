@@ -63,7 +63,8 @@ impl Stack {
             return Err(FallbackReason::Remembered);
         }
         let profile = parameters::profile(&self.config, &options);
-        let association = self.association_for(destination, profile, acceptor)?;
+        let from = Some(source.ip());
+        let association = self.association_for(destination, from, profile, acceptor)?;
         let id = DatagramId(self.next_id());
         let received = self.packets_received(association);
         let (step, until) = (Step::Connecting, self.now + self.config.fallback_timeout);

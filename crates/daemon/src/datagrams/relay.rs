@@ -192,7 +192,8 @@ impl Stack {
         let (destination, source, options) = (relay.destination, relay.source, relay.options);
         let profile = parameters::profile(&self.config, &options);
         let acceptor = self.acceptor_for(destination, &options);
-        let association = self.association_for(destination, profile, acceptor).ok()?;
+        let from = Some(source.ip());
+        let association = self.association_for(destination, from, profile, acceptor).ok()?;
         let flow = self.open_datagrams(association, destination, source, &options).ok()?;
         self.use_datagrams(association, flow, id);
         let relay = self.datagrams.relays.get_mut(&id)?;

@@ -23,28 +23,36 @@ impl Association {
     ) {
         let agreed = may_change_addresses(cx.config, peer) && self.is_authenticating();
         let mut own = pairing::announced(&self.handshake, &self.told_locals(cx, told));
-        let told = !own.is_empty();
-        if !told {
+        if own.is_empty() {
             own.push(self.handshake.local.ip());
         }
+        let untold = |address: &IpAddr| !cx.may_tell(*address, &self.handshake);
+        let untold: Vec<_> = own.iter().copied().filter(untold).collect();
+        // One alone is not listed.
+        let told = own.len() > untold.len() + 1;
         let (ours, peers) = (self.local_tsn, peer.initial_tsn);
         let mut changes = AddressChanges::new(own, told, ours, peers);
+        let known = self.handshake.local.ip();
+        changes.realm = cx.realm_of(known);
+        changes.untold = untold.into_iter().map(|address| (address, address == known)).collect();
         changes.translated = pairing::is_translated(&self.handshake, &peer.addresses);
         self.addresses = agreed.then(|| Box::new(changes));
     }
 
-    /// Our addresses that the peer was told in the handshake: all, or as many as the INIT ACK had room for.
+    /// Our addresses that the handshake makes paths of: those that the peer was told, which are all or as many as the
+    /// INIT ACK had room for, and those that it is never told.
     pub(super) fn told_locals<'a>(
         &self,
         cx: &Context<'a>,
         told: Option<u8>,
     ) -> Cow<'a, [LocalAddress]> {
-        let locals = cx.own_locals();
+        let locals = cx.own_locals(cx.realm_of(self.handshake.local.ip()));
         let Some(count) = told else { return locals };
-        let mut told = pairing::announced(&self.handshake, &locals);
+        let mut told = cx.announced(&self.handshake);
         told.truncate(count.into());
         told.push(self.handshake.local.ip());
-        locals.iter().filter(|local| told.contains(&local.addr.ip())).copied().collect()
+        let used = |ip| told.contains(&ip) || !cx.may_tell(ip, &self.handshake);
+        locals.iter().filter(|local| used(local.addr.ip())).copied().collect()
     }
 
     /// Whether the peer can be told of addresses that come and go. Said of established associations.

@@ -1,7 +1,7 @@
 //! What an endpoint says about itself in its INIT or INIT ACK, and how the peer's is read.
 
 use crate::authentication::{MAX_HMAC_IDS, Offer, RANDOM_LEN};
-use crate::config::{Config, LocalAddress, MIN_A_RWND};
+use crate::config::{Config, MIN_A_RWND};
 use crate::path::pairing::{self, MAX_ADDRESSES};
 use crate::path::{EcnUse, PathAddr};
 use alloc::vec::Vec;
@@ -345,12 +345,11 @@ impl<'a> Received<'a> {
 }
 
 impl Announcement {
-    /// What we say to a peer over `path`.
+    /// What we say to a peer that is told `addresses`.
     pub(crate) fn own(
         config: &Config,
         Identity { tag, initial_tsn, auth }: Identity,
-        path: &PathAddr,
-        locals: &[LocalAddress],
+        addresses: Vec<IpAddr>,
     ) -> Self {
         Self {
             tag,
@@ -361,7 +360,7 @@ impl Announcement {
             adaptation: config.adaptation,
             extensions: extensions(config),
             ecn: config.ecn != EcnUse::Off,
-            addresses: pairing::announced(path, locals),
+            addresses,
             auth,
         }
     }

@@ -67,6 +67,8 @@ impl core::error::Error for AddressError {}
 pub(super) struct Request {
     pub(super) change: AddressChange,
     pub(super) address: IpAddr,
+    /// The peer is not told the address: it is the source of the packet.
+    pub(super) untold: bool,
 }
 
 /// The ASCONF under way.
@@ -91,8 +93,12 @@ struct Running {
 /// The changes of addresses of an association.
 #[derive(Debug)]
 pub(crate) struct AddressChanges {
-    /// Our addresses, as far as the peer has acknowledged them.
+    /// Our addresses, as far as the peer has acknowledged them or is not told them.
     pub(super) own: Vec<IpAddr>,
+    /// Their realm; none outside of all realms.
+    pub(super) realm: Option<u32>,
+    /// Those that the peer is never told, and whether they have introduced themselves.
+    pub(super) untold: Vec<(IpAddr, bool)>,
     /// The peer was told our addresses. It knows the only one that was not told by the source of our
     /// packets alone, which a NAT may have changed.
     told: bool,
@@ -123,6 +129,8 @@ impl AddressChanges {
     pub(super) fn new(own: Vec<IpAddr>, told: bool, ours: Tsn, peers: Tsn) -> Self {
         Self {
             own,
+            realm: None,
+            untold: Vec::new(),
             told,
             next_sequence: ours.0,
             next_correlation: 0,
@@ -156,8 +164,8 @@ impl AddressChanges {
 
     /// Whether the ASCONF under way asks for `change` of `address`.
     pub(super) fn is_changing(&self, change: AddressChange, address: IpAddr) -> bool {
-        let wanted = Request { change, address };
-        self.running.iter().flat_map(|it| &it.requests).any(|(_, request)| *request == wanted)
+        let mut running = self.running.iter().flat_map(|it| &it.requests);
+        running.any(|(_, it)| (it.change, it.address) == (change, address))
     }
 
     /// Our addresses when all that was requested has been done.
@@ -211,7 +219,8 @@ impl Request {
     }
 
     fn parameter(&self, correlation: u32) -> Parameter<'static> {
-        let request = AddressRequest { correlation, address: self.address };
+        let address = if self.untold { wildcard(self.address) } else { self.address };
+        let request = AddressRequest { correlation, address };
         match self.change {
             AddressChange::Added => Parameter::AddIpAddress(request),
             AddressChange::Removed => Parameter::DeleteIpAddress(request),
@@ -228,38 +237,63 @@ impl Association {
         change: AddressChange,
         address: IpAddr,
     ) -> Result<(), AddressError> {
+        let request = self.checked_request(cx, change, address)?;
+        if request.untold {
+            return self.change_untold(cx, request);
+        }
+        if let Some(changes) = &mut self.addresses {
+            changes.waiting.push_back(request);
+        }
+        Ok(())
+    }
+
+    /// The request for a change, if it is possible.
+    fn checked_request(
+        &self,
+        cx: &Context<'_>,
+        change: AddressChange,
+        address: IpAddr,
+    ) -> Result<Request, AddressError> {
         // As long as there is data to be delivered.
         if !self.state.sends_data() {
             return Err(AddressError::NotEstablished);
         }
-        let changes = self.addresses.as_mut().ok_or(AddressError::NotSupported)?;
-        let usable = || cx.locals.iter().any(|local| local.addr.ip() == address);
-        if change == AddressChange::Added && !usable() {
+        let changes = self.addresses.as_ref().ok_or(AddressError::NotSupported)?;
+        let added = change == AddressChange::Added;
+        let fits = cx.realm_of(address) == changes.realm;
+        if added && !(fits && cx.locals.iter().any(|local| local.addr.ip() == address)) {
             return Err(AddressError::UnknownAddress);
         }
-        let request = Request { change, address };
+        let untold = changes.is_untold(address) || added && !cx.may_tell(address, &self.handshake);
+        let request = Request { change, address, untold };
         changes.check(request)?;
-        changes.waiting.push_back(request);
-        Ok(())
+        Ok(request)
     }
 
     /// All our addresses have gone and `address` has come: the association moves there. What else is
     /// requested holds behind a NAT, too, where the peer knows us by another address.
     pub(crate) fn move_to(&mut self, cx: &Context<'_>, address: IpAddr) {
-        if self.change_address(cx, AddressChange::Added, address).is_err() {
-            return;
-        }
+        let Ok(request) = self.checked_request(cx, AddressChange::Added, address) else { return };
         let Some(changes) = &mut self.addresses else { return };
+        changes.waiting.push_back(request);
         let source = wildcard(address);
-        let mut requests = alloc::vec![(AddressChange::Added, source)];
+        let mut requests = Vec::new();
+        match request.untold {
+            true => changes.untold.push((address, true)),
+            false => requests.push((AddressChange::Added, source)),
+        }
         let gone = |old: &IpAddr| !cx.locals.iter().any(|local| local.addr.ip() == *old);
-        let removed = changes.planned().into_iter().filter(gone);
-        requests.extend(removed.map(|old| (AddressChange::Removed, old)));
+        for old in changes.planned().into_iter().filter(gone) {
+            match changes.is_untold(old) {
+                true => changes.forget_untold(old),
+                false => requests.push((AddressChange::Removed, old)),
+            }
+        }
         if !changes.told {
             requests.push((AddressChange::Removed, source));
         }
-        let requests = requests.into_iter().map(|(change, address)| Request { change, address });
-        changes.waiting.extend(requests);
+        let request = |(change, address)| Request { change, address, untold: false };
+        changes.waiting.extend(requests.into_iter().map(request));
     }
 
     /// An ASCONF that is under way goes on from addresses that it may not even mention, if there is no
@@ -269,7 +303,8 @@ impl Association {
         if !(running && self.is_cut_off()) {
             return;
         }
-        let usable: Vec<_> = cx.own_locals().iter().map(|local| local.addr.ip()).collect();
+        let usable: Vec<_> =
+            cx.own_locals(self.realm(cx.scopes)).iter().map(|local| local.addr.ip()).collect();
         let pending = self.add_sources(cx, &usable);
         let running = self.addresses.as_mut().and_then(|changes| changes.running.as_mut());
         if let Some(running) = running.filter(|_| !pending.is_empty()) {
@@ -280,6 +315,7 @@ impl Association {
 
     /// Makes an ASCONF of what waits, unless one is under way (rule A3).
     pub(super) fn start_asconf(&mut self, cx: &Context<'_>) {
+        self.introduce_untold();
         let Some(changes) = &mut self.addresses else { return };
         if changes.running.is_some() || changes.waiting.is_empty() || !self.state.sends_data() {
             return;
@@ -294,9 +330,10 @@ impl Association {
         let leaving = |address: &IpAddr| {
             requests.iter().any(|(_, it)| it.removes() && it.address == *address)
         };
-        let staying = changes.own.iter().find(|address| !leaving(address));
-        let lookup = staying.or(changes.own.first()).copied();
-        let Some(lookup) = lookup else { return };
+        let told = || changes.own.iter().filter(|own| !changes.is_untold(**own));
+        let staying = told().find(|address| !leaving(address)).or(told().next()).copied();
+        let any = requests.first().map(|(_, request)| wildcard(request.address));
+        let Some(lookup) = staying.or(any) else { return };
         let moves = requests.iter().any(|(_, request)| request.is_wildcard());
         let lookup = if moves && !changes.told { wildcard(lookup) } else { lookup };
         let plain: Vec<_> = requests.iter().map(|(_, request)| *request).collect();
@@ -413,7 +450,7 @@ impl Association {
         cause: Option<Cause<'_>>,
     ) {
         let Some(changes) = &mut self.addresses else { return };
-        let Request { change, address } = request;
+        let Request { change, address, .. } = request;
         if request.is_wildcard() {
             return;
         }
@@ -459,8 +496,14 @@ impl AddressChanges {
         if self.running.is_some() || !self.waiting.is_empty() || self.refuses.0 {
             return;
         }
-        self.waiting.push_back(Request { change: AddressChange::Added, address: wildcard(local) });
+        let (change, address) = (AddressChange::Added, wildcard(local));
+        self.waiting.push_back(Request { change, address, untold: false });
         self.introduces = Some(path);
+    }
+
+    /// Whether something is under way or waits.
+    pub(super) fn is_busy(&self) -> bool {
+        self.running.is_some() || !self.waiting.is_empty()
     }
 
     /// The number of the next ASCONF.

@@ -11,12 +11,12 @@ use crate::time::Instant;
 use crate::transmit::{Replies, packet_of};
 use crate::{
     AssociationId,
-    path::{PathAddr, PathRule},
+    path::{PathAddr, PathRule, pairing, scope, scope::Scopes},
 };
 use alloc::borrow::Cow;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 use manypath_wire::chunk::Chunk;
 use manypath_wire::packet::CommonHeader;
 
@@ -29,6 +29,8 @@ pub(crate) struct Context<'a> {
     pub config: &'a Config,
     /// The endpoint's addresses.
     pub locals: &'a [LocalAddress],
+    /// For which peers they are there.
+    pub scopes: &'a Scopes,
     /// Local addresses whose sockets take no more packets for now.
     pub blocked: &'a [SocketAddr],
     /// What is wanted of paths.
@@ -84,9 +86,33 @@ impl<'a> Context<'a> {
         !self.blocked.contains(&path.local)
     }
 
-    /// The endpoint's addresses that associations with these parameters may begin with.
-    pub(crate) fn own_locals(&self) -> Cow<'a, [LocalAddress]> {
-        self.config.allowed(self.locals)
+    /// The endpoint's addresses that associations of a realm with these parameters may begin with.
+    pub(crate) fn own_locals(&self, realm: Option<u32>) -> Cow<'a, [LocalAddress]> {
+        let allowed = self.config.allowed(self.locals);
+        let fits = |local: &LocalAddress| self.realm_of(local.addr.ip()) == realm;
+        match allowed.iter().all(fits) {
+            true => allowed,
+            false => Cow::Owned(allowed.iter().filter(|local| fits(local)).copied().collect()),
+        }
+    }
+
+    /// The realm of a local address; none outside of all realms.
+    pub(crate) fn realm_of(&self, local: IpAddr) -> Option<u32> {
+        scope::realm_of(self.scopes, local)
+    }
+
+    /// Whether the peer of an association over `handshake` may be told a local address.
+    pub(crate) fn may_tell(&self, local: IpAddr, handshake: &PathAddr) -> bool {
+        scope::may_tell(self.scopes, local, handshake.remote.ip())
+    }
+
+    /// Our addresses that the peer of an association over `handshake` is told in the handshake.
+    pub(crate) fn announced(&self, handshake: &PathAddr) -> Vec<IpAddr> {
+        let mut locals = self.own_locals(self.realm_of(handshake.local.ip())).into_owned();
+        locals.retain(|local| self.may_tell(local.addr.ip(), handshake));
+        let mut addresses = pairing::announced(handshake, &locals);
+        addresses.retain(|address| self.may_tell(*address, handshake));
+        addresses
     }
 
     /// Largest IP packet from the local address of `path`.

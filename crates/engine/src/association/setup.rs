@@ -139,7 +139,7 @@ impl Association {
 
     /// The INIT of this association.
     pub(super) fn announcement(&self, cx: &Context<'_>) -> Announcement {
-        Announcement::own(cx.config, self.identity(), &self.handshake, &cx.own_locals())
+        Announcement::own(cx.config, self.identity(), cx.announced(&self.handshake))
     }
 
     /// What of our INIT was drawn at random.
@@ -154,7 +154,7 @@ impl Association {
     /// Families for the INIT's Supported Address Types.
     pub(super) fn families(&self, cx: &Context<'_>) -> Families {
         let own = self.handshake.local.ip();
-        let locals = cx.own_locals();
+        let locals = cx.own_locals(self.realm(cx.scopes));
         let usable = |v4| {
             let mut all = locals.iter().map(|local| local.addr.ip());
             own.is_ipv4() == v4 || all.any(|ip| ip.is_ipv4() == v4 && pairing::same_scope(ip, own))

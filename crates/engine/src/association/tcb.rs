@@ -13,7 +13,9 @@ use crate::AssociationId;
 use crate::allowance::Allowance;
 use crate::config::Config;
 use crate::event::{AddressChange, CloseReason, Event};
-use crate::path::{Path, PathAddr, PathId, PathState, Paths, failure, pairing};
+use crate::path::{
+    Path, PathAddr, PathId, PathState, Paths, failure, pairing, scope, scope::Scopes,
+};
 use crate::recv::Receiver;
 use crate::send::Sender;
 use alloc::boxed::Box;
@@ -92,6 +94,14 @@ pub(super) struct Peer {
 }
 
 impl Association {
+    /// The realm of our addresses; none outside of all realms.
+    pub(crate) fn realm(&self, scopes: &Scopes) -> Option<u32> {
+        match &self.addresses {
+            Some(changes) => changes.realm,
+            None => scope::realm_of(scopes, self.handshake.local.ip()),
+        }
+    }
+
     /// Our verification tag.
     pub(crate) fn local_tag(&self) -> VerificationTag {
         self.local_tag
@@ -227,7 +237,9 @@ impl Association {
             let added = changes.is_changing(AddressChange::Added, addr.local.ip());
             return added.then(|| self.control_path());
         }
-        if self.addresses.is_none() && !cx.config.allows(addr.local.ip()) {
+        let local = addr.local.ip();
+        let is_ours = || cx.config.allows(local) && cx.realm_of(local) == self.realm(cx.scopes);
+        if self.addresses.is_none() && !is_ours() {
             return None;
         }
         if self.is_leaving(addr.local.ip()) {

@@ -7,15 +7,19 @@
 //!   a path to be verified as well: the old one is left when the new one has proved to work.
 //! * A peer behind a NAT lists addresses that mean something there alone. They are verified as any others, for it may
 //!   be a neighbour; where nobody answers they are not used any more. The peer can still introduce itself from there.
+//! * An address that means nothing to the peer is not told it at all, and introduces itself in the same way at once.
 //! * A host that only receives sends nothing by which a forgotten mapping would come back. So it
 //!   probes a path on which data has ceased to arrive.
 
+use super::asconf::{AddressChanges, AddressError, Request};
 use super::context::Context;
 use super::tcb::Association;
+use crate::event::AddressChange;
 use crate::path::pairing::MAX_ADDRESSES;
 use crate::path::{Path, PathAddr, PathId, PathState};
 use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
+use core::net::IpAddr;
 
 /// How long after the last data a path is probed: before the peer, told by the NAT that nobody
 /// listens, gives up.
@@ -38,6 +42,50 @@ impl Association {
         }
         let local = path.addr.local.ip();
         if let Some(changes) = &mut self.addresses {
+            changes.request_source(local, id);
+        }
+    }
+
+    /// Changes an address that the peer is not told. One that comes introduces itself; the paths of one that goes
+    /// fail at the peer.
+    pub(super) fn change_untold(
+        &mut self,
+        cx: &Context<'_>,
+        request: Request,
+    ) -> Result<(), AddressError> {
+        let Some(changes) = &mut self.addresses else { return Err(AddressError::NotSupported) };
+        let Request { change, address, .. } = request;
+        match change {
+            AddressChange::MadePrimary => return Err(AddressError::UnknownAddress),
+            AddressChange::Removed => changes.forget_untold(address),
+            AddressChange::Added => {
+                changes.own.push(address);
+                changes.untold.push((address, false));
+                self.refresh_paths(cx);
+            }
+        }
+        self.drop_foreign_sources();
+        Ok(())
+    }
+
+    /// The next address that the peer is not told introduces itself, over its first path to where the peer is.
+    pub(super) fn introduce_untold(&mut self) {
+        let Some(changes) = &self.addresses else { return };
+        let all = changes.untold.iter().all(|(_, introduced)| *introduced);
+        if all || changes.is_busy() || !self.state.sends_data() {
+            return;
+        }
+        let reached = |remote| {
+            self.paths.iter().any(|path| path.is_active() && path.addr.remote.ip() == remote)
+        };
+        let next = self.paths.iter().find(|path| {
+            let new = changes.untold.contains(&(path.addr.local.ip(), false));
+            let silent = path.state == PathState::Unconfirmed && !path.suspended;
+            new && silent && reached(path.addr.remote.ip())
+        });
+        let Some((local, id)) = next.map(|path| (path.addr.local.ip(), path.id)) else { return };
+        if let Some(changes) = &mut self.addresses {
+            changes.untold.iter_mut().filter(|own| own.0 == local).for_each(|own| own.1 = true);
             changes.request_source(local, id);
         }
     }
@@ -146,5 +194,18 @@ impl Association {
                 path.heartbeat.probe_again(now);
             }
         }
+    }
+}
+
+impl AddressChanges {
+    /// An address of which the peer was not told is not ours any more.
+    pub(super) fn forget_untold(&mut self, address: IpAddr) {
+        self.own.retain(|own| *own != address);
+        self.untold.retain(|(own, _)| *own != address);
+    }
+
+    /// Whether the peer is never told an address of ours.
+    pub(super) fn is_untold(&self, address: IpAddr) -> bool {
+        self.untold.iter().any(|(own, _)| *own == address)
     }
 }

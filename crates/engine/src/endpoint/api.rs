@@ -11,7 +11,7 @@ use crate::authentication::SharedKeys;
 use crate::config::{Config, LocalAddress};
 use crate::ecn::Ecn;
 use crate::event::{EndpointEvent, Event, Message, StreamDirection};
-use crate::path::{PathAddr, PathRule};
+use crate::path::{PathAddr, PathRule, Scope};
 use crate::rng::Rng;
 use crate::schedule::stream::StreamOptions;
 use crate::send::{Abandoned, Reliability, ReliabilityPolicy};
@@ -22,7 +22,7 @@ use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bytes::Bytes;
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 use manypath_wire::{Ppid, StreamId};
 
 /// Names an association of one endpoint. Never used again after the association is gone.
@@ -89,6 +89,8 @@ pub struct Endpoint {
     /// Those that were made last, for others that are like them.
     pub(super) last_parameters: Option<Arc<Config>>,
     pub(super) locals: Vec<LocalAddress>,
+    /// For which peers they are there.
+    pub(super) scopes: Vec<(IpAddr, Scope)>,
     /// Local addresses whose sockets take no more packets for now.
     pub(super) blocked: Vec<SocketAddr>,
     /// What is wanted of paths.
@@ -119,6 +121,7 @@ macro_rules! context {
             now: $now,
             config: $parameters.as_deref().unwrap_or(&$endpoint.config),
             locals: &$endpoint.locals,
+            scopes: &$endpoint.scopes,
             blocked: &$endpoint.blocked,
             policies: &$endpoint.policies,
             rng: &mut $endpoint.rng,
@@ -143,6 +146,7 @@ impl Endpoint {
             listeners: Vec::new(),
             last_parameters: None,
             locals: Vec::new(),
+            scopes: Vec::new(),
             blocked: Vec::new(),
             policies: Vec::new(),
             keys: CookieKeys::new(&mut rng),
@@ -173,6 +177,17 @@ impl Endpoint {
     pub fn add_local_address(&mut self, address: LocalAddress) {
         self.locals.retain(|local| local.addr.ip() != address.addr.ip());
         self.locals.push(address);
+    }
+
+    /// Says for which peers local addresses are there; those that are not named are there for all. It holds for
+    /// associations to come, and for addresses that come to those that exist.
+    pub fn set_local_scopes(&mut self, scopes: Vec<(IpAddr, Scope)>) {
+        self.scopes = scopes;
+    }
+
+    /// The realm of an association; none outside of all realms, or if there is no such association.
+    pub fn realm(&self, id: AssociationId) -> Option<u32> {
+        self.registry.get(id).and_then(|association| association.realm(&self.scopes))
     }
 
     /// Starts an association with the peer at `remote` and its SCTP port `port`. The port of `remote` is

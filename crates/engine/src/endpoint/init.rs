@@ -136,7 +136,7 @@ impl Endpoint {
         let mut cx = context!(self, now, parameters);
         let mut cookie = make_cookie(&cx, path, header, init, &own, tie);
         let mut sealed = cx.keys.seal(now, &cookie, cx.rng);
-        let mut own = Announcement::own(cx.config, own, &path, &cx.own_locals());
+        let mut own = Announcement::own(cx.config, own, cx.announced(&path));
         // Section 3.3.3: "MUST NOT be greater than the MIS value sent in the INIT chunk".
         own.outbound_streams = own.outbound_streams.min(init.announcement.inbound_streams);
         own.ecn &= init.announcement.ecn;

@@ -8,7 +8,7 @@ use super::index::AddressKey;
 use super::{AssociationId, ConnectError, Endpoint};
 use crate::association::{Association, Ports};
 use crate::config::Config;
-use crate::path::pairing;
+use crate::path::{pairing, scope};
 use crate::time::Instant;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -115,7 +115,12 @@ impl Endpoint {
         if self.registry.len() >= self.config.max_associations {
             return Err(ConnectError::TooMany);
         }
-        let allowed = parameters.as_deref().unwrap_or(&self.config).allowed(&self.locals);
+        let config = parameters.as_deref().unwrap_or(&self.config);
+        let mut allowed = config.allowed(&self.locals).into_owned();
+        // Isolated addresses have to be named.
+        if config.local_addresses.is_empty() {
+            allowed.retain(|local| scope::realm_of(&self.scopes, local.addr.ip()).is_none());
+        }
         let candidates = pairing::candidates(&allowed, remote, &self.policies);
         if candidates.is_empty() {
             return Err(ConnectError::NoLocalAddress);

@@ -18,6 +18,7 @@ mod paths;
 pub(crate) mod policy;
 mod regulation;
 mod rtt;
+pub(crate) mod scope;
 mod supervision;
 
 pub(crate) use burst::Burst;
@@ -36,6 +37,7 @@ pub(crate) use paths::{Path, Paths, ip_len, packet_size};
 pub(crate) use policy::{Notice, Rank, Regime};
 pub use policy::{PathPolicy, PathRole, PathRule};
 pub(crate) use rtt::Rtt;
+pub use scope::{Scope, is_private};
 pub(crate) use supervision::OwnSupervision;
 pub use supervision::{Supervision, SupervisionChange};
 

@@ -5,6 +5,12 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsRawFd, OwnedFd};
 
+/// Link type of a device for IP packets without a header (linux/if_arp.h).
+const RAW_IP: libc::c_int = 519;
+
+/// The request that gives a device its link type (linux/if_tun.h), three after the one that makes it.
+const TUNSETLINK: libc::Ioctl = libc::TUNSETIFF + 3;
+
 /// Interface name, padded with zeros.
 pub(crate) type Name = [u8; libc::IFNAMSIZ];
 
@@ -26,11 +32,14 @@ pub(crate) fn open_tun() -> io::Result<OwnedFd> {
     open(c"/dev/net/tun", libc::O_RDWR | libc::O_NONBLOCK)
 }
 
-/// Makes the TUN device `name`; every read and write on `tun` is one IP packet without a header.
+/// Makes the TUN device `name`; every read and write on `tun` is one IP packet without a header. It gets the link
+/// type of a modem, which tells it from the tunnel of a VPN: stacks use tunnels for what is routed into them alone.
 pub(crate) fn create_tun(tun: &OwnedFd, name: &Name) -> io::Result<()> {
     let mut request = request(name);
     request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
-    ioctl(tun, libc::TUNSETIFF, &mut request)
+    ioctl(tun, libc::TUNSETIFF, &mut request)?;
+    // SAFETY: the argument is a number.
+    check(unsafe { libc::ioctl(tun.as_raw_fd(), TUNSETLINK, RAW_IP) }).map(drop)
 }
 
 /// Changes interfaces of the network namespace in which it was made.

@@ -25,6 +25,8 @@ pub(super) struct Findings {
     pub(super) taken: Vec<Taken>,
     /// The paths that an association would have.
     pub(super) paths: Vec<PathFinding>,
+    /// The addresses of this host, and for which peers they are there.
+    pub(super) scopes: Vec<ScopeFinding>,
     /// Interfaces that could be uplinks and have no address.
     pub(super) without_address: Vec<String>,
     /// Files that stacks do not take.
@@ -60,6 +62,20 @@ pub(super) struct Taken {
     pub(super) port: u16,
     /// User and process, in words.
     pub(super) by: String,
+}
+
+/// For which peers an address of this host is there.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct ScopeFinding {
+    pub(super) addr: IpAddr,
+    pub(super) interface: String,
+    /// `open`, `private` or `isolated`.
+    pub(super) scope: &'static str,
+    pub(super) reason: String,
+    /// Whether an association with the host would use it.
+    pub(super) used: bool,
+    /// The command that makes an isolated address an uplink as others.
+    pub(super) cure: Option<String>,
 }
 
 /// One path.

@@ -30,6 +30,11 @@ pub(super) fn text(findings: &Findings, causes: &[Cause]) -> String {
     // Writing to a string cannot fail, here and below.
     let _ = writeln!(out, "{} (manypath at UDP port {}{port})", findings.host, findings.udp_port);
     findings.paths.iter().for_each(|it| path(&mut out, it));
+    for it in &findings.scopes {
+        let used = if it.used { "used" } else { "not used" };
+        let value = format!("{} ({}): {}, {used}: {}", it.addr, it.interface, it.scope, it.reason);
+        line(&mut out, "address", &value);
+    }
     for (name, value) in host(findings) {
         line(&mut out, name, &value);
     }

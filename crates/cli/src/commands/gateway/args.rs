@@ -2,7 +2,7 @@
 
 use crate::args::EncapsulationArg;
 use clap::{Args, ValueEnum};
-use manypath_daemon::Framing;
+use manypath_daemon::{Framing, LocalName};
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -30,9 +30,10 @@ pub(crate) struct GatewayArgs {
     /// Take TCP clients at these addresses only (default: at all addresses of this host).
     #[arg(long, value_name = "ADDR", value_delimiter = ',')]
     pub(crate) listen: Vec<IpAddr>,
-    /// Use only these local addresses for SCTP (default: all addresses of interfaces that are up).
-    #[arg(long = "local", value_name = "ADDR", value_delimiter = ',')]
-    pub(crate) locals: Vec<IpAddr>,
+    /// Use only these local addresses or those of these interfaces for SCTP (default: all addresses of interfaces
+    /// that are up; those of tunnels and of bridges without a gateway only for what is routed into them).
+    #[arg(long = "local", value_name = "ADDR|INTERFACE", value_delimiter = ',')]
+    pub(crate) locals: Vec<LocalName>,
     /// What the bytes of TCP are: pieces of anything, or messages that tell their length.
     #[arg(long, value_enum, value_name = "HOW", default_value = "pieces")]
     pub(crate) framing: FramingArg,

@@ -37,7 +37,7 @@ fn config(args: &GatewayArgs, gateway: Gateway) -> StackConfig {
     let accept = matches!(gateway.way, Way::ToTcp { .. });
     let locals = match args.locals.is_empty() {
         true => Locals::Auto,
-        false => Locals::List(args.locals.clone()),
+        false => Locals::Named(args.locals.clone()),
     };
     let level = if args.verbose > 0 { Level::Verbose } else { Level::Info };
     StackConfig {

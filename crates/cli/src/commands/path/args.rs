@@ -56,7 +56,7 @@ pub(crate) enum PathAction {
         #[arg(required = true, value_name = "WORD")]
         words: Vec<String>,
     },
-    /// Show what is kept, and the paths that there are (what `manypath path` does, too).
+    /// Show what is kept, for which peers each address is there, and the paths (what `manypath path` does, too).
     #[command(after_help = "Example:\n  manypath path show --json")]
     Show,
     /// Tell what happens to paths until interrupted: added, confirmed, suspended, inactive, policy, removed.

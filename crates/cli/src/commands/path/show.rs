@@ -7,16 +7,29 @@ use super::{kept, words};
 use crate::failure::Failure;
 use manypath_control::path::IdleReason;
 use manypath_control::status::{AssociationStatus, PathStatus, StackStatus};
-use manypath_rules::paths::PathsFile;
+use manypath_daemon::{LocalScope, LocalScopes, Locals};
+use manypath_rules::paths::{PathEntry, PathsFile};
 use serde::Serialize;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 #[derive(Serialize)]
 struct ShowJson {
     file: Option<PathBuf>,
     policies: Vec<String>,
+    addresses: Vec<Address>,
     paths: Vec<Row>,
+}
+
+/// An address of this host, and for which peers it is there.
+#[derive(Serialize)]
+struct Address {
+    addr: IpAddr,
+    interface: String,
+    scope: &'static str,
+    reason: String,
+    /// The command that makes an isolated address an uplink as others.
+    cure: Option<String>,
 }
 
 /// One path.
@@ -40,20 +53,46 @@ struct Row {
 /// Prints what is kept and what there is.
 pub(super) fn show(json: bool) -> Result<u8, Failure> {
     let file = PathsFile::usual();
-    let policies: Vec<_> = kept(&file)?.iter().map(ToString::to_string).collect();
+    let entries = kept(&file)?;
+    let policies: Vec<_> = entries.iter().map(ToString::to_string).collect();
+    let addresses = addresses(&entries)?;
     let stacks = query(false)?;
     let paths = stacks.iter().flat_map(rows).collect();
     let file = file.file().current().map(PathBuf::from);
     if json {
-        return print_json(&ShowJson { file, policies, paths });
+        return print_json(&ShowJson { file, policies, addresses, paths });
     }
     match &file {
         Some(file) => println!("kept in {}:", file.display()),
         None => println!("nothing is kept: every path carries data"),
     }
     policies.iter().for_each(|line| println!("  {line}"));
+    addresses.iter().for_each(print_address);
     print_table(&paths);
     Ok(0)
+}
+
+/// By the rules of a stack without `--local`.
+fn addresses(entries: &[PathEntry]) -> Result<Vec<Address>, Failure> {
+    let mut scopes = LocalScopes::default();
+    let interfaces = manypath_net::interfaces()?;
+    if let Err(error) = scopes.look(&interfaces, &Locals::Auto, entries) {
+        eprintln!("manypath: cannot tell tunnels from uplinks: netlink: {error}");
+    }
+    let address = |it: &LocalScope| Address {
+        addr: it.addr,
+        interface: it.interface.clone(),
+        scope: it.name(),
+        reason: it.reason.clone(),
+        cure: it.cure(),
+    };
+    Ok(scopes.all().iter().map(address).collect())
+}
+
+fn print_address(address: &Address) {
+    let Address { addr, interface, scope, reason, cure } = address;
+    let cure = cure.as_ref().map_or_else(String::new, |it| format!(" (use it for all: `{it}`)"));
+    println!("{addr} dev {interface} is {scope}: {reason}{cure}");
 }
 
 fn rows(stack: &StackStatus) -> impl Iterator<Item = Row> {

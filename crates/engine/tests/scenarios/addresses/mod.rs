@@ -5,6 +5,7 @@ mod hostile;
 mod moving;
 mod partial;
 mod requests;
+mod scopes;
 mod servers;
 mod translation;
 

@@ -1,6 +1,6 @@
 //! What is wrong with this host as a whole.
 
-use super::super::findings::{FileFault, Findings, Remembered, RuleFinding, Taken};
+use super::super::findings::{FileFault, Findings, Remembered, RuleFinding, ScopeFinding, Taken};
 use super::cause::{Cause, Weight};
 use super::service::is_near;
 use crate::shell;
@@ -28,11 +28,28 @@ pub(super) fn causes(findings: &Findings) -> Vec<Cause> {
             Cause::new("mptcp-off", Weight::Note, text).mend("sysctl -w net.mptcp.enabled=1"),
         );
     }
+    causes.extend(findings.scopes.iter().filter(|it| !it.used).map(unused));
     for interface in &findings.without_address {
         let text = format!("{interface} has a link and no address: it carries nothing");
         causes.push(Cause::new("no-address", Weight::Note, text));
     }
     causes
+}
+
+/// An address that the scope rules keep out.
+fn unused(local: &ScopeFinding) -> Cause {
+    let ScopeFinding { addr, interface, reason, cure, .. } = local;
+    match cure {
+        Some(cure) => {
+            let text = format!("{addr} ({interface}) is not used for this peer: {reason}");
+            Cause::new("isolated", Weight::Note, text).mend(cure)
+        }
+        None => {
+            let text =
+                format!("{addr} ({interface}) is not used: the peer is routed into a tunnel");
+            Cause::new("tunnelled", Weight::Note, text)
+        }
+    }
 }
 
 fn file(fault: &FileFault) -> Cause {

@@ -13,6 +13,7 @@ mod nat;
 mod presence;
 mod reach;
 mod routes;
+mod scopes;
 mod stacks;
 mod trial;
 mod uplinks;
@@ -42,7 +43,8 @@ pub(super) fn collect(
         ..Findings::default()
     };
     progress("asking the peer over every path");
-    let uplinks = uplinks::uplinks()?;
+    let mut uplinks = uplinks::uplinks()?;
+    findings.scopes = scopes::look(&named.addresses, &mut uplinks)?;
     let reached = reach::reach(&named.addresses, udp_port, &uplinks)?;
     let low = named.port.is_some_and(|port| port < acceptor::FIRST_FREE_PORT);
     let answered = reached.paths.iter().any(|path| path.udp.is_answered());
