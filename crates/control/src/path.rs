@@ -33,6 +33,8 @@ pub enum IdleReason {
     NoData,
     /// Acknowledgements are awaited.
     CongestionWindow,
+    /// It shares a bottleneck with another path, to which it gives way.
+    SharedBottleneck,
     /// The next packet waits for its time.
     Burst,
     /// The path's share of the buffers is used up.
@@ -70,6 +72,7 @@ impl IdleReason {
         match self {
             Self::NoData => "no data to send",
             Self::CongestionWindow => "congestion window used up",
+            Self::SharedBottleneck => "shares a bottleneck with another path",
             Self::Burst => "the next packet would make a burst",
             Self::BufferShare => "share of the buffers used up",
             Self::ReceiveWindow => "peer's receive window used up",

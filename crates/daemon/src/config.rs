@@ -5,7 +5,7 @@ use crate::gateway::Gateway;
 use crate::log::{Level, Levels};
 use crate::peers::PeerCache;
 use crate::settings::SettingsFile;
-use manypath_engine::{Profile, Redundancy};
+use manypath_engine::{Profile, Redundancy, SharedBottleneck};
 use manypath_net::Interface;
 use manypath_rules::paths::PathsFile;
 use manypath_rules::{RulesFile, StepAside};
@@ -126,6 +126,8 @@ pub struct StackConfig {
     pub paths: Option<PathsFile>,
     /// What is sent over several paths at once.
     pub redundancy: Redundancy,
+    /// What happens on paths that share a bottleneck.
+    pub shared_bottleneck: SharedBottleneck,
     /// Settings that are read at the beginning and again when asked; see [`Knob`](crate::Knob).
     pub settings: Option<SettingsFile>,
     /// Names of settings that the file does not change, because the user has given them.
@@ -216,6 +218,7 @@ impl Default for StackConfig {
             rules: None,
             paths: None,
             redundancy: Redundancy::Off,
+            shared_bottleneck: SharedBottleneck::Ignore,
             settings: None,
             fixed: Vec::new(),
             force_bindall: true,

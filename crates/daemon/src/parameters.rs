@@ -50,6 +50,7 @@ fn of_profile(config: &StackConfig, profile: Profile) -> Config {
         rto_max: config.rto_max,
         path_max_retransmits: config.path_rtx_max,
         redundancy: config.redundancy,
+        shared_bottleneck: config.shared_bottleneck,
         max_init_retransmits: if config.accept { 8 } else { CLIENT_INIT_RETRANSMITS },
         ..profile.config()
     }

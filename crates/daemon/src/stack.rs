@@ -366,6 +366,7 @@ impl Stack {
             engine.rto_min = config.rto_min;
             engine.rto_max = config.rto_max;
             engine.path_max_retransmits = config.path_rtx_max;
+            engine.shared_bottleneck = config.shared_bottleneck;
         });
         let redundancy = config.redundancy;
         self.driver.endpoint_mut().set_redundancy(self.now, redundancy);

@@ -259,6 +259,7 @@ const fn idle_reason(reason: IdleReason) -> control::IdleReason {
     match reason {
         IdleReason::NoData => control::IdleReason::NoData,
         IdleReason::CongestionWindow => control::IdleReason::CongestionWindow,
+        IdleReason::SharedBottleneck => control::IdleReason::SharedBottleneck,
         IdleReason::Burst => control::IdleReason::Burst,
         IdleReason::BufferShare => control::IdleReason::BufferShare,
         IdleReason::ReceiveWindow => control::IdleReason::ReceiveWindow,

@@ -7,6 +7,7 @@ use crate::cmt::{
 };
 use crate::path::{
     BurstLimit, CongestionControl, EcnUse, InitialWindow, Pacing, PathMtu, ProbeOrder,
+    SharedBottleneck,
 };
 use crate::recv::{NrSack, SackPath};
 use crate::schedule::map::StreamMapping;
@@ -164,11 +165,12 @@ pub struct Config {
     /// Whether packets are spread over the round trip instead. Off by default: in the simulator it
     /// changes the goodput by no more than 3 %, and it costs timers.
     pub pacing: Pacing,
-    /// How the congestion window of a path moves. CUBIC by default, as nearly all TCP has it: the growth
-    /// of RFC 9260 section 7.2, a packet per round trip, does not fill a long fat path again after a
-    /// loss. Each path is by itself, as in RFC 9260: n of them through one bottleneck take n parts of it,
-    /// which the coupled algorithms avoid.
+    /// How the congestion window of a path moves. BBR by default: it keeps its rate where packets are lost at
+    /// random, and queues short. Each path is by itself, as in RFC 9260; what paths
+    /// through one bottleneck take together is the matter of [`Self::shared_bottleneck`].
     pub congestion: CongestionControl,
+    /// What happens on paths that share a bottleneck.
+    pub shared_bottleneck: SharedBottleneck,
     /// For how long data of ours may wait in the queue of a path, as long as nobody else fills it; an
     /// eighth of the round trip if that is more; zero: as much as fits.
     pub queue_bound: Duration,
@@ -390,6 +392,7 @@ impl Default for Config {
             burst_limit: BurstLimit::Acknowledged,
             pacing: Pacing::Off,
             congestion: CongestionControl::Bbr,
+            shared_bottleneck: SharedBottleneck::Ignore,
             queue_bound: Duration::from_millis(10),
             hystart: true,
             initial_window: InitialWindow::Rfc9260,

@@ -58,8 +58,8 @@ pub use event::{
 pub use names::UnknownName;
 pub use path::{
     BurstLimit, CongestionControl, EcnState, EcnUse, InitialWindow, Pacing, PathAddr, PathId,
-    PathMtu, PathPolicy, PathRole, PathRule, PathState, ProbeOrder, Scope, Supervision,
-    SupervisionChange, is_private, path_pairs,
+    PathMtu, PathPolicy, PathRole, PathRule, PathState, ProbeOrder, Scope, SharedBottleneck,
+    Supervision, SupervisionChange, is_private, path_pairs,
 };
 pub use profile::Profile;
 pub use recv::{NrSack, SackPath};

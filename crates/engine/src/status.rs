@@ -89,6 +89,8 @@ pub struct PathStatus {
     pub state: PathState,
     /// Whether it is the primary path.
     pub primary: bool,
+    /// The path to which it gives way because both share a bottleneck.
+    pub gives_way_to: Option<PathId>,
     /// Smoothed round-trip time, once measured.
     pub srtt: Option<Duration>,
     /// Mean deviation of the round-trip time, once measured.
@@ -167,6 +169,8 @@ pub enum IdleReason {
     NoData,
     /// The congestion window is used up: acknowledgements are awaited.
     CongestionWindow,
+    /// It shares a bottleneck with another path, to which it gives way.
+    SharedBottleneck,
     /// Max.Burst is reached, or the packet waits for its time (pacing).
     Burst,
     /// The path's share of the send buffer or of the peer's window is used up.

@@ -2,7 +2,7 @@
 
 use crate::config::StackConfig;
 use crate::log::{Level, Subsystem};
-use manypath_engine::Redundancy;
+use manypath_engine::{Redundancy, SharedBottleneck};
 use manypath_rules::StepAside;
 use std::time::Duration;
 
@@ -76,6 +76,19 @@ pub const KNOBS: &[Knob] = &[
         words: Redundancy::NAMES,
         get: |config| config.redundancy as u64,
         set: |config, value| config.redundancy = redundancy(value),
+    },
+    Knob {
+        name: "shared_bottleneck",
+        help: "detect: paths that are found to share a bottleneck take the part of one connection there, so \
+               that others keep theirs; ignore: each takes one. For associations that begin after the change",
+        bounds: (0, 1),
+        words: SharedBottleneck::NAMES,
+        get: |config| config.shared_bottleneck as u64,
+        set: |config, value| {
+            let detects = value == SharedBottleneck::Detect as u64;
+            config.shared_bottleneck =
+                if detects { SharedBottleneck::Detect } else { SharedBottleneck::Ignore };
+        },
     },
     Knob {
         name: "init_rtx_max",

@@ -69,7 +69,7 @@ impl Association {
     /// A HEARTBEAT ACK arrived. The first one of an address shows that it is the peer's, a second one
     /// that packets of full size get there.
     pub(super) fn handle_heartbeat_ack(&mut self, cx: &mut Context<'_>, info: &[u8]) {
-        if self.handle_mtu_answer(cx, info) {
+        if self.handle_mtu_answer(cx, info) || self.handle_measurement(cx, info) {
             return;
         }
         let id = heartbeat::path_of(info);
@@ -109,6 +109,7 @@ impl Association {
         self.control.release_memory();
         for path in self.paths.iter_mut() {
             path.cmt.release_memory();
+            path.delays = None;
             path.congestion.release_memory();
         }
     }

@@ -43,6 +43,7 @@ mod reconfiguration_answer;
 mod regulation;
 pub(crate) mod restart;
 pub(crate) mod setup;
+mod sharing;
 mod state;
 mod statistics;
 mod status;

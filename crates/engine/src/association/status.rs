@@ -32,6 +32,7 @@ impl Association {
             addr: path.addr,
             state: path.state,
             primary: path.id == self.paths.primary(),
+            gives_way_to: path.gives_way_to,
             srtt: path.rtt.smoothed(),
             rtt_variation: path.rtt.smoothed().map(|_| path.rtt.variation()),
             least_rtt: path.rtt.least(),

@@ -36,7 +36,7 @@ impl Association {
             first = earlier(first, earlier(path.heartbeat.deadline(), path.pacer.deadline()));
             first = earlier(first, self.mtu_deadline(path));
         }
-        first = earlier(first, self.quiet_deadline());
+        first = earlier(first, earlier(self.quiet_deadline(), self.measurement_deadline()));
         earlier(earlier(first, loss), silence)
     }
 

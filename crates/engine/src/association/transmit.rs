@@ -144,7 +144,8 @@ impl Association {
                 return Some(self.finish_run(id, batch, built, 1));
             }
         }
-        if let Some(probe) = self.transmit_mtu_probe(cx, batch) {
+        let measurement = self.transmit_measurement(cx, batch);
+        if let Some(probe) = measurement.or_else(|| self.transmit_mtu_probe(cx, batch)) {
             return Some(probe);
         }
         if !self.state.sends_data() {

@@ -255,6 +255,11 @@ pub(crate) fn path_of(info: &[u8]) -> Option<PathId> {
     (info.len() >= INFO_LEN).then(|| PathId(info[16]))
 }
 
+/// When the HEARTBEAT left, as the info of its answer says: true if the nonce is.
+pub(crate) fn sent_at(info: &[u8]) -> Option<Instant> {
+    Some(Instant::from_nanos(u64::from_be_bytes(*info.get(8..)?.first_chunk()?)))
+}
+
 /// What the peer, or our own HEARTBEAT that comes back, says of the policy of its path.
 pub(crate) fn notice_in(info: &[u8]) -> Option<Notice> {
     Notice::from_bytes(info.get(INFO_LEN..)?)

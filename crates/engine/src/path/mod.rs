@@ -19,6 +19,7 @@ pub(crate) mod policy;
 mod regulation;
 mod rtt;
 pub(crate) mod scope;
+pub(crate) mod sharing;
 mod supervision;
 
 pub(crate) use burst::Burst;
@@ -38,6 +39,7 @@ pub(crate) use policy::{Notice, Rank, Regime};
 pub use policy::{PathPolicy, PathRole, PathRule};
 pub(crate) use rtt::Rtt;
 pub use scope::{Scope, is_private};
+pub use sharing::SharedBottleneck;
 pub(crate) use supervision::OwnSupervision;
 pub use supervision::{Supervision, SupervisionChange};
 

@@ -3,6 +3,7 @@
 use super::congestion::{Congestion, Group};
 use super::heartbeat::Heartbeat;
 use super::regulation::Regulation;
+use super::sharing::{Delays, Schedule, SharedBottleneck};
 use super::{
     Burst, EcnUse, MtuSearch, OwnSupervision, Pace, Pacer, PathAddr, PathCounters, PathEcn, PathId,
     PathSet, PathState, Regime, Rtt, Timing,
@@ -59,6 +60,10 @@ pub(crate) struct Path {
     pub(crate) burst: Burst,
     /// Pacing.
     pub(crate) pacer: Pacer,
+    /// The path to which it gives way because they share a bottleneck.
+    pub(crate) gives_way_to: Option<PathId>,
+    /// What is measured to find such paths, while several carry data.
+    pub(crate) delays: Option<Box<Delays>>,
     /// When DATA was sent last.
     pub(crate) last_data: Option<Instant>,
     /// When DATA came over it last, of whatever worth.
@@ -109,6 +114,8 @@ impl Path {
             cmt: CmtState::default(),
             burst: Burst::new(config),
             pacer: Pacer::new(config.pacing),
+            gives_way_to: None,
+            delays: None,
             last_data: None,
             last_data_received: None,
             last_arrival: None,
@@ -288,6 +295,8 @@ pub(crate) struct Paths {
     /// What was agreed on with the peer about ECN.
     ecn: EcnUse,
     pub(super) regulation: Regulation,
+    /// The measurement of what paths share a bottleneck.
+    pub(super) sharing: Schedule,
     /// How paths to come are supervised, if not as the configuration says.
     pub(crate) supervision: OwnSupervision,
     /// RTO.Initial, and RTO.Min and RTO.Max, if not as the configuration says.
@@ -298,8 +307,9 @@ impl Paths {
     /// No path yet. The first that is added becomes the primary.
     pub(crate) fn new() -> Self {
         let (list, ecn, regulation) = (Vec::new(), EcnUse::Off, Regulation::default());
-        let supervision = OwnSupervision::default();
-        Self { list, primary: PathId(0), next_id: 0, ecn, regulation, supervision, rto: None }
+        let (supervision, primary) = (OwnSupervision::default(), PathId(0));
+        let sharing = Schedule::default();
+        Self { list, primary, next_id: 0, ecn, regulation, sharing, supervision, rto: None }
     }
 
     /// No path yet; what the user has set for paths to come is as here.
@@ -355,6 +365,9 @@ impl Paths {
         self.list.reserve_exact(1);
         self.list.insert(at, path);
         self.regulation.is_stale = true;
+        self.sharing.is_on = config.shared_bottleneck == SharedBottleneck::Detect
+            && config.heartbeats
+            && !config.congestion.is_coupled();
         Some(id)
     }
 

@@ -55,7 +55,8 @@ impl Sender {
         } else if path.flight < path.congestion.window() && !path.may_follow(now) {
             IdleReason::Burst
         } else if !has_window(now, path, path.flight) {
-            IdleReason::CongestionWindow
+            let gives_way = path.gives_way_to.is_some();
+            if gives_way { IdleReason::SharedBottleneck } else { IdleReason::CongestionWindow }
         } else if next.is_some() && !self.split_allows(path, paths, usable) {
             IdleReason::BufferShare
         } else if next.is_some_and(|len| len > self.rwnd_for_new()) {

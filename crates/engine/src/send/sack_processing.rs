@@ -532,6 +532,7 @@ fn grow(facts: &Facts<'_>, path: &mut Path, (advanced, recovering): (bool, bool)
         sent: path.cmt.transmissions,
         rtt: news.rtt,
         srtt: path.rtt.smoothed(),
+        least_rtt: path.rtt.least(),
     };
     path.congestion.on_acked(&acked, group);
 }

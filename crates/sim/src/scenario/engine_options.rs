@@ -50,6 +50,7 @@ const OPTIONS: &[EngineOption] = options![
     burst_limit,
     pacing,
     queue_bound,
+    shared_bottleneck,
     hystart,
     ecn,
     loss_recovery,

@@ -7,8 +7,8 @@ use super::document::{Node, Value};
 use manypath_engine::{
     BufferSplit, BurstLimit, CongestionControl, CwndUpdate, Duration, EcnUse, FastRecoveryScope,
     InitialWindow, LossRecovery, NrSack, Pacing, PathMtu, PathScheduling, PathSuspicion,
-    ProbeOrder, RetransmissionPolicy, SackPath, SplitFastRetransmit, StreamMapping,
-    StreamScheduling, UnknownName,
+    ProbeOrder, RetransmissionPolicy, SackPath, SharedBottleneck, SplitFastRetransmit,
+    StreamMapping, StreamScheduling, UnknownName,
 };
 
 /// A type that keys can have.
@@ -194,6 +194,7 @@ named_setting!(
     PathScheduling,
     RetransmissionPolicy,
     PathSuspicion,
+    SharedBottleneck,
     LossRecovery,
     SackPath,
     SplitFastRetransmit,

@@ -1,4 +1,5 @@
 use super::backlog::{Advice, Backlog};
+use super::deference::Deference;
 use super::group::{Group, LossInterval, Member, Standing};
 use super::{Acked, Algorithm, CongestionControl, CongestionEvent, Departure, Window};
 use crate::config::Config;
@@ -14,6 +15,8 @@ pub(crate) struct Congestion {
     interval: LossInterval,
     /// The bound on the queue, if there is one.
     pub(super) backlog: Option<Box<Backlog>>,
+    /// Present while the path gives way to another one.
+    deference: Option<Box<Deference>>,
     /// What the path was when its group was looked at last.
     own: Member,
 }
@@ -29,7 +32,8 @@ impl Congestion {
     ) -> Self {
         let window = Window::new(chunk_limit, is_ipv6, hystart);
         let (algorithm, interval) = (name.algorithm(), LossInterval::default());
-        Self { window, name, algorithm, interval, backlog: None, own: Member::default() }
+        let (backlog, deference, own) = (None, None, Member::default());
+        Self { window, name, algorithm, interval, backlog, deference, own }
     }
 
     /// The path starts as `config` says, on packets of `mtu` bytes.
@@ -71,7 +75,35 @@ impl Congestion {
 
     /// The congestion window.
     pub(crate) fn window(&self) -> usize {
-        self.window.cwnd
+        let cwnd = self.window.cwnd;
+        self.deference.as_ref().map_or(cwnd, |deference| cwnd.min(deference.most()))
+    }
+
+    /// The path gives way to another one from now on while more than `bound` waits in the queue; `None`: not any more.
+    pub(crate) fn give_way(&mut self, bound: Option<Duration>) {
+        if bound.is_some() != self.deference.is_some() {
+            let cwnd = self.window.cwnd;
+            self.deference = bound.map(|bound| Box::new(Deference::new(cwnd, bound)));
+        }
+    }
+
+    /// Another path has begun to give way to this one: it does not take the part of that one before others
+    /// had time to take theirs.
+    pub(crate) fn hold(&mut self, until: Instant) {
+        if let Algorithm::Model(bbr) = &mut self.algorithm {
+            bbr.hold(until);
+        }
+    }
+
+    fn defer(&mut self, acked: &Acked) -> Acked {
+        let Some(deference) = &mut self.deference else { return *acked };
+        let Window { cwnd, chunk_limit, .. } = self.window;
+        deference.on_acked(acked, (cwnd, chunk_limit));
+        let is_bounded = deference.most() < cwnd;
+        if let (true, Algorithm::Model(bbr)) = (is_bounded, &mut self.algorithm) {
+            bbr.on_bounded(acked.in_flight);
+        }
+        Acked { window_used: acked.window_used && !is_bounded, ..*acked }
     }
 
     /// The slow start threshold.
@@ -97,6 +129,7 @@ impl Congestion {
     /// A SACK acknowledged data.
     pub(crate) fn on_acked(&mut self, acked: &Acked, group: &Group) {
         self.interval.on_acked(acked.bytes);
+        let acked = &self.defer(acked);
         match &mut self.algorithm {
             Algorithm::Window(_) => self.widen(acked, group),
             Algorithm::Model(bbr) => bbr.on_acked(acked, &mut self.window),

@@ -15,6 +15,7 @@
 //! * `group` - what the coupled ones know of the other paths.
 //! * `hystart` - the end of the first slow start (RFC 9406), for all of them.
 //! * `backlog` - the bound on what waits in the queue of the path, for all of them.
+//! * `deference` - a path that gives way to another one behind the same bottleneck, for all of them.
 //! * `overshoot` - how far slow start may go ahead, where that bound holds.
 
 mod backlog;
@@ -22,6 +23,7 @@ mod bbr;
 #[allow(clippy::module_inception, reason = "the type that the module is about")]
 mod congestion;
 mod cubic;
+mod deference;
 mod group;
 mod hystart;
 #[cfg(test)]
@@ -75,6 +77,8 @@ pub(crate) struct Acked {
     pub rtt: Option<Duration>,
     /// The smoothed round-trip time, once measured.
     pub srtt: Option<Duration>,
+    /// The shortest round-trip time ever measured.
+    pub least_rtt: Option<Duration>,
 }
 
 /// The path has lost data.

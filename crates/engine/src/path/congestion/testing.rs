@@ -20,6 +20,7 @@ pub(super) fn acked(bytes: usize) -> Acked {
         sent: 0,
         rtt: None,
         srtt: Some(Duration::from_millis(100)),
+        least_rtt: None,
     }
 }
 

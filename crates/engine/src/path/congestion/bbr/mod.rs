@@ -40,6 +40,7 @@ mod tests;
 use super::overshoot::Overshoot;
 use super::{Acked, Departure, Window};
 use crate::time::{Duration, Instant};
+use alloc::boxed::Box;
 use delivery::{Delivery, RateSample};
 use filters::{Bounds, ExtraAcked, FullPipe, MaxBandwidth, MinRtt, Rounds};
 use own_queue::OwnQueue;
@@ -68,6 +69,8 @@ pub(crate) struct Bbr {
     bounds: Bounds,
     /// `max_bw` within its short-term bound.
     bw: u64,
+    /// Until when it may not rise, and the most that it is.
+    held: Option<Box<(Instant, u64)>>,
     /// Most that was delivered per second, and in one sample, in this round of losses.
     bw_latest: u64,
     inflight_latest: u64,
@@ -169,6 +172,16 @@ impl Bbr {
         self.delivery.on_starved(now);
     }
 
+    /// The bandwidth is at most what it is now, until `until`.
+    pub(super) fn hold(&mut self, until: Instant) {
+        self.held = (self.bw > 0).then(|| Box::new((until, self.bw)));
+    }
+
+    /// Something else than the model bounds what is in flight: what is delivered says nothing about the path.
+    pub(super) fn on_bounded(&mut self, in_flight: usize) {
+        self.delivery.mark_app_limited(in_flight as u64);
+    }
+
     /// A chunk of `bytes` was acknowledged: transmission `number`, if that is known.
     pub(super) fn on_chunk_acked(&mut self, now: Instant, number: Option<u64>, bytes: usize) {
         match number {
@@ -196,7 +209,9 @@ impl Bbr {
         self.update_signals(&ack, window);
         self.update_state(&ack, window);
         self.advance_latest(&ack);
-        self.bw = self.max_bw.get().min(self.bounds.bw_shortterm);
+        self.held.take_if(|held| held.0 <= ack.now);
+        let most = self.held.as_ref().map_or(INFINITE, |held| held.1);
+        self.bw = self.max_bw.get().min(self.bounds.bw_shortterm).min(most);
         self.end_recovery(&ack, window);
         self.update_control(&ack, window);
     }

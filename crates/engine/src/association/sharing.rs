@@ -1,0 +1,50 @@
+//! HEARTBEATs that measure whether paths share a bottleneck: see [`crate::path::sharing`]. They say
+//! nothing about whether a path works: a narrow link may let them pass, and nothing else.
+
+use super::context::Context;
+use super::tcb::Association;
+use crate::path::{Path, heartbeat};
+use crate::time::Instant;
+use crate::transmit::{PacketBatch, Transmit};
+use manypath_wire::chunk::{Chunk, Heartbeat};
+
+impl Association {
+    /// The next one that is due, alone in its packet.
+    pub(super) fn transmit_measurement(
+        &mut self,
+        cx: &mut Context<'_>,
+        batch: &mut PacketBatch,
+    ) -> Option<Transmit> {
+        self.measurement_deadline()?;
+        self.paths.measure(cx.now, cx.config, cx.rng);
+        let is_due = |path: &&Path| path.delays.as_ref().is_some_and(|delays| delays.is_due());
+        let id = self.paths.iter().filter(is_due).find(|path| cx.is_open(&path.addr))?.id;
+        let path = self.paths.get_mut(id)?;
+        let (nonce, at) = path.delays.as_mut()?.on_sent()?;
+        let (size, info) = (path.packet_size(), heartbeat::info(nonce, at, (id, path.addr.remote)));
+        let mut packet = self.begin_packet(batch.slot(size));
+        packet.push(&Chunk::Heartbeat(Heartbeat { info: &info })).ok()?;
+        let len = self.complete_packet(packet);
+        self.one_packet(id, len, batch)
+    }
+
+    /// A HEARTBEAT ACK arrived. Whether it answers one of these.
+    pub(super) fn handle_measurement(&mut self, cx: &Context<'_>, info: &[u8]) -> bool {
+        let id = heartbeat::path_of(info);
+        let Some(path) = id.and_then(|id| self.paths.get_mut(id)) else { return false };
+        let Some((delays, at)) = path.delays.as_mut().zip(heartbeat::sent_at(info)) else {
+            return false;
+        };
+        let to = (path.id, path.addr.remote);
+        let is_ours = info.starts_with(&heartbeat::info(delays.nonce(), at, to)) && at <= cx.now;
+        if is_ours {
+            delays.on_answer(at, cx.now.since(at));
+        }
+        is_ours
+    }
+
+    /// When the next ones are due.
+    pub(super) fn measurement_deadline(&self) -> Option<Instant> {
+        self.paths.measurement_deadline().filter(|_| self.state.sends_heartbeats())
+    }
+}

@@ -1,0 +1,50 @@
+//! A path that gives way to another one behind the same bottleneck: while more waits in the queue than should, it
+//! halves what it may have in flight once in a round trip, down to two packets; while less waits, it
+//! doubles that again. So it fills what the other path leaves free, and where others compete, all paths
+//! together take the part of one flow. Its two packets show when the queue is gone.
+
+use super::Acked;
+use crate::time::{Duration, Instant};
+
+/// Packets that may always be in flight.
+const MIN_PACKETS: usize = 2;
+/// The part of the least round trip that may wait, if that is more than the bound.
+const PART: u32 = 8;
+
+/// The bound on what is in flight.
+#[derive(Debug)]
+pub(super) struct Deference {
+    /// For how long data may wait in the queue.
+    bound: Duration,
+    most: usize,
+    round_end: Instant,
+    /// The shortest round trip of this round: jitter is no queue.
+    low: Option<Duration>,
+}
+
+impl Deference {
+    /// A path with a window of `cwnd` bytes begins to give way.
+    pub(super) fn new(cwnd: usize, bound: Duration) -> Self {
+        Self { bound, most: cwnd, round_end: Instant::ZERO, low: None }
+    }
+
+    /// Bytes that may be in flight.
+    pub(super) fn most(&self) -> usize {
+        self.most
+    }
+
+    /// A SACK acknowledged data of the path, whose own window is `cwnd`.
+    pub(super) fn on_acked(&mut self, acked: &Acked, (cwnd, packet): (usize, usize)) {
+        if let Some(rtt) = acked.rtt {
+            self.low = Some(self.low.map_or(rtt, |low| low.min(rtt)));
+        }
+        let (Some(low), Some(least)) = (self.low, acked.least_rtt) else { return };
+        if acked.now < self.round_end {
+            return;
+        }
+        let waits = low > least + self.bound.max(least / PART);
+        self.most = if waits { self.most / 2 } else { self.most.saturating_mul(2) };
+        self.most = self.most.clamp(MIN_PACKETS * packet, cwnd.max(MIN_PACKETS * packet));
+        (self.low, self.round_end) = (None, acked.now + acked.srtt.unwrap_or_default());
+    }
+}

@@ -1,0 +1,72 @@
+//! Paths that share a bottleneck: what fills its queue delays all of them at the same moments.
+//!
+//! While several paths carry data, a small HEARTBEAT leaves on each of them at the same instant, ten times a
+//! second. If the times that these take rise and fall together, the paths share a queue. The
+//! idea is that of RFC 8382; its statistics are of one-way delays, which SCTP does not measure. SACKs
+//! would not do: those of all paths come back over one of them, with its delays in common.
+//!
+//! * `delays` - the round trips of one path, and how two paths correlate.
+//! * `groups` - which path gives way to which.
+
+mod delays;
+mod groups;
+
+pub(crate) use delays::Delays;
+pub(crate) use groups::Schedule;
+
+use crate::config::Config;
+use crate::path::{Path, Paths};
+use crate::rng::Rng;
+use crate::time::{Duration, Instant};
+
+crate::names::named! {
+    /// What happens on paths that share a bottleneck.
+    pub enum SharedBottleneck as "shared bottleneck" {
+        /// Each path takes the part of one flow.
+        Ignore = "ignore",
+        /// Where it is detected, all paths together take about the part of one flow.
+        Detect = "detect",
+    }
+}
+
+/// The pause between two HEARTBEATs of a path.
+pub(crate) const SLOT: Duration = Duration::from_millis(100);
+
+/// The slot that `now` lies in.
+pub(crate) fn slot_of(now: Instant) -> u64 {
+    now.as_nanos() / SLOT.as_nanos() as u64
+}
+
+/// When the slot after that of `now` begins.
+pub(crate) fn next_slot(now: Instant) -> Instant {
+    Instant::from_nanos((slot_of(now) + 1).saturating_mul(SLOT.as_nanos() as u64))
+}
+
+/// Whether delays of the path are measured: it carries data, and what it carries costs nothing.
+fn is_measured(path: &Path) -> bool {
+    path.flight > 0 && path.is_active() && !path.is_metered()
+}
+
+impl Paths {
+    /// When [`Self::measure`] must be called.
+    pub(crate) fn measurement_deadline(&self) -> Option<Instant> {
+        let several = || self.iter().filter(|path| is_measured(path)).nth(1).is_some();
+        (self.sharing.is_on && several()).then_some(self.sharing.next_slot)
+    }
+
+    /// A slot may have begun: asks for a HEARTBEAT on each path that carries data, and decides anew which paths give
+    /// way.
+    pub(crate) fn measure(&mut self, now: Instant, config: &Config, rng: &mut Rng) {
+        if self.measurement_deadline().is_none_or(|at| now < at) {
+            return;
+        }
+        if self.sharing.advance(now) {
+            self.decide(now, config.queue_bound);
+        }
+        for path in self.iter_mut().filter(|path| is_measured(path)) {
+            if path.supervision.get(config).heartbeats {
+                path.delays.get_or_insert_with(|| Delays::new(rng.next_u64())).ask(now);
+            }
+        }
+    }
+}
