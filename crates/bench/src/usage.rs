@@ -127,7 +127,7 @@ fn kind(pid: u32) -> String {
     let kind = match words.next().and_then(std::ffi::OsStr::to_str) {
         Some("bench-worker") => "program",
         Some("run") => "launcher",
-        Some("stack" | "serve") => "stack",
+        Some("stack" | "serve" | "keeper") => "stack",
         Some(_) | None => program.and_then(std::ffi::OsStr::to_str).unwrap_or("other"),
     };
     kind.to_owned()
