@@ -48,3 +48,47 @@ impl Deference {
         (self.low, self.round_end) = (None, acked.now + acked.srtt.unwrap_or_default());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{P, acked};
+    use super::{Acked, Deference};
+    use crate::time::{Duration, Instant};
+
+    /// Acknowledges once in each of `rounds` round trips of `millis`, of which the shortest was 50 ms.
+    fn after(deference: &mut Deference, start: u64, rounds: u64, millis: u64) -> usize {
+        for round in 0..rounds {
+            let now = Instant::ZERO + Duration::from_millis(start + round * 200);
+            let rtt = Some(Duration::from_millis(millis));
+            let least_rtt = Some(Duration::from_millis(50));
+            deference.on_acked(&Acked { now, rtt, least_rtt, ..acked(P) }, (64 * P, P));
+        }
+        deference.most()
+    }
+
+    #[test]
+    fn a_path_halves_its_window_while_a_queue_stands_and_doubles_it_when_it_is_gone() {
+        let mut deference = Deference::new(64 * P, Duration::from_millis(10));
+        assert_eq!(after(&mut deference, 0, 1, 65), 32 * P);
+        assert_eq!(after(&mut deference, 200, 9, 65), 2 * P, "two packets show when it is gone");
+        assert_eq!(after(&mut deference, 2000, 2, 59), 8 * P);
+        assert_eq!(after(&mut deference, 2400, 9, 59), 64 * P, "no more than its own window");
+    }
+
+    #[test]
+    fn jitter_is_no_queue_and_a_round_trip_counts_once() {
+        let mut deference = Deference::new(64 * P, Duration::from_millis(10));
+        let now = Instant::ZERO + Duration::from_secs(1);
+        let least_rtt = Some(Duration::from_millis(50));
+        for millis in [90, 52, 95] {
+            let rtt = Some(Duration::from_millis(millis));
+            deference.on_acked(&Acked { now, rtt, least_rtt, ..acked(P) }, (64 * P, P));
+        }
+        assert_eq!(
+            deference.most(),
+            32 * P,
+            "the first SACK ends a round, the others are of the next one"
+        );
+        assert_eq!(after(&mut deference, 1200, 1, 95), 64 * P, "52 ms was among them");
+    }
+}

@@ -11,7 +11,7 @@ const SLOTS: usize = 128;
 const MIN_PAIRS: usize = 32;
 /// A change counts at most so many times the median one: a single stall of this host, which all paths
 /// show, is no queue.
-const MAX_CHANGE: i64 = 4;
+const MAX_CHANGE: i64 = 6;
 /// Longer round trips, in microseconds, are not told apart: sums of their squares stay within an i128.
 const MAX_RTT: u32 = 10_000_000;
 
