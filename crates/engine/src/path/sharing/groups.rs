@@ -7,7 +7,8 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 
 /// Correlations at which two paths count as sharing a bottleneck, and as still sharing it: a path that gives
-/// way fills the queue less. Measured were 0.8 to 0.95 for most that do (0.5 and more where a short queue drops many HEARTBEATs), 0.26 at most for others.
+/// way fills the queue less. Measured were 0.8 to 0.95 for most that do, 0.5 and more where a short queue drops
+/// many of the HEARTBEATs, and 0.26 at most for others.
 const JOIN: i128 = 60;
 const STAY: i128 = 30;
 /// Slots between two decisions.
