@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use crate::namespace::{in_namespace, run};
-use host::{loopback, pair, text, transfer};
+use host::{Host, SCTP_PORT, config, loopback, text, transfer};
+use manypath_engine::{Config, CongestionControl, Duration};
 use socket2::SockRef;
 
 #[path = "../tests/support/host.rs"]
@@ -14,7 +15,14 @@ mod host;
 fn a_full_send_buffer_holds_the_sender_back() {
     in_namespace(|| {
         run("tc", "qdisc add dev lo root tbf rate 400mbit burst 200k limit 100m");
-        let (mut a, mut b) = pair(&loopback(&["127.7.6.1"]), &loopback(&["127.7.6.2"]));
+        // BBR sends as fast as the queue drains, and may never fill the buffer.
+        let cubic = Config {
+            congestion: CongestionControl::Cubic,
+            queue_bound: Duration::ZERO,
+            ..config(1, false)
+        };
+        let mut a = Host::new(1, cubic, &loopback(&["127.7.6.1"]));
+        let mut b = Host::new(2, config(SCTP_PORT, true), &loopback(&["127.7.6.2"]));
         let socket = a.driver.exchange.sockets[0].path.io.socket();
         SockRef::from(socket).set_send_buffer_size(100_000).unwrap();
         transfer(&mut a, &mut b, &text(8 << 20), 16 << 10, || ());
