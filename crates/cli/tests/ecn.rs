@@ -6,8 +6,8 @@ use common::Site;
 use std::io::Read;
 use std::process::Stdio;
 
-/// Marks early; a full queue would take half a second.
-const MARKING: &[&str] = &["20mbit,10ms,queue=800,red=5:40:10%"];
+/// Marks early, as BBR leaves a short queue; a full one would take half a second.
+const MARKING: &[&str] = &["20mbit,10ms,queue=800,red=1:20:50%"];
 const FILE: u64 = 6_000_000;
 
 #[test]
