@@ -21,6 +21,14 @@ fn is_root() -> bool {
     root
 }
 
+/// A web server on the right host with a short file.
+fn with_file() -> Site {
+    let mut site = Site::new();
+    site.web();
+    site.random_file("file", 10_000);
+    site
+}
+
 fn field<'a>(status: &'a str, name: &str) -> Vec<&'a str> {
     let lines = status.lines().filter_map(|line| line.split_once(':'));
     let value = lines.into_iter().find(|(known, _)| *known == name);
@@ -118,9 +126,7 @@ fn a_server_that_root_has_started_reads_packets_without_rights() {
     if !is_root() {
         return;
     }
-    let mut site = Site::new();
-    site.web();
-    site.random_file("file", 10_000);
+    let site = with_file();
     fs::write(site.dir.join("rules"), "local enable port 9\n").unwrap();
     let log = site.dir.join("server.log");
     let (name, rules) = (log.display().to_string(), site.dir.join("rules"));
@@ -230,9 +236,7 @@ fn the_stack_of_a_cgroup_has_no_rights() {
     if !is_root() {
         return;
     }
-    let mut site = Site::new();
-    site.web();
-    site.random_file("file", 10_000);
+    let mut site = with_file();
     site.serve("8080");
     let Some(mut group) = cgroup::Group::new() else { return };
     group.attach(&site, Host::Left, &[]);
@@ -257,9 +261,7 @@ fn where_the_user_cannot_be_changed_the_stack_works_and_says_so() {
     if !is_root() {
         return;
     }
-    let mut site = Site::new();
-    site.web();
-    site.random_file("file", 10_000);
+    let site = with_file();
     let log = site.dir.join("server.log");
     // As in a container whose engine takes this right from root.
     let mut server = site.command(Host::Right, "setpriv");
@@ -295,9 +297,7 @@ fn a_keeper_has_few_rights_and_a_stack_outlives_it() {
     if !is_root() {
         return;
     }
-    let mut site = Site::new();
-    site.web();
-    site.random_file("file", 10_000);
+    let mut site = with_file();
     site.serve("8080");
     let keeper = keeper_of(pid(&site.server_status()));
     let status = fs::read_to_string(format!("/proc/{keeper}/status")).unwrap();
@@ -323,9 +323,7 @@ fn a_stack_directly_over_ip_keeps_the_right_to_raw_sockets() {
     if !is_root() || in_cgroup() {
         return;
     }
-    let mut site = Site::new();
-    site.web();
-    site.random_file("file", 10_000);
+    let site = with_file();
     let log = site.dir.join("server.log");
     let mut server = site.command(Host::Right, MANYPATH);
     server.args(["serve", "--allow", "8080", "--encapsulation", "native", "--log"]).arg(&log);
@@ -346,9 +344,7 @@ fn a_stack_that_root_has_not_started_is_as_it_was() {
     if !is_root() {
         return;
     }
-    let mut site = Site::new();
-    site.web();
-    site.random_file("file", 10_000);
+    let site = with_file();
     // Where the user can reach it.
     let folder = Folder::new("other-user");
     let (program, log) = (folder.at("manypath"), folder.at("log"));

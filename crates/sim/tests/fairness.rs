@@ -10,19 +10,16 @@
 
 mod support;
 
-use manypath_engine::{
-    AssociationId, Config, CongestionControl, Duration, EcnUse, Event, Instant, Outgoing, Ppid,
-    SendError, StreamId,
-};
-use manypath_sim::world::{HostId, LinkNumber};
+use manypath_engine::{Config, CongestionControl, Duration, EcnUse, Instant};
+use manypath_sim::world::LinkNumber;
 use manypath_sim::{LinkConfig, RedConfig, World};
-use support::{PORT, address, joint, link, pair};
+use support::flow::Flow;
+use support::link;
 
 const MBPS: u64 = 10;
 const WARM_UP: u64 = 20;
 const SECONDS: u64 = 60;
 const SEEDS: u64 = 2;
-const MESSAGE: usize = 1444;
 
 /// Without it every packet takes the place of one that has just left the queue, and only a flow that
 /// widens its window finds the queue full. Losses then come in proportion to growth, not to rates,
@@ -31,67 +28,19 @@ const MESSAGE: usize = 1444;
 /// single flow, OLIA 1.5, CUBIC 3.4 times; the others do not change much.
 const JITTER: Duration = Duration::from_millis(5);
 
-/// A saturated transfer from a client to a server.
-struct Flow {
-    hosts: [HostId; 2],
-    client: AssociationId,
-    server: Option<AssociationId>,
-    received: usize,
+/// A transfer over the paths with these numbers, all of them through `bottleneck`.
+fn flow(world: &mut World, paths: &[u8], config: &Config, bottleneck: LinkNumber) -> Flow {
+    let way = |number: &u8| {
+        let access = LinkConfig { jitter: JITTER, ..link(1000, 0, 1000) };
+        (*number, access, Some(bottleneck))
+    };
+    Flow::new(world, &paths.iter().map(way).collect::<Vec<_>>(), config)
 }
 
-impl Flow {
-    /// Over the paths with these numbers, all of them through `bottleneck`.
-    fn new(world: &mut World, paths: &[u8], congestion: &str, bottleneck: LinkNumber) -> Self {
-        let congestion: CongestionControl = congestion.parse().unwrap();
-        // The rules of the algorithms alone; what the bound on the queue does to them is in latency.rs.
-        let queue_bound = Duration::ZERO;
-        let config = Config { congestion, queue_bound, ..Config::default() };
-        Self::with(world, paths, &config, bottleneck)
-    }
-
-    fn with(world: &mut World, paths: &[u8], config: &Config, bottleneck: LinkNumber) -> Self {
-        let hosts = pair(world, config);
-        for number in paths {
-            let access = LinkConfig { jitter: JITTER, ..link(1000, 0, 1000) };
-            let path = world.join(&joint(hosts, *number, access));
-            let own = world.link_of(path, hosts[1]);
-            world.set_route(path, hosts[1], vec![own, bottleneck]);
-            world.set_link(path, hosts[0], link(1000, 5, 1000));
-        }
-        let to = address(paths[0], 2);
-        let client = world.endpoint(hosts[0]).connect(Instant::ZERO, to, PORT).unwrap();
-        Self { hosts, client, server: None, received: 0 }
-    }
-
-    fn step(&mut self, world: &mut World) {
-        self.send(world);
-        for host in self.hosts {
-            while let Some((id, event)) = world.endpoint(host).poll_event() {
-                assert!(!matches!(event, Event::Closed(_)), "{event:?}");
-                if host == self.hosts[1] {
-                    self.server = Some(id);
-                }
-            }
-        }
-        let [_, server] = self.hosts;
-        while let Some(message) = self.server.and_then(|id| world.endpoint(server).read(id)) {
-            self.received += message.payload.len();
-        }
-    }
-
-    fn send(&self, world: &mut World) {
-        let now = world.now();
-        while world.endpoint(self.hosts[0]).send_space(self.client) >= MESSAGE {
-            let payload = vec![7; MESSAGE].into();
-            let message =
-                Outgoing { stream: StreamId(0), ppid: Ppid(0), unordered: false, payload };
-            match world.endpoint(self.hosts[0]).send(now, self.client, message) {
-                Ok(()) => {}
-                Err(SendError::BufferFull) => return,
-                Err(error) => panic!("{error:?}"),
-            }
-        }
-    }
+/// The rules of the algorithms alone; what the bound on the queue does to them is in latency.rs.
+fn by_the_rules(congestion: &str) -> Config {
+    let congestion = congestion.parse().unwrap();
+    Config { congestion, queue_bound: Duration::ZERO, ..Config::default() }
 }
 
 /// Goodput in Mbit/s of a multipath association with `congestion` and of a flow of RFC 9260.
@@ -99,8 +48,8 @@ fn meet(congestion: &str, seed: u64) -> [f64; 2] {
     let mut world = World::new(seed);
     let bottleneck = world.add_link(link(MBPS, 5, 50));
     let flows = [
-        Flow::new(&mut world, &[0, 1], congestion, bottleneck),
-        Flow::new(&mut world, &[2], "rfc9260", bottleneck),
+        flow(&mut world, &[0, 1], &by_the_rules(congestion), bottleneck),
+        flow(&mut world, &[2], &by_the_rules("rfc9260"), bottleneck),
     ];
     goodputs(&mut world, flows)
 }
@@ -158,8 +107,8 @@ fn a_flow_with_ecn_and_one_without_share_a_queue_that_marks_or_drops_early() {
             let bottleneck = world.add_link(LinkConfig { red: Some(red), ..link(MBPS, 5, 200) });
             let config = |ecn| Config { congestion, ecn, ..Config::default() };
             let flows = [
-                Flow::with(&mut world, &[0], &config(EcnUse::On), bottleneck),
-                Flow::with(&mut world, &[1], &config(EcnUse::Off), bottleneck),
+                flow(&mut world, &[0], &config(EcnUse::On), bottleneck),
+                flow(&mut world, &[1], &config(EcnUse::Off), bottleneck),
             ];
             let [one, other] = goodputs(&mut world, flows);
             (marked, dropped) = (marked + one, dropped + other);

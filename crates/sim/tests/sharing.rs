@@ -10,73 +10,22 @@
 
 mod support;
 
-use manypath_engine::{
-    AssociationId, Config, CongestionControl, Duration, Instant, Outgoing, Ppid, SendError,
-    SharedBottleneck, StreamId,
-};
-use manypath_sim::world::{HostId, LinkNumber};
+use manypath_engine::{Config, CongestionControl, Duration, Instant, SharedBottleneck};
+use manypath_sim::world::LinkNumber;
 use manypath_sim::{LinkConfig, Rng, World};
-use support::{PORT, address, joint, link, pair};
+use support::flow::Flow;
+use support::link;
 
 const WARM_UP: u64 = 15;
 const SECONDS: u64 = 25;
-const MESSAGE: usize = 1444;
 /// Packets of other hosts and the wake-ups of this one: no two runs of a network are alike.
 const JITTER: Duration = Duration::from_micros(200);
 
-/// A saturated transfer.
-struct Flow {
-    hosts: [HostId; 2],
-    client: AssociationId,
-    received: usize,
-    gives_way: bool,
-}
-
-impl Flow {
-    /// Over paths with these numbers and links of their own, each through a bottleneck behind it or not.
-    fn new(
-        world: &mut World,
-        paths: &[(u8, LinkConfig, Option<LinkNumber>)],
-        config: &Config,
-    ) -> Self {
-        let hosts = pair(world, config);
-        for (number, access, bottleneck) in paths {
-            let path = world.join(&joint(hosts, *number, access.clone()));
-            let own = world.link_of(path, hosts[1]);
-            world.set_route(path, hosts[1], [own].into_iter().chain(*bottleneck).collect());
-            world.set_link(path, hosts[0], link(1000, 5, 1000));
-        }
-        let to = address(paths[0].0, 2);
-        let client = world.endpoint(hosts[0]).connect(Instant::ZERO, to, PORT).unwrap();
-        Self { hosts, client, received: 0, gives_way: false }
-    }
-
-    fn step(&mut self, world: &mut World) {
-        let now = world.now();
-        while world.endpoint(self.hosts[0]).send_space(self.client) >= MESSAGE {
-            let payload = vec![7; MESSAGE].into();
-            let message =
-                Outgoing { stream: StreamId(0), ppid: Ppid(0), unordered: false, payload };
-            match world.endpoint(self.hosts[0]).send(now, self.client, message) {
-                Ok(()) => {}
-                Err(SendError::BufferFull) => break,
-                Err(error) => panic!("{error:?}"),
-            }
-        }
-        while world.endpoint(self.hosts[0]).poll_event().is_some() {}
-        let server = world.endpoint(self.hosts[1]);
-        while let Some((id, _)) = server.poll_event() {
-            while let Some(message) = server.read(id) {
-                self.received += message.payload.len();
-            }
-        }
-    }
-
-    fn look(&mut self, world: &mut World) {
-        let now = world.now();
-        let status = world.endpoint(self.hosts[0]).status(now, self.client).unwrap();
-        self.gives_way = status.paths.iter().any(|path| path.gives_way_to.is_some());
-    }
+/// Whether a path gives way to another one.
+fn gives_way(flow: &Flow, world: &mut World) -> bool {
+    let now = world.now();
+    let status = world.endpoint(flow.hosts[0]).status(now, flow.client).unwrap();
+    status.paths.iter().any(|path| path.gives_way_to.is_some())
 }
 
 /// Goodputs in Mbit/s while measuring, and whether a path of the first flow gives way in the end.
@@ -89,9 +38,9 @@ fn goodputs(world: &mut World, mut flows: Vec<Flow>) -> (Vec<f64>, bool) {
         flows.iter().map(|flow| flow.received).collect()
     };
     let (before, after) = (run_until(WARM_UP), run_until(WARM_UP + SECONDS));
-    flows[0].look(world);
+    let gives_way = gives_way(&flows[0], world);
     let rate = |(before, after)| (after - before) as f64 * 8.0 / SECONDS as f64 / 1e6;
-    (before.into_iter().zip(after).map(rate).collect(), flows[0].gives_way)
+    (before.into_iter().zip(after).map(rate).collect(), gives_way)
 }
 
 /// A bottleneck of 5 to 100 Mbit/s and 2 to 50 ms with a queue of half a product to four, and what the ways of three
@@ -214,4 +163,28 @@ fn a_bottleneck_that_one_path_cannot_fill_is_filled_by_both() {
         println!("link used {before:.2} -> {after:.2}, gives way {gives_way}: {drawn:?}");
         assert!(after > 0.9 * before, "{before} {after} {drawn:?}");
     }
+}
+
+#[test]
+fn a_path_that_gave_way_to_one_that_fails_is_a_path_as_others() {
+    let mut world = World::new(1);
+    let bottleneck = Some(world.add_link(link(20, 10, 100)));
+    let way = |number| (number, LinkConfig { jitter: JITTER, ..link(1000, 5, 1000) }, bottleneck);
+    let config = production(CongestionControl::Bbr, SharedBottleneck::Detect);
+    let mut flow = Flow::new(&mut world, &[way(0), way(1)], &config);
+    let run_until = |world: &mut World, flow: &mut Flow, end| {
+        world.run(Instant::ZERO + Duration::from_secs(end), |world| {
+            flow.step(world);
+            false
+        });
+    };
+    run_until(&mut world, &mut flow, 15);
+    let now = world.now();
+    let paths = world.endpoint(flow.hosts[0]).status(now, flow.client).unwrap().paths;
+    let leaders: Vec<_> = paths.iter().filter_map(|path| path.gives_way_to).collect();
+    assert_eq!(leaders.len(), 1, "{paths:?}");
+    let leader = paths.iter().position(|path| path.id == leaders[0]).unwrap();
+    world.set_device(flow.hosts[0], flow.paths[leader], false);
+    run_until(&mut world, &mut flow, 20);
+    assert!(!gives_way(&flow, &mut world));
 }

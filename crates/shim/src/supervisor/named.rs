@@ -58,7 +58,7 @@ impl Supervisor {
         }
     }
 
-    /// What becomes readable when something has been copied or written; -1 when nothing was.
+    /// The descriptor that becomes readable when an access to a program's memory is complete; -1 before the first one.
     pub(crate) fn access_news(&self) -> RawFd {
         self.accesses.as_ref().map_or(-1, AsRawFd::as_raw_fd)
     }

@@ -3,6 +3,7 @@
 
 pub(crate) mod case;
 pub(crate) mod exchange;
+pub(crate) mod flow;
 
 use manypath_engine::{Config, Duration};
 use manypath_sim::world::{HostId, Joint};

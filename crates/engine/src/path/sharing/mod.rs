@@ -51,7 +51,10 @@ impl Paths {
     /// When [`Self::measure`] must be called.
     pub(crate) fn measurement_deadline(&self) -> Option<Instant> {
         let several = || self.iter().filter(|path| is_measured(path)).nth(1).is_some();
-        (self.sharing.is_on && several()).then_some(self.sharing.next_slot)
+        // One that gives way must be released when the other one carries nothing any more.
+        let gives_way = || self.iter().any(|path| path.gives_way_to.is_some());
+        let is_due = self.sharing.is_on && (several() || gives_way());
+        is_due.then_some(self.sharing.next_slot)
     }
 
     /// A slot may have begun: asks for a HEARTBEAT on each path that carries data, and decides anew which paths give
