@@ -261,9 +261,13 @@ impl Stack {
         self.counters.count("turns");
         self.refresh_path_policies();
         for event in events {
+            self.driver.handle_event(self.now, event);
+        }
+        // Packets first: the endpoint learns of them as of their arrival, before what programs do at this instant.
+        self.driver.handle_timeout(self.now);
+        for event in events {
             self.on_event(event);
         }
-        self.driver.handle_timeout(self.now);
         self.notice_closed_ports();
         // What the peers did comes before what launchers ask for, so that they are told the truth.
         self.drain_endpoint();
@@ -303,9 +307,8 @@ impl Stack {
     fn on_event(&mut self, event: &Event) {
         let Some(source) = Source::of(event.token()) else { return };
         match source {
-            Source::Local(_) => {
-                self.driver.handle_event(self.now, event);
-            }
+            // A socket of the driver, which has had it.
+            Source::Local(_) => {}
             Source::Relay(id) => self.on_relay_event(RelayId(id), event),
             Source::Near(id) => self.on_near_event(RelayId(id), event),
             Source::Far(id) => self.on_far_event(id, event),

@@ -1,11 +1,11 @@
 //! The driver: what its user calls.
 
+use crate::arrivals::Arrivals;
 use crate::bind::{self, LocalBinding, Opened, UdpPort};
 use crate::bound::Bound;
 use crate::counters::Counters;
 use crate::exchange::Exchange;
 use crate::inherited::Inherited;
-use crate::receive::ReceiveBuffers;
 use crate::socket::SocketStatus;
 use manypath_engine::{Endpoint, Instant, LocalAddress, PathAddr};
 use mio::event::Event;
@@ -17,15 +17,15 @@ use std::io;
 #[derive(Debug)]
 pub struct Driver {
     pub(crate) exchange: Exchange,
-    buffers: ReceiveBuffers,
+    arrivals: Arrivals,
     inherited: Inherited,
 }
 
 impl Driver {
     /// Drives `endpoint`, which has no local addresses yet.
     pub fn new(endpoint: Endpoint) -> Self {
-        let (buffers, inherited) = Default::default();
-        Self { exchange: Exchange::new(endpoint), buffers, inherited }
+        let (arrivals, inherited) = Default::default();
+        Self { exchange: Exchange::new(endpoint), arrivals, inherited }
     }
 
     /// Lets sockets that are open already be used wherever their address is bound.
@@ -150,7 +150,8 @@ impl Driver {
         address
     }
 
-    /// Handles an event of the poll; `false` if its token is not one of the driver's.
+    /// Handles an event of the poll; `false` if its token is not one of the driver's. What has arrived is read by
+    /// [`handle_timeout`](Self::handle_timeout), from all sockets together.
     pub fn handle_event(&mut self, now: Instant, event: &Event) -> bool {
         let Some(index) = self.index(event.token()) else { return false };
         if event.is_error() {
@@ -159,47 +160,24 @@ impl Driver {
         if event.is_writable() {
             self.exchange.resume(now, index);
         }
-        if event.is_readable() {
-            self.exchange.read(now, index, &mut self.buffers);
-        }
+        self.exchange.sockets[index].unread |= event.is_readable();
         true
-    }
-
-    /// Reads what has arrived on the socket of `token`, up to a bound.
-    pub fn handle_readable(&mut self, now: Instant, token: Token) {
-        if let Some(index) = self.index(token) {
-            self.exchange.read(now, index, &mut self.buffers);
-        }
     }
 
     /// Reads what has arrived on all sockets, up to a bound for each, without an event of the poll.
     pub fn handle_arrivals(&mut self, now: Instant) {
-        for index in 0..self.exchange.sockets.len() {
-            self.exchange.read(now, index, &mut self.buffers);
-        }
+        self.exchange.sockets.iter_mut().for_each(|socket| socket.unread = true);
+        self.exchange.read(now, &mut self.arrivals);
     }
 
-    /// Sends what waited for the socket of `token` to become writable.
-    pub fn handle_writable(&mut self, now: Instant, token: Token) {
-        if let Some(index) = self.index(token) {
-            self.exchange.resume(now, index);
-        }
-    }
-
-    /// Goes on reading where an earlier call stopped, and runs the endpoint's timers that are due.
-    /// Call it in every turn of the loop.
+    /// Reads what events have told of, or an earlier call has left over, up to a bound: from all sockets in the order
+    /// in which it came to the host, and as of the time at which it came. Then runs the endpoint's timers that are due.
+    /// Call it in every turn of the loop, before what users ask of the endpoint at `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
         // First what has arrived: after a pause of the process a timer may be due whose
         // acknowledgement is here already.
-        for index in 0..self.exchange.sockets.len() {
-            if self.exchange.sockets[index].unread {
-                self.exchange.read(now, index, &mut self.buffers);
-            }
-        }
-        let endpoint = &mut self.exchange.endpoint;
-        if endpoint.poll_timeout().is_some_and(|due| due <= now) {
-            endpoint.handle_timeout(now);
-        }
+        self.exchange.read(now, &mut self.arrivals);
+        self.exchange.handle_timeout(now);
     }
 
     /// Sends the endpoint's packets, up to a bound. Call it after everything that may have made

@@ -1,8 +1,9 @@
 //! What goes on between the endpoint and its sockets, in bounded turns.
 
+use crate::arrivals::Arrivals;
 use crate::bound::Bound;
 use crate::counters::Counters;
-use crate::receive::{Datagram, ReceiveBuffers};
+use crate::receive::Datagram;
 use crate::send::{MAX_DATAGRAM, Packets};
 use crate::socket::{Lacks, TooBig};
 use manypath_engine::{Endpoint, Instant, PacketBatch, PathAddr, Transmit};
@@ -34,6 +35,8 @@ pub(crate) struct Exchange {
     /// Paths whose far host says that nobody listens, for the user to ask for.
     pub(crate) closed_ports: BTreeSet<PathAddr>,
     batch: PacketBatch,
+    /// The endpoint has been told that it is this late.
+    told: Instant,
     /// Bytes given to the endpoint since the last flush.
     unanswered: usize,
 }
@@ -47,33 +50,43 @@ impl Exchange {
             unflushed: false,
             closed_ports: BTreeSet::new(),
             batch: PacketBatch::new(PACKETS_PER_RUN),
+            told: Instant::ZERO,
             unanswered: 0,
         }
     }
 
-    /// Reads what has arrived, up to a bound.
-    pub(crate) fn read(&mut self, now: Instant, index: usize, buffers: &mut ReceiveBuffers) {
+    /// Reads what has arrived on the sockets that are unread, up to a bound.
+    pub(crate) fn read(&mut self, now: Instant, arrivals: &mut Arrivals) {
         for _ in 0..RECEIVES_PER_TURN {
-            let received = self.sockets[index].path.receive(buffers);
-            for datagram in buffers.datagrams(received.datagrams) {
-                self.deliver(now, index, &datagram);
-            }
-            self.sockets[index].unread = received.more;
-            if !received.more {
+            if !arrivals.receive(now, &mut self.sockets) {
                 break;
             }
+            for (at, index, datagram) in arrivals.in_order() {
+                self.deliver(now, at, index, &datagram);
+            }
         }
-        self.pass_on_reports(now, index);
+        (0..self.sockets.len()).for_each(|index| self.pass_on_reports(now, index));
     }
 
-    fn deliver(&mut self, now: Instant, index: usize, datagram: &Datagram<'_>) {
+    /// Gives the endpoint what came to a socket at `at`. Its time never goes back: what was left unread by an
+    /// earlier turn comes when that one ended.
+    fn deliver(&mut self, now: Instant, at: Instant, index: usize, datagram: &Datagram<'_>) {
+        self.told = self.told.max(at);
         let path = PathAddr { local: self.sockets[index].path.local, remote: datagram.from };
         for packet in datagram.packets() {
-            self.endpoint.handle_marked_packet(now, path, packet, datagram.ecn);
+            self.endpoint.handle_marked_packet(self.told, path, packet, datagram.ecn);
         }
         self.unanswered += datagram.bytes.len();
         if self.unanswered >= BYTES_PER_FLUSH {
             self.flush(now);
+        }
+    }
+
+    /// Runs the endpoint's timers that are due.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        self.told = self.told.max(now);
+        if self.endpoint.poll_timeout().is_some_and(|due| due <= now) {
+            self.endpoint.handle_timeout(now);
         }
     }
 
@@ -91,6 +104,7 @@ impl Exchange {
 
     /// Sends the endpoint's packets, up to a bound.
     pub(crate) fn flush(&mut self, now: Instant) {
+        self.told = self.told.max(now);
         self.unanswered = 0;
         self.unflushed = false;
         for _ in 0..RUNS_PER_FLUSH {

@@ -14,7 +14,7 @@ use manypath_engine::{Ecn, Instant};
 use socket2::SockRef;
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::time::{Duration, Instant as StdInstant};
+use std::time::{Duration, Instant as StdInstant, SystemTime};
 
 fn open_all(bindings: &[&LocalBinding], port: UdpPort) -> io::Result<Vec<Opened>> {
     bind::open_all(bindings, port, &mut Inherited::default())
@@ -131,6 +131,31 @@ fn ecn_bits_cross_the_kernel_with_every_packet_of_a_run() {
             send_marked(&mut a, b.local, (&[1; 100], 100), ecn);
         }
         assert_eq!(receive_marks(&mut b), EVERY_MARK);
+    }
+}
+
+/// Only together do they fill what a receive call has room for.
+#[test]
+fn a_run_comes_with_its_time_its_ecn_bits_and_the_size_of_its_packets() {
+    const LATE: Duration = Duration::from_millis(30);
+    for (from, to) in [("127.0.0.4", "127.0.0.5"), ("::1", "::1")] {
+        if from == "::1" && !have_ipv6() {
+            continue;
+        }
+        let (mut a, mut b) = (socket(from), socket(to));
+        let sent = SystemTime::now();
+        send_marked(&mut a, b.local, (&packets(4, 1000), 1000), Ecn::Ce);
+        std::thread::sleep(LATE);
+        let mut buffers = ReceiveBuffers::default();
+        let received = b.receive(&mut buffers);
+        let read = SystemTime::now();
+        let datagrams: Vec<_> = buffers.datagrams(received.datagrams).collect();
+        assert_eq!(datagrams.iter().map(|it| it.packets().len()).sum::<usize>(), 5, "{from}");
+        for datagram in datagrams {
+            assert_eq!(datagram.ecn, Ecn::Ce);
+            let came = SystemTime::UNIX_EPOCH + datagram.stamp.expect("a time stamp");
+            assert!(sent <= came && came + LATE <= read, "{from}: {sent:?} {came:?} {read:?}");
+        }
     }
 }
 

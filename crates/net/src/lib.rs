@@ -1,8 +1,8 @@
 //! Drives one endpoint over UDP sockets (RFC 6951): the only crate that touches the network.
 //!
 //! ```text
-//! mio event ─▶ Driver::handle_event ─▶ socket ─▶ receive (GRO, split) ─▶ Endpoint::handle_packet
-//!                                        └────▶ error queue (ICMP)    ─▶ Endpoint::handle_unreachable
+//! mio event ─▶ Driver::handle_event   ─▶ error queue (ICMP) ─▶ Endpoint::handle_unreachable
+//! Driver::handle_timeout ─▶ sockets ─▶ receive (GRO, split, in order of arrival) ─▶ Endpoint::handle_packet
 //! Driver::flush ─▶ Endpoint::poll_transmit ─▶ run ─▶ send (GSO, or packet by packet) ─▶ socket
 //! ```
 //!
@@ -16,7 +16,7 @@
 //! loop {
 //!     poll.poll(&mut events, clock.until(driver.timeout()))
 //!     for each event  { driver.handle_event(clock.now(), event) or it is somebody else's }
-//!     driver.handle_timeout(clock.now())      // timers, and reading that an earlier call left over
+//!     driver.handle_timeout(clock.now())      // reading, and timers
 //!     while let Some(event) = driver.endpoint_mut().poll_event() { ... }
 //!     driver.flush(clock.now())
 //! }
@@ -26,6 +26,7 @@
 //! [`Driver::timeout`] come due at once.
 
 mod apart;
+mod arrivals;
 mod bind;
 mod bound;
 mod clock;

@@ -68,11 +68,15 @@ impl UdpIo {
     }
 }
 
-/// Sets the options of a socket. Not the time stamps, which quinn-udp asks for: nothing follows from them,
-/// and what it has room for would not hold the ECN bits as well when packets were put together.
+/// Sets the options of a socket. Not the addresses that packets came to, which quinn-udp asks for: each socket is bound
+/// to its own, and there is not room for them beside ECN bits, time stamp and the size of packets that were put together.
 fn new_state(socket: &UdpSocket) -> io::Result<UdpSocketState> {
     let state = UdpSocketState::new(socket.into())?;
-    socket_option::set(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 0)?;
+    let (level, name) = match socket.local_addr()?.is_ipv6() {
+        true => (libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO),
+        false => (libc::IPPROTO_IP, libc::IP_PKTINFO),
+    };
+    socket_option::set(socket, level, name, 0)?;
     Ok(state)
 }
 

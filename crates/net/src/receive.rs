@@ -6,13 +6,14 @@ use manypath_engine::Ecn;
 use quinn_udp::RecvMeta;
 use std::io::{self, IoSliceMut};
 use std::net::SocketAddr;
+use std::time::Duration;
 
 /// Buffers filled in one call.
 const BUFFERS: usize = 16;
 /// Size of a buffer: what the kernel puts together (GRO) is at most one IP packet.
 const BUFFER_SIZE: usize = 1 << 16;
 
-/// Memory for one receive call, shared by all sockets of a driver and used again and again.
+/// Memory for one receive call, used again and again.
 #[derive(Debug)]
 pub(crate) struct ReceiveBuffers {
     memory: Vec<u8>,
@@ -32,6 +33,8 @@ pub(crate) struct Datagram<'a> {
     pub(crate) bytes: &'a [u8],
     /// The ECN bits of all of them: the kernel puts together only what has the same.
     pub(crate) ecn: Ecn,
+    /// When the kernel received the first of them, since the epoch of the system's clock; `None` if it does not say.
+    pub(crate) stamp: Option<Duration>,
     /// Size of every packet but the last.
     stride: usize,
 }
@@ -87,14 +90,20 @@ impl ReceiveBuffers {
 
     /// The first `count` datagrams of the last call.
     pub(crate) fn datagrams(&self, count: usize) -> impl Iterator<Item = Datagram<'_>> {
-        let buffers = self.memory.chunks_exact(BUFFER_SIZE);
-        let pairs = self.meta.iter().zip(buffers).take(count);
-        pairs.map(|(meta, buffer)| Datagram {
+        (0..count).map(|index| self.datagram(index))
+    }
+
+    /// One of them.
+    pub(crate) fn datagram(&self, index: usize) -> Datagram<'_> {
+        let meta = &self.meta[index];
+        let start = index * BUFFER_SIZE;
+        Datagram {
             from: meta.addr,
-            bytes: &buffer[..meta.len.min(BUFFER_SIZE)],
+            bytes: &self.memory[start..start + meta.len.min(BUFFER_SIZE)],
             ecn: Ecn::from_octet(meta.ecn.map_or(0, |codepoint| codepoint as u8)),
+            stamp: meta.timestamp,
             stride: meta.stride,
-        })
+        }
     }
 }
 

@@ -56,6 +56,27 @@ fn a_closed_port_ends_the_setup_at_once() {
     assert_eq!(a.driver.counters().icmp_port_closed, 1);
 }
 
+/// On two paths, so that what has come to two sockets is read together.
+#[test]
+fn a_process_that_reads_late_measures_the_round_trips_of_the_network() {
+    const LATE: Duration = Duration::from_millis(40);
+    let (mut a, mut b) =
+        pair(&loopback(&["127.7.7.1", "127.7.8.1"]), &loopback(&["127.7.7.2", "127.7.8.2"]));
+    let id = a.connect(b.locals[0], SCTP_PORT);
+    drive(&mut a, &mut b, LIMIT, |a, b| a.is_connected() && b.is_connected());
+    for _ in 0..40 {
+        assert!(a.send(id, text(6000)));
+        let now = a.clock.now();
+        a.driver.flush(now);
+        (0..3).for_each(|_| b.turn(Duration::from_millis(1)));
+        std::thread::sleep(LATE);
+        a.turn(Duration::ZERO);
+    }
+    let status = a.driver.endpoint().status(a.clock.now(), id).unwrap();
+    let srtt = status.paths.iter().filter_map(|path| path.srtt).min().unwrap();
+    assert!(srtt < LATE / 2, "{srtt:?}");
+}
+
 #[test]
 fn garbage_is_counted_and_does_no_harm() {
     let (mut a, mut b) = pair(&loopback(&["127.7.4.1"]), &loopback(&["127.7.4.2"]));
