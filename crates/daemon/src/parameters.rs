@@ -19,6 +19,8 @@ const NATIVE_STREAMS: u16 = 64;
 /// Three times an INIT of so many bytes is room for the INIT ACK of a server with 16 IPv6 addresses: 660 bytes, and
 /// 28 of headers.
 const INIT_SIZE: u16 = 228;
+/// The initial window of a path in packets, that of TCP (RFC 6928): an answer of 10 KB takes no round trip more.
+const INITIAL_PACKETS: u32 = 10;
 /// With the short RTO of a client this goes on for 15 s after the fallback, in case that a peer is
 /// only slow: what it answers late counts for the next connection.
 const CLIENT_INIT_RETRANSMITS: u32 = 6;
@@ -41,6 +43,7 @@ fn of_profile(config: &StackConfig, profile: Profile) -> Config {
         // Hosts of today are moved: addresses come and go with links, leases and prefixes.
         address_reconfiguration: true,
         streams: STREAMS,
+        initial_packets: Some(INITIAL_PACKETS),
         // Says to peers that datagrams are carried, too.
         partial_reliability: true,
         receive_buffer_max: LARGEST_BUFFER,
@@ -93,6 +96,7 @@ pub(crate) fn of_direct(config: &StackConfig, profile: Profile) -> Config {
         // Peers that know ASCONF without AUTH would have to be refused (RFC 5061 section 6).
         address_reconfiguration: false,
         streams: 1,
+        initial_packets: None,
         inbound_streams: Some(NATIVE_STREAMS),
         partial_reliability: false,
         ..of_profile(config, profile)

@@ -7,6 +7,10 @@
 //!
 //! To spare timers, packets for up to one millisecond leave together; and a driver that comes late
 //! may make up for as much.
+//!
+//! Where nothing is in flight, an initial window may leave at once, as on a new connection of TCP (RFC 6928): a
+//! short answer is not spread over the round trip that a path has which has carried nothing but short answers.
+//! What follows waits until the window has had its time.
 
 use crate::names::named;
 use crate::time::{Duration, Instant};
@@ -66,12 +70,14 @@ pub(crate) struct Pacer {
     due: Instant,
     /// Nothing leaves before.
     hold: Option<Instant>,
+    /// Bytes that need not wait for their time.
+    ahead: usize,
 }
 
 impl Pacer {
     /// Nothing was sent yet.
     pub(crate) fn new(pacing: Pacing) -> Self {
-        Self { pacing, due: Instant::ZERO, hold: None }
+        Self { pacing, due: Instant::ZERO, hold: None, ahead: 0 }
     }
 
     /// Whether packets are paced at all.
@@ -84,13 +90,23 @@ impl Pacer {
         self.hold.is_none_or(|hold| hold <= now)
     }
 
+    /// A packet is about to leave while nothing is in flight. If all before it have had their time, `initial` bytes may
+    /// leave at once.
+    pub(crate) fn begin(&mut self, now: Instant, initial: usize) {
+        if self.due <= now {
+            self.ahead = initial;
+        }
+    }
+
     /// A packet with `bytes` of DATA chunks has left.
     pub(crate) fn on_packet(&mut self, now: Instant, bytes: usize, pace: Pace) {
         // Lateness of up to a quantum is made up for.
         let nanos = u64::try_from(pace.quantum.as_nanos()).unwrap_or(u64::MAX);
         let late = Instant::from_nanos(now.as_nanos().saturating_sub(nanos));
         self.due = self.due.max(late) + pace.gap(bytes);
-        self.hold = (self.due > now + pace.quantum).then_some(self.due);
+        self.ahead = self.ahead.saturating_sub(bytes);
+        let waits = self.ahead == 0 && self.due > now + pace.quantum;
+        self.hold = waits.then_some(self.due);
     }
 
     /// When packets may leave that may not now.
@@ -171,6 +187,19 @@ mod tests {
             let bytes = u128::from(packets) * 1250 * 1_000_000_000;
             assert!(bytes.abs_diff(gap.as_nanos() * u128::from(rate)) < bytes / 100);
         }
+    }
+
+    #[test]
+    fn an_initial_window_leaves_at_once_and_has_its_time_afterwards() {
+        let mut pacer = Pacer::new(Pacing::On);
+        train(&mut pacer, at(0), slow());
+        let next = pacer.deadline().unwrap();
+        pacer.begin(at(0), 12_500);
+        assert!(!pacer.allows(at(0)), "what has left has not had its time yet");
+        pacer.begin(next, 12_500);
+        assert_eq!(train(&mut pacer, next, slow()), 10);
+        assert_eq!(pacer.deadline(), Some(next + Duration::from_millis(20)));
+        assert_eq!(train(&mut pacer, next + Duration::from_millis(20), slow()), 1);
     }
 
     #[test]

@@ -237,6 +237,9 @@ impl Path {
     pub(crate) fn on_packet(&mut self, now: Instant, bytes: usize) {
         self.burst.on_packet(now, bytes);
         if let Some(pace) = self.pace() {
+            if self.flight <= bytes {
+                self.pacer.begin(now, self.congestion.initial_window());
+            }
             self.pacer.on_packet(now, bytes, pace);
         }
     }

@@ -73,6 +73,11 @@ impl Congestion {
         self.own
     }
 
+    /// What the path may send at first (RFC 9260 section 7.2.1).
+    pub(crate) fn initial_window(&self) -> usize {
+        self.window.initial
+    }
+
     /// The congestion window.
     pub(crate) fn window(&self) -> usize {
         let cwnd = self.window.cwnd;

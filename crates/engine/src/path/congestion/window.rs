@@ -22,6 +22,8 @@ const NO_THRESHOLD: usize = u32::MAX as usize;
 #[derive(Clone, Debug)]
 pub(crate) struct Window {
     pub(super) cwnd: usize,
+    /// The initial window.
+    pub(super) initial: usize,
     pub(super) ssthresh: usize,
     pub(super) partial_bytes_acked: usize,
     /// Largest DATA chunk of the path (PMDCS), the unit of growth.
@@ -36,8 +38,10 @@ impl Window {
     /// The initial window of section 7.2.1.
     pub(super) fn new(chunk_limit: usize, is_ipv6: bool, hystart: bool) -> Self {
         let bound = if is_ipv6 { 4344 } else { 4404 };
+        let initial = (4 * chunk_limit).min(bound.max(2 * chunk_limit));
         Self {
-            cwnd: (4 * chunk_limit).min(bound.max(2 * chunk_limit)),
+            cwnd: initial,
+            initial,
             ssthresh: NO_THRESHOLD,
             partial_bytes_acked: 0,
             chunk_limit,
@@ -58,6 +62,7 @@ impl Window {
     pub(super) fn set_packets(&mut self, packets: Option<u32>) {
         let wanted = packets.map(|packets| packets as usize * self.chunk_limit);
         self.cwnd = wanted.unwrap_or(self.cwnd);
+        self.initial = self.cwnd;
     }
 
     pub(super) fn set_chunk_limit(&mut self, bytes: usize) {
