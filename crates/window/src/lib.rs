@@ -60,7 +60,8 @@
 //!
 //! The *longest* round trip is that of the samples or, if it is longer, of the slowest path that the transport may use
 //! ([`Window::set_slowest_path`]). Data that takes several paths is read in order, so all of it waits for what takes the slowest
-//! one: the rate of all paths times that time is under way. A window by the shortest round trip alone would close while the
+//! one: the rate of all paths times that time is under way. When a packet is lost there, as much comes until the loss is known, and
+//! again until it is made good; so with several paths the window is twice as large, 4 times the delivered. A window by the shortest round trip alone would close while the
 //! fast paths are open, and would look sufficient once the slow path is not used any more.
 //!
 //! *Delivered* is what the reader **took**, not what came. While the window is the limit, all of it is

@@ -48,9 +48,14 @@ impl RoundTrip {
         self.present = Some(self.present.map_or(sample, |range| range.join(sample)));
     }
 
-    /// The transport's slowest path takes `round_trip`.
+    /// The slowest of the transport's paths takes `round_trip`; zero if there is one only.
     pub fn set_slowest(&mut self, round_trip: Duration) {
         self.slowest = round_trip;
+    }
+
+    /// Whether data takes several ways.
+    pub(crate) fn has_several_ways(&self) -> bool {
+        !self.slowest.is_zero()
     }
 
     /// The shortest round trip, if there was any sample.

@@ -120,8 +120,8 @@ impl Window {
         self.round_trip.sample(now, sample);
     }
 
-    /// A round trip over the slowest path that the transport may use takes so long: see [`Policy::Follow`]. Zero, as at the
-    /// beginning: not known.
+    /// A round trip over the slowest of several paths that the transport may use takes so long: see [`Policy::Follow`].
+    /// Zero, as at the beginning: there is one path, or it is not known.
     pub fn set_slowest_path(&mut self, round_trip: Duration) {
         self.round_trip.set_slowest(round_trip);
     }
@@ -227,7 +227,8 @@ impl Window {
     fn follow(&mut self, now: Duration, bytes: u64) -> Adjustment {
         let round_trip = self.round_trip.min();
         let is_over = self.pace.take(now, bytes, round_trip, self.size);
-        let target = self.round_trip.stretch(self.pace.target(self.config.gain));
+        let ways = if self.round_trip.has_several_ways() { 2 } else { 1 };
+        let target = self.round_trip.stretch(self.pace.target(self.config.gain * ways));
         self.resize(target, self.pace.ceiling(), is_over)
     }
 

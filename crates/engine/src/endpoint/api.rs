@@ -409,10 +409,10 @@ impl Endpoint {
         self.registry.get(id).map_or(0, Association::wanted)
     }
 
-    /// The longest smoothed round trip of the paths that may carry data now; zero before one is measured. Data in order is
-    /// delivered no sooner than the slowest of them brings its part.
-    pub fn slowest_round_trip(&self, id: AssociationId) -> Duration {
-        self.registry.get(id).map_or(Duration::ZERO, Association::slowest_round_trip)
+    /// The longest smoothed round trip of the paths that may carry data now, if there are several and one is measured.
+    /// Data in order is delivered no sooner than the slowest of them brings its part.
+    pub fn slowest_round_trip(&self, id: AssociationId) -> Option<Duration> {
+        self.registry.get(id).and_then(Association::slowest_round_trip)
     }
 
     /// Tells how many bytes the user holds back beyond those that it has queued, to keep its own queue short;

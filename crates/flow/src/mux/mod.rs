@@ -115,7 +115,8 @@ impl FlowMux {
         self.now = Duration::from_nanos(now.as_nanos());
     }
 
-    /// A round trip over the slowest path that data may take now is `round_trip`: windows follow it.
+    /// A round trip over the slowest of the paths that data may take now is `round_trip`: windows follow it. Zero: there
+    /// is one path only.
     pub fn set_slowest_path(&mut self, round_trip: Duration) {
         self.slowest_path = round_trip;
     }
