@@ -218,7 +218,7 @@ impl Default for StackConfig {
             rules: None,
             paths: None,
             redundancy: Redundancy::Off,
-            shared_bottleneck: SharedBottleneck::Ignore,
+            shared_bottleneck: SharedBottleneck::Detect,
             settings: None,
             fixed: Vec::new(),
             force_bindall: true,

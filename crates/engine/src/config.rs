@@ -392,7 +392,7 @@ impl Default for Config {
             burst_limit: BurstLimit::Acknowledged,
             pacing: Pacing::Off,
             congestion: CongestionControl::Bbr,
-            shared_bottleneck: SharedBottleneck::Ignore,
+            shared_bottleneck: SharedBottleneck::Detect,
             queue_bound: Duration::from_millis(10),
             hystart: true,
             initial_window: InitialWindow::Rfc9260,

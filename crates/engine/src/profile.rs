@@ -6,7 +6,9 @@ use crate::cmt::{
 };
 use crate::config::Config;
 use crate::names::named;
-use crate::path::{BurstLimit, CongestionControl, EcnUse, InitialWindow, Pacing, PathMtu};
+use crate::path::{
+    BurstLimit, CongestionControl, EcnUse, InitialWindow, Pacing, PathMtu, SharedBottleneck,
+};
 use crate::recv::{NrSack, SackPath};
 use crate::schedule::map::StreamMapping;
 use crate::schedule::path::PathScheduling;
@@ -73,6 +75,7 @@ impl Config {
             immediate_sacks: false,
             burst_limit: BurstLimit::Packets,
             congestion: CongestionControl::Rfc9260,
+            shared_bottleneck: SharedBottleneck::Ignore,
             queue_bound: Duration::ZERO,
             hystart: false,
             slow_start_limit: 1,
@@ -120,6 +123,7 @@ impl Config {
             burst_limit: BurstLimit::Packets,
             pacing: Pacing::Off,
             congestion: CongestionControl::Rfc9260,
+            shared_bottleneck: SharedBottleneck::Ignore,
             queue_bound: Duration::ZERO,
             hystart: false,
             ecn: EcnUse::Off,

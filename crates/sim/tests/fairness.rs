@@ -10,7 +10,7 @@
 
 mod support;
 
-use manypath_engine::{Config, CongestionControl, Duration, EcnUse, Instant};
+use manypath_engine::{Config, CongestionControl, Duration, EcnUse, Instant, SharedBottleneck};
 use manypath_sim::world::LinkNumber;
 use manypath_sim::{LinkConfig, RedConfig, World};
 use support::flow::Flow;
@@ -40,7 +40,8 @@ fn flow(world: &mut World, paths: &[u8], config: &Config, bottleneck: LinkNumber
 /// The rules of the algorithms alone; what the bound on the queue does to them is in latency.rs.
 fn by_the_rules(congestion: &str) -> Config {
     let congestion = congestion.parse().unwrap();
-    Config { congestion, queue_bound: Duration::ZERO, ..Config::default() }
+    let shared_bottleneck = SharedBottleneck::Ignore;
+    Config { congestion, queue_bound: Duration::ZERO, shared_bottleneck, ..Config::default() }
 }
 
 /// Goodput in Mbit/s of a multipath association with `congestion` and of a flow of RFC 9260.
