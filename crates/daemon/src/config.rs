@@ -199,6 +199,9 @@ pub struct StackConfig {
     pub loopback_paths: bool,
     /// What is logged, where [`log_to`](crate::log_to) says.
     pub log: Levels,
+    /// What tags, cookies and other secrets are drawn from; the system's randomness when absent. For tests that
+    /// repeat themselves.
+    pub seed: Option<[u8; 32]>,
 }
 
 impl Default for StackConfig {
@@ -249,6 +252,7 @@ impl Default for StackConfig {
             ignore_interrupt: false,
             loopback_paths: false,
             log: Levels::new(Level::Warn),
+            seed: None,
         }
     }
 }

@@ -149,7 +149,8 @@ impl Stack {
         let registry = poll.registry().try_clone()?;
         let settings = Settings::load(&mut config).map_err(io::Error::other)?;
         log::set_levels(&config.log);
-        let mut driver = Driver::new(Endpoint::new(Self::endpoint_parameters(&config), seed()?));
+        let mut driver =
+            Driver::new(Endpoint::new(Self::endpoint_parameters(&config), seed(&config)?));
         let sockets = std::mem::take(&mut config.sockets);
         driver.inherit(inherited(sockets, &config)?);
         let locals = match config.door {
@@ -245,19 +246,28 @@ impl Stack {
         let mut events = Events::with_capacity(EVENTS_PER_TURN);
         self.tell_ready();
         while !self.is_over() {
-            let timeout = self.until_next_turn();
+            let timeout = self.clock.until(self.next_turn());
             match self.poll.poll(&mut events, timeout) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 result => result?,
             }
-            self.turn(&events);
+            self.turn(self.clock.now(), &events);
         }
         self.end();
         Ok(())
     }
 
-    fn turn(&mut self, events: &Events) {
-        self.now = self.clock.now();
+    /// Does one turn without waiting, for a caller with a clock of its own in place of [`run`](Self::run): `now`
+    /// counts from about the making of the stack. Whether the kernel had news. Errors are those of the poll itself.
+    pub fn turn_at(&mut self, now: Instant) -> io::Result<bool> {
+        let mut events = Events::with_capacity(EVENTS_PER_TURN);
+        self.poll.poll(&mut events, Some(Duration::ZERO))?;
+        self.turn(now, &events);
+        Ok(!events.is_empty())
+    }
+
+    fn turn(&mut self, now: Instant, events: &Events) {
+        self.now = now;
         self.counters.count("turns");
         self.refresh_path_policies();
         for event in events {
@@ -325,13 +335,14 @@ impl Stack {
         }
     }
 
-    fn until_next_turn(&self) -> Option<Duration> {
+    /// When the next turn is due if the kernel has no news before: the origin means at once.
+    pub fn next_turn(&self) -> Option<Instant> {
         let work = !self.ready.is_empty() || self.datagrams.has_work();
         if self.unsettled || work || !self.control.unread.is_empty() {
-            return Some(Duration::ZERO);
+            return Some(Instant::ZERO);
         }
         let deadlines = [self.timers.next(), self.driver.timeout()];
-        self.clock.until(deadlines.into_iter().flatten().min())
+        deadlines.into_iter().flatten().min()
     }
 
     fn announce(&self) {
@@ -412,7 +423,10 @@ fn watch_signals(config: &StackConfig, registry: &Registry) -> io::Result<Option
     Ok(Some(signals))
 }
 
-fn seed() -> io::Result<[u8; 32]> {
+fn seed(config: &StackConfig) -> io::Result<[u8; 32]> {
+    if let Some(seed) = config.seed {
+        return Ok(seed);
+    }
     let mut seed = [0; 32];
     getrandom::fill(&mut seed).map_err(io::Error::other)?;
     Ok(seed)
