@@ -3,7 +3,7 @@ CARGO ?= cargo
 FUZZ_SECONDS ?= 20
 FUZZ_SECONDS_FULL ?= 600
 
-.PHONY: all build demo test test-full interop deb deb-test bench lint fuzz man clean
+.PHONY: all build demo test test-full interop deb deb-test bench lint audit fuzz man clean
 
 all: build
 
@@ -42,6 +42,7 @@ test-full: test build
 	$(CARGO) test --release --locked -p manypath-cli --test kernel_sctp -- --ignored --test-threads 1
 	$(MAKE) interop
 	$(MAKE) deb-test
+	$(MAKE) audit
 	scripts/fuzz $(FUZZ_SECONDS_FULL)
 	target/release/manypath sim live papers/dreibholz2010/live/fig4.toml --seeds 1 --jobs 2 --tolerance 0.07
 	target/release/manypath sim live papers/dreibholz2010/live/fig7.toml --seeds 1 --jobs 2 --tolerance 0.07 \
@@ -74,6 +75,11 @@ bench:
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+# Licences, duplicates, sources and known holes of the crates that manypath is built from (deny.toml).
+audit:
+	@scripts/setup audit
+	scripts/audit
 
 fuzz:
 	scripts/fuzz $(FUZZ_SECONDS)
