@@ -3,7 +3,7 @@ CARGO ?= cargo
 FUZZ_SECONDS ?= 20
 FUZZ_SECONDS_FULL ?= 600
 
-.PHONY: all build demo test test-full interop deb deb-test bench lint audit fuzz man clean
+.PHONY: all build demo test test-full interop deb deb-test bench lint audit loom fuzz man clean
 
 all: build
 
@@ -22,6 +22,7 @@ test:
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(CARGO) test --workspace --locked
 	bench/pieces --check
+	$(MAKE) loom
 	scripts/fuzz $(FUZZ_SECONDS)
 
 # The slower checks: more random cases, longer fuzzing, the lab at speed, the demo itself.
@@ -80,6 +81,11 @@ lint:
 audit:
 	@scripts/setup audit
 	scripts/audit
+
+# The orders in which the threads of crates/daemon/src/jobs.rs can run, up to three interruptions of a thread in each.
+loom:
+	LOOM_MAX_PREEMPTIONS=3 RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=$${CARGO_TARGET_DIR:-target}/loom \
+		$(CARGO) test --release --locked --manifest-path tests/loom/Cargo.toml
 
 fuzz:
 	scripts/fuzz $(FUZZ_SECONDS)

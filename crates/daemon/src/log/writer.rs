@@ -1,40 +1,31 @@
-//! The thread that writes lines. Neither a full disk, nor a reader that has stopped, nor a file server that does
-//! not answer may stop the loop that moves data: lines that cannot be written in time are lost, and counted.
+//! The thread that writes lines (see [`jobs`](crate::jobs)): those that cannot be written in time are lost, and counted.
 
+use crate::jobs::{self, Jobs, Offered};
 use manypath_net::Signals;
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tracing_subscriber::fmt::MakeWriter;
 
 /// Lines that may wait.
 const MAX_LINES: usize = 1024;
-/// How often it is looked for room while flushing.
-const FLUSH_STEP: Duration = Duration::from_millis(5);
 
 /// Writes one line.
 pub(super) type WriteLine = Box<dyn FnMut(&[u8]) -> io::Result<()> + Send>;
 
-enum Message {
-    Line(Vec<u8>),
-    /// Everything before it has been written when it is dropped.
-    Flush(SyncSender<()>),
-}
-
 /// Lines on their way.
 #[derive(Clone, Debug)]
 pub(super) struct Queue {
-    messages: SyncSender<Message>,
+    lines: jobs::Queue<Vec<u8>>,
     lost: Arc<AtomicU64>,
 }
 
 /// The writer of a queue that has not begun.
 pub(super) struct Writer {
     worker: Worker,
-    todo: Receiver<Message>,
+    todo: Jobs<Vec<u8>>,
 }
 
 impl Writer {
@@ -46,7 +37,9 @@ impl Writer {
         let Self { mut worker, todo } = self;
         // The thread is to inherit that it takes none: they are for the loop, which may not watch them yet.
         let signals = Signals::watch()?;
-        thread::Builder::new().name("log".to_owned()).spawn(move || worker.work(&todo))?;
+        thread::Builder::new().name("log".to_owned()).spawn(move || {
+            todo.for_each(|line| worker.write_line(&line));
+        })?;
         drop(signals);
         Ok(())
     }
@@ -56,10 +49,10 @@ impl Queue {
     /// A queue and its writer: lines wait until that begins. `complain` is called once when lines begin to be
     /// lost because of an error.
     pub(super) fn new(write: WriteLine, complain: fn(&io::Error)) -> (Self, Writer) {
-        let (messages, todo) = sync_channel(MAX_LINES);
+        let (lines, todo) = jobs::queue(MAX_LINES);
         let lost = Arc::new(AtomicU64::new(0));
         let worker = Worker { write, complain, lost: Arc::clone(&lost), told: 0, failing: false };
-        (Self { messages, lost }, Writer { worker, todo })
+        (Self { lines, lost }, Writer { worker, todo })
     }
 
     /// The same with a writer that has begun.
@@ -76,21 +69,7 @@ impl Queue {
 
     /// Waits until everything is written, at most so long.
     pub(super) fn flush(&self, most: Duration) {
-        let until = Instant::now() + most;
-        let (flushed, done) = sync_channel(0);
-        let mut message = Message::Flush(flushed);
-        loop {
-            message = match self.messages.try_send(message) {
-                Ok(()) => break,
-                Err(TrySendError::Disconnected(_)) => return,
-                Err(TrySendError::Full(message)) => message,
-            };
-            if Instant::now() >= until {
-                return;
-            }
-            thread::sleep(FLUSH_STEP);
-        }
-        let _ = done.recv_timeout(until.saturating_duration_since(Instant::now()));
+        self.lines.flush(most);
     }
 }
 
@@ -104,15 +83,6 @@ struct Worker {
 }
 
 impl Worker {
-    fn work(&mut self, todo: &Receiver<Message>) {
-        for message in todo {
-            match message {
-                Message::Line(line) => self.write_line(&line),
-                Message::Flush(flushed) => drop(flushed),
-            }
-        }
-    }
-
     fn write_line(&mut self, line: &[u8]) {
         if let Err(error) = self.tell_of_loss().and_then(|()| (self.write)(line)) {
             self.lost.fetch_add(1, Ordering::Relaxed);
@@ -140,7 +110,7 @@ pub(super) struct QueuedLine<'a>(&'a Queue);
 
 impl Write for QueuedLine<'_> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        if self.0.messages.try_send(Message::Line(line.to_vec())).is_err() {
+        if self.0.lines.offer(line.to_vec()) != Offered::Taken {
             self.0.lost.fetch_add(1, Ordering::Relaxed);
         }
         Ok(line.len())
@@ -164,6 +134,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::AtomicUsize;
     use std::sync::mpsc::channel;
+    use std::time::Instant;
 
     const LONG: Duration = Duration::from_secs(20);
 
@@ -197,6 +168,7 @@ mod tests {
     #[test]
     fn signals_are_left_to_the_loop() {
         let queue = Queue::start(Box::new(|_: &[u8]| Ok(())), |_| ()).unwrap();
+        say(&queue, "line\n");
         // It has its name once it runs.
         queue.flush(LONG);
         let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();

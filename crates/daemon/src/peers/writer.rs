@@ -1,12 +1,12 @@
-//! The thread that writes what is known about peers: another process may hold the file's lock, and a home may
-//! lie on a server that does not answer. The loop that moves data waits for neither.
+//! The thread that writes what is known about peers (see [`jobs`](crate::jobs)): another process may hold the file's
+//! lock, and a home may lie on a server that does not answer.
 
 use super::PeerCache;
 use super::cache::PeerRecord;
+use crate::jobs::{self, Offered};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::net::IpAddr;
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
@@ -28,9 +28,7 @@ pub(crate) enum Job {
 /// The thread. Dropping it lets it finish, and waits a moment for that.
 #[derive(Debug)]
 pub(crate) struct Writer {
-    jobs: Option<SyncSender<Job>>,
-    /// Ends with the thread.
-    alive: Receiver<()>,
+    jobs: jobs::Queue<Job>,
     failure: Arc<OnceLock<String>>,
 }
 
@@ -40,18 +38,16 @@ impl Writer {
     /// # Errors
     /// When there are no threads left.
     pub(crate) fn start(cache: PeerCache) -> io::Result<Self> {
-        let (jobs, todo) = sync_channel(MAX_JOBS);
-        let (living, alive) = sync_channel(0);
+        let (jobs, mut todo) = jobs::queue(MAX_JOBS);
         let failure = Arc::new(OnceLock::new());
         let told = Arc::clone(&failure);
         thread::Builder::new().name("peers".to_owned()).spawn(move || {
-            let _living: SyncSender<()> = living;
-            if let Err(why) = work(&cache, &todo) {
+            if let Err(why) = todo.try_for_each(|job| work(&cache, job)) {
                 // Nobody else tells.
                 let _ = told.set(why);
             }
         })?;
-        Ok(Self { jobs: Some(jobs), alive, failure })
+        Ok(Self { jobs, failure })
     }
 
     /// Takes a job; false when too many wait.
@@ -59,33 +55,27 @@ impl Writer {
     /// # Errors
     /// What went wrong with an earlier one: no more can be done.
     pub(crate) fn take(&self, job: Job) -> Result<bool, String> {
-        let Some(jobs) = &self.jobs else { return Ok(false) };
-        match jobs.try_send(job) {
-            Ok(()) => Ok(true),
-            Err(TrySendError::Full(_)) => Ok(false),
-            Err(TrySendError::Disconnected(_)) => {
-                Err(self.failure.get().cloned().unwrap_or_default())
-            }
+        match self.jobs.offer(job) {
+            Offered::Taken => Ok(true),
+            Offered::Full => Ok(false),
+            Offered::Gone => Err(self.failure.get().cloned().unwrap_or_default()),
         }
     }
 }
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        self.jobs = None;
         // It is left behind when the file cannot be written even now.
-        let _ = self.alive.recv_timeout(MAX_END);
+        self.jobs.finish(MAX_END);
     }
 }
 
-fn work(cache: &PeerCache, todo: &Receiver<Job>) -> Result<(), String> {
-    todo.iter().try_for_each(|job| {
-        let done = match job {
-            Job::Put(records) => cache.put(records),
-            Job::Forget(addr, port) => cache.forget(addr, port),
-        };
-        done.map_err(|error| format!("{}: {}", error.path.display(), error.error))
-    })
+fn work(cache: &PeerCache, job: Job) -> Result<(), String> {
+    let done = match job {
+        Job::Put(records) => cache.put(records),
+        Job::Forget(addr, port) => cache.forget(addr, port),
+    };
+    done.map_err(|error| format!("{}: {}", error.path.display(), error.error))
 }
 
 #[cfg(test)]

@@ -223,7 +223,11 @@ impl<O: Other> World<O> {
                 Self::end_connect(program);
             }
             Reply::Failed { id, .. } => {
-                if let Some(program) = self.program(host, id) {
+                let Some(program) = self.program(host, id) else { return };
+                // What was accepted may break while the launcher hands over the connection.
+                if program.line.is_some() && !program.closed {
+                    program.closed = true;
+                } else {
                     Self::end_connect(program);
                 }
             }
