@@ -94,4 +94,45 @@ mod tests {
         assert!(old < first);
         assert_eq!(first.since(old), 1);
     }
+
+    /// Distances from a TSN, on the wire: all that are close to where the answer changes.
+    fn distances() -> impl Iterator<Item = u32> {
+        const HALF: u32 = 1 << 31;
+        let span = 1 << 16;
+        (0..span).chain(HALF - span..HALF + span).chain(u32::MAX - span..=u32::MAX)
+    }
+
+    /// Positions on the wire close to where the numbers wrap, and in turns where they have.
+    fn references() -> impl Iterator<Item = u64> {
+        let positions = [0, 1, 77, (1 << 31) - 1, 1 << 31, (1 << 31) + 1, TURN - 2, TURN - 1];
+        [1, 2, 3, 1 << 20].into_iter().flat_map(move |turn| positions.map(|at| turn * TURN + at))
+    }
+
+    #[test]
+    fn no_other_candidate_is_closer_whatever_the_distance() {
+        for reference in references() {
+            for distance in distances() {
+                let tsn = Tsn((reference as u32).wrapping_add(distance));
+                let near = Tsn64::near(tsn, Tsn64(reference));
+                assert_eq!(near.wire(), tsn);
+                let off = near.0.abs_diff(reference);
+                assert!(off <= TURN / 2, "{off} from {reference:#x} by {distance:#x}");
+                // Of two that are equally far the earlier one is taken: it may be old, and not from the future.
+                assert!(off < TURN / 2 || near.0 < reference);
+                assert_eq!(Tsn64(reference).since(near) + near.since(Tsn64(reference)), off);
+            }
+        }
+    }
+
+    #[test]
+    fn a_jump_leads_to_the_first_such_tsn_that_is_later() {
+        for reference in references() {
+            for distance in distances() {
+                let tsn = Tsn((reference as u32).wrapping_add(distance));
+                let next = Tsn64(reference).jump(tsn);
+                assert_eq!(next.wire(), tsn);
+                assert!(next.0 > reference && next.0 - reference <= TURN);
+            }
+        }
+    }
 }

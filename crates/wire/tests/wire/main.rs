@@ -5,6 +5,7 @@ mod arbitrary;
 mod captures;
 mod corpus;
 mod emit;
+mod exhaustive;
 mod golden;
 mod reparse;
 mod round_trip;
