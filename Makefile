@@ -3,7 +3,7 @@ CARGO ?= cargo
 FUZZ_SECONDS ?= 20
 FUZZ_SECONDS_FULL ?= 600
 
-.PHONY: all build demo test test-full interop deb deb-test bench lint audit loom fuzz man clean
+.PHONY: all build demo test test-full attacks interop deb deb-test bench lint audit loom fuzz man clean
 
 all: build
 
@@ -57,6 +57,13 @@ interop:
 	@-scripts/setup peers full
 	$(CARGO) build --release --locked -p manypath-sctp -p manypath-preload -p manypath-cli -p manypath-interop
 	$${CARGO_TARGET_DIR:-target}/release/manypath-interop --write docs/interop.md
+
+# Attacks against a running server, each with the figure that it must keep (docs/defences.md); needs root, under ten minutes.
+attacks:
+	@scripts/setup build demo test
+	$(CARGO) build --release --locked -p manypath-cli -p manypath-attacks
+	$(CARGO) test --no-run --locked -p manypath-cli --test privileged_ports --test security --test cgroup_servers --test unprivileged
+	$${CARGO_TARGET_DIR:-target}/release/manypath-attacks --manypath $${CARGO_TARGET_DIR:-target}/release/manypath
 
 # The Debian package, and its test in a fresh Debian with systemd.
 deb:

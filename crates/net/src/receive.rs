@@ -63,7 +63,9 @@ impl<I: PathIo> PathSocket<I> {
             Err(error) => {
                 let failed = error.kind() != io::ErrorKind::WouldBlock;
                 self.counters.receive_errors += u64::from(failed);
-                return Received { datagrams: 0, more: false };
+                // What has arrived makes the socket readable only once.
+                let more = error.kind() == io::ErrorKind::Interrupted;
+                return Received { datagrams: 0, more };
             }
         };
         self.counters.receive_calls += 1;
@@ -144,6 +146,21 @@ mod tests {
         assert!(!more);
         assert_eq!(socket.counters.gro_receives, 1);
         assert_eq!((socket.counters.packets_received, socket.counters.bytes_received), (4, 107));
+    }
+
+    #[test]
+    fn a_flood_of_reports_leaves_what_has_arrived_for_the_next_turn() {
+        let mut socket = socket([(vec![1; 50], 50)]);
+        let report = ErrorReport {
+            kind: ErrorKind::Unreachable,
+            destination: None,
+            quote: Quote::default(),
+            mtu: 0,
+        };
+        socket.io.receive_errors = [libc::EHOSTUNREACH; 8].into();
+        socket.io.reports.extend([report; 8 * crate::socket::ERRORS_PER_CALL]);
+        assert_eq!(receive(&mut socket), (vec![], true));
+        assert_eq!(receive(&mut socket).0, [vec![1; 50]]);
     }
 
     #[test]

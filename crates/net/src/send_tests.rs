@@ -1,6 +1,7 @@
 use super::*;
 use crate::error_queue::{ErrorKind, ErrorReport, Quote};
 use crate::scripted::ScriptedIo;
+use crate::socket::ERRORS_PER_CALL;
 use manypath_engine::Duration;
 
 const REMOTE: &str = "192.0.2.1:9899";
@@ -187,6 +188,40 @@ fn an_icmp_error_of_another_destination_does_not_cost_the_run() {
     );
     assert_eq!(socket.counters.icmp_unreachable, 2);
     assert_eq!(socket.counters.dropped_send_error, 0);
+}
+
+/// Reports about somebody else, as an attacker forges them.
+fn forged(count: usize) -> impl Iterator<Item = ErrorReport> {
+    let destination = "192.0.2.77:9899".parse().ok();
+    let quote = Quote::of(b"packet");
+    std::iter::repeat_n(
+        ErrorReport { kind: ErrorKind::Unreachable, destination, quote, mtu: 0 },
+        count,
+    )
+}
+
+#[test]
+fn more_reports_than_are_read_at_once_cost_nothing() {
+    let mut socket = socket();
+    // The kernel fails the next call again while reports are left.
+    socket.io.send_errors = [libc::EHOSTUNREACH; 2].into();
+    socket.io.reports.extend(forged(ERRORS_PER_CALL + 1));
+    let bytes = run(0, 4);
+    send(&mut socket, &bytes);
+    assert_eq!(socket.io.bytes_taken(), bytes);
+    assert!(!socket.unreachable.contains(&no_route()), "{:?}", socket.unreachable);
+}
+
+#[test]
+fn a_flood_of_reports_never_closes_a_path() {
+    let mut socket = socket();
+    let calls = 1000;
+    socket.io.send_errors = std::iter::repeat_n(libc::EHOSTUNREACH, calls).collect();
+    socket.io.reports.extend(forged(calls * ERRORS_PER_CALL));
+    send(&mut socket, &run(0, 4));
+    assert!(!socket.unreachable.contains(&no_route()), "{:?}", socket.unreachable);
+    assert_eq!(socket.counters.dropped_no_route, 0);
+    assert!(socket.io.send_errors.len() > calls / 2, "the flood holds up the sender");
 }
 
 #[test]

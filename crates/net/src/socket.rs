@@ -9,7 +9,10 @@ use std::io;
 use std::net::SocketAddr;
 
 /// Error reports read in one go.
-const ERRORS_PER_CALL: usize = 1024;
+pub(crate) const ERRORS_PER_CALL: usize = 1024;
+
+/// How often a call is made that fails by reports about other packets.
+const CALLS_UNDER_REPORTS: usize = 8;
 
 /// The socket of one local address. Sending is in `send.rs`, receiving in `receive.rs`.
 #[derive(Debug)]
@@ -143,17 +146,21 @@ impl<I: PathIo> PathSocket<I> {
     }
 
     /// Runs `call`. An ICMP error of an earlier packet makes the next call on the socket fail,
-    /// wherever that one goes; in that case the error queue is read and the call made again.
+    /// wherever that one goes; in that case the error queue is read and the call made again. Reports
+    /// may come faster than that, forged ones at any rate: then the failure says nothing of the
+    /// call, and is [`io::ErrorKind::Interrupted`].
     pub(crate) fn with_errors_read<T>(
         &mut self,
         mut call: impl FnMut(&mut I) -> io::Result<T>,
     ) -> io::Result<T> {
-        match call(&mut self.io) {
-            Err(error) if error.kind() != io::ErrorKind::WouldBlock && self.read_errors() > 0 => {
-                call(&mut self.io)
+        for _ in 0..CALLS_UNDER_REPORTS {
+            match call(&mut self.io) {
+                Err(error)
+                    if error.kind() != io::ErrorKind::WouldBlock && self.read_errors() > 0 => {}
+                result => return result,
             }
-            result => result,
         }
+        Err(io::ErrorKind::Interrupted.into())
     }
 }
 

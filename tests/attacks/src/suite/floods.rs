@@ -49,9 +49,21 @@ pub(super) fn run(manypath: &Path, say: Say<'_>) -> Outcome<()> {
     let dropped = site.counter("sctp_unproven_reports").map(|count| count as f64);
     let what = "reports that prove nothing, ignored";
     row(say, "forged ICMP", dropped.map(|n| Row::new("forged ICMP", what, n, AtLeast(1000.0))));
+    let lost = packets_lost(&site).map(|lost| {
+        let what = "packets to the client that no network has lost";
+        Row::new("forged ICMP", what, lost, AtMost(0.0))
+    });
+    row(say, "forged ICMP", lost);
     let lives = if site.server_lives() { 1.0 } else { 0.0 };
     say(Row::new("all floods", "server that lives", lives, AtLeast(1.0)));
     Ok(())
+}
+
+/// Packets that the server dropped because sending failed: reports about other packets must not do that.
+fn packets_lost(site: &Site) -> Outcome<f64> {
+    let names = ["udp_dropped_no_route", "udp_dropped_too_big", "udp_dropped_send_error"];
+    let counts: Vec<_> = names.iter().map(|name| site.counter(name)).collect::<Outcome<_>>()?;
+    Ok(counts.iter().sum::<u64>() as f64)
 }
 
 /// What is left under a flood.
