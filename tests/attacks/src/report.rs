@@ -81,7 +81,7 @@ fn short(number: f64) -> String {
     match number.abs() {
         _ if number.fract() == 0.0 => format!("{number:.0}"),
         small if small < 0.1 => format!("{number:.4}"),
-        _ => format!("{number:.2}"),
+        _ => format!("{number:.3}"),
     }
 }
 
