@@ -3,7 +3,7 @@
 //! A user who lets many accesses wait waits only for them: each has a share of the threads.
 
 use crate::memory::{Copies, Memory, Source, Writes};
-use crate::seccomp::Answer;
+use crate::seccomp::{Answer, NotGiven, Place};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -31,8 +31,8 @@ pub(crate) enum What {
     Read(ReadAll),
     /// Writes, then answers; `EFAULT` takes the place of the answer when it cannot be written.
     Answer(Writes, Answer),
-    /// Writes, then gives the program a descriptor as the answer. It is closed on exec if asked for.
-    Give(Writes, OwnedFd, bool),
+    /// Writes, then gives the program a descriptor as the answer.
+    Give(Writes, OwnedFd, Place),
 }
 
 impl fmt::Debug for Access {
@@ -49,7 +49,7 @@ pub(crate) enum Done {
     /// It was answered, or nobody waits any more.
     Answered(u64),
     /// The descriptor was not taken, with the reason; whoever waits has not been answered.
-    NotGiven { id: u64, errno: i32, socket: OwnedFd },
+    NotGiven { id: u64, why: NotGiven, socket: OwnedFd },
 }
 
 /// The threads that are at work, and what waits for one.
@@ -161,8 +161,8 @@ impl Access {
                 source.listener.answer(source.id, answer);
                 Done::Answered(source.id)
             }
-            What::Give(writes, socket, close_on_exec) => match write(&source, &writes) {
-                Ok(()) => give(&source, socket, close_on_exec),
+            What::Give(writes, socket, place) => match write(&source, &writes) {
+                Ok(()) => give(&source, socket, place),
                 Err(_) => {
                     // The kernel too has taken the connection by now, and drops it.
                     source.listener.answer(source.id, Answer::Error(libc::EFAULT));
@@ -173,13 +173,11 @@ impl Access {
     }
 }
 
-fn give(source: &Source, socket: OwnedFd, close_on_exec: bool) -> Done {
+fn give(source: &Source, socket: OwnedFd, place: Place) -> Done {
     let id = source.id;
-    match source.listener.give(id, socket.as_fd(), close_on_exec) {
+    match source.listener.give(id, socket.as_fd(), place) {
         Ok(()) => Done::Answered(id),
-        Err(error) => {
-            Done::NotGiven { id, errno: error.raw_os_error().unwrap_or(libc::ENOENT), socket }
-        }
+        Err(why) => Done::NotGiven { id, why, socket },
     }
 }
 

@@ -1,6 +1,7 @@
 //! The command: starting it under the filter, following it to its end.
 
 use crate::filter::Filter;
+use crate::machine::Servers;
 use crate::options::RunError;
 use crate::seccomp::{self, Listener};
 use crate::signals::Mask;
@@ -37,6 +38,7 @@ impl Command {
     pub(crate) fn start(
         command: &[OsString],
         filter: Option<Filter>,
+        servers: Servers,
         signals: Mask,
     ) -> Result<(Self, io::Result<Listener>), RunError> {
         let (program, args) = command.split_first().ok_or(RunError::NoCommand)?;
@@ -50,7 +52,7 @@ impl Command {
         // Lets go of their end of the pair, so that the receive below cannot wait for ever.
         drop(child);
         let pid = started.map_err(|e| classify(program, e))?.id().cast_signed();
-        Ok((Self { pid }, receive_listener(&ours)))
+        Ok((Self { pid }, receive_listener(&ours, servers)))
     }
 
     /// Looks for a change of its state, without waiting.
@@ -102,10 +104,10 @@ fn prepare(
     }
 }
 
-fn receive_listener(handoff: &ControlSocket) -> io::Result<Listener> {
+fn receive_listener(handoff: &ControlSocket, servers: Servers) -> io::Result<Listener> {
     let mut errno = [0; 4];
     match handoff.receive_bytes(&mut errno)? {
-        (_, Some(listener)) => Ok(Listener::new(listener)),
+        (_, Some(listener)) => Ok(Listener::new(listener, servers)),
         (_, None) => Err(io::Error::from_raw_os_error(i32::from_ne_bytes(errno))),
     }
 }

@@ -118,6 +118,8 @@ impl Architecture {
 pub(crate) struct Trapped {
     /// Calls of servers.
     pub(crate) servers: bool,
+    /// And those that take connections; otherwise `listen` is only counted.
+    pub(crate) accepts: bool,
     /// Calls that send or receive datagrams with an address.
     pub(crate) datagrams: bool,
 }
@@ -145,6 +147,11 @@ impl Filter {
         }
         code.push(ret(ALLOW));
         Self(code)
+    }
+
+    /// One that traps nothing.
+    pub(crate) fn allow_all() -> Self {
+        Self(vec![ret(ALLOW)])
     }
 
     /// What the kernel wants to see. The pointer lives as long as the filter.
@@ -280,9 +287,9 @@ fn rules(arch: &Architecture, trapped: Trapped) -> Vec<Rule> {
         let traps = fast_opens.map(|(call, at)| Rule::trap(call, &[(at, AnyBit(fast_open))]));
         rules.extend(traps);
     }
-    if trapped.servers {
-        rules.extend([arch.listen, arch.accept, arch.accept4].map(|call| Rule::trap(call, &[])));
-    }
+    let listens = [arch.listen].into_iter().filter(|_| trapped.servers);
+    let accepts = [arch.accept, arch.accept4].into_iter().filter(|_| trapped.accepts);
+    rules.extend(listens.chain(accepts).map(|call| Rule::trap(call, &[])));
     rules
 }
 

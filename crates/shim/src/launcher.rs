@@ -2,10 +2,11 @@
 
 use crate::command::{Change, Command};
 use crate::filter::{Filter, NATIVE, Trapped};
+use crate::machine::{self, Obstacle, Plan, Servers};
 use crate::options::{Outcome, RunError, RunOptions, ShimState};
 use crate::report::Report;
 use crate::seccomp::Listener;
-use crate::signals::{Arrived, Signals};
+use crate::signals::{Arrived, Mask, Signals};
 use crate::stack_link::StackLink;
 use crate::supervisor::Supervisor;
 use libc::pollfd;
@@ -31,15 +32,20 @@ const TRAPS_PER_TURN: usize = 32;
 /// notice, and the command uses plain TCP.
 pub fn run(options: &RunOptions) -> Result<Outcome, RunError> {
     let signals = Signals::block().map_err(RunError::Launcher)?;
-    let filter = NATIVE.map(|arch| Filter::new(&arch, trapped(options)));
-    let (command, listener) = Command::start(&options.command, filter, signals.inherited())
-        .inspect_err(|_| {
-            signals.inherited().restore();
-        })?;
-    let (supervisor, shim) = match listener {
-        Ok(listener) => (supervise(options, listener), ShimState::Active),
-        Err(error) => (None, explain(options, error)),
+    let plan = machine::look();
+    let (command, listener) = start(options, &plan, signals.inherited()).inspect_err(|_| {
+        signals.inherited().restore();
+    })?;
+    let (supervisor, shim) = match (listener, plan) {
+        (_, Plan::Nested) => (None, ShimState::Nested),
+        (_, Plan::Outside(obstacle)) => (None, ShimState::Unavailable(obstacle)),
+        (Ok(listener), Plan::Translate(_)) => (supervise(options, listener), ShimState::Active),
+        (Err(error), Plan::Translate(_)) => {
+            let errno = error.raw_os_error().unwrap_or(libc::EINVAL);
+            (None, ShimState::Unavailable(Obstacle::Refused { errno }))
+        }
     };
+    explain(options, &shim);
     let mut launcher = Launcher { command, signals, supervisor, stop_asked: false };
     let status = launcher.run_to_end(options);
     let report = launcher.report();
@@ -48,9 +54,26 @@ pub fn run(options: &RunOptions) -> Result<Outcome, RunError> {
     Ok(Outcome { status, shim, report })
 }
 
+/// Starts the command, under the filter if it is to be.
+fn start(
+    options: &RunOptions,
+    plan: &Plan,
+    signals: Mask,
+) -> Result<(Command, io::Result<Listener>), RunError> {
+    let (filter, servers) = match plan {
+        Plan::Translate(servers) => {
+            (NATIVE.map(|arch| Filter::new(&arch, trapped(options, *servers))), *servers)
+        }
+        Plan::Nested | Plan::Outside(_) => (None, Servers::Never),
+    };
+    Command::start(&options.command, filter, servers, signals)
+}
+
 /// Which calls are trapped besides those of clients.
-fn trapped(options: &RunOptions) -> Trapped {
-    Trapped { servers: options.server.is_some(), datagrams: options.datagrams }
+fn trapped(options: &RunOptions, servers: Servers) -> Trapped {
+    let wanted = options.server.is_some();
+    let accepts = wanted && servers != Servers::Never;
+    Trapped { servers: wanted, accepts, datagrams: options.datagrams }
 }
 
 fn supervise(options: &RunOptions, listener: Listener) -> Option<Supervisor> {
@@ -62,17 +85,18 @@ fn supervise(options: &RunOptions, listener: Listener) -> Option<Supervisor> {
     Some(Supervisor::new(listener, stack, NATIVE?, options))
 }
 
-/// The command runs outside the shim.
-fn explain(options: &RunOptions, error: io::Error) -> ShimState {
-    if error.raw_os_error() == Some(libc::EBUSY) {
-        let text = "already inside another `manypath run`, which serves this command too";
-        (options.notice)(text);
-        return ShimState::Nested;
+/// Says why the command runs outside the shim, if it does.
+fn explain(options: &RunOptions, shim: &ShimState) {
+    match shim {
+        ShimState::Active => {}
+        ShimState::Nested => {
+            let text = "already inside another `manypath run`, which serves this command too";
+            (options.notice)(text);
+        }
+        ShimState::Unavailable(obstacle) => {
+            (options.notice)(&format!("all connections are plain TCP: {obstacle}"));
+        }
     }
-    (options.notice)(&format!(
-        "this kernel does not let calls be translated ({error}); all connections are plain TCP"
-    ));
-    ShimState::Unavailable(error)
 }
 
 struct Launcher {
@@ -106,9 +130,8 @@ impl Launcher {
                 if let Some(fault) = supervisor.stack.take_fault() {
                     (options.notice)(&format!("{fault}; new connections are plain TCP"));
                 }
-                if let Some(text) = supervisor.accepts.take_notice() {
-                    (options.notice)(&text);
-                }
+                let notices = [supervisor.accepts.take_notice(), supervisor.take_notice()];
+                notices.iter().flatten().for_each(|text| (options.notice)(text));
             }
             None => {
                 poll(&mut [interest(signals)], None);

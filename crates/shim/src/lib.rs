@@ -14,7 +14,7 @@
 //! * `accept`: what becomes of the program's listening sockets, and of clients that come to them;
 //! * `table`: the connections; `program` and `memory`: looking at the program's things;
 //! * [`manypath_gate`]: how a loopback socket is held in SYN_SENT until the destination has answered;
-//! * `filter`, `seccomp`: the kernel facility.
+//! * `machine`: what the kernel, containers and services let us do here; `filter`, `seccomp`: the kernel facility.
 //!
 //! What must not be touched goes on as plain TCP, counted with a reason in [`Report`]: when the
 //! launcher has no stack, every call is answered "continue" and the program notices nothing. Where a rule
@@ -26,6 +26,7 @@ mod accesses;
 mod command;
 mod filter;
 mod launcher;
+mod machine;
 mod memory;
 mod only_sctp;
 mod options;
@@ -40,6 +41,7 @@ mod table;
 use manypath_gate::{address, gate, socket, stack_link};
 
 pub use launcher::run;
+pub use machine::{Obstacle, Plan, Servers, look};
 pub use manypath_gate::{ServerChoice, StackChoice};
 pub use options::{Outcome, RunError, RunOptions, ShimState};
 pub use parent::end_with_parent;

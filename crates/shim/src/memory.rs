@@ -196,6 +196,7 @@ fn fault() -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::Servers;
 
     fn own() -> File {
         File::open("/proc/self/mem").unwrap()
@@ -212,7 +213,9 @@ mod tests {
         let mut read = [0; 6];
         copying.read(address(&text), &mut read).unwrap();
         assert_eq!(read, text);
-        let listener = File::open("/dev/null").map(|file| Listener::new(file.into())).unwrap();
+        let listener =
+            File::open("/dev/null").map(|file| Listener::new(file.into(), Servers::OneStep));
+        let listener = listener.unwrap();
         let source = Source { listener: Arc::new(listener), id: 1, thread: 1, user: Some(1) };
         let copied = Memory::copied(source, copying.into_copies());
         read = [0; 6];

@@ -1,5 +1,6 @@
 //! What a run is asked to do, and what came of it.
 
+use crate::machine::Obstacle;
 use crate::report::Report;
 use manypath_gate::{ServerChoice, StackChoice};
 use manypath_rules::RulesFile;
@@ -72,8 +73,8 @@ pub enum ShimState {
     Active,
     /// An outer launcher has it under its shim.
     Nested,
-    /// The kernel or this machine's architecture does not allow it.
-    Unavailable(io::Error),
+    /// Something on this machine does not allow it.
+    Unavailable(Obstacle),
 }
 
 /// Why nothing was run.

@@ -1,6 +1,7 @@
 //! The kernel's side of trapping: the filter's installation and the notification descriptor.
 
 use crate::filter::Filter;
+use crate::machine::Servers;
 use crate::memory::Memory;
 use std::io;
 use std::mem;
@@ -110,13 +111,43 @@ pub(crate) enum Answer {
 #[derive(Debug)]
 pub(crate) struct Listener {
     fd: OwnedFd,
+    servers: Servers,
+}
+
+/// Where a descriptor is to be that is given to a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// At a number that the kernel chooses.
+    New { close_on_exec: bool },
+    /// The program has it under this number.
+    There(RawFd),
+}
+
+/// A descriptor that its program was not told of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NotGiven {
+    /// Why; `ENOENT` when the caller no longer waits.
+    pub(crate) errno: i32,
+    /// The number under which the program has it all the same.
+    pub(crate) left: Option<RawFd>,
+}
+
+impl From<io::Error> for NotGiven {
+    fn from(error: io::Error) -> Self {
+        Self { errno: error.raw_os_error().unwrap_or(libc::ENOENT), left: None }
+    }
 }
 
 impl Listener {
-    pub(crate) fn new(fd: OwnedFd) -> Self {
+    pub(crate) fn new(fd: OwnedFd, servers: Servers) -> Self {
         // SAFETY: the request takes a plain number.
         unsafe { libc::ioctl(fd.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SET_FLAGS, SYNC_WAKE_UP) };
-        Self { fd }
+        Self { fd, servers }
+    }
+
+    /// How the program gets connections.
+    pub(crate) const fn servers(&self) -> Servers {
+        self.servers
     }
 
     /// Takes the next trapped call, after the descriptor was seen readable. `None` when the caller
@@ -143,40 +174,37 @@ impl Listener {
         }
     }
 
-    /// Answers a trapped call; false when its caller no longer waits.
+    /// Answers a trapped call; false when its caller no longer waits. A caller whose answer the kernel refuses hears
+    /// `ENOSYS`, as it would without a launcher: it must not wait for ever.
     pub(crate) fn answer(&self, id: u64, answer: Answer) -> bool {
-        // SAFETY: all zeroes is a valid response.
-        let mut raw: libc::seccomp_notif_resp = unsafe { mem::zeroed() };
-        raw.id = id;
-        match answer {
-            Answer::Continue => raw.flags = libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32,
-            Answer::Value(value) => raw.val = value,
-            Answer::Error(errno) => raw.error = -errno,
+        match reply(self.as_raw_fd(), id, answer) {
+            Ok(()) => true,
+            Err(e) if e.raw_os_error() == Some(libc::ENOENT) => false,
+            Err(_) => reply(self.as_raw_fd(), id, Answer::Error(libc::ENOSYS)).is_ok(),
         }
-        // SAFETY: the kernel reads one response.
-        let result =
-            unsafe { libc::ioctl(self.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw mut raw) };
-        result == 0
     }
 
-    /// Puts a descriptor of ours into the caller's process and answers its call with the number, in
-    /// one step.
+    /// Answers a trapped call with a descriptor, which the caller's process gets if it does not have it.
     ///
     /// # Errors
     /// `ENOENT` when its caller no longer waits; `EMFILE` when it has no descriptor left.
-    pub(crate) fn give(&self, id: u64, fd: BorrowedFd<'_>, close_on_exec: bool) -> io::Result<()> {
-        let flags = if close_on_exec { libc::O_CLOEXEC as u32 } else { 0 };
-        let mut raw = libc::seccomp_notif_addfd {
-            id,
-            flags: libc::SECCOMP_ADDFD_FLAG_SEND as u32,
-            srcfd: fd.as_raw_fd().cast_unsigned(),
-            newfd: 0,
-            newfd_flags: flags,
+    pub(crate) fn give(&self, id: u64, fd: BorrowedFd<'_>, as_what: Place) -> Result<(), NotGiven> {
+        let (listener, fd) = (self.as_raw_fd(), fd.as_raw_fd());
+        let number = match (as_what, self.servers) {
+            (Place::There(number), _) => number,
+            (Place::New { close_on_exec }, Servers::TwoSteps) => {
+                add_descriptor(listener, id, fd, 0, close_on_exec)?
+            }
+            (Place::New { close_on_exec }, Servers::OneStep | Servers::Never) => {
+                let send = libc::SECCOMP_ADDFD_FLAG_SEND as u32;
+                add_descriptor(listener, id, fd, send, close_on_exec)?;
+                return Ok(());
+            }
         };
-        // SAFETY: the kernel reads one request.
-        let result =
-            unsafe { libc::ioctl(self.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ADDFD, &raw mut raw) };
-        check(result).map(drop)
+        if self.answer(id, Answer::Value(number.into())) {
+            return Ok(());
+        }
+        Err(NotGiven { errno: libc::ENOENT, left: Some(number) })
     }
 
     /// Whether the caller of a trapped call still waits. What was read from its memory, or by its
@@ -194,6 +222,57 @@ impl AsRawFd for Listener {
     fn as_raw_fd(&self) -> RawFd {
         self.fd.as_raw_fd()
     }
+}
+
+/// Answers a call as if it had not been trapped.
+///
+/// # Errors
+/// As [`reply`].
+pub(crate) fn reply_continue(listener: RawFd, id: u64) -> io::Result<()> {
+    reply(listener, id, Answer::Continue)
+}
+
+/// Answers a call.
+///
+/// # Errors
+/// `ENOENT` when its caller no longer waits, `EINVAL` when the kernel does not know such an answer.
+fn reply(listener: RawFd, id: u64, answer: Answer) -> io::Result<()> {
+    // SAFETY: all zeroes is a valid response.
+    let mut raw: libc::seccomp_notif_resp = unsafe { mem::zeroed() };
+    raw.id = id;
+    match answer {
+        Answer::Continue => raw.flags = libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32,
+        Answer::Value(value) => raw.val = value,
+        Answer::Error(errno) => raw.error = -errno,
+    }
+    loop {
+        // SAFETY: the kernel reads one response.
+        let sent = unsafe { libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_SEND, &raw mut raw) };
+        match check(sent) {
+            // A signal came while the kernel waited for its own lock.
+            Err(e) if e.raw_os_error() == Some(libc::EINTR) => {}
+            other => return other.map(drop),
+        }
+    }
+}
+
+/// Puts a descriptor of ours into the process of a caller; returns its number there.
+///
+/// # Errors
+/// `ENOENT` when the caller no longer waits; `EMFILE` when it has no descriptor left; `EINVAL` when the kernel does not
+/// know the request or the flags.
+pub(crate) fn add_descriptor(
+    listener: RawFd,
+    id: u64,
+    fd: RawFd,
+    flags: u32,
+    close_on_exec: bool,
+) -> io::Result<RawFd> {
+    let newfd_flags = if close_on_exec { libc::O_CLOEXEC as u32 } else { 0 };
+    let srcfd = fd.cast_unsigned();
+    let mut raw = libc::seccomp_notif_addfd { id, flags, srcfd, newfd: 0, newfd_flags };
+    // SAFETY: the kernel reads one request.
+    check(unsafe { libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_ADDFD, &raw mut raw) })
 }
 
 fn check(result: libc::c_int) -> io::Result<libc::c_int> {

@@ -21,6 +21,8 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(2);
 struct ReportJson<'a> {
     status: u8,
     shim: &'static str,
+    /// What keeps the program out of the shim.
+    obstacle: Option<&'static str>,
     opened: u64,
     sctp: u64,
     datagrams: u64,
@@ -65,7 +67,15 @@ fn run_program(args: &RunArgs) -> Result<u8, Failure> {
     if args.json {
         say_line(json(&outcome)?);
     } else if args.report {
-        say(&outcome.report);
+        match &outcome.shim {
+            ShimState::Unavailable(obstacle) => {
+                say(format_args!("all connections were plain TCP ({})", obstacle.name()));
+            }
+            ShimState::Nested => {
+                say("all connections are in the report of the outer `manypath run`")
+            }
+            ShimState::Active => say(&outcome.report),
+        }
     }
     Ok(outcome.status)
 }
@@ -97,8 +107,8 @@ pub(super) fn embedded_stack(options: &StackOptions) -> Result<StackChoice, Fail
     }
     let log = super::stack::log_to(options.log.as_deref());
     log.check().map_err(|e| super::stack::cannot_log(&log, &e))?;
-    let exe = std::env::current_exe()
-        .map_err(|e| Failure::new(format!("cannot find my own program: {e}")))?;
+    // Without /proc programs run as plain TCP, and no stack is started.
+    let exe = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
     // Only on request: a stack that drains would keep the caller's pipe open after the program's end.
     let asked = options.verbose > 0 && options.log.is_none();
     let tells = asked || options.log.as_deref() == Some(Path::new("stderr"));
@@ -185,10 +195,15 @@ fn json(outcome: &Outcome) -> Result<String, Failure> {
         ShimState::Nested => "nested",
         ShimState::Unavailable(_) => "unavailable",
     };
+    let obstacle = match &outcome.shim {
+        ShimState::Unavailable(obstacle) => Some(obstacle.name()),
+        ShimState::Active | ShimState::Nested => None,
+    };
     let report = &outcome.report;
     let json = ReportJson {
         status: outcome.status,
         shim,
+        obstacle,
         opened: report.opened,
         sctp: report.sctp,
         datagrams: report.datagrams,

@@ -2,6 +2,7 @@
 
 use super::waiting::Waiting;
 use crate::address;
+use crate::machine::Servers;
 use crate::program;
 use crate::report::Report;
 use crate::seccomp::{Answer, Trap};
@@ -51,7 +52,10 @@ impl Supervisor {
         let socket = match program::descriptor(trap.thread, trap.args[0] as RawFd) {
             Ok(socket) => socket,
             Err(e) if e.raw_os_error() == Some(libc::EBADF) => return Some(Answer::Continue),
-            Err(_) => return Some(self.leave_listener("out-of-reach")),
+            Err(_) => {
+                self.note_out_of_reach(trap.thread);
+                return Some(self.leave_listener("out-of-reach"));
+            }
         };
         if !self.listener.is_waiting(trap.id) {
             return None;
@@ -61,6 +65,10 @@ impl Supervisor {
         }
         if let Err(reason) = self.check_listener(socket.as_fd()) {
             return Some(self.leave_listener(reason));
+        }
+        if self.listener.servers() == Servers::Never {
+            self.note_server();
+            return Some(self.leave_listener("old-kernel"));
         }
         match listen(&socket, trap.args[1] as i32) {
             Ok(()) => self.announce(trap, &socket),

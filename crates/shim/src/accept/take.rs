@@ -5,7 +5,7 @@ use super::waiting::Waiter;
 use crate::accesses::What;
 use crate::address::{self, MAX_SOCKADDR, ProgramAddress};
 use crate::program;
-use crate::seccomp::{Answer, Trap};
+use crate::seccomp::{Answer, NotGiven, Place, Trap};
 use crate::socket;
 use crate::supervisor::{Supervisor, cut_name};
 use manypath_control::Request;
@@ -24,6 +24,34 @@ pub(super) struct Accepted {
     socket: OwnedFd,
     /// The client's address as the program shall see it.
     name: Vec<u8>,
+    left: Option<Left>,
+}
+
+/// A process has a connection already, under a number that it was not told: the call was interrupted between the
+/// two steps ([`crate::machine::Servers::TwoSteps`]). Nobody can take it away again, and given to another process it
+/// would stay open when that one closes it. So it waits for the next call of the same process, most likely the
+/// repetition.
+#[derive(Debug, Clone, Copy)]
+struct Left {
+    process: libc::pid_t,
+    number: RawFd,
+}
+
+impl Left {
+    /// Whether the process still has the connection there.
+    fn holds(self, socket: &OwnedFd) -> bool {
+        let there = program::descriptor(self.process, self.number);
+        let cookie = there.and_then(|there| socket::cookie(there.as_fd()));
+        cookie.is_ok_and(|cookie| socket::cookie(socket.as_fd()).is_ok_and(|own| own == cookie))
+    }
+}
+
+impl Accepted {
+    /// Whether a process may get it.
+    pub(super) fn is_for(&mut self, process: Option<libc::pid_t>) -> bool {
+        self.left = self.left.filter(|left| left.holds(&self.socket));
+        self.left.is_none_or(|left| Some(left.process) == process)
+    }
 }
 
 /// A connection that is being given to the program.
@@ -41,7 +69,7 @@ impl Supervisor {
         }
         let socket = match program::descriptor(trap.thread, trap.args[0] as RawFd) {
             Ok(socket) => socket,
-            Err(e) => return Some(self.on_unseen_accept(&e)),
+            Err(e) => return Some(self.on_unseen_accept(trap, &e)),
         };
         let Ok(cookie) = socket::cookie(socket.as_fd()) else { return Some(Answer::Continue) };
         if !self.listener.is_waiting(trap.id) {
@@ -61,11 +89,12 @@ impl Supervisor {
 
     /// A process whose descriptors we may not see accepts connections. It might be one of the door's,
     /// whose client we could not tell: nothing is led here any more.
-    fn on_unseen_accept(&mut self, error: &io::Error) -> Answer {
+    fn on_unseen_accept(&mut self, trap: &Trap, error: &io::Error) -> Answer {
         match error.raw_os_error() {
             Some(libc::EBADF | libc::ESRCH) => {}
             Some(errno @ (libc::EMFILE | libc::ENFILE)) => return Answer::Error(errno),
             _ => {
+                self.note_out_of_reach(trap.thread);
                 self.report.leave_listener("out-of-reach");
                 for listening in self.accepts.listening.values() {
                     self.accepts.door.send(Request::Withdraw { id: listening.id });
@@ -77,7 +106,9 @@ impl Supervisor {
 
     /// Takes a connection out of the queue, or the error number that says why there is none.
     fn take(&mut self, cookie: u64, trap: &Trap, socket: BorrowedFd<'_>) -> Result<Accepted, i32> {
-        if let Some(parked) = self.waiting_at(cookie).and_then(|waiting| waiting.parked()) {
+        if let Some(parked) =
+            self.waiting_at(cookie).and_then(|waiting| waiting.parked(trap.thread))
+        {
             return Ok(parked);
         }
         let flags = self.accept_flags(trap);
@@ -106,7 +137,8 @@ impl Supervisor {
                     self.accepts.served.add(accepted, (from, to), client, v6_socket);
                 }
                 self.report.accepted_sctp += 1;
-                return Accepted { socket, name: address::emit(client, v6_socket) };
+                let name = address::emit(client, v6_socket);
+                return Accepted { socket, name, left: None };
             }
         }
         self.report.accepted_plain += 1;
@@ -114,7 +146,7 @@ impl Supervisor {
             listening.plain += 1;
             listening.tell_at.get_or_insert_with(|| Instant::now() + TALLY_INTERVAL);
         }
-        Accepted { socket, name: raw }
+        Accepted { socket, name: raw, left: None }
     }
 
     /// Gives a connection to the program. `None`: it has it, or nobody waits any more.
@@ -126,21 +158,33 @@ impl Supervisor {
             return Some(Answer::Error(errno));
         }
         let close_on_exec = self.accept_flags(trap) & libc::SOCK_CLOEXEC != 0;
+        let place = match accepted.left {
+            Some(Left { number, .. }) => Place::There(number),
+            None => Place::New { close_on_exec },
+        };
         if let Some((source, writes)) = trap.memory.take_writes() {
-            let Accepted { socket, name } = accepted;
+            let Accepted { socket, name, .. } = accepted;
             self.accepts.giving.insert(trap.id, Given { cookie, trap: trap.clone(), name });
-            self.begin_access(source, What::Give(writes, socket, close_on_exec));
+            self.begin_access(source, What::Give(writes, socket, place));
             return None;
         }
-        let refused = self.listener.give(trap.id, accepted.socket.as_fd(), close_on_exec).err()?;
-        self.park(cookie, accepted, refused.raw_os_error().unwrap_or(libc::ENOENT))
+        let refused = self.listener.give(trap.id, accepted.socket.as_fd(), place).err()?;
+        self.park(cookie, trap, accepted, refused)
     }
 
     /// Keeps a connection for the next one, and answers the call that did not take it.
-    fn park(&mut self, cookie: u64, accepted: Accepted, errno: i32) -> Option<Answer> {
-        self.waiting_at(cookie)?.park(accepted);
-        if errno != libc::ENOENT {
-            return Some(Answer::Error(errno));
+    fn park(
+        &mut self,
+        cookie: u64,
+        trap: &Trap,
+        accepted: Accepted,
+        why: NotGiven,
+    ) -> Option<Answer> {
+        let process = why.left.and_then(|_| program::process_of(trap.thread).ok());
+        let left = process.zip(why.left).map(|(process, number)| Left { process, number });
+        self.waiting_at(cookie)?.park(Accepted { left, ..accepted });
+        if why.errno != libc::ENOENT {
+            return Some(Answer::Error(why.errno));
         }
         // Killed, or interrupted.
         self.serve_waiting(cookie);
@@ -148,9 +192,10 @@ impl Supervisor {
     }
 
     /// A connection that was given to the program, after its name had been written, was not taken.
-    pub(crate) fn on_not_given(&mut self, id: u64, errno: i32, socket: OwnedFd) {
+    pub(crate) fn on_not_given(&mut self, id: u64, why: NotGiven, socket: OwnedFd) {
         let Some(Given { cookie, trap, name }) = self.accepts.giving.remove(&id) else { return };
-        if let Some(answer) = self.park(cookie, Accepted { socket, name }, errno) {
+        let accepted = Accepted { socket, name, left: None };
+        if let Some(answer) = self.park(cookie, &trap, accepted, why) {
             self.answer(&trap, answer);
         }
     }

@@ -5,6 +5,7 @@
 //! interrupted meanwhile, the next one.
 
 use super::take::Accepted;
+use crate::program;
 use crate::seccomp::Trap;
 use std::collections::VecDeque;
 use std::io;
@@ -83,8 +84,14 @@ impl Waiting {
         self.parked.push_front(accepted);
     }
 
-    pub(super) fn parked(&mut self) -> Option<Accepted> {
-        self.parked.pop_front()
+    /// A connection that was taken out of the queue before and that the thread's process may get.
+    pub(super) fn parked(&mut self, thread: libc::pid_t) -> Option<Accepted> {
+        if self.parked.is_empty() {
+            return None;
+        }
+        let process = program::process_of(thread).ok();
+        let at = self.parked.iter_mut().position(|one| one.is_for(process))?;
+        self.parked.remove(at)
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::{AARCH64, ALLOW, Architecture, Filter, TRAP, Trapped, X86_64};
 
-const CLIENTS: Trapped = Trapped { servers: false, datagrams: false };
-const SERVERS: Trapped = Trapped { servers: true, datagrams: false };
+const CLIENTS: Trapped = Trapped { servers: false, accepts: false, datagrams: false };
+const SERVERS: Trapped = Trapped { servers: true, accepts: true, datagrams: false };
 
 fn verdict(filter: &Filter, audit: u32, call: u32, args: [u64; 6]) -> u32 {
     let mut data = Vec::new();

@@ -52,6 +52,9 @@ impl Supervisor {
             Ok(ProgramAddress::Other) => "other-family",
             Err(reason) => reason,
         };
+        if left == "out-of-reach" {
+            self.note_out_of_reach(trap.thread);
+        }
         self.report.leave(left);
         Some(Answer::Continue)
     }
@@ -87,7 +90,10 @@ impl Supervisor {
             Ok(socket) => socket,
             // The kernel will say so.
             Err(e) if e.raw_os_error() == Some(libc::EBADF) => return Ok(Some(Answer::Continue)),
-            Err(e) => return Err(out_of_reach(&e)),
+            Err(e) => {
+                self.note_out_of_reach(trap.thread);
+                return Err(out_of_reach(&e));
+            }
         };
         if !self.listener.is_waiting(trap.id) {
             return Ok(None);

@@ -18,7 +18,7 @@
 //! `failure` the ends of attempts, `clock` what time does, `send` fast open, `questions` options whose
 //! true answer only the stack knows, `datagrams` everything of UDP,
 //! `named` memory of programs of other users,
-//! `bypass` calls that go past the shim.
+//! `bypass` calls that go past the shim, `reach` programs that cannot be looked into.
 
 mod attempt;
 mod bypass;
@@ -29,6 +29,7 @@ mod failure;
 mod named;
 mod names;
 mod questions;
+mod reach;
 mod replies;
 mod send;
 
@@ -51,6 +52,7 @@ use bypass::is_foreign;
 use clock::Ticks;
 use datagrams::Datagrams;
 use questions::Question;
+use reach::Reach;
 use socket2::{Domain, Socket, Type};
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -79,6 +81,7 @@ pub(crate) struct Supervisor {
     ticks: Ticks,
     questions: Vec<Question>,
     hide_io_uring: bool,
+    reach: Reach,
     /// Whom this process belongs to.
     user: u32,
     /// Access to memory of programs of other users, once there were any.
@@ -117,6 +120,7 @@ impl Supervisor {
             ticks: Ticks::new(),
             questions: Vec::new(),
             hide_io_uring: options.hide_io_uring,
+            reach: Reach::default(),
             // SAFETY: takes nothing.
             user: unsafe { libc::geteuid() },
             accesses: None,

@@ -91,7 +91,7 @@ impl Supervisor {
                     }
                 },
                 Done::Answered(id) => self.accepts.on_given(id),
-                Done::NotGiven { id, errno, socket } => self.on_not_given(id, errno, socket),
+                Done::NotGiven { id, why, socket } => self.on_not_given(id, why, socket),
             }
         }
     }

@@ -3,6 +3,7 @@
 use super::Supervisor;
 use super::questions::Asked;
 use crate::address;
+use crate::machine;
 use crate::memory::Memory;
 use crate::program;
 use crate::seccomp::{Answer, Trap};
@@ -43,6 +44,10 @@ impl Supervisor {
     /// The filter lets only the options through that are told apart here.
     pub(super) fn on_getsockopt(&mut self, trap: &Trap) -> Option<Answer> {
         match (trap.args[1] as i32, trap.args[2] as i32) {
+            // A launcher below this one wants to know who listens.
+            (libc::SOL_SOCKET, libc::SO_ERROR) if machine::is_question(&trap.args) => {
+                Some(Answer::Value(machine::SIGNATURE))
+            }
             (libc::SOL_SOCKET, libc::SO_ERROR) => Some(self.on_pending_error(trap)),
             (libc::SOL_SOCKET, libc::SO_RCVBUF) => self.ask(trap, Asked::ReceiveBuffer),
             (libc::IPPROTO_TCP, libc::TCP_INFO) => self.ask(trap, Asked::Info),

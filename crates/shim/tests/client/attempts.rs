@@ -199,6 +199,7 @@ show(begin(s, ECHO), s.getpeername(), echo(s))";
     let done = run(&Shim { nobody: true, ..Shim::default() }, text);
     expect(&done, "0 ('10.99.0.2', 7003) True\n");
     assert_eq!(done.count("out-of-reach"), 1, "{done:#?}");
+    assert!(done.stderr.contains("are plain TCP: it hides its memory"), "{done:#?}");
     Verdict::Passed
 }
 

@@ -1,0 +1,107 @@
+//! What is done, as it follows from what was found.
+
+use super::obstacle::Obstacle;
+use super::steps::Step;
+use super::{Found, System, Tried};
+
+/// What a launcher does on this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Plan {
+    /// The program's calls are translated.
+    Translate(Servers),
+    /// An outer launcher serves the program.
+    Nested,
+    /// The program runs as if there were no launcher.
+    Outside(Obstacle),
+}
+
+/// How a program gets a connection that the launcher has accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Servers {
+    /// Descriptor and answer come in one step.
+    OneStep,
+    /// The program is given the descriptor, and is told its number then (Linux 5.9 to 5.13).
+    TwoSteps,
+    /// Not at all: peers reach the program's listening sockets by plain TCP (Linux 5.6 to 5.8).
+    Never,
+}
+
+/// The first kernel with everything that clients need.
+const CLIENTS: (u32, u32) = (5, 6);
+
+impl Plan {
+    /// What follows from what was found. What could not be asked is taken to work.
+    pub(crate) fn choose(known: bool, found: &Found, system: &System) -> Self {
+        if !known {
+            return Self::Outside(Obstacle::Architecture);
+        }
+        if found.of(Step::Trap) == Tried::Refused(libc::EBUSY) {
+            let is_launcher = found.of(Step::Outer) == Tried::Works;
+            return if is_launcher { Self::Nested } else { Self::Outside(Obstacle::OtherListener) };
+        }
+        match obstacle(found, system) {
+            Some(obstacle) => Self::Outside(obstacle),
+            None => Self::Translate(servers(found)),
+        }
+    }
+}
+
+const fn is_missing(tried: Tried) -> bool {
+    matches!(tried, Tried::Refused(_) | Tried::Fatal)
+}
+
+fn servers(found: &Found) -> Servers {
+    if is_missing(found.of(Step::AddFd)) {
+        Servers::Never
+    } else if is_missing(found.of(Step::AddFdSend)) {
+        Servers::TwoSteps
+    } else {
+        Servers::OneStep
+    }
+}
+
+/// What keeps clients from being served, if anything does.
+fn obstacle(found: &Found, system: &System) -> Option<Obstacle> {
+    let calls = [
+        (Step::Trap, "seccomp"),
+        (Step::Continue, "seccomp"),
+        (Step::Open, "pidfd_open"),
+        (Step::GetFd, "pidfd_getfd"),
+    ];
+    let missing = calls.into_iter().find(|(step, _)| is_missing(found.of(*step)));
+    if let Some((step, call)) = missing {
+        return Some(refused(found.of(step), call, system));
+    }
+    let reached = [found.of(Step::Copy), found.of(Step::Memory)];
+    let errno = reached.into_iter().find_map(|tried| match tried {
+        Tried::Refused(errno) => Some(errno),
+        // The calls themselves are allowed: only whoever traces us keeps us waiting.
+        Tried::Fatal => Some(libc::ETIMEDOUT),
+        Tried::Works | Tried::Unknown => None,
+    });
+    errno.map(|errno| out_of_reach(errno, system))
+}
+
+/// Why a call is refused whatever its arguments are.
+fn refused(tried: Tried, call: &'static str, system: &System) -> Obstacle {
+    match (tried, system.kernel) {
+        (Tried::Refused(libc::ENOSYS | libc::EINVAL), Some(kernel)) if kernel < CLIENTS => {
+            Obstacle::OldKernel { needed: CLIENTS, kernel }
+        }
+        (Tried::Refused(libc::ENOSYS | libc::EINVAL), _) if call == "seccomp" => {
+            Obstacle::WithoutSeccomp
+        }
+        (Tried::Refused(errno), _) => Obstacle::Forbidden { call, errno },
+        (Tried::Unknown | Tried::Works | Tried::Fatal, _) => Obstacle::Fatal { call },
+    }
+}
+
+/// Why processes below us are out of reach.
+const fn out_of_reach(errno: i32, system: &System) -> Obstacle {
+    match system.yama {
+        _ if !system.proc => Obstacle::WithoutProc,
+        Some(scope @ 3..) => Obstacle::Yama { scope },
+        Some(scope @ 2) if !system.may_trace => Obstacle::Yama { scope },
+        _ => Obstacle::OutOfReach { errno },
+    }
+}

@@ -1,0 +1,64 @@
+//! Programs that cannot be looked into: of other users, or such as hide their memory. They are counted, and the user is
+//! told of the first one.
+
+use super::Supervisor;
+use crate::machine;
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+
+/// What the user is told once.
+#[derive(Debug, Default)]
+pub(super) struct Reach {
+    notice: Option<String>,
+    is_told: bool,
+    /// Whether the user was told that peers do not reach listening sockets.
+    told_of_servers: bool,
+}
+
+impl Supervisor {
+    /// A call was left to the kernel, because what it names is out of reach.
+    pub(crate) fn note_out_of_reach(&mut self, thread: libc::pid_t) {
+        if !self.reach.is_told && is_forbidden(thread) {
+            self.reach.is_told = true;
+            self.reach.notice = Some(out_of_reach(thread, self.user));
+        }
+    }
+
+    /// A program listens that cannot be given connections.
+    pub(crate) fn note_server(&mut self) {
+        if !std::mem::replace(&mut self.reach.told_of_servers, true) {
+            let text = "peers reach this server by plain TCP only: Linux 5.9 or newer is needed to \
+                        give it connections; boot a newer kernel";
+            self.reach.notice = Some(text.to_owned());
+        }
+    }
+
+    /// What the user is to be told.
+    pub(crate) const fn take_notice(&mut self) -> Option<String> {
+        self.reach.notice.take()
+    }
+}
+
+/// Whether the kernel keeps us away, and not a thread that has gone or an address that is none.
+fn is_forbidden(thread: libc::pid_t) -> bool {
+    let file = OpenOptions::new().read(true).write(true).open(format!("/proc/{thread}/mem"));
+    file.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
+}
+
+fn out_of_reach(thread: libc::pid_t, own_user: u32) -> String {
+    let program = fs::read_to_string(format!("/proc/{thread}/comm")).unwrap_or_default();
+    let program = program.trim_end();
+    // A program that hides itself has its files there owned by root.
+    let owner = fs::metadata(format!("/proc/{thread}")).map(|about| about.uid()).ok();
+    let user = owner.filter(|owner| *owner != own_user && *owner != 0);
+    match user {
+        Some(user) if !machine::may_trace() => format!(
+            "connections of {program} (user {user}) are plain TCP: it runs as another user, and CAP_SYS_PTRACE is \
+             missing; start the container with --cap-add SYS_PTRACE, or manypath as root"
+        ),
+        _ => format!(
+            "connections of {program} are plain TCP: it hides its memory from other programs; start manypath as root"
+        ),
+    }
+}
