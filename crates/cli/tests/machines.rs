@@ -247,3 +247,25 @@ fn a_program_that_becomes_another_user_in_a_container_is_named() {
     assert!(done.stderr.contains("CAP_SYS_PTRACE is missing"), "{done:?}");
     assert!(done.stderr.contains("out-of-reach="), "{done:?}");
 }
+
+#[test]
+fn the_doctor_says_what_keeps_run_from_carrying() {
+    let Some(site) = site() else { return };
+    let host = format!("{}:8080", site.server());
+    let mut command = forbidding(&site, Host::Left, &DOCKER);
+    command.args(["doctor", &host]);
+    let done = finish(command);
+    assert_eq!(done.code, Some(1), "{done:?}");
+    assert!(done.stdout.contains("broken: run-plain-tcp: "), "{done:?}");
+    assert!(done.stdout.contains("--cap-add SYS_PTRACE"), "{done:?}");
+    let mut command = forbidding(&site, Host::Left, &["listener"]);
+    command.args(["doctor", &host, "--json"]);
+    let done = finish(command);
+    assert!(done.stdout.contains(r#""obstacle": "other-listener""#), "{done:?}");
+    // Where all is well it says so, too.
+    let mut command = site.command(Host::Left, MANYPATH);
+    command.args(["doctor", &host]);
+    let done = finish(command);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert!(done.stdout.contains("manypath run carries clients and servers"), "{done:?}");
+}

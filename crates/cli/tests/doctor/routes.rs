@@ -65,6 +65,14 @@ fn an_uplink_has_no_route_of_its_own() {
 }
 
 #[test]
+fn a_peer_that_no_route_leads_to_is_not_called_silent() {
+    let site = healthy();
+    let (report, code) = doctor(&site, &["192.0.2.9:22"]);
+    assert_eq!(code, Some(1));
+    assert_eq!(wrong(&report), ["no-route"], "{report:#}");
+}
+
+#[test]
 fn the_kernel_drops_what_comes_over_the_second_uplink_of_a_network() {
     let leases = "for i in 1 2; do
                     ip route add default via 192.168.7.1 dev u$i metric ${i}00

@@ -39,6 +39,10 @@ pub(super) struct Findings {
     pub(super) loopback: bool,
     /// Facts about the kernel.
     pub(super) kernel: Kernel,
+    /// What `manypath run` does on this machine.
+    pub(super) launcher: Launcher,
+    /// Whether the kernel knows no way to the peer, so that connects of all programs fail.
+    pub(super) unrouted: bool,
     /// What answers at the peer otherwise.
     pub(super) peer: Peer,
     /// What became of a connection to the service.
@@ -272,6 +276,28 @@ pub(super) struct Kernel {
     pub(super) native: bool,
     /// Processes that run a stack here.
     pub(super) stacks: Vec<u32>,
+}
+
+/// What `manypath run` does on this machine.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "run")]
+pub(super) enum Launcher {
+    /// Clients and servers are carried.
+    #[default]
+    Everything,
+    /// Listening sockets are reached by plain TCP only.
+    Clients,
+    /// An outer launcher carries what is started here.
+    Nested,
+    /// Programs are plain TCP.
+    Nothing {
+        /// The name of the cause.
+        obstacle: &'static str,
+        /// Cause and cure, in a line.
+        text: String,
+        /// The command that mends it, if one does.
+        command: Option<&'static str>,
+    },
 }
 
 /// What answers at the peer otherwise.

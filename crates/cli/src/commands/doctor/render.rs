@@ -2,7 +2,8 @@
 
 use super::diagnosis::{Cause, Place, Weight, is_well};
 use super::findings::{
-    Ecn, Findings, Gso, LinkState, OtherPort, PathFinding, Rebinding, StackPath, Trial, Udp,
+    Ecn, Findings, Gso, Launcher, LinkState, OtherPort, PathFinding, Rebinding, StackPath, Trial,
+    Udp,
 };
 use crate::commands::status::last_data;
 use serde::Serialize;
@@ -159,6 +160,13 @@ fn host(findings: &Findings) -> Vec<(&'static str, String)> {
             format!("{said} manypath answers at UDP port {port}, for services at ports {services}");
         lines.push(("other port", text));
     }
+    let run = match &findings.launcher {
+        Launcher::Everything => "carries clients and servers",
+        Launcher::Clients => "carries clients, not servers",
+        Launcher::Nested => "is served by the one around it",
+        Launcher::Nothing { .. } => "leaves programs to plain TCP",
+    };
+    lines.push(("run", format!("manypath run {run}")));
     let own = match findings.kernel.mptcp {
         Some(true) => "usable here",
         Some(false) => "switched off here",

@@ -1,6 +1,8 @@
 //! What is wrong with this host as a whole.
 
-use super::super::findings::{FileFault, Findings, Remembered, RuleFinding, ScopeFinding, Taken};
+use super::super::findings::{
+    FileFault, Findings, Launcher, Remembered, RuleFinding, ScopeFinding, Taken,
+};
 use super::cause::{Cause, Weight};
 use super::service::is_near;
 use crate::shell;
@@ -13,6 +15,7 @@ pub(super) fn causes(findings: &Findings) -> Vec<Cause> {
         causes
             .push(Cause::new("loopback-down", Weight::Broken, text).mend("ip link set dev lo up"));
     }
+    causes.extend(launcher(&findings.launcher));
     causes.extend(findings.rule.as_ref().map(rule));
     let against = findings.remembered.iter().filter(|entry| !is_near(entry));
     causes.extend(against.map(remembered));
@@ -34,6 +37,27 @@ pub(super) fn causes(findings: &Findings) -> Vec<Cause> {
         causes.push(Cause::new("no-address", Weight::Note, text));
     }
     causes
+}
+
+/// What keeps `manypath run` from carrying programs of this machine.
+fn launcher(launcher: &Launcher) -> Option<Cause> {
+    let name = "run-plain-tcp";
+    match launcher {
+        Launcher::Everything | Launcher::Nested => None,
+        Launcher::Clients => {
+            let text = "`manypath run` carries clients; peers reach its servers by plain TCP only: \
+                        Linux 5.9 or newer is needed";
+            Some(Cause::new(name, Weight::Degraded, text))
+        }
+        Launcher::Nothing { text, command, .. } => {
+            let text = format!("programs under `manypath run` are plain TCP here: {text}");
+            let cause = Cause::new(name, Weight::Broken, text);
+            Some(match command {
+                Some(command) => cause.mend(*command),
+                None => cause,
+            })
+        }
+    }
 }
 
 /// An address that the scope rules keep out.

@@ -27,6 +27,10 @@ pub(super) fn causes(findings: &Findings) -> Vec<Cause> {
     }
     let of_peer = unexplained.iter().map(|path| of_peer(findings, path));
     let mut of_peer: Vec<Cause> = of_peer.collect();
+    if findings.unrouted && unexplained.len() == findings.paths.len() && !of_peer.is_empty() {
+        causes.push(unrouted(findings));
+        return causes;
+    }
     let same = of_peer.windows(2).all(|two| two[0].name == two[1].name);
     if same && unexplained.len() == findings.paths.len() {
         // One cause, and not of a path.
@@ -130,6 +134,23 @@ fn no_route(findings: &Findings, path: &PathFinding) -> Cause {
             cause.mend(format!("ip route add default via {gateway} dev {interface} metric 200"))
         }
         // Nobody in the network has said that it could be the router.
+        None => cause,
+    }
+}
+
+/// Packets were sent all the same, by sockets that are bound to their interface; programs cannot.
+fn unrouted(findings: &Findings) -> Cause {
+    let text =
+        "this host has no route to the peer: all connects to it fail (Network is unreachable)";
+    let cause = Cause::new("no-route", Weight::Broken, text);
+    let known = findings.paths.iter().find_map(|path| {
+        let gateway = path.route.gateway.or_else(|| path.route.gateways.first().copied());
+        gateway.map(|gateway| (gateway, &path.interface))
+    });
+    match known {
+        Some((gateway, interface)) => {
+            cause.mend(format!("ip route add default via {gateway} dev {interface}"))
+        }
         None => cause,
     }
 }

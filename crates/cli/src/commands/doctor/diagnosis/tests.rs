@@ -1,7 +1,7 @@
 //! Judgements about findings that no network has made.
 
 use super::super::findings::{
-    Ecn, FileFault, Findings, Gso, Kernel, LinkState, PathFinding, Rebinding, Remembered,
+    Ecn, FileFault, Findings, Gso, Kernel, Launcher, LinkState, PathFinding, Rebinding, Remembered,
     RouteFinding, RuleFinding, StackPath, Trial, Udp, Wish,
 };
 use super::{Cause, Place, Weight, diagnose, is_well};
@@ -68,6 +68,39 @@ fn command(cause: &Cause) -> &str {
 #[test]
 fn a_host_that_is_well_has_no_causes() {
     assert!(diagnose(&host(vec![path(1), path(2)])).is_empty());
+}
+
+#[test]
+fn what_keeps_run_from_carrying_is_told_whether_the_paths_work_or_not() {
+    let nothing = |command| Launcher::Nothing { obstacle: "yama", text: "why".into(), command };
+    let with = |launcher| only(&Findings { launcher, ..host(vec![path(1)]) });
+    let cause = with(nothing(Some("sysctl")));
+    assert_eq!(
+        (cause.name, cause.weight, command(&cause)),
+        ("run-plain-tcp", Weight::Broken, "sysctl")
+    );
+    assert_eq!(with(nothing(None)).command, None);
+    assert_eq!(with(Launcher::Clients).weight, Weight::Degraded);
+    let nested = Findings { launcher: Launcher::Nested, ..host(vec![path(1)]) };
+    assert!(diagnose(&nested).is_empty());
+}
+
+#[test]
+fn a_peer_without_a_route_is_not_called_silent() {
+    let routed = host(vec![silent(1)]);
+    assert_eq!(names(&routed), ["peer-silent"]);
+    let cause = only(&Findings { unrouted: true, ..routed });
+    assert_eq!((cause.name, cause.weight, cause.command), ("no-route", Weight::Broken, None));
+    let route = RouteFinding {
+        gateways: vec!["10.0.1.9".parse().unwrap()],
+        on_link: true,
+        ..RouteFinding::default()
+    };
+    let known = PathFinding { route, ..silent(1) };
+    let cause = only(&Findings { unrouted: true, ..host(vec![known]) });
+    assert_eq!(command(&cause), "ip route add default via 10.0.1.9 dev eth1");
+    // A rule about the address leads there.
+    assert!(diagnose(&Findings { unrouted: true, ..host(vec![path(1)]) }).is_empty());
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod files;
 mod firewall;
 mod init;
 mod kernel;
+mod launcher;
 mod mtu;
 mod name;
 mod nat;
@@ -27,6 +28,8 @@ pub(super) fn collect(
     args: &DoctorArgs,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Findings, Failure> {
+    // Before there are threads: it forks.
+    let launcher = launcher::look();
     let named = name::resolve(&args.host)?;
     let stacks = crate::commands::stacks::query(false)?;
     let ports = acceptor::Ports::read(args.peer_port);
@@ -40,6 +43,8 @@ pub(super) fn collect(
         loopback: uplinks::loopback_works()?,
         without_address: uplinks::without_address()?,
         kernel: kernel::look(&stacks),
+        launcher,
+        unrouted: named.addresses.first().is_some_and(|address| routes::is_unrouted(*address)),
         ..Findings::default()
     };
     progress("asking the peer over every path");

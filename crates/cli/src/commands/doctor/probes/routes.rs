@@ -40,6 +40,13 @@ pub(super) fn finding(uplink: &Uplink, remote: IpAddr) -> RouteFinding {
     finding
 }
 
+/// Whether the kernel has no way to the peer for a socket that is bound to nothing, as those of programs are. Asked for
+/// the way through an interface, it takes every host to be on its link.
+pub(super) fn is_unrouted(remote: IpAddr) -> bool {
+    let route = route_to(remote, None, None);
+    route.is_err_and(|error| error.kind() == io::ErrorKind::NetworkUnreachable)
+}
+
 fn is_point_to_point(index: u32) -> bool {
     let links = links().unwrap_or_default();
     links.iter().any(|link| link.index == index && link.point_to_point)
