@@ -8,11 +8,11 @@ FUZZ_SECONDS_FULL ?= 600
 all: build
 
 build:
-	$(CARGO) build --release --locked -p manypath-cli
+	$(CARGO) build --release --locked -p manypath-cli -p manypath-handover
 
 demo:
 	@scripts/setup build demo
-	$(CARGO) build --release --locked -p manypath-cli
+	$(CARGO) build --release --locked -p manypath-cli -p manypath-handover
 	target/release/manypath demo
 
 test:

@@ -1,52 +1,13 @@
 //! `manypath run` on machines that let it do less: older kernels, containers, services, sandboxes. A program works
 //! there as it does without manypath, and one line says why it is not carried and what to do.
-//!
-//! The machines are imitated: `machines/machine.c` forbids system calls by filters, as containers and services do,
-//! and `machines/kernel.c` answers requests as older kernels do.
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected has failed")]
 
 mod common;
 
+use common::machines::{DOCKER, forbidding, on_kernel};
 use common::{Finished, MANYPATH, Site, find, finish, in_cgroup, wait_for};
 use manypath_lab::Host;
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
-
-/// What Docker's default profile forbids of the calls that look into other processes.
-const DOCKER: [&str; 3] = ["errno:pidfd_getfd:1", "errno:kcmp:1", "errno:process_vm_readv:1"];
-
-/// Compiles a file of `machines`, once.
-fn built(place: &OnceLock<PathBuf>, source: &str, options: &[&str]) -> PathBuf {
-    let build = || {
-        let name = format!("{}-{}", source.replace('.', "-"), std::process::id());
-        let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/machines").join(source);
-        let mut compiler = Command::new(find("cc"));
-        compiler.args(["-O2", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&program).arg(&source);
-        let status = compiler.args(options).status().unwrap();
-        assert!(status.success(), "{} does not compile", source.display());
-        program
-    };
-    place.get_or_init(build).clone()
-}
-
-/// A host's command on a machine that forbids calls.
-fn forbidding(site: &Site, host: Host, specs: &[&str]) -> Command {
-    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    let mut command = site.command(host, built(&PROGRAM, "machine.c", &[]));
-    command.args(specs).args(["--", MANYPATH]);
-    command
-}
-
-/// manypath on a host with an older kernel.
-fn on_kernel(site: &Site, host: Host, version: &str) -> Command {
-    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
-    let mut command = site.command(host, MANYPATH);
-    command.env("OLD_KERNEL", version);
-    command.env("LD_PRELOAD", built(&LIBRARY, "kernel.c", &["-shared", "-fPIC", "-ldl"]));
-    command
-}
 
 /// A site whose server is reached both ways.
 fn site() -> Option<Site> {

@@ -3,6 +3,7 @@
 
 mod common;
 
+use common::machines::{DOCKER, handing_over};
 use common::{Finished, MANYPATH, Site, find, finish, wait_for};
 use manypath_lab::Host;
 use std::io::{BufRead, BufReader, Read};
@@ -302,15 +303,15 @@ for port in [int(sys.argv[2])]*6+[int(sys.argv[2])+1]:
 ";
 
 /// What a server gets to know by accept(), in words.
-fn probe(site: &Site, server_through: bool, client_through: bool) -> String {
+fn probe(site: &Site, launcher: Option<Command>, client_through: bool) -> String {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/accept_probe.py");
-    let mut command = match server_through {
-        true => site.command(Host::Right, MANYPATH),
-        false => site.command(Host::Right, find("python3")),
+    let mut command = match launcher {
+        Some(mut launcher) => {
+            launcher.args(["run", "--"]).arg(find("python3"));
+            launcher
+        }
+        None => site.command(Host::Right, find("python3")),
     };
-    if server_through {
-        command.args(["run", "--"]).arg(find("python3"));
-    }
     command.args([script, "7000"]).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut server = command.spawn().expect("the server starts");
     let mut output = BufReader::new(server.stdout.take().expect("its output"));
@@ -333,11 +334,15 @@ fn probe(site: &Site, server_through: bool, client_through: bool) -> String {
 #[test]
 fn accept_does_the_same_as_without_manypath() {
     let site = site();
-    let plain = probe(&site, false, false);
+    let plain = probe(&site, None, false);
     assert_eq!(plain.lines().count(), 18, "{plain}");
     for client_through in [false, true] {
-        let shimmed = probe(&site, true, client_through);
+        let shimmed = probe(&site, Some(site.command(Host::Right, MANYPATH)), client_through);
         assert_eq!(shimmed, plain, "client through manypath: {client_through}");
+        // Where the launcher may not copy the program's sockets.
+        let contained =
+            probe(&site, Some(handing_over(&site, Host::Right, &DOCKER)), client_through);
+        assert_eq!(contained, plain, "client through manypath: {client_through}, in a container");
     }
 }
 

@@ -37,15 +37,15 @@ impl Command {
     /// When the program cannot be executed.
     pub(crate) fn start(
         command: &[OsString],
-        filter: Option<Filter>,
-        servers: Servers,
+        (filter, servers): (Option<Filter>, Servers),
+        environment: &[(&'static str, OsString)],
         signals: Mask,
     ) -> Result<(Self, io::Result<Listener>), RunError> {
         let (program, args) = command.split_first().ok_or(RunError::NoCommand)?;
         let (ours, theirs) = ControlSocket::pair().map_err(RunError::Launcher)?;
         let launcher = process::id();
         let mut child = process::Command::new(program);
-        child.args(args);
+        child.args(args).envs(environment.iter().map(|(name, value)| (name, value)));
         // SAFETY: the closure makes system calls only; it neither allocates nor locks.
         unsafe { child.pre_exec(move || prepare(filter.as_ref(), signals, launcher, &theirs)) };
         let started = child.spawn();

@@ -1,7 +1,9 @@
 //! `manypath run`: the launcher's life.
 
 use crate::command::{Change, Command};
+use crate::descriptors::Descriptors;
 use crate::filter::{Filter, NATIVE, Trapped};
+use crate::handover::{self, Handover};
 use crate::machine::{self, Obstacle, Plan, Servers};
 use crate::options::{Outcome, RunError, RunOptions, ShimState};
 use crate::report::Report;
@@ -15,6 +17,7 @@ use manypath_gate::poll::{has, interest, poll, raise_descriptor_limit};
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
+use std::path::Path;
 use std::process;
 use std::time::{Duration, Instant};
 
@@ -32,15 +35,16 @@ const TRAPS_PER_TURN: usize = 32;
 /// notice, and the command uses plain TCP.
 pub fn run(options: &RunOptions) -> Result<Outcome, RunError> {
     let signals = Signals::block().map_err(RunError::Launcher)?;
-    let plan = machine::look();
-    let (command, listener) = start(options, &plan, signals.inherited()).inspect_err(|_| {
+    let plan = Chosen::new(options, machine::look());
+    let (command, listener) = plan.start(options, signals.inherited()).inspect_err(|_| {
         signals.inherited().restore();
     })?;
     let (supervisor, shim) = match (listener, plan) {
-        (_, Plan::Nested) => (None, ShimState::Nested),
-        (_, Plan::Outside(obstacle)) => (None, ShimState::Unavailable(obstacle)),
-        (Ok(listener), Plan::Translate(_)) => (supervise(options, listener), ShimState::Active),
-        (Err(error), Plan::Translate(_)) => {
+        (_, Chosen::Without(shim)) => (None, shim),
+        (Ok(listener), Chosen::With(_, descriptors)) => {
+            (supervise(options, listener, descriptors), ShimState::Active)
+        }
+        (Err(error), Chosen::With(..)) => {
             let errno = error.raw_os_error().unwrap_or(libc::EINVAL);
             (None, ShimState::Unavailable(Obstacle::Refused { errno }))
         }
@@ -54,35 +58,75 @@ pub fn run(options: &RunOptions) -> Result<Outcome, RunError> {
     Ok(Outcome { status, shim, report })
 }
 
-/// Starts the command, under the filter if it is to be.
-fn start(
-    options: &RunOptions,
-    plan: &Plan,
-    signals: Mask,
-) -> Result<(Command, io::Result<Listener>), RunError> {
-    let (filter, servers) = match plan {
-        Plan::Translate(servers) => {
-            (NATIVE.map(|arch| Filter::new(&arch, trapped(options, *servers))), *servers)
+/// What is done with this command on this machine.
+enum Chosen {
+    /// It is put under the filter.
+    With(Servers, Descriptors),
+    /// It is not.
+    Without(ShimState),
+}
+
+impl Chosen {
+    fn new(options: &RunOptions, plan: Plan) -> Self {
+        match plan {
+            Plan::Translate(servers) => Self::With(servers, Descriptors::Copied),
+            Plan::HandOver(servers, obstacle) => match hand_over(options) {
+                Some(handover) => Self::With(servers, Descriptors::HandedOver(handover)),
+                None => Self::Without(ShimState::Unavailable(obstacle)),
+            },
+            Plan::Nested => Self::Without(ShimState::Nested),
+            Plan::Outside(obstacle) => Self::Without(ShimState::Unavailable(obstacle)),
         }
-        Plan::Nested | Plan::Outside(_) => (None, Servers::Never),
-    };
-    Command::start(&options.command, filter, servers, signals)
+    }
+
+    fn start(
+        &self,
+        options: &RunOptions,
+        signals: Mask,
+    ) -> Result<(Command, io::Result<Listener>), RunError> {
+        let Self::With(servers, descriptors) = self else {
+            return Command::start(&options.command, (None, Servers::Never), &[], signals);
+        };
+        let trapped = trapped(options, *servers, descriptors);
+        let filter = NATIVE.map(|arch| Filter::new(&arch, trapped));
+        let library = options.handover.as_deref().zip(descriptors.handover());
+        let environment = library.map(|(library, handover)| handover.environment(library, trapped));
+        let environment = environment.unwrap_or_default();
+        Command::start(&options.command, (filter, *servers), &environment, signals)
+    }
+}
+
+/// Prepares for sockets that the command hands over, if there is a library that lets it.
+fn hand_over(options: &RunOptions) -> Option<Handover> {
+    let program = options.command.first()?;
+    let linked = options.handover.is_some() && handover::is_preloadable(Path::new(program));
+    let handover = if linked { Handover::new().ok() } else { None };
+    if handover.is_some() && options.datagrams {
+        let text = "datagrams stay plain UDP: the launcher may not copy sockets of programs here";
+        (options.notice)(text);
+    }
+    handover
 }
 
 /// Which calls are trapped besides those of clients.
-fn trapped(options: &RunOptions, servers: Servers) -> Trapped {
+fn trapped(options: &RunOptions, servers: Servers, descriptors: &Descriptors) -> Trapped {
     let wanted = options.server.is_some();
     let accepts = wanted && servers != Servers::Never;
-    Trapped { servers: wanted, accepts, datagrams: options.datagrams }
+    let datagrams = options.datagrams && descriptors.handover().is_none();
+    Trapped { servers: wanted, accepts, datagrams }
 }
 
-fn supervise(options: &RunOptions, listener: Listener) -> Option<Supervisor> {
+fn supervise(
+    options: &RunOptions,
+    listener: Listener,
+    descriptors: Descriptors,
+) -> Option<Supervisor> {
     raise_descriptor_limit();
     let stack = StackLink::new(&options.stack, Role::Launcher).unwrap_or_else(|e| {
         (options.notice)(&format!("no stack, all connections are plain TCP: {e}"));
         StackLink::default()
     });
-    Some(Supervisor::new(listener, stack, NATIVE?, options))
+    Some(Supervisor::new(listener, stack, NATIVE?, descriptors, options))
 }
 
 /// Says why the command runs outside the shim, if it does.
@@ -178,6 +222,7 @@ impl Launcher {
     fn serve_survivors(&mut self, options: &RunOptions) {
         let Some(supervisor) = &mut self.supervisor else { return };
         if is_deserted(&supervisor.listener) {
+            supervisor.descriptors.handover().inspect(|it| it.remove());
             return;
         }
         supervisor.settle_accesses();
@@ -189,6 +234,7 @@ impl Launcher {
                 while !is_deserted(&supervisor.listener) {
                     turn(supervisor, -1);
                 }
+                supervisor.descriptors.handover().inspect(|it| it.remove());
                 process::exit(0);
             }
             -1 => (options.notice)("processes left behind by the command lose their network"),
@@ -206,9 +252,13 @@ fn turn(supervisor: &mut Supervisor, signals: RawFd) {
     entries.extend(completing.iter().map(|(_, far)| *far));
     entries.extend(supervisor.accepts.interests());
     entries.extend(supervisor.datagram_interests());
+    let handover = supervisor.descriptors.handover();
+    entries.extend(handover.map(|it| interest(it.as_raw_fd())));
     poll(&mut entries, supervisor.timeout());
     let far = entries.get(4..).unwrap_or_default().iter().zip(&completing);
     let far: Vec<u64> = far.filter(|(far, _)| far.revents != 0).map(|(_, (id, _))| *id).collect();
+    // Whoever sends sockets waits while the queue is full.
+    supervisor.descriptors.handover().inspect(|it| it.receive());
     // The stack first: a new connect must not be given to one that has just died.
     supervisor.handle_stack();
     supervisor.handle_door();

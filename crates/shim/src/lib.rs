@@ -24,7 +24,9 @@
 mod accept;
 mod accesses;
 mod command;
+mod descriptors;
 mod filter;
+mod handover;
 mod launcher;
 mod machine;
 mod memory;

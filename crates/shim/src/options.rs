@@ -7,6 +7,7 @@ use manypath_rules::RulesFile;
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// What to run, and how.
@@ -33,6 +34,9 @@ pub struct RunOptions {
     /// Carry connections to addresses of 127.0.0.0/8 as well, for a stack whose paths are emulated
     /// there. Default: off, loopback is left alone.
     pub loopback_paths: bool,
+    /// The library by which programs hand over their sockets where the launcher may not copy them. Default: none, they
+    /// run as plain TCP there.
+    pub handover: Option<PathBuf>,
     /// Takes one line for the user, without a prefix. Default: standard error.
     pub notice: fn(&str),
 }
@@ -50,6 +54,7 @@ impl RunOptions {
             datagrams: false,
             answer_limit: Duration::from_secs(1),
             loopback_paths: false,
+            handover: None,
             notice: |line| eprintln!("manypath: {line}"),
         }
     }

@@ -22,6 +22,13 @@ pub(crate) fn descriptor(thread: libc::pid_t, fd: RawFd) -> io::Result<OwnedFd> 
     own(copy)
 }
 
+/// Whether a thread has this socket under the number; it is looked at, not copied.
+pub(crate) fn has(thread: libc::pid_t, fd: RawFd, socket: &OwnedFd) -> bool {
+    let own = fs::read_link(format!("/proc/self/fd/{}", socket.as_raw_fd()));
+    let its = fs::read_link(format!("/proc/{thread}/fd/{fd}"));
+    own.is_ok_and(|own| its.is_ok_and(|its| its == own))
+}
+
 fn open_thread(thread: libc::pid_t) -> io::Result<OwnedFd> {
     match pidfd_open(thread, PIDFD_THREAD) {
         // An older kernel: threads of one process share their descriptors, with rare exceptions.

@@ -1,6 +1,7 @@
 //! The kernel's side of trapping: the filter's installation and the notification descriptor.
 
 use crate::filter::Filter;
+use crate::handover::Sockets;
 use crate::machine::Servers;
 use crate::memory::Memory;
 use std::io;
@@ -112,6 +113,7 @@ pub(crate) enum Answer {
 pub(crate) struct Listener {
     fd: OwnedFd,
     servers: Servers,
+    sockets: Sockets,
 }
 
 /// Where a descriptor is to be that is given to a program.
@@ -142,7 +144,12 @@ impl Listener {
     pub(crate) fn new(fd: OwnedFd, servers: Servers) -> Self {
         // SAFETY: the request takes a plain number.
         unsafe { libc::ioctl(fd.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SET_FLAGS, SYNC_WAKE_UP) };
-        Self { fd, servers }
+        Self { fd, servers, sockets: Sockets::default() }
+    }
+
+    /// Sockets of the calls that wait, where programs hand them over.
+    pub(crate) const fn sockets(&self) -> &Sockets {
+        &self.sockets
     }
 
     /// How the program gets connections.
@@ -177,6 +184,7 @@ impl Listener {
     /// Answers a trapped call; false when its caller no longer waits. A caller whose answer the kernel refuses hears
     /// `ENOSYS`, as it would without a launcher: it must not wait for ever.
     pub(crate) fn answer(&self, id: u64, answer: Answer) -> bool {
+        self.sockets.forget(id);
         match reply(self.as_raw_fd(), id, answer) {
             Ok(()) => true,
             Err(e) if e.raw_os_error() == Some(libc::ENOENT) => false,
@@ -189,6 +197,7 @@ impl Listener {
     /// # Errors
     /// `ENOENT` when its caller no longer waits; `EMFILE` when it has no descriptor left.
     pub(crate) fn give(&self, id: u64, fd: BorrowedFd<'_>, as_what: Place) -> Result<(), NotGiven> {
+        self.sockets.forget(id);
         let (listener, fd) = (self.as_raw_fd(), fd.as_raw_fd());
         let number = match (as_what, self.servers) {
             (Place::There(number), _) => number,

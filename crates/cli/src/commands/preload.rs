@@ -38,12 +38,30 @@ pub(crate) struct PreloadArgs {
     pub(crate) command: Vec<OsString>,
 }
 
-/// The name of the library.
-const LIBRARY: &str = "libmanypath_preload.so";
+/// The library that is meant.
+const SCTP: Library = Library {
+    file: "libmanypath_preload.so",
+    package: "manypath-preload",
+    place: "MANYPATH_SCTP_LIBRARY",
+};
+/// By which programs hand over their sockets to the launcher.
+const HANDOVER: Library = Library {
+    file: "libmanypath_handover.so",
+    package: "manypath-handover",
+    place: "MANYPATH_HANDOVER_LIBRARY",
+};
+
+/// A library that is preloaded.
+struct Library {
+    file: &'static str,
+    /// What builds it.
+    package: &'static str,
+    /// The variable that says where it is, if it is elsewhere.
+    place: &'static str,
+}
+
 /// Where it is looked for, as seen from the folder of this program: beside it, and where packages put it.
 const PLACES: [&str; 3] = ["", "../lib", "../lib/manypath"];
-/// Where it is, if it is elsewhere.
-const PLACE: &str = "MANYPATH_SCTP_LIBRARY";
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -55,7 +73,7 @@ struct Plan<'a> {
 
 /// Becomes the program. Returns only if that fails, or with `--json`.
 pub(crate) fn preload(args: &PreloadArgs) -> Result<u8, Failure> {
-    let library = find(std::env::var_os(PLACE), std::env::current_exe().ok().as_deref())?;
+    let library = SCTP.find_here()?;
     if args.encapsulation == EncapsulationArg::Native {
         manypath_net::check_native().map_err(|e| {
             Failure::new(e.to_string()).hint("as root, or in UDP: --encapsulation udp")
@@ -96,28 +114,40 @@ fn preloaded(library: &Path, before: Option<OsString>) -> String {
     }
 }
 
-/// The library: where the environment says, or in one of the usual places.
-fn find(named: Option<OsString>, program: Option<&Path>) -> Result<PathBuf, Failure> {
-    if let Some(named) = named {
-        let path = PathBuf::from(named);
-        return path
-            .canonicalize()
-            .map_err(|error| Failure::new(format!("{PLACE} names {}: {error}", path.display())));
+/// The library by which programs hand over their sockets, if it is there.
+pub(super) fn handover() -> Option<PathBuf> {
+    HANDOVER.find_here().ok()
+}
+
+impl Library {
+    fn find_here(&self) -> Result<PathBuf, Failure> {
+        self.find(std::env::var_os(self.place), std::env::current_exe().ok().as_deref())
     }
-    let folder = program.and_then(Path::parent);
-    let places =
-        folder.into_iter().flat_map(|folder| PLACES.map(|place| folder.join(place).join(LIBRARY)));
-    let places: Vec<PathBuf> = places.collect();
-    // The loader cuts what it is told at spaces and colons.
-    let usable =
-        |path: &PathBuf| !path.as_os_str().as_encoded_bytes().iter().any(|b| b": ".contains(b));
-    let found = places.iter().find_map(|place| place.canonicalize().ok()).filter(usable);
-    found.ok_or_else(|| {
-        let tried: Vec<_> = places.iter().map(|place| place.display().to_string()).collect();
-        Failure::new(format!("{LIBRARY} is not there: tried {}", tried.join(", "))).hint(format!(
-            "`cargo build --release -p manypath-preload` builds it; {PLACE} may name it"
-        ))
-    })
+
+    /// Where the environment says, or in one of the usual places.
+    fn find(&self, named: Option<OsString>, program: Option<&Path>) -> Result<PathBuf, Failure> {
+        let Self { file, package, place } = self;
+        if let Some(named) = named {
+            let path = PathBuf::from(named);
+            return path.canonicalize().map_err(|error| {
+                Failure::new(format!("{place} names {}: {error}", path.display()))
+            });
+        }
+        let folder = program.and_then(Path::parent);
+        let places =
+            folder.into_iter().flat_map(|folder| PLACES.map(|place| folder.join(place).join(file)));
+        let places: Vec<PathBuf> = places.collect();
+        // The loader cuts what it is told at spaces and colons.
+        let usable =
+            |path: &PathBuf| !path.as_os_str().as_encoded_bytes().iter().any(|b| b": ".contains(b));
+        let found = places.iter().find_map(|place| place.canonicalize().ok()).filter(usable);
+        found.ok_or_else(|| {
+            let tried: Vec<_> = places.iter().map(|place| place.display().to_string()).collect();
+            Failure::new(format!("{file} is not there: tried {}", tried.join(", "))).hint(format!(
+                "`cargo build --release -p {package}` builds it; {place} may name it"
+            ))
+        })
+    }
 }
 
 #[cfg(test)]
@@ -139,15 +169,15 @@ mod tests {
         std::fs::create_dir_all(&bin).unwrap();
         std::fs::create_dir_all(&lib).unwrap();
         let program = bin.join("manypath");
-        let missing = find(None, Some(&program)).unwrap_err().to_string();
+        let missing = SCTP.find(None, Some(&program)).unwrap_err().to_string();
         assert!(missing.contains("MANYPATH_SCTP_LIBRARY"), "{missing}");
-        std::fs::write(lib.join(LIBRARY), "").unwrap();
-        let there = find(None, Some(&program)).unwrap();
-        assert_eq!(there, lib.canonicalize().unwrap().join(LIBRARY));
-        std::fs::write(bin.join(LIBRARY), "").unwrap();
-        let beside = find(None, Some(&program)).unwrap();
-        assert_eq!(beside, bin.canonicalize().unwrap().join(LIBRARY));
-        let named = find(Some("/does/not/exist.so".into()), Some(&program));
+        std::fs::write(lib.join(SCTP.file), "").unwrap();
+        let there = SCTP.find(None, Some(&program)).unwrap();
+        assert_eq!(there, lib.canonicalize().unwrap().join(SCTP.file));
+        std::fs::write(bin.join(SCTP.file), "").unwrap();
+        let beside = SCTP.find(None, Some(&program)).unwrap();
+        assert_eq!(beside, bin.canonicalize().unwrap().join(SCTP.file));
+        let named = SCTP.find(Some("/does/not/exist.so".into()), Some(&program));
         assert!(named.unwrap_err().to_string().contains("/does/not/exist.so"));
         std::fs::remove_dir_all(dir).unwrap();
     }

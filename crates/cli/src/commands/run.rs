@@ -61,6 +61,7 @@ fn run_program(args: &RunArgs) -> Result<u8, Failure> {
     options.hide_io_uring = !args.allow_io_uring;
     options.datagrams = carries_datagrams(args)?;
     options.loopback_paths = args.stack.loopback_paths;
+    options.handover = super::preload::handover();
     options.notice = |line| say(line);
     let outcome = manypath_shim::run(&options)
         .map_err(|e| Failure::new(e.to_string()).with_status(e.exit_status()))?;

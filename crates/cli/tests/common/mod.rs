@@ -6,6 +6,7 @@ pub(crate) mod cgroup;
 pub(crate) mod clients;
 pub(crate) mod folder;
 pub(crate) mod gateways;
+pub(crate) mod machines;
 pub(crate) mod options;
 pub(crate) mod probe;
 pub(crate) mod way;

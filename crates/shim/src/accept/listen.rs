@@ -3,7 +3,6 @@
 use super::waiting::Waiting;
 use crate::address;
 use crate::machine::Servers;
-use crate::program;
 use crate::report::Report;
 use crate::seccomp::{Answer, Trap};
 use crate::socket;
@@ -49,11 +48,11 @@ impl Supervisor {
         if !self.accepts.door.is_wanted() {
             return Some(Answer::Continue);
         }
-        let socket = match program::descriptor(trap.thread, trap.args[0] as RawFd) {
+        let socket = match self.descriptors.of(trap.thread, trap.args[0] as RawFd) {
             Ok(socket) => socket,
             Err(e) if e.raw_os_error() == Some(libc::EBADF) => return Some(Answer::Continue),
-            Err(_) => {
-                self.note_out_of_reach(trap.thread);
+            Err(e) => {
+                self.note_without_socket(trap.thread, &e);
                 return Some(self.leave_listener("out-of-reach"));
             }
         };

@@ -40,9 +40,7 @@ struct Left {
 impl Left {
     /// Whether the process still has the connection there.
     fn holds(self, socket: &OwnedFd) -> bool {
-        let there = program::descriptor(self.process, self.number);
-        let cookie = there.and_then(|there| socket::cookie(there.as_fd()));
-        cookie.is_ok_and(|cookie| socket::cookie(socket.as_fd()).is_ok_and(|own| own == cookie))
+        program::has(self.process, self.number, socket)
     }
 }
 
@@ -67,7 +65,7 @@ impl Supervisor {
         if self.accepts.listening.is_empty() {
             return Some(Answer::Continue);
         }
-        let socket = match program::descriptor(trap.thread, trap.args[0] as RawFd) {
+        let socket = match self.descriptors.of(trap.thread, trap.args[0] as RawFd) {
             Ok(socket) => socket,
             Err(e) => return Some(self.on_unseen_accept(trap, &e)),
         };
@@ -94,7 +92,7 @@ impl Supervisor {
             Some(libc::EBADF | libc::ESRCH) => {}
             Some(errno @ (libc::EMFILE | libc::ENFILE)) => return Answer::Error(errno),
             _ => {
-                self.note_out_of_reach(trap.thread);
+                self.note_without_socket(trap.thread, error);
                 self.report.leave_listener("out-of-reach");
                 for listening in self.accepts.listening.values() {
                     self.accepts.door.send(Request::Withdraw { id: listening.id });
@@ -207,8 +205,8 @@ impl Supervisor {
         socket: BorrowedFd<'_>,
     ) -> Option<Answer> {
         let limit = SockRef::from(&socket).read_timeout().ok().flatten();
-        let waiter =
-            Waiter { trap: trap.clone(), until: limit.map(|limit| Instant::now() + limit) };
+        let until = limit.map(|limit| Instant::now() + limit);
+        let waiter = Waiter { trap: trap.clone(), until };
         let added = self.waiting_at(cookie)?.add(waiter, socket);
         added.err().map(|e| Answer::Error(e.raw_os_error().unwrap_or(libc::ENOMEM)))
     }
@@ -260,7 +258,11 @@ impl Supervisor {
 
     /// The listening socket at which the call waits, if its descriptor still means it.
     fn still_listening(&self, cookie: u64, trap: &Trap) -> Option<OwnedFd> {
-        let socket = program::descriptor(trap.thread, trap.args[0] as RawFd).ok()?;
+        let fd = trap.args[0] as RawFd;
+        let socket = match self.listener.sockets().of_call(trap.id) {
+            Some(handed_over) => Some(handed_over).filter(|it| program::has(trap.thread, fd, it)),
+            None => self.descriptors.of(trap.thread, fd).ok(),
+        }?;
         let same = socket::cookie(socket.as_fd()).is_ok_and(|now| now == cookie);
         (same && self.listener.is_waiting(trap.id)).then_some(socket)
     }

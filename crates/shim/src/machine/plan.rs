@@ -9,6 +9,8 @@ use super::{Found, System, Tried};
 pub enum Plan {
     /// The program's calls are translated.
     Translate(Servers),
+    /// The same, if programs hand over their sockets; otherwise they run as if there were no launcher.
+    HandOver(Servers, Obstacle),
     /// An outer launcher serves the program.
     Nested,
     /// The program runs as if there were no launcher.
@@ -39,9 +41,17 @@ impl Plan {
             let is_launcher = found.of(Step::Outer) == Tried::Works;
             return if is_launcher { Self::Nested } else { Self::Outside(Obstacle::OtherListener) };
         }
-        match obstacle(found, system) {
-            Some(obstacle) => Self::Outside(obstacle),
-            None => Self::Translate(servers(found)),
+        match (obstacle(&TRAPS, found, system), obstacle(&DESCRIPTORS, found, system)) {
+            (Some(obstacle), _) => Self::Outside(obstacle),
+            (None, None) => match out_of_reach(found, system) {
+                Some(obstacle) => Self::Outside(obstacle),
+                None => Self::Translate(servers(found)),
+            },
+            // Memory is needed all the same.
+            (None, Some(obstacle)) => match found.of(Step::Memory) {
+                Tried::Works | Tried::Unknown => Self::HandOver(servers(found), obstacle),
+                Tried::Refused(_) | Tried::Fatal => Self::Outside(obstacle),
+            },
         }
     }
 }
@@ -60,26 +70,14 @@ fn servers(found: &Found) -> Servers {
     }
 }
 
-/// What keeps clients from being served, if anything does.
-fn obstacle(found: &Found, system: &System) -> Option<Obstacle> {
-    let calls = [
-        (Step::Trap, "seccomp"),
-        (Step::Continue, "seccomp"),
-        (Step::Open, "pidfd_open"),
-        (Step::GetFd, "pidfd_getfd"),
-    ];
-    let missing = calls.into_iter().find(|(step, _)| is_missing(found.of(*step)));
-    if let Some((step, call)) = missing {
-        return Some(refused(found.of(step), call, system));
-    }
-    let reached = [found.of(Step::Copy), found.of(Step::Memory)];
-    let errno = reached.into_iter().find_map(|tried| match tried {
-        Tried::Refused(errno) => Some(errno),
-        // The calls themselves are allowed: only whoever traces us keeps us waiting.
-        Tried::Fatal => Some(libc::ETIMEDOUT),
-        Tried::Works | Tried::Unknown => None,
-    });
-    errno.map(|errno| out_of_reach(errno, system))
+/// What traps need, and what copies of descriptors need, by the calls for it.
+const TRAPS: [(Step, &str); 2] = [(Step::Trap, "seccomp"), (Step::Continue, "seccomp")];
+const DESCRIPTORS: [(Step, &str); 2] = [(Step::Open, "pidfd_open"), (Step::GetFd, "pidfd_getfd")];
+
+/// What keeps the calls from being made, if anything does.
+fn obstacle(calls: &[(Step, &'static str)], found: &Found, system: &System) -> Option<Obstacle> {
+    let missing = calls.iter().find(|(step, _)| is_missing(found.of(*step)));
+    missing.map(|(step, call)| refused(found.of(*step), call, system))
 }
 
 /// Why a call is refused whatever its arguments are.
@@ -96,12 +94,19 @@ fn refused(tried: Tried, call: &'static str, system: &System) -> Obstacle {
     }
 }
 
-/// Why processes below us are out of reach.
-const fn out_of_reach(errno: i32, system: &System) -> Obstacle {
-    match system.yama {
+/// Why processes below us are out of reach, if they are.
+fn out_of_reach(found: &Found, system: &System) -> Option<Obstacle> {
+    let reached = [found.of(Step::Copy), found.of(Step::Memory)];
+    let errno = reached.into_iter().find_map(|tried| match tried {
+        Tried::Refused(errno) => Some(errno),
+        // The calls themselves are allowed: only whoever traces us keeps us waiting.
+        Tried::Fatal => Some(libc::ETIMEDOUT),
+        Tried::Works | Tried::Unknown => None,
+    })?;
+    Some(match system.yama {
         _ if !system.proc => Obstacle::WithoutProc,
         Some(scope @ 3..) => Obstacle::Yama { scope },
         Some(scope @ 2) if !system.may_trace => Obstacle::Yama { scope },
         _ => Obstacle::OutOfReach { errno },
-    }
+    })
 }

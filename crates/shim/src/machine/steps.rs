@@ -24,14 +24,14 @@ pub(crate) enum Step {
     AddFd,
     /// And be told of it in the same step (5.14)?
     AddFdSend,
+    /// May the memory of a process of our own be read and written?
+    Memory,
     /// May a process be opened (5.3)?
     Open,
     /// Is there a call that copies a descriptor of a process (5.6), and does no filter forbid it?
     GetFd,
     /// May a descriptor of a process of our own be copied?
     Copy,
-    /// May its memory be read and written?
-    Memory,
 }
 
 impl Step {
@@ -41,10 +41,10 @@ impl Step {
         Self::Continue,
         Self::AddFd,
         Self::AddFdSend,
+        Self::Memory,
         Self::Open,
         Self::GetFd,
         Self::Copy,
-        Self::Memory,
     ];
 }
 
@@ -174,6 +174,7 @@ fn ask_outer(arch: &Architecture) -> i32 {
 }
 
 fn ask_process(target: pid_t, to: RawFd) {
+    ask(to, Step::Memory, || look_into(target));
     let mut process = -1;
     ask(to, Step::Open, || {
         // SAFETY: plain numbers.
@@ -187,7 +188,6 @@ fn ask_process(target: pid_t, to: RawFd) {
     if process >= 0 && ask(to, Step::GetFd, no_process) {
         ask(to, Step::Copy, || copy_descriptor(process));
     }
-    ask(to, Step::Memory, || look_into(target));
 }
 
 /// Copies the first descriptor that is open; that there is none is no refusal.

@@ -26,6 +26,7 @@ fn plan(changed: &[(Step, Tried)]) -> Plan {
 fn obstacle(found: &Found, system: &System) -> Obstacle {
     match Plan::choose(true, found, system) {
         Plan::Outside(obstacle) => obstacle,
+        Plan::HandOver(_, obstacle) => obstacle,
         other @ (Plan::Translate(_) | Plan::Nested) => panic!("{other:?}"),
     }
 }
@@ -52,6 +53,7 @@ fn all_found() -> impl Iterator<Item = Found> {
 #[test]
 fn nothing_is_translated_that_cannot_be_answered() {
     let needed = [Step::Trap, Step::Continue, Step::Open, Step::GetFd, Step::Copy, Step::Memory];
+    let for_descriptors = [Step::Open, Step::GetFd];
     let fails = |found: &Found, step| matches!(found.of(step), Tried::Refused(_) | Tried::Fatal);
     let system = system(PRESENT);
     let mut seen = 0;
@@ -60,6 +62,11 @@ fn nothing_is_translated_that_cannot_be_answered() {
         match Plan::choose(true, &found, &system) {
             Plan::Nested => assert!(busy && found.of(Step::Outer) == Tried::Works, "{found:?}"),
             Plan::Outside(_) => assert!(needed.iter().any(|it| fails(&found, *it)), "{found:?}"),
+            Plan::HandOver(..) => {
+                assert!(for_descriptors.iter().any(|it| fails(&found, *it)), "{found:?}");
+                let others = [Step::Trap, Step::Continue, Step::Memory];
+                assert!(!others.iter().any(|it| fails(&found, *it)), "{found:?}");
+            }
             Plan::Translate(servers) => {
                 assert!(!needed.iter().any(|it| fails(&found, *it)), "{found:?}");
                 let expected = match (fails(&found, Step::AddFd), fails(&found, Step::AddFdSend)) {

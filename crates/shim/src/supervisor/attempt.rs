@@ -3,7 +3,6 @@
 use super::Supervisor;
 use super::datagrams::Called;
 use crate::address::{self, MAX_SOCKADDR, ProgramAddress};
-use crate::program;
 use crate::seccomp::{Answer, Trap};
 use crate::socket::{self, Kind};
 use crate::table::{Caller, Connection, Phase, Purpose};
@@ -86,12 +85,12 @@ impl Supervisor {
             return Err(reason);
         }
         let fd = trap.args[0] as RawFd;
-        let socket = match program::descriptor(trap.thread, fd) {
+        let socket = match self.descriptors.of(trap.thread, fd) {
             Ok(socket) => socket,
             // The kernel will say so.
             Err(e) if e.raw_os_error() == Some(libc::EBADF) => return Ok(Some(Answer::Continue)),
             Err(e) => {
-                self.note_out_of_reach(trap.thread);
+                self.note_without_socket(trap.thread, &e);
                 return Err(out_of_reach(&e));
             }
         };
@@ -222,7 +221,7 @@ impl Supervisor {
         if self.table.is_empty() && self.datagrams.is_empty() {
             return Answer::Continue;
         }
-        let socket = program::descriptor(trap.thread, trap.args[0] as RawFd);
+        let socket = self.descriptors.of(trap.thread, trap.args[0] as RawFd);
         let cookie = socket.and_then(|socket| socket::cookie(socket.as_fd()));
         let cookie = cookie.ok();
         if let Some(cookie) = cookie {

@@ -6,7 +6,6 @@ use super::attempt::{Attempt, read_address};
 use crate::address::{self, ProgramAddress};
 use crate::filter::{Architecture, I386_SOCKETCALL};
 use crate::memory::Memory;
-use crate::program;
 use crate::seccomp::{Answer, Notification, Trap};
 use crate::socket::{self, Kind};
 use crate::table::Purpose;
@@ -44,7 +43,7 @@ impl Supervisor {
         let Some(connect) = ForeignConnect::read(&trap.notification(), &trap.memory) else {
             return Answer::Continue;
         };
-        let socket = program::descriptor(trap.thread, connect.fd);
+        let socket = self.descriptors.of(trap.thread, connect.fd);
         let kind = socket.and_then(|socket| socket::kind(socket.as_fd()));
         let ForeignConnect { address, length, .. } = connect;
         let attempt = Attempt { address, length, nonblocking: false, purpose: Purpose::Connect };

@@ -1,6 +1,7 @@
 //! What time does: limits, and noticing that a caller was interrupted, of which nobody tells.
 
 use super::Supervisor;
+use crate::program;
 use crate::seccomp::Answer;
 use crate::table::{Caller, Connection, Phase};
 use manypath_control::Request;
@@ -34,7 +35,9 @@ impl Supervisor {
     pub(crate) fn timeout(&self) -> Option<Duration> {
         let anything =
             self.table.needs_clock() || self.has_questions() || self.datagrams.needs_clock();
-        let next = [anything.then_some(self.ticks.0), self.accepts.next_deadline()];
+        let handover = self.descriptors.handover();
+        let handover = handover.and_then(|it| it.deadline(self.listener.sockets()));
+        let next = [anything.then_some(self.ticks.0), self.accepts.next_deadline(), handover];
         // The poll counts whole milliseconds.
         let wait =
             |at: Instant| at.saturating_duration_since(Instant::now()) + Duration::from_millis(1);
@@ -51,6 +54,9 @@ impl Supervisor {
             }
         }
         self.handle_listeners_time(now);
+        if let Some(handover) = self.descriptors.handover() {
+            handover.look_after(self.listener.sockets(), now, |id| self.listener.is_waiting(id));
+        }
     }
 
     fn on_tick(&mut self, connection: Connection, now: Instant) -> Option<Connection> {
@@ -87,7 +93,7 @@ impl Supervisor {
             return Some(connection);
         }
         for mut caller in gone {
-            if waiting.is_empty() && self.still_has(&caller, connection.cookie) {
+            if waiting.is_empty() && program::has(caller.thread, caller.fd, &caller.socket) {
                 caller.trap = None;
                 waiting.push(caller);
             }

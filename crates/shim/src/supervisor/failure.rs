@@ -2,7 +2,6 @@
 
 use super::Supervisor;
 use crate::only_sctp;
-use crate::program;
 use crate::seccomp::Answer;
 use crate::socket;
 use crate::table::{Caller, Connection, Phase};
@@ -164,12 +163,6 @@ impl Supervisor {
                 Some(connection)
             });
         }
-    }
-
-    /// Whether the program still has the socket that this caller came with.
-    pub(super) fn still_has(&self, caller: &Caller, cookie: u64) -> bool {
-        let socket = program::descriptor(caller.thread, caller.fd);
-        socket.and_then(|socket| socket::cookie(socket.as_fd())).is_ok_and(|now| now == cookie)
     }
 }
 

@@ -38,6 +38,7 @@ pub(crate) use questions::Whose;
 
 use crate::accept::Accepts;
 use crate::accesses::Accesses;
+use crate::descriptors::Descriptors;
 use crate::filter::Architecture;
 use crate::gate::Gates;
 use crate::memory::Source;
@@ -82,6 +83,7 @@ pub(crate) struct Supervisor {
     questions: Vec<Question>,
     hide_io_uring: bool,
     reach: Reach,
+    pub(crate) descriptors: Descriptors,
     /// Whom this process belongs to.
     user: u32,
     /// Access to memory of programs of other users, once there were any.
@@ -95,8 +97,11 @@ impl Supervisor {
         listener: Listener,
         stack: StackLink,
         numbers: Architecture,
+        descriptors: Descriptors,
         options: &RunOptions,
     ) -> Self {
+        // Programs hand over sockets of TCP alone.
+        let datagrams = options.datagrams && descriptors.handover().is_none();
         let (answer_limit, loopback_paths) = (options.answer_limit, options.loopback_paths);
         let probe = Socket::new(Domain::IPV4, Type::DGRAM, None);
         let namespace = probe.ok().and_then(|probe| socket::namespace(probe.as_fd()).ok());
@@ -109,7 +114,7 @@ impl Supervisor {
             report,
             table,
             accepts,
-            datagrams: Datagrams::new(options.datagrams),
+            datagrams: Datagrams::new(datagrams),
             gates,
             only_sctp: OnlySctp::new(options.rules.clone()),
             numbers,
@@ -121,6 +126,7 @@ impl Supervisor {
             questions: Vec::new(),
             hide_io_uring: options.hide_io_uring,
             reach: Reach::default(),
+            descriptors,
             // SAFETY: takes nothing.
             user: unsafe { libc::geteuid() },
             accesses: None,
@@ -140,7 +146,10 @@ impl Supervisor {
     }
 
     fn handle_call(&mut self, trap: &Trap) {
-        if let Some(answer) = self.dispatch(trap) {
+        self.descriptors.begin(&self.listener, trap);
+        let answer = self.dispatch(trap);
+        self.descriptors.end(&self.listener, trap);
+        if let Some(answer) = answer {
             self.answer(trap, answer);
         }
         trap.memory.close();

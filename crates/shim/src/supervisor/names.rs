@@ -5,7 +5,6 @@ use super::questions::Asked;
 use crate::address;
 use crate::machine;
 use crate::memory::Memory;
-use crate::program;
 use crate::seccomp::{Answer, Trap};
 use crate::socket;
 use crate::table::{Connection, Phase};
@@ -93,7 +92,7 @@ impl Supervisor {
         if self.table.is_empty() && self.datagrams.is_empty() && !self.accepts.has_served() {
             return None;
         }
-        let socket = program::descriptor(trap.thread, trap.args[0] as RawFd).ok()?;
+        let socket = self.descriptors.of(trap.thread, trap.args[0] as RawFd).ok()?;
         let cookie = socket::cookie(socket.as_fd()).ok()?;
         self.listener.is_waiting(trap.id).then_some((cookie, socket))
     }

@@ -25,6 +25,19 @@ impl Supervisor {
         }
     }
 
+    /// A program's socket could not be had, for this reason.
+    pub(crate) fn note_without_socket(&mut self, thread: libc::pid_t, error: &io::Error) {
+        let handed_over = self.descriptors.handover().is_some();
+        let refused = error.raw_os_error() == Some(libc::EPERM);
+        if handed_over && refused && !is_forbidden(thread) {
+            if !std::mem::replace(&mut self.reach.is_told, true) {
+                self.reach.notice = Some(not_preloaded(thread));
+            }
+        } else {
+            self.note_out_of_reach(thread);
+        }
+    }
+
     /// A program listens that cannot be given connections.
     pub(crate) fn note_server(&mut self) {
         if !std::mem::replace(&mut self.reach.told_of_servers, true) {
@@ -46,9 +59,22 @@ fn is_forbidden(thread: libc::pid_t) -> bool {
     file.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
 }
 
-fn out_of_reach(thread: libc::pid_t, own_user: u32) -> String {
+fn name(thread: libc::pid_t) -> String {
     let program = fs::read_to_string(format!("/proc/{thread}/comm")).unwrap_or_default();
-    let program = program.trim_end();
+    program.trim_end().to_owned()
+}
+
+/// It is static, makes its calls without the C library, or was started with an environment of its own.
+fn not_preloaded(thread: libc::pid_t) -> String {
+    let program = name(thread);
+    format!(
+        "connections of {program} are plain TCP: the launcher may not copy its sockets, and it does not hand them over \
+         by the C library; start the container with --cap-add SYS_PTRACE, or set SystemCallFilter=pidfd_getfd"
+    )
+}
+
+fn out_of_reach(thread: libc::pid_t, own_user: u32) -> String {
+    let program = name(thread);
     // A program that hides itself has its files there owned by root.
     let owner = fs::metadata(format!("/proc/{thread}")).map(|about| about.uid()).ok();
     let user = owner.filter(|owner| *owner != own_user && *owner != 0);

@@ -287,6 +287,11 @@ pub(super) enum Launcher {
     Everything,
     /// Listening sockets are reached by plain TCP only.
     Clients,
+    /// Programs that hand over their sockets by the C library are carried, and no others.
+    Linked {
+        /// Why it is so, and what changes it, in a line.
+        text: String,
+    },
     /// An outer launcher carries what is started here.
     Nested,
     /// Programs are plain TCP.

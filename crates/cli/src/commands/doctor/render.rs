@@ -163,6 +163,7 @@ fn host(findings: &Findings) -> Vec<(&'static str, String)> {
     let run = match &findings.launcher {
         Launcher::Everything => "carries clients and servers",
         Launcher::Clients => "carries clients, not servers",
+        Launcher::Linked { .. } => "carries programs of the C library, not static ones",
         Launcher::Nested => "is served by the one around it",
         Launcher::Nothing { .. } => "leaves programs to plain TCP",
     };

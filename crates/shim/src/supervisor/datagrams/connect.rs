@@ -122,7 +122,7 @@ impl Supervisor {
     }
 
     fn socket_of(&self, trap: &Trap, cookie: u64) -> Option<OwnedFd> {
-        let socket = program::descriptor(trap.thread, trap.args[0] as RawFd).ok()?;
+        let socket = self.descriptors.of(trap.thread, trap.args[0] as RawFd).ok()?;
         let same = socket::cookie(socket.as_fd()).is_ok_and(|own| own == cookie);
         (same && self.listener.is_waiting(trap.id)).then_some(socket)
     }
@@ -179,7 +179,7 @@ impl Supervisor {
 
     /// The UDP socket that a call is about; `None` if it is another one, or nobody waits any more.
     pub(super) fn called(&self, trap: &Trap) -> Option<Called> {
-        let socket = program::descriptor(trap.thread, trap.args[0] as RawFd).ok()?;
+        let socket = self.descriptors.of(trap.thread, trap.args[0] as RawFd).ok()?;
         let v6 = is_udp(socket.as_fd())?;
         let cookie = socket::cookie(socket.as_fd()).ok()?;
         self.listener.is_waiting(trap.id).then_some(Called { socket, cookie, v6 })

@@ -3,7 +3,6 @@
 
 use super::super::Supervisor;
 use super::{Flow, Phase, system};
-use crate::program;
 use crate::socket;
 use manypath_control::Request;
 use manypath_control::status::FallbackReason;
@@ -54,7 +53,7 @@ impl Supervisor {
 
     /// The socket, where the program had it last, if it is still there.
     fn socket_at(&self, flow: &Flow) -> Option<OwnedFd> {
-        let socket = program::descriptor(flow.place.0, flow.place.1).ok()?;
+        let socket = self.descriptors.of(flow.place.0, flow.place.1).ok()?;
         let same = socket::cookie(socket.as_fd()).is_ok_and(|cookie| cookie == flow.cookie);
         same.then_some(socket)
     }

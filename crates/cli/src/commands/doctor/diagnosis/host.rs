@@ -49,6 +49,10 @@ fn launcher(launcher: &Launcher) -> Option<Cause> {
                         Linux 5.9 or newer is needed";
             Some(Cause::new(name, Weight::Degraded, text))
         }
+        Launcher::Linked { text } => {
+            let text = format!("static programs under `manypath run` are plain TCP here: {text}");
+            Some(Cause::new(name, Weight::Degraded, text))
+        }
         Launcher::Nothing { text, command, .. } => {
             let text = format!("programs under `manypath run` are plain TCP here: {text}");
             let cause = Cause::new(name, Weight::Broken, text);

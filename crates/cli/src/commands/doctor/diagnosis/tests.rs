@@ -81,6 +81,7 @@ fn what_keeps_run_from_carrying_is_told_whether_the_paths_work_or_not() {
     );
     assert_eq!(with(nothing(None)).command, None);
     assert_eq!(with(Launcher::Clients).weight, Weight::Degraded);
+    assert_eq!(with(Launcher::Linked { text: "why".into() }).weight, Weight::Degraded);
     let nested = Findings { launcher: Launcher::Nested, ..host(vec![path(1)]) };
     assert!(diagnose(&nested).is_empty());
 }

@@ -8,8 +8,11 @@ pub(super) fn look() -> Launcher {
     match manypath_shim::look() {
         Plan::Translate(Servers::OneStep | Servers::TwoSteps) => Launcher::Everything,
         Plan::Translate(Servers::Never) => Launcher::Clients,
+        Plan::HandOver(_, obstacle) if crate::commands::preload::handover().is_some() => {
+            Launcher::Linked { text: obstacle.to_string() }
+        }
         Plan::Nested => Launcher::Nested,
-        Plan::Outside(obstacle) => Launcher::Nothing {
+        Plan::HandOver(_, obstacle) | Plan::Outside(obstacle) => Launcher::Nothing {
             obstacle: obstacle.name(),
             text: obstacle.to_string(),
             command: obstacle.command(),

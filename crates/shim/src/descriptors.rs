@@ -1,0 +1,53 @@
+//! How the launcher comes to sockets of programs.
+
+use crate::handover::Handover;
+use crate::program;
+use crate::seccomp::{Listener, Trap};
+use std::io;
+use std::os::fd::{OwnedFd, RawFd};
+
+/// How the launcher comes to sockets of programs.
+#[derive(Debug)]
+pub(crate) enum Descriptors {
+    /// It copies them.
+    Copied,
+    /// Programs hand them over.
+    HandedOver(Handover),
+}
+
+impl Descriptors {
+    /// The socket that a call is about.
+    ///
+    /// # Errors
+    /// As [`program::descriptor`].
+    pub(crate) fn of(&self, thread: libc::pid_t, fd: RawFd) -> io::Result<OwnedFd> {
+        match self {
+            Self::Copied => program::descriptor(thread, fd),
+            Self::HandedOver(handover) => handover.take(thread, fd),
+        }
+    }
+
+    pub(crate) const fn handover(&self) -> Option<&Handover> {
+        match self {
+            Self::Copied => None,
+            Self::HandedOver(handover) => Some(handover),
+        }
+    }
+
+    /// A call is looked at; until [`Descriptors::end`] its socket can be had.
+    pub(crate) fn begin(&self, listener: &Listener, trap: &Trap) {
+        if let Self::HandedOver(handover) = self {
+            handover.begin(listener.sockets(), trap.thread, trap.args[0] as RawFd);
+        }
+    }
+
+    /// The call was looked at. One that waits keeps its socket.
+    pub(crate) fn end(&self, listener: &Listener, trap: &Trap) {
+        if let Self::HandedOver(handover) = self {
+            let socket = handover.end().filter(|_| listener.is_waiting(trap.id));
+            if let Some(socket) = socket {
+                listener.sockets().keep(trap.id, trap.thread, trap.args[0] as RawFd, socket);
+            }
+        }
+    }
+}

@@ -1,0 +1,376 @@
+//! Sockets that programs hand over themselves, where the launcher may not copy them (`crates/handover`).
+//!
+//! A socket arrives before the call that it is about, in one packet with its number; the kernel says which process has
+//! sent it. It belongs to that one call: kept for longer, it would stay open when the program closes it.
+
+use crate::filter::Trapped;
+use crate::program;
+use manypath_control::runtime;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::env;
+use std::ffi::{CString, OsString};
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::mem;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long a socket waits for its call: a thread that was killed in between never makes it.
+const KEPT: Duration = Duration::from_secs(5);
+/// How often sockets of calls that wait are looked at: nobody tells when a program has ended.
+const LOOK: Duration = Duration::from_secs(1);
+/// Sockets that wait at most; the oldest goes first.
+const MAX_WAITING: usize = 256;
+/// Room for the descriptors and the identity that come with a packet.
+const ROOM: usize = 256;
+
+/// Where sockets arrive, and those that have.
+#[derive(Debug)]
+pub(crate) struct Handover {
+    socket: UnixDatagram,
+    path: PathBuf,
+    arrived: RefCell<Vec<Arrived>>,
+    /// The socket of the call that is being looked at.
+    current: RefCell<Option<Call>>,
+    /// A copy of it, once somebody has it.
+    taken: RefCell<Option<OwnedFd>>,
+    /// When the sockets of calls that wait were looked at last.
+    looked: Cell<Instant>,
+}
+
+/// Sockets of calls that wait, by the notification's identity. A thread that waits in a call keeps its socket open
+/// whatever its process does, and so does this copy.
+#[derive(Debug, Default)]
+pub(crate) struct Sockets(Mutex<BTreeMap<u64, Call>>);
+
+/// A thread's call about a socket.
+#[derive(Debug)]
+struct Call {
+    thread: libc::pid_t,
+    number: RawFd,
+    socket: OwnedFd,
+}
+
+#[derive(Debug)]
+struct Arrived {
+    process: libc::pid_t,
+    number: RawFd,
+    socket: OwnedFd,
+    at: Instant,
+}
+
+impl Handover {
+    /// # Errors
+    /// When there is no place for the socket, or no descriptor.
+    pub(crate) fn new() -> io::Result<Self> {
+        let path = runtime::directory()?.join(format!("sockets-{}", process::id()));
+        // Of an earlier process with our number.
+        let _ = fs::remove_file(&path);
+        let socket = UnixDatagram::bind(&path)?;
+        socket.set_nonblocking(true)?;
+        let on: libc::c_int = 1;
+        let length = mem::size_of_val(&on) as libc::socklen_t;
+        // SAFETY: the kernel reads one int.
+        let set = unsafe {
+            let (level, name) = (libc::SOL_SOCKET, libc::SO_PASSCRED);
+            libc::setsockopt(socket.as_raw_fd(), level, name, (&raw const on).cast(), length)
+        };
+        if set < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let (arrived, current, taken) = Default::default();
+        let looked = Cell::new(Instant::now());
+        Ok(Self { socket, path, arrived, current, taken, looked })
+    }
+
+    /// What the command finds in its environment: the library before others, and where we wait.
+    /// How many of the calls of servers are trapped decides about which of them the library announces.
+    pub(crate) fn environment(
+        &self,
+        library: &Path,
+        trapped: Trapped,
+    ) -> Vec<(&'static str, OsString)> {
+        let mut libraries = library.as_os_str().to_owned();
+        if let Some(before) = env::var_os("LD_PRELOAD").filter(|before| !before.is_empty()) {
+            libraries.push(":");
+            libraries.push(before);
+        }
+        let servers = match trapped {
+            Trapped { accepts: true, .. } => "accept",
+            Trapped { servers: true, .. } => "listen",
+            Trapped { .. } => "none",
+        };
+        vec![
+            ("LD_PRELOAD", libraries),
+            ("MANYPATH_HANDOVER", self.path.clone().into()),
+            ("MANYPATH_HANDOVER_SERVERS", servers.into()),
+        ]
+    }
+
+    /// Takes the name away; programs that are left make their calls without us.
+    pub(crate) fn remove(&self) {
+        let _ = fs::remove_file(&self.path);
+    }
+
+    /// Takes what has arrived: senders wait while the queue is full.
+    pub(crate) fn receive(&self) {
+        let mut arrived = self.arrived.borrow_mut();
+        while let Some(one) = receive(&self.socket) {
+            if arrived.len() == MAX_WAITING {
+                arrived.remove(0);
+            }
+            arrived.extend(one);
+        }
+        arrived.retain(|one| one.at.elapsed() < KEPT);
+    }
+
+    /// When time alone changes something.
+    pub(crate) fn deadline(&self, sockets: &Sockets) -> Option<Instant> {
+        let arrived = self.arrived.borrow().first().map(|one| one.at + KEPT);
+        let look = (!sockets.is_empty()).then(|| self.looked.get() + LOOK);
+        arrived.into_iter().chain(look).min()
+    }
+
+    /// Closes copies of sockets whose programs have closed them, or have ended.
+    pub(crate) fn look_after(&self, sockets: &Sockets, now: Instant, waits: impl Fn(u64) -> bool) {
+        if now >= self.looked.get() + LOOK {
+            self.looked.set(now);
+            self.receive();
+            sockets.forget_closed(waits);
+        }
+    }
+
+    /// A call of a thread is looked at, which has the socket under this number. A call that the kernel repeats after
+    /// a signal is not announced again.
+    pub(crate) fn begin(&self, sockets: &Sockets, thread: libc::pid_t, number: RawFd) {
+        self.receive();
+        let announced = self.announced(thread, number);
+        let interrupted = sockets.of_interrupted(thread, number);
+        let socket = announced.or(interrupted);
+        *self.current.borrow_mut() = socket.map(|socket| Call { thread, number, socket });
+    }
+
+    /// The socket that the thread's process has announced and still has: a call that was announced may never have been
+    /// made.
+    fn announced(&self, thread: libc::pid_t, number: RawFd) -> Option<OwnedFd> {
+        let mut arrived = self.arrived.borrow_mut();
+        if !arrived.iter().any(|one| one.number == number) {
+            return None;
+        }
+        let process = program::process_of(thread).unwrap_or(thread);
+        let is_it = |one: &Arrived| (one.process, one.number) == (process, number);
+        while let Some(at) = arrived.iter().position(is_it) {
+            let socket = arrived.remove(at).socket;
+            if program::has(thread, number, &socket) {
+                return Some(socket);
+            }
+        }
+        None
+    }
+
+    /// The call was looked at; its socket, if anybody wanted it.
+    pub(crate) fn end(&self) -> Option<OwnedFd> {
+        self.current.take();
+        self.taken.take()
+    }
+
+    /// The socket of the call that is being looked at.
+    ///
+    /// # Errors
+    /// `EPERM` when the program has not handed over a TCP socket, `EBADF` when it is none.
+    pub(crate) fn take(&self, thread: libc::pid_t, number: RawFd) -> io::Result<OwnedFd> {
+        match self.current.take() {
+            Some(call) if (call.thread, call.number) == (thread, number) => {
+                *self.taken.borrow_mut() = Some(call.socket.try_clone()?);
+                Ok(call.socket)
+            }
+            _ => Err(unannounced(thread, number)),
+        }
+    }
+}
+
+impl Sockets {
+    /// Keeps the socket of a call that waits.
+    pub(crate) fn keep(&self, id: u64, thread: libc::pid_t, number: RawFd, socket: OwnedFd) {
+        self.lock().insert(id, Call { thread, number, socket });
+    }
+
+    /// The socket of a call that waits.
+    pub(crate) fn of_call(&self, id: u64) -> Option<OwnedFd> {
+        self.lock().get(&id)?.socket.try_clone().ok()
+    }
+
+    /// Closes the copy, before the call is answered: what the program closes then is closed.
+    pub(crate) fn forget(&self, id: u64) {
+        self.lock().remove(&id);
+    }
+
+    /// The socket of an earlier call of the thread, which was interrupted.
+    fn of_interrupted(&self, thread: libc::pid_t, number: RawFd) -> Option<OwnedFd> {
+        let mut calls = self.lock();
+        let is_it = |call: &Call| (call.thread, call.number) == (thread, number);
+        let id = calls.iter().find(|(_, call)| is_it(call)).map(|(id, _)| *id)?;
+        let socket = calls.remove(&id)?.socket;
+        program::has(thread, number, &socket).then_some(socket)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
+    /// Closes the copies of sockets that the programs of interrupted calls have closed.
+    pub(crate) fn forget_closed(&self, waits: impl Fn(u64) -> bool) {
+        let has = |call: &Call| program::has(call.thread, call.number, &call.socket);
+        self.lock().retain(|id, call| waits(*id) || has(call));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Call>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl AsRawFd for Handover {
+    fn as_raw_fd(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+}
+
+/// Why there is no socket: programs send TCP sockets alone. What cannot be seen may be one.
+fn unannounced(thread: libc::pid_t, number: RawFd) -> io::Error {
+    let may_be_tcp = match protocol(thread, number) {
+        Ok(name) => name.contains("TCP"),
+        Err(error) => error.kind() == io::ErrorKind::PermissionDenied,
+    };
+    io::Error::from_raw_os_error(if may_be_tcp { libc::EPERM } else { libc::EBADF })
+}
+
+/// The name of a socket's protocol, as the kernel tells it of sockets that are files in /proc.
+fn protocol(thread: libc::pid_t, number: RawFd) -> io::Result<String> {
+    let path = CString::new(format!("/proc/{thread}/fd/{number}"))?;
+    let mut name = [0_u8; 32];
+    let attribute = c"system.sockprotoname".as_ptr();
+    // SAFETY: the strings end with a zero, and the kernel writes at most so many bytes.
+    let length =
+        unsafe { libc::getxattr(path.as_ptr(), attribute, name.as_mut_ptr().cast(), name.len()) };
+    let length = usize::try_from(length).map_err(|_| io::Error::last_os_error())?;
+    Ok(String::from_utf8_lossy(name.get(..length).unwrap_or_default()).into_owned())
+}
+
+#[repr(C, align(8))]
+struct Control([u8; ROOM]);
+
+/// The next packet; `Some(None)` for one that is not as it should be.
+fn receive(from: &UnixDatagram) -> Option<Option<Arrived>> {
+    let mut number = [0; 4];
+    let mut piece = libc::iovec { iov_base: number.as_mut_ptr().cast(), iov_len: number.len() };
+    let mut control = Control([0; ROOM]);
+    // SAFETY: all zeroes is a valid header.
+    let mut header: libc::msghdr = unsafe { mem::zeroed() };
+    header.msg_iov = &raw mut piece;
+    header.msg_iovlen = 1;
+    header.msg_control = (&raw mut control).cast();
+    header.msg_controllen = ROOM as _;
+    let flags = libc::MSG_CMSG_CLOEXEC | libc::MSG_DONTWAIT;
+    // SAFETY: the header points to live buffers of the stated lengths.
+    let length = unsafe { libc::recvmsg(from.as_raw_fd(), &raw mut header, flags) };
+    if length < 0 {
+        return None;
+    }
+    let (mut process, mut sockets) = (None, Vec::new());
+    // SAFETY: the kernel has filled the header; what it has put there has the type that it says.
+    unsafe {
+        let mut at = libc::CMSG_FIRSTHDR(&raw const header);
+        while let Some(message) = at.as_ref() {
+            let data = libc::CMSG_DATA(at);
+            if message.cmsg_type == libc::SCM_CREDENTIALS {
+                process = Some(data.cast::<libc::ucred>().read_unaligned().pid);
+            } else if message.cmsg_type == libc::SCM_RIGHTS {
+                let bytes = message.cmsg_len as u64 - u64::from(libc::CMSG_LEN(0));
+                let all = (0..bytes as usize / 4)
+                    .map(|number| data.cast::<RawFd>().add(number).read_unaligned());
+                sockets.extend(all.map(|fd| OwnedFd::from_raw_fd(fd)));
+            }
+            at = libc::CMSG_NXTHDR(&raw const header, at);
+        }
+    }
+    let socket = sockets.pop().filter(|_| sockets.is_empty() && length == 4);
+    let whole = process.zip(socket);
+    Some(whole.map(|(process, socket)| Arrived {
+        process,
+        number: RawFd::from_ne_bytes(number),
+        socket,
+        at: Instant::now(),
+    }))
+}
+
+/// Whether a command is linked against the C library that the library is for, as far as its file says. A script is
+/// what its interpreter is.
+pub(crate) fn is_preloadable(program: &Path) -> bool {
+    let Some(path) = find(program) else { return false };
+    let mut head = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(4096).read_to_end(&mut head));
+    if read.is_err() {
+        return false;
+    }
+    match head.strip_prefix(b"#!") {
+        Some(line) => {
+            let line =
+                String::from_utf8_lossy(line.split(|byte| *byte == b'\n').next().unwrap_or(b""));
+            let interpreter = line.split_whitespace().next().map(PathBuf::from);
+            // A script of a script is as rare as it is confusing.
+            interpreter.is_some_and(|it| fs::read(it).is_ok_and(|file| is_linked(&file)))
+        }
+        None => is_linked(&head),
+    }
+}
+
+/// Whether the beginning of a program names the loader of the C library.
+fn is_linked(file: &[u8]) -> bool {
+    let head = file.get(..file.len().min(4096)).unwrap_or_default();
+    head.starts_with(b"\x7fELF") && head.windows(9).any(|part| part == b"/ld-linux")
+}
+
+fn find(program: &Path) -> Option<PathBuf> {
+    if program.components().count() > 1 {
+        return Some(program.to_owned());
+    }
+    let places = env::var_os("PATH")?;
+    env::split_paths(&places).map(|place| place.join(program)).find(|file| file.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn a_socket_that_is_not_sent_is_told_from_what_is_no_tcp_socket() {
+        // SAFETY: takes nothing.
+        let own = unsafe { libc::gettid() };
+        let tcp = OwnedFd::from(TcpListener::bind(("127.0.0.1", 0)).unwrap());
+        let udp = std::net::UdpSocket::bind(("127.0.0.1", 0)).unwrap();
+        let errno = |fd| unannounced(own, fd).raw_os_error();
+        assert_eq!(errno(tcp.as_raw_fd()), Some(libc::EPERM));
+        assert_eq!(errno(udp.as_raw_fd()), Some(libc::EBADF));
+        assert_eq!(errno(9999), Some(libc::EBADF));
+        let has = |fd| program::has(own, fd, &tcp);
+        assert!(has(tcp.as_raw_fd()) && !has(udp.as_raw_fd()));
+    }
+
+    #[test]
+    fn programs_of_the_c_library_and_their_scripts_are_preloadable() {
+        assert!(is_preloadable(Path::new("sh")));
+        let script = std::env::temp_dir().join(format!("manypath-script-{}", process::id()));
+        fs::write(&script, "#!/usr/bin/env python3\n").unwrap();
+        assert!(is_preloadable(&script));
+        fs::write(&script, b"\x7fELF, and no loader").unwrap();
+        assert!(!is_preloadable(&script));
+        fs::remove_file(&script).unwrap();
+        assert!(!is_preloadable(&script));
+    }
+}
