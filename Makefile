@@ -12,7 +12,7 @@ build:
 
 demo:
 	@scripts/setup build demo
-	$(CARGO) build --release --locked -p manypath-cli -p manypath-handover
+	$(CARGO) build --release --locked -p manypath-cli
 	target/release/manypath demo
 
 test:

@@ -147,6 +147,10 @@ fn a_container_that_forbids_looking_into_processes_runs_programs_as_they_are() {
     let Some(site) = site() else { return };
     let done = download(&site, forbidding(&site, Host::Left, &DOCKER), &[]);
     assert_plain(&site, &done, &["forbids pidfd_getfd", "--cap-add SYS_PTRACE"]);
+    std::fs::write(site.dir.join("rules"), "remote enable sctp-only=on\n").unwrap();
+    let done = download(&site, forbidding(&site, Host::Left, &DOCKER), &[]);
+    let notice = "connections are plain TCP, also where a rule allows SCTP only: ";
+    assert!(done.stderr.contains(notice), "{done:?}");
     let mut command = forbidding(&site, Host::Left, &DOCKER);
     command.args(["run", "--json", "--", "sh", "-c", "exit 7"]);
     let done = finish(command);

@@ -5,6 +5,7 @@ use crate::descriptors::Descriptors;
 use crate::filter::{Filter, NATIVE, Trapped};
 use crate::handover::{self, Handover};
 use crate::machine::{self, Obstacle, Plan, Servers};
+use crate::only_sctp::OnlySctp;
 use crate::options::{Outcome, RunError, RunOptions, ShimState};
 use crate::report::Report;
 use crate::seccomp::Listener;
@@ -138,7 +139,10 @@ fn explain(options: &RunOptions, shim: &ShimState) {
             (options.notice)(text);
         }
         ShimState::Unavailable(obstacle) => {
-            (options.notice)(&format!("all connections are plain TCP: {obstacle}"));
+            // Nobody sees the connects that such rules are about.
+            let broken = OnlySctp::new(options.rules.clone()).holds_somewhere();
+            let too = if broken { ", also where a rule allows SCTP only" } else { "" };
+            (options.notice)(&format!("all connections are plain TCP{too}: {obstacle}"));
         }
     }
 }

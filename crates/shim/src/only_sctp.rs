@@ -1,7 +1,7 @@
 //! Destinations that must not be reached by plain TCP. The stack refuses them; where there is no stack, or it is not
 //! asked, the launcher has to know them itself.
 
-use manypath_rules::{RulesFile, Table};
+use manypath_rules::{Chain, Policy, RulesFile, Table};
 use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
@@ -27,6 +27,13 @@ impl OnlySctp {
     pub(crate) fn holds_for(&mut self, destination: SocketAddr) -> bool {
         self.refresh();
         self.table.is_sctp_only(destination)
+    }
+
+    /// Whether any rule forbids plain TCP.
+    pub(crate) fn holds_somewhere(&mut self) -> bool {
+        self.refresh();
+        let mut enabled = self.table.list(Chain::Remote, Policy::Enable);
+        enabled.any(|(_, rule)| rule.options.sctp_only == Some(true))
     }
 
     /// Reads the file if it has changed. A wrong table is not taken, as by the stack.
@@ -71,13 +78,13 @@ mod tests {
         let [one, other] = ["192.0.2.1:80", "192.0.2.2:80"].map(|text| text.parse().unwrap());
         assert!(!only.holds_for(one), "there is no file");
         fs::write(&path, "remote enable host 192.0.2.1 sctp-only=on\n").unwrap();
-        assert!(only.holds_for(one) && !only.holds_for(other));
+        assert!(only.holds_for(one) && !only.holds_for(other) && only.holds_somewhere());
         fs::write(&path, "nonsense, and longer than before, so that it counts as another one\n")
             .unwrap();
         assert!(only.holds_for(one) && !only.holds_for(other));
         fs::write(&path, "remote enable sctp-only=on\n").unwrap();
         assert!(only.holds_for(one) && only.holds_for(other));
         fs::remove_file(path).unwrap();
-        assert!(!only.holds_for(one));
+        assert!(!only.holds_for(one) && !only.holds_somewhere());
     }
 }
