@@ -27,6 +27,8 @@ static __u64 (*ktime_ns)(void) = (void *)BPF_FUNC_ktime_get_ns;
 static __u64 (*socket_cookie)(void *) = (void *)BPF_FUNC_get_socket_cookie;
 static __u64 (*netns_cookie)(void *) = (void *)BPF_FUNC_get_netns_cookie;
 static void *(*storage_get)(void *, void *, void *, __u64) = (void *)BPF_FUNC_sk_storage_get;
+static __u64 (*current_cgroup)(void) = (void *)BPF_FUNC_get_current_cgroup_id;
+static __u64 (*current_ids)(void) = (void *)BPF_FUNC_get_current_uid_gid;
 static void *(*mptcp_of)(void *) = (void *)BPF_FUNC_skc_to_mptcp_sock;
 static long (*set_option)(void *, int, int, void *, int) = (void *)BPF_FUNC_setsockopt;
 static long (*get_option)(void *, int, int, void *, int) = (void *)BPF_FUNC_getsockopt;
@@ -75,12 +77,25 @@ struct service {
 	__u32 port;
 };
 
+// Who connects.
+struct actor {
+	__u32 cgroup[2]; // low word, high word
+	__u32 user, group;
+};
+
+// A destination that the host's egress policy keeps from somebody; loopback, port 0: the gate, and so all of them.
+struct denial {
+	struct actor actor;
+	struct service to;
+};
+
 // A connect that was sent to the gate; lives as long as its socket.
 struct connection {
 	__u64 cookie;
 	__u32 peer[4], local[4];
 	__u32 peer_port;
 	__u32 gate_port; // 0: its last connect was left alone
+	struct actor actor;
 };
 
 // The stack's end of a connection to a program that listens.
@@ -98,12 +113,13 @@ struct event {
 	__u32 isn;
 	__u32 kind, bound;
 	__u32 traffic_class, user_timeout;
+	struct actor actor;
 };
 
 enum reason {
 	CARRIED, BOUND_TO_DEVICE, OTHER_NAMESPACE, LOOPBACK, NOT_UNICAST, PORT_ZERO, LINK_LOCAL,
 	FOREIGN_SOURCE, MPTCP, RULE, NO_ROUTE, OWN_ADDRESS, REMEMBERED, NO_GATE, NO_MEMORY, EVENTS_LOST,
-	HEARS_ERRORS, OLDER_SOCKET, SCTP_ONLY, REASONS
+	HEARS_ERRORS, OLDER_SOCKET, SCTP_ONLY, MARKED, EGRESS_POLICY, REASONS
 };
 
 #define MAX_RULES 64
@@ -113,6 +129,9 @@ struct map rules SEC("maps") = { BPF_MAP_TYPE_ARRAY, 4, sizeof(struct rule), MAX
 struct map options SEC("maps") = { BPF_MAP_TYPE_ARRAY, 4, sizeof(struct option), MAX_RULES, 0 };
 struct map routes SEC("maps") = { BPF_MAP_TYPE_LPM_TRIE, sizeof(struct prefix), sizeof(struct route), 16384, BPF_F_NO_PREALLOC };
 struct map plain SEC("maps") = { BPF_MAP_TYPE_LRU_HASH, sizeof(struct service), 8, 8192, 0 };
+struct map denied SEC("maps") = { BPF_MAP_TYPE_LRU_HASH, sizeof(struct denial), 8, 4096, 0 };
+// Sockets of the daemon itself that belong to a program's cgroup.
+struct map exempt SEC("maps") = { BPF_MAP_TYPE_SK_STORAGE, 4, 4, 0, BPF_F_NO_PREALLOC };
 struct map connections SEC("maps") = { BPF_MAP_TYPE_SK_STORAGE, 4, sizeof(struct connection), 0, BPF_F_NO_PREALLOC };
 // Whom connections stand for that the stack is about to make to listening programs, and those that it has made, by
 // the socket that the program gets.
@@ -223,6 +242,30 @@ INLINE int is_sctp_only(const struct settings *said, const struct service *to)
 INLINE int is_plain(const struct service *to)
 {
 	const __u64 *until = map_lookup(&plain, to);
+	return until && *until > ktime_ns();
+}
+
+INLINE void read_actor(struct actor *actor)
+{
+	__u64 cgroup = current_cgroup(), ids = current_ids();
+	actor->cgroup[0] = (__u32)cgroup;
+	actor->cgroup[1] = cgroup >> 32;
+	actor->user = (__u32)ids;
+	actor->group = ids >> 32;
+}
+
+// Whether the host's egress policy is known to keep somebody from a destination, or from the gate.
+INLINE int is_denied(const struct actor *actor, const struct service *to)
+{
+	struct denial key = { .actor = *actor, .to = *to };
+	const __u64 *until = map_lookup(&denied, &key);
+	if (until && *until > ktime_ns())
+		return 1;
+	key.to.port = 0;
+	key.to.address[0] = key.to.address[1] = 0;
+	key.to.address[2] = is_v4(to->address) ? MAPPED : 0;
+	key.to.address[3] = is_v4(to->address) ? LOCALHOST : ONE;
+	until = map_lookup(&denied, &key);
 	return until && *until > ktime_ns();
 }
 

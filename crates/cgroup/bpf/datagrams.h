@@ -38,6 +38,9 @@ struct datagram {
 	__u32 bound; // whether the program has chosen the source
 	__u32 traffic_class;
 	__u32 sink; // the port that the socket is connected to in place of its peer; 0: to none
+	__u32 cgroup[2]; // of the socket: low word, high word
+	__u32 user;	 // whose the socket is
+	__u32 gap;
 };
 
 struct map sockets SEC("maps") = { BPF_MAP_TYPE_SK_STORAGE, 4, sizeof(struct udp_socket), 0, BPF_F_NO_PREALLOC };
@@ -51,6 +54,8 @@ enum { UDP_ = 17, DGRAM_ = 2, INET6_ = 10, RECVERR_ = 11, RECVERR6_ = 25 };
 enum { PASS = 1, SWALLOW = 2 }; // the latter without an error for the program
 
 static struct bpf_sock *(*full_socket)(struct bpf_sock *) = (void *)BPF_FUNC_sk_fullsock;
+static __u64 (*cgroup_of)(struct __sk_buff *) = (void *)BPF_FUNC_skb_cgroup_id;
+static __u32 (*user_of)(struct __sk_buff *) = (void *)BPF_FUNC_get_socket_uid;
 static long (*bind_to)(struct bpf_sock_addr *, void *, int) = (void *)BPF_FUNC_bind;
 static long (*load_bytes)(const void *, __u32, void *, __u32) = (void *)BPF_FUNC_skb_load_bytes;
 static void *(*ring_reserve)(void *, __u64, __u64) = (void *)BPF_FUNC_ringbuf_reserve;
@@ -76,6 +81,8 @@ INLINE __u32 decide_destination(struct bpf_sock *sk, const struct udp_socket *kn
 		return OTHER_NAMESPACE;
 	if (sk->bound_dev_if)
 		return BOUND_TO_DEVICE;
+	if (sk->mark)
+		return MARKED;
 	route = route_to(to->address);
 	if (!route || route->kind == REJECT)
 		return NO_ROUTE;
@@ -156,16 +163,20 @@ INLINE __u32 read_packet(struct __sk_buff *ctx, struct datagram *about)
 // Hands a datagram over; false when there is no room.
 INLINE int keep(struct __sk_buff *ctx, __u32 at, const struct datagram *about)
 {
-	KEEP(432);
-	KEEP(1968);
-	KEEP(16304);
+	KEEP(416);
+	KEEP(1952);
+	KEEP(16288);
 	KEEP(65536);
 	return 0;
 }
 
 INLINE int take(struct __sk_buff *ctx, __u32 at, struct datagram *about)
 {
+	__u64 cgroup = cgroup_of(ctx);
 	about->segment = ctx->gso_size;
+	about->cgroup[0] = (__u32)cgroup;
+	about->cgroup[1] = cgroup >> 32;
+	about->user = user_of(ctx);
 	if (!keep(ctx, at, about))
 		count_datagrams(EVENTS_LOST);
 	return SWALLOW;

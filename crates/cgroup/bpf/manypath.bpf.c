@@ -22,6 +22,8 @@ INLINE __u32 decide(struct bpf_sock_addr *ctx, struct bpf_sock *sk, const struct
 		return MPTCP;
 	if (sk->bound_dev_if)
 		return BOUND_TO_DEVICE;
+	if (sk->mark) // Routes and filters may go by it, and the stack has none.
+		return MARKED;
 	if (netns_cookie(ctx) != said->netns)
 		return OTHER_NAMESPACE;
 	if (!said->gate_port[!is_v4(to->address)])
@@ -40,7 +42,10 @@ INLINE __u32 decide(struct bpf_sock_addr *ctx, struct bpf_sock *sk, const struct
 			return FOREIGN_SOURCE;
 		copy(made->local, bound);
 	}
-	return is_plain(to) ? REMEMBERED : CARRIED;
+	if (is_plain(to))
+		return REMEMBERED;
+	read_actor(&made->actor);
+	return is_denied(&made->actor, to) ? EGRESS_POLICY : CARRIED;
 }
 
 // Whether no rule has a say in it: these connects are never carried.
@@ -60,7 +65,7 @@ INLINE int redirect(struct bpf_sock_addr *ctx, struct service *to, const __u32 *
 	struct bpf_sock *sk = ctx->sk;
 	struct connection made = {}, *known;
 	const struct settings *said = map_lookup(&settings, &zero);
-	if (!sk || !said)
+	if (!sk || !said || storage_get(&exempt, sk, 0, 0))
 		return LEFT_ALONE;
 	reason = decide(ctx, sk, said, to, bound, &made);
 	if (!reason) {
@@ -192,6 +197,7 @@ INLINE void on_syn(struct bpf_sock_ops *ctx, struct bpf_sock *sk)
 	event.gate_port = known->gate_port;
 	event.own_port = ctx->local_port;
 	event.isn = ctx->snd_nxt;
+	event.actor = known->actor;
 	if (is_v4(known->peer)) {
 		__u32 own = ctx->local_ip4;
 		event.own[2] = MAPPED;

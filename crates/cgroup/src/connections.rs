@@ -5,6 +5,7 @@ use manypath_control::{SocketOptions, Transport};
 use manypath_gate::gate::GateId;
 use socket2::Socket;
 use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
 use std::time::Instant;
 
 /// One connect of one of the programs' sockets.
@@ -17,9 +18,18 @@ pub(crate) struct Connection {
     pub(crate) transport: Option<Transport>,
 }
 
+impl Connection {
+    /// Whether the host's egress policy keeps it from the stack.
+    pub(crate) const fn is_barred(&self) -> bool {
+        matches!(self.phase, Phase::Barred { .. })
+    }
+}
+
 /// How far a connect has come.
 #[derive(Debug)]
 pub(crate) enum Phase {
+    /// The host's egress policy has no leave for it: a TCP connection of the program's identity meets that policy.
+    Barred { own: OwnedFd },
     /// The stack was asked and has not answered.
     Asking { until: Instant },
     /// The stack is at work.
@@ -62,7 +72,8 @@ impl Connections {
     pub(crate) fn put(&mut self, id: u64, connection: Connection) {
         let numbers = match connection.phase {
             Phase::Active => &mut self.active,
-            Phase::Asking { .. }
+            Phase::Barred { .. }
+            | Phase::Asking { .. }
             | Phase::Held
             | Phase::Completing { .. }
             | Phase::Delayed { .. } => &mut self.by_cookie,

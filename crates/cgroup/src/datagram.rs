@@ -1,11 +1,12 @@
 //! What the kernel's programs tell of datagrams.
 
 use crate::layout::ip;
+use crate::owner::Owner;
 use crate::refusal::loopback;
 use std::net::SocketAddr;
 
 /// Bytes of `struct datagram`.
-const HEAD: usize = 72;
+const HEAD: usize = 88;
 
 /// One piece of news.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +30,8 @@ pub(crate) struct Datagram {
     pub(crate) traffic_class: u8,
     /// What the socket is connected to in place of its peer.
     pub(crate) sink: Option<SocketAddr>,
+    /// Whose the socket is.
+    pub(crate) owner: Owner,
     /// It is several datagrams (`UDP_SEGMENT`), all but the last as long as this; 0: one.
     segment: usize,
     payload: Vec<u8>,
@@ -65,6 +68,7 @@ impl News {
             return Some(Self::Gone(cookie));
         }
         let peer = address(6, 11)?;
+        let cgroup = u64::from(word(19)?) << 32 | u64::from(word(18)?);
         let sink = u16::try_from(word(17)?).ok().filter(|port| *port != 0);
         Some(Self::Datagram(Datagram {
             cookie,
@@ -73,6 +77,7 @@ impl News {
             peer,
             sink: sink.map(|port| SocketAddr::new(loopback(peer.ip()), port)),
             traffic_class: word(16)? as u8,
+            owner: Owner { user: word(20)?, cgroup },
             segment,
             payload: bytes.get(HEAD..HEAD.checked_add(length)?)?.to_vec(),
         }))
@@ -87,7 +92,7 @@ mod tests {
     fn record(kind: u32, segment: u32, payload: &[u8]) -> Vec<u8> {
         let (source, peer) = ("192.0.2.1".parse().unwrap(), "192.0.2.2".parse().unwrap());
         let words = [7, 0].into_iter().chain(layout::address(source)).chain(layout::address(peer));
-        let about = [4000, 53, payload.len() as u32, segment, kind, 1, 0x48, 0];
+        let about = [4000, 53, payload.len() as u32, segment, kind, 1, 0x48, 0, 77, 1, 1000, 0];
         [&layout::bytes(words.chain(about))[..], payload].concat()
     }
 
@@ -97,6 +102,7 @@ mod tests {
         let Some(News::Datagram(one)) = News::parse(&bytes) else { unreachable!("a datagram") };
         assert_eq!((one.cookie, one.bound, one.traffic_class), (7, true, 0x48));
         assert_eq!(one.sink, None);
+        assert_eq!(one.owner, Owner { user: 1000, cgroup: 1 << 32 | 77 });
         assert_eq!(
             (one.source, one.peer),
             ("192.0.2.1:4000".parse().unwrap(), "192.0.2.2:53".parse().unwrap())

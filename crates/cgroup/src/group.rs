@@ -14,19 +14,7 @@ use std::path::{Path, PathBuf};
 /// `CGROUP2_SUPER_MAGIC`.
 const CGROUP2: i64 = 0x6367_7270;
 
-/// Where cgroup2 is mounted on this host.
-///
-/// # Errors
-/// `NotFound` when it is nowhere.
-pub fn mount() -> io::Result<PathBuf> {
-    let mounts = fs::read_to_string("/proc/self/mounts")?;
-    let place = |line: &str| {
-        let mut fields = line.split(' ').skip(1);
-        let (place, kind) = (fields.next()?, fields.next()?);
-        (kind == "cgroup2").then(|| PathBuf::from(place))
-    };
-    mounts.lines().find_map(place).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
-}
+pub use manypath_gate::group::mount;
 
 /// Where systemd puts a unit: its slice is known by name, a service is in `system.slice` unless `slice`
 /// says otherwise.
@@ -77,8 +65,7 @@ impl Group {
         let made = if make { create(path)? } else { Vec::new() };
         let path = fs::canonicalize(path)?;
         check_kind(&path)?;
-        let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-        let own = own.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
+        let own = manypath_gate::group::of("self").unwrap_or_default();
         if mount().is_ok_and(|root| root.join(own).starts_with(&path)) {
             let text = format!(
                 "{} holds manypath itself, whose own connections would come back to it",
@@ -174,14 +161,34 @@ impl Group {
     /// Identities of the group and of those below it, as the kernel tells them of sockets.
     pub(crate) fn ids(&self) -> BTreeSet<u64> {
         let mut ids = BTreeSet::new();
+        self.each(|_, id| {
+            ids.insert(id);
+            true
+        });
+        ids
+    }
+
+    /// The folder of the group, or of one below it, with this identity.
+    pub(crate) fn folder(&self, wanted: u64) -> Option<PathBuf> {
+        let mut found = None;
+        self.each(|folder, id| {
+            found = (id == wanted).then(|| folder.to_owned());
+            found.is_none()
+        });
+        found
+    }
+
+    /// Goes through the group and those below it, for as long as `take` wants to see more.
+    fn each(&self, mut take: impl FnMut(&Path, u64) -> bool) {
         let mut folders = vec![self.path.clone()];
         while let Some(folder) = folders.pop() {
-            ids.extend(fs::metadata(&folder).map(|meta| meta.ino()));
+            if fs::metadata(&folder).is_ok_and(|meta| !take(&folder, meta.ino())) {
+                return;
+            }
             let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
             let below = entries.filter(|one| one.file_type().is_ok_and(|kind| kind.is_dir()));
             folders.extend(below.map(|one| one.path()));
         }
-        ids
     }
 }
 

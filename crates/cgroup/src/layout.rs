@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 pub(crate) type Address = [u32; 4];
 
 /// Why a connect was left alone, in the order of `enum reason`; the first was carried.
-pub(crate) const REASONS: [&str; 19] = [
+pub(crate) const REASONS: [&str; 21] = [
     "carried",
     "bound-to-device",
     "other-network-namespace",
@@ -30,6 +30,8 @@ pub(crate) const REASONS: [&str; 19] = [
     "hears-errors",
     "older-socket",
     "sctp-only",
+    "marked",
+    "egress-policy",
 ];
 
 /// Most rules that `rules`, and `options`, can hold.
@@ -106,6 +108,8 @@ pub(crate) struct Connecting {
     pub(crate) peer: SocketAddr,
     /// The socket's true address.
     pub(crate) own: SocketAddr,
+    /// The address from which the destination is reached.
+    pub(crate) source: IpAddr,
     /// Whether the program has bound it to an address.
     pub(crate) bound: bool,
     /// The port of its gate.
@@ -114,6 +118,19 @@ pub(crate) struct Connecting {
     pub(crate) isn: u32,
     /// What the program had asked for before.
     pub(crate) options: SocketOptions,
+    /// Who has called connect.
+    pub(crate) actor: Actor,
+}
+
+/// `struct actor`: the thread that connects, by its cgroup and its real user and group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Actor([u32; 4]);
+
+impl Actor {
+    /// The real group.
+    pub(crate) const fn group(self) -> u32 {
+        self.0[3]
+    }
 }
 
 impl Connecting {
@@ -151,6 +168,11 @@ pub(crate) fn bytes(words: impl IntoIterator<Item = u32>) -> Vec<u8> {
 /// `struct service`, which is also what a client is told as.
 pub(crate) fn service(to: SocketAddr) -> Vec<u8> {
     bytes(address(to.ip()).into_iter().chain([u32::from(to.port())]))
+}
+
+/// `struct denial`.
+pub(crate) fn denial(actor: Actor, to: SocketAddr) -> Vec<u8> {
+    [bytes(actor.0), service(to)].concat()
 }
 
 /// `struct flow`: the datagrams of a socket to a destination.
@@ -205,10 +227,12 @@ impl Event {
             cookie,
             peer: SocketAddr::new(address(2)?, port(14)?),
             own: SocketAddr::new(address(6)?, port(15)?),
+            source: address(10)?,
             gate: port(16)?,
             isn: word(17)?,
             bound: word(19)? != 0,
             options: SocketOptions { traffic_class, user_timeout_ms },
+            actor: Actor([word(22)?, word(23)?, word(24)?, word(25)?]),
         }))
     }
 }
@@ -232,19 +256,22 @@ mod tests {
     fn an_event_is_read_as_the_kernel_writes_it() {
         let (peer, own) = ("192.0.2.1".parse().unwrap(), "127.0.0.1".parse().unwrap());
         let words = [7, 0].into_iter().chain(address(peer)).chain(address(own)).chain([0; 4]);
-        let bytes = bytes(words.chain([80, 40000, 5000, 99, 0, 0, 0x48, 3000]));
-        assert_eq!(bytes.len(), 88);
+        let words = words.chain([80, 40000, 5000, 99, 0, 0, 0x48, 3000]);
+        let bytes = bytes(words.chain([77, 1, 1000, 100]));
+        assert_eq!(bytes.len(), 104);
         let expected = Connecting {
             cookie: 7,
             peer: SocketAddr::new(peer, 80),
             own: SocketAddr::new(own, 40000),
+            source: Ipv6Addr::UNSPECIFIED.into(),
             bound: false,
             gate: 5000,
             isn: 99,
             options: SocketOptions { traffic_class: 0x48, user_timeout_ms: 3000 },
+            actor: Actor([77, 1, 1000, 100]),
         };
         assert_eq!(Event::parse(&bytes), Some(Event::Connecting(expected)));
-        for length in 0..88 {
+        for length in 0..104 {
             assert_eq!(Event::parse(&bytes[..length]), None);
         }
     }

@@ -46,8 +46,34 @@ impl Netlink {
         body: &[u8],
         mut take: impl FnMut(&[u8]),
     ) -> io::Result<()> {
+        self.request(kind, libc::NLM_F_REQUEST | libc::NLM_F_DUMP, body)?;
+        let mut buffer = vec![0; 64 << 10];
+        loop {
+            let length = self.receive(&mut buffer, 0)?;
+            if messages(buffer.get(..length).unwrap_or_default(), &mut take)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Asks for one thing; the answer's body.
+    ///
+    /// # Errors
+    /// As the kernel says: `ENOENT` when there is no such thing.
+    pub(crate) fn get(&self, kind: u16, body: &[u8]) -> io::Result<Vec<u8>> {
+        self.request(kind, libc::NLM_F_REQUEST, body)?;
+        let mut buffer = [0; 4096];
+        let length = self.receive(&mut buffer, 0)?;
+        let mut answer = None;
+        messages(buffer.get(..length).unwrap_or_default(), &mut |body| {
+            answer = Some(body.to_vec());
+        })?;
+        answer.ok_or_else(|| io::Error::from_raw_os_error(libc::EPROTO))
+    }
+
+    fn request(&self, kind: u16, flags: libc::c_int, body: &[u8]) -> io::Result<()> {
         let length = (HEADER + body.len()) as u32;
-        let flags = (libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16;
+        let flags = flags as u16;
         let mut request = Vec::with_capacity(length as usize);
         request.extend(length.to_ne_bytes());
         request.extend(kind.to_ne_bytes());
@@ -57,16 +83,7 @@ impl Netlink {
         // SAFETY: the request is valid for its length.
         let sent =
             unsafe { libc::send(self.0.as_raw_fd(), request.as_ptr().cast(), request.len(), 0) };
-        if sent < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let mut buffer = vec![0; 64 << 10];
-        loop {
-            let length = self.receive(&mut buffer, 0)?;
-            if messages(buffer.get(..length).unwrap_or_default(), &mut take)? {
-                return Ok(());
-            }
-        }
+        if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
     /// Drops what the groups have told; whether there was anything.

@@ -4,7 +4,7 @@
 //! socket is not ours, and what its peer answers comes to it from there.
 
 use crate::datagram::Datagram;
-use crate::packet::udp;
+use manypath_gate::packet::udp;
 use manypath_gate::socket::set_int;
 use socket2::{Domain, Protocol, SockFilter, Socket, Type};
 use std::io;

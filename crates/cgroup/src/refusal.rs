@@ -5,7 +5,7 @@
 //! made by hand, because no socket of ours may answer at the gate.
 
 use crate::layout::Connecting;
-use crate::packet::{RawSockets, TCP, UDP, checksum, icmp, ip_packet, pseudo_header};
+use manypath_gate::packet::{RawSockets, TCP, UDP, checksum, icmp, ip_packet, pseudo_header};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -96,7 +96,7 @@ fn syn(waiting: SocketAddr, gate: SocketAddr, isn: u32) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::sum;
+    use manypath_gate::packet::sum;
 
     #[test]
     fn what_is_summed_with_its_checksum_is_zero() {

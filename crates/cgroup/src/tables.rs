@@ -1,13 +1,14 @@
 //! What the kernel's programs go by, and what they count: their maps, by meaning.
 
 use crate::kernel::{Map, Programs};
-use crate::layout::{self, Address, MAX_RULES, REASONS, RouteKind, WayKey};
+use crate::layout::{self, Actor, Address, MAX_RULES, REASONS, RouteKind, WayKey};
 use crate::routes::Route;
 use manypath_gate::Told;
 use manypath_rules::{Chain, Policy, Protocol, Rule, Table};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
 /// The programs' maps.
@@ -18,6 +19,8 @@ pub(crate) struct Tables {
     options: Map,
     routes: Map,
     plain: Map,
+    denied: Map,
+    exempt: Map,
     clients: Map,
     errors: Map,
     arrivals: Map,
@@ -58,6 +61,8 @@ impl Tables {
             options: map("options")?,
             routes: map("routes")?,
             plain: map("plain")?,
+            denied: map("denied")?,
+            exempt: map("exempt")?,
             clients: map("clients")?,
             errors: map("errors")?,
             arrivals: map("arrivals")?,
@@ -224,6 +229,21 @@ impl Tables {
         put_until(&self.plain, service, during);
     }
 
+    /// Leaves connects of somebody to a destination alone for a while, as the host's egress policy forbids them.
+    /// A port of zero at loopback means the gate, and so all connects.
+    pub(crate) fn add_denied(&self, actor: Actor, to: SocketAddr, during: Duration) {
+        // The map makes room for new entries by itself.
+        let _ = self.denied.put(&layout::denial(actor, to), &until(during).to_ne_bytes());
+    }
+
+    /// Leaves a socket of ours alone that belongs to a program's cgroup.
+    ///
+    /// # Errors
+    /// When there is no memory.
+    pub(crate) fn exempt(&self, socket: BorrowedFd<'_>) -> io::Result<()> {
+        self.exempt.put(&socket.as_raw_fd().to_ne_bytes(), &1_u32.to_ne_bytes())
+    }
+
     /// Leaves nothing alone any more that was plain TCP before.
     pub(crate) fn forget_plain(&self) {
         forget(&self.plain);
@@ -291,9 +311,13 @@ fn forget(map: &Map) {
 
 /// Says something of a service that holds for a while.
 fn put_until(map: &Map, service: SocketAddr, during: Duration) {
-    let until = now() + u64::try_from(during.as_nanos()).unwrap_or(u64::MAX / 2);
     // The map makes room for new entries by itself.
-    let _ = map.put(&layout::service(service), &until.to_ne_bytes());
+    let _ = map.put(&layout::service(service), &until(during).to_ne_bytes());
+}
+
+/// The kernel's time when something that holds for a while is over.
+fn until(during: Duration) -> u64 {
+    now() + u64::try_from(during.as_nanos()).unwrap_or(u64::MAX / 2)
 }
 
 /// `struct rule`.

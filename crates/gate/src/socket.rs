@@ -86,6 +86,11 @@ pub fn is_bound_to_device(socket: BorrowedFd<'_>) -> bool {
     option::<i32>(socket, libc::SOL_SOCKET, libc::SO_BINDTOIFINDEX).is_ok_and(|index| index != 0)
 }
 
+/// Whether the socket has a mark (`SO_MARK`): routes and filters may go by it.
+pub fn is_marked(socket: BorrowedFd<'_>) -> bool {
+    option::<i32>(socket, libc::SOL_SOCKET, libc::SO_MARK).is_ok_and(|mark| mark != 0)
+}
+
 /// Whether connect would begin something new. A socket that is connected, listening, connecting,
 /// or whose failed attempt has not been fetched yet has a history that only the kernel knows.
 pub fn is_fresh(socket: BorrowedFd<'_>) -> bool {

@@ -61,6 +61,7 @@ pub(crate) fn errno_of(reason: &str) -> Option<i32> {
     match reason {
         "no-stack" | "stack-lost" | "bound-to-device" | "foreign-source" => Some(libc::ENETUNREACH),
         "other-network-namespace" | "mptcp" | "32-bit" => Some(libc::ENETUNREACH),
+        "marked" | "egress-policy" => Some(libc::ENETUNREACH),
         "stack-silent" => Some(libc::ETIMEDOUT),
         "no-gate" | "no-descriptors" | "no-cookie" => Some(libc::EHOSTUNREACH),
         _ => None,

@@ -1,10 +1,12 @@
 //! Connects of the programs: from the gate to a relay, or to a failure.
 
+use super::egress::Verdict;
 use super::ways::Whose;
 use super::{Error, Redirector};
 use crate::connections::{Connection, Phase};
 use crate::layout::{Connecting, Setting, WayKey};
 use manypath_control::{Reply, Request, SocketOptions, Transport};
+use manypath_gate::gate::GateId;
 use manypath_gate::socket;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -35,6 +37,23 @@ impl Redirector {
             (self.options.notice)(&error.to_string());
         }
         let id = self.connections.next_id();
+        match self.judge(&of) {
+            Verdict::Permitted => self.open(id, of, gate),
+            Verdict::Denied(who) => self.bar(id, of, gate, &who),
+            Verdict::OutOfReach(errno) => {
+                self.gates.leave(gate);
+                self.barred += 1;
+                self.refuse(&of, errno);
+            }
+            Verdict::Gone => {
+                self.gates.leave(gate);
+                self.report.given_up += 1;
+            }
+        }
+    }
+
+    /// Asks the stack.
+    pub(super) fn open(&mut self, id: u64, of: Connecting, gate: GateId) {
         let source = of.bound.then_some(of.own);
         self.stack.send(Request::OpenWaiting { id, destination: of.peer, source }, None);
         let until = Instant::now() + self.options.answer_limit;
@@ -196,15 +215,17 @@ impl Redirector {
     /// Nobody wants the connect any more.
     fn give_up(&mut self, id: u64) {
         let Some(connection) = self.take(id) else { return };
-        self.stack.send(Request::Cancel { id }, None);
-        self.report.given_up += 1;
+        if !connection.is_barred() {
+            self.stack.send(Request::Cancel { id }, None);
+            self.report.given_up += 1;
+        }
         self.gates.leave(connection.gate);
         self.refuse(&connection.of, libc::ECONNABORTED);
     }
 
-    fn fail(&mut self, id: u64, errno: i32) {
+    pub(super) fn fail(&mut self, id: u64, errno: i32) {
         let Some(connection) = self.take(id) else { return };
-        self.report.failed += 1;
+        self.report.failed += u64::from(!connection.is_barred());
         self.gates.leave(connection.gate);
         self.refuse(&connection.of, errno);
     }
@@ -223,7 +244,7 @@ impl Redirector {
     }
 
     /// Lets the socket at the gate fail.
-    fn refuse(&mut self, of: &Connecting, errno: i32) {
+    pub(super) fn refuse(&mut self, of: &Connecting, errno: i32) {
         self.try_to_refuse(of, errno);
         if errno != libc::ECONNREFUSED {
             self.refusals.push((Instant::now() + REPEAT[0], 0, *of, errno));
@@ -265,7 +286,8 @@ impl Redirector {
                     return Err(Error::StackLost("the stack does not answer".to_owned()));
                 }
                 Phase::Delayed { until, tries } if now >= until => delayed.push((id, tries)),
-                Phase::Asking { .. }
+                Phase::Barred { .. }
+                | Phase::Asking { .. }
                 | Phase::Delayed { .. }
                 | Phase::Held
                 | Phase::Completing { .. }

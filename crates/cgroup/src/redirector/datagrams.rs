@@ -170,6 +170,12 @@ impl Redirector {
     }
 
     fn ask(&mut self, key: Key, datagram: Datagram) {
+        if !self.may_send(&datagram) {
+            // The kernel drops what follows; this one would have been dropped, too.
+            self.tables.leave_flow(key.0, key.1);
+            *self.datagrams.report.left.entry("egress-policy").or_default() += 1;
+            return;
+        }
         if !self.stack.is_usable() || !self.has_line() {
             return self.let_go(&datagram);
         }

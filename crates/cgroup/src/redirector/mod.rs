@@ -3,6 +3,7 @@
 mod connects;
 mod datagrams;
 mod detours;
+mod egress;
 mod servers;
 mod ways;
 
@@ -17,6 +18,7 @@ use crate::routes::Routes;
 use crate::tables::Tables;
 use datagrams::Datagrams;
 use detours::Detours;
+use egress::Judge;
 use libc::pollfd;
 use manypath_control::{Role, manager};
 use manypath_gate::door::Door;
@@ -154,6 +156,9 @@ struct Redirector {
     read_routes_at: Option<Instant>,
     datagrams: Datagrams,
     detours: Detours,
+    judge: Judge,
+    /// Connects that the host's egress policy has kept from the stack.
+    barred: u64,
     report: Report,
     group: Group,
     programs: Programs,
@@ -173,6 +178,7 @@ impl Redirector {
             programs.take_map("datagrams").and_then(Ring::new).map_err(setup("eBPF"))?;
         let refuser = Refuser::new().map_err(setup("raw sockets"))?;
         let routes = Routes::new().map_err(setup("routes"))?;
+        let judge = Judge::new().map_err(setup("egress policy"))?;
         let stack = StackLink::new(&options.stack, Role::Redirector).map_err(setup("stack"))?;
         let servers = Servers::new(Door::new(options.server.clone(), Role::Redirector));
         let (options, gates, connections, report) =
@@ -192,6 +198,8 @@ impl Redirector {
             read_routes_at: None,
             datagrams: Datagrams::new(datagrams),
             detours: Detours::default(),
+            judge,
+            barred: 0,
             report,
             group,
             programs,
@@ -239,6 +247,7 @@ impl Redirector {
         entries.extend(self.detours.interests());
         let far_ends = self.connections.waiting().filter_map(|(_, one)| match &one.phase {
             Phase::Completing { far } => Some(far.as_raw_fd()),
+            Phase::Barred { own } => Some(own.as_raw_fd()),
             Phase::Asking { .. } | Phase::Held | Phase::Delayed { .. } | Phase::Active => None,
         });
         entries.extend(far_ends.map(|fd| pollfd { fd, events: libc::POLLOUT, revents: 0 }));
@@ -248,7 +257,7 @@ impl Redirector {
     fn timeout(&self) -> Option<Duration> {
         let phases = self.connections.waiting().filter_map(|(_, one)| match one.phase {
             Phase::Asking { until } | Phase::Delayed { until, .. } => Some(until),
-            Phase::Held | Phase::Completing { .. } | Phase::Active => None,
+            Phase::Held | Phase::Barred { .. } | Phase::Completing { .. } | Phase::Active => None,
         });
         let refusals = self.refusals.iter().map(|(at, ..)| *at);
         let others = [
@@ -269,6 +278,7 @@ impl Redirector {
         self.handle_datagrams();
         self.handle_detours();
         self.handle_far_ends();
+        self.handle_barred();
         self.handle_door();
         if self.group.drain() {
             self.group.attach(&self.programs)?;
@@ -325,6 +335,7 @@ impl Redirector {
         if let Err(error) = self.tables.set_rules(&table) {
             (self.options.notice)(&format!("rules: {error}"));
         }
+        self.judge.rules = table;
         self.adopt_datagram_rules();
     }
 
@@ -341,7 +352,10 @@ impl Redirector {
     fn report(&self) -> Report {
         let mut report = self.report.clone();
         report.left = self.tables.counts();
-        report.opened = report.left.remove("carried").unwrap_or(0);
+        report.opened = report.left.remove("carried").unwrap_or(0).saturating_sub(self.barred);
+        if self.barred > 0 {
+            *report.left.entry("egress-policy").or_default() += self.barred;
+        }
         report.refused = report.left.remove("sctp-only").unwrap_or(0);
         report.datagrams = self.datagram_report();
         report

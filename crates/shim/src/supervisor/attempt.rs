@@ -7,6 +7,7 @@ use crate::seccomp::{Answer, Trap};
 use crate::socket::{self, Kind};
 use crate::table::{Caller, Connection, Phase, Purpose};
 use manypath_control::Request;
+use manypath_gate::egress::Protocol;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
@@ -122,6 +123,7 @@ impl Supervisor {
             None => {}
         }
         self.check_reach(caller.socket.as_fd(), unsuitable, written, v6_socket)?;
+        self.check_egress(trap.thread, caller.socket.as_fd(), Protocol::Tcp, destination)?;
         self.open(cookie, v6_socket, destination, caller);
         Ok(None)
     }
@@ -141,6 +143,8 @@ impl Supervisor {
             Err("wrong-family")
         } else if socket::is_bound_to_device(socket) {
             Err("bound-to-device")
+        } else if socket::is_marked(socket) {
+            Err("marked")
         } else if !socket::has_own_source(socket) {
             Err("foreign-source")
         } else if !self.is_in_our_network(socket) {

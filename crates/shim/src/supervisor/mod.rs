@@ -25,6 +25,7 @@ mod bypass;
 mod clock;
 mod completion;
 mod datagrams;
+mod egress;
 mod failure;
 mod named;
 mod names;
@@ -52,6 +53,7 @@ use crate::table::{Connection, Table};
 use bypass::is_foreign;
 use clock::Ticks;
 use datagrams::Datagrams;
+use manypath_gate::egress::Egress;
 use questions::Question;
 use reach::Reach;
 use socket2::{Domain, Socket, Type};
@@ -88,6 +90,8 @@ pub(crate) struct Supervisor {
     user: u32,
     /// Access to memory of programs of other users, once there were any.
     accesses: Option<Accesses>,
+    /// Asks whether programs could send themselves what the stack is to send for them.
+    egress: Option<Egress>,
     /// Calls whose memory is being copied.
     copying: BTreeMap<u64, (Notification, Source)>,
 }
@@ -130,6 +134,7 @@ impl Supervisor {
             // SAFETY: takes nothing.
             user: unsafe { libc::geteuid() },
             accesses: None,
+            egress: Egress::new(),
             copying: BTreeMap::new(),
         }
     }

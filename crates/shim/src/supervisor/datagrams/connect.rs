@@ -7,6 +7,7 @@ use crate::program;
 use crate::seccomp::{Answer, Trap};
 use crate::socket;
 use manypath_control::Request;
+use manypath_gate::egress::Protocol;
 use std::fs::File;
 use std::io;
 use std::net::SocketAddr;
@@ -74,6 +75,7 @@ impl Supervisor {
     ) -> Result<(), &'static str> {
         // A port of its own that outlives changes of what it is connected to.
         let source = system::bound(called.socket.as_fd(), called.v6).map_err(|_| "no-port")?;
+        self.check_egress(trap.thread, called.socket.as_fd(), Protocol::Udp, destination)?;
         let id = self.next_id();
         let (cookie, v6) = (called.cookie, called.v6);
         let process = program::process_of(trap.thread).unwrap_or(trap.thread);

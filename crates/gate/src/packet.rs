@@ -4,14 +4,16 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{FromRawFd, OwnedFd};
 
-pub(crate) const TCP: u8 = 6;
-pub(crate) const UDP: u8 = 17;
+/// Protocol number of TCP.
+pub const TCP: u8 = 6;
+/// Protocol number of UDP.
+pub const UDP: u8 = 17;
 const ICMP: u8 = 1;
 const ICMP_V6: u8 = 58;
 
 /// Raw sockets of both families, that only send.
 #[derive(Debug)]
-pub(crate) struct RawSockets {
+pub struct RawSockets {
     v4: OwnedFd,
     /// A host may have no IPv6.
     v6: Option<OwnedFd>,
@@ -20,7 +22,7 @@ pub(crate) struct RawSockets {
 impl RawSockets {
     /// # Errors
     /// `EPERM` without CAP_NET_RAW.
-    pub(crate) fn new() -> io::Result<Self> {
+    pub fn new() -> io::Result<Self> {
         Ok(Self { v4: raw(libc::AF_INET)?, v6: raw(libc::AF_INET6).ok() })
     }
 
@@ -28,7 +30,7 @@ impl RawSockets {
     ///
     /// # Errors
     /// As `sendto` says.
-    pub(crate) fn send(&self, to: IpAddr, packet: &[u8]) -> io::Result<()> {
+    pub fn send(&self, to: IpAddr, packet: &[u8]) -> io::Result<()> {
         let socket = if to.is_ipv6() { self.v6.as_ref() } else { Some(&self.v4) };
         let socket = socket.ok_or_else(|| io::Error::from_raw_os_error(libc::EAFNOSUPPORT))?;
         send(socket, to, packet)
@@ -57,7 +59,7 @@ fn send(socket: &OwnedFd, to: IpAddr, packet: &[u8]) -> io::Result<()> {
 }
 
 /// "Destination unreachable" from `from`, about a packet of `to` whose beginning it quotes.
-pub(crate) fn icmp(from: IpAddr, to: IpAddr, about: &[u8], kind: u8, code: u8) -> Vec<u8> {
+pub fn icmp(from: IpAddr, to: IpAddr, about: &[u8], kind: u8, code: u8) -> Vec<u8> {
     let mut message = vec![kind, code, 0, 0, 0, 0, 0, 0];
     message.extend(about);
     let (sum, protocol) = match from {
@@ -69,7 +71,7 @@ pub(crate) fn icmp(from: IpAddr, to: IpAddr, about: &[u8], kind: u8, code: u8) -
 }
 
 /// A UDP datagram, header and checksum included (RFC 768), for a socket that adds the IP header.
-pub(crate) fn udp(from: SocketAddr, to: SocketAddr, payload: &[u8]) -> Vec<u8> {
+pub fn udp(from: SocketAddr, to: SocketAddr, payload: &[u8]) -> Vec<u8> {
     let length = 8 + payload.len();
     let mut datagram = Vec::with_capacity(length);
     datagram.extend(from.port().to_be_bytes());
@@ -85,7 +87,9 @@ pub(crate) fn udp(from: SocketAddr, to: SocketAddr, payload: &[u8]) -> Vec<u8> {
     datagram
 }
 
-pub(crate) fn ip_packet(from: IpAddr, to: IpAddr, protocol: u8, payload: &[u8]) -> Vec<u8> {
+/// An IP packet around a payload; a pair of addresses of two families makes an IPv6 packet.
+#[must_use]
+pub fn ip_packet(from: IpAddr, to: IpAddr, protocol: u8, payload: &[u8]) -> Vec<u8> {
     let mut packet = Vec::with_capacity(40 + payload.len());
     match (from, to) {
         (IpAddr::V4(from), IpAddr::V4(to)) => {
@@ -117,7 +121,7 @@ fn v6_octets(ip: IpAddr) -> [u8; 16] {
 }
 
 /// Sum of the words that a checksum covers besides the packet (RFC 9293 section 3.1, RFC 8200 section 8.1).
-pub(crate) fn pseudo_header(from: IpAddr, to: IpAddr, length: u32, protocol: u8) -> u32 {
+pub fn pseudo_header(from: IpAddr, to: IpAddr, length: u32, protocol: u8) -> u32 {
     let mut bytes = Vec::with_capacity(40);
     match (from, to) {
         (IpAddr::V4(from), IpAddr::V4(to)) => {
@@ -134,7 +138,9 @@ pub(crate) fn pseudo_header(from: IpAddr, to: IpAddr, length: u32, protocol: u8)
     sum(&bytes)
 }
 
-pub(crate) fn sum(bytes: &[u8]) -> u32 {
+/// The sum of 16-bit words, as checksums are made of it.
+#[must_use]
+pub fn sum(bytes: &[u8]) -> u32 {
     let words = bytes.chunks(2).map(|word| match *word {
         [high, low] => u32::from(high) << 8 | u32::from(low),
         [high] => u32::from(high) << 8,
@@ -144,7 +150,7 @@ pub(crate) fn sum(bytes: &[u8]) -> u32 {
 }
 
 /// Writes the internet checksum (RFC 1071) of `bytes` at a place in them that is still zero.
-pub(crate) fn checksum(bytes: &mut [u8], at: usize, more: u32) {
+pub fn checksum(bytes: &mut [u8], at: usize, more: u32) {
     let mut sum = sum(bytes) + more;
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);

@@ -1,0 +1,269 @@
+//! Whether the egress policy of this host lets a program send to a destination: the kernel is asked.
+//!
+//! A stack sends as another user and from another cgroup than the programs that it serves, so rules by user
+//! (nftables `meta skuid`), by cgroup (`socket cgroupv2`) and the packet filters of a cgroup (systemd's
+//! `IPAddressDeny=`) do not see the programs behind its packets. Before a connect is taken to a stack, a packet
+//! like the program's first one is sent to the destination, from a raw socket with the program's cgroup, user and
+//! group: when netfilter's output hooks or the cgroup's filter drop it, `sendto` fails, with EPERM.
+//!
+//! The packet is a SYN, because to connection tracking all else out of the blue is invalid, and a rule for
+//! new connections must see one. It has a time to live of 1 and a wrong checksum: no router forwards it, and no
+//! host answers it.
+
+mod identity;
+
+use crate::packet::{TCP, UDP, checksum, ip_packet, pseudo_header};
+use crate::socket;
+pub use identity::Identity;
+use socket2::{SockAddr, SockRef};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+/// Most sockets that are kept: one for each identity and family.
+const MAX_SOCKETS: usize = 64;
+/// How long a socket is kept that nobody uses: it keeps a cgroup that was removed in memory.
+const IDLE: Duration = Duration::from_secs(60);
+/// How long an identity that could not be taken on is not tried again.
+const RETRY: Duration = Duration::from_secs(5);
+/// How long no other one is taken on after one that took too long: who is served has not to wait for it again.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Stands for a port that the kernel has not chosen yet, or that connection tracking knows the program's own SYN by:
+/// a second SYN would mislead it.
+pub const ANY_PORT: u16 = 61_000;
+
+/// What a program is about to begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// A connection.
+    Tcp,
+    /// A flow of datagrams.
+    Udp,
+}
+
+/// The first packet of a flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Flow {
+    protocol: Protocol,
+    source: SocketAddr,
+    destination: SocketAddr,
+}
+
+impl Flow {
+    /// `source` may be unspecified, as far as the kernel is to choose it.
+    #[must_use]
+    pub const fn new(protocol: Protocol, source: SocketAddr, destination: SocketAddr) -> Self {
+        Self { protocol, source, destination }
+    }
+
+    /// A packet that the rules take for the first one, and nobody else for any.
+    fn packet(&self) -> Vec<u8> {
+        const WRONG: u8 = 0x55;
+        let (from, to) = (self.source, self.destination);
+        let ports = [from.port().to_be_bytes(), to.port().to_be_bytes()].concat();
+        let (protocol, mut segment, sum) = match self.protocol {
+            // Without data: sequence number 0, flag SYN, and a maximum segment size.
+            Protocol::Tcp => {
+                let rest =
+                    [0, 0, 0, 0, 0, 0, 0, 0, 6 << 4, 2, 0xff, 0xff, 0, 0, 0, 0, 2, 4, 5, 0xb4];
+                (TCP, [&ports[..], &rest].concat(), 16)
+            }
+            Protocol::Udp => (UDP, [&ports[..], &[0, 8, 0, 0]].concat(), 6),
+        };
+        let pseudo = pseudo_header(from.ip(), to.ip(), segment.len() as u32, protocol);
+        checksum(&mut segment, sum, pseudo);
+        if let Some(byte) = segment.get_mut(sum) {
+            *byte ^= WRONG;
+        }
+        let mut packet = ip_packet(from.ip(), to.ip(), protocol, &segment);
+        if let Some(time_to_live) = packet.get_mut(if from.is_ipv6() { 7 } else { 8 }) {
+            *time_to_live = 1;
+        }
+        packet
+    }
+}
+
+type Key = (Identity, bool);
+
+struct Kept {
+    /// Or when to try again.
+    socket: Result<OwnedFd, Instant>,
+    used: Instant,
+}
+
+/// The raw sockets of the identities that were met last.
+#[derive(Default)]
+pub struct Egress {
+    kept: BTreeMap<Key, Kept>,
+    /// No identity is taken on before.
+    pause_until: Option<Instant>,
+}
+
+impl fmt::Debug for Egress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Egress").field("kept", &self.kept.len()).finish_non_exhaustive()
+    }
+}
+
+impl Egress {
+    /// `None` without CAP_NET_RAW: only what belongs to this very user can be served then.
+    #[must_use]
+    pub fn new() -> Option<Self> {
+        Identity::own().socket(libc::AF_INET, libc::SOCK_RAW, libc::IPPROTO_RAW).ok()?;
+        Some(Self::default())
+    }
+
+    /// Whether the host's policy lets a program begin a flow.
+    ///
+    /// # Errors
+    /// When the kernel cannot be asked: no process can be made in the program's cgroup, or the socket has no room.
+    pub fn permits(&mut self, who: &Identity, flow: &Flow) -> io::Result<bool> {
+        let mut flow = *flow;
+        if flow.source.ip().is_unspecified() {
+            match socket::route_source(flow.destination) {
+                Ok(source) => flow.source.set_ip(source.ip()),
+                // That nobody on this host has a route is no policy about the program.
+                Err(_) => return Ok(true),
+            }
+        }
+        match send(self.socket(who, flow.destination.is_ipv6())?, &flow) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(error),
+            Err(_) => Ok(false),
+        }
+    }
+
+    /// The raw socket of an identity.
+    fn socket(&mut self, who: &Identity, v6: bool) -> io::Result<&OwnedFd> {
+        let (now, key) = (Instant::now(), (who.clone(), v6));
+        let is_known = self.kept.get(&key).is_some_and(|kept| match kept.socket {
+            Ok(_) => true,
+            Err(until) => now < until,
+        });
+        if !is_known {
+            self.make_room(now);
+            let family = if v6 { libc::AF_INET6 } else { libc::AF_INET };
+            let socket = self.make(who, family, now).map_err(|_| now + RETRY);
+            self.kept.insert(key.clone(), Kept { socket, used: now });
+        }
+        let kept = self.kept.get_mut(&key).ok_or_else(unknown)?;
+        kept.used = now;
+        kept.socket.as_ref().map_err(|_| unknown())
+    }
+
+    fn make(&mut self, who: &Identity, family: i32, now: Instant) -> io::Result<OwnedFd> {
+        if self.pause_until.is_some_and(|until| now < until) {
+            return Err(unknown());
+        }
+        let made = who.socket(family, libc::SOCK_RAW, libc::IPPROTO_RAW);
+        if made.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
+            self.pause_until = Some(Instant::now() + PAUSE);
+        }
+        made
+    }
+
+    fn make_room(&mut self, now: Instant) {
+        self.kept.retain(|_, kept| now < kept.used + IDLE);
+        while self.kept.len() >= MAX_SOCKETS {
+            let oldest = self.kept.iter().min_by_key(|(_, kept)| kept.used);
+            let Some(oldest) = oldest.map(|(key, _)| key.clone()) else { return };
+            self.kept.remove(&oldest);
+        }
+    }
+}
+
+fn unknown() -> io::Error {
+    io::Error::other("the egress policy cannot be asked")
+}
+
+/// The route is looked up from the source, as that of a connected socket is.
+fn send(socket: &OwnedFd, flow: &Flow) -> io::Result<()> {
+    let socket = SockRef::from(socket);
+    socket.bind(&SocketAddr::new(flow.source.ip(), 0).into())?;
+    // Raw sockets take no port.
+    let to = SockAddr::from(SocketAddr::new(flow.destination.ip(), 0));
+    socket.send_to(&flow.packet(), &to).map(drop)
+}
+
+/// The unspecified address of a family.
+#[must_use]
+pub const fn unspecified(like: IpAddr) -> IpAddr {
+    match like {
+        IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        IpAddr::V6(_) => IpAddr::V6(std::net::Ipv6Addr::UNSPECIFIED),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flow(protocol: Protocol, destination: &str) -> Flow {
+        let destination: SocketAddr = destination.parse().unwrap();
+        Flow::new(protocol, SocketAddr::new(unspecified(destination.ip()), 40000), destination)
+    }
+
+    #[test]
+    fn the_packet_goes_no_further_than_one_hop_and_nobody_takes_it() {
+        let fold = |mut sum: u32| {
+            while sum > 0xffff {
+                sum = (sum & 0xffff) + (sum >> 16);
+            }
+            sum
+        };
+        for (destination, header, hops) in [("10.0.0.2:80", 20, 8), ("[fd00::2]:80", 40, 7)] {
+            for (protocol, number) in [(Protocol::Tcp, TCP), (Protocol::Udp, UDP)] {
+                let flow = flow(protocol, destination);
+                let packet = flow.packet();
+                assert_eq!(packet[hops], 1);
+                let (from, to) = (flow.source.ip(), flow.destination.ip());
+                let segment = &packet[header..];
+                let pseudo = pseudo_header(from, to, segment.len() as u32, number);
+                assert_ne!(fold(crate::packet::sum(segment) + pseudo), 0xffff);
+                assert_eq!(segment[2..4], [0, 80]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_user_of_this_host_is_asked_for_and_one_socket_serves_many_connects() {
+        let Some(mut egress) = Egress::new() else {
+            return eprintln!("SKIPPED: without CAP_NET_RAW nothing is asked");
+        };
+        let nobody = Identity::new(65534, 65534);
+        for destination in ["127.0.0.1:9", "[::1]:9"] {
+            for _ in 0..3 {
+                let asked = egress.permits(&nobody, &flow(Protocol::Tcp, destination));
+                assert!(asked.unwrap(), "{destination}");
+            }
+        }
+        assert_eq!(egress.kept.len(), 2);
+    }
+
+    #[test]
+    fn where_nobody_can_be_asked_there_is_no_answer() {
+        let Some(mut egress) = Egress::new() else {
+            return eprintln!("SKIPPED: without CAP_NET_RAW nothing is asked");
+        };
+        let gone = Identity::new(0, 0).in_group("/nowhere".into(), 1);
+        let flow = flow(Protocol::Tcp, "127.0.0.1:9");
+        assert!(egress.permits(&gone, &flow).is_err());
+        assert!(egress.permits(&Identity::own(), &flow).unwrap());
+    }
+
+    #[test]
+    fn many_identities_cost_a_bounded_number_of_sockets() {
+        let Some(mut egress) = Egress::new() else {
+            return eprintln!("SKIPPED: without CAP_NET_RAW nothing is asked");
+        };
+        let flow = flow(Protocol::Tcp, "127.0.0.1:9");
+        for user in 1..=MAX_SOCKETS as u32 + 8 {
+            let _ = egress.permits(&Identity::new(user, user), &flow);
+        }
+        assert_eq!(egress.kept.len(), MAX_SOCKETS);
+    }
+}
