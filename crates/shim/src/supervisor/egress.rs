@@ -25,7 +25,9 @@ impl Supervisor {
         let Some(egress) = &mut self.egress else { return Ok(()) };
         let any = SocketAddr::new(unspecified(destination.ip()), 0);
         let own = socket::local(socket).unwrap_or(any);
-        let source = if own.is_ipv4() == destination.is_ipv4() { own } else { any };
+        // A UDP socket that was connected to loopback keeps that address, from where nothing leaves the host.
+        let fits = own.is_ipv4() == destination.is_ipv4() && !own.ip().is_loopback();
+        let source = if fits { own } else { any };
         let source = match source.port() {
             0 => SocketAddr::new(source.ip(), ANY_PORT),
             _ => source,
