@@ -58,7 +58,7 @@ interop:
 	$(CARGO) build --release --locked -p manypath-sctp -p manypath-preload -p manypath-cli -p manypath-interop
 	$${CARGO_TARGET_DIR:-target}/release/manypath-interop --write docs/interop.md
 
-# Attacks against a running server, each with the figure that it must keep (docs/defences.md); needs root, under ten minutes.
+# Attacks against a running server, each with the figure that it must keep (docs/defences.md); needs root.
 attacks:
 	@scripts/setup build demo test
 	$(CARGO) build --release --locked -p manypath-cli -p manypath-attacks
