@@ -35,8 +35,7 @@
 //!
 //! The parts: `kernel` what `bpf(2)` offers, `layout` the structures that both sides share, `tables` the
 //! maps by meaning, `redirector` the loop, `refusal` how a connect fails, `routes`, `owner` and `listening` what
-//! is asked of the kernel, `rival` who else is at work, `datagram` and `plain` what was taken and how it goes on its way after all, `packet`
-//! what is made by hand, [`group`] the cgroup itself, [`systemd`] how units come to have one attached.
+//! is asked of the kernel, `rival` who else is at work, `datagram` and `plain` what was taken and how it goes on its way after all, [`group`] the cgroup itself, [`systemd`] how units come to have one attached.
 
 pub mod systemd;
 

@@ -20,6 +20,8 @@ pub mod packet;
 pub mod poll;
 pub mod socket;
 pub mod stack_link;
+#[cfg(test)]
+mod test_forks;
 mod told;
 
 pub use choice::{ServerChoice, StackChoice};

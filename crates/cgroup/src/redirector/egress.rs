@@ -152,14 +152,13 @@ impl Redirector {
 
     /// Begins a TCP connection of the program's identity.
     fn connect_as(
-        &self,
+        &mut self,
         who: &Identity,
         source: Option<SocketAddr>,
         destination: SocketAddr,
     ) -> io::Result<OwnedFd> {
         let v6 = destination.is_ipv6();
-        let family = if v6 { libc::AF_INET6 } else { libc::AF_INET };
-        let own = who.socket(family, libc::SOCK_STREAM, libc::IPPROTO_TCP)?;
+        let own = self.judge.egress.tcp_socket(who, v6)?;
         // It would come to the gate itself.
         self.tables.exempt(own.as_fd())?;
         if let Some(source) = source {

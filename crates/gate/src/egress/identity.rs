@@ -36,6 +36,11 @@ impl Identity {
         unsafe { Self::new(libc::geteuid(), libc::getegid()) }
     }
 
+    /// The user.
+    pub(crate) const fn user(&self) -> u32 {
+        self.user
+    }
+
     /// The same in another cgroup: another one in the same place has another inode.
     #[must_use]
     pub fn in_group(self, folder: PathBuf, inode: u64) -> Self {
@@ -56,6 +61,7 @@ impl Identity {
         // SAFETY: the child neither allocates nor locks, and never returns.
         let child = unsafe { libc::fork() };
         if child == 0 {
+            leave_all_but(theirs.as_fd().as_raw_fd());
             let made = self.become_and_open(door.as_deref(), family, kind, protocol);
             let errno = made.as_ref().err().and_then(io::Error::raw_os_error).unwrap_or(0);
             let _ = theirs
@@ -129,6 +135,19 @@ fn own(result: RawFd) -> io::Result<OwnedFd> {
     }
     // SAFETY: the kernel has just made it.
     Ok(unsafe { OwnedFd::from_raw_fd(result) })
+}
+
+/// In the child, which may be frozen before it ends: it lives no longer than its parent, and holds nothing that the
+/// parent closes.
+fn leave_all_but(kept: RawFd) {
+    const FIRST: libc::c_uint = 3;
+    let kept = kept.cast_unsigned();
+    // SAFETY: plain numbers; the child uses no other descriptor.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        libc::syscall(libc::SYS_close_range, FIRST, kept - 1, 0);
+        libc::syscall(libc::SYS_close_range, kept + 1, libc::c_uint::MAX, 0);
+    }
 }
 
 /// Children that had no time even to end.

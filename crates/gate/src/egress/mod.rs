@@ -29,8 +29,10 @@ const MAX_SOCKETS: usize = 64;
 const IDLE: Duration = Duration::from_secs(60);
 /// How long an identity that could not be taken on is not tried again.
 const RETRY: Duration = Duration::from_secs(5);
-/// How long no other one is taken on after one that took too long: who is served has not to wait for it again.
+/// How long nobody of a user is taken on after one that took too long, so that others do not wait again.
 const PAUSE: Duration = Duration::from_secs(1);
+/// With so many such users, nobody at all is.
+const MAX_PAUSED: usize = 4;
 
 /// Stands for a port that the kernel has not chosen yet, or that connection tracking knows the program's own SYN by:
 /// a second SYN would mislead it.
@@ -99,8 +101,8 @@ struct Kept {
 #[derive(Default)]
 pub struct Egress {
     kept: BTreeMap<Key, Kept>,
-    /// No identity is taken on before.
-    pause_until: Option<Instant>,
+    /// Users of whom nobody is taken on before.
+    paused: BTreeMap<u32, Instant>,
 }
 
 impl fmt::Debug for Egress {
@@ -132,7 +134,7 @@ impl Egress {
         }
         match send(self.socket(who, flow.destination.is_ipv6())?, &flow) {
             Ok(()) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(error),
+            Err(error) if is_no_policy(&error) => Err(error),
             Err(_) => Ok(false),
         }
     }
@@ -146,8 +148,8 @@ impl Egress {
         });
         if !is_known {
             self.make_room(now);
-            let family = if v6 { libc::AF_INET6 } else { libc::AF_INET };
-            let socket = self.make(who, family, now).map_err(|_| now + RETRY);
+            let made = self.make(who, v6, (libc::SOCK_RAW, libc::IPPROTO_RAW), now)?;
+            let socket = made.map_err(|_| now + RETRY);
             self.kept.insert(key.clone(), Kept { socket, used: now });
         }
         let kept = self.kept.get_mut(&key).ok_or_else(unknown)?;
@@ -155,15 +157,32 @@ impl Egress {
         kept.socket.as_ref().map_err(|_| unknown())
     }
 
-    fn make(&mut self, who: &Identity, family: i32, now: Instant) -> io::Result<OwnedFd> {
-        if self.pause_until.is_some_and(|until| now < until) {
+    /// A TCP socket of an identity, with which its program's own connect can be made.
+    ///
+    /// # Errors
+    /// As [`Self::permits`].
+    pub fn tcp_socket(&mut self, who: &Identity, v6: bool) -> io::Result<OwnedFd> {
+        self.make(who, v6, (libc::SOCK_STREAM, libc::IPPROTO_TCP), Instant::now())?
+    }
+
+    /// The outer error is that of a pause, which says nothing about this identity.
+    fn make(
+        &mut self,
+        who: &Identity,
+        v6: bool,
+        (kind, protocol): (i32, i32),
+        now: Instant,
+    ) -> io::Result<io::Result<OwnedFd>> {
+        self.paused.retain(|_, until| now < *until);
+        if self.paused.contains_key(&who.user()) || self.paused.len() >= MAX_PAUSED {
             return Err(unknown());
         }
-        let made = who.socket(family, libc::SOCK_RAW, libc::IPPROTO_RAW);
+        let family = if v6 { libc::AF_INET6 } else { libc::AF_INET };
+        let made = who.socket(family, kind, protocol);
         if made.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
-            self.pause_until = Some(Instant::now() + PAUSE);
+            self.paused.insert(who.user(), Instant::now() + PAUSE);
         }
-        made
+        Ok(made)
     }
 
     fn make_room(&mut self, now: Instant) {
@@ -174,6 +193,13 @@ impl Egress {
             self.kept.remove(&oldest);
         }
     }
+}
+
+/// Whether an error tells nothing of what the program may send: memory that is short, or an address that has left the
+/// host.
+fn is_no_policy(error: &io::Error) -> bool {
+    let transient = [libc::EAGAIN, libc::ENOBUFS, libc::ENOMEM, libc::EADDRNOTAVAIL];
+    error.raw_os_error().is_some_and(|errno| transient.contains(&errno))
 }
 
 fn unknown() -> io::Error {
@@ -201,6 +227,7 @@ pub const fn unspecified(like: IpAddr) -> IpAddr {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_forks::forks;
 
     fn flow(protocol: Protocol, destination: &str) -> Flow {
         let destination: SocketAddr = destination.parse().unwrap();
@@ -231,6 +258,7 @@ mod tests {
 
     #[test]
     fn a_user_of_this_host_is_asked_for_and_one_socket_serves_many_connects() {
+        let _alone = forks();
         let Some(mut egress) = Egress::new() else {
             return eprintln!("SKIPPED: without CAP_NET_RAW nothing is asked");
         };
@@ -246,6 +274,7 @@ mod tests {
 
     #[test]
     fn where_nobody_can_be_asked_there_is_no_answer() {
+        let _alone = forks();
         let Some(mut egress) = Egress::new() else {
             return eprintln!("SKIPPED: without CAP_NET_RAW nothing is asked");
         };
@@ -257,6 +286,7 @@ mod tests {
 
     #[test]
     fn many_identities_cost_a_bounded_number_of_sockets() {
+        let _alone = forks();
         let Some(mut egress) = Egress::new() else {
             return eprintln!("SKIPPED: without CAP_NET_RAW nothing is asked");
         };

@@ -2,6 +2,7 @@
 
 use super::{FULL, GateId, Gates, MAX_GATES};
 use crate::socket::{connect, local, ready, take_error};
+use crate::test_forks::no_forks;
 use socket2::{Domain, Socket, Type};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -35,6 +36,7 @@ fn events(socket: &Socket) -> i16 {
 
 #[test]
 fn a_waiting_socket_shows_nothing_and_then_is_connected() {
+    let _no_forks = no_forks();
     for v6 in families() {
         let mut gates = Gates::default();
         let (socket, gate, own) = waiting(&mut gates, v6);
@@ -59,6 +61,7 @@ fn a_waiting_socket_shows_nothing_and_then_is_connected() {
 
 #[test]
 fn a_reset_socket_never_looks_connected() {
+    let _no_forks = no_forks();
     let failed = libc::POLLIN | libc::POLLOUT | libc::POLLRDHUP | libc::POLLERR | libc::POLLHUP;
     for v6 in families() {
         let mut gates = Gates::default();
@@ -74,6 +77,7 @@ fn a_reset_socket_never_looks_connected() {
 
 #[test]
 fn a_dropped_far_end_is_a_reset() {
+    let _no_forks = no_forks();
     let mut gates = Gates::default();
     let (socket, gate, own) = waiting(&mut gates, false);
     let far = gates.open(gate, own).expect("far end");
@@ -87,6 +91,7 @@ fn a_dropped_far_end_is_a_reset() {
 
 #[test]
 fn a_socket_that_has_gone_refuses_its_far_end() {
+    let _no_forks = no_forks();
     let mut gates = Gates::default();
     let (socket, gate, own) = waiting(&mut gates, false);
     drop(socket);
@@ -102,6 +107,7 @@ fn a_socket_that_has_gone_refuses_its_far_end() {
 
 #[test]
 fn strangers_are_not_let_in() {
+    let _no_forks = no_forks();
     let mut gates = Gates::default();
     let (_socket, gate, _) = waiting(&mut gates, false);
     let port = gates.v4[gate.index].address;
@@ -112,6 +118,7 @@ fn strangers_are_not_let_in() {
 
 #[test]
 fn one_port_goes_through_several_gates() {
+    let _no_forks = no_forks();
     let mut gates = Gates::default();
     let bound = |port: u16| {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("socket");
@@ -131,6 +138,7 @@ fn one_port_goes_through_several_gates() {
 
 #[test]
 fn a_full_gate_gets_a_neighbour_until_there_are_too_many() {
+    let _no_forks = no_forks();
     let mut gates = Gates::default();
     for wanted in 1..=MAX_GATES {
         let gate = gates.enter(false, false, |_| Ok(())).expect("gate");
