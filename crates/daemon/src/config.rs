@@ -200,7 +200,7 @@ pub struct StackConfig {
     /// What is logged, where [`log_to`](crate::log_to) says.
     pub log: Levels,
     /// What tags, cookies and other secrets are drawn from; the system's randomness when absent. For tests that
-    /// repeat themselves.
+    /// repeat themselves, by a clock of their own.
     pub seed: Option<[u8; 32]>,
 }
 

@@ -151,6 +151,9 @@ impl Stack {
         log::set_levels(&config.log);
         let mut driver =
             Driver::new(Endpoint::new(Self::endpoint_parameters(&config), seed(&config)?));
+        if config.seed.is_some() {
+            driver.ignore_arrival_times();
+        }
         let sockets = std::mem::take(&mut config.sockets);
         driver.inherit(inherited(sockets, &config)?);
         let locals = match config.door {

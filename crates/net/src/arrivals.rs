@@ -14,6 +14,8 @@ pub(crate) struct Arrivals {
     /// One for each socket that was read, used again and again.
     buffers: Vec<ReceiveBuffers>,
     order: Vec<Arrival>,
+    /// Whether packets come when they are read, because `now` is not of this host's clocks.
+    pub(crate) is_unstamped: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -25,8 +27,9 @@ struct Arrival {
 }
 
 impl Arrivals {
-    /// Makes one receive call on each socket that is unread. `false` if there was none.
-    pub(crate) fn receive(&mut self, now: Instant, sockets: &mut [Bound]) -> bool {
+    /// Makes one receive call on each socket that is unread. `now` is `wall` by the system's clock. `false` if there was
+    /// none.
+    pub(crate) fn receive(&mut self, now: Instant, wall: Duration, sockets: &mut [Bound]) -> bool {
         self.order.clear();
         let unread = sockets.iter_mut().enumerate().filter(|(_, socket)| socket.unread);
         let mut used = 0;
@@ -37,10 +40,9 @@ impl Arrivals {
             let buffers = &mut self.buffers[used];
             let received = socket.path.receive(buffers);
             socket.unread = received.more;
-            let wall = since_epoch();
             let arrivals = buffers.datagrams(received.datagrams).enumerate();
             self.order.extend(arrivals.map(|(datagram, it)| Arrival {
-                at: arrival(now, wall, it.stamp),
+                at: arrival(now, wall, it.stamp.filter(|_| !self.is_unstamped)),
                 socket: index,
                 buffers: used,
                 datagram,
@@ -60,7 +62,8 @@ impl Arrivals {
     }
 }
 
-fn since_epoch() -> Duration {
+/// The system's clock, by which packets are stamped.
+pub(crate) fn wall() -> Duration {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
 }
 

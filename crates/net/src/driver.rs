@@ -28,6 +28,11 @@ impl Driver {
         Self { exchange: Exchange::new(endpoint), arrivals, inherited }
     }
 
+    /// Packets come when they are read, whatever the kernel says: for a clock that is not the system's.
+    pub fn ignore_arrival_times(&mut self) {
+        self.arrivals.is_unstamped = true;
+    }
+
     /// Lets sockets that are open already be used wherever their address is bound.
     pub fn inherit(&mut self, sockets: Inherited) {
         self.inherited = sockets;

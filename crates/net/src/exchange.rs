@@ -1,6 +1,6 @@
 //! What goes on between the endpoint and its sockets, in bounded turns.
 
-use crate::arrivals::Arrivals;
+use crate::arrivals::{self, Arrivals};
 use crate::bound::Bound;
 use crate::counters::Counters;
 use crate::receive::Datagram;
@@ -57,8 +57,10 @@ impl Exchange {
 
     /// Reads what has arrived on the sockets that are unread, up to a bound.
     pub(crate) fn read(&mut self, now: Instant, arrivals: &mut Arrivals) {
+        // Read once, so that what comes to several sockets stays in order.
+        let wall = arrivals::wall();
         for _ in 0..RECEIVES_PER_TURN {
-            if !arrivals.receive(now, &mut self.sockets) {
+            if !arrivals.receive(now, wall, &mut self.sockets) {
                 break;
             }
             for (at, index, datagram) in arrivals.in_order() {
@@ -68,8 +70,8 @@ impl Exchange {
         (0..self.sockets.len()).for_each(|index| self.pass_on_reports(now, index));
     }
 
-    /// Gives the endpoint what came to a socket at `at`. Its time never goes back: what was left unread by an
-    /// earlier turn comes when that one ended.
+    /// Gives the endpoint what came to a socket at `at`. What was left unread by an earlier turn comes when that one
+    /// ended: time does not go back from packet to packet.
     fn deliver(&mut self, now: Instant, at: Instant, index: usize, datagram: &Datagram<'_>) {
         self.told = self.told.max(at);
         let path = PathAddr { local: self.sockets[index].path.local, remote: datagram.from };
