@@ -70,14 +70,16 @@ pub(crate) struct Pacer {
     due: Instant,
     /// Nothing leaves before.
     hold: Option<Instant>,
-    /// Bytes that need not wait for their time.
+    /// Bytes that need not wait for their time, if they leave before `ahead_until`.
     ahead: usize,
+    ahead_until: Instant,
 }
 
 impl Pacer {
     /// Nothing was sent yet.
     pub(crate) fn new(pacing: Pacing) -> Self {
-        Self { pacing, due: Instant::ZERO, hold: None, ahead: 0 }
+        let (due, ahead_until) = (Instant::ZERO, Instant::ZERO);
+        Self { pacing, due, hold: None, ahead: 0, ahead_until }
     }
 
     /// Whether packets are paced at all.
@@ -91,10 +93,10 @@ impl Pacer {
     }
 
     /// A packet is about to leave while nothing is in flight. If all before it have had their time, `initial` bytes may
-    /// leave at once.
-    pub(crate) fn begin(&mut self, now: Instant, initial: usize) {
+    /// leave at once, until they have had theirs.
+    pub(crate) fn begin(&mut self, now: Instant, initial: usize, pace: Pace) {
         if self.due <= now {
-            self.ahead = initial;
+            (self.ahead, self.ahead_until) = (initial, now + pace.gap(initial));
         }
     }
 
@@ -105,7 +107,8 @@ impl Pacer {
         let late = Instant::from_nanos(now.as_nanos().saturating_sub(nanos));
         self.due = self.due.max(late) + pace.gap(bytes);
         self.ahead = self.ahead.saturating_sub(bytes);
-        let waits = self.ahead == 0 && self.due > now + pace.quantum;
+        let is_ahead = self.ahead > 0 && now < self.ahead_until;
+        let waits = !is_ahead && self.due > now + pace.quantum;
         self.hold = waits.then_some(self.due);
     }
 
@@ -194,12 +197,20 @@ mod tests {
         let mut pacer = Pacer::new(Pacing::On);
         train(&mut pacer, at(0), slow());
         let next = pacer.deadline().unwrap();
-        pacer.begin(at(0), 12_500);
+        pacer.begin(at(0), 12_500, slow());
         assert!(!pacer.allows(at(0)), "what has left has not had its time yet");
-        pacer.begin(next, 12_500);
+        pacer.begin(next, 12_500, slow());
         assert_eq!(train(&mut pacer, next, slow()), 10);
         assert_eq!(pacer.deadline(), Some(next + Duration::from_millis(20)));
         assert_eq!(train(&mut pacer, next + Duration::from_millis(20), slow()), 1);
+    }
+
+    #[test]
+    fn what_is_left_of_an_initial_window_is_over_with_its_time() {
+        let mut pacer = Pacer::new(Pacing::On);
+        pacer.begin(at(0), 12_500, slow());
+        pacer.on_packet(at(0), 1250, slow());
+        assert_eq!(train(&mut pacer, at(20_000), slow()), 2);
     }
 
     #[test]

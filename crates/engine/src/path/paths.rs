@@ -238,7 +238,7 @@ impl Path {
         self.burst.on_packet(now, bytes);
         if let Some(pace) = self.pace() {
             if self.flight <= bytes {
-                self.pacer.begin(now, self.congestion.initial_window());
+                self.pacer.begin(now, self.congestion.initial_window(), pace);
             }
             self.pacer.on_packet(now, bytes, pace);
         }
