@@ -55,6 +55,8 @@ fn paced(site: &Site, manner: &str) -> Outcome<serde_json::Value> {
 fn storm(site: &Site, say: Say<'_>, kind: &str, attack: &str) {
     let measured = || -> Outcome<f64> {
         let report = site.attacked("storm", &format!("{WEB} {ATTACKER} {kind} 20000"))?;
+        let is_over = report["served"] == true || report["ended"] == true;
+        demand(is_over, "the association neither served nor ended", &report)?;
         Ok(number(&report, "received")? / number(&report, "sent")?)
     };
     let figure =

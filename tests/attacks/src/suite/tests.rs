@@ -4,7 +4,7 @@ use super::{Outcome, Say};
 use crate::report::Bound::AtLeast;
 use crate::report::Row;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// Attack, file of tests, test.
 const TESTS: &[(&str, &str, &str)] = &[
@@ -52,12 +52,14 @@ pub(super) fn run(_manypath: &Path, say: Say<'_>) -> Outcome<()> {
             file,
             "--",
             "--exact",
+            "--nocapture",
             name,
         ]);
-        let output = command.stderr(Stdio::null()).output();
-        let output = output.map_err(|error| format!("cargo: {error}"))?;
-        // A name that no test has would pass, too.
-        let passed = String::from_utf8_lossy(&output.stdout).contains("1 passed");
+        let output = command.output().map_err(|error| format!("cargo: {error}"))?;
+        let said = |text: &[u8], what| String::from_utf8_lossy(text).contains(what);
+        // A name that no test has would pass, too, and so does a test that was left out.
+        let skipped = said(&output.stderr, "SKIPPED") || said(&output.stdout, "SKIPPED");
+        let passed = said(&output.stdout, "1 passed") && !skipped;
         let passed = if passed { 1.0 } else { 0.0 };
         say(Row::new(attack, &format!("`{file}`: {name}"), passed, AtLeast(1.0)));
     }
