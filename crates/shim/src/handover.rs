@@ -24,8 +24,8 @@ use std::time::{Duration, Instant};
 const KEPT: Duration = Duration::from_secs(5);
 /// How often sockets of calls that wait are looked at: nobody tells when a program has ended.
 const LOOK: Duration = Duration::from_secs(1);
-/// Sockets that wait at most; the oldest goes first.
-const MAX_WAITING: usize = 256;
+/// Sockets that wait at most. Calls come in the order of their sockets, so the newest is dropped.
+const MAX_WAITING: usize = 4096;
 /// Room for the descriptors and the identity that come with a packet.
 const ROOM: usize = 256;
 
@@ -120,13 +120,11 @@ impl Handover {
     /// Takes what has arrived: senders wait while the queue is full.
     pub(crate) fn receive(&self) {
         let mut arrived = self.arrived.borrow_mut();
-        while let Some(one) = receive(&self.socket) {
-            if arrived.len() == MAX_WAITING {
-                arrived.remove(0);
-            }
-            arrived.extend(one);
-        }
+        // First, so that they do not take the room of others.
         arrived.retain(|one| one.at.elapsed() < KEPT);
+        while let Some(one) = receive(&self.socket) {
+            keep(&mut arrived, one, MAX_WAITING);
+        }
     }
 
     /// When time alone changes something.
@@ -238,6 +236,11 @@ impl AsRawFd for Handover {
     fn as_raw_fd(&self) -> RawFd {
         self.socket.as_raw_fd()
     }
+}
+
+/// Keeps a socket if there is room for it.
+fn keep(arrived: &mut Vec<Arrived>, one: Option<Arrived>, limit: usize) {
+    arrived.extend(one.filter(|_| arrived.len() < limit));
 }
 
 /// Why there is no socket: programs send TCP sockets alone. What cannot be seen may be one.
@@ -360,6 +363,19 @@ mod tests {
         assert_eq!(errno(9999), Some(libc::EBADF));
         let has = |fd| program::has(own, fd, &tcp);
         assert!(has(tcp.as_raw_fd()) && !has(udp.as_raw_fd()));
+    }
+
+    #[test]
+    fn a_burst_is_kept_and_the_newest_socket_is_dropped_when_full() {
+        let socket = OwnedFd::from(TcpListener::bind(("127.0.0.1", 0)).unwrap());
+        let arrive = |number| {
+            let (process, at) = (1, Instant::now());
+            Some(Arrived { process, number, socket: socket.try_clone().unwrap(), at })
+        };
+        let mut arrived = Vec::new();
+        (0..400).for_each(|number| keep(&mut arrived, arrive(number), MAX_WAITING));
+        keep(&mut arrived, arrive(400), 400);
+        assert!(arrived.iter().map(|one| one.number).eq(0..400));
     }
 
     #[test]
