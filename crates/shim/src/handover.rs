@@ -68,9 +68,15 @@ impl Handover {
     /// # Errors
     /// When there is no place for the socket, or no descriptor.
     pub(crate) fn new() -> io::Result<Self> {
-        let path = runtime::directory()?.join(format!("sockets-{}", process::id()));
-        // Of an earlier process with our number.
-        let _ = fs::remove_file(&path);
+        Self::within(&runtime::directory()?)
+    }
+
+    /// Containers that share the directory may have a process with our number each, so the name is random, too.
+    fn within(directory: &Path) -> io::Result<Self> {
+        let mut random = [0; 16];
+        getrandom::fill(&mut random).map_err(io::Error::other)?;
+        let random = u128::from_ne_bytes(random);
+        let path = directory.join(format!("sockets-{}-{random:032x}", process::id()));
         let socket = UnixDatagram::bind(&path)?;
         socket.set_nonblocking(true)?;
         let on: libc::c_int = 1;
@@ -376,6 +382,16 @@ mod tests {
         (0..400).for_each(|number| keep(&mut arrived, arrive(number), MAX_WAITING));
         keep(&mut arrived, arrive(400), 400);
         assert!(arrived.iter().map(|one| one.number).eq(0..400));
+    }
+
+    #[test]
+    fn two_launchers_with_one_number_wait_in_one_directory() {
+        let directory = env::temp_dir();
+        let [one, other] = [(); 2].map(|()| Handover::within(&directory).unwrap());
+        assert_ne!(one.path, other.path);
+        one.remove();
+        assert!(!one.path.exists() && other.path.exists());
+        other.remove();
     }
 
     #[test]
