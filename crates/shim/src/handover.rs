@@ -34,6 +34,8 @@ const ROOM: usize = 256;
 pub(crate) struct Handover {
     socket: UnixDatagram,
     path: PathBuf,
+    /// The process that removes the path: forks have a copy of this.
+    owner: Cell<u32>,
     arrived: RefCell<Vec<Arrived>>,
     /// The socket of the call that is being looked at.
     current: RefCell<Option<Call>>,
@@ -78,20 +80,25 @@ impl Handover {
         let random = u128::from_ne_bytes(random);
         let path = directory.join(format!("sockets-{}-{random:032x}", process::id()));
         let socket = UnixDatagram::bind(&path)?;
-        socket.set_nonblocking(true)?;
+        let (arrived, current, taken) = Default::default();
+        let (owner, looked) = (Cell::new(process::id()), Cell::new(Instant::now()));
+        // From here on the path is removed also when a step fails.
+        let handover = Self { socket, path, owner, arrived, current, taken, looked };
+        handover.prepare()?;
+        Ok(handover)
+    }
+
+    /// Lets the kernel say who has sent a packet.
+    fn prepare(&self) -> io::Result<()> {
+        self.socket.set_nonblocking(true)?;
         let on: libc::c_int = 1;
         let length = mem::size_of_val(&on) as libc::socklen_t;
         // SAFETY: the kernel reads one int.
         let set = unsafe {
             let (level, name) = (libc::SOL_SOCKET, libc::SO_PASSCRED);
-            libc::setsockopt(socket.as_raw_fd(), level, name, (&raw const on).cast(), length)
+            libc::setsockopt(self.socket.as_raw_fd(), level, name, (&raw const on).cast(), length)
         };
-        if set < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let (arrived, current, taken) = Default::default();
-        let looked = Cell::new(Instant::now());
-        Ok(Self { socket, path, arrived, current, taken, looked })
+        if set < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
     /// What the command finds in its environment: the library before others, and where we wait.
@@ -118,9 +125,16 @@ impl Handover {
         ]
     }
 
-    /// Takes the name away; programs that are left make their calls without us.
+    /// Leaves the path to another process, which serves the programs that are left.
+    pub(crate) fn give_to(&self, process: u32) {
+        self.owner.set(process);
+    }
+
+    /// Removes the path if this process owns it; programs that are left make their calls without us.
     pub(crate) fn remove(&self) {
-        let _ = fs::remove_file(&self.path);
+        if self.owner.get() == process::id() {
+            let _ = fs::remove_file(&self.path);
+        }
     }
 
     /// Takes what has arrived: senders wait while the queue is full.
@@ -195,6 +209,12 @@ impl Handover {
             }
             _ => Err(unannounced(thread, number)),
         }
+    }
+}
+
+impl Drop for Handover {
+    fn drop(&mut self) {
+        self.remove();
     }
 }
 
@@ -389,9 +409,21 @@ mod tests {
         let directory = env::temp_dir();
         let [one, other] = [(); 2].map(|()| Handover::within(&directory).unwrap());
         assert_ne!(one.path, other.path);
-        one.remove();
-        assert!(!one.path.exists() && other.path.exists());
-        other.remove();
+        let paths = [one.path.clone(), other.path.clone()];
+        drop(one);
+        assert_eq!(paths.each_ref().map(|path| path.exists()), [false, true]);
+        drop(other);
+        assert!(!paths[1].exists());
+    }
+
+    #[test]
+    fn only_the_process_that_serves_removes_the_path() {
+        let handover = Handover::within(&env::temp_dir()).unwrap();
+        let path = handover.path.clone();
+        handover.give_to(process::id() + 1);
+        drop(handover);
+        assert!(path.exists());
+        fs::remove_file(path).unwrap();
     }
 
     #[test]

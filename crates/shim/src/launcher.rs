@@ -226,7 +226,6 @@ impl Launcher {
     fn serve_survivors(&mut self, options: &RunOptions) {
         let Some(supervisor) = &mut self.supervisor else { return };
         if is_deserted(&supervisor.listener) {
-            supervisor.descriptors.handover().inspect(|it| it.remove());
             return;
         }
         supervisor.settle_accesses();
@@ -234,15 +233,19 @@ impl Launcher {
         // child may do anything.
         match unsafe { libc::fork() } {
             0 => {
+                supervisor.descriptors.handover().inspect(|it| it.give_to(process::id()));
                 detach();
                 while !is_deserted(&supervisor.listener) {
                     turn(supervisor, -1);
                 }
+                // An exit drops nothing.
                 supervisor.descriptors.handover().inspect(|it| it.remove());
                 process::exit(0);
             }
             -1 => (options.notice)("processes left behind by the command lose their network"),
-            _ => {}
+            child => {
+                supervisor.descriptors.handover().inspect(|it| it.give_to(child.unsigned_abs()));
+            }
         }
     }
 }
