@@ -189,6 +189,37 @@ with socket.create_connection((sys.argv[1], 7000), timeout=20) as s: print(s.mak
     );
 }
 
+/// It cannot hand over its socket then, and is told what the kernel would tell it.
+#[test]
+fn a_server_at_its_descriptor_limit_stays_offered() {
+    if is_skipped() {
+        return;
+    }
+    let site = Site::new();
+    let text = "import errno, os, resource, signal, socket
+listener = socket.create_server(('0.0.0.0', 7000))
+soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))
+try:
+    while True: os.dup(listener.fileno())
+except OSError: pass
+try: listener.accept()
+except OSError as error: full = error.errno == errno.EMFILE
+resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+client, address = listener.accept()
+client.sendall(f'{address[0]} {full}'.encode()); client.close()";
+    let server = server(&site, "python3", &["-c", text], 7000);
+    let ask = "import socket, sys, time
+time.sleep(0.5)
+with socket.create_connection((sys.argv[1], 7000), timeout=20) as s: print(s.makefile().read())";
+    let done = site.through("python3", &["-c", ask, &site.server()]);
+    let own = site.lab.address(Host::Left, 0);
+    assert_eq!(done.stdout, format!("{own} True\n"), "{done:?}");
+    let said = String::from_utf8(server.wait_with_output().unwrap().stderr).unwrap();
+    assert!(said.contains("accepted sctp=1 tcp=0; not offered: none"), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+}
+
 /// A server that was killed while it waited must not keep its port.
 #[test]
 fn a_server_that_is_killed_while_it_waits_leaves_its_port() {

@@ -200,7 +200,8 @@ impl Handover {
     /// The socket of the call that is being looked at.
     ///
     /// # Errors
-    /// `EPERM` when the program has not handed over a TCP socket, `EBADF` when it is none.
+    /// `EPERM` when the program has not handed over a TCP socket, `EMFILE` when it had no descriptor left for that,
+    /// `EBADF` when it is none.
     pub(crate) fn take(&self, thread: libc::pid_t, number: RawFd) -> io::Result<OwnedFd> {
         match self.current.take() {
             Some(call) if (call.thread, call.number) == (thread, number) => {
@@ -269,13 +270,19 @@ fn keep(arrived: &mut Vec<Arrived>, one: Option<Arrived>, limit: usize) {
     arrived.extend(one.filter(|_| arrived.len() < limit));
 }
 
-/// Why there is no socket: programs send TCP sockets alone. What cannot be seen may be one.
+/// Why there is no socket: programs send TCP sockets alone, and need a descriptor for it. What cannot be seen may be
+/// one.
 fn unannounced(thread: libc::pid_t, number: RawFd) -> io::Error {
     let may_be_tcp = match protocol(thread, number) {
         Ok(name) => name.contains("TCP"),
         Err(error) => error.kind() == io::ErrorKind::PermissionDenied,
     };
-    io::Error::from_raw_os_error(if may_be_tcp { libc::EPERM } else { libc::EBADF })
+    let errno = match may_be_tcp {
+        true if program::is_at_descriptor_limit(thread) => libc::EMFILE,
+        true => libc::EPERM,
+        false => libc::EBADF,
+    };
+    io::Error::from_raw_os_error(errno)
 }
 
 /// The name of a socket's protocol, as the kernel tells it of sockets that are files in /proc.

@@ -53,10 +53,52 @@ pub(crate) fn process_of(thread: libc::pid_t) -> io::Result<libc::pid_t> {
         .ok_or_else(|| io::Error::from_raw_os_error(libc::ESRCH))
 }
 
+/// Whether a thread can get no further descriptor, as far as /proc says.
+pub(crate) fn is_at_descriptor_limit(thread: libc::pid_t) -> bool {
+    let limits = fs::read_to_string(format!("/proc/{thread}/limits")).unwrap_or_default();
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
+    // Without a number there is no limit.
+    let limit = line.and_then(|line| line.split_whitespace().next()?.parse::<usize>().ok());
+    let Some(limit) = limit else { return false };
+    let open = fs::read_dir(format!("/proc/{thread}/fd")).into_iter().flatten().flatten();
+    // A limit that was lowered leaves descriptors above it.
+    let below = |name: &str| name.parse::<usize>().is_ok_and(|number| number < limit);
+    open.filter(|entry| entry.file_name().to_str().is_some_and(below)).count() >= limit
+}
+
 fn own(result: libc::c_long) -> io::Result<OwnedFd> {
     match RawFd::try_from(result) {
         // SAFETY: the kernel has just made it.
         Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
         _ => Err(io::Error::last_os_error()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn a_program_without_a_free_descriptor_is_at_its_limit() {
+        // SAFETY: takes nothing.
+        assert!(!is_at_descriptor_limit(unsafe { libc::gettid() }));
+        let fill = "import os, resource
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))
+try:
+    while True: os.dup(0)
+except OSError: os.write(1, b'full')
+os.read(0, 1)";
+        let mut python = Command::new("python3");
+        python.args(["-c", fill]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = python.spawn().unwrap();
+        let mut said = [0; 4];
+        child.stdout.as_mut().unwrap().read_exact(&mut said).unwrap();
+        let full = is_at_descriptor_limit(child.id().cast_signed());
+        drop(child.stdin.take());
+        assert!(child.wait().unwrap().success());
+        assert!(full);
     }
 }
