@@ -22,8 +22,9 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 use steps::{RECORD, Step};
 
-/// How long the child may take. It makes a dozen system calls; only a listener that does not answer keeps it.
-const LIMIT: Duration = Duration::from_secs(2);
+/// How long the child may take. It makes a dozen system calls; only a listener that does not answer keeps it, or a
+/// machine that has no time for it.
+const LIMIT: Duration = Duration::from_secs(10);
 
 /// `CAP_SYS_PTRACE`.
 const MAY_TRACE: u64 = 1 << 19;
@@ -37,8 +38,10 @@ pub(crate) enum Tried {
     Works,
     /// The kernel, or a filter, has refused it with this error number.
     Refused(i32),
-    /// Whoever asks is killed, or gets no answer.
+    /// Whoever asks is killed.
     Fatal,
+    /// There was no answer in time.
+    Unanswered,
 }
 
 /// The answers.
@@ -78,15 +81,15 @@ impl Found {
         asked.map(|step| self.of(*step)).all(|tried| tried == Tried::Works)
     }
 
-    /// Takes records: the last one of a step counts. A step that has begun and not ended was fatal.
-    fn read(bytes: &[u8]) -> Self {
+    /// Takes records: the last one of a step counts. A step that has begun and not ended is what the child's end says.
+    fn read(bytes: &[u8], unfinished: Tried) -> Self {
         let mut found = Self::default();
         for record in bytes.chunks_exact(RECORD) {
             let (Some(number), Some(value)) = (record.first(), record.last_chunk()) else { break };
             if let Some(tried) = found.0.get_mut(usize::from(*number)) {
                 *tried = match i32::from_ne_bytes(*value) {
                     0 => Tried::Works,
-                    steps::BEGUN => Tried::Fatal,
+                    steps::BEGUN => unfinished,
                     errno => Tried::Refused(errno),
                 };
             }
@@ -108,28 +111,40 @@ fn ask() -> Found {
         -1 => Found::default(),
         child => {
             drop(to);
-            let found = Found::read(&read_to_end(from));
-            // SAFETY: the child is ours and not reaped yet; the kernel writes no status.
-            unsafe {
-                libc::kill(child, libc::SIGKILL);
-                libc::waitpid(child, std::ptr::null_mut(), 0);
-            }
-            found
+            let (said, is_over) = read_to_end(from);
+            Found::read(&said, end(child, is_over))
         }
     }
 }
 
-/// What the child says until it ends, or until its time is over.
-fn read_to_end(from: OwnedFd) -> Vec<u8> {
+/// Ends and reaps the child; what its end says of a question that it has not finished. One that is over has closed its
+/// descriptors, and ends by itself.
+fn end(child: libc::pid_t, is_over: bool) -> Tried {
+    let mut status = 0;
+    // SAFETY: the child is ours and not reaped yet; the kernel writes one int.
+    unsafe {
+        let option = if is_over { 0 } else { libc::WNOHANG };
+        if libc::waitpid(child, &raw mut status, option) != child {
+            libc::kill(child, libc::SIGKILL);
+            libc::waitpid(child, std::ptr::null_mut(), 0);
+            return Tried::Unanswered;
+        }
+    }
+    if libc::WIFSIGNALED(status) { Tried::Fatal } else { Tried::Unanswered }
+}
+
+/// What the child says until it ends, or until its time is over; and whether it has ended.
+fn read_to_end(from: OwnedFd) -> (Vec<u8>, bool) {
     let (mut from, until) = (File::from(from), Instant::now() + LIMIT);
     let (mut said, mut buffer) = (Vec::new(), [0; 256]);
     loop {
         let left = until.saturating_duration_since(Instant::now());
         if poll(&mut [interest(from.as_raw_fd())], Some(left)) == 0 {
-            return said;
+            return (said, false);
         }
         match from.read(&mut buffer) {
-            Ok(0) | Err(_) => return said,
+            Ok(0) => return (said, true),
+            Err(_) => return (said, false),
             Ok(count) => said.extend(buffer.iter().take(count)),
         }
     }

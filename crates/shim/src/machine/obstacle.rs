@@ -29,6 +29,11 @@ pub enum Obstacle {
         /// The call.
         call: &'static str,
     },
+    /// A call did not return in time.
+    Unanswered {
+        /// The call.
+        call: &'static str,
+    },
     /// `kernel.yama.ptrace_scope` forbids it.
     Yama {
         /// Its value.
@@ -60,6 +65,7 @@ impl Obstacle {
             Self::WithoutSeccomp => "no-seccomp",
             Self::Forbidden { .. } => "call-forbidden",
             Self::Fatal { .. } => "call-fatal",
+            Self::Unanswered { .. } => "call-unanswered",
             Self::Yama { .. } => "yama",
             Self::OutOfReach { .. } => "out-of-reach",
             Self::OtherListener => "other-listener",
@@ -93,6 +99,7 @@ impl Obstacle {
                 format!("a system call filter forbids {call} ({})", said(errno))
             }
             Self::Fatal { call } => format!("a system call filter kills programs that call {call}"),
+            Self::Unanswered { call } => format!("{call} did not return within ten seconds"),
             Self::Yama { scope } => {
                 format!("kernel.yama.ptrace_scope is {scope}: no program may look into another one")
             }
@@ -124,6 +131,10 @@ impl Obstacle {
                 format!(
                     "start the container with {option}, or set SystemCallFilter={call} in the systemd unit"
                 )
+            }
+            Self::Unanswered { .. } => {
+                "try again when the machine is less busy, or outside of what traces programs here"
+                    .to_owned()
             }
             Self::Yama { scope: 2 } => {
                 "run as root, or set kernel.yama.ptrace_scope to 1".to_owned()

@@ -50,14 +50,14 @@ impl Plan {
             // Memory is needed all the same.
             (None, Some(obstacle)) => match found.of(Step::Memory) {
                 Tried::Works | Tried::Unknown => Self::HandOver(servers(found), obstacle),
-                Tried::Refused(_) | Tried::Fatal => Self::Outside(obstacle),
+                Tried::Refused(_) | Tried::Fatal | Tried::Unanswered => Self::Outside(obstacle),
             },
         }
     }
 }
 
 const fn is_missing(tried: Tried) -> bool {
-    matches!(tried, Tried::Refused(_) | Tried::Fatal)
+    matches!(tried, Tried::Refused(_) | Tried::Fatal | Tried::Unanswered)
 }
 
 fn servers(found: &Found) -> Servers {
@@ -90,6 +90,7 @@ fn refused(tried: Tried, call: &'static str, system: &System) -> Obstacle {
             Obstacle::WithoutSeccomp
         }
         (Tried::Refused(errno), _) => Obstacle::Forbidden { call, errno },
+        (Tried::Unanswered, _) => Obstacle::Unanswered { call },
         (Tried::Unknown | Tried::Works | Tried::Fatal, _) => Obstacle::Fatal { call },
     }
 }
@@ -100,7 +101,7 @@ fn out_of_reach(found: &Found, system: &System) -> Option<Obstacle> {
     let errno = reached.into_iter().find_map(|tried| match tried {
         Tried::Refused(errno) => Some(errno),
         // The calls themselves are allowed: only whoever traces us keeps us waiting.
-        Tried::Fatal => Some(libc::ETIMEDOUT),
+        Tried::Fatal | Tried::Unanswered => Some(libc::ETIMEDOUT),
         Tried::Works | Tried::Unknown => None,
     })?;
     Some(match system.yama {

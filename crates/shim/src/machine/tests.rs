@@ -54,7 +54,9 @@ fn all_found() -> impl Iterator<Item = Found> {
 fn nothing_is_translated_that_cannot_be_answered() {
     let needed = [Step::Trap, Step::Continue, Step::Open, Step::GetFd, Step::Copy, Step::Memory];
     let for_descriptors = [Step::Open, Step::GetFd];
-    let fails = |found: &Found, step| matches!(found.of(step), Tried::Refused(_) | Tried::Fatal);
+    let fails = |found: &Found, step| {
+        matches!(found.of(step), Tried::Refused(_) | Tried::Fatal | Tried::Unanswered)
+    };
     let system = system(PRESENT);
     let mut seen = 0;
     for found in all_found() {
@@ -142,7 +144,7 @@ fn yama_is_named_where_it_is_the_cause() {
 }
 
 #[test]
-fn a_question_that_has_begun_and_not_ended_was_fatal() {
+fn a_question_that_has_begun_and_not_ended_is_what_the_end_says() {
     let record = |step: Step, value: i32| {
         let mut bytes = [0; RECORD];
         bytes[0] = step as u8;
@@ -156,13 +158,39 @@ fn a_question_that_has_begun_and_not_ended_was_fatal() {
         record(Step::Continue, libc::EINVAL),
         record(Step::Open, -1),
     ];
-    let read = Found::read(&said.concat());
+    let read = Found::read(&said.concat(), Tried::Unanswered);
+    assert_eq!(read.of(Step::Open), Tried::Unanswered);
+    let read = Found::read(&said.concat(), Tried::Fatal);
     assert_eq!(read.of(Step::Trap), Tried::Works);
     assert_eq!(read.of(Step::Continue), Tried::Refused(libc::EINVAL));
     assert_eq!(read.of(Step::Open), Tried::Fatal);
     assert_eq!(read.of(Step::Memory), Tried::Unknown);
     // A record that was cut, and one of a step that there is not.
-    assert_eq!(Found::read(&[200, 0, 0, 0, 0, 0, 0, 0, 1, 2]), Found::default());
+    assert_eq!(Found::read(&[200, 0, 0, 0, 0, 0, 0, 0, 1, 2], Tried::Fatal), Found::default());
+}
+
+/// A child of the test program that ends as it is told.
+fn child(ends: fn() -> libc::c_int) -> libc::pid_t {
+    // SAFETY: the child makes system calls only.
+    match unsafe { libc::fork() } {
+        // SAFETY: takes a number.
+        0 => unsafe { libc::_exit(ends()) },
+        child => child,
+    }
+}
+
+#[test]
+fn a_child_that_is_too_slow_is_not_called_killed() {
+    // SAFETY: plain numbers.
+    let killed = child(|| unsafe { libc::raise(libc::SIGKILL) });
+    assert_eq!(super::end(killed, true), Tried::Fatal);
+    // SAFETY: takes nothing.
+    let slow = child(|| unsafe { libc::pause() });
+    assert_eq!(super::end(slow, false), Tried::Unanswered);
+    let unanswered = found(&[(Step::Trap, Tried::Unanswered)]);
+    let obstacle = obstacle(&unanswered, &system(PRESENT));
+    assert_eq!(obstacle, Obstacle::Unanswered { call: "seccomp" });
+    assert!(!obstacle.to_string().contains("kill"), "{obstacle}");
 }
 
 #[test]
