@@ -90,6 +90,11 @@ fn the_doctor_says_which_programs_are_carried() {
     assert_eq!(done.code, Some(1), "{done:?}");
     assert!(done.stdout.contains("carries programs of the C library, not static ones"), "{done:?}");
     assert!(done.stdout.contains("degraded: run-plain-tcp: static programs"), "{done:?}");
+    let mut command = with_library(on_kernel(&site, Host::Left, "5.5"));
+    command.args(["doctor", &format!("{}:8080", site.server())]);
+    let done = finish(command);
+    assert!(done.stdout.contains("and no servers"), "{done:?}");
+    assert!(done.stdout.contains("degraded: run-plain-tcp: servers and static"), "{done:?}");
 }
 
 #[test]

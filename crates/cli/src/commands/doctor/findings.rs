@@ -289,6 +289,8 @@ pub(super) enum Launcher {
     Clients,
     /// Programs that hand over their sockets by the C library are carried, and no others.
     Linked {
+        /// Whether their listening sockets are reached over SCTP, too.
+        servers: bool,
         /// Why it is so, and what changes it, in a line.
         text: String,
     },

@@ -163,7 +163,12 @@ fn host(findings: &Findings) -> Vec<(&'static str, String)> {
     let run = match &findings.launcher {
         Launcher::Everything => "carries clients and servers",
         Launcher::Clients => "carries clients, not servers",
-        Launcher::Linked { .. } => "carries programs of the C library, not static ones",
+        Launcher::Linked { servers: false, .. } => {
+            "carries clients of the C library, not static ones, and no servers"
+        }
+        Launcher::Linked { servers: true, .. } => {
+            "carries programs of the C library, not static ones"
+        }
         Launcher::Nested => "is served by the one around it",
         Launcher::Nothing { .. } => "leaves programs to plain TCP",
     };

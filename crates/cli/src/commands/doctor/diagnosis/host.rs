@@ -49,8 +49,9 @@ fn launcher(launcher: &Launcher) -> Option<Cause> {
                         Linux 5.9 or newer is needed";
             Some(Cause::new(name, Weight::Degraded, text))
         }
-        Launcher::Linked { text } => {
-            let text = format!("static programs under `manypath run` are plain TCP here: {text}");
+        Launcher::Linked { servers, text } => {
+            let programs = if *servers { "static programs" } else { "servers and static programs" };
+            let text = format!("{programs} under `manypath run` are plain TCP here: {text}");
             Some(Cause::new(name, Weight::Degraded, text))
         }
         Launcher::Nothing { text, command, .. } => {

@@ -81,7 +81,10 @@ fn what_keeps_run_from_carrying_is_told_whether_the_paths_work_or_not() {
     );
     assert_eq!(with(nothing(None)).command, None);
     assert_eq!(with(Launcher::Clients).weight, Weight::Degraded);
-    assert_eq!(with(Launcher::Linked { text: "why".into() }).weight, Weight::Degraded);
+    let linked = |servers| with(Launcher::Linked { servers, text: "why".into() });
+    assert_eq!(linked(true).weight, Weight::Degraded);
+    assert!(linked(true).text.starts_with("static programs"));
+    assert!(linked(false).text.starts_with("servers and static programs"));
     let nested = Findings { launcher: Launcher::Nested, ..host(vec![path(1)]) };
     assert!(diagnose(&nested).is_empty());
 }

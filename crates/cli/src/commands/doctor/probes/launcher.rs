@@ -8,8 +8,8 @@ pub(super) fn look() -> Launcher {
     match manypath_shim::look() {
         Plan::Translate(Servers::OneStep | Servers::TwoSteps) => Launcher::Everything,
         Plan::Translate(Servers::Never) => Launcher::Clients,
-        Plan::HandOver(_, obstacle) if crate::commands::preload::handover().is_some() => {
-            Launcher::Linked { text: obstacle.to_string() }
+        Plan::HandOver(servers, obstacle) if crate::commands::preload::handover().is_some() => {
+            Launcher::Linked { servers: servers != Servers::Never, text: obstacle.to_string() }
         }
         Plan::Nested => Launcher::Nested,
         Plan::HandOver(_, obstacle) | Plan::Outside(obstacle) => Launcher::Nothing {
