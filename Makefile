@@ -84,7 +84,7 @@ lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
-# Licences, duplicates, sources and known holes of the crates that manypath is built from (deny.toml).
+# Licences, duplicates, sources and known vulnerabilities of the crates that manypath is built from (deny.toml).
 audit:
 	@scripts/setup audit
 	scripts/audit

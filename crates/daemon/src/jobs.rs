@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
-/// What becomes of a job.
+/// The answer to a job that is offered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Offered {
     /// It will be done.

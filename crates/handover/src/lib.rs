@@ -15,7 +15,7 @@
 mod next;
 
 use libc::{c_int, c_uint, c_void, mmsghdr, msghdr, size_t, sockaddr, socklen_t, ssize_t};
-use next::next;
+use next::call_next;
 use std::mem;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -77,15 +77,8 @@ macro_rules! announce {
             if $wanted {
                 hand_over($fd);
             }
-            // SAFETY: the function of the C library has this type.
-            let real = unsafe {
-                next!($name, unsafe extern "C" fn(c_int $(, $type)*) -> $result)
-            };
-            match real {
-                // SAFETY: the caller gives what it takes.
-                Some(real) => unsafe { real($fd $(, $arg)*) },
-                None => next::missing(),
-            }
+            // SAFETY: the function of the C library has this type, and the caller gives what it takes.
+            unsafe { call_next!($name, fn(c_int $(, $type)*) -> $result, ($fd $(, $arg)*)) }
         }
     )* };
 }

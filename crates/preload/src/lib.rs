@@ -16,7 +16,7 @@ use libc::{
     timespec,
 };
 use manypath_sctp as sctp;
-use next::next;
+use next::{call_next, next};
 
 /// Functions whose first argument is the descriptor, and what they are for SCTP sockets.
 macro_rules! interpose {
@@ -31,15 +31,8 @@ macro_rules! interpose {
                 // SAFETY: the caller gives what the function of the C library takes, and so does ours.
                 return unsafe { $ours };
             }
-            // SAFETY: the function of the C library has this type.
-            let real = unsafe {
-                next!($name, unsafe extern "C" fn(c_int $(, $type)*) -> $result)
-            };
-            match real {
-                // SAFETY: the caller gives what it takes.
-                Some(real) => unsafe { real($fd $(, $arg)*) },
-                None => next::missing(),
-            }
+            // SAFETY: the function of the C library has this type, and the caller gives what it takes.
+            unsafe { call_next!($name, fn(c_int $(, $type)*) -> $result, ($fd $(, $arg)*)) }
         }
     )* };
 }

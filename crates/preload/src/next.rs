@@ -20,6 +20,20 @@ macro_rules! next {
 }
 pub(crate) use next;
 
+/// Calls it; without one the call fails with ENOSYS.
+///
+/// # Safety
+/// As [`next!`], and the arguments are such as it takes.
+macro_rules! call_next {
+    ($name:ident, fn($($type:ty),*) -> $result:ty, ($($arg:expr),*)) => {
+        match $crate::next::next!($name, unsafe extern "C" fn($($type),*) -> $result) {
+            Some(real) => real($($arg),*),
+            None => $crate::next::missing(),
+        }
+    };
+}
+pub(crate) use call_next;
+
 /// The C library has no such function.
 pub(crate) fn missing<T: From<i8>>() -> T {
     // SAFETY: the C library has an errno for every thread.

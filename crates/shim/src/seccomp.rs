@@ -130,7 +130,7 @@ pub(crate) enum Place {
 pub(crate) struct NotGiven {
     /// Why; `ENOENT` when the caller no longer waits.
     pub(crate) errno: i32,
-    /// The number under which the program has it all the same.
+    /// The number of the descriptor, where the program has it but does not know.
     pub(crate) left: Option<RawFd>,
 }
 

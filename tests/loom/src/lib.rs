@@ -23,6 +23,15 @@ fn taken(queue: &Queue<u8>, jobs: &[u8]) -> Vec<u8> {
     jobs.iter().filter(taken).copied().collect()
 }
 
+/// A queue for two jobs, and a thread that counts those that are done.
+fn counting() -> (Queue<u8>, Arc<AtomicUsize>, thread::JoinHandle<()>) {
+    let (queue, jobs) = queue(2);
+    let done = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&done);
+    let work = move || jobs.for_each(|_| drop(count.fetch_add(1, Ordering::Relaxed)));
+    (queue, done, thread::spawn(work))
+}
+
 #[test]
 fn what_is_taken_is_done_once_and_in_order_and_the_rest_is_refused() {
     loom::model(|| {
@@ -43,12 +52,7 @@ fn what_is_taken_is_done_once_and_in_order_and_the_rest_is_refused() {
 #[test]
 fn a_flush_returns_when_everything_that_was_taken_before_is_done() {
     loom::model(|| {
-        let (queue, jobs) = queue::<u8>(2);
-        let done = Arc::new(AtomicUsize::new(0));
-        let count = Arc::clone(&done);
-        let worker = thread::spawn(move || {
-            jobs.for_each(|_| drop(count.fetch_add(1, Ordering::Relaxed)));
-        });
+        let (queue, done, worker) = counting();
         let other = queue.clone();
         let second = thread::spawn(move || drop(other.offer(2)));
         assert_eq!(queue.offer(1), Offered::Taken);
@@ -64,12 +68,7 @@ fn a_flush_returns_when_everything_that_was_taken_before_is_done() {
 #[test]
 fn the_end_waits_for_what_was_taken() {
     loom::model(|| {
-        let (queue, jobs) = queue::<u8>(2);
-        let done = Arc::new(AtomicUsize::new(0));
-        let count = Arc::clone(&done);
-        let worker = thread::spawn(move || {
-            jobs.for_each(|_| drop(count.fetch_add(1, Ordering::Relaxed)));
-        });
+        let (queue, done, worker) = counting();
         let taken = taken(&queue, &[1, 2, 3]);
         queue.finish(LONG);
         assert_eq!(done.load(Ordering::Relaxed), taken.len());

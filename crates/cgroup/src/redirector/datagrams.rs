@@ -11,11 +11,12 @@ use crate::report::DatagramReport;
 use libc::pollfd;
 use manypath_control::Request;
 use manypath_control::status::FallbackReason;
+use manypath_gate::egress::unspecified;
 use manypath_gate::poll::interest;
 use manypath_gate::socket::set_int;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, IoSlice};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixDatagram;
 use std::time::{Duration, Instant};
@@ -180,13 +181,9 @@ impl Redirector {
             return self.let_go(&datagram);
         }
         let id = self.connections.next_id();
-        let any = match datagram.peer.is_ipv6() {
-            true => Ipv6Addr::UNSPECIFIED.into(),
-            false => Ipv4Addr::UNSPECIFIED.into(),
-        };
         let mut source = datagram.source;
         if !datagram.bound {
-            source.set_ip(any);
+            source.set_ip(unspecified(datagram.peer.ip()));
         }
         self.stack.send(Request::OpenDatagrams { id, destination: key.1, source }, None);
         self.datagrams.report.asked += 1;

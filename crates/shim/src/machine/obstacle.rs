@@ -147,7 +147,7 @@ impl Obstacle {
             }
             Self::OtherListener => "start `manypath run` outside of it".to_owned(),
             Self::WithoutProc => "mount it: mount -t proc proc /proc".to_owned(),
-            Self::Refused { .. } => "`manypath doctor` says more".to_owned(),
+            Self::Refused { .. } => "run `manypath doctor` for the cause".to_owned(),
         }
     }
 }

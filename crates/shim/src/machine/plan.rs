@@ -47,7 +47,7 @@ impl Plan {
                 Some(obstacle) => Self::Outside(obstacle),
                 None => Self::Translate(servers(found)),
             },
-            // Memory is needed all the same.
+            // Arguments and answers of calls are in the program's memory, which no library hands over.
             (None, Some(obstacle)) => match found.of(Step::Memory) {
                 Tried::Works | Tried::Unknown => Self::HandOver(servers(found), obstacle),
                 Tried::Refused(_) | Tried::Fatal | Tried::Unanswered => Self::Outside(obstacle),

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_millis(2500);
 
-/// `open SERVER SOURCE LISTED TARGET...`: what becomes of a connection to each target, named by an association
+/// `open SERVER SOURCE LISTED TARGET...`: the answer to a connection to each target, asked for in an association
 /// that says it has the address LISTED, too (0.0.0.0: none).
 pub(super) fn open(server: SocketAddr, mut words: Words) -> io::Result<Value> {
     let (source, listed): (IpAddr, Ipv4Addr) = (words.next()?, words.next()?);
