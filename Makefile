@@ -2,8 +2,11 @@
 CARGO ?= cargo
 FUZZ_SECONDS ?= 20
 FUZZ_SECONDS_FULL ?= 600
+SOAK_SECONDS ?= 600
+SOAK_SEED ?= 1
+SOAK_STATE ?= target/chaos.json
 
-.PHONY: all build demo test test-full attacks interop deb deb-test bench lint audit loom fuzz man clean
+.PHONY: all build demo test test-full attacks soak interop deb deb-test bench lint audit loom fuzz man clean
 
 all: build
 
@@ -34,7 +37,7 @@ test-full: test build
 	$(CARGO) test --release --locked -p manypath-cli --test failover -- --ignored --test-threads 1
 	$(CARGO) test --release --locked -p manypath-cli --test uplinks -- --ignored --test-threads 1
 	$(CARGO) test --release --locked -p manypath-cli --test doctor -- --ignored
-	$(CARGO) test --release --locked -p manypath-cli --test soak -- --ignored --nocapture
+	$(CARGO) test --release --locked -p manypath-cli --test soak -- --ignored --nocapture --exact soak
 	$(CARGO) test --release --locked -p manypath-cli --test servers -- --ignored --test-threads 1
 	MANYPATH_IN_CGROUP=1 $(CARGO) test --release --locked -p manypath-cli --test servers -- --ignored --test-threads 1
 	$(CARGO) test --release --locked -p manypath-cli --test ssh_peers -- --ignored
@@ -64,6 +67,12 @@ attacks:
 	$(CARGO) build --release --locked -p manypath-cli -p manypath-attacks
 	$(CARGO) test --no-run --locked -p manypath-cli --test privileged_ports --test security --test cgroup_servers --test unprivileged
 	$${CARGO_TARGET_DIR:-target}/release/manypath-attacks --manypath $${CARGO_TARGET_DIR:-target}/release/manypath
+
+# Faults of the network and of processes, with plain TCP beside manypath (docs/soak.md); each run adds a piece to SOAK_STATE. Needs root.
+soak:
+	@scripts/setup build demo test
+	MANYPATH_CHAOS_SECONDS=$(SOAK_SECONDS) MANYPATH_CHAOS_SEED=$(SOAK_SEED) MANYPATH_CHAOS_STATE=$(abspath $(SOAK_STATE)) \
+		$(CARGO) test --release --locked -p manypath-cli --test soak -- --ignored --nocapture --exact chaos::chaos
 
 # The Debian package, and its test in a fresh Debian with systemd.
 deb:

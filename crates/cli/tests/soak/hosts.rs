@@ -106,6 +106,11 @@ impl Hosts {
                 command.env("MANYPATH_PEERS", self.site.dir.join("peers-of-door"));
                 command
             }
+            (Carrier::Plain, _) => {
+                let mut command = self.site.command(Host::Left, find(program));
+                command.args(args);
+                command
+            }
         };
         command.env("MANYPATH_SOAK_WORKER", worker.to_string());
         command

@@ -20,6 +20,8 @@ pub(crate) enum Carrier {
     Run,
     /// The same, to a server that is under `manypath run` as well.
     Door,
+    /// Plain TCP, for comparison.
+    Plain,
 }
 
 /// What was killed or told to end.

@@ -3,6 +3,7 @@
 //! TCP at once. `docs/soak.md` has what is demanded.
 
 mod agent;
+mod chaos;
 #[path = "../common/mod.rs"]
 mod common;
 mod deaths;
@@ -51,14 +52,14 @@ struct Findings {
     faults: Vec<String>,
 }
 
-fn number(name: &str, usual: u64) -> u64 {
+pub(crate) fn number(name: &str, usual: u64) -> u64 {
     match std::env::var(name) {
         Ok(text) => text.parse().expect("a number"),
         Err(_) => usual,
     }
 }
 
-fn clock_seed() -> u64 {
+pub(crate) fn clock_seed() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     u64::from(since.expect("after 1970").subsec_nanos())
 }

@@ -49,7 +49,7 @@ impl Foreman {
     }
 
     /// Waits until there is work; whether there is.
-    fn begin(&self) -> bool {
+    pub(crate) fn begin(&self) -> bool {
         let mut state = self.state.lock().expect("nobody panics with it");
         while state.0 == Order::Pause {
             state = self.changed.wait(state).expect("nobody panics with it");
@@ -58,7 +58,7 @@ impl Foreman {
         state.0 == Order::Work
     }
 
-    fn finish(&self) {
+    pub(crate) fn finish(&self) {
         self.state.lock().expect("nobody panics with it").1 -= 1;
         self.changed.notify_all();
     }
