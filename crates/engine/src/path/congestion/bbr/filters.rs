@@ -1,11 +1,15 @@
 //! Windowed filters: the most that the path delivers, the least that a round trip takes, and how much
 //! acknowledgements are bunched.
 
-use super::{INFINITE, bytes_in};
+use super::{INFINITE, bytes_in, scaled};
 use crate::time::{Duration, Instant};
 
 /// Rounds in which aggregation is remembered (ExtraAckedFilterLen).
 const EXTRA_ACKED_ROUNDS: u64 = 10;
+/// Rounds whose deliveries losses do not refute.
+const RECENT_ROUNDS: usize = 2;
+/// What a round without congestion makes of the short-term bounds, in percent.
+const RELAXED: u64 = 150;
 /// How long a minimum counts (MinRTTFilterLen).
 const MIN_RTT_FILTER: Duration = Duration::from_secs(10);
 /// When a minimum is to be measured again (ProbeRTTInterval).
@@ -30,6 +34,24 @@ impl MaxBandwidth {
         if self.0[1] > 0 {
             self.0 = [self.0[1], 0];
         }
+    }
+}
+
+/// What each of the last rounds has delivered at most: bytes per second, and bytes in one sample.
+#[derive(Debug, Default)]
+pub(super) struct RecentRounds([(u64, u64); RECENT_ROUNDS]);
+
+impl RecentRounds {
+    /// A round is over.
+    pub(super) fn add(&mut self, bw: u64, inflight: u64) {
+        self.0.rotate_right(1);
+        self.0[0] = (bw, inflight);
+    }
+
+    /// The most of all of them.
+    pub(super) fn most(&self) -> (u64, u64) {
+        let most = |a: (u64, u64), b: &(u64, u64)| (a.0.max(b.0), a.1.max(b.1));
+        self.0.iter().fold((0, 0), most)
     }
 }
 
@@ -206,6 +228,15 @@ impl Bounds {
     /// ResetShortTermModel().
     pub(super) fn reset_short_term(&mut self) {
         (self.bw_shortterm, self.inflight_shortterm) = (INFINITE, INFINITE);
+    }
+
+    /// A round without congestion: the short-term bounds rise, and end at `max_bw`.
+    pub(super) fn relax(&mut self, max_bw: u64) {
+        self.bw_shortterm = scaled(self.bw_shortterm, RELAXED);
+        self.inflight_shortterm = scaled(self.inflight_shortterm, RELAXED);
+        if self.bw_shortterm >= max_bw {
+            self.reset_short_term();
+        }
     }
 
     /// None of them is less than in `other`.

@@ -18,6 +18,9 @@
 //! * `own_queue` - a probe, and Startup on a path alone, end when they have made a queue, not three rounds later.
 //! * `overshoot` - Startup on a path alone keeps one and a half bandwidth-delay products in flight, not two to three, as slow start does.
 //! * `filters::MinRtt` - a round trip that shows an empty queue puts ProbeRTT off.
+//! * `filters::RecentRounds`, `Bounds::relax` - the short-term bounds are no less than what the last two
+//!   rounds have delivered, and rise again in rounds without congestion, not with the next probe alone: the
+//!   rate of a radio link varies from round to round.
 //! * A mark (ECN) counts as a loss, once in a round; in Startup and during a probe it ends these.
 //!
 //! T3-rtx is the draft's RTO. Losses are those of `cmt::rack`, chunk by chunk.
@@ -42,7 +45,7 @@ use super::{Acked, Departure, Window};
 use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
 use delivery::{Delivery, RateSample};
-use filters::{Bounds, ExtraAcked, FullPipe, MaxBandwidth, MinRtt, Rounds};
+use filters::{Bounds, ExtraAcked, FullPipe, MaxBandwidth, MinRtt, RecentRounds, Rounds};
 use own_queue::OwnQueue;
 use probe_bw::ProbeBw;
 use random_loss::RandomLoss;
@@ -74,6 +77,7 @@ pub(crate) struct Bbr {
     /// Most that was delivered per second, and in one sample, in this round of losses.
     bw_latest: u64,
     inflight_latest: u64,
+    recent: RecentRounds,
     losses: Losses,
     random_loss: RandomLoss,
     own_queue: OwnQueue,

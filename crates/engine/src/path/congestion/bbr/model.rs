@@ -27,6 +27,7 @@ impl Bbr {
     /// AdvanceLatestDeliverySignals().
     pub(super) fn advance_latest(&mut self, ack: &Ack) {
         if let Some(sample) = ack.sample.filter(|_| self.losses.round_started) {
+            self.recent.add(self.bw_latest, self.inflight_latest);
             (self.bw_latest, self.inflight_latest) = (sample.rate, sample.delivered);
         }
     }
@@ -41,8 +42,8 @@ impl Bbr {
         }
     }
 
-    /// UpdateCongestionSignals(): once per round, what was delivered is what the path is trusted
-    /// with, unless the state probes for more.
+    /// UpdateCongestionSignals(): once per round with congestion, what was delivered is what the path is
+    /// trusted with, unless the state probes for more; a round without it gives some of that back.
     pub(super) fn adapt_lower_bounds(&mut self, window: &Window) {
         if !self.losses.round_started {
             return;
@@ -60,8 +61,12 @@ impl Bbr {
                 INFINITE => window.cwnd as u64,
                 inflight => inflight,
             };
-            bounds.bw_shortterm = self.bw_latest.max(scaled(bw, BETA));
-            bounds.inflight_shortterm = self.inflight_latest.max(scaled(inflight, BETA));
+            let (bw_recent, inflight_recent) = self.recent.most();
+            bounds.bw_shortterm = self.bw_latest.max(bw_recent).max(scaled(bw, BETA));
+            bounds.inflight_shortterm =
+                self.inflight_latest.max(inflight_recent).max(scaled(inflight, BETA));
+        } else if !congested {
+            self.bounds.relax(self.max_bw.get());
         }
     }
 

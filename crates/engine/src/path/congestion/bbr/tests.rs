@@ -395,6 +395,27 @@ fn losses_with_a_queue_lower_the_short_term_bounds_until_the_next_probe() {
 }
 
 #[test]
+fn rounds_without_congestion_give_the_short_term_bounds_back_before_the_next_probe() {
+    let mut bench = Bench::cruising();
+    (bench.rate, bench.queue) = (RATE / 2, 20 * P);
+    bench.run_until(secs(1), |bench| bench.bbr.bounds.bw_shortterm < INFINITE);
+    bench.rate = RATE;
+    bench.states.clear();
+    bench.run_until(secs(1), |bench| bench.bbr.bounds.bw_shortterm == INFINITE);
+    assert_eq!(bench.bbr.bounds.inflight_shortterm, INFINITE);
+    assert!(!bench.states.contains(&State::Refill), "{:?}", bench.states);
+}
+
+#[test]
+fn losses_do_not_refute_what_the_rounds_before_have_delivered() {
+    let mut recent = super::filters::RecentRounds::default();
+    for (bw, inflight) in [(9, 1), (3, 20), (5, 10)] {
+        recent.add(bw, inflight);
+    }
+    assert_eq!(recent.most(), (5, 20), "of the last two rounds");
+}
+
+#[test]
 fn a_bound_on_the_queue_ends_probes_sooner() {
     let longest = |bound| {
         let mut bench = Bench::new();
