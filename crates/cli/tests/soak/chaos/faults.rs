@@ -8,13 +8,16 @@ use crate::vitals::processes;
 use manypath_lab::{Change, Host};
 use std::time::Duration;
 
+/// What changes at the path of that name.
+type ChangeOf = Box<dyn Fn(&str) -> Change>;
+
 /// One action of a fault's begin or end.
 enum Act {
     Nothing,
     Shell(Host, String),
     /// Of a process, which may have ended.
     Limit(String),
-    Link(Vec<&'static str>, Box<dyn Fn(&str) -> Change>),
+    Link(Vec<&'static str>, ChangeOf),
     Signal(u32, &'static str),
 }
 
@@ -90,19 +93,18 @@ fn seconds(dice: &mut Dice) -> Duration {
 fn link(dice: &mut Dice) -> Fault {
     let (paths, lasts) = (paths(dice), seconds(dice));
     let usual = |path: &str| DELAYS_MS.iter().find(|one| one.0 == path).map_or(0, |one| one.1);
-    let (kind, begin, mend): (_, Box<dyn Fn(&str) -> Change>, Box<dyn Fn(&str) -> Change>) =
-        match dice.range(0, 3) {
-            0 => ("path cut", Box::new(|_| Change::Down), Box::new(|_| Change::Up)),
-            1 => {
-                let (lossy, clean) = (|_: &str| Change::Loss(300_000), |_: &str| Change::Loss(0));
-                ("loss of 30 %", Box::new(lossy), Box::new(clean))
-            }
-            _ => (
-                "delay of 150 ms",
-                Box::new(|_| Change::Delay(Duration::from_millis(150))),
-                Box::new(move |path| Change::Delay(Duration::from_millis(usual(path)))),
-            ),
-        };
+    let (kind, begin, mend): (_, ChangeOf, ChangeOf) = match dice.range(0, 3) {
+        0 => ("path cut", Box::new(|_| Change::Down), Box::new(|_| Change::Up)),
+        1 => {
+            let (lossy, clean) = (|_: &str| Change::Loss(300_000), |_: &str| Change::Loss(0));
+            ("loss of 30 %", Box::new(lossy), Box::new(clean))
+        }
+        _ => (
+            "delay of 150 ms",
+            Box::new(|_| Change::Delay(Duration::from_millis(150))),
+            Box::new(move |path| Change::Delay(Duration::from_millis(usual(path)))),
+        ),
+    };
     let what = format!("{kind}, {paths:?}, {lasts:?}");
     let (begin, mend) = (Act::Link(paths.clone(), begin), Act::Link(paths, mend));
     Fault { kind, what, kills: false, lasts, begin, mend }
