@@ -24,11 +24,11 @@ use manypath_daemon::{Encapsulation, LocalName};
 use manypath_engine::Profile;
 use std::path::PathBuf;
 
-/// Let any TCP program use every network path between two hosts.
+/// Use every network path between two hosts, with the TCP programs you already have.
 ///
-/// Connections of unmodified programs travel as streams of one multipath SCTP association in
-/// userland; where the other side has no manypath they are plain TCP.
-/// manypath does not encrypt: use SSH or TLS inside, or WireGuard below.
+/// Carries the connections of unmodified programs as streams of one multipath SCTP association, in
+/// userland, and falls back to plain TCP where the peer has no manypath. manypath does not encrypt:
+/// use SSH or TLS inside, or WireGuard below.
 #[derive(Parser, Debug)]
 #[command(name = "manypath", version, arg_required_else_help = true, max_term_width = 100)]
 pub(crate) struct Cli {
@@ -74,17 +74,17 @@ pub(crate) enum Command {
     SimLiveHost(SimLiveHostArgs),
 }
 
-/// Run a program with its TCP connections carried over every path.
+/// Run a program and carry its TCP connections over every path.
 ///
-/// A client's connections go over every path to servers that have manypath, and are plain TCP to
-/// all others. A server's listening sockets are reached by both kinds of clients, and it sees the
-/// true address of each.
+/// Connections to peers that have manypath use every path; all others are plain TCP. Both manypath
+/// clients and plain TCP clients can reach the program's listening sockets, and the program sees
+/// each client's true address.
 ///
-/// Needs no privilege. Loopback, MPTCP connections and sockets bound to a device are left alone, and UDP
+/// Needs no privileges. Ignores loopback, MPTCP connections, sockets bound to a device, and UDP
 /// unless a rule enables it.
 ///
-/// Exit status: the program's, 128 and the signal's number where a signal has ended it; 127 if there is no such
-/// program, 126 if it cannot be executed, 125 if manypath has failed before.
+/// Exit status: that of the program, or 128 plus the signal number if a signal killed it; 127 if
+/// the program is not found, 126 if it cannot be executed, 125 if manypath itself fails.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Example:\n  manypath run -- scp big.iso me@server.example:\n  manypath run -- nginx -g 'daemon off;'\n  manypath run --report -- curl -O http://server.example/big.iso"
@@ -92,24 +92,24 @@ pub(crate) enum Command {
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) stack: StackOptions,
-    /// Print what became of the program's connections, on standard error, at its end.
+    /// Print a summary of the program's connections on exit, to standard error.
     #[arg(long)]
     pub(crate) report: bool,
-    /// Print the report as one JSON object.
+    /// Print the summary as one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Use the stack behind this control socket instead of an own one.
+    /// Use an existing stack, given its control socket.
     #[arg(long, value_name = "SOCKET")]
     pub(crate) daemon: Option<PathBuf>,
-    /// Leave io_uring to the program; connections that it makes with it bypass manypath, and its
-    /// listening sockets are left alone.
+    /// Let the program use io_uring. Connections made through io_uring bypass manypath, and its
+    /// listening sockets stay plain TCP.
     #[arg(long)]
     pub(crate) allow_io_uring: bool,
-    /// Leave the program's listening sockets alone: peers reach them by plain TCP only.
+    /// Do not accept connections over SCTP: the program's listening sockets stay plain TCP.
     #[arg(long)]
     pub(crate) client_only: bool,
-    /// UDP port at which peers reach the program's listening sockets (RFC 6951); all programs of this
-    /// host share it.
+    /// UDP port on which peers reach the program's listening sockets (RFC 6951), shared by all
+    /// programs of this host.
     #[arg(long, value_name = "PORT", default_value_t = 9899)]
     pub(crate) port: u16,
     /// Program and arguments.
@@ -120,51 +120,51 @@ pub(crate) struct RunArgs {
 /// Options of the stack that owns the associations.
 #[derive(Args, Debug, Clone)]
 pub(crate) struct StackOptions {
-    /// Use only these local addresses or those of these interfaces, with commas between them (default: all
-    /// addresses of interfaces that are up; those of tunnels and of bridges without a gateway only for what is
-    /// routed into them).
+    /// Use only these local addresses or interfaces, separated by commas (default: the addresses of
+    /// all interfaces that are up; those of tunnels and of bridges without a gateway only for
+    /// destinations routed through them).
     #[arg(long = "local", value_name = "ADDR|INTERFACE", value_delimiter = ',')]
     pub(crate) locals: Vec<LocalName>,
-    /// The engine's parameters; `dynamic` maps connections to paths as suits them.
+    /// Parameters of the engine; `dynamic` assigns each connection to its best path.
     #[arg(long, value_name = "NAME", default_value = Profile::Production.name(),
           value_parser = PossibleValuesParser::new(Profile::LIVE.map(Profile::name)))]
     pub(crate) profile: String,
-    /// Send everything over one path or another (normal), or over every path at once (redundant): what one
-    /// path loses another one brings (as redundancy of `manypath sysctl`, which knows more modes).
+    /// Send each packet over one path, or duplicate data on all paths (the setting redundancy has
+    /// more modes, see `manypath sysctl`).
     #[arg(long, value_enum, value_name = "MODE")]
     pub(crate) mode: Option<Mode>,
-    /// Use plain TCP where a single short path leads to the peer, so that SCTP has nothing to gain (auto), or
-    /// nowhere (never) (as step_aside of `manypath sysctl`: auto).
+    /// Use plain TCP to peers that are reached over a single short path, where SCTP has nothing to
+    /// gain (default: the setting step_aside, auto).
     #[arg(long, value_enum, value_name = "WHEN")]
     pub(crate) step_aside: Option<StepAsideArg>,
-    /// What carries SCTP: UDP (RFC 6951), or nothing: directly over IP, as protocol 132, which needs
-    /// root or CAP_NET_RAW at both ends, and no NAT between them.
+    /// Carry SCTP in UDP (RFC 6951) or directly over IP (protocol 132). Directly over IP needs root
+    /// or CAP_NET_RAW at both ends, and no NAT between them.
     #[arg(long, value_enum, value_name = "HOW", default_value = "udp")]
     pub(crate) encapsulation: EncapsulationArg,
-    /// UDP port of the peer's manypath (RFC 6951); services at ports below 1024 are asked for at another one
-    /// (privileged_port of `manypath sysctl`: 899), unless this one is below 1024 itself.
+    /// UDP port of the peer's manypath (RFC 6951). Services on ports below 1024 are requested on
+    /// another one (the setting privileged_port, 899), unless this port is itself below 1024.
     #[arg(long, value_name = "PORT", default_value_t = 9899)]
     pub(crate) peer_port: u16,
-    /// How long a silent peer may delay the fallback to plain TCP, in milliseconds (as
-    /// fallback_timeout_ms of `manypath sysctl`: 300).
+    /// How long a silent peer may delay the fallback to TCP, in milliseconds (default: the setting
+    /// fallback_timeout_ms, 300).
     #[arg(long, value_name = "MS")]
     pub(crate) fallback_timeout: Option<u64>,
-    /// How long TCP is held back for SCTP to answer first, in milliseconds (as tcp_head_start_ms of
-    /// `manypath sysctl`: 150).
+    /// How long to hold back TCP so that SCTP can answer first, in milliseconds (default: the
+    /// setting tcp_head_start_ms, 150).
     #[arg(long, value_name = "MS")]
     pub(crate) tcp_head_start: Option<u64>,
-    /// How long a peer without manypath is remembered, in seconds (as negative_cache_s of `manypath
-    /// sysctl`: 60).
+    /// How long to remember that a peer has no manypath, in seconds (default: the setting
+    /// negative_cache_s, 60).
     #[arg(long, value_name = "S")]
     pub(crate) negative_cache: Option<u64>,
-    /// Go by this table of rules instead of the usual one (see `manypath rules`).
+    /// Use this rules file (see `manypath rules`).
     #[arg(long, value_name = "FILE")]
     pub(crate) rules: Option<PathBuf>,
-    /// Say more: every step of a connection, and every fallback with its reason.
+    /// Increase verbosity: log every step of a connection, and the reason of every fallback.
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
-    /// Where to say it: `stderr`, `journal`, or a file that is added to. How much is said of what:
-    /// `manypath sysctl log_level`.
+    /// Log destination: `stderr`, `journal`, or a file to append to. `manypath sysctl log_level`
+    /// sets the level of each subsystem.
     #[arg(long, value_name = "stderr|journal|FILE")]
     pub(crate) log: Option<PathBuf>,
     /// Treat loopback addresses as paths: for tests and the demo without privileges only.
@@ -175,9 +175,9 @@ pub(crate) struct StackOptions {
 /// What carries SCTP.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum EncapsulationArg {
-    /// UDP.
+    /// In UDP.
     Udp,
-    /// Nothing.
+    /// Directly over IP.
     Native,
 }
 
@@ -212,21 +212,22 @@ impl StackOptions {
     }
 }
 
-/// Accept connections from peers and hand them to services of this host.
+/// Accept connections from peers and forward them to local services.
 ///
-/// Nothing is reachable that was not allowed. Services are dialled at the exact address that the
+/// Nothing is reachable unless you allow it. A service is dialled at the exact address that the
 /// peer used, never at loopback.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Example:\n  manypath serve --allow 22,443\n  manypath serve --allow 192.0.2.7:8080 --port 9899 -v\n  manypath serve --allow 5004/udp"
 )]
 pub(crate) struct ServeArgs {
-    /// Ports (or address and port) that peers may reach, with commas between them, besides those that local
-    /// rules open; `/udp` behind it for datagrams. A port is open at the addresses at which a peer reaches this host.
+    /// Let peers reach these ports, separated by commas, in addition to those that local rules
+    /// open. PORT/udp opens a port for datagrams. A port is open on the addresses by which peers
+    /// reach this host.
     #[arg(long, value_name = "PORT|ADDR:PORT", value_delimiter = ',')]
     pub(crate) allow: Vec<String>,
-    /// UDP port to listen on (RFC 6951); as root also on the one that clients ask for ports below 1024
-    /// (privileged_port of `manypath sysctl`: 899).
+    /// UDP port to listen on (RFC 6951). As root, manypath also listens on the one that clients use
+    /// for services on ports below 1024 (the setting privileged_port, 899).
     #[arg(long, value_name = "PORT", default_value_t = 9899)]
     pub(crate) port: u16,
     #[command(flatten)]
@@ -266,7 +267,7 @@ pub(crate) struct KeeperArgs {
     pub(crate) log: Option<PathBuf>,
 }
 
-/// Show associations, their paths and flows.
+/// Show associations, paths and connections.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Example:\n  manypath status\n  manypath status --json | jq '.stacks[].associations[].paths'"
@@ -275,15 +276,15 @@ pub(crate) struct StatusArgs {
     /// Print one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Ask also stacks in other network namespaces.
+    /// Include stacks in other network namespaces.
     #[arg(long)]
     pub(crate) all: bool,
-    /// Show the counters of everything dropped, refused or fallen back.
+    /// Show counters of all drops, refusals and fallbacks.
     #[arg(long)]
     pub(crate) counters: bool,
 }
 
-/// Simulate: the same protocol engine in virtual time, with the same result on any machine.
+/// Simulate networks in virtual time, with the same protocol engine.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Example:\n  manypath sim run scenario.toml --out results\n  manypath sim run scenario.toml --shard 0/8 --out results --resume\n  manypath sim merge results --out merged\n  manypath sim compare before after"
@@ -295,21 +296,22 @@ pub(crate) struct SimArgs {
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum SimAction {
-    /// Do the runs of a scenario file: cases x sweep x seeds.
+    /// Run a scenario file: cases x sweep x seeds.
     #[command(
         after_help = "Example:\n  manypath sim run scenario.toml --out results --jobs 2\n  manypath sim run scenario.toml --set measure=60s --seeds 4 --series 100ms"
     )]
     Run(SimRunArgs),
-    /// Do the runs of a scenario file on real sockets, and compare them with the simulation.
+    /// Run a scenario file on real sockets, and compare with the simulation.
     ///
-    /// Each run has a lab of its own with the scenario's paths; a sender and a receiver process on
-    /// its hosts drive the live stack with the scenario's engine options and applications (saturated,
-    /// on-off). Times are real: each run takes warmup + measure.
+    /// Each run gets a lab of its own with the paths of the scenario; a sender and a receiver
+    /// process on its hosts drive the live stack with the scenario's engine options and
+    /// applications (saturated, on-off). Each run takes warmup + measure of real time.
     #[command(
         after_help = "Example:\n  manypath sim live papers/dreibholz2010/live/fig7.toml --seeds 1\n  manypath sim live scenario.toml --set measure=20s --jobs 2 --tolerance 0.07"
     )]
     Live(SimLiveArgs),
-    /// Simulate a published figure: SVG, PNG, CSV and a table that compares with the publication.
+    /// Simulate a published figure: SVG, PNG, CSV, and a table that compares it with the
+    /// publication.
     #[command(
         after_help = "Example:\n  manypath sim figure dreibholz2010-fig7 --out figures\n  manypath sim figure --all --seeds 2 --set measure=30s"
     )]
@@ -321,13 +323,13 @@ pub(crate) enum SimAction {
         #[arg(long)]
         json: bool,
     },
-    /// Put the results of shards together: one results.csv.
+    /// Merge the results of shards into one results.csv.
     #[command(after_help = "Example:\n  manypath sim merge shard0 shard1 --out merged")]
     Merge {
-        /// Folders with results, or journals (runs*.jsonl).
+        /// Directories with results, or journals (runs*.jsonl).
         #[arg(required = true)]
         results: Vec<PathBuf>,
-        /// Folder to write to.
+        /// Output directory.
         #[arg(long, value_name = "DIR")]
         out: PathBuf,
         /// Print one JSON object.
@@ -339,9 +341,9 @@ pub(crate) enum SimAction {
         after_help = "Example:\n  manypath sim compare before after --figure throughput_mbps,delay_ms"
     )]
     Compare {
-        /// Folder with results.
+        /// Directory with results.
         a: PathBuf,
-        /// Folder with results.
+        /// Directory with results.
         b: PathBuf,
         /// Figures to compare: columns of results.csv.
         #[arg(long, value_delimiter = ',', default_values_t = ["throughput_mbps".to_owned(), "delay_ms".to_owned()])]
@@ -359,19 +361,19 @@ pub(crate) struct SimRunArgs {
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) campaign: CampaignOptions,
-    /// Set a key of the scenario, as `path.B.delay=50ms`; repeat for more.
+    /// Set a key of the scenario, such as `path.B.delay=50ms`; repeat for more.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// Only the runs of this setup; repeat for more.
+    /// Run only this setup; repeat for more.
     #[arg(long = "setup", value_name = "NAME")]
     pub(crate) setups: Vec<String>,
-    /// Only the runs of this case; repeat for more.
+    /// Run only this case; repeat for more.
     #[arg(long = "case", value_name = "NAME")]
     pub(crate) cases: Vec<String>,
-    /// Keep a time series of each run with this period, as 100ms.
+    /// Record a time series of each run with this period, such as 100ms.
     #[arg(long, value_name = "PERIOD")]
     pub(crate) series: Option<String>,
-    /// Keep every packet of each run as a pcapng file.
+    /// Capture every packet of each run to a pcapng file.
     #[arg(long)]
     pub(crate) pcapng: bool,
     /// Print the means as one JSON object instead of a table.
@@ -384,32 +386,32 @@ pub(crate) struct SimRunArgs {
 pub(crate) struct SimLiveArgs {
     /// Scenario file (TOML).
     pub(crate) file: PathBuf,
-    /// What carries the messages. MPTCP is the kernel's, with CUBIC, one connection; it needs
-    /// iproute2 and, unless autotuned, root. Nothing is simulated for it.
+    /// Transport to run. MPTCP is the kernel's, with CUBIC and one connection; it needs iproute2
+    /// and, unless autotuned, root. It is not simulated.
     #[arg(long, value_enum, default_value = "manypath")]
     pub(crate) transport: LiveTransport,
-    /// Folder for the results, live and simulated.
+    /// Output directory for live and simulated results.
     #[arg(long, value_name = "DIR", default_value = "target/live")]
     pub(crate) out: PathBuf,
-    /// Labs at a time. More than one needs processors that are idle otherwise.
+    /// Labs to run in parallel. More than one needs idle processors.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) jobs: usize,
-    /// Use the seeds 1 to N: as many repetitions.
+    /// Use the seeds 1 to N, one repetition each.
     #[arg(long, value_name = "N")]
     pub(crate) seeds: Option<u32>,
     /// Do only this part of the runs: 0/8 is the first of eight.
     #[arg(long, value_name = "I/N", default_value = "0/1")]
     pub(crate) shard: String,
-    /// Leave out runs that an earlier call has finished.
+    /// Skip runs that an earlier call has finished.
     #[arg(long)]
     pub(crate) resume: bool,
     /// Run only this case; repeat for more.
     #[arg(long = "case", value_name = "NAME")]
     pub(crate) cases: Vec<String>,
-    /// Set a key of the scenario, as `path.B.delay=50ms`; repeat for more.
+    /// Set a key of the scenario, such as `path.B.delay=50ms`; repeat for more.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// Fail if a mean goodput differs from the simulated one by a larger part than this.
+    /// Fail if a mean goodput differs from the simulated one by more than this fraction.
     #[arg(long, value_name = "PART")]
     pub(crate) tolerance: Option<f64>,
     /// Print the means as one JSON object instead of a table.
@@ -421,9 +423,9 @@ pub(crate) struct SimLiveArgs {
 pub(crate) enum LiveTransport {
     /// The live stack.
     Manypath,
-    /// The kernel's MPTCP, send and receive buffer of the scenario's sizes.
+    /// The kernel's MPTCP, with the scenario's buffer sizes.
     Mptcp,
-    /// The kernel's MPTCP, which chooses its buffer sizes.
+    /// The kernel's MPTCP, with autotuned buffers.
     MptcpAutotuned,
 }
 
@@ -448,34 +450,36 @@ pub(crate) struct SimLiveHostArgs {
 /// Which figures, and how thoroughly.
 #[derive(Args, Debug)]
 pub(crate) struct SimFigureArgs {
-    /// Names, as `manypath sim list` shows them.
+    /// Names of figures, as shown by `manypath sim list`.
     #[arg(required_unless_present_any = ["all", "page"])]
     pub(crate) names: Vec<String>,
-    /// All figures; one page about them, README.md, is written too.
+    /// Simulate all figures, and write a page about them, README.md.
     #[arg(long, conflicts_with = "names")]
     pub(crate) all: bool,
-    /// Simulate nothing: write README.md anew, of the figures that --out and its folders have.
+    /// Simulate nothing: only rewrite README.md from the figures in --out and its subdirectories.
     #[arg(long, conflicts_with_all = ["names", "all", "shard", "resume", "from"])]
     pub(crate) page: bool,
-    /// Folder for pictures, tables and verdicts; the runs are kept in it too.
+    /// Output directory for pictures, tables and verdicts; the runs are kept in it too.
     #[arg(long, value_name = "DIR", default_value = "target/figures")]
     pub(crate) out: PathBuf,
-    /// Runs at a time; by default one per processor.
+    /// Parallel runs (default: one per processor).
     #[arg(long, value_name = "N")]
     pub(crate) jobs: Option<usize>,
     /// Use the seeds 1 to N instead of those of the publication.
     #[arg(long, value_name = "N")]
     pub(crate) seeds: Option<u32>,
-    /// Set a key of the scenario, as `measure=60s`; repeat for more.
+    /// Set a key of the scenario, such as `measure=60s`; repeat for more.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// Do only this part of the runs and draw nothing; a call with --resume finds the parts and draws.
+    /// Do only this part of the runs and draw nothing; a call with --resume collects the parts and
+    /// draws.
     #[arg(long, value_name = "I/N", default_value = "0/1")]
     pub(crate) shard: String,
-    /// Leave out runs that an earlier call has finished.
+    /// Skip runs that an earlier call has finished.
     #[arg(long)]
     pub(crate) resume: bool,
-    /// Simulate nothing: draw the runs in this folder; repeat for more, later ones replace earlier ones.
+    /// Simulate nothing: draw the runs in this directory; repeat for more, later ones replace
+    /// earlier ones.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["resume", "shard"])]
     pub(crate) from: Vec<PathBuf>,
     /// Print the verdicts as one JSON object.
@@ -486,10 +490,10 @@ pub(crate) struct SimFigureArgs {
 /// How many runs are done, where and with what.
 #[derive(Args, Debug)]
 pub(crate) struct CampaignOptions {
-    /// Folder for results.csv, manifest.json and the journal.
+    /// Output directory for results.csv, manifest.json and the journal.
     #[arg(long, value_name = "DIR", default_value = "target/sim")]
     pub(crate) out: PathBuf,
-    /// Runs at a time; by default one per processor.
+    /// Parallel runs (default: one per processor).
     #[arg(long, value_name = "N")]
     pub(crate) jobs: Option<usize>,
     /// Use the seeds 1 to N.
@@ -498,14 +502,15 @@ pub(crate) struct CampaignOptions {
     /// Do only this part of the runs: 0/8 is the first of eight.
     #[arg(long, value_name = "I/N", default_value = "0/1")]
     pub(crate) shard: String,
-    /// Leave out runs that an earlier call has finished.
+    /// Skip runs that an earlier call has finished.
     #[arg(long)]
     pub(crate) resume: bool,
 }
 
-/// Move a file with stock scp and curl: plain TCP, kernel MPTCP, manypath, manypath with a cut path.
+/// Transfer a file with stock scp and curl over plain TCP, kernel MPTCP and manypath, and with a
+/// path cut.
 ///
-/// Writes `report.html` and `.pcapng` captures to the output folder.
+/// Writes `report.html` and `.pcapng` captures to the output directory.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Example:\n  manypath demo\n  manypath demo --json > demo.json\n  manypath demo --bytes 5000000 --only curl"
@@ -517,16 +522,16 @@ pub(crate) struct DemoArgs {
     /// Size of the file, in bytes.
     #[arg(long, default_value_t = 25_000_000)]
     pub(crate) bytes: u64,
-    /// Only these programs.
+    /// Run only these programs.
     #[arg(long, value_enum, value_delimiter = ',')]
     pub(crate) only: Vec<Program>,
-    /// Only these transports.
+    /// Run only these transports.
     #[arg(long, value_enum, value_delimiter = ',')]
     pub(crate) transport: Vec<TransportChoice>,
-    /// Folder for report and captures.
+    /// Output directory for report and captures.
     #[arg(long, default_value = "target/demo", value_name = "DIR")]
     pub(crate) output: PathBuf,
-    /// Emulate the paths on loopback, as where there are neither root nor user namespaces.
+    /// Emulate the paths on loopback, which needs neither root nor user namespaces.
     #[arg(long)]
     pub(crate) loopback: bool,
 }
@@ -545,10 +550,10 @@ pub(crate) enum TransportChoice {
     ManypathCut,
 }
 
-/// Write the man pages to a folder.
+/// Write the man pages to a directory.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  manypath man target/man && man target/man/manypath-run.1")]
 pub(crate) struct ManArgs {
-    /// Folder to write to; it is made if it does not exist.
+    /// Output directory; created if missing.
     pub(crate) dir: PathBuf,
 }

@@ -8,12 +8,13 @@ mod failure;
 #[cfg(test)]
 mod help_tests;
 mod mode;
+mod overview;
 mod say;
 mod shell;
 mod step_aside;
 
 use args::{Cli, Command};
-use clap::Parser;
+use clap::FromArgMatches;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
@@ -66,7 +67,8 @@ fn main() -> ExitCode {
 /// Reads the command line. What is wrong with it, or its help, has been printed otherwise.
 fn parse(arguments: Vec<OsString>) -> Result<Cli, ExitCode> {
     let runs = arguments.get(1).is_some_and(|command| command == "run");
-    Cli::try_parse_from(arguments).map_err(|error| {
+    let matches = overview::command().try_get_matches_from(arguments);
+    matches.and_then(|matches| Cli::from_arg_matches(&matches)).map_err(|error| {
         // Nobody may be there to read it.
         let _ = error.print();
         match error.exit_code() {

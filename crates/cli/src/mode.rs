@@ -6,9 +6,9 @@ use manypath_engine::Redundancy;
 /// Over how many paths something is sent.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Mode {
-    /// One, or another one.
+    /// One path for each packet.
     Normal,
-    /// All.
+    /// Every path.
     Redundant,
 }
 

@@ -6,9 +6,9 @@ use manypath_rules::StepAside;
 /// Whether connections are plain TCP where SCTP cannot help.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum StepAsideArg {
-    /// Where a single short path leads to the peer.
+    /// To peers reached over a single short path.
     Auto,
-    /// Nowhere.
+    /// Never.
     Never,
 }
 

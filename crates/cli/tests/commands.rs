@@ -107,9 +107,9 @@ fn a_line_about_paths_that_another_one_hides_says_so() {
         finish_ok(command.env("MANYPATH_PATHS", &file).arg("path").args(args))
     };
     let first = path(&["add", "10.0.0.2", "dev", "wwan0", "backup"]);
-    assert!(!first.contains("stands before"), "{first}");
+    assert!(!first.contains("precedes it"), "{first}");
     let told = path(&["change", "dev", "wwan0", "enable"]);
-    assert!(told.contains("\"10.0.0.2 dev wwan0 backup\" stands before it"), "{told}");
+    assert!(told.contains("\"10.0.0.2 dev wwan0 backup\" precedes it"), "{told}");
     let told: serde_json::Value =
         serde_json::from_str(&path(&["change", "--json", "dev", "wwan0", "enable"])).expect("JSON");
     assert_eq!(told["before"], serde_json::json!(["10.0.0.2 dev wwan0 backup"]));

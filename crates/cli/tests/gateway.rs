@@ -169,12 +169,12 @@ fn a_reader_of_the_lines_that_has_stopped_does_not_stop_the_gateway() {
 #[test]
 fn arguments_that_make_no_gateway_are_said_to_be_wrong() {
     let cases = [
-        (["3868", "3868"], "no server is named"),
-        (["a:3868", "b:3868"], "no port for clients is named"),
+        (["3868", "3868"], "no server given"),
+        (["a:3868", "b:3868"], "no port for clients given"),
         (["0", "b:3868"], "'0' is not a port"),
         (["29899", "127.0.0.1:1"], "manypath's own associations"),
         (["2001:db8::1:3868", "3868"], "brackets"),
-        (["0.0.0.0:3868", "3868"], "leads nowhere"),
+        (["0.0.0.0:3868", "3868"], "are not valid here"),
     ];
     for ([sctp, tcp], expected) in cases {
         let mut command = Command::new(MANYPATH);

@@ -64,7 +64,7 @@ fn change_while_data_flows(site: &Site, sender: Host) {
     assert!(second["bytes_sent"].as_u64().unwrap() < LITTLE, "{second}");
     assert_eq!(second["idle_reason"], "backup", "{second}");
     let changed = ok(site, &["change", &uplink, "enable"]);
-    assert!(changed.contains("it is about 1 path"), "{changed}");
+    assert!(changed.contains("matches 1 existing path"), "{changed}");
     wait_for_bytes(site, sender, 1, MUCH);
     ok(site, &["change", &uplink, "backup"]);
     let policy = if sender == Host::Left { "policy" } else { "peer_policy" };
@@ -175,8 +175,8 @@ fn lines_are_kept_shown_and_refused_with_words_that_help() {
     for (args, code, words) in [
         (&["add", "dev", "wwan0", "backup"] as &[&str], 1, "`manypath path change dev wwan0 ...`"),
         (&["change", "wwan0", "backup"], 2, "dev INTERFACE"),
-        (&["change", "backup"], 2, "which paths?"),
-        (&["change", "dev", "wwan0"], 2, "what of dev wwan0?"),
+        (&["change", "backup"], 2, "no paths given"),
+        (&["change", "dev", "wwan0"], 2, "no policy given for dev wwan0"),
         (&["change", "dev", "wwan0", "metered", "5"], 2, "a rate such as"),
         (&["remove", "dev", "eth7"], 1, "there is \"dev wwan0\""),
         (&["remove", "dev", "wwan0", "backup"], 2, "manypath path remove dev wwan0"),

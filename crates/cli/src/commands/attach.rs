@@ -13,36 +13,39 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// Carry the connections of the programs in a cgroup, in the foreground, until it is told to end.
+/// Carry the connections of the programs in a cgroup, until interrupted.
 ///
-/// Needs root and cgroup version 2. Programs are not touched: also those that run already, static and
-/// setuid ones, and those that connect by io_uring are carried; their listening sockets are reached by
-/// peers. So are datagrams of UDP sockets that are made from now on, where a udp rule names their destination.
-/// When the command ends, however, they use plain TCP and UDP at once. It prints READY when it is at
-/// work, and says so to a service manager. `manypath enable` makes a service of it.
+/// Needs root and cgroup version 2. Programs need no restart and are not modified: running
+/// programs, static and setuid programs and those that use io_uring are carried too, and peers can
+/// reach their listening sockets. Datagrams of UDP sockets created from now on are carried where a
+/// udp rule names their destination. On exit, programs fall back to plain TCP and UDP at once.
+/// Prints READY (and notifies a service manager) once it is set up. Use `manypath enable` to make
+/// it permanent.
 #[derive(Args, Debug)]
 #[command(
     group = ArgGroup::new("which").required(true).args(["cgroup", "unit"]),
     after_help = "Example:\n  manypath attach --cgroup /sys/fs/cgroup/system.slice/nginx.service\n  manypath attach --unit nginx.service --client-only --report"
 )]
 pub(crate) struct AttachArgs {
-    /// Folder of the cgroup.
+    /// Directory of the cgroup.
     #[arg(long, value_name = "DIR")]
     pub(crate) cgroup: Option<PathBuf>,
-    /// The unit of systemd whose cgroup it is. It is made if the unit does not run yet, so that nothing of
-    /// the unit comes before manypath, and found again when the unit is started again.
+    /// systemd unit whose cgroup to attach to. The cgroup is created if the unit is not running
+    /// yet, so that manypath is in place before the unit's first program, and found again when the
+    /// unit restarts.
     #[arg(long, value_name = "UNIT")]
     pub(crate) unit: Option<String>,
-    /// Leave listening sockets alone: peers reach them by plain TCP only.
+    /// Do not accept connections over SCTP: listening sockets stay plain TCP.
     #[arg(long)]
     pub(crate) client_only: bool,
-    /// UDP port at which peers reach listening sockets (RFC 6951); all programs of this host share it.
+    /// UDP port on which peers reach listening sockets (RFC 6951), shared by all programs of this
+    /// host.
     #[arg(long, value_name = "PORT", default_value_t = 9899)]
     pub(crate) port: u16,
-    /// Print what became of the programs' connections, on standard error, at the end.
+    /// Print a summary of the programs' connections on exit, to standard error.
     #[arg(long)]
     pub(crate) report: bool,
-    /// Print the report as one JSON object.
+    /// Print the summary as one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]

@@ -5,13 +5,13 @@ use crate::failure::Failure;
 use clap::{Args, Command, CommandFactory};
 use clap_complete::Shell;
 
-/// Print the completion of a shell for this command.
+/// Print the completion script for a shell.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Example:\n  manypath completion bash > ~/.local/share/bash-completion/completions/manypath\n  manypath completion zsh > \"${fpath[1]}/_manypath\"\n  manypath completion fish > ~/.config/fish/completions/manypath.fish"
 )]
 pub(crate) struct CompletionArgs {
-    /// The shell.
+    /// Shell.
     #[arg(value_enum)]
     shell: Shell,
 }

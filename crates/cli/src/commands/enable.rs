@@ -13,23 +13,23 @@ use std::process::Command;
 /// Where the program is on hosts that are not this one.
 const INSTALLED: &str = "/usr/bin/manypath";
 
-/// Carry the connections of a service, a slice or a cgroup from now on, whenever it runs.
+/// Carry the connections of a service, slice or cgroup from now on.
 ///
-/// Needs root and systemd. Writes a service that runs `manypath attach`, and for UNIT.service a drop-in that starts
-/// it before the service's programs; no file of others is changed. A service that runs already is
-/// carried at once, with the connections that it makes from now on.
+/// Needs root and systemd. Writes a service that runs `manypath attach` and, for UNIT.service, a
+/// drop-in that starts it before the service; files of others are never changed. For a service that
+/// is already running, new connections are carried at once.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Example:\n  manypath enable nginx.service\n  manypath enable user.slice --client-only\n  manypath enable nginx --root /mnt/image"
 )]
 pub(crate) struct EnableArgs {
-    /// A service, a slice, or the folder of a cgroup.
+    /// Service, slice, or directory of a cgroup.
     #[arg(value_name = "UNIT|CGROUP")]
     pub(crate) target: String,
-    /// Write the files for the system below this folder, and start nothing.
+    /// Write the files below this root directory and start nothing.
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,
-    /// Leave listening sockets alone: peers reach them by plain TCP only.
+    /// Do not accept connections over SCTP: listening sockets stay plain TCP.
     #[arg(long)]
     pub(crate) client_only: bool,
     /// Print one JSON object.
@@ -37,14 +37,16 @@ pub(crate) struct EnableArgs {
     pub(crate) json: bool,
 }
 
-/// Undo `manypath enable`: plain TCP from the next connect on, and no file left.
+/// Undo `manypath enable`.
+///
+/// New connections are plain TCP, and all files that `manypath enable` wrote are removed.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  manypath disable nginx.service")]
 pub(crate) struct DisableArgs {
     /// What was enabled.
     #[arg(value_name = "UNIT|CGROUP")]
     pub(crate) target: String,
-    /// Remove the files of the system below this folder, and stop nothing.
+    /// Remove the files below this root directory and stop nothing.
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,
     /// Print one JSON object.
@@ -92,7 +94,7 @@ pub(crate) fn disable(args: &DisableArgs) -> Result<u8, Failure> {
     if at_once {
         systemctl(&["daemon-reload"])?;
     }
-    done(args.json, &target, files, at_once, &format!("{target} is left alone"))
+    done(args.json, &target, files, at_once, &format!("{target} is not carried any more"))
 }
 
 fn parse(text: &str) -> Result<Target, Failure> {
@@ -120,7 +122,7 @@ fn done(
 /// Whether this host can do it at all, before anything is written; then, what is to be started.
 fn this_program(target: &Target) -> Result<PathBuf, Failure> {
     if !is_systemd_here() {
-        return Err(Failure::new("systemd does not run here").hint(format!(
+        return Err(Failure::new("systemd is not running").hint(format!(
             "manypath attach --unit {target} does it in the foreground; --root DIR only writes the files"
         )));
     }

@@ -13,12 +13,11 @@ use std::time::Duration;
 /// How long a stack may take to answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(2);
 
-/// Show what is known about peers and their services, or forget it.
+/// Show or clear the cache of peers and services.
 ///
-/// A service that was reached over SCTP is trusted to be; a peer or service that was not goes on as
-/// plain TCP at once. Entries end by themselves (`manypath sysctl`: positive_cache_s,
-/// negative_cache_s). Kept in $MANYPATH_PEERS or ~/.cache/manypath/peers; root's in
-/// /var/cache/manypath-root/peers.
+/// A service known to be reached over SCTP is tried by SCTP; one known to have no manypath is plain
+/// TCP at once. Entries expire (settings positive_cache_s and negative_cache_s). Kept in
+/// $MANYPATH_PEERS or ~/.cache/manypath/peers; root's in /var/cache/manypath-root/peers.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Example:\n  manypath peers\n  manypath peers flush 192.0.2.7\n  manypath peers flush 192.0.2.7:22"
@@ -33,13 +32,13 @@ pub(crate) struct PeersArgs {
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum PeersAction {
-    /// Show what is known (what `manypath peers` does, too).
+    /// Show the cache (the default).
     #[command(after_help = "Example:\n  manypath peers list --json")]
     List,
-    /// Forget what is known about a peer or service, or about all.
+    /// Clear the entry of a peer or service, or all entries.
     #[command(after_help = "Example:\n  manypath peers flush\n  manypath peers flush 192.0.2.7:22")]
     Flush {
-        /// ADDRESS or ADDRESS:PORT; everything if left out.
+        /// ADDRESS or ADDRESS:PORT (default: all).
         peer: Option<String>,
     },
 }
@@ -85,7 +84,7 @@ fn list(json: bool) -> Result<u8, Failure> {
         return print_json(&ListJson { peers: records.into_iter().map(peer).collect() });
     }
     if records.is_empty() {
-        println!("nothing is known about any peer");
+        println!("the cache of peers is empty");
     }
     for record in &records {
         let peer = record.port.map_or_else(
@@ -96,7 +95,7 @@ fn list(json: bool) -> Result<u8, Failure> {
             || "carried over SCTP".to_owned(),
             |reason| format!("plain TCP: {reason}"),
         );
-        println!("{peer}  {way}, {} s more", record.remaining().as_secs());
+        println!("{peer}  {way}, expires in {} s", record.remaining().as_secs());
     }
     Ok(0)
 }
@@ -128,7 +127,7 @@ fn parse(text: &str) -> Result<(Option<IpAddr>, Option<u16>), Failure> {
         return Ok((Some(addr), None));
     }
     let service: SocketAddr = text.parse().map_err(|_| {
-        Failure::usage(format!("\"{text}\" is no peer: ADDRESS or ADDRESS:PORT, in numbers"))
+        Failure::usage(format!("\"{text}\" is not a peer: write a numeric ADDRESS or ADDRESS:PORT"))
     })?;
     Ok((Some(service.ip()), Some(service.port())))
 }

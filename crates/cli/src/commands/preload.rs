@@ -12,25 +12,26 @@ use std::process::Command;
 
 /// Run a program that uses SCTP sockets, without SCTP in the kernel.
 ///
-/// The program's own SCTP sockets (IPPROTO_SCTP, of either style, with libsctp or without) are served
-/// inside its process, over several paths at once; all other sockets are left alone. It must be linked
-/// dynamically, and must not be set-user-ID.
+/// The program's SCTP sockets (IPPROTO_SCTP, one-to-one or one-to-many, with or without libsctp)
+/// are served inside its process, over several paths at once; all other sockets are left alone. The
+/// program must be linked dynamically and must not be setuid.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Example:\n  manypath preload -- sctp_test -H 0.0.0.0 -P 5001 -l\n  manypath preload --encapsulation native -- iperf3 --sctp -c server.example"
 )]
 pub(crate) struct PreloadArgs {
-    /// What carries SCTP: UDP (RFC 6951), or nothing: directly over IP, as protocol 132, which needs
-    /// root or CAP_NET_RAW.
+    /// Carry SCTP in UDP (RFC 6951) or directly over IP (protocol 132), which needs root or
+    /// CAP_NET_RAW.
     #[arg(long, value_enum, value_name = "HOW", default_value = "udp")]
     pub(crate) encapsulation: EncapsulationArg,
-    /// Our UDP port; if another program has it, any other one, at which peers do not find us.
+    /// Local UDP port. If it is taken, any other, on which peers cannot find this program.
     #[arg(long, value_name = "PORT", default_value_t = 9899)]
     pub(crate) port: u16,
-    /// UDP port of peers that the program begins associations with.
+    /// UDP port of the peers to which the program connects.
     #[arg(long, value_name = "PORT", default_value_t = 9899)]
     pub(crate) peer_port: u16,
-    /// Do not run the program: print the library and the environment it would get, as one JSON object.
+    /// Do not run the program: print the library and the environment it would get, as one JSON
+    /// object.
     #[arg(long)]
     pub(crate) json: bool,
     /// Program and arguments.
@@ -97,7 +98,7 @@ pub(crate) fn preload(args: &PreloadArgs) -> Result<u8, Failure> {
 
 fn become_program(command: &[OsString], environment: Vec<(&str, String)>) -> Failure {
     let Some((program, arguments)) = command.split_first() else {
-        return Failure::usage("no program was given");
+        return Failure::usage("no program given");
     };
     let error = Command::new(program).args(arguments).envs(environment).exec();
     // As shells say it.

@@ -5,10 +5,11 @@ use crate::failure::Failure;
 use clap::Args;
 use manypath_rules::RulesFile;
 
-/// Let every running stack of the caller read rules and settings again.
+/// Make running stacks read rules and settings again.
 ///
-/// `manypath rules` and `manypath sysctl` do that themselves; this is for files that were edited.
-/// A stack keeps what it has when a file is wrong, and says why. Connections that exist go on.
+/// Only needed after editing the files by hand: `manypath rules` and `manypath sysctl` apply
+/// changes immediately. A stack keeps its present rules and settings if a file is wrong, and says
+/// why. Existing connections continue.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  sudoedit /etc/manypath/rules && sudo manypath reload")]
 pub(crate) struct ReloadArgs {

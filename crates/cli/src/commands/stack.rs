@@ -119,7 +119,9 @@ fn start_keeper(config: &StackConfig, log: &LogTo) {
     let started = std::env::current_exe()
         .and_then(|program| Keeper::start(&program, &Kept::for_stack(config, log)));
     if let Err(error) = started {
-        eprintln!("manypath: the stack runs with the rights of root: no keeper: {error}");
+        eprintln!(
+            "manypath: the stack keeps the rights of root, because the keeper does not start: {error}"
+        );
     }
 }
 

@@ -8,12 +8,12 @@ use manypath_rules::{Chain, Policy, RulesFile};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Show and change settings; stacks that run go by them at once.
+/// Show and change settings.
 ///
-/// NAME shows one, NAME=VALUE changes one. default_local_enable and default_remote_enable (1 or 0)
-/// are the defaults of the rules table (see `manypath rules`). What the command line of a stack says
-/// holds whatever is set here. Kept in $MANYPATH_SYSCTL, ~/.config/manypath/sysctl.conf or
-/// /etc/manypath/sysctl.conf; new associations go by new values, old ones keep what they began with.
+/// NAME shows a setting, NAME=VALUE changes it. Changes apply immediately; associations that exist
+/// keep the values they began with. default_local_enable and default_remote_enable (1 or 0) are the
+/// defaults of the chains of `manypath rules`. Command line options of a stack take precedence over
+/// settings. Kept in $MANYPATH_SYSCTL, ~/.config/manypath/sysctl.conf or /etc/manypath/sysctl.conf.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Example:\n  manypath sysctl\n  manypath sysctl init_rtx_max=3 log_level=info\n  manypath sysctl --reset init_rtx_max"
@@ -22,10 +22,10 @@ pub(crate) struct SysctlArgs {
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
-    /// Let the defaults of these settings hold again.
+    /// Reset these settings to their defaults.
     #[arg(long)]
     reset: bool,
-    /// NAME or NAME=VALUE; all settings if left out.
+    /// NAME or NAME=VALUE (default: show all settings).
     #[arg(value_name = "NAME[=VALUE]")]
     settings: Vec<String>,
 }

@@ -78,7 +78,9 @@ impl PathsDocument {
         words: &[PathWord],
     ) -> Result<PathEntry, RuleError> {
         if selector.is_empty() {
-            return Err(RuleError::new("which paths? ADDRESS, dev INTERFACE or peer ADDRESS"));
+            return Err(RuleError::new(
+                "no paths given: write ADDRESS, dev INTERFACE or peer ADDRESS",
+            ));
         }
         let found = self.find(selector).map(|(at, entry)| (at, entry.wish));
         let (at, mut wish) = found.unwrap_or((self.lines.len(), PathWish::default()));
@@ -140,7 +142,7 @@ fn entry(line: &str) -> Result<Option<PathEntry>, RuleError> {
     }
     let (selector, words) = parse::words(&words)?;
     if selector.is_empty() {
-        return Err(RuleError::new("which paths? ADDRESS, dev INTERFACE or peer ADDRESS"));
+        return Err(RuleError::new("no paths given: write ADDRESS, dev INTERFACE or peer ADDRESS"));
     }
     let mut wish = PathWish::default();
     wish.apply(&words);
@@ -191,7 +193,7 @@ mod tests {
         let error = document.entries().unwrap_err().to_string();
         assert!(error.starts_with("line 4: unknown word \"from\""), "{error}");
         let error = PathsDocument::parse("backup\n").entries().unwrap_err().to_string();
-        assert!(error.starts_with("line 1: which paths?"), "{error}");
+        assert!(error.starts_with("line 1: no paths given"), "{error}");
     }
 
     #[test]

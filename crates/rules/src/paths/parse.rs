@@ -39,7 +39,7 @@ pub(super) fn words(words: &[&str]) -> Result<(PathSelector, Vec<PathWord>), Rul
 }
 
 fn allowed() -> String {
-    format!("which paths: ADDRESS, dev INTERFACE, peer ADDRESS; what of them: {WISHES}")
+    format!("paths: ADDRESS, dev INTERFACE, peer ADDRESS; policies: {WISHES}")
 }
 
 fn once<T>(place: &mut Option<T>, value: T) -> Result<(), RuleError> {

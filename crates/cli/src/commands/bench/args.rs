@@ -5,31 +5,31 @@ use manypath_bench::Transport;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-/// Measure throughput, latency, connection rate and processor time, beside TCP, MPTCP and others.
+/// Measure throughput, latency, connection rate and CPU time, beside TCP, MPTCP and others.
 ///
-/// Without -c and -s both ends are on this machine: on loopback, and as root on two hosts in namespaces
-/// that a veth pair joins, or that emulated paths join. Runs of the transports take turns; results are
-/// medians, and ratios to TCP. Processor time is that of all processes of both ends.
+/// Without -c and -s both ends are on this machine: on loopback and, as root, on two hosts in
+/// namespaces joined by a veth pair or by emulated paths. Transports take turns; results are
+/// medians, and ratios to TCP. CPU time is that of all processes at both ends.
 ///
-/// -c and -s measure between two hosts, as iperf3 does; -c, -s, -p, -t, -n, -P, -R, -l, -i, -O, -J and
-/// --bidir mean what they mean there.
+/// -c and -s measure between two hosts, like iperf3; -c, -s, -p, -t, -n, -P, -R, -l, -i, -O, -J and
+/// --bidir have the meaning they have there.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Example:\n  manypath bench\n  manypath bench --place veth --case throughput --transport tcp,manypath -t 5\n  manypath bench --lab 'rate=500mbit,delay=40ms' --case throughput --output target/bench\n  manypath bench -s                      # on one host\n  manypath bench -c server.example -R    # on another\n  manypath bench --json | jq '.results[] | [.case, .transport, .goodput_mbps, .ratio]'"
 )]
 pub(crate) struct BenchArgs {
-    /// Be the server of clients on other hosts, until Ctrl-C.
+    /// Serve clients on other hosts, until Ctrl-C.
     ///
-    /// Anybody who reaches the port can have sources and sinks at the three ports above it.
+    /// Anybody who can reach the port can use the sources and sinks on the three ports above it.
     #[arg(short, long, conflicts_with_all = ["client", "place", "lab"])]
     pub(crate) server: bool,
-    /// Measure towards this host, where `manypath bench -s` runs.
+    /// Measure to this host, which runs `manypath bench -s`.
     #[arg(short, long, value_name = "HOST", conflicts_with_all = ["place", "lab"])]
     pub(crate) client: Option<String>,
-    /// Listen at this address only (with -s).
+    /// Listen on this address only (with -s).
     #[arg(short = 'B', long, value_name = "ADDR", requires = "server")]
     pub(crate) bind: Option<IpAddr>,
-    /// End after the first client (with -s).
+    /// Exit after the first client (with -s).
     #[arg(short = '1', long, requires = "server")]
     pub(crate) one_off: bool,
     /// First of four ports: control (TCP), two services (TCP, UDP), the server's manypath (UDP).
@@ -38,43 +38,43 @@ pub(crate) struct BenchArgs {
     /// Where to measure on this machine (default: loopback, and veth as root; none with --lab).
     #[arg(long, value_enum, value_delimiter = ',')]
     pub(crate) place: Vec<PlaceName>,
-    /// Measure across an emulated path, written as for `manypath lab up --path`; repeat for hosts with
-    /// several paths. Needs root or user namespaces.
+    /// Measure across an emulated path, in the syntax of `manypath lab up --path`; repeat for hosts
+    /// with several paths. Needs root or user namespaces.
     #[arg(long, value_name = "SPEC")]
     pub(crate) lab: Vec<String>,
     /// What to measure (default: throughput, latency, latency-loaded, connects; with -P, -R or
-    /// --bidir that kind of throughput).
+    /// --bidir, that kind of throughput).
     #[arg(long, value_enum, value_delimiter = ',')]
     pub(crate) case: Vec<CaseName>,
-    /// What to compare (default: all that are there).
+    /// Transports to compare (default: all available).
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = transport,
           help = "What to compare: tcp, mptcp, manypath, association, udp, iperf3 (default: all)")]
     pub(crate) transport: Vec<Transport>,
-    /// Rounds: in each, every transport has one run.
+    /// Number of rounds; each transport runs once per round.
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub(crate) runs: u32,
-    /// Seconds that are measured in each run.
+    /// Seconds to measure in each run.
     #[arg(short, long, value_name = "S", default_value_t = 2.0)]
     pub(crate) time: f64,
-    /// Bytes after which a run ends instead, as 500M or 2G (K, M, G: powers of 1024).
+    /// Bytes to transfer in each run instead, such as 500M or 2G (K, M, G: powers of 1024).
     #[arg(short = 'n', long, value_name = "BYTES", value_parser = size, conflicts_with = "time")]
     pub(crate) bytes: Option<u64>,
-    /// Seconds before that, not measured (default: 0.3 and ten round trips).
+    /// Seconds to omit at the start of each run (default: 0.3 and ten round trips).
     #[arg(short = 'O', long, value_name = "S")]
     pub(crate) omit: Option<f64>,
-    /// Connections at a time.
+    /// Number of parallel connections.
     #[arg(short = 'P', long, value_name = "N", default_value_t = 1)]
     pub(crate) parallel: u32,
-    /// From the server to the client.
+    /// Send from the server to the client.
     #[arg(short = 'R', long)]
     pub(crate) reverse: bool,
-    /// Both ways at once.
+    /// Send in both directions at once.
     #[arg(long, conflicts_with = "reverse")]
     pub(crate) bidir: bool,
-    /// Bytes of each write or message (default: 128K, for an association 16K).
+    /// Bytes per write or message (default: 128K; 16K for an association).
     #[arg(short, long, value_name = "BYTES", value_parser = size)]
     pub(crate) length: Option<u64>,
-    /// Report every so many seconds of each run.
+    /// Seconds between reports of each run.
     #[arg(short, long, value_name = "S")]
     pub(crate) interval: Option<f64>,
     /// Congestion control of TCP and MPTCP.
@@ -86,10 +86,10 @@ pub(crate) struct BenchArgs {
     /// Largest IP packet on veth, in bytes.
     #[arg(long, value_name = "BYTES", default_value_t = 1500)]
     pub(crate) mtu: u32,
-    /// Write table, chart (SVG, PNG) and JSON to this folder.
+    /// Output directory for table, chart (SVG, PNG) and JSON.
     #[arg(long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
-    /// Print one JSON object: `results`, and `start`, `intervals` and `end` as iperf3 has them.
+    /// Print one JSON object with `results`, and `start`, `intervals` and `end` as in iperf3.
     #[arg(short = 'J', long)]
     pub(crate) json: bool,
 }
@@ -113,9 +113,9 @@ pub(crate) enum CaseName {
     /// 1000 connections at once.
     #[value(name = "flows-1000")]
     Flows1000,
-    /// Question and answer, with nothing beside.
+    /// Request and response, on idle paths.
     Latency,
-    /// Question and answer beside a connection that sends what it can.
+    /// Request and response beside a bulk transfer.
     LatencyLoaded,
     /// Connects per second, 8 at a time.
     Connects,

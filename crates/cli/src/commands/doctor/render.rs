@@ -77,7 +77,7 @@ const fn link(state: LinkState) -> &'static str {
     match state {
         LinkState::Up => "up",
         LinkState::NoCarrier => "no carrier",
-        LinkState::Off => "switched off",
+        LinkState::Off => "down",
     }
 }
 
@@ -98,7 +98,7 @@ fn udp(udp: &Udp) -> String {
             format!("SCTP, not manypath, after {rtt_ms:.1} ms")
         }
         Udp::Aborted => "refused by SCTP".to_owned(),
-        Udp::PortClosed => "none: nobody listens at the port".to_owned(),
+        Udp::PortClosed => "none: nothing listens on the port".to_owned(),
         Udp::Unreachable => "none: the network says that there is no way".to_owned(),
         Udp::Refused { why, .. } => format!("not asked: {why}"),
         Udp::Silent => "none".to_owned(),
@@ -175,7 +175,7 @@ fn host(findings: &Findings) -> Vec<(&'static str, String)> {
     lines.push(("run", format!("manypath run {run}")));
     let own = match findings.kernel.mptcp {
         Some(true) => "usable here",
-        Some(false) => "switched off here",
+        Some(false) => "disabled here",
         None => "not in this kernel",
     };
     let peers = match findings.peer.mptcp {

@@ -78,9 +78,9 @@ fn way(args: &GatewayArgs) -> Result<Way, Failure> {
             let listen = listen.iter().map(|ip| SocketAddr::new(*ip, port)).collect();
             Ok(Way::ToSctp { listen, peers, port: server })
         }
-        (Place::Here(_), Place::Here(_)) => Err(Failure::usage("no server is named")
+        (Place::Here(_), Place::Here(_)) => Err(Failure::usage("no server given")
             .hint("one of --sctp and --tcp is HOST:PORT, the other a PORT of this host")),
-        (Place::There(..), Place::There(..)) => Err(Failure::usage("no port for clients is named")
+        (Place::There(..), Place::There(..)) => Err(Failure::usage("no port for clients given")
             .hint("one of --sctp and --tcp is a PORT of this host; where it is: --listen ADDR")),
     }
 }

@@ -57,7 +57,7 @@ pub(super) fn addresses(option: &str, hosts: &[String]) -> Result<Vec<IpAddr>, F
         }
     }
     if all.iter().any(IpAddr::is_unspecified) {
-        return Err(Failure::usage(format!("{option}: an unspecified address leads nowhere")));
+        return Err(Failure::usage(format!("{option}: 0.0.0.0 and :: are not valid here")));
     }
     Ok(all)
 }

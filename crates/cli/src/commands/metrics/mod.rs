@@ -12,22 +12,22 @@ use clap::Args;
 use manypath_control::status::StackStatus;
 use std::net::SocketAddr;
 
-/// Print figures of all stacks for Prometheus, or serve them over HTTP.
+/// Print metrics for Prometheus, or serve them over HTTP.
 ///
-/// The format is OpenMetrics. There is no login: keep `--listen` to an address that only those can
-/// reach who may see the peers of this host.
+/// Metrics of all stacks, in the OpenMetrics format. There is no login: bind `--listen` only to an
+/// address where everybody may see the peers of this host.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Example:\n  manypath metrics\n  manypath metrics --listen 127.0.0.1:9898\n  manypath metrics --json | jq '.stacks[].counters'"
 )]
 pub(crate) struct MetricsArgs {
-    /// Serve them at http://ADDR:PORT/metrics until told to end, instead of printing them once.
+    /// Serve http://ADDR:PORT/metrics until interrupted, instead of printing once.
     #[arg(long, value_name = "ADDR:PORT", conflicts_with = "json")]
     listen: Option<SocketAddr>,
-    /// Ask also stacks in other network namespaces.
+    /// Include stacks in other network namespaces.
     #[arg(long)]
     all: bool,
-    /// Print the same figures as one JSON object, as `manypath status --json`.
+    /// Print one JSON object, the same as `manypath status --json`.
     #[arg(long)]
     json: bool,
 }

@@ -82,7 +82,7 @@ pub(crate) fn path(args: &PathArgs) -> Result<u8, Failure> {
         }
     });
     let text = done.map_err(|error| match refused {
-        true => failure(error).hint("--force does it all the same"),
+        true => failure(error).hint("use --force to override"),
         false => failure(error),
     })?;
     changed(&file, &selector, &Done { text, stranded, before }, args.json)
@@ -93,13 +93,13 @@ fn said(words: &[String], removal: bool) -> Result<(PathSelector, Vec<PathWord>)
     let words: Vec<_> = words.iter().map(String::as_str).collect();
     let (selector, wishes) = parse_path(&words).map_err(|e| Failure::usage(e.to_string()))?;
     if selector.is_empty() {
-        return Err(Failure::usage("which paths? ADDRESS, dev INTERFACE or peer ADDRESS")
+        return Err(Failure::usage("no paths given: write ADDRESS, dev INTERFACE or peer ADDRESS")
             .hint("`manypath path show` lists them"));
     }
     match (removal, wishes.is_empty()) {
-        (true, false) => Err(Failure::usage("remove takes only which paths are meant")
+        (true, false) => Err(Failure::usage("remove takes only the selection of paths")
             .hint(format!("manypath path remove {selector}"))),
-        (false, true) => Err(Failure::usage(format!("what of {selector}?"))
+        (false, true) => Err(Failure::usage(format!("no policy given for {selector}"))
             .hint("backup, cost N, metered RATE, primary, disable, enable")),
         (true, true) | (false, false) => Ok((selector, wishes)),
     }
@@ -130,20 +130,18 @@ fn changed(
         });
     }
     println!("{}", done.text);
-    done.before
-        .iter()
-        .for_each(|it| println!("\"{it}\" stands before it, and decides where both fit"));
+    done.before.iter().for_each(|it| println!("\"{it}\" precedes it, and wins where both match"));
     if let Some(name) = missing_interface {
-        println!("there is no interface {name} on this host now; the line holds when there is");
+        println!("this host has no interface {name}; the policy applies once it has");
     }
     println!("{stacks}");
     match paths {
-        0 => println!("no path is meant that there is now"),
-        1 => println!("it is about 1 path that there is now"),
-        n => println!("it is about {n} paths that there are now"),
+        0 => println!("matches no existing path"),
+        1 => println!("matches 1 existing path"),
+        n => println!("matches {n} existing paths"),
     }
     if !done.stranded.is_empty() {
-        println!("no path is left that carries data to {}", last::list(&done.stranded));
+        println!("no path is left to carry data to {}", last::list(&done.stranded));
     }
     Ok(0)
 }

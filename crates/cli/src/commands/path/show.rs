@@ -64,7 +64,7 @@ pub(super) fn show(json: bool) -> Result<u8, Failure> {
     }
     match &file {
         Some(file) => println!("kept in {}:", file.display()),
-        None => println!("nothing is kept: every path carries data"),
+        None => println!("no path policies set"),
     }
     policies.iter().for_each(|line| println!("  {line}"));
     addresses.iter().for_each(print_address);

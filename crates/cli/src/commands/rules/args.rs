@@ -4,28 +4,29 @@ use clap::{Args, Subcommand, ValueEnum};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Say which connections are carried, and what peers may reach.
+/// Control which connections are carried and what peers may reach.
 ///
-/// A rule is written as words: CHAIN POLICY [tcp|udp] [any | host A | net A/PREFIX] [port N | ports
-/// N-M] [OPTION=VALUE ...]. Chain local is about services of this host, remote about connections that
-/// its programs make. The list that contradicts the chain's default is searched; the first rule
-/// that matches decides. UDP is carried only where a rule enables it.
+/// Syntax of a rule: CHAIN POLICY [tcp|udp] [any | host A | net A/PREFIX] [port N | ports N-M]
+/// [OPTION=VALUE ...]. Chain `local` is for services of this host, `remote` for connections that
+/// its programs make. Only rules that contradict the chain's default are searched; the first match
+/// decides. UDP is carried only where a rule enables it.
 ///
-/// Options of enable rules: half-close=on|off, proxy=on|off (local: tell the service its client by the
-/// PROXY protocol), sctp-only=on|off (remote: no fallback to TCP), form=mux|direct,
-/// class=bulk|interactive, weight=N, profile=production|dynamic (remote), redundant=on|off (over every
-/// path at once), step-aside=auto|never (remote: whether plain TCP is used where a single short path
-/// leads to the peer), unproven=on|off (remote: reach ports below 1024 also where any user of the
-/// peer's host may answer for them), lifetime=TIME (udp: how long a datagram is worth something, as 200ms).
+/// Options of enable rules: half-close=on|off, proxy=on|off (local: send the client's address to
+/// the service by the PROXY protocol), sctp-only=on|off (remote: no fallback to TCP),
+/// form=mux|direct, class=bulk|interactive, weight=N, profile=production|dynamic (remote),
+/// redundant=on|off (duplicate data on all paths), step-aside=auto|never (remote: use plain TCP to
+/// peers reached over a single short path), unproven=on|off (remote: reach ports below 1024 even if
+/// any user of the peer's host could answer for them), lifetime=TIME (udp: how long a datagram is
+/// worth sending, such as 200ms).
 ///
-/// The table is kept in $MANYPATH_RULES, ~/.config/manypath/rules or /etc/manypath/rules; stacks
-/// that run go by a change at once.
+/// Rules are kept in $MANYPATH_RULES, ~/.config/manypath/rules or /etc/manypath/rules. Changes
+/// apply immediately.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Example:\n  manypath rules add remote disable port 25\n  manypath rules add local enable net 192.0.2.0/24 ports 8000-8099\n  manypath rules explain connect 192.0.2.7:25"
 )]
 pub(crate) struct RulesArgs {
-    /// Use this file instead of the usual one.
+    /// Use this rules file.
     #[arg(long, value_name = "FILE", global = true)]
     pub(crate) rules: Option<PathBuf>,
     /// Print one JSON object.
@@ -37,36 +38,36 @@ pub(crate) struct RulesArgs {
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum RulesAction {
-    /// Add a rule behind the others of its list.
+    /// Append a rule to its list.
     #[command(
         after_help = "Example:\n  manypath rules add --at 1 remote disable host 192.0.2.7 port 22"
     )]
     Add {
-        /// Put it at this number of its list; the others move on.
+        /// Insert the rule at this position.
         #[arg(long, value_name = "N")]
         at: Option<usize>,
         /// The rule.
         #[arg(required = true, value_name = "WORD")]
         words: Vec<String>,
     },
-    /// Delete a rule: by its words, or by its list and number.
+    /// Delete a rule, given its words or its list and number.
     #[command(
         after_help = "Example:\n  manypath rules delete remote disable port 25\n  manypath rules delete remote disable 2"
     )]
     Delete {
-        /// The rule's words, or CHAIN POLICY NUMBER as `rules list` shows them.
+        /// The rule's words, or CHAIN POLICY NUMBER as shown by `rules list`.
         #[arg(required = true, value_name = "WORD")]
         words: Vec<String>,
     },
     /// Show defaults and rules, and which rules can never match.
     #[command(after_help = "Example:\n  manypath rules list\n  manypath rules list remote disable")]
     List {
-        /// Only this chain: local or remote.
+        /// Show only this chain: local or remote.
         chain: Option<String>,
-        /// Only this policy: enable or disable.
+        /// Show only this policy: enable or disable.
         policy: Option<String>,
     },
-    /// Delete all rules; the defaults stay.
+    /// Delete all rules, but keep the defaults.
     #[command(after_help = "Example:\n  manypath rules flush")]
     Flush,
     /// Show or set the default policy of a chain.
@@ -79,25 +80,25 @@ pub(crate) enum RulesAction {
         /// The new policy: enable or disable.
         policy: Option<String>,
     },
-    /// Say what would happen to a connect to, or a service at, an address, and why.
+    /// Explain what happens to a connection to, or a service on, an address, and why.
     #[command(
         after_help = "Example:\n  manypath rules explain connect 192.0.2.7:22\n  manypath rules explain bind 0.0.0.0:80"
     )]
     Explain {
-        /// What the program does.
+        /// Call of the program.
         #[arg(value_enum)]
         call: Call,
-        /// Where: ADDRESS:PORT.
+        /// ADDRESS:PORT.
         #[arg(value_parser = service)]
         address: SocketAddr,
-        /// Ask about datagrams.
+        /// Explain datagrams instead of connections.
         #[arg(long)]
         udp: bool,
     },
-    /// Check a table: words, and rules that can never match. Fails if there are any.
+    /// Check a rules file for syntax errors and rules that can never match.
     #[command(after_help = "Example:\n  manypath rules test\n  manypath rules test new-rules")]
     Test {
-        /// The table; the current one if left out.
+        /// Rules file (default: the current one).
         file: Option<PathBuf>,
     },
 }
@@ -127,9 +128,9 @@ fn service(text: &str) -> Result<SocketAddr, String> {
         .map_err(|_| "write 192.0.2.7:22 or [2001:db8::1]:22; rules take no names".to_owned())
 }
 
-/// The rules tool with the flags of its first publication (Bickhart 2005).
+/// Edit rules with the flags of the original tool (Bickhart 2005).
 ///
-/// It works on the same table as `manypath rules`. -H shows its flags.
+/// Works on the same rules as `manypath rules`. -H lists the flags.
 #[derive(Args, Debug)]
 #[command(
     disable_help_flag = true,

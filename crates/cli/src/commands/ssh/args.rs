@@ -4,11 +4,11 @@ use clap::{Args, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Run programs and copy files on other hosts by SSH, as fast as the path.
+/// Run programs and copy files on other hosts over SSH, as fast as the path.
 ///
-/// Your own ssh logs in, with its configuration, keys, agent and known hosts; any SSH server will do.
-/// Only the windows are different: they follow the path and the reader, so that distance does not
-/// make a transfer slow.
+/// Your own ssh logs in, with its configuration, keys, agent and known hosts; any SSH server works.
+/// Only the windows differ: they follow the path and the reader, so that distance does not slow a
+/// transfer down.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Example:\n  manypath ssh get server.example:big.iso .\n  manypath ssh exec server.example tar c /data | tar x\n  manypath ssh serve -p 2222"
@@ -25,14 +25,14 @@ pub(crate) enum SshCommand {
     Pipe(PipeArgs),
     /// Copy files from a server.
     ///
-    /// A file has its name when it is complete; until then it is called NAME.XXXXXXXX.part, and the same command
-    /// continues it. Time of change and permissions are those of the original.
+    /// A file gets its name when it is complete; until then it is called NAME.XXXXXXXX.part, and
+    /// the same command resumes it. Modification time and permissions are preserved.
     #[command(after_help = "Example:\n  manypath ssh get server.example:big.iso .")]
     Get(CopyArgs),
     /// Copy files to a server.
     ///
-    /// A file has its name when it is complete; until then it is called NAME.XXXXXXXX.part, and the same command
-    /// continues it. Time of change and permissions are those of the original.
+    /// A file gets its name when it is complete; until then it is called NAME.XXXXXXXX.part, and
+    /// the same command resumes it. Modification time and permissions are preserved.
     #[command(after_help = "Example:\n  manypath ssh put big.iso server.example:")]
     Put(CopyArgs),
     Sync(SyncArgs),
@@ -48,19 +48,19 @@ pub(crate) struct LoginArgs {
     /// File with a private key; repeat for more.
     #[arg(short, value_name = "FILE")]
     pub(crate) identity: Vec<PathBuf>,
-    /// Name to log in with.
+    /// User to log in as.
     #[arg(short = 'l', value_name = "USER")]
     pub(crate) login: Option<OsString>,
-    /// Go by way of these hosts.
+    /// Connect through these jump hosts.
     #[arg(short = 'J', value_name = "HOST,...")]
     pub(crate) jump: Option<OsString>,
-    /// Option of ssh_config(5); repeat for more.
+    /// ssh_config(5) option; repeat for more.
     #[arg(short, value_name = "NAME=VALUE")]
     pub(crate) option: Vec<OsString>,
-    /// Configuration file of ssh instead of ~/.ssh/config.
+    /// ssh configuration file (default: ~/.ssh/config).
     #[arg(short = 'F', value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Use the login of the master that listens at this control socket (`ssh -M -S PATH`).
+    /// Use the ssh master connection on this control socket (`ssh -M -S PATH`).
     #[arg(short = 'S', value_name = "PATH")]
     pub(crate) socket: Option<PathBuf>,
     /// Use IPv4 only.
@@ -69,30 +69,30 @@ pub(crate) struct LoginArgs {
     /// Use IPv6 only.
     #[arg(short = '6')]
     pub(crate) ipv6: bool,
-    /// Let ssh say nothing but errors.
+    /// Print only errors of ssh.
     #[arg(short)]
     pub(crate) quiet: bool,
-    /// Let ssh say what it does; repeat for more.
+    /// Increase the verbosity of ssh; repeat for more.
     #[arg(short, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
-    /// Carry the connection over every path, where the server's host has manypath.
+    /// Carry the connection over every path if the server's host has manypath.
     #[arg(long)]
     pub(crate) manypath: bool,
-    /// The ssh to log in with.
+    /// ssh program.
     #[arg(long, value_name = "PROGRAM", default_value = "ssh")]
     pub(crate) ssh: OsString,
-    /// Windows of this many KiB instead of such that follow the path, for comparison.
+    /// Use fixed windows of this many KiB, for comparison.
     #[arg(long, value_name = "KIB")]
     pub(crate) static_window: Option<u32>,
 }
 
-/// Run a command on another host, with its standard streams.
+/// Run a command on another host.
 ///
-/// Standard input, output and error and the exit status are the command's; 255 is a failure of the
-/// connection. There is no terminal: for interactive programs use ssh. Without a command, the
-/// user's shell reads standard input.
+/// Standard input, output and error and the exit status are those of the command; 255 is a failure
+/// of the connection. There is no terminal: use ssh for interactive programs. Without a command,
+/// the user's shell reads standard input.
 ///
-/// Stands in for ssh in other programs: rsync, git, tar.
+/// Can replace ssh in other programs: rsync, git, tar.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Example:\n  manypath ssh exec server.example tar c /data | tar x\n  rsync -e 'manypath ssh exec' -a server.example:data/ data/\n  GIT_SSH_COMMAND='manypath ssh exec' git clone server.example:repo.git"
@@ -100,17 +100,17 @@ pub(crate) struct LoginArgs {
 pub(crate) struct ExecArgs {
     #[command(flatten)]
     pub(crate) login: LoginArgs,
-    /// Read nothing from standard input.
+    /// Do not read standard input.
     #[arg(short = 'n')]
     pub(crate) no_input: bool,
     /// Server, as [user@]host or ssh://[user@]host[:port].
     pub(crate) host: OsString,
-    /// Command and its arguments, joined by spaces for the user's shell there, as ssh does.
+    /// Command and its arguments, joined by spaces for the user's shell on the server, as in ssh.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
 }
 
-/// Let connections to ports of this host go on from another host, until interrupted.
+/// Forward local ports through another host, until interrupted.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Example:\n  manypath ssh forward -L 8080:intranet.example:80 server.example"
@@ -118,14 +118,15 @@ pub(crate) struct ExecArgs {
 pub(crate) struct ForwardArgs {
     #[command(flatten)]
     pub(crate) login: LoginArgs,
-    /// Port here (and address, if not loopback), and where to from the server; repeat for more.
+    /// Local port (and address, if not loopback), and the destination as seen from the server;
+    /// repeat for more.
     #[arg(short = 'L', required = true, value_name = "[ADDRESS:]PORT:HOST:PORT")]
     pub(crate) forwards: Vec<String>,
     /// Server, as [user@]host or ssh://[user@]host[:port].
     pub(crate) host: OsString,
 }
 
-/// Connect standard input and output to an address, from another host.
+/// Connect standard input and output to an address through another host.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Example:\n  ssh -o ProxyCommand='manypath ssh pipe gateway.example %h:%p' server.example"
@@ -135,7 +136,7 @@ pub(crate) struct PipeArgs {
     pub(crate) login: LoginArgs,
     /// Server, as [user@]host or ssh://[user@]host[:port].
     pub(crate) host: OsString,
-    /// Where to from the server.
+    /// Destination as seen from the server.
     #[arg(value_name = "HOST:PORT")]
     pub(crate) address: String,
 }
@@ -145,28 +146,28 @@ pub(crate) struct PipeArgs {
 pub(crate) struct CopyArgs {
     #[command(flatten)]
     pub(crate) login: LoginArgs,
-    /// Copy folders with all that is in them.
+    /// Copy directories recursively.
     #[arg(short)]
     pub(crate) recursive: bool,
-    /// Compare SHA-256 sums of copies and originals at the end; the server must allow commands.
+    /// Compare SHA-256 sums of copies and originals afterwards; the server must allow commands.
     #[arg(long)]
     pub(crate) verify: bool,
-    /// Spread files over this many connections, each with a login of its own that asks nothing; by default over more than one
-    /// where one is not enough.
+    /// Number of connections over which to spread files, each with a login that asks no questions
+    /// (default: as many as needed).
     #[arg(long, value_name = "N", conflicts_with = "socket", value_parser = clap::value_parser!(u8).range(1..=8))]
     pub(crate) connections: Option<u8>,
-    /// Print what was done as one JSON object.
+    /// Print the result as one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Files and, last, where to: [user@]host:path or a local path.
+    /// Files and, last, the destination: [user@]host:path or a local path.
     #[arg(required = true, num_args = 2.., value_name = "PATH")]
     pub(crate) paths: Vec<OsString>,
 }
 
-/// Copy what a folder has and another one has not, or in another version.
+/// Copy new and changed files to another directory.
 ///
-/// Files of the same size and time of change are left alone; nothing is removed. Files that an earlier call
-/// has not finished are continued. Links and devices are left out.
+/// Files of the same size and modification time are skipped; nothing is removed. Unfinished files
+/// of an earlier call are resumed. Links and devices are skipped.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Example:\n  manypath ssh sync photos server.example:photos\n  manypath ssh sync server.example:photos photos"
@@ -174,44 +175,46 @@ pub(crate) struct CopyArgs {
 pub(crate) struct SyncArgs {
     #[command(flatten)]
     pub(crate) login: LoginArgs,
-    /// Compare SHA-256 sums of what was copied at the end; the server must allow commands.
+    /// Compare SHA-256 sums of copies and originals afterwards; the server must allow commands.
     #[arg(long)]
     pub(crate) verify: bool,
-    /// Spread files over this many connections, each with a login of its own that asks nothing; by default over more than one
-    /// where one is not enough.
+    /// Number of connections over which to spread files, each with a login that asks no questions
+    /// (default: as many as needed).
     #[arg(long, value_name = "N", conflicts_with = "socket", value_parser = clap::value_parser!(u8).range(1..=8))]
     pub(crate) connections: Option<u8>,
-    /// Print what was done as one JSON object.
+    /// Print the result as one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Folder, as [user@]host:path or a local path.
+    /// Source directory: [user@]host:path or a local path.
     pub(crate) from: OsString,
-    /// Folder that is to have the same, on the other side.
+    /// Destination directory, on the other side.
     pub(crate) to: OsString,
 }
 
 /// Let others run commands and copy files as this user, without root, until interrupted.
 ///
-/// For whoever has a private key whose public one is in the file of keys: no passwords, no terminals, no forwards. It is the
-/// installed sshd with a configuration of its own; the one of the system need not run.
+/// Anybody with a private key whose public key is in the keys file may log in: no passwords, no
+/// terminals, no port forwarding. Runs the installed sshd with a configuration of its own; the
+/// system's sshd need not run.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Example:\n  manypath ssh serve -p 2222\n  manypath ssh get -p 2222 server.example:big.iso ."
 )]
 pub(crate) struct ServeArgs {
-    /// Port to listen at.
+    /// Port to listen on.
     #[arg(short, value_name = "PORT", default_value_t = 2222)]
     pub(crate) port: u16,
-    /// Address to listen at instead of all; repeat for more.
+    /// Address to listen on (default: all); repeat for more.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Vec<String>,
-    /// File of public keys that may log in, as sshd has it [default: ~/.ssh/authorized_keys].
+    /// Public keys that may log in, in the format of authorized_keys [default:
+    /// ~/.ssh/authorized_keys].
     #[arg(long, value_name = "FILE")]
     pub(crate) keys: Option<PathBuf>,
-    /// File with the host key; made if there is none [default: ~/.config/manypath/ssh_host_ed25519_key].
+    /// Host key; created if missing [default: ~/.config/manypath/ssh_host_ed25519_key].
     #[arg(long, value_name = "FILE")]
     pub(crate) host_key: Option<PathBuf>,
-    /// The sshd to run.
+    /// sshd program.
     #[arg(long, value_name = "PROGRAM")]
     pub(crate) sshd: Option<PathBuf>,
 }

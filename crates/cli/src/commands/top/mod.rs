@@ -22,22 +22,23 @@ const MIN_INTERVAL: f64 = 0.1;
 
 /// Watch the rates of paths and connections, and why a path is idle.
 ///
-/// At a terminal the table is renewed in place until Ctrl-C; elsewhere one table follows the other.
+/// On a terminal the table is updated in place until Ctrl-C; otherwise tables are printed one after
+/// another.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Example:\n  manypath top\n  manypath top --count 1 --interval 5\n  manypath top --json | jq '.paths[] | {interface, send_mbps, receive_mbps}'"
 )]
 pub(crate) struct TopArgs {
-    /// Time between two looks, over which rates are taken, in seconds.
+    /// Seconds between two updates.
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
     interval: f64,
-    /// End after so many tables.
+    /// Exit after this many updates.
     #[arg(short = 'n', long, value_name = "N")]
     count: Option<u64>,
-    /// Ask also stacks in other network namespaces.
+    /// Include stacks in other network namespaces.
     #[arg(long)]
     all: bool,
-    /// Print one JSON object for each table, a line each.
+    /// Print one JSON object per update, one line each.
     #[arg(long)]
     json: bool,
 }

@@ -26,14 +26,14 @@ pub(super) fn causes(findings: &Findings) -> Vec<Cause> {
     causes.extend(findings.taken.iter().map(taken));
     causes.extend(kernel_sctp(findings));
     if findings.kernel.mptcp == Some(false) {
-        let text = "the kernel's MPTCP is switched off; manypath does not need it";
+        let text = "the kernel's MPTCP is disabled; manypath does not need it";
         causes.push(
             Cause::new("mptcp-off", Weight::Note, text).mend("sysctl -w net.mptcp.enabled=1"),
         );
     }
     causes.extend(findings.scopes.iter().filter(|it| !it.used).map(unused));
     for interface in &findings.without_address {
-        let text = format!("{interface} has a link and no address: it carries nothing");
+        let text = format!("{interface} has a link but no address, so it carries nothing");
         causes.push(Cause::new("no-address", Weight::Note, text));
     }
     causes
@@ -101,7 +101,7 @@ fn file(fault: &FileFault) -> Cause {
 
 fn rule(rule: &RuleFinding) -> Cause {
     let text = match &rule.rule {
-        Some(rule) => format!("a rule leaves the peer to plain TCP: {rule}"),
+        Some(rule) => format!("a rule keeps connections to this peer on plain TCP: {rule}"),
         None => "connections are left to plain TCP unless a rule says otherwise".to_owned(),
     };
     let cause = Cause::new("rule-disables", Weight::Broken, text);
@@ -137,8 +137,7 @@ fn kernel_sctp(findings: &Findings) -> Option<Cause> {
     let kernel = &findings.kernel;
     if kernel.sctp_udp_port != 0 && kernel.sctp_udp_port == findings.udp_port {
         let port = kernel.sctp_udp_port;
-        let text =
-            format!("the kernel's SCTP has UDP port {port}: `manypath serve` cannot have it");
+        let text = format!("the kernel's SCTP uses UDP port {port}, so `manypath serve` cannot");
         let cause = Cause::new("kernel-sctp", Weight::Degraded, text);
         return Some(cause.mend("sysctl -w net.sctp.udp_port=0"));
     }

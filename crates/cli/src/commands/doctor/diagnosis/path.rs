@@ -46,7 +46,7 @@ pub(super) fn causes(findings: &Findings) -> Vec<Cause> {
 fn behind_nat(path: &PathFinding) -> Cause {
     let address = path.remote.ip();
     let text =
-        format!("the peer is behind a NAT, and its own address {address} leads nowhere here");
+        format!("the peer is behind a NAT, and its own address {address} is unreachable from here");
     Cause::new("address-behind-nat", Weight::Note, text).on(path)
 }
 
@@ -70,16 +70,20 @@ fn of_this_host(findings: &Findings, path: &PathFinding) -> Option<Cause> {
     let cause = |name, text: String| Some(Cause::new(name, weight_of(findings, path), text));
     match (path.link, &path.udp) {
         (LinkState::Off, _) => {
-            return cause("link-down", format!("{interface} is switched off"))
+            return cause("link-down", format!("{interface} is down"))
                 .map(|it| it.mend(format!("ip link set dev {interface} up")));
         }
         (LinkState::NoCarrier, _) => {
-            let text = format!("{interface} has no carrier: no cable, or nobody at the other end");
+            let text = format!(
+                "{interface} has no carrier: the cable is unplugged or the other end is off"
+            );
             return cause("no-carrier", text);
         }
         (LinkState::Up, Udp::Refused { errno: EPERM, .. }) => {
-            let text =
-                format!("a firewall of this host lets no UDP out to port {}", path.remote.port());
+            let text = format!(
+                "a firewall on this host blocks outgoing UDP to port {}",
+                path.remote.port()
+            );
             let port = path.remote.port();
             let iptables = format!("iptables -I OUTPUT -p udp --dport {port} -j ACCEPT");
             let command = joined(&findings.open_output).unwrap_or(iptables);
@@ -95,7 +99,7 @@ fn of_routes(findings: &Findings, path: &PathFinding) -> Option<Cause> {
     let (interface, route) = (&path.interface, &path.route);
     let new = |name, text: String| Cause::new(name, weight(findings), text);
     if let Some(command) = &route.unforbid {
-        let text = format!("a rule or route forbids packets from {}", path.local);
+        let text = format!("a routing rule or route forbids packets from {}", path.local);
         return Some(new("route-forbidden", text).mend(command));
     }
     if let Some(other) = route.reverse.as_ref().filter(|_| route.rp_filter == 1) {
@@ -107,7 +111,7 @@ fn of_routes(findings: &Findings, path: &PathFinding) -> Option<Cause> {
     }
     if path.dropped_here == Some(true) {
         let text =
-            format!("answers arrive over {interface}, and a firewall of this host drops them");
+            format!("answers arrive over {interface}, and a firewall on this host drops them");
         let port = path.remote.port();
         let iptables = format!("iptables -I INPUT -p udp --sport {port} -j ACCEPT");
         let command = joined(&findings.open_input).unwrap_or(iptables);
@@ -126,8 +130,7 @@ fn of_routes(findings: &Findings, path: &PathFinding) -> Option<Cause> {
 
 fn no_route(findings: &Findings, path: &PathFinding) -> Cause {
     let interface = &path.interface;
-    let text =
-        format!("{interface} has no route to the peer: it needs one with a router of its own");
+    let text = format!("{interface} has no route to the peer: add one through its own router");
     let cause = Cause::new("no-route", weight_of(findings, path), text);
     match path.route.gateways.first() {
         Some(gateway) => {
@@ -163,20 +166,20 @@ fn of_peer(findings: &Findings, path: &PathFinding) -> Cause {
     let new = |name, text: String| Cause::new(name, weight(findings), text);
     match path.udp {
         Udp::PortClosed if works => {
-            let text = format!("the peer's manypath does not listen at {}", path.remote.ip());
+            let text = format!("the peer's manypath does not listen on {}", path.remote.ip());
             new("address-not-served", text)
         }
         // Sockets of a manypath are bound to their interfaces: over another one nobody is there.
         Udp::PortClosed if is_silent_elsewhere(findings, path) => {
             let text = format!(
-                "nobody listens at {} for what comes over this path, but perhaps for others",
+                "nothing listens on {} for this path, though it may for others",
                 path.remote.ip()
             );
             Cause::new("address-not-served", Weight::Note, text)
         }
         Udp::PortClosed if port < FIRST_FREE_PORT => {
             let text = format!(
-                "nobody listens at UDP port {port} of {host}, which needs root: no other manypath may answer for port \
+                "nothing listens on UDP port {port} of {host}, which needs root: no other manypath may answer for port \
                  {allow}, unless you trust all users of {host} (`manypath rules add remote enable \
                  host {} unproven=on`)",
                 path.remote.ip()
@@ -185,12 +188,12 @@ fn of_peer(findings: &Findings, path: &PathFinding) -> Cause {
         }
         Udp::PortClosed => {
             let text = format!(
-                "nobody listens at UDP port {port} of {host}: no manypath is running there"
+                "nothing listens on UDP port {port} of {host}: manypath is not running there"
             );
             new("nobody-listens", text).mend_on_peer(format!("manypath serve --allow {allow}"))
         }
         Udp::Aborted => {
-            let text = format!("SCTP at UDP port {port} of {host} refuses associations");
+            let text = format!("SCTP on UDP port {port} of {host} refuses associations");
             new("peer-refuses", text).mend_on_peer(format!("manypath serve --allow {allow}"))
         }
         Udp::Silent | Udp::Unreachable | Udp::Refused { .. } | Udp::Answered { .. } => {

@@ -33,7 +33,7 @@ fn policy(path: &PathFinding) -> Option<Cause> {
         }
         (_, "normal") => None,
         (_, words) => {
-            let text = format!("the path is {words}: it may carry little, or nothing");
+            let text = format!("the path is {words}: it may carry little or no data");
             let command = format!("manypath path remove {}", wish.selector);
             Some(Cause::new("path-restrained", Weight::Note, text).mend(command))
         }
@@ -63,7 +63,9 @@ fn mtu(path: &PathFinding) -> Option<Cause> {
         return Some(Cause::new("mtu-black-hole", Weight::Broken, text));
     };
     if path.mtu_told.is_some() {
-        let text = format!("packets of {mtu} bytes get through, of {most} not; routers say so");
+        let text = format!(
+            "packets of {mtu} bytes get through, packets of {most} do not, as routers report"
+        );
         return Some(Cause::new("mtu-smaller", Weight::Note, text));
     }
     let text = format!(
@@ -81,7 +83,7 @@ fn ecn(path: &PathFinding) -> Option<Cause> {
 
 fn nat(path: &PathFinding) -> Option<Cause> {
     let outside = path.outside.filter(|_| path.nat == Some(true))?;
-    let text = format!("a NAT is on the way: the peer sees {outside}");
+    let text = format!("there is a NAT on the path: the peer sees {outside}");
     match path.rebinding {
         Some(Rebinding::Between { lost_s, .. }) if lost_s <= PROBED_S => {
             let text = format!(
@@ -96,14 +98,15 @@ fn nat(path: &PathFinding) -> Option<Cause> {
 
 fn unbound(path: &PathFinding) -> Option<Cause> {
     let why = path.unbound.as_ref()?;
-    let text = format!("{why}: the routing table alone decides where its packets leave");
+    let text =
+        format!("{why}: only the routing table decides by which interface its packets leave");
     Some(Cause::new("unbound", Weight::Note, text))
 }
 
 fn small_buffer(findings: &Findings) -> Option<Cause> {
     let bytes = findings.paths.iter().map(|path| path.receive_buffer).filter(|it| *it > 0).min()?;
     let text =
-        format!("sockets get a receive buffer of {bytes} bytes only: fast paths lose packets");
+        format!("sockets only get a receive buffer of {bytes} bytes, so fast paths lose packets");
     let cause = || Cause::new("small-receive-buffer", Weight::Note, text);
     (bytes < SMALL_BUFFER).then(cause).map(|it| it.mend("sysctl -w net.core.rmem_max=8388608"))
 }

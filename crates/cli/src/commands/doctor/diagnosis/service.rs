@@ -13,7 +13,7 @@ pub(super) fn causes(findings: &Findings) -> Vec<Cause> {
     let cause = match findings.trial.as_ref() {
         None | Some(Trial::Carried) => None,
         Some(Trial::Plain { reason: FallbackReason::NotAllowed }) => {
-            let text = format!("the peer's manypath does not open port {port} to peers");
+            let text = format!("the peer's manypath does not allow port {port}");
             let command = format!("manypath rules add local enable port {port}");
             Some(broken("not-allowed", text).mend_on_peer(command))
         }
@@ -22,18 +22,18 @@ pub(super) fn causes(findings: &Findings) -> Vec<Cause> {
             Some(broken("plain-tcp", format!("the connection would be plain TCP: {reason}")))
         }
         Some(Trial::Failed { errno: ECONNREFUSED }) => {
-            let text = format!("nobody listens at TCP port {port} of {}", findings.host);
+            let text = format!("nothing listens on TCP port {port} of {}", findings.host);
             Some(broken("service-closed", text))
         }
         Some(Trial::Failed { errno }) => {
             let error = std::io::Error::from_raw_os_error(*errno);
             Some(broken(
                 "service-failed",
-                format!("the service is out of the peer's reach: {error}"),
+                format!("the peer's manypath cannot reach the service: {error}"),
             ))
         }
         Some(Trial::Unknown { why }) => {
-            let text = format!("whether the service is carried is not known: {why}");
+            let text = format!("could not find out whether the service is carried: {why}");
             Some(Cause::new("not-tried", Weight::Note, text))
         }
     };

@@ -15,8 +15,9 @@ pub(super) struct Named {
 pub(super) fn resolve(text: &str) -> Result<Named, Failure> {
     let (host, port) = split(text)?;
     let found = (host.as_str(), port.unwrap_or(0)).to_socket_addrs().map_err(|error| {
-        Failure::new(format!("no address is known for \"{host}\": {error}"))
-            .hint(format!("`getent ahosts {host}` asks the same; an address works, too"))
+        Failure::new(format!("no address is known for \"{host}\": {error}")).hint(format!(
+            "`getent ahosts {host}` makes the same query; you can also give an address"
+        ))
     })?;
     let mut addresses: Vec<IpAddr> = Vec::new();
     for ip in found.map(|address| address.ip().to_canonical()) {
@@ -25,14 +26,14 @@ pub(super) fn resolve(text: &str) -> Result<Named, Failure> {
         }
     }
     if let Some(ip) = addresses.iter().find(|ip| ip.is_multicast() || ip.is_unspecified()) {
-        return Err(Failure::usage(format!("{ip} is no address of a single host")));
+        return Err(Failure::usage(format!("{ip} is not the address of a single host")));
     }
     if addresses.iter().any(IpAddr::is_loopback) {
         return Err(Failure::usage(format!("{host} is this host: there are no paths to it")));
     }
     let own = manypath_net::interfaces()?.into_iter().map(|one| one.addr);
     if let Some(own) = own.into_iter().find(|own| addresses.contains(own)) {
-        return Err(Failure::usage(format!("{own} is an address of this host: name another one")));
+        return Err(Failure::usage(format!("{own} is an address of this host: give another one")));
     }
     Ok(Named { host, port, addresses })
 }
@@ -51,7 +52,7 @@ fn split(text: &str) -> Result<(String, Option<u16>), Failure> {
         None => Ok((text.to_owned(), None)),
         Some((host, port)) => match port.parse() {
             Ok(port) if port != 0 && !host.is_empty() => Ok((host.to_owned(), Some(port))),
-            _ => Err(Failure::usage(format!("\"{text}\" is no HOST, HOST:PORT or [IPv6]:PORT"))),
+            _ => Err(Failure::usage(format!("\"{text}\" is not HOST, HOST:PORT or [IPv6]:PORT"))),
         },
     }
 }
@@ -78,7 +79,7 @@ mod tests {
     fn groups_and_nobody_are_no_peers() {
         for address in ["224.0.0.1", "[ff02::1]:22", "0.0.0.0", "::"] {
             let why = resolve(address).map(|_| ()).unwrap_err().to_string();
-            assert!(why.contains("is no address of a single host"), "{address}: {why}");
+            assert!(why.contains("is not the address of a single host"), "{address}: {why}");
         }
     }
 }
