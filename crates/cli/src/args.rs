@@ -546,6 +546,7 @@ pub(crate) enum Program {
 pub(crate) enum TransportChoice {
     Tcp,
     Mptcp,
+    MptcpCut,
     Manypath,
     ManypathCut,
 }

@@ -1,7 +1,7 @@
 //! `manypath demo`: the main job on real programs, measured.
 //!
 //! Two hosts, two dissimilar paths, stock scp and stock curl; the same file by plain TCP, by kernel
-//! MPTCP, by manypath, and by manypath while the better path is cut and comes back.
+//! MPTCP and by manypath, also while the better path is cut and comes back.
 
 mod loopback;
 mod measure;
@@ -78,11 +78,11 @@ fn make_world(loopback: bool, progress: &Progress) -> Result<World, Failure> {
 
 /// All runs that were asked for, in the order of the table.
 fn cases(args: &DemoArgs) -> Vec<Case> {
-    use TransportChoice::{Manypath, ManypathCut, Mptcp, Tcp};
+    use TransportChoice::{Manypath, ManypathCut, Mptcp, MptcpCut, Tcp};
     let programs = [Program::Curl, Program::Scp];
     let wanted = |p: &Program| args.only.is_empty() || args.only.contains(p);
     let asked = |t: &TransportChoice| args.transport.is_empty() || args.transport.contains(t);
-    let transports = [Tcp, Mptcp, Manypath, ManypathCut];
+    let transports = [Tcp, Mptcp, MptcpCut, Manypath, ManypathCut];
     let all = programs.into_iter().filter(wanted);
     all.flat_map(|program| {
         transports.into_iter().filter(asked).map(move |transport| Case { program, transport })
@@ -184,10 +184,14 @@ impl<'a> Demo<'a> {
         let file = self.output.join("report.html");
         fs::write(&file, page)
             .map_err(|e| Failure::new(format!("cannot write {}: {e}", file.display())))?;
+        if let Some(chart) = report::cut_chart(&self.outcomes, sum) {
+            fs::write(self.output.join("cut.svg"), chart)?;
+        }
         if args.json {
             self.print_json(place, sum)?;
         } else {
             println!("\n{}", table::table(&runs, &self.skipped, sum));
+            report::headline(&self.outcomes).iter().for_each(|line| println!("{line}"));
             progress.say(&format!(
                 "report: {}; captures: {}/*.pcapng",
                 file.display(),
@@ -236,13 +240,13 @@ impl Services {
 
     /// Whether the case's server is up, otherwise why it is not.
     fn ready_for(&self, case: Case, world: &World) -> Result<(), String> {
-        use TransportChoice::{Manypath, ManypathCut, Mptcp, Tcp};
+        use TransportChoice::{Manypath, ManypathCut, Mptcp, MptcpCut, Tcp};
         if case.transport == Tcp && !world.has_hosts() {
             return Err("plain TCP crosses emulated paths only between real hosts".to_owned());
         }
         let service = match (case.program, case.transport) {
-            (Program::Curl, Mptcp) => &self.nginx_mptcp,
-            (Program::Scp, Mptcp) => &self.sshd_mptcp,
+            (Program::Curl, Mptcp | MptcpCut) => &self.nginx_mptcp,
+            (Program::Scp, Mptcp | MptcpCut) => &self.sshd_mptcp,
             (Program::Curl, Tcp | Manypath | ManypathCut) => &self.nginx,
             (Program::Scp, Tcp | Manypath | ManypathCut) => &self.sshd,
         };

@@ -1,4 +1,5 @@
-//! `report.html`: the table and a plot of every run's throughput per path, in one file.
+//! `report.html`: a headline, one chart of what happens when a path is cut, the table, and a plot of
+//! every run's throughput per path. The chart is also a file of its own, `cut.svg`.
 
 use super::Skipped;
 use super::measure::{Run, Series};
@@ -18,7 +19,7 @@ const COLOURS: [&str; 3] = ["#1f6fb4", "#d1622b", "#3a8f4d"];
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:900px;margin:2em auto;padding:0 1em;color:#222}\
 table{border-collapse:collapse;margin:1em 0}td,th{padding:.25em .7em;border-bottom:1px solid #ddd;text-align:right}\
 td:first-child,th:first-child{text-align:left}svg{width:100%;height:auto}h2{font-size:1.1em;margin:1.6em 0 .2em}\
-.bad{color:#b00;font-weight:bold}text{font:12px system-ui,sans-serif;fill:#444}";
+.bad{color:#b00;font-weight:bold}.headline{font-size:1.15em;margin:.3em 0}";
 
 /// The whole page.
 pub(crate) fn html(
@@ -32,11 +33,15 @@ pub(crate) fn html(
          <style>{STYLE}</style><h1>manypath demo</h1><p>{}</p>",
         escape(title)
     );
+    for line in headline(outcomes) {
+        // Writing to a string cannot fail, here and below.
+        let _ = write!(page, "<p class=headline>{}</p>", escape(&line));
+    }
+    page.push_str(&cut_chart(outcomes, sum_mbps).unwrap_or_default());
     page.push_str(&summary(outcomes, sum_mbps));
     if !skipped.is_empty() {
         page.push_str("<p>Left out:</p><ul>");
         for Skipped { name, reason } in skipped {
-            // Writing to a string cannot fail, here and below.
             let _ = write!(page, "<li>{}: {}</li>", escape(name), escape(reason));
         }
         page.push_str("</ul>");
@@ -53,6 +58,51 @@ pub(crate) fn html(
     }
     page.push_str("</html>\n");
     page
+}
+
+/// What the demo has shown, in a sentence for each program.
+pub(crate) fn headline(outcomes: &[Outcome]) -> Vec<String> {
+    let find = |program: &str, transport: &str| {
+        let mut runs = outcomes.iter().map(|outcome| &outcome.run);
+        runs.find(|run| run.program == program && run.transport == transport)
+    };
+    let sentence = |program: &str| {
+        let ours = find(program, "manypath")?;
+        let mut text = format!("{program}: {:.1} Mbit/s through manypath", ours.goodput_mbps);
+        for (transport, name) in [("tcp", "plain TCP"), ("mptcp", "kernel MPTCP")] {
+            if let Some(run) = find(program, transport) {
+                let _ = write!(text, ", {:.1} over {name}", run.goodput_mbps);
+            }
+        }
+        if let Some(run) = find(program, "manypath-cut") {
+            let _ = write!(text, "; path A cut: longest stall {:.2} s", run.longest_stall_s);
+            if let Some(rival) = find(program, "mptcp-cut") {
+                let _ = write!(text, ", with MPTCP {:.2} s", rival.longest_stall_s);
+            }
+        }
+        Some(text + ".")
+    };
+    ["curl", "scp"].into_iter().filter_map(sentence).collect()
+}
+
+/// Throughput over both paths while path A is cut, manypath beside MPTCP: the first program that has such runs.
+pub(crate) fn cut_chart(outcomes: &[Outcome], sum_mbps: f64) -> Option<String> {
+    let ours = outcomes.iter().find(|o| o.run.transport == "manypath-cut" && o.cut.is_some())?;
+    let same = |o: &&Outcome| o.run.program == ours.run.program && o.run.transport == "mptcp-cut";
+    let rival = outcomes.iter().find(same);
+    let both: Vec<&Outcome> = [Some(ours), rival].into_iter().flatten().collect();
+    let seconds = both.iter().map(|o| o.run.seconds).fold(1.0, f64::max);
+    let scale = Scale { seconds, mbps: sum_mbps * 1.15 };
+    let mut svg = scale.begin();
+    for (index, outcome) in both.iter().enumerate() {
+        if let Some(cut) = outcome.cut {
+            scale.shade(&mut svg, cut);
+        }
+        let (_, sum) = curves(&outcome.series).pop()?;
+        let name = format!("{} {}", outcome.run.program, ["manypath", "MPTCP"][index]);
+        scale.curve(&mut svg, index, &name, &sum, outcome.series.bucket);
+    }
+    Some(svg + "</svg>\n")
 }
 
 fn summary(outcomes: &[Outcome], sum_mbps: f64) -> String {
@@ -86,70 +136,99 @@ fn summary(outcomes: &[Outcome], sum_mbps: f64) -> String {
 
 /// Throughput over time: a curve per path and their sum.
 fn plot(outcome: &Outcome, seconds: f64, mbps: f64) -> String {
-    let x = |s: f64| LEFT + s / seconds * (WIDTH - LEFT - 10.0);
-    let y = |m: f64| HEIGHT - BOTTOM - (m / mbps).min(1.0) * (HEIGHT - BOTTOM - TOP);
-    let mut svg = format!(
-        "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {WIDTH} {HEIGHT}' role='img'>"
-    );
-    if let Some((down, up)) = outcome.cut {
-        let (from, to) = (x(down.as_secs_f64()), x(up.as_secs_f64()));
-        let _ = write!(
-            svg,
-            "<rect x='{from:.1}' y='{TOP}' width='{:.1}' height='{}' fill='#f3d9d4'/>\
-             <text x='{:.1}' y='{}'>A cut</text>",
-            to - from,
-            HEIGHT - BOTTOM - TOP,
-            from + 4.0,
-            TOP + 14.0
-        );
+    let scale = Scale { seconds, mbps };
+    let mut svg = scale.begin();
+    if let Some(cut) = outcome.cut {
+        scale.shade(&mut svg, cut);
     }
-    axes(&mut svg, seconds, mbps, x, y);
     for (index, (name, rates)) in curves(&outcome.series).into_iter().enumerate() {
-        let colour = COLOURS[index.min(COLOURS.len() - 1)];
-        let step = outcome.series.bucket.as_secs_f64();
-        let points = rates.iter().enumerate();
-        let line: Vec<String> = points
-            .map(|(i, rate)| format!("{:.1},{:.1}", x((i as f64 + 0.5) * step), y(*rate)))
-            .collect();
-        let _ = write!(
-            svg,
-            "<polyline points='{}' fill='none' stroke='{colour}' stroke-width='1.6' />\
-             <text x='{}' y='{}' style='fill:{colour}'>{}</text>",
-            line.join(" "),
-            WIDTH - 210.0 + 70.0 * index as f64,
-            TOP - 12.0,
-            escape(&name)
-        );
+        scale.curve(&mut svg, index, &name, &rates, outcome.series.bucket);
     }
     svg + "</svg>"
 }
 
-fn axes(svg: &mut String, seconds: f64, mbps: f64, x: impl Fn(f64) -> f64, y: impl Fn(f64) -> f64) {
-    let step = if seconds > 12.0 { 2.0 } else { 1.0 };
-    let mut at = 0.0;
-    while at <= seconds {
+/// The axes of a chart: time and throughput.
+#[derive(Clone, Copy)]
+struct Scale {
+    seconds: f64,
+    mbps: f64,
+}
+
+impl Scale {
+    fn x(self, seconds: f64) -> f64 {
+        LEFT + seconds / self.seconds * (WIDTH - LEFT - 10.0)
+    }
+
+    fn y(self, mbps: f64) -> f64 {
+        HEIGHT - BOTTOM - (mbps / self.mbps).min(1.0) * (HEIGHT - BOTTOM - TOP)
+    }
+
+    /// An empty chart with its axes.
+    fn begin(self) -> String {
+        let mut svg = format!(
+            "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {WIDTH} {HEIGHT}' role='img' \
+             font-family='system-ui,sans-serif' font-size='12' fill='#444'>"
+        );
+        let step = if self.seconds > 12.0 { 2.0 } else { 1.0 };
+        let mut at = 0.0;
+        while at <= self.seconds {
+            let (x, y) = (self.x(at), HEIGHT - 10.0);
+            let _ = write!(svg, "<text x='{x:.1}' y='{y}' text-anchor='middle'>{at} s</text>");
+            at += step;
+        }
+        self.lines(&mut svg);
+        let _ = write!(svg, "<text x='4' y='{}'>Mbit/s</text>", TOP - 12.0);
+        svg
+    }
+
+    /// A line for every 10 Mbit/s.
+    fn lines(self, svg: &mut String) {
+        let mut at = 0.0;
+        while at <= self.mbps {
+            let line = self.y(at);
+            let _ = write!(
+                svg,
+                "<line x1='{LEFT}' x2='{}' y1='{line:.1}' y2='{line:.1}' stroke='#ddd'/>\
+                 <text x='{}' y='{:.1}' text-anchor='end'>{at}</text>",
+                WIDTH - 10.0,
+                LEFT - 6.0,
+                line + 4.0
+            );
+            at += 10.0;
+        }
+    }
+
+    /// Shades the time for which path A was cut.
+    fn shade(self, svg: &mut String, (down, up): (Duration, Duration)) {
+        let (from, to) = (self.x(down.as_secs_f64()), self.x(up.as_secs_f64()));
+        let (width, height) = (to - from, HEIGHT - BOTTOM - TOP);
         let _ = write!(
             svg,
-            "<text x='{:.1}' y='{}' text-anchor='middle'>{at} s</text>",
-            x(at),
-            HEIGHT - 10.0
+            "<rect x='{from:.1}' y='{TOP}' width='{width:.1}' height='{height}' fill='#d1622b' fill-opacity='.15'/>\
+             <text x='{:.1}' y='{}'>path A cut</text>",
+            from + 4.0,
+            TOP + 14.0
         );
-        at += step;
     }
-    let mut at = 0.0;
-    while at <= mbps {
-        let line = y(at);
+
+    /// One curve with its name at the top.
+    fn curve(self, svg: &mut String, index: usize, name: &str, rates: &[f64], bucket: Duration) {
+        let colour = COLOURS[index.min(COLOURS.len() - 1)];
+        let time = |i: usize| (i as f64 + 0.5) * bucket.as_secs_f64();
+        let points = rates.iter().enumerate();
+        let line: Vec<String> = points
+            .map(|(i, rate)| format!("{:.1},{:.1}", self.x(time(i)), self.y(*rate)))
+            .collect();
         let _ = write!(
             svg,
-            "<line x1='{LEFT}' x2='{}' y1='{line:.1}' y2='{line:.1}' stroke='#ddd'/>\
-             <text x='{}' y='{:.1}' text-anchor='end'>{at}</text>",
-            WIDTH - 10.0,
-            LEFT - 6.0,
-            line + 4.0
+            "<polyline points='{}' fill='none' stroke='{colour}' stroke-width='1.6'/>\
+             <text x='{}' y='{}' fill='{colour}'>{}</text>",
+            line.join(" "),
+            WIDTH - 330.0 + 110.0 * index as f64,
+            TOP - 12.0,
+            escape(name)
         );
-        at += 10.0;
     }
-    let _ = write!(svg, "<text x='4' y='{}'>Mbit/s</text>", TOP - 12.0);
 }
 
 /// Mbit/s per bucket of every path and of all together.

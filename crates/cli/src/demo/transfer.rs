@@ -64,6 +64,7 @@ impl Case {
         match self.transport {
             TransportChoice::Tcp => "tcp",
             TransportChoice::Mptcp => "mptcp",
+            TransportChoice::MptcpCut => "mptcp-cut",
             TransportChoice::Manypath => "manypath",
             TransportChoice::ManypathCut => "manypath-cut",
         }
@@ -74,7 +75,17 @@ impl Case {
     }
 
     fn socket(self) -> Listen {
-        if self.transport == TransportChoice::Mptcp { Listen::Mptcp } else { Listen::Tcp }
+        match self.transport {
+            TransportChoice::Mptcp | TransportChoice::MptcpCut => Listen::Mptcp,
+            TransportChoice::Tcp | TransportChoice::Manypath | TransportChoice::ManypathCut => {
+                Listen::Tcp
+            }
+        }
+    }
+
+    /// Whether path A is cut for a while.
+    fn is_cut(self) -> bool {
+        matches!(self.transport, TransportChoice::MptcpCut | TransportChoice::ManypathCut)
     }
 
     fn through_manypath(self) -> bool {
@@ -228,7 +239,7 @@ impl Watch<'_> {
     }
 
     fn cut_or_restore(&mut self, time: Duration) -> Result<(), String> {
-        if self.case.transport != TransportChoice::ManypathCut {
+        if !self.case.is_cut() {
             return Ok(());
         }
         match self.cut {
