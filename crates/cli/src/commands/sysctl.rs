@@ -49,12 +49,12 @@ const CHAINS: [(&str, Chain, &str); 2] = [
     (
         "default_local_enable",
         Chain::Local,
-        "1: services of this host are open to peers, as far as no rule disables them",
+        "1: services of this host are open to peers unless a rule disables them",
     ),
     (
         "default_remote_enable",
         Chain::Remote,
-        "1: connects are carried over SCTP, as far as no rule disables it",
+        "1: connections are carried over SCTP unless a rule disables that",
     ),
 ];
 

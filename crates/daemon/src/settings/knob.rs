@@ -24,8 +24,8 @@ pub struct Knob {
 pub const KNOBS: &[Knob] = &[
     Knob {
         name: "force_bindall",
-        help: "1: connections use every path, also of programs that have bound an address; \
-               0: those are left to plain TCP from that address",
+        help: "1: connections use every path, also those of programs that bind an address; 0: \
+               connections of such programs are plain TCP from that address",
         bounds: (0, 1),
         words: &[],
         get: |config| u64::from(config.force_bindall),
@@ -33,8 +33,8 @@ pub const KNOBS: &[Knob] = &[
     },
     Knob {
         name: "step_aside",
-        help: "auto: a connection to a peer to which a single short path leads is plain TCP, which is \
-               faster there; never: it is carried over SCTP, too",
+        help: "auto: connections to peers reached over a single short path are plain TCP, \
+               which is faster there; never: they are carried over SCTP",
         bounds: (0, 1),
         words: StepAside::NAMES,
         get: |config| config.step_aside as u64,
@@ -42,8 +42,9 @@ pub const KNOBS: &[Knob] = &[
     },
     Knob {
         name: "privileged_port",
-        help: "UDP port below 1024 that proves who may answer for ports below 1024: a server listens there, too, \
-               from its start; a client asks there for services at such ports; 0: none",
+        help: "UDP port below 1024 that proves who may answer for ports below 1024: a server \
+               also listens on it, from its start on; a client uses it for services on such \
+               ports; 0: none",
         bounds: (0, 1023),
         words: &[],
         get: |config| u64::from(config.privileged_port),
@@ -51,8 +52,8 @@ pub const KNOBS: &[Knob] = &[
     },
     Knob {
         name: "unproven",
-        help: "off: services at ports below 1024 are reached over SCTP where the peer answers at privileged_port; \
-               on: also where any user of its host may have answered",
+        help: "off: reach services on ports below 1024 over SCTP only if the peer answers on \
+               privileged_port; on: also if any user of its host may have answered",
         bounds: (0, 1),
         words: &["off", "on"],
         get: |config| u64::from(config.unproven),
@@ -60,8 +61,8 @@ pub const KNOBS: &[Knob] = &[
     },
     Knob {
         name: "receive_memory_mib",
-        help: "memory for data that programs have not taken, of all connections together, in MiB: \
-               what their windows share",
+        help: "memory for data that programs have not read yet, shared by the windows of all \
+               connections, in MiB",
         bounds: (8, 1_048_576),
         words: &[],
         get: |config| config.receive_memory >> 20,
@@ -69,9 +70,9 @@ pub const KNOBS: &[Knob] = &[
     },
     Knob {
         name: "redundancy",
-        help: "what is sent over several paths at once, so that none of their losses delays it: \
-               interactive: connections of that class (`manypath rules`); sparse: also what \
-               connections send that have no more than a packet waiting; all: everything",
+        help: "duplicate data on all paths, so that no loss on one path delays it: off; \
+               interactive: connections of that class (`manypath rules`); sparse: also \
+               connections with no more than a packet waiting; all: everything",
         bounds: (0, 3),
         words: Redundancy::NAMES,
         get: |config| config.redundancy as u64,
@@ -79,8 +80,8 @@ pub const KNOBS: &[Knob] = &[
     },
     Knob {
         name: "shared_bottleneck",
-        help: "detect: paths that are found to share a bottleneck take the part of one connection there, so \
-               that others keep theirs; ignore: each takes one. For associations that begin after the change",
+        help: "detect: paths found to share a bottleneck take the share of one connection \
+               there; ignore: each path takes one. For new associations",
         bounds: (0, 1),
         words: SharedBottleneck::NAMES,
         get: |config| config.shared_bottleneck as u64,
@@ -92,7 +93,8 @@ pub const KNOBS: &[Knob] = &[
     },
     Knob {
         name: "init_rtx_max",
-        help: "INITs sent again, with doubled waiting, before the fallback to plain TCP",
+        help: "number of INIT retransmissions, with doubled intervals, before the fallback to \
+               TCP",
         bounds: (0, 5),
         words: &[],
         get: |config| u64::from(config.init_rtx_max),
@@ -108,7 +110,7 @@ pub const KNOBS: &[Knob] = &[
     },
     Knob {
         name: "rto_min_ms",
-        help: "shortest retransmission timeout, in milliseconds (RTO.Min)",
+        help: "minimum retransmission timeout, in milliseconds (RTO.Min)",
         bounds: (10, 60_000),
         words: &[],
         get: |config| millis(config.rto_min),
@@ -116,7 +118,7 @@ pub const KNOBS: &[Knob] = &[
     },
     Knob {
         name: "rto_max_ms",
-        help: "longest retransmission timeout, in milliseconds (RTO.Max)",
+        help: "maximum retransmission timeout, in milliseconds (RTO.Max)",
         bounds: (100, 240_000),
         words: &[],
         get: |config| millis(config.rto_max),
@@ -124,7 +126,7 @@ pub const KNOBS: &[Knob] = &[
     },
     Knob {
         name: "fallback_timeout_ms",
-        help: "how long a silent peer may delay the fallback to plain TCP, in milliseconds",
+        help: "how long a silent peer may delay the fallback to TCP, in milliseconds",
         bounds: (10, 60_000),
         words: &[],
         get: |config| millis(config.fallback_timeout),
@@ -132,7 +134,7 @@ pub const KNOBS: &[Knob] = &[
     },
     Knob {
         name: "tcp_head_start_ms",
-        help: "how long a non-blocking connect waits for SCTP before TCP is tried beside it, in \
+        help: "how long a non-blocking connect waits for SCTP before it also tries TCP, in \
                milliseconds",
         bounds: (0, 60_000),
         words: &[],
@@ -141,7 +143,7 @@ pub const KNOBS: &[Knob] = &[
     },
     Knob {
         name: "negative_cache_s",
-        help: "how long a peer without manypath is remembered, in seconds",
+        help: "how long to remember that a peer has no manypath, in seconds",
         bounds: (0, 86_400),
         words: &[],
         get: |config| config.negative_cache.as_secs(),
@@ -149,8 +151,8 @@ pub const KNOBS: &[Knob] = &[
     },
     Knob {
         name: "peer_cache",
-        help: "1: what peers and their services can do is remembered, also over restarts; 0: every \
-               connection finds out anew",
+        help: "1: remember what peers and their services support, also across restarts; 0: \
+               find out anew for every connection",
         bounds: (0, 1),
         words: &[],
         get: |config| u64::from(config.peer_cache),
@@ -158,8 +160,8 @@ pub const KNOBS: &[Knob] = &[
     },
     Knob {
         name: "positive_cache_s",
-        help: "how long a service that was reached over SCTP is trusted to be, so that TCP is not \
-               tried beside it, in seconds",
+        help: "how long to remember that a service was reached over SCTP, so that TCP is not \
+               tried as well, in seconds",
         bounds: (0, 31_536_000),
         words: &[],
         get: |config| config.positive_cache.as_secs(),
@@ -167,7 +169,8 @@ pub const KNOBS: &[Knob] = &[
     },
     Knob {
         name: "peer_idle_s",
-        help: "how long an association that a peer began is kept without connections, in seconds",
+        help: "how long to keep an association that a peer has set up without connections, in \
+               seconds",
         bounds: (1, 31_536_000),
         words: &[],
         get: |config| config.peer_idle_timeout.as_secs(),
@@ -175,7 +178,7 @@ pub const KNOBS: &[Knob] = &[
     },
     Knob {
         name: "datagram_lifetime_ms",
-        help: "how long a datagram is worth something if no rule says so, in milliseconds",
+        help: "lifetime of datagrams, unless a rule sets it, in milliseconds",
         bounds: (1, 60_000),
         words: &[],
         get: |config| millis(config.datagram_lifetime),
@@ -183,7 +186,7 @@ pub const KNOBS: &[Knob] = &[
     },
     Knob {
         name: "datagram_idle_s",
-        help: "how long a flow of datagrams is kept in which none comes or goes, in seconds",
+        help: "how long to keep an idle flow of datagrams, in seconds",
         bounds: (1, 86_400),
         words: &[],
         get: |config| config.datagram_idle.as_secs(),
@@ -191,7 +194,7 @@ pub const KNOBS: &[Knob] = &[
     },
     Knob {
         name: "log_level",
-        help: "how much a stack says, of everything that has no level of its own below",
+        help: "log level of all subsystems without a level of their own",
         bounds: (0, 4),
         words: &LEVELS,
         get: |config| config.log.all as u64,
@@ -199,42 +202,42 @@ pub const KNOBS: &[Knob] = &[
     },
     Knob {
         name: "log_stack",
-        help: "how much is said of begin, end and interfaces",
+        help: "log level of start, end and interfaces",
         get: |config| own_level(config, Subsystem::Stack),
         set: |config, value| set_own_level(config, Subsystem::Stack, value),
         ..OWN_LEVEL
     },
     Knob {
         name: "log_control",
-        help: "how much is said of launchers, tools, rules and settings",
+        help: "log level of launchers, tools, rules and settings",
         get: |config| own_level(config, Subsystem::Control),
         set: |config, value| set_own_level(config, Subsystem::Control, value),
         ..OWN_LEVEL
     },
     Knob {
         name: "log_association",
-        help: "how much is said of associations with peers",
+        help: "log level of associations with peers",
         get: |config| own_level(config, Subsystem::Association),
         set: |config, value| set_own_level(config, Subsystem::Association, value),
         ..OWN_LEVEL
     },
     Knob {
         name: "log_path",
-        help: "how much is said of paths",
+        help: "log level of paths",
         get: |config| own_level(config, Subsystem::Path),
         set: |config, value| set_own_level(config, Subsystem::Path, value),
         ..OWN_LEVEL
     },
     Knob {
         name: "log_connection",
-        help: "how much is said of connections: info is one line at the end of each",
+        help: "log level of connections: at info, one line when each ends",
         get: |config| own_level(config, Subsystem::Connection),
         set: |config, value| set_own_level(config, Subsystem::Connection, value),
         ..OWN_LEVEL
     },
     Knob {
         name: "log_peers",
-        help: "how much is said of what is remembered about peers",
+        help: "log level of the cache of peers",
         get: |config| own_level(config, Subsystem::Peers),
         set: |config, value| set_own_level(config, Subsystem::Peers, value),
         ..OWN_LEVEL
