@@ -12,7 +12,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// `CGROUP2_SUPER_MAGIC`.
-const CGROUP2: i64 = 0x6367_7270;
+const CGROUP2: libc::c_long = 0x6367_7270;
 
 pub use manypath_gate::group::mount;
 
@@ -220,7 +220,7 @@ fn check_kind(path: &Path) -> io::Result<()> {
     // SAFETY: all zeroes is a valid statfs, and the kernel fills it.
     let (result, kind) = unsafe {
         let mut about: libc::statfs = std::mem::zeroed();
-        (libc::statfs(name.as_ptr(), &raw mut about), about.f_type)
+        (libc::statfs(name.as_ptr(), &raw mut about), about.f_type as libc::c_long)
     };
     if result == 0 && kind == CGROUP2 {
         return Ok(());

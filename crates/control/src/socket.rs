@@ -97,10 +97,8 @@ impl ControlSocket {
     /// Never for a valid descriptor.
     pub fn set_receive_timeout(&self, limit: Option<Duration>) -> io::Result<()> {
         let limit = limit.map_or(Duration::ZERO, |d| d.max(Duration::from_millis(1)));
-        let value = libc::timeval {
-            tv_sec: limit.as_secs() as libc::time_t,
-            tv_usec: libc::suseconds_t::from(limit.subsec_micros()),
-        };
+        let value =
+            libc::timeval { tv_sec: limit.as_secs() as _, tv_usec: limit.subsec_micros() as _ };
         let length = mem::size_of_val(&value) as libc::socklen_t;
         // SAFETY: the option reads one timeval, which outlives the call.
         check(unsafe {

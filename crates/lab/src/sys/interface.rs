@@ -37,7 +37,7 @@ pub(crate) fn open_tun() -> io::Result<OwnedFd> {
 pub(crate) fn create_tun(tun: &OwnedFd, name: &Name) -> io::Result<()> {
     let mut request = request(name);
     request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
-    ioctl(tun, libc::TUNSETIFF, &mut request)?;
+    ioctl(tun, libc::TUNSETIFF as libc::c_ulong, &mut request)?;
     // SAFETY: the argument is a number.
     check(unsafe { libc::ioctl(tun.as_raw_fd(), TUNSETLINK, RAW_IP) }).map(drop)
 }
@@ -194,7 +194,9 @@ fn socket(family: libc::c_int) -> io::Result<OwnedFd> {
     check_fd(unsafe { libc::socket(family, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) })
 }
 
-fn ioctl<T>(fd: &OwnedFd, number: libc::Ioctl, argument: &mut T) -> io::Result<()> {
+/// C libraries differ in the type of the number.
+fn ioctl<T>(fd: &OwnedFd, number: libc::c_ulong, argument: &mut T) -> io::Result<()> {
     // SAFETY: every caller passes the structure that `number` is defined for.
-    check(unsafe { libc::ioctl(fd.as_raw_fd(), number, std::ptr::from_mut(argument)) }).map(drop)
+    check(unsafe { libc::ioctl(fd.as_raw_fd(), number as _, std::ptr::from_mut(argument)) })
+        .map(drop)
 }

@@ -13,7 +13,7 @@ pub(crate) fn readable<const N: usize>(
     let mut poll =
         fds.map(|fd| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 });
     let timeout = timeout.map(|t| libc::timespec {
-        tv_sec: t.as_secs().min(1 << 30) as libc::time_t,
+        tv_sec: t.as_secs().min(1 << 30) as _,
         tv_nsec: t.subsec_nanos() as libc::c_long,
     });
     let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
@@ -32,7 +32,10 @@ pub(crate) fn readable<const N: usize>(
 pub(crate) fn be_punctual() -> bool {
     // SAFETY: this prctl takes a number.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) };
-    let priority = libc::sched_param { sched_priority: 1 };
+    let priority: libc::c_int = 1;
+    // The kernel's own call, whose parameter is one number: the function of musl always fails.
     // SAFETY: the parameter lives until the call ends; 0 is the calling thread.
-    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const priority) == 0 }
+    unsafe {
+        libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_FIFO, &raw const priority) == 0
+    }
 }

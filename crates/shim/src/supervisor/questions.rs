@@ -16,8 +16,11 @@ use std::time::{Duration, Instant};
 /// How long the stack may think about it; then the kernel answers. A busy stack is slow to answer,
 /// and a program that asks does not expect to wait.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// The largest `tcp_info` that is understood; the kernel's may be longer in times to come.
-const INFO_SIZE: usize = size_of::<tcp_info>();
+/// The size of `struct tcp_info` in linux/tcp.h as far as it is understood; C libraries may know less of it, and
+/// kernels to come more.
+const INFO_SIZE: usize = 280;
+/// Where `tcpi_rcv_wnd` is, which not every C library has.
+const RECEIVE_WINDOW: usize = offset_of!(tcp_info, tcpi_snd_wnd) + 4;
 
 /// What the program wants to know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -178,7 +181,7 @@ fn correct(info: &mut [u8], told: &Told) {
         (offset_of!(tcp_info, tcpi_rcv_space), told.window),
         (offset_of!(tcp_info, tcpi_rcv_ssthresh), told.window),
         (offset_of!(tcp_info, tcpi_snd_wnd), told.peer_window),
-        (offset_of!(tcp_info, tcpi_rcv_wnd), told.window),
+        (RECEIVE_WINDOW, told.window),
     ];
     for (at, value) in numbers {
         if let Some(place) = info.get_mut(at..at + 4) {

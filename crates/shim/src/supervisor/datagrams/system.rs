@@ -120,7 +120,7 @@ pub(super) fn send(
     header.msg_iovlen = 1;
     if !control.is_empty() {
         header.msg_control = control.as_ptr().cast_mut().cast();
-        header.msg_controllen = control.len();
+        header.msg_controllen = control.len() as _;
     }
     // SAFETY: everything that the header names outlives the call, which only reads it.
     let sent = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const header, flags) };
@@ -148,13 +148,13 @@ pub(super) fn receive(
     header.msg_iov = &raw mut piece;
     header.msg_iovlen = 1;
     header.msg_control = control.as_mut_ptr().cast();
-    header.msg_controllen = control.len();
+    header.msg_controllen = control.len() as _;
     let flags = flags & !libc::MSG_WAITFORONE | libc::MSG_DONTWAIT;
     // SAFETY: the kernel writes as much as the header says there is room for.
     let length = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, flags) };
     let length = usize::try_from(length).map_err(|_| io::Error::last_os_error())?;
     bytes.truncate(length);
-    control.truncate(header.msg_controllen);
+    control.truncate(header.msg_controllen as usize);
     let source = match address::parse(name.get(..header.msg_namelen as usize).unwrap_or_default()) {
         address::ProgramAddress::Ip(source) => Some(source),
         address::ProgramAddress::Unspecified | address::ProgramAddress::Other => None,

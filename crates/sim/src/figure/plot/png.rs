@@ -65,7 +65,7 @@ fn scaled((x, y): Place) -> Place {
 /// The pieces of a line that its dashes leave.
 fn dashes(from: Place, to: Place, dash: &[f64]) -> Vec<(Place, Place)> {
     let (dx, dy) = (to.0 - from.0, to.1 - from.1);
-    let length = dx.hypot(dy);
+    let length = dx.mul_add(dx, dy * dy).sqrt();
     if dash.is_empty() || length == 0.0 {
         return vec![(from, to)];
     }
@@ -87,7 +87,7 @@ fn dashes(from: Place, to: Place, dash: &[f64]) -> Vec<(Place, Place)> {
 /// A line as a polygon, half a width longer at both ends so that corners are closed.
 fn bar(from: Place, to: Place, width: f64) -> Vec<Place> {
     let (dx, dy) = (to.0 - from.0, to.1 - from.1);
-    let length = dx.hypot(dy).max(1e-9);
+    let length = dx.mul_add(dx, dy * dy).sqrt().max(1e-9);
     let (ux, uy) = (dx / length * width / 2.0, dy / length * width / 2.0);
     vec![
         (from.0 - ux - uy, from.1 - uy + ux),
