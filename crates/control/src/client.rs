@@ -2,9 +2,10 @@
 
 use crate::error::ControlError;
 use crate::listener;
-use crate::message::{Reply, Request, Role, VERSION};
+use crate::message::{Reply, Request, Role};
 use crate::report::Assembler;
 use crate::socket::{ControlSocket, Incoming};
+use crate::version::{VERSION, is_spoken};
 use serde::de::DeserializeOwned;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
@@ -20,15 +21,32 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct ControlClient {
     socket: ControlSocket,
+    /// What is spoken here.
+    version: u32,
 }
 
 impl ControlClient {
-    /// Connects to the stack at `path` and waits for its welcome, each answer for at most `limit`.
+    /// Connects to the stack at `path` and waits for its welcome, each answer for at most `limit`. A stack of the
+    /// previous version is asked again in its language.
     ///
     /// # Errors
     /// As the file system says; [`ControlError::Version`]; [`ControlError::TimedOut`].
     pub fn connect(path: &Path, role: Role, limit: Duration) -> Result<Self, ControlError> {
-        let client = Self::start(listener::connect(path)?, role)?;
+        match Self::connect_as(path, role, limit, VERSION) {
+            Err(ControlError::Version { theirs }) if is_spoken(theirs) => {
+                Self::connect_as(path, role, limit, theirs)
+            }
+            outcome => outcome,
+        }
+    }
+
+    fn connect_as(
+        path: &Path,
+        role: Role,
+        limit: Duration,
+        version: u32,
+    ) -> Result<Self, ControlError> {
+        let client = Self::start_as(listener::connect(path)?, role, version)?;
         client.socket.set_receive_timeout(Some(limit))?;
         client.check_welcome(&client.wait()?)?;
         Ok(client)
@@ -39,17 +57,31 @@ impl ControlClient {
     /// # Errors
     /// [`ControlError::Closed`] when the stack is already gone.
     pub fn start(socket: ControlSocket, role: Role) -> Result<Self, ControlError> {
-        socket.send(&Request::Hello { version: VERSION, role }, None)?;
-        Ok(Self { socket })
+        Self::start_as(socket, role, VERSION)
     }
 
-    /// Holds the first reply against our version. Returns the stack's network namespace.
+    /// The same in another version than ours, which [`is_spoken`].
+    ///
+    /// # Errors
+    /// As [`ControlClient::start`].
+    pub fn start_as(socket: ControlSocket, role: Role, version: u32) -> Result<Self, ControlError> {
+        socket.send(&Request::Hello { version, role }, None)?;
+        Ok(Self { socket, version })
+    }
+
+    /// The version that is spoken here: messages that came later must not be sent.
+    #[must_use]
+    pub const fn version(&self) -> u32 {
+        self.version
+    }
+
+    /// Holds the first reply against the version that we have spoken. Returns the stack's network namespace.
     ///
     /// # Errors
     /// [`ControlError::Version`], or [`ControlError::Unexpected`] when it is no welcome.
     pub fn check_welcome(&self, reply: &Reply) -> Result<u64, ControlError> {
         match reply {
-            Reply::Welcome { version, namespace, .. } if *version == VERSION => Ok(*namespace),
+            Reply::Welcome { version, namespace, .. } if *version == self.version => Ok(*namespace),
             Reply::Welcome { version, .. } => Err(ControlError::Version { theirs: *version }),
             Reply::Pending { .. }
             | Reply::Direct { .. }

@@ -53,8 +53,9 @@ impl fmt::Display for ControlError {
             Self::TooLong(n) => write!(f, "control message of {n} bytes is too long"),
             Self::Version { theirs } => write!(
                 f,
-                "the other side speaks control version {theirs}, this program {}",
-                crate::VERSION
+                "the other side speaks control version {theirs}, this program {} and {}: restart what is older",
+                crate::VERSION,
+                crate::OLDEST
             ),
             Self::TimedOut => f.write_str("the stack does not answer"),
             Self::Refused(why) => f.write_str(why),

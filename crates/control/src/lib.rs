@@ -5,7 +5,8 @@
 //! JSON message, at most [`MAX_PACKET`] bytes, and at most one file descriptor beside it.
 //!
 //! The first message each way is [`Request::Hello`] and [`Reply::Welcome`]. Each carries
-//! [`VERSION`]; two sides of different versions say so and part, they never guess.
+//! a version; a caller and a stack of two versions in a row speak the older one ([`OLDEST`] to [`VERSION`]), all others
+//! say so and part: they never guess.
 //!
 //! What a connect costs in messages, program's socket non-blocking:
 //!
@@ -44,14 +45,14 @@ mod report;
 pub mod runtime;
 mod socket;
 pub mod status;
+mod version;
 
 pub use client::ControlClient;
 pub use counted::counted;
 pub use error::ControlError;
 pub use inherit::inherited;
 pub use listener::ControlListener;
-pub use message::{
-    Listener, Reply, Request, Role, SocketOptions, StatusPart, Transport, VERSION, Way,
-};
+pub use message::{Listener, Reply, Request, Role, SocketOptions, StatusPart, Transport, Way};
 pub use report::{Assembler, parts};
 pub use socket::{ControlSocket, Credentials, Incoming, MAX_PACKET, SEND_FLAGS};
+pub use version::{OLDEST, VERSION, is_spoken, written_for};

@@ -5,16 +5,13 @@ use crate::status::FallbackReason;
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};
 
-/// Version of this language. It changes whenever an old reader would misunderstand a new writer.
-pub const VERSION: u32 = 12;
-
 /// From a launcher or a command line tool to a stack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Request {
     /// First message of a connection.
     Hello {
-        /// [`VERSION`] of the sender.
+        /// [`VERSION`](crate::VERSION) of the sender.
         version: u32,
         /// What the sender is.
         role: Role,
@@ -174,9 +171,10 @@ pub enum Request {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reply {
-    /// Answer to `Hello`. Sent also when the versions differ, so that the caller can say which.
+    /// Answer to `Hello`. Sent also when the stack does not speak that version, so that the caller can say which.
     Welcome {
-        /// [`VERSION`] of the stack.
+        /// The version that the stack speaks here: that of the `Hello`, or its own [`VERSION`](crate::VERSION) where it
+        /// does not know the other.
         version: u32,
         /// Process id of the stack.
         pid: u32,

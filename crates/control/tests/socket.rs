@@ -2,8 +2,8 @@
 
 use manypath_control::status::FallbackReason;
 use manypath_control::{
-    ControlClient, ControlError, ControlListener, ControlSocket, Incoming, MAX_PACKET, Reply,
-    Request, Role, StatusPart, Transport, VERSION, parts, runtime,
+    ControlClient, ControlError, ControlListener, ControlSocket, Incoming, MAX_PACKET, OLDEST,
+    Reply, Request, Role, StatusPart, Transport, VERSION, is_spoken, parts, runtime,
 };
 use std::fs::File;
 use std::io::{Read, Write};
@@ -132,21 +132,36 @@ fn a_client_meets_a_stack_and_gets_a_long_report() {
     std::fs::remove_dir_all(dir).expect("removed");
 }
 
-#[test]
-fn another_version_is_named() {
-    let dir = scratch("version");
+/// What comes of a connection to a stack that speaks `theirs` alone, as stacks did before version 13.
+fn connect_to_stack_of(theirs: u32) -> Result<ControlClient, ControlError> {
+    let dir = scratch(&format!("version-{theirs}"));
     let listener = ControlListener::bind(&dir.join("1.sock"), 0o600).expect("bound");
     let path = listener.path().to_owned();
     let stack = thread::spawn(move || {
-        let socket = listener.accept().expect("accepted");
-        assert!(matches!(message(&socket).0, Request::Hello { .. }));
-        let welcome = Reply::Welcome { version: VERSION + 1, pid: 1, namespace: 2 };
-        socket.send(&welcome, None).expect("sent");
+        let mut last = None;
+        while last != Some(theirs) {
+            let socket = listener.accept().expect("accepted");
+            let Request::Hello { version, .. } = message(&socket).0 else { panic!("no hello") };
+            let welcome = Reply::Welcome { version: theirs, pid: 1, namespace: 2 };
+            socket.send(&welcome, None).expect("sent");
+            last = if is_spoken(theirs) { Some(version) } else { Some(theirs) };
+        }
     });
     let outcome = ControlClient::connect(&path, Role::Cli, LIMIT);
-    assert!(matches!(outcome, Err(ControlError::Version { theirs }) if theirs == VERSION + 1));
     stack.join().expect("stack");
     std::fs::remove_dir_all(dir).expect("removed");
+    outcome
+}
+
+#[test]
+fn the_previous_version_is_spoken_and_others_are_named() {
+    for version in [OLDEST, VERSION] {
+        assert_eq!(connect_to_stack_of(version).expect("connected").version(), version);
+    }
+    for version in [OLDEST - 1, VERSION + 1] {
+        let outcome = connect_to_stack_of(version);
+        assert!(matches!(outcome, Err(ControlError::Version { theirs }) if theirs == version));
+    }
 }
 
 #[test]

@@ -10,7 +10,8 @@ use crate::stack::Stack;
 use crate::timers::Timer;
 use crate::token::Source;
 use manypath_control::{
-    ControlError, ControlListener, ControlSocket, Incoming, Reply, Request, Role, VERSION, runtime,
+    ControlError, ControlListener, ControlSocket, Incoming, Reply, Request, Role, VERSION,
+    is_spoken, runtime, written_for,
 };
 use manypath_engine::Duration;
 use mio::unix::SourceFd;
@@ -35,8 +36,10 @@ const MAX_CONNECTIONS: usize = 256;
 #[derive(Debug)]
 struct Connection {
     socket: ControlSocket,
-    /// Whether the other side has said hello in our language.
+    /// Whether the other side has said hello in a language that we speak.
     welcome: bool,
+    /// Which one.
+    version: u32,
     /// Whether its end may end the stack.
     owner: bool,
     /// Who is at the other side, once it has said hello.
@@ -81,7 +84,8 @@ impl ControlServer {
         let both = Interest::READABLE | Interest::WRITABLE;
         registry.register(&mut SourceFd(&socket.as_raw_fd()), token, both)?;
         let (welcome, role, waiting) = (false, None, VecDeque::new());
-        let connection = Connection { socket, welcome, owner, role, waiting };
+        let version = VERSION;
+        let connection = Connection { socket, welcome, version, owner, role, waiting };
         self.connections.insert(self.last, connection);
         self.unread.insert(self.last);
         Ok(())
@@ -164,7 +168,11 @@ impl Connection {
     /// Sends what waits, as far as the caller reads. An error ends the connection.
     fn flush(&mut self) -> Result<(), ControlError> {
         while let Some(reply) = self.waiting.front() {
-            match self.socket.send(reply, None) {
+            let sent = match self.version {
+                VERSION => self.socket.send(reply, None),
+                older => self.socket.send(&written_for(older, reply)?, None),
+            };
+            match sent {
                 Ok(()) => drop(self.waiting.pop_front()),
                 Err(error) if error.is_would_block() => return Ok(()),
                 Err(error) => return Err(error),
@@ -365,14 +373,16 @@ impl Stack {
 
     fn on_hello(&mut self, id: u64, version: u32, role: Role) {
         let namespace = runtime::network_namespace().unwrap_or_default();
-        let welcome = Reply::Welcome { version: VERSION, pid: std::process::id(), namespace };
+        let spoken = if is_spoken(version) { version } else { VERSION };
+        let welcome = Reply::Welcome { version: spoken, pid: std::process::id(), namespace };
         self.reply(id, welcome);
         let Some(connection) = self.control.connections.get_mut(&id) else { return };
-        if version != VERSION {
+        if version != spoken {
             self.counters.count("control_versions_refused");
             return self.drop_control(id);
         }
         connection.welcome = true;
+        connection.version = version;
         connection.role = Some(role);
         if connection.owner && role == Role::Cli {
             warn!(target: log::CONTROL, "the control connection of a launcher is used by a tool");
@@ -421,7 +431,9 @@ impl Stack {
     }
 
     fn send_status(&mut self, id: u64) {
-        match manypath_control::parts(&self.status()) {
+        let Some(connection) = self.control.connections.get(&id) else { return };
+        let report = written_for(connection.version, &self.status());
+        match report.and_then(|report| manypath_control::parts(&report)) {
             Ok(parts) => {
                 parts.into_iter().for_each(|part| self.reply(id, Reply::StatusPart(part)));
             }

@@ -2,13 +2,15 @@
 
 use crate::choice::StackChoice;
 use libc::pollfd;
-use manypath_control::{ControlClient, ControlError, ControlSocket, Reply, Request, Role};
+use manypath_control::{
+    ControlClient, ControlError, ControlSocket, Reply, Request, Role, is_spoken,
+};
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 /// Requests that wait because the stack does not read. A stack this far behind is not alive.
@@ -22,6 +24,9 @@ pub struct StackLink {
     process: Option<Child>,
     queue: VecDeque<(Request, Option<OwnedFd>)>,
     welcomed: bool,
+    /// Where a running stack is and what we are to it, until it has welcomed us: one of the previous version is asked again
+    /// in its language, and requests wait for that.
+    unwelcomed: Option<(PathBuf, Role)>,
     /// It left an open without any answer; new ones are not given to it until it says something.
     silent: bool,
     /// The stack is gone and the supervisor has not been told yet.
@@ -42,7 +47,11 @@ impl StackLink {
         };
         let client = ControlClient::start(socket, role).map_err(io::Error::other)?;
         client.socket().set_nonblocking(true)?;
-        Ok(Self { client: Some(client), process, ..Self::default() })
+        let unwelcomed = match choice {
+            StackChoice::Embedded { .. } => None,
+            StackChoice::System { socket } => Some((socket.clone(), role)),
+        };
+        Ok(Self { client: Some(client), process, unwelcomed, ..Self::default() })
     }
 
     /// Whether an open may be given to the stack.
@@ -79,14 +88,11 @@ impl StackLink {
         match client.receive() {
             Ok(reply) => {
                 self.silent = false;
-                if !self.welcomed {
-                    self.welcomed = true;
-                    if let Err(e) = client.check_welcome(&reply) {
-                        self.lose(Some(e));
-                        return None;
-                    }
+                if self.welcomed {
+                    return Some(reply);
                 }
-                Some(reply)
+                let welcome = client.check_welcome(&reply).map(drop);
+                self.on_welcome(welcome).then_some(reply)
             }
             Err(e) if e.is_would_block() => None,
             Err(ControlError::Closed) => {
@@ -98,6 +104,24 @@ impl StackLink {
                 None
             }
         }
+    }
+
+    /// Whether the stack has taken us in. One of the previous version is asked again.
+    fn on_welcome(&mut self, welcome: Result<(), ControlError>) -> bool {
+        let outcome = match (welcome, self.unwelcomed.take()) {
+            (Err(ControlError::Version { theirs }), Some((path, role))) if is_spoken(theirs) => {
+                start_as(&path, role, theirs).map(Some)
+            }
+            (welcome, _) => welcome.map(|()| None),
+        };
+        self.welcomed = !matches!(outcome, Ok(Some(_)));
+        let is_welcome = matches!(outcome, Ok(None));
+        match outcome {
+            Ok(None) => self.flush(),
+            Ok(another) => self.client = another,
+            Err(error) => self.lose(Some(error)),
+        }
+        is_welcome
     }
 
     /// Sends what waits. True once after the stack was lost.
@@ -131,11 +155,15 @@ impl StackLink {
     /// What to poll for.
     pub fn interest(&self) -> pollfd {
         let fd = self.client.as_ref().map_or(-1, AsRawFd::as_raw_fd);
-        let writing = if self.queue.is_empty() { 0 } else { libc::POLLOUT };
+        let waits = self.queue.is_empty() || self.unwelcomed.is_some();
+        let writing = if waits { 0 } else { libc::POLLOUT };
         pollfd { fd, events: libc::POLLIN | writing, revents: 0 }
     }
 
     fn flush(&mut self) {
+        if self.unwelcomed.is_some() {
+            return;
+        }
         while let (Some(client), Some((request, fd))) = (&self.client, self.queue.front()) {
             match client.send(request, fd.as_ref().map(AsFd::as_fd)) {
                 Ok(()) => drop(self.queue.pop_front()),
@@ -152,6 +180,13 @@ impl StackLink {
         self.lost = true;
         self.fault = fault;
     }
+}
+
+/// Asks a running stack in its language.
+fn start_as(path: &Path, role: Role, version: u32) -> Result<ControlClient, ControlError> {
+    let client = ControlClient::start_as(ControlSocket::connect(path)?, role, version)?;
+    client.socket().set_nonblocking(true)?;
+    Ok(client)
 }
 
 /// Starts the embedded stack in a session of its own: no signal of the terminal reaches it, and it
