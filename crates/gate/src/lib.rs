@@ -11,6 +11,7 @@
 //!   leads peers to listening sockets.
 
 pub mod address;
+mod back_off;
 mod choice;
 pub mod door;
 pub mod egress;

@@ -1,5 +1,6 @@
 //! The launcher's line to the stack. Nothing here waits; losing the stack is a normal event.
 
+use crate::back_off::BackOff;
 use crate::choice::StackChoice;
 use libc::pollfd;
 use manypath_control::{
@@ -12,6 +13,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::Instant;
 
 /// Requests that wait because the stack does not read. A stack this far behind is not alive.
 const MAX_QUEUE: usize = 4096;
@@ -33,6 +35,15 @@ pub struct StackLink {
     lost: bool,
     /// Why, if it was more than a closed connection.
     fault: Option<ControlError>,
+    /// How to begin a stack in place of one that has ended; nobody does without.
+    origin: Option<(StackChoice, Role)>,
+    back_off: BackOff,
+    /// How many have been begun so.
+    replaced: u64,
+    /// Whether the user has heard of an end.
+    told: bool,
+    /// Processes of earlier stacks that have not been collected yet.
+    ending: Vec<Child>,
 }
 
 impl StackLink {
@@ -41,17 +52,40 @@ impl StackLink {
     /// # Errors
     /// When it cannot be started or reached.
     pub fn new(choice: &StackChoice, role: Role) -> io::Result<Self> {
-        let (socket, process) = match choice {
-            StackChoice::Embedded { exe, args, tells } => start(exe, args, *tells)?,
-            StackChoice::System { socket } => (ControlSocket::connect(socket)?, None),
+        let (client, process) = begin(choice, role)?;
+        let origin = Some((choice.clone(), role));
+        let unwelcomed = running(choice, role);
+        Ok(Self { client: Some(client), process, origin, unwelcomed, ..Self::default() })
+    }
+
+    /// Begins another stack if there is none any more and it is time for one. Call it when a stack is needed, after
+    /// [`flush_and_is_lost`](Self::flush_and_is_lost) has told of the end of the last one.
+    pub fn replace(&mut self, now: Instant) {
+        let Some((choice, role)) =
+            self.origin.as_ref().filter(|_| self.client.is_none() && !self.lost)
+        else {
+            return;
         };
-        let client = ControlClient::start(socket, role).map_err(io::Error::other)?;
-        client.socket().set_nonblocking(true)?;
-        let unwelcomed = match choice {
-            StackChoice::Embedded { .. } => None,
-            StackChoice::System { socket } => Some((socket.clone(), role)),
-        };
-        Ok(Self { client: Some(client), process, unwelcomed, ..Self::default() })
+        if !self.back_off.permit(now) {
+            return;
+        }
+        // Its absence lasts until the next time.
+        let Ok((client, process)) = begin(choice, *role) else { return };
+        self.unwelcomed = running(choice, *role);
+        self.ending.extend(self.process.take());
+        (self.client, self.process) = (Some(client), process);
+        (self.welcomed, self.silent) = (false, false);
+        self.replaced += 1;
+    }
+
+    /// When a stack that has ended may be [replaced](Self::replace), if that has to wait.
+    pub fn next_replacement(&self) -> Option<Instant> {
+        self.back_off.next().filter(|_| self.client.is_none() && self.origin.is_some())
+    }
+
+    /// How many stacks have been begun in place of others.
+    pub const fn replacements(&self) -> u64 {
+        self.replaced
     }
 
     /// Whether an open may be given to the stack.
@@ -135,21 +169,35 @@ impl StackLink {
         self.fault.take()
     }
 
+    /// What the user is to hear of ends of the stack: of the first one alone.
+    pub fn take_notice(&mut self) -> Option<String> {
+        let text = match self.take_fault() {
+            Some(fault) => format!("{fault}; connections are plain TCP until another stack serves"),
+            None if self.replaced > 0 => {
+                "the stack has ended; new connections use another one".to_owned()
+            }
+            None => return None,
+        };
+        (!std::mem::replace(&mut self.told, true)).then_some(text)
+    }
+
     /// Collects the embedded stack's process if it has ended; its end itself is seen at the
     /// control connection.
     pub fn reap(&mut self) {
-        self.process.take_if(|process| !matches!(process.try_wait(), Ok(None)));
+        let has_ended = |process: &mut Child| !matches!(process.try_wait(), Ok(None));
+        self.process.take_if(has_ended);
+        self.ending.retain_mut(|process| !has_ended(process));
     }
 
-    /// Ends the conversation; the stack's process is still to be collected.
+    /// Ends the conversation for good; the stack's process is still to be collected.
     pub fn close(&mut self) {
-        self.client = None;
+        (self.client, self.origin) = (None, None);
         self.queue.clear();
     }
 
     /// Whether a process of ours has not been collected yet.
     pub const fn has_process(&self) -> bool {
-        self.process.is_some()
+        self.process.is_some() || !self.ending.is_empty()
     }
 
     /// What to poll for.
@@ -182,11 +230,29 @@ impl StackLink {
     }
 }
 
+/// Where a running stack is that may speak the language of the previous version; one that we start does not.
+fn running(choice: &StackChoice, role: Role) -> Option<(PathBuf, Role)> {
+    match choice {
+        StackChoice::Embedded { .. } => None,
+        StackChoice::System { socket } => Some((socket.clone(), role)),
+    }
+}
+
 /// Asks a running stack in its language.
 fn start_as(path: &Path, role: Role, version: u32) -> Result<ControlClient, ControlError> {
     let client = ControlClient::start_as(ControlSocket::connect(path)?, role, version)?;
     client.socket().set_nonblocking(true)?;
     Ok(client)
+}
+
+fn begin(choice: &StackChoice, role: Role) -> io::Result<(ControlClient, Option<Child>)> {
+    let (socket, process) = match choice {
+        StackChoice::Embedded { exe, args, tells } => start(exe, args, *tells)?,
+        StackChoice::System { socket } => (ControlSocket::connect(socket)?, None),
+    };
+    let client = ControlClient::start(socket, role).map_err(io::Error::other)?;
+    client.socket().set_nonblocking(true)?;
+    Ok((client, process))
 }
 
 /// Starts the embedded stack in a session of its own: no signal of the terminal reaches it, and it

@@ -175,10 +175,11 @@ impl Launcher {
         match &mut self.supervisor {
             Some(supervisor) => {
                 turn(supervisor, signals);
-                if let Some(fault) = supervisor.stack.take_fault() {
-                    (options.notice)(&format!("{fault}; new connections are plain TCP"));
-                }
-                let notices = [supervisor.accepts.take_notice(), supervisor.take_notice()];
+                let notices = [
+                    supervisor.stack.take_notice(),
+                    supervisor.accepts.take_notice(),
+                    supervisor.take_notice(),
+                ];
                 notices.iter().flatten().for_each(|text| (options.notice)(text));
             }
             None => {

@@ -35,6 +35,8 @@ pub struct Report {
     pub listeners_left: BTreeMap<&'static str, u64>,
     /// Whether the stack ended before the command did.
     pub stack_lost: bool,
+    /// How many stacks were started in place of one that had ended.
+    pub stacks_replaced: u64,
 }
 
 impl Report {
@@ -87,7 +89,7 @@ impl fmt::Display for Report {
         }
         self.write_listeners(f)?;
         if *stack_lost {
-            f.write_str("; the stack was lost")?;
+            write!(f, "; the stack was lost, and replaced={}", self.stacks_replaced)?;
         }
         Ok(())
     }

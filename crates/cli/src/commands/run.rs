@@ -37,6 +37,7 @@ struct ReportJson<'a> {
     accepted_tcp: u64,
     listeners_not_offered: &'a BTreeMap<&'static str, u64>,
     stack_lost: bool,
+    stacks_replaced: u64,
 }
 
 /// What the exit status is when the command has failed before the program was run, as of env and timeout.
@@ -219,6 +220,7 @@ fn json(outcome: &Outcome) -> Result<String, Failure> {
         accepted_tcp: report.accepted_plain,
         listeners_not_offered: &report.listeners_left,
         stack_lost: report.stack_lost,
+        stacks_replaced: report.stacks_replaced,
     };
     serde_json::to_string(&json).map_err(|e| Failure::new(e.to_string()))
 }

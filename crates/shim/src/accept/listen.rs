@@ -210,6 +210,7 @@ impl Supervisor {
     /// What became of connects and listening sockets so far.
     pub(crate) fn report_so_far(&self) -> Report {
         let mut report = self.report.clone();
+        report.stacks_replaced = self.stack.replacements();
         let without = self.without_door();
         if without > 0 {
             report.listeners_left.insert("no-door", without);

@@ -128,9 +128,9 @@ impl Supervisor {
         Ok(None)
     }
 
-    /// Whether this socket can be connected to our gate, and there is a stack to ask.
+    /// Whether this socket can be connected to our gate, and there is a stack to ask. One that has ended is replaced.
     pub(super) fn check_reach(
-        &self,
+        &mut self,
         socket: BorrowedFd<'_>,
         unsuitable: Option<&'static str>,
         written: SocketAddr,
@@ -149,10 +149,9 @@ impl Supervisor {
             Err("foreign-source")
         } else if !self.is_in_our_network(socket) {
             Err("other-network-namespace")
-        } else if !self.stack.is_usable() {
-            Err("no-stack")
         } else {
-            Ok(())
+            self.stack.replace(Instant::now());
+            if self.stack.is_usable() { Ok(()) } else { Err("no-stack") }
         }
     }
 

@@ -1,4 +1,4 @@
-//! The stack dies, hangs, or was never there: programs get plain TCP.
+//! The stack dies and is replaced, hangs, or was never there: programs get plain TCP.
 
 use crate::harness::{Test, Verdict};
 use crate::launch::{Done, Shim};
@@ -8,6 +8,7 @@ use crate::python::client;
 
 pub(crate) const TESTS: &[Test] = &[
     ("stack_killed_in_mid_transfer", killed),
+    ("stack_killed_again_and_again", killed_repeatedly),
     ("stack_killed_while_deciding", killed_while_deciding),
     ("deaf_stack", deaf),
     ("no_stack", missing),
@@ -23,10 +24,13 @@ fn run_with_killer(text: &str) -> Done {
     let shim = Shim::with(&["--pid-file", file.path().to_str().expect("path")]);
     let killer = format!(
         "
+PID_FILE = '{file}'
 def kill_stack():
     while not os.path.exists('{file}') or not open('{file}').read():
         time.sleep(0.01)
-    os.kill(int(open('{file}').read()), signal.SIGKILL)
+    stack = int(open('{file}').read())
+    os.unlink('{file}')
+    os.kill(stack, signal.SIGKILL)
 {text}"
     );
     let words = client(&killer);
@@ -65,10 +69,36 @@ show(begin(tcp(), CLOSED))",
     let expected = "reset\nreset\n0 ('10.99.0.2', 7003) 10.99.0.1 True True\n\
                     EINPROGRESS ['0x4'] 0 True\nECONNREFUSED\n";
     assert_eq!(done.stdout, expected, "{done:#?}");
-    // The launcher may notice before the first of them or while it asks.
-    let plain = done.count("no-stack") + done.count("stack-lost");
-    assert_eq!((done.count("sctp"), plain), (2, 3), "{done:#?}");
-    assert!(done.report.contains("the stack was lost"), "{done:#?}");
+    // The launcher may notice before the first of them, which another stack carries then, or while it asks.
+    assert_eq!(done.count("sctp") + done.count("stack-lost"), 4, "{done:#?}");
+    assert!(done.count("sctp") >= 3, "{done:#?}");
+    assert!(done.report.contains("the stack was lost, and replaced=1"), "{done:#?}");
+    let notices = done.stderr.matches("the stack has ended; new connections use another one");
+    assert_eq!(notices.count(), 1, "{done:#?}");
+    Verdict::Passed
+}
+
+/// Stacks that die are replaced later and later, and the user hears of the first.
+fn killed_repeatedly(_: &Network) -> Verdict {
+    let done = run_with_killer(
+        "
+begun = time.time()
+while time.time() - begun < 2.5:
+    if os.path.exists(PID_FILE) and open(PID_FILE).read():
+        kill_stack()
+        time.sleep(0.1)
+    s = tcp()
+    assert begin(s, ECHO) == 0 and echo(s)
+    time.sleep(0.02)
+time.sleep(2)
+s = tcp()
+show(begin(s, ECHO), echo(s))",
+    );
+    assert_eq!(done.stdout, "0 True\n", "{done:#?}");
+    // At once, after one second, and at the end, after two more.
+    assert_eq!(done.count("replaced"), 3, "{done:#?}");
+    assert!(done.count("no-stack") > 10 && done.count("sctp") > 0, "{done:#?}");
+    assert_eq!(done.stderr.matches("the stack has ended").count(), 1, "{done:#?}");
     Verdict::Passed
 }
 
@@ -179,16 +209,19 @@ def kill_stack():
     while not os.path.exists('{file}') or not open('{file}').read():
         time.sleep(0.01)
     time.sleep(0.2)
-    os.kill(int(open('{file}').read()), signal.SIGKILL)
-killer = threading.Thread(target=kill_stack)
-killer.start()
-show(begin(tcp(), ECHO))
-killer.join()
+    stack = int(open('{file}').read())
+    os.unlink('{file}')
+    os.kill(stack, signal.SIGKILL)
+for _ in range(2):
+    killer = threading.Thread(target=kill_stack)
+    killer.start()
+    show(begin(tcp(), ECHO))
+    killer.join()
 show(begin(tcp(), ECHO))"
     );
     let done = run_with_rule(&shim, &text);
-    assert_eq!(done.stdout, "ENETUNREACH\nENETUNREACH\n", "{done:#?}");
-    assert!(done.report.contains("no-stack=1 stack-lost=1"), "{done:#?}");
+    assert_eq!(done.stdout, "ENETUNREACH\nENETUNREACH\nENETUNREACH\n", "{done:#?}");
+    assert!(done.report.contains("no-stack=1 stack-lost=2"), "{done:#?}");
     Verdict::Passed
 }
 

@@ -53,7 +53,7 @@ impl Supervisor {
     /// Whether the socket can be joined with the stack for datagrams to what the program has written,
     /// without its being connected to it.
     pub(super) fn check_datagrams(
-        &self,
+        &mut self,
         called: &Called,
         written: SocketAddr,
     ) -> Result<(), &'static str> {
