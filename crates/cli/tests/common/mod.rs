@@ -14,6 +14,7 @@ pub(crate) mod way;
 use manypath_lab::{Host, Lab, LabSpec};
 use std::ffi::OsStr;
 use std::io::Read;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
@@ -33,6 +34,8 @@ pub(crate) struct Site {
     /// A process in whose network the right host's programs run instead: the right host is a router
     /// then.
     pub(crate) inner: Option<u32>,
+    /// For every program of both hosts.
+    pub(crate) environment: Vec<(&'static str, PathBuf)>,
     /// Whose programs are carried where tests are run with `MANYPATH_IN_CGROUP`.
     group: OnceLock<cgroup::Group>,
     /// The servers of the right host there.
@@ -61,7 +64,8 @@ impl Site {
         // Tests are about SCTP unless they say otherwise, however short a path is.
         std::fs::write(dir.join("sysctl.conf"), "step_aside = never\n").expect("settings");
         let (group, servers) = (OnceLock::new(), OnceLock::new());
-        Self { lab, dir, services: Vec::new(), inner: None, group, servers }
+        let (services, environment) = (Vec::new(), Vec::new());
+        Self { lab, dir, services, inner: None, environment, group, servers }
     }
 
     /// The server's address on path A.
@@ -85,6 +89,7 @@ impl Site {
         command.env("MANYPATH_RULES", self.dir.join("rules"));
         command.env("MANYPATH_SYSCTL", self.dir.join("sysctl.conf"));
         command.env("MANYPATH_PATHS", self.dir.join("paths"));
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command
     }
 
@@ -303,18 +308,25 @@ pub(crate) fn in_cgroup() -> bool {
 }
 
 /// Runs a command to its end, at most a minute.
-pub(crate) fn finish(mut command: Command) -> Finished {
+pub(crate) fn finish(command: Command) -> Finished {
+    finish_within(command, LIMIT)
+}
+
+/// Runs a command to its end; kills it after `limit`.
+pub(crate) fn finish_within(mut command: Command, limit: Duration) -> Finished {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // What the program has started is killed with it.
+    command.process_group(0);
     let started = Instant::now();
     let child = command.spawn().unwrap_or_else(|e| panic!("{command:?}: {e}"));
     let pid = child.id();
     let (done, waiter) = std::sync::mpsc::channel::<()>();
     let watchdog = std::thread::spawn(move || {
         if waiter
-            .recv_timeout(LIMIT)
+            .recv_timeout(limit)
             .is_err_and(|e| e == std::sync::mpsc::RecvTimeoutError::Timeout)
         {
-            let _ = Command::new("kill").args(["-9", &pid.to_string()]).status();
+            let _ = Command::new("kill").args(["-9", "--", &format!("-{pid}")]).status();
         }
     });
     let Output { status, stdout, stderr } = child.wait_with_output().expect("output");

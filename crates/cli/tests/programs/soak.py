@@ -4,9 +4,12 @@ digest PORT                 says the client's address, reads to the end, answers
 breaking PORT               is asked for N bytes of the pattern, sends them, and resets the connection
 datagrams-server PORT       answers each datagram with the same one
 small HOST PORT N SEED      N connections to `digest`, one after the other, a few bytes over each
+pausing-sender HOST PORT N SEED     one connection to `digest`, idle for seconds between N pieces
+pausing-reader HOST PORT PATH SEED  reads a file of a web server with pauses, and prints its SHA-256
 broken HOST PORT N          asks `breaking` for N bytes: a reset must come, not an end in good order
 breaks HOST PORT PATH N     reads N bytes of a file of a web server, and resets the connection
 datagrams HOST PORT N SEED  N datagrams with answers: none damaged, none twice, some there
+witness HOST PORT           connects ten times a second, and prints the error of each connect that fails at once
 agent HOST PORT             for each line read from standard input, one connection to `digest`; prints as JSON how
                             long connect took, how long all of it, and the address that the server has seen
 """
@@ -76,6 +79,10 @@ def answer_datagrams(port):
 def exchange(connection, payload):
     """Sends, ends its direction, and returns the address that the server has seen."""
     connection.sendall(payload)
+    return finish_exchange(connection, payload)
+
+
+def finish_exchange(connection, payload):
     connection.shutdown(socket.SHUT_WR)
     answer = b""
     while data := connection.recv(4096):
@@ -91,6 +98,41 @@ def small(host, port, count, seed):
     for _ in range(int(count)):
         with socket.create_connection((host, int(port)), timeout=LIMIT) as connection:
             exchange(connection, dice.randbytes(dice.randrange(1, 3000)))
+
+
+def pause(dice):
+    time.sleep(dice.choice([0, 0.3, 2, 5]))
+
+
+def pausing_sender(host, port, count, seed):
+    dice, sent = random.Random(int(seed)), b""
+    with socket.create_connection((host, int(port)), timeout=LIMIT) as connection:
+        for _ in range(int(count)):
+            piece = dice.randbytes(dice.randrange(1, 200_000))
+            connection.sendall(piece)
+            sent += piece
+            pause(dice)
+        finish_exchange(connection, sent)
+
+
+def pausing_reader(host, port, path, seed):
+    dice = random.Random(int(seed))
+    with socket.create_connection((host, int(port)), timeout=LIMIT) as connection:
+        connection.sendall(f"GET {path} HTTP/1.0\r\nHost: soak\r\n\r\n".encode())
+        stream = connection.makefile("rb")
+        while (line := stream.readline().strip()) != b"":
+            if line.lower().startswith(b"content-length:"):
+                left = int(line.split(b":")[1])
+        digest, pauses = hashlib.sha256(), 4
+        while left > 0:
+            data = stream.read1(min(left, 1 << 20))
+            assert data, f"an end in good order, {left} bytes too early"
+            digest.update(data)
+            left -= len(data)
+            if pauses > 0 and dice.random() < 0.1:
+                pauses -= 1
+                pause(dice)
+    print(digest.hexdigest())
 
 
 def broken(host, port, count):
@@ -154,6 +196,17 @@ def connect(host, port, patient):
     return connection
 
 
+def witness(host, port):
+    while True:
+        try:
+            socket.create_connection((host, int(port)), timeout=0.1).close()
+        except TimeoutError:
+            pass
+        except OSError as error:
+            print(error.strerror, flush=True)
+        time.sleep(0.1)
+
+
 def agent(host, port):
     for number, _ in enumerate(sys.stdin):
         begun = time.monotonic()
@@ -175,9 +228,12 @@ PARTS = {
     "breaking": lambda port: serve(port, answer_and_break),
     "datagrams-server": answer_datagrams,
     "small": small,
+    "pausing-sender": pausing_sender,
+    "pausing-reader": pausing_reader,
     "broken": broken,
     "breaks": breaks,
     "datagrams": datagrams,
+    "witness": witness,
     "agent": agent,
 }
 

@@ -306,7 +306,7 @@ fn stack_of(launcher: u32) -> Option<u32> {
     pids.find(|pid| is_manypath(*pid) && is_stack(*pid))
 }
 
-fn worker_of(pid: u32) -> Option<usize> {
+pub(crate) fn worker_of(pid: u32) -> Option<usize> {
     let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
     let environment = String::from_utf8_lossy(&environment).into_owned();
     let mut entries = environment.split('\0');

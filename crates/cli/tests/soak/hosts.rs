@@ -39,12 +39,18 @@ pub(crate) struct Hosts {
     pub(crate) cgroup: Option<PathBuf>,
     /// When all began.
     pub(crate) begun: Instant,
+    /// Where each host has a file system of its own for logs, sockets and caches of manypath.
+    pub(crate) disk: Option<PathBuf>,
 }
 
 impl Hosts {
     /// Starts the servers.
     pub(crate) fn start() -> (Self, Option<Group>) {
-        let mut site = Site::with_paths(&PATHS);
+        Self::start_on(Site::with_paths(&PATHS), None)
+    }
+
+    /// The same on hosts that are there; `disk` is where each of them has a file system for what manypath keeps.
+    pub(crate) fn start_on(mut site: Site, disk: Option<PathBuf>) -> (Self, Option<Group>) {
         let settings = format!("negative_cache_s = {NEGATIVE_CACHE_S}\n");
         std::fs::write(site.dir.join("sysctl.conf"), settings).expect("settings");
         let rules = "remote enable udp port 7003 lifetime=2s\n";
@@ -68,6 +74,7 @@ impl Hosts {
             user: String::from_utf8_lossy(&id.stdout).trim().to_owned(),
             cgroup: group.as_ref().map(|group| group.dir.clone()),
             begun: Instant::now(),
+            disk,
             site,
         };
         (hosts, group)
@@ -87,6 +94,17 @@ impl Hosts {
         all
     }
 
+    /// What launchers of clients are told besides: where failures are looked into, what they say.
+    fn verbose(&self) -> &'static [&'static str] {
+        if self.disk.is_some() { &["-v"] } else { &[] }
+    }
+
+    /// Options of a daemon that logs to the small disk, if there is one.
+    fn log_options(&self, name: &str) -> Vec<String> {
+        let file = self.disk.as_ref().map(|disk| disk.join(name).display().to_string());
+        file.map_or_else(Vec::new, |file| vec!["--log".to_owned(), file])
+    }
+
     /// A program on the client's host. `worker` marks its processes.
     pub(crate) fn client(
         &self,
@@ -99,11 +117,15 @@ impl Hosts {
             (Carrier::Attach, Some(dir)) => {
                 cgroup::enter(dir, &self.site, Host::Left, program, args)
             }
-            (Carrier::Run | Carrier::Attach, _) => self.site.through_command(&[], program, args),
+            (Carrier::Run | Carrier::Attach, _) => {
+                self.site.through_command(self.verbose(), program, args)
+            }
             (Carrier::Door, _) => {
-                let mut command = self.site.through_command(&["--peer-port", DOOR], program, args);
+                let options = [&["--peer-port", DOOR], self.verbose()].concat();
+                let mut command = self.site.through_command(&options, program, args);
                 // What is known of the other port must not count here.
-                command.env("MANYPATH_PEERS", self.site.dir.join("peers-of-door"));
+                let place = self.disk.as_ref().unwrap_or(&self.site.dir);
+                command.env("MANYPATH_PEERS", place.join("peers-of-door"));
                 command
             }
             (Carrier::Plain, _) => {
@@ -239,7 +261,8 @@ impl Agents {
 }
 
 fn attach(hosts: &Hosts, group: &mut Group) {
-    let log = hosts.site.dir.join("log-of-stack-of-attach").display().to_string();
+    let place = hosts.disk.as_ref().unwrap_or(&hosts.site.dir);
+    let log = place.join("log-of-stack-of-attach").display().to_string();
     group.attach(&hosts.site, Host::Left, &["-v", "--log", &log]);
 }
 
@@ -258,7 +281,7 @@ fn logged(hosts: &Hosts, name: &str, mut command: Command) -> Child {
 /// Like a service manager: the process is there when its port is.
 fn start_serve(hosts: &Hosts) -> Child {
     let mut command = hosts.site.command(Host::Right, MANYPATH);
-    command.args(["serve", "--allow", ALLOW, "-v"]);
+    command.args(["serve", "--allow", ALLOW, "-v"]).args(hosts.log_options("log-serve"));
     let child = logged(hosts, "log-serve", command);
     wait_for("manypath serve", || crate::common::bound(child.id(), "udp", 9899));
     child
@@ -266,7 +289,8 @@ fn start_serve(hosts: &Hosts) -> Child {
 
 fn start_served(hosts: &Hosts) -> Child {
     let mut command = hosts.site.command(Host::Right, MANYPATH);
-    command.args(["run", "--port", DOOR, "--"]).arg(find("python3"));
+    command.args(["run", "--port", DOOR]).args(hosts.log_options("log-served"));
+    command.arg("--").arg(find("python3"));
     command.args([SOAK, "digest", "7100"]);
     let child = logged(hosts, "log-served", command);
     wait_for("the server under manypath run", || crate::common::bound(child.id(), "tcp", 7100));

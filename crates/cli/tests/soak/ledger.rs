@@ -38,12 +38,13 @@ pub(crate) enum Scope {
 }
 
 impl Scope {
-    fn concerns(self, outcome: &Outcome) -> bool {
+    /// Whether a transfer of this worker uses what was killed.
+    pub(crate) fn concerns(self, worker: usize, carrier: Carrier) -> bool {
         match self {
-            Self::Server => outcome.carrier != Carrier::Door,
-            Self::Attach => outcome.carrier == Carrier::Attach,
-            Self::Worker(worker) => outcome.worker == worker && outcome.carrier != Carrier::Attach,
-            Self::Door => outcome.carrier == Carrier::Door,
+            Self::Server => carrier != Carrier::Door,
+            Self::Attach => carrier == Carrier::Attach,
+            Self::Worker(killed) => killed == worker && carrier != Carrier::Attach,
+            Self::Door => carrier == Carrier::Door,
         }
     }
 }
@@ -62,7 +63,7 @@ impl Death {
         let alive = outcome.begun <= self.at && self.at <= outcome.ended;
         let after = outcome.ended.saturating_duration_since(self.at);
         let earliest = if self.graceful { TIME_TO_FINISH } else { Duration::ZERO };
-        self.scope.concerns(outcome) && alive && (earliest..=earliest + PROMPT).contains(&after)
+        self.scope.concerns(outcome.worker, outcome.carrier) && alive && (earliest..=earliest + PROMPT).contains(&after)
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the clients do: stock programs that move bytes both ways, and how these are checked.
 
-use crate::common::{Finished, find, finish};
+use crate::common::{Finished, find, finish_within};
 use crate::dice::Dice;
 use crate::hosts::{Hosts, SOAK};
 use crate::ledger::{Carrier, Failure};
@@ -10,8 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// A program that takes longer hangs.
-const LONGEST: Duration = Duration::from_secs(58);
+/// How long a program may usually take.
+pub(crate) const LONGEST: Duration = Duration::from_secs(58);
+/// How long it may go on after that, until it is killed.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// One transfer.
 pub(crate) struct Transfer<'a> {
@@ -21,6 +23,8 @@ pub(crate) struct Transfer<'a> {
     /// Where it may put files.
     pub(crate) dir: &'a Path,
     pub(crate) dice: &'a mut Dice,
+    /// A program that takes longer hangs.
+    pub(crate) longest: Duration,
 }
 
 /// What was done, and what came of it.
@@ -50,14 +54,17 @@ impl Transfer<'_> {
         }
     }
 
-    /// One that is the same for every carrier, with the same dice.
-    pub(crate) fn comparable(&mut self) -> Done {
-        match self.dice.range(0, 8) {
-            0..2 => self.download(),
-            2 | 3 => self.upload(),
-            4 => self.half_close(),
-            5 => self.small(),
-            6 => self.rsync(),
+    /// A transfer for a comparison of `carrier` with plain TCP: with the same dice it is the same by both.
+    pub(crate) fn comparable(&mut self, carrier: Carrier) -> Done {
+        let kinds = if carrier == Carrier::Door { 4 } else { 11 };
+        match self.dice.range(0, kinds) {
+            0 => self.half_close(),
+            1 => self.small(),
+            2 | 3 => self.pausing_sender(),
+            4 | 5 => self.pausing_reader(),
+            6 | 7 => self.download(),
+            8 => self.upload(),
+            9 => self.rsync(),
             _ => self.scp(),
         }
     }
@@ -67,7 +74,8 @@ impl Transfer<'_> {
     }
 
     fn run(&self, program: &str, args: &[&str]) -> Result<Finished, Failure> {
-        judge(finish(self.command(program, args)))
+        let done = finish_within(self.command(program, args), self.longest + GRACE);
+        judge(done, self.longest)
     }
 
     /// A port of the server, the one for clients of its door or the other.
@@ -84,7 +92,7 @@ impl Transfer<'_> {
         let (name, path) = self.served();
         let copy = self.dir.join("download");
         let url = format!("http://{}:8080/{name}", self.hosts.server);
-        let args = ["-sS", "-f", "-o", &copy.display().to_string(), &url];
+        let args = ["-sSv", "-f", "-o", &copy.display().to_string(), &url];
         let done = self.run("curl", &args);
         ("download", format!("curl {name}"), compare(done, &path, &copy))
     }
@@ -92,7 +100,7 @@ impl Transfer<'_> {
     fn upload(&mut self) -> Done {
         let (name, path) = self.served();
         let url = format!("http://{}:7001/up", self.hosts.server);
-        let args = ["-sS", "-f", "-H", "Expect:", "-T", &path.display().to_string(), &url];
+        let args = ["-sSv", "-f", "-H", "Expect:", "-T", &path.display().to_string(), &url];
         let done = self.run("curl", &args).and_then(|done| {
             let content = fs::read(&path).expect("the file");
             same(done.stdout.trim(), &hex(&content), content.len())
@@ -122,7 +130,7 @@ impl Transfer<'_> {
     fn half_close(&mut self) -> Done {
         let (name, path) = self.served();
         let (server, port) = (&self.hosts.server, self.digest_port());
-        let line = format!("exec {} -N {server} {port} < {}", find("nc").display(), path.display());
+        let line = format!("exec {} -vN {server} {port} < {}", find("nc").display(), path.display());
         let done = self.run("sh", &["-c", &line]).and_then(|done| {
             let content = fs::read(&path).expect("the file");
             let answer = done.stdout.lines().nth(1).unwrap_or_default();
@@ -144,6 +152,24 @@ impl Transfer<'_> {
         let server = &self.hosts.server;
         let done = self.python(&["small", server, self.digest_port(), &count, &seed], 0);
         ("small", format!("small {count} {seed}"), done)
+    }
+
+    /// A connection that is idle for seconds between the pieces of what it sends.
+    fn pausing_sender(&mut self) -> Done {
+        let (count, seed) = (self.dice.range(2, 6).to_string(), self.dice.next().to_string());
+        let args = ["pausing-sender", &self.hosts.server, self.digest_port(), &count, &seed];
+        ("pausing sender", format!("pausing-sender {count} {seed}"), self.python(&args, 0))
+    }
+
+    /// A reader that lets the sender wait for seconds.
+    fn pausing_reader(&mut self) -> Done {
+        let ((name, path), seed) = (self.served(), self.dice.next().to_string());
+        let args = [SOAK, "pausing-reader", &self.hosts.server, "8080", &format!("/{name}"), &seed];
+        let done = self.run("python3", &args).and_then(|done| {
+            let content = fs::read(&path).expect("the file");
+            same(done.stdout.trim(), &hex(&content), content.len())
+        });
+        ("pausing reader", format!("pausing-reader {name} {seed}"), done)
     }
 
     fn broken(&mut self) -> Done {
@@ -182,6 +208,8 @@ impl Transfer<'_> {
         let up = self.dice.range(0, 2) == 0;
         let ends = if up { [here, at(&there)] } else { [at(&here), there] };
         let options: Vec<&str> = self.hosts.ssh_options.iter().map(String::as_str).collect();
+        // What it says of its connection tells why it failed.
+        let options: Vec<&str> = options.into_iter().filter(|one| *one != "-q").collect();
         let args = [&options[..], &["-P", "2222", &ends[0], &ends[1]]].concat();
         let done = self.run("scp", &args);
         ("scp", format!("scp {name}, up: {up}"), compare(done, &path, &copy))
@@ -189,8 +217,8 @@ impl Transfer<'_> {
 }
 
 /// Whether a program ended well; else whether what it says is that its connection broke.
-fn judge(done: Finished) -> Result<Finished, Failure> {
-    if done.time > LONGEST {
+fn judge(done: Finished, longest: Duration) -> Result<Finished, Failure> {
+    if done.time > longest {
         return Err(Failure::Wrong(format!("it hung: {done:?}")));
     }
     if done.stderr.contains("AssertionError") {

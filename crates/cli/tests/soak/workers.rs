@@ -3,7 +3,7 @@
 use crate::dice::Dice;
 use crate::hosts::Hosts;
 use crate::ledger::{Ledger, Outcome};
-use crate::transfers::Transfer;
+use crate::transfers::{LONGEST, Transfer};
 use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
@@ -72,7 +72,10 @@ pub(crate) fn work(hosts: &Hosts, ledger: &Ledger, foreman: &Foreman, worker: us
     let carriers = hosts.carriers();
     while foreman.begin() {
         let carrier = *dice.pick(&carriers);
-        let mut transfer = Transfer { hosts, worker, carrier, dir: &dir, dice: &mut dice };
+        let mut transfer = {
+            let (dir, dice) = (&*dir, &mut dice);
+            Transfer { hosts, worker, carrier, dir, dice, longest: LONGEST }
+        };
         let begun = Instant::now();
         let (kind, what, result) = transfer.any();
         let ended = Instant::now();

@@ -24,15 +24,17 @@ pub(crate) struct Memory {
     writer: Option<Writer>,
     namespace: u64,
     planned: bool,
+    /// Whether the last thing could not be kept.
+    failing: bool,
 }
 
 impl Memory {
     pub(crate) fn new(cache: Option<PeerCache>) -> Self {
         let namespace = runtime::network_namespace().unwrap_or_default();
-        Self { cache, writer: None, namespace, planned: false }
+        Self { cache, writer: None, namespace, planned: false, failing: false }
     }
 
-    /// Why nothing can be kept any more, if so.
+    /// Whether there was room for it; or why it, or what came before it, is not kept.
     fn hand_over(&mut self, job: Job) -> Result<bool, String> {
         let Some(cache) = &self.cache else { return Ok(true) };
         if let Some(keeper) = Keeper::current() {
@@ -91,18 +93,18 @@ impl Stack {
 
     fn write_peers(&mut self, job: Job) {
         match self.memory.hand_over(job) {
-            Ok(true) => {}
+            Ok(true) => self.memory.failing = false,
             Ok(false) => self.counters.count("peer_cache_overruns"),
             Err(why) => self.cannot_keep(&why),
         }
     }
 
-    /// Once is enough to say it.
+    /// Said once, until something is kept again.
     fn cannot_keep(&mut self, why: &str) {
         self.counters.count("peer_cache_failures");
-        debug!(target: log::PEERS, "what is learnt about peers is not kept: {why}");
-        self.memory.cache = None;
-        self.memory.writer = None;
+        if !std::mem::replace(&mut self.memory.failing, true) {
+            debug!(target: log::PEERS, "what is learnt about peers is not kept: {why}");
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use crate::jobs::{self, Offered};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::net::IpAddr;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -29,7 +29,8 @@ pub(crate) enum Job {
 #[derive(Debug)]
 pub(crate) struct Writer {
     jobs: jobs::Queue<Job>,
-    failure: Arc<OnceLock<String>>,
+    /// Of a job that has failed, until somebody is told.
+    failure: Arc<Mutex<Option<String>>>,
 }
 
 impl Writer {
@@ -38,14 +39,16 @@ impl Writer {
     /// # Errors
     /// When there are no threads left.
     pub(crate) fn start(cache: PeerCache) -> io::Result<Self> {
-        let (jobs, mut todo) = jobs::queue(MAX_JOBS);
-        let failure = Arc::new(OnceLock::new());
-        let told = Arc::clone(&failure);
+        let (jobs, todo) = jobs::queue(MAX_JOBS);
+        let failure = Arc::default();
+        let told: Arc<Mutex<Option<String>>> = Arc::clone(&failure);
         thread::Builder::new().name("peers".to_owned()).spawn(move || {
-            if let Err(why) = todo.try_for_each(|job| work(&cache, job)) {
-                // Nobody else tells.
-                let _ = told.set(why);
-            }
+            todo.for_each(|job| {
+                // A disk that is full has room again later.
+                if let Err(why) = work(&cache, job) {
+                    *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+                }
+            });
         })?;
         Ok(Self { jobs, failure })
     }
@@ -53,12 +56,16 @@ impl Writer {
     /// Takes a job; false when too many wait.
     ///
     /// # Errors
-    /// What went wrong with an earlier one: no more can be done.
+    /// What went wrong with an earlier one, once; or the thread has ended.
     pub(crate) fn take(&self, job: Job) -> Result<bool, String> {
-        match self.jobs.offer(job) {
+        let offered = self.jobs.offer(job);
+        if let Some(why) = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            return Err(why);
+        }
+        match offered {
             Offered::Taken => Ok(true),
             Offered::Full => Ok(false),
-            Offered::Gone => Err(self.failure.get().cloned().unwrap_or_default()),
+            Offered::Gone => Err("the thread that writes has ended".to_owned()),
         }
     }
 }
@@ -134,6 +141,29 @@ mod tests {
         drop(writer);
         let ports: Vec<_> = cache.read().unwrap().iter().map(|record| record.port).collect();
         assert_eq!(ports, [Some(22)]);
+        fs::remove_dir_all(path.parent().unwrap()).unwrap();
+    }
+
+    #[test]
+    fn what_is_learnt_after_a_failure_is_kept() {
+        let path = place("room");
+        let (folder, writer) = (path.join("below"), PeerCache::named(path.join("below/peers")));
+        fs::write(&path, "").unwrap();
+        let writer = Writer::start(writer).unwrap();
+        let begun = Instant::now();
+        while writer.take(put(22)).is_ok() {
+            assert!(begun.elapsed() < Duration::from_secs(20));
+            thread::yield_now();
+        }
+        fs::remove_file(&path).unwrap();
+        fs::create_dir_all(&folder).unwrap();
+        while writer.take(put(80)) != Ok(true) {
+            assert!(begun.elapsed() < Duration::from_secs(20));
+            thread::yield_now();
+        }
+        drop(writer);
+        let kept = PeerCache::named(folder.join("peers")).read().unwrap();
+        assert!(kept.iter().any(|record| record.port == Some(80)), "{kept:?}");
         fs::remove_dir_all(path.parent().unwrap()).unwrap();
     }
 

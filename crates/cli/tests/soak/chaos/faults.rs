@@ -1,10 +1,10 @@
 //! What happens to the network and to the processes; each fault is mended before the next one.
 
-use crate::common::{find, finish};
-use crate::deaths::namespace;
+use super::ground::{self, Ground};
+use super::processes::{self, Victim};
+use crate::common::find;
 use crate::dice::Dice;
 use crate::hosts::{DELAYS_MS, Daemons, Hosts, signal};
-use crate::vitals::processes;
 use manypath_lab::{Change, Host};
 use std::time::Duration;
 
@@ -12,49 +12,56 @@ use std::time::Duration;
 type ChangeOf = Box<dyn Fn(&str) -> Change>;
 
 /// One action of a fault's begin or end.
-enum Act {
+pub(super) enum Act {
     Nothing,
     Shell(Host, String),
     /// Of a process, which may have ended.
     Limit(String),
     Link(Vec<&'static str>, ChangeOf),
     Signal(u32, &'static str),
+    /// Sets the wall clock: seconds from the machine's, now and before.
+    Clock(i64, i64),
 }
 
 pub(super) struct Fault {
     pub(super) kind: &'static str,
     pub(super) what: String,
-    /// Takes a process of manypath away: it may take connections along.
-    pub(super) kills: bool,
+    /// The process of manypath that it happens to, if it does.
+    pub(super) victim: Option<Victim>,
     pub(super) lasts: Duration,
-    begin: Act,
-    mend: Act,
+    pub(super) begin: Act,
+    pub(super) mend: Act,
 }
 
 impl Fault {
-    pub(super) fn begin(&self, hosts: &Hosts) {
-        run(hosts, &self.begin);
+    pub(super) fn begin(&self, hosts: &Hosts, ground: &Ground) {
+        run(hosts, ground, &self.begin);
     }
 
-    pub(super) fn mend(&self, hosts: &Hosts) {
-        run(hosts, &self.mend);
+    pub(super) fn mend(&self, hosts: &Hosts, ground: &Ground) {
+        run(hosts, ground, &self.mend);
+    }
+
+    /// Whether it may end a process of manypath.
+    pub(super) fn ends(&self) -> bool {
+        matches!(self.kind, "killed" | "limit of memory")
+    }
+
+    /// Of the network, or of a host.
+    fn of(kind: &'static str, what: &str, lasts: Duration, [begin, mend]: [Act; 2]) -> Self {
+        let what = format!("{kind}, {what}, {lasts:?}");
+        Self { kind, what, victim: None, lasts, begin, mend }
     }
 }
 
-fn shell(hosts: &Hosts, host: Host, line: &str) -> crate::common::Finished {
-    let mut command = hosts.site.command(host, "sh");
-    command.args(["-ec", line]);
-    finish(command)
-}
-
-fn run(hosts: &Hosts, act: &Act) {
+fn run(hosts: &Hosts, ground: &Ground, act: &Act) {
     match act {
         Act::Nothing => {}
         Act::Shell(host, line) => {
-            let done = shell(hosts, *host, line);
+            let done = ground::shell(&hosts.site, *host, line);
             assert_eq!(done.code, Some(0), "{line}: {done:?}");
         }
-        Act::Limit(line) => drop(shell(hosts, Host::Left, line)),
+        Act::Limit(line) => drop(ground::shell(&hosts.site, Host::Left, line)),
         Act::Link(paths, change) => {
             for path in paths {
                 let handle = hosts.site.lab.path(path).expect("a path");
@@ -62,19 +69,65 @@ fn run(hosts: &Hosts, act: &Act) {
             }
         }
         Act::Signal(pid, name) => signal(*pid, name),
+        Act::Clock(seconds, before) => ground.set_clock(*seconds, *before),
     }
 }
 
+/// What may happen in a piece.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Course {
+    All,
+    /// No process is taken away, so that what each uses at the end can be compared with its beginning.
+    WithoutDeaths,
+}
+
 /// Any fault. Processes are chosen among those that are there.
-pub(super) fn any(daemons: &Daemons, dice: &mut Dice) -> Option<Fault> {
-    match dice.range(0, 10) {
+pub(super) fn any(
+    daemons: &Daemons,
+    ground: &Ground,
+    course: Course,
+    dice: &mut Dice,
+) -> Option<Fault> {
+    match dice.range(0, 14) {
         0 | 1 => Some(link(dice)),
-        2..5 => Some(interface(dice)),
+        2..5 => Some(interface(ground, dice)),
         5 | 6 => Some(filter(dice)),
-        7 => process(daemons, dice, &["stop"]),
-        8 => process(daemons, dice, &["kill"]),
-        _ => process(daemons, dice, &["descriptors", "memory"]),
+        7 => Some(narrow(ground, dice)),
+        8 => Some(disk(daemons.hosts, dice)),
+        9 => Some(clock(dice)),
+        10 => processes::any(daemons, dice, &["suspended", "suspended for long"]),
+        11 => processes::any(daemons, dice, &["limit of descriptors"]),
+        _ if course == Course::WithoutDeaths => Some(interface(ground, dice)),
+        12 => processes::any(daemons, dice, &["killed"]),
+        _ => processes::any(daemons, dice, &["killed", "limit of memory"]),
     }
+}
+
+/// A router on path A forwards no large packets, and says so.
+fn narrow(ground: &Ground, dice: &mut Dice) -> Fault {
+    let (mtu, lasts) = (*dice.pick(&[1280, 1300, 1400]), seconds(dice));
+    let acts = ground.narrow(mtu).map(|line| Act::Shell(Host::Left, line));
+    Fault::of("smaller MTU behind a router", &mtu.to_string(), lasts, acts)
+}
+
+/// No room for the logs, sockets and caches of manypath.
+fn disk(hosts: &Hosts, dice: &mut Dice) -> Fault {
+    let (kind, host) = (*dice.pick(&["disk full", "disk without room for files"]), any_host(dice));
+    let disk = hosts.disk.as_ref().expect("the course has disks");
+    let acts = ground::fill(disk, kind).map(|line| Act::Shell(host, line));
+    Fault::of(kind, host.name(), seconds(dice), acts)
+}
+
+/// Both hosts' clocks are set, and set back later.
+fn clock(dice: &mut Dice) -> Fault {
+    const STEPS: [i64; 8] = [-86_400 * 400, -86_400, -3_600, -2, 2, 30, 3_600, 86_400 * 400];
+    let (step, lasts) = (*dice.pick(&STEPS), seconds(dice));
+    let acts = [Act::Clock(step, 0), Act::Clock(0, step)];
+    Fault::of("wall clock set", &format!("{step} s"), lasts, acts)
+}
+
+fn any_host(dice: &mut Dice) -> Host {
+    *dice.pick(&Host::ALL)
 }
 
 /// A is the path of plain TCP.
@@ -86,7 +139,7 @@ fn paths(dice: &mut Dice) -> Vec<&'static str> {
     }
 }
 
-fn seconds(dice: &mut Dice) -> Duration {
+pub(super) fn seconds(dice: &mut Dice) -> Duration {
     Duration::from_millis(dice.range(500, 8_000))
 }
 
@@ -105,13 +158,12 @@ fn link(dice: &mut Dice) -> Fault {
             Box::new(move |path| Change::Delay(Duration::from_millis(usual(path)))),
         ),
     };
-    let what = format!("{kind}, {paths:?}, {lasts:?}");
-    let (begin, mend) = (Act::Link(paths.clone(), begin), Act::Link(paths, mend));
-    Fault { kind, what, kills: false, lasts, begin, mend }
+    let what = format!("{paths:?}");
+    Fault::of(kind, &what, lasts, [Act::Link(paths.clone(), begin), Act::Link(paths, mend)])
 }
 
 /// Begin and mend of a fault of one interface.
-fn lines(kind: &str, host: Host, path: &str) -> [String; 2] {
+fn lines(ground: &Ground, kind: &str, host: Host, path: &str) -> [String; 2] {
     let index = DELAYS_MS.iter().position(|one| one.0 == path).expect("a path");
     let (v4, v6, net) = (host.address(index), host.address_v6(index), index + 1);
     let dev = format!("dev path{path}");
@@ -119,6 +171,7 @@ fn lines(kind: &str, host: Host, path: &str) -> [String; 2] {
     // The kernel forgets IPv6 addresses of an interface that is switched off.
     let add_v6 = format!("ip address replace {v6}/64 {dev} nodad");
     let (begin, mend) = match kind {
+        "link down" if (host, path) == (Host::Left, "A") => return ground.unplug(),
         "link down" => (
             format!("ip link set path{path} carrier off"),
             format!("ip link set path{path} carrier on"),
@@ -144,7 +197,7 @@ fn lines(kind: &str, host: Host, path: &str) -> [String; 2] {
     [begin, mend]
 }
 
-fn interface(dice: &mut Dice) -> Fault {
+fn interface(ground: &Ground, dice: &mut Dice) -> Fault {
     const KINDS: [&str; 6] = [
         "link down",
         "interface down",
@@ -153,13 +206,12 @@ fn interface(dice: &mut Dice) -> Fault {
         "route removed",
         "smaller MTU of an interface",
     ];
-    let (kind, host) = (*dice.pick(&KINDS), *dice.pick(&Host::ALL));
+    let (kind, host) = (*dice.pick(&KINDS), any_host(dice));
     let (paths, lasts) = (paths(dice), seconds(dice));
-    let pairs = paths.iter().map(|path| lines(kind, host, path));
+    let pairs = paths.iter().map(|path| lines(ground, kind, host, path));
     let (begin, mend): (Vec<_>, Vec<_>) = pairs.map(|[begin, mend]| (begin, mend)).unzip();
-    let what = format!("{kind}, {host}, {paths:?}, {lasts:?}");
-    let [begin, mend] = [begin, mend].map(|lines| Act::Shell(host, lines.join("\n")));
-    Fault { kind, what, kills: false, lasts, begin, mend }
+    let acts = [begin, mend].map(|lines| Act::Shell(host, lines.join("\n")));
+    Fault::of(kind, &format!("{host}, {paths:?}"), lasts, acts)
 }
 
 /// What a filter does with packets that come over the paths that it is for.
@@ -186,7 +238,7 @@ const FILTERS: [(&str, &[&str]); 7] = [
 ];
 
 fn filter(dice: &mut Dice) -> Fault {
-    let ((kind, verdicts), host) = (*dice.pick(&FILTERS), *dice.pick(&Host::ALL));
+    let ((kind, verdicts), host) = (*dice.pick(&FILTERS), any_host(dice));
     let (paths, lasts) = (paths(dice), seconds(dice));
     let names: Vec<String> = paths.iter().map(|path| format!("\"path{path}\"")).collect();
     let from = format!("iifname {{ {} }}", names.join(", "));
@@ -194,67 +246,7 @@ fn filter(dice: &mut Dice) -> Fault {
     let chain = format!("type filter hook input priority 0;\n{}", rules.join("\n"));
     let nft = find("nft").display().to_string();
     let begin = format!("{nft} 'table inet chaos {{\nchain in {{\n{chain}\n}}\n}}'");
-    Fault {
-        kind,
-        what: format!("{kind}, {host}, {paths:?}, {lasts:?}"),
-        kills: false,
-        lasts,
-        begin: Act::Shell(host, begin),
-        mend: Act::Shell(host, format!("{nft} delete table inet chaos")),
-    }
-}
-
-fn role(pid: u32) -> String {
-    let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    line.split('\0').nth(1).unwrap_or_default().to_owned()
-}
-
-/// A process of manypath on either host, each role as often as the others.
-fn any_process(daemons: &Daemons, dice: &mut Dice, kills: bool) -> Option<(Host, String, u32)> {
-    let host = *dice.pick(&Host::ALL);
-    let network = match host {
-        Host::Left => namespace(daemons.agents.plain.pid()),
-        Host::Right => namespace(daemons.serve.id()),
-    };
-    let all = processes(&network).into_iter().map(|pid| (role(pid), pid));
-    // The server under `manypath run` is not started again.
-    let all = all.filter(|one| !(kills && host == Host::Right && one.0 == "run"));
-    let mut all: Vec<_> = all.filter(|one| one.0 != "status").collect();
-    all.sort();
-    let mut roles: Vec<&str> = all.iter().map(|one| one.0.as_str()).collect();
-    roles.dedup();
-    if roles.is_empty() {
-        return None;
-    }
-    let role = (*dice.pick(&roles)).to_owned();
-    let of_role: Vec<u32> = all.iter().filter(|one| one.0 == role).map(|one| one.1).collect();
-    Some((host, role, *dice.pick(&of_role)))
-}
-
-fn process(daemons: &Daemons, dice: &mut Dice, kinds: &[&str]) -> Option<Fault> {
-    let what = *dice.pick(kinds);
-    let kills = matches!(what, "kill" | "memory");
-    let (host, role, pid) = any_process(daemons, dice, kills)?;
-    let lasts = seconds(dice);
-    let limit = |option: &str, now: u64, usual: &str| {
-        let set = |to: &str| Act::Limit(format!("prlimit --pid {pid} --{option}={to}:"));
-        (set(&now.to_string()), set(usual))
-    };
-    let (kind, (begin, mend)) = match what {
-        "stop" => ("suspended", (Act::Signal(pid, "-STOP"), Act::Signal(pid, "-CONT"))),
-        "kill" => ("killed", (Act::Signal(pid, "-KILL"), Act::Nothing)),
-        "memory" => ("limit of memory", limit("as", address_space(pid) + (1 << 20), "unlimited")),
-        _ => {
-            let open = std::fs::read_dir(format!("/proc/{pid}/fd")).map_or(64, Iterator::count);
-            ("limit of descriptors", limit("nofile", open as u64 + 1, "1024"))
-        }
-    };
-    let what = format!("{kind}: {role} of {host}, {lasts:?}");
-    Some(Fault { kind, what, kills, lasts, begin, mend })
-}
-
-fn address_space(pid: u32) -> u64 {
-    let statm = std::fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
-    let pages: u64 = statm.split(' ').next().and_then(|n| n.parse().ok()).unwrap_or(0);
-    pages * 4096
+    let mend = format!("{nft} delete table inet chaos");
+    let acts = [begin, mend].map(|line| Act::Shell(host, line));
+    Fault::of(kind, &format!("{host}, {paths:?}"), lasts, acts)
 }

@@ -2,31 +2,49 @@
 //! `docs/soak.md` has what is demanded.
 
 mod faults;
+mod ground;
 mod pairs;
+mod processes;
+mod witness;
 
 use crate::dice::Dice;
-use crate::hosts::{Daemons, Hosts};
-use crate::ledger::Carrier;
+use crate::hosts::{Daemons, Hosts, stacks};
+use crate::ledger::Scope;
+use crate::vitals::Vitals;
 use crate::workers::{Foreman, Whistle};
 use crate::{clock_seed, number, vitals};
-use faults::Fault;
+use faults::{Course, Fault};
+use ground::Ground;
 use manypath_lab::{Change, Host};
 use pairs::Pairs;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use witness::Witness;
 
 /// Bits per second of the three paths: low, so that a busy machine does not matter.
 const RATES: [(&str, u64); 3] = [("A", 8_000_000), ("B", 4_000_000), ("C", 3_000_000)];
 const PAIRS_AT_ONCE: usize = 3;
+/// Beginning of the associations, before the first look at what daemons use.
+const WARM_UP: Duration = Duration::from_secs(5);
+/// What no piece may have.
+const FAULTS: [&str; 6] = [
+    "corruptions",
+    "hangs",
+    "survived_by_tcp_alone",
+    "open_at_the_end",
+    "would_not_end",
+    "grown",
+];
 
 /// A few faults: nothing is damaged, and nothing hangs.
 #[test]
 #[ignore = "half a minute of faults: make test-full"]
 fn a_short_chaos_loses_nothing() {
     let piece = run(Duration::from_secs(12), 1, 0);
-    assert_eq!(piece["corruptions"], json!([]), "{piece:#}");
-    assert_eq!(piece["hangs"], json!([]), "{piece:#}");
+    for kind in FAULTS {
+        assert_eq!(piece[kind], json!([]), "{kind}: {piece:#}");
+    }
     assert!(piece["pairs"].as_u64() > Some(0), "{piece:#}");
 }
 
@@ -49,7 +67,7 @@ fn chaos() {
     if let Some(file) = state {
         std::fs::write(file, format!("{:#}\n", Value::from(pieces))).expect("the file");
     }
-    for kind in ["corruptions", "hangs", "survived_by_tcp_alone"] {
+    for kind in FAULTS {
         assert_eq!(last[kind], json!([]), "{kind}");
     }
 }
@@ -59,83 +77,138 @@ fn total(pieces: &[Value]) -> Value {
     let lines = |name: &str| -> usize {
         pieces.iter().filter_map(|one| one[name].as_array()).map(Vec::len).sum()
     };
-    json!({
-        "pieces": pieces.len(), "seconds": sum("seconds"), "pairs": sum("pairs"), "bytes": sum("bytes"),
-        "both_failed": sum("both_failed"), "tcp_alone_failed": sum("tcp_alone_failed"),
-        "failed_with_a_killed_process": sum("failed_with_a_killed_process"),
-        "corruptions": lines("corruptions"), "hangs": lines("hangs"),
-        "survived_by_tcp_alone": lines("survived_by_tcp_alone"),
-    })
+    let mut total = json!({ "pieces": pieces.len() });
+    for name in ["seconds", "pairs", "bytes", "both_failed", "tcp_alone_failed"] {
+        total[name] = sum(name).into();
+    }
+    for name in FAULTS.into_iter().chain(["own_process_killed"]) {
+        total[name] = lines(name).into();
+    }
+    total
 }
 
 fn run(time: Duration, seed: u64, piece: u64) -> Value {
     println!("chaos: {time:?}, MANYPATH_CHAOS_SEED={seed}, piece {piece}");
-    let (hosts, group) = Hosts::start();
+    let course = if piece % 2 == 0 { Course::All } else { Course::WithoutDeaths };
+    let (ground, site, disk) = Ground::new();
+    let (hosts, group) = Hosts::start_on(site, Some(disk));
     for (path, rate) in RATES {
         let path = hosts.site.lab.path(path).expect("a path");
         path.set(&[Change::Rate(Some(rate))]).expect("a rate");
     }
     let mut daemons = Daemons::start(&hosts, group);
-    let pairs = Pairs::default();
-    let before = vitals::take(&daemons);
-    let begun = Instant::now();
-    disturb(&mut daemons, &pairs, [seed, piece * 100], begun + time);
+    let (pairs, begun) = (Pairs::default(), Instant::now());
+    let mut chaos = Chaos { ground, daemons: &mut daemons, pairs: &pairs, course, begun };
+    let before = chaos.until(begun + WARM_UP + time, [seed, piece * 100]);
     let settled = vitals::settle(&daemons).err();
-    let after = vitals::take(&daemons);
+    let after = vitals::take_settled(&daemons, Some(&before));
+    let counters = counters(&daemons);
     let unwilling = daemons.end();
-    let mut summary = pairs.summary(begun);
-    summary["seconds"] = time.as_secs().into();
-    summary["seed"] = seed.into();
-    summary["piece"] = piece.into();
-    summary["open_at_the_end"] = json!(settled);
-    summary["would_not_end"] = json!(unwilling);
-    summary["use"] = vitals::as_json(&[before, after]);
+    let mut summary = pairs.summary(hosts.begun);
+    let grown = if course == Course::All { Vec::new() } else { growth(&before, &after) };
+    let about = json!({
+        "seconds": time.as_secs(), "seed": seed, "piece": piece,
+        "deaths": course == Course::All,
+        "open_at_the_end": settled.into_iter().collect::<Vec<_>>(),
+        "would_not_end": unwilling, "grown": grown, "lost_lines_and_entries": counters,
+        "use": vitals::as_json(&[before, after]),
+    });
+    summary.as_object_mut().expect("an object").extend(about.as_object().cloned().unwrap_or_default());
     summary
 }
 
-/// Transfers and faults until `end`.
-fn disturb(daemons: &mut Daemons, pairs: &Pairs, [seed, first]: [u64; 2], end: Instant) {
-    let (hosts, foreman, begun) = (daemons.hosts, Foreman::default(), Instant::now());
-    let mut carriers = hosts.carriers();
-    carriers.retain(|carrier| *carrier != Carrier::Door);
-    std::thread::scope(|scope| {
-        let _whistle = Whistle(&foreman);
-        for worker in 0..PAIRS_AT_ONCE {
-            let (foreman, carriers) = (&foreman, &carriers);
-            let dice = Dice::new(seed, first + worker as u64 + 1);
-            scope.spawn(move || pairs.work(hosts, foreman, worker, dice, carriers));
-        }
-        let mut dice = Dice::new(seed, first + 50);
+/// What each stack has counted of what a full disk has cost.
+fn counters(daemons: &Daemons) -> Value {
+    let stacks = Host::ALL.into_iter().flat_map(|host| stacks(daemons.hosts, host));
+    let count = |name: &str| {
+        let figures = stacks.clone().filter_map(|stack| stack["counters"][name].as_u64());
+        json!(figures.sum::<u64>())
+    };
+    json!({ "log_lines_lost": count("stack_log_lines_lost"), "peer_cache_failures": count("stack_peer_cache_failures") })
+}
+
+/// What daemons that nothing has ended use more than at first.
+fn growth(before: &Vitals, after: &Vitals) -> Vec<String> {
+    // Of the looks, the first and the last third are compared.
+    vitals::growth(&[before.clone(), after.clone(), after.clone()])
+}
+
+struct Chaos<'a, 'b> {
+    ground: Ground,
+    daemons: &'b mut Daemons<'a>,
+    pairs: &'b Pairs,
+    course: Course,
+    begun: Instant,
+}
+
+impl Chaos<'_, '_> {
+    /// Transfers and faults until `end`; what the daemons used at rest before the first fault.
+    fn until(&mut self, end: Instant, [seed, first]: [u64; 2]) -> Vitals {
+        let (hosts, foreman, pairs) = (self.daemons.hosts, Foreman::default(), self.pairs);
+        let (carriers, witness) = (hosts.carriers(), Witness::start(hosts));
+        std::thread::scope(|scope| {
+            let _whistle = Whistle(&foreman);
+            for worker in 0..PAIRS_AT_ONCE {
+                let (foreman, beside) = (&foreman, (&carriers[..], &witness));
+                let dice = Dice::new(seed, first + worker as u64 + 1);
+                scope.spawn(move || pairs.work(hosts, foreman, worker, dice, beside));
+            }
+            std::thread::sleep(WARM_UP);
+            foreman.pause();
+            let _ = vitals::settle(self.daemons);
+            let before = vitals::take(self.daemons);
+            foreman.go_on();
+            self.disturb(end, Dice::new(seed, first + 50));
+            foreman.pause();
+            before
+        })
+    }
+
+    fn disturb(&mut self, end: Instant, mut dice: Dice) {
         while Instant::now() < end {
             std::thread::sleep(Duration::from_millis(dice.range(500, 4_000)));
-            if let Some(fault) = faults::any(daemons, &mut dice) {
-                one(daemons, pairs, &fault, begun);
+            let fault = faults::any(self.daemons, &self.ground, self.course, &mut dice);
+            if let Some(fault) = fault {
+                self.one(&fault);
             }
         }
-        foreman.pause();
-    });
-}
-
-fn one(daemons: &mut Daemons, pairs: &Pairs, fault: &Fault, begun: Instant) {
-    println!("chaos: {:.1} s: {}; {}", begun.elapsed().as_secs_f64(), fault.what, pairs.progress());
-    pairs.begin(fault);
-    fault.begin(daemons.hosts);
-    std::thread::sleep(fault.lasts);
-    fault.mend(daemons.hosts);
-    if fault.kills {
-        revive(daemons);
     }
-    pairs.mended();
-}
 
-/// Starts what has died.
-fn revive(daemons: &mut Daemons) {
-    if matches!(daemons.serve.try_wait(), Ok(Some(_))) {
-        daemons.start_serve();
+    fn one(&mut self, fault: &Fault) {
+        let (at, progress) = (self.begun.elapsed().as_secs_f64(), self.pairs.progress());
+        println!("chaos: {at:.1} s: {}; {progress}", fault.what);
+        self.pairs.begin(fault);
+        fault.begin(self.daemons.hosts, &self.ground);
+        let killed = self.wait(fault);
+        fault.mend(self.daemons.hosts, &self.ground);
+        self.revive(fault, killed);
+        self.pairs.mended();
     }
-    let hosts = daemons.hosts;
-    if let Some(group) = &mut daemons.group {
-        let _ = group.end(&hosts.site, Host::Left, "-TERM");
-        daemons.attach();
+
+    /// Lets the fault last; whether it has ended a process.
+    fn wait(&self, fault: &Fault) -> bool {
+        let end = Instant::now() + fault.lasts;
+        let ended = || fault.victim.as_ref().is_some_and(|victim| processes::has_ended(victim.pid));
+        let ends = fault.ends() && vitals::within(fault.lasts, ended);
+        if ends {
+            self.pairs.killed();
+        }
+        std::thread::sleep(end.saturating_duration_since(Instant::now()));
+        ends
+    }
+
+    /// Starts what has ended.
+    fn revive(&mut self, fault: &Fault, killed: bool) {
+        if matches!(self.daemons.serve.try_wait(), Ok(Some(_))) {
+            self.daemons.start_serve();
+        }
+        let scope = fault.victim.as_ref().and_then(|victim| victim.scope);
+        if killed && scope == Some(Scope::Attach) {
+            let site = &self.daemons.hosts.site;
+            if let Some(group) = &mut self.daemons.group {
+                let _ = group.end(site, Host::Left, "-TERM");
+            }
+            self.daemons.attach();
+        }
     }
 }

@@ -1,35 +1,57 @@
 //! Transfers in pairs: the same one through manypath and by plain TCP, at the same moment.
 
 use super::faults::Fault;
+use super::ground::shell;
+use super::witness::Witness;
 use crate::dice::Dice;
-use crate::hosts::Hosts;
-use crate::ledger::{Carrier, Failure};
-use crate::transfers::Transfer;
+use crate::hosts::{Hosts, stacks};
+use crate::ledger::{Carrier, Failure, Scope};
+use crate::transfers::{LONGEST, Transfer};
 use crate::workers::Foreman;
+use manypath_lab::Host;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// After the end of a fault, failures may still be its.
+/// Until this long after its end a fault is named beside a failure.
 const AFTERMATH: Duration = Duration::from_secs(8);
+/// What takes longer is looked into while it lasts.
+const SLOW: Duration = Duration::from_secs(40);
 const BREATH: Duration = Duration::from_millis(50);
+/// The longest that processes of a pair are suspended while it lasts.
+const SUSPENSION: Duration = Duration::from_secs(30);
+/// For so long after a signal a process that connects may not be able to see that its own stack has gone.
+const UNDER_WAY: Duration = Duration::from_millis(100);
+
+/// One transfer of a pair.
+struct Half {
+    result: Result<u64, Failure>,
+    took: Duration,
+}
 
 struct Pair {
+    worker: usize,
     carrier: Carrier,
     what: String,
     begun: Instant,
     ended: Instant,
-    ours: Result<u64, Failure>,
-    tcp: Result<u64, Failure>,
+    ours: Half,
+    tcp: Half,
+    /// A connect by plain TCP failed in the same way, at the moment at which this one failed.
+    refused: bool,
 }
 
 struct Happened {
     kind: &'static str,
     what: String,
-    kills: bool,
+    /// Whose transfers use the process that it happened to.
+    scope: Option<Scope>,
     begun: Instant,
     mended: Option<Instant>,
+    /// When that process ended.
+    killed: Option<Instant>,
 }
 
 #[derive(Default)]
@@ -38,33 +60,45 @@ pub(super) struct Pairs {
     faults: Mutex<Vec<Happened>>,
 }
 
-fn hung(result: &Result<u64, Failure>) -> bool {
-    matches!(result, Err(Failure::Wrong(said)) if said.starts_with("it hung"))
-}
+impl Half {
+    fn hung(&self, suspended: Duration) -> bool {
+        self.took > LONGEST + suspended
+    }
 
-fn damaged(result: &Result<u64, Failure>) -> bool {
-    matches!(result, Err(Failure::Wrong(_))) && !hung(result)
+    fn damaged(&self) -> bool {
+        matches!(&self.result, Err(Failure::Wrong(said)) if !said.starts_with("it hung"))
+    }
 }
 
 impl Pairs {
     /// Called just before a fault begins.
     pub(super) fn begin(&self, fault: &Fault) {
-        let Fault { kind, what, kills, .. } = fault;
-        let (what, begun) = (what.clone(), Instant::now());
-        let happened = Happened { kind, what, kills: *kills, begun, mended: None };
+        let scope = fault.victim.as_ref().and_then(|victim| victim.scope);
+        let (kind, what, begun) = (fault.kind, fault.what.clone(), Instant::now());
+        let happened = Happened { kind, what, scope, begun, mended: None, killed: None };
         self.faults.lock().expect("no worker panics").push(happened);
     }
 
-    pub(super) fn mended(&self) {
+    fn last(&self, change: impl FnOnce(&mut Happened)) {
         if let Some(last) = self.faults.lock().expect("no worker panics").last_mut() {
-            last.mended = Some(Instant::now());
+            change(last);
         }
+    }
+
+    /// The process of the last fault has ended.
+    pub(super) fn killed(&self) {
+        self.last(|fault| fault.killed = Some(Instant::now()));
+    }
+
+    pub(super) fn mended(&self) {
+        self.last(|fault| fault.mended = Some(Instant::now()));
     }
 
     pub(super) fn progress(&self) -> String {
         let all = self.all.lock().expect("no worker panics");
         let failed = |of: fn(&Pair) -> bool| all.iter().filter(|pair| of(pair)).count();
-        let (ours, tcp) = (failed(|pair| pair.ours.is_err()), failed(|pair| pair.tcp.is_err()));
+        let ours = failed(|pair| pair.ours.result.is_err());
+        let tcp = failed(|pair| pair.tcp.result.is_err());
         format!("{} pairs, failed: manypath {ours}, TCP {tcp}", all.len())
     }
 
@@ -74,7 +108,7 @@ impl Pairs {
         foreman: &Foreman,
         worker: usize,
         mut dice: Dice,
-        carriers: &[Carrier],
+        (carriers, witness): (&[Carrier], &Witness),
     ) {
         let dirs = ["ours", "tcp"].map(|name| hosts.site.dir.join(format!("{name}-{worker}")));
         for dir in &dirs {
@@ -83,63 +117,150 @@ impl Pairs {
         while foreman.begin() {
             let carrier = *dice.pick(carriers);
             let seed = dice.next();
-            let transfer = |carrier, dir| {
-                let dice = &mut Dice::new(seed, 0);
-                Transfer { hosts, worker, carrier, dir, dice }.comparable()
+            let transfer = |by, dir| {
+                let (dice, longest) = (&mut Dice::new(seed, 0), LONGEST + SUSPENSION);
+                let begun = Instant::now();
+                let mut transfer = Transfer { hosts, worker, carrier: by, dir, dice, longest };
+                let (_, what, result) = transfer.comparable(carrier);
+                (what, Half { result, took: begun.elapsed() })
             };
             let begun = Instant::now();
-            let ((_, what, ours), (_, _, tcp)) = std::thread::scope(|scope| {
+            let ((what, ours), (_, tcp)) = std::thread::scope(|scope| {
                 let tcp = scope.spawn(|| transfer(Carrier::Plain, &dirs[1]));
-                (transfer(carrier, &dirs[0]), tcp.join().expect("a transfer"))
+                let (done, waited) = mpsc::channel::<()>();
+                scope.spawn(move || {
+                    if waited.recv_timeout(SLOW) == Err(RecvTimeoutError::Timeout) {
+                        println!("chaos: {carrier:?} takes long: {}", state(hosts));
+                    }
+                });
+                let ours = transfer(carrier, &dirs[0]);
+                drop(done);
+                (ours, tcp.join().expect("a transfer"))
             });
-            let pair = Pair { carrier, what, begun, ended: Instant::now(), ours, tcp };
-            self.all.lock().expect("no worker panics").push(pair);
+            let ended = begun + ours.took;
+            let refused = match &ours.result {
+                Err(Failure::Broken(said)) => witness.has_met(said, ended),
+                _ => false,
+            };
+            let pair = Pair { worker, carrier, what, begun, ended, ours, tcp, refused };
+            self.enter(hosts.begun, pair);
             foreman.finish();
             std::thread::sleep(BREATH);
         }
     }
 
+    /// Failures that count are printed at once.
+    fn enter(&self, origin: Instant, pair: Pair) {
+        let faults = self.faults.lock().expect("no worker panics");
+        if pair.is_lost(&faults) || pair.hung(&faults) || pair.ours.damaged() {
+            println!("chaos: LOST: {}", pair.describe(&faults, origin));
+        }
+        self.all.lock().expect("no worker panics").push(pair);
+    }
+
     /// What was found.
     pub(super) fn summary(&self, origin: Instant) -> Value {
         let (all, faults) = (self.all.lock().expect("ended"), self.faults.lock().expect("ended"));
-        let lines = |of: &dyn Fn(&Pair) -> bool| -> Vec<String> {
-            let those = all.iter().filter(|pair| of(pair));
-            those.map(|pair| pair.describe(&pair.meanwhile(&faults), origin)).collect()
+        let those = |of: &dyn Fn(&Pair) -> bool| -> Vec<&Pair> {
+            all.iter().filter(|pair| of(pair)).collect()
         };
-        let count = |of: &dyn Fn(&Pair) -> bool| all.iter().filter(|pair| of(pair)).count();
-        let killed = |pair: &Pair| pair.meanwhile(&faults).iter().any(|one| one.kills);
-        let lost = |pair: &Pair| pair.ours.is_err() && pair.tcp.is_ok();
-        let bytes: u64 = all.iter().filter_map(|pair| pair.ours.as_ref().ok()).sum();
+        let lines = |of: &dyn Fn(&Pair) -> bool| -> Vec<String> {
+            those(of).iter().map(|pair| pair.describe(&faults, origin)).collect()
+        };
+        let failed = |pair: &Pair| [&pair.ours, &pair.tcp].map(|half| half.result.is_err());
+        let bytes: u64 = all.iter().filter_map(|pair| pair.ours.result.as_ref().ok()).sum();
         json!({
-            "pairs": all.len(), "bytes": bytes, "faults": by_kind(&all, &faults),
-            "both_failed": count(&|pair| pair.ours.is_err() && pair.tcp.is_err()),
-            "tcp_alone_failed": count(&|pair| pair.ours.is_ok() && pair.tcp.is_err()),
-            "failed_with_a_killed_process": count(&|pair| lost(pair) && killed(pair)),
-            "corruptions": lines(&|pair| damaged(&pair.ours)),
-            "hangs": lines(&|pair| hung(&pair.ours) && !hung(&pair.tcp)),
-            "survived_by_tcp_alone": lines(&|pair| lost(pair) && !killed(pair)),
+            "pairs": all.len(), "bytes": bytes, "carriers": by_carrier(&all),
+            "faults": by_kind(&all, &faults),
+            "both_failed": those(&|pair| failed(pair) == [true, true]).len(),
+            "tcp_alone_failed": those(&|pair| failed(pair) == [false, true]).len(),
+            "own_process_killed": lines(&|pair| failed(pair) == [true, false] && !pair.refused && pair.was_killed(&faults)),
+            "tcp_was_refused": lines(&|pair| failed(pair) == [true, false] && pair.refused),
+            "corruptions": lines(&|pair| pair.ours.damaged()),
+            "hangs": lines(&|pair| pair.hung(&faults)),
+            "survived_by_tcp_alone": lines(&|pair| pair.is_lost(&faults)),
         })
     }
 }
 
-impl Pair {
-    /// The faults that may have concerned it.
-    fn meanwhile<'a>(&self, faults: &'a [Happened]) -> Vec<&'a Happened> {
-        let still = |one: &&Happened| {
-            let mended = one.mended.unwrap_or(self.ended);
-            one.begun <= self.ended && mended + AFTERMATH >= self.begun
-        };
-        faults.iter().filter(still).collect()
+impl Happened {
+    fn concerns(&self, pair: &Pair) -> bool {
+        self.scope.is_some_and(|scope| scope.concerns(pair.worker, pair.carrier))
     }
 
-    fn describe(&self, meanwhile: &[&Happened], origin: Instant) -> String {
-        let Self { carrier, what, begun, ended, ours, tcp } = self;
-        let (at, took) = ((*begun - origin).as_secs_f64(), *ended - *begun);
-        let since =
-            |one: &&Happened| format!("{:.1} s {}", (one.begun - origin).as_secs_f64(), one.what);
-        let causes: Vec<String> = meanwhile.iter().map(since).collect();
-        format!("{at:.1} s {carrier:?} {what}, {took:?}: {ours:?}, TCP {tcp:?}; {causes:?}")
+    /// Whether a process that the pair used ended while the pair was at work.
+    fn killed(&self, pair: &Pair) -> bool {
+        let grace = match self.scope {
+            Some(Scope::Attach | Scope::Worker(_)) => UNDER_WAY,
+            _ => Duration::ZERO,
+        };
+        let at_work = |at: Instant| pair.begun <= at + grace && at <= pair.ended;
+        self.concerns(pair) && self.killed.is_some_and(at_work)
     }
+
+    /// How long the pair could not go on, because one of its processes was suspended.
+    fn suspended(&self, pair: &Pair) -> Duration {
+        if !self.kind.starts_with("suspended") || !self.concerns(pair) {
+            return Duration::ZERO;
+        }
+        let until = self.mended.unwrap_or(pair.ended).min(pair.ended);
+        until.saturating_duration_since(self.begun.max(pair.begun))
+    }
+
+    /// Whether it may have to do with how the pair ended.
+    fn is_near(&self, pair: &Pair) -> bool {
+        let mended = self.mended.unwrap_or(pair.ended);
+        self.begun <= pair.ended && mended + AFTERMATH >= pair.begun
+    }
+}
+
+impl Pair {
+    fn was_killed(&self, faults: &[Happened]) -> bool {
+        faults.iter().any(|fault| fault.killed(self))
+    }
+
+    /// TCP has survived what ended this, and no process of this was killed.
+    fn is_lost(&self, faults: &[Happened]) -> bool {
+        let lost = self.ours.result.is_err() && self.tcp.result.is_ok();
+        lost && !self.refused && !self.was_killed(faults)
+    }
+
+    fn hung(&self, faults: &[Happened]) -> bool {
+        let suspended = faults.iter().map(|fault| fault.suspended(self)).sum();
+        self.ours.hung(suspended) && !self.tcp.hung(Duration::ZERO)
+    }
+
+    fn describe(&self, faults: &[Happened], origin: Instant) -> String {
+        let Self { worker, carrier, what, begun, ours, tcp, .. } = self;
+        let at = (*begun - origin).as_secs_f64();
+        let since = |one: &Happened| (one.begun - origin).as_secs_f64();
+        let near = faults.iter().filter(|fault| fault.is_near(self));
+        let near: Vec<String> =
+            near.map(|one| format!("{:.1} s {}", since(one), one.what)).collect();
+        let (took, tcp_took) = (ours.took, tcp.took);
+        format!(
+            "{at:.1} s worker {worker} {carrier:?} {what}: {:?} after {took:?}, TCP {:?} after {tcp_took:?}; {near:?}",
+            ours.result, tcp.result
+        )
+    }
+}
+
+/// What stacks and kernels of both hosts hold.
+fn state(hosts: &Hosts) -> String {
+    let of = |host| {
+        let sockets = shell(&hosts.site, host, "ss -tanoi").stdout;
+        let stacks = Value::from(stacks(hosts, host));
+        format!("{host}: {stacks}\n{sockets}")
+    };
+    Host::ALL.map(of).join("\n")
+}
+
+fn by_carrier(all: &[Pair]) -> Value {
+    let mut carriers: BTreeMap<String, usize> = BTreeMap::new();
+    for pair in all {
+        *carriers.entry(format!("{:?}", pair.carrier)).or_default() += 1;
+    }
+    json!(carriers)
 }
 
 /// How often each kind of fault came, and the failures meanwhile. A failure counts for each fault of its time.
@@ -149,10 +270,10 @@ fn by_kind(all: &[Pair], faults: &[Happened]) -> Value {
         kinds.entry(one.kind).or_default()[0] += 1;
     }
     for pair in all {
-        for one in pair.meanwhile(faults) {
+        for one in faults.iter().filter(|fault| fault.is_near(pair)) {
             let row = kinds.entry(one.kind).or_default();
-            row[1] += usize::from(pair.ours.is_err());
-            row[2] += usize::from(pair.tcp.is_err());
+            row[1] += usize::from(pair.ours.result.is_err());
+            row[2] += usize::from(pair.tcp.result.is_err());
         }
     }
     let row = |(kind, [times, ours, tcp]): (&str, [usize; 3])| {
