@@ -282,6 +282,9 @@ pub(crate) struct StatusArgs {
     /// Show counters of all drops, refusals and fallbacks.
     #[arg(long)]
     pub(crate) counters: bool,
+    /// Show every figure of associations, paths and connections.
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
 }
 
 /// Simulate networks in virtual time, with the same protocol engine.

@@ -9,6 +9,7 @@ pub(crate) mod gateway;
 pub(crate) mod lab;
 pub(crate) mod man;
 pub(crate) mod metrics;
+mod outcome;
 pub(crate) mod path;
 pub(crate) mod peers;
 pub(crate) mod preload;

@@ -76,7 +76,10 @@ fn run_program(args: &RunArgs) -> Result<u8, Failure> {
             ShimState::Nested => {
                 say("all connections are in the report of the outer `manypath run`")
             }
-            ShimState::Active => say(&outcome.report),
+            ShimState::Active => {
+                say(super::outcome::sentence(&outcome.report));
+                say(&outcome.report);
+            }
         }
     }
     Ok(outcome.status)

@@ -63,7 +63,9 @@ impl Death {
         let alive = outcome.begun <= self.at && self.at <= outcome.ended;
         let after = outcome.ended.saturating_duration_since(self.at);
         let earliest = if self.graceful { TIME_TO_FINISH } else { Duration::ZERO };
-        self.scope.concerns(outcome.worker, outcome.carrier) && alive && (earliest..=earliest + PROMPT).contains(&after)
+        self.scope.concerns(outcome.worker, outcome.carrier)
+            && alive
+            && (earliest..=earliest + PROMPT).contains(&after)
     }
 }
 

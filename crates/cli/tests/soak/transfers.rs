@@ -130,7 +130,8 @@ impl Transfer<'_> {
     fn half_close(&mut self) -> Done {
         let (name, path) = self.served();
         let (server, port) = (&self.hosts.server, self.digest_port());
-        let line = format!("exec {} -vN {server} {port} < {}", find("nc").display(), path.display());
+        let line =
+            format!("exec {} -vN {server} {port} < {}", find("nc").display(), path.display());
         let done = self.run("sh", &["-c", &line]).and_then(|done| {
             let content = fs::read(&path).expect("the file");
             let answer = done.stdout.lines().nth(1).unwrap_or_default();

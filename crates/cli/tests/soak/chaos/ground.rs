@@ -118,9 +118,9 @@ pub(super) fn fill(disk: &Path, kind: &str) -> [String; 2] {
     let fill = disk.join("fill").display().to_string();
     let write = match kind {
         "disk full" => format!("cat /dev/zero > {fill}/bytes 2> /dev/null || true"),
-        _ => format!(
-            "for number in $(seq 3000); do : > {fill}/$number || break; done 2> /dev/null"
-        ),
+        _ => {
+            format!("for number in $(seq 3000); do : > {fill}/$number || break; done 2> /dev/null")
+        }
     };
     [format!("mkdir {fill}; {write}"), format!("rm -r {fill}")]
 }

@@ -28,14 +28,8 @@ const PAIRS_AT_ONCE: usize = 3;
 /// Beginning of the associations, before the first look at what daemons use.
 const WARM_UP: Duration = Duration::from_secs(5);
 /// What no piece may have.
-const FAULTS: [&str; 6] = [
-    "corruptions",
-    "hangs",
-    "survived_by_tcp_alone",
-    "open_at_the_end",
-    "would_not_end",
-    "grown",
-];
+const FAULTS: [&str; 6] =
+    ["corruptions", "hangs", "survived_by_tcp_alone", "open_at_the_end", "would_not_end", "grown"];
 
 /// A few faults: nothing is damaged, and nothing hangs.
 #[test]
@@ -113,7 +107,10 @@ fn run(time: Duration, seed: u64, piece: u64) -> Value {
         "would_not_end": unwilling, "grown": grown, "lost_lines_and_entries": counters,
         "use": vitals::as_json(&[before, after]),
     });
-    summary.as_object_mut().expect("an object").extend(about.as_object().cloned().unwrap_or_default());
+    summary
+        .as_object_mut()
+        .expect("an object")
+        .extend(about.as_object().cloned().unwrap_or_default());
     summary
 }
 

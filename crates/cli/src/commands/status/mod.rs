@@ -1,15 +1,13 @@
 //! `manypath status`: what the stacks of this host do, and why a path is idle.
 
-use super::path::words;
+mod details;
+mod summary;
+
 use super::stacks;
 use crate::args::StatusArgs;
 use crate::failure::Failure;
 use manypath_control::counted;
-use manypath_control::path::PathPolicy;
-use manypath_control::status::{
-    AssociationStatus, DatagramStatus, FlowStatus, ListenerStatus, PathStatus, SandboxStatus,
-    StackStatus,
-};
+use manypath_control::status::{ListenerStatus, SandboxStatus, StackStatus};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -31,7 +29,7 @@ pub(crate) fn status(args: &StatusArgs) -> Result<u8, Failure> {
         );
     }
     for stack in &stacks {
-        print!("{}", text(stack, args.counters));
+        print!("{}", text(stack, args));
     }
     Ok(0)
 }
@@ -43,7 +41,7 @@ pub(super) fn json(stacks: Vec<StackStatus>) -> Result<String, Failure> {
 }
 
 /// One stack in text.
-fn text(stack: &StackStatus, counters: bool) -> String {
+fn text(stack: &StackStatus, args: &StatusArgs) -> String {
     let mut out = String::new();
     let role = match (stack.accepting, stack.allow.is_empty()) {
         (true, true) => "serving listeners".into(),
@@ -62,13 +60,16 @@ fn text(stack: &StackStatus, counters: bool) -> String {
         counted(stack.associations.len(), "association", "associations")
     );
     stack.listeners.iter().for_each(|l| listener(&mut out, l));
-    stack.associations.iter().for_each(|a| association(&mut out, a));
+    let write = if args.verbose { details::association } else { summary::association };
+    stack.associations.iter().for_each(|a| write(&mut out, a));
     let memory = &stack.receive_memory;
     let (promised, limit) = (memory.promised_bytes >> 10, memory.limit_bytes >> 10);
-    if promised > 0 {
+    if promised > 0 && args.verbose {
         let _ = writeln!(out, "  windows of {promised} KiB of {limit} KiB");
     }
-    out += &sandbox(&stack.sandbox);
+    if args.verbose || stack.sandbox.user == 0 {
+        out += &sandbox(&stack.sandbox);
+    }
     for peer in &stack.peers {
         let port = peer.port.map_or(String::new(), |p| format!(":{p}"));
         let _ = writeln!(
@@ -82,7 +83,7 @@ fn text(stack: &StackStatus, counters: bool) -> String {
     for (reason, count) in &stack.fallbacks {
         let _ = writeln!(out, "  plain TCP {}: {reason}", times(*count));
     }
-    if counters {
+    if args.counters {
         for (name, count) in stack.counters.iter().filter(|(_, count)| **count > 0) {
             let _ = writeln!(out, "  {name} {count}");
         }
@@ -120,114 +121,11 @@ fn listener(out: &mut String, status: &ListenerStatus) {
     );
 }
 
-fn association(out: &mut String, status: &AssociationStatus) {
-    let _ = writeln!(
-        out,
-        "  association {} {} ({}): unsent {}, outstanding {}, peer window {}, waiting to be read {}",
-        status.id,
-        status.state,
-        status.form,
-        bytes(status.unsent_bytes),
-        bytes(status.outstanding_bytes),
-        bytes(status.peer_rwnd_bytes),
-        bytes(status.receive_queued_bytes)
-    );
-    status.paths.iter().for_each(|p| path(out, p));
-    status.flows.iter().for_each(|f| flow(out, f));
-    status.datagrams.iter().for_each(|d| datagrams(out, d));
-}
-
-fn path(out: &mut String, path: &PathStatus) {
-    let primary = if path.primary { ", primary" } else { "" };
-    let srtt = path.srtt_us.map_or("-".to_owned(), |us| format!("{:.1} ms", us as f64 / 1e3));
-    let policy = wanted(path);
-    let idle = path.idle.as_ref().map_or(String::new(), |why| format!(", idle: {why}"));
-    let _ = writeln!(
-        out,
-        "    path {} {} {} -> {} {}{primary}: srtt {srtt}, cwnd {}, in flight {}, sent {}, received {}, \
-         {}, {}, {} ({} in vain), suspected {} ({} wrongly), {}, {} in vain, ECN {} ({} in, {} told, {}), \
-         {}{policy}{idle}",
-        path.id,
-        path.interface,
-        path.local,
-        path.remote,
-        path.state,
-        bytes(path.cwnd_bytes),
-        bytes(path.in_flight_bytes),
-        bytes(path.bytes_sent),
-        bytes(path.bytes_received),
-        counted(path.fast_retransmits, "fast retransmit", "fast retransmits"),
-        counted(path.timeouts, "timeout", "timeouts"),
-        counted(path.probes, "probe", "probes"),
-        path.spurious_probes,
-        times(path.suspicions),
-        path.spurious_suspicions,
-        counted(path.tail_probes, "tail probe", "tail probes"),
-        counted(path.spurious_retransmits, "retransmit", "retransmits"),
-        path.ecn,
-        counted(path.ce_received, "mark", "marks"),
-        path.ecne_received,
-        counted(path.ecn_reductions, "reduction", "reductions"),
-        last_data(path.since_data_sent_ms, path.since_data_received_ms)
-    );
-}
-
 /// When data went over a path last.
 pub(super) fn last_data(sent_ms: Option<u64>, received_ms: Option<u64>) -> String {
     let ago =
         |ms: Option<u64>| ms.map_or("never".into(), |ms| format!("{:.1} s ago", ms as f64 / 1e3));
     format!("data sent {}, received {}", ago(sent_ms), ago(received_ms))
-}
-
-/// What either end wants of a path.
-fn wanted(path: &PathStatus) -> String {
-    let of = |who, policy: &PathPolicy| {
-        if policy.is_default() { String::new() } else { format!(", {who} {}", words(policy)) }
-    };
-    of("policy", &path.policy) + &of("peer's policy", &path.peer_policy)
-}
-
-fn flow(out: &mut String, flow: &FlowStatus) {
-    let (from, to) = (flow.client.unwrap_or(flow.source), flow.destination);
-    let ways = if flow.redundant { " over every path" } else { "" };
-    let _ = writeln!(
-        out,
-        "    flow {} {from} -> {to} {}{ways}: in {}, out {}, waiting {} in {} out, credit {}, {} {}",
-        flow.stream,
-        flow.state,
-        bytes(flow.bytes_in),
-        bytes(flow.bytes_out),
-        bytes(flow.waiting_in_bytes),
-        bytes(flow.waiting_out_bytes),
-        bytes(flow.credit_bytes),
-        flow.class,
-        flow.weight
-    );
-}
-
-fn datagrams(out: &mut String, flow: &DatagramStatus) {
-    let state = if flow.accepted { "open" } else { "opening" };
-    let ways = if flow.redundant { " over every path" } else { "" };
-    let _ = writeln!(
-        out,
-        "    datagrams {} {} -> {} {state}{ways}: lifetime {} ms, sent {} ({}), expired {}, dropped {} for newer \
-         {} by the kernel {} too long, waiting {}, received {} ({}), delivered {}, undelivered {}",
-        flow.number,
-        flow.source,
-        flow.destination,
-        flow.lifetime_ms,
-        flow.sent,
-        bytes(flow.sent_bytes),
-        flow.expired,
-        flow.dropped_for_newer,
-        flow.dropped_by_kernel,
-        flow.dropped_too_long,
-        flow.waiting,
-        flow.received,
-        bytes(flow.received_bytes),
-        flow.delivered,
-        flow.undelivered
-    );
 }
 
 fn times(count: u64) -> String {

@@ -1,0 +1,113 @@
+//! Every figure of an association: `manypath status -v`.
+
+use super::super::path::words;
+use super::{bytes, last_data, times};
+use manypath_control::counted;
+use manypath_control::path::PathPolicy;
+use manypath_control::status::{AssociationStatus, DatagramStatus, FlowStatus, PathStatus};
+use std::fmt::Write;
+
+/// An association with its paths, flows and datagrams.
+pub(super) fn association(out: &mut String, status: &AssociationStatus) {
+    // Writing to a string cannot fail, here and below.
+    let _ = writeln!(
+        out,
+        "  association {} {} ({}): unsent {}, outstanding {}, peer window {}, waiting to be read {}",
+        status.id,
+        status.state,
+        status.form,
+        bytes(status.unsent_bytes),
+        bytes(status.outstanding_bytes),
+        bytes(status.peer_rwnd_bytes),
+        bytes(status.receive_queued_bytes)
+    );
+    status.paths.iter().for_each(|p| path(out, p));
+    status.flows.iter().for_each(|f| flow(out, f));
+    status.datagrams.iter().for_each(|d| datagrams(out, d));
+}
+
+fn path(out: &mut String, path: &PathStatus) {
+    let primary = if path.primary { ", primary" } else { "" };
+    let srtt = path.srtt_us.map_or("-".to_owned(), |us| format!("{:.1} ms", us as f64 / 1e3));
+    let policy = wanted(path);
+    let idle = path.idle.as_ref().map_or(String::new(), |why| format!(", idle: {why}"));
+    let _ = writeln!(
+        out,
+        "    path {} {} {} -> {} {}{primary}: srtt {srtt}, cwnd {}, in flight {}, sent {}, received {}, \
+         {}, {}, {} ({} in vain), suspected {} ({} wrongly), {}, {} in vain, ECN {} ({} in, {} told, {}), \
+         {}{policy}{idle}",
+        path.id,
+        path.interface,
+        path.local,
+        path.remote,
+        path.state,
+        bytes(path.cwnd_bytes),
+        bytes(path.in_flight_bytes),
+        bytes(path.bytes_sent),
+        bytes(path.bytes_received),
+        counted(path.fast_retransmits, "fast retransmit", "fast retransmits"),
+        counted(path.timeouts, "timeout", "timeouts"),
+        counted(path.probes, "probe", "probes"),
+        path.spurious_probes,
+        times(path.suspicions),
+        path.spurious_suspicions,
+        counted(path.tail_probes, "tail probe", "tail probes"),
+        counted(path.spurious_retransmits, "retransmit", "retransmits"),
+        path.ecn,
+        counted(path.ce_received, "mark", "marks"),
+        path.ecne_received,
+        counted(path.ecn_reductions, "reduction", "reductions"),
+        last_data(path.since_data_sent_ms, path.since_data_received_ms)
+    );
+}
+
+/// What either end wants of a path.
+fn wanted(path: &PathStatus) -> String {
+    let of = |who, policy: &PathPolicy| {
+        if policy.is_default() { String::new() } else { format!(", {who} {}", words(policy)) }
+    };
+    of("policy", &path.policy) + &of("peer's policy", &path.peer_policy)
+}
+
+fn flow(out: &mut String, flow: &FlowStatus) {
+    let (from, to) = (flow.client.unwrap_or(flow.source), flow.destination);
+    let ways = if flow.redundant { " over every path" } else { "" };
+    let _ = writeln!(
+        out,
+        "    flow {} {from} -> {to} {}{ways}: in {}, out {}, waiting {} in {} out, credit {}, {} {}",
+        flow.stream,
+        flow.state,
+        bytes(flow.bytes_in),
+        bytes(flow.bytes_out),
+        bytes(flow.waiting_in_bytes),
+        bytes(flow.waiting_out_bytes),
+        bytes(flow.credit_bytes),
+        flow.class,
+        flow.weight
+    );
+}
+
+fn datagrams(out: &mut String, flow: &DatagramStatus) {
+    let state = if flow.accepted { "open" } else { "opening" };
+    let ways = if flow.redundant { " over every path" } else { "" };
+    let _ = writeln!(
+        out,
+        "    datagrams {} {} -> {} {state}{ways}: lifetime {} ms, sent {} ({}), expired {}, dropped {} for newer \
+         {} by the kernel {} too long, waiting {}, received {} ({}), delivered {}, undelivered {}",
+        flow.number,
+        flow.source,
+        flow.destination,
+        flow.lifetime_ms,
+        flow.sent,
+        bytes(flow.sent_bytes),
+        flow.expired,
+        flow.dropped_for_newer,
+        flow.dropped_by_kernel,
+        flow.dropped_too_long,
+        flow.waiting,
+        flow.received,
+        bytes(flow.received_bytes),
+        flow.delivered,
+        flow.undelivered
+    );
+}
