@@ -6,6 +6,10 @@
 //! already. All else is as without this library. Nothing is kept between two calls, so that programs may fork,
 //! execute others and close whatever they like.
 //!
+//! Programs below a command may be of another C library than the command, and a loader that misses a function of a preloaded
+//! library ends the program. Optimised, the library therefore asks for nothing but the functions in `scripts/any-libc`, which
+//! all C libraries have: nothing here may panic, or allocate.
+//!
 //! # Safety
 //! Every function takes what the function of the C library takes.
 
@@ -17,8 +21,7 @@ mod next;
 use libc::{c_int, c_uint, c_void, mmsghdr, msghdr, size_t, sockaddr, socklen_t, ssize_t};
 use next::call_next;
 use std::mem;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 /// Where the launcher waits for sockets.
 const PLACE: &std::ffi::CStr = c"MANYPATH_HANDOVER";
@@ -35,7 +38,9 @@ static SERVERS: AtomicU8 = AtomicU8::new(0);
 const ROOM: usize = 64;
 
 /// Read when the library is loaded: programs change their environment, and reading it then is not safe among threads.
-static LAUNCHER: OnceLock<libc::sockaddr_un> = OnceLock::new();
+static mut LAUNCHER: libc::sockaddr_un = libc::sockaddr_un { sun_family: 0, sun_path: [0; 108] };
+/// Whether the launcher's place is known.
+static IS_KNOWN: AtomicBool = AtomicBool::new(false);
 
 #[used]
 #[unsafe(link_section = ".init_array")]
@@ -47,17 +52,18 @@ extern "C" fn start() {
     if place.is_null() {
         return;
     }
-    // SAFETY: all zeroes is a valid address, and the environment ends its strings with a zero.
-    let (mut address, length) =
-        unsafe { (mem::zeroed::<libc::sockaddr_un>(), libc::strlen(place)) };
-    if length >= address.sun_path.len() {
-        return;
+    // SAFETY: the environment ends its strings with a zero.
+    let length = unsafe { libc::strlen(place) };
+    let address = &raw mut LAUNCHER;
+    // SAFETY: nobody else has the address yet. There is room, and the strings do not overlap.
+    unsafe {
+        if length >= mem::size_of_val(&(*address).sun_path) {
+            return;
+        }
+        (*address).sun_family = libc::AF_UNIX as libc::sa_family_t;
+        std::ptr::copy_nonoverlapping(place, (&raw mut (*address).sun_path).cast(), length);
     }
-    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
-    // SAFETY: there is room, and the strings do not overlap.
-    unsafe { std::ptr::copy_nonoverlapping(place, address.sun_path.as_mut_ptr(), length) };
-    // It is set once.
-    let _ = LAUNCHER.set(address);
+    IS_KNOWN.store(true, Ordering::Release);
     // SAFETY: as above.
     let servers = unsafe { libc::getenv(SERVERS_NAME.as_ptr()) };
     if !servers.is_null() {
@@ -130,13 +136,15 @@ const fn connects(flags: c_int) -> bool {
 
 /// Sends the socket to the launcher. Whatever comes of it, the call follows.
 fn hand_over(fd: c_int) {
-    let Some(launcher) = LAUNCHER.get() else { return };
+    if !IS_KNOWN.load(Ordering::Acquire) {
+        return;
+    }
     // SAFETY: the C library has an errno for every thread; the calls below must not change it.
     let errno = unsafe { libc::__errno_location() };
     // SAFETY: as above.
     let before = unsafe { *errno };
     if is_tcp(fd) {
-        send(launcher, fd);
+        send(fd);
     }
     // SAFETY: as above.
     unsafe { *errno = before };
@@ -158,7 +166,7 @@ fn is_tcp(fd: c_int) -> bool {
 #[repr(C, align(8))]
 struct Control([u8; ROOM]);
 
-fn send(launcher: &libc::sockaddr_un, fd: c_int) {
+fn send(fd: c_int) {
     let mut number = fd.to_ne_bytes();
     let mut piece = libc::iovec { iov_base: number.as_mut_ptr().cast(), iov_len: number.len() };
     let mut control = Control([0; ROOM]);
@@ -166,7 +174,7 @@ fn send(launcher: &libc::sockaddr_un, fd: c_int) {
     // room in the control message.
     unsafe {
         let mut header: msghdr = mem::zeroed();
-        header.msg_name = (&raw const *launcher).cast_mut().cast();
+        header.msg_name = (&raw mut LAUNCHER).cast();
         header.msg_namelen = mem::size_of::<libc::sockaddr_un>() as socklen_t;
         header.msg_iov = &raw mut piece;
         header.msg_iovlen = 1;

@@ -344,31 +344,47 @@ fn receive(from: &UnixDatagram) -> Option<Option<Arrived>> {
     }))
 }
 
-/// Whether a command is linked against the C library that the library is for, as far as its file says. A script is
-/// what its interpreter is.
-pub(crate) fn is_preloadable(program: &Path) -> bool {
-    let Some(path) = find(program) else { return false };
+/// Whether the library may be preloaded under a command: a loader that misses something that the library needs ends the
+/// program. A script is what its interpreter is.
+pub(crate) fn is_preloadable(program: &Path, library: &Path) -> bool {
+    let Some(loader) = find(program).and_then(|path| loader(&path)) else { return false };
+    loader == Loader::Gnu || is_for_any(library)
+}
+
+/// Of which C library a program's loader is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Loader {
+    Gnu,
+    Musl,
+}
+
+fn loader(program: &Path) -> Option<Loader> {
     let mut head = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(4096).read_to_end(&mut head));
-    if read.is_err() {
-        return false;
-    }
-    match head.strip_prefix(b"#!") {
-        Some(line) => {
-            let line =
-                String::from_utf8_lossy(line.split(|byte| *byte == b'\n').next().unwrap_or(b""));
-            let interpreter = line.split_whitespace().next().map(PathBuf::from);
-            // A script of a script is as rare as it is confusing.
-            interpreter.is_some_and(|it| fs::read(it).is_ok_and(|file| is_linked(&file)))
+    File::open(program).ok()?.take(4096).read_to_end(&mut head).ok()?;
+    let Some(line) = head.strip_prefix(b"#!") else { return Loader::of(&head) };
+    let line = String::from_utf8_lossy(line.split(|byte| *byte == b'\n').next().unwrap_or(b""));
+    // A script of a script is as rare as it is confusing.
+    Loader::of(&fs::read(line.split_whitespace().next()?).ok()?)
+}
+
+impl Loader {
+    /// The one that the beginning of a program names.
+    fn of(file: &[u8]) -> Option<Self> {
+        let head = file.get(..file.len().min(4096)).unwrap_or_default();
+        let names = |part: &[u8]| head.windows(part.len()).any(|window| window == part);
+        match head.starts_with(b"\x7fELF") {
+            true if names(b"/ld-linux") => Some(Self::Gnu),
+            true if names(b"/ld-musl-") => Some(Self::Musl),
+            _ => None,
         }
-        None => is_linked(&head),
     }
 }
 
-/// Whether the beginning of a program names the loader of the C library.
-fn is_linked(file: &[u8]) -> bool {
-    let head = file.get(..file.len().min(4096)).unwrap_or_default();
-    head.starts_with(b"\x7fELF") && head.windows(9).any(|part| part == b"/ld-linux")
+/// Whether the library asks for nothing that the GNU C library and its compiler alone have (`scripts/handover`).
+fn is_for_any(library: &Path) -> bool {
+    let Ok(file) = fs::read(library) else { return false };
+    let names = |part: &[u8]| file.windows(part.len()).any(|window| window == part);
+    !names(b"ld-linux") && !names(b"libgcc_s")
 }
 
 fn find(program: &Path) -> Option<PathBuf> {
@@ -434,14 +450,21 @@ mod tests {
     }
 
     #[test]
-    fn programs_of_the_c_library_and_their_scripts_are_preloadable() {
-        assert!(is_preloadable(Path::new("sh")));
-        let script = std::env::temp_dir().join(format!("manypath-script-{}", process::id()));
-        fs::write(&script, "#!/usr/bin/env python3\n").unwrap();
-        assert!(is_preloadable(&script));
-        fs::write(&script, b"\x7fELF, and no loader").unwrap();
-        assert!(!is_preloadable(&script));
-        fs::remove_file(&script).unwrap();
-        assert!(!is_preloadable(&script));
+    fn programs_of_a_c_library_that_the_library_knows_are_preloadable() {
+        let place = |name| env::temp_dir().join(format!("manypath-{name}-{}", process::id()));
+        let [file, gnu, any] = ["program", "gnu.so", "any.so"].map(place);
+        fs::write(&gnu, b"libgcc_s.so.1 ld-linux-x86-64.so.2").unwrap();
+        fs::write(&any, b"libc.so.6").unwrap();
+        let under = |program: &Path| [&gnu, &any].map(|it| is_preloadable(program, it));
+        assert_eq!(under(Path::new("sh")), [true, true]);
+        let mut is = |content: &[u8]| {
+            fs::write(&file, content).unwrap();
+            under(&file)
+        };
+        assert_eq!(is(b"#!/usr/bin/env python3\n"), [true, true]);
+        assert_eq!(is(b"\x7fELF /lib/ld-musl-x86_64.so.1"), [false, true]);
+        assert_eq!(is(b"\x7fELF, and no loader"), [false, false]);
+        [&file, &gnu, &any].map(|path| fs::remove_file(path).unwrap());
+        assert_eq!(under(&file), [false, false]);
     }
 }

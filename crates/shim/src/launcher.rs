@@ -100,7 +100,8 @@ impl Chosen {
 /// Prepares for sockets that the command hands over, if there is a library that lets it.
 fn hand_over(options: &RunOptions) -> Option<Handover> {
     let program = options.command.first()?;
-    let linked = options.handover.is_some() && handover::is_preloadable(Path::new(program));
+    let library = options.handover.as_ref();
+    let linked = library.is_some_and(|it| handover::is_preloadable(Path::new(program), it));
     let handover = if linked { Handover::new().ok() } else { None };
     if handover.is_some() && options.datagrams {
         let text = "datagrams stay plain UDP: the launcher may not copy sockets of programs here";
