@@ -5,20 +5,28 @@ FUZZ_SECONDS_FULL ?= 600
 SOAK_SECONDS ?= 600
 SOAK_SEED ?= 1
 SOAK_STATE ?= target/chaos.json
+PREFIX ?= /usr/local
+DESTDIR ?=
 
-.PHONY: all build demo test test-full attacks soak interop deb deb-test bench lint audit loom fuzz man clean
+.PHONY: all help build demo check test test-full attacks soak interop install uninstall deb deb-test rpm rpm-test dist static bench lint audit loom fuzz man clean
 
 all: build
 
-build:
-	$(CARGO) build --release --locked -p manypath-cli -p manypath-handover
+help: ## Print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
 
-demo:
+build: ## Build the command and its libraries into target/release
+	$(CARGO) build --release --locked -p manypath-cli -p manypath-preload -p manypath-sctp
+	scripts/handover $${CARGO_TARGET_DIR:-target}/release/libmanypath_handover.so
+
+demo: ## Measure scp and curl over two emulated paths, beside TCP and kernel MPTCP
 	@scripts/setup build demo
 	$(CARGO) build --release --locked -p manypath-cli
 	target/release/manypath demo
 
-test:
+check: test ## The same as test
+
+test: ## Run everything that continuous integration checks
 	@scripts/setup build demo test
 	@-scripts/setup peers
 	$(CARGO) fmt --all --check
@@ -29,7 +37,7 @@ test:
 	scripts/fuzz $(FUZZ_SECONDS)
 
 # The slower checks: more random cases, longer fuzzing, the lab at speed, the demo itself.
-test-full: test build
+test-full: test build ## Run the slower checks, too
 	@scripts/setup full
 	MANYPATH_CASES=20000 $(CARGO) test --release --locked -p manypath-sim
 	$(CARGO) test --release --locked -p manypath-lab --test throughput -- --ignored
@@ -55,59 +63,82 @@ test-full: test build
 
 # The tables of docs/interop.md: transfers with other SCTP implementations, 100 MB each way, minutes for each of them; and programs made for the
 # kernel's SCTP.
-interop:
+interop: ## Transfer with other SCTP implementations, and write docs/interop.md
 	@scripts/setup build
 	@-scripts/setup peers full
 	$(CARGO) build --release --locked -p manypath-sctp -p manypath-preload -p manypath-cli -p manypath-interop
 	$${CARGO_TARGET_DIR:-target}/release/manypath-interop --write docs/interop.md
 
 # Attacks against a running server, each with the figure that it must keep (docs/defences.md); needs root.
-attacks:
+attacks: ## Attack a running server and hold each figure against its bound (root)
 	@scripts/setup build demo test
 	$(CARGO) build --release --locked -p manypath-cli -p manypath-attacks
 	$(CARGO) test --no-run --locked -p manypath-cli --test privileged_ports --test security --test cgroup_servers --test unprivileged
 	$${CARGO_TARGET_DIR:-target}/release/manypath-attacks --manypath $${CARGO_TARGET_DIR:-target}/release/manypath
 
 # Faults of the network and of processes, with plain TCP beside manypath (docs/soak.md); each run adds a piece to SOAK_STATE. Needs root.
-soak:
+soak: ## Disturb transfers through manypath and by plain TCP, and compare them (root)
 	@scripts/setup build demo test
 	MANYPATH_CHAOS_SECONDS=$(SOAK_SECONDS) MANYPATH_CHAOS_SEED=$(SOAK_SEED) MANYPATH_CHAOS_STATE=$(abspath $(SOAK_STATE)) \
 		$(CARGO) test --release --locked -p manypath-cli --test soak -- --ignored --nocapture --exact chaos::chaos
 
-# The Debian package, and its test in a fresh Debian with systemd.
-deb:
+# PREFIX (/usr/local) and DESTDIR as usual; what `make build` has built, without building anything as root.
+install: ## Install what make build has built (PREFIX, DESTDIR)
+	@scripts/setup install
+	PREFIX=$(PREFIX) scripts/stage $${CARGO_TARGET_DIR:-target}/release '$(if $(DESTDIR),$(abspath $(DESTDIR)))'
+
+uninstall: ## Remove what make install has put there; settings and rules in /etc/manypath stay
+	PREFIX=$(PREFIX) scripts/unstage $${CARGO_TARGET_DIR:-target}/release '$(if $(DESTDIR),$(abspath $(DESTDIR)))'
+
+# The Debian packages, and their test in a fresh Debian with systemd.
+deb: ## Build the Debian packages into target/deb
 	@scripts/setup build deb
 	scripts/deb
 
-deb-test: deb
+deb-test: deb ## Install, use and purge the packages in a fresh Debian (root)
 	scripts/test-deb
 
+rpm: ## Build the rpm packages into target/rpm
+	@scripts/setup build rpm
+	scripts/rpm
+
+rpm-test: rpm ## Install, use and remove the rpm packages in a root file system of their own (root)
+	scripts/test-packages target/rpm/*.rpm
+
+dist: ## Build archives and packages for x86-64 and aarch64, checksums and the list of crates, into target/dist
+	@scripts/setup build dist
+	scripts/dist
+
+static: ## Build static programs for x86-64 and aarch64 and print their sizes
+	@scripts/setup build static
+	scripts/static
+
 # How fast the simulator is and what the engine costs; bench/README.md explains the numbers.
-bench:
+bench: ## Measure the simulator and what the engine costs
 	@scripts/setup build
 	bench/sim
 	bench/engine
 	bench/pieces
 
-lint:
+lint: ## Check the format and run clippy
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
 # Licences, duplicates, sources and known vulnerabilities of the crates that manypath is built from (deny.toml).
-audit:
+audit: ## Check licences and advisories of the crates in use
 	@scripts/setup audit
 	scripts/audit
 
 # The orders in which the threads of crates/daemon/src/jobs.rs can run, up to three interruptions of a thread in each.
-loom:
+loom: ## Check the threads of the stack in all orders
 	LOOM_MAX_PREEMPTIONS=3 RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=$${CARGO_TARGET_DIR:-target}/loom \
 		$(CARGO) test --release --locked --manifest-path tests/loom/Cargo.toml
 
-fuzz:
+fuzz: ## Fuzz each target for FUZZ_SECONDS
 	scripts/fuzz $(FUZZ_SECONDS)
 
-man: build
+man: build ## Write the man pages into target/man
 	target/release/manypath man target/man
 
-clean:
+clean: ## Remove what was built
 	$(CARGO) clean
