@@ -81,6 +81,9 @@ pub struct Config {
     /// How many bytes are sent at most to addresses that are not verified for each that has come; RFC 9000 section 8.1:
     /// 3. More lets others use this endpoint to hit a victim (RFC 5062).
     pub amplification_limit: u32,
+    /// Bytes that leave in a second, at most, in answer to sources that have proven nothing: INIT ACKs and answers to packets out
+    /// of the blue. Shared fairly by the prefixes of the sources; `u32::MAX`: no limit. More lets a flood of INITs fill the uplink.
+    pub unverified_reply_rate: u32,
     /// Give up an association that we begin if the INIT ACK does not announce exactly `adaptation`:
     /// ABORT instead of COOKIE ECHO, so that no data reaches a peer that speaks something else.
     pub require_adaptation: bool,
@@ -357,6 +360,7 @@ impl Default for Config {
             adaptation: None,
             init_size: 0,
             amplification_limit: 3,
+            unverified_reply_rate: 1 << 20,
             require_adaptation: false,
             receive_buffer: 8 << 20,
             receive_buffer_max: 0,

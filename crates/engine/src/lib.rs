@@ -32,6 +32,7 @@ mod path;
 mod profile;
 mod ranges;
 mod recv;
+mod reply_limit;
 mod rng;
 mod schedule;
 mod send;

@@ -102,8 +102,9 @@ impl Config {
     /// Buffer sizes, streams and the mapping of streams to paths are left to each experiment.
     pub fn paper() -> Self {
         Self {
-            // RFC 4960 has none.
+            // RFC 4960 has neither.
             amplification_limit: u32::MAX,
+            unverified_reply_rate: u32::MAX,
             rto_initial: Duration::from_secs(3),
             rto_min: Duration::from_secs(1),
             rto_max: Duration::from_secs(60),

@@ -3,6 +3,7 @@
 use crate::allowance::Allowance;
 use crate::ecn::Ecn;
 use crate::path::PathAddr;
+use crate::reply_limit::ReplyLimit;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use manypath_wire::chunk::Chunk;
@@ -80,6 +81,8 @@ pub(crate) struct Replies {
     waiting: VecDeque<(PathAddr, Vec<u8>)>,
     /// For answers to the packet under work, whose source nobody may have verified.
     pub(crate) allowance: Allowance,
+    /// For all of them.
+    pub(crate) limit: ReplyLimit,
 }
 
 /// A packet of one chunk, unless that is too large.
@@ -93,6 +96,11 @@ pub(crate) fn packet_of(header: CommonHeader, chunk: &Chunk<'_>) -> Option<Vec<u
 }
 
 impl Replies {
+    /// No packets yet. `seed` is the endpoint's.
+    pub(crate) fn new(seed: [u8; 32]) -> Self {
+        Self { limit: ReplyLimit::new(seed), ..Self::default() }
+    }
+
     /// Queues a finished packet. False if there are too many already.
     pub(crate) fn push_packet(&mut self, path: PathAddr, packet: Vec<u8>) -> bool {
         let fits = self.waiting.len() < MAX_REPLIES;

@@ -68,10 +68,23 @@ impl<'a> Context<'a> {
 
     /// Answers the packet under work, which may have come from anybody, by a finished packet.
     pub(crate) fn answer(&mut self, path: PathAddr, packet: Vec<u8>) {
+        if !self.may_answer(&path) {
+            return;
+        }
         match self.replies.allowance.spend(&path, packet.len()) {
-            true => self.reply_packet(path, packet),
+            true => {
+                self.replies.limit.spend(self.now, &path, packet.len());
+                self.reply_packet(path, packet);
+            }
             false => self.counters.unverified_drops += 1,
         }
+    }
+
+    /// Whether the packet under work, which has come over `path` from anybody, may be answered. It is counted if not.
+    pub(crate) fn may_answer(&mut self, path: &PathAddr) -> bool {
+        let may = self.replies.limit.affords(self.now, self.config.unverified_reply_rate, path);
+        self.counters.rate_limited_replies += u64::from(!may);
+        may
     }
 
     /// Sends a finished packet at the next opportunity, even if its association is gone by then.

@@ -154,7 +154,7 @@ impl Endpoint {
             rng,
             registry: Registry::default(),
             events: VecDeque::new(),
-            replies: Replies::default(),
+            replies: Replies::new(seed),
             counters: Counters::default(),
             unread: Unread::default(),
             abort_reasons: AbortReasons::default(),

@@ -37,6 +37,10 @@ impl Endpoint {
             self.counters.refused_inits += 1;
             return;
         }
+        // Before anything that costs time.
+        if !context!(self, now).may_answer(&addr) {
+            return;
+        }
         let at_port = self.parameters_at(addr.local.ip(), header.destination_port);
         let config = at_port.as_deref().unwrap_or(&self.config);
         let received = match Received::from_init(config, init, &addr) {

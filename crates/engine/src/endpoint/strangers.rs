@@ -65,7 +65,11 @@ impl Endpoint {
         }
         let header = answer_header(packet.header(), packet.header().tag);
         let mut cx = context!(self, now);
-        match answer(&packet) {
+        let answer = answer(&packet);
+        if answer == Answer::Silence || !cx.may_answer(&addr) {
+            return;
+        }
+        match answer {
             Answer::Silence => {}
             Answer::ShutdownComplete => {
                 let complete = ShutdownComplete { tag_reflected: true };

@@ -2,7 +2,7 @@
 
 use crate::chance::Chance;
 use crate::craft::{init, packet};
-use crate::pair::{Pair, Side, address, config, millis};
+use crate::pair::{PORT_Z, Pair, Side, address, config, millis};
 use manypath_engine::{AssociationState, Config, Duration, Event, PathAddr, PathState};
 use manypath_wire::cause::Causes;
 use manypath_wire::chunk::{
@@ -34,7 +34,7 @@ fn sack(cum_tsn: u32, a_rwnd: u32, gaps: &[GapBlock]) -> Chunk<'_> {
 }
 
 /// The next TSN that `side` will send, as its peer knows it.
-fn next_tsn_of(pair: &mut Pair, side: Side) -> u32 {
+pub(crate) fn next_tsn_of(pair: &mut Pair, side: Side) -> u32 {
     let (now, other) = (pair.now, pair.node(side.other()));
     let id = other.endpoint.associations()[0];
     other.endpoint.status(now, id).unwrap().cum_tsn.unwrap().0.wrapping_add(1)
@@ -375,4 +375,49 @@ fn a_window_within_the_budget_is_announced_honestly() {
     let status = pair.a.endpoint.status(pair.now, a).unwrap();
     assert!(status.peer_rwnd <= 20_000, "{} bytes", status.peer_rwnd);
     assert_eq!(status.paths[0].state, PathState::Active);
+}
+
+/// Packets that `make` makes, 50,000 a second from 50 addresses of one prefix, for two seconds. A begins to connect
+/// after one. Returns what Z has sent to those addresses in the second half: packets, and bytes with headers.
+fn flood(pair: &mut Pair, make: impl Fn(u32) -> Vec<u8>) -> (usize, usize) {
+    (pair.quiet, pair.record) = (true, true);
+    for number in 0..100_000 {
+        if number == 50_000 {
+            pair.recorded.clear();
+            pair.a.endpoint.connect(pair.now, address(Side::Z, 1), PORT_Z).unwrap();
+        }
+        pair.z.endpoint.handle_packet(pair.now, from(0x200 + number % 50), &make(number + 1));
+        pair.drive(Duration::from_micros(20));
+    }
+    let to_flood = |path: &PathAddr| path.remote != address(Side::A, 1);
+    let sent = pair.recorded.iter().filter(|(side, path, _)| *side == Side::Z && to_flood(path));
+    sent.fold((0, 0), |(packets, bytes), (.., packet)| (packets + 1, bytes + packet.len() + 28))
+}
+
+#[test]
+fn a_flood_of_inits_takes_half_of_the_reply_rate_and_a_client_connects_beside_it() {
+    let mut pair = Pair::new(1);
+    let (_, bytes) = flood(&mut pair, |number| init(number, &[]));
+    let rate = Config::default().unverified_reply_rate as usize;
+    assert!((rate / 3..rate * 2 / 3).contains(&bytes), "{bytes} bytes in a second");
+    assert!(pair.z.endpoint.counters().rate_limited_replies > 80_000);
+    assert_eq!(pair.z.endpoint.associations().len(), 1);
+    let id = pair.a.endpoint.associations()[0];
+    let status = pair.a.endpoint.status(pair.now, id).unwrap();
+    assert_eq!(status.state, AssociationState::Established);
+}
+
+#[test]
+fn a_flood_out_of_the_blue_is_answered_within_the_reply_rate() {
+    for chunk in [Chunk::ShutdownAck, Chunk::Heartbeat(Heartbeat { info: &[] })] {
+        let mut pair = Pair::new(1);
+        let config = |config: &mut Config| config.unverified_reply_rate = 200_000;
+        pair.z.endpoint.configure(config);
+        let (packets, bytes) = flood(&mut pair, |number| packet(Side::A, number, &[chunk]));
+        assert!((66_000..133_000).contains(&bytes), "{bytes} bytes in {packets} packets");
+        assert_eq!(pair.z.endpoint.associations().len(), 1, "a client connects beside it");
+        let counters = pair.z.endpoint.counters();
+        assert_eq!(counters.out_of_the_blue, 100_000);
+        assert!(counters.rate_limited_replies > 90_000);
+    }
 }
