@@ -85,7 +85,7 @@ pub(crate) struct CmtState {
 /// What one SACK tells about one path.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct News {
-    /// Bytes newly acknowledged.
+    /// Bytes acknowledged for the first time.
     pub(crate) acked: usize,
     /// Transmission numbers newly acknowledged, ambiguous ones left out.
     pub(crate) numbers: Option<Extent<u64>>,

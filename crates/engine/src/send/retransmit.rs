@@ -179,6 +179,7 @@ impl Sender {
         let Some(path) = paths.get_mut(chunk.path) else { return };
         let (data, large) = (chunk.data_len(), chunk.large);
         let was = core::mem::replace(&mut chunk.state, ChunkState::Lost);
+        chunk.reneged |= was == ChunkState::Acked;
         path.cmt.loss_rate.on_lost();
         let lost = &mut path.cmt.lost;
         match loss {

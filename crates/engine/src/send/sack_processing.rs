@@ -349,7 +349,7 @@ impl Sender {
         self.leave_recovery(path);
         let news = path.cmt.news;
         path.stats.bytes_acked += news.acked as u64;
-        if news.acked > 0 {
+        if news.acked > 0 || news.tsns.is_some() {
             outcome.newly_acked = true;
             path.cmt.one_packet = false;
             path.cmt.tail_probe.on_heard(now);
@@ -478,7 +478,12 @@ fn note(now: Instant, tsn: Tsn64, chunk: &SentChunk, path: &mut Path) {
     let once = chunk.transmissions == 1 && !chunk.reneged;
     let sure = once || (path.rtt.least().is_some() && !is_for_earlier(now, chunk, path));
     path.cmt.loss_rate.on_acked();
-    path.congestion.on_chunk_acked(now, sure.then_some(chunk.number), chunk.wire_len());
+    // What was acknowledged before has widened the window then: a receiver that takes reports back and
+    // gives them again must not widen it each time.
+    if !chunk.reneged {
+        path.congestion.on_chunk_acked(now, sure.then_some(chunk.number), chunk.wire_len());
+        path.cmt.news.acked += chunk.wire_len();
+    }
     if sure {
         path.on_passed(chunk.large);
         match chunk.capable {
@@ -487,7 +492,6 @@ fn note(now: Instant, tsn: Tsn64, chunk: &SentChunk, path: &mut Path) {
         }
     }
     let news = &mut path.cmt.news;
-    news.acked += chunk.wire_len();
     news.earliest_acked |= path.cmt.cuc.on_acked(tsn);
     news.proves_path |= !chunk.moved;
     if once {

@@ -38,6 +38,7 @@ mod paths;
 mod policy;
 mod privileged_ports;
 mod reconfiguration;
+mod reneging;
 mod replays;
 mod restart;
 mod setup;
