@@ -69,6 +69,9 @@ counters! {
     icmp_too_big,
     /// ICMP messages of other kinds; nothing follows from them.
     icmp_other,
+    /// Times that the kernel was left to throw away ICMP messages for a tenth of a second, because more came than real
+    /// networks send.
+    report_pauses,
 }
 
 #[cfg(test)]

@@ -181,6 +181,7 @@ impl Driver {
     pub fn handle_timeout(&mut self, now: Instant) {
         // First what has arrived: after a pause of the process a timer may be due whose
         // acknowledgement is here already.
+        self.exchange.count_reports_anew(now);
         self.exchange.read(now, &mut self.arrivals);
         self.exchange.handle_timeout(now);
     }

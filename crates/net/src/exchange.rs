@@ -98,6 +98,11 @@ impl Exchange {
         self.pass_on_reports(now, index);
     }
 
+    /// Hears reports again on sockets that had too many, after a pause.
+    pub(crate) fn count_reports_anew(&mut self, now: Instant) {
+        self.sockets.iter_mut().for_each(|socket| socket.path.count_reports_anew(now));
+    }
+
     /// Sends what waited for a socket to become writable.
     pub(crate) fn resume(&mut self, now: Instant, index: usize) {
         self.sockets[index].path.resume(now);

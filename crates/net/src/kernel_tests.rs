@@ -8,7 +8,7 @@ use crate::namespace::{in_namespace, in_peer_namespace, ip, run};
 use crate::path_io::Io;
 use crate::receive::ReceiveBuffers;
 use crate::send::Packets;
-use crate::socket::{Lacks, PathSocket, TooBig, Unreachable};
+use crate::socket::{Lacks, PathSocket, REPORT_PAUSE, REPORTS_PER_PAUSE, TooBig, Unreachable};
 use crate::socket_option::{self, receive_overflows};
 use manypath_engine::{Ecn, Instant};
 use socket2::SockRef;
@@ -206,6 +206,27 @@ fn a_closed_port_does_not_cost_packets_of_another_path() {
     send(&mut a, closed, b"lost", 4);
     send(&mut b, back, b"back", 4);
     assert_eq!(receive(&mut a), [b"back"]);
+}
+
+#[test]
+fn too_many_reports_are_not_heard_for_a_while_and_fail_no_call() {
+    for ip in ["127.0.0.9", "::1"] {
+        if ip == "::1" && !have_ipv6() {
+            continue;
+        }
+        let (mut a, mut b) = (socket(ip), socket(ip));
+        let closed = closed_port(ip);
+        let heard = |a: &PathSocket<Io>| a.counters.icmp_port_closed;
+        (0..REPORTS_PER_PAUSE + 50).for_each(|_| send(&mut a, closed, b"lost", 4));
+        send(&mut a, b.local, b"kept", 4);
+        assert_eq!(receive(&mut b), [b"kept"]);
+        assert_eq!((heard(&a), a.counters.report_pauses), (REPORTS_PER_PAUSE as u64, 1));
+        assert_eq!((a.read_errors(), a.counters.dropped_send_error), (0, 0));
+
+        a.count_reports_anew(Instant::ZERO + REPORT_PAUSE);
+        send(&mut a, closed, b"lost", 4);
+        assert_eq!((a.read_errors(), heard(&a)), (1, REPORTS_PER_PAUSE as u64 + 1));
+    }
 }
 
 #[test]

@@ -37,6 +37,10 @@ pub(crate) trait PathIo {
     /// Takes the oldest report off the error queue.
     fn next_error(&mut self) -> io::Result<Option<ErrorReport>>;
 
+    /// Whether the kernel keeps reports about packets of this socket. If not, it throws away those that it has, and no
+    /// call fails by them.
+    fn hear_reports(&mut self, heard: bool) -> io::Result<()>;
+
     /// Packets that the kernel can segment in one call; 1 if it cannot.
     fn offload_segments(&self) -> usize;
 
@@ -100,6 +104,16 @@ pub(crate) fn allow_fragments(
     }
 }
 
+/// See [`PathIo::hear_reports`]. The error of the last report is taken off the socket, too.
+pub(crate) fn hear_reports(socket: &UdpSocket, heard: bool) -> io::Result<()> {
+    let (level, name) = match socket.local_addr()?.is_ipv6() {
+        true => (libc::IPPROTO_IPV6, libc::IPV6_RECVERR),
+        false => (libc::IPPROTO_IP, libc::IP_RECVERR),
+    };
+    socket_option::set(socket, level, name, libc::c_int::from(heard))?;
+    socket.take_error().map(drop)
+}
+
 /// The socket of a path.
 #[derive(Debug)]
 pub(crate) enum Io {
@@ -155,6 +169,10 @@ impl PathIo for Io {
             Self::Udp(io) => io.next_error(),
             Self::Raw(io) => io.next_error(),
         }
+    }
+
+    fn hear_reports(&mut self, heard: bool) -> io::Result<()> {
+        hear_reports(self.socket(), heard)
     }
 
     fn offload_segments(&self) -> usize {
@@ -216,6 +234,10 @@ impl PathIo for UdpIo {
 
     fn next_error(&mut self) -> io::Result<Option<ErrorReport>> {
         error_queue::receive(self.socket.as_raw_fd())
+    }
+
+    fn hear_reports(&mut self, heard: bool) -> io::Result<()> {
+        hear_reports(&self.socket, heard)
     }
 
     fn offload_segments(&self) -> usize {

@@ -2,7 +2,7 @@
 //! and a kernel without an SCTP of its own, which would answer as well.
 
 use crate::error_queue::{self, ErrorReport};
-use crate::path_io::{IPV6_LEAST_MTU, PathIo, allow_fragments};
+use crate::path_io::{IPV6_LEAST_MTU, PathIo, allow_fragments, hear_reports};
 use crate::{socket_option, traffic_class};
 use manypath_engine::Ecn;
 use quinn_udp::{EcnCodepoint, RecvMeta};
@@ -29,11 +29,7 @@ impl RawIo {
     pub(crate) fn new(socket: UdpSocket) -> io::Result<Self> {
         let is_ipv6 = socket.local_addr()?.is_ipv6();
         socket.set_nonblocking(true)?;
-        let (level, name) = match is_ipv6 {
-            true => (libc::IPPROTO_IPV6, libc::IPV6_RECVERR),
-            false => (libc::IPPROTO_IP, libc::IP_RECVERR),
-        };
-        socket_option::set(&socket, level, name, 1)?;
+        hear_reports(&socket, true)?;
         if is_ipv6 {
             socket_option::set(&socket, libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, 1)?;
         }
@@ -118,6 +114,10 @@ impl PathIo for RawIo {
 
     fn next_error(&mut self) -> io::Result<Option<ErrorReport>> {
         error_queue::receive(self.socket.as_raw_fd())
+    }
+
+    fn hear_reports(&mut self, heard: bool) -> io::Result<()> {
+        hear_reports(&self.socket, heard)
     }
 
     fn offload_segments(&self) -> usize {

@@ -158,7 +158,8 @@ mod tests {
             mtu: 0,
         };
         socket.io.receive_errors = [libc::EHOSTUNREACH; 8].into();
-        socket.io.reports.extend([report; 8 * crate::socket::ERRORS_PER_CALL]);
+        socket.io.reports.extend([report; 8 * crate::socket::REPORTS_PER_PAUSE]);
+        socket.io.always_hears = true;
         assert_eq!(receive(&mut socket), (vec![], true));
         assert_eq!(receive(&mut socket).0, [vec![1; 50]]);
     }

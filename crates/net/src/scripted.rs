@@ -26,6 +26,9 @@ pub(crate) struct ScriptedIo {
     pub(crate) marks: Vec<Ecn>,
     pub(crate) forgotten: usize,
     pub(crate) never_fragments: bool,
+    /// Reports cannot be turned off; whether they are.
+    pub(crate) always_hears: bool,
+    pub(crate) is_deaf: bool,
     /// Packets that IP may fragment.
     pub(crate) fragmented: usize,
 }
@@ -85,6 +88,19 @@ impl PathIo for ScriptedIo {
 
     fn next_error(&mut self) -> io::Result<Option<ErrorReport>> {
         Ok(self.reports.pop_front())
+    }
+
+    fn hear_reports(&mut self, heard: bool) -> io::Result<()> {
+        if self.always_hears {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        self.is_deaf = !heard;
+        if self.is_deaf {
+            self.reports.clear();
+            self.send_errors.clear();
+            self.receive_errors.clear();
+        }
+        Ok(())
     }
 
     fn offload_segments(&self) -> usize {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::error_queue::{ErrorKind, ErrorReport, Quote};
 use crate::scripted::ScriptedIo;
-use crate::socket::ERRORS_PER_CALL;
+use crate::socket::{REPORT_PAUSE, REPORTS_PER_PAUSE};
 use manypath_engine::Duration;
 
 const REMOTE: &str = "192.0.2.1:9899";
@@ -205,7 +205,8 @@ fn more_reports_than_are_read_at_once_cost_nothing() {
     let mut socket = socket();
     // The kernel fails the next call again while reports are left.
     socket.io.send_errors = [libc::EHOSTUNREACH; 2].into();
-    socket.io.reports.extend(forged(ERRORS_PER_CALL + 1));
+    socket.io.always_hears = true;
+    socket.io.reports.extend(forged(REPORTS_PER_PAUSE + 1));
     let bytes = run(0, 4);
     send(&mut socket, &bytes);
     assert_eq!(socket.io.bytes_taken(), bytes);
@@ -217,11 +218,35 @@ fn a_flood_of_reports_never_closes_a_path() {
     let mut socket = socket();
     let calls = 1000;
     socket.io.send_errors = std::iter::repeat_n(libc::EHOSTUNREACH, calls).collect();
-    socket.io.reports.extend(forged(calls * ERRORS_PER_CALL));
+    socket.io.always_hears = true;
+    socket.io.reports.extend(forged(calls * REPORTS_PER_PAUSE));
     send(&mut socket, &run(0, 4));
     assert!(!socket.unreachable.contains(&no_route()), "{:?}", socket.unreachable);
     assert_eq!(socket.counters.dropped_no_route, 0);
     assert!(socket.io.send_errors.len() > calls / 2, "the flood holds up the sender");
+}
+
+#[test]
+fn a_flood_of_reports_loses_no_packet_and_is_not_heard_for_a_while() {
+    let mut socket = socket();
+    let (now, calls) = (Instant::ZERO + REPORT_PAUSE, 1000);
+    for turn in 1..=3_u32 {
+        let now = now + REPORT_PAUSE * turn;
+        socket.count_reports_anew(now);
+        assert!(!socket.io.is_deaf, "heard again");
+        socket.io.send_errors = std::iter::repeat_n(libc::EHOSTUNREACH, calls).collect();
+        socket.io.reports.extend(forged(calls * REPORTS_PER_PAUSE));
+        let bytes = run(0, 4);
+        socket.io.taken.clear();
+        send(&mut socket, &bytes);
+        assert_eq!(socket.io.bytes_taken(), bytes);
+        assert!(socket.io.is_deaf);
+        socket.count_reports_anew(now + REPORT_PAUSE / 2);
+        assert!(socket.io.is_deaf, "not yet heard again");
+        assert_eq!(socket.counters.report_pauses, u64::from(turn));
+    }
+    assert_eq!(socket.counters.dropped_send_error, 0);
+    assert_eq!(socket.counters.icmp_unreachable, 3 * REPORTS_PER_PAUSE as u64);
 }
 
 #[test]

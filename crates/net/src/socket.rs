@@ -5,11 +5,14 @@ use crate::error_queue::{ErrorKind, ErrorReport, Quote};
 use crate::offload::Offload;
 use crate::path_io::PathIo;
 use crate::send::Waiting;
+use manypath_engine::{Duration, Instant};
 use std::io;
 use std::net::SocketAddr;
 
-/// Error reports read in one go.
-pub(crate) const ERRORS_PER_CALL: usize = 1024;
+/// Error reports of the network that a socket hears in [`REPORT_PAUSE`]. If more come, somebody forges them: the kernel
+/// throws them away until that time is over, and no call fails by them.
+pub(crate) const REPORTS_PER_PAUSE: usize = 256;
+pub(crate) const REPORT_PAUSE: Duration = Duration::from_millis(100);
 
 /// How often a call is made that fails by reports about other packets.
 const CALLS_UNDER_REPORTS: usize = 8;
@@ -32,7 +35,16 @@ pub(crate) struct PathSocket<I> {
     pub(crate) too_big: Vec<TooBig>,
     /// What the interface took when a packet was last too large for it, in bytes of IP packet.
     pub(crate) link_mtu: Option<u16>,
+    reports: Reports,
     pub(crate) counters: Counters,
+}
+
+/// How many reports have come of late.
+#[derive(Debug, Default)]
+struct Reports {
+    begun: Instant,
+    heard: usize,
+    paused: bool,
 }
 
 /// A packet was larger than a link takes.
@@ -77,6 +89,7 @@ impl<I: PathIo> PathSocket<I> {
             unreachable: Vec::new(),
             link_mtu: None,
             too_big: Vec::new(),
+            reports: Reports::default(),
             counters: Counters::default(),
         }
     }
@@ -85,7 +98,7 @@ impl<I: PathIo> PathSocket<I> {
     /// have made an unrelated call fail.
     pub(crate) fn read_errors(&mut self) -> usize {
         let mut reports = 0;
-        for _ in 0..ERRORS_PER_CALL {
+        for _ in 0..REPORTS_PER_PAUSE {
             let Ok(Some(report)) = self.io.next_error() else { break };
             match report.kind {
                 ErrorKind::Unreachable => self.counters.icmp_unreachable += 1,
@@ -101,7 +114,21 @@ impl<I: PathIo> PathSocket<I> {
                 self.on_report(&report, destination);
             }
         }
+        self.reports.heard += reports;
+        if self.reports.heard >= REPORTS_PER_PAUSE && !self.reports.paused {
+            self.counters.report_pauses += 1;
+            self.reports.paused = self.io.hear_reports(false).is_ok();
+        }
         reports
+    }
+
+    /// Hears reports again after a pause. To be called in every turn.
+    pub(crate) fn count_reports_anew(&mut self, now: Instant) {
+        if now.since(self.reports.begun) < REPORT_PAUSE {
+            return;
+        }
+        let paused = self.reports.paused && self.io.hear_reports(true).is_err();
+        self.reports = Reports { begun: now, heard: 0, paused };
     }
 
     fn on_report(&mut self, report: &ErrorReport, remote: SocketAddr) {
@@ -147,8 +174,8 @@ impl<I: PathIo> PathSocket<I> {
 
     /// Runs `call`. An ICMP error of an earlier packet makes the next call on the socket fail,
     /// wherever that one goes; in that case the error queue is read and the call made again. Reports
-    /// may come faster than that, forged ones at any rate: then the failure says nothing of the
-    /// call, and is [`io::ErrorKind::Interrupted`].
+    /// may come faster than that, forged ones at any rate: then they are not heard for a while. Where the kernel
+    /// does not allow that, the failure says nothing of the call, and is [`io::ErrorKind::Interrupted`].
     pub(crate) fn with_errors_read<T>(
         &mut self,
         mut call: impl FnMut(&mut I) -> io::Result<T>,
