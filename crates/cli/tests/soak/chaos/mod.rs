@@ -83,7 +83,7 @@ fn total(pieces: &[Value]) -> Value {
 
 fn run(time: Duration, seed: u64, piece: u64) -> Value {
     println!("chaos: {time:?}, MANYPATH_CHAOS_SEED={seed}, piece {piece}");
-    let course = if piece % 2 == 0 { Course::All } else { Course::WithoutDeaths };
+    let course = if piece.is_multiple_of(2) { Course::All } else { Course::WithoutDeaths };
     let (ground, site, disk) = Ground::new();
     let (hosts, group) = Hosts::start_on(site, Some(disk));
     for (path, rate) in RATES {
