@@ -8,7 +8,7 @@ SOAK_STATE ?= target/chaos.json
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: all help build demo check test test-full attacks soak interop install uninstall deb deb-test rpm rpm-test dist static bench lint audit loom fuzz man clean
+.PHONY: all help build demo check test test-full attacks soak interop install uninstall deb deb-test rpm rpm-test dist static bench lint audit loom miri fuzz man clean
 
 all: build
 
@@ -133,6 +133,11 @@ audit: ## Check licences and advisories of the crates in use
 loom: ## Check the threads of the stack in all orders
 	LOOM_MAX_PREEMPTIONS=3 RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=$${CARGO_TARGET_DIR:-target}/loom \
 		$(CARGO) test --release --locked --manifest-path tests/loom/Cargo.toml
+
+# Unit tests of the crates that read packets, in an interpreter that sees undefined behaviour (docs/defences.md).
+miri: ## Run unit tests of the crates that read packets in Miri
+	@scripts/setup miri
+	scripts/miri
 
 fuzz: ## Fuzz each target for FUZZ_SECONDS
 	scripts/fuzz $(FUZZ_SECONDS)

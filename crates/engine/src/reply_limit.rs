@@ -66,7 +66,8 @@ impl ReplyLimit {
 
     /// Whether another answer may leave over `addr`.
     pub(crate) fn affords(&mut self, now: Instant, rate: u32, addr: &PathAddr) -> bool {
-        if rate == u32::MAX {
+        // Nobody else can forge the addresses of this host to itself.
+        if rate == u32::MAX || addr.remote.ip().is_loopback() {
             return true;
         }
         let free = u64::from(rate).saturating_sub(self.all.bytes(now));
@@ -198,6 +199,7 @@ mod tests {
         assert!(!limit.affords(Instant::ZERO, 0, &from(0)));
         (0..5000).for_each(|_| limit.spend(Instant::ZERO, &from(0), ANSWER));
         assert!(limit.affords(Instant::ZERO, u32::MAX, &from(0)));
+        assert!(limit.affords(Instant::ZERO, RATE, &from(0x7F00_0001)), "this host itself");
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod heap;
 mod idle;
 mod pair;
 mod pieces;
+mod strangers;
 
 use bytes::Bytes;
 use manypath_engine::{Config, StreamId};

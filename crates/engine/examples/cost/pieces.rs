@@ -3,6 +3,7 @@
 //! the difference of two runs is the piece alone.
 
 use crate::pair::{Held, Pair};
+use crate::strangers;
 use bytes::Bytes;
 use manypath_engine::{AssociationId, Config, CongestionControl, StreamId, StreamScheduling};
 use manypath_wire::chunk::Data;
@@ -28,7 +29,7 @@ pub(crate) struct Piece {
 }
 
 /// All of them, in the order of the table.
-pub(crate) const PIECES: [Piece; 9] = [
+pub(crate) const PIECES: [Piece; 15] = [
     Piece { name: "parse-data", per: "packet of 1440 bytes", times: 20_000, run: parse_data },
     Piece { name: "parse-small", per: "packet of 17 chunks", times: 20_000, run: parse_small },
     Piece { name: "emit-data", per: "packet of 1440 bytes", times: 20_000, run: emit_data },
@@ -42,6 +43,37 @@ pub(crate) const PIECES: [Piece; 9] = [
         per: "message and answer, beside 1,000 idle associations",
         times: 2_000,
         run: beside_idle,
+    },
+    Piece {
+        name: "init",
+        per: "INIT with its answer",
+        times: 5_000,
+        run: strangers::answered_inits,
+    },
+    Piece { name: "flood-init", per: "INIT of a flood", times: 50_000, run: strangers::inits },
+    Piece {
+        name: "flood-cookie",
+        per: "forged COOKIE ECHO",
+        times: 5_000,
+        run: strangers::cookies,
+    },
+    Piece {
+        name: "shutdown-ack",
+        per: "SHUTDOWN ACK out of the blue with its answer",
+        times: 20_000,
+        run: strangers::answered_shutdown_acks,
+    },
+    Piece {
+        name: "flood-shutdown-ack",
+        per: "SHUTDOWN ACK of a flood",
+        times: 50_000,
+        run: strangers::shutdown_acks,
+    },
+    Piece {
+        name: "flood-abort",
+        per: "ABORT with a guessed tag",
+        times: 20_000,
+        run: strangers::aborts,
     },
 ];
 
