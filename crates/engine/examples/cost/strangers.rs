@@ -31,7 +31,7 @@ fn flood(times: usize, config: Config, chunk: impl Fn(u32) -> (u32, Chunk<'stati
         let mut packet = PacketWriter::new(&mut buffer, header);
         packet.push(&chunk).unwrap();
         let len = packet.finish();
-        let remote = Ipv4Addr::from_bits(0xC633_6400 | number % 50);
+        let remote = Ipv4Addr::from_bits(0xC633_6400 | (number % 50));
         let path = PathAddr { local, remote: SocketAddr::new(remote.into(), PORT) };
         endpoint.handle_packet(now, path, &buffer[..len]);
         while endpoint.poll_transmit(now, &mut batch).is_some() {}
