@@ -230,6 +230,13 @@ pub(crate) struct ServeArgs {
     /// for services on ports below 1024 (the setting privileged_port, 899).
     #[arg(long, value_name = "PORT", default_value_t = 9899)]
     pub(crate) port: u16,
+    /// Take over from the `manypath serve` of this user that has the port: its connections go on until they end, and
+    /// everything new is served here. Under a service manager, let connections go on when the service is started anew.
+    #[arg(long)]
+    pub(crate) replace: bool,
+    /// The service manager's main process is another one.
+    #[arg(long, hide = true)]
+    pub(crate) anchored: bool,
     #[command(flatten)]
     pub(crate) stack: StackOptions,
 }

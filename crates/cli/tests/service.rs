@@ -6,6 +6,8 @@
 )]
 
 mod common;
+#[path = "service/takeover.rs"]
+mod takeover;
 
 use common::folder::Folder;
 use common::{Finished, MANYPATH, Site, finish, wait_for};

@@ -105,6 +105,7 @@ impl ControlClient {
             | Reply::Path(_)
             | Reply::Reloaded { .. }
             | Reply::Forgotten { .. }
+            | Reply::Lent { .. }
             | Reply::Refused { .. }
             | Reply::StatusPart(_) => Err(ControlError::Unexpected("no welcome")),
         }

@@ -33,6 +33,7 @@
 //! [`ControlSocket`] is the codec both sides use, [`ControlListener`] the stack's door,
 //! [`ControlClient`] the asking side, [`runtime`] the rules of where stacks are found.
 
+pub mod anchor;
 mod client;
 mod counted;
 mod error;

@@ -3,9 +3,10 @@
 //! What it is told goes to the socket that `$NOTIFY_SOCKET` names (sd_notify(3)); sockets that it has
 //! opened before the process began are in `$LISTEN_FDS` (sd_listen_fds(3)).
 
+use crate::socket::{check, option, send_packet};
 use sd_notify::NotifyState;
 use std::io;
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
@@ -55,6 +56,9 @@ pub fn connect() {
     }
 }
 
+/// The first descriptor that a manager passes.
+const FIRST_PASSED: RawFd = 3;
+
 static LINE: OnceLock<UnixDatagram> = OnceLock::new();
 
 /// Tells the manager. One that is not there, or does not listen, cannot be helped.
@@ -80,18 +84,55 @@ fn states(news: News<'_>) -> Vec<NotifyState<'_>> {
     }
 }
 
-/// The sockets that the manager has opened for this process, now owned. Works once per process, so
-/// that nothing can be owned twice; afterwards, and without a manager, there are none.
+/// Has the manager keep a descriptor while the service is started anew, and close it when the service is stopped. Only
+/// after [`connect`].
+pub fn store(fd: BorrowedFd<'_>) {
+    let Some(line) = LINE.get() else { return };
+    // One that keeps none closes it.
+    let _ = send_packet(line.as_raw_fd(), b"FDSTORE=1\n", Some(fd.as_raw_fd()));
+}
+
+/// What the manager has passed to this process.
+#[derive(Debug, Default)]
+pub struct Passed {
+    /// Sockets that it has opened.
+    pub sockets: Vec<OwnedFd>,
+    /// Lines to earlier processes of the service that may still be there, oldest first: what [`store`] was given.
+    pub predecessors: Vec<OwnedFd>,
+}
+
+/// What the manager has passed to this process, or to its [anchor](crate::anchor), now owned. Works once per process,
+/// so that nothing can be owned twice; afterwards, and without a manager, there is nothing.
 ///
 /// # Errors
 /// When the variables make no sense, or name descriptors that are not open.
-pub fn sockets() -> io::Result<Vec<OwnedFd>> {
+pub fn passed(anchored: bool) -> io::Result<Passed> {
+    let is_line = |fd: &OwnedFd| {
+        option::<libc::c_int>(fd.as_fd(), libc::SO_DOMAIN).is_ok_and(|it| it == libc::AF_UNIX)
+    };
+    let (predecessors, sockets) = descriptors(anchored)?.into_iter().partition(is_line);
+    Ok(Passed { sockets, predecessors })
+}
+
+fn descriptors(anchored: bool) -> io::Result<Vec<OwnedFd>> {
     static TAKEN: AtomicBool = AtomicBool::new(false);
     if TAKEN.swap(true, Ordering::Relaxed) {
         return Ok(Vec::new());
     }
-    let numbers = sd_notify::listen_fds()?;
-    // SAFETY: the manager passed these numbers to this very process (LISTEN_PID), they are open
+    let numbers =
+        if anchored { numbers_of_the_anchor()? } else { sd_notify::listen_fds()?.collect() };
+    // SAFETY: the manager passed these numbers to this very process (LISTEN_PID) or to its anchor, they are open
     // (F_SETFD has just succeeded on each), and they are taken once.
-    Ok(numbers.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }).collect())
+    Ok(numbers.into_iter().map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }).collect())
+}
+
+/// The first descriptors after the standard ones, as sd_listen_fds(3) has them.
+fn numbers_of_the_anchor() -> io::Result<Vec<RawFd>> {
+    let count = std::env::var("LISTEN_FDS").ok().and_then(|count| count.parse::<RawFd>().ok());
+    let numbers: Vec<RawFd> = (FIRST_PASSED..FIRST_PASSED + count.unwrap_or(0)).collect();
+    for fd in &numbers {
+        // SAFETY: F_SETFD only changes a flag of the number, and fails if it is not open.
+        check(unsafe { libc::fcntl(*fd, libc::F_SETFD, libc::FD_CLOEXEC) })?;
+    }
+    Ok(numbers)
 }

@@ -165,6 +165,17 @@ pub enum Request {
     },
     /// Asks the stack to end: existing flows are drained first.
     Stop,
+    /// A server of the same user is about to take over from this stack: answered by a `Lent` for each UDP socket, or by
+    /// `Refused`. Nothing changes before `TakenOver`.
+    TakeOver,
+    /// One file descriptor comes along: the end of a line over which comes from now on what concerns associations of
+    /// this stack (`crates/net/src/lent.rs`). The caller reads the socket itself.
+    Line {
+        /// The address to which the socket is bound.
+        local: SocketAddr,
+    },
+    /// The caller takes everything new. This stack ends when its connections have.
+    TakenOver,
 }
 
 /// From a stack to a launcher or a command line tool.
@@ -320,6 +331,13 @@ pub enum Reply {
     Forgotten {
         /// How many.
         count: usize,
+    },
+    /// Answer to `TakeOver`. One file descriptor comes along: a UDP socket of the stack.
+    Lent {
+        /// The address to which it is bound.
+        local: SocketAddr,
+        /// How many more follow.
+        left: usize,
     },
     /// What was asked for was not done; nothing has changed.
     Refused {

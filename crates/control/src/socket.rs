@@ -215,7 +215,7 @@ const fn fd_space() -> usize {
     unsafe { libc::CMSG_SPACE(mem::size_of::<RawFd>() as u32) as usize }
 }
 
-fn send_packet(socket: RawFd, text: &[u8], fd: Option<RawFd>) -> io::Result<()> {
+pub(crate) fn send_packet(socket: RawFd, text: &[u8], fd: Option<RawFd>) -> io::Result<()> {
     let mut slice = libc::iovec { iov_base: text.as_ptr().cast_mut().cast(), iov_len: text.len() };
     let mut space = FdSpace { bytes: [0; 64] };
     // SAFETY: all zeroes is a valid msghdr.
@@ -300,7 +300,7 @@ fn interrupted(result: isize) -> io::Result<Option<usize>> {
     }
 }
 
-fn option<T: Copy>(fd: BorrowedFd<'_>, name: libc::c_int) -> io::Result<T> {
+pub(crate) fn option<T: Copy>(fd: BorrowedFd<'_>, name: libc::c_int) -> io::Result<T> {
     let mut value = mem::MaybeUninit::<T>::zeroed();
     let mut length = mem::size_of::<T>() as libc::socklen_t;
     // SAFETY: the kernel writes at most `length` bytes into `value`; both types used here (int and

@@ -190,6 +190,12 @@ pub struct StackConfig {
     /// UDP sockets that were opened before the process began, each bound to a local address: used in
     /// place of new ones. All have the port [`udp_port`](Self::udp_port).
     pub sockets: Vec<OwnedFd>,
+    /// Take over from a server of this user that has the port, or from one behind one of these lines, which a service
+    /// manager has kept; see [`takeover`](crate). Under a service manager, let connections outlive a restart.
+    pub replace: Option<Vec<OwnedFd>>,
+    /// Whether the process is a child of the service manager's main process
+    /// ([`anchor`](manypath_control::anchor)).
+    pub anchored: bool,
     /// Go on at SIGINT and SIGHUP: what happens at the terminal is meant for the program, not for
     /// its stack.
     pub ignore_interrupt: bool,
@@ -249,6 +255,8 @@ impl Default for StackConfig {
             handle_signals: false,
             service: false,
             sockets: Vec::new(),
+            replace: None,
+            anchored: false,
             ignore_interrupt: false,
             loopback_paths: false,
             log: Levels::new(Level::Warn),

@@ -18,7 +18,7 @@ use mio::unix::SourceFd;
 use mio::{Interest, Registry};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 use tracing::warn;
 
@@ -44,7 +44,7 @@ struct Connection {
     owner: bool,
     /// Who is at the other side, once it has said hello.
     role: Option<Role>,
-    waiting: VecDeque<Reply>,
+    waiting: VecDeque<(Reply, Option<OwnedFd>)>,
 }
 
 /// All control connections and the connects that they asked for.
@@ -77,7 +77,12 @@ impl ControlServer {
         Ok(server)
     }
 
-    fn add(&mut self, socket: ControlSocket, owner: bool, registry: &Registry) -> io::Result<()> {
+    pub(crate) fn add(
+        &mut self,
+        socket: ControlSocket,
+        owner: bool,
+        registry: &Registry,
+    ) -> io::Result<u64> {
         socket.set_nonblocking(true)?;
         self.last += 1;
         let token = Source::Control(self.last).token();
@@ -88,13 +93,20 @@ impl ControlServer {
         let connection = Connection { socket, welcome, version, owner, role, waiting };
         self.connections.insert(self.last, connection);
         self.unread.insert(self.last);
-        Ok(())
+        Ok(self.last)
     }
 
     /// Listens under a second name.
     pub(crate) fn open_door(&mut self, path: &Path, registry: &Registry) -> io::Result<()> {
         self.door = Some(listen(path, registry, Source::Door)?);
         Ok(())
+    }
+
+    /// Gives the second name up.
+    pub(crate) fn close_door(&mut self, registry: &Registry) {
+        if let Some(door) = self.door.take() {
+            let _ = registry.deregister(&mut SourceFd(&door.as_raw_fd()));
+        }
     }
 
     pub(crate) const fn has_door(&self) -> bool {
@@ -109,6 +121,12 @@ impl ControlServer {
 
     fn has_launchers(&self) -> bool {
         self.connections.values().any(Connection::serves_programs)
+    }
+
+    /// The connections on whose other side programs are.
+    pub(crate) fn launchers(&self) -> Vec<u64> {
+        let all = self.connections.iter().filter(|(_, one)| one.serves_programs());
+        all.map(|(id, _)| *id).collect()
     }
 
     /// The connections whose programs get their names from the kernel.
@@ -167,10 +185,11 @@ impl Connection {
 
     /// Sends what waits, as far as the caller reads. An error ends the connection.
     fn flush(&mut self) -> Result<(), ControlError> {
-        while let Some(reply) = self.waiting.front() {
+        while let Some((reply, fd)) = self.waiting.front() {
+            let fd = fd.as_ref().map(AsFd::as_fd);
             let sent = match self.version {
-                VERSION => self.socket.send(reply, None),
-                older => self.socket.send(&written_for(older, reply)?, None),
+                VERSION => self.socket.send(reply, fd),
+                older => self.socket.send(&written_for(older, reply)?, fd),
             };
             match sent {
                 Ok(()) => drop(self.waiting.pop_front()),
@@ -339,6 +358,12 @@ impl Stack {
                 self.reply(id, Reply::Forgotten { count });
             }
             Request::Stop => self.stop(),
+            Request::TakeOver => self.on_take_over(id),
+            Request::Line { local } => match fd {
+                Some(fd) => self.on_lent_line(id, local, fd),
+                None => self.counters.count("attaches_without_socket"),
+            },
+            Request::TakenOver => self.on_taken_over(id),
         }
     }
 
@@ -391,8 +416,13 @@ impl Stack {
 
     /// Queues a reply; it goes out as soon as the caller reads.
     pub(crate) fn reply(&mut self, control: u64, reply: Reply) {
+        self.reply_with(control, reply, None);
+    }
+
+    /// As [`reply`](Self::reply), with a descriptor.
+    pub(crate) fn reply_with(&mut self, control: u64, reply: Reply, fd: Option<OwnedFd>) {
         let Some(connection) = self.control.connections.get_mut(&control) else { return };
-        connection.waiting.push_back(reply);
+        connection.waiting.push_back((reply, fd));
         self.flush_control(control);
     }
 
@@ -407,8 +437,9 @@ impl Stack {
     }
 
     /// The caller has gone. Its relays go on; what it had only asked for is forgotten.
-    fn drop_control(&mut self, id: u64) {
+    pub(crate) fn drop_control(&mut self, id: u64) {
         let Some(connection) = self.control.remove(id, &self.registry) else { return };
+        self.on_control_gone(id);
         self.watch.forget(id);
         for (client, attempt) in self.control.attempts_of(id) {
             self.cancel_attempt(attempt);

@@ -63,7 +63,7 @@ pub(crate) struct Incoming {
 impl Stack {
     pub(crate) fn on_incoming(&mut self, incoming: Incoming) {
         let Incoming { association: id, flow, source, .. } = incoming;
-        if !self.phase.takes_work() {
+        if !self.phase.serves_peers() {
             return self.refuse(id, flow, Refusal::Busy, "dial_denied_ending");
         }
         if self.has_service() {

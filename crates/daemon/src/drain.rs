@@ -35,17 +35,27 @@ pub(crate) enum Phase {
 pub(crate) struct Drain {
     /// How long nothing may move.
     patience: Duration,
-    /// Whether bytes that move prolong it.
-    renewed_by_progress: bool,
+    cause: Cause,
     last_progress: Instant,
     /// Changes whenever a byte has moved.
     mark: u64,
 }
 
+/// Why the stack drains.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Cause {
+    /// Whom it serves has gone. Bytes that move prolong it.
+    Deserted,
+    /// It was told to end.
+    Told,
+    /// Another process has taken over; peers may still open connections on the associations that there are.
+    Succeeded,
+}
+
 impl Drain {
     /// Nobody has told the stack to end; it only has nothing to do.
     pub(crate) const fn is_at_leisure(self) -> bool {
-        self.renewed_by_progress
+        matches!(self.cause, Cause::Deserted)
     }
 }
 
@@ -53,33 +63,53 @@ impl Phase {
     pub(crate) const fn takes_work(self) -> bool {
         matches!(self, Self::Running)
     }
+
+    /// Whether another process has taken over.
+    pub(crate) const fn is_succeeded(&self) -> bool {
+        matches!(self, Self::Draining(Drain { cause: Cause::Succeeded, .. }))
+    }
+
+    /// Whether what peers ask for on their associations is done.
+    pub(crate) const fn serves_peers(&self) -> bool {
+        matches!(self, Self::Running) || self.is_succeeded()
+    }
 }
 
 impl Stack {
     /// Takes nothing new and ends when the flows have ended, or when nothing has moved for
     /// `patience`.
     pub(crate) fn drain(&mut self, patience: Duration) {
-        self.begin_drain(patience, true);
+        self.begin_drain(patience, Cause::Deserted);
+    }
+
+    /// Another process takes what is new: ends when the flows have ended, or after `limit`.
+    pub(crate) fn outlive(&mut self, limit: Duration) {
+        self.begin_drain(limit, Cause::Succeeded);
     }
 
     /// Told to end: flows have a moment to finish, then they are reset. Told twice: at once.
     pub(crate) fn stop(&mut self) {
+        if let Some(predecessor) = &self.predecessor {
+            predecessor.stop();
+        }
         match self.phase {
-            Phase::Draining(drain) if !drain.renewed_by_progress => self.phase = Phase::Over,
+            Phase::Draining(Drain { cause: Cause::Told, .. }) => self.phase = Phase::Over,
             Phase::Closing(_) => self.phase = Phase::Over,
             Phase::Running | Phase::Draining(_) => {
-                self.begin_drain(self.config.exit_timeout, false);
+                self.begin_drain(self.config.exit_timeout, Cause::Told);
             }
             Phase::Over => {}
         }
     }
 
-    fn begin_drain(&mut self, patience: Duration, renewed_by_progress: bool) {
+    fn begin_drain(&mut self, patience: Duration, cause: Cause) {
         info!(target: log::STACK, "ending; still open: {}", connections(self.flow_count()));
         let (last_progress, mark) = (self.now, self.progress_mark());
-        self.phase = Phase::Draining(Drain { patience, renewed_by_progress, last_progress, mark });
+        self.phase = Phase::Draining(Drain { patience, cause, last_progress, mark });
         self.timers.set(self.now, Timer::Drain);
-        self.tell_stopping();
+        if cause != Cause::Succeeded {
+            self.tell_stopping();
+        }
         // The next program may begin at once.
         self.save_peers();
     }
@@ -98,11 +128,18 @@ impl Stack {
     }
 
     fn check_drain(&mut self, mut drain: Drain) {
+        if drain.cause == Cause::Succeeded {
+            if self.recovers() {
+                self.phase = Phase::Running;
+                return;
+            }
+            self.release_launchers();
+        }
         if self.is_drained() {
             return self.close_associations();
         }
         let mark = self.progress_mark();
-        if mark != drain.mark && drain.renewed_by_progress {
+        if mark != drain.mark && drain.cause == Cause::Deserted {
             (drain.mark, drain.last_progress) = (mark, self.now);
         }
         if self.now.since(drain.last_progress) < drain.patience {
@@ -127,13 +164,13 @@ impl Stack {
     }
 
     /// Whether everything that has been taken was handed over, and nobody wants more to be.
-    fn is_drained(&self) -> bool {
+    fn is_drained(&mut self) -> bool {
         let idle = self.attempts.is_empty()
             && self.callers.len() == 0
             && self.relays.is_empty()
             && self.tcp_relays.is_empty()
             && self.datagrams.is_empty();
-        idle && self.flow_count() == 0 && self.waiting.is_empty()
+        idle && self.flow_count() == 0 && self.waiting.is_empty() && self.is_last()
     }
 
     /// A number that changes when bytes have moved between programs and peers. Heartbeats and
@@ -152,6 +189,7 @@ impl Stack {
     pub(crate) fn on_signal(&mut self) {
         while let Some(signal) = self.signals.as_ref().and_then(|signals| signals.next()) {
             match signal {
+                Signal::Terminate if self.detach() => {}
                 Signal::Terminate => self.stop(),
                 Signal::Interrupt | Signal::Hangup if self.config.ignore_interrupt => {}
                 Signal::Hangup if self.service.is_managed() => self.reload_for_manager(),

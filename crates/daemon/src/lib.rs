@@ -53,6 +53,7 @@ mod socket_options;
 mod stack;
 mod status;
 mod sync;
+mod takeover;
 mod tcp_relay;
 mod timers;
 mod token;

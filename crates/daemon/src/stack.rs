@@ -29,6 +29,7 @@ use crate::rules::Rules;
 use crate::scopes::LocalScopes;
 use crate::service::Service;
 use crate::settings::Settings;
+use crate::takeover::{Predecessor, Succession};
 use crate::tcp_relay::TcpRelay;
 use crate::timers::Timers;
 use crate::token::Source;
@@ -121,6 +122,10 @@ pub struct Stack {
     pub(crate) timers: Timers,
     pub(crate) counters: Counters,
     pub(crate) phase: Phase,
+    /// The server before this one, while it goes on with its connections.
+    pub(crate) predecessor: Option<Predecessor>,
+    /// Who takes over from this one.
+    pub(crate) succession: Succession,
     /// What it may do to its host, if it has been confined.
     pub(crate) confinement: Option<Confinement>,
     pub(crate) scratch: Box<[u8]>,
@@ -154,6 +159,7 @@ impl Stack {
         if config.seed.is_some() {
             driver.ignore_arrival_times();
         }
+        let predecessor = Predecessor::ask(&mut config);
         let sockets = std::mem::take(&mut config.sockets);
         driver.inherit(inherited(sockets, &config)?);
         let locals = match config.door {
@@ -206,6 +212,8 @@ impl Stack {
             timers: Timers::default(),
             counters: Counters::default(),
             phase: Phase::Running,
+            predecessor: None,
+            succession: Succession::default(),
             confinement: None,
             scratch: vec![0; READ_SIZE].into_boxed_slice(),
             unsettled: false,
@@ -218,6 +226,8 @@ impl Stack {
         if !stack.config.door {
             stack.begin_service();
         }
+        stack.take_over(predecessor)?;
+        stack.keep_line();
         Ok(stack)
     }
 

@@ -57,6 +57,8 @@ pub(crate) enum Timer {
     Watch,
     /// Whether a draining stack still makes progress.
     Drain,
+    /// A successor should have come by now.
+    Successor,
 }
 
 #[derive(Debug, Default)]
@@ -106,6 +108,7 @@ impl Stack {
             Timer::SavePeers => self.save_peers(),
             Timer::Watch => self.on_watch_timer(),
             Timer::Drain => self.on_drain_timer(),
+            Timer::Successor => self.on_successor_timer(),
         }
     }
 }

@@ -115,7 +115,9 @@ impl Stack {
         let gone = self.close_gone(&interfaces);
         let before = self.locals.open.len();
         for interface in &interfaces {
-            if self.is_wanted(interface) && self.locals.is_new(interface) {
+            // New addresses are the successor's.
+            let wanted = self.is_wanted(interface) && !self.phase.is_succeeded();
+            if wanted && self.locals.is_new(interface) {
                 self.add_local(interface);
             }
         }

@@ -108,6 +108,9 @@ fn open(binding: &LocalBinding, port: u16, inherited: &mut Inherited) -> io::Res
     let device = binding.device.as_deref();
     let (socket, device_error) = match inherited.take(addr) {
         Some(socket) => {
+            // Bound once, it cannot be again without privilege.
+            let bound = socket.device().ok().flatten();
+            let device = device.filter(|device| bound.as_deref() != Some(device.as_bytes()));
             let device_error = device.and_then(|device| bind_device(&socket, device));
             enlarge_buffers(&socket);
             (socket, device_error)

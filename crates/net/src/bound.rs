@@ -1,14 +1,18 @@
 //! A path's socket in the user's poll.
 
 use crate::bind::Opened;
-use crate::path_io::Io;
+use crate::error_queue::{ErrorKind, Quote};
+use crate::lent::{LentIo, Line};
+use crate::path_io::{Io, PathIo, UdpIo};
+use crate::receive::Datagram;
 use crate::socket::{PathSocket, SocketStatus};
 use crate::socket_option;
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
 use socket2::SockRef;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 /// A socket in the user's poll.
 #[derive(Debug)]
@@ -22,6 +26,8 @@ pub(crate) struct Bound {
     pub(crate) awaits_writable: bool,
     /// Whether a turn has left datagrams in the kernel that no new event will report.
     pub(crate) unread: bool,
+    /// To the server before this one, which gets what concerns nobody here.
+    predecessor: Option<Line>,
 }
 
 impl Bound {
@@ -39,13 +45,107 @@ impl Bound {
             device_error,
             awaits_writable: false,
             unread: false,
+            predecessor: None,
         })
     }
 
     /// Takes the socket out of the poll, before it is closed.
     pub(crate) fn deregister(self) {
         // Closing does the same, as long as nobody has a copy of the descriptor.
-        let _ = self.registry.deregister(&mut SourceFd(&self.path.io.socket().as_raw_fd()));
+        self.forget(self.path.io.socket().as_raw_fd());
+        if let Io::Lent(lent) = &self.path.io {
+            self.forget(lent.line().as_raw_fd());
+        }
+    }
+
+    fn forget(&self, fd: RawFd) {
+        // It may not be there.
+        let _ = self.registry.deregister(&mut SourceFd(&fd));
+    }
+
+    /// Reads `line` in place of the socket from now on: its other end reads that.
+    pub(crate) fn lend(&mut self, line: OwnedFd) -> io::Result<()> {
+        let socket = self.path.io.socket();
+        let lent = LentIo::new(UdpIo::new(socket.try_clone()?)?, line)?;
+        let fd = lent.line().as_raw_fd();
+        self.registry.register(&mut SourceFd(&fd), self.token, Interest::READABLE)?;
+        self.forget(socket.as_raw_fd());
+        self.path.io = Io::Lent(lent);
+        self.renew()
+    }
+
+    /// Reads the socket itself again, if nobody else does any more.
+    pub(crate) fn take_back(&mut self) -> io::Result<()> {
+        let Io::Lent(lent) = &self.path.io else { return Ok(()) };
+        if !lent.is_closed() {
+            return Ok(());
+        }
+        let own = UdpIo::new(lent.udp().socket().try_clone()?)?;
+        self.forget(lent.line().as_raw_fd());
+        self.forget(lent.udp().socket().as_raw_fd());
+        let fd = own.socket().as_raw_fd();
+        self.registry.register(&mut SourceFd(&fd), self.token, Interest::READABLE)?;
+        self.path.io = Io::Udp(own);
+        self.unread = true;
+        self.renew()
+    }
+
+    /// The socket has a new descriptor.
+    fn renew(&mut self) -> io::Result<()> {
+        self.awaits_writable = false;
+        self.await_writable_if_blocked();
+        if self.path.fragments {
+            self.path.io.allow_fragmentation()?;
+        }
+        Ok(())
+    }
+
+    pub(crate) const fn is_lent(&self) -> bool {
+        matches!(self.path.io, Io::Lent(_))
+    }
+
+    /// What has come over the line beside datagrams.
+    pub(crate) fn has_reports(&self) -> bool {
+        matches!(&self.path.io, Io::Lent(lent) if lent.has_reports())
+    }
+
+    /// From now on strays are passed on; the other end of the line is for who gets them.
+    pub(crate) fn pass_strays_on(&mut self) -> io::Result<OwnedFd> {
+        let (line, theirs) = Line::new()?;
+        self.predecessor = Some(line);
+        Ok(theirs)
+    }
+
+    pub(crate) const fn passes_strays_on(&self) -> bool {
+        self.predecessor.is_some()
+    }
+
+    /// Passes on `bytes` of a datagram of which nothing was taken here.
+    pub(crate) fn pass_on(&mut self, datagram: &Datagram<'_>, bytes: &[u8]) {
+        self.pass(|line| line.pass_on(datagram, bytes));
+    }
+
+    /// Passes on a report that concerns nobody here.
+    pub(crate) fn pass_report_on(
+        &mut self,
+        (kind, remote): (ErrorKind, SocketAddr),
+        mtu: u16,
+        quote: &Quote,
+    ) {
+        self.pass(|line| line.report(kind, remote, mtu, quote));
+    }
+
+    fn pass(&mut self, send: impl FnOnce(&Line) -> io::Result<()>) {
+        let Some(line) = &self.predecessor else { return };
+        self.path.counters.passed_on += 1;
+        match send(line) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.path.counters.pass_on_dropped += 1;
+            }
+            // It has ended.
+            Err(_) => self.predecessor = None,
+        }
     }
 
     /// Writability is asked for only while packets wait: else every packet that leaves the
@@ -56,9 +156,17 @@ impl Bound {
             return None;
         }
         let readable = Interest::READABLE;
-        let interest = if blocked { readable | Interest::WRITABLE } else { readable };
         let fd = self.path.io.socket().as_raw_fd();
-        self.registry.reregister(&mut SourceFd(&fd), self.token, interest).ok()?;
+        let mut source = SourceFd(&fd);
+        match (self.is_lent(), blocked) {
+            (false, true) => {
+                self.registry.reregister(&mut source, self.token, readable | Interest::WRITABLE)
+            }
+            (false, false) => self.registry.reregister(&mut source, self.token, readable),
+            (true, true) => self.registry.register(&mut source, self.token, Interest::WRITABLE),
+            (true, false) => self.registry.deregister(&mut source),
+        }
+        .ok()?;
         self.awaits_writable = blocked;
         Some(blocked)
     }

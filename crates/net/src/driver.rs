@@ -12,6 +12,8 @@ use mio::event::Event;
 use mio::{Registry, Token};
 use std::collections::BTreeSet;
 use std::io;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 
 /// Drives one [`Endpoint`] over UDP sockets, one per local address.
 #[derive(Debug)]
@@ -146,6 +148,49 @@ impl Driver {
         self.exchange.endpoint.handle_backpressure(now, socket.path.local, false);
         self.exchange.counters.add(&socket.path.counters);
         socket.deregister();
+    }
+
+    /// Copies of the UDP sockets with the addresses to which they are bound, for a process that is to read them.
+    pub fn copies(&self) -> io::Result<Vec<(SocketAddr, OwnedFd)>> {
+        let sockets = self.exchange.sockets.iter().filter(|socket| socket.path.local.port() != 0);
+        let copy =
+            |socket: &Bound| Ok((socket.path.local, socket.path.io.socket().try_clone()?.into()));
+        sockets.map(copy).collect()
+    }
+
+    /// Lets another process read the socket at `local`: what it passes on comes over `line` (see `lent.rs`). When it
+    /// ends, the socket is read here again. False if there is no such socket.
+    pub fn lend(&mut self, local: SocketAddr, line: OwnedFd) -> io::Result<bool> {
+        let mut sockets = self.exchange.sockets.iter_mut();
+        match sockets.find(|socket| socket.path.local == local && !socket.is_lent()) {
+            Some(socket) => socket.lend(line).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// Whether another process reads sockets of this one.
+    pub fn has_lent(&self) -> bool {
+        self.exchange.sockets.iter().any(Bound::is_lent)
+    }
+
+    /// From now on what comes to the sockets at `addrs` and concerns no association here is passed on, to the process
+    /// that gets the other ends of the lines, one for each socket that is open here.
+    pub fn pass_strays_on(
+        &mut self,
+        addrs: &[SocketAddr],
+    ) -> io::Result<Vec<(SocketAddr, OwnedFd)>> {
+        let sockets = self.exchange.sockets.iter_mut();
+        let wanted = sockets.filter(|socket| addrs.contains(&socket.path.local));
+        let lines: io::Result<Vec<_>> =
+            wanted.map(|socket| Ok((socket.path.local, socket.pass_strays_on()?))).collect();
+        let lines = lines?;
+        self.exchange.endpoint.leave_strays(!lines.is_empty());
+        Ok(lines)
+    }
+
+    /// Whether strays are passed on to an earlier process that is still there, as far as was noticed.
+    pub fn passes_strays_on(&self) -> bool {
+        self.exchange.sockets.iter().any(Bound::passes_strays_on)
     }
 
     fn adopt(&mut self, address: LocalAddress, mut socket: Bound) -> LocalAddress {

@@ -30,7 +30,6 @@ pub(crate) struct Quote {
 
 impl Quote {
     /// The first bytes of `packet`.
-    #[cfg(test)]
     pub(crate) fn of(packet: &[u8]) -> Self {
         let mut quote = Self::default();
         quote.length = packet.len().min(quote.bytes.len());

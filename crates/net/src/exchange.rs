@@ -3,6 +3,7 @@
 use crate::arrivals::{self, Arrivals};
 use crate::bound::Bound;
 use crate::counters::Counters;
+use crate::error_queue::ErrorKind;
 use crate::receive::Datagram;
 use crate::send::{MAX_DATAGRAM, Packets};
 use crate::socket::{Lacks, TooBig};
@@ -67,7 +68,23 @@ impl Exchange {
                 self.deliver(now, at, index, &datagram);
             }
         }
-        (0..self.sockets.len()).for_each(|index| self.pass_on_reports(now, index));
+        for index in 0..self.sockets.len() {
+            if self.sockets[index].has_reports() {
+                self.sockets[index].path.read_errors();
+            }
+            self.pass_on_reports(now, index);
+            self.take_back(index);
+        }
+        let passes_on = self.sockets.iter().any(Bound::passes_strays_on);
+        self.endpoint.leave_strays(passes_on);
+    }
+
+    /// Reads a socket again that was lent to a process that has gone.
+    fn take_back(&mut self, index: usize) {
+        if self.sockets[index].take_back().is_err() {
+            // No descriptor or no memory: the next turn tries again.
+            self.sockets[index].unread = true;
+        }
     }
 
     /// Gives the endpoint what came to a socket at `at`. What was left unread by an earlier turn comes when that one
@@ -75,8 +92,21 @@ impl Exchange {
     fn deliver(&mut self, now: Instant, at: Instant, index: usize, datagram: &Datagram<'_>) {
         self.told = self.told.max(at);
         let path = PathAddr { local: self.sockets[index].path.local, remote: datagram.from };
+        // Where strays of one run begin.
+        let (mut strays, mut end) = (None, 0);
         for packet in datagram.packets() {
-            self.endpoint.handle_marked_packet(self.told, path, packet, datagram.ecn);
+            let taken = self.endpoint.handle_marked_packet(self.told, path, packet, datagram.ecn);
+            match (taken, strays.take()) {
+                (true, Some(begin)) => {
+                    self.sockets[index].pass_on(datagram, &datagram.bytes[begin..end]);
+                }
+                (true, None) => {}
+                (false, begin) => strays = Some(begin.unwrap_or(end)),
+            }
+            end += packet.len();
+        }
+        if let Some(begin) = strays {
+            self.sockets[index].pass_on(datagram, &datagram.bytes[begin..end]);
         }
         self.unanswered += datagram.bytes.len();
         if self.unanswered >= BYTES_PER_FLUSH {
@@ -146,7 +176,7 @@ impl Exchange {
     fn pass_on_reports(&mut self, now: Instant, index: usize) {
         let path = &mut self.sockets[index].path;
         let local = path.local;
-        for report in path.unreachable.drain(..) {
+        for report in std::mem::take(&mut path.unreachable) {
             let path = PathAddr { local, remote: report.remote };
             let Some(quote) = report.quote else {
                 self.endpoint.handle_unreachable(now, path);
@@ -157,16 +187,23 @@ impl Exchange {
                 continue;
             }
             let proven = self.endpoint.handle_icmp_unreachable(now, path, quote.bytes());
+            if !proven {
+                let kind = (report.lacks.kind(), report.remote);
+                self.sockets[index].pass_report_on(kind, 0, &quote);
+            }
             if proven && report.lacks == Lacks::Port && self.closed_ports.len() < MAX_CLOSED_PORTS {
                 self.closed_ports.insert(path);
             }
         }
-        for TooBig { remote, mtu, quote } in self.sockets[index].path.too_big.drain(..) {
+        for TooBig { remote, mtu, quote } in std::mem::take(&mut self.sockets[index].path.too_big) {
             let path = PathAddr { local, remote };
             match quote {
                 Some(quote) => {
                     // The endpoint counts those that prove nothing.
-                    self.endpoint.handle_icmp_too_big(now, path, mtu, quote.bytes());
+                    if !self.endpoint.handle_icmp_too_big(now, path, mtu, quote.bytes()) {
+                        let kind = (ErrorKind::TooBig, remote);
+                        self.sockets[index].pass_report_on(kind, mtu, &quote);
+                    }
                 }
                 None => self.endpoint.handle_too_big(now, path, mtu),
             }

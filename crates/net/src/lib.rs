@@ -40,6 +40,7 @@ mod inherited;
 mod interfaces;
 #[cfg(test)]
 mod kernel_tests;
+mod lent;
 mod limits;
 mod links;
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The seam between a path's socket and the kernel; tests put a scripted kernel behind it.
 
 use crate::error_queue::{self, ErrorReport};
+use crate::lent::LentIo;
 use crate::raw_io::RawIo;
 use crate::socket_option;
 use manypath_engine::Ecn;
@@ -121,6 +122,8 @@ pub(crate) enum Io {
     Udp(UdpIo),
     /// Without.
     Raw(RawIo),
+    /// With UDP encapsulation, but another process reads it.
+    Lent(LentIo),
 }
 
 impl Io {
@@ -128,6 +131,7 @@ impl Io {
         match self {
             Self::Udp(io) => io.socket(),
             Self::Raw(io) => io.socket(),
+            Self::Lent(io) => io.udp().socket(),
         }
     }
 }
@@ -143,6 +147,7 @@ impl PathIo for Io {
         match self {
             Self::Udp(io) => io.send(to, bytes, segment_size, ecn),
             Self::Raw(io) => io.send(to, bytes, segment_size, ecn),
+            Self::Lent(io) => io.send(to, bytes, segment_size, ecn),
         }
     }
 
@@ -150,6 +155,7 @@ impl PathIo for Io {
         match self {
             Self::Udp(io) => io.send_in_fragments(to, bytes),
             Self::Raw(io) => io.send_in_fragments(to, bytes),
+            Self::Lent(io) => io.send_in_fragments(to, bytes),
         }
     }
 
@@ -161,6 +167,7 @@ impl PathIo for Io {
         match self {
             Self::Udp(io) => io.receive(buffers, meta),
             Self::Raw(io) => io.receive(buffers, meta),
+            Self::Lent(io) => io.receive(buffers, meta),
         }
     }
 
@@ -168,6 +175,7 @@ impl PathIo for Io {
         match self {
             Self::Udp(io) => io.next_error(),
             Self::Raw(io) => io.next_error(),
+            Self::Lent(io) => io.next_error(),
         }
     }
 
@@ -179,6 +187,7 @@ impl PathIo for Io {
         match self {
             Self::Udp(io) => io.offload_segments(),
             Self::Raw(io) => io.offload_segments(),
+            Self::Lent(io) => io.offload_segments(),
         }
     }
 
@@ -186,6 +195,7 @@ impl PathIo for Io {
         match self {
             Self::Udp(io) => io.forget_failures(),
             Self::Raw(io) => io.forget_failures(),
+            Self::Lent(io) => io.forget_failures(),
         }
     }
 
@@ -193,6 +203,7 @@ impl PathIo for Io {
         match self {
             Self::Udp(io) => io.allow_fragmentation(),
             Self::Raw(io) => io.allow_fragmentation(),
+            Self::Lent(io) => io.allow_fragmentation(),
         }
     }
 }

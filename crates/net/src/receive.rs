@@ -36,7 +36,7 @@ pub(crate) struct Datagram<'a> {
     /// When the kernel received the first of them, since the epoch of the system's clock; `None` if it does not say.
     pub(crate) stamp: Option<Duration>,
     /// Size of every packet but the last.
-    stride: usize,
+    pub(crate) stride: usize,
 }
 
 impl<'a> Datagram<'a> {

@@ -77,6 +77,17 @@ pub(crate) enum Lacks {
     Protocol,
 }
 
+impl Lacks {
+    /// The kind of report that says so.
+    pub(crate) const fn kind(self) -> ErrorKind {
+        match self {
+            Self::Way => ErrorKind::Unreachable,
+            Self::Port => ErrorKind::PortClosed,
+            Self::Protocol => ErrorKind::NoProtocol,
+        }
+    }
+}
+
 impl<I: PathIo> PathSocket<I> {
     pub(crate) fn new(io: I, local: SocketAddr) -> Self {
         Self {

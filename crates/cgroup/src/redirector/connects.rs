@@ -119,6 +119,7 @@ impl Redirector {
             | Reply::Forgotten { .. }
             | Reply::Watching
             | Reply::Path(_)
+            | Reply::Lent { .. }
             | Reply::Refused { .. } => {}
         }
     }

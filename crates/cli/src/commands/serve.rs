@@ -3,12 +3,17 @@
 use super::stack;
 use crate::args::ServeArgs;
 use crate::failure::Failure;
+use manypath_control::anchor::anchor;
 use manypath_control::manager;
 use manypath_daemon::{Allow, Level, StackConfig};
 use manypath_rules::{Chain, Policy};
+use std::process::Command;
 
 /// Serves until it is told to end.
 pub(crate) fn serve(args: &ServeArgs) -> Result<u8, Failure> {
+    if args.replace && manager::is_present() && !args.anchored {
+        return under_anchor();
+    }
     let allow: Result<Vec<Allow>, _> = args.allow.iter().map(|text| text.parse()).collect();
     let allow = allow.map_err(|e| Failure::usage(format!("--allow: {e}")))?;
     let is_lost = |entry: &&Allow| !entry.is_reachable() && !args.stack.loopback_paths;
@@ -20,13 +25,24 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<u8, Failure> {
     stack::configure(&mut config, &args.stack, Level::Info)?;
     check_that_something_is_open(&config)?;
     config.udp_port = args.port;
-    config.sockets = manager::sockets()
+    let passed = manager::passed(args.anchored)
         .map_err(|e| Failure::new(format!("the service manager's sockets: {e}")))?;
+    config.sockets = passed.sockets;
+    config.replace = args.replace.then_some(passed.predecessors);
+    config.anchored = args.anchored;
     match manypath_control::runtime::directory() {
         Ok(dir) => config.runtime_dir = Some(dir),
         Err(error) => eprintln!("manypath: `manypath status` will not find this server: {error}"),
     }
     stack::run(config, stack::log_to(args.stack.log.as_deref()), "--port")
+}
+
+/// Serves in another process, which may outlive the service manager's main process.
+fn under_anchor() -> Result<u8, Failure> {
+    let own = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
+    let mut server = Command::new(own);
+    server.args(std::env::args_os().skip(1)).arg("--anchored");
+    anchor(&mut server).map_err(|e| Failure::new(format!("the server does not start: {e}")))
 }
 
 /// A server that nobody can use was not meant.

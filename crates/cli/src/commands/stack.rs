@@ -143,7 +143,9 @@ fn run_logged(config: StackConfig, log: WaitingLog, port: &str) -> Result<u8, Fa
     let stack = stack.map_err(|e| {
         let failure = Failure::new(e.to_string());
         if e.kind() == std::io::ErrorKind::AddrInUse && e.to_string().starts_with("UDP") {
-            failure.hint(format!("another port: {port} PORT"))
+            failure.hint(format!(
+                "another port: {port} PORT; to take over from `manypath serve`: serve --replace"
+            ))
         } else if e.kind() == std::io::ErrorKind::PermissionDenied {
             failure.hint("as root, or in UDP: --encapsulation udp")
         } else {

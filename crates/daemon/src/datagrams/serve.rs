@@ -26,7 +26,7 @@ impl Stack {
         destination: SocketAddr,
         source: SocketAddr,
     ) {
-        if !self.phase.takes_work() {
+        if !self.phase.serves_peers() {
             return self.refuse_datagrams(id, flow, Refusal::Busy, "datagrams_denied_ending");
         }
         match self.admit_datagrams(id, destination, source) {

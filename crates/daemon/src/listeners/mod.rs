@@ -108,6 +108,13 @@ impl Listeners {
         led.map(|(relay, _)| *relay).collect()
     }
 
+    /// Whether the launcher has listeners, or may have, and no connection was led to one or is about to be.
+    pub(crate) fn is_free(&self, launcher: u64) -> bool {
+        let offers = self.known.keys().any(|id| id.control == launcher);
+        let delayed = self.delayed.iter().any(|one| one.is_for(launcher));
+        offers && !delayed && self.led_by(launcher).is_empty()
+    }
+
     /// Takes out the connections to be led to listeners of a launcher that it has not heard of.
     fn take_delayed(&mut self, launcher: u64) -> VecDeque<Injection> {
         let all = std::mem::take(&mut self.delayed);

@@ -107,7 +107,25 @@ pub struct Endpoint {
     pub(super) unread: Unread,
     /// What peers gave as the reason of their users' aborts, until it has been asked for.
     pub(super) abort_reasons: AbortReasons,
+    pub(super) strays: Strays,
     last_id: u64,
+}
+
+/// What becomes of packets that are of no association here.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Strays {
+    /// Another endpoint gets them.
+    left: bool,
+    /// The packet that was handled last is one.
+    found: bool,
+}
+
+impl Strays {
+    /// A packet is of no association here. Whether it is left to another endpoint.
+    pub(super) const fn leave(&mut self) -> bool {
+        self.found = self.left;
+        self.found
+    }
 }
 
 /// The parts of the endpoint that a handler may use beside its association.
@@ -158,6 +176,7 @@ impl Endpoint {
             counters: Counters::default(),
             unread: Unread::default(),
             abort_reasons: AbortReasons::default(),
+            strays: Strays::default(),
             last_id: 0,
         }
     }
@@ -207,9 +226,25 @@ impl Endpoint {
         self.demultiplex(now, path, bytes, Ecn::NotEct);
     }
 
-    /// A packet has arrived whose IP header had the ECN bits `ecn`.
-    pub fn handle_marked_packet(&mut self, now: Instant, path: PathAddr, bytes: &[u8], ecn: Ecn) {
+    /// A packet has arrived whose IP header had the ECN bits `ecn`. False if it is a stray
+    /// ([`leave_strays`](Self::leave_strays)), of which nothing was taken.
+    pub fn handle_marked_packet(
+        &mut self,
+        now: Instant,
+        path: PathAddr,
+        bytes: &[u8],
+        ecn: Ecn,
+    ) -> bool {
+        self.strays.found = false;
         self.demultiplex(now, path, bytes, ecn);
+        !self.strays.found
+    }
+
+    /// Whether strays are left to another endpoint with the same local addresses: packets with a verification tag
+    /// that is none of ours, and COOKIE ECHOs with cookies that we have not made. Without, they are answered as
+    /// out of the blue, or dropped.
+    pub const fn leave_strays(&mut self, leave: bool) {
+        self.strays.left = leave;
     }
 
     /// The time given by `poll_timeout` has come.

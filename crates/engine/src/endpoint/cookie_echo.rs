@@ -27,7 +27,7 @@ impl Endpoint {
         let header = packet.header();
         let cookie = self.keys.open(now, sealed, &mut self.rng);
         let Some(cookie) = cookie.filter(|cookie| belongs(cookie, header)) else {
-            self.counters.bad_cookie += 1;
+            self.counters.bad_cookie += u64::from(!self.strays.leave());
             return;
         };
         let known = self.association_of(addr, &cookie, header);

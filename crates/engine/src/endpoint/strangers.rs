@@ -55,10 +55,13 @@ impl Endpoint {
                 return self.answer_out_of_the_blue(now, addr, packet);
             }
         }
-        self.counters.bad_tag += 1;
+        self.counters.bad_tag += u64::from(!self.strays.leave());
     }
 
     fn answer_out_of_the_blue(&mut self, now: Instant, addr: PathAddr, packet: Packet<'_>) {
+        if self.strays.leave() {
+            return;
+        }
         self.counters.out_of_the_blue += 1;
         if !self.config.answer_strangers {
             return;

@@ -2,8 +2,8 @@
 //! (RFC 9260 sections 3.2, 6.10, 8.4 and 8.5).
 
 use crate::craft::{checksummed, packet};
-use crate::pair::{Pair, Side, address, config, millis};
-use manypath_engine::{AssociationState, CloseReason, Config, Event, PathAddr};
+use crate::pair::{Pair, Side, address, config, endpoint, millis};
+use manypath_engine::{AssociationState, CloseReason, Config, Ecn, Event, PathAddr};
 use manypath_wire::cause::{Cause, CauseWriter, Causes};
 use manypath_wire::chunk::{
     Abort, Chunk, CookieEcho, Error, GapBlocks, Heartbeat, Init, Sack, Shutdown, ShutdownComplete,
@@ -257,4 +257,34 @@ fn queues_that_strangers_fill_are_bounded() {
     pair.drain();
     assert_eq!(pair.ladder.len(), 512);
     assert_eq!(pair.z.endpoint.counters().reply_drops, 1000 - 512);
+}
+
+/// Two endpoints may have the same sockets: one that takes what is new, and an earlier one.
+#[test]
+fn strays_are_left_to_another_endpoint() {
+    let mut pair = Pair::new(1);
+    pair.record = true;
+    let id = pair.connect();
+    pair.send(Side::A, id, 0, b"hello");
+    pair.drive(millis(500));
+    let mut from_a = std::mem::take(&mut pair.recorded);
+    from_a.retain(|(from, ..)| *from == Side::A);
+    let path = PathAddr { local: address(Side::Z, 1), remote: address(Side::A, 1) };
+    let mut other = endpoint(Side::Z, 1, config(Side::Z), 7);
+    other.leave_strays(true);
+    let init = packet(Side::A, 0, &[init(9, 9999, 1)]);
+    assert!(other.handle_marked_packet(pair.now, path, &init, Ecn::NotEct), "a new association");
+    let taken = from_a
+        .iter()
+        .map(|(_, _, bytes)| other.handle_marked_packet(pair.now, path, bytes, Ecn::NotEct));
+    let taken: Vec<bool> = taken.collect();
+    assert_eq!(taken[..2], [true, false], "INIT, COOKIE ECHO with DATA");
+    assert!(!taken[1..].contains(&true), "{taken:?}");
+    let counters = other.counters();
+    assert_eq!((counters.out_of_the_blue, counters.bad_cookie, counters.bad_tag), (0, 0, 0));
+    other.leave_strays(false);
+    let (_, _, last) = from_a.last().unwrap();
+    assert!(other.handle_marked_packet(pair.now, path, last, Ecn::NotEct));
+    let counters = other.counters();
+    assert_eq!(counters.out_of_the_blue + counters.bad_cookie, 1);
 }

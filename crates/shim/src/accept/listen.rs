@@ -184,6 +184,7 @@ impl Supervisor {
             | Reply::Forgotten { .. }
             | Reply::Watching
             | Reply::Path(_)
+            | Reply::Lent { .. }
             | Reply::Refused { .. } => {}
         }
     }

@@ -61,6 +61,7 @@ impl Supervisor {
             | Reply::Forgotten { .. }
             | Reply::Watching
             | Reply::Path(_)
+            | Reply::Lent { .. }
             | Reply::Refused { .. } => {}
         }
     }

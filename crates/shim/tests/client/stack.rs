@@ -89,6 +89,9 @@ fn handle(shared: &Arc<Shared>, request: Request, fd: Option<OwnedFd>) {
         | Request::Status
         | Request::Reload
         | Request::ForgetPeers { .. }
+        | Request::TakeOver
+        | Request::Line { .. }
+        | Request::TakenOver
         | Request::Stop => {}
     }
 }

@@ -1,0 +1,311 @@
+//! One server takes over from another without an end of connections: after an upgrade, or when it is started anew.
+//!
+//! ```text
+//! predecessor ◀─ TakeOver ── successor     a control connection: that of the door, or one that the manager kept
+//!             ── Lent, UDP sockets ──▶
+//!             ◀─ Line, for each socket ──  from now on it hears of its own packets over the lines
+//!             ◀─ TakenOver ──              the door has the successor's name; everything new is the successor's
+//! ```
+//!
+//! No state of associations changes hands, so that versions need to agree on little: these messages and the lines
+//! (`crates/net/src/lent.rs`). The predecessor goes on with its associations until their connections have ended, and
+//! peers may open more on them until an association is without one for a moment. When the successor dies, it reads its
+//! sockets again and is the server once more.
+
+use crate::config::{Encapsulation, StackConfig};
+use crate::log;
+use crate::service;
+use crate::stack::Stack;
+use crate::timers::Timer;
+use manypath_control::{
+    ControlClient, ControlError, ControlSocket, Incoming, Reply, Request, Role, anchor, counted,
+    manager, runtime,
+};
+use manypath_engine::Duration;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use tracing::{info, warn};
+
+/// How long connections may go on beside a successor.
+pub(crate) const MAX_AFTERLIFE: Duration = Duration::from_secs(86_400);
+/// How long a service manager may take to start the successor.
+const MAX_WAIT: Duration = Duration::from_secs(90);
+/// How long a predecessor may take for an answer.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(2);
+
+/// The server before this one, which goes on with its connections.
+#[derive(Debug)]
+pub(crate) struct Predecessor {
+    client: ControlClient,
+    /// The addresses of its sockets that are read here.
+    sockets: Vec<SocketAddr>,
+}
+
+/// Who comes after this server.
+#[derive(Debug, Default)]
+pub(crate) struct Succession {
+    /// The control connection of the successor.
+    by: Option<u64>,
+    /// Whether it has taken over.
+    done: bool,
+    /// Whether it reads sockets of this one.
+    lent: bool,
+    /// The control connection that the service manager keeps for the next process; its end means that there will be
+    /// none.
+    kept: Option<u64>,
+    /// Whether the manager's main process has ended.
+    alone: bool,
+}
+
+impl Predecessor {
+    /// Asks the server that `config` names, if there is one, for its sockets, which become those of `config`.
+    pub(crate) fn ask(config: &mut StackConfig) -> Option<Self> {
+        let kept = config.replace.as_mut().map(std::mem::take)?.into_iter();
+        let lines = kept
+            .map(ControlSocket::adopt)
+            .chain(door(config).map(|it| ControlSocket::connect(&it)));
+        for line in lines {
+            match line.map_err(Into::into).and_then(ask) {
+                Ok((client, lent)) => return Some(Self::adopt(client, lent, config)),
+                Err(ControlError::Closed) => {}
+                Err(error) if is_absent(&error) => {}
+                Err(error) => {
+                    info!(target: log::STACK, "not taken over from a server before: {error}");
+                }
+            }
+        }
+        None
+    }
+
+    /// Sockets at other ports stay where they are.
+    fn adopt(
+        client: ControlClient,
+        lent: Vec<(SocketAddr, OwnedFd)>,
+        config: &mut StackConfig,
+    ) -> Self {
+        let ports = [Some(config.udp_port), config.second_port()];
+        let mut sockets = Vec::new();
+        for (local, fd) in lent.into_iter().filter(|(local, _)| ports.contains(&Some(local.port())))
+        {
+            config.sockets.push(fd);
+            sockets.push(local);
+        }
+        Self { client, sockets }
+    }
+
+    /// Whether it is still there.
+    pub(crate) fn is_there(&self) -> bool {
+        let said = self.client.receive();
+        said.is_ok() || said.is_err_and(|error| error.is_would_block())
+    }
+
+    /// Ends it as this one is ended. It may have ended before.
+    pub(crate) fn stop(&self) {
+        let _ = self.client.stop();
+    }
+}
+
+/// Where a server is found that has the port.
+fn door(config: &StackConfig) -> Option<std::path::PathBuf> {
+    let (directory, namespace) = (config.runtime_dir.as_ref()?, runtime::network_namespace().ok()?);
+    Some(runtime::door_path(directory, namespace, config.udp_port))
+}
+
+fn is_absent(error: &ControlError) -> bool {
+    let absent = [io::ErrorKind::NotFound, io::ErrorKind::ConnectionRefused];
+    matches!(error, ControlError::Io(error) if absent.contains(&error.kind()))
+}
+
+type Lent = Vec<(SocketAddr, OwnedFd)>;
+
+fn ask(socket: ControlSocket) -> Result<(ControlClient, Lent), ControlError> {
+    socket.set_nonblocking(false)?;
+    socket.set_receive_timeout(Some(PATIENCE))?;
+    let client = ControlClient::start(socket, Role::Cli)?;
+    client.check_welcome(&client.receive()?)?;
+    client.send(&Request::TakeOver, None)?;
+    let mut lent = Lent::new();
+    loop {
+        match client.socket().receive()? {
+            Incoming::Message(Reply::Lent { local, left }, Some(fd)) => {
+                lent.push((local, fd));
+                if left == 0 {
+                    return Ok((client, lent));
+                }
+            }
+            Incoming::Message(Reply::Refused { why }, _) => return Err(ControlError::Refused(why)),
+            Incoming::Message(..) => {
+                return Err(ControlError::Unexpected("no answer to a takeover"));
+            }
+            Incoming::Closed => return Err(ControlError::Closed),
+        }
+    }
+}
+
+/// The successor's side.
+impl Stack {
+    /// Takes over what the predecessor has lent.
+    pub(crate) fn take_over(&mut self, predecessor: Option<Predecessor>) -> io::Result<()> {
+        let Some(predecessor) = predecessor else { return Ok(()) };
+        for (local, line) in self.driver.pass_strays_on(&predecessor.sockets)? {
+            let request = Request::Line { local };
+            predecessor.client.send(&request, Some(line.as_fd())).map_err(io::Error::other)?;
+        }
+        predecessor.client.send(&Request::TakenOver, None).map_err(io::Error::other)?;
+        predecessor.client.socket().set_nonblocking(true)?;
+        let pid = predecessor.client.socket().peer_credentials()?.pid;
+        info!(target: log::STACK, "takes over from process {pid}, which goes on with its connections");
+        self.counters.count("takeovers");
+        self.predecessor = Some(predecessor);
+        Ok(())
+    }
+
+    /// Gives the service manager a line for the next process.
+    pub(crate) fn keep_line(&mut self) {
+        if !self.config.anchored {
+            return;
+        }
+        let kept = ControlSocket::pair().and_then(|(ours, theirs)| {
+            let id = self.control.add(ours, false, &self.registry)?;
+            manager::store(theirs.as_fd());
+            Ok(id)
+        });
+        match kept {
+            Ok(id) => self.succession.kept = Some(id),
+            Err(error) => warn!(target: log::STACK, "a restart will end all connections: {error}"),
+        }
+    }
+
+    /// Whether there is no predecessor any more whose packets pass here.
+    pub(crate) fn is_last(&mut self) -> bool {
+        self.predecessor.take_if(|predecessor| !predecessor.is_there());
+        self.predecessor.is_none()
+    }
+}
+
+/// The predecessor's side.
+impl Stack {
+    pub(crate) fn on_take_over(&mut self, id: u64) {
+        let copies = match (self.why_not_to_lend(), self.driver.copies()) {
+            (Some(why), _) => Err(why.to_owned()),
+            (None, Ok(copies)) if copies.is_empty() => Err("no socket is open".to_owned()),
+            (None, copies) => copies.map_err(|error| error.to_string()),
+        };
+        let copies = match copies {
+            Ok(copies) => copies,
+            Err(why) => return self.reply(id, Reply::Refused { why }),
+        };
+        self.succession.by = Some(id);
+        // The name is the successor's from now on.
+        self.control.close_door(&self.registry);
+        let count = copies.len();
+        for (index, (local, fd)) in copies.into_iter().enumerate() {
+            self.reply_with(id, Reply::Lent { local, left: count - index - 1 }, Some(fd));
+        }
+    }
+
+    fn why_not_to_lend(&self) -> Option<&'static str> {
+        if self.config.encapsulation == Encapsulation::Native {
+            Some("SCTP without UDP encapsulation is not handed over")
+        } else if self.config.door || self.config.gateway.is_some() || !self.config.accept {
+            Some("it is no `manypath serve`")
+        } else if self.succession.by.is_some() {
+            Some("another process has taken over already")
+        } else if !self.phase.serves_peers() {
+            Some("it is ending")
+        } else {
+            None
+        }
+    }
+
+    pub(crate) fn on_lent_line(&mut self, id: u64, local: SocketAddr, line: OwnedFd) {
+        if self.succession.by != Some(id) {
+            return self.counters.count("lines_refused");
+        }
+        match self.driver.lend(local, line) {
+            Ok(true) => self.succession.lent = true,
+            Ok(false) | Err(_) => self.counters.count("lines_refused"),
+        }
+    }
+
+    pub(crate) fn on_taken_over(&mut self, id: u64) {
+        if self.succession.by != Some(id) {
+            return;
+        }
+        self.succession.done = true;
+        self.counters.count("taken_over");
+        let open = counted(self.flow_count(), "connection", "connections");
+        info!(target: log::STACK, "another process takes over; {open} go on here");
+        self.outlive(MAX_AFTERLIFE);
+        self.release_launchers();
+    }
+
+    /// Launchers offer their listeners to the successor, as soon as none of them has a connection that was led to it:
+    /// its name lives as long as the line to its launcher.
+    pub(crate) fn release_launchers(&mut self) {
+        for id in self.control.launchers() {
+            if self.listeners.is_free(id) {
+                self.drop_control(id);
+            }
+        }
+    }
+
+    /// The other end of a control connection has gone.
+    pub(crate) fn on_control_gone(&mut self, id: u64) {
+        if self.succession.by == Some(id) && !self.succession.done {
+            self.succession.by = None;
+            self.name_door();
+        }
+        if self.succession.kept == Some(id) {
+            self.succession.kept = None;
+            self.on_line_dropped();
+        }
+    }
+
+    /// The service manager keeps no line to this process: the service was stopped for good, or it keeps none at all.
+    fn on_line_dropped(&mut self) {
+        if !self.succession.alone {
+            info!(target: log::STACK, "the service manager keeps no line: a restart ends all connections");
+        } else if self.phase.serves_peers() {
+            self.stop();
+        }
+    }
+
+    /// Whether the successor has gone without a successor of its own: then this is the server again.
+    pub(crate) fn recovers(&mut self) -> bool {
+        // A successor at other ports has none of them.
+        if !self.succession.done || !self.succession.lent || self.driver.has_lent() {
+            return false;
+        }
+        warn!(target: log::STACK, "the process that took over has ended: this one serves again");
+        self.counters.count("successors_lost");
+        (self.succession.by, self.succession.done, self.succession.lent) = (None, false, false);
+        if self.succession.alone {
+            self.timers.set(self.now + MAX_WAIT, Timer::Successor);
+        }
+        self.name_door();
+        true
+    }
+
+    /// SIGTERM, where the connections may outlive the manager's main process: that ends, and this process goes on
+    /// until the next one takes over, or the manager drops the line that it has kept.
+    pub(crate) fn detach(&mut self) -> bool {
+        let may = self.succession.kept.is_some() && !self.succession.alone;
+        if !may || !self.phase.serves_peers() {
+            return false;
+        }
+        info!(target: log::STACK, "goes on until another process takes over");
+        self.service = service::Service::new(false);
+        self.succession.alone = true;
+        self.timers.set(self.now + MAX_WAIT, Timer::Successor);
+        anchor::let_go();
+        true
+    }
+
+    pub(crate) fn on_successor_timer(&mut self) {
+        if self.succession.alone && !self.succession.done {
+            self.stop();
+        }
+    }
+}
