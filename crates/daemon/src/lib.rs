@@ -52,6 +52,7 @@ mod socket;
 mod socket_options;
 mod stack;
 mod status;
+mod suspension;
 mod sync;
 mod takeover;
 mod tcp_relay;

@@ -21,6 +21,10 @@ const NATIVE_STREAMS: u16 = 64;
 const INIT_SIZE: u16 = 228;
 /// The initial window of a path in packets, that of TCP (RFC 6928): an answer of 10 KB takes no round trip more.
 const INITIAL_PACKETS: u32 = 10;
+/// How long Linux repeats the data of a TCP connection (tcp_retries2, tcp(7)).
+const DATA_PATIENCE: Duration = Duration::from_secs(924);
+/// When a TCP connection with keepalive and nothing to send is given up (tcp_keepalive_time, with nine probes).
+const IDLE_PATIENCE: Duration = Duration::from_secs(7200 + 9 * 75);
 /// With the short RTO of a client this goes on for 15 s after the fallback, in case that a peer is
 /// only slow: what it answers late counts for the next connection.
 const CLIENT_INIT_RETRANSMITS: u32 = 6;
@@ -52,6 +56,9 @@ fn of_profile(config: &StackConfig, profile: Profile) -> Config {
         rto_min: config.rto_min,
         rto_max: config.rto_max,
         path_max_retransmits: config.path_rtx_max,
+        // Connections last as long as TCP's would: a host that was suspended may come back.
+        data_patience: DATA_PATIENCE,
+        idle_patience: IDLE_PATIENCE,
         redundancy: config.redundancy,
         shared_bottleneck: config.shared_bottleneck,
         max_init_retransmits: if config.accept { 8 } else { CLIENT_INIT_RETRANSMITS },

@@ -26,6 +26,13 @@ pub(crate) struct Patience {
     heard: Instant,
 }
 
+impl Patience {
+    /// The time until now does not count.
+    pub(crate) const fn begin_anew(&mut self, now: Instant) {
+        self.heard = now;
+    }
+}
+
 impl Stack {
     /// A launcher tells the options of an attached connection's socket.
     pub(crate) fn on_socket_options(&mut self, client: Client, options: &SocketOptions) {

@@ -37,7 +37,7 @@ use crate::uplinks::Uplinks;
 use crate::waiting::WaitingFlows;
 use crate::watch::Watch;
 use manypath_engine::{AssociationId, Duration, Endpoint, Instant};
-use manypath_net::{Clock, Driver, Inherited, Signals};
+use manypath_net::{Clock, Driver, Inherited, Signals, SuspendWatch};
 use manypath_sandbox::Confinement;
 use manypath_window::Budget;
 use mio::event::Event;
@@ -65,6 +65,7 @@ const ROUNDS_PER_TURN: usize = 8;
 pub struct Stack {
     pub(crate) config: StackConfig,
     pub(crate) clock: Clock,
+    pub(crate) suspend_watch: SuspendWatch,
     /// The time of this turn.
     pub(crate) now: Instant,
     poll: Poll,
@@ -179,6 +180,7 @@ impl Stack {
             settings,
             now: clock.now(),
             clock,
+            suspend_watch: watch_suspensions(&registry)?,
             poll,
             registry,
             waker,
@@ -282,6 +284,7 @@ impl Stack {
     fn turn(&mut self, now: Instant, events: &Events) {
         self.now = now;
         self.counters.count("turns");
+        self.notice_suspension();
         self.refresh_path_policies();
         for event in events {
             self.driver.handle_event(self.now, event);
@@ -343,6 +346,8 @@ impl Stack {
             Source::Datagrams(id) => self.on_datagram_socket(DatagramId(id)),
             Source::Line(control) => self.on_line(control),
             Source::Network => self.on_network_news(),
+            // Each turn looks at it.
+            Source::Clock => {}
             Source::Signal => self.on_signal(),
             Source::Wake => self.stop(),
         }
@@ -434,6 +439,14 @@ fn watch_signals(config: &StackConfig, registry: &Registry) -> io::Result<Option
     let token = Source::Signal.token();
     registry.register(&mut SourceFd(&signals.as_raw_fd()), token, Interest::READABLE)?;
     Ok(Some(signals))
+}
+
+/// A wait for the poll lasts too long if the machine is suspended meanwhile.
+fn watch_suspensions(registry: &Registry) -> io::Result<SuspendWatch> {
+    let watch = SuspendWatch::new()?;
+    let token = Source::Clock.token();
+    registry.register(&mut SourceFd(&watch.as_raw_fd()), token, Interest::READABLE)?;
+    Ok(watch)
 }
 
 fn seed(config: &StackConfig) -> io::Result<[u8; 32]> {

@@ -31,6 +31,8 @@ pub(crate) enum Source {
     Line(u64),
     /// What the kernel says about addresses, links and routes.
     Network,
+    /// The system's clock was set, perhaps because the machine was suspended.
+    Clock,
     /// Signals.
     Signal,
     /// Somebody has called [`Stopper::stop`](crate::Stopper::stop).
@@ -57,6 +59,7 @@ impl Source {
             Self::Datagrams(id) => (12, id),
             Self::Network => (13, 0),
             Self::Line(id) => (14, id),
+            Self::Clock => (15, 0),
         }
     }
 

@@ -114,6 +114,11 @@ pub struct Config {
     pub max_init_retransmits: u32,
     /// Association.Max.Retrans, RFC 9260 section 16.
     pub association_max_retransmits: u32,
+    /// How long a peer may be silent while data waits for its acknowledgement, even if that are more errors than
+    /// Association.Max.Retrans; zero: no longer.
+    pub data_patience: Duration,
+    /// The same while nothing does.
+    pub idle_patience: Duration,
     /// Path.Max.Retrans, RFC 9260 section 16.
     pub path_max_retransmits: u32,
     /// Errors after which a path is potentially failed (PFMR, RFC 7829 section 3); 0 by default.
@@ -373,6 +378,8 @@ impl Default for Config {
             rto_max_init: None,
             max_init_retransmits: 8,
             association_max_retransmits: 10,
+            data_patience: Duration::ZERO,
+            idle_patience: Duration::ZERO,
             path_max_retransmits: 5,
             potentially_failed_retransmits: 0,
             path_suspicion: PathSuspicion::Silence,

@@ -71,7 +71,7 @@ pub use apart::{Apart, ApartInterface, interfaces_apart};
 pub use bind::{
     BufferHelper, LocalBinding, UdpPort, check_native, enlarge_buffers_through, force_buffers,
 };
-pub use clock::Clock;
+pub use clock::{Clock, SuspendWatch};
 pub use counters::Counters;
 pub use driver::Driver;
 pub use inherited::Inherited;

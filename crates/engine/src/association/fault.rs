@@ -19,6 +19,9 @@ impl Association {
         let Some(path) = self.paths.get_mut(id).filter(|path| !path.suspended) else { return };
         if counts {
             self.error_count += 1;
+            if self.error_count == 1 {
+                self.failing_since = cx.now;
+            }
         }
         // "continue sending HEARTBEAT chunks [...] but SHOULD stop increasing the counter"
         if path.state != PathState::Inactive {
@@ -28,9 +31,19 @@ impl Association {
             failure::after_error(path.state, path.error_count, path.supervision.get(cx.config));
         self.set_path_state(cx, id, state);
         self.drop_forgotten_port(id);
-        if self.error_count > self.most_errors(cx.config) {
+        if self.error_count > self.most_errors(cx.config) && !self.is_patient(cx) {
             self.give_up(cx, CloseReason::TooManyFailures);
         }
+    }
+
+    /// Whether the peer may be silent for longer, however many errors there were.
+    fn is_patient(&self, cx: &Context<'_>) -> bool {
+        let patience = match self.sender.outstanding() {
+            0 => cx.config.idle_patience,
+            _ => cx.config.data_patience,
+        };
+        let wanted = self.state.sends_data() && self.max_retransmits.is_none();
+        wanted && cx.now.since(self.failing_since) < patience
     }
 
     /// Looks for paths that are silent while others are not.

@@ -72,6 +72,7 @@ impl Association {
             authentication: Offer::own(cx.config, cx.rng)
                 .map(|own| Authentication::new(own, cx.shared_keys)),
             error_count: 0,
+            failing_since: cx.now,
             max_retransmits: None,
             shutdown_wanted: false,
             shutdown_source: None,
@@ -116,6 +117,7 @@ impl Association {
             addresses: None,
             authentication: own.map(|own| Authentication::new(own, cx.shared_keys)),
             error_count: 0,
+            failing_since: cx.now,
             max_retransmits: None,
             shutdown_wanted: false,
             shutdown_source: None,

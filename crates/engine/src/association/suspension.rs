@@ -50,6 +50,21 @@ impl Association {
         }
     }
 
+    /// This host itself was away for a while: what was in flight is lost, errors say nothing about the peer, and every
+    /// path is asked.
+    pub(crate) fn resume(&mut self, cx: &Context<'_>) {
+        let heartbeats = self.state.sends_heartbeats();
+        self.error_count = 0;
+        for path in self.paths.iter_mut().filter(|path| !path.suspended) {
+            path.error_count = 0;
+            path.rtt.end_back_off(cx.config.rto_initial);
+            path.t3 = path.t3.map(|_| cx.now);
+            if heartbeats {
+                path.heartbeat.probe_now();
+            }
+        }
+    }
+
     /// Something may have mended the paths that do not work.
     pub(crate) fn probe_failed_paths(&mut self, cx: &Context<'_>) {
         if !self.state.sends_heartbeats() {

@@ -18,6 +18,7 @@ use crate::path::{
 };
 use crate::recv::Receiver;
 use crate::send::Sender;
+use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -62,6 +63,8 @@ pub(crate) struct Association {
     pub(super) authentication: Option<Box<Authentication>>,
     /// Consecutive errors of the association (section 8.1).
     pub(super) error_count: u32,
+    /// When the first of these errors was counted.
+    pub(super) failing_since: Instant,
     /// Association.Max.Retrans, if not as the configuration says.
     pub(super) max_retransmits: Option<u32>,
     /// The user asked for a shutdown before the handshake was complete.

@@ -28,6 +28,12 @@ impl Endpoint {
         self.with(now, id, |it, _| it.request_heartbeat(remote).then_some(())).is_some()
     }
 
+    /// This host has been away (suspended) for a while and is back: errors that were counted before say nothing, and
+    /// HEARTBEATs ask on all paths at once. To be called before `now` is told in any other way.
+    pub fn resume(&mut self, now: Instant, id: AssociationId) {
+        self.with(now, id, |it, cx| it.resume(cx));
+    }
+
     /// Changes RTO.Initial, RTO.Min and RTO.Max of all paths of an association, those to come too (SETPROTOCOLPARAMETERS;
     /// `SCTP_RTOINFO`, RFC 6458 section 8.1.1).
     pub fn set_rto(

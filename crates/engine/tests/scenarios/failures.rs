@@ -148,3 +148,48 @@ fn a_failed_path_is_not_probed_where_heartbeats_are_off() {
         assert_eq!(pair.z.received.len(), 1);
     }
 }
+
+/// The host of one side is suspended: the other one waits as long as it is patient, and the association goes on at once
+/// when it is back.
+#[test]
+fn an_association_outlasts_the_suspension_of_a_host() {
+    let patient = |side| Config {
+        data_patience: Duration::from_secs(924),
+        idle_patience: Duration::from_secs(7875),
+        ..config(side)
+    };
+    let (mut pair, a, z) = Pair::established_with(2, patient(Side::A), patient(Side::Z));
+    let minutes = |count: u64| Duration::from_secs(60 * count);
+    pair.cut(1);
+    pair.cut(2);
+    pair.drive(minutes(100));
+    assert_eq!(pair.z.endpoint.associations(), [z], "nothing is under way");
+    pair.restore_all();
+    pair.a.endpoint.resume(pair.now, a);
+    pair.drive(minutes(2));
+
+    pair.cut(1);
+    pair.cut(2);
+    pair.send(Side::Z, z, 0, b"while it sleeps");
+    pair.send(Side::A, a, 0, b"before it sleeps");
+    pair.drive(minutes(14));
+    assert_eq!(
+        (pair.a.endpoint.associations(), pair.z.endpoint.associations()),
+        (vec![a], vec![z])
+    );
+    pair.restore_all();
+    pair.a.endpoint.resume(pair.now, a);
+    assert_eq!((path(&pair, a, 1).error_count, path(&pair, a, 2).error_count), (0, 0));
+    pair.drive(millis(500));
+    assert_eq!(pair.z.received, [(0, "before it sleeps".into())]);
+    pair.drive(Duration::from_secs(3));
+    assert_eq!(pair.a.received, [(0, "while it sleeps".into())]);
+
+    pair.cut(1);
+    pair.cut(2);
+    pair.send(Side::Z, z, 0, b"nobody is there any more");
+    pair.drive(minutes(14));
+    assert_eq!(pair.z.endpoint.associations(), [z]);
+    pair.drive(minutes(4));
+    assert!(pair.z.endpoint.associations().is_empty(), "no longer than TCP");
+}

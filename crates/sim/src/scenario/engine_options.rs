@@ -29,6 +29,8 @@ const OPTIONS: &[EngineOption] = options![
     rto_min,
     rto_max,
     association_max_retransmits,
+    data_patience,
+    idle_patience,
     path_max_retransmits,
     potentially_failed_retransmits,
     path_suspicion,

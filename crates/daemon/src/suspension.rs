@@ -1,0 +1,32 @@
+//! The machine was suspended: what was waited for is overdue, and peers may have given paths up.
+//!
+//! The clock of the stack has gone on meanwhile ([`manypath_net::Clock`]), so every timer that is due fires once, which is at
+//! most one error for each path. Errors that were counted before say nothing about the peer any more, and all paths are
+//! asked at once, so that the associations go on as soon as there is a link.
+
+use crate::log;
+use crate::stack::Stack;
+use manypath_engine::AssociationId;
+use tracing::info;
+
+impl Stack {
+    /// Before anything that time does.
+    pub(crate) fn notice_suspension(&mut self) {
+        if let Some(time) = self.suspend_watch.take() {
+            info!(target: log::STACK, "the machine was suspended for {} s: all peers are asked", time.as_secs());
+            self.counters.count("suspensions");
+            self.resume_after_suspension();
+        }
+    }
+
+    fn resume_after_suspension(&mut self) {
+        let ids: Vec<AssociationId> = self.associations.keys().copied().collect();
+        for id in ids {
+            self.driver.endpoint_mut().resume(self.now, id);
+        }
+        // What a program waits for has not been silent for that long.
+        let now = self.now;
+        let patience = self.relays.values_mut().filter_map(|relay| relay.patience.as_mut());
+        patience.for_each(|patience| patience.begin_anew(now));
+    }
+}
