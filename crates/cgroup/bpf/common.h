@@ -47,6 +47,8 @@ struct settings {
 	__u32 datagram_rules;
 	__u32 sink_port[2]; // as the gates; 0: no sink
 	__u32 options;      // how many there are
+	__u32 inner;        // whether another manypath serves all other networks
+	__u32 gap;
 };
 
 struct rule {
@@ -139,6 +141,8 @@ struct map clients SEC("maps") = { BPF_MAP_TYPE_LRU_HASH, sizeof(struct end), si
 struct map accepted SEC("maps") = { BPF_MAP_TYPE_SK_STORAGE, 4, sizeof(struct service), 0, BPF_F_NO_PREALLOC };
 struct map errors SEC("maps") = { BPF_MAP_TYPE_LRU_HASH, 8, 4, 4096, 0 };
 struct map arrivals SEC("maps") = { BPF_MAP_TYPE_LRU_HASH, 4, 8, 1024, 0 };
+// Other networks that a manypath of their own serves.
+struct map networks SEC("maps") = { BPF_MAP_TYPE_HASH, 8, 4, 1024, 0 };
 struct map counts SEC("maps") = { BPF_MAP_TYPE_ARRAY, 4, 8, REASONS, 0 };
 struct map events SEC("maps") = { BPF_MAP_TYPE_RINGBUF, 0, 0, 1 << 20, 0 };
 
@@ -236,6 +240,12 @@ INLINE int is_sctp_only(const struct settings *said, const struct service *to)
 			return option->only != 0;
 	}
 	return 0;
+}
+
+// Whether a socket of a network is the business of another manypath.
+INLINE int is_anothers(const struct settings *said, __u64 netns)
+{
+	return netns != said->netns && (said->inner || map_lookup(&networks, &netns));
 }
 
 // Whether plain TCP is known to be all that the service has.

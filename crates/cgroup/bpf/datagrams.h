@@ -12,7 +12,7 @@
 
 // A socket that was made after this program was put to work.
 struct udp_socket {
-	__u32 here;  // whether it is in the network of the stack
+	__u32 where; // its network
 	__u32 hears; // whether its program asks for errors (IP_RECVERR)
 	__u32 used;  // whether any datagram was taken
 };
@@ -24,6 +24,8 @@ struct flow {
 	__u32 gap;
 };
 
+// The network that nobody serves, that of the stack, one that another manypath serves.
+enum { NOWHERE, HERE, ANOTHERS };
 enum { LEFT = 1, TAKEN };
 enum { DATAGRAM, GONE };
 
@@ -77,7 +79,7 @@ INLINE __u32 decide_destination(struct bpf_sock *sk, const struct udp_socket *kn
 		return RULE;
 	if (!known)
 		return OLDER_SOCKET;
-	if (!known->here)
+	if (known->where != HERE)
 		return OTHER_NAMESPACE;
 	if (sk->bound_dev_if)
 		return BOUND_TO_DEVICE;
@@ -200,6 +202,8 @@ int egress(struct __sk_buff *ctx)
 	if (!sk || sk->protocol != UDP_ || sk->type != DGRAM_)
 		return PASS;
 	known = storage_get(&sockets, sk, 0, 0);
+	if (known && known->where == ANOTHERS)
+		return PASS;
 	at = read_packet(ctx, &about);
 	said = map_lookup(&settings, &zero);
 	if (!at || !said)
@@ -240,8 +244,11 @@ int sock_create(struct bpf_sock *ctx)
 	if (ctx->type != DGRAM_ || (ctx->protocol && ctx->protocol != UDP_) || !said)
 		return 1;
 	made = storage_get(&sockets, ctx, 0, BPF_SK_STORAGE_GET_F_CREATE);
-	if (made)
-		made->here = netns_cookie(ctx) == said->netns;
+	if (!made)
+		return 1;
+	made->where = netns_cookie(ctx) == said->netns ? HERE : NOWHERE;
+	if (is_anothers(said, netns_cookie(ctx)))
+		made->where = ANOTHERS;
 	return 1;
 }
 

@@ -67,6 +67,8 @@ INLINE int redirect(struct bpf_sock_addr *ctx, struct service *to, const __u32 *
 	const struct settings *said = map_lookup(&settings, &zero);
 	if (!sk || !said || storage_get(&exempt, sk, 0, 0))
 		return LEFT_ALONE;
+	if (is_anothers(said, netns_cookie(ctx)))
+		return LEFT_ALONE;
 	reason = decide(ctx, sk, said, to, bound, &made);
 	if (!reason) {
 		known = storage_get(&connections, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
@@ -255,6 +257,8 @@ INLINE void on_arrival(struct bpf_sock_ops *ctx, struct bpf_sock *sk)
 		end.address[3] = ctx->remote_ip6[3];
 	}
 	end.port = swap_port(ctx->remote_port >> 16);
+	if (said && is_anothers(said, netns_cookie(ctx)))
+		return;
 	// A container may have sockets of the same addresses.
 	if (said && netns_cookie(ctx) == said->netns && adopt(sk, &end))
 		return;

@@ -1,12 +1,13 @@
 //! Control groups: finding them, watching them come and go.
 
 use crate::kernel::{Links, Programs, Purpose};
+use crate::netlink::drain;
 use crate::rival::{NotAttached, refuse_rivals};
 use std::collections::BTreeSet;
 use std::ffi::CString;
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -16,15 +17,17 @@ const CGROUP2: libc::c_long = 0x6367_7270;
 
 pub use manypath_gate::group::mount;
 
-/// Where systemd puts a unit: its slice is known by name, a service is in `system.slice` unless `slice`
-/// says otherwise.
+/// Where systemd puts a unit: its slice is known by name, all else is in `system.slice` unless `slice` says
+/// otherwise; scopes of podman and systemd-nspawn are in `machine.slice`.
 #[must_use]
 pub fn of_unit(unit: &str, slice: Option<&str>) -> PathBuf {
     if unit.ends_with(".slice") {
         return slice_path(unit);
     }
     let own = unit.split_once('@').map(|(template, _)| format!("system-{template}.slice"));
-    let slice = slice.map(str::to_owned).or(own).unwrap_or_else(|| "system.slice".to_owned());
+    let machine = unit.ends_with(".scope") && !unit.starts_with("docker-");
+    let usual = if machine { "machine.slice" } else { "system.slice" };
+    let slice = slice.map(str::to_owned).or(own).unwrap_or_else(|| usual.to_owned());
     slice_path(&slice).join(unit)
 }
 
@@ -66,12 +69,12 @@ impl Group {
         let path = fs::canonicalize(path)?;
         check_kind(&path)?;
         let own = manypath_gate::group::of("self").unwrap_or_default();
-        if mount().is_ok_and(|root| root.join(own).starts_with(&path)) {
+        if mount().is_ok_and(|root| root.join(own).starts_with(&path)) || lists_us(&path) {
             let text = format!(
                 "{} holds manypath itself, whose own connections would come back to it",
                 path.display()
             );
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+            return Err(io::Error::new(io::ErrorKind::ResourceBusy, text));
         }
         let parent = path.parent().unwrap_or(&path);
         let watch = watch(parent)?;
@@ -143,14 +146,21 @@ impl Group {
 
     /// Forgets what was told of groups that come and go.
     pub(crate) fn drain(&self) -> bool {
-        let mut buffer = [0_u8; 4096];
-        let (fd, to) = (self.watch.as_raw_fd(), buffer.as_mut_ptr().cast());
-        let mut any = false;
-        // SAFETY: the buffer is valid for its length.
-        while unsafe { libc::read(fd, to, buffer.len()) } > 0 {
-            any = true;
-        }
-        any
+        drain(self.watch.as_fd())
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The folder of the group, and of those below it.
+    pub(crate) fn folders(&self) -> Vec<PathBuf> {
+        let mut folders = Vec::new();
+        self.each(|folder, _| {
+            folders.push(folder.to_owned());
+            true
+        });
+        folders
     }
 
     /// The group as people name it.
@@ -179,16 +189,8 @@ impl Group {
     }
 
     /// Goes through the group and those below it, for as long as `take` wants to see more.
-    fn each(&self, mut take: impl FnMut(&Path, u64) -> bool) {
-        let mut folders = vec![self.path.clone()];
-        while let Some(folder) = folders.pop() {
-            if fs::metadata(&folder).is_ok_and(|meta| !take(&folder, meta.ino())) {
-                return;
-            }
-            let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
-            let below = entries.filter(|one| one.file_type().is_ok_and(|kind| kind.is_dir()));
-            folders.extend(below.map(|one| one.path()));
-        }
+    fn each(&self, take: impl FnMut(&Path, u64) -> bool) {
+        each(&self.path, take);
     }
 }
 
@@ -205,6 +207,31 @@ impl Drop for Group {
 impl AsFd for Group {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.watch.as_fd()
+    }
+}
+
+/// Whether this process is in a cgroup, or in one below it, also where a cgroup namespace hides in which one.
+fn lists_us(group: &Path) -> bool {
+    let own = std::process::id().to_string();
+    let mut found = false;
+    each(group, |folder, _| {
+        let processes = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
+        found = processes.lines().any(|pid| pid == own);
+        !found
+    });
+    found
+}
+
+/// Goes through a group and those below it, for as long as `take` wants to see more.
+fn each(group: &Path, mut take: impl FnMut(&Path, u64) -> bool) {
+    let mut folders = vec![group.to_owned()];
+    while let Some(folder) = folders.pop() {
+        if fs::metadata(&folder).is_ok_and(|meta| !take(&folder, meta.ino())) {
+            return;
+        }
+        let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+        let below = entries.filter(|one| one.file_type().is_ok_and(|kind| kind.is_dir()));
+        folders.extend(below.map(|one| one.path()));
     }
 }
 
@@ -259,6 +286,8 @@ mod tests {
             path("getty@tty1.service", None),
             Path::new("system.slice/system-getty.slice/getty@tty1.service")
         );
+        assert_eq!(path("docker-1a.scope", None), Path::new("system.slice/docker-1a.scope"));
+        assert_eq!(path("libpod-1a.scope", None), Path::new("machine.slice/libpod-1a.scope"));
         assert_eq!(path("a.service", Some("b-c.slice")), Path::new("b.slice/b-c.slice/a.service"));
         assert_eq!(path("user.slice", None), Path::new("user.slice"));
         assert_eq!(path("a-b.slice", None), Path::new("a.slice/a-b.slice"));

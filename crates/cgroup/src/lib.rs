@@ -35,7 +35,7 @@
 //!
 //! The parts: `kernel` what `bpf(2)` offers, `layout` the structures that both sides share, `tables` the
 //! maps by meaning, `redirector` the loop, `refusal` how a connect fails, `routes`, `owner` and `listening` what
-//! is asked of the kernel, `rival` who else is at work, `datagram` and `plain` what was taken and how it goes on its way after all, [`group`] the cgroup itself, [`systemd`] how units come to have one attached.
+//! is asked of the kernel, `rival` who else is at work, `networks` programs in network namespaces of their own, `datagram` and `plain` what was taken and how it goes on its way after all, [`group`] the cgroup itself, [`systemd`] how units come to have one attached.
 
 pub mod systemd;
 
@@ -46,6 +46,7 @@ mod kernel;
 mod layout;
 mod listening;
 mod netlink;
+mod networks;
 mod owner;
 mod plain;
 mod redirector;
@@ -55,6 +56,7 @@ mod rival;
 mod routes;
 mod tables;
 
+pub use networks::Containers;
 pub use redirector::{Error, Options, run};
-pub use report::{DatagramReport, Report};
+pub use report::{DatagramReport, Reasons, Report};
 pub use rival::Rival;

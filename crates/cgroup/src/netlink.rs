@@ -115,6 +115,18 @@ impl AsFd for Netlink {
     }
 }
 
+/// Reads and drops what a descriptor has; whether there was anything.
+pub(crate) fn drain(fd: BorrowedFd<'_>) -> bool {
+    let mut buffer = [0_u8; 4096];
+    let (fd, to) = (fd.as_raw_fd(), buffer.as_mut_ptr().cast());
+    let mut any = false;
+    // SAFETY: the buffer is valid for its length.
+    while unsafe { libc::read(fd, to, buffer.len()) } > 0 {
+        any = true;
+    }
+    any
+}
+
 /// Goes through one datagram of a list; whether it is the end of the list.
 fn messages(mut rest: &[u8], take: &mut impl FnMut(&[u8])) -> io::Result<bool> {
     while let (Some(length), Some(kind)) = (word(rest, 0), half(rest, 4)) {

@@ -1,10 +1,15 @@
 //! What became of the programs' connections.
 
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
+/// How often something was left to the kernel, by reason.
+pub type Reasons = BTreeMap<Cow<'static, str>, u64>;
+
 /// What became of the connections of the programs in a cgroup.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
     /// Connects that were taken to the stack.
     pub opened: u64,
@@ -17,20 +22,24 @@ pub struct Report {
     /// Connects that the program gave up before they were decided.
     pub given_up: u64,
     /// Connects of TCP sockets left to the kernel, by reason.
-    pub left: BTreeMap<&'static str, u64>,
+    #[serde(rename = "left_to_the_kernel")]
+    pub left: Reasons,
     /// Connects that were refused because they would have been plain TCP, which a rule forbids.
+    #[serde(rename = "refused_as_sctp_only")]
     pub refused: u64,
     /// Listening sockets that peers could reach.
     pub listeners: u64,
     /// Peers' connections that were led to them.
     pub accepted_sctp: u64,
+    /// Network namespaces of containers whose programs were carried, too; all numbers count them.
+    pub containers: u64,
     /// Datagrams of UDP sockets.
     pub datagrams: DatagramReport,
 }
 
 /// What became of the datagrams of the programs in a cgroup, counted by flows: all that a socket sends to a
 /// destination.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DatagramReport {
     /// Flows about which the stack was asked.
     pub asked: u64,
@@ -41,7 +50,35 @@ pub struct DatagramReport {
     /// Datagrams that were lost here because they came faster than they could be taken.
     pub dropped: u64,
     /// Flows left to the kernel as plain UDP, by reason.
-    pub left: BTreeMap<&'static str, u64>,
+    #[serde(rename = "left_to_the_kernel")]
+    pub left: Reasons,
+}
+
+impl Report {
+    /// Counts what became of the connections of another network, too.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.opened += other.opened;
+        self.sctp += other.sctp;
+        self.tcp_relay += other.tcp_relay;
+        self.failed += other.failed;
+        self.given_up += other.given_up;
+        self.refused += other.refused;
+        self.listeners += other.listeners;
+        self.accepted_sctp += other.accepted_sctp;
+        self.datagrams.asked += other.datagrams.asked;
+        self.datagrams.sctp += other.datagrams.sctp;
+        self.datagrams.given_up += other.datagrams.given_up;
+        self.datagrams.dropped += other.datagrams.dropped;
+        add_reasons(&mut self.left, other.left);
+        add_reasons(&mut self.datagrams.left, other.datagrams.left);
+    }
+}
+
+fn add_reasons(left: &mut Reasons, more: Reasons) {
+    // Of sockets from before nobody knows the network: all who look at them count them.
+    for (reason, count) in more.into_iter().filter(|(reason, _)| reason != "older-socket") {
+        *left.entry(reason).or_default() += count;
+    }
 }
 
 impl fmt::Display for Report {
@@ -54,6 +91,9 @@ impl fmt::Display for Report {
             write!(f, "; refused, as only SCTP may be used={}", self.refused)?;
         }
         write!(f, "; listeners offered={} accepted sctp={}", self.listeners, self.accepted_sctp)?;
+        if self.containers > 0 {
+            write!(f, "; containers={}", self.containers)?;
+        }
         if self.datagrams == DatagramReport::default() {
             return Ok(());
         }
@@ -70,7 +110,7 @@ impl fmt::Display for DatagramReport {
     }
 }
 
-fn write_reasons(f: &mut fmt::Formatter<'_>, left: &BTreeMap<&'static str, u64>) -> fmt::Result {
+fn write_reasons(f: &mut fmt::Formatter<'_>, left: &Reasons) -> fmt::Result {
     if left.is_empty() {
         return f.write_str(" none");
     }

@@ -43,6 +43,14 @@ impl Routes {
         Ok(Self { news: Netlink::new(libc::NETLINK_ROUTE, GROUPS)? })
     }
 
+    /// Whether any route leads to other hosts.
+    ///
+    /// # Errors
+    /// As the kernel says.
+    pub(crate) fn lead_out() -> io::Result<bool> {
+        Ok(Self::read()?.iter().any(|route| route.kind == RouteKind::Forward && !is_local(route)))
+    }
+
     /// All routes as they are now.
     ///
     /// # Errors
@@ -60,6 +68,14 @@ impl Routes {
             route.source = source;
         }
         Ok(routes)
+    }
+}
+
+/// Loopback, and what every interface has by itself (IPv6).
+fn is_local(route: &Route) -> bool {
+    match route.to {
+        IpAddr::V4(to) => to.is_loopback(),
+        IpAddr::V6(to) => to.is_loopback() || to.is_unicast_link_local() || to.is_multicast(),
     }
 }
 

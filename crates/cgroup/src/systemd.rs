@@ -19,7 +19,6 @@ const WITH_THE_HOST: &str = "multi-user.target.wants";
 /// CAP_SETPCAP are for that. So are the first two for sockets of the programs' identities, by which the egress policy is
 /// asked, and CAP_DAC_OVERRIDE for those in cgroups that belong to users.
 const HARDENING: &str = "\
-CapabilityBoundingSet=CAP_BPF CAP_PERFMON CAP_NET_ADMIN CAP_NET_BIND_SERVICE CAP_NET_RAW CAP_SETUID CAP_SETGID CAP_SETPCAP CAP_DAC_OVERRIDE
 NoNewPrivileges=yes
 RuntimeDirectory=manypath
 RuntimeDirectoryMode=0700
@@ -36,7 +35,6 @@ ProtectKernelLogs=yes
 ProtectKernelModules=yes
 ProtectKernelTunables=yes
 RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK
-RestrictNamespaces=yes
 RestrictRealtime=yes
 RestrictSUIDSGID=yes
 LockPersonality=yes
@@ -46,6 +44,18 @@ SystemCallArchitectures=native
 SystemCallFilter=@system-service bpf seccomp landlock_create_ruleset landlock_add_rule landlock_restrict_self
 SystemCallErrorNumber=EPERM
 ";
+const CAPABILITIES: &str = "CAP_BPF CAP_PERFMON CAP_NET_ADMIN CAP_NET_BIND_SERVICE CAP_NET_RAW CAP_SETUID CAP_SETGID \
+                            CAP_SETPCAP CAP_DAC_OVERRIDE";
+/// Besides, to enter the network namespaces of containers, and to learn in which one a process is.
+const FOR_CONTAINERS: &str = " CAP_SYS_ADMIN CAP_SYS_PTRACE";
+/// The option of `manypath attach` that asks for it.
+const CONTAINERS: &str = "--containers";
+
+/// The directives that depend on what manypath is to do.
+fn rights(containers: bool) -> String {
+    let (more, namespaces) = if containers { (FOR_CONTAINERS, "net") } else { ("", "yes") };
+    format!("CapabilityBoundingSet={CAPABILITIES}{more}\nRestrictNamespaces={namespaces}\n")
+}
 
 /// What is to have manypath attached.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,13 +108,13 @@ impl std::str::FromStr for Target {
                 "-.slice holds everything, manypath too; enable system.slice and user.slice".into(),
             )),
             Some((name, "slice")) if !name.is_empty() => Ok(Self::Slice(text.to_owned())),
-            Some((_, "service")) => Ok(Self::Service(text.to_owned())),
-            Some((
-                _,
-                kind @ ("socket" | "target" | "timer" | "mount" | "path" | "device" | "scope"),
-            )) => Err(BadName(format!(
-                "a {kind} runs no programs of its own: name a service or a slice"
+            Some((_, "scope")) => Err(BadName(format!(
+                "a scope ends with its container: enable the slice above it, or for now: manypath attach --containers --unit {text}"
             ))),
+            Some((_, "service")) => Ok(Self::Service(text.to_owned())),
+            Some((_, kind @ ("socket" | "target" | "timer" | "mount" | "path" | "device"))) => Err(
+                BadName(format!("a {kind} runs no programs of its own: name a service or a slice")),
+            ),
             _ => Ok(Self::Service(format!("{text}.service"))),
         }
     }
@@ -201,13 +211,14 @@ impl Target {
             }
             Self::Group(path) => format!("--cgroup {}", path.display()),
         };
+        let rights = rights(options.contains(&CONTAINERS));
         let options: String = options.iter().map(|option| format!(" {option}")).collect();
         // A slice of its own: connections of manypath itself must not come back to it.
         format!(
             "{}[Unit]\nDescription=manypath for {self}\nStartLimitIntervalSec=0\n\
              After=manypathd.service\n\n\
              [Service]\nType=notify\nExecStart={} attach {place}{options}\n\
-             Slice=manypath.slice\nRestart=on-failure\nRestartSec=1\n\n{HARDENING}",
+             Slice=manypath.slice\nRestart=on-failure\nRestartSec=1\n\n{rights}{HARDENING}",
             self.origin(),
             program.display()
         )

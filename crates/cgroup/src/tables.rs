@@ -2,6 +2,7 @@
 
 use crate::kernel::{Map, Programs};
 use crate::layout::{self, Actor, Address, MAX_RULES, REASONS, RouteKind, WayKey};
+use crate::report::Reasons;
 use crate::routes::Route;
 use manypath_gate::Told;
 use manypath_rules::{Chain, Policy, Protocol, Rule, Table};
@@ -25,6 +26,7 @@ pub(crate) struct Tables {
     errors: Map,
     arrivals: Map,
     counts: Map,
+    networks: Map,
     flows: Map,
     datagram_rules: Map,
     plain_datagrams: Map,
@@ -45,16 +47,17 @@ struct Settings {
     datagram_rules: u32,
     sinks: [u32; 2],
     options: u32,
+    inner: bool,
 }
 
 impl Tables {
-    /// Of programs that are loaded; nothing is carried yet.
+    /// Of programs that are loaded; nothing is carried yet. `inner`: another manypath sees to all networks but this.
     ///
     /// # Errors
     /// When the kernel does not take them.
-    pub(crate) fn new(programs: &mut Programs, namespace: u64) -> io::Result<Self> {
+    pub(crate) fn new(programs: &mut Programs, namespace: u64, inner: bool) -> io::Result<Self> {
         let mut map = |name| programs.take_map(name);
-        let said = Settings { namespace, ..Settings::default() };
+        let said = Settings { namespace, inner, ..Settings::default() };
         let tables = Self {
             settings: map("settings")?,
             rules: map("rules")?,
@@ -67,6 +70,7 @@ impl Tables {
             errors: map("errors")?,
             arrivals: map("arrivals")?,
             counts: map("counts")?,
+            networks: map("networks")?,
             flows: map("flows")?,
             datagram_rules: map("datagram_rules")?,
             plain_datagrams: map("plain_datagrams")?,
@@ -80,10 +84,11 @@ impl Tables {
     }
 
     fn say(&self) -> io::Result<()> {
-        let Settings { namespace, gates, rules, carried, datagram_rules, sinks, options } =
+        let Settings { namespace, gates, rules, carried, datagram_rules, sinks, options, inner } =
             self.said;
         let rules = [rules, u32::from(carried), datagram_rules];
-        let words = gates.into_iter().chain(rules).chain(sinks).chain([options]);
+        let words =
+            gates.into_iter().chain(rules).chain(sinks).chain([options, u32::from(inner), 0]);
         let value = [&namespace.to_ne_bytes()[..], &layout::bytes(words)].concat();
         self.settings.put(&0_u32.to_ne_bytes(), &value)
     }
@@ -197,7 +202,7 @@ impl Tables {
 
     /// What became of the flows of datagrams that began: how many were taken, and how many were not, by reason;
     /// and how many datagrams were lost because we were too slow (`events-lost`).
-    pub(crate) fn datagram_counts(&self) -> BTreeMap<&'static str, u64> {
+    pub(crate) fn datagram_counts(&self) -> Reasons {
         counts(&self.datagram_counts)
     }
 
@@ -222,6 +227,19 @@ impl Tables {
             }
         }
         result
+    }
+
+    /// Leaves sockets of a network to another manypath, and counts them no longer.
+    ///
+    /// # Errors
+    /// When there is no memory.
+    pub(crate) fn add_network(&self, namespace: u64) -> io::Result<()> {
+        self.networks.put(&namespace.to_ne_bytes(), &1_u32.to_ne_bytes())
+    }
+
+    /// Nobody serves it any more.
+    pub(crate) fn remove_network(&self, namespace: u64) {
+        let _ = self.networks.remove(&namespace.to_ne_bytes());
     }
 
     /// Leaves connects to a service alone for a while.
@@ -289,15 +307,15 @@ impl Tables {
     }
 
     /// What became of connects: how many were taken to the gate, and how many were not, by reason.
-    pub(crate) fn counts(&self) -> BTreeMap<&'static str, u64> {
+    pub(crate) fn counts(&self) -> Reasons {
         counts(&self.counts)
     }
 }
 
-fn counts(map: &Map) -> BTreeMap<&'static str, u64> {
+fn counts(map: &Map) -> Reasons {
     let count = |(number, name): (u32, &'static str)| {
         let value = map.get(&number.to_ne_bytes()).ok()?;
-        Some((name, u64::from_ne_bytes(value.try_into().ok()?)))
+        Some((name.into(), u64::from_ne_bytes(value.try_into().ok()?)))
     };
     (0_u32..).zip(REASONS).filter_map(count).filter(|(_, count)| *count > 0).collect()
 }

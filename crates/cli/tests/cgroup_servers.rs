@@ -4,7 +4,9 @@
 mod common;
 
 use common::cgroup::Group;
+use common::containers::Container;
 use common::folder::Folder;
+use common::gateways::sh;
 use common::{Finished, Site, finish, wait_for};
 use manypath_lab::Host;
 use std::io::{BufRead, BufReader};
@@ -333,4 +335,46 @@ fn when_the_daemon_dies_led_connections_are_reset_and_tcp_goes_on() {
     let done = client(&site, false, "nc", &["-d", "-w", "2", &address, "7102"]);
     assert_eq!(done.stdout, "x");
     served.end();
+}
+
+/// As `-p 7000:7000 -p 9899:9899/udp` of an engine does: the ports of the host are those of the container.
+#[test]
+fn a_server_in_a_container_is_reached_at_published_ports() {
+    let mut site = Site::new();
+    let Some(mut group) = Group::new() else { return };
+    group.attach(&site, Host::Right, &["--containers", "-v"]);
+    let container = Container::new(&mut site, Host::Right, &group);
+    let publish = "nft -f - <<.
+table ip published {
+  chain pre { type nat hook prerouting priority -100; iifname path* tcp dport 7000 dnat to 10.88.0.2
+              iifname path* udp dport 9899 dnat to 10.88.0.2; }
+}
+.";
+    sh(&site, Host::Right, publish);
+    container.wait_until_served(&group);
+    let program = "
+import socket
+listener = socket.create_server(('0.0.0.0', 7000))
+while True:
+    client, address = listener.accept()
+    client.sendall(f'hello {address[0]}'.encode())
+    client.close()";
+    let server = container.command(&site, "python3", &["-c", program]).spawn().expect("a server");
+    site.services.push(server);
+    let ask = "
+import socket, sys
+with socket.create_connection((sys.argv[1], 7000), timeout=10) as s:
+    print(s.makefile().read())";
+    let args = ["-c", ask, &site.server()];
+    wait_for("the server", || site.direct("python3", &args).code == Some(0));
+    let told = format!("hello {}\n", site.lab.address(Host::Left, 0));
+    assert_eq!(site.direct("python3", &args).stdout, told);
+    wait_for("the server to be reached over SCTP", || {
+        let done = site.through_command(&["--report"], "python3", &args);
+        let done = finish(done);
+        assert!(done.stdout == told || done.stdout.starts_with("hello 10.77."), "{done:?}");
+        done.stderr.contains("sctp=1")
+    });
+    let _ = site.services.last_mut().map(Child::kill);
+    container.end();
 }

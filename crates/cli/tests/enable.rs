@@ -100,7 +100,7 @@ fn what_cannot_be_enabled_is_said_and_nothing_is_written() {
     let folder = root("enable-wrong");
     let text = folder.text();
     let before = tree(Path::new(&text));
-    for bad in ["../x", "a b", "-.slice", "x.socket", "/a b"] {
+    for bad in ["../x", "a b", "-.slice", "x.socket", "docker-1a.scope", "/a b"] {
         let done = manypath(&["enable", bad, "--root", &text]);
         assert_eq!(done.code, Some(2), "{done:?}");
         assert!(!done.stderr.is_empty());
@@ -265,6 +265,8 @@ fn units_may_do_no_more_than_they_need() {
             None => eprintln!("SKIPPED: no systemd-analyze here"),
         }
     }
+    let attaching = fs::read_to_string(attaching).expect("a unit");
+    assert!(!attaching.contains("CAP_SYS_ADMIN"), "{attaching}");
     // Whoever reads packets of peers keeps none of these but the right to ports below 1024.
     let service = fs::read_to_string(service).expect("a unit");
     assert!(
@@ -272,4 +274,24 @@ fn units_may_do_no_more_than_they_need() {
         "{service}"
     );
     assert!(service.lines().any(|line| line == "User=manypath"), "{service}");
+}
+
+#[test]
+fn only_units_for_containers_may_enter_their_networks() {
+    let folder = root("enable-containers");
+    let done = manypath(&["enable", "machine.slice", "--containers", "--root", &folder.text()]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let unit = "etc/systemd/system/manypath-machine.slice.service";
+    let text = folder.read(unit);
+    let bounds =
+        text.lines().find(|line| line.starts_with("CapabilityBoundingSet=")).expect("a set");
+    assert!(bounds.ends_with(" CAP_SYS_ADMIN CAP_SYS_PTRACE"), "{text}");
+    assert!(text.lines().any(|line| line == "RestrictNamespaces=net"), "{text}");
+    assert!(text.contains("attach --unit machine.slice --containers\n"), "{text}");
+    let most = HARDENED.iter().filter(|line| !line.starts_with("RestrictNamespaces="));
+    most.for_each(|line| assert!(text.lines().any(|one| one == *line), "{line}: {text}"));
+    match exposure(&Path::new(&folder.text()).join(unit)) {
+        Some(exposure) => assert!(exposure < 4.0, "{exposure}"),
+        None => eprintln!("SKIPPED: no systemd-analyze here"),
+    }
 }

@@ -174,7 +174,7 @@ impl Redirector {
         if !self.may_send(&datagram) {
             // The kernel drops what follows; this one would have been dropped, too.
             self.tables.leave_flow(key.0, key.1);
-            *self.datagrams.report.left.entry("egress-policy").or_default() += 1;
+            *self.datagrams.report.left.entry("egress-policy".into()).or_default() += 1;
             return;
         }
         if !self.stack.is_usable() || !self.has_line() {
@@ -255,7 +255,7 @@ impl Redirector {
     /// The stack does not carry them. True if these were datagrams.
     pub(super) fn on_datagrams_direct(&mut self, id: u64, reason: FallbackReason) -> bool {
         let Some((key, flow)) = self.datagrams.take(id) else { return false };
-        *self.datagrams.report.left.entry(reason.name()).or_default() += 1;
+        *self.datagrams.report.left.entry(reason.name().into()).or_default() += 1;
         self.tables.leave_flow(key.0, key.1);
         self.tables.add_plain_datagrams(key.1, PLAIN);
         flow.waiting.iter().for_each(|datagram| self.let_go(datagram));
@@ -268,7 +268,7 @@ impl Redirector {
         self.stack.send(Request::Cancel { id }, None);
         self.tables.leave_flow(key.0, key.1);
         self.datagrams.report.given_up += 1;
-        *self.datagrams.report.left.entry(why).or_default() += 1;
+        *self.datagrams.report.left.entry(why.into()).or_default() += 1;
         flow.waiting.iter().for_each(|datagram| self.let_go(datagram));
         true
     }

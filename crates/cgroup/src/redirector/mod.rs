@@ -4,6 +4,7 @@ mod connects;
 mod datagrams;
 mod detours;
 mod egress;
+mod networks;
 mod servers;
 mod ways;
 
@@ -11,6 +12,7 @@ use crate::connections::{Connections, Phase};
 use crate::group::Group;
 use crate::kernel::{Programs, Ring};
 use crate::layout::{Connecting, Event};
+use crate::networks::Containers;
 use crate::refusal::Refuser;
 use crate::report::Report;
 use crate::rival::{NotAttached, Rival};
@@ -28,6 +30,7 @@ use manypath_gate::socket;
 use manypath_gate::stack_link::StackLink;
 use manypath_gate::{ServerChoice, StackChoice};
 use manypath_rules::RulesFile;
+use networks::Networks;
 use servers::Servers;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use socket2::{Domain, Socket, Type};
@@ -55,6 +58,10 @@ pub struct Options {
     pub server: Option<ServerChoice>,
     /// The table of rules; the stack has the same.
     pub rules: RulesFile,
+    /// How programs in other network namespaces are served; not at all when absent.
+    pub containers: Option<Containers>,
+    /// Whether another process sees to all network namespaces but this one.
+    pub inner: bool,
     /// How long the stack may take for its first answer to a connect; three times as long while it is
     /// starting. Without an answer everything ends, and the programs use plain TCP.
     pub answer_limit: Duration,
@@ -157,6 +164,7 @@ struct Redirector {
     datagrams: Datagrams,
     detours: Detours,
     judge: Judge,
+    networks: Networks,
     /// Connects that the host's egress policy has kept from the stack.
     barred: u64,
     report: Report,
@@ -172,13 +180,14 @@ impl Redirector {
         group.refuse_rivals()?;
         let mut programs = Programs::load().map_err(setup("eBPF"))?;
         let namespace = namespace().map_err(setup("network namespace"))?;
-        let tables = Tables::new(&mut programs, namespace).map_err(setup("eBPF"))?;
+        let tables = Tables::new(&mut programs, namespace, options.inner).map_err(setup("eBPF"))?;
         let ring = programs.take_map("events").and_then(Ring::new).map_err(setup("eBPF"))?;
         let datagrams =
             programs.take_map("datagrams").and_then(Ring::new).map_err(setup("eBPF"))?;
         let refuser = Refuser::new().map_err(setup("raw sockets"))?;
         let routes = Routes::new().map_err(setup("routes"))?;
         let judge = Judge::new().map_err(setup("egress policy"))?;
+        let networks = Networks::new(options.containers.clone()).map_err(setup("containers"))?;
         let stack = StackLink::new(&options.stack, Role::Redirector).map_err(setup("stack"))?;
         let servers = Servers::new(Door::new(options.server.clone(), Role::Redirector));
         let (options, gates, connections, report) =
@@ -199,6 +208,7 @@ impl Redirector {
             datagrams: Datagrams::new(datagrams),
             detours: Detours::default(),
             judge,
+            networks,
             barred: 0,
             report,
             group,
@@ -245,6 +255,7 @@ impl Redirector {
             self.servers.interest(),
         ];
         entries.extend(self.detours.interests());
+        entries.extend(self.networks.interests());
         let far_ends = self.connections.waiting().filter_map(|(_, one)| match &one.phase {
             Phase::Completing { far } => Some(far.as_raw_fd()),
             Phase::Barred { own } => Some(own.as_raw_fd()),
@@ -265,6 +276,7 @@ impl Redirector {
             Some(self.servers.next_deadline()),
             self.datagrams.deadline(),
             self.ways.deadline(),
+            self.networks.deadline(),
         ];
         let next = phases.chain(refusals).chain(others.into_iter().flatten()).min();
         // The poll counts whole milliseconds.
@@ -309,6 +321,7 @@ impl Redirector {
             self.read_routes();
         }
         self.repeat_refusals(now);
+        self.handle_networks(now);
         self.renew_ways(now);
         if self.handle_servers_time(now) {
             // Also when nobody has told that the group was made anew.
@@ -354,10 +367,11 @@ impl Redirector {
         report.left = self.tables.counts();
         report.opened = report.left.remove("carried").unwrap_or(0).saturating_sub(self.barred);
         if self.barred > 0 {
-            *report.left.entry("egress-policy").or_default() += self.barred;
+            *report.left.entry("egress-policy".into()).or_default() += self.barred;
         }
         report.refused = report.left.remove("sctp-only").unwrap_or(0);
         report.datagrams = self.datagram_report();
+        self.networks.add_to(&mut report);
         report
     }
 
@@ -369,6 +383,7 @@ impl Redirector {
         self.handle_events();
         self.fail_all();
         self.resign();
+        self.end_networks();
     }
 }
 

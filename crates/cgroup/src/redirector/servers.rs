@@ -269,6 +269,7 @@ impl Redirector {
         }
         let due = now >= self.servers.scan_at;
         if due {
+            self.name_containers();
             self.scan();
         }
         due

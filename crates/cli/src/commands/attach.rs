@@ -5,9 +5,9 @@ use crate::args::StackOptions;
 use crate::failure::Failure;
 use crate::say::{say, say_line};
 use clap::{ArgGroup, Args};
-use manypath_cgroup::{Error, Options, Report, Rival, group};
-use serde::Serialize;
-use std::collections::BTreeMap;
+use manypath_cgroup::{Containers, Error, Options, Report, Rival, group};
+use manypath_shim::{ServerChoice, StackChoice};
+use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,7 +24,7 @@ use std::time::Duration;
 #[derive(Args, Debug)]
 #[command(
     group = ArgGroup::new("which").required(true).args(["cgroup", "unit"]),
-    after_help = "Example:\n  manypath attach --cgroup /sys/fs/cgroup/system.slice/nginx.service\n  manypath attach --unit nginx.service --client-only --report"
+    after_help = "Example:\n  manypath attach --cgroup /sys/fs/cgroup/system.slice/nginx.service\n  manypath attach --unit nginx.service --client-only --report\n  manypath attach --unit machine.slice --containers"
 )]
 pub(crate) struct AttachArgs {
     /// Directory of the cgroup.
@@ -38,6 +38,14 @@ pub(crate) struct AttachArgs {
     /// Do not accept connections over SCTP: listening sockets stay plain TCP.
     #[arg(long)]
     pub(crate) client_only: bool,
+    /// Also carry programs in network namespaces of their own, such as those of containers: each
+    /// namespace gets a stack of its own, with the addresses, routes and packet filters of the
+    /// container.
+    #[arg(long)]
+    pub(crate) containers: bool,
+    /// Serve one network namespace for another `manypath attach`.
+    #[arg(long, hide = true, conflicts_with = "containers")]
+    pub(crate) inner: bool,
     /// UDP port on which peers reach listening sockets (RFC 6951), shared by all programs of this
     /// host.
     #[arg(long, value_name = "PORT", default_value_t = 9899)]
@@ -52,38 +60,16 @@ pub(crate) struct AttachArgs {
     pub(crate) stack: StackOptions,
 }
 
-/// What `--json` prints.
-#[derive(Serialize)]
-struct ReportJson<'a> {
-    opened: u64,
-    sctp: u64,
-    tcp_relay: u64,
-    failed: u64,
-    given_up: u64,
-    left_to_the_kernel: &'a BTreeMap<&'static str, u64>,
-    refused_as_sctp_only: u64,
-    listeners: u64,
-    accepted_sctp: u64,
-    datagrams: DatagramsJson<'a>,
-}
-
-/// The part of it about UDP sockets.
-#[derive(Serialize)]
-struct DatagramsJson<'a> {
-    asked: u64,
-    sctp: u64,
-    given_up: u64,
-    dropped: u64,
-    left_to_the_kernel: &'a BTreeMap<&'static str, u64>,
-}
-
 /// Serves the cgroup.
 pub(crate) fn attach(args: &AttachArgs) -> Result<u8, Failure> {
     let options = Options {
         group: place(args)?,
-        make: args.unit.is_some(),
-        stack: run::embedded_stack(&args.stack)?,
-        server: if args.client_only { None } else { run::door(&args.stack, args.port)? },
+        // A scope is made by whoever starts its container.
+        make: args.unit.as_ref().is_some_and(|unit| !unit.ends_with(".scope")),
+        stack: stack_of(args)?,
+        server: if args.client_only { None } else { door(args)? },
+        containers: args.containers.then(|| containers(args)),
+        inner: args.inner,
         rules: stack::rules(&args.stack)?,
         answer_limit: Duration::from_secs(1),
         ready: || {
@@ -94,12 +80,47 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<u8, Failure> {
         notice: |line| say(line),
     };
     let report = manypath_cgroup::run(&options).map_err(failure)?;
-    if args.json {
+    if args.inner {
+        println!("{}", json(&report)?);
+    } else if args.json {
         say_line(json(&report)?);
     } else if args.report {
         say(&report);
     }
     Ok(0)
+}
+
+/// The stack. What is remembered of this host's peers says nothing of those that a container reaches at the same
+/// addresses.
+fn stack_of(args: &AttachArgs) -> Result<StackChoice, Failure> {
+    let stack = run::embedded_stack(&args.stack)?;
+    Ok(if args.inner { without_memory(stack) } else { stack })
+}
+
+fn door(args: &AttachArgs) -> Result<Option<ServerChoice>, Failure> {
+    let door = run::door(&args.stack, args.port)?;
+    Ok(door.map(|door| match args.inner {
+        true => ServerChoice { start: without_memory(door.start), ..door },
+        false => door,
+    }))
+}
+
+fn without_memory(mut stack: StackChoice) -> StackChoice {
+    if let StackChoice::Embedded { args, .. } = &mut stack {
+        args.push("--no-memory".into());
+    }
+    stack
+}
+
+/// This program once more, for each network. Addresses of this host are none of a container's.
+fn containers(args: &AttachArgs) -> Containers {
+    let options = StackOptions { locals: Vec::new(), ..args.stack.clone() };
+    let mut words: Vec<OsString> = vec!["attach".into(), "--inner".into()];
+    words.extend(args.client_only.then(|| "--client-only".into()));
+    words.extend(["--port".into(), args.port.to_string().into()]);
+    words.extend(run::stack_args(&options).into_iter().skip(1));
+    let exe = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
+    Containers { exe, args: words }
 }
 
 fn place(args: &AttachArgs) -> Result<PathBuf, Failure> {
@@ -148,6 +169,9 @@ fn failure(error: Error) -> Failure {
         Error::Setup("cgroup", io) if io.kind() == std::io::ErrorKind::NotFound => {
             failure.hint("start the program first, or name its unit: --unit UNIT")
         }
+        Error::Setup("cgroup", io) if io.kind() == std::io::ErrorKind::ResourceBusy => failure.hint(
+            "name one that it is not in; inside a container: manypath run -- CMD, or on its host: manypath attach --containers",
+        ),
         Error::Setup("cgroup", _) if !Path::new("/sys/fs/cgroup/cgroup.controllers").exists() => {
             failure.hint("`grep cgroup2 /proc/mounts` shows where cgroup version 2 is")
         }
@@ -156,23 +180,5 @@ fn failure(error: Error) -> Failure {
 }
 
 fn json(report: &Report) -> Result<String, Failure> {
-    let json = ReportJson {
-        opened: report.opened,
-        sctp: report.sctp,
-        tcp_relay: report.tcp_relay,
-        failed: report.failed,
-        given_up: report.given_up,
-        left_to_the_kernel: &report.left,
-        refused_as_sctp_only: report.refused,
-        listeners: report.listeners,
-        accepted_sctp: report.accepted_sctp,
-        datagrams: DatagramsJson {
-            asked: report.datagrams.asked,
-            sctp: report.datagrams.sctp,
-            given_up: report.datagrams.given_up,
-            dropped: report.datagrams.dropped,
-            left_to_the_kernel: &report.datagrams.left,
-        },
-    };
-    serde_json::to_string(&json).map_err(|e| Failure::new(e.to_string()))
+    serde_json::to_string(report).map_err(|e| Failure::new(e.to_string()))
 }

@@ -20,7 +20,7 @@ const INSTALLED: &str = "/usr/bin/manypath";
 /// is already running, new connections are carried at once.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  manypath enable nginx.service\n  manypath enable user.slice --client-only\n  manypath enable nginx --root /mnt/image"
+    after_help = "Example:\n  manypath enable nginx.service\n  manypath enable user.slice --client-only\n  manypath enable machine.slice --containers\n  manypath enable nginx --root /mnt/image"
 )]
 pub(crate) struct EnableArgs {
     /// Service, slice, or directory of a cgroup.
@@ -32,6 +32,10 @@ pub(crate) struct EnableArgs {
     /// Do not accept connections over SCTP: listening sockets stay plain TCP.
     #[arg(long)]
     pub(crate) client_only: bool,
+    /// Carry programs in network namespaces of their own, too, as those of containers; the service needs more
+    /// capabilities for that.
+    #[arg(long)]
+    pub(crate) containers: bool,
     /// Print one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
@@ -67,12 +71,14 @@ struct DoneJson {
 /// Writes the files, and lets systemd know.
 pub(crate) fn enable(args: &EnableArgs) -> Result<u8, Failure> {
     let target = parse(&args.target)?;
-    let options: &[&str] = if args.client_only { &["--client-only"] } else { &[] };
+    let asked = [("--client-only", args.client_only), ("--containers", args.containers)];
+    let options = asked.into_iter().filter_map(|(option, asked)| asked.then_some(option));
+    let options: Vec<&str> = options.collect();
     let (root, program) = match &args.root {
         Some(root) => (root.as_path(), PathBuf::from(INSTALLED)),
         None => (Path::new("/"), this_program(&target)?),
     };
-    let files = target.install(root, &program, options).map_err(|e| cannot(&e))?;
+    let files = target.install(root, &program, &options).map_err(|e| cannot(&e))?;
     let at_once = args.root.is_none() && start(&target)?;
     let when = if at_once { "from now on" } else { "when it is started" };
     done(args.json, &target, files, at_once, &format!("{target} is carried {when}"))
@@ -127,7 +133,8 @@ fn this_program(target: &Target) -> Result<PathBuf, Failure> {
         )));
     }
     group::mount().map_err(|_| attach::no_cgroup2())?;
-    if let Target::Service(unit) | Target::Slice(unit) = target {
+    // A slice is there as soon as anything is put into it.
+    if let Target::Service(unit) = target {
         systemctl(&["cat", unit]).map_err(|_| Failure::new(format!("there is no unit {unit}")))?;
     }
     refuse_rival(target)?;

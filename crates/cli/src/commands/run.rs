@@ -156,7 +156,7 @@ pub(super) fn door(options: &StackOptions, port: u16) -> Result<Option<ServerCho
 }
 
 /// The options of the stack, as arguments for it.
-fn stack_args(options: &StackOptions) -> Vec<OsString> {
+pub(super) fn stack_args(options: &StackOptions) -> Vec<OsString> {
     let mut args = vec!["stack".into()];
     let mut option = |name: &str, value: OsString| args.extend([format!("--{name}").into(), value]);
     option("profile", options.profile.clone().into());

@@ -114,10 +114,16 @@ impl Group {
 
     /// Its stack.
     pub(crate) fn stack(&self) -> u32 {
-        let pid = self.pid();
-        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
-        let children = children.expect("children");
-        children.split_whitespace().next().and_then(|pid| pid.parse().ok()).expect("a stack")
+        children(self.pid()).next().expect("a stack")
+    }
+
+    /// Those that serve networks of containers for it.
+    pub(crate) fn servers_of_networks(&self) -> Vec<u32> {
+        let serves = |pid: &u32| {
+            let line = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            line.contains("\0--inner\0")
+        };
+        children(self.pid()).filter(serves).collect()
     }
 
     /// Ends its stack the hard way.
@@ -152,7 +158,15 @@ pub(crate) fn alive(objects: &[String]) -> Vec<String> {
     ebpf(&[&["alive"], &objects[..]].concat())
 }
 
-fn ebpf(args: &[&str]) -> Vec<String> {
+/// The children of a process.
+fn children(pid: u32) -> impl Iterator<Item = u32> {
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+    let children = children.expect("children");
+    let pids: Vec<u32> = children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect();
+    pids.into_iter()
+}
+
+pub(crate) fn ebpf(args: &[&str]) -> Vec<String> {
     let list = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/ebpf_ids.py");
     let mut command = Command::new(find("python3"));
     command.arg(list).args(args);

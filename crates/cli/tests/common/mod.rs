@@ -4,6 +4,7 @@
 
 pub(crate) mod cgroup;
 pub(crate) mod clients;
+pub(crate) mod containers;
 pub(crate) mod folder;
 pub(crate) mod gateways;
 pub(crate) mod machines;
