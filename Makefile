@@ -52,6 +52,7 @@ test-full: test build ## Run the slower checks, too
 	$(CARGO) test --release --locked -p manypath-cli --test clients -- --ignored --test-threads 1
 	MANYPATH_IN_CGROUP=1 $(CARGO) test --release --locked -p manypath-cli --test clients -- --ignored --test-threads 1
 	$(CARGO) test --release --locked -p manypath-cli --test kernel_sctp -- --ignored --test-threads 1
+	packaging/container/test target/release/manypath
 	$(MAKE) interop
 	$(MAKE) deb-test
 	$(MAKE) audit
