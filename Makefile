@@ -46,6 +46,8 @@ test-full: test build ## Run the slower checks, too
 	$(CARGO) test --release --locked -p manypath-cli --test uplinks -- --ignored --test-threads 1
 	$(CARGO) test --release --locked -p manypath-cli --test doctor -- --ignored
 	$(CARGO) test --release --locked -p manypath-cli --test soak -- --ignored --nocapture --exact soak chaos::a_short_chaos_loses_nothing
+	scripts/previous
+	$(CARGO) test --release --locked -p manypath-cli --test service -- --ignored
 	$(CARGO) test --release --locked -p manypath-cli --test servers -- --ignored --test-threads 1
 	MANYPATH_IN_CGROUP=1 $(CARGO) test --release --locked -p manypath-cli --test servers -- --ignored --test-threads 1
 	$(CARGO) test --release --locked -p manypath-cli --test ssh_peers -- --ignored
@@ -55,6 +57,7 @@ test-full: test build ## Run the slower checks, too
 	packaging/container/test target/release/manypath
 	$(MAKE) interop
 	$(MAKE) deb-test
+	$(MAKE) rpm-test
 	$(MAKE) audit
 	scripts/fuzz $(FUZZ_SECONDS_FULL)
 	target/release/manypath sim live papers/dreibholz2010/live/fig4.toml --seeds 1 --jobs 2 --tolerance 0.07

@@ -10,6 +10,7 @@ mod common;
 mod takeover;
 
 use common::folder::Folder;
+use common::previous::{fetch, stacks, versions};
 use common::{Finished, MANYPATH, Site, finish, wait_for};
 use manypath_lab::Host;
 use std::io::{Read, Write};
@@ -278,5 +279,66 @@ fn shells_take_their_completion() {
         let mut command = Command::new(MANYPATH);
         command.args(["completion", shell]);
         assert!(finish(command).stdout.contains("metrics"));
+    }
+}
+
+/// A web server on the right host, with a stack of the given version for it, which the stack's own command sees.
+fn served_by(manypath: &str) -> Site {
+    let mut site = Site::new();
+    site.web();
+    site.random_file("file", 100_000);
+    site.service(manypath, &["serve", "--allow", "8080", "-v"], "udp", 9899);
+    wait_for("the stack", || !stacks(&site, manypath).is_empty());
+    site
+}
+
+#[test]
+#[ignore = "slow; make test-full"]
+fn this_version_and_the_one_before_carry_each_others_connections() {
+    let [this, previous] = versions();
+    for (server, client) in [(&this, &previous), (&previous, &this)] {
+        let site = served_by(server);
+        let done = fetch(&site, client);
+        assert_eq!((done.code, done.stdout.as_str()), (Some(0), "100000"), "{done:?}");
+        assert!(done.stderr.contains("sctp=1 "), "{done:?}");
+    }
+}
+
+#[test]
+#[ignore = "slow; make test-full"]
+fn commands_and_stacks_of_this_version_and_the_one_before_speak_with_each_other() {
+    let [this, previous] = versions();
+    for (server, command) in [(&this, &previous), (&previous, &this)] {
+        let site = served_by(server);
+        let stack = stacks(&site, command).remove(0);
+        assert_eq!(stack["pid"], stacks(&site, server).remove(0)["pid"]);
+        let mut reload = site.command(Host::Right, command);
+        reload.arg("reload");
+        let done = finish(reload);
+        assert_eq!(done.code, Some(0), "{done:?}");
+    }
+}
+
+/// The launcher of a server finds the stack of another version that has the host's UDP port.
+#[test]
+#[ignore = "slow; make test-full"]
+fn a_stack_of_the_version_before_offers_the_listeners_of_a_launcher() {
+    let [this, previous] = versions();
+    for (door, launcher) in [(&this, &previous), (&previous, &this)] {
+        let mut site = Site::new();
+        site.random_file("file", 100_000);
+        site.service(door, &["serve", "-v"], "udp", 9899);
+        wait_for("the stack", || !stacks(&site, door).is_empty());
+        let root = site.dir.join("www").display().to_string();
+        let server = ["run", "-v", "--", "python3", "-m", "http.server", "8080", "-d", &root];
+        let mut command = site.command(Host::Right, launcher);
+        let log = std::fs::File::create(site.dir.join("launcher")).unwrap();
+        let mut launched = command.args(server).stderr(log).stdout(Stdio::null()).spawn().unwrap();
+        let offered = |stack: &serde_json::Value| stack["listeners"][0]["offered"] == true;
+        wait_for("the listener", || stacks(&site, door).iter().any(offered));
+        let done = fetch(&site, &this);
+        assert!(done.stderr.contains("sctp=1 "), "{done:?}");
+        launched.kill().unwrap();
+        launched.wait().unwrap();
     }
 }

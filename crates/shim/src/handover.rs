@@ -457,14 +457,14 @@ mod tests {
         fs::write(&any, b"libc.so.6").unwrap();
         let under = |program: &Path| [&gnu, &any].map(|it| is_preloadable(program, it));
         assert_eq!(under(Path::new("sh")), [true, true]);
-        let mut is = |content: &[u8]| {
+        let is = |content: &[u8]| {
             fs::write(&file, content).unwrap();
             under(&file)
         };
         assert_eq!(is(b"#!/usr/bin/env python3\n"), [true, true]);
         assert_eq!(is(b"\x7fELF /lib/ld-musl-x86_64.so.1"), [false, true]);
         assert_eq!(is(b"\x7fELF, and no loader"), [false, false]);
-        [&file, &gnu, &any].map(|path| fs::remove_file(path).unwrap());
+        [&file, &gnu, &any].into_iter().for_each(|path| fs::remove_file(path).unwrap());
         assert_eq!(under(&file), [false, false]);
     }
 }

@@ -9,6 +9,7 @@ pub(crate) mod folder;
 pub(crate) mod gateways;
 pub(crate) mod machines;
 pub(crate) mod options;
+pub(crate) mod previous;
 pub(crate) mod probe;
 pub(crate) mod way;
 
