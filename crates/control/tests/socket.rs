@@ -141,7 +141,9 @@ fn connect_to_stack_of(theirs: u32) -> Result<ControlClient, ControlError> {
         let mut last = None;
         while last != Some(theirs) {
             let socket = listener.accept().expect("accepted");
-            let Request::Hello { version, .. } = message(&socket).0 else { panic!("no hello") };
+            let Request::Hello { version, .. } = message(&socket).0 else {
+                unreachable!("no hello")
+            };
             let welcome = Reply::Welcome { version: theirs, pid: 1, namespace: 2 };
             socket.send(&welcome, None).expect("sent");
             last = if is_spoken(theirs) { Some(version) } else { Some(theirs) };

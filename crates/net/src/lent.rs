@@ -107,6 +107,8 @@ pub(crate) struct LentIo {
     line: Socket,
     /// What has come over the line beside datagrams.
     reports: VecDeque<ErrorReport>,
+    /// Whether reports are thrown away: the socket itself is the other process's to turn off.
+    is_deaf: bool,
     is_closed: bool,
 }
 
@@ -114,7 +116,7 @@ impl LentIo {
     pub(crate) fn new(udp: UdpIo, line: OwnedFd) -> io::Result<Self> {
         let line = Socket::from(line);
         line.set_nonblocking(true)?;
-        Ok(Self { udp, line, reports: VecDeque::new(), is_closed: false })
+        Ok(Self { udp, line, reports: VecDeque::new(), is_deaf: false, is_closed: false })
     }
 
     pub(crate) const fn udp(&self) -> &UdpIo {
@@ -152,6 +154,9 @@ impl LentIo {
     }
 
     fn keep_report(&mut self, header: &[u8; HEADER], bytes: &[u8]) {
+        if self.is_deaf {
+            return;
+        }
         let Some(kind) = KINDS.get(usize::from(header[1])).copied() else { return };
         let mtu = u16::try_from(size(header)).unwrap_or(u16::MAX);
         let (destination, quote) = (Some(address(header)), Quote::of(bytes));
@@ -233,6 +238,14 @@ impl PathIo for LentIo {
 
     fn next_error(&mut self) -> io::Result<Option<ErrorReport>> {
         Ok(self.reports.pop_front())
+    }
+
+    fn hear_reports(&mut self, heard: bool) -> io::Result<()> {
+        self.is_deaf = !heard;
+        if self.is_deaf {
+            self.reports.clear();
+        }
+        Ok(())
     }
 
     fn offload_segments(&self) -> usize {
