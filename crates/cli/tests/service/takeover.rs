@@ -267,6 +267,7 @@ fn a_server_replaces_another_by_hand() {
     let refused = finish(serve(&[]));
     assert!(refused.stderr.contains("serve --replace"), "{refused:?}");
     let transfers = transfers(&site, "by-hand");
+    assert_eq!(stacks(&site)[0].2, 10, "carried by the first server");
     let mut second = serve(&["--replace"]).stderr(Stdio::null()).spawn().unwrap();
     wait_for("the second server", || stacks(&site).len() == 2);
     pause();
