@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::gateways::sh;
 use common::{Site, finish, stack_of, wait_for};
 use manypath_lab::Host;
 use std::process::{Command, Stdio};
@@ -27,6 +28,39 @@ fn a_host_without_manypath_is_reached_by_plain_tcp() {
     let done =
         site.through("curl", &["-sS", "-f", "-o", "/dev/null", "-w", "%{size_download}", &url]);
     assert_eq!((done.code, done.stdout.as_str()), (Some(0), "10000"), "{done:?}");
+}
+
+/// A TCP connect that has begun outlasts a route that goes and comes back; so does one that begins over SCTP.
+#[test]
+fn a_route_that_comes_back_is_in_time_for_a_connect_that_has_begun() {
+    let mut site = Site::new();
+    site.web();
+    site.random_file("small", 10_000);
+    // Nothing answers, and the head start is long enough to take the route away meanwhile.
+    let mut silent = foreign_udp(&site, "pass");
+    let settings = "step_aside = never\ntcp_head_start_ms = 3000\nfallback_timeout_ms = 4000\n";
+    std::fs::write(site.dir.join("sysctl.conf"), settings).expect("settings");
+    let url = format!("http://{}:8080/small", site.server());
+    let is_under_way = || {
+        let mut command = site.command(Host::Left, common::MANYPATH);
+        command.args(["status", "--json"]);
+        let status: serde_json::Value =
+            serde_json::from_str(&finish(command).stdout).unwrap_or_default();
+        !status["stacks"][0]["associations"][0].is_null()
+    };
+    let args = ["-sS", "-f", "-o", "/dev/null", "-w", "%{size_download}", &url];
+    let done = std::thread::scope(|scope| {
+        let curl = scope.spawn(|| site.through("curl", &args));
+        wait_for("a connect that is under way", is_under_way);
+        sh(&site, Host::Left, "ip route del 10.77.1.0/24 dev pathA");
+        std::thread::sleep(Duration::from_secs(5));
+        sh(&site, Host::Left, "ip route add 10.77.1.0/24 dev pathA src 10.77.1.1");
+        curl.join().expect("curl")
+    });
+    assert_eq!((done.code, done.stdout.as_str()), (Some(0), "10000"), "{done:?}");
+    assert!(done.time > Duration::from_secs(5), "the connect did not meet the gap: {done:?}");
+    let _ = silent.kill();
+    let _ = silent.wait();
 }
 
 #[test]

@@ -13,6 +13,8 @@ use std::collections::BTreeSet;
 pub(crate) enum Timer {
     /// A non-blocking connect begins its plain TCP connection.
     HeadStart(AttemptId),
+    /// Plain TCP may have the route again for which it waits.
+    Route(AttemptId),
     /// A peer at the end of a short path has had its time to answer.
     Answer(AssociationId),
     /// The peer of a connect has had its time to answer.
@@ -86,6 +88,7 @@ impl Stack {
     pub(crate) fn on_timer(&mut self, timer: Timer) {
         match timer {
             Timer::HeadStart(id) => self.on_head_start_timer(id),
+            Timer::Route(id) => self.on_route_timer(id),
             Timer::Answer(_) => self.follow_answers(),
             Timer::Fallback(id) => self.on_fallback_timer(id),
             Timer::Attach(id) => self.on_attach_timer(id),

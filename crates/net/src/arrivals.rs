@@ -8,6 +8,9 @@ use crate::receive::{Datagram, ReceiveBuffers};
 use manypath_engine::{Duration, Instant};
 use std::time::SystemTime;
 
+/// The system's clock has been set if it has moved so much against ours.
+const STEP: Duration = Duration::from_millis(20);
+
 /// One receive call on each socket that has something to read.
 #[derive(Debug, Default)]
 pub(crate) struct Arrivals {
@@ -16,6 +19,24 @@ pub(crate) struct Arrivals {
     order: Vec<Arrival>,
     /// Whether packets come when they are read, because `now` is not of this host's clocks.
     pub(crate) is_unstamped: bool,
+    clock: Clock,
+}
+
+/// Whether stamps can be compared with the system's clock.
+#[derive(Debug, Default)]
+struct Clock {
+    /// What that clock was ahead of ours, in nanoseconds.
+    ahead: Option<i128>,
+    /// It was set, and what is still unread may have come before.
+    was_set: bool,
+}
+
+impl Clock {
+    fn look(&mut self, now: Instant, wall: Duration) {
+        let ahead = wall.as_nanos().cast_signed() - i128::from(now.as_nanos());
+        let moved = self.ahead.replace(ahead).map_or(0, |before| ahead.abs_diff(before));
+        self.was_set |= moved > STEP.as_nanos();
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -31,6 +52,8 @@ impl Arrivals {
     /// none.
     pub(crate) fn receive(&mut self, now: Instant, wall: Duration, sockets: &mut [Bound]) -> bool {
         self.order.clear();
+        self.clock.look(now, wall);
+        let is_unstamped = self.is_unstamped || self.clock.was_set;
         let unread = sockets.iter_mut().enumerate().filter(|(_, socket)| socket.unread);
         let mut used = 0;
         for (index, socket) in unread {
@@ -42,13 +65,14 @@ impl Arrivals {
             socket.unread = received.more;
             let arrivals = buffers.datagrams(received.datagrams).enumerate();
             self.order.extend(arrivals.map(|(datagram, it)| Arrival {
-                at: arrival(now, wall, it.stamp.filter(|_| !self.is_unstamped)),
+                at: arrival(now, wall, it.stamp.filter(|_| !is_unstamped)),
                 socket: index,
                 buffers: used,
                 datagram,
             }));
             used += 1;
         }
+        self.clock.was_set &= sockets.iter().any(|socket| socket.unread);
         self.order.sort_unstable();
         used > 0
     }
@@ -78,6 +102,22 @@ fn arrival(now: Instant, wall: Duration, stamp: Option<Duration>) -> Instant {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn stamps_from_before_the_clock_was_set_do_not_count() {
+        let s = Duration::from_secs;
+        let (mut clock, begin) = (Clock::default(), Instant::ZERO + s(100));
+        let mut set_at = |ours, wall| {
+            clock.look(begin + ours, wall);
+            std::mem::take(&mut clock.was_set)
+        };
+        assert!(!set_at(s(0), s(5_000)), "nothing to compare with");
+        assert!(!set_at(s(10), s(5_010)));
+        assert!(set_at(s(11), s(8_611)), "an hour forth");
+        assert!(!set_at(s(12), s(8_612)));
+        assert!(set_at(s(13), s(5_013)), "and back");
+        assert!(!set_at(s(14), s(5_014) + STEP / 2), "it is slewed");
+    }
 
     #[test]
     fn a_packet_came_as_long_ago_as_its_stamp_says() {

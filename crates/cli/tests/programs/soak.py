@@ -16,6 +16,7 @@ agent HOST PORT             for each line read from standard input, one connecti
 
 import hashlib
 import json
+import os
 import random
 import select
 import socket
@@ -24,7 +25,8 @@ import sys
 import threading
 import time
 
-LIMIT = 50
+# A transfer that takes longer is killed by who has started it.
+LIMIT = float(os.environ.get("MANYPATH_SOAK_LIMIT", 50))
 
 
 def break_off(connection):

@@ -94,9 +94,9 @@ impl Hosts {
         all
     }
 
-    /// What launchers of clients are told besides: where failures are looked into, what they say.
-    fn verbose(&self) -> &'static [&'static str] {
-        if self.disk.is_some() { &["-v"] } else { &[] }
+    /// What launchers of workers are told besides, where the cause of each failure is looked for.
+    fn verbose(&self, worker: usize) -> &'static [&'static str] {
+        if self.disk.is_some() && worker != usize::MAX { &["-v"] } else { &[] }
     }
 
     /// Options of a daemon that logs to the small disk, if there is one.
@@ -118,10 +118,10 @@ impl Hosts {
                 cgroup::enter(dir, &self.site, Host::Left, program, args)
             }
             (Carrier::Run | Carrier::Attach, _) => {
-                self.site.through_command(self.verbose(), program, args)
+                self.site.through_command(self.verbose(worker), program, args)
             }
             (Carrier::Door, _) => {
-                let options = [&["--peer-port", DOOR], self.verbose()].concat();
+                let options = [&["--peer-port", DOOR], self.verbose(worker)].concat();
                 let mut command = self.site.through_command(&options, program, args);
                 // What is known of the other port must not count here.
                 let place = self.disk.as_ref().unwrap_or(&self.site.dir);

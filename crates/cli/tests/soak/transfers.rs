@@ -12,6 +12,8 @@ use std::time::Duration;
 
 /// How long a program may usually take.
 pub(crate) const LONGEST: Duration = Duration::from_secs(58);
+/// How long its programs wait for the other end at most, usually.
+const PATIENCE: Duration = Duration::from_secs(50);
 /// How long it may go on after that, until it is killed.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -70,7 +72,10 @@ impl Transfer<'_> {
     }
 
     fn command(&self, program: &str, args: &[&str]) -> Command {
-        self.hosts.client(self.carrier, self.worker, program, args)
+        let mut command = self.hosts.client(self.carrier, self.worker, program, args);
+        let patience = self.longest.saturating_sub(LONGEST) + PATIENCE;
+        command.env("MANYPATH_SOAK_LIMIT", patience.as_secs().to_string());
+        command
     }
 
     fn run(&self, program: &str, args: &[&str]) -> Result<Finished, Failure> {

@@ -124,13 +124,24 @@ impl Stack {
         }
         attempt.sctp = Sctp::Failed;
         attempt.fallback = Some(reason);
-        let (client, open, options) = (attempt.client, attempt.open, attempt.options);
-        let can_go_back = open.blocking || !attempt.pending;
-        if sctp_only(&options) {
-            log_refused(open.destination, reason);
+        if sctp_only(&attempt.options) {
+            log_refused(attempt.open.destination, reason);
             self.counters.count("opens_without_fallback");
             self.fail(id, errno_of(reason));
-        } else if can_go_back {
+        } else {
+            self.use_tcp(id);
+        }
+    }
+
+    /// Goes on by plain TCP, as soon as there is a route.
+    pub(super) fn use_tcp(&mut self, id: AttemptId) {
+        if self.waits_for_route(id) {
+            return;
+        }
+        let Some(attempt) = self.attempts.get(&id) else { return };
+        let Some(reason) = attempt.fallback else { return };
+        let (client, open, options) = (attempt.client, attempt.open, attempt.options);
+        if open.blocking || !attempt.pending {
             self.forget_attempt(id);
             self.go_direct(client, open.destination, reason);
         } else {
@@ -168,8 +179,15 @@ impl Stack {
         }
         if self.is_tcp_undecided(id) {
             // A long way looks like silence. Waiting for SCTP until TCP has an answer costs nothing.
-            return self.start_tcp(id);
+            if self.waits_for_route(id) {
+                return;
+            }
+            self.start_tcp(id);
+            if self.is_tcp_undecided(id) {
+                return;
+            }
         }
+        let Some(attempt) = self.attempts.get(&id) else { return };
         // An established association is judged by its own failure detection.
         let (peer, acceptor) = (attempt.open.destination.ip(), self.acceptor_of(association));
         let established = self.is_established(association);

@@ -22,6 +22,7 @@ mod direct;
 mod end;
 mod open;
 mod race;
+mod route;
 
 use crate::socket::Socket;
 use manypath_control::status::FallbackReason;
@@ -95,6 +96,8 @@ pub(crate) struct Attempt {
     patience: (Instant, Instant),
     /// Why SCTP was given up.
     fallback: Option<FallbackReason>,
+    /// Until then plain TCP waits for a route, because there was one when the connect began.
+    routed_until: Option<Instant>,
 }
 
 fn sctp_only(options: &Options) -> bool {

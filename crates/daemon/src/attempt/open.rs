@@ -55,8 +55,9 @@ impl Stack {
         let id = AttemptId(self.next_id());
         let (sctp, tcp, fallback) = (Sctp::Failed, Tcp::NotStarted, Some(reason));
         let patience = (self.now, self.now);
-        let pending = false;
-        let attempt = Attempt { client, open, pending, options, sctp, tcp, patience, fallback };
+        let (pending, routed_until) = (false, None);
+        let attempt =
+            Attempt { client, open, pending, options, sctp, tcp, patience, fallback, routed_until };
         self.attempts.insert(id, attempt);
         self.control.remember(client, id);
         self.tell_pending(id);
@@ -101,7 +102,9 @@ impl Stack {
         let sctp = Sctp::Opening { association, flow, received };
         let (tcp, fallback) = (Tcp::NotStarted, None);
         let (pending, patience) = (false, (self.now, self.now));
-        let attempt = Attempt { client, open, pending, options, sctp, tcp, patience, fallback };
+        let routed_until = self.routed_until(&open);
+        let attempt =
+            Attempt { client, open, pending, options, sctp, tcp, patience, fallback, routed_until };
         self.attempts.insert(id, attempt);
         self.set_flow_use(association, flow, FlowUse::Attempt(id));
         self.control.remember(client, id);

@@ -22,7 +22,9 @@ impl Stack {
             if self.packets_received(association) > received {
                 return;
             }
-            self.start_tcp(id);
+            if !self.waits_for_route(id) {
+                self.start_tcp(id);
+            }
         }
     }
 

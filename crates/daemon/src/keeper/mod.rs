@@ -30,8 +30,12 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a keeper may take to answer. A stack does not wait longer for files.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a keeper may take to begin.
+const START: Duration = Duration::from_secs(5);
+/// How long it may take to answer. A stack does not wait longer for files.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How long a stack waits for what it has given up to wait for.
+const GLANCE: Duration = Duration::from_millis(1);
 /// How long the end of a stack waits for its keeper, who may still be writing.
 const MAX_END: Duration = Duration::from_secs(2);
 const END_STEP: Duration = Duration::from_millis(2);
@@ -56,9 +60,16 @@ pub struct Kept {
 /// The line to this process's keeper.
 #[derive(Debug)]
 pub struct Keeper {
-    /// Absent once it has failed.
-    line: Mutex<Option<ControlSocket>>,
+    /// Absent once the keeper has ended.
+    line: Mutex<Option<Line>>,
     process: Mutex<Child>,
+}
+
+#[derive(Debug)]
+struct Line {
+    socket: ControlSocket,
+    /// Answers for which nobody waits any more: none of them belongs to the next request.
+    late: usize,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -132,20 +143,28 @@ impl Keeper {
     /// When it cannot be started, or does not answer.
     pub fn start(program: &Path, kept: &Kept) -> io::Result<()> {
         let (ours, theirs) = ControlSocket::pair()?;
-        ours.set_receive_timeout(Some(PATIENCE))?;
+        ours.set_receive_timeout(Some(START))?;
         let mut command = Command::new(program);
         command.arg("keeper").args(kept.arguments()).stdin(OwnedFd::from(theirs));
         let process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         // With it our copy of the keeper's end, which would hide that it has ended.
         drop(command);
-        let keeper = Self { line: Mutex::new(Some(ours)), process: Mutex::new(process) };
+        let keeper = Self::over(ours, process);
         if let Err(error) = keeper.ask(&Request::Greet, None) {
             let mut process = lock(&keeper.process);
             // It may have ended by itself.
             let _ = process.kill();
             return process.wait().and(Err(error));
         }
+        if let Some(line) = lock(&keeper.line).as_ref() {
+            line.socket.set_receive_timeout(Some(PATIENCE))?;
+        }
         KEEPER.set(keeper).map_err(|_| io::Error::from(io::ErrorKind::AlreadyExists))
+    }
+
+    fn over(socket: ControlSocket, process: Child) -> Self {
+        let line = Mutex::new(Some(Line { socket, late: 0 }));
+        Self { line, process: Mutex::new(process) }
     }
 
     /// The keeper of this process, if it has one.
@@ -214,19 +233,62 @@ impl Keeper {
         request: &Request,
         fd: Option<BorrowedFd<'_>>,
     ) -> io::Result<(Answer, Option<OwnedFd>)> {
-        let mut line = lock(&self.line);
-        let gone = || io::Error::other("the keeper of this stack does not answer: start it anew");
-        let socket = line.as_ref().ok_or_else(gone)?;
-        let is_gone = |error: &ControlError| matches!(error, ControlError::Closed);
-        let sent = socket.send(request, fd);
-        sent.map_err(|error| if is_gone(&error) { gone() } else { io::Error::other(error) })?;
-        if let Ok(Incoming::Message(answer, fd)) = socket.receive() {
-            return Ok((answer, fd));
+        let mut place = lock(&self.line);
+        let line = place.as_mut().ok_or_else(gone)?;
+        match line.ask(request, fd) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                *place = None;
+                Err(error)
+            }
+            answered => answered,
         }
-        // A late answer must not be taken for that to another request.
-        *line = None;
-        Err(gone())
     }
+}
+
+impl Line {
+    fn ask(
+        &mut self,
+        request: &Request,
+        fd: Option<BorrowedFd<'_>>,
+    ) -> io::Result<(Answer, Option<OwnedFd>)> {
+        self.drop_late_answers()?;
+        let is_gone = |error: &ControlError| matches!(error, ControlError::Closed);
+        let sent = self.socket.send(request, fd);
+        sent.map_err(|error| if is_gone(&error) { gone() } else { io::Error::other(error) })?;
+        self.late += 1;
+        let answered = self.receive()?;
+        self.late -= 1;
+        Ok(answered)
+    }
+
+    fn drop_late_answers(&mut self) -> io::Result<()> {
+        if self.late == 0 {
+            return Ok(());
+        }
+        self.socket.set_receive_timeout(Some(GLANCE))?;
+        while self.late > 0 {
+            self.receive()?;
+            self.late -= 1;
+        }
+        self.socket.set_receive_timeout(Some(PATIENCE))
+    }
+
+    /// # Errors
+    /// `WouldBlock` when the keeper takes its time.
+    fn receive(&self) -> io::Result<(Answer, Option<OwnedFd>)> {
+        match self.socket.receive() {
+            Ok(Incoming::Message(answer, fd)) => Ok((answer, fd)),
+            Err(ControlError::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => {
+                Err(io::Error::new(error.kind(), "the keeper of this stack is late"))
+            }
+            Ok(Incoming::Closed) | Err(_) => Err(gone()),
+        }
+    }
+}
+
+fn gone() -> io::Error {
+    let why = "the keeper of this stack does not answer: start it anew";
+    io::Error::new(io::ErrorKind::BrokenPipe, why)
 }
 
 fn failure(answer: Answer) -> io::Error {
@@ -239,4 +301,37 @@ fn failure(answer: Answer) -> io::Error {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn forget() -> Job {
+        Job::Forget(None, None)
+    }
+
+    #[test]
+    fn a_keeper_that_was_suspended_is_used_again() {
+        let (ours, theirs) = ControlSocket::pair().unwrap();
+        ours.set_receive_timeout(Some(GLANCE)).unwrap();
+        let process = Command::new("sleep").arg("100").spawn().unwrap();
+        let keeper = Keeper::over(ours, process);
+        let late = keeper.save(forget()).unwrap_err();
+        assert_eq!(late.kind(), io::ErrorKind::WouldBlock);
+        // Nothing waits while an answer is owed.
+        assert!(keeper.save(forget()).is_err());
+        let answer = |with: Answer| {
+            assert!(matches!(theirs.receive::<Request>(), Ok(Incoming::Message(..))));
+            theirs.send(&with, None).unwrap();
+        };
+        answer(Answer::Busy);
+        std::thread::scope(|scope| {
+            scope.spawn(|| answer(Answer::Done));
+            assert!(keeper.save(forget()).unwrap(), "the late answer was taken for this one");
+        });
+        let mut process = lock(&keeper.process);
+        process.kill().unwrap();
+        process.wait().unwrap();
+    }
 }

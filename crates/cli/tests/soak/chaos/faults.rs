@@ -42,9 +42,10 @@ impl Fault {
         run(hosts, ground, &self.mend);
     }
 
-    /// Whether it may end a process of manypath.
+    /// Whether it may end a process that carries connections: stacks outlive their keepers.
     pub(super) fn ends(&self) -> bool {
-        matches!(self.kind, "killed" | "limit of memory")
+        let keeper = self.victim.as_ref().is_none_or(|victim| victim.role == "keeper");
+        matches!(self.kind, "killed" | "limit of memory") && !keeper
     }
 
     /// Of the network, or of a host.

@@ -119,7 +119,9 @@ pub(super) fn fill(disk: &Path, kind: &str) -> [String; 2] {
     let write = match kind {
         "disk full" => format!("cat /dev/zero > {fill}/bytes 2> /dev/null || true"),
         _ => {
-            format!("for number in $(seq 3000); do : > {fill}/$number || break; done 2> /dev/null")
+            format!(
+                "for number in $(seq 3000); do true > {fill}/$number || break; done 2> /dev/null"
+            )
         }
     };
     [format!("mkdir {fill}; {write}"), format!("rm -r {fill}")]

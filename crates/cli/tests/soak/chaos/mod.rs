@@ -202,6 +202,7 @@ impl Chaos<'_, '_> {
         let scope = fault.victim.as_ref().and_then(|victim| victim.scope);
         if killed && scope == Some(Scope::Attach) {
             let site = &self.daemons.hosts.site;
+            self.pairs.killed();
             if let Some(group) = &mut self.daemons.group {
                 let _ = group.end(site, Host::Left, "-TERM");
             }

@@ -20,8 +20,8 @@ const AFTERMATH: Duration = Duration::from_secs(8);
 /// What takes longer is looked into while it lasts.
 const SLOW: Duration = Duration::from_secs(40);
 const BREATH: Duration = Duration::from_millis(50);
-/// The longest that processes of a pair are suspended while it lasts.
-const SUSPENSION: Duration = Duration::from_secs(30);
+/// Until a transfer is killed, whatever faults it has met.
+const LIMIT: Duration = Duration::from_secs(150);
 /// For so long after a signal a process that connects may not be able to see that its own stack has gone.
 const UNDER_WAY: Duration = Duration::from_millis(100);
 
@@ -50,8 +50,8 @@ struct Happened {
     scope: Option<Scope>,
     begun: Instant,
     mended: Option<Instant>,
-    /// When that process ended.
-    killed: Option<Instant>,
+    /// When that process ended, and when what had lost it was started anew.
+    killed: Vec<Instant>,
 }
 
 #[derive(Default)]
@@ -61,10 +61,6 @@ pub(super) struct Pairs {
 }
 
 impl Half {
-    fn hung(&self, suspended: Duration) -> bool {
-        self.took > LONGEST + suspended
-    }
-
     fn damaged(&self) -> bool {
         matches!(&self.result, Err(Failure::Wrong(said)) if !said.starts_with("it hung"))
     }
@@ -75,7 +71,7 @@ impl Pairs {
     pub(super) fn begin(&self, fault: &Fault) {
         let scope = fault.victim.as_ref().and_then(|victim| victim.scope);
         let (kind, what, begun) = (fault.kind, fault.what.clone(), Instant::now());
-        let happened = Happened { kind, what, scope, begun, mended: None, killed: None };
+        let happened = Happened { kind, what, scope, begun, mended: None, killed: Vec::new() };
         self.faults.lock().expect("no worker panics").push(happened);
     }
 
@@ -87,7 +83,7 @@ impl Pairs {
 
     /// The process of the last fault has ended.
     pub(super) fn killed(&self) {
-        self.last(|fault| fault.killed = Some(Instant::now()));
+        self.last(|fault| fault.killed.push(Instant::now()));
     }
 
     pub(super) fn mended(&self) {
@@ -118,7 +114,7 @@ impl Pairs {
             let carrier = *dice.pick(carriers);
             let seed = dice.next();
             let transfer = |by, dir| {
-                let (dice, longest) = (&mut Dice::new(seed, 0), LONGEST + SUSPENSION);
+                let (dice, longest) = (&mut Dice::new(seed, 0), LIMIT);
                 let begun = Instant::now();
                 let mut transfer = Transfer { hosts, worker, carrier: by, dir, dice, longest };
                 let (_, what, result) = transfer.comparable(carrier);
@@ -195,16 +191,13 @@ impl Happened {
             _ => Duration::ZERO,
         };
         let at_work = |at: Instant| pair.begun <= at + grace && at <= pair.ended;
-        self.concerns(pair) && self.killed.is_some_and(at_work)
+        self.concerns(pair) && self.killed.iter().copied().any(at_work)
     }
 
-    /// How long the pair could not go on, because one of its processes was suspended.
-    fn suspended(&self, pair: &Pair) -> Duration {
-        if !self.kind.starts_with("suspended") || !self.concerns(pair) {
-            return Duration::ZERO;
-        }
-        let until = self.mended.unwrap_or(pair.ended).min(pair.ended);
-        until.saturating_duration_since(self.begun.max(pair.begun))
+    /// For how long of the pair's time it was there.
+    fn meanwhile(&self, begun: Instant, ended: Instant) -> Duration {
+        let until = self.mended.unwrap_or(ended).min(ended);
+        until.saturating_duration_since(self.begun.max(begun))
     }
 
     /// Whether it may have to do with how the pair ended.
@@ -225,9 +218,14 @@ impl Pair {
         lost && !self.refused && !self.was_killed(faults)
     }
 
+    /// Whether it took too long without the time in which something was wrong, and TCP beside it did not.
     fn hung(&self, faults: &[Happened]) -> bool {
-        let suspended = faults.iter().map(|fault| fault.suspended(self)).sum();
-        self.ours.hung(suspended) && !self.tcp.hung(Duration::ZERO)
+        let is_hung = |half: &Half| {
+            let ended = self.begun + half.took;
+            let faulty = faults.iter().map(|fault| fault.meanwhile(self.begun, ended)).sum();
+            half.took > LONGEST + faulty
+        };
+        is_hung(&self.ours) && !is_hung(&self.tcp)
     }
 
     fn describe(&self, faults: &[Happened], origin: Instant) -> String {

@@ -1,0 +1,48 @@
+//! A route that goes while a connect is under way: a TCP connect that has begun goes on without one, until it is
+//! back. Plain TCP that takes SCTP's place must not fail because it begins later.
+
+use super::{AttemptId, Open, Sctp};
+use crate::stack::Stack;
+use crate::timers::Timer;
+use manypath_engine::{Duration, Instant};
+
+/// As long as the kernel sends SYNs (`tcp_syn_retries`).
+const PATIENCE: Duration = Duration::from_secs(127);
+/// Until the next look.
+const PAUSE: Duration = Duration::from_millis(200);
+
+impl Stack {
+    /// Until when a connect that begins now outlasts a missing route: it fails at once if there never was one.
+    pub(super) fn routed_until(&self, open: &Open) -> Option<Instant> {
+        has_route(open).then(|| self.now + PATIENCE)
+    }
+
+    /// Whether plain TCP has to wait for the route that was there when the connect began.
+    pub(super) fn waits_for_route(&mut self, id: AttemptId) -> bool {
+        let Some(attempt) = self.attempts.get(&id) else { return false };
+        let may_wait = attempt.routed_until.is_some_and(|until| self.now < until);
+        if !may_wait || has_route(&attempt.open) {
+            return false;
+        }
+        self.counters.count("waits_for_route");
+        self.timers.set(self.now + PAUSE, Timer::Route(id));
+        true
+    }
+
+    pub(crate) fn on_route_timer(&mut self, id: AttemptId) {
+        match self.attempts.get(&id).map(|attempt| attempt.sctp) {
+            Some(Sctp::Failed) => self.use_tcp(id),
+            Some(Sctp::Opening { .. }) => {
+                self.on_head_start_timer(id);
+                self.on_fallback_timer(id);
+            }
+            Some(Sctp::Opened { .. }) | None => {}
+        }
+    }
+}
+
+fn has_route(open: &Open) -> bool {
+    let source = open.source.map(|source| source.ip()).filter(|source| !source.is_unspecified());
+    let route = manypath_net::route_to(open.destination.ip(), source, None);
+    !route.is_err_and(|error| error.raw_os_error() == Some(libc::ENETUNREACH))
+}
