@@ -32,8 +32,8 @@ use std::time::{Duration, Instant};
 
 /// How long a keeper may take to begin.
 const START: Duration = Duration::from_secs(5);
-/// How long it may take to answer. A stack does not wait longer for files.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long it may take to answer: a stack that is quiet for a second is given up by those whom it serves.
+const PATIENCE: Duration = Duration::from_millis(300);
 /// How long a stack waits for what it has given up to wait for.
 const GLANCE: Duration = Duration::from_millis(1);
 /// How long the end of a stack waits for its keeper, who may still be writing.
