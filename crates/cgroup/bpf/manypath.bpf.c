@@ -10,16 +10,28 @@
 #include "datagrams.h"
 #include "way.h"
 
+// Where kernels before 5.19 cannot tell a subflow of a multipath TCP socket, only sockets are carried that a program
+// has made itself while manypath was there: sock_create_older has marked those, and never sees a subflow's.
+enum age { CURRENT, OLDER };
+
+INLINE __u32 not_made_here(struct bpf_sock *sk, enum age age)
+{
+	if (age == OLDER)
+		return storage_get(&connections, sk, 0, 0) ? CARRIED : OLDER_SOCKET;
+	return mptcp_of(sk) ? MPTCP : CARRIED; // What is seen is a subflow.
+}
+
 // What becomes of a connect of a TCP socket. `bound` is the address that the socket is bound to.
 INLINE __u32 decide(struct bpf_sock_addr *ctx, struct bpf_sock *sk, const struct settings *said,
-		    struct service *to, const __u32 *bound, struct connection *made)
+		    struct service *to, const __u32 *bound, struct connection *made, enum age age)
 {
 	const struct route *route;
 	__u32 reason = unsuitable(to->address, to->port);
 	if (reason)
 		return reason;
-	if (mptcp_of(sk)) // What is seen is a subflow.
-		return MPTCP;
+	reason = not_made_here(sk, age);
+	if (reason)
+		return reason;
 	if (sk->bound_dev_if)
 		return BOUND_TO_DEVICE;
 	if (sk->mark) // Routes and filters may go by it, and the stack has none.
@@ -59,7 +71,7 @@ enum { LEFT_ALONE, REDIRECTED, REFUSED };
 
 // What becomes of the connect: left to the kernel, sent to the gate at `port`, or refused as it would be plain
 // TCP.
-INLINE int redirect(struct bpf_sock_addr *ctx, struct service *to, const __u32 *bound, __u32 *port)
+INLINE int redirect(struct bpf_sock_addr *ctx, struct service *to, const __u32 *bound, __u32 *port, enum age age)
 {
 	__u32 zero = 0, reason;
 	struct bpf_sock *sk = ctx->sk;
@@ -69,7 +81,7 @@ INLINE int redirect(struct bpf_sock_addr *ctx, struct service *to, const __u32 *
 		return LEFT_ALONE;
 	if (is_anothers(said, netns_cookie(ctx)))
 		return LEFT_ALONE;
-	reason = decide(ctx, sk, said, to, bound, &made);
+	reason = decide(ctx, sk, said, to, bound, &made, age);
 	if (!reason) {
 		known = storage_get(&connections, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 		if (known) {
@@ -95,8 +107,7 @@ INLINE int redirect(struct bpf_sock_addr *ctx, struct service *to, const __u32 *
 	return LEFT_ALONE;
 }
 
-SEC("cgroup/connect4")
-int connect4(struct bpf_sock_addr *ctx)
+INLINE int on_connect4(struct bpf_sock_addr *ctx, enum age age)
 {
 	struct service to = { .address = { 0, 0, MAPPED, ctx->user_ip4 }, .port = swap_port(ctx->user_port) };
 	struct bpf_sock *sk = ctx->sk;
@@ -109,7 +120,7 @@ int connect4(struct bpf_sock_addr *ctx)
 	if (ctx->protocol != TCP_ || ctx->type != STREAM_ || !sk)
 		return 1;
 	bound[3] = sk->src_ip4;
-	way = redirect(ctx, &to, bound, &port);
+	way = redirect(ctx, &to, bound, &port, age);
 	if (way == REDIRECTED) {
 		ctx->user_ip4 = LOCALHOST;
 		ctx->user_port = swap_port(port);
@@ -117,8 +128,7 @@ int connect4(struct bpf_sock_addr *ctx)
 	return way != REFUSED;
 }
 
-SEC("cgroup/connect6")
-int connect6(struct bpf_sock_addr *ctx)
+INLINE int on_connect6(struct bpf_sock_addr *ctx, enum age age)
 {
 	struct service to = { .port = swap_port(ctx->user_port) };
 	struct bpf_sock *sk = ctx->sk;
@@ -143,7 +153,7 @@ int connect6(struct bpf_sock_addr *ctx)
 	bound[1] = sk->src_ip6[1];
 	bound[2] = sk->src_ip6[2];
 	bound[3] = sk->src_ip6[3];
-	way = redirect(ctx, &to, bound, &port);
+	way = redirect(ctx, &to, bound, &port, age);
 	if (way == REDIRECTED) {
 		int v4 = is_v4(to.address);
 		ctx->user_ip6[0] = 0;
@@ -153,6 +163,26 @@ int connect6(struct bpf_sock_addr *ctx)
 		ctx->user_port = swap_port(port);
 	}
 	return way != REFUSED;
+}
+
+SEC("cgroup/connect4")
+int connect4(struct bpf_sock_addr *ctx) { return on_connect4(ctx, CURRENT); }
+
+SEC("cgroup/connect4/older")
+int connect4_older(struct bpf_sock_addr *ctx) { return on_connect4(ctx, OLDER); }
+
+SEC("cgroup/connect6")
+int connect6(struct bpf_sock_addr *ctx) { return on_connect6(ctx, CURRENT); }
+
+SEC("cgroup/connect6/older")
+int connect6_older(struct bpf_sock_addr *ctx) { return on_connect6(ctx, OLDER); }
+
+SEC("cgroup/sock_create/older")
+int sock_create_older(struct bpf_sock *ctx)
+{
+	if (ctx->type == STREAM_ && (!ctx->protocol || ctx->protocol == TCP_))
+		storage_get(&connections, ctx, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	return 1;
 }
 
 INLINE void tell(struct event *event)
@@ -269,8 +299,7 @@ INLINE void on_arrival(struct bpf_sock_ops *ctx, struct bpf_sock *sk)
 		map_update(&arrivals, &port, &one, BPF_ANY);
 }
 
-SEC("sockops")
-int sock_ops(struct bpf_sock_ops *ctx)
+INLINE int on_socket(struct bpf_sock_ops *ctx, enum age age)
 {
 	struct bpf_sock *sk = ctx->sk;
 	struct event event = { .kind = LISTENING };
@@ -278,13 +307,20 @@ int sock_ops(struct bpf_sock_ops *ctx)
 		return 1;
 	if (ctx->op == BPF_SOCK_OPS_TIMEOUT_INIT)
 		on_syn(ctx, sk);
-	else if (ctx->op == BPF_SOCK_OPS_TCP_LISTEN_CB)
+	else if (age == CURRENT && ctx->op == BPF_SOCK_OPS_TCP_LISTEN_CB)
 		tell(&event);
-	else if (ctx->op == BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB)
+	else if (age == CURRENT && ctx->op == BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB)
 		on_arrival(ctx, sk);
 	ctx->reply = -1;
 	return 1;
 }
+
+SEC("sockops")
+int sock_ops(struct bpf_sock_ops *ctx) { return on_socket(ctx, CURRENT); }
+
+// Kernels before 5.15 do not tell here in which network a socket is: no servers there.
+SEC("sockops/older")
+int sock_ops_older(struct bpf_sock_ops *ctx) { return on_socket(ctx, OLDER); }
 
 SEC("cgroup/getpeername4")
 int getpeername4(struct bpf_sock_addr *ctx)

@@ -29,6 +29,15 @@ pub(crate) fn listeners(
     Ok(found)
 }
 
+/// Whether this kernel tells of TCP sockets: it may lack the module `tcp_diag`, and says then that there is no such
+/// socket when it is asked for one.
+///
+/// # Errors
+/// `ENOENT` without that module.
+pub(crate) fn can_ask() -> io::Result<()> {
+    each(|_| {})
+}
+
 /// Whether a connection waits for one of the programs to accept it.
 ///
 /// # Errors

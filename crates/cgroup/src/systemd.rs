@@ -17,8 +17,10 @@ const WITH_THE_HOST: &str = "multi-user.target.wants";
 /// What `manypath attach` may do: as little as eBPF, raw packets on loopback and reading the host's sockets
 /// allow. Its stack, which reads packets of peers, gives up the rest by itself; CAP_SETUID, CAP_SETGID and
 /// CAP_SETPCAP are for that. So are the first two for sockets of the programs' identities, by which the egress policy is
-/// asked, and CAP_DAC_OVERRIDE for those in cgroups that belong to users.
+/// asked, and CAP_DAC_OVERRIDE for those in cgroups that belong to users. Before Linux 5.11 maps of eBPF count as
+/// locked memory.
 const HARDENING: &str = "\
+LimitMEMLOCK=infinity
 NoNewPrivileges=yes
 RuntimeDirectory=manypath
 RuntimeDirectoryMode=0700

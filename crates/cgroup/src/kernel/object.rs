@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn every_map_and_program_is_found() {
         let object = Object::parse(OBJECT).expect("an object");
-        assert_eq!((object.maps.len(), object.programs.len()), (23, 15));
+        assert_eq!((object.maps.len(), object.programs.len()), (23, 19));
         assert_eq!(object.license, b"Dual MIT/GPL\0");
         for program in object.programs.values() {
             let code = program.linked(|name| object.maps.contains_key(name).then_some(7));

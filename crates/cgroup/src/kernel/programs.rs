@@ -26,8 +26,16 @@ const CONNECTIONS: [Section; 9] = [
     ("cgroup/connect6", 18, 11),
 ];
 
-/// In the place of the one that also tells of the way to the destination, where the kernel refuses that.
-const ERRORS_ONLY: Section = ("cgroup/getsockopt/errors", 25, 21);
+/// In the places of those that older kernels refuse. What each leaves out says [`Programs`].
+const SUBSTITUTES: [(&str, Section); 4] = [
+    ("sockops", ("sockops/older", 13, 3)),
+    ("cgroup/getsockopt", ("cgroup/getsockopt/errors", 25, 21)),
+    ("cgroup/connect4", ("cgroup/connect4/older", 18, 10)),
+    ("cgroup/connect6", ("cgroup/connect6/older", 18, 11)),
+];
+
+/// Marks the sockets that the substitutes of the connect programs carry.
+const MARKS: Section = ("cgroup/sock_create/older", 9, 2);
 
 /// Those for datagrams, which are at work only when some are to be carried.
 const DATAGRAMS: [Section; 5] = [
@@ -58,8 +66,8 @@ pub(crate) struct Programs {
 #[derive(Debug)]
 struct Connections<T> {
     loaded: Vec<T>,
-    /// Why this kernel does not tell of the way to the destination.
-    mute: Option<io::Error>,
+    /// Programs that this kernel refuses, and why.
+    refused: BTreeMap<&'static str, io::Error>,
 }
 
 /// Programs at work on one cgroup, until this is dropped or the cgroup is gone.
@@ -102,6 +110,16 @@ impl Programs {
     /// # Errors
     /// `EPERM` without root; what the kernel's verifier says when it refuses a program.
     pub(crate) fn load() -> io::Result<Self> {
+        match Self::load_within_limits() {
+            // Before Linux 5.11 maps count as locked memory, of which even root may have little.
+            Err(error) if error.raw_os_error() == Some(libc::EPERM) && lift_limit() => {
+                Self::load_within_limits()
+            }
+            loaded => loaded,
+        }
+    }
+
+    fn load_within_limits() -> io::Result<Self> {
         let object = Object::parse(OBJECT).ok_or_else(|| io::Error::other("damaged BPF object"))?;
         let maps =
             object.maps.iter().map(|(name, kind)| Ok((name.clone(), Map::new(name, *kind)?)));
@@ -141,8 +159,13 @@ impl Programs {
     }
 
     /// Why options tell of loopback and not of the way to the destination.
-    pub(crate) const fn mute(&self) -> Option<&io::Error> {
-        self.connections.mute.as_ref()
+    pub(crate) fn mute(&self) -> Option<&io::Error> {
+        self.connections.refused.get("cgroup/getsockopt")
+    }
+
+    /// Whether servers may be offered: otherwise their clients would have wrong names.
+    pub(crate) fn can_serve(&self) -> bool {
+        !self.connections.refused.contains_key("sockops")
     }
 
     /// A map of the object.
@@ -156,17 +179,29 @@ impl Programs {
 
 impl<T> Connections<T> {
     fn load(load: impl Fn(Section) -> io::Result<T>) -> io::Result<Self> {
-        let mut mute = None;
-        let load = |section: Section| match load(section) {
-            Err(error) if section.0 == "cgroup/getsockopt" => {
-                mute = Some(error);
-                load(ERRORS_ONLY)
-            }
-            loaded => loaded,
-        };
-        let loaded = CONNECTIONS.into_iter().map(load).collect::<io::Result<_>>()?;
-        Ok(Self { loaded, mute })
+        let (mut loaded, mut refused) = (Vec::new(), BTreeMap::new());
+        for section in CONNECTIONS {
+            let substitute = SUBSTITUTES.iter().find(|(of, _)| *of == section.0);
+            loaded.push(match (load(section), substitute) {
+                (Err(error), Some((_, substitute))) => {
+                    refused.insert(section.0, error);
+                    load(*substitute)?
+                }
+                (one, _) => one?,
+            });
+        }
+        if refused.keys().any(|name| name.starts_with("cgroup/connect")) {
+            loaded.insert(0, load(MARKS)?);
+        }
+        Ok(Self { loaded, refused })
     }
+}
+
+/// Whether this process may lock as much memory as it likes from now on.
+fn lift_limit() -> bool {
+    let all = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: a plain call.
+    unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &raw const all) == 0 }
 }
 
 fn load(name: &str, code: &[u8], license: &[u8], kind: u32, attach: u32) -> io::Result<OwnedFd> {
@@ -225,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn this_kernel_takes_every_program_and_the_one_that_is_in_the_place_of_another() {
+    fn this_kernel_takes_every_program_and_every_substitute() {
         let loaded = Programs::load();
         if loaded.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::EPERM)) {
             return eprintln!("SKIPPED: not root: no program is loaded");
@@ -233,21 +268,30 @@ mod tests {
         let loaded = loaded.expect("loaded");
         assert!(loaded.mute().is_none() && loaded.missing().is_none(), "{loaded:?}");
         let object = Object::parse(OBJECT).expect("an object");
-        let program = object.programs.get(ERRORS_ONLY.0).expect("a program");
-        let code = program.linked(|name| loaded.maps.get(name).map(AsRawFd::as_raw_fd));
-        let (name, kind, attach) = ERRORS_ONLY;
-        load(name, &code.expect("maps"), &object.license, kind, attach).expect("taken");
+        for (name, kind, attach) in SUBSTITUTES.map(|(_, one)| one).into_iter().chain([MARKS]) {
+            let program = object.programs.get(name).expect("a program");
+            let code = program.linked(|name| loaded.maps.get(name).map(AsRawFd::as_raw_fd));
+            load(name, &code.expect("maps"), &object.license, kind, attach).expect("taken");
+        }
     }
 
     #[test]
-    fn a_kernel_that_refuses_to_tell_of_the_way_still_tells_errors() {
-        let all = Connections::load(refuse(&[])).expect("all");
-        assert!(all.mute.is_none() && all.loaded.contains(&"cgroup/getsockopt"));
-        let less = Connections::load(refuse(&["cgroup/getsockopt"])).expect("less");
-        assert!(less.mute.is_some() && less.loaded.contains(&ERRORS_ONLY.0));
-        assert!(!less.loaded.contains(&"cgroup/getsockopt"));
-        assert_eq!(less.loaded.len(), all.loaded.len());
-        assert!(Connections::load(refuse(&["cgroup/getsockopt", ERRORS_ONLY.0])).is_err());
-        assert!(Connections::load(refuse(&["cgroup/connect4"])).is_err());
+    fn what_a_kernel_refuses_is_left_out_and_no_more() {
+        let load = |refused| Connections::load(refuse(refused));
+        let all = load(&[]).expect("all");
+        assert!(all.refused.is_empty() && all.loaded.contains(&"cgroup/getsockopt"));
+        for (name, substitute) in SUBSTITUTES {
+            let less = Connections::load(|(section, ..)| match section == name {
+                true => Err(io::Error::other("too long")),
+                false => Ok(section),
+            });
+            let less = less.expect("less");
+            assert!(less.refused.contains_key(name) && !less.loaded.contains(&name));
+            assert!(less.loaded.contains(&substitute.0));
+            assert_eq!(less.loaded.contains(&MARKS.0), name.starts_with("cgroup/connect"));
+        }
+        assert!(load(&["cgroup/getsockopt", "cgroup/getsockopt/errors"]).is_err());
+        assert!(load(&["cgroup/connect4", MARKS.0]).is_err());
+        assert!(load(&["cgroup/setsockopt"]).is_err());
     }
 }

@@ -178,6 +178,8 @@ impl Redirector {
         let group = Group::new(&options.group, options.make).map_err(setup("cgroup"))?;
         // Before a stack is started in vain.
         group.refuse_rivals()?;
+        // Without it nobody could tell who waits at the gate, and every connect would wait there for ever.
+        crate::listening::can_ask().map_err(setup("tcp_diag"))?;
         let mut programs = Programs::load().map_err(setup("eBPF"))?;
         let namespace = namespace().map_err(setup("network namespace"))?;
         let tables = Tables::new(&mut programs, namespace, options.inner).map_err(setup("eBPF"))?;
@@ -189,7 +191,11 @@ impl Redirector {
         let judge = Judge::new().map_err(setup("egress policy"))?;
         let networks = Networks::new(options.containers.clone()).map_err(setup("containers"))?;
         let stack = StackLink::new(&options.stack, Role::Redirector).map_err(setup("stack"))?;
-        let servers = Servers::new(Door::new(options.server.clone(), Role::Redirector));
+        let server = options.server.clone().filter(|_| programs.can_serve());
+        if options.server.is_some() && server.is_none() {
+            (options.notice)("servers stay plain TCP: that needs Linux 5.15 or newer");
+        }
+        let servers = Servers::new(Door::new(server, Role::Redirector));
         let (options, gates, connections, report) =
             (options.clone(), Gates::default(), Connections::default(), Report::default());
         Ok(Self {
