@@ -286,7 +286,7 @@ counters! {
     /// Answers outside of associations not sent because too many waited already.
     reply_drops,
     /// INITs and packets out of the blue that were not answered: with their answers, more bytes would have left in
-    /// a second to sources that have proven nothing than the limit allows, or their prefix has its share of it.
+    /// a second to sources that have proven nothing than the limit allows, or their prefix or address has its share of it.
     rate_limited_replies,
     /// Packets not sent because nobody has answered yet at their address, and three times as many bytes as have
     /// come had been sent to such addresses.

@@ -227,6 +227,21 @@ fn a_flood_of_reports_never_closes_a_path() {
 }
 
 #[test]
+fn a_report_that_found_no_room_in_the_queue_costs_nothing() {
+    let mut socket = socket();
+    socket.io.reports.extend(forged(1));
+    assert_eq!(socket.read_errors(), 1);
+    socket.io.send_errors = [libc::EHOSTUNREACH].into();
+    let bytes = run(0, 4);
+    send(&mut socket, &bytes);
+    assert_eq!(socket.io.bytes_taken(), bytes);
+
+    socket.io.send_errors = [libc::EHOSTUNREACH; 2].into();
+    send(&mut socket, &bytes);
+    assert_eq!(socket.counters.dropped_no_route, 5, "twice is no accident");
+}
+
+#[test]
 fn a_flood_of_reports_loses_no_packet_and_is_not_heard_for_a_while() {
     let mut socket = socket();
     let (now, calls) = (Instant::ZERO + REPORT_PAUSE, 1000);

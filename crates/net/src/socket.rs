@@ -191,10 +191,17 @@ impl<I: PathIo> PathSocket<I> {
         &mut self,
         mut call: impl FnMut(&mut I) -> io::Result<T>,
     ) -> io::Result<T> {
+        let mut unexplained = false;
         for _ in 0..CALLS_UNDER_REPORTS {
             match call(&mut self.io) {
-                Err(error)
-                    if error.kind() != io::ErrorKind::WouldBlock && self.read_errors() > 0 => {}
+                Err(error) if error.kind() != io::ErrorKind::WouldBlock => {
+                    let explained = self.read_errors() > 0;
+                    // A report for which the queue had no room makes a call fail, too: once more, if others have come.
+                    if !explained && (unexplained || self.reports.heard == 0) {
+                        return Err(error);
+                    }
+                    unexplained |= !explained;
+                }
                 result => return result,
             }
         }

@@ -377,7 +377,7 @@ fn a_window_within_the_budget_is_announced_honestly() {
     assert_eq!(status.paths[0].state, PathState::Active);
 }
 
-/// Packets that `make` makes, 50,000 a second from 50 addresses of one prefix, for two seconds. A begins to connect
+/// Packets that `make` makes, 50,000 a second from 50 addresses of A's own prefix, for two seconds. A begins to connect
 /// after one. Returns what Z has sent to those addresses in the second half: packets, and bytes with headers.
 fn flood(pair: &mut Pair, make: impl Fn(u32) -> Vec<u8>) -> (usize, usize) {
     (pair.quiet, pair.record) = (true, true);
@@ -386,7 +386,7 @@ fn flood(pair: &mut Pair, make: impl Fn(u32) -> Vec<u8>) -> (usize, usize) {
             pair.recorded.clear();
             pair.a.endpoint.connect(pair.now, address(Side::Z, 1), PORT_Z).unwrap();
         }
-        pair.z.endpoint.handle_packet(pair.now, from(0x200 + number % 50), &make(number + 1));
+        pair.z.endpoint.handle_packet(pair.now, from(100 + number % 50), &make(number + 1));
         pair.drive(Duration::from_micros(20));
     }
     let to_flood = |path: &PathAddr| path.remote != address(Side::A, 1);
