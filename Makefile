@@ -8,7 +8,7 @@ SOAK_STATE ?= target/chaos.json
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: all help build demo check test test-full attacks soak interop install uninstall deb deb-test rpm rpm-test dist static bench lint audit loom miri fuzz man clean
+.PHONY: all help build demo check test test-full attacks soak interop kernels install uninstall deb deb-test rpm rpm-test dist static bench lint audit loom miri fuzz man clean
 
 all: build
 
@@ -56,6 +56,8 @@ test-full: test build ## Run the slower checks, too
 	$(CARGO) test --release --locked -p manypath-cli --test kernel_sctp -- --ignored --test-threads 1
 	packaging/container/test target/release/manypath
 	$(MAKE) interop
+	@scripts/setup kernels
+	scripts/kernels --only 6.12
 	$(MAKE) deb-test
 	$(MAKE) rpm-test
 	$(MAKE) audit
@@ -72,6 +74,14 @@ interop: ## Transfer with other SCTP implementations, and write docs/interop.md
 	@-scripts/setup peers full
 	$(CARGO) build --release --locked -p manypath-sctp -p manypath-preload -p manypath-cli -p manypath-interop
 	$${CARGO_TARGET_DIR:-target}/release/manypath-interop --write docs/interop.md
+
+# The table of docs/platforms.md: kernels of Debian's releases in QEMU, without KVM and without root. For the arm64 column set
+# MANYPATH_ARM64 to a binary for arm64, static or with Debian's C library.
+kernels: ## Boot other kernels in QEMU, and write docs/platforms.md
+	@scripts/setup build kernels
+	$(CARGO) build --release --locked -p manypath-cli
+	scripts/kernels --only 5.10 --only 6.1 --only 6.12 --only newest --write docs/platforms.md
+	[ -z "$(MANYPATH_ARM64)" ] || scripts/kernels --only arm64 --manypath-arm64 "$(MANYPATH_ARM64)" --write docs/platforms.md
 
 # Attacks against a running server, each with the figure that it must keep (docs/defences.md); needs root.
 attacks: ## Attack a running server and hold each figure against its bound (root)

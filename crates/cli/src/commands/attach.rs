@@ -166,8 +166,8 @@ fn failure(error: Error) -> Failure {
         Error::Setup(_, io) if io.kind() == std::io::ErrorKind::PermissionDenied => {
             failure.hint("as root; without root: manypath run -- CMD")
         }
-        Error::Setup("eBPF", _) => failure.hint(
-            "needs Linux 5.10 or newer with CONFIG_CGROUP_BPF; `manypath run -- CMD` works from Linux 5.6 on",
+        Error::Setup("eBPF" | "network namespace", _) => failure.hint(
+            "needs Linux 5.14 or newer with CONFIG_CGROUP_BPF; `manypath run -- CMD` works from Linux 5.6 on",
         ),
         Error::Setup("tcp_diag", _) => failure.hint(
             "`modprobe tcp_diag` (CONFIG_INET_TCP_DIAG); without it: manypath run -- CMD",
