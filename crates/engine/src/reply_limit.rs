@@ -147,7 +147,7 @@ mod tests {
 
     const ONE: fn(u32) -> u32 = |_| 0;
     const NEIGHBOURS: fn(u32) -> u32 = |number| number % 200;
-    const TEN_PREFIXES: fn(u32) -> u32 = |number| number % 10 << 8 | number % 50;
+    const TEN_PREFIXES: fn(u32) -> u32 = |number| ((number % 10) << 8) | (number % 50);
     const ALL: fn(u32) -> u32 = |number| number << 8;
 
     #[test]
