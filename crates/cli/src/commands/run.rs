@@ -77,8 +77,8 @@ fn run_program(args: &RunArgs) -> Result<u8, Failure> {
                 say("all connections are in the report of the outer `manypath run`")
             }
             ShimState::Active => {
-                say(super::outcome::sentence(&outcome.report));
-                say(&outcome.report);
+                let report = &outcome.report;
+                say(format_args!("{} ({report})", super::outcome::sentence(report)));
             }
         }
     }
