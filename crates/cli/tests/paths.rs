@@ -163,7 +163,7 @@ fn lines_are_kept_shown_and_refused_with_words_that_help() {
     std::fs::write(&file, "# mine\n").unwrap();
     let added = ok(&site, &["add", "dev", "wwan0", "metered", "5mbit"]);
     let told = "added: dev wwan0 metered 5mbit\n\
-                there is no interface wwan0 on this host now; the line holds when there is\nno stack is running";
+                this host has no interface wwan0; the policy applies once it has\nno stack is running";
     assert!(added.contains(told), "{added}");
     assert!(!ok(&site, &["change", "dev", "lo", "backup"]).contains("no interface"));
     ok(&site, &["remove", "dev", "lo"]);
