@@ -147,7 +147,7 @@ fn a_server_that_root_has_started_reads_packets_without_rights() {
     assert_eq!(sandbox["landlock"], without == 0, "{sandbox}");
     assert!(without == 0 || sandbox["missing"][0].to_string().contains("Landlock"), "{sandbox}");
     assert_eq!(sandbox["seccomp"], true);
-    let text = manypath(&site, Host::Right, &["status"]).stdout;
+    let text = manypath(&site, Host::Right, &["status", "-v"]).stdout;
     assert!(text.contains("CAP_NET_BIND_SERVICE, seccomp"), "{text}");
 
     assert_eq!(code(&site, &[], 8080).stdout, "200");
