@@ -94,10 +94,9 @@ pub(crate) fn cut_chart(outcomes: &[Outcome], sum_mbps: f64) -> Option<String> {
     let seconds = both.iter().map(|o| o.run.seconds).fold(1.0, f64::max);
     let scale = Scale { seconds, mbps: sum_mbps * 1.15 };
     let mut svg = scale.begin();
+    // Both are cut when as much of the file has arrived, within a moment of each other.
+    ours.cut.into_iter().for_each(|cut| scale.shade(&mut svg, cut));
     for (index, outcome) in both.iter().enumerate() {
-        if let Some(cut) = outcome.cut {
-            scale.shade(&mut svg, cut);
-        }
         let (_, sum) = curves(&outcome.series).pop()?;
         let name = format!("{} {}", outcome.run.program, ["manypath", "MPTCP"][index]);
         scale.curve(&mut svg, index, &name, &sum, outcome.series.bucket);
