@@ -299,7 +299,7 @@ def _():
 
 @check("stack-killed")
 def _():
-    """The stack is killed while a program runs: what it connects afterwards is plain TCP."""
+    """The stack is killed while a program runs: what it connects afterwards goes on, by another stack or plain TCP."""
     serve()
     launcher = start(MANYPATH, "run", "--report", "--", *PYTHON, "-c", TWICE, user=2011, ready=PAGE)
     killed = [one for one in children(launcher.pid) if os.readlink(f"/proc/{one}/exe") == MANYPATH]
