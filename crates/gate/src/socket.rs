@@ -245,10 +245,10 @@ pub fn keep_little_unsent(socket: BorrowedFd<'_>) {
     }
 }
 
-/// Whether the program has chosen the size of the receive buffer (Linux 5.16 tells).
+/// Whether the program has chosen the size of the receive buffer, or may have: kernels before 5.16 do not tell.
 pub fn has_own_receive_buffer(socket: BorrowedFd<'_>) -> bool {
     let locked = option::<i32>(socket, libc::SOL_SOCKET, SO_BUF_LOCK);
-    locked.is_ok_and(|locked| locked & SOCK_RCVBUF_LOCK != 0)
+    locked.map_or(true, |locked| locked & SOCK_RCVBUF_LOCK != 0)
 }
 
 /// `SO_RCVBUF` as the kernel has it.
