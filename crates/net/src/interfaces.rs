@@ -84,12 +84,11 @@ fn interface(entry: &libc::ifaddrs, control: &OwnedFd) -> Option<Interface> {
     })
 }
 
+/// Asked by a socket that a confined stack may open: the C library's own question needs a Unix socket with musl.
 pub(crate) fn index_of(name: &CStr) -> Option<u32> {
-    // SAFETY: the name is NUL-terminated.
-    match unsafe { libc::if_nametoindex(name.as_ptr()) } {
-        0 => None,
-        index => Some(index),
-    }
+    let request = ask(&control_socket().ok()?, name, libc::SIOCGIFINDEX as _)?;
+    // SAFETY: the index is the member of the union that SIOCGIFINDEX writes.
+    u32::try_from(unsafe { request.ifr_ifru.ifru_ifindex }).ok()
 }
 
 /// Number of the interface `name`, 0 if there is none of that name.
@@ -125,6 +124,13 @@ fn host_prefix(addr: IpAddr) -> u8 {
 
 /// Asked of the kernel by ioctl, because /sys may show another network namespace.
 fn mtu(control: &OwnedFd, name: &CStr) -> Option<u32> {
+    let request = ask(control, name, libc::SIOCGIFMTU as _)?;
+    // SAFETY: the MTU is the member of the union that SIOCGIFMTU writes.
+    u32::try_from(unsafe { request.ifr_ifru.ifru_mtu }).ok()
+}
+
+/// Asks the kernel about an interface.
+fn ask(control: &OwnedFd, name: &CStr, what: libc::Ioctl) -> Option<libc::ifreq> {
     // SAFETY: ifreq is plain data, for which all zeroes is a legal value.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     let bytes = name.to_bytes();
@@ -134,15 +140,9 @@ fn mtu(control: &OwnedFd, name: &CStr) -> Option<u32> {
     for (to, from) in request.ifr_name.iter_mut().zip(bytes) {
         *to = *from as libc::c_char;
     }
-    // SAFETY: the request is an ifreq with a terminated name, as SIOCGIFMTU wants; the kernel writes
-    // only into it, and on success the MTU is the member of the union that it wrote.
-    let mtu = unsafe {
-        if libc::ioctl(control.as_raw_fd(), libc::SIOCGIFMTU as _, &mut request) != 0 {
-            return None;
-        }
-        request.ifr_ifru.ifru_mtu
-    };
-    u32::try_from(mtu).ok()
+    // SAFETY: the request is an ifreq with a terminated name, as these requests want; the kernel writes only into it.
+    let failed = unsafe { libc::ioctl(control.as_raw_fd(), what, &raw mut request) != 0 };
+    (!failed).then_some(request)
 }
 
 fn control_socket() -> io::Result<OwnedFd> {
