@@ -111,7 +111,7 @@ pub struct Endpoint {
     last_id: u64,
 }
 
-/// What becomes of packets that are of no association here.
+/// How packets are handled that belong to no association here.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Strays {
     /// Another endpoint gets them.
