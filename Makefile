@@ -62,8 +62,8 @@ test-full: test build ## Run the slower checks, too
 	$(MAKE) rpm-test
 	$(MAKE) audit
 	scripts/fuzz $(FUZZ_SECONDS_FULL)
-	target/release/manypath sim live papers/dreibholz2010/live/fig4.toml --seeds 1 --jobs 2 --tolerance 0.07
-	target/release/manypath sim live papers/dreibholz2010/live/fig7.toml --seeds 1 --jobs 2 --tolerance 0.07 \
+	target/release/manypath-lab sim live papers/dreibholz2010/live/fig4.toml --seeds 1 --jobs 2 --tolerance 0.07
+	target/release/manypath-lab sim live papers/dreibholz2010/live/fig7.toml --seeds 1 --jobs 2 --tolerance 0.07 \
 		--case 'paper, fixed' --case 'paper, round robin' --case 'production' --case 'production, dynamic'
 	target/release/manypath demo --json
 
@@ -157,7 +157,7 @@ fuzz: ## Fuzz each target for FUZZ_SECONDS
 	scripts/fuzz $(FUZZ_SECONDS)
 
 man: build ## Write the man pages into target/man
-	target/release/manypath man target/man
+	for program in manypath manypath-lab manypath-ssh; do target/release/$$program man target/man; done
 
 clean: ## Remove what was built
 	$(CARGO) clean

@@ -1,4 +1,4 @@
-"""Two hosts of `manypath lab` with the servers of all rivals."""
+"""Two hosts of `manypath-lab` with the servers of all rivals."""
 
 import contextlib
 import ctypes

@@ -201,12 +201,12 @@ class Association(Rival):
             # What had arrived is not known; so as long again, with a clock instead of a size.
             result = self.bench(lab.setup, direction, ["-t", f"{limit}", "-O", "0"], limit + GRACE)
             if result is None:
-                raise Failed("manypath bench does not end")
+                raise Failed("manypath-lab bench does not end")
         seconds, mbps = result["runs"][0]["seconds"], result["goodput_mbps"]
         return {"seconds": seconds, "mbps": mbps, "cut": cut, "control": None}
 
     def bench(self, setup, direction, amount, limit):
-        """The result of `manypath bench`, or none within the limit."""
+        """The result of `manypath-lab bench`, or none within the limit."""
         case = "reverse" if direction == "down" else "throughput"
         with open("/proc/sys/net/ipv4/tcp_congestion_control") as file:
             # No TCP is measured; the default needs no allowance from the system.
@@ -227,7 +227,7 @@ class Association(Rival):
                 child.communicate(timeout=30)
         results = json.loads(out)["results"] if out else []
         if not results:
-            raise Failed(f"manypath bench: {errors.strip()[-300:] or out[-300:]}")
+            raise Failed(f"manypath-lab bench: {errors.strip()[-300:] or out[-300:]}")
         return results[0]
 
     def ping(self, lab, seconds):

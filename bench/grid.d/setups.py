@@ -31,7 +31,7 @@ class Path:
     trace: tuple = ()
 
     def spec(self):
-        """As `manypath lab` takes it. The client is left, so the first of two values is that of the uplink."""
+        """As `manypath-lab` takes it. The client is left, so the first of two values is that of the uplink."""
         rate = f"trace={self.trace_file()}" if self.trace else "rate=" + both(f"{self.up:g}mbit", f"{self.down:g}mbit")
         loss = f",loss={self.loss:g}%" if self.loss else ""
         return f"{rate},delay={self.delay:g}ms,queue={both(self.queue_up, self.queue_down)}{loss}"
@@ -42,7 +42,7 @@ class Path:
         return f"target/traces/{model}-{seed}-{self.down:g}mbit.trace"
 
     def trace_command(self):
-        """The arguments of `manypath lab` that print the trace."""
+        """The arguments of `manypath-lab` that print the trace."""
         model, seed = self.trace
         return ["trace", model, "--seed", f"{seed}", "--seconds", f"{TRACE_SECONDS}", "--rate", f"{self.down:g}mbit"]
 

@@ -49,7 +49,7 @@ impl Campaign<'_> {
         self.measure(place, (client, server), watcher)
     }
 
-    /// Measures everything from here to a host where `manypath bench -s` runs.
+    /// Measures everything from here to a host where `manypath-lab bench -s` runs.
     ///
     /// # Errors
     /// As [`Campaign::at`]; or the host does not answer.

@@ -18,11 +18,11 @@ pub(crate) struct Guard(Child);
 
 impl Guard {
     /// Guards what carries this mark, and the folder of this name.
-    pub(crate) fn start(manypath: &Path, mark: &str) -> Outcome<Self> {
-        let mut command = Command::new(manypath);
+    pub(crate) fn start(own: &Path, mark: &str) -> Outcome<Self> {
+        let mut command = Command::new(own);
         command.args(["bench-guard", mark]).stdin(Stdio::piped());
         command.stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
-        command.spawn().map(Self).map_err(|e| format!("cannot start {}: {e}", manypath.display()))
+        command.spawn().map(Self).map_err(|e| format!("cannot start {}: {e}", own.display()))
     }
 }
 

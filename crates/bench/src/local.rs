@@ -35,6 +35,8 @@ pub(crate) struct LocalSide<'a> {
     host: Host,
     /// The manypath program.
     manypath: PathBuf,
+    /// What has the workers: this program.
+    own: PathBuf,
     mark: String,
     folder: Folder,
     started: Vec<(Running, Kind)>,
@@ -57,12 +59,14 @@ impl<'a> LocalSide<'a> {
     pub(crate) fn new(place: &'a Place, host: Host, manypath: &Path) -> Outcome<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let own = std::env::current_exe().map_err(|e| format!("cannot find this program: {e}"))?;
         let name = format!("manypath-bench-{}-{number}", std::process::id());
         Ok(Self {
             place,
             host,
             manypath: manypath.to_owned(),
-            _guard: Guard::start(manypath, &name)?,
+            _guard: Guard::start(&own, &name)?,
+            own,
             folder: Folder::new(&name).map_err(|e| format!("cannot make a folder: {e}"))?,
             mark: name,
             started: Vec::new(),
@@ -87,12 +91,13 @@ impl<'a> LocalSide<'a> {
 
     fn worker(&mut self, job: &crate::job::Job, manypath: Option<u16>) -> Outcome<usize> {
         let job = serde_json::to_string(job).map_err(|e| e.to_string())?;
-        let mut command = self.command(&self.manypath);
+        let carrier = if manypath.is_some() { &self.manypath } else { &self.own };
+        let mut command = self.command(carrier);
         if let Some(port) = manypath {
             command.args(["run", "--client-only", "--json", "--peer-port", &port.to_string()]);
             // What is measured is SCTP, also where a user would get plain TCP.
             command.args(["--step-aside", "never"]);
-            command.args(self.place.stack_options(self.host)).arg("--").arg(&self.manypath);
+            command.args(self.place.stack_options(self.host)).arg("--").arg(&self.own);
         }
         command.args(["bench-worker", &job]);
         let kind = if manypath.is_some() { Kind::Carried } else { Kind::Worker };

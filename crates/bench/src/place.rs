@@ -72,7 +72,7 @@ impl Place {
         Ok(Self { name: "veth".to_owned(), description, kind: Kind::Wires(Box::new(hosts)) })
     }
 
-    /// Two hosts joined by emulated paths, written as `manypath lab` takes them.
+    /// Two hosts joined by emulated paths, written as `manypath-lab` takes them.
     ///
     /// # Errors
     /// A path makes no sense, or the system does not permit it.

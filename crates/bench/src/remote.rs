@@ -62,7 +62,7 @@ pub fn serve(
 ) -> Outcome<()> {
     let listener = listen(bind, port).map_err(|e| format!("cannot listen at port {port}: {e}"))?;
     listener.set_nonblocking(true).map_err(|e| e.to_string())?;
-    say(&format!("manypath bench: server listening at port {port}"));
+    say(&format!("manypath-lab bench: server listening at port {port}"));
     while !interrupted.load(Ordering::Relaxed) {
         match listener.accept() {
             Ok((stream, from)) => {
@@ -101,7 +101,7 @@ fn session(manypath: &Path, stream: TcpStream, port: u16, interrupted: &AtomicBo
     let mut greeted = false;
     while let Some(text) = line.next(&|| interrupted.load(Ordering::Relaxed))? {
         let request: Request =
-            serde_json::from_str(&text).map_err(|_| "it is no manypath bench".to_owned())?;
+            serde_json::from_str(&text).map_err(|_| "it is no manypath-lab bench".to_owned())?;
         let hello = matches!(request, Request::Hello { .. });
         let response = match greeted || hello {
             true => answer(&mut side, request, port),
@@ -154,7 +154,7 @@ fn permit(launch: &Launch, port: u16) -> Outcome<()> {
     permitted.then_some(()).ok_or_else(|| "the server does not do that for others".to_owned())
 }
 
-/// The other host, where `manypath bench -s` runs.
+/// The other host, where `manypath-lab bench -s` runs.
 #[derive(Debug)]
 pub struct Remote {
     line: Line,
@@ -167,7 +167,7 @@ impl Remote {
     /// Connects to it.
     ///
     /// # Errors
-    /// No such host, nobody there, or something else than `manypath bench -s`.
+    /// No such host, nobody there, or something else than `manypath-lab bench -s`.
     pub fn connect(host: &str, port: u16) -> Outcome<Self> {
         let addresses = (host, port).to_socket_addrs().map_err(|e| format!("{host}: {e}"))?;
         let mut failure = format!("{host}: no address");
@@ -175,7 +175,7 @@ impl Remote {
             match TcpStream::connect_timeout(&address, Duration::from_secs(5)) {
                 Ok(stream) => return Self::greet(stream, address),
                 Err(error) => {
-                    failure = format!("cannot reach manypath bench -s at {address}: {error}")
+                    failure = format!("cannot reach manypath-lab bench -s at {address}: {error}")
                 }
             }
         }
@@ -297,7 +297,7 @@ impl Line {
         match serde_json::from_str(&text) {
             Ok(Response::Failed(reason)) => Err(format!("the server says: {reason}")),
             Ok(response) => Ok(response),
-            Err(_) => Err("that is no manypath bench -s".to_owned()),
+            Err(_) => Err("that is no manypath-lab bench -s".to_owned()),
         }
     }
 }

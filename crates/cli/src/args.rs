@@ -1,25 +1,22 @@
 //! The command line as data: one definition gives parsing, help and the man pages.
 
 use crate::commands::attach::AttachArgs;
-use crate::commands::bench::args::{BenchArgs, BenchGuardArgs, BenchWorkerArgs};
-use crate::commands::completion::CompletionArgs;
 use crate::commands::doctor::args::DoctorArgs;
 use crate::commands::enable::{DisableArgs, EnableArgs};
 use crate::commands::gateway::args::GatewayArgs;
-use crate::commands::lab::LabArgs;
 use crate::commands::metrics::MetricsArgs;
 use crate::commands::path::args::PathArgs;
 use crate::commands::peers::PeersArgs;
 use crate::commands::preload::PreloadArgs;
 use crate::commands::reload::ReloadArgs;
 use crate::commands::rules::args::{RulesArgs, ShimrulesArgs};
-use crate::commands::ssh::args::SshArgs;
 use crate::commands::sysctl::SysctlArgs;
 use crate::commands::top::TopArgs;
 use crate::mode::Mode;
 use crate::step_aside::StepAsideArg;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use manypath_cli::texts::Texts;
 use manypath_daemon::{Encapsulation, LocalName};
 use manypath_engine::Profile;
 use std::path::PathBuf;
@@ -39,6 +36,7 @@ pub(crate) struct Cli {
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
     Run(RunArgs),
+    #[command(hide = true)]
     Attach(AttachArgs),
     Enable(EnableArgs),
     Disable(DisableArgs),
@@ -46,6 +44,7 @@ pub(crate) enum Command {
     Serve(ServeArgs),
     Gateway(GatewayArgs),
     Rules(RulesArgs),
+    #[command(hide = true)]
     Shimrules(ShimrulesArgs),
     Sysctl(SysctlArgs),
     Path(PathArgs),
@@ -55,23 +54,12 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     Top(TopArgs),
     Metrics(MetricsArgs),
-    Lab(LabArgs),
-    Sim(SimArgs),
-    Ssh(SshArgs),
-    Demo(DemoArgs),
-    Bench(BenchArgs),
-    Man(ManArgs),
-    Completion(CompletionArgs),
+    #[command(flatten)]
+    Texts(Texts),
     #[command(hide = true)]
     Stack(StackArgs),
     #[command(hide = true)]
     Keeper(KeeperArgs),
-    #[command(hide = true)]
-    BenchWorker(BenchWorkerArgs),
-    #[command(hide = true)]
-    BenchGuard(BenchGuardArgs),
-    #[command(hide = true)]
-    SimLiveHost(SimLiveHostArgs),
 }
 
 /// Run a program and carry its TCP connections over every path.
@@ -292,279 +280,4 @@ pub(crate) struct StatusArgs {
     /// Show every figure of associations, paths and connections.
     #[arg(short, long)]
     pub(crate) verbose: bool,
-}
-
-/// Simulate networks in virtual time, with the same protocol engine.
-#[derive(Args, Debug)]
-#[command(
-    after_help = "Example:\n  manypath sim run scenario.toml --out results\n  manypath sim run scenario.toml --shard 0/8 --out results --resume\n  manypath sim merge results --out merged\n  manypath sim compare before after"
-)]
-pub(crate) struct SimArgs {
-    #[command(subcommand)]
-    pub(crate) action: SimAction,
-}
-
-#[derive(Subcommand, Debug)]
-pub(crate) enum SimAction {
-    /// Run a scenario file: cases x sweep x seeds.
-    #[command(
-        after_help = "Example:\n  manypath sim run scenario.toml --out results --jobs 2\n  manypath sim run scenario.toml --set measure=60s --seeds 4 --series 100ms"
-    )]
-    Run(SimRunArgs),
-    /// Run a scenario file on real sockets, and compare with the simulation.
-    ///
-    /// Each run gets a lab of its own with the paths of the scenario; a sender and a receiver
-    /// process on its hosts drive the live stack with the scenario's engine options and
-    /// applications (saturated, on-off). Each run takes warmup + measure of real time.
-    #[command(
-        after_help = "Example:\n  manypath sim live papers/dreibholz2010/live/fig7.toml --seeds 1\n  manypath sim live scenario.toml --set measure=20s --jobs 2 --tolerance 0.07"
-    )]
-    Live(SimLiveArgs),
-    /// Simulate a published figure: SVG, PNG, CSV, and a table that compares it with the
-    /// publication.
-    #[command(
-        after_help = "Example:\n  manypath sim figure dreibholz2010-fig7 --out figures\n  manypath sim figure --all --seeds 2 --set measure=30s"
-    )]
-    Figure(SimFigureArgs),
-    /// List the published figures that can be simulated.
-    #[command(after_help = "Example:\n  manypath sim list\n  manypath sim list --json")]
-    List {
-        /// Print one JSON object.
-        #[arg(long)]
-        json: bool,
-    },
-    /// Merge the results of shards into one results.csv.
-    #[command(after_help = "Example:\n  manypath sim merge shard0 shard1 --out merged")]
-    Merge {
-        /// Directories with results, or journals (runs*.jsonl).
-        #[arg(required = true)]
-        results: Vec<PathBuf>,
-        /// Output directory.
-        #[arg(long, value_name = "DIR")]
-        out: PathBuf,
-        /// Print one JSON object.
-        #[arg(long)]
-        json: bool,
-    },
-    /// Compare two results point by point, with 95 % confidence intervals.
-    #[command(
-        after_help = "Example:\n  manypath sim compare before after --figure throughput_mbps,delay_ms"
-    )]
-    Compare {
-        /// Directory with results.
-        a: PathBuf,
-        /// Directory with results.
-        b: PathBuf,
-        /// Figures to compare: columns of results.csv.
-        #[arg(long, value_delimiter = ',', default_values_t = ["throughput_mbps".to_owned(), "delay_ms".to_owned()])]
-        figure: Vec<String>,
-        /// Print one JSON object.
-        #[arg(long)]
-        json: bool,
-    },
-}
-
-/// What to simulate and where to put it.
-#[derive(Args, Debug)]
-pub(crate) struct SimRunArgs {
-    /// Scenario file (TOML).
-    pub(crate) file: PathBuf,
-    #[command(flatten)]
-    pub(crate) campaign: CampaignOptions,
-    /// Set a key of the scenario, such as `path.B.delay=50ms`; repeat for more.
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    pub(crate) set: Vec<String>,
-    /// Run only this setup; repeat for more.
-    #[arg(long = "setup", value_name = "NAME")]
-    pub(crate) setups: Vec<String>,
-    /// Run only this case; repeat for more.
-    #[arg(long = "case", value_name = "NAME")]
-    pub(crate) cases: Vec<String>,
-    /// Record a time series of each run with this period, such as 100ms.
-    #[arg(long, value_name = "PERIOD")]
-    pub(crate) series: Option<String>,
-    /// Capture every packet of each run to a pcapng file.
-    #[arg(long)]
-    pub(crate) pcapng: bool,
-    /// Print the means as one JSON object instead of a table.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// What to run live and where to put it.
-#[derive(Args, Debug)]
-pub(crate) struct SimLiveArgs {
-    /// Scenario file (TOML).
-    pub(crate) file: PathBuf,
-    /// Transport to run. MPTCP is the kernel's, with CUBIC and one connection; it needs iproute2
-    /// and, unless autotuned, root. It is not simulated.
-    #[arg(long, value_enum, default_value = "manypath")]
-    pub(crate) transport: LiveTransport,
-    /// Output directory for live and simulated results.
-    #[arg(long, value_name = "DIR", default_value = "target/live")]
-    pub(crate) out: PathBuf,
-    /// Labs to run in parallel. More than one needs idle processors.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) jobs: usize,
-    /// Use the seeds 1 to N, one repetition each.
-    #[arg(long, value_name = "N")]
-    pub(crate) seeds: Option<u32>,
-    /// Do only this part of the runs: 0/8 is the first of eight.
-    #[arg(long, value_name = "I/N", default_value = "0/1")]
-    pub(crate) shard: String,
-    /// Skip runs that an earlier call has finished.
-    #[arg(long)]
-    pub(crate) resume: bool,
-    /// Run only this case; repeat for more.
-    #[arg(long = "case", value_name = "NAME")]
-    pub(crate) cases: Vec<String>,
-    /// Set a key of the scenario, such as `path.B.delay=50ms`; repeat for more.
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    pub(crate) set: Vec<String>,
-    /// Fail if a mean goodput differs from the simulated one by more than this fraction.
-    #[arg(long, value_name = "PART")]
-    pub(crate) tolerance: Option<f64>,
-    /// Print the means as one JSON object instead of a table.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum LiveTransport {
-    /// The live stack.
-    Manypath,
-    /// The kernel's MPTCP, with the scenario's buffer sizes.
-    Mptcp,
-    /// The kernel's MPTCP, with autotuned buffers.
-    MptcpAutotuned,
-}
-
-/// Which host of which run.
-#[derive(Args, Debug)]
-pub(crate) struct SimLiveHostArgs {
-    pub(crate) file: PathBuf,
-    #[arg(long)]
-    pub(crate) run: usize,
-    #[arg(long)]
-    pub(crate) sender: bool,
-    #[arg(long, value_enum)]
-    pub(crate) transport: LiveTransport,
-    #[arg(long)]
-    pub(crate) seeds: Option<u32>,
-    #[arg(long = "case")]
-    pub(crate) cases: Vec<String>,
-    #[arg(long = "set")]
-    pub(crate) set: Vec<String>,
-}
-
-/// Which figures, and how thoroughly.
-#[derive(Args, Debug)]
-pub(crate) struct SimFigureArgs {
-    /// Names of figures, as shown by `manypath sim list`.
-    #[arg(required_unless_present_any = ["all", "page"])]
-    pub(crate) names: Vec<String>,
-    /// Simulate all figures, and write a page about them, README.md.
-    #[arg(long, conflicts_with = "names")]
-    pub(crate) all: bool,
-    /// Simulate nothing: only rewrite README.md from the figures in --out and its subdirectories.
-    #[arg(long, conflicts_with_all = ["names", "all", "shard", "resume", "from"])]
-    pub(crate) page: bool,
-    /// Output directory for pictures, tables and verdicts; the runs are kept in it too.
-    #[arg(long, value_name = "DIR", default_value = "target/figures")]
-    pub(crate) out: PathBuf,
-    /// Parallel runs (default: one per processor).
-    #[arg(long, value_name = "N")]
-    pub(crate) jobs: Option<usize>,
-    /// Use the seeds 1 to N instead of those of the publication.
-    #[arg(long, value_name = "N")]
-    pub(crate) seeds: Option<u32>,
-    /// Set a key of the scenario, such as `measure=60s`; repeat for more.
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    pub(crate) set: Vec<String>,
-    /// Do only this part of the runs and draw nothing; a call with --resume collects the parts and
-    /// draws.
-    #[arg(long, value_name = "I/N", default_value = "0/1")]
-    pub(crate) shard: String,
-    /// Skip runs that an earlier call has finished.
-    #[arg(long)]
-    pub(crate) resume: bool,
-    /// Simulate nothing: draw the runs in this directory; repeat for more, later ones replace
-    /// earlier ones.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["resume", "shard"])]
-    pub(crate) from: Vec<PathBuf>,
-    /// Print the verdicts as one JSON object.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// How many runs are done, where and with what.
-#[derive(Args, Debug)]
-pub(crate) struct CampaignOptions {
-    /// Output directory for results.csv, manifest.json and the journal.
-    #[arg(long, value_name = "DIR", default_value = "target/sim")]
-    pub(crate) out: PathBuf,
-    /// Parallel runs (default: one per processor).
-    #[arg(long, value_name = "N")]
-    pub(crate) jobs: Option<usize>,
-    /// Use the seeds 1 to N.
-    #[arg(long, value_name = "N")]
-    pub(crate) seeds: Option<u32>,
-    /// Do only this part of the runs: 0/8 is the first of eight.
-    #[arg(long, value_name = "I/N", default_value = "0/1")]
-    pub(crate) shard: String,
-    /// Skip runs that an earlier call has finished.
-    #[arg(long)]
-    pub(crate) resume: bool,
-}
-
-/// Transfer a file with stock scp and curl over plain TCP, kernel MPTCP and manypath, and with a
-/// path cut.
-///
-/// Writes `report.html` and `.pcapng` captures to the output directory.
-#[derive(Args, Debug)]
-#[command(
-    after_help = "Example:\n  manypath demo\n  manypath demo --json > demo.json\n  manypath demo --bytes 5000000 --only curl"
-)]
-pub(crate) struct DemoArgs {
-    /// Print one JSON object instead of progress and table.
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Size of the file, in bytes.
-    #[arg(long, default_value_t = 25_000_000)]
-    pub(crate) bytes: u64,
-    /// Run only these programs.
-    #[arg(long, value_enum, value_delimiter = ',')]
-    pub(crate) only: Vec<Program>,
-    /// Run only these transports.
-    #[arg(long, value_enum, value_delimiter = ',')]
-    pub(crate) transport: Vec<TransportChoice>,
-    /// Output directory for report and captures.
-    #[arg(long, default_value = "target/demo", value_name = "DIR")]
-    pub(crate) output: PathBuf,
-    /// Emulate the paths on loopback, which needs neither root nor user namespaces.
-    #[arg(long)]
-    pub(crate) loopback: bool,
-}
-
-#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Program {
-    Curl,
-    Scp,
-}
-
-#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum TransportChoice {
-    Tcp,
-    Mptcp,
-    MptcpCut,
-    Manypath,
-    ManypathCut,
-}
-
-/// Write the man pages to a directory.
-#[derive(Args, Debug)]
-#[command(after_help = "Example:\n  manypath man target/man && man target/man/manypath-run.1")]
-pub(crate) struct ManArgs {
-    /// Output directory; created if missing.
-    pub(crate) dir: PathBuf,
 }

@@ -4,31 +4,31 @@ use std::fmt;
 
 /// What a command ends with when it cannot do its work.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub struct Failure {
     message: String,
     hint: Option<String>,
     /// Exit status: 1 for a failure, 2 for wrong arguments.
-    pub(crate) status: u8,
+    pub status: u8,
 }
 
 impl Failure {
     /// A failure with its message.
-    pub(crate) fn new(message: impl Into<String>) -> Self {
+    pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), hint: None, status: 1 }
     }
 
     /// Wrong arguments.
-    pub(crate) fn usage(message: impl Into<String>) -> Self {
+    pub fn usage(message: impl Into<String>) -> Self {
         Self { status: 2, ..Self::new(message) }
     }
 
     /// Sets the exit status.
-    pub(crate) fn with_status(self, status: u8) -> Self {
+    pub fn with_status(self, status: u8) -> Self {
         Self { status, ..self }
     }
 
     /// Adds what the user can do.
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }

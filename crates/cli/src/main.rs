@@ -3,24 +3,25 @@
 
 mod args;
 mod commands;
-mod demo;
-mod failure;
-#[cfg(test)]
-mod help_tests;
 mod mode;
 mod overview;
-mod say;
-mod shell;
 mod step_aside;
 
 use args::{Cli, Command};
-use clap::FromArgMatches;
+use clap::CommandFactory;
+use manypath_cli::{failure, say, shell};
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = match parse(arguments()) {
+    let arguments = arguments();
+    if let Some(failure) = manypath_cli::programs::elsewhere(&arguments) {
+        return manypath_cli::finish(Err(failure));
+    }
+    let runs = arguments.get(1).is_some_and(|command| command == "run");
+    let wrong = if runs { commands::run::FAILED } else { 2 };
+    let cli: Cli = match manypath_cli::parse(overview::command(), arguments, wrong) {
         Ok(cli) => cli,
         Err(status) => return status,
     };
@@ -42,41 +43,11 @@ fn main() -> ExitCode {
         Command::Doctor(args) => commands::doctor::doctor(args),
         Command::Top(args) => commands::top::top(args),
         Command::Metrics(args) => commands::metrics::metrics(args),
-        Command::Lab(args) => commands::lab::lab(args),
-        Command::Sim(args) => commands::sim::sim(args),
-        Command::Ssh(args) => commands::ssh::ssh(args),
-        Command::Demo(args) => demo::demo(args),
-        Command::Bench(args) => commands::bench::bench(args),
-        Command::BenchWorker(args) => commands::bench::worker(args),
-        Command::BenchGuard(args) => Ok(commands::bench::guard(args)),
-        Command::SimLiveHost(args) => commands::sim::live::host(args),
-        Command::Man(args) => commands::man::man(args),
-        Command::Completion(args) => commands::completion::completion(args),
+        Command::Texts(texts) => texts.write(Cli::command(), "manypath"),
         Command::Stack(args) => commands::stack::stack(args),
         Command::Keeper(args) => commands::stack::keeper(args),
     };
-    match result {
-        Ok(status) => ExitCode::from(status),
-        Err(failure) => {
-            say::say_line(&failure);
-            ExitCode::from(failure.status)
-        }
-    }
-}
-
-/// Reads the command line. What is wrong with it, or its help, has been printed otherwise.
-fn parse(arguments: Vec<OsString>) -> Result<Cli, ExitCode> {
-    let runs = arguments.get(1).is_some_and(|command| command == "run");
-    let matches = overview::command().try_get_matches_from(arguments);
-    matches.and_then(|matches| Cli::from_arg_matches(&matches)).map_err(|error| {
-        // Nobody may be there to read it.
-        let _ = error.print();
-        match error.exit_code() {
-            0 => ExitCode::SUCCESS,
-            _ if runs => ExitCode::from(commands::run::FAILED),
-            _ => ExitCode::from(2),
-        }
-    })
+    manypath_cli::finish(result)
 }
 
 /// The command line. Called by the name of a tool that it stands in for (a link to it), the command

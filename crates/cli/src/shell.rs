@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 /// Any bytes as one word: in apostrophes.
-pub(crate) fn in_apostrophes(bytes: &[u8]) -> Vec<u8> {
+pub fn in_apostrophes(bytes: &[u8]) -> Vec<u8> {
     let mut out = b"'".to_vec();
     for byte in bytes {
         if *byte == b'\'' {
@@ -17,7 +17,7 @@ pub(crate) fn in_apostrophes(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// A word for people to copy: as it is, if a shell leaves it so.
-pub(crate) fn word(text: &str) -> Cow<'_, str> {
+pub fn word(text: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=,./:%".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
         return text.into();

@@ -1,4 +1,4 @@
-//! `manypath bench`: that bytes flow, fields are there and agree, errors are told, nothing is left.
+//! `manypath-lab bench`: that bytes flow, fields are there and agree, errors are told, nothing is left.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failing helper fails the test")]
 
 use serde_json::Value;
@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-const MANYPATH: &str = env!("CARGO_BIN_EXE_manypath");
+const MANYPATH: &str = env!("CARGO_BIN_EXE_manypath-lab");
 
 fn bench(args: &[&str]) -> Output {
     Command::new(MANYPATH).arg("bench").args(args).output().unwrap()

@@ -1,4 +1,4 @@
-//! `manypath sim live`: one scenario on real sockets, beside its simulation.
+//! `manypath-lab sim live`: one scenario on real sockets, beside its simulation.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failing helper fails the test")]
 
 use std::path::PathBuf;
@@ -40,7 +40,7 @@ impl Folder {
     }
 
     fn live(&self, args: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_manypath"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_manypath-lab"));
         command.current_dir(&self.0).args(["sim", "live", "live.toml", "--out", "out"]);
         command.args(args).output().unwrap()
     }

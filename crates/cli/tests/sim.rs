@@ -1,4 +1,4 @@
-//! `manypath sim`: runs, shards spread by a tool that knows nothing of us, errors, comparison.
+//! `manypath-lab sim`: runs, shards spread by a tool that knows nothing of us, errors, comparison.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failing helper fails the test")]
 
 use std::path::{Path, PathBuf};
@@ -41,7 +41,7 @@ impl Drop for Folder {
 }
 
 fn sim(dir: &Path, args: &[&str]) -> Output {
-    let program = env!("CARGO_BIN_EXE_manypath");
+    let program = env!("CARGO_BIN_EXE_manypath-lab");
     Command::new(program).current_dir(dir).arg("sim").args(args).output().unwrap()
 }
 
@@ -54,8 +54,8 @@ fn ok(output: &Output) -> String {
 fn documented_line() -> String {
     let docs = include_str!("../../../docs/simulation.md");
     let line = docs.lines().find(|line| line.contains("xargs")).unwrap();
-    let program = env!("CARGO_BIN_EXE_manypath");
-    line.replace("manypath", program)
+    let program = env!("CARGO_BIN_EXE_manypath-lab");
+    line.replace("manypath-lab", program)
         .replace(" s.toml", " small.toml")
         .replace("out out", "out parts")
 }

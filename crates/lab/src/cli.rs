@@ -1,4 +1,4 @@
-//! What `manypath lab ..` does, without the parsing of its arguments. Every text that is returned is
+//! What `manypath-lab` does, without the parsing of its arguments. Every text that is returned is
 //! ready to be printed.
 
 use crate::error::LabError;
@@ -60,7 +60,7 @@ pub fn run(spec: LabSpec) -> Result<(), LabError> {
 /// Replaces this process by `command`, run on `host`. Returns only if that fails.
 pub fn exec(name: &str, host: Host, command: &[OsString]) -> LabError {
     let Some((program, arguments)) = command.split_first() else {
-        return LabError::Invalid("which command? manypath lab exec HOST -- CMD ..".into());
+        return LabError::Invalid("which command? manypath-lab exec HOST -- CMD ..".into());
     };
     match Lab::attach(name) {
         Err(error) => error,
@@ -186,7 +186,7 @@ fn started(name: &str) -> Result<String, LabError> {
         if name == crate::DEFAULT_NAME { String::new() } else { format!(" --name {name}") };
     let status = Lab::attach(name)?.status()?;
     Ok(format!(
-        "{status}Run programs with `manypath lab exec{option} left -- CMD` (client) and \
+        "{status}Run programs with `manypath-lab exec{option} left -- CMD` (client) and \
          `... right -- CMD` (server).\n"
     ))
 }

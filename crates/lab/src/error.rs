@@ -48,12 +48,12 @@ impl fmt::Display for LabError {
             }
             Self::NameInUse(name) => write!(
                 f,
-                "a lab named '{name}' is up already: end it with `manypath lab down --name {name}`, \
+                "a lab named '{name}' is up already: end it with `manypath-lab down --name {name}`, \
                  or choose another --name"
             ),
             Self::NotRunning(name) => write!(
                 f,
-                "no lab named '{name}' is up (for this user): start one with `manypath lab up`"
+                "no lab named '{name}' is up (for this user): start one with `manypath-lab up`"
             ),
             Self::NoSuchPath(name) => write!(f, "the lab has no path '{name}'"),
             Self::Io { what, source } => write!(f, "{what}: {source}"),

@@ -133,7 +133,7 @@ impl Lab {
         kernel::set_congestion_control(&self.kernels(), name)
     }
 
-    /// Waits until somebody asks for the lab's end: `manypath lab down` from outside, which is
+    /// Waits until somebody asks for the lab's end: `manypath-lab down` from outside, which is
     /// granted only while this waits, or [`Ender::end`].
     pub(crate) fn wait_for_down(&self) {
         match &self.backend {

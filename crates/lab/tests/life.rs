@@ -165,7 +165,7 @@ fn mistakes_are_answered_with_what_to_do() {
     let text = cli::exec(&name, Host::Left, &["no-such-program".into()]).to_string();
     assert!(text.contains("cannot run no-such-program on left"), "{text}");
     let text = cli::status("no-such-lab", false).unwrap_err().to_string();
-    assert!(text.contains("manypath lab up"), "{text}");
+    assert!(text.contains("manypath-lab up"), "{text}");
 }
 
 #[test]

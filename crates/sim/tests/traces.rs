@@ -148,10 +148,10 @@ fn what_is_wrong_with_a_trace_is_told_with_the_line_of_the_scenario() {
     assert!(error("trace = 5").contains("path.0.trace: expected"));
 }
 
-/// The words of a command of the README behind `manypath lab trace`.
+/// The words of a command of the README behind `manypath-lab trace`.
 fn commands() -> Vec<Vec<&'static str>> {
     let command = |line: &'static str| {
-        let (_, command) = line.split_once("`manypath lab trace ")?;
+        let (_, command) = line.split_once("`manypath-lab trace ")?;
         Some(command.split_once('`')?.0.split(' ').collect())
     };
     README.lines().filter_map(command).collect()

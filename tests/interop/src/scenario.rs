@@ -78,7 +78,7 @@ pub(crate) enum Expect {
 pub(crate) struct Scenario {
     pub(crate) id: &'static str,
     pub(crate) title: String,
-    /// The paths between the hosts, as `manypath lab` takes them.
+    /// The paths between the hosts, as `manypath-lab` takes them.
     pub(crate) path: &'static str,
     pub(crate) paths: usize,
     /// What each side sends.

@@ -26,7 +26,7 @@ pub(crate) enum Initiator {
 #[derive(Clone, Debug)]
 pub(crate) struct Case<'a> {
     pub(crate) initiator: Initiator,
-    /// The path between the hosts, as `manypath lab` takes it.
+    /// The path between the hosts, as `manypath-lab` takes it.
     pub(crate) path: &'a str,
     pub(crate) ipv6: bool,
     /// Bytes from us and from the peer.

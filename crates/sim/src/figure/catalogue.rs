@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 /// A published figure.
 #[derive(Clone, Copy, Debug)]
 pub struct Figure {
-    /// Its name, as `manypath sim figure` takes it.
+    /// Its name, as `manypath-lab sim figure` takes it.
     pub name: &'static str,
     /// What it shows.
     pub title: &'static str,

@@ -38,7 +38,7 @@ impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreadable(why) => {
-                write!(f, "cannot read the trace: {why}; `manypath lab trace` can make one")
+                write!(f, "cannot read the trace: {why}; `manypath-lab trace` can make one")
             }
             Self::Empty => f.write_str(
                 "the trace is empty: write one line per packet of 1500 bytes, \

@@ -21,7 +21,7 @@ fn mistakes_are_told_with_file_line_and_what_to_do() {
     assert!(error("0\n0\n").starts_with("a.trace:2: the trace ends at 0 ms"));
     let missing = Trace::load(Path::new("no/such.trace")).unwrap_err().to_string();
     assert!(missing.starts_with("no/such.trace: cannot read the trace: No such file"), "{missing}");
-    assert!(missing.contains("manypath lab trace"), "{missing}");
+    assert!(missing.contains("manypath-lab trace"), "{missing}");
 }
 
 #[test]

@@ -1,0 +1,137 @@
+//! What all simulations have in common: options, progress, the name of this program.
+
+use super::args::CampaignOptions;
+use crate::failure::Failure;
+use manypath_control::counted;
+use manypath_sim::campaign::{Options, Progress, Record, Runner, execute, execute_by};
+use manypath_sim::scenario::Plan;
+use manypath_sim::simulation::RunOptions;
+use sha2::{Digest, Sha256};
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Time between two lines of progress where they cannot overwrite each other.
+const QUIET: Duration = Duration::from_secs(10);
+
+/// The options of a campaign as the simulator wants them.
+pub(super) fn options(
+    args: &CampaignOptions,
+    out: &Path,
+    keep: RunOptions,
+) -> Result<Options, Failure> {
+    let jobs = jobs(args.jobs)?;
+    let shard = args.shard.parse().map_err(|e| Failure::usage(format!("--shard: {e}")))?;
+    let (out, resume, version) = (out.to_owned(), args.resume, program()?);
+    Ok(Options { out, jobs, shard, resume, keep, version, commit: commit() })
+}
+
+/// Runs at a time.
+pub(super) fn jobs(wanted: Option<usize>) -> Result<usize, Failure> {
+    match wanted {
+        Some(0) => Err(Failure::usage("--jobs: at least one run at a time")),
+        Some(jobs) => Ok(jobs),
+        None => Ok(std::thread::available_parallelism().map_or(1, usize::from)),
+    }
+}
+
+/// The keys of a scenario that the command line replaces.
+pub(super) fn overrides(
+    seeds: Option<u32>,
+    set: &[String],
+) -> Result<Vec<(String, String)>, Failure> {
+    let pair = |text: &String| match text.split_once('=') {
+        Some((key, value)) => Ok((key.trim().to_owned(), value.trim().to_owned())),
+        None => Err(Failure::usage(format!("--set {text}: expected KEY=VALUE"))),
+    };
+    let seeds = seeds.map(|seeds| Ok(("seeds".to_owned(), seeds.to_string())));
+    set.iter().map(pair).chain(seeds).collect()
+}
+
+/// Does the runs of a plan and shows how far it is.
+pub(super) fn run_plan(plan: &Plan, options: &Options) -> Result<Vec<Record>, Failure> {
+    let mut display = Display::new();
+    let records = execute(plan, options, &mut |progress| display.update(progress));
+    display.finish();
+    records.map_err(|e| Failure::new(e.to_string()))
+}
+
+/// As [`run_plan`], with something else than the simulator.
+pub(super) fn run_plan_by(
+    runner: &Runner<'_>,
+    plan: &Plan,
+    options: &Options,
+) -> Result<Vec<Record>, Failure> {
+    let mut display = Display::new();
+    let records = execute_by(runner, plan, options, &mut |progress| display.update(progress));
+    display.finish();
+    records.map_err(|e| Failure::new(e.to_string()))
+}
+
+/// This program: version and a hash of its file, so that results of another build are not taken for
+/// its own.
+pub(super) fn program() -> Result<String, Failure> {
+    let file = std::env::current_exe().and_then(std::fs::read)?;
+    let hash: String = Sha256::digest(&file).iter().take(6).map(|b| format!("{b:02x}")).collect();
+    Ok(format!("manypath {} {hash}", env!("CARGO_PKG_VERSION")))
+}
+
+/// The commit that this program was built from, if it was built from a repository.
+pub(super) fn commit() -> Option<String> {
+    option_env!("MANYPATH_COMMIT").map(str::to_owned)
+}
+
+/// One line on standard error that is written anew; plain lines now and then if that is no terminal.
+struct Display {
+    terminal: bool,
+    last: Option<Instant>,
+    shown: bool,
+}
+
+impl Display {
+    fn new() -> Self {
+        Self { terminal: std::io::stderr().is_terminal(), last: None, shown: false }
+    }
+
+    fn update(&mut self, progress: Progress) {
+        let pause = if self.terminal { Duration::from_millis(200) } else { QUIET };
+        let is_last = progress.done == progress.total;
+        if !is_last && self.last.is_some_and(|last| last.elapsed() < pause) {
+            return;
+        }
+        self.last = Some(Instant::now());
+        let line = describe(progress);
+        let mut out = std::io::stderr().lock();
+        // Progress that cannot be shown is no reason to stop.
+        let _ = match self.terminal {
+            true => write!(out, "\r{line:<78}").and_then(|()| out.flush()),
+            false => writeln!(out, "{line}"),
+        };
+        self.shown = true;
+    }
+
+    fn finish(&self) {
+        if self.terminal && self.shown {
+            eprintln!();
+        }
+    }
+}
+
+/// A number of runs in words.
+pub(super) fn runs(count: usize) -> String {
+    counted(count, "run", "runs")
+}
+
+fn describe(progress: Progress) -> String {
+    let Progress { done, total, elapsed, left, packets } = progress;
+    let rate = packets as f64 / elapsed.as_secs_f64().max(1e-3) / 1e6;
+    let left = left.map_or_else(String::new, |left| format!(", {} left", time(left)));
+    format!("{done}/{}, {}, {rate:.2} million packets/s{left}", runs(total), time(elapsed))
+}
+
+fn time(time: Duration) -> String {
+    match time.as_secs() {
+        s @ 0..=119 => format!("{s} s"),
+        s => format!("{} min", s.div_ceil(60)),
+    }
+}

@@ -1,0 +1,31 @@
+use super::args::SimRunArgs;
+use super::campaign;
+use super::table::summary;
+use crate::failure::Failure;
+use manypath_sim::Duration;
+use manypath_sim::scenario::{Plan, duration};
+use manypath_sim::simulation::RunOptions;
+
+/// `manypath-lab sim run`.
+pub(super) fn run(args: &SimRunArgs) -> Result<u8, Failure> {
+    let file = args.file.display().to_string();
+    let text =
+        std::fs::read_to_string(&args.file).map_err(|e| Failure::new(format!("{file}: {e}")))?;
+    let overrides = campaign::overrides(args.campaign.seeds, &args.set)?;
+    let mut plan =
+        Plan::parse(&text, &file, &overrides).map_err(|e| Failure::usage(e.to_string()))?;
+    plan.retain(&args.setups, &args.cases).map_err(Failure::usage)?;
+    let keep = RunOptions { series: series(args)?, capture: args.pcapng };
+    let options = campaign::options(&args.campaign, &args.campaign.out, keep)?;
+    let records = campaign::run_plan(&plan, &options)?;
+    print!("{}", summary(&records, &plan.swept, args.json));
+    if !args.json {
+        println!("{} in {}", campaign::runs(records.len()), options.out.display());
+    }
+    Ok(0)
+}
+
+fn series(args: &SimRunArgs) -> Result<Option<Duration>, Failure> {
+    let read = |text: &String| duration(text).map_err(|e| Failure::usage(format!("--series: {e}")));
+    args.series.as_ref().map(read).transpose()
+}
