@@ -1,17 +1,16 @@
 //! The command line as data: one definition gives parsing, help and the man pages.
 
 use crate::commands::attach::AttachArgs;
+use crate::commands::cache::CacheArgs;
+use crate::commands::config::{ConfigArgs, ReloadArgs, SysctlArgs};
 use crate::commands::doctor::args::DoctorArgs;
 use crate::commands::enable::{DisableArgs, EnableArgs};
 use crate::commands::gateway::args::GatewayArgs;
 use crate::commands::metrics::MetricsArgs;
 use crate::commands::path::args::PathArgs;
-use crate::commands::peers::PeersArgs;
 use crate::commands::preload::PreloadArgs;
-use crate::commands::reload::ReloadArgs;
 use crate::commands::rules::args::{RulesArgs, ShimrulesArgs};
-use crate::commands::sysctl::SysctlArgs;
-use crate::commands::top::TopArgs;
+use crate::commands::status::watch::{TopArgs, WatchArgs};
 use crate::mode::Mode;
 use crate::step_aside::StepAsideArg;
 use clap::builder::PossibleValuesParser;
@@ -40,18 +39,24 @@ pub(crate) enum Command {
     Attach(AttachArgs),
     Enable(EnableArgs),
     Disable(DisableArgs),
+    #[command(hide = true)]
     Preload(PreloadArgs),
     Serve(ServeArgs),
     Gateway(GatewayArgs),
     Rules(RulesArgs),
     #[command(hide = true)]
     Shimrules(ShimrulesArgs),
+    Config(ConfigArgs),
+    #[command(hide = true)]
     Sysctl(SysctlArgs),
     Path(PathArgs),
+    #[command(hide = true)]
     Reload(ReloadArgs),
-    Peers(PeersArgs),
+    #[command(alias = "peers")]
+    Cache(CacheArgs),
     Status(StatusArgs),
     Doctor(DoctorArgs),
+    #[command(hide = true)]
     Top(TopArgs),
     Metrics(MetricsArgs),
     #[command(flatten)]
@@ -75,7 +80,7 @@ pub(crate) enum Command {
 /// the program is not found, 126 if it cannot be executed, 125 if manypath itself fails.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  manypath run -- scp big.iso me@server.example:\n  manypath run -- nginx -g 'daemon off;'\n  manypath run --report -- curl -O http://server.example/big.iso"
+    after_help = "Example:\n  manypath run -- scp big.iso me@server.example:\n  manypath run -- nginx -g 'daemon off;'\n  manypath run --sctp -- sctp_test -H 0.0.0.0 -P 5001 -l\n  manypath run --report -- curl -O http://server.example/big.iso"
 )]
 pub(crate) struct RunArgs {
     #[command(flatten)]
@@ -83,12 +88,13 @@ pub(crate) struct RunArgs {
     /// Print a summary of the program's connections on exit, to standard error.
     #[arg(long)]
     pub(crate) report: bool,
-    /// Print the summary as one JSON object.
+    /// Print the summary as one JSON object. With --sctp, do not run the program: print the library
+    /// and the environment it would get.
     #[arg(long)]
     pub(crate) json: bool,
     /// Use an existing stack, given its control socket.
-    #[arg(long, value_name = "SOCKET")]
-    pub(crate) daemon: Option<PathBuf>,
+    #[arg(long = "stack", alias = "daemon", value_name = "SOCKET")]
+    pub(crate) existing: Option<PathBuf>,
     /// Let the program use io_uring. Connections made through io_uring bypass manypath, and its
     /// listening sockets stay plain TCP.
     #[arg(long)]
@@ -96,6 +102,14 @@ pub(crate) struct RunArgs {
     /// Do not accept connections over SCTP: the program's listening sockets stay plain TCP.
     #[arg(long)]
     pub(crate) client_only: bool,
+    /// Serve the program's SCTP sockets (IPPROTO_SCTP, with or without libsctp) inside its process,
+    /// without SCTP in the kernel, and leave its TCP alone. Of the options only --port, --peer-port
+    /// and --encapsulation apply. The program must be linked dynamically and must not be setuid.
+    #[arg(long, conflicts_with_all = [
+        "report", "existing", "allow_io_uring", "client_only", "locals", "profile", "mode", "step_aside",
+        "fallback_timeout", "tcp_head_start", "negative_cache", "rules", "verbose", "log",
+    ])]
+    pub(crate) sctp: bool,
     /// UDP port on which peers reach the program's listening sockets (RFC 6951), shared by all
     /// programs of this host.
     #[arg(long, value_name = "PORT", default_value_t = 9899)]
@@ -118,7 +132,7 @@ pub(crate) struct StackOptions {
           value_parser = PossibleValuesParser::new(Profile::LIVE.map(Profile::name)))]
     pub(crate) profile: String,
     /// Send each packet over one path, or duplicate data on all paths (the setting redundancy has
-    /// more modes, see `manypath sysctl`).
+    /// more modes, see `manypath config`).
     #[arg(long, value_enum, value_name = "MODE")]
     pub(crate) mode: Option<Mode>,
     /// Use plain TCP to peers that are reached over a single short path, where SCTP has nothing to
@@ -151,7 +165,7 @@ pub(crate) struct StackOptions {
     /// Increase verbosity: log every step of a connection, and the reason of every fallback.
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
-    /// Log destination: `stderr`, `journal`, or a file to append to. `manypath sysctl log_level`
+    /// Log destination: `stderr`, `journal`, or a file to append to. `manypath config set log_level=LEVEL`
     /// sets the level of each subsystem.
     #[arg(long, value_name = "stderr|journal|FILE")]
     pub(crate) log: Option<PathBuf>,
@@ -265,7 +279,7 @@ pub(crate) struct KeeperArgs {
 /// Show associations, paths and connections.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  manypath status\n  manypath status --json | jq '.stacks[].associations[].paths'"
+    after_help = "Example:\n  manypath status\n  manypath status --watch\n  manypath status --json | jq '.stacks[].associations[].paths'"
 )]
 pub(crate) struct StatusArgs {
     /// Print one JSON object.
@@ -280,4 +294,6 @@ pub(crate) struct StatusArgs {
     /// Show every figure of associations, paths and connections.
     #[arg(short, long)]
     pub(crate) verbose: bool,
+    #[command(flatten)]
+    pub(crate) watch: WatchArgs,
 }

@@ -6,9 +6,9 @@ use std::fmt::Write;
 
 /// Commands with a line each, by what people want to do.
 const GROUPS: [(&str, &[&str]); 3] = [
-    ("Carry connections", &["run", "serve", "enable", "disable", "gateway", "preload"]),
-    ("See what happens", &["status", "top", "doctor", "metrics"]),
-    ("Configure", &["path", "rules", "sysctl", "peers", "reload"]),
+    ("Carry connections", &["run", "serve", "enable", "disable", "gateway"]),
+    ("See what happens", &["status", "doctor", "metrics"]),
+    ("Configure", &["path", "rules", "config", "cache"]),
 ];
 
 /// The command line, with its commands in groups.

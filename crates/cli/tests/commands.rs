@@ -127,3 +127,52 @@ fn a_path_of_a_lab_that_makes_no_sense_is_named() {
     let up = ["lab", "--name", "never", "up", "--path", "fast"];
     refused(&up, 1, "'fast' is nothing that a path has");
 }
+
+/// A folder of this test alone, and `manypath config` with its settings there.
+fn config(file: &std::path::Path, args: &[&str]) -> Finished {
+    let mut command = Command::new(MANYPATH);
+    command.env("MANYPATH_RUNTIME_DIR", std::env::temp_dir().join("manypath-nobody"));
+    command
+        .env("MANYPATH_SYSCTL", file)
+        .env("MANYPATH_RULES", "/dev/null")
+        .arg("config")
+        .args(args);
+    finish(command)
+}
+
+#[test]
+fn a_setting_is_set_shown_with_its_file_and_reset() {
+    let file = std::env::temp_dir().join(format!("manypath-config-{}", std::process::id()));
+    let at = file.to_str().expect("a name").to_owned();
+    let line = |args: &[&str], name: &str| {
+        let done = config(&file, args);
+        assert_eq!(done.code, Some(0), "{done:?}");
+        let line = done.stdout.lines().find(|line| line.starts_with(name)).map(str::to_owned);
+        line.unwrap_or_else(|| panic!("no {name}: {done:?}"))
+    };
+    let first = line(&["show", "--origin"], "init_rtx_max");
+    assert!(first.ends_with("  (default)"), "{first}");
+    assert_eq!(line(&["set", "init_rtx_max=3"], "init_rtx_max"), "init_rtx_max = 3");
+    let origin = line(&["show", "--origin"], "init_rtx_max");
+    assert_eq!(origin, format!("init_rtx_max = 3  ({at})"));
+    assert_eq!(line(&["get", "init_rtx_max"], "init_rtx_max"), "init_rtx_max = 3");
+    assert_eq!(line(&["file"], "settings"), format!("settings       {at}"));
+    assert_eq!(line(&["reset", "init_rtx_max"], "init_rtx_max") + "  (default)", first);
+    let wrong = config(&file, &["set", "init_rtx_max"]);
+    assert!(
+        wrong.code == Some(2) && wrong.stderr.contains("write init_rtx_max=VALUE"),
+        "{wrong:?}"
+    );
+    std::fs::remove_file(&file).expect("the file");
+}
+
+/// A machine without uplinks is not well; what is told is about this machine either way.
+#[test]
+fn doctor_without_a_host_is_about_this_machine() {
+    let done = manypath(&["doctor"]);
+    assert!(done.stdout.starts_with("this machine"), "{done:?}");
+    assert!(done.stdout.contains("manypath run"), "{done:?}");
+    refused(&["doctor", "--nat"], 2, "<HOST[:PORT]>");
+    refused(&["run", "--sctp", "--client-only", "--", "true"], 125, "--sctp");
+    refused(&["status", "--count", "1"], 2, "--watch");
+}

@@ -95,7 +95,7 @@ fn a_program_for_the_kernels_sctp_talks_diameter_to_a_tcp_service() {
     to_tcp(&mut site, 3868, &["--framing", "diameter"]);
     let mut command = site.command(Host::Left, MANYPATH);
     command.env("MANYPATH_SCTP_LIBRARY", library());
-    command.args(["preload", "--", &python, &format!("{programs}/diameter_sctp.py")]);
+    command.args(["run", "--sctp", "--", &python, &format!("{programs}/diameter_sctp.py")]);
     command.args([&site.server(), "3868", "10", "300"]);
     let done = succeeded(finish(command));
     assert_eq!(done.stdout, "answers 3000\n");

@@ -41,7 +41,7 @@ impl Folder {
 
     fn live(&self, args: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_manypath-lab"));
-        command.current_dir(&self.0).args(["sim", "live", "live.toml", "--out", "out"]);
+        command.current_dir(&self.0).args(["sim", "live", "live.toml", "--output", "out"]);
         command.args(args).output().unwrap()
     }
 

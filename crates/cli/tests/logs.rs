@@ -45,7 +45,7 @@ fn every_connection_leaves_one_line_that_says_what_carried_it_and_levels_are_per
     site.serve("8080");
     let flush = finish({
         let mut command = site.command(Host::Left, MANYPATH);
-        command.args(["peers", "flush"]);
+        command.args(["cache", "flush"]);
         command
     });
     assert_eq!(flush.code, Some(0), "{flush:?}");

@@ -8,7 +8,7 @@ use manypath_lab::Host;
 
 fn peers(site: &Site, args: &[&str]) -> Finished {
     let mut command = site.command(Host::Left, MANYPATH);
-    command.arg("peers").args(args);
+    command.arg("cache").args(args);
     let done = finish(command);
     assert_eq!(done.code, Some(0), "{done:?}");
     done

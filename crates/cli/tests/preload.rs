@@ -1,4 +1,4 @@
-//! `manypath preload`: programs made for the kernel's SCTP, against themselves, in a network of their own.
+//! `manypath run --sctp`: programs made for the kernel's SCTP, against themselves, in a network of their own.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "it is for tests")]
 
@@ -122,7 +122,17 @@ fn gen_sctp_of_erlang_talks_to_itself() {
 #[test]
 fn the_program_is_told_what_it_would_get() {
     let mut command = Command::new(MANYPATH);
-    command.args(["preload", "--json", "--encapsulation", "udp", "--port", "1234", "true", "now"]);
+    command.args([
+        "run",
+        "--sctp",
+        "--json",
+        "--encapsulation",
+        "udp",
+        "--port",
+        "1234",
+        "true",
+        "now",
+    ]);
     let output = command.env("MANYPATH_SCTP_LIBRARY", library()).output().unwrap();
     let json: serde_json::Value = serde_json::from_str(&said(&output)).unwrap();
     assert_eq!(json["command"], serde_json::json!(["true", "now"]));
@@ -132,9 +142,9 @@ fn the_program_is_told_what_it_would_get() {
 #[test]
 fn a_missing_library_is_a_clear_error() {
     let mut command = Command::new(MANYPATH);
-    command.args(["preload", "true"]).env("MANYPATH_SCTP_LIBRARY", "/nowhere/at/all.so");
+    command.args(["run", "--sctp", "true"]).env("MANYPATH_SCTP_LIBRARY", "/nowhere/at/all.so");
     let output = command.output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(125));
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(text.contains("MANYPATH_SCTP_LIBRARY names /nowhere/at/all.so"), "{text}");
 }
@@ -142,6 +152,6 @@ fn a_missing_library_is_a_clear_error() {
 #[test]
 fn a_program_that_does_not_exist_is_said_as_a_shell_says_it() {
     let mut command = Command::new(MANYPATH);
-    command.args(["preload", "/no/such/program"]).env("MANYPATH_SCTP_LIBRARY", library());
+    command.args(["run", "--sctp", "/no/such/program"]).env("MANYPATH_SCTP_LIBRARY", library());
     assert_eq!(command.output().unwrap().status.code(), Some(127));
 }

@@ -106,7 +106,7 @@ fn a_server_goes_by_a_changed_table_at_once() {
     let opened = ok(&site, &["rules", "add", "local", "enable", "port", "8080", "half-close=on"]);
     assert!(opened.contains("by it now"), "{opened}");
     // What was not allowed is remembered for a while.
-    ok(&site, &["peers", "flush"]);
+    ok(&site, &["cache", "flush"]);
     assert_eq!(carried(&site), 1);
     ok(&site, &["rules", "flush"]);
     assert_eq!(carried(&site), 0);

@@ -218,10 +218,10 @@ fn top_shows_rates_as_a_table_and_as_json() {
     wait_for("the association", || {
         site.server_status()["associations"].as_array().is_some_and(|all| !all.is_empty())
     });
-    let table = ask(&site, &["top", "--count", "1", "--interval", "0.2"]).stdout;
+    let table = ask(&site, &["status", "--watch", "--count", "1", "--interval", "0.2"]).stdout;
     assert!(table.starts_with("manypath: 1 stack, "), "{table}");
     assert!(table.contains("INTERFACE"), "{table}");
-    let lines = ask(&site, &["top", "-n", "2", "--interval", "0.2", "--json"]).stdout;
+    let lines = ask(&site, &["status", "--watch", "-n", "2", "--interval", "0.2", "--json"]).stdout;
     let tables: Vec<serde_json::Value> =
         lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(tables.len(), 2);
@@ -231,7 +231,7 @@ fn top_shows_rates_as_a_table_and_as_json() {
     transfer.kill().unwrap();
     transfer.wait().unwrap();
     let mut wrong = site.command(Host::Right, MANYPATH);
-    wrong.args(["top", "--interval", "0"]);
+    wrong.args(["status", "--watch", "--interval", "0"]);
     assert_eq!(finish(wrong).code, Some(2));
 }
 

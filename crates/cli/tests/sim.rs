@@ -63,13 +63,13 @@ fn documented_line() -> String {
 #[test]
 fn shards_spread_by_xargs_give_what_one_call_gives() {
     let folder = Folder::new("shards");
-    let table = ok(&sim(&folder.0, &["run", "small.toml", "--out", "whole"]));
+    let table = ok(&sim(&folder.0, &["run", "small.toml", "--output", "whole"]));
     assert!(table.contains("0.02") && table.contains("6 runs in whole"), "{table}");
     let line = documented_line();
     assert!(line.contains("small.toml --shard {}/8") && line.contains("--out parts"), "{line}");
     let output = Command::new("sh").current_dir(&folder.0).args(["-c", &line]).output().unwrap();
     ok(&output);
-    ok(&sim(&folder.0, &["merge", "parts", "--out", "merged"]));
+    ok(&sim(&folder.0, &["merge", "parts", "--output", "merged"]));
     assert_eq!(folder.read("merged/results.csv"), folder.read("whole/results.csv"));
     let same = ok(&sim(&folder.0, &["compare", "whole", "merged"]));
     assert!(same.contains("path.A.loss=0.02") && !same.contains("different"), "{same}");
@@ -101,7 +101,8 @@ fn the_parts_of_a_figure_are_drawn_together() {
     let folder = Folder::new("figure-shards");
     let figure = |more: &[&str]| {
         let points = "sweep={ \"engine.buffer\" = [\"256KiB\"] }";
-        let args = ["figure", "dreibholz2010-fig7", "--out", "out", "--seeds", "1", "--jobs", "1"];
+        let args =
+            ["figure", "dreibholz2010-fig7", "--output", "out", "--seeds", "1", "--jobs", "1"];
         let set = ["--set", "measure=1s", "--set", "warmup=1s", "--set", points];
         sim(&folder.0, &[&args, &set[..], more].concat())
     };
@@ -115,7 +116,8 @@ fn the_parts_of_a_figure_are_drawn_together() {
     assert!(text.contains("4 runs, 1 seed,") && drawn.stderr.is_empty(), "{text}");
     assert!(folder.read("out/dreibholz2010-fig7.csv").lines().count() > 8);
     let runs = "out/runs/dreibholz2010-fig7";
-    let args = ["figure", "dreibholz2010-fig7", "--seeds", "1", "--out", "drawn", "--from", runs];
+    let args =
+        ["figure", "dreibholz2010-fig7", "--seeds", "1", "--output", "drawn", "--from", runs];
     let drawn = sim(
         &folder.0,
         &[&args[..], &["--set", "sweep={ \"engine.buffer\" = [\"256KiB\"] }"]].concat(),
@@ -135,7 +137,7 @@ fn a_figure_leaves_pictures_points_and_a_verdict() {
     let args = [
         "figure",
         "dreibholz2010-fig7",
-        "--out",
+        "--output",
         "out",
         "--seeds",
         "1",

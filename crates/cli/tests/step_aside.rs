@@ -179,6 +179,6 @@ fn the_doctor_says_why_and_calls_nobody_ill() {
     let said = finish(command);
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(said.stdout.contains(REASON), "{said:?}");
-    assert!(said.stdout.contains("manypath sysctl step_aside=never"), "{said:?}");
+    assert!(said.stdout.contains("manypath config set step_aside=never"), "{said:?}");
     program.end();
 }

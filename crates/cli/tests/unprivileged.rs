@@ -157,11 +157,11 @@ fn a_server_that_root_has_started_reads_packets_without_rights() {
     assert_eq!(fs::metadata(&rules).unwrap().mode() & 0o777, 0o600);
     let allow = site.server_status()["allow"].to_string();
     assert!(allow.contains("8082") && allow.contains("\"9\""), "{allow}");
-    manypath(&site, Host::Right, &["reload"]);
+    manypath(&site, Host::Right, &["config", "reload"]);
     // A log in a directory that only root may enter, moved away.
     only_for_root(&site.dir);
     fs::rename(&log, log.with_extension("old")).unwrap();
-    manypath(&site, Host::Right, &["reload"]);
+    manypath(&site, Host::Right, &["config", "reload"]);
     wait_for("a new log", || fs::read_to_string(&log).is_ok_and(|log| log.contains("rules read")));
     // Killed, it leaves no name behind.
     server.kill().unwrap();
@@ -200,7 +200,7 @@ fn the_stack_of_a_program_of_root_has_no_rights_and_remembers_peers() {
     let peers = || fs::read_to_string(site.dir.join("peers")).unwrap_or_default();
     wait_for("the cache", || peers().contains("8080"));
     assert_eq!(fs::metadata(site.dir.join("peers")).unwrap().uid(), 0);
-    manypath(&site, Host::Left, &["peers", "flush"]);
+    manypath(&site, Host::Left, &["cache", "flush"]);
     assert_eq!(peers(), "");
     assert_eq!(code(&site, &[], 8080).stdout, "200");
     wait_for("the cache", || peers().contains("8080"));
@@ -310,7 +310,7 @@ fn a_keeper_has_few_rights_and_a_stack_outlives_it() {
     assert!(killed.unwrap().success());
 
     let mut reload = site.command(Host::Right, MANYPATH);
-    reload.arg("reload");
+    reload.args(["config", "reload"]);
     let refused = finish(reload);
     assert_ne!(refused.code, Some(0), "{refused:?}");
     assert!(refused.stdout.contains("the keeper of this stack does not answer"), "{refused:?}");

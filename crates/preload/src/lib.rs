@@ -1,4 +1,4 @@
-//! Preloaded under a program (`manypath preload`), it serves the program's SCTP sockets in userland.
+//! Preloaded under a program (`manypath run --sctp`), it serves the program's SCTP sockets in userland.
 //!
 //! The calls of the C library on descriptors stand here once more, under their own names: those on SCTP
 //! sockets go to `manypath_sctp`, all others on to the C library. The functions of libsctp come with

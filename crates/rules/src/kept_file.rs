@@ -101,6 +101,12 @@ impl KeptFile {
         Self { synced: false, ..self }
     }
 
+    /// The file that changes are written to.
+    #[must_use]
+    pub fn written(&self) -> &Path {
+        &self.own
+    }
+
     /// The file that holds; none when there is none.
     #[must_use]
     pub fn current(&self) -> Option<&Path> {

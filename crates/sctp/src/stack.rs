@@ -54,7 +54,7 @@ impl Shared {
         if port != 0 {
             eprintln!(
                 "manypath: UDP port {port} is in use by another program: peers do not find what listens here \
-                 (manypath preload --port, or MANYPATH_SCTP_UDP_PORT, chooses another one)"
+                 (manypath run --sctp --port, or MANYPATH_SCTP_UDP_PORT, chooses another one)"
             );
         }
     }

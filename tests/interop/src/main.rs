@@ -10,7 +10,7 @@
 //!
 //! ```text
 //! scenario.rs   what is tried, and what must come of it
-//! stock.rs      programs made for the kernel's SCTP, over `manypath preload`
+//! stock.rs      programs made for the kernel's SCTP, over `manypath run --sctp`
 //! peer/         whom with: how it is built, started and reached, and what it cannot do
 //! cell.rs       one scenario with one peer
 //! program.rs    the running ends

@@ -1,4 +1,4 @@
-//! Programs made for the kernel's SCTP, unchanged, over `manypath preload`: with themselves, with a program over usrsctp,
+//! Programs made for the kernel's SCTP, unchanged, over `manypath run --sctp`: with themselves, with a program over usrsctp,
 //! and with themselves over the kernel's SCTP. `tests/peers/programs/run.sh` is one end of each.
 
 use crate::cell::{Outcome, Tools, capture};
@@ -69,7 +69,7 @@ pub(crate) const PROGRAMS: [Stock; 5] = [
 
 /// What is at the far end.
 pub(crate) enum Far {
-    /// The same program over `manypath preload`.
+    /// The same program over `manypath run --sctp`.
     Itself,
     /// `tests/peers/sockets/peer.c`.
     Usrsctp(Usrsctp),
@@ -150,7 +150,7 @@ impl Far {
     }
 }
 
-/// The script with `manypath preload`, which is beside this program with its library.
+/// The script with `manypath run --sctp`, which is beside this program with its library.
 fn preloaded(mut script: Command, args: &[&str], encapsulation: &str) -> Result<Command, String> {
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     let manypath = own.with_file_name("manypath");

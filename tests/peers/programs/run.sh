@@ -2,7 +2,7 @@
 # One end of a transfer by a program that was made for the kernel's SCTP.
 #
 #     run.sh PROGRAM listen|connect OWN FAR kernel                          as it is
-#     run.sh PROGRAM listen|connect OWN FAR preload MANYPATH udp|native     by `manypath preload`
+#     run.sh PROGRAM listen|connect OWN FAR preload MANYPATH udp|native     by `manypath run --sctp`
 #     run.sh PROGRAM listen|connect OWN FAR peer PEER                       ../sockets/peer.c in the program's place
 #
 # OWN, FAR: addresses. Prints what the program prints, and at the end "RESULT" and what has gone over: both ends must

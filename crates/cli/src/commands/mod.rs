@@ -1,22 +1,20 @@
 //! One file per command.
 
 pub(crate) mod attach;
+pub(crate) mod cache;
+pub(crate) mod config;
 pub(crate) mod doctor;
 pub(crate) mod enable;
 pub(crate) mod gateway;
 pub(crate) mod metrics;
 mod outcome;
 pub(crate) mod path;
-pub(crate) mod peers;
 pub(crate) mod preload;
-pub(crate) mod reload;
 pub(crate) mod rules;
 pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod stack;
 mod stacks;
 pub(crate) mod status;
-pub(crate) mod sysctl;
-pub(crate) mod top;
 
 use manypath_cli::print;

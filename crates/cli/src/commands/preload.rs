@@ -1,6 +1,6 @@
-//! `manypath preload`: a program made for the kernel's SCTP, served in userland.
+//! `manypath run --sctp`: a program made for the kernel's SCTP, served in userland.
 
-use crate::args::EncapsulationArg;
+use crate::args::{EncapsulationArg, RunArgs};
 use crate::failure::Failure;
 use clap::Args;
 use serde::Serialize;
@@ -17,7 +17,7 @@ use std::process::Command;
 /// program must be linked dynamically and must not be setuid.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  manypath preload -- sctp_test -H 0.0.0.0 -P 5001 -l\n  manypath preload --encapsulation native -- iperf3 --sctp -c server.example"
+    after_help = "Example:\n  manypath run --sctp -- sctp_test -H 0.0.0.0 -P 5001 -l\n  manypath run --sctp --encapsulation native -- iperf3 --sctp -c server.example"
 )]
 pub(crate) struct PreloadArgs {
     /// Carry SCTP in UDP (RFC 6951) or directly over IP (protocol 132), which needs root or
@@ -37,6 +37,19 @@ pub(crate) struct PreloadArgs {
     /// Program and arguments.
     #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
+}
+
+impl PreloadArgs {
+    /// Those of `manypath run --sctp`.
+    pub(super) fn of(args: &RunArgs) -> Self {
+        Self {
+            encapsulation: args.stack.encapsulation,
+            port: args.port,
+            peer_port: args.stack.peer_port,
+            json: args.json,
+            command: args.command.clone(),
+        }
+    }
 }
 
 /// The library that is meant.

@@ -1,5 +1,6 @@
 //! `manypath run`: a program with its connections carried over every path.
 
+use super::preload::PreloadArgs;
 use crate::args::{EncapsulationArg, RunArgs, StackOptions};
 use crate::failure::Failure;
 use crate::say::{say, say_line};
@@ -13,7 +14,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long a stack behind `--daemon` may take to answer.
+/// How long a stack behind `--stack` may take to answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(2);
 
 /// What `--json` prints.
@@ -52,7 +53,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
 }
 
 fn run_program(args: &RunArgs) -> Result<u8, Failure> {
-    let stack = match &args.daemon {
+    if args.sctp {
+        return super::preload::preload(&PreloadArgs::of(args));
+    }
+    let stack = match &args.existing {
         Some(socket) => system_stack(socket)?,
         None => embedded_stack(&args.stack)?,
     };
@@ -97,7 +101,7 @@ fn carries_datagrams(args: &RunArgs) -> Result<bool, Failure> {
 fn system_stack(socket: &Path) -> Result<StackChoice, Failure> {
     ControlClient::connect(socket, Role::Cli, ANSWER_LIMIT).map_err(|e| {
         Failure::new(format!("no stack answers at {}: {e}", socket.display()))
-            .hint("leave out --daemon, or start `manypath serve` and take its socket from the runtime directory")
+            .hint("leave out --stack, or start `manypath serve` and take its socket from the runtime directory")
     })?;
     Ok(StackChoice::System { socket: socket.to_owned() })
 }

@@ -55,7 +55,7 @@ pub(crate) fn no_rules(path: &Path) -> Failure {
 /// Whether a stack can go by the files that there are.
 pub(crate) fn check_files(rules: &RulesFile) -> Result<(), Failure> {
     rules.read().map_err(super::rules::failure)?;
-    SettingsFile::usual().read().map_err(super::sysctl::settings_failure)?;
+    SettingsFile::usual().read().map_err(super::config::settings_failure)?;
     PathsFile::usual().read().map_err(super::path::failure)?;
     Ok(())
 }

@@ -37,7 +37,7 @@ fn the_peer_is_remembered_as_one_without_manypath() {
     assert_eq!(done.code, Some(0), "{done:?}");
     site.serve("8080");
     let cause = is_mended(&mut site, &[&server], "remembered-plain");
-    assert_eq!(cause["command"], format!("manypath peers flush {server}"));
+    assert_eq!(cause["command"], format!("manypath cache flush {server}"));
 }
 
 #[test]

@@ -2,7 +2,10 @@
 
 use clap::Args;
 
-/// Diagnose why paths to a host are not used, and how to fix it.
+/// Check this machine or the paths to a host, and show how to fix them.
+///
+/// Without HOST: whether programs under `manypath run` are carried here, which addresses are used
+/// and why, and whether the files of rules, settings and path policies are valid.
 ///
 /// Probes HOST from each local address: whether SCTP gets there (with an INIT, which costs the peer
 /// no memory), the path MTU, and whether NATs, firewalls, routes, rules or policies are in the way.
@@ -12,17 +15,17 @@ use clap::Args;
 /// Exit status: 0 if all is well, 1 if something is wrong, 2 for wrong arguments.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  manypath doctor server.example\n  manypath doctor server.example:22\n  manypath doctor --nat server.example\n  manypath doctor server.example --json | jq -r '.causes[].command'"
+    after_help = "Example:\n  manypath doctor\n  manypath doctor server.example\n  manypath doctor server.example:22\n  manypath doctor --nat server.example\n  manypath doctor server.example --json | jq -r '.causes[].command'"
 )]
 pub(crate) struct DoctorArgs {
     /// Peer, as HOST, HOST:PORT or [IPv6]:PORT; PORT is the TCP port of a service there.
     #[arg(value_name = "HOST[:PORT]")]
-    pub(crate) host: String,
+    pub(crate) host: Option<String>,
     /// UDP port of the peer's manypath (RFC 6951), for services on ports above 1023.
     #[arg(long, value_name = "PORT", default_value_t = 9899)]
     pub(crate) peer_port: u16,
     /// Also measure how long NATs keep an idle mapping (two minutes at most).
-    #[arg(long)]
+    #[arg(long, requires = "host")]
     pub(crate) nat: bool,
     /// Print one JSON object.
     #[arg(long)]

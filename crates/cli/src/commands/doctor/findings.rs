@@ -9,8 +9,8 @@ use std::path::PathBuf;
 /// All of it.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Findings {
-    /// The peer as it was named.
-    pub(super) host: String,
+    /// The peer as it was named; none if only this machine is looked at.
+    pub(super) host: Option<String>,
     /// Its addresses: those of its name, then those that it tells itself.
     pub(super) addresses: Vec<IpAddr>,
     /// Those of them that it tells and that mean something behind its NAT alone, unless they answer.
@@ -50,6 +50,13 @@ pub(super) struct Findings {
     /// Commands that open the local firewall for what leaves, and for what comes back; empty if it is not known.
     pub(super) open_output: Vec<String>,
     pub(super) open_input: Vec<String>,
+}
+
+impl Findings {
+    /// What the peer is called in sentences.
+    pub(super) fn peer_name(&self) -> &str {
+        self.host.as_deref().unwrap_or("the peer")
+    }
 }
 
 /// Another UDP port of the peer.

@@ -29,7 +29,10 @@ pub(super) fn text(findings: &Findings, causes: &[Cause]) -> String {
     let mut out = String::new();
     let port = findings.port.map_or(String::new(), |port| format!(", service {port}"));
     // Writing to a string cannot fail, here and below.
-    let _ = writeln!(out, "{} (manypath at UDP port {}{port})", findings.host, findings.udp_port);
+    let _ = match &findings.host {
+        Some(host) => writeln!(out, "{host} (manypath at UDP port {}{port})", findings.udp_port),
+        None => writeln!(out, "this machine (`manypath doctor HOST` checks the paths to a host)"),
+    };
     findings.paths.iter().for_each(|it| path(&mut out, it));
     for it in &findings.scopes {
         let used = if it.used { "used" } else { "not used" };
@@ -179,11 +182,12 @@ fn host(findings: &Findings) -> Vec<(&'static str, String)> {
         None => "not in this kernel",
     };
     let peers = match findings.peer.mptcp {
-        Some(true) => "the service speaks it",
-        Some(false) => "the service does not speak it",
-        None => "not known of the service",
+        Some(true) => ", the service speaks it",
+        Some(false) => ", the service does not speak it",
+        None if findings.host.is_none() => "",
+        None => ", not known of the service",
     };
-    lines.push(("MPTCP", format!("{own}, {peers}")));
+    lines.push(("MPTCP", format!("{own}{peers}")));
     let sctp = if findings.kernel.sctp { "loaded" } else { "not loaded" };
     lines.push(("kernel SCTP", sctp.to_owned()));
     if findings.kernel.stacks.is_empty() {

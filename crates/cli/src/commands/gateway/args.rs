@@ -43,10 +43,15 @@ pub(crate) struct GatewayArgs {
     #[arg(long, value_enum, value_name = "HOW", default_value = "udp")]
     pub(crate) encapsulation: EncapsulationArg,
     /// Local UDP port (default: 9899 when accepting SCTP clients, else any).
-    #[arg(long, value_name = "PORT")]
+    #[arg(long = "port", alias = "udp-port", value_name = "PORT")]
     pub(crate) udp_port: Option<u16>,
     /// UDP port of the SCTP server.
-    #[arg(long, value_name = "PORT", default_value_t = 9899)]
+    #[arg(
+        long = "peer-port",
+        alias = "peer-udp-port",
+        value_name = "PORT",
+        default_value_t = 9899
+    )]
     pub(crate) peer_udp_port: u16,
     /// Maximum number of concurrent clients; further ones are refused.
     #[arg(long, value_name = "N", default_value_t = 1000,

@@ -2,6 +2,7 @@
 
 mod details;
 mod summary;
+pub(crate) mod watch;
 
 use super::stacks;
 use crate::args::StatusArgs;
@@ -19,6 +20,9 @@ struct Stacks {
 
 /// Asks every stack and prints what it says.
 pub(crate) fn status(args: &StatusArgs) -> Result<u8, Failure> {
+    if let Some(watch) = args.watch.wanted(args.all, args.json) {
+        return watch::watch(&watch);
+    }
     let stacks = stacks::query(args.all)?;
     if args.json {
         return super::print(json(stacks)?.as_bytes());

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// Simulate networks in virtual time, with the same protocol engine.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  manypath-lab sim run scenario.toml --out results\n  manypath-lab sim run scenario.toml --shard 0/8 --out results --resume\n  manypath-lab sim merge results --out merged\n  manypath-lab sim compare before after"
+    after_help = "Example:\n  manypath-lab sim run scenario.toml --output results\n  manypath-lab sim run scenario.toml --shard 0/8 --output results --resume\n  manypath-lab sim merge results --output merged\n  manypath-lab sim compare before after"
 )]
 pub(crate) struct SimArgs {
     #[command(subcommand)]
@@ -17,7 +17,7 @@ pub(crate) struct SimArgs {
 pub(crate) enum SimAction {
     /// Run a scenario file: cases x sweep x seeds.
     #[command(
-        after_help = "Example:\n  manypath-lab sim run scenario.toml --out results --jobs 2\n  manypath-lab sim run scenario.toml --set measure=60s --seeds 4 --series 100ms"
+        after_help = "Example:\n  manypath-lab sim run scenario.toml --output results --jobs 2\n  manypath-lab sim run scenario.toml --set measure=60s --seeds 4 --series 100ms"
     )]
     Run(SimRunArgs),
     /// Run a scenario file on real sockets, and compare with the simulation.
@@ -32,7 +32,7 @@ pub(crate) enum SimAction {
     /// Simulate a published figure: SVG, PNG, CSV, and a table that compares it with the
     /// publication.
     #[command(
-        after_help = "Example:\n  manypath-lab sim figure dreibholz2010-fig7 --out figures\n  manypath-lab sim figure --all --seeds 2 --set measure=30s"
+        after_help = "Example:\n  manypath-lab sim figure dreibholz2010-fig7 --output figures\n  manypath-lab sim figure --all --seeds 2 --set measure=30s"
     )]
     Figure(SimFigureArgs),
     /// List the published figures that can be simulated.
@@ -43,13 +43,13 @@ pub(crate) enum SimAction {
         json: bool,
     },
     /// Merge the results of shards into one results.csv.
-    #[command(after_help = "Example:\n  manypath-lab sim merge shard0 shard1 --out merged")]
+    #[command(after_help = "Example:\n  manypath-lab sim merge shard0 shard1 --output merged")]
     Merge {
         /// Directories with results, or journals (runs*.jsonl).
         #[arg(required = true)]
         results: Vec<PathBuf>,
         /// Output directory.
-        #[arg(long, value_name = "DIR")]
+        #[arg(long = "output", alias = "out", value_name = "DIR")]
         out: PathBuf,
         /// Print one JSON object.
         #[arg(long)]
@@ -110,7 +110,7 @@ pub(crate) struct SimLiveArgs {
     #[arg(long, value_enum, default_value = "manypath")]
     pub(crate) transport: LiveTransport,
     /// Output directory for live and simulated results.
-    #[arg(long, value_name = "DIR", default_value = "target/live")]
+    #[arg(long = "output", alias = "out", value_name = "DIR", default_value = "target/live")]
     pub(crate) out: PathBuf,
     /// Labs to run in parallel. More than one needs idle processors.
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -175,11 +175,11 @@ pub(crate) struct SimFigureArgs {
     /// Simulate all figures, and write a page about them, README.md.
     #[arg(long, conflicts_with = "names")]
     pub(crate) all: bool,
-    /// Simulate nothing: only rewrite README.md from the figures in --out and its subdirectories.
+    /// Simulate nothing: only rewrite README.md from the figures in --output and its subdirectories.
     #[arg(long, conflicts_with_all = ["names", "all", "shard", "resume", "from"])]
     pub(crate) page: bool,
     /// Output directory for pictures, tables and verdicts; the runs are kept in it too.
-    #[arg(long, value_name = "DIR", default_value = "target/figures")]
+    #[arg(long = "output", alias = "out", value_name = "DIR", default_value = "target/figures")]
     pub(crate) out: PathBuf,
     /// Parallel runs (default: one per processor).
     #[arg(long, value_name = "N")]
@@ -210,7 +210,7 @@ pub(crate) struct SimFigureArgs {
 #[derive(Args, Debug)]
 pub(crate) struct CampaignOptions {
     /// Output directory for results.csv, manifest.json and the journal.
-    #[arg(long, value_name = "DIR", default_value = "target/sim")]
+    #[arg(long = "output", alias = "out", value_name = "DIR", default_value = "target/sim")]
     pub(crate) out: PathBuf,
     /// Parallel runs (default: one per processor).
     #[arg(long, value_name = "N")]

@@ -71,8 +71,8 @@ impl Section {
 pub(super) fn page(sections: &[Section]) -> String {
     let mut out = String::from(
         "# Published figures, simulated\n\n\
-         Made by `manypath-lab sim figure --all --out docs/results`, or of figures that were made one by one by \
-         `manypath-lab sim figure --page --out docs/results`, with the protocol engine that the live \
+         Made by `manypath-lab sim figure --all --output docs/results`, or of figures that were made one by one by \
+         `manypath-lab sim figure --page --output docs/results`, with the protocol engine that the live \
          stack uses. Means over the seeds with 95 % confidence intervals. Each figure below: what was \
          published, what we get, and where and why that differs.\n\n\
          | figure | criteria met | simulated |\n|---|---|---|\n",

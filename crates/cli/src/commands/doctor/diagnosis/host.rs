@@ -19,8 +19,11 @@ pub(super) fn causes(findings: &Findings) -> Vec<Cause> {
     causes.extend(findings.rule.as_ref().map(rule));
     let against = findings.remembered.iter().filter(|entry| !is_near(entry));
     causes.extend(against.map(remembered));
-    if findings.paths.is_empty() {
-        let text = "no interface of this host has an address from which the peer could be reached";
+    let uplinks = findings.scopes.iter().filter(|it| it.used).count();
+    if findings.host.is_some() && findings.paths.is_empty()
+        || findings.host.is_none() && uplinks == 0
+    {
+        let text = "no interface of this host has an address from which a peer could be reached";
         causes.push(Cause::new("no-uplink", Weight::Broken, text));
     }
     causes.extend(findings.taken.iter().map(taken));
@@ -31,7 +34,9 @@ pub(super) fn causes(findings: &Findings) -> Vec<Cause> {
             Cause::new("mptcp-off", Weight::Note, text).mend("sysctl -w net.mptcp.enabled=1"),
         );
     }
-    causes.extend(findings.scopes.iter().filter(|it| !it.used).map(unused));
+    causes.extend(
+        findings.scopes.iter().filter(|it| !it.used && findings.host.is_some()).map(unused),
+    );
     for interface in &findings.without_address {
         let text = format!("{interface} has a link but no address, so it carries nothing");
         causes.push(Cause::new("no-address", Weight::Note, text));
@@ -121,7 +126,7 @@ fn remembered(entry: &Remembered) -> Cause {
         entry.remaining_s, entry.reason
     );
     let cause = Cause::new("remembered-plain", Weight::Broken, text);
-    cause.mend(format!("manypath peers flush {peer}"))
+    cause.mend(format!("manypath cache flush {peer}"))
 }
 
 /// Programs of users are served so, too; but it may be in the way of the host's own service.

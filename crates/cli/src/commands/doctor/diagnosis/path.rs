@@ -160,7 +160,7 @@ fn unrouted(findings: &Findings) -> Cause {
 
 /// What the peer, or somebody on the way, does.
 fn of_peer(findings: &Findings, path: &PathFinding) -> Cause {
-    let (host, port) = (&findings.host, path.remote.port());
+    let (host, port) = (findings.peer_name(), path.remote.port());
     let allow = findings.port.unwrap_or(USUAL);
     let works = weight(findings) == Weight::Degraded;
     let new = |name, text: String| Cause::new(name, weight(findings), text);
@@ -209,7 +209,7 @@ fn is_silent_elsewhere(findings: &Findings, path: &PathFinding) -> bool {
 }
 
 fn silent(findings: &Findings, path: &PathFinding) -> Cause {
-    let (host, remote) = (&findings.host, path.remote);
+    let (host, remote) = (findings.peer_name(), path.remote);
     let new = |name, text: String| Cause::new(name, weight(findings), text);
     if path.tcp == Some(true) {
         let text = format!(

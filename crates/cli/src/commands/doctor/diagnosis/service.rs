@@ -17,12 +17,14 @@ pub(super) fn causes(findings: &Findings) -> Vec<Cause> {
             let command = format!("manypath rules add local enable port {port}");
             Some(broken("not-allowed", text).mend_on_peer(command))
         }
-        Some(Trial::Plain { reason: FallbackReason::NothingToGain }) => Some(near(&findings.host)),
+        Some(Trial::Plain { reason: FallbackReason::NothingToGain }) => {
+            Some(near(findings.peer_name()))
+        }
         Some(Trial::Plain { reason }) => {
             Some(broken("plain-tcp", format!("the connection would be plain TCP: {reason}")))
         }
         Some(Trial::Failed { errno: ECONNREFUSED }) => {
-            let text = format!("nothing listens on TCP port {port} of {}", findings.host);
+            let text = format!("nothing listens on TCP port {port} of {}", findings.peer_name());
             Some(broken("service-closed", text))
         }
         Some(Trial::Failed { errno }) => {
@@ -38,7 +40,7 @@ pub(super) fn causes(findings: &Findings) -> Vec<Cause> {
         }
     };
     let remembered = findings.trial.is_none() && findings.remembered.iter().any(is_near);
-    cause.or_else(|| remembered.then(|| near(&findings.host))).into_iter().collect()
+    cause.or_else(|| remembered.then(|| near(findings.peer_name()))).into_iter().collect()
 }
 
 /// Whether the entry says that plain TCP is as good, which is no fault.
@@ -50,6 +52,6 @@ fn near(host: &str) -> Cause {
     let text = format!(
         "connections to {host} are plain TCP: a single short path leads there, on which SCTP has nothing to gain"
     );
-    let command = "manypath sysctl step_aside=never";
+    let command = "manypath config set step_aside=never";
     Cause::new("nothing-to-gain", Weight::Note, text).mend(command)
 }

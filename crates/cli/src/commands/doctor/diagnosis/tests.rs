@@ -40,7 +40,7 @@ fn silent(number: u8) -> PathFinding {
 /// A host that is well with these paths.
 fn host(paths: Vec<PathFinding>) -> Findings {
     Findings {
-        host: "peer".into(),
+        host: Some("peer".into()),
         addresses: vec!["10.0.1.2".parse().unwrap()],
         udp_port: 9899,
         loopback: true,
@@ -222,7 +222,7 @@ fn files_rules_and_memory_stand_in_the_way_of_everything() {
         "sed -i '3s/^/# /' '/home/me/my rules'",
         "ip link set dev lo up",
         "manypath rules delete remote disable 2",
-        "manypath peers flush 10.0.1.2:22",
+        "manypath cache flush 10.0.1.2:22",
     ];
     assert_eq!(commands, expected);
     assert!(causes.iter().all(|cause| cause.weight == Weight::Broken));
@@ -302,7 +302,7 @@ fn the_service_is_judged_by_what_became_of_a_connection() {
     assert_eq!(names(&with(Trial::Plain { reason: FallbackReason::Busy })), ["plain-tcp"]);
     let near = only(&with(Trial::Plain { reason: FallbackReason::NothingToGain }));
     assert_eq!((near.name, near.weight), ("nothing-to-gain", Weight::Note));
-    assert_eq!(command(&near), "manypath sysctl step_aside=never");
+    assert_eq!(command(&near), "manypath config set step_aside=never");
     assert_eq!(names(&with(Trial::Failed { errno: 111 })), ["service-closed"]);
     assert_eq!(names(&with(Trial::Failed { errno: 113 })), ["service-failed"]);
     let unknown = only(&with(Trial::Unknown { why: "x".into() }));

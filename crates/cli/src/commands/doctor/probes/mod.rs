@@ -20,7 +20,7 @@ mod trial;
 mod uplinks;
 
 use super::args::DoctorArgs;
-use super::findings::{Findings, LinkState, OtherPort, PathFinding, Udp};
+use super::findings::{Findings, Launcher, LinkState, OtherPort, PathFinding, Udp};
 use crate::failure::Failure;
 
 /// Finds out all that can be known; tells `progress` what it does.
@@ -30,13 +30,14 @@ pub(super) fn collect(
 ) -> Result<Findings, Failure> {
     // Before there are threads: it forks.
     let launcher = launcher::look();
-    let named = name::resolve(&args.host)?;
+    let Some(host) = &args.host else { return this_machine(args, launcher) };
+    let named = name::resolve(host)?;
     let stacks = crate::commands::stacks::query(false)?;
     let ports = acceptor::Ports::read(args.peer_port);
     let service = named.port.zip(named.addresses.first());
     let udp_port = ports.asked(service.map(|(port, address)| (*address, port).into()));
     let mut findings = Findings {
-        host: named.host,
+        host: Some(named.host),
         port: named.port,
         udp_port,
         taken: ports.taken(),
@@ -71,6 +72,23 @@ pub(super) fn collect(
         measure_nats(&mut findings, progress);
     }
     try_service(&mut findings, args.peer_port, progress);
+    Ok(findings)
+}
+
+/// What can be known without a peer.
+fn this_machine(args: &DoctorArgs, launcher: Launcher) -> Result<Findings, Failure> {
+    let stacks = crate::commands::stacks::query(false)?;
+    let mut findings = Findings {
+        udp_port: args.peer_port,
+        taken: acceptor::Ports::read(args.peer_port).taken(),
+        loopback: uplinks::loopback_works()?,
+        without_address: uplinks::without_address()?,
+        kernel: kernel::look(&stacks),
+        launcher,
+        scopes: scopes::look(&[], &mut uplinks::uplinks()?)?,
+        ..Findings::default()
+    };
+    files::look(&mut findings);
     Ok(findings)
 }
 

@@ -1,9 +1,9 @@
-//! `manypath top`: rates of paths and connections, renewed every second.
+//! `manypath status --watch`: rates of paths and connections, renewed every second.
 
 mod rates;
 mod table;
 
-use super::stacks;
+use crate::commands::stacks;
 use crate::failure::Failure;
 use clap::Args;
 use rates::{Rates, Sample};
@@ -20,31 +20,58 @@ const LINES: usize = 24;
 /// The shortest interval: below it a stack would be busy with telling.
 const MIN_INTERVAL: f64 = 0.1;
 
-/// Watch the rates of paths and connections, and why a path is idle.
-///
-/// On a terminal the table is updated in place until Ctrl-C; otherwise tables are printed one after
-/// another.
+/// The part of `manypath status` that is about watching.
 #[derive(Args, Debug)]
-#[command(
-    after_help = "Example:\n  manypath top\n  manypath top --count 1 --interval 5\n  manypath top --json | jq '.paths[] | {interface, send_mbps, receive_mbps}'"
-)]
+pub(crate) struct WatchArgs {
+    /// Watch the rates of paths and connections, and why a path is idle, until Ctrl-C.
+    #[arg(short, long, conflicts_with_all = ["counters", "verbose"])]
+    watch: bool,
+    /// Seconds between two updates of --watch.
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, requires = "watch")]
+    interval: f64,
+    /// Exit after this many updates of --watch.
+    #[arg(short = 'n', long, value_name = "N", requires = "watch")]
+    count: Option<u64>,
+}
+
+/// The arguments of `manypath top`.
+#[derive(Args, Debug)]
 pub(crate) struct TopArgs {
-    /// Seconds between two updates.
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
     interval: f64,
-    /// Exit after this many updates.
     #[arg(short = 'n', long, value_name = "N")]
     count: Option<u64>,
-    /// Include stacks in other network namespaces.
     #[arg(long)]
     all: bool,
-    /// Print one JSON object per update, one line each.
     #[arg(long)]
     json: bool,
 }
 
-/// Looks and prints until it is told to end.
+/// What is watched, and how.
+#[derive(Debug)]
+pub(super) struct Watch {
+    all: bool,
+    /// One object per update, a line each.
+    json: bool,
+    /// In seconds.
+    interval: f64,
+    count: Option<u64>,
+}
+
+impl WatchArgs {
+    pub(super) fn wanted(&self, all: bool, json: bool) -> Option<Watch> {
+        let Self { watch, interval, count } = *self;
+        watch.then_some(Watch { all, json, interval, count })
+    }
+}
+
+/// `top` as it was called until 0.2.
 pub(crate) fn top(args: &TopArgs) -> Result<u8, Failure> {
+    watch(&Watch { all: args.all, json: args.json, interval: args.interval, count: args.count })
+}
+
+/// Looks and prints until it is told to end.
+pub(super) fn watch(args: &Watch) -> Result<u8, Failure> {
     if !args.interval.is_finite() || args.interval < MIN_INTERVAL {
         let message = format!("--interval: {} is not at least {MIN_INTERVAL} s", args.interval);
         return Err(Failure::usage(message));
@@ -53,11 +80,13 @@ pub(crate) fn top(args: &TopArgs) -> Result<u8, Failure> {
         .map_err(|_| Failure::usage("--interval: too long"))?;
     let in_place = !args.json && std::io::stdout().is_terminal();
     let mut before = look(args.all)?;
+    let mut rates = Rates::default();
     let mut printed = 0;
     while args.count.is_none_or(|count| printed < count) {
         std::thread::sleep(interval);
         let now = look(args.all)?;
-        if show(&Rates::between(&before, &now), args.json, in_place).is_err() {
+        rates = Rates::between(&before, &now).after(&rates);
+        if show(&rates, args.json, in_place).is_err() {
             // Whoever read has gone.
             break;
         }

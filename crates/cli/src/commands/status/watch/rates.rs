@@ -14,7 +14,7 @@ pub(super) struct Sample {
 }
 
 /// Rates of everything that there was at the second look.
-#[derive(Serialize, Debug)]
+#[derive(Serialize, Debug, Default)]
 pub(super) struct Rates {
     /// Over which they were taken.
     pub(super) seconds: f64,
@@ -42,7 +42,13 @@ pub(super) struct PathRate {
     /// Fast retransmits and expiries of the timer, each second.
     pub(super) losses_per_second: f64,
     pub(super) idle: Option<String>,
+    /// Sent and received together at the last looks, the newest last; for people alone.
+    #[serde(skip)]
+    pub(super) history: Vec<f64>,
 }
+
+/// How many looks a path's history has.
+const HISTORY: usize = 16;
 
 /// A connection's.
 #[derive(Serialize, Debug)]
@@ -91,6 +97,27 @@ impl Rates {
                 .collect(),
             connections,
         }
+    }
+}
+
+impl Rates {
+    /// With the rates of the looks before.
+    pub(super) fn after(mut self, before: &Self) -> Self {
+        for path in &mut self.paths {
+            let mut past = before.paths.iter().filter(|it| it.is_same(path));
+            path.history = past.next().map(|it| it.history.clone()).unwrap_or_default();
+            path.history.push(path.send_mbps + path.receive_mbps);
+            let old = path.history.len().saturating_sub(HISTORY);
+            path.history.drain(..old);
+        }
+        self
+    }
+}
+
+impl PathRate {
+    fn is_same(&self, other: &Self) -> bool {
+        let of = |it: &Self| (it.stack, it.association, it.local, it.remote);
+        of(self) == of(other)
     }
 }
 
@@ -151,6 +178,7 @@ fn path_rate(key: Key, path: &PathStatus, before: Option<&PathStatus>, seconds: 
         in_flight_bytes: path.in_flight_bytes,
         losses_per_second: per_second(before.map(lost), lost(path), seconds),
         idle: path.idle.clone(),
+        history: Vec::new(),
     }
 }
 

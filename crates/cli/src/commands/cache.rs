@@ -1,4 +1,4 @@
-//! `manypath peers`: what is known about peers, shown and forgotten.
+//! `manypath cache`: what is known about peers, shown and forgotten.
 
 use super::rules::print_json;
 use crate::failure::Failure;
@@ -20,23 +20,23 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(2);
 /// $MANYPATH_PEERS or ~/.cache/manypath/peers; root's in /var/cache/manypath-root/peers.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  manypath peers\n  manypath peers flush 192.0.2.7\n  manypath peers flush 192.0.2.7:22"
+    after_help = "Example:\n  manypath cache\n  manypath cache flush 192.0.2.7\n  manypath cache flush 192.0.2.7:22"
 )]
-pub(crate) struct PeersArgs {
+pub(crate) struct CacheArgs {
     /// Print one JSON object.
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
-    action: Option<PeersAction>,
+    action: Option<CacheAction>,
 }
 
 #[derive(Subcommand, Debug)]
-pub(crate) enum PeersAction {
+pub(crate) enum CacheAction {
     /// Show the cache (the default).
-    #[command(after_help = "Example:\n  manypath peers list --json")]
+    #[command(after_help = "Example:\n  manypath cache list --json")]
     List,
     /// Clear the entry of a peer or service, or all entries.
-    #[command(after_help = "Example:\n  manypath peers flush\n  manypath peers flush 192.0.2.7:22")]
+    #[command(after_help = "Example:\n  manypath cache flush\n  manypath cache flush 192.0.2.7:22")]
     Flush {
         /// ADDRESS or ADDRESS:PORT (default: all).
         peer: Option<String>,
@@ -61,10 +61,10 @@ struct FlushJson {
 }
 
 /// Shows or forgets.
-pub(crate) fn peers(args: &PeersArgs) -> Result<u8, Failure> {
+pub(crate) fn cache(args: &CacheArgs) -> Result<u8, Failure> {
     match &args.action {
-        None | Some(PeersAction::List) => list(args.json),
-        Some(PeersAction::Flush { peer }) => {
+        None | Some(CacheAction::List) => list(args.json),
+        Some(CacheAction::Flush { peer }) => {
             let (addr, port) = peer.as_deref().map_or(Ok((None, None)), parse)?;
             flush(addr, port, args.json)
         }

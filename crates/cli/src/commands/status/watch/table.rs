@@ -1,6 +1,6 @@
 //! Rates as lines for a terminal.
 
-use super::super::status::bytes;
+use super::super::bytes;
 use super::rates::{FlowRate, PathRate, Rates};
 use manypath_control::counted;
 
@@ -12,10 +12,22 @@ pub(super) fn lines(rates: &Rates, limit: Option<usize>) -> Vec<String> {
         return lines;
     }
     lines.push(format!(
-        "{:<10} {:<21} {:<21} {:<12} {:>9} {:>9} {:>9} {:>9} {:>7}  {}",
-        "INTERFACE", "LOCAL", "REMOTE", "STATE", "SEND", "RECEIVE", "RTT", "CWND", "LOSS/s", "IDLE"
+        "{:<10} {:<21} {:<21} {:<12} {:>9} {:>9} {:<16} {:>9} {:>9} {:>7}  {}",
+        "INTERFACE",
+        "LOCAL",
+        "REMOTE",
+        "STATE",
+        "SEND",
+        "RECEIVE",
+        "HISTORY",
+        "RTT",
+        "CWND",
+        "LOSS/s",
+        "IDLE"
     ));
-    lines.extend(rates.paths.iter().map(path));
+    let all = rates.paths.iter().flat_map(|path| &path.history);
+    let highest = all.copied().fold(0.0, f64::max);
+    lines.extend(rates.paths.iter().map(|it| path(it, highest)));
     lines.push(format!(
         "{:<21} {:<21} {:<12} {:>9} {:>9} {:>9} {:>9}  {}",
         "FROM", "TO", "STATE", "SEND", "RECEIVE", "QUEUED", "UNREAD", "CLASS"
@@ -40,15 +52,26 @@ fn summary(rates: &Rates) -> String {
     )
 }
 
-fn path(path: &PathRate) -> String {
+/// Rates as bars, all paths on one scale, so that their lengths compare.
+fn sparkline(history: &[f64], highest: f64) -> String {
+    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let bar = |rate: &f64| {
+        let share = if highest > 0.0 { rate / highest } else { 0.0 };
+        BARS[((share * 7.0).round() as usize).min(7)]
+    };
+    history.iter().map(bar).collect()
+}
+
+fn path(path: &PathRate, highest: f64) -> String {
     format!(
-        "{:<10} {:<21} {:<21} {:<12} {:>9} {:>9} {:>9} {:>9} {:>7.1}  {}",
+        "{:<10} {:<21} {:<21} {:<12} {:>9} {:>9} {:<16} {:>9} {:>9} {:>7.1}  {}",
         path.interface,
         path.local.to_string(),
         path.remote.to_string(),
         path.state,
         mbps(path.send_mbps),
         mbps(path.receive_mbps),
+        sparkline(&path.history, highest),
         path.srtt_ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.1} ms")),
         bytes(path.cwnd_bytes),
         path.losses_per_second,
@@ -103,6 +126,13 @@ mod tests {
         let few = lines(&rates, Some(4));
         assert_eq!(few.len(), 4);
         assert!(few[3].contains("250"), "{few:?}");
+    }
+
+    #[test]
+    fn bars_of_all_paths_have_one_scale() {
+        assert_eq!(sparkline(&[0.0, 10.0, 20.0], 20.0), "▁▅█");
+        assert_eq!(sparkline(&[10.0], 20.0), "▅");
+        assert_eq!(sparkline(&[0.0], 0.0), "▁");
     }
 
     #[test]
