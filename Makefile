@@ -8,7 +8,7 @@ SOAK_STATE ?= target/chaos.json
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: all help build demo check test test-full attacks soak interop kernels install uninstall deb deb-test rpm rpm-test dist static bench lint audit loom miri fuzz man clean
+.PHONY: all help build demo check test test-full docs attacks soak interop kernels install uninstall deb deb-test rpm rpm-test dist static bench lint audit loom miri fuzz man clean
 
 all: build
 
@@ -24,7 +24,15 @@ demo: ## Measure scp and curl over two emulated paths, beside TCP and kernel MPT
 	$(CARGO) build --release --locked -p manypath-cli
 	target/release/manypath demo
 
-check: test ## The same as test
+check: ## Check format, lints, links of the pages and unit tests: minutes, without root, and nothing is installed
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	scripts/docs --check
+	$(CARGO) test --workspace --locked --lib --bins
+
+docs: ## Make a site of all pages, target/site/index.html
+	@scripts/setup docs
+	scripts/docs
 
 test: ## Run everything that continuous integration checks
 	@scripts/setup build demo test

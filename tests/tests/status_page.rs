@@ -107,3 +107,13 @@ fn every_reason_to_be_idle_is_explained() {
     }
     assert_eq!(explained(&page, "\n## Why a path is idle").len(), texts.len() + 1);
 }
+
+#[test]
+fn every_link_of_every_page_leads_somewhere() {
+    let checked = std::process::Command::new("python3")
+        .args(["scripts/docs", "--check"])
+        .current_dir(manypath_tests::root())
+        .output()
+        .expect("python3");
+    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
+}
