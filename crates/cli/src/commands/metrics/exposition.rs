@@ -1,5 +1,6 @@
 //! The figures and their names.
 
+use super::ledger::{Labels, Ledger, Owner};
 use manypath_control::status::{PathStatus, StackStatus};
 use prometheus_client::encoding::text;
 use prometheus_client::metrics::counter::Counter;
@@ -9,20 +10,29 @@ use prometheus_client::registry::{Registry, Unit};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 
-type Labels = Vec<(&'static str, String)>;
 type Counters = Family<Labels, Counter>;
 type Gauges = Family<Labels, Gauge<f64, AtomicU64>>;
 
 /// A figure of a path that only grows: its name, what it is, how to read it.
 type PathCounter = (&'static str, &'static str, fn(&PathStatus) -> u64);
-/// One that goes up and down, with its unit.
-type PathGauge = (&'static str, &'static str, Unit, fn(&PathStatus) -> f64);
+/// One that goes up and down, with its unit, and what stands for several associations between the same addresses.
+type PathGauge = (&'static str, &'static str, Unit, fn(&PathStatus) -> f64, fn(f64, f64) -> f64);
+type Sums = BTreeMap<Labels, f64>;
 
 /// Microseconds as seconds.
 fn seconds(us: u64) -> f64 {
     us as f64 / 1e6
 }
 
+fn add(a: f64, b: f64) -> f64 {
+    a + b
+}
+
+const OTHER_COUNTERS: [(&str, &str); 3] = [
+    ("fallbacks", "Connections by plain TCP, by reason"),
+    ("events", "Everything else that is counted, by name"),
+    ("listener_accepted", "Connections that programs have accepted"),
+];
 const PATH_COUNTERS: [PathCounter; 10] = [
     ("path_sent_bytes", "SCTP bytes sent", |p| p.bytes_sent),
     ("path_received_bytes", "SCTP bytes received", |p| p.bytes_received),
@@ -50,45 +60,63 @@ fn path_gauges() -> [PathGauge; 6] {
     let other = |unit: &str| Unit::Other(unit.to_owned());
     [
         // A path that was never measured has no round trip: NaN, as Prometheus writes it.
-        ("path_srtt", "Smoothed round-trip time", Unit::Seconds, |p| {
-            p.srtt_us.map_or(f64::NAN, seconds)
-        }),
-        ("path_rto", "Retransmission timeout", Unit::Seconds, |p| seconds(p.rto_us)),
-        ("path_cwnd", "Congestion window", Unit::Bytes, |p| p.cwnd_bytes as f64),
-        ("path_in_flight", "Bytes in flight", Unit::Bytes, |p| p.in_flight_bytes as f64),
-        ("path_mtu", "Largest IP packet", Unit::Bytes, |p| f64::from(p.mtu)),
-        ("path_errors", "Losses in a row", other("losses"), |p| f64::from(p.error_count)),
+        (
+            "path_srtt",
+            "Smoothed round-trip time, the longest",
+            Unit::Seconds,
+            |p| p.srtt_us.map_or(f64::NAN, seconds),
+            f64::max,
+        ),
+        (
+            "path_rto",
+            "Retransmission timeout, the longest",
+            Unit::Seconds,
+            |p| seconds(p.rto_us),
+            f64::max,
+        ),
+        ("path_cwnd", "Congestion windows", Unit::Bytes, |p| p.cwnd_bytes as f64, add),
+        ("path_in_flight", "Bytes in flight", Unit::Bytes, |p| p.in_flight_bytes as f64, add),
+        ("path_mtu", "Largest IP packet", Unit::Bytes, |p| f64::from(p.mtu), f64::min),
+        (
+            "path_errors",
+            "Losses in a row, the most",
+            other("losses"),
+            |p| f64::from(p.error_count),
+            f64::max,
+        ),
     ]
 }
 
-/// Every figure of `stacks`, in the text format of OpenMetrics.
+/// Every figure of `stacks`, in the text format of OpenMetrics. Series are named by what lasts (interfaces, addresses, reasons):
+/// with the numbers of processes and associations in them each run of a program would be more series for ever.
 ///
 /// # Errors
 /// Never for text that goes to memory.
-pub(super) fn encode(stacks: &[StackStatus]) -> Result<String, std::fmt::Error> {
+pub(super) fn encode(
+    ledger: &mut Ledger,
+    stacks: &[StackStatus],
+) -> Result<String, std::fmt::Error> {
+    record(ledger, stacks);
     let mut registry = Registry::with_prefix("manypath");
     stack_figures(&mut registry, stacks);
     association_figures(&mut registry, stacks);
     path_figures(&mut registry, stacks);
-    counted(&mut registry, stacks);
+    let paths = PATH_COUNTERS.map(|(name, help, _)| (name, help));
+    for (name, help) in paths.into_iter().chain(OTHER_COUNTERS) {
+        let family = Counters::default();
+        registry.register(name, help, family.clone());
+        for (labels, value) in ledger.family(name) {
+            family.get_or_create(labels).inc_by(value);
+        }
+    }
     let mut out = String::new();
     text::encode(&mut out, &registry)?;
     Ok(out)
 }
 
-fn of_stack(stack: &StackStatus) -> Labels {
-    vec![("stack", stack.pid.to_string())]
-}
-
 fn with(mut labels: Labels, more: impl IntoIterator<Item = (&'static str, String)>) -> Labels {
     labels.extend(more);
     labels
-}
-
-fn counters(registry: &mut Registry, name: &str, help: &str) -> Counters {
-    let family = Counters::default();
-    registry.register(name, help, family.clone());
-    family
 }
 
 fn gauges(registry: &mut Registry, name: &str, help: &str, unit: Option<Unit>) -> Gauges {
@@ -100,76 +128,74 @@ fn gauges(registry: &mut Registry, name: &str, help: &str, unit: Option<Unit>) -
     family
 }
 
+fn of_stack(stack: &StackStatus) -> Labels {
+    let role = if stack.accepting { "server" } else { "client" };
+    vec![("role", role.to_owned())]
+}
+
 fn stack_figures(registry: &mut Registry, stacks: &[StackStatus]) {
-    let info = gauges(registry, "stack", "A stack that runs, and what it is", None);
-    let uptime = gauges(registry, "stack_uptime", "Since the stack has begun", Some(Unit::Seconds));
-    let memory = gauges(
-        registry,
-        "receive_memory",
-        "Memory for what programs have not taken",
-        Some(Unit::Bytes),
-    );
+    let (mut running, mut oldest, mut memory) = (Sums::new(), Sums::new(), Sums::new());
     for stack in stacks {
-        let role = if stack.accepting { "server" } else { "client" };
-        let details = [("version", stack.version.clone()), ("role", role.into())];
-        info.get_or_create(&with(of_stack(stack), details)).set(1.0);
-        uptime.get_or_create(&of_stack(stack)).set(stack.uptime_ms as f64 / 1e3);
+        let of = of_stack(stack);
+        *running.entry(with(of.clone(), [("version", stack.version.clone())])).or_default() += 1.0;
+        let uptime = oldest.entry(of.clone()).or_default();
+        *uptime = stack.uptime_ms.max((*uptime * 1e3) as u64) as f64 / 1e3;
         let kinds = [
             ("limit", stack.receive_memory.limit_bytes),
             ("promised", stack.receive_memory.promised_bytes),
         ];
         for (kind, bytes) in kinds {
-            let labels = with(of_stack(stack), [("kind", kind.to_owned())]);
-            memory.get_or_create(&labels).set(bytes as f64);
+            let labels = with(of.clone(), [("kind", kind.to_owned())]);
+            *memory.entry(labels).or_default() += bytes as f64;
         }
     }
+    let text = "Memory for what programs have not taken";
+    set(&gauges(registry, "stacks", "Stacks that run", None), running);
+    let since = "Since the oldest of the stacks has begun";
+    set(&gauges(registry, "stack_uptime", since, Some(Unit::Seconds)), oldest);
+    set(&gauges(registry, "receive_memory", text, Some(Unit::Bytes)), memory);
 }
 
 fn association_figures(registry: &mut Registry, stacks: &[StackStatus]) {
-    let associations = gauges(registry, "associations", "Associations, by state and form", None);
-    let flows = gauges(registry, "connections", "Connections that are carried, by state", None);
-    let waiting = gauges(registry, "unsent", "Bytes that wait to be sent", Some(Unit::Bytes));
+    let (mut associations, mut flows, mut waiting) = (Sums::new(), Sums::new(), Sums::new());
     for stack in stacks {
-        let mut states: BTreeMap<Labels, u64> = BTreeMap::new();
         for association in &stack.associations {
             let kind = [("state", association.state.clone()), ("form", association.form.clone())];
-            *states.entry(with(of_stack(stack), kind)).or_default() += 1;
+            *associations.entry(with(of_stack(stack), kind)).or_default() += 1.0;
+            *waiting.entry(of_stack(stack)).or_default() += association.unsent_bytes as f64;
+            for flow in &association.flows {
+                let kind = [("state", flow.state.clone()), ("class", flow.class.clone())];
+                *flows.entry(with(of_stack(stack), kind)).or_default() += 1.0;
+            }
         }
-        set(&associations, states);
-        let mut states: BTreeMap<Labels, u64> = BTreeMap::new();
-        for flow in stack.associations.iter().flat_map(|association| &association.flows) {
-            let kind = [("state", flow.state.clone()), ("class", flow.class.clone())];
-            *states.entry(with(of_stack(stack), kind)).or_default() += 1;
-        }
-        set(&flows, states);
-        let unsent: u64 = stack.associations.iter().map(|a| a.unsent_bytes).sum();
-        waiting.get_or_create(&of_stack(stack)).set(unsent as f64);
     }
+    let help = "Associations, by state and form";
+    set(&gauges(registry, "associations", help, None), associations);
+    set(&gauges(registry, "connections", "Connections that are carried, by state", None), flows);
+    set(&gauges(registry, "unsent", "Bytes that wait to be sent", Some(Unit::Bytes)), waiting);
 }
 
-fn set(family: &Gauges, values: BTreeMap<Labels, u64>) {
+fn set(family: &Gauges, values: Sums) {
     for (labels, value) in values {
-        family.get_or_create(&labels).set(value as f64);
+        family.get_or_create(&labels).set(value);
     }
 }
 
 fn path_figures(registry: &mut Registry, stacks: &[StackStatus]) {
-    let state = gauges(registry, "path_state", "1 for the state that the path is in", None);
-    each_path(stacks, |labels, path| {
+    let mut states = Sums::new();
+    for (_, labels, path) in each_path(stacks) {
         let more = [("state", path.state.clone()), ("idle", idle(path))];
-        state.get_or_create(&with(labels, more)).set(1.0);
-    });
-    for (name, help, value) in PATH_COUNTERS {
-        let family = counters(registry, name, help);
-        each_path(stacks, |labels, path| {
-            family.get_or_create(&labels).inc_by(value(path));
-        });
+        *states.entry(with(labels, more)).or_default() += 1.0;
     }
-    for (name, help, unit, value) in path_gauges() {
-        let family = gauges(registry, name, help, Some(unit));
-        each_path(stacks, |labels, path| {
-            family.get_or_create(&labels).set(value(path));
-        });
+    set(&gauges(registry, "paths", "Paths, by state and by why they are idle", None), states);
+    for (name, help, unit, value, together) in path_gauges() {
+        let mut values = Sums::new();
+        for (_, labels, path) in each_path(stacks) {
+            let value = value(path);
+            let so_far = values.entry(labels).or_insert(f64::NAN);
+            *so_far = if so_far.is_nan() { value } else { together(*so_far, value) };
+        }
+        set(&gauges(registry, name, help, Some(unit)), values);
     }
 }
 
@@ -180,47 +206,48 @@ fn idle(path: &PathStatus) -> String {
     name.and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
-fn each_path(stacks: &[StackStatus], mut visit: impl FnMut(Labels, &PathStatus)) {
-    for stack in stacks {
-        for association in &stack.associations {
-            for path in &association.paths {
-                let names = [
-                    ("association", association.id.to_string()),
-                    ("path", path.id.to_string()),
-                    ("interface", path.interface.clone()),
-                    ("local", path.local.to_string()),
-                    ("remote", path.remote.to_string()),
-                ];
-                visit(with(of_stack(stack), names), path);
-            }
-        }
-    }
+fn each_path(stacks: &[StackStatus]) -> impl Iterator<Item = (Owner, Labels, &PathStatus)> {
+    let associations = stacks
+        .iter()
+        .flat_map(|stack| stack.associations.iter().map(move |association| (stack, association)));
+    associations.flat_map(|(stack, association)| {
+        association.paths.iter().map(move |path| {
+            let names = vec![
+                ("interface", path.interface.clone()),
+                ("local", path.local.ip().to_string()),
+                ("remote", path.remote.ip().to_string()),
+            ];
+            ((stack.pid, association.id, u64::from(path.id) + 1), names, path)
+        })
+    })
 }
 
-/// What was counted with a reason, and what listeners have taken.
-fn counted(registry: &mut Registry, stacks: &[StackStatus]) {
-    let fallbacks = counters(registry, "fallbacks", "Connections by plain TCP, by reason");
-    let events = counters(registry, "events", "Everything else that is counted, by name");
-    let accepted =
-        counters(registry, "listener_accepted", "Connections that programs have accepted");
+/// Everything that was counted: on paths, with a reason, by listeners.
+fn record(ledger: &mut Ledger, stacks: &[StackStatus]) {
+    for (owner, labels, path) in each_path(stacks) {
+        for (name, _, value) in PATH_COUNTERS {
+            ledger.record(owner, name, labels.clone(), value(path));
+        }
+    }
     for stack in stacks {
+        let owner = (stack.pid, 0, 0);
         for (reason, count) in &stack.fallbacks {
-            let labels = with(of_stack(stack), [("reason", reason.name().to_owned())]);
-            fallbacks.get_or_create(&labels).inc_by(*count);
+            let labels = vec![("reason", reason.name().to_owned())];
+            ledger.record(owner, "fallbacks", labels, *count);
         }
         for (name, count) in &stack.counters {
-            let labels = with(of_stack(stack), [("name", name.clone())]);
-            events.get_or_create(&labels).inc_by(*count);
+            ledger.record(owner, "events", vec![("name", name.clone())], *count);
         }
         for listener in &stack.listeners {
             for (transport, count) in [("sctp", listener.sctp), ("tcp", listener.plain)] {
-                let names = [
+                let labels = vec![
                     ("listener", listener.addr.to_string()),
                     ("program", listener.program.clone()),
                     ("transport", transport.to_owned()),
                 ];
-                accepted.get_or_create(&with(of_stack(stack), names)).inc_by(count);
+                ledger.record(owner, "listener_accepted", labels, count);
             }
         }
     }
+    ledger.close();
 }

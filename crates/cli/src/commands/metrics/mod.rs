@@ -4,11 +4,13 @@
 //! reaches the process that carries data.
 
 mod exposition;
+mod ledger;
 mod server;
 
 use super::stacks;
 use crate::failure::Failure;
 use clap::Args;
+use ledger::Ledger;
 use manypath_control::status::StackStatus;
 use std::net::SocketAddr;
 
@@ -38,11 +40,16 @@ pub(crate) fn metrics(args: &MetricsArgs) -> Result<u8, Failure> {
         return server::serve(addr, args.all);
     }
     let stacks = stacks::query(args.all)?;
-    let text = if args.json { super::status::json(stacks)? } else { text(&stacks)? };
+    let text = if args.json {
+        super::status::json(stacks)?
+    } else {
+        text(&mut Ledger::default(), &stacks)?
+    };
     super::print(text.as_bytes())
 }
 
 /// The whole text, as it is at this moment.
-fn text(stacks: &[StackStatus]) -> Result<String, Failure> {
-    exposition::encode(stacks).map_err(|_| Failure::new("the figures cannot be written as text"))
+fn text(ledger: &mut Ledger, stacks: &[StackStatus]) -> Result<String, Failure> {
+    exposition::encode(ledger, stacks)
+        .map_err(|_| Failure::new("the figures cannot be written as text"))
 }

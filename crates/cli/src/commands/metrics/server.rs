@@ -1,10 +1,12 @@
 //! Figures over HTTP: one request for each connection, one resource.
 
+use super::ledger::Ledger;
 use super::stacks;
 use crate::failure::Failure;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long a client may take to ask; and to take the answer, each part of it.
@@ -23,6 +25,7 @@ pub(super) fn serve(addr: SocketAddr, all: bool) -> Result<u8, Failure> {
         .map_err(|e| Failure::new(format!("--listen {addr}: {e}")).hint(instead(e.kind())))?;
     eprintln!("manypath: http://{}/metrics", listener.local_addr()?);
     let clients = AtomicUsize::new(0);
+    let ledger = Mutex::new(Ledger::default());
     std::thread::scope(|scope| {
         loop {
             let Ok((client, _)) = listener.accept() else {
@@ -37,7 +40,7 @@ pub(super) fn serve(addr: SocketAddr, all: bool) -> Result<u8, Failure> {
             clients.fetch_add(1, Ordering::Relaxed);
             scope.spawn(|| {
                 // Whoever goes away early gets nothing; the next one is not concerned.
-                let _ = serve_client(client, all);
+                let _ = serve_client(client, all, &ledger);
                 clients.fetch_sub(1, Ordering::Relaxed);
             });
         }
@@ -55,7 +58,7 @@ fn instead(why: io::ErrorKind) -> &'static str {
     }
 }
 
-fn serve_client(client: TcpStream, all: bool) -> io::Result<()> {
+fn serve_client(client: TcpStream, all: bool, ledger: &Mutex<Ledger>) -> io::Result<()> {
     client.set_write_timeout(Some(PATIENCE))?;
     let until = Instant::now() + PATIENCE;
     let mut request = BufReader::new(Hurried { client: &client, until }.take(MAX_REQUEST));
@@ -63,13 +66,19 @@ fn serve_client(client: TcpStream, all: bool) -> io::Result<()> {
     request.read_line(&mut first)?;
     skip_headers(&mut request)?;
     match wanted(&first) {
-        Wanted::Figures => match stacks::query(all).and_then(|found| super::text(&found)) {
+        Wanted::Figures => match figures(all, ledger) {
             Ok(text) => answer(&client, "200 OK", FORMAT, &text),
             Err(why) => answer(&client, "500 Internal Server Error", PLAIN, &format!("{why}\n")),
         },
         Wanted::Other => answer(&client, "404 Not Found", PLAIN, "try /metrics\n"),
         Wanted::Unknown => answer(&client, "405 Method Not Allowed", PLAIN, "GET only\n"),
     }
+}
+
+/// One look after the other: an earlier one must not be taken for news after a later one.
+fn figures(all: bool, ledger: &Mutex<Ledger>) -> Result<String, Failure> {
+    let mut ledger = ledger.lock().unwrap_or_else(PoisonError::into_inner);
+    super::text(&mut ledger, &stacks::query(all)?)
 }
 
 /// Reads as long as there is time: a byte now and then does not buy more of it.
