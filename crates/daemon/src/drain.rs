@@ -46,7 +46,7 @@ pub(crate) struct Drain {
 enum Cause {
     /// Whom it serves has gone. Bytes that move prolong it.
     Deserted,
-    /// It was told to end.
+    /// A signal asked it to stop.
     Told,
     /// Another process has taken over; peers may still open connections on the associations that there are.
     Succeeded,

@@ -21,7 +21,7 @@ named! {
     pub enum Profile as "profile" {
         /// For real use: the defaults.
         Production = "production",
-        /// `production` with streams mapped to paths as suits them.
+        /// `production` with each stream assigned to its best path.
         Dynamic = "dynamic",
         /// The simulations of Dreibholz et al. (2010).
         Paper = "paper",

@@ -70,7 +70,7 @@ pub enum Class {
 pub enum Profile {
     /// The usual ones.
     Production,
-    /// The same with connections mapped to paths as suits them.
+    /// The same with each connection assigned to its best path.
     Dynamic,
 }
 

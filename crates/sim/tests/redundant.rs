@@ -1,4 +1,4 @@
-//! Redundant transmission: what one path loses the other one brings, without waiting; each path keeps to its
+//! Redundant transmission: data is duplicated on all paths, so a loss on one costs no time; each path keeps to its
 //! own congestion control; what is copied is chosen by class.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failing helper fails the test")]
 

@@ -9,7 +9,7 @@ use manypath_daemon::{Allow, Level, StackConfig};
 use manypath_rules::{Chain, Policy};
 use std::process::Command;
 
-/// Serves until it is told to end.
+/// Serves until interrupted.
 pub(crate) fn serve(args: &ServeArgs) -> Result<u8, Failure> {
     if args.replace && manager::is_present() && !args.anchored {
         return under_anchor();

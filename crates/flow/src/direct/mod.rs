@@ -78,7 +78,7 @@ pub struct DirectFlow {
     events: VecDeque<FlowEvent>,
     /// Somebody reads. Before, nobody would hear of the end.
     has_reader: bool,
-    /// The association was told to end.
+    /// The association is shutting down.
     ended: bool,
     closed: bool,
     framing: Framing,

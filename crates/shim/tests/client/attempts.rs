@@ -159,7 +159,7 @@ show(begin(s, ECHO), echo(s))";
     Verdict::Passed
 }
 
-/// A source address that this host does not have leads nowhere, but the kernel must say so.
+/// A source address that this host does not have cannot be used, but the kernel must say so.
 fn foreign_source(_: &Network) -> Verdict {
     let text = "
 IP_FREEBIND = 15

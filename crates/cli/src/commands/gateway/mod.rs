@@ -12,7 +12,7 @@ use place::Place;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-/// Joins until it is told to end.
+/// Runs until interrupted.
 pub(crate) fn gateway(args: &GatewayArgs) -> Result<u8, Failure> {
     let gateway = Gateway {
         way: way(args)?,

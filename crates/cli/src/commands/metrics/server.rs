@@ -19,7 +19,7 @@ const MAX_CLIENTS: usize = 8;
 const FORMAT: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const PLAIN: &str = "text/plain; charset=utf-8";
 
-/// Serves until the process is told to end.
+/// Serves until interrupted.
 pub(super) fn serve(addr: SocketAddr, all: bool) -> Result<u8, Failure> {
     let listener = TcpListener::bind(addr)
         .map_err(|e| Failure::new(format!("--listen {addr}: {e}")).hint(instead(e.kind())))?;

@@ -70,7 +70,7 @@ pub(crate) fn top(args: &TopArgs) -> Result<u8, Failure> {
     watch(&Watch { all: args.all, json: args.json, interval: args.interval, count: args.count })
 }
 
-/// Looks and prints until it is told to end.
+/// Queries and prints until interrupted.
 pub(super) fn watch(args: &Watch) -> Result<u8, Failure> {
     if !args.interval.is_finite() || args.interval < MIN_INTERVAL {
         let message = format!("--interval: {} is not at least {MIN_INTERVAL} s", args.interval);
