@@ -127,7 +127,7 @@ rpm: ## Build the rpm packages into target/rpm
 rpm-test: rpm ## Install, use and remove the rpm packages in a root file system of their own (root)
 	scripts/test-packages target/rpm/*.rpm
 
-dist: ## Build archives and packages for x86-64 and aarch64, checksums and the list of crates, into target/dist
+dist: ## Build archives and packages for x86-64 and aarch64, checksums and the list of crates, into target/packages
 	@scripts/setup build dist
 	scripts/dist
 

@@ -174,6 +174,9 @@ impl<'a> Demo<'a> {
     }
 
     fn finish(mut self, args: &DemoArgs, progress: &Progress) -> Result<u8, Failure> {
+        if self.outcomes.is_empty() && !self.failed {
+            return Err(nothing_measured(&self.skipped));
+        }
         let mut runs: Vec<Run> = self.outcomes.iter().map(|o| o.run.clone()).collect();
         measure::relate_to_tcp(&mut runs);
         for (outcome, run) in self.outcomes.iter_mut().zip(&runs) {
@@ -251,18 +254,34 @@ impl Services {
             (Program::Curl, Tcp | Manypath | ManypathCut) => &self.nginx,
             (Program::Scp, Tcp | Manypath | ManypathCut) => &self.sshd,
         };
-        service.as_ref().map(drop).map_err(Clone::clone)
+        service.as_ref().map_err(Clone::clone)?;
+        transfer::need_client(case.program).map(drop)
     }
+}
+
+/// No program of the demo is here.
+fn nothing_measured(skipped: &[Skipped]) -> Failure {
+    let mut reasons: Vec<&str> = skipped.iter().map(|one| one.reason.as_str()).collect();
+    reasons.sort_unstable();
+    reasons.dedup();
+    Failure::new(format!("nothing could be measured: {}", reasons.join("; ")))
+        .hint("the demo runs curl and nginx, or scp and sshd; see also: manypath bench --help")
 }
 
 /// Random bytes, so that nothing on the way can compress them.
 fn random_file(file: &Path, bytes: u64) -> Result<(), Failure> {
-    use std::io::Read;
-    let mut source = fs::File::open("/dev/urandom")?.take(bytes);
-    let mut target = fs::File::create(file)?;
-    std::io::copy(&mut source, &mut target)
-        .map_err(|e| Failure::new(format!("cannot write {}: {e}", file.display())))?;
-    Ok(())
+    use std::io::Write;
+    let failed = |e: std::io::Error| Failure::new(format!("cannot write {}: {e}", file.display()));
+    let mut target = std::io::BufWriter::new(fs::File::create(file).map_err(failed)?);
+    let mut block = [0; 1 << 16];
+    let mut left = bytes;
+    while left > 0 {
+        let length = left.min(block.len() as u64) as usize;
+        getrandom::fill(&mut block[..length]).map_err(|e| failed(std::io::Error::other(e)))?;
+        target.write_all(&block[..length]).map_err(failed)?;
+        left -= length as u64;
+    }
+    target.flush().map_err(failed)
 }
 
 /// The kernel's congestion control, which the TCP and MPTCP rows depend on.

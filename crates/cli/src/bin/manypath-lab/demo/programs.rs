@@ -11,6 +11,6 @@ pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
 
 /// The program's path, or what to install.
 pub(crate) fn need_program(name: &str, package: &str) -> Result<PathBuf, String> {
-    let hint = format!("{name} is missing: apt-get install {package}");
+    let hint = format!("{name} is missing (in Debian's package {package})");
     find_program(name).ok_or(hint)
 }

@@ -119,7 +119,8 @@ pub(crate) fn start_manypath(world: &World) -> Result<Service, Failure> {
     fs::create_dir_all(&dir)?;
     let log = fs::File::create(dir.join("log"))?;
     command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
-    let mut service = Service(command.spawn()?);
+    let cannot = |e| Failure::new(format!("cannot start {} serve: {e}", exe.display()));
+    let mut service = Service(command.spawn().map_err(cannot)?);
     wait_until(&mut service, &dir.join("log"), "manypath serve", |pid| bound(pid, "udp", UDP_PORT))
         .map_err(Failure::new)?;
     Ok(service)

@@ -142,9 +142,17 @@ fn client(setting: &Setting<'_>, case: Case, received: &Path) -> Result<Command,
 
 type CommandLine = (PathBuf, Vec<String>);
 
+/// The program that transfers the file, or what to install.
+pub(crate) fn need_client(program: Program) -> Result<PathBuf, String> {
+    match program {
+        Program::Curl => need_program("curl", "curl"),
+        Program::Scp => need_program("scp", "openssh-client"),
+    }
+}
+
 /// A download.
 fn curl(setting: &Setting<'_>, case: Case, received: &Path) -> Result<CommandLine, String> {
-    let curl = need_program("curl", "curl")?;
+    let curl = need_client(case.program)?;
     let port = if case.socket() == Listen::Mptcp { HTTP_MPTCP_PORT } else { HTTP_PORT };
     let url = format!("http://{}:{port}/file", setting.world.server_address());
     let args = ["-sS", "-f", "-o", &received.to_string_lossy(), &url].map(str::to_owned);
@@ -153,7 +161,7 @@ fn curl(setting: &Setting<'_>, case: Case, received: &Path) -> Result<CommandLin
 
 /// An upload.
 fn scp(setting: &Setting<'_>, case: Case, received: &Path) -> Result<CommandLine, String> {
-    let scp = need_program("scp", "openssh-client")?;
+    let scp = need_client(case.program)?;
     let keys = setting.keys.as_ref().ok_or("no SSH server")?;
     let port = if case.socket() == Listen::Mptcp { SSH_MPTCP_PORT } else { SSH_PORT };
     let user = current_user()?;

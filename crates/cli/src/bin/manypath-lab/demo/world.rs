@@ -36,7 +36,7 @@ impl World {
     pub(crate) fn lab() -> Result<Self, String> {
         let paths = path_specs().map_err(|e| e.to_string())?;
         let lab = Lab::start(LabSpec::new(paths)).map_err(|e| e.to_string())?;
-        let work = tempdir::WorkDir::new().map_err(|e| e.to_string())?;
+        let work = tempdir::WorkDir::new()?;
         Ok(Self { work, kind: Kind::Lab(Box::new(lab)) })
     }
 
@@ -46,7 +46,7 @@ impl World {
         let links =
             specs.into_iter().zip(PATHS).map(|(s, (name, ..))| (name.to_owned(), s)).collect();
         Ok(Self {
-            work: tempdir::WorkDir::new()?,
+            work: tempdir::WorkDir::new().map_err(Failure::new)?,
             kind: Kind::Loopback(LoopbackPaths::start(links)?),
         })
     }
@@ -237,11 +237,14 @@ mod tempdir {
     pub(super) struct WorkDir(PathBuf);
 
     impl WorkDir {
-        pub(super) fn new() -> std::io::Result<Self> {
+        /// # Errors
+        /// Where it was to be, and why it is not.
+        pub(super) fn new() -> Result<Self, String> {
             use std::os::unix::fs::DirBuilderExt;
             let name = format!("manypath-demo-{}", std::process::id());
             let dir = std::env::temp_dir().join(name);
-            std::fs::DirBuilder::new().mode(0o755).create(&dir)?;
+            let made = std::fs::DirBuilder::new().mode(0o755).create(&dir);
+            made.map_err(|e| format!("cannot make {} ($TMPDIR): {e}", dir.display()))?;
             Ok(Self(dir))
         }
 
