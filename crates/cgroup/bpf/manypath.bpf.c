@@ -10,6 +10,8 @@
 #include "datagrams.h"
 #include "way.h"
 
+enum { PAGE_ = 4096 };
+
 // Where kernels before 5.19 cannot tell a subflow of a multipath TCP socket, only sockets are carried that a program
 // has made itself while manypath was there: sock_create_older has marked those, and never sees a subflow's.
 enum age { CURRENT, OLDER };
@@ -451,11 +453,19 @@ INLINE int tell_error(struct bpf_sockopt *ctx)
 	return 1;
 }
 
+// Programs before and after this one may have an answer of their own: zero would take it back. Without it the kernel takes
+// no more than a page.
+INLINE void leave(struct bpf_sockopt *ctx)
+{
+	if (ctx->optlen > PAGE_)
+		ctx->optlen = 0;
+}
+
 SEC("cgroup/getsockopt")
 int getsockopt(struct bpf_sockopt *ctx)
 {
 	if (!tell_error(ctx) && !tell_way(ctx))
-		ctx->optlen = 0; // What the kernel has written stays.
+		leave(ctx);
 	return 1;
 }
 
@@ -464,6 +474,6 @@ SEC("cgroup/getsockopt/errors")
 int getsockopt_errors(struct bpf_sockopt *ctx)
 {
 	if (!tell_error(ctx))
-		ctx->optlen = 0;
+		leave(ctx);
 	return 1;
 }

@@ -105,6 +105,10 @@ impl Connections {
         (active == Some(id)).then_some((id, connection.of.options))
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
     pub(crate) fn phase(&self, id: u64) -> Option<&Phase> {
         self.get(id).map(|connection| &connection.phase)
     }

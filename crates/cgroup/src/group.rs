@@ -2,7 +2,7 @@
 
 use crate::kernel::{Links, Programs, Purpose};
 use crate::netlink::drain;
-use crate::rival::{NotAttached, refuse_rivals};
+use crate::rival::{NotAttached, Rival};
 use std::collections::BTreeSet;
 use std::ffi::CString;
 use std::fs::{self, File};
@@ -47,6 +47,10 @@ pub(crate) struct Group {
     path: PathBuf,
     /// Whether it is made when it is missing, before the programs that are going to be in it.
     make: bool,
+    /// Whether another process that carries its programs is asked to let this one take over.
+    replace: bool,
+    /// Another process has taken over: nothing is attached any more.
+    handed_over: bool,
     /// Folders of ours, those further down first.
     made: Vec<PathBuf>,
     /// Identity of the folder that the links are of.
@@ -64,7 +68,7 @@ impl Group {
     /// # Errors
     /// When it is not in a cgroup2 file system, is missing and not to be made, or holds this very process,
     /// whose own connections would come back to it.
-    pub(crate) fn new(path: &Path, make: bool) -> io::Result<Self> {
+    pub(crate) fn new(path: &Path, make: bool, replace: bool) -> io::Result<Self> {
         let made = if make { create(path)? } else { Vec::new() };
         let path = fs::canonicalize(path)?;
         check_kind(&path)?;
@@ -81,6 +85,8 @@ impl Group {
         Ok(Self {
             path,
             make,
+            replace,
+            handed_over: false,
             made,
             inode: 0,
             links: None,
@@ -95,6 +101,9 @@ impl Group {
     /// # Errors
     /// As the kernel says; and when somebody else has put the same to work there.
     pub(crate) fn attach(&mut self, programs: &Programs) -> Result<(), NotAttached> {
+        if self.handed_over {
+            return Ok(());
+        }
         if self.make {
             let new = create(&self.path)?;
             self.made.retain(|old| !new.contains(old));
@@ -112,10 +121,10 @@ impl Group {
         if self.links.is_none() || self.inode != inode {
             // The old links, if any, are of a group that is gone.
             (self.links, self.datagrams) = (None, None);
-            refuse_rivals(&self.path)?;
+            self.refuse_rivals()?;
             let links = programs.attach(Purpose::Connections, &folder)?;
             // Again: of two that begin at once each could have looked before the other was there.
-            refuse_rivals(&self.path)?;
+            self.take_over()?;
             (self.links, self.inode) = (Some(links), inode);
         }
         if self.wants_datagrams && self.datagrams.is_none() {
@@ -139,9 +148,37 @@ impl Group {
     }
 
     /// # Errors
-    /// When somebody else carries its programs.
+    /// When somebody else carries its programs, whom this process is not to replace, or cannot.
     pub(crate) fn refuse_rivals(&self) -> Result<(), NotAttached> {
-        refuse_rivals(&self.path)
+        match Rival::of(&self.path) {
+            Some(rival) if !(self.replace && rival.yields_to_us(&self.path)) => {
+                Err(NotAttached::Rival(rival))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Has the process before this one leave everything new to this one, whose programs are at work beside its own.
+    fn take_over(&mut self) -> Result<(), NotAttached> {
+        self.refuse_rivals()?;
+        let Some(rival) = Rival::of(&self.path) else { return Ok(()) };
+        if !rival.hand_over() {
+            return Err(NotAttached::Rival(rival));
+        }
+        // It has made the folder for us both.
+        if self.make && self.made.is_empty() {
+            self.made.push(self.path.clone());
+        }
+        Ok(())
+    }
+
+    /// Takes no connect any more, as another process does.
+    pub(crate) fn hand_over(&mut self) {
+        self.handed_over = true;
+        self.made.clear();
+        if let Some(links) = &mut self.links {
+            links.drop_connects();
+        }
     }
 
     /// Forgets what was told of groups that come and go.

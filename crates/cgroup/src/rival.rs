@@ -7,6 +7,13 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Asks a process to hand over (`redirector/succession.rs`).
+const SIGUSR1: i32 = libc::SIGUSR1;
+/// How long it may take.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Another `manypath attach` on a cgroup, or on one above or below it, in the same network.
 ///
@@ -40,6 +47,47 @@ impl Rival {
             Some(Self { pid, group: folder, unit: unit_of(pid) })
         })
     }
+}
+
+impl Rival {
+    /// Whether it leaves a cgroup to us when it is asked: it serves just that one, knows the signal, and was there first,
+    /// so that of two that begin at once one stays.
+    pub(crate) fn yields_to_us(&self, group: &Path) -> bool {
+        let is_first = begun(self.pid).zip(begun(std::process::id())).is_some_and(|(a, b)| a < b);
+        self.group == group && is_first && catches(self.pid, SIGUSR1)
+    }
+
+    /// Asks it, and waits until it has; false when it does not.
+    pub(crate) fn hand_over(&self) -> bool {
+        // SAFETY: plain numbers.
+        if unsafe { libc::kill(self.pid.cast_signed(), SIGUSR1) } != 0 {
+            return false;
+        }
+        let limit = Instant::now() + PATIENCE;
+        let is_there = || Self::of(&self.group).is_some_and(|one| one.pid == self.pid);
+        while is_there() {
+            if Instant::now() >= limit {
+                return false;
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+        true
+    }
+}
+
+/// When a process began, in ticks of the kernel, and its number (proc_pid_stat(5)).
+fn begun(pid: u32) -> Option<(u64, u32)> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let after_name = stat.rsplit_once(')')?.1;
+    Some((after_name.split_ascii_whitespace().nth(19)?.parse().ok()?, pid))
+}
+
+/// Whether a process has a handler for a signal.
+fn catches(pid: u32, signal: i32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask & (1 << (signal - 1)) != 0
 }
 
 /// The folder itself, those above it and those below it.
@@ -111,12 +159,6 @@ impl From<io::Error> for NotAttached {
     fn from(error: io::Error) -> Self {
         Self::Kernel(error)
     }
-}
-
-/// # Errors
-/// The rival, if there is one.
-pub(crate) fn refuse_rivals(group: &Path) -> Result<(), NotAttached> {
-    Rival::of(group).map_or(Ok(()), |rival| Err(NotAttached::Rival(rival)))
 }
 
 impl fmt::Display for NotAttached {

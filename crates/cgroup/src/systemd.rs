@@ -46,6 +46,14 @@ SystemCallArchitectures=native
 SystemCallFilter=@system-service bpf seccomp landlock_create_ruleset landlock_add_rule landlock_restrict_self
 SystemCallErrorNumber=EPERM
 ";
+/// A restart ends no connection: `manypath attach` is a child of the main process, goes on with its connections beside
+/// the new one, and ends when systemd drops the line that it keeps, which it does when the service is stopped.
+const TAKEOVER: &str = "\
+KillMode=process
+NotifyAccess=all
+FileDescriptorStoreMax=8
+TimeoutStopSec=10
+";
 const CAPABILITIES: &str = "CAP_BPF CAP_PERFMON CAP_NET_ADMIN CAP_NET_BIND_SERVICE CAP_NET_RAW CAP_SETUID CAP_SETGID \
                             CAP_SETPCAP CAP_DAC_OVERRIDE";
 /// Besides, to enter the network namespaces of containers, and to learn in which one a process is.
@@ -219,8 +227,8 @@ impl Target {
         format!(
             "{}[Unit]\nDescription=manypath for {self}\nStartLimitIntervalSec=0\n\
              After=manypathd.service\n\n\
-             [Service]\nType=notify\nExecStart={} attach {place}{options}\n\
-             Slice=manypath.slice\nRestart=on-failure\nRestartSec=1\n\n{rights}{HARDENING}",
+             [Service]\nType=notify\nExecStart={} attach {place}{options} --replace\n\
+             Slice=manypath.slice\nRestart=on-failure\nRestartSec=1\n{TAKEOVER}\n{rights}{HARDENING}",
             self.origin(),
             program.display()
         )

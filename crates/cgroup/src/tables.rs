@@ -132,6 +132,16 @@ impl Tables {
         Ok(())
     }
 
+    /// Leaves everything to another manypath that was not begun before; what is carried goes on.
+    ///
+    /// # Errors
+    /// None that is known of a map of this kind.
+    pub(crate) fn take_no_more(&mut self) -> io::Result<()> {
+        let Settings { namespace, gates, sinks, inner, .. } = self.said;
+        self.said = Settings { namespace, gates, sinks, inner, ..Settings::default() };
+        self.say()
+    }
+
     /// The rules that enable connects, up to the last one that forbids plain TCP. The kernel knows the first 64;
     /// the stack enforces the rest on the connections that reach it.
     fn set_options(&mut self, table: &Table) -> io::Result<()> {

@@ -255,7 +255,7 @@ fn units_may_do_no_more_than_they_need() {
     let attaching = Path::new(&folder.text()).join("etc/systemd/system/manypath-nginx.service");
     let service =
         Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/manypathd.service"));
-    for (unit, most) in [(attaching.as_path(), 3.3), (service, 2.0)] {
+    for (unit, most) in [(attaching.as_path(), 3.5), (service, 2.0)] {
         let text = fs::read_to_string(unit).expect("a unit");
         for directive in HARDENED {
             assert!(text.lines().any(|line| line == *directive), "{directive}: {text}");
@@ -287,11 +287,11 @@ fn only_units_for_containers_may_enter_their_networks() {
         text.lines().find(|line| line.starts_with("CapabilityBoundingSet=")).expect("a set");
     assert!(bounds.ends_with(" CAP_SYS_ADMIN CAP_SYS_PTRACE"), "{text}");
     assert!(text.lines().any(|line| line == "RestrictNamespaces=net"), "{text}");
-    assert!(text.contains("attach --unit machine.slice --containers\n"), "{text}");
+    assert!(text.contains("attach --unit machine.slice --containers --replace\n"), "{text}");
     let most = HARDENED.iter().filter(|line| !line.starts_with("RestrictNamespaces="));
     most.for_each(|line| assert!(text.lines().any(|one| one == *line), "{line}: {text}"));
     match exposure(&Path::new(&folder.text()).join(unit)) {
-        Some(exposure) => assert!(exposure < 4.0, "{exposure}"),
+        Some(exposure) => assert!(exposure < 4.1, "{exposure}"),
         None => eprintln!("SKIPPED: no systemd-analyze here"),
     }
 }

@@ -51,6 +51,11 @@ impl Door {
         self.choice.is_some()
     }
 
+    /// No other one is looked for, and nothing more is offered.
+    pub fn retire(&mut self) {
+        self.choice = None;
+    }
+
     /// Whether it is there.
     pub fn is_open(&self) -> bool {
         self.link.is_usable()
@@ -166,6 +171,6 @@ impl Door {
 
     /// When a door is to be looked for, if one is `needed`.
     pub fn deadline(&self, needed: bool) -> Option<Instant> {
-        self.next.filter(|_| needed && !self.link.is_usable())
+        self.next.filter(|_| needed && self.is_wanted() && !self.link.is_usable())
     }
 }

@@ -26,6 +26,9 @@ const CONNECTIONS: [Section; 9] = [
     ("cgroup/connect6", 18, 11),
 ];
 
+/// How many of the last ones those are.
+const CONNECTS: usize = 2;
+
 /// In the places of those that older kernels refuse. What each leaves out says [`Programs`].
 const SUBSTITUTES: [(&str, Section); 4] = [
     ("sockops", ("sockops/older", 13, 3)),
@@ -72,8 +75,13 @@ struct Connections<T> {
 
 /// Programs at work on one cgroup, until this is dropped or the cgroup is gone.
 #[derive(Debug)]
-pub(crate) struct Links {
-    _links: Vec<OwnedFd>,
+pub(crate) struct Links(Vec<OwnedFd>);
+
+impl Links {
+    /// Takes the programs off that see connects: the last ones.
+    pub(crate) fn drop_connects(&mut self) {
+        self.0.truncate(self.0.len().saturating_sub(CONNECTS));
+    }
 }
 
 #[repr(C)]
@@ -150,7 +158,7 @@ impl Programs {
             let program = program.as_raw_fd().cast_unsigned();
             bpf_open(BPF_LINK_CREATE, &mut Link { program, target, attach: *attach, flags: 0 })
         };
-        Ok(Links { _links: programs.iter().map(link).collect::<io::Result<_>>()? })
+        Ok(Links(programs.iter().map(link).collect::<io::Result<_>>()?))
     }
 
     /// Why the programs for datagrams are not there.

@@ -90,6 +90,11 @@ impl Datagrams {
         asking.min()
     }
 
+    /// Whether none are carried, nor may be soon.
+    pub(super) fn is_empty(&self) -> bool {
+        self.flows.is_empty()
+    }
+
     fn take(&mut self, id: u64) -> Option<(Key, Flow)> {
         let key = self.keys.remove(&id)?;
         Some((key, self.flows.remove(&key)?))

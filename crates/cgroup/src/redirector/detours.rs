@@ -44,6 +44,10 @@ impl Detours {
         self.0.retain(|key, _| key.0 != cookie);
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }

@@ -6,6 +6,7 @@ mod detours;
 mod egress;
 mod networks;
 mod servers;
+mod succession;
 mod ways;
 
 use crate::connections::{Connections, Phase};
@@ -32,14 +33,13 @@ use manypath_gate::{ServerChoice, StackChoice};
 use manypath_rules::RulesFile;
 use networks::Networks;
 use servers::Servers;
-use signal_hook::consts::{SIGINT, SIGTERM};
 use socket2::{Domain, Socket, Type};
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use succession::{Course, Succession};
 use ways::Ways;
 
 /// Routes change in bursts.
@@ -62,6 +62,10 @@ pub struct Options {
     pub containers: Option<Containers>,
     /// Whether another process sees to all network namespaces but this one.
     pub inner: bool,
+    /// Take over from another process that carries the programs of this very cgroup.
+    pub replace: bool,
+    /// Whether the service manager's main process is another one ([`manypath_control::anchor`]).
+    pub anchored: bool,
     /// How long the stack may take for its first answer to a connect; three times as long while it is
     /// starting. Without an answer everything ends, and the programs use plain TCP.
     pub answer_limit: Duration,
@@ -112,20 +116,24 @@ impl From<NotAttached> for Error {
     }
 }
 
-/// Serves a cgroup until a signal (`SIGTERM`, `SIGINT`) ends it.
+/// Serves a cgroup until a signal (`SIGTERM`, `SIGINT`) ends it, or until another process has taken over (`SIGUSR1`)
+/// and the connections that are carried here have ended.
 ///
 /// # Errors
 /// [`Error::Setup`] and [`Error::Rival`] before anything is attached; the others when programs use plain TCP again.
 pub fn run(options: &Options) -> Result<Report, Error> {
     raise_descriptor_limit();
-    let signals = signals().map_err(|e| Error::Setup("signals", e))?;
+    let mut succession =
+        Succession::new(options.anchored).map_err(|e| Error::Setup("signals", e))?;
     let mut redirector = Redirector::new(options)?;
     let mut served = redirector.start();
+    let mut course = Course::Serves;
     while served.is_ok() {
-        let mut entries = vec![interest(signals.as_raw_fd())];
+        let mut entries = succession.interests().to_vec();
         entries.extend(redirector.interests());
-        poll(&mut entries, redirector.timeout());
-        if entries.first().is_some_and(|signals| signals.revents != 0) {
+        poll(&mut entries, succession.timeout(redirector.timeout()));
+        course = succession.turn(&mut redirector);
+        if course != Course::Serves {
             break;
         }
         served = redirector.turn();
@@ -133,16 +141,11 @@ pub fn run(options: &Options) -> Result<Report, Error> {
             (options.notice)(&text);
         }
     }
+    if course == Course::EndsAll {
+        redirector.stop_stack();
+    }
     redirector.end();
     served.map(|()| redirector.report())
-}
-
-fn signals() -> io::Result<UnixStream> {
-    let (ours, theirs) = UnixStream::pair()?;
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::low_level::pipe::register(signal, theirs.try_clone()?)?;
-    }
-    Ok(ours)
 }
 
 /// Everything about one cgroup.
@@ -167,6 +170,8 @@ struct Redirector {
     networks: Networks,
     /// Connects that the host's egress policy has kept from the stack.
     barred: u64,
+    /// When another process has taken over.
+    succeeded_at: Option<Instant>,
     report: Report,
     group: Group,
     programs: Programs,
@@ -175,7 +180,8 @@ struct Redirector {
 impl Redirector {
     fn new(options: &Options) -> Result<Self, Error> {
         let setup = |what| move |error| Error::Setup(what, error);
-        let group = Group::new(&options.group, options.make).map_err(setup("cgroup"))?;
+        let group =
+            Group::new(&options.group, options.make, options.replace).map_err(setup("cgroup"))?;
         // Before a stack is started in vain.
         group.refuse_rivals()?;
         // Without it nobody could tell who waits at the gate, and every connect would wait there for ever.
@@ -216,6 +222,7 @@ impl Redirector {
             judge,
             networks,
             barred: 0,
+            succeeded_at: None,
             report,
             group,
             programs,
@@ -347,6 +354,9 @@ impl Redirector {
 
     /// A table that is wrong has not been taken by the stack either.
     fn read_rules(&mut self) {
+        if self.has_successor() {
+            return;
+        }
         let table = match self.options.rules.read() {
             Ok(document) => document.table(),
             Err(error) => return (self.options.notice)(&format!("rules: {error}")),

@@ -71,6 +71,10 @@ impl Networks {
         self.containers.is_some().then_some(self.scan_at)
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.servers.is_empty()
+    }
+
     /// Adds what became of connections there.
     pub(super) fn add_to(&self, report: &mut Report) {
         report.containers = self.ended.containers;
@@ -118,8 +122,12 @@ impl Networks {
 
 impl Server {
     fn terminate(&self) {
+        self.signal(libc::SIGTERM);
+    }
+
+    fn signal(&self, signal: libc::c_int) {
         // SAFETY: plain numbers; the child has not been waited for.
-        unsafe { libc::kill(self.child.id().cast_signed(), libc::SIGTERM) };
+        unsafe { libc::kill(self.child.id().cast_signed(), signal) };
     }
 
     /// Takes what it says; true when it has ended.
@@ -151,7 +159,7 @@ impl Server {
 impl Redirector {
     /// Says once that programs of containers were left alone, if nobody has asked for them.
     pub(super) fn name_containers(&mut self) {
-        let asked = self.options.inner || self.networks.containers.is_some();
+        let asked = self.options.inner || self.options.containers.is_some();
         if asked || !self.networks.told.is_empty() {
             return;
         }
@@ -243,6 +251,12 @@ impl Redirector {
             return self.networks.tell(text);
         };
         self.networks.ended.add(report);
+    }
+
+    /// Those of the successor take what is new; no other network is looked for.
+    pub(super) fn hand_networks_over(&mut self) {
+        (self.networks.containers, self.networks.watch) = (None, None);
+        self.networks.servers.iter().for_each(|server| server.signal(libc::SIGUSR1));
     }
 
     /// Nobody stays in a container's network.

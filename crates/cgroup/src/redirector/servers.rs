@@ -84,6 +84,14 @@ impl Servers {
         self.door.is_open() && !self.answered
     }
 
+    /// Lets go of the listeners; those who were led to them keep their names.
+    fn retire(&mut self) {
+        for (_, (id, _)) in std::mem::take(&mut self.known) {
+            self.door.send(Request::Withdraw { id });
+        }
+        self.door.retire();
+    }
+
     fn announce_all(&mut self) {
         self.door.send(Request::Expect { id: TO_COME });
         self.tallied.clear();
@@ -94,6 +102,16 @@ impl Servers {
 }
 
 impl Redirector {
+    /// Listeners are the successor's to offer.
+    pub(super) fn retire_door(&mut self) {
+        self.servers.retire();
+    }
+
+    /// Whether nobody is left who was led to a server.
+    pub(super) fn serves_nobody(&self) -> bool {
+        self.servers.led.is_empty()
+    }
+
     /// Looks for sockets that listen, and for those that do no longer. None is open to peers before the
     /// kernel can tell its program whom they stand for.
     pub(super) fn scan(&mut self) {

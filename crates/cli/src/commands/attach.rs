@@ -1,11 +1,12 @@
 //! `manypath attach`: programs in a cgroup carried without being touched.
 
-use super::{run, stack};
+use super::{run, serve, stack};
 use crate::args::StackOptions;
 use crate::failure::Failure;
 use crate::say::{say, say_line};
 use clap::{ArgGroup, Args};
 use manypath_cgroup::{Containers, Error, Options, Report, Rival, group};
+use manypath_control::manager;
 use manypath_shim::{ServerChoice, StackChoice};
 use std::ffi::OsString;
 use std::io::Write;
@@ -24,7 +25,7 @@ use std::time::Duration;
 #[derive(Args, Debug)]
 #[command(
     group = ArgGroup::new("which").required(true).args(["cgroup", "unit"]),
-    after_help = "Example:\n  manypath attach --cgroup /sys/fs/cgroup/system.slice/nginx.service\n  manypath attach --unit nginx.service --client-only --report\n  manypath attach --unit machine.slice --containers"
+    after_help = "Example:\n  manypath attach --cgroup /sys/fs/cgroup/system.slice/nginx.service\n  manypath attach --unit nginx.service --client-only --report\n  manypath attach --unit machine.slice --containers\n  manypath attach --unit nginx.service --replace"
 )]
 pub(crate) struct AttachArgs {
     /// Directory of the cgroup.
@@ -46,6 +47,13 @@ pub(crate) struct AttachArgs {
     /// Serve one network namespace for another `manypath attach`.
     #[arg(long, hide = true, conflicts_with = "containers")]
     pub(crate) inner: bool,
+    /// Take over from another `manypath attach` of this cgroup: it goes on with the connections that
+    /// it carries, and this one takes everything new.
+    #[arg(long)]
+    pub(crate) replace: bool,
+    /// The service manager's main process is another one.
+    #[arg(long, hide = true)]
+    pub(crate) anchored: bool,
     /// UDP port on which peers reach listening sockets (RFC 6951), shared by all programs of this
     /// host.
     #[arg(long, value_name = "PORT", default_value_t = 9899)]
@@ -62,6 +70,11 @@ pub(crate) struct AttachArgs {
 
 /// Serves the cgroup.
 pub(crate) fn attach(args: &AttachArgs) -> Result<u8, Failure> {
+    if args.replace && manager::is_present() && !args.anchored {
+        return serve::under_anchor();
+    }
+    // Copies of the manager's lines to processes before this one: they hear of it when the manager drops its own.
+    drop(manager::passed(args.anchored));
     let options = Options {
         group: place(args)?,
         // A scope is made by whoever starts its container.
@@ -70,13 +83,12 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<u8, Failure> {
         server: if args.client_only { None } else { door(args)? },
         containers: args.containers.then(|| containers(args)),
         inner: args.inner,
+        replace: args.replace,
+        anchored: args.anchored,
         rules: stack::rules(&args.stack)?,
         answer_limit: Duration::from_secs(1),
-        ready: || {
-            println!("READY");
-            // Who waits for the line reads a pipe.
-            let _ = std::io::stdout().flush();
-        },
+        // The anchor's line is no place for words.
+        ready: if args.anchored { || {} } else { say_ready },
         notice: |line| say(line),
     };
     let report = manypath_cgroup::run(&options).map_err(failure)?;
@@ -88,6 +100,12 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<u8, Failure> {
         say(&report);
     }
     Ok(0)
+}
+
+fn say_ready() {
+    println!("READY");
+    // Who waits for the line reads a pipe.
+    let _ = std::io::stdout().flush();
 }
 
 /// The stack. What is remembered of this host's peers says nothing of those that a container reaches at the same
@@ -153,7 +171,7 @@ fn slice_of(unit: &str) -> Option<String> {
 pub(super) fn rival_failure(rival: &Rival) -> Failure {
     let end = match &rival.unit {
         Some(unit) => format!("systemctl stop {unit}, or for good: `manypath disable`"),
-        None => format!("kill {}", rival.pid),
+        None => format!("kill {}; to take over from it: attach --replace", rival.pid),
     };
     Failure::new(rival.to_string())
         .hint(format!("one is enough for a cgroup and all below it; to end that one: {end}"))

@@ -37,8 +37,8 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<u8, Failure> {
     stack::run(config, stack::log_to(args.stack.log.as_deref()), "--port")
 }
 
-/// Serves in another process, which may outlive the service manager's main process.
-fn under_anchor() -> Result<u8, Failure> {
+/// Runs this command in another process, which may outlive the service manager's main process.
+pub(super) fn under_anchor() -> Result<u8, Failure> {
     let own = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
     let mut server = Command::new(own);
     server.args(std::env::args_os().skip(1)).arg("--anchored");

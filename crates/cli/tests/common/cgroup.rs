@@ -99,11 +99,15 @@ impl Group {
 
     /// Ends it by a signal; what it says at the end.
     pub(crate) fn end(&mut self, site: &Site, host: Host, signal: &str) -> String {
-        let mut child = self.attached.take().expect("attached");
-        let pid = child.id().to_string();
+        let pid = self.pid().to_string();
         let sent = Command::new("kill").args([signal, &pid]).status().expect("kill");
         assert!(sent.success());
-        child.wait().expect("its end");
+        self.wait(site, host)
+    }
+
+    /// Waits for its end; what it says then.
+    pub(crate) fn wait(&mut self, site: &Site, host: Host) -> String {
+        self.attached.take().expect("attached").wait().expect("its end");
         fs::read_to_string(site.dir.join(format!("attach-{host:?}"))).expect("log")
     }
 

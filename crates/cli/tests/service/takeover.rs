@@ -1,10 +1,12 @@
-//! Connections outlive their server: it is started anew by a service manager, or replaced by hand.
+//! Connections outlive their server, and the process that carries a cgroup: it is started anew by a service manager, or
+//! replaced by hand.
 
+use crate::common::cgroup::{Group, enter};
 use crate::common::{MANYPATH, Site, find, finish, wait_for};
 use manypath_lab::Host;
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// A service manager as systemd is one: `start`, `restart`, `stop`, and `kill` for the newest server itself.
@@ -34,8 +36,11 @@ def start():
         if b'READY=1' in text:
             return
 def end():
-    os.kill(main, signal.SIGTERM)
-    os.waitpid(main, 0)
+    global main
+    if main:
+        os.kill(main, signal.SIGTERM)
+        os.waitpid(main, 0)
+    main = 0
 for command in sys.stdin:
     match command.strip():
         case 'start':
@@ -51,13 +56,16 @@ for command in sys.stdin:
             server = open(f'/proc/{main}/task/{main}/children').read().split()[0]
             os.kill(int(server), signal.SIGKILL)
             os.waitpid(main, 0)
+            main = 0
     print('done', flush=True)
 "#;
 
 const ECHO: &str = "
 import socket, sys, threading
 def serve(connection):
+    name = connection.getpeername()
     while data := connection.recv(65536):
+        assert connection.getpeername() == name
         connection.sendall(data)
     connection.close()
 def listen(port):
@@ -86,7 +94,7 @@ def work(port):
                 piece = s.recv(65536)
                 assert piece, 'end of file'
                 got += piece
-            assert got == data
+            assert got == data and s.getpeername() == (host, port)
             if count == 0:
                 connected.wait()
                 last = time.monotonic()
@@ -142,10 +150,14 @@ impl Course {
     fn new() -> Self {
         let mut site = Site::new();
         site.service("python3", &["-c", ECHO, "700", "7000"], "tcp", 7000);
+        Self::of(site, Host::Right, &["serve", "--replace", "--allow", "700,7000", "-v"])
+    }
+
+    /// manypath under a manager.
+    fn of(site: Site, host: Host, args: &[&str]) -> Self {
         let (notify, log) = (site.dir.join("notify"), site.dir.join("log-serve"));
-        let mut manager = site.command(Host::Right, find("python3"));
-        manager.arg("-c").arg(MANAGER).arg(&notify).arg(&log);
-        manager.args([MANYPATH, "serve", "--replace", "--allow", "700,7000", "-v"]);
+        let mut manager = site.command(host, find("python3"));
+        manager.arg("-c").arg(MANAGER).arg(&notify).arg(&log).arg(MANYPATH).args(args);
         let mut manager = manager.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let orders = manager.stdin.take().unwrap();
         let answers = BufReader::new(manager.stdout.take().unwrap());
@@ -176,10 +188,14 @@ impl Course {
 
 /// Ten connections that work.
 fn transfers(site: &Site, name: &str) -> Transfers {
+    transfers_of(site, name, |args| site.through_command(&[], "python3", args))
+}
+
+fn transfers_of(site: &Site, name: &str, run: impl Fn(&[&str]) -> Command) -> Transfers {
     let folder = site.dir.join(name);
     std::fs::create_dir(&folder).unwrap();
     let (server, dir) = (site.server(), folder.display().to_string());
-    let mut client = site.through_command(&[], "python3", &["-c", CLIENT, &server, &dir]);
+    let mut client = run(&["-c", CLIENT, &server, &dir]);
     let client = client.stdout(Stdio::piped()).spawn().unwrap();
     let connected = folder.join("connected");
     wait_for("ten connections", || connected.exists());
@@ -188,7 +204,12 @@ fn transfers(site: &Site, name: &str) -> Transfers {
 
 /// The stacks of the server's host: process, whether it drains, connections.
 fn stacks(site: &Site) -> Vec<(u64, bool, usize)> {
-    let mut status = site.command(Host::Right, MANYPATH);
+    stacks_of(site, Host::Right, true)
+}
+
+/// Those that accept associations, or those that do not.
+fn stacks_of(site: &Site, host: Host, accepting: bool) -> Vec<(u64, bool, usize)> {
+    let mut status = site.command(host, MANYPATH);
     status.args(["status", "--json"]);
     let all: serde_json::Value = serde_json::from_str(&finish(status).stdout).unwrap_or_default();
     let stack = |one: &serde_json::Value| {
@@ -197,12 +218,14 @@ fn stacks(site: &Site) -> Vec<(u64, bool, usize)> {
         (one["pid"].as_u64().unwrap(), one["draining"] == true, flows)
     };
     let stacks = all["stacks"].as_array().cloned().unwrap_or_default();
-    stacks.iter().filter(|one| one["accepting"] == true).map(stack).collect()
+    stacks.iter().filter(|one| one["accepting"] == accepting).map(stack).collect()
 }
 
 impl Drop for Course {
     fn drop(&mut self) {
         let stacks = self.stacks();
+        let _ = writeln!(self.orders, "stop");
+        let _ = self.answers.read_line(&mut String::new());
         let _ = self.manager.kill();
         let _ = self.manager.wait();
         for (pid, ..) in stacks {
@@ -284,4 +307,135 @@ fn a_server_replaces_another_by_hand() {
     wait_for("the first server to end", || stacks(&site).len() == 1);
     second.kill().unwrap();
     second.wait().unwrap();
+}
+
+/// How many processes carry a cgroup.
+fn attached(group: &Group) -> usize {
+    let dir = group.dir.display().to_string();
+    let carries = |process: &std::fs::DirEntry| {
+        let line = std::fs::read_to_string(process.path().join("cmdline")).unwrap_or_default();
+        line.contains("\0attach\0") && line.contains(&dir) && line.ends_with("\0--anchored\0")
+    };
+    std::fs::read_dir("/proc").unwrap().flatten().filter(carries).count()
+}
+
+/// The connections of stacks that have any.
+fn carried(site: &Site, host: Host, accepting: bool) -> Vec<usize> {
+    stacks_of(site, host, accepting)
+        .into_iter()
+        .map(|one| one.2)
+        .filter(|flows| *flows > 0)
+        .collect()
+}
+
+#[test]
+fn connections_of_a_cgroup_outlive_restarts_and_end_with_a_stop() {
+    let Some(group) = Group::new() else { return };
+    let mut site = Site::new();
+    site.service("python3", &["-c", ECHO, "700", "7000"], "tcp", 7000);
+    site.serve("700,7000");
+    let dir = group.dir.display().to_string();
+    let attach = ["attach", "--cgroup", &dir, "--replace", "--client-only"];
+    let mut course = Course::of(site, Host::Left, &attach);
+    let begin = |course: &Course, name| {
+        let run = |args: &[&str]| enter(&group.dir, &course.site, Host::Left, "python3", args);
+        transfers_of(&course.site, name, run)
+    };
+    let first = begin(&course, "first");
+    course.order("restart");
+    let second = begin(&course, "second");
+    course.order("restart");
+    pause();
+    assert_eq!(carried(&course.site, Host::Left, false), [10, 10], "{}", course.log());
+    assert_eq!([first.end(), second.end()], ["0", "0"], "{}", course.log());
+    wait_for("the processes before to end", || attached(&group) == 1);
+    let third = begin(&course, "third");
+    assert_eq!(carried(&course.site, Host::Left, false), [10], "{}", course.log());
+    course.order("restart");
+    pause();
+    course.order("stop");
+    wait_for("all to end", || attached(&group) == 0);
+    let ended = third.end();
+    assert!(ended.starts_with("10 "), "{ended}");
+}
+
+#[test]
+fn peers_of_a_cgroups_servers_outlive_its_restarts() {
+    let Some(group) = Group::new() else { return };
+    let site = Site::new();
+    let dir = group.dir.display().to_string();
+    let mut echo = enter(&group.dir, &site, Host::Right, "python3", &["-c", ECHO, "700", "7000"]);
+    let mut echo = echo.spawn().unwrap();
+    let mut course =
+        Course::of(site, Host::Right, &["attach", "--cgroup", &dir, "--replace", "-v"]);
+    let first = course.transfers("first");
+    course.order("restart");
+    let second = course.transfers("second");
+    course.order("restart");
+    pause();
+    assert_eq!(carried(&course.site, Host::Right, true), [20], "{}", course.log());
+    assert_eq!([first.end(), second.end()], ["0", "0"], "{}", course.log());
+    wait_for("the processes before to end", || attached(&group) == 1);
+    echo.kill().unwrap();
+    echo.wait().unwrap();
+}
+
+#[test]
+fn one_that_is_attached_is_replaced_by_hand() {
+    let Some(mut group) = Group::new() else { return };
+    let mut site = Site::new();
+    site.service("python3", &["-c", ECHO, "700", "7000"], "tcp", 7000);
+    site.serve("700,7000");
+    group.attach(&site, Host::Left, &["--client-only"]);
+    let run = |args: &[&str]| enter(&group.dir, &site, Host::Left, "python3", args);
+    let transfers = transfers_of(&site, "by-hand", run);
+    assert_eq!(carried(&site, Host::Left, false), [10]);
+    let dir = group.dir.display().to_string();
+    let attach = |more: &[&str]| {
+        let mut command = site.command(Host::Left, MANYPATH);
+        command.args(["attach", "--cgroup", &dir, "--client-only"]).args(more);
+        command
+    };
+    let refused = finish(attach(&[]));
+    assert!(refused.stderr.contains("attach --replace"), "{refused:?}");
+    let mut second = attach(&["--replace"]);
+    let mut second = second.stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(second.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "READY\n");
+    assert_eq!(transfers.end(), "0");
+    let said = group.wait(&site, Host::Left);
+    assert!(said.contains("another manypath takes over; 10 connections go on here"), "{said}");
+    let _ = Command::new("kill").arg(second.id().to_string()).status();
+    second.wait().unwrap();
+}
+
+/// The stack that launchers of servers share, until another one takes over.
+#[test]
+fn a_server_replaces_the_door_of_programs() {
+    let site = Site::new();
+    let mut echo = site.command(Host::Right, MANYPATH);
+    echo.args(["run", "--"]).arg(find("python3")).args(["-c", ECHO, "700", "7000"]);
+    let mut echo = echo.spawn().unwrap();
+    wait_for("the door", || stacks(&site).len() == 1);
+    let first = transfers(&site, "first");
+    let door = stacks(&site);
+    assert_eq!(door[0].2, 10, "carried by the door");
+    let mut server = site.command(Host::Right, MANYPATH);
+    server.args(["serve", "--replace", "--allow", "1"]).stderr(Stdio::null());
+    let mut server = server.spawn().unwrap();
+    wait_for("the server", || stacks(&site).len() == 2);
+    pause();
+    assert_eq!(first.end(), "0");
+    wait_for("the door to end", || stacks(&site).len() == 1);
+    let offered = || site.door_status(Host::Right)["listeners"].as_array().map_or(0, Vec::len);
+    wait_for("the programs to be offered", || offered() == 2);
+    let second = transfers(&site, "second");
+    let now = stacks(&site);
+    assert!(now[0].2 == 10 && now[0].0 != door[0].0, "{now:?}");
+    assert_eq!(second.end(), "0");
+    for process in [&mut server, &mut echo] {
+        process.kill().unwrap();
+        process.wait().unwrap();
+    }
 }

@@ -1,0 +1,167 @@
+//! One `manypath attach` takes over from another without an end of connections: after an upgrade, or when it is started
+//! anew.
+//!
+//! ```text
+//! predecessor  its programs at work ───────────┐ SIGUSR1            names, options ──── until its connections end
+//! successor              its programs at work ─┘ ── everything new ─────────────────▶
+//! ```
+//!
+//! No state changes hands, so versions need to agree on the signal alone. The predecessor keeps its stack, its maps and
+//! the programs that tell names: for its own sockets. It takes no connect any more, and offers no listener.
+//!
+//! A service manager that starts the service anew keeps a line to the process meanwhile, and drops it when the service is
+//! stopped (`crates/control/src/anchor.rs`).
+
+use super::Redirector;
+use libc::pollfd;
+use manypath_control::{Request, anchor, manager};
+use manypath_gate::poll::interest;
+use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
+use std::io::{self, Read};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+/// How long connections may go on beside a successor.
+const MAX_AFTERLIFE: Duration = Duration::from_secs(86_400);
+/// How long a service manager may take to start the successor.
+const MAX_WAIT: Duration = Duration::from_secs(90);
+/// How long a connect may take from its redirection until it is known here.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Whether this process goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Course {
+    Serves,
+    Ends,
+    /// The service manager has stopped the service: its connections end, too.
+    EndsAll,
+}
+
+/// What this process is told of its end and of its successor.
+#[derive(Debug)]
+pub(super) struct Succession {
+    end: UnixStream,
+    hand_over: UnixStream,
+    /// The other end is kept by the service manager for as long as the service is to run.
+    line: Option<UnixStream>,
+    /// When this process ends that waits for its successor, or its connections.
+    until: Option<Instant>,
+}
+
+impl Succession {
+    /// `anchored`: the service manager's main process is another one, which may end before this one.
+    pub(super) fn new(anchored: bool) -> io::Result<Self> {
+        let (end, hand_over) = (on_signals(&[SIGINT, SIGTERM])?, on_signals(&[SIGUSR1])?);
+        let line = anchored.then(keep_line).transpose()?;
+        Ok(Self { end, hand_over, line, until: None })
+    }
+
+    pub(super) fn interests(&self) -> [pollfd; 3] {
+        let line = self.line.as_ref().map_or(-1, AsRawFd::as_raw_fd);
+        [interest(self.end.as_raw_fd()), interest(self.hand_over.as_raw_fd()), interest(line)]
+    }
+
+    /// How long there is nothing to do.
+    pub(super) fn timeout(&self, other: Option<Duration>) -> Option<Duration> {
+        let until = self.until.map(|at| at.saturating_duration_since(Instant::now()));
+        // Whether anything is left is looked at then.
+        let until = until.map(|left| left.min(GRACE));
+        until.into_iter().chain(other).min()
+    }
+
+    /// Goes by what has come since the last time.
+    pub(super) fn turn(&mut self, redirector: &mut Redirector) -> Course {
+        let now = Instant::now();
+        if drain(&mut self.hand_over) && !redirector.has_successor() {
+            redirector.hand_over(now);
+            self.until = Some(now + MAX_AFTERLIFE);
+        }
+        if drain(&mut self.end) && !self.detach(now) {
+            return Course::Ends;
+        }
+        if self.line.as_mut().is_some_and(is_dropped) {
+            self.line = None;
+            if self.until.is_some() {
+                return Course::EndsAll;
+            }
+            // It keeps none: a restart is an end.
+        }
+        let over = self.until.is_some_and(|until| now >= until);
+        if over || redirector.has_nothing_left(now) { Course::Ends } else { Course::Serves }
+    }
+
+    /// Whether the connections may outlive the manager's main process: that ends now.
+    fn detach(&mut self, now: Instant) -> bool {
+        let may = self.line.is_some() && self.until.is_none();
+        if may {
+            self.until = Some(now + MAX_WAIT);
+            anchor::let_go();
+        }
+        may
+    }
+}
+
+fn on_signals(signals: &[i32]) -> io::Result<UnixStream> {
+    let (ours, theirs) = UnixStream::pair()?;
+    ours.set_nonblocking(true)?;
+    for signal in signals {
+        signal_hook::low_level::pipe::register(*signal, theirs.try_clone()?)?;
+    }
+    Ok(ours)
+}
+
+fn keep_line() -> io::Result<UnixStream> {
+    manager::connect();
+    let (ours, theirs) = UnixStream::pair()?;
+    ours.set_nonblocking(true)?;
+    manager::store(theirs.as_fd());
+    Ok(ours)
+}
+
+/// Whether anything has come.
+fn drain(from: &mut UnixStream) -> bool {
+    from.read(&mut [0; 64]).is_ok_and(|read| read > 0)
+}
+
+fn is_dropped(line: &mut UnixStream) -> bool {
+    line.read(&mut [0]).is_ok_and(|read| read == 0)
+}
+
+impl Redirector {
+    pub(super) const fn has_successor(&self) -> bool {
+        self.succeeded_at.is_some()
+    }
+
+    /// Leaves everything new to the successor, which is at work already.
+    fn hand_over(&mut self, now: Instant) {
+        self.succeeded_at = Some(now);
+        // The successor's programs see what these leave alone.
+        let left = self.tables.take_no_more();
+        self.retire_door();
+        self.hand_networks_over();
+        self.group.hand_over();
+        self.handle_events();
+        let open = self.connections.len();
+        let text = match left {
+            Ok(()) => format!("another manypath takes over; {open} connections go on here"),
+            Err(error) => format!("another manypath takes over: {error}"),
+        };
+        (self.options.notice)(&text);
+    }
+
+    /// Whether a successor has everything.
+    fn has_nothing_left(&self, now: Instant) -> bool {
+        self.succeeded_at.is_some_and(|at| now >= at + GRACE)
+            && self.connections.len() == 0
+            && self.datagrams.is_empty()
+            && self.detours.is_empty()
+            && self.serves_nobody()
+            && self.networks.is_empty()
+    }
+
+    /// Ends the connections with the service.
+    pub(super) fn stop_stack(&mut self) {
+        self.stack.send(Request::Stop, None);
+    }
+}
