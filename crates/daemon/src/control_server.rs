@@ -456,7 +456,8 @@ impl Stack {
             true => connection.serves_programs() && !self.control.has_launchers(),
             false => connection.owner,
         };
-        if ends && self.config.exit_when_drained {
+        // The connections of peers keep one that another process has taken over from.
+        if ends && self.config.exit_when_drained && !self.phase.is_succeeded() {
             self.drain(self.config.drain_timeout);
         }
     }

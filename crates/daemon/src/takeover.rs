@@ -208,8 +208,8 @@ impl Stack {
     fn why_not_to_lend(&self) -> Option<&'static str> {
         if self.config.encapsulation == Encapsulation::Native {
             Some("SCTP without UDP encapsulation is not handed over")
-        } else if self.config.door || self.config.gateway.is_some() || !self.config.accept {
-            Some("it is no `manypath serve`")
+        } else if self.config.gateway.is_some() || !self.config.accept {
+            Some("it does not serve peers, or is a gateway")
         } else if self.succession.by.is_some() {
             Some("another process has taken over already")
         } else if !self.phase.serves_peers() {
