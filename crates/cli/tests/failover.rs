@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{Site, finish};
+use common::{Site, find, finish};
 use manypath_lab::Host;
 use std::io::Read;
 use std::path::Path;
@@ -20,6 +20,8 @@ const FILE: u64 = 11_000_000;
 const CUT_AT: usize = 4_000_000;
 /// For how long the download is watched after the cut.
 const WATCH: Duration = Duration::from_millis(1500);
+/// For how long a filter rejects what comes.
+const REJECTED: Duration = Duration::from_secs(6);
 
 /// How a path is lost.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -148,4 +150,46 @@ fn a_backup_takes_over_in_the_middle_of_a_download() {
 #[ignore = "takes a quiet machine: make test-full"]
 fn a_backup_takes_over_within_three_tenths_of_a_second() {
     check_backup(Duration::from_millis(300));
+}
+
+/// Has the server's host reject the UDP of manypath and send none, as a firewall may while it is being reloaded; or
+/// ends that.
+fn reject(site: &Site, rejects: bool) {
+    let hook = |name: &str, rule: &str| {
+        format!("chain {name} {{ type filter hook {name} priority 0; {rule}; }};")
+    };
+    let input = hook("input", "udp dport 9899 reject with icmpx type port-unreachable");
+    let output = hook("output", "udp sport 9899 drop");
+    let mut nft = site.command(Host::Right, find("nft"));
+    nft.arg(match rejects {
+        true => format!("table inet filter {{ {input} {output} }}"),
+        false => "delete table inet filter".to_owned(),
+    });
+    let done = finish(nft);
+    assert_eq!(done.code, Some(0), "{done:?}");
+}
+
+/// TCP takes a port unreachable for a passing error (RFC 1122 section 4.2.3.9).
+#[test]
+fn a_filter_that_rejects_for_some_seconds_ends_no_download() {
+    let mut site = Site::with_paths(TWO);
+    site.web();
+    let content = site.random_file("file", FILE);
+    site.serve("8080");
+    let url = format!("http://{}:8080/file", site.server());
+    let mut command = site.through_command(&[], "curl", &["-sS", "-f", "-N", &url]);
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("curl");
+    let mut received = vec![0; CUT_AT];
+    let mut stream = child.stdout.take().expect("its output");
+    stream.read_exact(&mut received).expect("the first part");
+    reject(&site, true);
+    std::thread::sleep(REJECTED);
+    reject(&site, false);
+    let mended = Instant::now();
+    stream.read_to_end(&mut received).expect("the rest");
+    assert!(child.wait().expect("its end").success());
+    assert!(received == content, "damaged");
+    println!("the rest came {:?} after the filter had gone", mended.elapsed());
+    assert!(mended.elapsed() < Duration::from_secs(20), "{:?}", mended.elapsed());
+    assert_eq!(site.server_counter("stack_peers_gone"), 0);
 }

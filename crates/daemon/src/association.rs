@@ -2,7 +2,7 @@
 
 use crate::attempt::AttemptId;
 use crate::datagrams::DatagramId;
-use crate::presence::Quiet;
+use crate::presence::{Doubt, Quiet};
 use crate::privileged::Acceptor;
 use manypath_engine::{Instant, Outgoing, Profile};
 use manypath_flow::{DatagramFlow, DirectFlow, FlowConfig, FlowId, FlowMux, Flows};
@@ -66,8 +66,8 @@ pub(crate) struct Association {
     pub(crate) held: Option<Outgoing>,
     /// Messages may have been given to the engine.
     pub(crate) spoken: bool,
-    /// Packets received when the peer's host said that nobody listens there any more.
-    pub(crate) doubted: Option<u64>,
+    /// The peer's host has said that nobody listens there any more, and nothing has come since.
+    pub(crate) doubted: Option<Doubt>,
     pub(crate) quiet: Quiet,
 }
 
@@ -131,6 +131,11 @@ impl Association {
     /// Whether it carries nothing.
     pub(crate) fn is_unused(&self) -> bool {
         self.flows.is_empty() && self.datagrams.is_empty()
+    }
+
+    /// Whether programs would lose connections with it, or what they have written before they closed them.
+    pub(crate) fn carries_connections(&self) -> bool {
+        self.flows.values().any(|flow| matches!(flow, FlowUse::Relay(_) | FlowUse::Closing))
     }
 
     /// Whether this side began it.

@@ -150,6 +150,8 @@ pub struct StackConfig {
     pub rto_max: Duration,
     /// How long a peer may stay silent before a connection goes on as plain TCP.
     pub fallback_timeout: Duration,
+    /// How long a peer that carries connections may be silent when its host says that nobody listens there.
+    pub unreachable_patience: Duration,
     /// How long a non-blocking connect waits for SCTP before plain TCP is tried in parallel.
     pub tcp_head_start: Duration,
     /// How long a peer or service that could not be used is remembered.
@@ -238,6 +240,7 @@ impl Default for StackConfig {
             rto_min: Duration::from_millis(200),
             rto_max: Duration::from_secs(60),
             fallback_timeout: Duration::from_millis(300),
+            unreachable_patience: Duration::from_secs(15),
             tcp_head_start: Duration::from_millis(150),
             negative_cache: Duration::from_secs(60),
             peer_cache: true,

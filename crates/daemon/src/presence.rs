@@ -1,11 +1,14 @@
 //! Whether a peer is still there, when its host says that nobody listens at its port.
 //!
-//! A process that is killed says no goodbye. Its host answers for it, by ICMP port unreachable.
-//! Such a message quotes our tag, but may still come from a router or a firewall that has changed
-//! its mind, so it only raises a doubt: all paths are probed at once, and an association from
-//! which nothing has come for a second, on no path, while the doubt lasted, is given up. Programs
-//! then see a reset soon, as they would with TCP, instead of after many retransmissions. Connects
-//! that have not been answered lose nothing by going on as plain TCP, and do so earlier.
+//! A process that is killed says no goodbye. Its host answers for it, by ICMP port unreachable. A packet filter that
+//! rejects says exactly the same, and TCP takes that for a passing error (RFC 1122 section 4.2.3.9). So such a message
+//! only raises a doubt: all paths are asked each second, and the association is given up
+//!
+//! * at once if the answer is an ABORT: another process has taken the peer's place;
+//! * after a second without a packet if it carries no connection, because then nobody loses one. Connects that have not
+//!   been answered go on as plain TCP, and do so earlier;
+//! * after `unreachable_patience` without a packet otherwise. Programs then see a reset, as they would with TCP once the
+//!   peer has died.
 //!
 //! The host answers only what it is asked. A program that waits for its peer sends nothing, so when its
 //! association has fallen quiet the peer is asked after a second, and again whenever that has lasted as
@@ -39,8 +42,17 @@ impl Quiet {
     }
 }
 
-/// How long a peer in doubt may be silent, beyond two of its round trips.
+/// How often a peer in doubt is asked, and how long it may be silent, beyond two of its round trips, if it carries no
+/// connection.
 const GRACE: Duration = Duration::from_secs(1);
+
+/// A peer's host has said that nobody listens.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Doubt {
+    since: Instant,
+    /// Packets that had come from the peer by then.
+    received: u64,
+}
 
 impl Stack {
     pub(crate) fn notice_closed_ports(&mut self) {
@@ -60,24 +72,28 @@ impl Stack {
 
     fn doubt(&mut self, id: AssociationId) {
         let received = self.packets_received(id);
-        let patience = GRACE + self.longest_round_trip(id) * 2;
         let Some(association) = self.associations.get_mut(&id) else { return };
         // During setup the engine itself takes the message at its word.
         if association.setup == Setup::Connecting || association.doubted.is_some() {
             return;
         }
-        association.doubted = Some(received);
-        self.timers.set(self.now + patience, Timer::Presence(id));
-        self.ask_everywhere(id);
+        association.doubted = Some(Doubt { since: self.now, received });
+        self.ask_in_doubt(id);
         self.hurry_attempts(id, received);
     }
 
-    /// Asks on every path that works as far as is known, so that the host can answer for each.
+    fn ask_in_doubt(&mut self, id: AssociationId) {
+        let wait = GRACE + self.longest_round_trip(id) * 2;
+        self.timers.set(self.now + wait, Timer::Presence(id));
+        self.ask_everywhere(id);
+    }
+
+    /// Asks on every path that has ever worked, so that the host can answer for each.
     pub(crate) fn ask_everywhere(&mut self, id: AssociationId) {
         let status = self.driver.endpoint().status(self.now, id);
         let paths = status.into_iter().flat_map(|status| status.paths);
-        let active = paths.filter(|path| path.state == PathState::Active);
-        let remotes: Vec<IpAddr> = active.map(|path| path.addr.remote.ip()).collect();
+        let confirmed = paths.filter(|path| path.state != PathState::Unconfirmed);
+        let remotes: BTreeSet<IpAddr> = confirmed.map(|path| path.addr.remote.ip()).collect();
         for remote in remotes {
             self.driver.endpoint_mut().request_heartbeat(self.now, id, Some(remote));
         }
@@ -92,11 +108,23 @@ impl Stack {
     pub(crate) fn on_presence_timer(&mut self, id: AssociationId) {
         let received = self.packets_received(id);
         let Some(association) = self.associations.get_mut(&id) else { return };
-        if association.doubted.take() != Some(received) || self.has_active_path(id) {
+        let doubt = association.doubted.take_if(|doubt| doubt.received == received);
+        association.doubted = doubt;
+        let Some(doubt) = doubt else { return };
+        let silent = self.now.since(doubt.since);
+        if association.carries_connections() && silent < self.config.unreachable_patience {
+            return self.ask_in_doubt(id);
+        }
+        association.doubted = None;
+        if self.has_active_path(id) {
             return;
         }
         self.counters.count("peers_gone");
-        info!(target: log::ASSOCIATION, "association {}: nobody listens there any more", id.0);
+        info!(
+            target: log::ASSOCIATION,
+            "association {}: given up: the peer's host reports that nobody listens, and nothing has come for {} s",
+            id.0, silent.as_secs(),
+        );
         self.driver.endpoint_mut().abort(self.now, id, b"nobody listens");
     }
 

@@ -106,11 +106,16 @@ fn write_until_broken(stream: &mut TcpStream) -> (ErrorKind, Duration) {
     }
 }
 
+/// A client that waits no longer than necessary for a peer whose host says that nobody listens.
+fn impatient(network: Network) -> StackConfig {
+    StackConfig { unreachable_patience: Duration::from_secs(2), ..network.client_config() }
+}
+
 fn killed_server_resets_its_relays() {
     let network = Network::new();
     let destination = service(network.server()[0], echo);
     let mut server = Server::start(network, destination);
-    let (_client, mut launcher) = Host::with_launcher(network.client_config());
+    let (_client, mut launcher) = Host::with_launcher(impatient(network));
     let mut stream = connected(&mut launcher, destination);
     launcher.wait_for("the second path", |status| {
         status.associations[0].paths.iter().filter(|path| path.state == "active").count() == 2
@@ -155,7 +160,7 @@ fn who_only_waits_hears_of_the_death() {
     let network = Network::new();
     let destination = service(network.server()[0], echo);
     let mut server = Server::start(network, destination);
-    let (_client, mut launcher) = Host::with_launcher(network.client_config());
+    let (_client, mut launcher) = Host::with_launcher(impatient(network));
     let mut stream = connected(&mut launcher, destination);
     std::thread::sleep(Duration::from_millis(500));
     server.0.kill().unwrap();

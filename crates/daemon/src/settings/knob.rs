@@ -133,6 +133,15 @@ pub const KNOBS: &[Knob] = &[
         set: |config, value| config.fallback_timeout = Duration::from_millis(value),
     },
     Knob {
+        name: "unreachable_patience_s",
+        help: "how long connections outlast port unreachable messages from a peer that sends \
+               nothing else, in seconds",
+        bounds: (1, 3600),
+        words: &[],
+        get: |config| config.unreachable_patience.as_secs(),
+        set: |config, value| config.unreachable_patience = Duration::from_secs(value),
+    },
+    Knob {
         name: "tcp_head_start_ms",
         help: "how long a non-blocking connect waits for SCTP before it also tries TCP, in \
                milliseconds",
