@@ -46,7 +46,7 @@ test: ## Run everything that continuous integration checks
 
 # The slower checks: more random cases, longer fuzzing, the lab at speed, the demo itself.
 test-full: test build ## Run the slower checks, too
-	@scripts/setup full
+	@scripts/setup full static
 	MANYPATH_CASES=20000 $(CARGO) test --release --locked -p manypath-sim
 	$(CARGO) test --release --locked -p manypath-lab --test throughput -- --ignored
 	$(CARGO) test --release --locked -p manypath-net --test usrsctp -- --ignored --test-threads 1
@@ -63,6 +63,9 @@ test-full: test build ## Run the slower checks, too
 	MANYPATH_IN_CGROUP=1 $(CARGO) test --release --locked -p manypath-cli --test clients -- --ignored --test-threads 1
 	$(CARGO) test --release --locked -p manypath-cli --test kernel_sctp -- --ignored --test-threads 1
 	packaging/container/test target/release/manypath
+	scripts/static $$(uname -m)
+	packaging/test/empty-root $${CARGO_TARGET_DIR:-target}/$$(uname -m)-unknown-linux-musl/dist/manypath
+	$(CARGO) test --release --locked -p manypath-cli --test handover -- --ignored
 	$(MAKE) interop
 	@scripts/setup kernels
 	scripts/kernels --only 6.12

@@ -288,3 +288,27 @@ int main(int count, char **words) {
     assert!(done.stderr.contains("out-of-reach=3"), "{done:?}");
     assert_eq!(site.server_counter("stack_relays_started"), 0);
 }
+
+/// A program that is linked with another C library, musl, as those of Alpine are.
+#[test]
+#[ignore = "slow; make test-full"]
+fn a_program_of_musl_is_carried() {
+    if is_skipped() {
+        return;
+    }
+    let site = site();
+    // The one that packages hold; what cargo builds for tests needs the GNU C library.
+    let library = site.dir.join("libmanypath_handover.so");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/handover");
+    assert!(Command::new(script).arg(&library).status().unwrap().success());
+    let program = site.dir.join("of-musl").display().to_string();
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/fetch.c");
+    let mut compiler = Command::new(find("musl-gcc"));
+    assert!(compiler.args(["-o", &program, source]).status().unwrap().success());
+    let mut command = handing_over(&site, Host::Left, &DOCKER);
+    command.env("MANYPATH_HANDOVER_LIBRARY", library);
+    command.args(["run", "--report", "--", &program, &site.server(), "8080", "/file"]);
+    let done = finish(command);
+    assert_eq!((done.code, done.stdout.as_str()), (Some(0), "10000\n"), "{done:?}");
+    assert!(done.stderr.contains("sctp=1 ") && !done.stderr.contains("out-of-reach"), "{done:?}");
+}
