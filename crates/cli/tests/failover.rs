@@ -9,7 +9,7 @@ use common::{Site, find, finish};
 use manypath_lab::Host;
 use std::io::Read;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 const TWO: &[&str] = &["20mbit,10ms,queue=100", "10mbit,40ms,queue=100"];
@@ -169,27 +169,67 @@ fn reject(site: &Site, rejects: bool) {
     assert_eq!(done.code, Some(0), "{done:?}");
 }
 
-/// TCP takes a port unreachable for a passing error (RFC 1122 section 4.2.3.9).
-#[test]
-fn a_filter_that_rejects_for_some_seconds_ends_no_download() {
+/// Takes all addresses from the server's host, or gives them back.
+fn flush(site: &Site, gone: bool) {
+    for (index, path) in ["A", "B"].into_iter().enumerate() {
+        let address = format!("{}/24", site.lab.address(Host::Right, index));
+        let mut command = site.command(Host::Right, "ip");
+        match gone {
+            true => command.args(["address", "flush"]),
+            false => command.args(["address", "add", &address]),
+        };
+        command.args(["dev", &format!("path{path}")]);
+        let done = finish(command);
+        assert_eq!(done.code, Some(0), "{done:?}");
+    }
+}
+
+/// Downloads a file and lets `disturb` have its way after the first part, with the process of the server's stack.
+fn download_with(disturb: impl FnOnce(&Site, u64)) {
     let mut site = Site::with_paths(TWO);
     site.web();
     let content = site.random_file("file", FILE);
     site.serve("8080");
+    let server = site.server_status()["pid"].as_u64().expect("a process");
     let url = format!("http://{}:8080/file", site.server());
     let mut command = site.through_command(&[], "curl", &["-sS", "-f", "-N", &url]);
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("curl");
     let mut received = vec![0; CUT_AT];
     let mut stream = child.stdout.take().expect("its output");
     stream.read_exact(&mut received).expect("the first part");
-    reject(&site, true);
-    std::thread::sleep(REJECTED);
-    reject(&site, false);
+    disturb(&site, server);
     let mended = Instant::now();
     stream.read_to_end(&mut received).expect("the rest");
     assert!(child.wait().expect("its end").success());
     assert!(received == content, "damaged");
-    println!("the rest came {:?} after the filter had gone", mended.elapsed());
+    println!("the rest came within {:?}", mended.elapsed());
     assert!(mended.elapsed() < Duration::from_secs(20), "{:?}", mended.elapsed());
     assert_eq!(site.server_counter("stack_peers_gone"), 0);
+}
+
+/// TCP takes a port unreachable for a passing error (RFC 1122 section 4.2.3.9).
+#[test]
+fn a_filter_that_rejects_for_some_seconds_ends_no_download() {
+    download_with(|site, _| {
+        reject(site, true);
+        std::thread::sleep(REJECTED);
+        reject(site, false);
+    });
+}
+
+/// The kernel has the addresses again before the stack has sockets there, and says so to the client.
+#[test]
+fn a_server_that_is_late_to_use_its_addresses_again_resets_nobody() {
+    download_with(|site, server| {
+        flush(site, true);
+        std::thread::sleep(Duration::from_secs(2));
+        let send = |signal: &str| {
+            let status = Command::new("kill").args([signal, &server.to_string()]).status();
+            assert!(status.expect("kill").success());
+        };
+        send("-STOP");
+        flush(site, false);
+        std::thread::sleep(Duration::from_secs(4));
+        send("-CONT");
+    });
 }
