@@ -4,6 +4,7 @@ use crate::attempt::AttemptId;
 use crate::datagrams::DatagramId;
 use crate::presence::{Doubt, Quiet};
 use crate::privileged::Acceptor;
+use crate::streams::{MAX_FLOWS, Streams};
 use manypath_engine::{Instant, Outgoing, Profile};
 use manypath_flow::{DatagramFlow, DirectFlow, FlowConfig, FlowId, FlowMux, Flows};
 use manypath_window::Budget;
@@ -54,8 +55,10 @@ pub(crate) struct Association {
     pub(crate) begun: Instant,
     /// When it was last found without flows.
     pub(crate) idle_since: Instant,
-    /// Streams that both sides have, in each direction.
+    /// Streams that both sides had in each direction when it began.
     pub(crate) streams: u16,
+    /// What was added to them.
+    pub(crate) added: Streams,
     pub(crate) mux: Flows,
     /// The peer sends nothing more than what has arrived.
     pub(crate) input_over: bool,
@@ -81,7 +84,8 @@ impl Association {
         memory: &Budget,
     ) -> Self {
         let (first, memory) = (begun_with.is_some(), memory.clone());
-        let mux = FlowMux::within(first, streams, FlowConfig::default(), memory);
+        let limits = FlowConfig { max_flows: usize::from(MAX_FLOWS), ..FlowConfig::default() };
+        let mux = FlowMux::within(first, streams, limits, memory);
         Self::carrying(Flows::Mux(Box::new(mux)), begun_with, setup, begun, streams)
     }
 
@@ -113,6 +117,7 @@ impl Association {
             begun,
             idle_since,
             streams,
+            added: Streams::default(),
             mux,
             flows,
             datagrams,

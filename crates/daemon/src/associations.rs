@@ -115,13 +115,15 @@ impl Stack {
             }
             Event::SenderDry => drop(self.dirty.insert(id)),
             Event::SendFailed { message, .. } => self.on_given_up(id, &message),
-            // Only datagrams are unreliable, and nobody changes the streams of associations.
+            Event::StreamsAdded { outcome, outbound_streams, inbound_streams } => {
+                self.on_streams_added(id, outcome, (outbound_streams, inbound_streams));
+            }
+            // Only datagrams are unreliable, and nobody resets streams.
             Event::PartialDeliveryAborted(_)
             | Event::Undelivered { .. }
             | Event::PeerError { .. }
             | Event::StreamsReset { .. }
             | Event::AssociationReset { .. }
-            | Event::StreamsAdded { .. }
             | Event::Authentication { .. }
             | Event::PathPolicy { .. } => {}
             Event::LocalAddress { address, change, outcome } => {
@@ -160,6 +162,7 @@ impl Stack {
         association.mux.limit_streams(up.streams);
         self.dirty.insert(id);
         self.agree_on_datagrams(id);
+        self.extend_streams(id);
         self.adopt_peer_addresses(id);
         self.watch_idle(id);
         let word = if up.initiated { "established" } else { "accepted" };
@@ -278,6 +281,7 @@ impl Stack {
             self.counters.add_flows(gone.mux.counters().entries());
             let datagrams = gone.mux.datagrams().map(|datagrams| datagrams.counters().entries());
             self.counters.add_datagrams(datagrams.unwrap_or_default());
+            self.limit_added_streams();
         }
         self.by_peer.retain(|_, used| *used != id);
         self.dirty.remove(&id);
@@ -376,9 +380,11 @@ impl Stack {
             Fed::Drained => self.end_direct(id),
             // `Event::Writable` brings us back; an association that ends says so itself.
             Fed::Full | Fed::Refused(SendError::UnknownAssociation | SendError::ShuttingDown) => {}
+            // The peer may use a stream before it has told us that we may, too.
+            Fed::Refused(SendError::InvalidStream) if self.has_added_streams(id) => {}
             Fed::Refused(_) => {
                 self.counters.count("messages_rejected_by_engine");
-                endpoint.abort(self.now, id, b"stream out of range");
+                self.driver.endpoint_mut().abort(self.now, id, b"stream out of range");
             }
         }
     }

@@ -5,6 +5,7 @@ use crate::gateway::Gateway;
 use crate::log::{Level, Levels};
 use crate::peers::PeerCache;
 use crate::settings::SettingsFile;
+use crate::streams::MAX_FLOWS;
 use manypath_engine::{Profile, Redundancy, SharedBottleneck};
 use manypath_net::Interface;
 use manypath_rules::paths::PathsFile;
@@ -212,6 +213,13 @@ pub struct StackConfig {
     pub seed: Option<[u8; 32]>,
 }
 
+/// What a stack may promise unless told otherwise: an eighth of the machine's memory, as TCP does about, but no less than
+/// 256 MiB, and no more than [`MAX_FLOWS`] connections to one peer begin with, the first of them with larger windows.
+fn default_receive_memory() -> u64 {
+    let least_windows = u64::from(MAX_FLOWS) * u64::from(manypath_flow::INITIAL_CREDIT);
+    (manypath_net::memory() / 8).clamp(256 << 20, least_windows / 4 * 5)
+}
+
 impl Default for StackConfig {
     fn default() -> Self {
         Self {
@@ -234,7 +242,7 @@ impl Default for StackConfig {
             fixed: Vec::new(),
             force_bindall: true,
             step_aside: StepAside::Auto,
-            receive_memory: 256 << 20,
+            receive_memory: default_receive_memory(),
             init_rtx_max: 2,
             path_rtx_max: 5,
             rto_min: Duration::from_millis(200),

@@ -52,6 +52,7 @@ mod socket;
 mod socket_options;
 mod stack;
 mod status;
+mod streams;
 mod suspension;
 mod sync;
 mod takeover;

@@ -2,13 +2,14 @@
 
 use crate::config::{Encapsulation, StackConfig};
 use crate::stack::Stack;
+use crate::streams::MAX_STREAMS;
 use manypath_engine::{
     AssociationId, Config, Duration, Profile, StreamClass, StreamId, StreamOptions,
 };
 use manypath_flow::{FlowId, Share};
 use manypath_rules::{Class, Options};
 
-/// As many connections can be open towards one peer.
+/// As many connections can be open towards one peer before streams are added.
 const FLOW_STREAMS: u16 = 1024;
 /// Streams asked for in each direction.
 pub(crate) const STREAMS: u16 = FLOW_STREAMS + manypath_flow::DATAGRAM_STREAMS;
@@ -47,6 +48,9 @@ fn of_profile(config: &StackConfig, profile: Profile) -> Config {
         // Hosts of today are moved: addresses come and go with links, leases and prefixes.
         address_reconfiguration: true,
         streams: STREAMS,
+        reconfiguration: true,
+        accept_added_streams: true,
+        max_streams: MAX_STREAMS,
         initial_packets: Some(INITIAL_PACKETS),
         // Says to peers that datagrams are carried, too.
         partial_reliability: true,
@@ -103,6 +107,7 @@ pub(crate) fn of_direct(config: &StackConfig, profile: Profile) -> Config {
         // Peers that know ASCONF without AUTH would have to be refused (RFC 5061 section 6).
         address_reconfiguration: false,
         streams: 1,
+        reconfiguration: false,
         initial_packets: None,
         inbound_streams: Some(NATIVE_STREAMS),
         partial_reliability: false,

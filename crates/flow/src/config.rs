@@ -20,6 +20,8 @@ pub struct FlowConfig {
     /// Bytes that `write` holds for all flows together, beyond a small floor that each flow always
     /// has, so that flows that cannot send never keep the others from it.
     pub send_budget: usize,
+    /// As many flows begin with the first window; the others with [`INITIAL_CREDIT`], so that memory for many is left.
+    pub first_windows: usize,
     /// Most flows opened here, and most flows opened by the peer, at a time.
     pub max_flows: usize,
 }
@@ -32,6 +34,7 @@ impl Default for FlowConfig {
             receive_budget: 160 << 20,
             send_buffer: 256 << 10,
             send_budget: 32 << 20,
+            first_windows: 1024,
             max_flows: 1024,
         }
     }

@@ -47,7 +47,11 @@ pub fn feed(
                 *held = Some(message);
                 break Fed::Full;
             }
-            Err(error) => break Fed::Refused(error),
+            Err(error) => {
+                // Streams may be added soon.
+                *held = Some(message).filter(|_| error == SendError::InvalidStream);
+                break Fed::Refused(error);
+            }
         }
     };
     endpoint.set_backlog(id, flows.backlog());

@@ -154,6 +154,22 @@ impl Flows {
         }
     }
 
+    /// See [`FlowMux::add_streams`]. The direct form has no use for them.
+    pub fn add_streams(&mut self, first: u16, end: u16) {
+        match self {
+            Self::Mux(mux) => mux.add_streams(first, end),
+            Self::Direct(_) => {}
+        }
+    }
+
+    /// Streams that may carry flows, and how many flows were opened here and have not ended. None in the direct form.
+    pub fn use_of_streams(&self) -> Option<(u16, usize)> {
+        match self {
+            Self::Mux(mux) => Some((mux.streams(), mux.opened_here())),
+            Self::Direct(_) => None,
+        }
+    }
+
     /// See [`FlowMux::handle_message`].
     pub fn handle_message(&mut self, message: Message) -> Result<(), FlowError> {
         either!(self, one => one.handle_message(message))

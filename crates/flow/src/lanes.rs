@@ -7,6 +7,7 @@
 
 use crate::table::FlowId;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 /// Which side opened a flow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,6 +75,8 @@ impl Lane {
 #[derive(Debug)]
 pub(crate) struct Lanes {
     streams: u16,
+    /// Streams that were added to the association later.
+    added: Range<u16>,
     initiated: bool,
     ours: Vec<Lane>,
     theirs: Vec<Lane>,
@@ -85,11 +88,7 @@ pub(crate) struct Lanes {
 impl Lanes {
     pub(crate) fn new(initiated: bool, streams: u16) -> Self {
         let (ours, theirs, freed) = (Vec::new(), Vec::new(), Vec::new());
-        Self { streams, initiated, ours, theirs, fresh: 0, freed }
-    }
-
-    pub(crate) fn streams(&self) -> u16 {
-        self.streams
+        Self { streams, added: streams..streams, initiated, ours, theirs, fresh: 0, freed }
     }
 
     pub(crate) fn shrink(&mut self, streams: u16) {
@@ -101,6 +100,38 @@ impl Lanes {
         self.freed = free.into_iter().map(|(_, s)| s).collect();
         self.fresh = streams;
         self.streams = streams;
+        self.added = streams..streams;
+    }
+
+    /// The association has the streams up to `end`, too; those below `first` that it did not have before are not
+    /// for flows. What there was goes first.
+    pub(crate) fn grow(&mut self, first: u16, end: u16) {
+        let (first, start) = match self.added.is_empty() {
+            true => (first.max(self.streams), first.max(self.streams)),
+            false => (self.added.start, self.added.end),
+        };
+        if end <= start {
+            return;
+        }
+        let fresh: Vec<_> = core::iter::from_fn(|| self.take_fresh()).collect();
+        let mut new: Vec<_> = (start..end).map(|s| (self.is_second(s), s)).collect();
+        new.sort_unstable();
+        let mut order: Vec<_> = core::mem::take(&mut self.freed);
+        order.reverse();
+        order.extend(fresh);
+        order.extend(new.into_iter().map(|(_, s)| s));
+        order.reverse();
+        (self.freed, self.added) = (order, first..end);
+    }
+
+    /// Whether the association has the stream, for flows.
+    fn has(&self, stream: u16) -> bool {
+        stream < self.streams || self.added.contains(&stream)
+    }
+
+    /// Streams that may carry flows.
+    pub(crate) fn count(&self) -> u16 {
+        self.streams + (self.added.end - self.added.start)
     }
 
     fn is_used(&self, stream: u16) -> bool {
@@ -116,9 +147,10 @@ impl Lanes {
     /// ones, so that two flows meet on one stream (and wait for each other's losses) only when
     /// more than half of the streams are in use.
     pub(crate) fn free_stream(&mut self) -> Option<u16> {
-        if let Some(stream) = self.freed.pop() {
-            return Some(stream);
-        }
+        self.freed.pop().or_else(|| self.take_fresh())
+    }
+
+    fn take_fresh(&mut self) -> Option<u16> {
         let position = self.fresh;
         if position >= self.streams {
             return None;
@@ -135,7 +167,7 @@ impl Lanes {
 
     /// The lane, if the association has the stream.
     pub(crate) fn get_mut(&mut self, key: LaneKey) -> Option<&mut Lane> {
-        if key.stream >= self.streams {
+        if !self.has(key.stream) {
             return None;
         }
         let lanes = match key.opener {
@@ -213,6 +245,22 @@ mod tests {
         assert_eq!(lanes.get_mut(key).unwrap().age(1), Age::Late);
         assert_eq!(lanes.get_mut(key).unwrap().age(2), Age::Current);
         assert_eq!(lanes.get_mut(key).unwrap().age(3), Age::Early);
+    }
+
+    #[test]
+    fn added_streams_come_last_and_leave_out_those_between() {
+        let mut lanes = Lanes::new(true, 3);
+        assert_eq!(lanes.free_stream(), Some(0));
+        lanes.grow(5, 8);
+        let rest: Vec<_> = core::iter::from_fn(|| lanes.free_stream()).collect();
+        assert_eq!(rest, [2, 1, 6, 5, 7]);
+        for stream in [3, 4, 8] {
+            assert!(lanes.get_mut(LaneKey { opener: Opener::Peer, stream }).is_none());
+        }
+        lanes.grow(5, 10);
+        assert_eq!(lanes.count(), 8);
+        let rest: Vec<_> = core::iter::from_fn(|| lanes.free_stream()).collect();
+        assert_eq!(rest, [8, 9]);
     }
 
     #[test]

@@ -76,7 +76,7 @@ pub use counters::Counters;
 pub use driver::Driver;
 pub use inherited::Inherited;
 pub use interfaces::{Interface, interfaces};
-pub use limits::{keep_freed_memory, raise_descriptor_limit};
+pub use limits::{keep_freed_memory, memory, raise_descriptor_limit};
 pub use links::{Link, links};
 pub use netlink::{NetworkWatch, News};
 pub use probe::{ProbeReport, Probes, ReportKind};

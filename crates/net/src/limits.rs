@@ -22,6 +22,17 @@ pub fn raise_descriptor_limit() -> io::Result<u64> {
     Ok(limit.rlim_cur)
 }
 
+/// Bytes of memory that this machine has; none if the kernel does not say.
+pub fn memory() -> u64 {
+    // SAFETY: all zeroes is a valid sysinfo.
+    let mut info: libc::sysinfo = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel writes one sysinfo, which outlives the call.
+    if unsafe { libc::sysinfo(&raw mut info) } != 0 {
+        return 0;
+    }
+    info.totalram.saturating_mul(info.mem_unit.into())
+}
+
 /// Lets the allocator keep some memory that was freed. Each turn of a loop that moves bulk data takes memory
 /// and frees it; by default the C library gives it back to the kernel and asks for it again each time,
 /// and every page of it is cleared anew.
@@ -41,6 +52,11 @@ pub fn keep_freed_memory() {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn the_machine_has_memory() {
+        assert!(super::memory() > 16 << 20);
+    }
+
     #[test]
     fn the_limit_is_what_the_system_allows() {
         let raised = super::raise_descriptor_limit().unwrap();

@@ -176,6 +176,7 @@ impl Stack {
         let association = self.associations.get_mut(&id).ok_or(FallbackReason::AssociationLost)?;
         let opened = association.mux.open(open.destination, open.source_or_unspecified());
         self.dirty.insert(id);
+        self.extend_streams(id);
         opened.map_err(|error| {
             warn!(target: log::CONNECTION, "association {}: {error}", id.0);
             FallbackReason::Busy

@@ -54,6 +54,8 @@ impl Host {
         let stack = Stack::new(StackConfig {
             locals: Locals::List((0..PATHS).map(|path| address(number, path)).collect()),
             udp_port: DEFAULT_UDP_PORT,
+            // The same on every machine.
+            receive_memory: 256 << 20,
             privileged_port: 0,
             accept: true,
             allow: open_services(number),

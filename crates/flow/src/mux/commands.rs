@@ -40,17 +40,23 @@ impl FlowMux {
         let stream = self.lanes.free_stream().ok_or(OpenError::NoStream)?;
         let key = LaneKey { opener: Opener::Us, stream };
         let generation = self.lanes.get_mut(key).map_or(0, |lane| lane.generation).wrapping_add(1);
-        let Some(window) = Window::open(self.config.window(), &self.budget) else {
+        let Some(mut window) = Window::open_least(self.config.window(), &self.budget) else {
             self.reclaim();
             return Err(OpenError::NoMemory);
         };
-        self.note_first(window.size() >= self.config.first_window.into());
+        let whole = self.is_crowded() || window.raise_to_first();
+        self.note_first(whole);
         let recv = Recv::new(window, self.now);
         let window = recv.window();
         let flow = Flow::new((key, generation), (destination, source), INITIAL_CREDIT, recv);
         let control = flow.control(Body::Open(Open { window, destination, source }));
         self.queue_ordered(key, false, control);
         Ok(self.insert(flow))
+    }
+
+    /// Whether there are so many flows that new ones begin with a small window.
+    fn is_crowded(&self) -> bool {
+        self.flows.len() > self.config.first_windows
     }
 
     /// A flow has begun, with its first window or a smaller one for want of memory.
@@ -66,9 +72,9 @@ impl FlowMux {
         if self.flows.get(id).is_none_or(|flow| flow.phase != Phase::Incoming) {
             return;
         }
-        let now = self.now;
+        let (now, crowded) = (self.now, self.is_crowded());
         let Some(flow) = self.flows.get_mut(id) else { return };
-        let whole = flow.recv.raise_to_first();
+        let whole = crowded || flow.recv.raise_to_first();
         // What was consumed already is granted with it.
         let (_, granted) = flow.recv.grant(now);
         let window = u32::try_from(granted).unwrap_or(u32::MAX);
@@ -194,7 +200,7 @@ impl FlowMux {
     /// The association turned out to have fewer streams: call it before `handle_message`, when the
     /// association is established. Flows of ours on streams that are not there are refused.
     pub fn limit_streams(&mut self, streams: u16) {
-        if streams >= self.lanes.streams() {
+        if streams >= self.lanes.count() {
             return;
         }
         let lost: Vec<_> = self

@@ -199,7 +199,18 @@ impl FlowMux {
 
     /// Streams that may carry flows.
     pub fn streams(&self) -> u16 {
-        self.lanes.streams()
+        self.lanes.count()
+    }
+
+    /// The association has the streams below `end` now; those from `first` on that are new may carry flows
+    /// (RFC 6525). One that has no more of them changes nothing.
+    pub fn add_streams(&mut self, first: u16, end: u16) {
+        self.lanes.grow(first, end);
+    }
+
+    /// Flows that were opened here and have not ended.
+    pub const fn opened_here(&self) -> usize {
+        self.ours
     }
 
     /// Bytes of receive memory promised to peers, by all that share the budget.
