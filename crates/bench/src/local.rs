@@ -21,11 +21,13 @@ const FAREWELL: Duration = Duration::from_secs(3);
 /// How long iperf3 may take.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 /// What a stack would read of the user's files, and what they are called here.
-const FILES: [(&str, &str); 4] = [
+const FILES: [(&str, &str); 5] = [
     ("MANYPATH_RUNTIME_DIR", "run"),
     ("MANYPATH_PEERS", "peers"),
     ("MANYPATH_RULES", "rules"),
     ("MANYPATH_SYSCTL", "sysctl.conf"),
+    // Runs begin with nothing that an earlier one has set up; any value will do.
+    ("MANYPATH_OWN_STACK", "own"),
 ];
 
 /// One host of a place.

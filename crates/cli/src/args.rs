@@ -95,6 +95,10 @@ pub(crate) struct RunArgs {
     /// Use an existing stack, given its control socket.
     #[arg(long = "stack", alias = "daemon", value_name = "SOCKET")]
     pub(crate) existing: Option<PathBuf>,
+    /// Start a stack for this program alone, instead of sharing the one of your programs that run
+    /// with the same options (also: the environment variable MANYPATH_OWN_STACK).
+    #[arg(long, conflicts_with = "existing")]
+    pub(crate) own_stack: bool,
     /// Let the program use io_uring. Connections made through io_uring bypass manypath, and its
     /// listening sockets stay plain TCP.
     #[arg(long)]
@@ -106,7 +110,7 @@ pub(crate) struct RunArgs {
     /// without SCTP in the kernel, and leave its TCP alone. Of the options only --port, --peer-port
     /// and --encapsulation apply. The program must be linked dynamically and must not be setuid.
     #[arg(long, conflicts_with_all = [
-        "report", "existing", "allow_io_uring", "client_only", "locals", "profile", "mode", "step_aside",
+        "report", "existing", "own_stack", "allow_io_uring", "client_only", "locals", "profile", "mode", "step_aside",
         "fallback_timeout", "tcp_head_start", "negative_cache", "rules", "verbose", "log",
     ])]
     pub(crate) sctp: bool,
@@ -252,6 +256,9 @@ pub(crate) struct StackArgs {
     /// Serve the listening sockets of programs at this UDP port.
     #[arg(long, value_name = "PORT")]
     pub(crate) door: Option<u16>,
+    /// Serve other launchers, too, which find the stack here, and outlive them all for a while.
+    #[arg(long, value_name = "SOCKET")]
+    pub(crate) shared: Option<PathBuf>,
     /// Neither go by what is remembered of peers, nor add to it.
     #[arg(long)]
     pub(crate) no_memory: bool,

@@ -43,6 +43,7 @@ impl ForAll {
         let mut command = site.command(Host::Right, "setpriv");
         command.args([&format!("--reuid={BOB}"), "--clear-groups", "--"]).arg(&self.0).args(args);
         command.current_dir("/").env("MANYPATH_RUNTIME_DIR", "/nonexistent");
+        command.env("MANYPATH_OWN_STACK", "1");
         command
     }
 }

@@ -3,8 +3,8 @@
 
 mod common;
 
-use common::Site;
 use common::clients::{self, carried, web_site};
+use common::{Site, finish, in_cgroup};
 use std::process::Command;
 
 fn run(site: &Site) -> impl Fn(&str, &[&str]) -> Command {
@@ -31,6 +31,30 @@ fn both_paths_carry_a_large_file() {
         let bytes: u64 = path.towards_left.iter().sum();
         assert!(bytes > 1_000_000, "path {} carried only {bytes} bytes", path.name);
     }
+}
+
+/// The second program finds the stack of the first one without an option, and the association with it.
+#[test]
+fn programs_one_after_the_other_share_a_stack_and_its_association() {
+    if in_cgroup() {
+        return;
+    }
+    let site = web_site();
+    let url = format!("http://{}:8080/small", site.server());
+    for number in 1..=3 {
+        let mut command =
+            site.through_command(&[], "curl", &["-sS", "-f", "-o", "/dev/null", &url]);
+        command.env_remove("MANYPATH_OWN_STACK");
+        let done = carried(&site, 1, || finish(command));
+        assert_eq!(done.code, Some(0), "{done:?}");
+        let associations = site.server_status()["associations"].as_array().map(Vec::len);
+        assert_eq!(associations, Some(1), "after program {number}");
+    }
+    let mut own =
+        site.through_command(&["--own-stack"], "curl", &["-sS", "-f", "-o", "/dev/null", &url]);
+    own.env_remove("MANYPATH_OWN_STACK");
+    let done = carried(&site, 1, || finish(own));
+    assert_eq!(done.code, Some(0), "{done:?}");
 }
 
 #[test]

@@ -47,6 +47,7 @@ impl Manager {
             .env("MANYPATH_SYSCTL", self.folder.at("sysctl"))
             .env("MANYPATH_PEERS", self.folder.at("peers"))
             .env("MANYPATH_RUNTIME_DIR", self.folder.at("run"))
+            .env("MANYPATH_OWN_STACK", "1")
             .stdin(Stdio::null());
         command
     }

@@ -70,6 +70,18 @@ impl ControlListener {
         Ok(())
     }
 
+    /// Removes its file: nobody new finds it. Who has found it before is still accepted.
+    pub fn hide(&self) {
+        // Another process may have cleaned up before us.
+        let _ = fs::remove_file(&self.path);
+    }
+
+    /// Whether its file is there.
+    #[must_use]
+    pub fn is_found(&self) -> bool {
+        !fs::symlink_metadata(&self.path).is_err_and(|e| e.kind() == io::ErrorKind::NotFound)
+    }
+
     /// Where it listens.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -79,8 +91,7 @@ impl ControlListener {
 
 impl Drop for ControlListener {
     fn drop(&mut self) {
-        // Another process may have cleaned up before us.
-        let _ = fs::remove_file(&self.path);
+        self.hide();
     }
 }
 

@@ -1,6 +1,6 @@
 //! Where stacks are found: the runtime directory and the sockets in it.
 //!
-//! A stack listens at `PID.sock` in the first of these that it may write:
+//! A stack listens at `PID.sock`, and one that launchers share at `shared-KEY.sock` as well, in the first of these that it may write:
 //! `$MANYPATH_RUNTIME_DIR`, `/run/manypath`, `$XDG_RUNTIME_DIR/manypath`, `/tmp/manypath-UID`.
 //! `/run/manypathd` is that of the system's service, which has a user of its own; root finds it.
 //! The last of the others lies in a directory that everybody can write, so it is made with mode 0700 and used
@@ -55,6 +55,13 @@ pub fn socket_path(directory: &Path, pid: u32) -> PathBuf {
 #[must_use]
 pub fn door_path(directory: &Path, namespace: u64, port: u16) -> PathBuf {
     directory.join(format!("door-{namespace}-{port}.sock"))
+}
+
+/// The second name of a stack that all launchers of a user share, as long as `key` tells them that it is the one that each of
+/// them would start.
+#[must_use]
+pub fn shared_path(directory: &Path, key: u64) -> PathBuf {
+    directory.join(format!("shared-{key:016x}.sock"))
 }
 
 /// Where a launcher finds the stack that owns the UDP port: the service's if the caller may use it,

@@ -183,6 +183,11 @@ pub struct StackConfig {
     pub runtime_dir: Option<PathBuf>,
     /// Drain and end when the launcher behind `control` has gone.
     pub exit_when_drained: bool,
+    /// Where other launchers find this stack, too. It then ends when none has been there for
+    /// [`shared_pause`](Self::shared_pause), or for a few seconds if the file is gone.
+    pub shared: Option<PathBuf>,
+    /// How long a stack that launchers share, and its associations, outlive the last of them.
+    pub shared_pause: Duration,
     /// Take SIGTERM, SIGINT and SIGHUP as orders to end in good order. The stack must then be made
     /// before its process has other threads, and run in the same one. It also raises the process's
     /// limit of open files.
@@ -263,6 +268,8 @@ impl Default for StackConfig {
             control: None,
             runtime_dir: None,
             exit_when_drained: false,
+            shared: None,
+            shared_pause: Duration::from_secs(300),
             handle_signals: false,
             service: false,
             sockets: Vec::new(),

@@ -31,7 +31,7 @@ const MAX_WAITING: usize = 16 << 10;
 /// After what pause callers are looked for again for whom there was no descriptor.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Most connections at a time.
-const MAX_CONNECTIONS: usize = 256;
+const MAX_CONNECTIONS: usize = 4096;
 
 #[derive(Debug)]
 struct Connection {
@@ -119,8 +119,19 @@ impl ControlServer {
         self.connections.get(&control).is_none_or(|connection| connection.waiting.is_empty())
     }
 
-    fn has_launchers(&self) -> bool {
+    pub(crate) fn has_launchers(&self) -> bool {
         self.connections.values().any(Connection::serves_programs)
+    }
+
+    /// Whether anybody is there, or may say in a moment who he is.
+    pub(crate) fn has_callers(&self) -> bool {
+        let tool = |connection: &Connection| connection.role == Some(Role::Cli);
+        self.connections.values().any(|connection| !tool(connection))
+    }
+
+    /// The second name.
+    pub(crate) const fn second_name(&self) -> Option<&ControlListener> {
+        self.door.as_ref()
     }
 
     /// The connections on whose other side programs are.
@@ -451,6 +462,9 @@ impl Stack {
             self.drop_looks(id);
         } else if self.listeners.forget_launcher(id) {
             self.listen_direct();
+        }
+        if self.config.shared.is_some() {
+            return self.watch_deserted();
         }
         let ends = match self.config.door {
             true => connection.serves_programs() && !self.control.has_launchers(),

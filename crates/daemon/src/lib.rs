@@ -48,6 +48,7 @@ mod rules;
 mod scopes;
 mod service;
 mod settings;
+mod sharing;
 mod socket;
 mod socket_options;
 mod stack;

@@ -125,6 +125,8 @@ pub struct Stack {
     pub(crate) phase: Phase,
     /// The server before this one, while it goes on with its connections.
     pub(crate) predecessor: Option<Predecessor>,
+    /// Since when no launcher has been there, if launchers share the stack.
+    pub(crate) deserted: Option<Instant>,
     /// Who takes over from this one.
     pub(crate) succession: Succession,
     /// What it may do to its host, if it has been confined.
@@ -215,6 +217,7 @@ impl Stack {
             counters: Counters::default(),
             phase: Phase::Running,
             predecessor: None,
+            deserted: None,
             succession: Succession::default(),
             confinement: None,
             scratch: vec![0; READ_SIZE].into_boxed_slice(),
@@ -222,6 +225,7 @@ impl Stack {
             last_id: 0,
             config,
         };
+        stack.begin_sharing();
         stack.begin_gateway()?;
         stack.listen_direct();
         stack.recall_peers();

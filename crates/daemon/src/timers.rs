@@ -45,6 +45,8 @@ pub(crate) enum Timer {
     Waiting,
     /// Launchers have had their time to take note of a connection.
     Delayed,
+    /// Launchers that share the stack may have stayed away for long.
+    Deserted,
     /// Control callers may wait for whom there was no descriptor.
     AcceptControl,
     /// TCP clients of a gateway may wait for whom there was no descriptor, or no time.
@@ -111,6 +113,7 @@ impl Stack {
             Timer::SavePeers => self.save_peers(),
             Timer::Watch => self.on_watch_timer(),
             Timer::Drain => self.on_drain_timer(),
+            Timer::Deserted => self.on_deserted_timer(),
             Timer::Successor => self.on_successor_timer(),
         }
     }

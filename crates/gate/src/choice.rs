@@ -16,6 +16,16 @@ pub enum StackChoice {
         /// Whether its standard error is ours; it goes nowhere otherwise.
         tells: bool,
     },
+    /// The stack that listens at `name`, or else one of its own that other launchers find there from then on: `exe ARGS
+    /// --shared NAME --control-fd N`.
+    Shared {
+        /// The control socket by which launchers find it.
+        name: PathBuf,
+        /// The stack's program, usually this one.
+        exe: PathBuf,
+        /// Its arguments.
+        args: Vec<OsString>,
+    },
     /// The stack that listens at this control socket.
     System {
         /// The socket's path.

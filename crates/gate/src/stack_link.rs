@@ -233,7 +233,8 @@ impl StackLink {
 /// Where a running stack is that may speak the language of the previous version; one that we start does not.
 fn running(choice: &StackChoice, role: Role) -> Option<(PathBuf, Role)> {
     match choice {
-        StackChoice::Embedded { .. } => None,
+        // Those that share a stack are of one version.
+        StackChoice::Embedded { .. } | StackChoice::Shared { .. } => None,
         StackChoice::System { socket } => Some((socket.clone(), role)),
     }
 }
@@ -248,6 +249,10 @@ fn start_as(path: &Path, role: Role, version: u32) -> Result<ControlClient, Cont
 fn begin(choice: &StackChoice, role: Role) -> io::Result<(ControlClient, Option<Child>)> {
     let (socket, process) = match choice {
         StackChoice::Embedded { exe, args, tells } => start(exe, args, *tells)?,
+        StackChoice::Shared { name, exe, args } => match ControlSocket::connect(name) {
+            Ok(socket) => (socket, None),
+            Err(_) => start(exe, args, false)?,
+        },
         StackChoice::System { socket } => (ControlSocket::connect(socket)?, None),
     };
     let client = ControlClient::start(socket, role).map_err(io::Error::other)?;

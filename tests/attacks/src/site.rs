@@ -219,6 +219,7 @@ impl Site {
     fn command(&self, host: Host, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = self.lab.command(host, program);
         command.env("MANYPATH_RUNTIME_DIR", self.folder.0.join(format!("run-{host}")));
+        command.env("MANYPATH_OWN_STACK", "1");
         for (name, file) in [("RULES", "rules"), ("SYSCTL", "sysctl.conf"), ("PATHS", "paths")] {
             command.env(format!("MANYPATH_{name}"), self.folder.0.join(file));
         }

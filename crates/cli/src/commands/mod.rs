@@ -13,6 +13,7 @@ pub(crate) mod preload;
 pub(crate) mod rules;
 pub(crate) mod run;
 pub(crate) mod serve;
+mod shared;
 pub(crate) mod stack;
 mod stacks;
 pub(crate) mod status;

@@ -58,7 +58,7 @@ fn run_program(args: &RunArgs) -> Result<u8, Failure> {
     }
     let stack = match &args.existing {
         Some(socket) => system_stack(socket)?,
-        None => embedded_stack(&args.stack)?,
+        None => super::shared::stack(embedded_stack(&args.stack)?, args.own_stack),
     };
     let mut options = RunOptions::new(args.command.clone(), stack);
     options.rules = Some(super::stack::rules(&args.stack)?);

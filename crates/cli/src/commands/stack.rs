@@ -17,6 +17,7 @@ pub(crate) fn stack(args: &StackArgs) -> Result<u8, Failure> {
         Some(port) => StackConfig::door(control, port),
         None => StackConfig::embedded(control),
     };
+    config.shared = args.shared.clone();
     configure(&mut config, &args.stack, Level::Warn)?;
     if args.no_memory {
         config.peer_memory = None;

@@ -87,6 +87,7 @@ impl Site {
         };
         command.env("MANYPATH_RUNTIME_DIR", self.dir.join("run")).current_dir(&self.dir);
         // Nothing of this machine's user takes part, and nothing is left to other tests.
+        command.env("MANYPATH_OWN_STACK", "1");
         command.env("MANYPATH_PEERS", self.dir.join("peers"));
         command.env("MANYPATH_RULES", self.dir.join("rules"));
         command.env("MANYPATH_SYSCTL", self.dir.join("sysctl.conf"));

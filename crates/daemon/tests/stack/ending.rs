@@ -1,9 +1,10 @@
 //! How stacks, launchers and associations end.
 
-use crate::common::{Host, Network, counter, echo, exchange, pattern, service};
-use manypath_control::{Reply, Request};
+use crate::common::{Host, Launcher, Network, counter, echo, exchange, pattern, service};
+use manypath_control::{ControlSocket, Reply, Request, Role};
 use manypath_daemon::StackConfig;
 use std::io::{ErrorKind, Read, Write};
+use std::path::PathBuf;
 use std::time::Duration;
 
 #[test]
@@ -29,6 +30,69 @@ fn without_its_launcher_a_stack_carries_its_flows_to_their_end() {
     let mut received = exchange(stream, sent.clone());
     assert!(received.split_off(6) == sent);
     client.wait();
+}
+
+/// A stack that launchers share, found at the file that is returned.
+fn shared(network: Network, pause: Duration) -> (StackConfig, PathBuf) {
+    let name = format!("manypath-shared-{}-{}", std::process::id(), network.server()[0]);
+    let file = std::env::temp_dir().join(name);
+    let config = StackConfig {
+        exit_when_drained: true,
+        shared: Some(file.clone()),
+        shared_pause: pause,
+        ..network.client_config()
+    };
+    (config, file)
+}
+
+#[test]
+fn a_shared_stack_serves_the_next_launcher_over_the_association_that_is_there() {
+    let network = Network::new();
+    let destination = service(network.server()[0], echo);
+    let _server = Host::start(network.server_config(&[destination]));
+    let (config, file) = shared(network, Duration::from_secs(60));
+    let (client, mut first) = Host::with_launcher(config);
+    assert_eq!(exchange(first.connect_sctp(destination), vec![3; 30]), vec![3; 30]);
+    drop(first);
+    let mut second = Launcher::new(ControlSocket::connect(&file).unwrap(), Role::Launcher);
+    assert_eq!(exchange(second.connect_sctp(destination), vec![4; 40]), vec![4; 40]);
+    let status = second.status();
+    assert_eq!(status.associations.len(), 1);
+    assert_eq!(counter(&status, "stack_relays_started"), 2);
+    // Nobody can find it any more, and nobody needs it.
+    std::fs::remove_file(&file).unwrap();
+    drop(second);
+    client.wait();
+}
+
+#[test]
+fn a_shared_stack_ends_after_a_pause_and_no_launcher_is_turned_away_before() {
+    let network = Network::new();
+    let (config, file) = shared(network, Duration::from_millis(200));
+    let (client, first) = Host::with_launcher(config);
+    drop(first);
+    // Whoever finds it is served, whenever that is.
+    let mut served = 0;
+    while let Ok(socket) = ControlSocket::connect(&file) {
+        drop(Launcher::new(socket, Role::Launcher));
+        served += 1;
+        std::thread::sleep(Duration::from_millis(10 * served));
+    }
+    assert!(served > 1);
+    client.wait();
+    assert!(!file.exists());
+}
+
+#[test]
+fn a_stack_whose_shared_name_is_taken_ends_with_its_launcher() {
+    let network = Network::new();
+    let (config, _file) = shared(network, Duration::from_secs(60));
+    let (_first, _launcher) = Host::with_launcher(config);
+    let (config, _) = shared(network, Duration::from_secs(60));
+    let (second, launcher) = Host::with_launcher(config);
+    assert_eq!(counter(&launcher.status(), "stack_shared_names_taken"), 1);
+    drop(launcher);
+    second.wait();
 }
 
 #[test]

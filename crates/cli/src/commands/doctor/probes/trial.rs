@@ -50,7 +50,7 @@ fn stack(udp_port: u16) -> Result<StackChoice, String> {
             args.push("--no-memory".into());
             StackChoice::Embedded { exe, args, tells }
         }
-        system @ StackChoice::System { .. } => system,
+        other @ (StackChoice::Shared { .. } | StackChoice::System { .. }) => other,
     })
 }
 

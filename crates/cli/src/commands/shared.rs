@@ -1,0 +1,85 @@
+//! Which programs of a user share a stack.
+//!
+//! Those for which the same stack would be started: the same options, files and version, in the same network and the same
+//! cgroup, whose limits and packet filters hold for it. Sessions of a user count as one.
+
+use manypath_control::runtime;
+use manypath_gate::{StackChoice, group};
+use std::collections::hash_map::DefaultHasher;
+use std::ffi::OsString;
+use std::fs;
+use std::hash::{Hash, Hasher};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// Gives each `manypath run` a stack of its own, whatever its value.
+const OWN: &str = "MANYPATH_OWN_STACK";
+/// Files that a stack reads or writes.
+const FILES: [&str; 4] = ["MANYPATH_RULES", "MANYPATH_SYSCTL", "MANYPATH_PATHS", "MANYPATH_PEERS"];
+
+/// The stack that other programs use, too, unless a program is to have one of its own, as one that tells what it does
+/// where the program does.
+pub(super) fn stack(choice: StackChoice, own: bool) -> StackChoice {
+    let StackChoice::Embedded { exe, mut args, tells: false } = choice else { return choice };
+    let name = match own || std::env::var_os(OWN).is_some() {
+        true => None,
+        false => name(&exe, &args).ok(),
+    };
+    let Some(name) = name else { return StackChoice::Embedded { exe, args, tells: false } };
+    args.extend(["--shared".into(), name.clone().into()]);
+    StackChoice::Shared { name, exe, args }
+}
+
+fn name(exe: &Path, args: &[OsString]) -> io::Result<std::path::PathBuf> {
+    let namespace = runtime::network_namespace().map_err(io::Error::other)?;
+    let program = fs::metadata(exe)?;
+    let mut key = DefaultHasher::new();
+    (namespace, args, FILES.map(std::env::var_os), std::env::var_os("HOME")).hash(&mut key);
+    (program.dev(), program.ino(), program.mtime(), program.mtime_nsec()).hash(&mut key);
+    group::of("self").map(|group| unit(&group).to_owned()).hash(&mut key);
+    Ok(runtime::shared_path(&runtime::directory()?, key.finish()))
+}
+
+/// The cgroup without the scope of a session: `user.slice/user-1000.slice`.
+fn unit(group: &str) -> &str {
+    match group.rsplit_once('/') {
+        Some((slice, last)) if last.starts_with("session-") && last.ends_with(".scope") => slice,
+        _ => group,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn embedded(options: &[&str]) -> StackChoice {
+        let exe = std::env::current_exe().unwrap();
+        StackChoice::Embedded { exe, args: options.iter().map(Into::into).collect(), tells: false }
+    }
+
+    fn name_of(choice: StackChoice) -> Option<std::path::PathBuf> {
+        match choice {
+            StackChoice::Shared { name, .. } => Some(name),
+            StackChoice::Embedded { .. } | StackChoice::System { .. } => None,
+        }
+    }
+
+    #[test]
+    fn programs_with_the_same_options_share_a_stack_and_others_do_not() {
+        let first = name_of(stack(embedded(&["stack"]), false));
+        assert!(first.is_some());
+        assert_eq!(first, name_of(stack(embedded(&["stack"]), false)));
+        assert_ne!(first, name_of(stack(embedded(&["stack", "--mode", "redundant"]), false)));
+        assert_eq!(name_of(stack(embedded(&["stack"]), true)), None);
+    }
+
+    #[test]
+    fn sessions_of_a_user_count_as_one_and_services_do_not() {
+        assert_eq!(
+            unit("user.slice/user-1000.slice/session-3.scope"),
+            "user.slice/user-1000.slice"
+        );
+        assert_eq!(unit("system.slice/backup.service"), "system.slice/backup.service");
+    }
+}
