@@ -155,6 +155,9 @@ pub struct StackConfig {
     pub unreachable_patience: Duration,
     /// How long a non-blocking connect waits for SCTP before plain TCP is tried in parallel.
     pub tcp_head_start: Duration,
+    /// Whether plain TCP is tried beside SCTP from the start where nothing is known of a peer, and used unless the peer
+    /// answers over SCTP soon after.
+    pub tcp_race: bool,
     /// How long a peer or service that could not be used is remembered.
     pub negative_cache: Duration,
     /// Whether what is known about peers is used and kept.
@@ -255,6 +258,7 @@ impl Default for StackConfig {
             fallback_timeout: Duration::from_millis(300),
             unreachable_patience: Duration::from_secs(15),
             tcp_head_start: Duration::from_millis(150),
+            tcp_race: true,
             negative_cache: Duration::from_secs(60),
             peer_cache: true,
             positive_cache: Duration::from_secs(86_400),

@@ -146,7 +146,7 @@ impl Stack {
         options: Options,
     ) {
         let from = SocketAddr::new(destination.ip(), 0);
-        match connect(Some(from), destination) {
+        match connect(Some(from), destination, false) {
             Ok(fd) => {
                 let dial = DialId(self.next_id());
                 self.start_dial(dial, association, flow, (client, destination), options, fd);
@@ -288,9 +288,18 @@ impl Stack {
     }
 }
 
-/// Begins a TCP connection without waiting for it.
-pub(crate) fn connect(from: Option<SocketAddr>, to: SocketAddr) -> io::Result<OwnedFd> {
+/// Begins a TCP connection without waiting for it; `quietly`: the other end hears of it when there is data, or when
+/// [`Socket::acknowledge`](crate::socket::Socket::acknowledge) is called, within 200 ms in any case.
+pub(crate) fn connect(
+    from: Option<SocketAddr>,
+    to: SocketAddr,
+    quietly: bool,
+) -> io::Result<OwnedFd> {
     let socket = socket_at(from, to)?;
+    if quietly {
+        // A kernel without it tells the other end at once.
+        let _ = socket.set_tcp_quickack(false);
+    }
     begin(&socket, to)?;
     Ok(socket.into())
 }

@@ -99,6 +99,11 @@ impl Socket {
         registry.reregister(&mut self.stream, token, Interest::READABLE | Interest::WRITABLE)
     }
 
+    /// Completes a handshake that was deferred, before there is anything to send.
+    pub(crate) fn acknowledge(&self) {
+        let _ = SockRef::from(&self.stream).set_tcp_quickack(true);
+    }
+
     pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
         self.stream.local_addr()
     }

@@ -241,6 +241,7 @@ impl Stack {
     fn begin_service(&mut self) {
         self.announce();
         self.reread_scopes();
+        self.notice_networks();
         self.watch_network();
         if self.config.accept {
             self.name_door();

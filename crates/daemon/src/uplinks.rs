@@ -13,6 +13,8 @@ use manypath_engine::{AddressChange, AssociationId, Duration, Instant, Reconfigu
 use manypath_net::{Interface, LocalBinding, NetworkWatch};
 use mio::unix::SourceFd;
 use mio::{Interest, Registry};
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::AsRawFd;
@@ -123,10 +125,23 @@ impl Stack {
         }
         if !gone.is_empty() || self.locals.open.len() > before {
             self.forget_near(None);
+            self.notice_networks();
         }
         for local in gone {
             self.driver.endpoint_mut().remove_local_address(self.now, local.address.addr.ip());
         }
+    }
+
+    /// The networks of the addresses in use, for what is remembered of peers in them.
+    pub(crate) fn notice_networks(&mut self) {
+        let locals = self.locals.open.iter().map(|local| &local.address);
+        let mut networks: Vec<_> =
+            locals.map(|local| network_of(local.addr.ip(), local.prefix_len)).collect();
+        networks.sort_unstable();
+        networks.dedup();
+        let mut hasher = DefaultHasher::new();
+        networks.hash(&mut hasher);
+        self.peers.set_network(hasher.finish());
     }
 
     /// Whether the address is to be used as far as the settings go.
@@ -289,4 +304,13 @@ const fn change_name(change: AddressChange) -> &'static str {
         AddressChange::Removed => "gone",
         AddressChange::MadePrimary => "become the preferred one",
     }
+}
+
+/// The bits of an address that it has in common with its network. Of IPv6 no more than a site keeps.
+fn network_of(addr: IpAddr, prefix_len: u8) -> (u128, u8) {
+    let (bits, width) = match addr {
+        IpAddr::V4(addr) => (u128::from(addr.to_bits()) << 96, prefix_len.min(32)),
+        IpAddr::V6(addr) => (addr.to_bits(), prefix_len.min(64)),
+    };
+    (bits & u128::MAX.checked_shl(128 - u32::from(width)).unwrap_or(0), width)
 }

@@ -64,7 +64,8 @@ impl Site {
         let lab = Lab::start(LabSpec::new(paths)).expect("a lab needs root or user namespaces");
         let dir = unique_dir();
         // Tests are about SCTP unless they say otherwise, however short a path is.
-        std::fs::write(dir.join("sysctl.conf"), "step_aside = never\n").expect("settings");
+        std::fs::write(dir.join("sysctl.conf"), "step_aside = never\ntcp_race = off\n")
+            .expect("settings");
         let (group, servers) = (OnceLock::new(), OnceLock::new());
         let (services, environment) = (Vec::new(), Vec::new());
         Self { lab, dir, services, inner: None, environment, group, servers }

@@ -141,7 +141,7 @@ impl Stack {
         let Some(attempt) = self.attempts.get(&id) else { return };
         let Some(reason) = attempt.fallback else { return };
         let (client, open, options) = (attempt.client, attempt.open, attempt.options);
-        if open.blocking || !attempt.pending {
+        if (open.blocking && !attempt.raced) || !attempt.pending {
             self.forget_attempt(id);
             self.go_direct(client, open.destination, reason);
         } else {
@@ -163,6 +163,7 @@ impl Stack {
             *received = heard;
         }
         attempt.patience.1 = end;
+        self.end_race(id);
         self.timers.set(end, Timer::Fallback(id));
         self.ask_everywhere(association);
     }

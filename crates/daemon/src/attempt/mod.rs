@@ -91,6 +91,9 @@ pub(crate) struct Attempt {
     pub(crate) options: Options,
     sctp: Sctp,
     tcp: Tcp,
+    begun: Instant,
+    /// Plain TCP was tried beside SCTP from the start.
+    raced: bool,
     /// Before these times the silence of the peer means nothing: for TCP to be tried beside SCTP, and
     /// for SCTP to be given up.
     patience: (Instant, Instant),

@@ -55,9 +55,20 @@ impl Stack {
         let id = AttemptId(self.next_id());
         let (sctp, tcp, fallback) = (Sctp::Failed, Tcp::NotStarted, Some(reason));
         let patience = (self.now, self.now);
-        let (pending, routed_until) = (false, None);
-        let attempt =
-            Attempt { client, open, pending, options, sctp, tcp, patience, fallback, routed_until };
+        let (pending, routed_until, begun, raced) = (false, None, self.now, false);
+        let attempt = Attempt {
+            client,
+            open,
+            pending,
+            options,
+            sctp,
+            tcp,
+            begun,
+            raced,
+            patience,
+            fallback,
+            routed_until,
+        };
         self.attempts.insert(id, attempt);
         self.control.remember(client, id);
         self.tell_pending(id);
@@ -103,8 +114,20 @@ impl Stack {
         let (tcp, fallback) = (Tcp::NotStarted, None);
         let (pending, patience) = (false, (self.now, self.now));
         let routed_until = self.routed_until(&open);
-        let attempt =
-            Attempt { client, open, pending, options, sctp, tcp, patience, fallback, routed_until };
+        let (begun, raced) = (self.now, false);
+        let attempt = Attempt {
+            client,
+            open,
+            pending,
+            options,
+            sctp,
+            tcp,
+            begun,
+            raced,
+            patience,
+            fallback,
+            routed_until,
+        };
         self.attempts.insert(id, attempt);
         self.set_flow_use(association, flow, FlowUse::Attempt(id));
         self.control.remember(client, id);
@@ -112,6 +135,9 @@ impl Stack {
         let alone = open.blocking || trusted || sctp_only(&options);
         self.start_clocks(id, association, alone);
         self.await_answer(association, &options);
+        if self.config.tcp_race && !trusted && !self.is_met(association) {
+            self.race(id);
+        }
         Ok(id)
     }
 
@@ -186,6 +212,11 @@ impl Stack {
     fn is_reached_usually(&self, id: AttemptId) -> bool {
         let attempt = self.attempts.get(&id).filter(|_| self.config.peer_cache);
         attempt.is_some_and(|attempt| self.peers.is_carried(self.now, attempt.open.destination))
+    }
+
+    /// Whether the peer has ever answered on the association.
+    fn is_met(&self, association: AssociationId) -> bool {
+        self.is_established(association) || self.packets_received(association) > 0
     }
 
     /// `alone`: plain TCP is not tried beside it.

@@ -1,17 +1,62 @@
-//! Plain TCP beside SCTP, for connects that cannot go back to the program's own socket.
+//! Plain TCP beside SCTP, for connects that cannot go back to the program's own socket, and for those to hosts of which
+//! nothing is known.
+//!
+//! The latter begin at once, and wait no longer for the host's answer to the INIT than TCP took and a quarter more. The service
+//! hears of a TCP connection only when it is used: the kernel defers the last packet of the handshake until there
+//! is data, or we ask for it, and a reset before that leaves nothing for the service to accept.
 
 use super::{Attempt, AttemptId, Sctp, Tcp, sctp_only, unspecified_like};
 use crate::dial;
 use crate::socket::Socket;
 use crate::stack::Stack;
+use crate::timers::Timer;
 use crate::token::Source;
 use manypath_control::Transport;
+use manypath_engine::Duration;
 use mio::event::Event;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
+/// What SCTP may take longer than TCP where a quarter of TCP's round trip is less: a process answers instead of the kernel.
+const LEAST_GRACE: Duration = Duration::from_millis(10);
+
 impl Stack {
+    /// Tries plain TCP from the start: nobody knows whether the host has manypath.
+    pub(super) fn race(&mut self, id: AttemptId) {
+        let Some(attempt) = self.attempts.get_mut(&id) else { return };
+        if sctp_only(&attempt.options) {
+            return;
+        }
+        attempt.raced = true;
+        self.counters.count("tcp_races");
+        self.start_tcp(id);
+        self.hurry_race(id);
+    }
+
+    /// The host has answered over SCTP, which decides alone from now on: the service must not hear of the other connection.
+    pub(super) fn end_race(&mut self, id: AttemptId) {
+        let Some(attempt) = self.attempts.get_mut(&id).filter(|attempt| attempt.raced) else {
+            return;
+        };
+        attempt.raced = false;
+        let tcp = std::mem::replace(&mut attempt.tcp, Tcp::NotStarted);
+        self.drop_tcp(tcp);
+    }
+
+    /// Plain TCP has an answer, or none will come: SCTP has little more time.
+    fn hurry_race(&mut self, id: AttemptId) {
+        let now = self.now;
+        let Some(attempt) = self.attempts.get_mut(&id).filter(|attempt| attempt.raced) else {
+            return;
+        };
+        if matches!(attempt.tcp, Tcp::Connected(_) | Tcp::Failed(_)) {
+            let grace = (now.since(attempt.begun) / 4).max(LEAST_GRACE);
+            attempt.patience.1 = attempt.patience.1.min(now + grace);
+            self.timers.set(attempt.patience.1, Timer::Fallback(id));
+        }
+    }
+
     pub(crate) fn on_head_start_timer(&mut self, id: AttemptId) {
         let Some(attempt) = self.attempts.get(&id) else { return };
         if self.now < attempt.patience.0 {
@@ -34,7 +79,8 @@ impl Stack {
             return;
         }
         let token = Source::Far(id.0).token();
-        let socket = connect_from(attempt.open.source, attempt.open.destination)
+        let (open, quietly) = (attempt.open, attempt.raced);
+        let socket = connect_from(open.source, open.destination, quietly)
             .and_then(|fd| Socket::new(fd, &self.registry, token));
         attempt.tcp = match socket {
             Ok(socket) => Tcp::Connecting(socket),
@@ -56,6 +102,7 @@ impl Stack {
                         socket.reset(&self.registry);
                     }
                 }
+                self.hurry_race(id);
                 self.on_fallback_timer(id);
                 self.settle_race(id);
             }
@@ -73,7 +120,9 @@ impl Stack {
 
     /// Whether plain TCP may be tried beside SCTP, and has neither connected nor failed.
     pub(super) fn is_tcp_undecided(&self, id: AttemptId) -> bool {
-        let racing = |attempt: &&Attempt| !attempt.open.blocking && !sctp_only(&attempt.options);
+        let racing = |attempt: &&Attempt| {
+            (attempt.raced || !attempt.open.blocking) && !sctp_only(&attempt.options)
+        };
         self.attempts
             .get(&id)
             .filter(racing)
@@ -90,6 +139,7 @@ impl Stack {
             Tcp::Connected(socket) => {
                 let (client, peer) = (attempt.client, attempt.open.destination);
                 let local = socket.local_addr().unwrap_or_else(|_| unspecified_like(peer));
+                socket.acknowledge();
                 attempt.tcp = Tcp::Promised(socket);
                 self.promise(id, client, Transport::TcpRelay, local, peer);
             }
@@ -103,7 +153,12 @@ impl Stack {
     pub(super) fn drop_tcp(&mut self, tcp: Tcp) {
         match tcp {
             Tcp::Connecting(socket) => socket.reset(&self.registry),
-            Tcp::Connected(socket) | Tcp::Promised(socket) => {
+            // The service has not heard of it, if the handshake was deferred; otherwise it has nothing to read from it.
+            Tcp::Connected(socket) => {
+                self.counters.count("tcp_races_lost");
+                socket.reset(&self.registry);
+            }
+            Tcp::Promised(socket) => {
                 self.counters.count("tcp_races_lost");
                 socket.close(&self.registry);
             }
@@ -114,10 +169,10 @@ impl Stack {
 
 /// Connects from the address that the program chose, and from its port unless the program's own
 /// socket occupies it.
-fn connect_from(source: Option<SocketAddr>, to: SocketAddr) -> io::Result<OwnedFd> {
-    match dial::connect(source, to) {
+fn connect_from(source: Option<SocketAddr>, to: SocketAddr, quietly: bool) -> io::Result<OwnedFd> {
+    match dial::connect(source, to, quietly) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-            dial::connect(source.map(|source| SocketAddr::new(source.ip(), 0)), to)
+            dial::connect(source.map(|source| SocketAddr::new(source.ip(), 0)), to, quietly)
         }
         result => result,
     }

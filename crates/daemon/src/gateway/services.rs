@@ -41,7 +41,7 @@ impl Stack {
                 self.refuse(association, flow, Refusal::Busy, why);
                 return true;
             };
-            match dial::connect(None, *address) {
+            match dial::connect(None, *address, false) {
                 Ok(fd) => {
                     let dial = DialId(self.next_id());
                     let ends = (client, *address);

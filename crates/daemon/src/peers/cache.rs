@@ -30,6 +30,12 @@ pub struct PeerRecord {
     pub reason: Option<FallbackReason>,
     /// When the entry ends, in seconds since 1970.
     pub expires: u64,
+    /// How long it counted when it was learnt, in seconds; 0 stands for as long as the settings say.
+    #[serde(default)]
+    pub lifetime: u64,
+    /// The networks in which the host was then, as a number.
+    #[serde(default)]
+    pub network: u64,
     /// The network namespace in which it was learnt.
     pub namespace: u64,
 }
@@ -135,7 +141,16 @@ mod tests {
     fn record(addr: &str, port: u16, ends_in: i64) -> PeerRecord {
         let expires = unix_now().saturating_add_signed(ends_in);
         let (addr, port) = (addr.parse().unwrap(), Some(port));
-        PeerRecord { addr, port, privileged: false, reason: None, expires, namespace: 7 }
+        PeerRecord {
+            addr,
+            port,
+            privileged: false,
+            reason: None,
+            expires,
+            lifetime: 0,
+            network: 0,
+            namespace: 7,
+        }
     }
 
     #[test]

@@ -33,7 +33,16 @@ type Key = (IpAddr, Option<u16>, Acceptor);
 struct Entry {
     reason: FallbackReason,
     expires: Instant,
+    /// How long it counted when it was learnt.
+    lifetime: Duration,
+    /// The network in which it was learnt.
+    network: u64,
 }
+
+/// What is found out again and again counts no longer than this, unless the setting says so.
+const LONGEST_LIFETIME: Duration = Duration::from_secs(3600);
+/// How much longer it counts each time.
+const LONGER: u32 = 4;
 
 /// The reason kept for a peer that speaks SCTP and is too near for it to pay.
 const NEAR: FallbackReason = FallbackReason::NothingToGain;
@@ -58,6 +67,8 @@ pub(crate) struct Lifetimes {
 #[derive(Debug)]
 pub(crate) struct Peers {
     lifetimes: Lifetimes,
+    /// The networks that this host is in now. Another uplink may lead to another answer, or through another firewall.
+    network: u64,
     peers: BTreeMap<Peer, Entry>,
     services: BTreeMap<SocketAddr, Entry>,
     carried: BTreeMap<SocketAddr, Instant>,
@@ -71,12 +82,35 @@ impl Peers {
     pub(crate) const fn new(lifetimes: Lifetimes) -> Self {
         Self {
             lifetimes,
+            network: 0,
             peers: BTreeMap::new(),
             services: BTreeMap::new(),
             carried: BTreeMap::new(),
             natives: BTreeMap::new(),
             unsaved: BTreeMap::new(),
         }
+    }
+
+    /// The host is in other networks now: what was learnt in others does not count.
+    pub(crate) const fn set_network(&mut self, network: u64) {
+        self.network = network;
+    }
+
+    /// An entry for a peer or service that has just been found to need plain TCP: longer than the one before it, if that
+    /// was over.
+    fn renewed(&self, now: Instant, reason: FallbackReason, before: Option<&Entry>) -> Entry {
+        let before = before.filter(|entry| !entry.is_near() && entry.network == self.network);
+        let longest = self.lifetimes.plain.max(LONGEST_LIFETIME);
+        let lifetime = before.map_or(self.lifetimes.plain, |entry| match entry.expires > now {
+            true => entry.lifetime,
+            false => (entry.lifetime * LONGER).min(longest),
+        });
+        let lifetime = if self.lifetimes.plain.is_zero() { Duration::ZERO } else { lifetime };
+        Entry { reason, expires: now + lifetime, lifetime, network: self.network }
+    }
+
+    fn entry(&self, now: Instant, reason: FallbackReason) -> Entry {
+        self.renewed(now, reason, None)
     }
 
     /// How long what is learnt from now on counts.
@@ -103,7 +137,7 @@ impl Peers {
         peer: IpAddr,
         acceptor: Acceptor,
     ) -> Option<FallbackReason> {
-        let entry = self.peers.get(&(peer, acceptor));
+        let entry = self.peers.get(&(peer, acceptor)).filter(|entry| entry.network == self.network);
         Some(entry.filter(|entry| entry.expires > now && !entry.is_near())?.reason)
     }
 
@@ -116,7 +150,7 @@ impl Peers {
     /// Remembers that a single short path leads to `peer`. False if that has been known for less than
     /// half of its time: nothing has to be kept then.
     pub(crate) fn remember_near(&mut self, now: Instant, peer: IpAddr) -> bool {
-        let entry = Entry { reason: NEAR, expires: now + self.lifetimes.plain };
+        let entry = self.entry(now, NEAR);
         let known = self.peers.get(&(peer, Acceptor::Anyone)).filter(|known| known.is_near());
         if known.is_some_and(|known| known.expires > now + self.lifetimes.plain / 2) {
             return false;
@@ -156,7 +190,8 @@ impl Peers {
         let peer = |acceptor| self.peers.get(&(destination.ip(), acceptor));
         let route = peer(Acceptor::Anyone).filter(|entry| entry.is_near());
         let known = [peer(acceptor), route, self.services.get(&destination)];
-        let counts = |entry: &&Entry| near || !entry.is_near();
+        let here = |entry: &&Entry| entry.network == self.network;
+        let counts = |entry: &&Entry| if entry.is_near() { near } else { here(entry) };
         let ends = known.into_iter().flatten().filter(counts).map(|entry| entry.expires);
         ends.max().map(|end| end.since(now)).filter(|left| !left.is_zero())
     }
@@ -174,7 +209,7 @@ impl Peers {
         acceptor: Acceptor,
         reason: FallbackReason,
     ) {
-        let entry = Entry { reason, expires: now + self.lifetimes.plain };
+        let entry = self.renewed(now, reason, self.peers.get(&(peer, acceptor)));
         insert(&mut self.peers, now, (peer, acceptor), entry);
         self.unsaved.insert((peer, None, acceptor), (Some(reason), entry.expires));
         let services = self.carried.keys().filter(|service| service.ip() == peer).copied();
@@ -200,7 +235,7 @@ impl Peers {
         service: SocketAddr,
         reason: FallbackReason,
     ) {
-        let entry = Entry { reason, expires: now + self.lifetimes.plain };
+        let entry = self.entry(now, reason);
         self.carried.remove(&service);
         insert(&mut self.services, now, service, entry);
         self.unsaved.insert(key(service), (Some(reason), entry.expires));
@@ -314,6 +349,29 @@ mod tests {
 
     fn addr(text: &str) -> SocketAddr {
         text.parse().unwrap()
+    }
+
+    #[test]
+    fn what_is_found_out_again_counts_longer_and_in_its_network_only() {
+        let (mut now, mut peers) = (Instant::ZERO, Peers::new(LIFETIMES));
+        let (peer, service) = (addr("192.0.2.1:0").ip(), addr("192.0.2.1:22"));
+        let silent = |peers: &mut Peers, now| {
+            peers.remember_peer(now, peer, ANYONE, FallbackReason::Silent);
+            // Many connections find out at once.
+            peers.remember_peer(now, peer, ANYONE, FallbackReason::Silent);
+            peers.plain_for(now, service, ANYONE, false).unwrap()
+        };
+        for minutes in [1, 4, 16, 60, 60] {
+            let lifetime = silent(&mut peers, now);
+            assert_eq!(lifetime, MINUTE * minutes);
+            now = now + lifetime;
+        }
+        silent(&mut peers, now);
+        peers.set_network(7);
+        assert_eq!(peers.lookup(now, service, ANYONE), None);
+        assert_eq!(silent(&mut peers, now), MINUTE);
+        peers.forget_peer(now, peer, ANYONE);
+        assert_eq!(silent(&mut peers, now), MINUTE);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Keeping what is known about peers over the end of the stack.
 
 use super::writer::{Job, Writer};
-use super::{Entry, FallbackReason, Key, PeerCache, PeerRecord, Peers, insert};
+use super::{Entry, FallbackReason, Key, LONGEST_LIFETIME, PeerCache, PeerRecord, Peers, insert};
 use crate::keeper::Keeper;
 use crate::log;
 use crate::privileged::Acceptor;
@@ -116,13 +116,22 @@ impl Peers {
     fn take_unsaved(&mut self, now: Instant, namespace: u64) -> Vec<PeerRecord> {
         let unsaved = std::mem::take(&mut self.unsaved);
         let unix_now = super::cache::unix_now();
+        let network = self.network;
+        let lifetime = |key: &Key| match key {
+            (addr, None, acceptor) => {
+                self.peers.get(&(*addr, *acceptor)).map(|entry| entry.lifetime)
+            }
+            (_, Some(_), _) => None,
+        };
         let record = |((addr, port, acceptor), (reason, expires)): (
             Key,
             (Option<FallbackReason>, Instant),
         )| {
             let expires = unix_now + expires.since(now).as_secs();
             let privileged = acceptor == Acceptor::Privileged;
-            PeerRecord { addr, port, privileged, reason, expires, namespace }
+            let lifetime =
+                lifetime(&(addr, port, acceptor)).map_or(0, |lifetime| lifetime.as_secs());
+            PeerRecord { addr, port, privileged, reason, expires, lifetime, namespace, network }
         };
         unsaved.into_iter().map(record).collect()
     }
@@ -130,17 +139,28 @@ impl Peers {
     /// No entry counts longer than one that is learnt now: clocks are set, and lifetimes change.
     fn recall(&mut self, now: Instant, record: &PeerRecord) {
         let (addr, remaining) = (record.addr, record.remaining());
-        let plain = now + remaining.min(self.lifetimes.plain);
+        let longest = match self.lifetimes.plain.is_zero() {
+            true => Duration::ZERO,
+            false => self.lifetimes.plain.max(Duration::from_secs(record.lifetime)),
+        };
+        let lifetime = longest.min(LONGEST_LIFETIME.max(self.lifetimes.plain));
+        let plain = now + remaining.min(lifetime);
+        let network = record.network;
         match (record.port, record.reason) {
             (None, Some(reason)) => {
                 let acceptor = match record.privileged {
                     true => Acceptor::Privileged,
                     false => Acceptor::Anyone,
                 };
-                insert(&mut self.peers, now, (addr, acceptor), Entry { reason, expires: plain });
+                insert(
+                    &mut self.peers,
+                    now,
+                    (addr, acceptor),
+                    Entry { reason, expires: plain, lifetime, network },
+                );
             }
             (Some(port), Some(reason)) => {
-                let entry = Entry { reason, expires: plain };
+                let entry = Entry { reason, expires: plain, lifetime, network };
                 insert(&mut self.services, now, SocketAddr::new(addr, port), entry);
             }
             (Some(port), None) => {

@@ -109,6 +109,8 @@ mod tests {
             privileged: false,
             reason: None,
             expires,
+            lifetime: 0,
+            network: 0,
             namespace: 7,
         }])
     }

@@ -151,6 +151,16 @@ pub const KNOBS: &[Knob] = &[
         set: |config, value| config.tcp_head_start = Duration::from_millis(value),
     },
     Knob {
+        name: "tcp_race",
+        help: "on: connect to a host of which nothing is known by TCP, too, at once, and use that \
+               unless the host answers over SCTP within another quarter of TCP's round trip, or \
+               10 milliseconds; off: wait for SCTP first",
+        bounds: (0, 1),
+        words: &["off", "on"],
+        get: |config| u64::from(config.tcp_race),
+        set: |config, value| config.tcp_race = value != 0,
+    },
+    Knob {
         name: "negative_cache_s",
         help: "how long to remember that a peer has no manypath, in seconds",
         bounds: (0, 86_400),

@@ -57,6 +57,7 @@ impl Network {
             log: Level::Silent.into(),
             // Most tests are about SCTP, however short its paths are.
             step_aside: StepAside::Never,
+            tcp_race: false,
             ..StackConfig::default()
         }
     }

@@ -144,6 +144,57 @@ fn the_race_is_won_by_sctp_when_the_peer_answers() {
     assert_eq!(exchange(stream, vec![1; 10]), vec![1; 10]);
 }
 
+/// Waits for SCTP for longer than any test takes, unless TCP beside it says something.
+fn racing(network: Network) -> manypath_daemon::StackConfig {
+    let fallback_timeout = Duration::from_secs(120);
+    manypath_daemon::StackConfig { tcp_race: true, fallback_timeout, ..network.client_config() }
+}
+
+#[test]
+fn a_silent_host_of_which_nothing_is_known_costs_no_timeout() {
+    let network = Network::new();
+    let _silent = UdpSocket::bind((network.server()[0], DEFAULT_UDP_PORT)).unwrap();
+    let destination = service(network.server()[0], echo);
+    for blocking in [true, false] {
+        let (_client, mut launcher) = Host::with_launcher(racing(network));
+        let (transport, stream) = launcher.connect(destination, blocking);
+        assert_eq!(transport, Transport::TcpRelay);
+        assert_eq!(exchange(stream, vec![2; 20]), vec![2; 20]);
+        assert_eq!(launcher.direct(destination).0, FallbackReason::Remembered);
+        assert_eq!(launcher.status().fallbacks[&FallbackReason::Silent], 1);
+    }
+}
+
+#[test]
+fn a_closed_port_of_a_silent_host_is_refused_without_a_timeout() {
+    let network = Network::new();
+    let _silent = UdpSocket::bind((network.server()[0], DEFAULT_UDP_PORT)).unwrap();
+    let (_client, mut launcher) = Host::with_launcher(racing(network));
+    let (id, first) = launcher.open(unused_port(network.server()[0]), true);
+    assert_eq!(first, Reply::Pending { id });
+    assert_eq!(launcher.receive(), Reply::Failed { id, errno: libc::ECONNREFUSED });
+}
+
+/// A client that speaks first, so that its connection is there when the service has it.
+#[test]
+fn the_service_of_a_host_that_answers_sees_no_connection_of_the_race() {
+    let network = Network::new();
+    let (seen, accepted) = std::sync::mpsc::channel();
+    let destination = service(network.server()[0], move |stream| {
+        seen.send(stream.peer_addr().unwrap()).unwrap();
+        echo(stream);
+    });
+    let _server = Host::start(network.server_config(&[destination]));
+    let (_client, mut launcher) = Host::with_launcher(racing(network));
+    // On a busy machine TCP may win; then it is the only one, too.
+    let (_, stream) = launcher.connect(destination, true);
+    assert_eq!(exchange(stream, vec![1; 10]), vec![1; 10]);
+    assert_eq!(counter(&launcher.status(), "stack_tcp_races"), 1);
+    assert_eq!(accepted.iter().take(1).count(), 1);
+    // The kernel would have told the service after 200 ms.
+    assert!(accepted.recv_timeout(Duration::from_millis(500)).is_err());
+}
+
 #[test]
 fn destinations_that_lead_nowhere_else_are_left_alone() {
     let network = Network::new();
