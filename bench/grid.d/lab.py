@@ -108,7 +108,7 @@ class Lab:
             program = [*before, find("nginx"), "-c", f"{folder}/conf", "-p", folder, "-e", f"{folder}/error.log"]
             self.start("right", f"nginx-{port}", port, *program)
         allow = ",".join(map(str, [HTTP_PORT, ECHO_PORT, BULK_PORT]))
-        self.start("right", "serve", 9899, MANYPATH, "serve", "--allow", allow)
+        self.serve = self.start("right", "serve", 9899, MANYPATH, "serve", "--allow", allow)
 
     def on(self, host, *command):
         return [MANYPATH, "lab", "--name", self.name, "exec", host, "--", *map(str, command)]
@@ -120,9 +120,10 @@ class Lab:
         return done.stdout
 
     def environment(self):
-        """Stacks keep to files of their own, and leave nothing behind."""
+        """Stacks keep to files of their own, and leave nothing behind, also to the next run."""
         files = {f"MANYPATH_{key}": os.path.join(self.dir, key.lower()) for key in ["PEERS", "RULES", "SYSCTL"]}
-        return {**os.environ, **files, "MANYPATH_RUNTIME_DIR": os.path.join(self.dir, "run")}
+        own = {"MANYPATH_RUNTIME_DIR": os.path.join(self.dir, "run"), "MANYPATH_OWN_STACK": "1"}
+        return {**os.environ, **files, **own}
 
     def spawn(self, command, name):
         with open(os.path.join(self.dir, f"{name}.log"), "w") as log:
@@ -149,6 +150,13 @@ class Lab:
             if child.poll() is not None or time.monotonic() > limit:
                 raise Failed(f"{name} did not start: {self.log(name).strip()[:500]}")
             time.sleep(0.02)
+
+    def output(self, *command):
+        """The lines that a program on the left prints, those of standard error last."""
+        done = subprocess.run(self.on("left", *command), capture_output=True, text=True, env=self.environment())
+        if done.returncode:
+            raise Failed(f"`{command[0]}`: {(done.stderr or done.stdout).strip()[-500:]}")
+        return done.stdout.splitlines() + done.stderr.splitlines()
 
     def stop(self, child):
         """Ends a program and those that it has started."""
