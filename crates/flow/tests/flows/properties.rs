@@ -30,13 +30,14 @@ fn step() -> impl Strategy<Value = Step> {
 
 fn config() -> impl Strategy<Value = FlowConfig> {
     let windows = (0..2_u32, 0..4_u32);
-    (windows, 2..40_u64, 15..18_u32, 1..6_usize, 3..7_usize).prop_map(
-        |((first, larger), budget, send, total, max_flows)| FlowConfig {
+    (windows, 2..40_u64, 15..18_u32, 1..6_usize, (0..7_usize, 3..7_usize)).prop_map(
+        |((first, larger), budget, send, total, (first_windows, max_flows))| FlowConfig {
             first_window: INITIAL_CREDIT << first,
             max_window: INITIAL_CREDIT << (first + larger),
             receive_budget: u64::from(INITIAL_CREDIT) * budget,
             send_buffer: 1 << send,
             send_budget: total << 15,
+            first_windows,
             max_flows,
         },
     )

@@ -22,6 +22,7 @@ pub(crate) const CONFIG: FlowConfig = FlowConfig {
     receive_budget: 12 * INITIAL_CREDIT as u64,
     send_buffer: 20_000,
     send_budget: 100_000,
+    first_windows: 5,
     max_flows: 5,
 };
 
