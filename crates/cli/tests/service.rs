@@ -340,3 +340,27 @@ fn commands_and_stacks_of_this_version_and_the_one_before_speak_with_each_other(
         assert_eq!(done.code, Some(0), "{done:?}");
     }
 }
+
+/// The launcher of a server finds the stack of another version that has the host's UDP port.
+#[test]
+#[ignore = "slow; make test-full"]
+fn a_stack_of_the_version_before_offers_the_listeners_of_a_launcher() {
+    let [this, previous] = versions();
+    for (door, launcher) in [(&this, &previous), (&previous, &this)] {
+        let mut site = Site::new();
+        site.random_file("file", 100_000);
+        site.service(door, &["serve", "--allow", "1", "-v"], "udp", 9899);
+        wait_for("the stack", || !stacks(&site, door).is_empty());
+        let root = site.dir.join("www").display().to_string();
+        let mut command = site.command(Host::Right, launcher);
+        command.args(["run", "-v", "--", "python3", "-m", "http.server", "8080", "-d", &root]);
+        let log = std::fs::File::create(site.dir.join("launcher")).unwrap();
+        let mut launched = command.stderr(log).stdout(Stdio::null()).spawn().unwrap();
+        let offered = |stack: &serde_json::Value| stack["listeners"][0]["offered"] == true;
+        wait_for("the listener", || stacks(&site, door).iter().any(offered));
+        let done = fetch(&site, &this);
+        assert!(done.stderr.contains("sctp=1 "), "{done:?}");
+        launched.kill().unwrap();
+        launched.wait().unwrap();
+    }
+}
