@@ -133,6 +133,8 @@ impl Site {
             "link set mal1 up",
             "route add local 198.51.100.0/24 dev lo",
             "route add default via 203.0.113.1",
+            // It forges the client's.
+            "route add local 10.77.1.1/32 dev lo",
         ];
         for line in server {
             self.ip(self.lab.command(Host::Right, "ip"), &line)?;

@@ -8,14 +8,15 @@ use std::path::Path;
 use std::time::Duration;
 
 const RATES: [u32; 2] = [20_000, 50_000];
-/// Kind, what it is, and where it comes from.
-const FLOODS: &[(&str, &str, From)] = &[
-    ("garbage", "garbage", From::Outside),
-    ("ootb", "SHUTDOWN ACK out of the blue", From::Outside),
-    ("cookie", "forged COOKIE ECHO", From::Outside),
-    ("init", "INIT", From::Outside),
-    ("icmp", "forged ICMP about the client", From::Client),
-    ("abort", "ABORT with guessed tags from the client's address", From::Client),
+/// Kind, what it is, where it is made, and the source that it has or is about. Forged ICMP has to come by the path that it
+/// is about, because sockets are bound to interfaces; so it shares the emulated link with the client's acknowledgements.
+const FLOODS: &[(&str, &str, From, &str)] = &[
+    ("garbage", "garbage", From::Outside, ATTACKER),
+    ("ootb", "SHUTDOWN ACK out of the blue", From::Outside, ATTACKER),
+    ("cookie", "forged COOKIE ECHO", From::Outside, ATTACKER),
+    ("init", "INIT", From::Outside, ATTACKER),
+    ("icmp", "forged ICMP about the client", From::Client, CLIENT),
+    ("abort", "ABORT with guessed tags, its source forged as the client's", From::Outside, CLIENT),
 ];
 /// Length of a flood in seconds, and how long before it a download begins.
 const DOWNLOAD: f64 = 2.0;
@@ -30,10 +31,10 @@ const REACHED: f64 = 0.7;
 
 pub(super) fn run(manypath: &Path, say: Say<'_>) -> Outcome<()> {
     let mut site = Site::start(manypath, "", "")?;
-    for (kind, name, from) in FLOODS {
+    for (kind, name, from, source) in FLOODS {
         for rate in RATES {
             let attack = format!("flood of {name}, {rate} packets/s");
-            match flooded(&site, kind, *from, rate) {
+            match flooded(&site, (kind, source), *from, rate) {
                 Ok(left) => {
                     let what = "goodput kept, as a part of what plain TCP keeps";
                     say(Row::new(&attack, what, left.kept, AtLeast(SHARE)));
@@ -75,8 +76,7 @@ struct Left {
     carried: u32,
 }
 
-fn flooded(site: &Site, kind: &str, from: From, rate: u32) -> Outcome<Left> {
-    let source = if from == From::Client { CLIENT } else { ATTACKER };
+fn flooded(site: &Site, (kind, source): (&str, &str), from: From, rate: u32) -> Outcome<Left> {
     let flood =
         |seconds: f64| site.attack(from, "flood", &format!("{kind} {rate} {seconds} {source}"));
     let (mut quiet, mut under) = ([0.0; 2], [0.0; 2]);
