@@ -348,7 +348,8 @@ fn rules_change_live_and_older_sockets_stay_plain() {
 #[test]
 fn an_idle_flow_is_forgotten_and_begins_anew() {
     let site = serving(RULE);
-    std::fs::write(site.dir.join("sysctl.conf"), "datagram_idle_s=1\n").expect("settings");
+    std::fs::write(site.dir.join("sysctl.conf"), "datagram_idle_s=1\ntcp_race=off\n")
+        .expect("settings");
     let said = in_group(&site, |group| {
         for (host, port) in services(&site) {
             ok(&program(&site, group, &["slow", &host, port, "3"]));

@@ -229,7 +229,8 @@ fn nobody_is_led_to_a_server_before_the_kernel_can_tell_names_or_after() {
     let mut site = Site::new();
     let Some(mut group) = Group::new() else { return };
     // They ask anew each time.
-    std::fs::write(site.dir.join("sysctl.conf"), "peer_cache = 0\n").expect("settings");
+    std::fs::write(site.dir.join("sysctl.conf"), "peer_cache = 0\ntcp_race = off\n")
+        .expect("settings");
     site.serve("1");
     let own = site.lab.address(Host::Left, 0).to_string();
     let log = std::fs::File::create(site.dir.join("told")).expect("log");

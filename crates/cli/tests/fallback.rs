@@ -38,7 +38,7 @@ fn a_route_that_comes_back_is_in_time_for_a_connect_that_has_begun() {
     site.random_file("small", 10_000);
     // Nothing answers, and the head start is long enough to take the route away meanwhile.
     let mut silent = foreign_udp(&site, "pass");
-    let settings = "step_aside = never\ntcp_head_start_ms = 3000\nfallback_timeout_ms = 4000\n";
+    let settings = "step_aside = never\ntcp_race = off\ntcp_head_start_ms = 3000\nfallback_timeout_ms = 4000\n";
     std::fs::write(site.dir.join("sysctl.conf"), settings).expect("settings");
     let url = format!("http://{}:8080/small", site.server());
     let is_under_way = || {

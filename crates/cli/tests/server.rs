@@ -64,7 +64,8 @@ fn addresses(site: &Site) -> Vec<String> {
 /// Clients ask anew each time.
 fn site() -> Site {
     let site = Site::new();
-    std::fs::write(site.dir.join("sysctl.conf"), "peer_cache = 0\n").expect("settings");
+    std::fs::write(site.dir.join("sysctl.conf"), "peer_cache = 0\ntcp_race = off\n")
+        .expect("settings");
     site
 }
 

@@ -170,7 +170,7 @@ fn a_static_go_server_sees_the_true_addresses_with_and_without_mptcp() {
 fn vsftpd_sends_files_in_passive_and_active_mode() {
     let mut site = Site::new();
     // The server shall ask anew whether a client that it calls back has manypath.
-    fs::write(site.dir.join("sysctl.conf"), "peer_cache = 0\n").expect("settings");
+    fs::write(site.dir.join("sysctl.conf"), "peer_cache = 0\ntcp_race = off\n").expect("settings");
     let folder = Folder::new("vsftpd");
     fs::set_permissions(folder.text(), fs::Permissions::from_mode(0o755))
         .expect("as vsftpd wants it");

@@ -135,7 +135,9 @@ impl Stack {
         let alone = open.blocking || trusted || sctp_only(&options);
         self.start_clocks(id, association, alone);
         self.await_answer(association, &options);
-        if self.config.tcp_race && !trusted && !self.is_met(association) {
+        // A port of the program's own only its own socket can have.
+        let has_port = open.source.is_some_and(|source| source.port() != 0);
+        if self.config.tcp_race && !trusted && !has_port && !self.is_met(association) {
             self.race(id);
         }
         Ok(id)

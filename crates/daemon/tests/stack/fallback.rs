@@ -165,6 +165,22 @@ fn a_silent_host_of_which_nothing_is_known_costs_no_timeout() {
     }
 }
 
+/// Plain TCP from its port needs its own socket.
+#[test]
+fn a_program_that_has_bound_a_port_keeps_it() {
+    let network = Network::new();
+    let _silent = UdpSocket::bind((network.server()[0], DEFAULT_UDP_PORT)).unwrap();
+    let destination = service(network.server()[0], echo);
+    let config = manypath_daemon::StackConfig { tcp_race: true, ..network.client_config() };
+    let (_client, launcher) = Host::with_launcher(config);
+    let source = Some(std::net::SocketAddr::new(network.client()[0], 4321));
+    launcher.send(&Request::Open { id: 1, destination, source, blocking: true });
+    assert_eq!(launcher.receive(), Reply::Pending { id: 1 });
+    let reason = FallbackReason::Silent;
+    assert_eq!(launcher.receive(), Reply::Direct { id: 1, reason });
+    assert_eq!(counter(&launcher.status(), "stack_tcp_races"), 0);
+}
+
 #[test]
 fn a_closed_port_of_a_silent_host_is_refused_without_a_timeout() {
     let network = Network::new();
