@@ -187,7 +187,7 @@ fn states_follow_in_the_order_of_the_draft() {
         State::Cruise => State::Refill,
         State::Refill => State::Up,
         State::Up => State::Down,
-        _ => State::Cruise,
+        State::Startup | State::Drain | State::Down | State::ProbeRtt => State::Cruise,
     };
     let is_skipped = |pair: &[State]| pair == [State::Down, State::Refill];
     let in_order = |pair: &[State]| pair[1] == follows(pair[0]) || is_skipped(pair);
