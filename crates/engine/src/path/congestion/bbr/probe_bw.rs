@@ -64,7 +64,7 @@ impl Default for ProbeBw {
             cycle_stamp: Instant::ZERO,
             min_wait: STEADY_PROBE_WAIT,
             wait: Duration::ZERO,
-            bw_before: 0,
+            bw_before: INFINITE,
             up_acked: 0,
             up_acked_per_inc: INFINITE,
             up_rounds: 0,

@@ -182,7 +182,7 @@ fn states_follow_in_the_order_of_the_draft() {
     let mut bench = Bench::new();
     bench.run(secs(4));
     assert_eq!(bench.states[..2], [State::Startup, State::Drain]);
-    // The queue has drained already: Down passes at once. Soon after Startup the next probe may be due in it.
+    // The queue has drained already: Down passes at once.
     let follows = |state| match state {
         State::Cruise => State::Refill,
         State::Refill => State::Up,
