@@ -39,8 +39,8 @@ struct Entry {
     network: u64,
 }
 
-/// What is found out again and again counts no longer than this, unless the setting says so.
-const LONGEST_LIFETIME: Duration = Duration::from_secs(3600);
+/// What is found out again and again counts at most so many times as long as the setting says: an hour.
+const MOST_LONGER: u32 = 60;
 /// How much longer it counts each time.
 const LONGER: u32 = 4;
 
@@ -100,12 +100,12 @@ impl Peers {
     /// was over.
     fn renewed(&self, now: Instant, reason: FallbackReason, before: Option<&Entry>) -> Entry {
         let before = before.filter(|entry| !entry.is_near() && entry.network == self.network);
-        let longest = self.lifetimes.plain.max(LONGEST_LIFETIME);
+        let longest = self.lifetimes.plain * MOST_LONGER;
         let lifetime = before.map_or(self.lifetimes.plain, |entry| match entry.expires > now {
             true => entry.lifetime,
             false => (entry.lifetime * LONGER).min(longest),
         });
-        let lifetime = if self.lifetimes.plain.is_zero() { Duration::ZERO } else { lifetime };
+        let lifetime = lifetime.min(longest);
         Entry { reason, expires: now + lifetime, lifetime, network: self.network }
     }
 

@@ -1,7 +1,7 @@
 //! Keeping what is known about peers over the end of the stack.
 
 use super::writer::{Job, Writer};
-use super::{Entry, FallbackReason, Key, LONGEST_LIFETIME, PeerCache, PeerRecord, Peers, insert};
+use super::{Entry, FallbackReason, Key, MOST_LONGER, PeerCache, PeerRecord, Peers, insert};
 use crate::keeper::Keeper;
 use crate::log;
 use crate::privileged::Acceptor;
@@ -139,11 +139,8 @@ impl Peers {
     /// No entry counts longer than one that is learnt now: clocks are set, and lifetimes change.
     fn recall(&mut self, now: Instant, record: &PeerRecord) {
         let (addr, remaining) = (record.addr, record.remaining());
-        let longest = match self.lifetimes.plain.is_zero() {
-            true => Duration::ZERO,
-            false => self.lifetimes.plain.max(Duration::from_secs(record.lifetime)),
-        };
-        let lifetime = longest.min(LONGEST_LIFETIME.max(self.lifetimes.plain));
+        let learnt = self.lifetimes.plain.max(Duration::from_secs(record.lifetime));
+        let lifetime = learnt.min(self.lifetimes.plain * MOST_LONGER);
         let plain = now + remaining.min(lifetime);
         let network = record.network;
         match (record.port, record.reason) {
