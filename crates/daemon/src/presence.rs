@@ -5,8 +5,8 @@
 //! only raises a doubt: all paths are asked each second, and the association is given up
 //!
 //! * at once if the answer is an ABORT: another process has taken the peer's place;
-//! * after a second without a packet if it carries no connection, because then nobody loses one. Connects that have not
-//!   been answered go on as plain TCP, and do so earlier;
+//! * after a second without a packet if it carries no connection, because then nobody loses one. Connects that have
+//!   not been answered go on as plain TCP, and do so earlier;
 //! * after `unreachable_patience` without a packet otherwise. Programs then see a reset, as they would with TCP once the
 //!   peer has died.
 //!

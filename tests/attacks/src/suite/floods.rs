@@ -8,8 +8,9 @@ use std::path::Path;
 use std::time::Duration;
 
 const RATES: [u32; 2] = [20_000, 50_000];
-/// Kind, what it is, where it is made, and the source that it has or is about. Forged ICMP has to come by the path that it
-/// is about, because sockets are bound to interfaces; so it shares the emulated link with the client's acknowledgements.
+/// Kind, what it is, where it is made, and the source that it has or is about. Forged ICMP has to come by the path
+/// that it is about, because sockets are bound to interfaces; so it shares the emulated link with the client's
+/// acknowledgements.
 const FLOODS: &[(&str, &str, From, &str)] = &[
     ("garbage", "garbage", From::Outside, ATTACKER),
     ("ootb", "SHUTDOWN ACK out of the blue", From::Outside, ATTACKER),
