@@ -7,8 +7,8 @@
 //! * at once if the answer is an ABORT: another process has taken the peer's place;
 //! * after a second without a packet if it carries no connection, because then nobody loses one. Connects that have
 //!   not been answered go on as plain TCP, and do so earlier;
-//! * after `unreachable_patience` without a packet otherwise. Programs then see a reset, as they would with TCP once the
-//!   peer has died.
+//! * after `unreachable_patience` without a packet otherwise. Programs then see a reset, as they would with TCP once
+//!   the peer has died.
 //!
 //! The host answers only what it is asked. A program that waits for its peer sends nothing, so when its
 //! association has fallen quiet the peer is asked after a second, and again whenever that has lasted as
