@@ -78,9 +78,11 @@ def environment(on_right, user):
     if not folder.exists():
         folder.mkdir()
         os.chown(folder, user, user)
+        # An emulated machine is late with its answers.
+        (folder / "sysctl").write_text("tcp_race = off\n")
     own = {"MANYPATH_RUNTIME_DIR": folder / "run", "MANYPATH_PEERS": folder / "peers",
            "MANYPATH_RULES": f"/tmp/rules-{'right' if on_right else 'left'}", "MANYPATH_SYSCTL": folder / "sysctl",
-           "MANYPATH_PATHS": folder / "paths", "HOME": folder, "PATH": "/usr/bin:/bin:/usr/sbin:/sbin"}
+           "MANYPATH_PATHS": folder / "paths", "MANYPATH_OWN_STACK": 1, "HOME": folder, "PATH": "/usr/bin:/bin:/usr/sbin:/sbin"}
     return {name: str(value) for name, value in own.items()}
 
 
