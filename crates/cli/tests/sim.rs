@@ -57,7 +57,7 @@ fn documented_line() -> String {
     let program = env!("CARGO_BIN_EXE_manypath-lab");
     line.replace("manypath-lab", program)
         .replace(" s.toml", " small.toml")
-        .replace("out out", "out parts")
+        .replace("--output out", "--output parts")
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn shards_spread_by_xargs_give_what_one_call_gives() {
     let table = ok(&sim(&folder.0, &["run", "small.toml", "--output", "whole"]));
     assert!(table.contains("0.02") && table.contains("6 runs in whole"), "{table}");
     let line = documented_line();
-    assert!(line.contains("small.toml --shard {}/8") && line.contains("--out parts"), "{line}");
+    assert!(line.contains("small.toml --shard {}/8") && line.contains("--output parts"), "{line}");
     let output = Command::new("sh").current_dir(&folder.0).args(["-c", &line]).output().unwrap();
     ok(&output);
     ok(&sim(&folder.0, &["merge", "parts", "--output", "merged"]));

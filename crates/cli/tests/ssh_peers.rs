@@ -189,11 +189,12 @@ fn serve(site: &mut Site, keys: &str) {
     let line = "worker:x:1234:1234::/mnt/home:/bin/sh\nroot:x:0:0::/root:/bin/sh\n";
     std::fs::write(&users, line).expect("users");
     let script = "set -e; mount -t tmpfs -o mode=755 tmpfs /mnt; mkdir -p /mnt/home/.ssh
-        touch /mnt/manypath; mount --bind \"$1\" /mnt/manypath; mount --bind \"$2\" /etc/passwd
+        touch /mnt/manypath-ssh; mount --bind \"$1\" /mnt/manypath-ssh; mount --bind \"$2\" /etc/passwd
         cp \"$3\" /mnt/home/.ssh/authorized_keys; chown -R 1234:1234 /mnt/home; cd /
         exec setpriv --reuid 1234 --regid 1234 --clear-groups \
-            env HOME=/mnt/home TMPDIR=/mnt/home /mnt/manypath ssh serve -p 2222";
-    site.service("unshare", &["-m", "sh", "-c", script, "sh", MANYPATH, &users, keys], "tcp", 2222);
+            env HOME=/mnt/home TMPDIR=/mnt/home /mnt/manypath-ssh serve -p 2222";
+    let program = env!("CARGO_BIN_EXE_manypath-ssh");
+    site.service("unshare", &["-m", "sh", "-c", script, "sh", program, &users, keys], "tcp", 2222);
 }
 
 #[test]
