@@ -10,9 +10,6 @@ const EXTRA_ACKED_ROUNDS: u64 = 10;
 const RECENT_ROUNDS: usize = 2;
 /// What a round without congestion makes of the short-term bounds, in percent.
 const RELAXED: u64 = 150;
-/// What such a round makes of the long-term bound, in percent, if it has delivered so many percent of it.
-const REFUTED: u64 = 110;
-const REFUTED_BY: u64 = 80;
 /// How long a minimum counts (MinRTTFilterLen).
 const MIN_RTT_FILTER: Duration = Duration::from_secs(10);
 /// When a minimum is to be measured again (ProbeRTTInterval).
@@ -233,12 +230,8 @@ impl Bounds {
         (self.bw_shortterm, self.inflight_shortterm) = (INFINITE, INFINITE);
     }
 
-    /// A round without congestion has delivered `inflight`: the short-term bounds rise, and end at `max_bw`. The
-    /// long-term one rises if nearly as much as it allows was in flight.
-    pub(super) fn relax(&mut self, max_bw: u64, inflight: u64) {
-        if inflight >= scaled(self.inflight_longterm, REFUTED_BY) {
-            self.inflight_longterm = scaled(self.inflight_longterm, REFUTED);
-        }
+    /// A round without congestion: the short-term bounds rise, and end at `max_bw`.
+    pub(super) fn relax(&mut self, max_bw: u64) {
         self.bw_shortterm = scaled(self.bw_shortterm, RELAXED);
         self.inflight_shortterm = scaled(self.inflight_shortterm, RELAXED);
         if self.bw_shortterm >= max_bw {

@@ -21,10 +21,6 @@
 //! * `filters::RecentRounds`, `Bounds::relax` - the short-term bounds are no less than what the last two
 //!   rounds have delivered, and rise again in rounds without congestion, not with the next probe alone: the
 //!   rate of a radio link varies from round to round.
-//! * `Bounds::relax`, too - a round without congestion in which nearly `inflight_longterm` was in flight raises that bound: it
-//!   told how much the path held when it was slower.
-//! * `probe_bw` - a probe that finds much more without too many losses makes the next one follow soon, because the rate of
-//!   the path varies; each one that does not makes the wait longer, up to the draft's 2 to 3 s.
 //! * A mark (ECN) counts as a loss, once in a round; in Startup and during a probe it ends these.
 //!
 //! T3-rtx is the draft's RTO. Losses are those of `cmt::rack`, chunk by chunk.

@@ -66,7 +66,7 @@ impl Bbr {
             bounds.inflight_shortterm =
                 self.inflight_latest.max(inflight_recent).max(scaled(inflight, BETA));
         } else if !congested {
-            self.bounds.relax(self.max_bw.get(), self.inflight_latest);
+            self.bounds.relax(self.max_bw.get());
         }
     }
 

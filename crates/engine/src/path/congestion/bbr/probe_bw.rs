@@ -3,16 +3,11 @@
 
 use super::recovery::Probing;
 use super::states::State;
-use super::{Ack, Bbr, INFINITE, Window, scaled};
+use super::{Ack, Bbr, INFINITE, Window};
 use crate::time::{Duration, Instant};
 
-/// A probe follows another one after so long and up to half as long again, if the rate of the path is steady.
-const STEADY_PROBE_WAIT: Duration = Duration::from_secs(2);
-/// The same after a probe that has found [`MUCH_MORE`], and at least so many round trips.
-const MIN_PROBE_WAIT: Duration = Duration::from_millis(100);
-const MIN_PROBE_WAIT_ROUND_TRIPS: u32 = 2;
-/// In percent of the bandwidth before the probe.
-const MUCH_MORE: u64 = 125;
+/// A probe follows another one after so long and up to a second more.
+const MIN_PROBE_WAIT: Duration = Duration::from_secs(2);
 /// Rounds after which a flow of Reno in the same place would have grown by a packet as often.
 const MAX_RENO_ROUNDS: u64 = 63;
 /// The increase per round stops doubling here.
@@ -43,11 +38,7 @@ pub(super) struct ProbeBw {
     /// The last probe ended where losses had begun in the one before.
     prev_precautionary: bool,
     cycle_stamp: Instant,
-    /// The shortest wait for the next probe, and the one that was drawn.
-    min_wait: Duration,
     wait: Duration,
-    /// The bandwidth before this probe.
-    bw_before: u64,
     up_acked: u64,
     /// Bytes acknowledged for which `inflight_longterm` grows by a packet.
     up_acked_per_inc: u64,
@@ -62,9 +53,7 @@ impl Default for ProbeBw {
             prev_too_high: false,
             prev_precautionary: false,
             cycle_stamp: Instant::ZERO,
-            min_wait: STEADY_PROBE_WAIT,
             wait: Duration::ZERO,
-            bw_before: INFINITE,
             up_acked: 0,
             up_acked_per_inc: INFINITE,
             up_rounds: 0,
@@ -93,27 +82,12 @@ impl Bbr {
     fn pick_probe_wait(&mut self, now: Instant) {
         let random = mixed(now.as_nanos() ^ self.delivery.delivered().rotate_left(32));
         self.rounds.since_probe_up = random & 1;
-        let min_wait = self.next_min_probe_wait();
-        self.probe_bw.min_wait = min_wait;
-        let spread = u64::try_from(min_wait.as_nanos() / 2).unwrap_or(u64::MAX).max(1);
-        self.probe_bw.wait = min_wait + Duration::from_nanos((random >> 1) % spread);
-    }
-
-    /// A probe that has found much more, without too many losses, shows a rate that varies: the next one follows soon.
-    /// Each one that has not makes the wait half as long again.
-    fn next_min_probe_wait(&mut self) -> Duration {
-        let most = scaled(core::mem::replace(&mut self.probe_bw.bw_before, INFINITE), MUCH_MORE);
-        let has_found = self.max_bw.get() > most && !self.probe_bw.prev_too_high;
-        let round_trips = self.min_rtt.get().unwrap_or_default() * MIN_PROBE_WAIT_ROUND_TRIPS;
-        let least = round_trips.max(MIN_PROBE_WAIT);
-        let next = if has_found { least } else { (self.probe_bw.min_wait * 3 / 2).max(least) };
-        next.min(STEADY_PROBE_WAIT)
+        self.probe_bw.wait = MIN_PROBE_WAIT + Duration::from_nanos((random >> 1) % 1_000_000_000);
     }
 
     /// StartProbeBW_REFILL().
     pub(super) fn start_refill(&mut self) {
         self.bounds.reset_short_term();
-        self.probe_bw.bw_before = self.max_bw.get();
         self.probe_bw.up_rounds = 0;
         self.probe_bw.up_acked = 0;
         self.probe_bw.prev_precautionary = false;
