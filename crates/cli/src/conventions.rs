@@ -1,4 +1,4 @@
-//! What every command has: help with an example, JSON where there is something to read, a man page. For tests.
+//! What every command has: help with an example, and JSON where there is something to read. For tests.
 
 use clap::Command;
 

@@ -70,7 +70,7 @@ impl Succession {
         until.into_iter().chain(other).min()
     }
 
-    /// Goes by what has come since the last time.
+    /// Handles the signals and the end of the manager's line that have come since the last call.
     pub(super) fn turn(&mut self, redirector: &mut Redirector) -> Course {
         let now = Instant::now();
         if drain(&mut self.hand_over) && !redirector.has_successor() {

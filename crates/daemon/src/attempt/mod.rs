@@ -103,6 +103,24 @@ pub(crate) struct Attempt {
     routed_until: Option<Instant>,
 }
 
+impl Attempt {
+    fn new(client: Client, open: Open, options: Options, sctp: Sctp, now: Instant) -> Self {
+        Self {
+            client,
+            open,
+            pending: false,
+            options,
+            sctp,
+            tcp: Tcp::NotStarted,
+            begun: now,
+            raced: false,
+            patience: (now, now),
+            fallback: None,
+            routed_until: None,
+        }
+    }
+}
+
 fn sctp_only(options: &Options) -> bool {
     options.sctp_only == Some(true)
 }

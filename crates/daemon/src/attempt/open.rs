@@ -1,6 +1,6 @@
 //! A launcher asks for a connection: whether it is carried, and how it begins.
 
-use super::{Attempt, AttemptId, Client, Open, Sctp, Tcp, sctp_only};
+use super::{Attempt, AttemptId, Client, Open, Sctp, sctp_only};
 use crate::association::FlowUse;
 use crate::log;
 use crate::parameters;
@@ -53,22 +53,8 @@ impl Stack {
         self.counters.count_fallback(reason);
         debug!(target: log::CONNECTION, "{}: plain TCP: {reason}", open.destination);
         let id = AttemptId(self.next_id());
-        let (sctp, tcp, fallback) = (Sctp::Failed, Tcp::NotStarted, Some(reason));
-        let patience = (self.now, self.now);
-        let (pending, routed_until, begun, raced) = (false, None, self.now, false);
-        let attempt = Attempt {
-            client,
-            open,
-            pending,
-            options,
-            sctp,
-            tcp,
-            begun,
-            raced,
-            patience,
-            fallback,
-            routed_until,
-        };
+        let mut attempt = Attempt::new(client, open, options, Sctp::Failed, self.now);
+        attempt.fallback = Some(reason);
         self.attempts.insert(id, attempt);
         self.control.remember(client, id);
         self.tell_pending(id);
@@ -111,23 +97,8 @@ impl Stack {
         let id = AttemptId(self.next_id());
         let received = self.packets_received(association);
         let sctp = Sctp::Opening { association, flow, received };
-        let (tcp, fallback) = (Tcp::NotStarted, None);
-        let (pending, patience) = (false, (self.now, self.now));
-        let routed_until = self.routed_until(&open);
-        let (begun, raced) = (self.now, false);
-        let attempt = Attempt {
-            client,
-            open,
-            pending,
-            options,
-            sctp,
-            tcp,
-            begun,
-            raced,
-            patience,
-            fallback,
-            routed_until,
-        };
+        let mut attempt = Attempt::new(client, open, options, sctp, self.now);
+        attempt.routed_until = self.routed_until(&open);
         self.attempts.insert(id, attempt);
         self.set_flow_use(association, flow, FlowUse::Attempt(id));
         self.control.remember(client, id);
