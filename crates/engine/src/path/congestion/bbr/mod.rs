@@ -199,6 +199,8 @@ impl Bbr {
         if acked.bytes == 0 {
             return;
         }
+        // This round trip may be the shortest.
+        let min_rtt = [self.min_rtt.get(), acked.rtt].into_iter().flatten().min();
         let ack = Ack {
             now: acked.now,
             acked: acked.bytes as u64,
@@ -207,7 +209,7 @@ impl Bbr {
             recovering: acked.recovering,
             rtt: acked.rtt,
             alone: acked.alone,
-            sample: self.delivery.finish(self.min_rtt.get()),
+            sample: self.delivery.finish(min_rtt),
             packet: window.chunk_limit as u64,
         };
         self.update_signals(&ack, window);
@@ -236,7 +238,7 @@ impl Bbr {
         self.adapt_lower_bounds(window);
         let rounds = filters::extra_acked_rounds(self.full_pipe.reached);
         self.extra_acked.add(ack.now, ack.acked, self.bw, (self.rounds.count, rounds));
-        if self.rounds.started && !ack.is_app_limited() {
+        if self.rounds.started && ack.rate() > 0 && !ack.is_app_limited() {
             let is_queue = ack.alone && self.own_queue.is_beyond(self.min_rtt.get());
             self.full_pipe.on_round(ack.rate(), is_queue);
         }

@@ -189,6 +189,27 @@ fn states_follow_in_the_order_of_the_draft() {
 }
 
 #[test]
+fn round_trips_that_become_shorter_do_not_end_startup() {
+    // The first ones include what programs take to start.
+    let Bench { mut bbr, mut window, mut now, .. } = Bench::new();
+    let mut rtt = Duration::from_millis(20);
+    for round in 0..6 {
+        for packet in 0..10 {
+            let number = round * 10 + packet;
+            let in_flight = packet as usize * P;
+            bbr.on_sent(&Departure { now, number, bytes: P, in_flight }, &mut window);
+        }
+        now = now + rtt;
+        (0..10).for_each(|packet| bbr.on_chunk_acked(now, Some(round * 10 + packet), P));
+        let acked = Acked { alone: true, now, rtt: Some(rtt), ..acked(10 * P) };
+        bbr.on_acked(&acked, &mut window);
+        rtt = rtt / 2;
+    }
+    assert!(!bbr.full_pipe.reached);
+    assert!(is_near(bbr.max_bw.get(), super::rate(10 * P as u64, rtt * 2), 1));
+}
+
+#[test]
 fn the_model_finds_the_rate_and_the_round_trip_of_the_path() {
     for (rate, rtt) in [(125_000, 40), (RATE, 20), (50_000_000, 10), (RATE, 300)] {
         let rtt = Duration::from_millis(rtt);
