@@ -96,6 +96,9 @@ impl Association {
                 break;
             }
         }
+        if let Some(path) = self.paths.get_mut(via).filter(|_| arrival.has_data) {
+            path.returns.earn(len);
+        }
         self.end_packet(cx, &arrival);
     }
 

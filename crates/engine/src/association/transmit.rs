@@ -27,6 +27,8 @@ const COOKIE_ECHO_HEADERS: usize = CommonHeader::LEN + 4;
 
 /// Headers of a HEARTBEAT chunk and of its parameter.
 const HEARTBEAT_HEADERS: usize = 4 + 4;
+/// What IP, UDP and SCTP put before a SACK.
+const HEADERS_OF_SACK: usize = 20 + 8 + CommonHeader::LEN;
 /// Room for a SACK without blocks and the header of a DATA chunk.
 const SACK_AND_DATA_HEADERS: usize = 16 + 16;
 
@@ -272,7 +274,8 @@ impl Association {
             SackPath::Standard => None,
             SackPath::SmallestSrtt if must_return => None,
             SackPath::SmallestSrtt => {
-                among().min_by_key(|path| path.rtt.smoothed().unwrap_or(Duration::MAX))
+                let time = |path: &&Path| path.rtt.smoothed().unwrap_or(Duration::MAX);
+                among().min_by_key(|path| (path.returns.missing(), time(path)))
             }
             SackPath::RoundRobin => among().min_by_key(|path| path.last_sack),
         };
@@ -341,12 +344,14 @@ impl Association {
     fn write_sack(&mut self, now: Instant, id: PathId, packet: &mut PacketWriter<'_>) {
         self.write_echoes(packet);
         let Some(peer) = &mut self.peer else { return };
+        let before = packet.len();
         let written = peer.receiver.write_sack(packet);
         if written {
             self.statistics.on_sack_sent();
         }
         if let Some(path) = self.paths.get_mut(id).filter(|_| written) {
             path.last_sack = Some(now);
+            path.returns.spend(packet.len() - before + HEADERS_OF_SACK);
         }
     }
 

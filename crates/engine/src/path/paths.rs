@@ -6,7 +6,7 @@ use super::regulation::Regulation;
 use super::sharing::{Delays, Schedule, SharedBottleneck};
 use super::{
     Burst, EcnUse, MtuSearch, OwnSupervision, Pace, Pacer, PathAddr, PathCounters, PathEcn, PathId,
-    PathSet, PathState, Regime, Rtt, Timing,
+    PathSet, PathState, Regime, Returns, Rtt, Timing,
 };
 use crate::cmt::CmtState;
 use crate::config::Config;
@@ -74,6 +74,8 @@ pub(crate) struct Path {
     pub(crate) held_back: Option<Instant>,
     /// When a SACK was sent last.
     pub(crate) last_sack: Option<Instant>,
+    /// What SACKs may take of the way back.
+    pub(crate) returns: Returns,
     /// When the congestion window was full last.
     pub(crate) window_filled: Option<Instant>,
     /// When it had in flight last what its window or its share of the buffers allows.
@@ -121,6 +123,7 @@ impl Path {
             last_arrival: None,
             held_back: None,
             last_sack: None,
+            returns: Returns::default(),
             window_filled: None,
             share_filled: None,
             ecn: PathEcn::default(),
