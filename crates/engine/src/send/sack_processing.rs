@@ -40,8 +40,6 @@ pub(super) struct Facts<'a> {
     pub(super) reports: Reports,
     /// Whether the association was in fast recovery when it came.
     recovering: bool,
-    /// Whether one path alone may carry data.
-    alone: bool,
     group: &'a Group,
 }
 
@@ -442,7 +440,6 @@ impl Sender {
             newly_acked,
             reports: if dac { Reports::new(sack.flags, acking) } else { Reports::ONE },
             recovering,
-            alone: paths.len() == 1 || self.usable(paths).iter().count() <= 1,
             group,
         }
     }
@@ -476,12 +473,17 @@ fn note(now: Instant, tsn: Tsn64, chunk: &SentChunk, path: &mut Path) {
     let age = now.since(chunk.last_sent);
     // An acknowledgement that comes a second time says nothing about the round trip.
     let once = chunk.transmissions == 1 && !chunk.reneged;
-    let sure = once || (path.rtt.least().is_some() && !is_for_earlier(now, chunk, path));
+    let earlier = is_for_earlier(now, chunk, path);
+    let sure = once || (path.rtt.least().is_some() && !earlier);
+    // Then the path that it was sent on before has delivered it.
+    let elsewhere = earlier && chunk.from != path.id;
     path.cmt.loss_rate.on_acked();
     // What was acknowledged before has widened the window then: a receiver that takes reports back and
     // gives them again must not widen it each time.
     if !chunk.reneged {
-        path.congestion.on_chunk_acked(now, sure.then_some(chunk.number), chunk.wire_len());
+        if !elsewhere {
+            path.congestion.on_chunk_acked(now, sure.then_some(chunk.number), chunk.wire_len());
+        }
         path.cmt.news.acked += chunk.wire_len();
     }
     if sure {
@@ -521,7 +523,7 @@ fn is_for_earlier(now: Instant, chunk: &SentChunk, path: &Path) -> bool {
 
 /// Widens the window of a path (section 7.2.1, 7.2.2; CUC).
 fn grow(facts: &Facts<'_>, path: &mut Path, (advanced, recovering): (bool, bool)) {
-    let Facts { now, alone, group, .. } = *facts;
+    let Facts { now, group, .. } = *facts;
     let news = path.cmt.news;
     let window_used = used_window(now, path) >= path.congestion.window();
     let acked = Acked {
@@ -531,7 +533,6 @@ fn grow(facts: &Facts<'_>, path: &mut Path, (advanced, recovering): (bool, bool)
         window_used,
         recovering,
         in_flight: path.flight,
-        alone,
         newest: news.numbers.map(|numbers| numbers.most),
         sent: path.cmt.transmissions,
         rtt: news.rtt,
