@@ -66,9 +66,6 @@ pub(crate) struct Acked {
     pub recovering: bool,
     /// Bytes in flight now.
     pub in_flight: usize,
-    /// Whether no other path may carry data. With several, acknowledgements come back over whichever is fast, and round
-    /// trips change with it.
-    pub alone: bool,
     /// Largest transmission number newly acknowledged, if it is not ambiguous.
     pub newest: Option<u64>,
     /// Transmissions made so far.

@@ -9,7 +9,6 @@ pub(super) const P: usize = 1444;
 /// `bytes` acknowledged of a window in full use, at time zero.
 pub(super) fn acked(bytes: usize) -> Acked {
     Acked {
-        alone: true,
         now: Instant::ZERO,
         bytes,
         advanced: true,

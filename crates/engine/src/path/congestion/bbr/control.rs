@@ -93,8 +93,7 @@ impl Bbr {
             State::Down | State::Refill | State::Up => self.bounds.inflight_longterm,
             State::Cruise => self.inflight_with_headroom(packet),
             State::ProbeRtt => self.inflight_with_headroom(packet).min(self.probe_rtt_cwnd(packet)),
-            State::Startup if ack.alone => self.overshoot_bound(),
-            State::Startup => INFINITE,
+            State::Startup => self.overshoot_bound(),
             State::Drain => INFINITE,
         };
         let cap = cap.min(self.bounds.inflight_shortterm).max(MIN_PIPE_PACKETS * packet);

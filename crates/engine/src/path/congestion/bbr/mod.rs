@@ -15,8 +15,8 @@
 //! Where it is not the draft:
 //!
 //! * `random_loss` - what a path loses at random is told from congestion.
-//! * `own_queue` - a probe, and Startup on a path alone, end when they have made a queue, not three rounds later.
-//! * `overshoot` - Startup on a path alone keeps one and a half bandwidth-delay products in flight, not two to three, as slow start does.
+//! * `own_queue` - a probe, and Startup, end when they have made a queue, not three rounds later.
+//! * `overshoot` - Startup keeps one and a half bandwidth-delay products in flight, not two to three, as slow start does.
 //! * `filters::MinRtt` - a round trip that shows an empty queue puts ProbeRTT off.
 //! * `filters::RecentRounds`, `Bounds::relax` - the short-term bounds are no less than what the last two
 //!   rounds have delivered, and rise again in rounds without congestion, not with the next probe alone: the
@@ -118,8 +118,6 @@ struct Ack {
     cwnd_limited: bool,
     recovering: bool,
     rtt: Option<Duration>,
-    /// No other path may carry data.
-    alone: bool,
     /// Without one, the state machine goes on as if nothing was measured.
     sample: Option<RateSample>,
     /// The largest DATA chunk.
@@ -208,7 +206,6 @@ impl Bbr {
             cwnd_limited: acked.window_used,
             recovering: acked.recovering,
             rtt: acked.rtt,
-            alone: acked.alone,
             sample: self.delivery.finish(min_rtt),
             packet: window.chunk_limit as u64,
         };
@@ -239,7 +236,7 @@ impl Bbr {
         let rounds = filters::extra_acked_rounds(self.full_pipe.reached);
         self.extra_acked.add(ack.now, ack.acked, self.bw, (self.rounds.count, rounds));
         if self.rounds.started && ack.rate() > 0 && !ack.is_app_limited() {
-            let is_queue = ack.alone && self.own_queue.is_beyond(self.min_rtt.get());
+            let is_queue = self.own_queue.is_beyond(self.min_rtt.get());
             self.full_pipe.on_round(ack.rate(), is_queue);
         }
     }

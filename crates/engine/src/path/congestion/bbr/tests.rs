@@ -112,7 +112,6 @@ impl Bench {
         self.delivered += P;
         self.bbr.on_chunk_acked(self.now, Some(packet.number), P);
         let acked = Acked {
-            alone: true,
             now: self.now,
             in_flight: self.flight,
             window_used: self.flight + P >= self.window.cwnd,
@@ -201,9 +200,9 @@ fn round_trips_that_become_shorter_do_not_end_startup() {
         }
         now = now + rtt;
         (0..10).for_each(|packet| bbr.on_chunk_acked(now, Some(round * 10 + packet), P));
-        let acked = Acked { alone: true, now, rtt: Some(rtt), ..acked(10 * P) };
+        let acked = Acked { now, rtt: Some(rtt), ..acked(10 * P) };
         bbr.on_acked(&acked, &mut window);
-        rtt = rtt / 2;
+        rtt /= 2;
     }
     assert!(!bbr.full_pipe.reached);
     assert!(is_near(bbr.max_bw.get(), super::rate(10 * P as u64, rtt * 2), 1));
