@@ -181,6 +181,24 @@ impl Group {
         }
     }
 
+    /// Takes connects once more: the links of before go when the new ones are there, so that names stay known.
+    ///
+    /// # Errors
+    /// As [`attach`](Self::attach); then it is handed over as before.
+    pub(crate) fn take_back(&mut self, programs: &Programs) -> Result<(), NotAttached> {
+        self.refuse_rivals()?;
+        let old = self.links.take();
+        self.handed_over = false;
+        if let Err(error) = self.attach(programs) {
+            (self.links, self.handed_over) = (old, true);
+            return Err(error);
+        }
+        if self.make {
+            self.made.push(self.path.clone());
+        }
+        Ok(())
+    }
+
     /// Forgets what was told of groups that come and go.
     pub(crate) fn drain(&self) -> bool {
         drain(self.watch.as_fd())

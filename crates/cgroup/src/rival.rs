@@ -1,6 +1,7 @@
 //! Who else carries the programs of a cgroup: two of them take each other's connections for the programs' own.
 
-use crate::kernel::connect_programs;
+use crate::kernel::{CONNECT4, GETPEERNAME4, attached};
+use crate::networks::Network;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::{self, File};
@@ -12,6 +13,8 @@ use std::time::{Duration, Instant};
 
 /// Asks a process to hand over (`redirector/succession.rs`).
 const SIGUSR1: i32 = libc::SIGUSR1;
+/// Tells one that has handed over that its successor ends on purpose, so that it is not to serve again.
+const SIGUSR2: i32 = libc::SIGUSR2;
 /// How long it may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -40,13 +43,34 @@ impl Rival {
     /// The first one found. Needs root; a process of another PID namespace is not seen.
     #[must_use]
     pub fn of(group: &Path) -> Option<Self> {
+        Self::within(group, network("self")?)
+    }
+
+    /// The same in another network.
+    pub(crate) fn within(group: &Path, network: Network) -> Option<Self> {
         folders(group).into_iter().find_map(|folder| {
-            let programs = File::open(&folder).and_then(|folder| connect_programs(&folder));
-            let programs = programs.ok().filter(|programs| !programs.is_empty())?;
-            let pid = neighbours().into_iter().find(|pid| holds(*pid, &programs))?;
+            let programs =
+                programs_at(&folder, CONNECT4).filter(|programs| !programs.is_empty())?;
+            let pid = neighbours(network).into_iter().find(|pid| holds(*pid, &programs))?;
             Some(Self { pid, group: folder, unit: unit_of(pid) })
         })
     }
+}
+
+/// Tells all that have handed over this cgroup, and still tell names there, not to serve again.
+pub(crate) fn dismiss_predecessors(group: &Path) {
+    let programs = programs_at(group, GETPEERNAME4).unwrap_or_default();
+    let neighbours = network("self").map(neighbours).unwrap_or_default();
+    for pid in neighbours.into_iter().filter(|pid| holds(*pid, &programs)) {
+        if catches(pid, SIGUSR2) {
+            // SAFETY: plain numbers.
+            unsafe { libc::kill(pid.cast_signed(), SIGUSR2) };
+        }
+    }
+}
+
+fn programs_at(folder: &Path, place: u32) -> Option<BTreeSet<u32>> {
+    File::open(folder).and_then(|folder| attached(&folder, place)).ok()
 }
 
 impl Rival {
@@ -104,22 +128,21 @@ fn folders(group: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// Other processes of ours in this network.
-fn neighbours() -> Vec<u32> {
+/// Other processes of ours in a network.
+fn neighbours(here: Network) -> Vec<u32> {
     let own = std::process::id();
-    let here = network("self");
     let numbers = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = numbers.filter_map(|one| one.file_name().to_str()?.parse::<u32>().ok());
     let is_ours = |pid: &u32| {
         let name = fs::read_to_string(format!("/proc/{pid}/comm"));
         *pid != own && name.is_ok_and(|name| name.starts_with("manypath"))
     };
-    let is_here = |pid: &u32| here.is_some() && network(&pid.to_string()) == here;
+    let is_here = |pid: &u32| network(&pid.to_string()) == Some(here);
     numbers.filter(is_ours).filter(is_here).collect()
 }
 
 /// Identity of the network that a process is in.
-fn network(process: &str) -> Option<(u64, u64)> {
+fn network(process: &str) -> Option<Network> {
     let namespace = fs::metadata(format!("/proc/{process}/ns/net")).ok()?;
     Some((namespace.dev(), namespace.ino()))
 }

@@ -12,7 +12,7 @@ use manypath_lab::Host;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 /// What was studied of ways to take connections over (rows of a table of programs' views), and the checks of
 /// the probe that have it.
@@ -467,6 +467,45 @@ fn a_rule_for_sctp_only_holds_in_a_container_and_does_not_refuse_what_is_carried
 fn fetch_in_or_not(site: &Site, container: &Container) -> bool {
     let url = format!("http://{}:8080/small", site.server());
     container.run(site, "curl", &["-sS", "-f", "-m", "3", "-o", "/dev/null", &url]).code == Some(0)
+}
+
+/// Fetches so slowly that it is there until it is killed.
+fn hold_in(site: &Site, container: &Container) -> Child {
+    let before = site.server_counter("stack_relays_started");
+    let url = format!("http://{}:8080/large", site.server());
+    let args = ["-sS", "-o", "/dev/null", "--limit-rate", "10k", &url];
+    let held = container.command(site, "curl", &args).spawn().expect("curl");
+    wait_for("a long fetch", || site.server_counter("stack_relays_started") > before);
+    held
+}
+
+#[test]
+fn a_takeover_leaves_no_connect_of_a_container_to_plain_tcp() {
+    let mut site = web_site();
+    site.random_file("large", 20_000_000);
+    let Some((group, container)) = contained(&mut site, &["--containers"]) else { return };
+    container.wait_until_served(&group);
+    let mut held = hold_in(&site, &container);
+    let mut second = Group::to_be_made(group.dir.clone());
+    let mut command = site.command(Host::Left, MANYPATH);
+    command.args(["attach", "--client-only", "--containers", "--replace", "--cgroup"]);
+    command.arg(&group.dir).stdout(Stdio::null());
+    second.adopt(command.spawn().expect("attach"));
+    while !container.is_served(&second) {
+        fetch_in(&site, &container, 1);
+    }
+    fetch_in(&site, &container, 1);
+    // The one before comes back in the container, too.
+    second.end(&site, Host::Left, "-KILL");
+    wait_for("a connection over SCTP", || carries(&site, &container));
+    held.kill().and_then(|()| held.wait()).expect("its end");
+    container.end();
+}
+
+/// Whether manypath carries what a container fetches.
+fn carries(site: &Site, container: &Container) -> bool {
+    let before = site.server_counter("stack_relays_started");
+    fetch_in_or_not(site, container) && site.server_counter("stack_relays_started") > before
 }
 
 #[test]

@@ -24,6 +24,8 @@ const GRACE_PAUSE: Duration = Duration::from_millis(200);
 pub struct Door {
     /// Absent: listeners are left alone.
     choice: Option<ServerChoice>,
+    /// Whether another process offers the listeners.
+    retired: bool,
     role: Role,
     link: StackLink,
     /// Lines that are closed, whose processes have not ended yet.
@@ -42,18 +44,24 @@ impl Door {
     #[must_use]
     pub fn new(choice: Option<ServerChoice>, role: Role) -> Self {
         let link = StackLink::default();
-        let (ending, failures, next, start_from, told, notice) = Default::default();
-        Self { choice, role, link, ending, failures, next, start_from, told, notice }
+        let (retired, ending, failures, next) = Default::default();
+        let (start_from, told, notice) = Default::default();
+        Self { choice, retired, role, link, ending, failures, next, start_from, told, notice }
     }
 
     /// Whether listeners are offered at all.
     pub const fn is_wanted(&self) -> bool {
-        self.choice.is_some()
+        self.choice.is_some() && !self.retired
     }
 
     /// No other one is looked for, and nothing more is offered.
     pub fn retire(&mut self) {
-        self.choice = None;
+        self.retired = true;
+    }
+
+    /// Ends the retirement: listeners are offered again.
+    pub fn resume(&mut self) {
+        (self.retired, self.next) = (false, None);
     }
 
     /// Whether it is there.
@@ -68,7 +76,7 @@ impl Door {
 
     /// Finds the door of this host, or starts one; true when there is a new one.
     pub fn open(&mut self, now: Instant) -> bool {
-        let Some(choice) = &self.choice else { return false };
+        let Some(choice) = self.choice.as_ref().filter(|_| !self.retired) else { return false };
         if self.link.is_usable() || self.next.is_some_and(|next| now < next) {
             return false;
         }

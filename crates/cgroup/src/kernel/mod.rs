@@ -11,7 +11,7 @@ mod ring;
 
 pub(crate) use maps::Map;
 pub(crate) use programs::{Links, Programs, Purpose};
-pub(crate) use query::connect_programs;
+pub(crate) use query::{CONNECT4, GETPEERNAME4, attached};
 pub(crate) use ring::Ring;
 
 use std::io;

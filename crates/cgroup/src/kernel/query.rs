@@ -6,8 +6,10 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-/// `BPF_CGROUP_INET4_CONNECT`: where each of ours is.
-const CONNECT4: u32 = 10;
+/// Where programs see IPv4 connects (`BPF_CGROUP_INET4_CONNECT`): each manypath that takes connects has one there.
+pub(crate) const CONNECT4: u32 = 10;
+/// Where programs tell names (`BPF_CGROUP_INET4_GETPEERNAME`): one that was taken over from has one there, too.
+pub(crate) const GETPEERNAME4: u32 = 29;
 /// `BPF_CGROUP_MAX_PROGS`.
 const MOST: usize = 64;
 
@@ -24,15 +26,15 @@ struct Query {
 
 impl Attributes for Query {}
 
-/// Kernel numbers of the programs that see IPv4 connects of this very cgroup.
+/// Kernel numbers of the programs that are attached to this very cgroup at a place.
 ///
 /// # Errors
 /// `EPERM` without root; `EBADF` when the folder is not in a cgroup2 file system.
-pub(crate) fn connect_programs(group: &File) -> io::Result<BTreeSet<u32>> {
+pub(crate) fn attached(group: &File, place: u32) -> io::Result<BTreeSet<u32>> {
     let mut numbers = [0_u32; MOST];
     let mut query = Query {
         target: group.as_raw_fd().cast_unsigned(),
-        attach: CONNECT4,
+        attach: place,
         flags: 0,
         attach_flags: 0,
         programs: std::ptr::from_mut(&mut numbers).expose_provenance() as u64,

@@ -117,7 +117,7 @@ impl From<NotAttached> for Error {
 }
 
 /// Serves a cgroup until a signal (`SIGTERM`, `SIGINT`) ends it, or until another process has taken over (`SIGUSR1`)
-/// and the connections that are carried here have ended.
+/// and the connections that are carried here have ended. If that process dies before, this one serves again.
 ///
 /// # Errors
 /// [`Error::Setup`] and [`Error::Rival`] before anything is attached; the others when programs use plain TCP again.
@@ -140,6 +140,9 @@ pub fn run(options: &Options) -> Result<Report, Error> {
         if let Some(text) = redirector.servers.take_notice() {
             (options.notice)(&text);
         }
+    }
+    if course != Course::Serves && !succession.is_orphaned() {
+        redirector.dismiss_predecessors();
     }
     if course == Course::EndsAll {
         redirector.stop_stack();

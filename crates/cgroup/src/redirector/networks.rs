@@ -3,6 +3,7 @@
 use super::Redirector;
 use crate::networks::{Containers, Inside, Network, Place, Survey, Watch, network_of};
 use crate::report::Report;
+use crate::rival::Rival;
 use libc::pollfd;
 use manypath_gate::poll::{interest, poll};
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,6 +21,8 @@ const FIRST_LOOK: Duration = Duration::from_millis(10);
 const AGAIN: Duration = Duration::from_secs(60);
 /// The same of one that was at work: its stack has died.
 const SOON: Duration = Duration::from_secs(1);
+/// How long a successor may take to serve the networks that are served here.
+const HANDOVER: Duration = Duration::from_secs(60);
 /// How long the end waits for reports.
 const END_LIMIT: Duration = Duration::from_secs(4);
 /// Each network has processes of its own.
@@ -48,6 +51,8 @@ pub(super) struct Networks {
     scan_at: Instant,
     pause: Duration,
     failed: BTreeMap<Network, Instant>,
+    /// Since a successor looks for networks: when those that it does not serve are left to plain TCP.
+    handed_over: Option<Instant>,
     /// What was reported of networks that are served no longer.
     ended: Report,
     told: BTreeSet<String>,
@@ -57,9 +62,21 @@ pub(super) struct Networks {
 impl Networks {
     pub(super) fn new(containers: Option<Containers>) -> io::Result<Self> {
         let watch = containers.is_some().then(Watch::new).transpose()?;
-        let (servers, failed, ended, told, notices) = Default::default();
         let (scan_at, pause) = (Instant::now(), SCAN);
-        Ok(Self { containers, servers, watch, scan_at, pause, failed, ended, told, notices })
+        let (servers, failed, handed_over) = Default::default();
+        let (ended, told, notices) = Default::default();
+        Ok(Self {
+            containers,
+            servers,
+            watch,
+            scan_at,
+            pause,
+            failed,
+            handed_over,
+            ended,
+            told,
+            notices,
+        })
     }
 
     pub(super) fn interests(&self) -> impl Iterator<Item = pollfd> {
@@ -110,6 +127,13 @@ impl Networks {
         let (said, ready) = (Vec::new(), false);
         self.servers.push(Server { place, cookie: inside.cookie, child, output, said, ready });
         Ok(())
+    }
+
+    /// `late`: what the successor has not taken over by now it does not serve.
+    fn leave_to_successor(&self, late: bool) {
+        if late {
+            self.servers.iter().for_each(|server| server.signal(libc::SIGUSR1));
+        }
     }
 
     /// Ends those whose programs have gone.
@@ -199,6 +223,9 @@ impl Redirector {
         }
         self.networks.end_idle(&survey);
         self.networks.failed.retain(|_, until| now < *until);
+        if let Some(limit) = self.networks.handed_over {
+            return self.networks.leave_to_successor(now >= limit);
+        }
         let Ok(own) = network_of(std::process::id()) else { return };
         let served = &self.networks.servers;
         let served = served.iter().map(|one| (one.place.network, one.place.folder.clone()));
@@ -207,10 +234,15 @@ impl Redirector {
         }
     }
 
-    fn serve_network(&mut self, place: Place, now: Instant) {
+    fn serve_network(&mut self, mut place: Place, now: Instant) {
         let network = place.network;
         if self.networks.failed.contains_key(&network) || !self.networks.has_room(&place) {
             return;
+        }
+        // It takes over only from one of the same folder, which may have been chosen among other ones.
+        let before = self.options.replace.then(|| Rival::within(&place.folder, network)).flatten();
+        if let Some(rival) = before.filter(|one| one.group.starts_with(self.group.path())) {
+            place.folder = rival.group;
         }
         let Err(error) = self.networks.start(place) else { return };
         // The process has gone meanwhile.
@@ -253,10 +285,15 @@ impl Redirector {
         self.networks.ended.add(report);
     }
 
-    /// Those of the successor take what is new; no other network is looked for.
-    pub(super) fn hand_networks_over(&mut self) {
-        (self.networks.containers, self.networks.watch) = (None, None);
-        self.networks.servers.iter().for_each(|server| server.signal(libc::SIGUSR1));
+    /// The successor looks for networks from now on. Those that are served here take what is new until they are taken
+    /// over one by one.
+    pub(super) fn hand_networks_over(&mut self, now: Instant) {
+        self.networks.handed_over = Some(now + HANDOVER);
+    }
+
+    /// Looks for networks again.
+    pub(super) fn resume_networks(&mut self, now: Instant) {
+        (self.networks.handed_over, self.networks.scan_at) = (None, now);
     }
 
     /// Nobody stays in a container's network.

@@ -40,6 +40,8 @@ pub(super) struct Servers {
     look_from: Instant,
     /// Whether the door has said that peers find it, or why not.
     answered: bool,
+    /// Whether the door has not taken the listeners yet, while connections go on that it has led here.
+    refused: bool,
     /// Whether the door has let go of our programs.
     resigned: bool,
     /// Questions of the door that are to be answered.
@@ -49,9 +51,22 @@ pub(super) struct Servers {
 impl Servers {
     pub(super) fn new(door: Door) -> Self {
         let (known, tallied, led, looks) = Default::default();
-        let (now, last, answered, resigned) = (Instant::now(), TO_COME, false, false);
+        let (now, last) = (Instant::now(), TO_COME);
         let (scan_at, look_from) = (now, now);
-        Self { door, known, tallied, led, last, scan_at, look_from, answered, resigned, looks }
+        let (answered, refused, resigned) = Default::default();
+        Self {
+            door,
+            known,
+            tallied,
+            led,
+            last,
+            scan_at,
+            look_from,
+            answered,
+            refused,
+            resigned,
+            looks,
+        }
     }
 
     pub(super) fn interest(&self) -> pollfd {
@@ -93,6 +108,7 @@ impl Servers {
     }
 
     fn announce_all(&mut self) {
+        self.refused = false;
         self.door.send(Request::Expect { id: TO_COME });
         self.tallied.clear();
         for (id, listener) in self.known.values() {
@@ -105,6 +121,15 @@ impl Redirector {
     /// Listeners are the successor's to offer.
     pub(super) fn retire_door(&mut self) {
         self.servers.retire();
+    }
+
+    /// Offers the listeners again. The door of before is still there if it has connections that it has led here.
+    pub(super) fn resume_door(&mut self, now: Instant) {
+        self.servers.door.resume();
+        match self.servers.door.is_open() {
+            true => self.servers.announce_all(),
+            false => self.open_door(now),
+        }
     }
 
     /// Whether nobody is left who was led to a server.
@@ -204,6 +229,10 @@ impl Redirector {
                 self.servers.door.succeed();
                 self.servers.answered = true;
             }
+            // It has not noticed yet that its own successor is gone.
+            Reply::NotOffered { retry: true, .. } if !self.servers.led.is_empty() => {
+                self.servers.refused = true;
+            }
             Reply::NotOffered { retry: true, why, .. } => self.on_door_lost(why),
             Reply::Resigned => self.servers.resigned = true,
             Reply::Look { id } => self.servers.looks.push(*id),
@@ -287,6 +316,9 @@ impl Redirector {
         }
         let due = now >= self.servers.scan_at;
         if due {
+            if std::mem::take(&mut self.servers.refused) {
+                self.servers.announce_all();
+            }
             self.name_containers();
             self.scan();
         }

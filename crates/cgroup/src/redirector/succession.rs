@@ -6,20 +6,24 @@
 //! successor              its programs at work ─┘ ── everything new ─────────────────▶
 //! ```
 //!
-//! No state changes hands, so versions need to agree on the signal alone. The predecessor keeps its stack, its maps and
+//! A predecessor that is still there when its successor dies serves again. One that ends on purpose says so by SIGUSR2.
+//!
+//! No state changes hands, so versions need to agree on the signals alone. The predecessor keeps its stack, its maps and
 //! the programs that tell names: for its own sockets. It takes no connect any more, and offers no listener.
 //!
 //! A service manager that starts the service anew keeps a line to the process meanwhile, and drops it when the service is
 //! stopped (`crates/control/src/anchor.rs`).
 
-use super::Redirector;
+use super::{Error, Redirector};
+use crate::rival::{self, Rival};
 use libc::pollfd;
 use manypath_control::{Request, anchor, manager};
-use manypath_gate::poll::interest;
-use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
+use manypath_gate::poll::{interest, poll};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use std::io::{self, Read};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::parent_id;
 use std::time::{Duration, Instant};
 
 /// How long connections may go on beside a successor.
@@ -43,23 +47,35 @@ pub(super) enum Course {
 pub(super) struct Succession {
     end: UnixStream,
     hand_over: UnixStream,
+    dismissed: UnixStream,
+    /// The process of the successor, while its death makes this one serve again.
+    successor: Option<OwnedFd>,
+    /// Who has started this process.
+    parent: u32,
     /// The other end is kept by the service manager for as long as the service is to run.
     line: Option<UnixStream>,
     /// When this process ends that waits for its successor, or its connections.
     until: Option<Instant>,
+    /// Whether the service manager's main process has ended.
+    alone: bool,
 }
 
 impl Succession {
     /// `anchored`: the service manager's main process is another one, which may end before this one.
     pub(super) fn new(anchored: bool) -> io::Result<Self> {
         let (end, hand_over) = (on_signals(&[SIGINT, SIGTERM])?, on_signals(&[SIGUSR1])?);
+        let (dismissed, parent) = (on_signals(&[SIGUSR2])?, parent_id());
         let line = anchored.then(keep_line).transpose()?;
-        Ok(Self { end, hand_over, line, until: None })
+        let (successor, until, alone) = (None, None, false);
+        Ok(Self { end, hand_over, dismissed, successor, parent, line, until, alone })
     }
 
-    pub(super) fn interests(&self) -> [pollfd; 3] {
+    pub(super) fn interests(&self) -> [pollfd; 5] {
         let line = self.line.as_ref().map_or(-1, AsRawFd::as_raw_fd);
-        [interest(self.end.as_raw_fd()), interest(self.hand_over.as_raw_fd()), interest(line)]
+        let successor = self.successor.as_ref().map_or(-1, AsRawFd::as_raw_fd);
+        let signals = [&self.end, &self.hand_over, &self.dismissed].map(AsRawFd::as_raw_fd);
+        let [end, hand_over, dismissed] = signals.map(interest);
+        [end, hand_over, dismissed, interest(line), interest(successor)]
     }
 
     /// How long there is nothing to do.
@@ -76,13 +92,20 @@ impl Succession {
         if drain(&mut self.hand_over) && !redirector.has_successor() {
             redirector.hand_over(now);
             self.until = Some(now + MAX_AFTERLIFE);
+            self.successor = redirector.successor();
+        }
+        if drain(&mut self.dismissed) {
+            self.successor = None;
+        }
+        if self.successor.as_ref().is_some_and(has_ended) {
+            self.on_successor_ended(redirector, now);
         }
         if drain(&mut self.end) && !self.detach(now) {
             return Course::Ends;
         }
         if self.line.as_mut().is_some_and(is_dropped) {
             self.line = None;
-            if self.until.is_some() {
+            if self.until.is_some() || self.alone {
                 return Course::EndsAll;
             }
             // It keeps none: a restart is an end.
@@ -91,11 +114,34 @@ impl Succession {
         if over || redirector.has_nothing_left(now) { Course::Ends } else { Course::Serves }
     }
 
+    /// Somebody else may have come after it.
+    fn on_successor_ended(&mut self, redirector: &mut Redirector, now: Instant) {
+        self.successor = redirector.successor();
+        if self.successor.is_some() {
+            return;
+        }
+        match redirector.serve_again(now) {
+            Ok(()) => self.until = None,
+            Err(error) => {
+                let text = format!("the manypath that has taken over is dead: {error}");
+                (redirector.options.notice)(&text);
+                // Its own programs are off already.
+                let _ = redirector.stand_back(now);
+                self.successor = redirector.successor();
+            }
+        }
+    }
+
+    /// Whether this process ends because the one that has started it has died.
+    pub(super) fn is_orphaned(&self) -> bool {
+        parent_id() != self.parent
+    }
+
     /// Whether the connections may outlive the manager's main process: that ends now.
     fn detach(&mut self, now: Instant) -> bool {
-        let may = self.line.is_some() && self.until.is_none();
+        let may = self.line.is_some() && self.until.is_none() && !self.alone;
         if may {
-            self.until = Some(now + MAX_WAIT);
+            (self.until, self.alone) = (Some(now + MAX_WAIT), true);
             anchor::let_go();
         }
         may
@@ -124,6 +170,13 @@ fn drain(from: &mut UnixStream) -> bool {
     from.read(&mut [0; 64]).is_ok_and(|read| read > 0)
 }
 
+/// Whether a process has ended, by its descriptor.
+fn has_ended(process: &OwnedFd) -> bool {
+    let mut entry = [interest(process.as_raw_fd())];
+    poll(&mut entry, Some(Duration::ZERO));
+    entry.iter().any(|entry| entry.revents != 0)
+}
+
 fn is_dropped(line: &mut UnixStream) -> bool {
     line.read(&mut [0]).is_ok_and(|read| read == 0)
 }
@@ -135,19 +188,55 @@ impl Redirector {
 
     /// Leaves everything new to the successor, which is at work already.
     fn hand_over(&mut self, now: Instant) {
-        self.succeeded_at = Some(now);
-        // The successor's programs see what these leave alone.
-        let left = self.tables.take_no_more();
-        self.retire_door();
-        self.hand_networks_over();
-        self.group.hand_over();
-        self.handle_events();
+        let left = self.stand_back(now);
         let open = self.connections.len();
         let text = match left {
             Ok(()) => format!("another manypath takes over; {open} connections go on here"),
             Err(error) => format!("another manypath takes over: {error}"),
         };
         (self.options.notice)(&text);
+    }
+
+    fn stand_back(&mut self, now: Instant) -> io::Result<()> {
+        self.succeeded_at = Some(now);
+        // The successor's programs see what these leave alone.
+        let left = self.tables.take_no_more();
+        self.retire_door();
+        self.hand_networks_over(now);
+        self.group.hand_over();
+        self.handle_events();
+        left
+    }
+
+    /// The process that carries what is new.
+    fn successor(&self) -> Option<OwnedFd> {
+        let pid = Rival::of(self.group.path())?.pid.cast_signed();
+        // SAFETY: plain numbers; then the kernel has just made the descriptor.
+        unsafe {
+            let fd = libc::syscall(libc::SYS_pidfd_open, pid, 0);
+            (fd >= 0).then(|| OwnedFd::from_raw_fd(fd as i32))
+        }
+    }
+
+    /// Takes what is new once more, beside the connections that have gone on.
+    fn serve_again(&mut self, now: Instant) -> Result<(), Error> {
+        self.succeeded_at = None;
+        self.read_rules();
+        self.read_routes();
+        self.group.take_back(&self.programs)?;
+        self.resume_networks(now);
+        self.resume_door(now);
+        self.scan();
+        let text = "the manypath that has taken over is dead: this process serves again";
+        (self.options.notice)(text);
+        Ok(())
+    }
+
+    /// Those before this one are not to serve again, as it ends on purpose.
+    pub(super) fn dismiss_predecessors(&self) {
+        if !self.has_successor() {
+            rival::dismiss_predecessors(self.group.path());
+        }
     }
 
     /// Whether a successor has everything.

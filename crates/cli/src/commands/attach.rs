@@ -135,6 +135,7 @@ fn containers(args: &AttachArgs) -> Containers {
     let options = StackOptions { locals: Vec::new(), ..args.stack.clone() };
     let mut words: Vec<OsString> = vec!["attach".into(), "--inner".into()];
     words.extend(args.client_only.then(|| "--client-only".into()));
+    words.extend(args.replace.then(|| "--replace".into()));
     words.extend(["--port".into(), args.port.to_string().into()]);
     words.extend(run::stack_args(&options).into_iter().skip(1));
     let exe = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());

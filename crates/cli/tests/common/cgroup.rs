@@ -82,6 +82,11 @@ impl Group {
         assert_eq!(line, "READY\n", "{said:?}");
     }
 
+    /// A process that somebody else has attached here.
+    pub(crate) fn adopt(&mut self, attached: Child) {
+        self.attached = Some(attached);
+    }
+
     /// A command on a host, in the cgroup.
     pub(crate) fn command(&self, site: &Site, host: Host, program: &str, args: &[&str]) -> Command {
         enter(&self.dir, site, host, program, args)

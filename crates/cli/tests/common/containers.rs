@@ -64,6 +64,11 @@ impl Container {
         finish(self.command(site, program, args))
     }
 
+    /// Whether manypath serves its network.
+    pub(crate) fn is_served(&self, group: &Group) -> bool {
+        group.servers_of_networks().into_iter().any(is_at_work)
+    }
+
     fn sh(&self, site: &Site, line: &str) {
         let done = self.run(site, "sh", &["-ec", line]);
         assert_eq!(done.code, Some(0), "{line}: {done:?}");

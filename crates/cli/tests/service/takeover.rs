@@ -390,24 +390,75 @@ fn one_that_is_attached_is_replaced_by_hand() {
     let run = |args: &[&str]| enter(&group.dir, &site, Host::Left, "python3", args);
     let transfers = transfers_of(&site, "by-hand", run);
     assert_eq!(carried(&site, Host::Left, false), [10]);
-    let dir = group.dir.display().to_string();
-    let attach = |more: &[&str]| {
-        let mut command = site.command(Host::Left, MANYPATH);
-        command.args(["attach", "--cgroup", &dir, "--client-only"]).args(more);
-        command
-    };
-    let refused = finish(attach(&[]));
+    let mut refused = site.command(Host::Left, MANYPATH);
+    refused.args(["attach", "--client-only", "--cgroup"]).arg(&group.dir);
+    let refused = finish(refused);
     assert!(refused.stderr.contains("attach --replace"), "{refused:?}");
-    let mut second = attach(&["--replace"]);
-    let mut second = second.stdout(Stdio::piped()).spawn().unwrap();
-    let mut line = String::new();
-    BufReader::new(second.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-    assert_eq!(line, "READY\n");
+    let second = replace(&group, &site, Host::Left, &["--client-only"]);
     assert_eq!(transfers.end(), "0");
     let said = group.wait(&site, Host::Left);
     assert!(said.contains("another manypath takes over; 10 connections go on here"), "{said}");
-    let _ = Command::new("kill").arg(second.id().to_string()).status();
-    second.wait().unwrap();
+    end_by("-TERM", second);
+}
+
+/// Starts one that takes over from the one before, and waits until it is at work.
+fn replace(group: &Group, site: &Site, host: Host, options: &[&str]) -> Child {
+    let mut command = site.command(host, MANYPATH);
+    command.args(["attach", "--replace", "--cgroup"]).arg(&group.dir).args(options);
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "READY\n");
+    child
+}
+
+fn end_by(signal: &str, mut child: Child) {
+    let _ = Command::new("kill").args([signal, &child.id().to_string()]).status();
+    child.wait().unwrap();
+}
+
+#[test]
+fn one_that_is_attached_serves_again_when_its_successor_is_killed_but_not_when_it_is_ended() {
+    let Some(mut group) = Group::new() else { return };
+    let mut site = Site::new();
+    site.service("python3", &["-c", ECHO, "700", "7000"], "tcp", 7000);
+    site.serve("700,7000");
+    group.attach(&site, Host::Left, &["--client-only"]);
+    let begin = |name| {
+        let run = |args: &[&str]| enter(&group.dir, &site, Host::Left, "python3", args);
+        transfers_of(&site, name, run)
+    };
+    let said = || std::fs::read_to_string(site.dir.join("attach-Left")).unwrap();
+    let first = begin("first");
+    end_by("-KILL", replace(&group, &site, Host::Left, &["--client-only"]));
+    wait_for("the one before to serve", || said().contains("this process serves again"));
+    let second = begin("second");
+    assert_eq!(carried(&site, Host::Left, false), [20]);
+    end_by("-TERM", replace(&group, &site, Host::Left, &["--client-only"]));
+    let third = begin("third");
+    assert_eq!(carried(&site, Host::Left, false), [20], "{}", said());
+    assert_eq!([first.end(), second.end(), third.end()], ["0", "0", "0"]);
+    let said = group.wait(&site, Host::Left);
+    assert_eq!(said.matches("another manypath takes over").count(), 2, "{said}");
+    assert_eq!(said.matches("this process serves again").count(), 1, "{said}");
+}
+
+#[test]
+fn servers_of_a_cgroup_are_offered_again_when_the_successor_is_killed() {
+    let Some(mut group) = Group::new() else { return };
+    let site = Site::new();
+    let mut echo = enter(&group.dir, &site, Host::Right, "python3", &["-c", ECHO, "700", "7000"]);
+    let mut echo = echo.spawn().unwrap();
+    group.attach(&site, Host::Right, &["-v"]);
+    let first = transfers(&site, "first");
+    end_by("-KILL", replace(&group, &site, Host::Right, &[]));
+    let listeners = || site.door_status(Host::Right)["listeners"].as_array().map_or(0, Vec::len);
+    wait_for("the listeners to be offered", || listeners() == 2);
+    let second = transfers(&site, "second");
+    assert_eq!(carried(&site, Host::Right, true), [20]);
+    assert_eq!([first.end(), second.end()], ["0", "0"]);
+    echo.kill().unwrap();
+    echo.wait().unwrap();
 }
 
 /// The stack that launchers of servers share, until another one takes over.
