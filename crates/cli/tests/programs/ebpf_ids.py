@@ -9,7 +9,12 @@ BY_NUMBER = {"prog": 13, "map": 14, "link": 30}
 if sys.argv[1] == "of":
     folder = f"/proc/{sys.argv[2]}/fdinfo"
     for fd in os.listdir(folder):
-        for line in open(f"{folder}/{fd}"):
+        try:
+            lines = open(f"{folder}/{fd}").readlines()
+        except FileNotFoundError:
+            # Closed since it was listed.
+            continue
+        for line in lines:
             kind, _, number = line.partition("_id:")
             # A link tells the number of its program, too.
             if number and kind in BY_NUMBER:
