@@ -93,7 +93,8 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<u8, Failure> {
     };
     let report = manypath_cgroup::run(&options).map_err(failure)?;
     if args.inner {
-        println!("{}", json(&report)?);
+        // Nobody reads it if the process that has started this one is dead.
+        let _ = writeln!(std::io::stdout(), "{}", json(&report)?);
     } else if args.json {
         say_line(json(&report)?);
     } else if args.report {
