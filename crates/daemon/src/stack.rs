@@ -266,6 +266,7 @@ impl Stack {
         let mut events = Events::with_capacity(EVENTS_PER_TURN);
         self.tell_ready();
         while !self.is_over() {
+            self.pause_under_flood();
             let timeout = self.clock.until(self.next_turn());
             match self.poll.poll(&mut events, timeout) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -275,6 +276,15 @@ impl Stack {
         }
         self.end();
         Ok(())
+    }
+
+    fn pause_under_flood(&mut self) {
+        let now = self.clock.now();
+        if self.next_turn() != Some(Instant::ZERO)
+            && let Some(pause) = self.driver.flood_pause(now)
+        {
+            std::thread::sleep(pause);
+        }
     }
 
     /// Does one turn without waiting, for a caller with a clock of its own in place of [`run`](Self::run): `now`

@@ -72,6 +72,8 @@ counters! {
     /// Times that the kernel was left to throw away ICMP messages for a tenth of a second, because more came than real
     /// networks send.
     report_pauses,
+    /// Times that the loop slept a quarter of a millisecond, because strangers flooded the sockets.
+    flood_pauses,
     /// Received buffers with packets of no association here, passed on to the server before this one.
     passed_on,
     /// Of these, dropped because that one did not read.

@@ -7,7 +7,7 @@ use crate::counters::Counters;
 use crate::exchange::Exchange;
 use crate::inherited::Inherited;
 use crate::socket::SocketStatus;
-use manypath_engine::{Endpoint, Instant, LocalAddress, PathAddr};
+use manypath_engine::{Duration, Endpoint, Instant, LocalAddress, PathAddr};
 use mio::event::Event;
 use mio::{Registry, Token};
 use std::collections::BTreeSet;
@@ -244,6 +244,17 @@ impl Driver {
             return Some(Instant::ZERO);
         }
         self.exchange.endpoint.poll_timeout()
+    }
+
+    /// How long the loop should sleep before it polls again, although packets come meanwhile: while strangers flood the
+    /// sockets, one turn then reads many packets. `None` without a flood, and while there is work.
+    pub fn flood_pause(&mut self, now: Instant) -> Option<Duration> {
+        let pause = self.exchange.flood.pause()?;
+        if self.timeout().is_some_and(|due| due.since(now) < pause) {
+            return None;
+        }
+        self.exchange.counters.flood_pauses += 1;
+        Some(pause)
     }
 
     /// The endpoint.

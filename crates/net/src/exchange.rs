@@ -4,6 +4,7 @@ use crate::arrivals::{self, Arrivals};
 use crate::bound::Bound;
 use crate::counters::Counters;
 use crate::error_queue::ErrorKind;
+use crate::flood::{self, Flood};
 use crate::receive::Datagram;
 use crate::send::{MAX_DATAGRAM, Packets};
 use crate::socket::{Lacks, TooBig};
@@ -40,6 +41,7 @@ pub(crate) struct Exchange {
     told: Instant,
     /// Bytes given to the endpoint since the last flush.
     unanswered: usize,
+    pub(crate) flood: Flood,
 }
 
 impl Exchange {
@@ -53,6 +55,7 @@ impl Exchange {
             batch: PacketBatch::new(PACKETS_PER_RUN),
             told: Instant::ZERO,
             unanswered: 0,
+            flood: Flood::default(),
         }
     }
 
@@ -77,6 +80,7 @@ impl Exchange {
         }
         let passes_on = self.sockets.iter().any(Bound::passes_strays_on);
         self.endpoint.leave_strays(passes_on);
+        self.flood.look(now, flood::dropped(self.endpoint.counters()));
     }
 
     /// Reads a socket again that was lent to a process that has gone.

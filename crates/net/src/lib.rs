@@ -36,6 +36,7 @@ mod driver;
 mod driver_tests;
 mod error_queue;
 mod exchange;
+mod flood;
 mod inherited;
 mod interfaces;
 #[cfg(test)]
