@@ -13,7 +13,10 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// The server as the attacker sees it, the attacker, and the server as its client sees it.
-pub(crate) const SERVER: &str = "203.0.113.1:9899";
+pub(crate) const OUTER: &str = "203.0.113.1";
+/// UDP ports of the server: its stack's, and one that a program only reads.
+pub(crate) const STACK: u16 = 9899;
+pub(crate) const SINK: u16 = 9;
 pub(crate) const ATTACKER: &str = "203.0.113.2";
 pub(crate) const INNER: &str = "10.77.1.2";
 pub(crate) const CLIENT: &str = "10.77.1.1";
@@ -52,6 +55,10 @@ pub(crate) struct Attack {
 }
 
 impl Attack {
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// What it says of itself when it has done its work.
     pub(crate) fn report(&mut self) -> Outcome<Value> {
         let mut line = String::new();
@@ -232,16 +239,39 @@ impl Site {
 
     /// Starts an attack: the words of its command line after its name and the server.
     pub(crate) fn attack(&self, from: From, name: &str, words: &str) -> Outcome<Attack> {
+        self.attack_at(STACK, from, name, words)
+    }
+
+    /// The same against another UDP port of the server.
+    pub(crate) fn attack_at(
+        &self,
+        port: u16,
+        from: From,
+        name: &str,
+        words: &str,
+    ) -> Outcome<Attack> {
         let this = std::env::current_exe().map_err(text("this program"))?;
-        let (mut command, server) = match from {
+        let (command, server) = match from {
             From::Outside => {
                 let mut command = self.in_attackers_network();
                 command.arg(this);
-                (command, SERVER.to_owned())
+                (command, OUTER)
             }
-            From::Client => (self.command(Host::Left, this), format!("{INNER}:9899")),
+            From::Client => (self.command(Host::Left, this), INNER),
         };
-        command.args(["attacker", name, &server]).args(words.split_whitespace());
+        Self::begin(command, name, &format!("{server}:{port} {words}"))
+    }
+
+    /// A program on the server that reads UDP port [`SINK`] and does nothing else.
+    pub(crate) fn sink(&self) -> Outcome<Attack> {
+        let this = std::env::current_exe().map_err(text("this program"))?;
+        let mut sink =
+            Self::begin(self.command(Host::Right, this), "sink", &format!("0.0.0.0:{SINK}"))?;
+        sink.report().map(|_listening| sink)
+    }
+
+    fn begin(mut command: Command, name: &str, words: &str) -> Outcome<Attack> {
+        command.args(["attacker", name]).args(words.split_whitespace());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(text(name))?;
         let input = child.stdin.take();
@@ -294,9 +324,15 @@ impl Site {
         Ok(self.status()?["counters"][name].as_u64().unwrap_or(0))
     }
 
+    /// The process of the server's stack.
+    pub(crate) fn stack(&self) -> Outcome<u32> {
+        let pid = self.status()?["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok());
+        pid.ok_or_else(|| "the stack has no number".to_owned())
+    }
+
     /// Resident memory of the server's stack in MiB.
     pub(crate) fn memory(&self) -> Outcome<f64> {
-        let pid = self.status()?["pid"].as_u64().ok_or("the stack has no number")?;
+        let pid = self.stack()?;
         let status = std::fs::read_to_string(format!("/proc/{pid}/status"));
         let status = status.map_err(text("memory of the stack"))?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -324,6 +360,19 @@ impl Drop for Site {
             let _gone = child.wait();
         }
     }
+}
+
+/// Processor time that a process has used, in seconds.
+pub(crate) fn processor_time(pid: u32) -> Outcome<f64> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).map_err(text("threads"))?;
+    let mut nanoseconds = 0.0;
+    for task in tasks {
+        let file = task.map_err(text("threads"))?.path().join("schedstat");
+        let line = std::fs::read_to_string(file).map_err(text("schedstat"))?;
+        nanoseconds +=
+            line.split(' ').next().and_then(|word| word.parse::<f64>().ok()).unwrap_or(0.0);
+    }
+    Ok(nanoseconds / 1e9)
 }
 
 /// The folder of a site's files.

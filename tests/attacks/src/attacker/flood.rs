@@ -38,7 +38,8 @@ pub(super) fn flood(server: SocketAddr, words: &mut Words) -> io::Result<Value> 
     let IpAddr::V4(target) = server.ip() else {
         return Err(io::Error::other("floods go over IPv4"));
     };
-    let packets: Vec<_> = (0..PACKETS).map(|_| made(&kind, target, source)).collect();
+    let packets: Vec<_> =
+        (0..PACKETS).map(|_| made(&kind, server.port(), (target, source))).collect();
     let way = match kind.as_str() {
         "icmp" => {
             let socket = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::ICMPV4))?;
@@ -60,6 +61,13 @@ pub(super) fn flood(server: SocketAddr, words: &mut Words) -> io::Result<Value> 
     Ok(json!({ "sent": sent, "rate": sent as f64 / begun.elapsed().as_secs_f64() }))
 }
 
+/// `sink ADDRESS`: reads what comes there and throws it away, as fast as a program can that does nothing else.
+pub(super) fn sink(address: SocketAddr) -> io::Result<Value> {
+    let socket = UdpSocket::bind(address)?;
+    std::thread::spawn(move || while socket.recv(&mut [0; 2048]).is_ok() {});
+    Ok(json!({ "reads": address.to_string() }))
+}
+
 /// Sends at this rate for this time; returns how many packets it sent.
 fn pour(way: &Way, packets: &[Vec<u8>], rate: f64, length: Duration) -> usize {
     let (begun, mut sent) = (Instant::now(), 0);
@@ -76,7 +84,7 @@ fn pour(way: &Way, packets: &[Vec<u8>], rate: f64, length: Duration) -> usize {
     sent
 }
 
-fn made(kind: &str, server: Ipv4Addr, client: Ipv4Addr) -> Vec<u8> {
+fn made(kind: &str, udp_port: u16, hosts: (Ipv4Addr, Ipv4Addr)) -> Vec<u8> {
     let number = craft::random();
     let port = 49152 + u16::try_from(number % 16000).unwrap_or(0);
     let cookie: Vec<u8> = (0..24).flat_map(|_| craft::random().to_be_bytes()).collect();
@@ -91,7 +99,7 @@ fn made(kind: &str, server: Ipv4Addr, client: Ipv4Addr) -> Vec<u8> {
             let abort = Abort { tag_reflected: false, causes: Causes::EMPTY };
             craft::packet(port, number, &[Chunk::Abort(abort)])
         }
-        "icmp" => unreachable_report(server, client, number),
+        "icmp" => unreachable_report(udp_port, hosts, number),
         _ => {
             let bytes =
                 craft::parameters(&[manypath_wire::Parameter::AdaptationIndication(craft::FLOWS)]);
@@ -101,14 +109,15 @@ fn made(kind: &str, server: Ipv4Addr, client: Ipv4Addr) -> Vec<u8> {
 }
 
 /// An ICMP message about a packet that the server is said to have sent to the client.
-fn unreachable_report(server: Ipv4Addr, client: Ipv4Addr, number: u32) -> Vec<u8> {
+fn unreachable_report(udp_port: u16, hosts: (Ipv4Addr, Ipv4Addr), number: u32) -> Vec<u8> {
+    let (server, client) = hosts;
     let (code, mtu) = [(1, 0), (3, 0), (4, 68), (4, 576), (4, 1280)][number as usize % 5];
     let mut quoted = vec![0x45, 0, 5, 0, 0, 0, 0x40, 0, 64, 17, 0, 0];
     quoted.extend(server.octets());
     quoted.extend(client.octets());
     let sum = checksum(&quoted);
     quoted[10..12].copy_from_slice(&sum);
-    for field in [9899, 32768 + u16::try_from(number % 28000).unwrap_or(0), 1260, 0] {
+    for field in [udp_port, 32768 + u16::try_from(number % 28000).unwrap_or(0), 1260, 0] {
         quoted.extend(field.to_be_bytes());
     }
     quoted.extend(craft::SERVICE.to_be_bytes());

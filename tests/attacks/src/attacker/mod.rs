@@ -43,6 +43,7 @@ pub(crate) fn run(words: Vec<String>) -> io::Result<()> {
         "listed" => (third::listed(server, &mut words)?, Vec::new()),
         "asconf" => (third::asconf(server, &mut words)?, Vec::new()),
         "flood" => (flood::flood(server, &mut words)?, Vec::new()),
+        "sink" => (flood::sink(server)?, Vec::new()),
         "associations" => hoard::associations(server, &mut words)?,
         "hoard" => hoard::hoard(server, &mut words)?,
         "never-ack" => hoard::never_ack(server, &mut words)?,

@@ -3,7 +3,7 @@
 use super::{Say, number, row};
 use crate::report::Bound::{AtLeast, AtMost};
 use crate::report::Row;
-use crate::site::{ATTACKER, CLIENT, From, Outcome, Site};
+use crate::site::{ATTACKER, Attack, CLIENT, From, Outcome, SINK, STACK, Site, processor_time};
 use std::path::Path;
 use std::time::Duration;
 
@@ -22,28 +22,27 @@ const FLOODS: &[(&str, &str, From, &str)] = &[
 /// Length of a flood in seconds, and how long before it a download begins.
 const DOWNLOAD: f64 = 2.0;
 const HEAD_START: Duration = Duration::from_millis(400);
+/// Length of a flood during which processor time is counted, in seconds.
+const COST: f64 = 1.0;
 /// With and without a flood, over manypath and plain TCP, in turn: the machine may have other work.
 const TURNS: u32 = 2;
 const CONNECTS: u32 = 3;
-/// What manypath keeps of its goodput, of what plain TCP keeps of its own under the same flood.
+/// What manypath keeps of its goodput, of what plain TCP keeps of its own beside a plain receiver of the same flood,
+/// and of what it keeps itself beside that: the machine's processors carry all of it, whoever reads.
 const SHARE: f64 = 0.8;
+/// What the stack may take of a processor for each packet, in microseconds, answers included.
+const MICROSECONDS: f64 = 8.0;
 /// An attacker that sends less than this part of its rate shows nothing.
 const REACHED: f64 = 0.7;
 
 pub(super) fn run(manypath: &Path, say: Say<'_>) -> Outcome<()> {
     let mut site = Site::start(manypath, "", "")?;
     for (kind, name, from, source) in FLOODS {
-        for rate in RATES {
+        for rate in &RATES {
             let attack = format!("flood of {name}, {rate} packets/s");
-            match flooded(&site, (kind, source), *from, rate) {
-                Ok(left) => {
-                    let what = "goodput kept, as a part of what plain TCP keeps";
-                    say(Row::new(&attack, what, left.kept, AtLeast(SHARE)));
-                    let what = "connects of others that fail, of 3";
-                    say(Row::new(&attack, what, left.failed.into(), AtMost(0.0)));
-                    let what = "connects of others carried over SCTP, of 3";
-                    say(Row::new(&attack, what, left.carried.into(), AtLeast(CONNECTS.into())));
-                }
+            let flood = Flood { site: &site, kind, source, from: *from, rate: *rate };
+            match flood.left() {
+                Ok(left) => left.rows(&attack, say),
                 Err(error) => say(Row::failed(&attack, error)),
             }
         }
@@ -70,43 +69,108 @@ fn packets_lost(site: &Site) -> Outcome<f64> {
 
 /// What is left under a flood.
 struct Left {
-    /// Part of its goodput that manypath keeps, of the part that plain TCP keeps.
-    kept: f64,
+    /// Parts of their goodputs that are left: of manypath's where its stack reads the flood and where a plain receiver
+    /// does, and of plain TCP's where the receiver does.
+    manypath: f64,
+    beside: f64,
+    tcp: f64,
+    /// Processor time of the stack and of the receiver for each packet, in microseconds.
+    stack: f64,
+    receiver: f64,
     /// Connects of the client, of [`CONNECTS`].
     failed: u32,
     carried: u32,
 }
 
-fn flooded(site: &Site, (kind, source): (&str, &str), from: From, rate: u32) -> Outcome<Left> {
-    let flood =
-        |seconds: f64| site.attack(from, "flood", &format!("{kind} {rate} {seconds} {source}"));
-    let (mut quiet, mut under) = ([0.0; 2], [0.0; 2]);
-    for _ in 0..TURNS {
-        for (of, over_manypath) in [(0, true), (1, false)] {
-            quiet[of] += download(site, over_manypath)?;
-            under[of] += std::thread::scope(|scope| {
-                let downloading = scope.spawn(|| download(site, over_manypath));
-                std::thread::sleep(HEAD_START);
-                let report = flood(DOWNLOAD)?.report()?;
-                let reached = number(&report, "rate")? / f64::from(rate);
-                if reached < REACHED {
-                    return Err(format!("only {:.0} % of the rate was sent", reached * 100.0));
-                }
-                downloading.join().map_err(|_| "the download panicked".to_owned())?
-            })?;
+impl Left {
+    fn rows(&self, attack: &str, say: Say<'_>) {
+        let mut row = |what: &str, figure, bound| say(Row::new(attack, what, figure, bound));
+        let Self { manypath, beside, tcp, stack, receiver, .. } = self;
+        let what = format!(
+            "goodput kept ({manypath:.2}), as a part of what plain TCP keeps beside a plain receiver ({tcp:.2})"
+        );
+        row(&what, manypath / tcp, AtLeast(SHARE));
+        let what =
+            format!("the same, of what manypath keeps beside a plain receiver ({beside:.2})");
+        row(&what, manypath / beside, AtLeast(SHARE));
+        let what = format!(
+            "processor time of the stack for a packet, µs (of a plain receiver {receiver:.1})"
+        );
+        row(&what, *stack, AtMost(MICROSECONDS));
+        row("connects of others that fail, of 3", self.failed.into(), AtMost(0.0));
+        let what = "connects of others carried over SCTP, of 3";
+        row(what, self.carried.into(), AtLeast(CONNECTS.into()));
+    }
+}
+
+struct Flood<'a> {
+    site: &'a Site,
+    kind: &'a str,
+    source: &'a str,
+    from: From,
+    rate: u32,
+}
+
+impl Flood<'_> {
+    fn left(&self) -> Outcome<Left> {
+        let sink = self.site.sink()?;
+        let (mut quiet, mut under, mut beside) = ([0.0; 2], 0.0, [0.0; 2]);
+        for _ in 0..TURNS {
+            quiet[0] += download(self.site, true)?;
+            under += self.download(STACK, true)?;
+            beside[0] += self.download(SINK, true)?;
+            quiet[1] += download(self.site, false)?;
+            beside[1] += self.download(SINK, false)?;
         }
+        let receiver = self.cost(SINK, sink.pid())?;
+        drop(sink);
+        let stack = self.cost(STACK, self.site.stack()?)?;
+        let (failed, carried) = self.connects()?;
+        let [beside, tcp] = [beside[0] / quiet[0], beside[1] / quiet[1]];
+        Ok(Left { manypath: under / quiet[0], beside, tcp, stack, receiver, failed, carried })
     }
-    let mut left =
-        Left { kept: under[0] / quiet[0] / (under[1] / quiet[1]), failed: 0, carried: 0 };
-    let _flood = flood(30.0)?;
-    std::thread::sleep(HEAD_START);
-    for _ in 0..CONNECTS {
-        site.forget_peers();
-        let fetched = site.fetch("small", 10.0, true)?;
-        left.failed += u32::from(!fetched.whole);
-        left.carried += u32::from(fetched.carried);
+
+    /// A flood of this length that goes to a UDP port of the server.
+    fn begin(&self, port: u16, seconds: f64) -> Outcome<Attack> {
+        let Self { kind, rate, source, .. } = self;
+        let words = format!("{kind} {rate} {seconds} {source}");
+        self.site.attack_at(port, self.from, "flood", &words)
     }
-    Ok(left)
+
+    /// The goodput of a download under the flood.
+    fn download(&self, port: u16, over_manypath: bool) -> Outcome<f64> {
+        std::thread::scope(|scope| {
+            let downloading = scope.spawn(|| download(self.site, over_manypath));
+            std::thread::sleep(HEAD_START);
+            let report = self.begin(port, DOWNLOAD)?.report()?;
+            let reached = number(&report, "rate")? / f64::from(self.rate);
+            if reached < REACHED {
+                return Err(format!("only {:.0} % of the rate was sent", reached * 100.0));
+            }
+            downloading.join().map_err(|_| "the download panicked".to_owned())?
+        })
+    }
+
+    /// Processor time that a process takes for each packet, in microseconds, while nothing else is to be done.
+    fn cost(&self, port: u16, pid: u32) -> Outcome<f64> {
+        let before = processor_time(pid)?;
+        let report = self.begin(port, COST)?.report()?;
+        Ok((processor_time(pid)? - before) * 1e6 / number(&report, "sent")?)
+    }
+
+    /// Connects during the flood: how many fail, and how many are carried.
+    fn connects(&self) -> Outcome<(u32, u32)> {
+        let _flood = self.begin(STACK, 30.0)?;
+        std::thread::sleep(HEAD_START);
+        let (mut failed, mut carried) = (0, 0);
+        for _ in 0..CONNECTS {
+            self.site.forget_peers();
+            let fetched = self.site.fetch("small", 10.0, true)?;
+            failed += u32::from(!fetched.whole);
+            carried += u32::from(fetched.carried);
+        }
+        Ok((failed, carried))
+    }
 }
 
 /// The goodput of a download that begins before the flood.
