@@ -48,6 +48,15 @@ pub fn open_kept_file(path: &Path) -> io::Result<File> {
     Location::for_reading(path)?.open_to_read()
 }
 
+/// Opens a file such as a log to write at its end. No link of another user is followed, and a file that is not there is
+/// made, for its owner to write and its group to read.
+///
+/// # Errors
+/// As the operating system says; when a symbolic link belongs to neither root nor the caller.
+pub fn open_to_append(path: &Path) -> io::Result<File> {
+    Location::for_reading(path)?.open_to_append()
+}
+
 impl KeptFile {
     /// A file that the user has named: nothing else is read.
     #[must_use]

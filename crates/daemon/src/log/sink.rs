@@ -4,7 +4,7 @@ use super::writer::{Queue, WriteLine, Writer};
 use super::{Level, Levels, Subsystem};
 use crate::keeper::Keeper;
 use std::fmt;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
@@ -243,10 +243,9 @@ fn reopen(path: &Path) -> io::Result<File> {
     Keeper::current().map_or_else(|| append_to(path), Keeper::open_log)
 }
 
-/// Opens a log, which is made if it is not there.
+/// Opens a log, which is made if it is not there. It names every connection, so other users may not read it.
 pub(crate) fn append_to(path: &Path) -> io::Result<File> {
-    let opened = OpenOptions::new().append(true).create(true).open(path);
-    opened.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+    manypath_rules::open_to_append(path).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
 }
 
 fn is_at(file: &File, path: &Path) -> bool {

@@ -1,7 +1,7 @@
 //! Who may lead a kept file elsewhere, and who not. What only root can try is left out for others.
 
 use super::*;
-use crate::{KeptFile, KeptFileError};
+use crate::{KeptFile, KeptFileError, open_to_append};
 use std::env;
 use std::fs;
 use std::os::unix::fs::{chown, lchown, symlink};
@@ -84,6 +84,30 @@ fn root_writes_in_no_directory_that_another_user_can_exchange_files_in() {
     let refused = append(of_other.join("way/rules")).unwrap_err();
     assert!(refused.contains("link way belongs to another user"), "{refused}");
     assert!(!folder.at("rules").exists());
+}
+
+#[test]
+fn a_log_is_neither_written_through_a_link_of_another_user_nor_read_by_everybody() {
+    let folder = Folder::new("log");
+    let log = |name: &str, line: &str| {
+        let mut file = open_to_append(&folder.at(name)).map_err(|error| error.to_string())?;
+        file.write_all(line.as_bytes()).map_err(|error| error.to_string())
+    };
+    log("log", "one ").unwrap();
+    log("log", "two").unwrap();
+    assert_eq!(fs::read_to_string(folder.at("log")).unwrap(), "one two");
+    assert_eq!(fs::metadata(folder.at("log")).unwrap().mode() & 0o007, 0);
+    log("missing/log", "").unwrap_err();
+    symlink("log", folder.at("own")).unwrap();
+    log("own", " three").unwrap();
+    assert_eq!(fs::read_to_string(folder.at("log")).unwrap(), "one two three");
+    if is_root() {
+        symlink("victim", folder.at("foreign")).unwrap();
+        lchown(folder.at("foreign"), OTHER, OTHER).unwrap();
+        let refused = log("foreign", "root2::0:0").unwrap_err();
+        assert!(refused.contains("belongs to another user (uid 4711)"), "{refused}");
+        assert_eq!(folder.victim(), "root:x:0:0");
+    }
 }
 
 #[test]
