@@ -45,7 +45,10 @@ pub(super) fn flood(server: SocketAddr, words: &mut Words) -> io::Result<Value> 
             let socket = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::ICMPV4))?;
             Way::Raw(socket, SocketAddr::from((target, 0)).into())
         }
-        "abort" => Way::Udp(vec![UdpSocket::bind((source, 0))?], server),
+        "abort" => {
+            let sockets = (0..SOURCES).map(|_| UdpSocket::bind((source, 0)));
+            Way::Udp(sockets.collect::<io::Result<_>>()?, server)
+        }
         _ => {
             let sockets = (0..SOURCES).map(|host| UdpSocket::bind((other(host + 1), 0)));
             Way::Udp(sockets.collect::<io::Result<_>>()?, server)
