@@ -19,6 +19,8 @@ const SLOTS: usize = 1024;
 /// What was used counts half after this time. It falls by half of itself in so long all the way, so that
 /// what is used all the time sums up to the use of twice that: a second.
 const HALF_LIFE: Duration = Duration::from_millis(500);
+/// What the smallest answer counts as, in bytes of IP packet: each costs a system call, however small it is.
+const MIN_ANSWER: usize = 128;
 /// Fractions of a byte: small steps in time must not be lost.
 const SCALE: u32 = 16;
 
@@ -77,7 +79,7 @@ impl ReplyLimit {
 
     /// An SCTP packet of `len` bytes leaves over `addr` in answer.
     pub(crate) fn spend(&mut self, now: Instant, addr: &PathAddr, len: usize) {
-        let bytes = ip_len(addr, len);
+        let bytes = ip_len(addr, len).max(MIN_ANSWER);
         for usage in self.used_by(addr) {
             usage.add(now, bytes);
         }
