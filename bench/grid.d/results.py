@@ -1,0 +1,17 @@
+"""Tables of measurements below docs/results/bench."""
+
+import os
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def write(title, said, *tables):
+    """Writes what the running script has measured, with its command and the load of the machine, into the page of its name."""
+    name = os.path.basename(sys.argv[0])
+    command = " ".join([f"bench/{name}", *sys.argv[1:]])
+    text = [f"# {title}", "", "```", command, "```", "", f"{said} Load of the machine at the end: {os.getloadavg()[1]:.1f}.", ""]
+    for lines in tables:
+        text += [*lines, ""]
+    with open(os.path.join(ROOT, f"docs/results/bench/{name}.md"), "w") as file:
+        file.write("\n".join(text))
