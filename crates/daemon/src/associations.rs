@@ -160,6 +160,9 @@ impl Stack {
         association.setup = Setup::Established;
         association.streams = up.streams;
         association.mux.limit_streams(up.streams);
+        if up.initiated {
+            self.grace.note_answer();
+        }
         self.dirty.insert(id);
         self.agree_on_datagrams(id);
         self.extend_streams(id);

@@ -150,6 +150,8 @@ impl Stack {
             Ok(fd) => {
                 let dial = DialId(self.next_id());
                 self.start_dial(dial, association, flow, (client, destination), options, fd);
+                // A service of this host has mostly answered by now: the peer need not wait for the next turn.
+                self.check_dial(dial);
             }
             Err(error) => self.refuse_dial(association, flow, destination, &error),
         }
@@ -180,8 +182,14 @@ impl Stack {
     }
 
     pub(crate) fn on_dial_event(&mut self, id: DialId, event: &Event) {
-        let Some(dial) = self.dials.get_mut(&id) else { return };
-        dial.socket.on_event(event);
+        if let Some(dial) = self.dials.get_mut(&id) {
+            dial.socket.on_event(event);
+            self.check_dial(id);
+        }
+    }
+
+    fn check_dial(&mut self, id: DialId) {
+        let Some(dial) = self.dials.get(&id) else { return };
         match dial.socket.is_connected() {
             Ok(false) => {}
             Ok(true) => self.on_dialled(id),

@@ -8,7 +8,7 @@
 //! at once. Nothing is polled that cannot make progress.
 
 use crate::association::{Association, DialId, RelayId};
-use crate::attempt::{Attempt, AttemptId};
+use crate::attempt::{Attempt, AttemptId, Grace};
 use crate::config::{Encapsulation, StackConfig};
 use crate::connection::Connection;
 use crate::control_server::ControlServer;
@@ -86,6 +86,8 @@ pub struct Stack {
     /// Associations whose messages wait for the answer to the INIT: it may show that plain TCP is better.
     pub(crate) unanswered: BTreeSet<AssociationId>,
     pub(crate) attempts: BTreeMap<AttemptId, Attempt>,
+    /// What hosts of which nothing is known may take longer than TCP.
+    pub(crate) grace: Grace,
     pub(crate) dials: BTreeMap<DialId, Dial>,
     /// TCP clients of a gateway.
     pub(crate) callers: Callers,
@@ -196,6 +198,7 @@ impl Stack {
             waiting: BTreeSet::new(),
             unanswered: BTreeSet::new(),
             attempts: BTreeMap::new(),
+            grace: Grace::default(),
             dials: BTreeMap::new(),
             callers: Callers::default(),
             printer: None,

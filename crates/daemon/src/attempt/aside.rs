@@ -8,7 +8,7 @@
 //! it, so that the peer never hears of a connection that is plain TCP then. The association stays as long as
 //! it would without connections: the peer tells it of addresses that come.
 
-use super::{AttemptId, Sctp, sctp_only};
+use super::{Attempt, AttemptId, Sctp, sctp_only};
 use crate::association::{Association, FlowUse, Setup};
 use crate::parameters;
 use crate::privileged::PeerKey;
@@ -90,14 +90,22 @@ impl Stack {
     }
 
     /// Tells the launcher that the connect goes on: at once, or when it is known that it does. A socket that
-    /// waits already cannot go back in any case.
+    /// waits already cannot go back in any case. Programs that connect to many unknown hosts without blocking, as browsers
+    /// do, begin one connect after the other: only the first of them is held up, until it is known not to be near.
     pub(super) fn tell_pending_soon(&mut self, id: AttemptId) {
         let Some(attempt) = self.attempts.get(&id) else { return };
         let held = matches!(attempt.sctp, Sctp::Opening { association, .. }
             if self.unanswered.contains(&association));
-        if attempt.open.blocking || attempt.open.waiting || !held {
+        if attempt.open.blocking || attempt.open.waiting || !held || self.has_far_race() {
             self.tell_pending(id);
         }
+    }
+
+    /// Whether a host of which nothing is known has not answered for longer than a near one takes.
+    fn has_far_race(&self) -> bool {
+        let far =
+            |one: &Attempt| one.raced && one.pending && matches!(one.sctp, Sctp::Opening { .. });
+        self.attempts.values().any(far)
     }
 
     pub(super) fn tell_pending(&mut self, id: AttemptId) {

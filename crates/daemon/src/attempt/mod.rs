@@ -24,6 +24,8 @@ mod open;
 mod race;
 mod route;
 
+pub(crate) use race::Grace;
+
 use crate::socket::Socket;
 use manypath_control::status::FallbackReason;
 use manypath_engine::{AssociationId, Instant};

@@ -1,8 +1,8 @@
 //! Plain TCP beside SCTP, for connects that cannot go back to the program's own socket, and for those to hosts of which
 //! nothing is known.
 //!
-//! The latter begin at once, and wait no longer for the host's answer to the INIT than TCP took and a quarter more. The service
-//! hears of a TCP connection only when it is used: the kernel defers the last packet of the handshake until there
+//! The latter begin at once. Once TCP is connected, the host has a little more time to answer the INIT ([`Grace`]). The
+//! service hears of a TCP connection only when it is used: the kernel defers the last packet of the handshake until there
 //! is data, or we ask for it, and a reset before that leaves nothing for the service to accept.
 
 use super::{Attempt, AttemptId, Sctp, Tcp, sctp_only, unspecified_like};
@@ -18,8 +18,34 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
-/// What SCTP may take longer than TCP where a quarter of TCP's round trip is less: a process answers instead of the kernel.
-const LEAST_GRACE: Duration = Duration::from_millis(10);
+/// How much longer than TCP a host of which nothing is known may take to answer an INIT: a process answers there instead of
+/// the kernel. A sixth of the time that TCP took, so that the program is connected within another quarter, or 8 ms if that is
+/// more. Each such host in a row that does not answer halves the grace: most hosts have no manypath, and a web page may name
+/// dozens of them. A host that answers restores it.
+#[derive(Debug, Default)]
+pub(crate) struct Grace {
+    silent_in_a_row: u32,
+}
+
+impl Grace {
+    const PART: u32 = 6;
+    const SHORT_WAY: Duration = Duration::from_millis(8);
+    const MIN: Duration = Duration::from_millis(2);
+
+    /// After TCP has taken `tcp` to connect.
+    fn after(&self, tcp: Duration) -> Duration {
+        let whole = (tcp / Self::PART).max(Self::SHORT_WAY);
+        (whole / 2_u32.pow(self.silent_in_a_row)).max(Self::MIN)
+    }
+
+    fn note_silence(&mut self) {
+        self.silent_in_a_row = (self.silent_in_a_row + 1).min(8);
+    }
+
+    pub(crate) const fn note_answer(&mut self) {
+        self.silent_in_a_row = 0;
+    }
+}
 
 impl Stack {
     /// Tries plain TCP from the start: nobody knows whether the host has manypath.
@@ -51,9 +77,16 @@ impl Stack {
             return;
         };
         if matches!(attempt.tcp, Tcp::Connected(_) | Tcp::Failed(_)) {
-            let grace = (now.since(attempt.begun) / 4).max(LEAST_GRACE);
+            let grace = self.grace.after(now.since(attempt.begun));
             attempt.patience.1 = attempt.patience.1.min(now + grace);
             self.timers.set(attempt.patience.1, Timer::Fallback(id));
+        }
+    }
+
+    /// Nothing was heard of the host in time.
+    pub(super) fn note_silence(&mut self, id: AttemptId) {
+        if self.attempts.get(&id).is_some_and(|attempt| attempt.raced) {
+            self.grace.note_silence();
         }
     }
 
@@ -180,4 +213,25 @@ fn connect_from(source: Option<SocketAddr>, to: SocketAddr, quietly: bool) -> io
 
 fn errno(error: &io::Error) -> i32 {
     error.raw_os_error().unwrap_or(libc::EIO)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(count: u64) -> Duration {
+        Duration::from_millis(count)
+    }
+
+    #[test]
+    fn the_grace_is_a_part_of_the_round_trip_and_shrinks_while_nobody_answers() {
+        let mut grace = Grace::default();
+        assert_eq!((grace.after(ms(120)), grace.after(ms(40))), (ms(20), ms(8)));
+        grace.note_silence();
+        assert_eq!((grace.after(ms(120)), grace.after(ms(40))), (ms(10), ms(4)));
+        (0..100).for_each(|_| grace.note_silence());
+        assert_eq!((grace.after(ms(120)), grace.after(ms(40))), (ms(2), ms(2)));
+        grace.note_answer();
+        assert_eq!(grace.after(ms(120)), ms(20));
+    }
 }

@@ -153,8 +153,8 @@ pub const KNOBS: &[Knob] = &[
     Knob {
         name: "tcp_race",
         help: "on: connect to a host of which nothing is known by TCP, too, at once, and use that \
-               unless the host answers over SCTP within another quarter of TCP's round trip, or \
-               10 milliseconds; off: wait for SCTP first",
+               unless the host answers over SCTP within another sixth of TCP's round trip, or \
+               8 milliseconds; off: wait for SCTP first",
         bounds: (0, 1),
         words: &["off", "on"],
         get: |config| u64::from(config.tcp_race),

@@ -72,6 +72,8 @@ impl Supervisor {
         }
         if connection.callers.iter().any(|caller| caller.blocking) {
             connection.phase = Phase::Deciding;
+            // A gate is made while the peer is asked, not after its answer. `hold` says what keeps one from being made.
+            let _ = self.gates.next(connection.destination.is_ipv6());
             return Some(connection);
         }
         self.hold(connection)
