@@ -240,6 +240,9 @@ pub(crate) struct ServeArgs {
     /// everything new is served here. Under a service manager, let connections go on when the service is started anew.
     #[arg(long)]
     pub(crate) replace: bool,
+    /// Also carry the connections of programs that this user or root starts with `manypath run`, without a stack of their own.
+    #[arg(long)]
+    pub(crate) programs: bool,
     /// The service manager's main process is another one.
     #[arg(long, hide = true)]
     pub(crate) anchored: bool,

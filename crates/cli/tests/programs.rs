@@ -4,7 +4,8 @@
 mod common;
 
 use common::clients::{self, carried, web_site};
-use common::{Site, finish, in_cgroup};
+use common::{MANYPATH, Site, finish, in_cgroup};
+use manypath_lab::Host;
 use std::process::Command;
 
 fn run(site: &Site) -> impl Fn(&str, &[&str]) -> Command {
@@ -55,6 +56,40 @@ fn programs_one_after_the_other_share_a_stack_and_its_association() {
     own.env_remove("MANYPATH_OWN_STACK");
     let done = carried(&site, 1, || finish(own));
     assert_eq!(done.code, Some(0), "{done:?}");
+}
+
+/// How many stacks there are on the left host.
+fn stacks(site: &Site) -> usize {
+    let mut command = site.command(Host::Left, MANYPATH);
+    command.args(["status", "--json"]);
+    let all: serde_json::Value = serde_json::from_str(&finish(command).stdout).expect("status");
+    all["stacks"].as_array().map_or(0, Vec::len)
+}
+
+/// Those with options start a stack of their own, and so do all when the server has gone.
+#[test]
+fn programs_without_options_use_the_stack_of_a_server_that_carries_programs() {
+    if in_cgroup() {
+        return;
+    }
+    let mut site = web_site();
+    let serve = ["serve", "--programs", "--allow", "9", "--port", "9898", "-v"];
+    site.service_on(Host::Left, MANYPATH, &serve, "udp", 9898);
+    let url = format!("http://{}:8080/small", site.server());
+    let fetch = |site: &Site, options: &[&str]| {
+        let mut command =
+            site.through_command(options, "curl", &["-sS", "-f", "-o", "/dev/null", &url]);
+        command.env_remove("MANYPATH_OWN_STACK");
+        let done = carried(site, 1, || finish(command));
+        assert_eq!(done.code, Some(0), "{done:?}");
+        stacks(site)
+    };
+    assert_eq!((fetch(&site, &[]), fetch(&site, &[])), (1, 1));
+    assert_eq!(fetch(&site, &["--mode", "redundant"]), 2);
+    let server = site.services.last_mut().expect("it was started last");
+    server.kill().expect("it runs");
+    server.wait().expect("it was killed");
+    assert_eq!(fetch(&site, &[]), 2, "in the place of the server's");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Where stacks are found: the runtime directory and the sockets in it.
 //!
-//! A stack listens at `PID.sock`, and one that launchers share at `shared-KEY.sock` as well, in the first of these that it may write:
+//! A stack listens at `PID.sock`, one that launchers share at `shared-KEY.sock` as well, and a server that carries programs at
+//! `programs-NAMESPACE.sock`, in the first of these that it may write:
 //! `$MANYPATH_RUNTIME_DIR`, `/run/manypath`, `$XDG_RUNTIME_DIR/manypath`, `/tmp/manypath-UID`.
 //! `/run/manypathd` is that of the system's service, which has a user of its own; root finds it.
 //! The last of the others lies in a directory that everybody can write, so it is made with mode 0700 and used
@@ -62,6 +63,22 @@ pub fn door_path(directory: &Path, namespace: u64, port: u16) -> PathBuf {
 #[must_use]
 pub fn shared_path(directory: &Path, key: u64) -> PathBuf {
     directory.join(format!("shared-{key:016x}.sock"))
+}
+
+/// The name of a server's stack that also carries programs of a network namespace.
+#[must_use]
+pub fn programs_path(directory: &Path, namespace: u64) -> PathBuf {
+    directory.join(format!("programs-{namespace}.sock"))
+}
+
+/// A server's stack that answers under its [`programs_path`]: the service's if the caller may use it, else one of the caller's
+/// own in `directory`.
+#[must_use]
+pub fn find_programs(directory: &Path, namespace: u64) -> Option<PathBuf> {
+    let places = [Path::new(SERVICE), directory];
+    let trusted = places.into_iter().filter(|place| is_trusted(place));
+    let mut names = trusted.map(|place| programs_path(place, namespace));
+    names.find(|name| listener::connect(name).is_ok())
 }
 
 /// Where a launcher finds the stack that owns the UDP port: the service's if the caller may use it,

@@ -189,6 +189,8 @@ pub struct StackConfig {
     /// Where other launchers find this stack, too. It then ends when none has been there for
     /// [`shared_pause`](Self::shared_pause), or for a few seconds if the file is gone.
     pub shared: Option<PathBuf>,
+    /// The name under which a server also takes launchers of programs in, which would start stacks of their own otherwise.
+    pub programs: Option<PathBuf>,
     /// How long a stack that launchers share, and its associations, outlive the last of them.
     pub shared_pause: Duration,
     /// Take SIGTERM, SIGINT and SIGHUP as orders to end in good order. The stack must then be made
@@ -273,6 +275,7 @@ impl Default for StackConfig {
             runtime_dir: None,
             exit_when_drained: false,
             shared: None,
+            programs: None,
             shared_pause: Duration::from_secs(300),
             handle_signals: false,
             service: false,

@@ -53,6 +53,8 @@ pub(crate) struct ControlServer {
     listener: Option<ControlListener>,
     /// The second name, by which launchers find the stack that serves.
     door: Option<ControlListener>,
+    /// A third one, of a server that also carries programs.
+    programs: Option<ControlListener>,
     connections: BTreeMap<u64, Connection>,
     /// Connections whose requests have not all been read.
     pub(crate) unread: BTreeSet<u64>,
@@ -102,10 +104,16 @@ impl ControlServer {
         Ok(())
     }
 
-    /// Gives the second name up.
+    /// Listens for launchers of programs under a third name.
+    pub(crate) fn open_for_programs(&mut self, path: &Path, registry: &Registry) -> io::Result<()> {
+        self.programs = Some(listen(path, registry, Source::Door)?);
+        Ok(())
+    }
+
+    /// Gives the second and third name up.
     pub(crate) fn close_door(&mut self, registry: &Registry) {
-        if let Some(door) = self.door.take() {
-            let _ = registry.deregister(&mut SourceFd(&door.as_raw_fd()));
+        for name in [self.door.take(), self.programs.take()].into_iter().flatten() {
+            let _ = registry.deregister(&mut SourceFd(&name.as_raw_fd()));
         }
     }
 
@@ -172,9 +180,9 @@ impl ControlServer {
         Some(connection)
     }
 
-    /// Whoever waits at one of the names, or what keeps him from being taken in.
+    /// Whoever waits at any of the names, or what keeps him from being taken in.
     fn next_caller(&self) -> Option<io::Result<ControlSocket>> {
-        let names = [&self.listener, &self.door].into_iter().flatten();
+        let names = [&self.listener, &self.door, &self.programs].into_iter().flatten();
         let mut callers = names.map(ControlListener::accept);
         callers.find(
             |caller| !matches!(caller, Err(error) if error.kind() == io::ErrorKind::WouldBlock),
@@ -232,7 +240,7 @@ fn listen(path: &Path, registry: &Registry, source: Source) -> io::Result<Contro
 }
 
 impl Stack {
-    /// Takes callers in, at both names.
+    /// Takes callers in, at all names.
     pub(crate) fn accept_control(&mut self) {
         while let Some(caller) = self.control.next_caller() {
             match caller {

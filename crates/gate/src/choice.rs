@@ -26,6 +26,15 @@ pub enum StackChoice {
         /// Its arguments.
         args: Vec<OsString>,
     },
+    /// The stack of a server that carries programs, too, while it listens at this control socket, or else one of its own.
+    Server {
+        /// The socket's path.
+        socket: PathBuf,
+        /// The stack's program, usually this one.
+        exe: PathBuf,
+        /// Its arguments.
+        args: Vec<OsString>,
+    },
     /// The stack that listens at this control socket.
     System {
         /// The socket's path.

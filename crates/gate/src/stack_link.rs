@@ -235,7 +235,9 @@ fn running(choice: &StackChoice, role: Role) -> Option<(PathBuf, Role)> {
     match choice {
         // Those that share a stack are of one version.
         StackChoice::Embedded { .. } | StackChoice::Shared { .. } => None,
-        StackChoice::System { socket } => Some((socket.clone(), role)),
+        StackChoice::Server { socket, .. } | StackChoice::System { socket } => {
+            Some((socket.clone(), role))
+        }
     }
 }
 
@@ -249,7 +251,8 @@ fn start_as(path: &Path, role: Role, version: u32) -> Result<ControlClient, Cont
 fn begin(choice: &StackChoice, role: Role) -> io::Result<(ControlClient, Option<Child>)> {
     let (socket, process) = match choice {
         StackChoice::Embedded { exe, args, tells } => start(exe, args, *tells)?,
-        StackChoice::Shared { name, exe, args } => match ControlSocket::connect(name) {
+        StackChoice::Shared { name: found, exe, args }
+        | StackChoice::Server { socket: found, exe, args } => match ControlSocket::connect(found) {
             Ok(socket) => (socket, None),
             Err(_) => start(exe, args, false)?,
         },

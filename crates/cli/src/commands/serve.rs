@@ -4,7 +4,7 @@ use super::stack;
 use crate::args::ServeArgs;
 use crate::failure::Failure;
 use manypath_control::anchor::anchor;
-use manypath_control::manager;
+use manypath_control::{manager, runtime};
 use manypath_daemon::{Allow, Level, StackConfig};
 use manypath_rules::{Chain, Policy};
 use std::process::Command;
@@ -30,8 +30,12 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<u8, Failure> {
     config.sockets = passed.sockets;
     config.replace = args.replace.then_some(passed.predecessors);
     config.anchored = args.anchored;
-    match manypath_control::runtime::directory() {
-        Ok(dir) => config.runtime_dir = Some(dir),
+    match runtime::directory() {
+        Ok(dir) => {
+            let namespace = runtime::network_namespace().ok().filter(|_| args.programs);
+            config.programs = namespace.map(|namespace| runtime::programs_path(&dir, namespace));
+            config.runtime_dir = Some(dir);
+        }
         Err(error) => eprintln!("manypath: `manypath status` will not find this server: {error}"),
     }
     stack::run(config, stack::log_to(args.stack.log.as_deref()), "--port")

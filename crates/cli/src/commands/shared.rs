@@ -2,8 +2,11 @@
 //!
 //! Those for which the same stack would be started: the same options, files and version, in the same network and the same
 //! cgroup, whose limits and packet filters hold for it. Sessions of a user count as one.
+//!
+//! Programs without options of their own use the stack of a server on this host, if it was told to carry them.
 
 use manypath_control::runtime;
+use manypath_engine::Profile;
 use manypath_gate::{StackChoice, group};
 use std::collections::hash_map::DefaultHasher;
 use std::ffi::OsString;
@@ -11,7 +14,7 @@ use std::fs;
 use std::hash::{Hash, Hasher};
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Gives each `manypath run` a stack of its own, whatever its value.
 const OWN: &str = "MANYPATH_OWN_STACK";
@@ -27,11 +30,26 @@ pub(super) fn stack(choice: StackChoice, own: bool) -> StackChoice {
         false => name(&exe, &args).ok(),
     };
     let Some(name) = name else { return StackChoice::Embedded { exe, args, tells: false } };
+    if let Some(socket) = server(&args) {
+        return StackChoice::Server { socket, exe, args };
+    }
     args.extend(["--shared".into(), name.clone().into()]);
     StackChoice::Shared { name, exe, args }
 }
 
-fn name(exe: &Path, args: &[OsString]) -> io::Result<std::path::PathBuf> {
+/// Where a server's stack carries programs without options of their own, for which this would be the stack.
+fn server(args: &[OsString]) -> Option<PathBuf> {
+    let namespace = runtime::network_namespace().ok().filter(|_| is_usual(args))?;
+    runtime::find_programs(&runtime::directory().ok()?, namespace)
+}
+
+/// Whether these are the arguments of a stack without options.
+fn is_usual(args: &[OsString]) -> bool {
+    let profile = Profile::Production.name();
+    args.iter().eq(["stack", "--profile", profile, "--peer-port", "9899", "--encapsulation", "udp"])
+}
+
+fn name(exe: &Path, args: &[OsString]) -> io::Result<PathBuf> {
     let namespace = runtime::network_namespace().map_err(io::Error::other)?;
     let program = fs::metadata(exe)?;
     let mut key = DefaultHasher::new();
@@ -58,10 +76,12 @@ mod tests {
         StackChoice::Embedded { exe, args: options.iter().map(Into::into).collect(), tells: false }
     }
 
-    fn name_of(choice: StackChoice) -> Option<std::path::PathBuf> {
+    fn name_of(choice: StackChoice) -> Option<PathBuf> {
         match choice {
             StackChoice::Shared { name, .. } => Some(name),
-            StackChoice::Embedded { .. } | StackChoice::System { .. } => None,
+            StackChoice::Embedded { .. }
+            | StackChoice::Server { .. }
+            | StackChoice::System { .. } => None,
         }
     }
 

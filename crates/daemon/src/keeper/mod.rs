@@ -130,10 +130,9 @@ fn sockets(config: &StackConfig) -> Vec<PathBuf> {
     let Some(directory) = &config.runtime_dir else { return Vec::new() };
     let namespace = runtime::network_namespace().ok();
     let door = namespace.map(|namespace| runtime::door_path(directory, namespace, config.udp_port));
-    [Some(runtime::socket_path(directory, std::process::id())), door, config.shared.clone()]
-        .into_iter()
-        .flatten()
-        .collect()
+    let own = runtime::socket_path(directory, std::process::id());
+    let others = [door, config.shared.clone(), config.programs.clone()];
+    std::iter::once(own).chain(others.into_iter().flatten()).collect()
 }
 
 impl Keeper {

@@ -94,6 +94,17 @@ impl Stack {
             debug!(target: log::STACK, "{}: {error}", path.display());
             self.watch_listeners();
         }
+        self.name_for_programs();
+    }
+
+    /// Lets launchers of programs find a server that carries them, too.
+    fn name_for_programs(&mut self) {
+        let Some(path) = self.config.programs.clone() else { return };
+        if let Err(error) = self.control.open_for_programs(&path, &self.registry) {
+            // They start stacks of their own meanwhile.
+            self.counters.count("programs_not_named");
+            debug!(target: log::STACK, "{}: {error}", path.display());
+        }
     }
 
     /// Whether peers can reach the listener, as far as that does not depend on the address that

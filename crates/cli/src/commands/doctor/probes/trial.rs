@@ -50,7 +50,9 @@ fn stack(udp_port: u16) -> Result<StackChoice, String> {
             args.push("--no-memory".into());
             StackChoice::Embedded { exe, args, tells }
         }
-        other @ (StackChoice::Shared { .. } | StackChoice::System { .. }) => other,
+        other @ (StackChoice::Shared { .. }
+        | StackChoice::Server { .. }
+        | StackChoice::System { .. }) => other,
     })
 }
 
