@@ -44,7 +44,11 @@ fn main() -> ExitCode {
         Command::Doctor(args) => commands::doctor::doctor(args),
         Command::Top(args) => commands::status::watch::top(args),
         Command::Metrics(args) => commands::metrics::metrics(args),
-        Command::Texts(texts) => texts.write(Cli::command(), "manypath"),
+        Command::Texts(texts) => {
+            let written = texts.write(Cli::command(), "manypath");
+            let page = || texts.manual().map_or(Ok(()), commands::config::write_page);
+            written.and_then(|status| page().map(|()| status))
+        }
         Command::Stack(args) => commands::stack::stack(args),
         Command::Keeper(args) => commands::stack::keeper(args),
     };

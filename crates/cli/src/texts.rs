@@ -38,6 +38,15 @@ pub struct CompletionArgs {
 }
 
 impl Texts {
+    /// Where man pages are to go, if they are what was asked for.
+    #[must_use]
+    pub fn manual(&self) -> Option<&Path> {
+        match self {
+            Self::Man(args) => Some(&args.dir),
+            Self::Completion(_) => None,
+        }
+    }
+
     /// Writes what was asked for about `program`, which is called `name`.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use std::process::Command;
 fn manypath(args: &[&str]) -> Finished {
     let mut command = Command::new(MANYPATH);
     command.args(args).env("MANYPATH_RUNTIME_DIR", std::env::temp_dir().join("manypath-nobody"));
-    for name in ["MANYPATH_RULES", "MANYPATH_SYSCTL", "MANYPATH_PATHS", "MANYPATH_PEERS"] {
+    for name in ["MANYPATH_CONFIG", "MANYPATH_PEERS"] {
         command.env(name, "/dev/null");
     }
     finish(command)
@@ -154,7 +154,7 @@ fn a_setting_is_set_shown_with_its_file_and_reset() {
     assert!(first.ends_with("  (default)"), "{first}");
     assert_eq!(line(&["set", "init_rtx_max=3"], "init_rtx_max"), "init_rtx_max = 3");
     let origin = line(&["show", "--origin"], "init_rtx_max");
-    assert_eq!(origin, format!("init_rtx_max = 3  ({at})"));
+    assert_eq!(origin, format!("init_rtx_max = 3  ({at}:1)"));
     assert_eq!(line(&["get", "init_rtx_max"], "init_rtx_max"), "init_rtx_max = 3");
     assert_eq!(line(&["file"], "settings"), format!("settings       {at}"));
     assert_eq!(line(&["reset", "init_rtx_max"], "init_rtx_max") + "  (default)", first);
@@ -164,6 +164,47 @@ fn a_setting_is_set_shown_with_its_file_and_reset() {
         "{wrong:?}"
     );
     std::fs::remove_file(&file).expect("the file");
+}
+
+/// From the files of 0.2 to one file, which commands change and `--origin` names.
+#[test]
+fn old_files_are_named_and_moved_into_one() {
+    let dir = std::env::temp_dir().join(format!("manypath-migrate-{}", std::process::id()));
+    let folder = dir.join("manypath");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    std::fs::write(folder.join("rules"), "remote disable port 25 # mail\n").expect("rules");
+    std::fs::write(folder.join("sysctl.conf"), "init_rtx_max = 3\n").expect("settings");
+    let run = |args: &[&str]| {
+        let mut command = Command::new(MANYPATH);
+        command.env("MANYPATH_RUNTIME_DIR", std::env::temp_dir().join("manypath-nobody"));
+        finish({
+            command.env("XDG_CONFIG_HOME", &dir).args(args);
+            command
+        })
+    };
+    let first = run(&["config", "get", "init_rtx_max"]);
+    assert!(first.stderr.contains("sysctl.conf is in the format of manypath 0.2"), "{first:?}");
+    assert_eq!(run(&["config", "migrate"]).code, Some(0));
+    let added = run(&["rules", "add", "remote", "disable", "port", "26"]);
+    assert_eq!((added.code, added.stderr.as_str()), (Some(0), ""), "{added:?}");
+    let config = folder.join("config.toml");
+    let text = std::fs::read_to_string(&config).expect("config.toml");
+    let expected = "rules = '''\nremote disable port 25 # mail\nremote disable port 26\n'''\n\n[settings]\ninit_rtx_max = 3\n";
+    assert_eq!(text, expected);
+    std::fs::write(&config, format!("services = [22]\n{text}")).expect("written");
+    let shown = run(&["config", "show", "--origin"]).stdout;
+    let at = config.display();
+    for line in [
+        format!("init_rtx_max = 3  ({at}:8)"),
+        format!("remote disable port 26  ({at}:4)"),
+        format!("local enable port 22  ({at}:1)"),
+    ] {
+        assert!(shown.lines().any(|it| it == line), "no {line}: {shown}");
+    }
+    let files = run(&["config", "file"]).stdout;
+    assert!(files.lines().all(|line| line.contains(&*at.to_string())), "{files}");
+    assert_eq!(run(&["config", "migrate"]).stdout, "no files to move\n");
+    std::fs::remove_dir_all(&dir).expect("the folder");
 }
 
 /// A machine without uplinks is not well; what is told is about this machine either way.

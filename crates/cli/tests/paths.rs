@@ -161,10 +161,11 @@ fn lines_are_kept_shown_and_refused_with_words_that_help() {
     let site = Site::new();
     let file = site.dir.join("paths");
     std::fs::write(&file, "# mine\n").unwrap();
-    let added = ok(&site, &["add", "dev", "wwan0", "metered", "5mbit"]);
-    let told = "added: dev wwan0 metered 5mbit\n\
-                this host has no interface wwan0; the policy applies once it has\nno stack is running";
-    assert!(added.contains(told), "{added}");
+    let added = say(&site, Host::Left, &["add", "dev", "wwan0", "metered", "5mbit"]);
+    let told = "added: dev wwan0 metered 5mbit\nno stack is running";
+    assert!(added.stdout.contains(told), "{added:?}");
+    let told = "this host has no interface wwan0 now; the policy applies once it has";
+    assert!(added.stderr.contains(told), "{added:?}");
     assert!(!ok(&site, &["change", "dev", "lo", "backup"]).contains("no interface"));
     ok(&site, &["remove", "dev", "lo"]);
     ok(&site, &["change", "dev", "wwan0", "cost", "7"]);
@@ -174,6 +175,11 @@ fn lines_are_kept_shown_and_refused_with_words_that_help() {
     assert_eq!(shown["policies"][0], "dev wwan0 cost 7 metered 5mbit");
     for (args, code, words) in [
         (&["add", "dev", "wwan0", "backup"] as &[&str], 1, "`manypath path change dev wwan0 ...`"),
+        (
+            &["add", "10.0.0.9", "dev", "wwan0", "backup"],
+            1,
+            "it would never match, because \"dev wwan0 ",
+        ),
         (&["change", "wwan0", "backup"], 2, "dev INTERFACE"),
         (&["change", "backup"], 2, "no paths given"),
         (&["change", "dev", "wwan0"], 2, "no policy given for dev wwan0"),

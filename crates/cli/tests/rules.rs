@@ -50,14 +50,14 @@ fn a_rule_that_can_never_match_is_told_and_fails_the_check() {
     ok(&site, &["rules", "add", "remote", "disable", "ports", "1-1024"]);
     let useless = ["rules", "add", "remote", "disable", "net", "10.1.2.0/24", "port", "1000"];
     let done = say(&site, &useless);
-    assert!(done.stderr.contains("never matches: rules before it"), "{done:?}");
-    assert_eq!(done.stdout.lines().count(), 1, "no stack applied it: {done:?}");
-    let useless = say(&site, &["rules", "add", "remote", "enable"]);
-    assert!(
-        useless.stderr.contains("added, but the rule changes nothing: the default"),
-        "{useless:?}"
-    );
-    ok(&site, &["rules", "delete", "remote", "enable"]);
+    assert_eq!(done.code, Some(1), "{done:?}");
+    assert!(done.stderr.contains("not added: the rule never matches: rules before it"), "{done:?}");
+    assert!(done.stderr.contains("use --force to override"), "{done:?}");
+    assert_eq!(ok(&site, &["rules", "list"]).lines().count(), 3, "nothing was written");
+    ok(&site, &[&useless[..2], &["--force"], &useless[2..]].concat());
+    let nothing = say(&site, &["rules", "add", "remote", "enable"]);
+    let told = "not added: the rule changes nothing: the default";
+    assert!(nothing.code == Some(1) && nothing.stderr.contains(told), "{nothing:?}");
     let check = say(&site, &["rules", "test"]);
     assert_eq!(check.code, Some(1), "{check:?}");
     assert!(check.stdout.contains("2 rules, 1 without effect"), "{check:?}");
@@ -162,7 +162,7 @@ fn settings_are_shown_changed_and_reset() {
 
 #[test]
 fn the_manual_of_settings_names_each_with_its_default() {
-    let manual = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/settings.md");
+    let manual = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
     let manual = std::fs::read_to_string(manual).unwrap();
     let output = Command::new(MANYPATH).args(["sysctl", "--json"]).output().unwrap();
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -174,6 +174,6 @@ fn the_manual_of_settings_names_each_with_its_default() {
             _ => setting["default"].as_str().unwrap(),
         };
         let row = format!("| `{name}` | {default} |");
-        assert!(manual.contains(&row), "docs/settings.md lacks: {row}");
+        assert!(manual.contains(&row), "docs/configuration.md lacks: {row}");
     }
 }

@@ -79,5 +79,5 @@ pub use log::{
 pub use manypath_flow::{Framing, SCTP_PORT};
 pub use peers::{PeerCache, PeerRecord};
 pub use scopes::{LocalScope, LocalScopes};
-pub use settings::{KNOBS, Knob, SettingsError, SettingsFile};
+pub use settings::{KNOBS, Knob, Said, SettingsError, SettingsFile};
 pub use stack::{Stack, Stopper};

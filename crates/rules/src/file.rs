@@ -1,16 +1,16 @@
 //! The file that the table is kept in.
 
+use crate::config::{Part, Sources};
 use crate::document::Document;
 use crate::error::RuleError;
-use crate::kept_file::{KeptFile, KeptFileError};
+use crate::kept_file::KeptFileError;
 use std::fmt;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-/// The file of the caller's table: `$MANYPATH_RULES`, the user's or the host's `rules`; see
-/// [`KeptFile::usual`]. A user's own table begins as a copy of the host's.
+/// The files of the caller's table: `rules` and `services` of its configuration; see [`Sources::usual`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RulesFile(KeptFile);
+pub struct RulesFile(Sources);
 
 /// Why a table could not be read or written.
 #[derive(Debug)]
@@ -27,42 +27,36 @@ impl RulesFile {
     /// A file that the user has named: nothing else is read.
     #[must_use]
     pub fn named(path: PathBuf) -> Self {
-        Self(KeptFile::named(path))
+        Self(Sources::named(Part::Rules, path))
     }
 
     /// A table at a place of one's own.
     #[must_use]
-    pub fn at(file: KeptFile) -> Self {
-        Self(file)
+    pub fn at(sources: Sources) -> Self {
+        Self(sources)
     }
 
     /// The caller's usual table.
     #[must_use]
     pub fn usual() -> Self {
-        Self(KeptFile::usual("rules", "MANYPATH_RULES"))
+        Self(Sources::usual(Part::Rules))
     }
 
     /// Where it lies.
     #[must_use]
-    pub fn file(&self) -> &KeptFile {
+    pub fn sources(&self) -> &Sources {
         &self.0
-    }
-
-    /// The file that holds; none when there is none.
-    #[must_use]
-    pub fn current(&self) -> Option<&Path> {
-        self.0.current()
     }
 
     /// Reads the table; an empty one when there is no file.
     ///
     /// # Errors
-    /// When the file cannot be read, or a line is wrong.
+    /// When a file cannot be read, or a line is wrong.
     pub fn read(&self) -> Result<Document, FileError> {
-        self.parse(&self.0.read()?)
+        Document::of(&self.0.read()?)
     }
 
-    /// Reads, changes and writes the table, as [`KeptFile::edit`] does.
+    /// Reads, changes and writes the table, as [`Sources::edit`] does.
     ///
     /// # Errors
     /// As [`RulesFile::read`]; when the file cannot be written; what `edit` says.
@@ -70,16 +64,11 @@ impl RulesFile {
         &self,
         edit: impl FnOnce(&mut Document) -> Result<T, RuleError>,
     ) -> Result<T, FileError> {
-        self.0.edit(|text| {
-            let mut document = self.parse(&text)?;
+        self.0.edit(|layers| {
+            let mut document = Document::of(layers)?;
             let result = edit(&mut document).map_err(FileError::Edit)?;
-            Ok((document.to_string(), result))
+            Ok((document.own_lines(), result))
         })
-    }
-
-    fn parse(&self, text: &str) -> Result<Document, FileError> {
-        let path = || self.current().unwrap_or(&self.0.own).to_owned();
-        Document::parse(text).map_err(|e| FileError::Rule(path(), e))
     }
 }
 
@@ -132,29 +121,11 @@ mod tests {
         let folder = folder("wrong");
         fs::create_dir_all(&folder).unwrap();
         let file = RulesFile::named(folder.join("rules"));
-        fs::write(&file.file().own, "remote disable port 25\nremote disable prt 26\n").unwrap();
+        fs::write(file.sources().written(), "remote disable port 25\nremote disable prt 26\n")
+            .unwrap();
         let error = file.edit(|d| Ok(d.flush())).unwrap_err().to_string();
         assert!(error.contains("rules: line 2: unknown word \"prt\""), "{error}");
-        assert_eq!(fs::read_to_string(&file.file().own).unwrap().lines().count(), 2);
-        fs::remove_dir_all(folder).unwrap();
-    }
-
-    #[test]
-    fn an_own_table_begins_as_a_copy_of_the_hosts() {
-        let folder = folder("copy");
-        fs::create_dir_all(&folder).unwrap();
-        let fallback = folder.join("host");
-        fs::write(&fallback, "# mail\nremote disable port 25\n").unwrap();
-        let file = RulesFile::at(KeptFile {
-            own: folder.join("own/rules"),
-            fallback: Some(fallback.clone()),
-            synced: true,
-        });
-        assert_eq!(file.current(), Some(fallback.as_path()));
-        file.edit(|d| d.add("remote disable port 26".parse()?, None)).unwrap();
-        let own = fs::read_to_string(&file.file().own).unwrap();
-        assert_eq!(own, "# mail\nremote disable port 25\nremote disable port 26\n");
-        assert_eq!(fs::read_to_string(fallback).unwrap().lines().count(), 2);
+        assert_eq!(fs::read_to_string(file.sources().written()).unwrap().lines().count(), 2);
         fs::remove_dir_all(folder).unwrap();
     }
 }

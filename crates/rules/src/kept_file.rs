@@ -1,4 +1,4 @@
-//! A file that people and commands edit: found by rules, changed without losing anything.
+//! A file that people and commands edit: changed without losing anything.
 
 use crate::location::{self, Location};
 use std::env;
@@ -8,13 +8,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// Where a file of the caller lies.
+/// A file of the caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptFile {
     /// Read if it exists, and written.
-    pub own: PathBuf,
-    /// Read if `own` does not exist.
-    pub fallback: Option<PathBuf>,
+    pub path: PathBuf,
     /// Whether a change is on the disk before [`KeptFile::edit`] returns. A change is never seen in
     /// part, whatever this says.
     pub synced: bool,
@@ -58,29 +56,10 @@ pub fn open_to_append(path: &Path) -> io::Result<File> {
 }
 
 impl KeptFile {
-    /// A file that the user has named: nothing else is read.
+    /// This file.
     #[must_use]
     pub fn named(path: PathBuf) -> Self {
-        Self { own: path, fallback: None, synced: true }
-    }
-
-    /// The caller's usual file `name`: the one that the environment variable names; else the user's
-    /// (`$XDG_CONFIG_HOME/manypath/name`, or `~/.config/manypath/name`); else the host's
-    /// (`/etc/manypath/name`). root writes the host's, others their own.
-    #[must_use]
-    pub fn usual(name: &str, variable: &str) -> Self {
-        if let Some(named) = value_of(variable) {
-            return Self::named(named.into());
-        }
-        let host = Path::new("/etc/manypath").join(name);
-        let config = value_of("XDG_CONFIG_HOME").map(PathBuf::from);
-        let config = config.or_else(|| Some(PathBuf::from(value_of("HOME")?).join(".config")));
-        match config.map(|folder| folder.join("manypath").join(name)) {
-            Some(own) if !is_root() || own.exists() => {
-                Self { own, fallback: Some(host), synced: true }
-            }
-            Some(_) | None => Self::named(host),
-        }
+        Self { path, synced: true }
     }
 
     /// The caller's usual cache `name`: the one that the environment variable names; else
@@ -110,19 +89,6 @@ impl KeptFile {
         Self { synced: false, ..self }
     }
 
-    /// The file that changes are written to.
-    #[must_use]
-    pub fn written(&self) -> &Path {
-        &self.own
-    }
-
-    /// The file that holds; none when there is none.
-    #[must_use]
-    pub fn current(&self) -> Option<&Path> {
-        let fallback = self.fallback.as_deref();
-        [Some(self.own.as_path()), fallback].into_iter().flatten().find(|path| path.exists())
-    }
-
     /// Its text; empty when there is no file. Symbolic links are followed where root or the caller has
     /// made them.
     ///
@@ -130,20 +96,23 @@ impl KeptFile {
     /// When it cannot be read, is no regular file, or is larger than 1 MiB; when a symbolic link on the
     /// way to it belongs to somebody else.
     pub fn read(&self) -> Result<String, KeptFileError> {
-        match OPENER.get() {
-            Some(open) => self.read_through(*open),
-            None => self.current().map_or_else(|| Ok(String::new()), read),
-        }
+        Ok(self.read_if_there()?.unwrap_or_default())
     }
 
-    fn read_through(&self, open: Opener) -> Result<String, KeptFileError> {
-        for path in [Some(&self.own), self.fallback.as_ref()].into_iter().flatten() {
-            match open(path).and_then(location::read_all) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                text => return text.map_err(|error| KeptFileError { path: path.clone(), error }),
+    /// Its text, if there is such a file.
+    ///
+    /// # Errors
+    /// As [`KeptFile::read`].
+    pub fn read_if_there(&self) -> Result<Option<String>, KeptFileError> {
+        let open = OPENER.get().copied().unwrap_or(open_kept_file);
+        match open(&self.path).and_then(location::read_all) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            // Nor can one that lies in a folder of somebody else be meant for the caller.
+            Err(_) if OPENER.get().is_none() && !self.path.exists() => Ok(None),
+            text => {
+                text.map(Some).map_err(|error| KeptFileError { path: self.path.clone(), error })
             }
         }
-        Ok(String::new())
     }
 
     /// Replaces its text by what `edit` makes of it; two callers never lose each other's change, and
@@ -157,8 +126,8 @@ impl KeptFile {
         &self,
         edit: impl FnOnce(String) -> Result<(String, T), E>,
     ) -> Result<T, E> {
-        let failed = |error| KeptFileError { path: self.own.clone(), error };
-        let location = Location::for_writing(&self.own).map_err(failed)?;
+        let failed = |error| KeptFileError { path: self.path.clone(), error };
+        let location = Location::for_writing(&self.path).map_err(failed)?;
         let _lock = location.lock().map_err(failed)?;
         let (text, result) = edit(self.read()?)?;
         location.replace(&text, self.synced).map_err(failed)?;
@@ -166,15 +135,10 @@ impl KeptFile {
     }
 }
 
-fn read(path: &Path) -> Result<String, KeptFileError> {
-    let text = Location::for_reading(path).and_then(|location| location.read());
-    text.map_err(|error| KeptFileError { path: path.to_owned(), error })
-}
-
-fn value_of(name: &str) -> Option<OsString> {
+pub(crate) fn value_of(name: &str) -> Option<OsString> {
     env::var_os(name).filter(|value| !value.is_empty())
 }
 
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }

@@ -17,12 +17,14 @@
 //!
 //! UDP is never carried by default, whatever the chain's policy says: only a rule enables it.
 //!
-//! [`Document`] is the table as a file that people edit: one rule in a line, comments kept.
-//! [`RulesFile`] says where it lies and changes it atomically. [`Table`] is what a stack looks up; [`Table::explain`] tells why, [`Table::findings`] which rules
+//! [`Document`] is the table as files that people edit: one rule in a line, comments kept.
+//! [`RulesFile`] says where they lie and changes one of them atomically; [`Sources`] does so for each part of
+//! the configuration. [`Table`] is what a stack looks up; [`Table::explain`] tells why, [`Table::findings`] which rules
 //! can never match.
 
 #![forbid(unsafe_code)]
 
+mod config;
 mod cover;
 mod document;
 mod error;
@@ -40,6 +42,7 @@ mod rule;
 mod shimrules;
 mod table;
 
+pub use config::{Layer, Layers, Migration, Part, Sources, migrate};
 pub use document::Document;
 pub use error::RuleError;
 pub use explain::{Explanation, Step};

@@ -50,14 +50,6 @@ impl Location {
         Ok(location)
     }
 
-    /// The text of the file.
-    ///
-    /// # Errors
-    /// When it cannot be read, is no regular file, or is too large.
-    pub(crate) fn read(&self) -> io::Result<String> {
-        self.open_to_read().and_then(read_all)
-    }
-
     /// Opens the file.
     ///
     /// # Errors

@@ -5,14 +5,15 @@ use manypath_rules::{Chain, Policy, RulesFile, Table};
 use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 /// The rules for SCTP only, as the file has them now.
 #[derive(Debug, Default)]
 pub(crate) struct OnlySctp {
     file: Option<RulesFile>,
     table: Table,
-    /// The file that `table` was read from.
-    read: Option<Version>,
+    /// The files that `table` was read from.
+    read: Vec<Option<Version>>,
 }
 
 /// Device, inode, size and time of a file: another text has other ones.
@@ -39,7 +40,7 @@ impl OnlySctp {
     /// Reads the file if it has changed. A wrong table is not taken, as by the stack.
     fn refresh(&mut self) {
         let Some(file) = &self.file else { return };
-        let now = version(file);
+        let now: Vec<_> = file.sources().places().map(|path| version(&path)).collect();
         if now == self.read {
             return;
         }
@@ -50,8 +51,8 @@ impl OnlySctp {
     }
 }
 
-fn version(file: &RulesFile) -> Option<Version> {
-    let about = fs::metadata(file.current()?).ok()?;
+fn version(path: &Path) -> Option<Version> {
+    let about = fs::metadata(path).ok()?;
     Some((about.dev(), about.ino(), about.size(), about.mtime(), about.mtime_nsec()))
 }
 

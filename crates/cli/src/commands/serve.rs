@@ -23,6 +23,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<u8, Failure> {
     }
     let mut config = StackConfig::server(allow);
     stack::configure(&mut config, &args.stack, Level::Info)?;
+    config.rules.iter().for_each(|rules| super::config::note_outdated(rules.sources()));
     check_that_something_is_open(&config)?;
     config.udp_port = args.port;
     let passed = manager::passed(args.anchored)
@@ -68,5 +69,5 @@ fn check_that_something_is_open(config: &StackConfig) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::usage("nothing is open to peers")
-        .hint("serve --allow PORT, or: manypath rules add local enable port PORT"))
+        .hint("serve --allow PORT, or services = [PORT] in config.toml (manypath-config(5))"))
 }

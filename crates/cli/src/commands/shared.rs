@@ -19,7 +19,14 @@ use std::path::{Path, PathBuf};
 /// Gives each `manypath run` a stack of its own, whatever its value.
 const OWN: &str = "MANYPATH_OWN_STACK";
 /// Files that a stack reads or writes.
-const FILES: [&str; 4] = ["MANYPATH_RULES", "MANYPATH_SYSCTL", "MANYPATH_PATHS", "MANYPATH_PEERS"];
+const FILES: [&str; 6] = [
+    "MANYPATH_CONFIG",
+    "MANYPATH_RULES",
+    "MANYPATH_SYSCTL",
+    "MANYPATH_PATHS",
+    "MANYPATH_PEERS",
+    "XDG_CONFIG_HOME",
+];
 
 /// The stack that other programs use, too, unless a program is to have one of its own, as one that tells what it does
 /// where the program does.

@@ -19,7 +19,7 @@ use crate::config::StackConfig;
 use crate::log::LogTo;
 use crate::peers::Job;
 use manypath_control::{ControlError, ControlListener, ControlSocket, Incoming, runtime};
-use manypath_rules::KeptFile;
+use manypath_rules::Sources;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::fs::File;
@@ -98,10 +98,11 @@ impl Kept {
     /// What a stack with this configuration needs.
     #[must_use]
     pub fn for_stack(config: &StackConfig, log: &LogTo) -> Self {
-        let rules = config.rules.as_ref().map(|file| file.file());
-        let settings = config.settings.as_ref().map(|file| file.file());
-        let paths = config.paths.as_ref().map(|file| file.file());
-        let files = [rules, settings, paths].into_iter().flatten().flat_map(places).collect();
+        let rules = config.rules.as_ref().map(|file| file.sources());
+        let settings = config.settings.as_ref().map(|file| file.sources());
+        let paths = config.paths.as_ref().map(|file| file.sources());
+        let files =
+            [rules, settings, paths].into_iter().flatten().flat_map(Sources::places).collect();
         let log = match log {
             LogTo::File(path) => Some(path.clone()),
             LogTo::Stderr | LogTo::Journal => None,
@@ -119,10 +120,6 @@ impl Kept {
         let log = self.log.iter().flat_map(option("--log"));
         files.chain(sockets).chain(peers).chain(log).collect()
     }
-}
-
-fn places(file: &KeptFile) -> impl Iterator<Item = PathBuf> {
-    [Some(file.own.clone()), file.fallback.clone()].into_iter().flatten()
 }
 
 /// The names that [`ControlServer`](crate::control_server::ControlServer) gives itself.

@@ -78,7 +78,7 @@ impl PeerCache {
 
     /// Where it lies.
     pub(crate) fn path(&self) -> &Path {
-        &self.0.own
+        &self.0.path
     }
 
     /// The entries that count, of all namespaces.

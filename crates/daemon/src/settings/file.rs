@@ -1,15 +1,25 @@
-//! The file of settings: `NAME = VALUE` in a line, as in sysctl.conf.
+//! The files of settings: `NAME = VALUE` in a line.
 
 use super::Knob;
 use crate::config::StackConfig;
-use manypath_rules::{KeptFile, KeptFileError};
+use manypath_rules::{KeptFileError, Layers, Part, Sources};
 use std::fmt;
 use std::path::PathBuf;
 
-/// The file of the caller's settings: `$MANYPATH_SYSCTL`, the user's or the host's `sysctl.conf`;
-/// see [`KeptFile::usual`].
+/// The files of the caller's settings: `settings` of its configuration; see [`Sources::usual`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SettingsFile(KeptFile);
+pub struct SettingsFile(Sources);
+
+/// A setting, as the files have it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Said {
+    /// Its name.
+    pub name: &'static str,
+    /// Its value.
+    pub value: u64,
+    /// The file, and the line in it.
+    pub origin: (PathBuf, usize),
+}
 
 /// Why settings could not be read or changed.
 #[derive(Debug)]
@@ -23,65 +33,66 @@ pub enum SettingsError {
 }
 
 impl SettingsFile {
-    /// The caller's usual file.
+    /// The caller's usual files.
     #[must_use]
     pub fn usual() -> Self {
-        Self(KeptFile::usual("sysctl.conf", "MANYPATH_SYSCTL"))
+        Self(Sources::usual(Part::Settings))
     }
 
-    /// A file that the user has named.
+    /// A file that the user has named: nothing else is read.
     #[must_use]
     pub fn named(path: PathBuf) -> Self {
-        Self(KeptFile::named(path))
+        Self(Sources::named(Part::Settings, path))
     }
 
-    /// Where it lies.
+    /// Where they lie.
     #[must_use]
-    pub fn file(&self) -> &KeptFile {
+    pub fn sources(&self) -> &Sources {
         &self.0
     }
 
-    /// The values that it sets. Of two lines for one knob the last holds.
+    /// The values that they set. Of two files the one that takes precedence holds, of two lines of a file the last.
     ///
     /// # Errors
-    /// When it cannot be read, a line is wrong, or two values do not go together.
-    pub fn read(&self) -> Result<Vec<(&'static str, u64)>, SettingsError> {
-        self.parse_all(&self.0.read().map_err(SettingsError::File)?)
+    /// When a file cannot be read, a line is wrong, or two values do not go together.
+    pub fn read(&self) -> Result<Vec<Said>, SettingsError> {
+        parse(&self.0.read().map_err(SettingsError::File)?)
     }
 
-    /// Sets knobs, or takes their lines out so that their defaults hold again: all of them or none. Other
-    /// lines stay.
+    /// Sets knobs, or takes their lines out so that other files and defaults hold again: all of them or none.
+    /// Other lines stay.
     ///
     /// # Errors
-    /// As [`SettingsFile::read`] of what the file would be, and when it cannot be written.
+    /// As [`SettingsFile::read`] of what the files would be, and when the file cannot be written.
     pub fn set(&self, changes: &[(&Knob, Option<u64>)]) -> Result<(), SettingsError> {
-        self.0.edit(|text| {
-            let text = changes.iter().fold(text, |text, (knob, value)| edited(&text, knob, *value));
-            self.parse_all(&text)?;
-            Ok((text, ()))
+        self.0.edit(|layers| {
+            let mut layers = layers.clone();
+            let own = &mut layers.layers[layers.own].lines;
+            changes.iter().for_each(|(knob, value)| change(own, knob, *value));
+            let lines = own.iter().map(|(_, line)| line.clone()).collect();
+            parse(&layers)?;
+            Ok((lines, ()))
         })
     }
+}
 
-    /// All lines, and whether they go together.
-    fn parse_all(&self, text: &str) -> Result<Vec<(&'static str, u64)>, SettingsError> {
-        let values = self.parse(text)?;
-        let path = || self.0.current().unwrap_or(&self.0.own).to_owned();
-        go_together(&values).map_err(|why| SettingsError::Together(path(), why))?;
-        Ok(values)
-    }
-
-    fn parse(&self, text: &str) -> Result<Vec<(&'static str, u64)>, SettingsError> {
-        let mut values: Vec<(&'static str, u64)> = Vec::new();
-        for (index, line) in text.lines().enumerate() {
-            let path = || self.0.current().unwrap_or(&self.0.own).to_owned();
-            let said = setting(line).map_err(|why| SettingsError::Line(path(), index + 1, why))?;
-            if let Some((name, value)) = said {
-                values.retain(|(other, _)| *other != name);
-                values.push((name, value));
-            }
+/// All lines, and whether they go together.
+fn parse(layers: &Layers) -> Result<Vec<Said>, SettingsError> {
+    let mut values: Vec<Said> = Vec::new();
+    for (layer, line, text) in layers.lines() {
+        let path = &layers.layers[layer].path;
+        let said = setting(text).map_err(|why| SettingsError::Line(path.clone(), line, why))?;
+        let Some((name, value)) = said else { continue };
+        let origin = (path.clone(), line);
+        match values.iter_mut().find(|other| other.name == name) {
+            Some(other) if other.origin.0 == *path => (other.value, other.origin) = (value, origin),
+            Some(_) => {}
+            None => values.push(Said { name, value, origin }),
         }
-        Ok(values)
     }
+    let own = || layers.layers[layers.own].path.clone();
+    go_together(&values).map_err(|why| SettingsError::Together(own(), why))?;
+    Ok(values)
 }
 
 /// What a line sets; nothing if it is blank or a comment.
@@ -99,7 +110,7 @@ fn setting(line: &str) -> Result<Option<(&'static str, u64)>, String> {
 }
 
 /// The timeouts have an order.
-fn go_together(values: &[(&'static str, u64)]) -> Result<(), String> {
+fn go_together(values: &[Said]) -> Result<(), String> {
     let (shortest, longest) = (in_force("rto_min_ms", values), in_force("rto_max_ms", values));
     match (shortest, longest) {
         (Some(least), Some(most)) if least > most => Err(format!(
@@ -110,16 +121,16 @@ fn go_together(values: &[(&'static str, u64)]) -> Result<(), String> {
 }
 
 /// What a knob is if the file says this: its default where it says nothing.
-fn in_force(name: &str, values: &[(&'static str, u64)]) -> Option<u64> {
-    let said = values.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
+fn in_force(name: &str, values: &[Said]) -> Option<u64> {
+    let said = values.iter().find(|said| said.name == name).map(|said| said.value);
     said.or_else(|| Knob::by_name(name).map(|knob| knob.get(&StackConfig::default())))
 }
 
-/// The text with a knob's line at its end, or without any.
-fn edited(text: &str, knob: &Knob, value: Option<u64>) -> String {
-    let others = text.lines().filter(|line| !sets(line, knob.name)).map(str::to_owned);
-    let line = value.map(|value| format!("{} = {}", knob.name, knob.show(value)));
-    others.chain(line).map(|line| format!("{line}\n")).collect()
+/// Puts a knob's line at the end, or takes it out.
+fn change(lines: &mut Vec<(usize, String)>, knob: &Knob, value: Option<u64>) {
+    lines.retain(|(_, line)| !sets(line, knob.name));
+    let next = lines.last().map_or(1, |(line, _)| line + 1);
+    lines.extend(value.map(|value| (next, format!("{} = {}", knob.name, knob.show(value)))));
 }
 
 fn sets(line: &str, name: &str) -> bool {

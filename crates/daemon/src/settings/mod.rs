@@ -6,7 +6,7 @@
 mod file;
 mod knob;
 
-pub use file::{SettingsError, SettingsFile};
+pub use file::{Said, SettingsError, SettingsFile};
 pub use knob::{KNOBS, Knob};
 
 use crate::config::StackConfig;
@@ -35,7 +35,7 @@ impl Settings {
         let Some(file) = &self.file else { return Ok(()) };
         let values = file.read()?;
         for (knob, initial) in KNOBS.iter().zip(&self.initial) {
-            let said = values.iter().find(|(name, _)| *name == knob.name).map(|(_, value)| *value);
+            let said = values.iter().find(|said| said.name == knob.name).map(|said| said.value);
             let said = said.filter(|_| !self.fixed.contains(&knob.name));
             knob.set(config, said.unwrap_or(*initial));
         }

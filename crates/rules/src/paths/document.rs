@@ -1,13 +1,20 @@
-//! The file as text: comments and lines that are not touched stay as they are.
+//! The files as text: comments and lines that are not touched stay as they are.
 
 use super::{PathEntry, PathSelector, PathWish, PathWord, parse};
+use crate::config::Layers;
 use crate::error::RuleError;
+use crate::file::FileError;
+use std::collections::HashSet;
 use std::fmt;
+use std::path::{Path, PathBuf};
 
-/// All lines of the file.
+/// The lines of all files; one of them can be changed.
 #[derive(Debug, Clone, Default)]
 pub struct PathsDocument {
     lines: Vec<Line>,
+    files: Vec<PathBuf>,
+    /// The file that changes are made to.
+    own: usize,
 }
 
 #[derive(Debug, Clone)]
@@ -15,28 +22,52 @@ struct Line {
     text: String,
     /// `None`: blank, or a comment.
     entry: Result<Option<PathEntry>, RuleError>,
+    /// The file, and the line in it when it was read.
+    origin: (usize, usize),
 }
 
 impl PathsDocument {
-    /// Takes the text apart. Lines that mean nothing are kept.
+    /// Takes a text apart. Lines that mean nothing are kept.
     #[must_use]
     pub fn parse(text: &str) -> Self {
-        let line = |(number, text): (usize, &str)| Line {
-            text: text.to_owned(),
-            entry: entry(text).map_err(|error| error.at(number)),
-        };
-        Self { lines: (1..).zip(text.lines()).map(line).collect() }
+        Self::of(&Layers::of_text(text))
     }
 
-    /// What the lines say, in their order, those about single peers first.
+    /// Takes all files apart, as [`PathsDocument::parse`] does.
+    #[must_use]
+    pub fn of(layers: &Layers) -> Self {
+        let line = |(file, number, text): (usize, usize, &str)| Line {
+            text: text.to_owned(),
+            entry: entry(text).map_err(|error| error.at(number)),
+            origin: (file, number),
+        };
+        let files = layers.layers.iter().map(|layer| layer.path.clone()).collect();
+        Self { lines: layers.lines().map(line).collect(), files, own: layers.own }
+    }
+
+    /// What the lines say, in their order, those about single peers first. Of primary paths for the same
+    /// peers the first counts.
     ///
     /// # Errors
     /// The first line that means nothing.
-    pub fn entries(&self) -> Result<Vec<PathEntry>, RuleError> {
-        let said = self.lines.iter().filter_map(|line| line.entry.clone().transpose());
-        let mut entries = said.collect::<Result<Vec<_>, _>>()?;
+    pub fn entries(&self) -> Result<Vec<PathEntry>, FileError> {
+        let (mut entries, mut primaries) = (Vec::new(), HashSet::new());
+        for line in &self.lines {
+            let entry = line.entry.clone();
+            let file = || self.files[line.origin.0].clone();
+            let entry = entry.map_err(|error| FileError::Rule(file(), error))?;
+            let Some(mut entry) = entry else { continue };
+            entry.wish.primary = entry.wish.primary && primaries.insert(entry.selector.peer);
+            entries.push(entry);
+        }
         entries.sort_by_key(|entry| entry.selector.peer.is_none());
         Ok(entries)
+    }
+
+    /// Where each line comes from, with its text: in the order in which they count.
+    pub fn origins(&self) -> impl Iterator<Item = (&Path, usize, &str)> {
+        let lines = self.lines.iter().filter(|line| !matches!(line.entry, Ok(None)));
+        lines.map(|line| (self.files[line.origin.0].as_path(), line.origin.1, line.text.trim()))
     }
 
     /// The lines that decide before the one about these paths where both fit. Those about single peers,
@@ -82,15 +113,19 @@ impl PathsDocument {
                 "no paths given: write ADDRESS, dev INTERFACE or peer ADDRESS",
             ));
         }
-        let found = self.find(selector).map(|(at, entry)| (at, entry.wish));
-        let (at, mut wish) = found.unwrap_or((self.lines.len(), PathWish::default()));
+        let own = self.find(selector).map(|(at, entry)| (at..at + 1, entry.wish));
+        let (at, mut wish) = own.unwrap_or_else(|| {
+            // A line of another file says what was wanted until now.
+            let same = self.known().find(|(_, entry)| entry.selector == *selector);
+            (self.end()..self.end(), same.map(|(_, entry)| entry.wish).unwrap_or_default())
+        });
         wish.apply(words);
         if wish.primary {
             self.dethrone(selector);
         }
         let entry = PathEntry { selector: selector.clone(), wish };
-        let line = Line { text: entry.to_string(), entry: Ok(Some(entry.clone())) };
-        self.lines.splice(at..(at + 1).min(self.lines.len()), [line]);
+        let (text, said) = (entry.to_string(), Ok(Some(entry.clone())));
+        self.lines.splice(at, [Line { text, entry: said, origin: (self.own, 0) }]);
         Ok(entry)
     }
 
@@ -103,16 +138,23 @@ impl PathsDocument {
             let known = self.known().map(|(_, entry)| format!("\"{}\"", entry.selector));
             let known: Vec<_> = known.collect();
             let known = if known.is_empty() { "nothing".to_owned() } else { known.join(", ") };
-            return Err(RuleError::new(format!(
-                "nothing is said about \"{selector}\": there is {known}"
-            )));
+            let elsewhere = self.known().find(|(_, entry)| entry.selector == *selector);
+            return Err(RuleError::new(match elsewhere {
+                Some((at, _)) => format!(
+                    "\"{selector}\" is in {}, which this command does not change: `manypath path \
+                     change {selector} normal` overrides it",
+                    self.files[self.lines[at].origin.0].display()
+                ),
+                None => format!("no policy for \"{selector}\": there is {known}"),
+            }));
         };
         self.lines.remove(at);
         Ok(entry)
     }
 
     fn dethrone(&mut self, heir: &PathSelector) {
-        let rivals = self.lines.iter_mut().filter_map(|line| {
+        let own = self.own;
+        let rivals = self.lines.iter_mut().filter(|line| line.origin.0 == own).filter_map(|line| {
             let entry = line.entry.as_mut().ok()?.as_mut()?;
             let is_rival = entry.selector != *heir && entry.selector.peer == heir.peer;
             (is_rival && entry.wish.primary).then_some((&mut line.text, entry))
@@ -130,7 +172,19 @@ impl PathsDocument {
     }
 
     fn find(&self, selector: &PathSelector) -> Option<(usize, &PathEntry)> {
-        self.known().find(|(_, entry)| entry.selector == *selector)
+        let own = |at: usize| self.lines[at].origin.0 == self.own;
+        self.known().find(|(at, entry)| own(*at) && entry.selector == *selector)
+    }
+
+    /// Where the lines of the file that changes are made to end.
+    fn end(&self) -> usize {
+        self.lines.iter().filter(|line| line.origin.0 <= self.own).count()
+    }
+
+    /// The lines of the file that changes are made to.
+    pub(crate) fn own_lines(&self) -> Vec<String> {
+        let own = self.lines.iter().filter(|line| line.origin.0 == self.own);
+        own.map(|line| line.text.clone()).collect()
     }
 }
 
@@ -151,7 +205,7 @@ fn entry(line: &str) -> Result<Option<PathEntry>, RuleError> {
 
 impl fmt::Display for PathsDocument {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.lines.iter().try_for_each(|line| writeln!(f, "{}", line.text))
+        self.own_lines().iter().try_for_each(|line| writeln!(f, "{line}"))
     }
 }
 
@@ -191,9 +245,12 @@ mod tests {
         let document = PathsDocument::parse(TEXT);
         assert_eq!(document.to_string(), TEXT);
         let error = document.entries().unwrap_err().to_string();
-        assert!(error.starts_with("line 4: unknown word \"from\""), "{error}");
+        assert!(error.contains("line 4: unknown word \"from\""), "{error}");
         let error = PathsDocument::parse("backup\n").entries().unwrap_err().to_string();
-        assert!(error.starts_with("line 1: no paths given"), "{error}");
+        assert!(
+            error.ends_with("line 1: no paths given: write ADDRESS, dev INTERFACE or peer ADDRESS"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -1,32 +1,37 @@
 //! The file that the lines are kept in.
 
 use super::{PathEntry, PathsDocument};
+use crate::config::{Part, Sources};
 use crate::error::RuleError;
 use crate::file::FileError;
-use crate::kept_file::KeptFile;
 use std::path::PathBuf;
 
-/// The file of the caller's path policies: `$MANYPATH_PATHS`, the user's or the host's `paths`; see
-/// [`KeptFile::usual`].
+/// The files of the caller's path policies: `paths` of its configuration; see [`Sources::usual`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PathsFile(KeptFile);
+pub struct PathsFile(Sources);
 
 impl PathsFile {
-    /// The caller's usual file.
+    /// The caller's usual files.
     #[must_use]
     pub fn usual() -> Self {
-        Self(KeptFile::usual("paths", "MANYPATH_PATHS"))
+        Self(Sources::usual(Part::Paths))
     }
 
     /// A file that the user has named: nothing else is read.
     #[must_use]
     pub fn named(path: PathBuf) -> Self {
-        Self(KeptFile::named(path))
+        Self(Sources::named(Part::Paths, path))
+    }
+
+    /// Policies at a place of one's own.
+    #[must_use]
+    pub fn at(sources: Sources) -> Self {
+        Self(sources)
     }
 
     /// Where it lies.
     #[must_use]
-    pub fn file(&self) -> &KeptFile {
+    pub fn sources(&self) -> &Sources {
         &self.0
     }
 
@@ -35,12 +40,18 @@ impl PathsFile {
     /// # Errors
     /// When the file cannot be read, or a line is wrong.
     pub fn read(&self) -> Result<Vec<PathEntry>, FileError> {
-        let path = || self.0.current().unwrap_or(&self.0.own).to_owned();
-        let document = PathsDocument::parse(&self.0.read()?);
-        document.entries().map_err(|error| FileError::Rule(path(), error))
+        self.document()?.entries()
     }
 
-    /// Changes it, as [`KeptFile::edit`] does. Lines that mean nothing stay.
+    /// All lines, those that mean nothing among them.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn document(&self) -> Result<PathsDocument, FileError> {
+        Ok(PathsDocument::of(&self.0.read()?))
+    }
+
+    /// Changes it, as [`Sources::edit`] does. Lines that mean nothing stay.
     ///
     /// # Errors
     /// When the file cannot be read or written; what `edit` says.
@@ -48,10 +59,10 @@ impl PathsFile {
         &self,
         edit: impl FnOnce(&mut PathsDocument) -> Result<T, RuleError>,
     ) -> Result<T, FileError> {
-        self.0.edit(|text| {
-            let mut document = PathsDocument::parse(&text);
+        self.0.edit(|layers| {
+            let mut document = PathsDocument::of(layers);
             let result = edit(&mut document).map_err(FileError::Edit)?;
-            Ok((document.to_string(), result))
+            Ok((document.own_lines(), result))
         })
     }
 }

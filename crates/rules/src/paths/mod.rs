@@ -94,6 +94,17 @@ impl PathSelector {
             && agree(self.peer.as_ref(), other.peer.as_ref())
     }
 
+    /// Whether it fits every path that `other` fits.
+    #[must_use]
+    pub fn covers(&self, other: &Self) -> bool {
+        fn covers<T: PartialEq>(one: &Option<T>, other: &Option<T>) -> bool {
+            one.is_none() || one == other
+        }
+        covers(&self.local, &other.local)
+            && covers(&self.device, &other.device)
+            && covers(&self.peer, &other.peer)
+    }
+
     /// Whether it says nothing at all, and so means every path.
     #[must_use]
     pub fn is_empty(&self) -> bool {

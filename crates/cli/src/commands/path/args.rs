@@ -12,7 +12,7 @@ use clap::{Args, Subcommand};
 /// A line with a peer takes precedence over lines without one; among those, the first match wins.
 /// `change` and `remove` address the line that selects its paths by the same words. A policy
 /// applies in both directions and to existing connections, immediately. Policies are kept in
-/// $MANYPATH_PATHS, ~/.config/manypath/paths or /etc/manypath/paths.
+/// `paths` of ~/.config/manypath/config.toml, then /etc/manypath/config.toml.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Example:\n  manypath path\n  manypath path add dev wwan0 backup\n  manypath path change dev wwan0 metered 5mbit\n  manypath path monitor"
@@ -35,7 +35,7 @@ pub(crate) enum PathAction {
         /// Paths and policy.
         #[arg(required = true, value_name = "WORD")]
         words: Vec<String>,
-        /// Apply it even if it leaves an association without a path for data.
+        /// Apply it even if it can never match, or leaves an association without a path for data.
         #[arg(long)]
         force: bool,
     },
@@ -47,7 +47,7 @@ pub(crate) enum PathAction {
         /// Paths and policy.
         #[arg(required = true, value_name = "WORD")]
         words: Vec<String>,
-        /// Apply it even if it leaves an association without a path for data.
+        /// Apply it even if it can never match, or leaves an association without a path for data.
         #[arg(long)]
         force: bool,
     },

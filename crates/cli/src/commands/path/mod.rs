@@ -51,8 +51,12 @@ pub(crate) fn path(args: &PathArgs) -> Result<u8, Failure> {
         Some(action) => action,
     };
     let file = PathsFile::usual();
+    super::config::note_outdated(file.sources());
     let (selector, words) = said(action.words(), action.is_removal())?;
     let stacks = query(false)?;
+    if !action.is_removal() {
+        warn_if_absent(&selector);
+    }
     let (mut stranded, mut refused, mut before) = (BTreeSet::new(), false, Vec::new());
     let done = file.edit(|document| {
         let done = match action {
@@ -69,16 +73,19 @@ pub(crate) fn path(args: &PathArgs) -> Result<u8, Failure> {
         // Stacks leave a file alone that they cannot read.
         stranded =
             document.entries().map_or_else(|_| BTreeSet::new(), |it| last::stranded(&stacks, &it));
-        refused = !stranded.is_empty() && !action.is_forced();
-        if !action.is_removal() {
-            before = document.before(&selector).iter().map(ToString::to_string).collect();
-        }
-        match refused {
-            true => Err(RuleError::new(format!(
+        let earlier = if action.is_removal() { Vec::new() } else { document.before(&selector) };
+        before = earlier.iter().map(ToString::to_string).collect();
+        let hidden = earlier.iter().find(|it| it.selector.covers(&selector));
+        refused = (hidden.is_some() || !stranded.is_empty()) && !action.is_forced();
+        match (refused, hidden) {
+            (false, _) => Ok(done),
+            (true, Some(line)) => Err(RuleError::new(format!(
+                "it would never match, because \"{line}\" precedes it: nothing was changed"
+            ))),
+            (true, None) => Err(RuleError::new(format!(
                 "no path would be left that carries data to {}: nothing was changed",
                 last::list(&stranded)
             ))),
-            false => Ok(done),
         }
     });
     let text = done.map_err(|error| match refused {
@@ -118,7 +125,7 @@ fn changed(
     let paths = paths.filter(|path| is_meant(selector, path)).count();
     let missing_interface = selector.device.as_deref().filter(|name| !has_interface(name));
     if json {
-        let (file, Done { text, stranded, before }) = (&file.file().own, done);
+        let (file, Done { text, stranded, before }) = (file.sources().written(), done);
         return print_json(&ChangeJson {
             done: text,
             file,
@@ -131,9 +138,6 @@ fn changed(
     }
     println!("{}", done.text);
     done.before.iter().for_each(|it| println!("\"{it}\" precedes it, and wins where both match"));
-    if let Some(name) = missing_interface {
-        println!("this host has no interface {name}; the policy applies once it has");
-    }
     println!("{stacks}");
     match paths {
         0 => println!("matches no existing path"),
@@ -144,6 +148,24 @@ fn changed(
         println!("no path is left to carry data to {}", last::list(&done.stranded));
     }
     Ok(0)
+}
+
+/// Says before the policy is written that it names nothing of this host. It is kept for when that comes.
+fn warn_if_absent(selector: &PathSelector) {
+    let absent = |what: String| {
+        eprintln!("manypath: this host has no {what} now; the policy applies once it has");
+    };
+    match (&selector.device, selector.local) {
+        (Some(name), _) if !has_interface(name) => absent(format!("interface {name}")),
+        (_, Some(local)) => {
+            let interfaces = manypath_net::interfaces().unwrap_or_default();
+            let there = interfaces.iter().any(|it| it.addr == local);
+            if !interfaces.is_empty() && !there {
+                absent(format!("address {local}"));
+            }
+        }
+        _ => {}
+    }
 }
 
 /// Whether this network has an interface of that name, as far as the kernel tells.

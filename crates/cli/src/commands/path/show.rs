@@ -15,7 +15,7 @@ use std::path::PathBuf;
 
 #[derive(Serialize)]
 struct ShowJson {
-    file: Option<PathBuf>,
+    files: Vec<PathBuf>,
     policies: Vec<String>,
     addresses: Vec<Address>,
     paths: Vec<Row>,
@@ -58,14 +58,11 @@ pub(super) fn show(json: bool) -> Result<u8, Failure> {
     let addresses = addresses(&entries)?;
     let stacks = query(false)?;
     let paths = stacks.iter().flat_map(rows).collect();
-    let file = file.file().current().map(PathBuf::from);
+    let files = file.sources().existing();
     if json {
-        return print_json(&ShowJson { file, policies, addresses, paths });
+        return print_json(&ShowJson { files, policies, addresses, paths });
     }
-    match &file {
-        Some(file) => println!("kept in {}:", file.display()),
-        None => println!("no path policies set"),
-    }
+    println!("{}", if policies.is_empty() { "no path policies set" } else { "path policies:" });
     policies.iter().for_each(|line| println!("  {line}"));
     addresses.iter().for_each(print_address);
     print_table(&paths);

@@ -19,8 +19,8 @@ use std::path::PathBuf;
 /// any user of the peer's host could answer for them), lifetime=TIME (udp: how long a datagram is
 /// worth sending, such as 200ms).
 ///
-/// Rules are kept in $MANYPATH_RULES, ~/.config/manypath/rules or /etc/manypath/rules. Changes
-/// apply immediately.
+/// Rules are kept in `rules` of ~/.config/manypath/config.toml, then /etc/manypath/config.toml.
+/// Changes apply immediately.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Example:\n  manypath rules add remote disable port 25\n  manypath rules add local enable net 192.0.2.0/24 ports 8000-8099\n  manypath rules explain connect 192.0.2.7:25"
@@ -46,6 +46,9 @@ pub(crate) enum RulesAction {
         /// Insert the rule at this position.
         #[arg(long, value_name = "N")]
         at: Option<usize>,
+        /// Add it even if it can never match.
+        #[arg(long)]
+        force: bool,
         /// The rule.
         #[arg(required = true, value_name = "WORD")]
         words: Vec<String>,
@@ -67,7 +70,7 @@ pub(crate) enum RulesAction {
         /// Show only this policy: enable or disable.
         policy: Option<String>,
     },
-    /// Delete all rules, but keep the defaults.
+    /// Delete all rules of your own file, but keep the defaults.
     #[command(after_help = "Example:\n  manypath rules flush")]
     Flush,
     /// Show or set the default policy of a chain.

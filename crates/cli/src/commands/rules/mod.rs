@@ -43,14 +43,15 @@ impl From<String> for Done {
 /// Shows or changes the table.
 pub(crate) fn rules(args: &RulesArgs) -> Result<u8, Failure> {
     let file = args.rules.clone().map_or_else(RulesFile::usual, RulesFile::named);
+    super::config::note_outdated(file.sources());
     if let Some(path) =
         args.rules.as_deref().filter(|path| !args.action.takes_missing() && !path.exists())
     {
         return Err(super::stack::no_rules(path));
     }
     match &args.action {
-        RulesAction::Add { at, words } => {
-            let done = add(&file, words, *at)?;
+        RulesAction::Add { at, force, words } => {
+            let done = add(&file, words, *at, *force)?;
             changed(&file, &done, args.json)
         }
         RulesAction::Delete { words } => {
@@ -81,10 +82,31 @@ pub(crate) fn rules(args: &RulesArgs) -> Result<u8, Failure> {
     }
 }
 
-fn add(file: &RulesFile, words: &[String], at: Option<usize>) -> Result<Done, Failure> {
+/// Adds a rule, unless it can never match.
+fn add(
+    file: &RulesFile,
+    words: &[String],
+    at: Option<usize>,
+    force: bool,
+) -> Result<Done, Failure> {
     let rule: Rule = parse(&words.join(" "))?;
     let text = rule.to_string();
-    let place = file.edit(|document| document.add(rule, at)).map_err(failure)?;
+    let mut useless = false;
+    let added = file.edit(|document| {
+        let place = document.add(rule, at)?;
+        let findings = document.table().findings();
+        match findings.iter().find(|finding| finding.place == place && !force) {
+            Some(finding) => {
+                useless = true;
+                Err(RuleError::new(format!("not added: the rule {}", finding.why)))
+            }
+            None => Ok(place),
+        }
+    });
+    let place = added.map_err(|error| match useless {
+        true => failure(error).hint("use --force to override"),
+        false => failure(error),
+    })?;
     Ok(Done { text: format!("{place}: {text}"), added: Some(place) })
 }
 
@@ -119,21 +141,13 @@ fn set_default(file: &RulesFile, chain: Chain, policy: Policy) -> Result<Done, F
 fn changed(file: &RulesFile, done: &Done, json: bool) -> Result<u8, Failure> {
     let stacks = apply::to_running_stacks();
     if json {
-        let (done, file) = (&done.text, &file.file().own);
+        let (done, file) = (&done.text, file.sources().written());
         return show::json(&ChangeJson { done, file, stacks: &stacks });
     }
-    println!("{}", done.text);
+    println!("{}\n{stacks}", done.text);
     let findings = file.read().map_err(failure)?.table().findings();
-    let (of_added, others): (Vec<_>, Vec<_>) =
-        findings.iter().partition(|finding| Some(finding.place) == done.added);
-    match of_added.first() {
-        // Stacks that go by it do so to no effect.
-        Some(finding) if stacks.is_complete() => {
-            eprintln!("manypath: added, but the rule {}", finding.why);
-        }
-        Some(_) | None => println!("{stacks}"),
-    }
-    others.iter().for_each(|finding| eprintln!("manypath: {}", show::finding(finding)));
+    let others = findings.iter().filter(|finding| Some(finding.place) != done.added);
+    others.for_each(|finding| eprintln!("manypath: {}", show::finding(finding)));
     Ok(0)
 }
 
@@ -149,8 +163,10 @@ fn query(call: Call, address: SocketAddr, udp: bool) -> Query {
 /// Fails if a rule can never match.
 fn test(file: &RulesFile, other: Option<PathBuf>, json: bool) -> Result<u8, Failure> {
     let file = other.map_or_else(|| file.clone(), RulesFile::named);
-    if file.current().is_none() && file.file().fallback.is_none() {
-        return Err(Failure::new(format!("there is no {}", file.file().own.display())));
+    let named = file.sources().places().count() == 1;
+    if named && file.sources().existing().is_empty() {
+        let path = file.sources().written().display().to_string();
+        return Err(Failure::new(format!("there is no {path}")));
     }
     show::checked(&file, json)
 }

@@ -12,7 +12,7 @@ pub(crate) fn shimrules(args: &ShimrulesArgs) -> Result<u8, Failure> {
     })?;
     let file = RulesFile::usual();
     let done = match command {
-        ShimrulesCommand::Add(rule) => add(&file, &[rule.to_string()], None)?,
+        ShimrulesCommand::Add(rule) => add(&file, &[rule.to_string()], None, true)?,
         ShimrulesCommand::Delete(rule) => delete(&file, &[rule.to_string()])?,
         ShimrulesCommand::Flush => flush(&file)?,
         ShimrulesCommand::SetDefault(chain, policy) => set_default(&file, chain, policy)?,

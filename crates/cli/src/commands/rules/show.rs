@@ -17,7 +17,7 @@ const LISTS: [(Chain, Policy); 4] = [
 /// What `rules list --json` and `rules test --json` print.
 #[derive(Serialize)]
 struct TableJson {
-    file: Option<PathBuf>,
+    files: Vec<PathBuf>,
     defaults: DefaultsJson,
     rules: Vec<RuleJson>,
     findings: Vec<Finding>,
@@ -90,11 +90,11 @@ pub(super) fn explanation(file: &RulesFile, query: Query, as_json: bool) -> Resu
         return json(&explanation);
     }
     print!("{explanation}");
-    match file.current() {
-        Some(path) => println!("  table: {}", path.display()),
-        None => {
-            println!("  table: none; the defaults hold (it would be {})", file.file().own.display())
-        }
+    let files = file.sources().existing();
+    let names: Vec<_> = files.iter().map(|path| path.display().to_string()).collect();
+    match names.as_slice() {
+        [] => println!("  no rules; they would be in {}", file.sources().written().display()),
+        names => println!("  rules: {}", names.join(", then ")),
     }
     Ok(0)
 }
@@ -132,7 +132,7 @@ fn rules(table: &Table) -> impl Iterator<Item = (Place, &manypath_rules::Rule)> 
 fn table_json(file: &RulesFile, table: &Table) -> TableJson {
     let rules = rules(table).map(|(place, rule)| RuleJson { place, rule: rule.to_string() });
     TableJson {
-        file: file.current().map(PathBuf::from),
+        files: file.sources().existing(),
         defaults: defaults_json(table),
         rules: rules.collect(),
         findings: table.findings(),

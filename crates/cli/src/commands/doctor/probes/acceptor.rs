@@ -22,7 +22,7 @@ impl Ports {
     /// `usual` is the port for services at other ports than those below 1024.
     pub(super) fn read(usual: u16) -> Self {
         let values = SettingsFile::usual().read().unwrap_or_default();
-        let value = |name| values.iter().find(|(of, _)| *of == name).map(|(_, value)| *value);
+        let value = |name| values.iter().find(|said| said.name == name).map(|said| said.value);
         let privileged = value("privileged_port").and_then(|port| u16::try_from(port).ok());
         let privileged = privileged.unwrap_or(DEFAULT_PRIVILEGED_PORT);
         Self { usual, privileged, unproven: value("unproven") == Some(1) }

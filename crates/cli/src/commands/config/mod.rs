@@ -1,22 +1,26 @@
-//! `manypath config`: settings by name, kept in a file, in force at once.
+//! `manypath config`: settings by name, in force at once, and the files of the configuration.
+
+mod page;
+
+pub(crate) use page::write_page;
 
 use super::rules::{Applied, failure, print_json, reload_stacks};
 use crate::failure::Failure;
 use clap::{Args, Subcommand};
 use manypath_daemon::{KNOBS, Knob, SettingsError, SettingsFile, StackConfig};
 use manypath_rules::paths::PathsFile;
-use manypath_rules::{Chain, KeptFile, Policy, RulesFile};
+use manypath_rules::{Chain, Policy, RulesFile, Sources};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// Show and change settings.
+/// Show and change settings, and show where the configuration comes from.
 ///
+/// ~/.config/manypath/config.toml and /etc/manypath/config.toml add up; see manypath-config(5).
 /// Changes apply immediately; associations that exist keep the values they began with.
 /// default_local_enable and default_remote_enable (1 or 0) are the defaults of the chains of
-/// `manypath rules`. Command line options of a stack take precedence over settings. Kept in
-/// $MANYPATH_SYSCTL, ~/.config/manypath/sysctl.conf or /etc/manypath/sysctl.conf.
+/// `manypath rules`. Command line options of a stack take precedence over settings.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Example:\n  manypath config\n  manypath config set init_rtx_max=3 log_level=info\n  manypath config reset init_rtx_max"
@@ -34,7 +38,7 @@ enum ConfigAction {
     /// Show all settings (the default).
     #[command(after_help = "Example:\n  manypath config show --origin")]
     Show {
-        /// Show where each value comes from.
+        /// Show the file and line of each setting, rule and path policy.
         #[arg(long)]
         origin: bool,
     },
@@ -65,12 +69,18 @@ enum ConfigAction {
     /// keeps its present settings and rules if a file is wrong, and says why. Existing connections
     /// continue.
     #[command(
-        after_help = "Example:\n  sudoedit /etc/manypath/rules && sudo manypath config reload"
+        after_help = "Example:\n  sudoedit /etc/manypath/config.toml && sudo manypath config reload"
     )]
     Reload,
-    /// Show the files in which settings, rules and path policies are kept.
+    /// Show the files of the configuration, those that take precedence first.
     #[command(after_help = "Example:\n  manypath config file")]
     File,
+    /// Move the files of manypath 0.2 (rules, sysctl.conf, paths) into config.toml.
+    ///
+    /// As root the files of the host, otherwise your own. The old ones stay as rules.old,
+    /// sysctl.old and paths.old, which manypath does not read.
+    #[command(after_help = "Example:\n  sudo manypath config migrate\n  manypath config migrate")]
+    Migrate,
 }
 
 /// `sysctl` as it was called until 0.2.
@@ -95,24 +105,48 @@ pub(crate) struct ReloadArgs {
 struct Setting {
     value: String,
     default: String,
-    /// The file that sets it.
-    origin: Option<PathBuf>,
+    /// The file that sets it, and the line.
+    origin: Option<Origin>,
     help: &'static str,
 }
 
 #[derive(Serialize)]
 struct Report {
     settings: BTreeMap<&'static str, Setting>,
+    /// Rules, services among them, and path policies; with `show --origin`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lines: Option<Lines>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stacks: Option<Applied>,
 }
 
-/// The files in which things are kept.
+/// A place in a file.
+#[derive(Serialize)]
+struct Origin {
+    file: PathBuf,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<usize>,
+}
+
+/// What is not a setting.
+#[derive(Serialize)]
+struct Lines {
+    rules: Vec<Line>,
+    path_policies: Vec<Line>,
+}
+
+#[derive(Serialize)]
+struct Line {
+    text: String,
+    origin: Origin,
+}
+
+/// The files of each part, those that take precedence first, and the one that changes are written to.
 #[derive(Serialize)]
 struct Files {
-    settings: PathBuf,
-    rules: PathBuf,
-    path_policies: PathBuf,
+    name: &'static str,
+    read: Vec<PathBuf>,
+    written: PathBuf,
 }
 
 /// The two settings that are the rules table's.
@@ -147,6 +181,7 @@ pub(crate) fn config(args: &ConfigArgs) -> Result<u8, Failure> {
         Some(ConfigAction::Reset { names }) => apply(names, true, args.json),
         Some(ConfigAction::Reload) => reload(&ReloadArgs { json: args.json }),
         Some(ConfigAction::File) => files(args.json),
+        Some(ConfigAction::Migrate) => migrate(args.json),
     }
 }
 
@@ -173,27 +208,72 @@ pub(crate) fn reload(args: &ReloadArgs) -> Result<u8, Failure> {
     Ok(u8::from(!applied.is_complete()))
 }
 
-/// The files that hold; where there is none yet, the one that would be written.
+/// Says that files in the old format are read. Those that a variable names are not meant.
+pub(crate) fn note_outdated(sources: &Sources) {
+    for path in sources.outdated() {
+        eprintln!(
+            "manypath: {} is in the format of manypath 0.2: `manypath config migrate` moves it into \
+             config.toml",
+            path.display()
+        );
+    }
+}
+
+/// The files that are read, and the one that changes are written to.
 fn files(json: bool) -> Result<u8, Failure> {
-    let of = |file: &KeptFile| file.current().unwrap_or_else(|| file.written()).to_owned();
-    let files = Files {
-        settings: of(SettingsFile::usual().file()),
-        rules: of(RulesFile::usual().file()),
-        path_policies: of(PathsFile::usual().file()),
+    let of = |name, sources: &Sources| Files {
+        name,
+        read: sources.existing(),
+        written: sources.written().to_owned(),
     };
+    let files = [
+        of("settings", SettingsFile::usual().sources()),
+        of("rules", RulesFile::usual().sources()),
+        of("path policies", PathsFile::usual().sources()),
+    ];
     if json {
         return print_json(&files);
     }
-    let named = [
-        ("settings", &files.settings),
-        ("rules", &files.rules),
-        ("path policies", &files.path_policies),
-    ];
-    for (name, file) in named {
-        let note = if file.exists() { "" } else { "  (not there yet)" };
-        println!("{name:<14} {}{note}", file.display());
+    for Files { name, read, written } in &files {
+        let read: Vec<_> = read.iter().map(|path| path.display().to_string()).collect();
+        match read.as_slice() {
+            [] => println!("{name:<14} {}  (not there yet)", written.display()),
+            read => println!("{name:<14} {}", read.join(", then ")),
+        }
     }
     Ok(0)
+}
+
+/// Moves old files, and has running stacks read the new one.
+fn migrate(json: bool) -> Result<u8, Failure> {
+    // A stack would not take what is wrong in the old ones either.
+    super::stack::check_files(&RulesFile::usual())?;
+    let migration = manypath_rules::migrate()
+        .map_err(|e| Failure::new(format!("{}: {}", e.path.display(), e.error)))?;
+    let stacks = reload_stacks();
+    if json {
+        return print_json(&Migrated {
+            config: &migration.config,
+            moved: migration.moved.iter().map(|(from, _)| from.as_path()).collect(),
+            stacks: &stacks,
+        });
+    }
+    for (from, kept) in &migration.moved {
+        let config = migration.config.display();
+        println!("{} is part of {config} now (the old file is {})", from.display(), kept.display());
+    }
+    match migration.moved.is_empty() {
+        true => println!("no files to move"),
+        false => println!("{stacks}"),
+    }
+    Ok(0)
+}
+
+#[derive(Serialize)]
+struct Migrated<'a> {
+    config: &'a Path,
+    moved: Vec<&'a Path>,
+    stacks: &'a Applied,
 }
 
 /// Changes what is asked for, then shows what was named.
@@ -260,20 +340,26 @@ fn show(
     origin: bool,
     json: bool,
 ) -> Result<u8, Failure> {
+    note_outdated(SettingsFile::usual().sources());
     let mut settings = all()?;
     settings.retain(|name, _| wanted.is_empty() || wanted.iter().any(|(known, _)| known == name));
+    let lines = if origin { Some(lines()?) } else { None };
     if json {
-        return print_json(&Report { settings, stacks });
+        return print_json(&Report { settings, lines, stacks });
     }
     let mut text = String::new();
     for (name, setting) in &settings {
         let from = match &setting.origin {
-            Some(file) if origin => format!("  ({})", file.display()),
+            Some(place) if origin => format!("  ({place})"),
             None if origin => "  (default)".to_owned(),
             _ => String::new(),
         };
         // Writing to a string cannot fail, here and below.
         let _ = writeln!(text, "{name} = {}{from}", setting.value);
+    }
+    let lines = lines.into_iter().flat_map(|it| it.rules.into_iter().chain(it.path_policies));
+    for line in lines {
+        let _ = writeln!(text, "{}  ({})", line.text, line.origin);
     }
     if let Some(stacks) = stacks {
         let _ = writeln!(text, "{stacks}");
@@ -281,29 +367,51 @@ fn show(
     super::print(text.as_bytes())
 }
 
+/// Rules and path policies, with their places.
+fn lines() -> Result<Lines, Failure> {
+    let line = |(file, line, text): (&Path, usize, &str)| Line {
+        text: text.to_owned(),
+        origin: Origin { file: file.to_owned(), line: Some(line) },
+    };
+    let rules = RulesFile::usual().read().map_err(failure)?;
+    let paths = PathsFile::usual().document().map_err(failure)?;
+    Ok(Lines {
+        rules: rules.origins().map(line).collect(),
+        path_policies: paths.origins().map(line).collect(),
+    })
+}
+
 fn all() -> Result<BTreeMap<&'static str, Setting>, Failure> {
-    let table = RulesFile::usual().read().map_err(failure)?.table();
-    let initial = manypath_rules::Table::default();
+    let document = RulesFile::usual().read().map_err(failure)?;
+    let (table, initial) = (document.table(), manypath_rules::Table::default());
     let chains = CHAINS.iter().map(|(name, chain, help)| {
         let value = number_of(table.default_policy(*chain)).to_owned();
         let default = number_of(initial.default_policy(*chain)).to_owned();
-        let origin = (value != default).then(|| origin_of(RulesFile::usual().file())).flatten();
+        let origin = document.default_origin(*chain);
+        let origin = origin.map(|file| Origin { file: file.to_owned(), line: None });
         (*name, Setting { value, default, origin, help })
     });
     let said = SettingsFile::usual().read().map_err(settings_failure)?;
     let config = StackConfig::default();
     let knobs = KNOBS.iter().map(|knob| {
         let default = knob.get(&config);
-        let set = said.iter().find(|(name, _)| *name == knob.name);
-        let origin = set.and_then(|_| origin_of(SettingsFile::usual().file()));
-        let (value, default) = (knob.show(set.map_or(default, |(_, v)| *v)), knob.show(default));
+        let set = said.iter().find(|said| said.name == knob.name);
+        let origin =
+            set.map(|said| Origin { file: said.origin.0.clone(), line: Some(said.origin.1) });
+        let value = knob.show(set.map_or(default, |said| said.value));
+        let default = knob.show(default);
         (knob.name, Setting { value, default, origin, help: knob.help })
     });
     Ok(chains.chain(knobs).collect())
 }
 
-fn origin_of(file: &KeptFile) -> Option<PathBuf> {
-    file.current().map(Path::to_owned)
+impl std::fmt::Display for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "{}:{line}", self.file.display()),
+            None => self.file.display().fmt(f),
+        }
+    }
 }
 
 /// What is wrong with the settings.
