@@ -97,7 +97,7 @@ fn a_manager_hears_of_begin_health_reloads_and_end() {
     manager.hear("READY=1");
     let health = manager.hear("WATCHDOG=1");
     assert!(health.contains("STATUS=0 associations, 0 connections"), "{health}");
-    assert!(manager.folder.read("log").contains("nothing is open to peers yet"));
+    assert!(manager.folder.read("log").contains("peers can reach no service yet"));
 
     manager.folder.file("rules", "local enable port 8080\n");
     manager.signal("-HUP");

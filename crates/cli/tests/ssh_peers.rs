@@ -160,7 +160,7 @@ fn a_wrong_password_is_told_with_the_status_of_ssh() {
     command.args([&place(&site, Path::new("/etc/hostname")), "copy"]);
     let done = finish(command);
     assert_eq!(done.code, Some(255), "{done:?}");
-    for text in ["asked", "Permission denied", "not logged in"] {
+    for text in ["asked", "Permission denied", "login failed"] {
         assert!(done.stderr.contains(text), "no {text}: {done:?}");
     }
     assert!(!site.dir.join("copy").exists());

@@ -138,7 +138,8 @@ fn this_program(target: &Target) -> Result<PathBuf, Failure> {
         systemctl(&["cat", unit]).map_err(|_| Failure::new(format!("there is no unit {unit}")))?;
     }
     refuse_rival(target)?;
-    std::env::current_exe().map_err(|e| Failure::new(format!("cannot find my own program: {e}")))
+    std::env::current_exe()
+        .map_err(|e| Failure::new(format!("cannot find the manypath program: {e}")))
 }
 
 /// Nobody else carries its programs: the unit would fail. Who enables again may do so.

@@ -157,7 +157,7 @@ impl Library {
         let found = places.iter().find_map(|place| place.canonicalize().ok()).filter(usable);
         found.ok_or_else(|| {
             let tried: Vec<_> = places.iter().map(|place| place.display().to_string()).collect();
-            Failure::new(format!("{file} is not there: tried {}", tried.join(", "))).hint(format!(
+            Failure::new(format!("{file} not found: tried {}", tried.join(", "))).hint(format!(
                 "`cargo build --release -p {package}` builds it; {place} may name it"
             ))
         })

@@ -101,7 +101,7 @@ fn carries_datagrams(args: &RunArgs) -> Result<bool, Failure> {
 fn system_stack(socket: &Path) -> Result<StackChoice, Failure> {
     ControlClient::connect(socket, Role::Cli, ANSWER_LIMIT).map_err(|e| {
         Failure::new(format!("no stack answers at {}: {e}", socket.display()))
-            .hint("leave out --stack, or start `manypath serve` and take its socket from the runtime directory")
+            .hint("leave out --stack, or give the socket of a running `manypath serve` (in its runtime directory)")
     })?;
     Ok(StackChoice::System { socket: socket.to_owned() })
 }

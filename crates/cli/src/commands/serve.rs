@@ -64,10 +64,10 @@ fn check_that_something_is_open(config: &StackConfig) -> Result<(), Failure> {
     if manager::is_present() {
         // A service that was just installed runs, and goes by the first rule as soon as there is one.
         eprintln!(
-            "manypath: nothing is open to peers yet: manypath rules add local enable port PORT"
+            "manypath: peers can reach no service yet: manypath rules add local enable port PORT"
         );
         return Ok(());
     }
-    Err(Failure::usage("nothing is open to peers")
+    Err(Failure::usage("peers can reach no service")
         .hint("serve --allow PORT, or services = [PORT] in config.toml (manypath-config(5))"))
 }

@@ -25,7 +25,7 @@ pub(crate) fn exec(args: &ExecArgs) -> Result<u8, Failure> {
 /// Connects to an address from the server.
 pub(crate) fn pipe(args: &PipeArgs) -> Result<u8, Failure> {
     let address = forward::address(&args.address);
-    let usage = || Failure::usage(format!("{} is no HOST:PORT", args.address));
+    let usage = || Failure::usage(format!("{} is not HOST:PORT", args.address));
     let (host, port) = address.ok_or_else(usage)?;
     Session::open(&args.login, &args.host, Target::Address(host, port))?.run()?;
     Ok(0)

@@ -65,7 +65,7 @@ fn fields(text: &str) -> Vec<&str> {
 pub(crate) fn forward(args: &ForwardArgs) -> Result<u8, Failure> {
     let parsed = args.forwards.iter().map(|text| {
         Forward::parse(text).ok_or_else(|| {
-            Failure::usage(format!("{text} is no forward"))
+            Failure::usage(format!("{text} is not a port forward"))
                 .hint("as ssh has it: [ADDRESS:]PORT:HOST:PORT")
         })
     });

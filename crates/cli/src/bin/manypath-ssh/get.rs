@@ -48,14 +48,14 @@ pub(crate) fn get(args: &CopyArgs) -> Result<u8, Failure> {
     let places = sources.iter().map(|source| Place::expect(source));
     let places = places.collect::<Result<Vec<_>, _>>()?;
     let Some(host) = places.first().map(|place| place.host.clone()) else {
-        return Err(Failure::usage("what is to be copied, and where to?"));
+        return Err(Failure::usage("give the files to copy and, last, the destination"));
     };
     if places.iter().any(|place| place.host != host) {
-        return Err(Failure::usage("all files must be of the same host"));
+        return Err(Failure::usage("all files must be on the same host"));
     }
     let target = Path::new(target);
     if places.len() > 1 && !target.is_dir() {
-        return Err(Failure::new(format!("{} is no folder", target.display())));
+        return Err(Failure::new(format!("{} is not a directory", target.display())));
     }
     let mut remote = Remote::open(&args.login, &host, args.connections)?;
     let mut all = Vec::new();
@@ -82,16 +82,16 @@ fn wanted(
     let Reply::Attributes(attributes) = reply else { return Err(failed(path, &reply)) };
     let is_folder = attributes.is_directory();
     if !(attributes.is_regular() || is_folder && recursive) {
-        let failure = Failure::new(format!("{} is no regular file", path.escape_ascii()));
+        let failure = Failure::new(format!("{} is not a regular file", path.escape_ascii()));
         return Err(if is_folder {
-            failure.hint("folders are copied with -r, or by sync")
+            failure.hint("use -r, or sync, to copy directories")
         } else {
             failure
         });
     }
     let target = if target.is_dir() {
         let name = safe_name(base_name(path));
-        target.join(name.ok_or_else(|| Failure::usage("what is copied must have a name"))?)
+        target.join(name.ok_or_else(|| Failure::usage("the source must have a name"))?)
     } else {
         target.to_owned()
     };
@@ -532,6 +532,6 @@ fn is_fatal(error: &std::io::Error) -> Option<Failure> {
     let fatal = [ErrorKind::StorageFull, ErrorKind::QuotaExceeded, ErrorKind::ReadOnlyFilesystem];
     fatal.contains(&error.kind()).then(|| {
         Failure::new(format!("cannot write: {error}"))
-            .hint("what has come is kept; the same command continues it")
+            .hint("the part received is kept; run the same command again to resume")
     })
 }

@@ -324,8 +324,8 @@ impl Link {
             return interrupted();
         }
         let failure = match self.masters[self.wires[wire].master].epitaph() {
-            Some(_) => Failure::new("the connection to the server is lost"),
-            None => Failure::new("the master has ended the connection"),
+            Some(_) => Failure::new("lost the connection to the server"),
+            None => Failure::new("the ssh master closed the connection"),
         };
         failure.with_status(FAILED)
     }

@@ -140,8 +140,8 @@ fn wait(child: &mut Child) -> Option<ExitStatus> {
 
 fn no_login(status: ExitStatus) -> Failure {
     let failure = match status.code() {
-        Some(code) => Failure::new(format!("not logged in: ssh ended with status {code}")),
-        None => Failure::new("not logged in: ssh was killed"),
+        Some(code) => Failure::new(format!("login failed: ssh exited with status {code}")),
+        None => Failure::new("login failed: ssh was killed"),
     };
     failure.with_status(FAILED)
 }

@@ -32,7 +32,7 @@ impl Place {
 
     /// As [`parse`](Self::parse), of something that must be on a server.
     pub(crate) fn expect(text: &OsStr) -> Result<Self, Failure> {
-        let wrong = || Failure::usage(format!("{} is no HOST:PATH", text.display()));
+        let wrong = || Failure::usage(format!("{} is not HOST:PATH", text.display()));
         Self::parse(text).ok_or_else(wrong)
     }
 }

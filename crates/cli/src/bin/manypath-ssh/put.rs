@@ -45,7 +45,7 @@ pub(crate) fn put(args: &CopyArgs) -> Result<u8, Failure> {
     let is_folder = place.path.is_empty()
         || remote.look(&place.path)?.is_some_and(|there| there.is_directory());
     if sources.len() > 1 && !is_folder {
-        return Err(Failure::new(format!("{} is no folder", target.display())));
+        return Err(Failure::new(format!("{} is not a directory", target.display())));
     }
     let mut all = Vec::new();
     for (source, metadata) in sources.iter().zip(found) {
@@ -74,7 +74,7 @@ fn metadata(source: &Path, recursive: bool) -> Result<Metadata, Failure> {
         true => Ok(metadata),
         false if metadata.is_dir() => {
             let failure = error("no regular file".to_owned());
-            Err(failure.hint("folders are copied with -r, or by sync"))
+            Err(failure.hint("use -r, or sync, to copy directories"))
         }
         false => Err(error("no regular file".to_owned())),
     }

@@ -334,7 +334,7 @@ impl Remote {
         if self.opening.remove(&place) || !self.channels.contains(&place) {
             return Ok(());
         }
-        Err(Failure::new("the server has ended SFTP").with_status(FAILED))
+        Err(Failure::new("the server closed SFTP").with_status(FAILED))
     }
 }
 

@@ -56,7 +56,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<u8, Failure> {
     let keys = args.keys.clone().unwrap_or_else(|| home.join(".ssh/authorized_keys"));
     if !keys.is_file() {
         let text = format!("nobody could log in: there is no {}", keys.display());
-        return Err(Failure::new(text).hint("put the public keys of those who may there"));
+        return Err(Failure::new(text).hint("put the public keys of users who may log in there"));
     }
     let host_key = args.host_key.clone().unwrap_or_else(|| host_key(&home));
     make_key(&host_key)?;
@@ -129,7 +129,7 @@ fn configuration(
     let mut option = |name: &str, value: &str| {
         let is_plain = !value.contains(['"', '\\', '\n', '%']);
         let written = is_plain.then(|| writeln!(text, "{name} \"{value}\""));
-        written.map(drop).ok_or_else(|| Failure::usage(format!("sshd cannot be told {value}")))
+        written.map(drop).ok_or_else(|| Failure::usage(format!("sshd_config cannot hold {value}")))
     };
     option("AllowUsers", user)?;
     option("HostKey", &absolute(host_key)?)?;
@@ -151,14 +151,19 @@ fn sshd() -> Result<PathBuf, Failure> {
     let mut all = std::env::split_paths(&path).chain(more).map(|folder| folder.join("sshd"));
     let found = all.find(|file| file.is_absolute() && file.is_file());
     found.ok_or_else(|| {
-        Failure::new("there is no sshd").hint("install OpenSSH's server; it need not run")
+        Failure::new("sshd is not installed")
+            .hint("install the OpenSSH server; it does not have to run")
     })
 }
 
 fn user() -> Result<String, Failure> {
     let output = Command::new("id").arg("-un").output()?;
     let name = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-    if name.is_empty() { Err(Failure::new("this user has no name")) } else { Ok(name) }
+    if name.is_empty() {
+        Err(Failure::new("this user ID is not in the user database"))
+    } else {
+        Ok(name)
+    }
 }
 
 fn home() -> Result<PathBuf, Failure> {

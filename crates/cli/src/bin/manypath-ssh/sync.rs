@@ -33,7 +33,7 @@ pub(crate) fn sync(args: &SyncArgs) -> Result<u8, Failure> {
             let progress = put::send(&mut remote, offered, progress)?;
             (remote, unchanged(progress, same))
         }
-        _ => return Err(Failure::usage("one of the two folders must be HOST:PATH")),
+        _ => return Err(Failure::usage("one of the two directories must be HOST:PATH")),
     };
     if args.verify {
         verify(&mut remote, &mut progress)?;

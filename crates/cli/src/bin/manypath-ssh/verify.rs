@@ -88,7 +88,7 @@ fn sums_there(link: &mut Link, batch: &[Copied]) -> Result<Vec<String>, Failure>
 
 fn unable(reason: &str) -> Failure {
     Failure::new(format!("copied, but the server cannot verify it: {reason}"))
-        .hint("it must allow commands, not SFTP only; without --verify nothing is compared")
+        .hint("the server must allow commands, not only SFTP; leave out --verify to skip the check")
 }
 
 /// Status and output of a command there, for which nothing else may be going on.

@@ -50,6 +50,5 @@ pub(crate) fn metrics(args: &MetricsArgs) -> Result<u8, Failure> {
 
 /// The whole text, as it is at this moment.
 fn text(ledger: &mut Ledger, stacks: &[StackStatus]) -> Result<String, Failure> {
-    exposition::encode(ledger, stacks)
-        .map_err(|_| Failure::new("the figures cannot be written as text"))
+    exposition::encode(ledger, stacks).map_err(|_| Failure::new("cannot encode the metrics"))
 }

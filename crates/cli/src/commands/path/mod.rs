@@ -193,7 +193,7 @@ pub(crate) fn failure(error: FileError) -> Failure {
     match error {
         FileError::Io(..) | FileError::Edit(_) => failure,
         FileError::Rule(path, _) => {
-            failure.hint(format!("mend or remove the line in {}", path.display()))
+            failure.hint(format!("fix or remove the line in {}", path.display()))
         }
     }
 }

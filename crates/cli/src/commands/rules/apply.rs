@@ -50,10 +50,10 @@ fn reload(path: &std::path::Path) -> Result<usize, ControlError> {
 impl fmt::Display for Applied {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.reloaded {
-            0 if self.found_nobody() => write!(f, "no stack is running; the next one goes by it")?,
-            0 => write!(f, "no stack goes by it")?,
-            1 => write!(f, "1 running stack goes by it now")?,
-            n => write!(f, "{n} running stacks go by it now")?,
+            0 if self.found_nobody() => write!(f, "no stack is running; the next one will use it")?,
+            0 => write!(f, "no running stack uses it")?,
+            1 => write!(f, "1 running stack uses it now")?,
+            n => write!(f, "{n} running stacks use it now")?,
         }
         self.failed.iter().try_for_each(|failed| write!(f, "\nnot changed: {failed}"))
     }
@@ -69,9 +69,12 @@ mod tests {
             let failed = failed.iter().map(|&one| one.to_owned()).collect();
             Applied { reloaded, failed }.to_string()
         };
-        assert_eq!(text(0, &[]), "no stack is running; the next one goes by it");
-        assert_eq!(text(1, &[]), "1 running stack goes by it now");
+        assert_eq!(text(0, &[]), "no stack is running; the next one will use it");
+        assert_eq!(text(1, &[]), "1 running stack uses it now");
         let refused = text(0, &["stack 7: line 1: unknown chain"]);
-        assert_eq!(refused, "no stack goes by it\nnot changed: stack 7: line 1: unknown chain");
+        assert_eq!(
+            refused,
+            "no running stack uses it\nnot changed: stack 7: line 1: unknown chain"
+        );
     }
 }

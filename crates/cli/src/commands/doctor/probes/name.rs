@@ -15,7 +15,7 @@ pub(super) struct Named {
 pub(super) fn resolve(text: &str) -> Result<Named, Failure> {
     let (host, port) = split(text)?;
     let found = (host.as_str(), port.unwrap_or(0)).to_socket_addrs().map_err(|error| {
-        Failure::new(format!("no address is known for \"{host}\": {error}")).hint(format!(
+        Failure::new(format!("cannot resolve \"{host}\": {error}")).hint(format!(
             "`getent ahosts {host}` makes the same query; you can also give an address"
         ))
     })?;
