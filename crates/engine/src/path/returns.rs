@@ -2,9 +2,8 @@
 //! for all paths would fill it: over 140 Mbit/s and 22 Mbit/s with an uplink of 0.8, they took 0.9. So the fastest path
 //! carries SACKs for a part of what arrives over it, and what is more goes back over the others.
 
-/// A SACK byte for so many that arrive: about three times what TCP sends, a packet of 52 bytes for two of 1500, so that
-/// among paths of like rates one carries all SACKs.
-const WORTH: u32 = 15;
+/// A SACK byte for so many that arrive: about what TCP sends, a packet of 52 bytes for two of 1500.
+const WORTH: u32 = 40;
 /// What may be saved up, and what may be taken in advance.
 const MOST: i32 = 6000;
 
