@@ -48,7 +48,9 @@ pub use error::RuleError;
 pub use explain::{Explanation, Step};
 pub use file::{FileError, RulesFile};
 pub use findings::Finding;
-pub use kept_file::{KeptFile, KeptFileError, Opener, open_kept_file, open_through, open_to_append};
+pub use kept_file::{
+    KeptFile, KeptFileError, Opener, open_kept_file, open_through, open_to_append,
+};
 pub use network::Network;
 pub use options::{Class, Form, Options, Profile, StepAside};
 pub use ports::Ports;

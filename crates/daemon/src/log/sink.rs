@@ -245,7 +245,8 @@ fn reopen(path: &Path) -> io::Result<File> {
 
 /// Opens a log, which is made if it is not there. It names every connection, so other users may not read it.
 pub(crate) fn append_to(path: &Path) -> io::Result<File> {
-    manypath_rules::open_to_append(path).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+    manypath_rules::open_to_append(path)
+        .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
 }
 
 fn is_at(file: &File, path: &Path) -> bool {

@@ -66,7 +66,10 @@ impl Bbr {
             bounds.inflight_shortterm =
                 self.inflight_latest.max(inflight_recent).max(scaled(inflight, BETA));
         } else if !congested {
-            self.bounds.relax(self.max_bw.get());
+            // Beside others that fill the queue, a quiet round tells of their pause.
+            let is_queue = self.own_queue.grows(self.min_rtt.get());
+            let proven = if is_queue { 0 } else { self.inflight_latest };
+            self.bounds.relax(self.max_bw.get(), proven);
         }
     }
 

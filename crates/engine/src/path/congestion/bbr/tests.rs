@@ -188,6 +188,18 @@ fn states_follow_in_the_order_of_the_draft() {
 }
 
 #[test]
+fn a_round_without_losses_refutes_the_long_term_bound_that_it_has_used() {
+    let mut bounds = super::filters::Bounds::default();
+    bounds.relax(1, 1_000_000);
+    assert_eq!(bounds.inflight_longterm, INFINITE);
+    bounds.inflight_longterm = 100_000;
+    bounds.relax(1, 89_000);
+    assert_eq!(bounds.inflight_longterm, 100_000, "little was in flight");
+    bounds.relax(1, 90_000);
+    assert_eq!(bounds.inflight_longterm, 110_000);
+}
+
+#[test]
 fn round_trips_that_become_shorter_do_not_end_startup() {
     // The first ones include what programs take to start.
     let Bench { mut bbr, mut window, mut now, .. } = Bench::new();
