@@ -25,6 +25,8 @@ fn rules_are_added_listed_explained_and_deleted() {
     let site = Site::new();
     let added = ok(&site, &["rules", "add", "remote", "disable", "ports", "1-1024"]);
     assert!(added.contains("remote-disable rule 1: remote disable ports 1-1024"), "{added}");
+    let again = ok(&site, &["rules", "add", "remote", "disable", "ports", "1-1024"]);
+    assert!(again.contains("rule 1: remote disable ports 1-1024 (as before)"), "{again}");
     ok(&site, &["rules", "add", "--at", "1", "remote", "disable", "host", "192.0.2.7"]);
     let list = ok(&site, &["rules", "list"]);
     let expected = "default local disable\ndefault remote enable\n\

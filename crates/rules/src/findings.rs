@@ -30,6 +30,12 @@ impl Table {
         findings
     }
 
+    /// Where the first rule is that equals `rule`.
+    pub fn place_of(&self, rule: &Rule) -> Option<Place> {
+        let index = self.rules.iter().position(|other| other == rule)?;
+        Some(self.place(index, rule))
+    }
+
     fn place(&self, index: usize, rule: &Rule) -> Place {
         let number = 1 + self.earlier(index, rule).len();
         Place { chain: rule.chain, policy: rule.policy, number }

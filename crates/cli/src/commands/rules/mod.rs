@@ -82,7 +82,7 @@ pub(crate) fn rules(args: &RulesArgs) -> Result<u8, Failure> {
     }
 }
 
-/// Adds a rule, unless it can never match.
+/// Adds a rule, unless it is there already or can never match.
 fn add(
     file: &RulesFile,
     words: &[String],
@@ -91,6 +91,10 @@ fn add(
 ) -> Result<Done, Failure> {
     let rule: Rule = parse(&words.join(" "))?;
     let text = rule.to_string();
+    let known = file.read().map_err(failure)?.table().place_of(&rule);
+    if let Some(place) = known.filter(|_| at.is_none() && !force) {
+        return Ok(Done { text: format!("{place}: {text} (as before)"), added: Some(place) });
+    }
     let mut useless = false;
     let added = file.edit(|document| {
         let place = document.add(rule, at)?;
