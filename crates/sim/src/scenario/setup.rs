@@ -38,6 +38,13 @@ pub(super) const PLAN_KEYS: [&str; 5] = ["description", "seeds", "sweep", "setup
 const LONGEST: Duration = Duration::from_secs(100_000);
 
 impl Scenario {
+    /// Who begins the association: the sender (0), or the receiver (1) where it opens connections to download.
+    pub(crate) fn begun_by(&self) -> usize {
+        let downloads =
+            |app: &AppSpec| matches!(app.kind, AppKind::Connection { download: true, .. });
+        usize::from(self.apps.iter().any(downloads))
+    }
+
     pub(super) fn read(document: &Node, traces: &mut TraceFiles) -> Result<Self, ScenarioError> {
         let mut root = Section::root(document);
         for key in PLAN_KEYS {

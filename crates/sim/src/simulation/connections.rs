@@ -59,7 +59,7 @@ impl Connections {
         let [AppSpec { kind: AppKind::Connection { bytes, download }, streams, .. }] = *apps else {
             return None;
         };
-        let ends = [true, false].map(|sender| End::new(sender, streams, sender));
+        let ends = [true, false].map(|sender| End::new(sender != download, streams, sender));
         Some(Self { number: streams, bytes, download, opened: false, ends })
     }
 
@@ -89,7 +89,7 @@ impl Connections {
         associations: [Option<AssociationId>; 2],
         ledgers: &mut [Ledger; 2],
     ) {
-        if !self.opened && associations[1].is_some() {
+        if !self.opened {
             self.open(network.world.now());
         }
         let hosts = [network.sender, network.receiver];

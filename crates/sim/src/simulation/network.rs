@@ -3,12 +3,12 @@
 use crate::link::LinkConfig;
 use crate::scenario::{Access, PathSpec, Scenario};
 use crate::world::{HostId, Joint, PathNumber, World};
-use manypath_engine::{Config, Instant, PathPolicy, PathRule};
+use manypath_engine::{AssociationId, Config, Instant, PathPolicy, PathRule};
 use std::net::{Ipv4Addr, SocketAddr};
 
 /// SCTP ports of the two hosts.
 const SENDER_PORT: u16 = 5000;
-pub(super) const RECEIVER_PORT: u16 = 7;
+const RECEIVER_PORT: u16 = 7;
 /// UDP encapsulation port (RFC 6951).
 const ENCAPSULATION: u16 = 9899;
 
@@ -26,8 +26,9 @@ impl Network {
     pub(super) fn new(scenario: &Scenario, seed: u64, start: Instant) -> Self {
         let mut world = World::new(seed);
         let config = |port, accept| Config { port, accept, ..scenario.config.clone() };
-        let sender = world.add_host(config(SENDER_PORT, false));
-        let receiver = world.add_host(config(RECEIVER_PORT, true));
+        let begins = scenario.begun_by();
+        let sender = world.add_host(config(SENDER_PORT, begins == 1));
+        let receiver = world.add_host(config(RECEIVER_PORT, begins == 0));
         let mut network = Self { world, sender, receiver, paths: Vec::new() };
         for (number, path) in scenario.paths.iter().enumerate() {
             network.add_path(path, number, scenario.udp);
@@ -37,9 +38,19 @@ impl Network {
         network
     }
 
-    /// The receiver's address on the first path.
-    pub(super) fn destination(&self, udp: bool) -> SocketAddr {
-        address(0, 2, udp)
+    /// The sender (0) or the receiver (1) begins the association, over the first path.
+    pub(super) fn connect(
+        &mut self,
+        side: usize,
+        now: Instant,
+        udp: bool,
+    ) -> Option<AssociationId> {
+        let (host, peer, port) = match side {
+            0 => (self.sender, 2, RECEIVER_PORT),
+            _ => (self.receiver, 1, SENDER_PORT),
+        };
+        // The scenario has paths and the endpoint no other association: connecting cannot fail.
+        self.world.endpoint(host).connect(now, address(0, peer, udp), port).ok()
     }
 
     fn add_path(&mut self, spec: &PathSpec, number: usize, udp: bool) {

@@ -4,7 +4,7 @@ use super::ceiling;
 use super::connections::Connections;
 use super::desk::SimulatedDesk;
 use super::ledger::Ledger;
-use super::network::{Network, RECEIVER_PORT};
+use super::network::Network;
 use super::outcome::{self, Outcome};
 use super::sampler::Sampler;
 use crate::rng::Rng;
@@ -87,10 +87,8 @@ impl<'a> Session<'a> {
 
     fn connect(&mut self) {
         while self.network.world.step(self.start) {}
-        let destination = self.network.destination(self.scenario.udp);
-        let sender = self.network.world.endpoint(self.network.sender);
-        // The scenario has paths and the endpoint no other association: connecting cannot fail.
-        self.associations[0] = sender.connect(self.start, destination, RECEIVER_PORT).ok();
+        let side = self.scenario.begun_by();
+        self.associations[side] = self.network.connect(side, self.start, self.scenario.udp);
     }
 
     fn is_over(&self) -> bool {
@@ -111,7 +109,7 @@ impl<'a> Session<'a> {
         }
         let (apps, mut desk) = self.apps_and_desk();
         apps.work(&mut desk);
-        if let Some(connections) = self.connections.as_mut().filter(|_| self.established) {
+        if let Some(connections) = &mut self.connections {
             connections.work(&mut self.network, self.associations, &mut self.ledgers);
         }
         self.run_sources();
@@ -183,7 +181,8 @@ impl<'a> Session<'a> {
     fn next_timer(&self) -> Option<Instant> {
         let apps = self.apps.next_timer(self.network.world.now());
         let sources = self.sources.iter().filter_map(Source::next);
-        sources.chain(apps).chain([self.sampler.next()]).min()
+        let sampler = self.associations[0].map(|_| self.sampler.next());
+        sources.chain(apps).chain(sampler).min()
     }
 
     fn apps_and_desk(&mut self) -> (&mut Applications<'a>, SimulatedDesk<'_>) {
