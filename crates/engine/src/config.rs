@@ -210,6 +210,9 @@ pub struct Config {
     pub fill_packets: bool,
     /// Valid.Cookie.Life, RFC 9260 section 16.
     pub cookie_life: Duration,
+    /// Whether the first COOKIE ECHO leaves over all paths at once, with a HEARTBEAT on those that are not confirmed, as
+    /// section 5.4 allows. Otherwise only its repetitions take other paths.
+    pub cookie_race: bool,
     /// Use every active path at once (concurrent multipath transfer); otherwise only the primary.
     pub multipath: bool,
     /// Whether messages may be interleaved with those of other streams (I-DATA, RFC 8260) where the
@@ -415,6 +418,7 @@ impl Default for Config {
             nagle: false,
             fill_packets: true,
             cookie_life: Duration::from_secs(60),
+            cookie_race: true,
             multipath: true,
             interleaving: false,
             partial_reliability: false,

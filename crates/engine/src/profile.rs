@@ -84,6 +84,7 @@ impl Config {
             // "the most divergent source-destination pair" (section 6.4.1).
             timeout_retransmission_policy: RetransmissionPolicy::Next,
             path_suspicion: PathSuspicion::Off,
+            cookie_race: false,
             multipath: false,
             path_mtu: PathMtu::Interface,
             stream_scheduling: StreamScheduling::Fcfs,
@@ -113,6 +114,7 @@ impl Config {
             path_suspicion: PathSuspicion::Off,
             heartbeat_interval: Duration::from_secs(30),
             failed_path_probe_interval: Duration::from_secs(60),
+            cookie_race: false,
             path_mtu: PathMtu::Interface,
             sack_delay: Duration::from_millis(200),
             sack_frequency: 2,

@@ -26,8 +26,9 @@ impl Association {
                         path.heartbeat.probe_now();
                     }
                 }
+                // A HEARTBEAT may have left with the COOKIE ECHO.
                 PathState::Unconfirmed | PathState::PotentiallyFailed | PathState::Inactive => {
-                    path.heartbeat.probe_now();
+                    path.heartbeat.probe_again(cx.now);
                 }
             }
         }

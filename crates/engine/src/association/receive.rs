@@ -171,7 +171,7 @@ impl Association {
             Chunk::Error(error) => self.handle_error(cx, error.causes),
             // As the first chunk it has been dealt with before the association was looked up.
             Chunk::CookieEcho(_) => arrival.immediate = true,
-            Chunk::CookieAck => self.handle_cookie_ack(cx),
+            Chunk::CookieAck => self.handle_cookie_ack(cx, arrival.via),
             // RFC 9260 only reserves these; if ECN was not agreed on they mean nothing.
             Chunk::Ecne(ecne) => self.handle_ecne(cx, ecne),
             Chunk::Cwr(cwr) => self.handle_cwr(arrival.via, cwr),

@@ -126,13 +126,14 @@ impl Association {
                 self.refuse_while_shutting_down(cx, addr, cookie.peer.tag);
                 return false;
             }
-            CookieAction::Restart => self.restart(cx, cookie),
+            CookieAction::Restart => self.restart(cx, cookie, addr),
             CookieAction::Collision => self.collide(cx, cookie),
             CookieAction::Discard => {
                 cx.counters.unexpected_chunks += 1;
                 return false;
             }
             CookieAction::Duplicate => {
+                self.sample_original(cx, cookie.created, addr);
                 if matches!(self.state, State::CookieEchoed(_)) {
                     self.establish(cx);
                 }
@@ -160,7 +161,7 @@ impl Association {
 
     /// Action A: everything begins anew, except that the user keeps the association and what it has
     /// set for it.
-    fn restart(&mut self, cx: &mut Context<'_>, cookie: Cookie) {
+    fn restart(&mut self, cx: &mut Context<'_>, cookie: Cookie, via: PathAddr) {
         let outbound = cookie.peer.inbound_streams.min(cx.config.streams);
         self.local_tag = cookie.local_tag;
         self.local_tsn = cookie.local_tsn;
@@ -180,7 +181,7 @@ impl Association {
         let own = cookie.auth.or_else(|| Offer::own(cx.config, cx.rng));
         self.adopt_offer(cx, own);
         self.learn_peer(cx, cookie.peer, told);
-        self.sample_cookie(cx, cookie.created);
+        self.sample_cookie(cx, cookie.created, via);
         self.state = State::Established;
         self.start_ecn(cx);
         cx.emit(self.id, Event::Restarted);

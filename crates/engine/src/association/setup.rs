@@ -17,7 +17,7 @@ use crate::AssociationId;
 use crate::allowance::Allowance;
 use crate::authentication::Offer;
 use crate::event::{CloseReason, Event};
-use crate::path::{Path, PathAddr, PathId, PathState, Paths, pairing};
+use crate::path::{Path, PathAddr, PathId, PathState, Paths, ip_len, pairing};
 use crate::recv::{NrSack, Receiver};
 use crate::send::Sender;
 use crate::time::{Duration, Instant};
@@ -133,7 +133,7 @@ impl Association {
         let created = cookie.created;
         association.learn_paths(cx, cookie.path, &cookie.peer.addresses, cookie.listed);
         association.learn_peer(cx, cookie.peer, cookie.listed);
-        association.sample_cookie(cx, created);
+        association.sample_cookie(cx, created, addr);
         association.establish(cx);
         association.acknowledge_cookie(cx, addr);
         association
@@ -238,7 +238,10 @@ impl Association {
         }
         received.report_unoffered(cx.config);
         let report = joined(&received.unrecognized);
-        let echoed = CookieEchoed { t1: Retry::new(), cookie: cookie.to_vec(), report };
+        let (t1, cookie) = (Retry::new(), cookie.to_vec());
+        // The handshake's own path carries the original.
+        let next_copy = if cx.config.cookie_race && cx.config.multipath { 1 } else { usize::MAX };
+        let echoed = CookieEchoed { t1, cookie, report, next_copy };
         self.learn_paths(cx, addr, &received.announcement.addresses, None);
         self.learn_peer(cx, received.announcement, None);
         self.sample(cx, HANDSHAKE, round_trip);
@@ -249,13 +252,17 @@ impl Association {
         self.state = State::CookieEchoed(echoed);
     }
 
-    /// A COOKIE ACK arrived.
-    pub(super) fn handle_cookie_ack(&mut self, cx: &mut Context<'_>) {
+    /// A COOKIE ACK arrived over `via`: it answers what was sent there.
+    pub(super) fn handle_cookie_ack(&mut self, cx: &mut Context<'_>, via: PathId) {
         let State::CookieEchoed(echoed) = &self.state else {
-            cx.counters.unexpected_chunks += 1;
+            // Each copy is answered.
+            let awaited = self.initiated && cx.config.cookie_race;
+            cx.counters.unexpected_chunks += u64::from(!awaited);
             return;
         };
-        let path = self.echo_path(echoed.t1.sends().saturating_sub(1));
+        let sent = echoed.t1.sends().saturating_sub(1);
+        let raced = echoed.next_copy != usize::MAX;
+        let path = if raced { via } else { self.echo_path(sent) };
         let round_trip = echoed.t1.round_trip(cx.now);
         self.sample(cx, path, round_trip);
         self.establish(cx);
@@ -298,9 +305,27 @@ impl Association {
 
     /// The time from INIT ACK to COOKIE ECHO is a round trip, which the cookie has kept. It comes out
     /// too long if the COOKIE ECHO is a repetition, but still below RTO.Initial it tells more.
-    pub(super) fn sample_cookie(&mut self, cx: &Context<'_>, created: Instant) {
-        let round_trip = Some(cx.now.since(created));
-        self.sample(cx, HANDSHAKE, round_trip.filter(|time| *time < cx.config.rto_initial));
+    ///
+    /// Where it has come over another path, `via`, half of it was not the handshake's path. A copy that came sooner than
+    /// the original came over a faster path, so that the round trip is at least as long and at most twice that.
+    pub(super) fn sample_cookie(&mut self, cx: &Context<'_>, created: Instant, via: PathAddr) {
+        let time = cx.now.since(created);
+        if time >= cx.config.rto_initial {
+            return;
+        }
+        if via == self.handshake {
+            self.sample(cx, HANDSHAKE, Some(time));
+        } else if let Some(path) = self.paths.get_mut(HANDSHAKE) {
+            path.rtt.suppose(time);
+        }
+    }
+
+    /// The COOKIE ECHO comes over `via` after a copy of it. It is a sample as above if it is the original.
+    pub(super) fn sample_original(&mut self, cx: &Context<'_>, created: Instant, via: PathAddr) {
+        let is_measured = |path: &Path| path.rtt.least().is_some();
+        if via == self.handshake && !self.paths.get(HANDSHAKE).is_some_and(is_measured) {
+            self.sample_cookie(cx, created, via);
+        }
     }
 
     /// A COOKIE ACK goes back to where the COOKIE ECHO came from.
@@ -384,15 +409,24 @@ impl Association {
     pub(super) fn echo_path(&self, sent: u32) -> PathId {
         let State::CookieEchoed(echoed) = &self.state else { return HANDSHAKE };
         let turn = sent as usize % self.paths.len().max(1);
+        self.takes_cookie(turn, echoed.cookie.len(), false).unwrap_or(HANDSHAKE)
+    }
+
+    /// The path at a place in the list, if a COOKIE ECHO with so long a cookie may leave there. Of what may be sent to
+    /// unverified addresses a copy leaves enough for two HEARTBEATs to each.
+    pub(super) fn takes_cookie(&self, place: usize, cookie: usize, copy: bool) -> Option<PathId> {
+        let path = self.paths.iter().nth(place)?;
         let auth = self.auth_len(types::COOKIE_ECHO);
         let heartbeat = LARGEST_SMALL_HEARTBEAT + self.auth_len(types::HEARTBEAT).max(auth);
-        let fits = |path: &&Path| {
-            let beside = if path.state == PathState::Unconfirmed { heartbeat } else { auth };
-            let value = echoed.cookie.len().next_multiple_of(4) + beside;
-            let packet = CommonHeader::LEN + CHUNK_HEADER + value;
-            value <= largest_value(path.packet_size()) && self.affords(path.id, packet)
-        };
-        self.paths.iter().nth(turn).filter(fits).map_or(HANDSHAKE, |path| path.id)
+        let beside = if path.state == PathState::Unconfirmed { heartbeat } else { auth };
+        let value = cookie.next_multiple_of(4) + beside;
+        let packet = CommonHeader::LEN + CHUNK_HEADER + value;
+        let unverified = self.paths.iter().filter(|path| copy && !path.verified).count();
+        let probe = ip_len(&path.addr, CommonHeader::LEN + LARGEST_SMALL_HEARTBEAT);
+        let kept = 2 * unverified * probe;
+        let affords = self.affords(path.id, packet + kept);
+        let fits = value <= largest_value(path.packet_size()) && affords;
+        fits.then_some(path.id)
     }
 
     fn emit_connected(&self, cx: &mut Context<'_>) {

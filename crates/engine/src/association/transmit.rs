@@ -8,7 +8,7 @@ use super::mtu::write_padding;
 use super::state::State;
 use super::tcb::Association;
 use crate::ecn::Ecn;
-use crate::path::{Path, PathId, PathState};
+use crate::path::{Path, PathId, PathState, Rank};
 use crate::recv::SackPath;
 use crate::time::{Duration, Instant};
 use crate::transmit::{PacketBatch, Transmit};
@@ -100,14 +100,17 @@ impl Association {
         batch: &mut PacketBatch,
     ) -> Option<Transmit> {
         let State::CookieEchoed(echoed) = &self.state else { return None };
-        if !echoed.t1.is_due() {
-            return None;
-        }
         let mut t1 = echoed.t1.clone();
-        let id = self.echo_path(t1.sends());
+        let id = match t1.is_due() {
+            true => self.echo_path(t1.sends()),
+            false => self.next_copy()?,
+        };
+        let State::CookieEchoed(echoed) = &self.state else { return None };
         let path = self.paths.get(id)?;
         let confirmed = path.state != PathState::Unconfirmed;
-        t1.on_send(cx.now, path.rtt.rto());
+        if t1.is_due() {
+            t1.on_send(cx.now, path.rtt.rto());
+        }
         let size = path.packet_size();
         let cookie = echoed.cookie.len().next_multiple_of(4);
         let needed = COOKIE_ECHO_HEADERS + self.auth_len(types::COOKIE_ECHO) + cookie;
@@ -128,6 +131,24 @@ impl Association {
         }
         let transmit = self.one_packet(id, len, batch)?;
         Some(Transmit { may_fragment: len > size, ..transmit })
+    }
+
+    /// The path that gets a copy of the first COOKIE ECHO now.
+    fn next_copy(&mut self) -> Option<PathId> {
+        loop {
+            let State::CookieEchoed(echoed) = &mut self.state else { return None };
+            let place = echoed.next_copy;
+            if place >= self.paths.len() {
+                return None;
+            }
+            echoed.next_copy += 1;
+            let len = echoed.cookie.len();
+            let normal =
+                |id: &PathId| self.paths.get(*id).and_then(Path::rank) == Some(Rank::Normal);
+            if let Some(id) = self.takes_cookie(place, len, true).filter(normal) {
+                return Some(id);
+            }
+        }
     }
 
     /// The next packet with control chunks, else the next run of DATA.

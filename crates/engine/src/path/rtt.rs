@@ -34,8 +34,9 @@ impl Rtt {
 
     /// A round trip took `rtt`, measured by a packet that was sent once (rule C5, Karn).
     pub(crate) fn on_sample(&mut self, now: Instant, rtt: Duration) {
+        let supposed = self.least.is_none();
         self.least = Some(self.least.map_or(rtt, |least| least.min(rtt)));
-        let smoothed = match self.smoothed {
+        let smoothed = match self.smoothed.filter(|_| !supposed) {
             None => {
                 self.variation = rtt / 2;
                 rtt
@@ -50,6 +51,16 @@ impl Rtt {
         let (min, max) = self.bounds;
         self.rto = (smoothed + self.variation * 4).clamp(min, max.max(min));
         self.longest_rto = self.longest_rto.max(self.rto);
+    }
+
+    /// A round trip takes between `time` and twice as long, which is not measured. The first sample counts as if there
+    /// was none before.
+    pub(crate) fn suppose(&mut self, time: Duration) {
+        if self.least.is_none() {
+            (self.smoothed, self.variation) = (Some(time), time / 2);
+            let (min, max) = self.bounds;
+            self.rto = (time * 3).clamp(min, max.max(min));
+        }
     }
 
     /// Like [`Self::on_sample`] for acknowledged DATA, of which at most one sample per round trip

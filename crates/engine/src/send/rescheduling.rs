@@ -14,6 +14,9 @@ use crate::path::{Path, PathId, PathSet, Paths};
 use crate::time::{Duration, Instant};
 use crate::tsn::Tsn64;
 
+/// Chunks that a new path overtakes: those of a first window.
+const MOST_OVERTAKEN: usize = 10;
+
 impl Sender {
     /// The chunk that `path` should send again now. `flight` is what was in flight before the packet
     /// that is being built.
@@ -41,6 +44,28 @@ impl Sender {
         let fresh = allowed && !chunk.moved && !chunk.rescheduled;
         let due = chunk.path != path.id || old;
         (chunk.state == ChunkState::InFlight && fresh && due).then_some(tsn)
+    }
+
+    /// Path `id` has just been confirmed. What little was sent before over a path so slow that a round trip of this one
+    /// is over before it arrives goes over this one, too: the first message of a user, which left with the COOKIE ECHO.
+    pub(crate) fn overtake(&mut self, now: Instant, id: PathId, paths: &mut Paths) {
+        let usable = self.usable(paths);
+        if !usable.contains(id) || self.outstanding.len() > MOST_OVERTAKEN {
+            return;
+        }
+        let Some(arrival) = paths.get(id).and_then(|path| Some(now + path.rtt.smoothed()?)) else {
+            return;
+        };
+        let first = self.outstanding.cum().next();
+        for tsn in (0..MOST_OVERTAKEN as u64).map(|ahead| first.plus(ahead)) {
+            let Some(chunk) = self.outstanding.get(tsn) else { break };
+            let repeats = chunk.fragment.terms.allow_repeat(now, chunk.transmissions);
+            let slow = paths.get(chunk.path).map_or(Duration::ZERO, Path::forward_delay);
+            let later = chunk.path != id && chunk.last_sent + slow > arrival;
+            if repeats && later && chunk.state == ChunkState::InFlight {
+                self.lose(tsn, paths, Loss::TimedOut);
+            }
+        }
     }
 
     /// Chunk `tsn` is about to leave the path that it was sent on.

@@ -4,8 +4,8 @@
 use crate::craft::packet;
 use crate::pair::{Pair, Side, address, config, endpoint, millis};
 use manypath_engine::{
-    AssociationId, CloseReason, Config, Duration, Event, LocalAddress, PathAddr, PathId, PathState,
-    PathStatus,
+    AssociationId, CloseReason, Config, Duration, Endpoint, Event, LocalAddress, PathAddr, PathId,
+    PathState, PathStatus,
 };
 use manypath_wire::chunk::{Chunk, Heartbeat, HeartbeatAck};
 use std::net::SocketAddr;
@@ -34,15 +34,18 @@ fn the_second_path_is_verified_at_once() {
         "A -> INIT -> Z
          A <- INIT_ACK <- Z
          A -> COOKIE_ECHO -> Z
+         A -2> COOKIE_ECHO HEARTBEAT -> Z
          A <- COOKIE_ACK <- Z
          A <2- HEARTBEAT <- Z
+         A <2- COOKIE_ACK HEARTBEAT HEARTBEAT_ACK <- Z
+         A -2> HEARTBEAT_ACK -> Z
          A -2> HEARTBEAT -> Z
          A -2> HEARTBEAT_ACK -> Z
+         A <2- HEARTBEAT <- Z
          A <2- HEARTBEAT_ACK <- Z
          A <2- HEARTBEAT <- Z
-         A -2> HEARTBEAT -> Z
          A -2> HEARTBEAT_ACK -> Z
-         A <2- HEARTBEAT_ACK <- Z",
+         A -2> HEARTBEAT_ACK -> Z",
     );
     assert_eq!(states(&pair, a), [PathState::Active; 2]);
     let addr = PathAddr { local: address(Side::A, 2), remote: address(Side::Z, 2) };
@@ -50,6 +53,64 @@ fn the_second_path_is_verified_at_once() {
     assert!(path(&pair, a, 2).srtt.is_some_and(|srtt| srtt.as_millis() == 20));
     assert_eq!(pair.a.heard().last(), Some(&&changed(1, PathState::Active)));
     assert_eq!(pair.z.heard().last(), Some(&&changed(1, PathState::Active)));
+}
+
+/// A server that is asked over the slow one of two paths.
+fn slow_first() -> (Pair, AssociationId) {
+    let mut pair = Pair::new(2);
+    pair.links.get_mut(&1).unwrap().delay = millis(300);
+    let a = pair.connect();
+    pair.send(Side::A, a, 0, b"get");
+    (pair, a)
+}
+
+#[test]
+fn the_first_cookie_echo_races_over_all_paths() {
+    let (mut pair, a) = slow_first();
+    pair.drive(millis(1300));
+    pair.expect(
+        "A -> INIT -> Z
+         A <- INIT_ACK <- Z
+         A -> COOKIE_ECHO DATA -> Z
+         A -2> COOKIE_ECHO HEARTBEAT -> Z
+         A <2- COOKIE_ACK HEARTBEAT HEARTBEAT_ACK <- Z
+         A -2> HEARTBEAT -> Z
+         A -2> HEARTBEAT_ACK -> Z
+         A <2- HEARTBEAT_ACK <- Z
+         A <2- HEARTBEAT <- Z
+         A -2> DATA -> Z
+         A -2> HEARTBEAT_ACK -> Z
+         A <- SACK <- Z
+         A -> DATA -> Z
+         A <- COOKIE_ACK SACK <- Z
+         A -2> HEARTBEAT -> Z
+         A <2- HEARTBEAT_ACK <- Z
+         A <- SACK <- Z",
+    );
+    let rtts = |endpoint: &Endpoint, id| -> Vec<_> {
+        let status = endpoint.status(pair.now, id).unwrap();
+        status.paths.iter().map(|path| path.srtt.unwrap().as_millis()).collect()
+    };
+    let z = pair.z.endpoint.associations()[0];
+    assert_eq!(rtts(&pair.a.endpoint, a), [600, 20]);
+    assert_eq!(rtts(&pair.z.endpoint, z), [600, 20]);
+    assert_eq!(pair.a.endpoint.counters().unexpected_chunks, 0, "both copies are answered");
+}
+
+#[test]
+fn what_left_with_the_cookie_echo_is_overtaken_by_a_faster_path() {
+    let (mut pair, _) = slow_first();
+    let arrived = |pair: &Pair| !pair.z.received.is_empty();
+    assert!(pair.drive_until(millis(700), arrived));
+    assert_eq!(pair.z.received, [(0, "get".into())]);
+}
+
+#[test]
+fn a_cookie_echo_that_is_lost_on_the_slow_path_is_not_missed() {
+    let (mut pair, _) = slow_first();
+    pair.lose(Side::A, "COOKIE_ECHO", 1);
+    let arrived = |pair: &Pair| !pair.z.received.is_empty();
+    assert!(pair.drive_until(millis(700), arrived));
 }
 
 #[test]
@@ -80,7 +141,8 @@ fn an_address_that_the_peer_only_lists_gets_little() {
     pair.drive(Duration::from_secs(600));
     let (first, all) = (first_minute, path(&pair, a, 2));
     assert!(first.packets_sent > 10 && all.packets_sent > first.packets_sent);
-    assert!(all.bytes_sent < 60 * all.packets_sent, "{all:?}");
+    // HEARTBEATs, and a copy of the COOKIE ECHO.
+    assert!(all.bytes_sent < 60 * all.packets_sent + 300, "{all:?}");
     assert!(all.packets_sent - first.packets_sent < 20, "{all:?} after {first:?}");
 }
 

@@ -76,15 +76,18 @@ fn a_rebooted_peer_gets_the_association_anew() {
         "A -> INIT -> Z
          A <- INIT_ACK <- Z
          A -> COOKIE_ECHO DATA -> Z
+         A -2> COOKIE_ECHO HEARTBEAT -> Z
          A <- COOKIE_ACK SACK <- Z
          A <2- HEARTBEAT <- Z
+         A <2- COOKIE_ACK HEARTBEAT HEARTBEAT_ACK <- Z
+         A -2> HEARTBEAT_ACK -> Z
          A -2> HEARTBEAT -> Z
          A -2> HEARTBEAT_ACK -> Z
+         A <2- HEARTBEAT <- Z
          A <2- HEARTBEAT_ACK <- Z
          A <2- HEARTBEAT <- Z
-         A -2> HEARTBEAT -> Z
          A -2> HEARTBEAT_ACK -> Z
-         A <2- HEARTBEAT_ACK <- Z",
+         A -2> HEARTBEAT_ACK -> Z",
     );
     assert_eq!(pair.z.endpoint.associations(), [z]);
     assert_eq!(pair.z.heard()[..2], [&Event::Restarted, &Event::Readable]);

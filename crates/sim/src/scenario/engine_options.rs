@@ -56,6 +56,7 @@ const OPTIONS: &[EngineOption] = options![
     hystart,
     ecn,
     loss_recovery,
+    cookie_race,
     multipath,
     congestion,
     stream_scheduling,

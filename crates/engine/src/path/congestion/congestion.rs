@@ -121,6 +121,14 @@ impl Congestion {
         self.window.is_starting()
     }
 
+    /// Whether what the path carries is likely to double with each round trip.
+    pub(crate) fn is_doubling(&self) -> bool {
+        match &self.algorithm {
+            Algorithm::Window(_) => self.window.cwnd < self.window.ssthresh,
+            Algorithm::Model(bbr) => bbr.is_starting(),
+        }
+    }
+
     /// Largest DATA chunk of the path (PMDCS), the unit of growth.
     pub(crate) fn chunk_limit(&self) -> usize {
         self.window.chunk_limit

@@ -7,8 +7,12 @@
 //! that is left before a chunk sent now on the slow path arrives:
 //!
 //! ```text
-//! left / sum(cwnd_f / srtt_f) + min(forward_f)  <  forward_s,    forward = srtt - least rtt / 2
+//! left  <  sum(cwnd_f * T / srtt_f),    T = forward_s - min(forward_f),    forward = srtt - least rtt / 2
 //! ```
+//!
+//! where `T` is the time that the slow path gives the fast ones. A path in slow start doubles what it carries with each
+//! round trip: it delivers `cwnd_f * (2^(T / srtt_f) - 1)`. Without that half of a first small window of credit would go to
+//! the slow path, and the fast one stand still until it has come.
 //!
 //! What a round trip takes beyond the least is time in the queue on the way to the peer. What is
 //! left is what can be sent before the peer must open its window: with small windows the rule is
@@ -17,6 +21,9 @@
 
 use crate::path::{Path, PathId, PathSet, Paths};
 use crate::time::Duration;
+
+/// More than these no path doubles: a first window of 4 KiB becomes 256 MiB.
+const MOST_DOUBLINGS: u64 = 16;
 
 /// Whether `id` should carry something of the `left` bytes that wait to be sent. True for the first
 /// in the order of `smallest_srtt`, so that something is always sent.
@@ -28,28 +35,32 @@ pub(crate) fn is_worth_using(paths: &Paths, usable: PathSet, id: PathId, left: u
         usable.contains(path.id)
             && path.rtt.smoothed().is_some_and(|srtt| Some(srtt) < slow.rtt.smoothed())
     };
-    let (mut rate, mut fastest) = (0, Duration::MAX);
-    for path in paths.iter().filter(is_faster) {
-        rate += bytes_per_second(path);
-        fastest = fastest.min(path.forward_delay());
-    }
-    if rate == 0 {
-        return true;
-    }
-    let drain = Duration::from_nanos((left as u64).saturating_mul(1_000_000_000) / rate);
-    drain + fastest >= slow.forward_delay()
+    let faster = || paths.iter().filter(is_faster);
+    let Some(fastest) = faster().map(Path::forward_delay).min() else { return true };
+    let time = slow.forward_delay().saturating_sub(fastest);
+    let delivered = faster().map(|path| delivered(path, time)).fold(0, u64::saturating_add);
+    left as u64 >= delivered
 }
 
-fn bytes_per_second(path: &Path) -> u64 {
-    let srtt = path.rtt.smoothed().unwrap_or_default();
-    let nanos = u64::try_from(srtt.as_nanos()).unwrap_or(u64::MAX).max(1);
-    (path.congestion.window() as u64).saturating_mul(1_000_000_000) / nanos
+/// Bytes that `path` delivers in `time`.
+fn delivered(path: &Path, time: Duration) -> u64 {
+    let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    let round = nanos(path.rtt.smoothed().unwrap_or_default()).max(1);
+    let (rounds, rest) = (nanos(time) / round, nanos(time) % round);
+    let window = path.congestion.window() as u64;
+    let part = |bytes: u64| u64::try_from(u128::from(bytes) * u128::from(rest) / u128::from(round));
+    if !path.congestion.is_doubling() {
+        return window.saturating_mul(rounds).saturating_add(part(window).unwrap_or(u64::MAX));
+    }
+    let last = window.saturating_mul(1 << rounds.min(MOST_DOUBLINGS));
+    (last - window).saturating_add(part(last).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]
 mod tests {
     use super::is_worth_using;
     use crate::config::Config;
+    use crate::path::congestion::{CongestionControl, CongestionEvent, Group};
     use crate::path::{PathAddr, PathId, PathSet, PathState, Paths};
     use crate::time::{Duration, Instant};
     use core::net::SocketAddr;
@@ -58,11 +69,15 @@ mod tests {
     const SLOW: PathId = PathId(1);
 
     fn two(srtts: [Option<u64>; 2]) -> (Paths, PathSet) {
+        with(&Config::default(), srtts)
+    }
+
+    fn with(config: &Config, srtts: [Option<u64>; 2]) -> (Paths, PathSet) {
         let (mut paths, mut all) = (Paths::new(), PathSet::default());
         for (port, srtt) in (1..).zip(srtts) {
             let remote = SocketAddr::from(([10, 0, 0, 1], port));
             let addr = PathAddr { local: remote, remote };
-            let id = paths.add(addr, 1500, PathState::Active, &Config::default()).unwrap();
+            let id = paths.add(addr, 1500, PathState::Active, config).unwrap();
             let path = paths.get_mut(id).unwrap();
             if let Some(srtt) = srtt {
                 path.rtt.on_sample(Instant::ZERO, Duration::from_millis(srtt));
@@ -75,11 +90,24 @@ mod tests {
     #[test]
     fn the_slow_path_helps_only_while_there_is_much_to_send() {
         let (paths, all) = two([Some(10), Some(110)]);
-        // Until a chunk arrives over the slow path the fast one has delivered five windows.
+        // Until a chunk arrives over the slow path the fast one has five round trips, in each of which it doubles.
         let window = paths.get(FAST).unwrap().congestion.window();
+        assert!(!is_worth_using(&paths, all, SLOW, 31 * window - 100));
+        assert!(is_worth_using(&paths, all, SLOW, 31 * window + 100));
+        assert!(is_worth_using(&paths, all, FAST, 1));
+    }
+
+    #[test]
+    fn a_path_that_has_found_its_rate_delivers_a_window_in_each_round_trip() {
+        let congestion = CongestionControl::Rfc9260;
+        let (mut paths, all) =
+            with(&Config { congestion, ..Config::default() }, [Some(10), Some(110)]);
+        let fast = &mut paths.get_mut(FAST).unwrap().congestion;
+        fast.on_loss(&CongestionEvent { used: 8 * fast.window() }, &Group::default());
+        let window = fast.window();
+        assert!(!fast.is_doubling());
         assert!(!is_worth_using(&paths, all, SLOW, 5 * window - 100));
         assert!(is_worth_using(&paths, all, SLOW, 5 * window + 100));
-        assert!(is_worth_using(&paths, all, FAST, 1));
     }
 
     #[test]
