@@ -50,22 +50,15 @@ test-full: test build ## Run the slower checks, too
 	MANYPATH_CASES=20000 $(CARGO) test --release --locked -p manypath-sim
 	$(CARGO) test --release --locked -p manypath-lab --test throughput -- --ignored
 	$(CARGO) test --release --locked -p manypath-net --test usrsctp -- --ignored --test-threads 1
-	$(CARGO) test --release --locked -p manypath-cli --test failover -- --ignored --test-threads 1
-	$(CARGO) test --release --locked -p manypath-cli --test uplinks -- --ignored --test-threads 1
-	$(CARGO) test --release --locked -p manypath-cli --test doctor -- --ignored
-	$(CARGO) test --release --locked -p manypath-cli --test soak -- --ignored --nocapture --exact soak chaos::a_short_chaos_loses_nothing
+	$(CARGO) test --release --locked -p manypath-cli --test it -- --ignored --test-threads 1 failover:: uplinks::
+	$(CARGO) test --release --locked -p manypath-cli --test it -- --ignored --nocapture --exact soak::soak soak::chaos::a_short_chaos_loses_nothing
 	scripts/previous
-	$(CARGO) test --release --locked -p manypath-cli --test service -- --ignored
-	$(CARGO) test --release --locked -p manypath-cli --test servers -- --ignored --test-threads 1
-	MANYPATH_IN_CGROUP=1 $(CARGO) test --release --locked -p manypath-cli --test servers -- --ignored --test-threads 1
-	$(CARGO) test --release --locked -p manypath-cli --test ssh_peers -- --ignored
-	$(CARGO) test --release --locked -p manypath-cli --test clients -- --ignored --test-threads 1
-	MANYPATH_IN_CGROUP=1 $(CARGO) test --release --locked -p manypath-cli --test clients -- --ignored --test-threads 1
-	$(CARGO) test --release --locked -p manypath-cli --test kernel_sctp -- --ignored --test-threads 1
+	$(CARGO) test --release --locked -p manypath-cli --test it -- --ignored doctor:: service:: ssh_peers:: handover::
+	$(CARGO) test --release --locked -p manypath-cli --test it -- --ignored --test-threads 1 servers:: clients:: kernel_sctp::
+	MANYPATH_IN_CGROUP=1 $(CARGO) test --release --locked -p manypath-cli --test it -- --ignored --test-threads 1 servers:: clients::
 	packaging/container/test target/release/manypath
 	scripts/static $$(uname -m)
 	packaging/test/empty-root $${CARGO_TARGET_DIR:-target}/$$(uname -m)-unknown-linux-musl/dist/manypath
-	$(CARGO) test --release --locked -p manypath-cli --test handover -- --ignored
 	$(MAKE) interop
 	@scripts/setup kernels
 	scripts/kernels --only 6.12
@@ -98,14 +91,14 @@ kernels: ## Boot other kernels in QEMU, and write docs/platforms.md
 attacks: ## Attack a running server and hold each figure against its bound (root)
 	@scripts/setup build demo test
 	$(CARGO) build --release --locked -p manypath-cli -p manypath-attacks
-	$(CARGO) test --no-run --locked -p manypath-cli --test privileged_ports --test security --test cgroup_servers --test unprivileged
+	$(CARGO) test --no-run --locked -p manypath-cli --test it
 	$${CARGO_TARGET_DIR:-target}/release/manypath-attacks --manypath $${CARGO_TARGET_DIR:-target}/release/manypath
 
 # Faults of the network and of processes, with plain TCP beside manypath (docs/soak.md); each run adds a piece to SOAK_STATE. Needs root.
 soak: ## Disturb transfers through manypath and by plain TCP, and compare them (root)
 	@scripts/setup build demo test
 	MANYPATH_CHAOS_SECONDS=$(SOAK_SECONDS) MANYPATH_CHAOS_SEED=$(SOAK_SEED) MANYPATH_CHAOS_STATE=$(abspath $(SOAK_STATE)) \
-		$(CARGO) test --release --locked -p manypath-cli --test soak -- --ignored --nocapture --exact chaos::chaos
+		$(CARGO) test --release --locked -p manypath-cli --test it -- --ignored --nocapture --exact soak::chaos::chaos
 
 # PREFIX (/usr/local) and DESTDIR as usual; what `make build` has built, without building anything as root.
 install: ## Install what make build has built (PREFIX, DESTDIR)

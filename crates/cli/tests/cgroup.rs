@@ -1,6 +1,6 @@
 //! Programs in a cgroup that know nothing of manypath: what they can see, and that they are carried.
 
-mod common;
+use crate::common;
 
 use common::cgroup::{Group, alive};
 use common::clients::{self, carried, web_site};

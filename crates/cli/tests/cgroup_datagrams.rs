@@ -2,7 +2,7 @@
 //! ends.
 #![allow(clippy::panic, reason = "a test that cannot be set up says why and fails")]
 
-mod common;
+use crate::common;
 
 use common::cgroup::{Group, alive};
 use common::{Finished, MANYPATH, Site, finish, wait_for};

@@ -1,7 +1,7 @@
 //! Servers in a cgroup that know nothing of manypath: one process serves clients of TCP and of manypath, and
 //! is told the true address of both.
 
-mod common;
+use crate::common;
 
 use common::cgroup::Group;
 use common::containers::Container;

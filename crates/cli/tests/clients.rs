@@ -3,7 +3,7 @@
 //! server's stack; `programs.rs` has those that every run of the tests has.
 #![allow(clippy::panic, reason = "a test that meets the unexpected has failed")]
 
-mod common;
+use crate::common;
 
 use common::folder::Folder;
 use common::{Finished, Site, find, finish, postgresql, wait_for};

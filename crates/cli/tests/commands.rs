@@ -1,6 +1,6 @@
 //! What commands say to arguments that they cannot follow. Nothing here reaches a network.
 
-mod common;
+use crate::common;
 
 use common::{Finished, MANYPATH, finish};
 use std::process::Command;

@@ -1,6 +1,6 @@
 //! Datagrams of stock programs, carried over two paths with loss; and those that are not.
 
-mod common;
+use crate::common;
 
 use common::{Finished, MANYPATH, Site, finish, stack_of, wait_for};
 use manypath_lab::{Change, Host};

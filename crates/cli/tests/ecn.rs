@@ -1,6 +1,6 @@
 //! The ECN bits on their whole way: a program's download through queues that mark.
 
-mod common;
+use crate::common;
 
 use common::Site;
 use std::io::Read;

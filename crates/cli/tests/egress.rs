@@ -1,7 +1,7 @@
 //! What a program could not send itself, no stack sends for it: policies by user, by cgroup, by port, and
 //! filters of a cgroup, under `manypath attach` and under root's `manypath run`.
 
-mod common;
+use crate::common;
 
 use common::cgroup::{Group, enter};
 use common::clients::{carried, web_site};

@@ -1,7 +1,7 @@
 //! `manypath enable` and `disable`: what they write, that nothing of it stays, and that a unit is carried
 //! through its starts and stops by what they have written.
 
-mod common;
+use crate::common;
 
 use common::cgroup::{Group, alive};
 use common::clients::{carried, web_site};

@@ -1,9 +1,9 @@
 //! A path is lost in the middle of a download by an unmodified program: how long it gets nothing.
 //!
 //! One case alone, with its packets: `MANYPATH_CASE='3 paths, path 2 lost by BlackHole' MANYPATH_CAPTURE=/tmp/cut.pcapng
-//! cargo test -p manypath-cli --test failover -- --ignored --nocapture quarter`.
+//! cargo test -p manypath-cli --test it -- --ignored --nocapture quarter`.
 
-mod common;
+use crate::common;
 
 use common::{Site, find, finish};
 use manypath_lab::Host;

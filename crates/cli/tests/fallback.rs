@@ -1,6 +1,6 @@
 //! What happens where SCTP is not the answer: refused, silent, not allowed, dead.
 
-mod common;
+use crate::common;
 
 use common::gateways::sh;
 use common::{Site, finish, stack_of, wait_for};

@@ -5,7 +5,7 @@
 //! The control connection has path A and the data connection path B, so that cutting A loses the reply
 //! and nothing else.
 
-mod common;
+use crate::common;
 
 use common::{MANYPATH, Site, find, wait_for};
 use manypath_lab::{Change, Host};

@@ -2,7 +2,7 @@
 //! for the kernel's SCTP and a Diameter-like service over TCP, usrsctp and nginx.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "it is for tests")]
 
-mod common;
+use crate::common;
 
 use common::{Finished, MANYPATH, Site, find, finish};
 use manypath_lab::Host;

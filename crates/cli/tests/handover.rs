@@ -2,7 +2,7 @@
 //! default profile: they are carried as everywhere, and see the same.
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected has failed")]
 
-mod common;
+use crate::common;
 
 use common::machines::{DOCKER, handing_over, on_kernel, with_library};
 use common::probe::{arguments, compare, over_ipv4, over_ipv6, probed_site};

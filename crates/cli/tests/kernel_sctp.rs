@@ -3,7 +3,7 @@
 //! `tests/peers/linux/web.py`, which knows nothing of manypath and listens with SCTP alone. Its file
 //! system is this machine's, read-only.
 
-mod common;
+use crate::common;
 
 use common::{Finished, MANYPATH, Site, find, finish};
 use manypath_lab::Host;

@@ -1,7 +1,7 @@
 //! What stacks say: one line for each connection, levels per subsystem that change live.
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected has failed")]
 
-mod common;
+use crate::common;
 
 use common::{Finished, MANYPATH, Site, finish, wait_for};
 use manypath_lab::Host;

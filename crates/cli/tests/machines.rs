@@ -2,7 +2,7 @@
 //! there as it does without manypath, and one line says why it is not carried and what to do.
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected has failed")]
 
-mod common;
+use crate::common;
 
 use common::machines::{DOCKER, forbidding, on_kernel};
 use common::{Finished, MANYPATH, Site, find, finish, in_cgroup, wait_for};

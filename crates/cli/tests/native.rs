@@ -3,7 +3,7 @@
 //! and Python behind `serve`. Nothing listens with TCP where the native server is, so that what arrives
 //! has come over SCTP.
 
-mod common;
+use crate::common;
 
 use common::{Finished, MANYPATH, Site, find, finish};
 use manypath_lab::Host;

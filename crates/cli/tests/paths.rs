@@ -1,7 +1,7 @@
 //! `manypath path`: policies kept in a file, in force at once and in both directions, told by a monitor.
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected has failed")]
 
-mod common;
+use crate::common;
 
 use common::{Finished, MANYPATH, Site, finish, wait_for};
 use manypath_lab::Host;

@@ -1,7 +1,7 @@
 //! What is known about peers: learnt by one program, used by the next, shown, forgotten, healed.
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected has failed")]
 
-mod common;
+use crate::common;
 
 use common::{Finished, MANYPATH, Site, finish};
 use manypath_lab::Host;

@@ -1,7 +1,7 @@
 //! Ports below 1024 of a server belong to root there, whoever has UDP port 9899.
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected has failed")]
 
-mod common;
+use crate::common;
 
 use common::{Finished, MANYPATH, Site, finish, wait_for};
 use manypath_lab::Host;

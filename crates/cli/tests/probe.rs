@@ -1,6 +1,6 @@
 //! What a program can see of a TCP connection, through the whole system: the same as without it.
 
-mod common;
+use crate::common;
 
 use common::Site;
 use common::probe::{arguments, compare, over_ipv4, over_ipv6, probed_site};

@@ -1,7 +1,7 @@
 //! Stock programs through `manypath run`, each proven to have gone through it by the counters of
 //! the server's stack.
 
-mod common;
+use crate::common;
 
 use common::clients::{self, carried, web_site};
 use common::{MANYPATH, Site, finish, in_cgroup};

@@ -1,7 +1,7 @@
 //! `manypath rules` and `shimrules`: the table from the command line, and in force at once.
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected has failed")]
 
-mod common;
+use crate::common;
 
 use common::{Finished, MANYPATH, Site, finish};
 use manypath_lab::Host;

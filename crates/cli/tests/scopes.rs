@@ -2,7 +2,7 @@
 //! and of bridges of containers.
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected has failed")]
 
-mod common;
+use crate::common;
 
 use common::gateways::sh;
 use common::{MANYPATH, Site, finish, in_cgroup, wait_for};

@@ -1,7 +1,7 @@
 //! What docs/security.md promises, on living hosts.
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected has failed")]
 
-mod common;
+use crate::common;
 
 use common::{Finished, MANYPATH, Site, finish, wait_for};
 use manypath_lab::Host;

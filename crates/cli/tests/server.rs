@@ -1,7 +1,7 @@
 //! Servers under `manypath run`: one process serves clients of TCP and of manypath, and sees the
 //! true address of each.
 
-mod common;
+use crate::common;
 
 use common::machines::{DOCKER, handing_over};
 use common::{Finished, MANYPATH, Site, find, finish, wait_for};

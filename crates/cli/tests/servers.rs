@@ -2,7 +2,7 @@
 //! own log or answer shows the true address of both. Slow, and `scripts/setup full` installs them:
 //! `make test-full` runs them.
 
-mod common;
+use crate::common;
 
 use common::folder::Folder;
 use common::{Finished, Site, find, finish, in_cgroup, postgresql, wait_for};
@@ -254,7 +254,7 @@ fn postgresql_knows_the_true_address_and_trusts_nobody_for_being_local() {
 #[ignore = "slow; make test-full"]
 fn icecast_streams_to_both_kinds_of_listeners() {
     let mut site = Site::new();
-    let folder = Folder::new("icecast");
+    let folder = Folder::new("icecast-server");
     let d = folder.text();
     let conf = folder.file(
         "conf",

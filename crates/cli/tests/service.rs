@@ -5,9 +5,9 @@
     reason = "a test that meets the unexpected has failed"
 )]
 
-mod common;
-#[path = "service/takeover.rs"]
 mod takeover;
+
+use crate::common;
 
 use common::folder::Folder;
 use common::previous::{fetch, stacks, versions};

@@ -1,6 +1,6 @@
 //! `manypath ssh` against stock sshd.
 
-mod common;
+use crate::common;
 
 use common::{Finished, MANYPATH, Site, finish};
 use manypath_lab::Host;

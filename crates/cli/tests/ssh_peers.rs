@@ -1,6 +1,6 @@
 //! `manypath ssh` with other servers and under other programs.
 
-mod common;
+use crate::common;
 
 use common::{Finished, MANYPATH, Site, find, finish};
 use manypath_lab::Host;

@@ -5,7 +5,7 @@
 //! next one is tried.
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected has failed")]
 
-mod common;
+use crate::common;
 
 use common::cgroup::Group;
 use common::{MANYPATH, Site, find, finish, wait_for};

@@ -1,7 +1,7 @@
 //! Who reads packets has no rights of root, and all that needs them still works.
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected has failed")]
 
-mod common;
+use crate::common;
 
 use common::folder::Folder;
 use common::{Finished, MANYPATH, Site, cgroup, finish, in_cgroup, stack_of, wait_for};

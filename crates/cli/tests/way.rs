@@ -1,7 +1,7 @@
 //! What a program hears about its own socket: the way to the destination, not the one to the stack.
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected has failed")]
 
-mod common;
+use crate::common;
 
 use common::cgroup::Group;
 use common::{Finished, MANYPATH, Site, find, finish, options, wait_for, way};

@@ -1,5 +1,4 @@
 //! Two hosts, two paths, servers on the right host: what every end-to-end test starts with.
-#![allow(dead_code, reason = "every test file uses its own part of the harness")]
 #![allow(clippy::panic, reason = "a test that cannot be set up says why and fails")]
 
 pub(crate) mod cgroup;

@@ -1,6 +1,6 @@
 //! Setups in which a file of the user says something wrong, or something unwanted.
 
-use crate::patient::{healthy, is_mended};
+use crate::doctor::patient::{healthy, is_mended};
 
 fn wrong_line(file: &str, text: &str, name: &str) {
     let mut site = healthy();

@@ -1,7 +1,7 @@
 //! Setups in which something drops packets.
 
 use crate::common::gateways::sh;
-use crate::patient::{healthy, is_mended};
+use crate::doctor::patient::{healthy, is_mended};
 use manypath_lab::Host;
 
 /// A chain of a firewall with one rule.
@@ -45,13 +45,20 @@ fn a_firewall_of_this_host_lets_nothing_out() {
     let mut site = healthy();
     sh(&site, Host::Left, &wall("output", "udp dport 9899 drop"));
     let server = site.server();
-    let (report, _) = crate::patient::doctor(&site, &[&server]);
-    assert_eq!(crate::patient::wrong(&report), ["local-firewall", "local-firewall"], "{report:#}");
+    let (report, _) = crate::doctor::patient::doctor(&site, &[&server]);
+    assert_eq!(
+        crate::doctor::patient::wrong(&report),
+        ["local-firewall", "local-firewall"],
+        "{report:#}"
+    );
     let command = "nft insert rule inet wall own udp dport 9899 accept";
-    assert_eq!(crate::patient::cause(&report, "local-firewall").unwrap()["command"], command);
+    assert_eq!(
+        crate::doctor::patient::cause(&report, "local-firewall").unwrap()["command"],
+        command
+    );
     sh(&site, Host::Left, &format!("PATH=/usr/sbin:$PATH; {command}"));
-    let (report, code) = crate::patient::doctor(&site, &[&server]);
-    assert!(crate::patient::wrong(&report).is_empty() && code == Some(0), "{report:#}");
+    let (report, code) = crate::doctor::patient::doctor(&site, &[&server]);
+    assert!(crate::doctor::patient::wrong(&report).is_empty() && code == Some(0), "{report:#}");
     sh(&site, Host::Left, "PATH=/usr/sbin:$PATH; nft flush chain inet wall own");
     sh(
         &site,

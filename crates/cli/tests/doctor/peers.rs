@@ -2,7 +2,7 @@
 
 use crate::common::gateways::sh;
 use crate::common::{MANYPATH, Site, wait_for};
-use crate::patient::{cause, connect, doctor, healthy, is_mended, obey, wrong};
+use crate::doctor::patient::{cause, connect, doctor, healthy, is_mended, obey, wrong};
 use manypath_lab::Host;
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::common::gateways::{BACK, LEASES, SERVER, add_lan, behind_gateways, sh};
 use crate::common::wait_for;
-use crate::patient::{cause, doctor, healthy, is_mended, wrong};
+use crate::doctor::patient::{cause, doctor, healthy, is_mended, wrong};
 use manypath_lab::Host;
 use serde_json::Value;
 

@@ -2,7 +2,7 @@
 
 use crate::common::gateways::sh;
 use crate::common::{Site, wait_for};
-use crate::patient::{cause, connect, doctor, healthy, said, wrong};
+use crate::doctor::patient::{cause, connect, doctor, healthy, said, wrong};
 use manypath_lab::Host;
 use serde_json::Value;
 

@@ -61,7 +61,7 @@ impl Agent {
     pub(crate) fn end(mut self) -> Option<String> {
         drop(self.asks.take());
         let mut ended = || matches!(self.child.try_wait(), Ok(Some(_)));
-        let well = crate::vitals::within(Duration::from_secs(10), &mut ended);
+        let well = crate::soak::vitals::within(Duration::from_secs(10), &mut ended);
         (!well).then(|| format!("an agent ({}) goes on after its end", self.child.id()))
     }
 }

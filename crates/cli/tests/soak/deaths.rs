@@ -1,12 +1,12 @@
 //! What is killed and told to end, and what a program notices of it: how soon it can connect again, by plain
 //! TCP, and how soon after the return of the daemon by manypath.
 
-use crate::agent::{Agent, Probe};
 use crate::common::wait_for;
-use crate::dice::Dice;
-use crate::hosts::{Daemons, signal};
-use crate::ledger::{Ledger, Scope};
-use crate::vitals::{is_manypath, processes, within};
+use crate::soak::agent::{Agent, Probe};
+use crate::soak::dice::Dice;
+use crate::soak::hosts::{Daemons, signal};
+use crate::soak::ledger::{Ledger, Scope};
+use crate::soak::vitals::{is_manypath, processes, within};
 use manypath_lab::Host;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

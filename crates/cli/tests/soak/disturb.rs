@@ -1,8 +1,8 @@
 //! What happens to the network: one thing at a time, each mended before the next one.
 
 use crate::common::{MANYPATH, finish};
-use crate::dice::Dice;
-use crate::hosts::{DELAYS_MS, Hosts};
+use crate::soak::dice::Dice;
+use crate::soak::hosts::{DELAYS_MS, Hosts};
 use manypath_lab::{Change, Host};
 use std::time::{Duration, Instant};
 

@@ -1,10 +1,10 @@
 //! The two hosts: real servers on the right one, what carries clients on the left one, and the daemons that
 //! come and go.
 
-use crate::agent::Agent;
 use crate::common::cgroup::{self, Group};
 use crate::common::{MANYPATH, Site, find, wait_for};
-use crate::ledger::Carrier;
+use crate::soak::agent::Agent;
+use crate::soak::ledger::Carrier;
 use manypath_lab::Host;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -238,7 +238,7 @@ impl<'a> Daemons<'a> {
         drop(self.group.take());
         for (name, child) in [("serve", &mut self.serve), ("served", &mut self.served)] {
             signal(child.id(), "-TERM");
-            let ended = crate::vitals::within(Duration::from_secs(10), || {
+            let ended = crate::soak::vitals::within(Duration::from_secs(10), || {
                 matches!(child.try_wait(), Ok(Some(_)))
             });
             if !ended {

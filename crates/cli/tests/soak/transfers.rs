@@ -1,9 +1,9 @@
 //! What the clients do: stock programs that move bytes both ways, and how these are checked.
 
 use crate::common::{Finished, find, finish_within};
-use crate::dice::Dice;
-use crate::hosts::{Hosts, SOAK};
-use crate::ledger::{Carrier, Failure};
+use crate::soak::dice::Dice;
+use crate::soak::hosts::{Hosts, SOAK};
+use crate::soak::ledger::{Carrier, Failure};
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! What the daemons use: memory, descriptors, threads; and what they still hold when nothing is carried.
 
-use crate::hosts::{Daemons, stacks};
+use crate::soak::hosts::{Daemons, stacks};
 use manypath_lab::Host;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -1,9 +1,9 @@
 //! Clients that are at work all the time, until they are told to pause or to end.
 
-use crate::dice::Dice;
-use crate::hosts::Hosts;
-use crate::ledger::{Ledger, Outcome};
-use crate::transfers::{LONGEST, Transfer};
+use crate::soak::dice::Dice;
+use crate::soak::hosts::Hosts;
+use crate::soak::ledger::{Ledger, Outcome};
+use crate::soak::transfers::{LONGEST, Transfer};
 use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 

@@ -2,7 +2,7 @@
 
 use crate::common::gateways::sh;
 use crate::common::{MANYPATH, Site, find, finish};
-use crate::home::{ONE_HOME, PUBLIC, behind, on_router};
+use crate::translated::home::{ONE_HOME, PUBLIC, behind, on_router};
 use manypath_lab::Host;
 use std::process::Stdio;
 use std::time::Duration;

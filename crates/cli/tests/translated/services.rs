@@ -2,7 +2,7 @@
 
 use crate::common::cgroup::Group;
 use crate::common::{MANYPATH, Site, finish};
-use crate::home::{ONE_TO_ONE, PRIVATE, PUBLIC, behind, wait_for_offer};
+use crate::translated::home::{ONE_TO_ONE, PRIVATE, PUBLIC, behind, wait_for_offer};
 use manypath_lab::Host;
 use std::process::Stdio;
 

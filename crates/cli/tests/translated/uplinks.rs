@@ -2,7 +2,7 @@
 
 use crate::common::gateways::{inner_host, sh};
 use crate::common::{MANYPATH, Site, finish, wait_for};
-use crate::home::{ONE_TO_ONE, ONE_UPLINK, PUBLIC, behind, on_router};
+use crate::translated::home::{ONE_TO_ONE, ONE_UPLINK, PUBLIC, behind, on_router};
 use manypath_lab::Host;
 use serde_json::Value;
 use std::process::Stdio;

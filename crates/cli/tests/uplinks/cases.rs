@@ -2,7 +2,7 @@
 
 use crate::common::Site;
 use crate::common::gateways::sh;
-use crate::course::{Course, FILE, Happening, download, plain};
+use crate::uplinks::course::{Course, FILE, Happening, download, plain};
 use manypath_lab::{Change, Host};
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Client and server with an address of each on every path.
 
-use crate::cases::{ADDED, CHANGED, ROAMING, UNPLUGGED, ms};
-use crate::course::logged;
+use crate::uplinks::cases::{ADDED, CHANGED, ROAMING, UNPLUGGED, ms};
+use crate::uplinks::course::logged;
 
 #[test]
 fn an_uplink_is_unplugged_and_plugged_in_again() {

@@ -2,7 +2,7 @@
 //! mappings: how long the first words after that take.
 
 use crate::common::Site;
-use crate::routed::two_nats;
+use crate::uplinks::routed::two_nats;
 use manypath_lab::Host;
 use serde_json::Value;
 use std::process::Stdio;

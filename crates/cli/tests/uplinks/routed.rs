@@ -1,9 +1,9 @@
 //! Client and server with routers between them: the server has one address, the client two uplinks.
 
-use crate::cases::{Case, TWO, ms};
 use crate::common::Site;
 use crate::common::gateways::{self, BACK, LEASES, SERVER, add_lan, sh};
-use crate::course::{FILE, Happening};
+use crate::uplinks::cases::{Case, TWO, ms};
+use crate::uplinks::course::{FILE, Happening};
 use manypath_lab::Host;
 use std::process::Command;
 
@@ -15,7 +15,7 @@ fn behind_gateways(on_gateways: &str, on_client: &str) -> (Site, String) {
 fn serving(mut site: Site) -> (Site, String) {
     site.web();
     site.random_file("file", FILE);
-    site.serve(&format!("8080,{}", crate::idle::PORT));
+    site.serve(&format!("8080,{}", crate::uplinks::idle::PORT));
     (site, SERVER.to_owned())
 }
 

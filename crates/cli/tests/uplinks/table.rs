@@ -1,7 +1,7 @@
 //! All cases, measured: the table of `docs/uplinks.md`.
 
-use crate::cases::{ADDED, CHANGED, Case, DEAF, LOSSY, MUTE, NARROW, ROAMING, UNPLUGGED};
-use crate::routed::{GATEWAYS, NATTED, REBOUND, TWINS};
+use crate::uplinks::cases::{ADDED, CHANGED, Case, DEAF, LOSSY, MUTE, NARROW, ROAMING, UNPLUGGED};
+use crate::uplinks::routed::{GATEWAYS, NATTED, REBOUND, TWINS};
 use std::time::Duration;
 
 const CASES: &[Case] = &[

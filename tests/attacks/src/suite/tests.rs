@@ -49,11 +49,11 @@ pub(super) fn run(_manypath: &Path, say: Say<'_>) -> Outcome<()> {
             "-p",
             "manypath-cli",
             "--test",
-            file,
+            "it",
             "--",
             "--exact",
             "--nocapture",
-            name,
+            &format!("{file}::{name}"),
         ]);
         let output = command.output().map_err(|error| format!("cargo: {error}"))?;
         let said = |text: &[u8], what| String::from_utf8_lossy(text).contains(what);

@@ -3,8 +3,8 @@
 use super::ground::{self, Ground};
 use super::processes::{self, Victim};
 use crate::common::find;
-use crate::dice::Dice;
-use crate::hosts::{DELAYS_MS, Daemons, Hosts, signal};
+use crate::soak::dice::Dice;
+use crate::soak::hosts::{DELAYS_MS, Daemons, Hosts, signal};
 use manypath_lab::{Change, Host};
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! What the course needs besides the hosts: a router on path A, a small disk on each host, a wall clock that can be set.
 
 use crate::common::{Finished, Site, find, finish, gateways};
-use crate::hosts::PATHS;
+use crate::soak::hosts::PATHS;
 use manypath_lab::Host;
 use std::fs::File;
 use std::os::unix::fs::FileExt;

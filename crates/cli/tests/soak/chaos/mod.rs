@@ -7,12 +7,12 @@ mod pairs;
 mod processes;
 mod witness;
 
-use crate::dice::Dice;
-use crate::hosts::{Daemons, Hosts, stacks};
-use crate::ledger::Scope;
-use crate::vitals::Vitals;
-use crate::workers::{Foreman, Whistle};
-use crate::{clock_seed, number, vitals};
+use crate::soak::dice::Dice;
+use crate::soak::hosts::{Daemons, Hosts, stacks};
+use crate::soak::ledger::Scope;
+use crate::soak::vitals::Vitals;
+use crate::soak::workers::{Foreman, Whistle};
+use crate::soak::{clock_seed, number, vitals};
 use faults::{Course, Fault};
 use ground::Ground;
 use manypath_lab::{Change, Host};

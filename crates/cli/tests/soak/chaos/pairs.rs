@@ -3,11 +3,11 @@
 use super::faults::Fault;
 use super::ground::shell;
 use super::witness::Witness;
-use crate::dice::Dice;
-use crate::hosts::{Hosts, stacks};
-use crate::ledger::{Carrier, Failure, Scope};
-use crate::transfers::{LONGEST, Transfer};
-use crate::workers::Foreman;
+use crate::soak::dice::Dice;
+use crate::soak::hosts::{Hosts, stacks};
+use crate::soak::ledger::{Carrier, Failure, Scope};
+use crate::soak::transfers::{LONGEST, Transfer};
+use crate::soak::workers::Foreman;
 use manypath_lab::Host;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -1,11 +1,11 @@
 //! Faults of the processes of manypath.
 
 use super::faults::{Act, Fault, seconds};
-use crate::deaths::{namespace, worker_of};
-use crate::dice::Dice;
-use crate::hosts::Daemons;
-use crate::ledger::Scope;
-use crate::vitals::processes;
+use crate::soak::deaths::{namespace, worker_of};
+use crate::soak::dice::Dice;
+use crate::soak::hosts::Daemons;
+use crate::soak::ledger::Scope;
+use crate::soak::vitals::processes;
 use manypath_lab::Host;
 use std::time::Duration;
 

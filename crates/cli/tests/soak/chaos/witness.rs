@@ -1,8 +1,8 @@
 //! A program that connects by plain TCP all the time: what a connect meets at any moment. The transfers of a pair do
 //! not connect at exactly the same one.
 
-use crate::hosts::{Hosts, SOAK};
-use crate::ledger::Carrier;
+use crate::soak::hosts::{Hosts, SOAK};
+use crate::soak::ledger::Carrier;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex};

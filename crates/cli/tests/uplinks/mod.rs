@@ -2,8 +2,6 @@
 //! much it gets. `docs/uplinks.md` has the table.
 
 mod cases;
-#[path = "../common/mod.rs"]
-mod common;
 mod course;
 mod direct;
 mod idle;

@@ -1,8 +1,6 @@
 //! Servers that do not have the addresses by which they are known: behind 1:1 NATs, as machines of clouds are, and
 //! behind routers that forward ports.
 
-#[path = "../common/mod.rs"]
-mod common;
 mod forwarded;
 mod home;
 mod services;

@@ -4,8 +4,6 @@
 
 mod agent;
 mod chaos;
-#[path = "../common/mod.rs"]
-mod common;
 mod deaths;
 mod dice;
 mod disturb;

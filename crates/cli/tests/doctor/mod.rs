@@ -6,8 +6,6 @@
     reason = "a test that meets the unexpected has failed"
 )]
 
-#[path = "../common/mod.rs"]
-mod common;
 mod files;
 mod firewalls;
 mod patient;
