@@ -1,5 +1,4 @@
 //! What BBR makes of paths of which CUBIC makes little: losses at random, and short queues.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing helper fails the test")]
 
 use manypath_sim::scenario::Plan;
 use manypath_sim::simulation::{Outcome, RunOptions, run};

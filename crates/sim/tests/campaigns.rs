@@ -1,5 +1,4 @@
 //! Campaigns: shards make the whole, a stop loses nothing, results do not depend on threads.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing helper fails the test")]
 
 use manypath_sim::campaign::{Options, Record, Shard, compare, execute, merge, to_csv};
 use manypath_sim::scenario::Plan;

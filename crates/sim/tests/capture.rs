@@ -1,7 +1,6 @@
 //! tshark, an independent reader of SCTP, agrees with every packet that is sent.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing helper fails the test")]
 
-mod support;
+use crate::support;
 
 use manypath_engine::{Config, Duration, EcnUse, Instant};
 use manypath_sim::{LinkConfig, RedConfig, Rng, World};

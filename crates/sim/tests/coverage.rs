@@ -1,5 +1,4 @@
 //! `docs/cmt-tests.md` names only tests that exist.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing helper fails the test")]
 
 use std::path::Path;
 

@@ -3,9 +3,8 @@
 //!
 //! `MANYPATH_CASES` sets the number of random cases, `MANYPATH_SEED` runs the one case of a failure
 //! and `MANYPATH_CAPTURE` names a pcapng file for its packets.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing helper fails the test")]
 
-mod support;
+use crate::support;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use support::case::{Outcome, run, run_captured};

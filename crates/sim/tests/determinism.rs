@@ -12,11 +12,10 @@
 //! If it is meant, write the file anew and say in the commit what has changed the packets:
 //!
 //! ```text
-//! MANYPATH_RENEW=1 cargo test -p manypath-sim --test determinism
+//! MANYPATH_RENEW=1 cargo test -p manypath-sim --test it determinism::
 //! ```
 //!
 //! If it is not meant, or if the hashes of two machines differ, that is a bug.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing helper fails the test")]
 
 use manypath_engine::CongestionControl;
 use manypath_sim::scenario::{Plan, Scenario};

@@ -1,5 +1,4 @@
 //! The figure about the dynamic scheduler: what was not simulated is not met, and no loss is hidden.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing helper fails the test")]
 
 use manypath_sim::campaign::{Options, Record, Shard, execute};
 use manypath_sim::figure::{Figure, Runs, figures, plot};

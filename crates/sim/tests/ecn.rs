@@ -1,6 +1,5 @@
 //! What ECN is good for: a queue that tells of congestion early need not drop what it has already carried
 //! so far.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing helper fails the test")]
 
 use manypath_sim::scenario::Plan;
 use manypath_sim::simulation::{Outcome, RunOptions, run};

@@ -1,8 +1,7 @@
 //! A path is lost in the middle of a transfer: how long the receiver gets nothing, in the production
 //! profile.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing helper fails the test")]
 
-mod support;
+use crate::support;
 
 use manypath_engine::{
     AssociationId, Config, CongestionControl, Duration, Instant, Outgoing, PathStatus, Ppid,

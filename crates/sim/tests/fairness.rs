@@ -6,9 +6,8 @@
 //!                      ╠══ bottleneck ════╣
 //!   single client   ───╝                  ╚── single server
 //! ```
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing helper fails the test")]
 
-mod support;
+use crate::support;
 
 use manypath_engine::{Config, CongestionControl, Duration, EcnUse, Instant, SharedBottleneck};
 use manypath_sim::world::LinkNumber;

@@ -1,5 +1,4 @@
 //! One transfer over long fat paths.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing helper fails the test")]
 
 use manypath_sim::scenario::Plan;
 use manypath_sim::simulation::{RunOptions, run};

@@ -1,6 +1,5 @@
 //! The published figures, reduced to the points that decide: the criteria are met with the options
 //! of the paper, and are not met when one that matters is switched off.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing helper fails the test")]
 
 use manypath_sim::campaign::{Options, Record, Shard, execute};
 use manypath_sim::figure::{Criterion, Figure, Runs, figures, plot, to_csv};

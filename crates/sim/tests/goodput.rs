@@ -1,7 +1,6 @@
 //! What a bulk transfer gets out of dissimilar paths, and how long it stands still when one is cut.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing helper fails the test")]
 
-mod support;
+use crate::support;
 
 use manypath_engine::{Config, Duration, Event, Instant, Outgoing, Ppid, SendError, StreamId};
 use manypath_sim::{LinkConfig, World};

@@ -1,6 +1,5 @@
 //! Connections over pairs and triples of paths that nobody has chosen: what the flows, their windows and their relays
 //! leave of what the association carries, and what both leave of the paths.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing helper fails the test")]
 
 use manypath_sim::Rng;
 use manypath_sim::scenario::Plan;

@@ -1,8 +1,7 @@
 //! Latency under load: how long a few bytes take beside bulk data of the same association, and what keeping
 //! the queue short costs.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing helper fails the test")]
 
-mod support;
+use crate::support;
 
 use manypath_engine::{
     AssociationId, Config, CongestionControl, Duration, Event, Instant, Outgoing, Ppid, SendError,

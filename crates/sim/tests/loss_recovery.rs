@@ -1,6 +1,5 @@
 //! Losses found by time (RACK-TLP) against RFC 9260, with a part of the runs of the figure
 //! `loss-recovery`.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing helper fails the test")]
 
 use manypath_sim::figure::figures;
 use manypath_sim::scenario::Plan;

@@ -1,8 +1,7 @@
 //! Streams and paths: what saturated streams get out of dissimilar paths when they are tied to paths,
 //! when they use any, and with the dynamic mapping.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing helper fails the test")]
 
-mod support;
+use crate::support;
 
 use manypath_engine::{
     AssociationId, Config, CongestionControl, Duration, Instant, Outgoing, PathScheduling, Ppid,

@@ -1,7 +1,6 @@
 //! How many bytes both ends hold of a transfer over long fat paths.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing helper fails the test")]
 
-mod support;
+use crate::support;
 
 use manypath_engine::{
     AssociationId, Config, CongestionControl, Duration, Instant, Outgoing, Ppid, StreamId,

@@ -1,7 +1,6 @@
 //! Links that take less than the interfaces at the ends, with and without reports of routers.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing helper fails the test")]
 
-mod support;
+use crate::support;
 
 use bytes::Bytes;
 use manypath_engine::{

@@ -1,6 +1,5 @@
 //! `docs/options.md` against the engine: every option of `Config` is there, with the names that it
 //! accepts and its value in both profiles.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing helper fails the test")]
 
 use manypath_engine::Config;
 use manypath_sim::scenario::Plan;

@@ -1,7 +1,6 @@
 //! The engine in the profile `paper` against the numbers of Dreibholz et al. (2010): the knees of
 //! Figure 4 and the stated points of Figure 7, with one seed and a short measurement each, and what
 //! switching an algorithm off does to them.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing helper fails the test")]
 
 use manypath_engine::{
     BufferSplit, Config, CwndUpdate, NrSack, PathScheduling, SplitFastRetransmit, SplitMeasure,

@@ -1,5 +1,4 @@
 //! What scenario files say that paths are there for (`docs/paths.md`).
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing helper fails the test")]
 
 use manypath_sim::scenario::Plan;
 use manypath_sim::simulation::{Outcome, RunOptions, run};

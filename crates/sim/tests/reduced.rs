@@ -3,7 +3,6 @@
 //! retransmit, the window update for CMT or the split of the buffers is switched off.
 //!
 //! The parts are checked one after the other, those first that cost least, until one fails.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing helper fails the test")]
 
 use manypath_sim::campaign::{Options, Record, Shard, execute};
 use manypath_sim::figure::{Criterion, Runs, figures};

@@ -1,6 +1,5 @@
 //! Redundant transmission: data is duplicated on all paths, so a loss on one costs no time; each path keeps to its
 //! own congestion control; what is copied is chosen by class.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing helper fails the test")]
 
 use manypath_sim::scenario::Plan;
 use manypath_sim::simulation::{Outcome, RunOptions, run};

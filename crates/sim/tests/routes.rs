@@ -1,7 +1,6 @@
 //! Routes of several links: access networks, shared bottlenecks, background traffic.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing helper fails the test")]
 
-mod support;
+use crate::support;
 
 use manypath_engine::{Config, Duration, Instant};
 use manypath_sim::{LinkConfig, World};

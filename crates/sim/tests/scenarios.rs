@@ -1,5 +1,4 @@
 //! Scenario files: what they mean, what is wrong with them, and what comes out.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing helper fails the test")]
 
 use manypath_sim::scenario::Plan;
 use manypath_sim::simulation::{Outcome, RunOptions, run};

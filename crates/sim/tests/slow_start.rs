@@ -1,6 +1,5 @@
 //! How fast a window opens where acknowledgements are few, as from hosts that receive packets in
 //! batches.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing helper fails the test")]
 
 use manypath_sim::scenario::Plan;
 use manypath_sim::simulation::{RunOptions, run};

@@ -8,7 +8,6 @@
 //! * Equation 4: a full buffer is what the rate carries in the time that a message spends in it
 //!   (Little): `delay = 8 * sigma / R - delta_r`, from generation to delivery; `delta_r` is how long the
 //!   acknowledgement takes that frees its place.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing helper fails the test")]
 
 use manypath_sim::Rng;
 use manypath_sim::scenario::Plan;

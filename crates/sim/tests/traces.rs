@@ -1,6 +1,5 @@
 //! Paths whose capacity follows a trace: how scenarios name it, what a transfer gets of it, and that the
 //! traces of `traces/` are what their README says.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing helper fails the test")]
 
 use manypath_sim::Trace;
 use manypath_sim::scenario::Plan;

@@ -1,5 +1,4 @@
 //! Setups, cases and stream options of scenario files.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing helper fails the test")]
 
 use manypath_engine::{PathId, StreamClass};
 use manypath_sim::scenario::{Plan, Scenario};

@@ -1,5 +1,4 @@
 //! Channels with windows of their own, with smaller runs of the figure `rapier-windows`.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing helper fails the test")]
 
 use manypath_sim::figure::figures;
 use manypath_sim::scenario::{Plan, Run};

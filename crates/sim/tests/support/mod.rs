@@ -1,5 +1,4 @@
 //! Shared by the tests: two endpoints that exchange messages and check what they get.
-#![allow(dead_code, reason = "every test file uses a part")]
 
 pub(crate) mod case;
 pub(crate) mod exchange;
