@@ -48,8 +48,8 @@ test: ## Run everything that continuous integration checks
 test-full: test build ## Run the slower checks, too
 	@scripts/setup full static
 	MANYPATH_CASES=20000 $(CARGO) test --release --locked -p manypath-sim
-	$(CARGO) test --release --locked -p manypath-lab --test throughput -- --ignored
-	$(CARGO) test --release --locked -p manypath-net --test usrsctp -- --ignored --test-threads 1
+	$(CARGO) test --release --locked -p manypath-lab --test it -- --ignored throughput::
+	$(CARGO) test --release --locked -p manypath-net --test it -- --ignored --test-threads 1 usrsctp::
 	$(CARGO) test --release --locked -p manypath-cli --test it -- --ignored --test-threads 1 failover:: uplinks::
 	$(CARGO) test --release --locked -p manypath-cli --test it -- --ignored --nocapture --exact soak::soak soak::chaos::a_short_chaos_loses_nothing
 	scripts/previous

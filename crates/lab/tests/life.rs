@@ -1,9 +1,6 @@
 //! A lab's life: how it is reached from other processes, and that nothing is left of it.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing helper fails the test")]
 
-#[path = "support/programs.rs"]
-mod programs;
-mod support;
+use crate::support;
 
 use manypath_lab::{Change, Host, Lab, LabError, LabSpec, cli};
 use std::io::{BufRead, BufReader};
@@ -12,25 +9,15 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use support::{Server, isolations, specs, start, this_binary};
 
-/// Not a test of its own: the entrance of the programs.
-#[test]
-fn program() {
-    match std::env::var("LAB_TEST_PROGRAM").as_deref() {
-        Ok("holder ") => holder(),
-        Ok("up ") => up(),
-        _ => programs::main(),
-    }
-}
-
 /// Holds a lab named by the environment until it is ended.
-fn holder() {
+pub(crate) fn holder() {
     let spec = LabSpec::new(specs(&["1ms"])).named(&std::env::var("LAB_TEST_NAME").unwrap());
     cli::run(spec).unwrap_or_else(|error| println!("{error}"));
     std::process::exit(0);
 }
 
 /// Starts a background lab named by the environment.
-fn up() {
+pub(crate) fn up() {
     let spec = LabSpec::new(specs(&["1ms"])).named(&std::env::var("LAB_TEST_NAME").unwrap());
     match cli::up(spec) {
         Ok(text) => print!("{text}"),

@@ -1,20 +1,11 @@
 //! What programs on the hosts meet: the delay, the rate, the queue and the changes that were asked
 //! for.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing helper fails the test")]
 
-#[path = "support/programs.rs"]
-mod programs;
-mod support;
+use crate::support;
 
 use manypath_lab::{Change, Host, Isolation, LabSpec};
 use std::time::Duration;
 use support::{Server, isolations, lab, run, specs, start};
-
-/// Not a test of its own: the entrance of the programs.
-#[test]
-fn program() {
-    programs::main();
-}
 
 /// (smallest, median) round-trip time in milliseconds and answers.
 fn rtt(lab: &manypath_lab::Lab, address: &str, count: &str) -> (f64, f64, usize) {

@@ -1,20 +1,11 @@
 //! How fast an unlimited path is. A measurement, not a check of correctness: it needs an idle
 //! machine and an optimised build, and is therefore asked for by name:
-//! `cargo test --release -p manypath-lab --test throughput -- --ignored --nocapture`.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing helper fails the test")]
+//! `cargo test --release -p manypath-lab --test it -- --ignored --nocapture throughput::`.
 
-#[path = "support/programs.rs"]
-mod programs;
-mod support;
+use crate::support;
 
 use manypath_lab::{Host, LabSpec};
 use support::{Server, isolations, run, specs, start};
-
-/// Not a test of its own: the entrance of the programs.
-#[test]
-fn program() {
-    programs::main();
-}
 
 #[test]
 #[ignore = "a measurement, for an idle machine"]

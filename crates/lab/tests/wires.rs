@@ -1,5 +1,4 @@
 //! Hosts joined by veth pairs.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing helper fails the test")]
 
 use manypath_lab::{Host, LabError, Wires};
 use std::process::Command;

@@ -1,10 +1,6 @@
 //! Two drivers with real endpoints, on loopback and across virtual cables.
-#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
-#[path = "support/host.rs"]
-mod host;
-#[path = "support/namespace.rs"]
-mod namespace;
+use crate::support::{host, namespace};
 
 use host::{Host, LIMIT, SCTP_PORT, config, drive, loopback, pair, text, transfer};
 use manypath_engine::{CloseReason, Event};

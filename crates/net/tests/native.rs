@@ -1,10 +1,6 @@
 //! SCTP directly over IP, between two stacks in namespaces.
-#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
-#[path = "support/host.rs"]
-mod host;
-#[path = "support/namespace.rs"]
-mod namespace;
+use crate::support::{host, namespace};
 
 use host::{Host, SCTP_PORT, config, text, transfer_on};
 use manypath_engine::{AssociationId, PathStatus};

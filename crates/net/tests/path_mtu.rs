@@ -1,10 +1,6 @@
 //! Links that are narrower than the interfaces at both ends: host, router, host in namespaces.
-#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
-#[path = "support/host.rs"]
-mod host;
-#[path = "support/namespace.rs"]
-mod namespace;
+use crate::support::{host, namespace};
 
 use host::{Host, LIMIT, SCTP_PORT, config, drive, text, transfer};
 use manypath_engine::{Config, PathMtu, PathStatus};

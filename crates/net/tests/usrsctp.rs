@@ -1,8 +1,7 @@
 //! Transfers between our native program (`examples/native`) and usrsctp (`tests/peers/usrsctp`) over UDP,
 //! on two hosts of a lab. What each row shows, and how it is repeated by hand: `docs/interop.md`.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing helper fails the test")]
 
-mod interop;
+use crate::interop;
 
 use interop::{Case, Initiator, Outcome, programs, run};
 

@@ -1,7 +1,5 @@
 //! Lookups: first match, defaults, options, and the words that explain them.
 
-#![allow(clippy::unwrap_used, reason = "a failing test may panic")]
-
 use manypath_rules::{Chain, Decider, Document, Policy, Protocol, Query, Table};
 
 fn table(text: &str) -> Table {

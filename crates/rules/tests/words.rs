@@ -1,7 +1,5 @@
 //! Rules as words and files: read, written, edited, refused.
 
-#![allow(clippy::unwrap_used, reason = "a failing test may panic")]
-
 use manypath_rules::{
     Chain, Class, Document, Form, Network, Place, Policy, Ports, Profile, Protocol, Rule, StepAside,
 };

@@ -1,6 +1,6 @@
 //! The header for C is that of the structures in Rust.
 
-mod support;
+use crate::support;
 
 use manypath_sockets::header;
 use support::{COMPILERS, Scratch, include, run};
@@ -13,7 +13,10 @@ fn the_header_is_up_to_date() {
         std::fs::write(&path, &text).unwrap();
     }
     let found = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(found == text, "renew it: MANYPATH_RENEW=1 cargo test -p manypath-sctp --test header");
+    assert!(
+        found == text,
+        "renew it: MANYPATH_RENEW=1 cargo test -p manypath-sctp --test it header::"
+    );
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! C programs over the shared library.
 
-mod support;
+use crate::support;
 
 use support::{COMPILERS, Scratch, example, in_own_network};
 

@@ -1,8 +1,6 @@
 //! Options of RFC 6458 and of Linux that change or tell something of associations as a whole.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "it is for tests")]
-
-mod common;
+use crate::common;
 
 use common::{PORT, Pair, address, option, option_raw, set_raw};
 use manypath_engine::{Duration, LocalAddress};

@@ -1,8 +1,6 @@
 //! Sockets of two hosts, packets between them by hand.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "it is for tests")]
-
-mod common;
+use crate::common;
 
 use bytes::Bytes;
 use common::{PORT, Pair, address, option, set};

@@ -1,8 +1,6 @@
 //! Messages that a program gives in parts (`SCTP_EXPLICIT_EOR`, RFC 6458 section 8.1.26).
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "it is for tests")]
-
-mod common;
+use crate::common;
 
 use bytes::Bytes;
 use common::{Pair, address, set_raw};

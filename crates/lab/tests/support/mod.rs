@@ -1,5 +1,6 @@
 //! Shared by the tests: a lab, or the reason why there can be none; programs to run on its hosts.
-#![allow(dead_code, reason = "every test file uses a part")]
+
+pub(crate) mod programs;
 
 use manypath_lab::{Isolation, Lab, LabError, LabSpec, PathSpec};
 use std::io::{BufRead, BufReader};

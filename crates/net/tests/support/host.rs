@@ -1,5 +1,8 @@
 //! A host of a test: a driver with its poll, and everything that its endpoint told.
-#![allow(dead_code, reason = "not every test that includes this file needs all of it")]
+#![allow(
+    dead_code,
+    reason = "the tests in the library include this file, too, and use a part of it"
+)]
 
 use bytes::Bytes;
 use manypath_engine::{AssociationId, Config, Endpoint, EndpointEvent, Event, Outgoing};

@@ -25,7 +25,6 @@ pub(crate) fn in_namespace<T: Send>(test: impl FnOnce() -> T + Send) -> Option<T
 /// runs in the caller's namespace with the number of the thread to which interfaces can be moved
 /// (`ip link set dev X netns NUMBER`). What `test` returns keeps its sockets, and they keep the
 /// namespace.
-#[allow(dead_code, reason = "not every test that includes this file needs two namespaces")]
 pub(crate) fn in_peer_namespace<T: Send>(
     connect: impl FnOnce(i32),
     test: impl FnOnce() -> T + Send,

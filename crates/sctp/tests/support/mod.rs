@@ -1,6 +1,5 @@
 //! What the tests with C programs share.
 
-#![allow(dead_code, reason = "each test uses a part of it")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "it is for tests")]
 
 use std::path::{Path, PathBuf};

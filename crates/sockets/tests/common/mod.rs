@@ -1,7 +1,5 @@
 //! Sockets of two hosts, packets between them by hand.
 
-#![allow(dead_code, reason = "each test program uses a part of it")]
-
 use bytes::Bytes;
 use manypath_engine::{Config, Duration, Endpoint, Instant, LocalAddress, PacketBatch, PathAddr};
 use manypath_sockets::constants::*;

@@ -1,0 +1,4 @@
+//! What the tests share.
+
+pub(crate) mod host;
+pub(crate) mod namespace;
