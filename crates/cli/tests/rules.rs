@@ -3,7 +3,8 @@
 
 use crate::common;
 
-use common::{Finished, MANYPATH, Site, finish};
+use common::clients::{carried, web_site};
+use common::{Finished, MANYPATH, Site, find, finish};
 use manypath_lab::Host;
 use std::process::Command;
 
@@ -178,4 +179,44 @@ fn the_manual_of_settings_names_each_with_its_default() {
         let row = format!("| `{name}` | {default} |");
         assert!(manual.contains(&row), "docs/configuration.md lacks: {row}");
     }
+}
+
+/// Neither what is no TOML nor what no stack knows keeps a program from running, and the other settings hold.
+#[test]
+fn a_typo_in_the_settings_is_told_and_the_program_runs() {
+    let site = web_site();
+    let config = site.dir.join("config.toml");
+    let url = format!("http://{}:8080/small", site.server());
+    let run = |text: &str| {
+        let good = "step_aside = \"never\"\ntcp_race = \"off\"\n";
+        std::fs::write(&config, format!("paths = ''\n[settings]\n{text}\n{good}")).unwrap();
+        let mut command = site.command(Host::Left, MANYPATH);
+        for name in ["MANYPATH_SYSCTL", "MANYPATH_RULES", "MANYPATH_PATHS"] {
+            command.env_remove(name);
+        }
+        command.env("MANYPATH_CONFIG", &config).args(["run", "--"]).arg(find("curl"));
+        command.args(["-sS", "-f", "-o", "/dev/null", &url]);
+        carried(&site, 1, || finish(command))
+    };
+    let at = config.display();
+    for (text, why) in [
+        ("log_levle = \"info\"", "unknown setting \"log_levle\""),
+        ("log_level = info", "write NAME = NUMBER or NAME = \"TEXT\", not log_level = info"),
+        ("init_rtx_max = \"many\"", "init_rtx_max = many: a number from 0 to 5"),
+        ("init_rtx_max = [1]", "init_rtx_max: a number or a string"),
+        ("rto_min_ms = 2000\nrto_max_ms = 1000", "rto_min_ms = 2000 is more than"),
+    ] {
+        let done = run(text);
+        assert_eq!(done.code, Some(0), "{text}: {done:?}");
+        let line = if text.contains('\n') { String::new() } else { "line 3: ".to_owned() };
+        assert!(done.stderr.contains(&format!("manypath: {at}: {line}{why}")), "{text}: {done:?}");
+        assert_eq!(done.stderr.lines().count(), 1, "{text}: {done:?}");
+        assert!(done.stderr.contains("ignored"), "{text}: {done:?}");
+    }
+    // What rules forbid must not become allowed by a typo.
+    std::fs::write(&config, "rules = 'remote perhaps'\n").unwrap();
+    let mut command = site.command(Host::Left, MANYPATH);
+    command.env_remove("MANYPATH_RULES").env("MANYPATH_CONFIG", &config).args(["run", "true"]);
+    let done = finish(command);
+    assert!(done.code == Some(125) && done.stderr.contains("unknown policy"), "{done:?}");
 }

@@ -131,6 +131,8 @@ pub struct StackConfig {
     pub shared_bottleneck: SharedBottleneck,
     /// Settings that are read at the beginning and again when asked; see [`Knob`](crate::Knob).
     pub settings: Option<SettingsFile>,
+    /// Begin without the settings that are wrong, instead of not at all.
+    pub ignore_wrong_settings: bool,
     /// Names of settings that the file does not change, because the user has given them.
     pub fixed: Vec<&'static str>,
     /// Whether connections of programs that have bound an address use every path; otherwise they
@@ -249,6 +251,7 @@ impl Default for StackConfig {
             redundancy: Redundancy::Off,
             shared_bottleneck: SharedBottleneck::Detect,
             settings: None,
+            ignore_wrong_settings: false,
             fixed: Vec::new(),
             force_bindall: true,
             step_aside: StepAside::Auto,
@@ -311,6 +314,7 @@ impl StackConfig {
             exit_when_drained: true,
             handle_signals: true,
             ignore_interrupt: true,
+            ignore_wrong_settings: true,
             ..Self::default()
         }
     }

@@ -5,6 +5,7 @@ use manypath_rules::{
     Chain, Decision, FileError, Form, Network, Options, Policy, Ports, Protocol, Query, Rule,
     RulesFile, Table,
 };
+use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 
@@ -123,6 +124,8 @@ impl Rules {
         let own = self.own.list(Chain::Local, Policy::Enable);
         let file = self.table.list(Chain::Local, Policy::Enable);
         let mut words: Vec<String> = own.chain(file).map(|(_, rule)| place_of(rule)).collect();
+        let mut seen = HashSet::new();
+        words.retain(|word| seen.insert(word.clone()));
         if self.table.default_policy(Chain::Local) == Policy::Enable {
             words.push("everything that no rule disables".to_owned());
         }
@@ -155,5 +158,19 @@ fn place_of(rule: &Rule) -> String {
             format!("{}{suffix}", SocketAddr::new(host.address(), ports.first()))
         }
         _ => rule.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_service_that_is_open_twice_is_shown_once() {
+        let mut rules = Rules::load(None, &["8080", "22"].map(|it| it.parse().expect("a service")))
+            .expect("no file");
+        let file = "local enable port 53\nlocal enable port 8080\n";
+        rules.adopt(manypath_rules::Document::parse(file).expect("rules").table());
+        assert_eq!(rules.services(), ["8080", "22", "53"]);
     }
 }

@@ -157,8 +157,9 @@ impl Stack {
         let clock = Clock::start();
         let poll = Poll::new()?;
         let registry = poll.registry().try_clone()?;
-        let settings = Settings::load(&mut config).map_err(io::Error::other)?;
+        let (settings, ignored) = Settings::load(&mut config).map_err(io::Error::other)?;
         log::set_levels(&config.log);
+        ignored.iter().for_each(|wrong| warn!(target: log::CONTROL, "{wrong}; ignored"));
         let mut driver =
             Driver::new(Endpoint::new(Self::endpoint_parameters(&config), seed(&config)?));
         if config.seed.is_some() {

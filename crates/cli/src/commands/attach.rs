@@ -112,6 +112,7 @@ fn say_ready() {
 /// The stack. What is remembered of this host's peers says nothing of those that a container reaches at the same
 /// addresses.
 fn stack_of(args: &AttachArgs) -> Result<StackChoice, Failure> {
+    super::stack::warn_of_wrong_settings()?;
     let stack = run::embedded_stack(&args.stack)?;
     Ok(if args.inner { without_memory(stack) } else { stack })
 }

@@ -58,7 +58,10 @@ fn run_program(args: &RunArgs) -> Result<u8, Failure> {
     }
     let stack = match &args.existing {
         Some(socket) => system_stack(socket)?,
-        None => super::shared::stack(embedded_stack(&args.stack)?, args.own_stack),
+        None => {
+            super::stack::warn_of_wrong_settings()?;
+            super::shared::stack(embedded_stack(&args.stack)?, args.own_stack)
+        }
     };
     let mut options = RunOptions::new(args.command.clone(), stack);
     options.rules = Some(super::stack::rules(&args.stack)?);
@@ -126,7 +129,7 @@ pub(super) fn embedded_stack(options: &StackOptions) -> Result<StackChoice, Fail
 
 /// Nobody would read what the stack says about files and options that it cannot take.
 fn check(options: &StackOptions) -> Result<(), Failure> {
-    super::stack::check_files(&super::stack::rules(options)?)?;
+    super::stack::check_rules_and_paths(&super::stack::rules(options)?)?;
     let mut config = StackConfig::server(Vec::new());
     super::stack::configure(&mut config, options, Level::Warn)?;
     if options.locals.is_empty() {

@@ -2,6 +2,7 @@
 
 use crate::args::{KeeperArgs, StackArgs, StackOptions};
 use crate::failure::Failure;
+use crate::say::say;
 use manypath_daemon::{Keeper, Kept, Knob, Level, Locals, LogTo, PeerCache, SettingsFile};
 use manypath_daemon::{Stack, StackConfig, WaitingLog};
 use manypath_rules::RulesFile;
@@ -55,9 +56,23 @@ pub(crate) fn no_rules(path: &Path) -> Failure {
 
 /// Whether a stack can go by the files that there are.
 pub(crate) fn check_files(rules: &RulesFile) -> Result<(), Failure> {
-    rules.read().map_err(super::rules::failure)?;
     SettingsFile::usual().read().map_err(super::config::settings_failure)?;
+    check_rules_and_paths(rules)
+}
+
+/// The same but for settings, without which a stack for programs begins.
+pub(super) fn check_rules_and_paths(rules: &RulesFile) -> Result<(), Failure> {
+    rules.read().map_err(super::rules::failure)?;
     PathsFile::usual().read().map_err(super::path::failure)?;
+    Ok(())
+}
+
+/// Tells which settings a stack for programs does without.
+pub(super) fn warn_of_wrong_settings() -> Result<(), Failure> {
+    let (_, wrong) = SettingsFile::usual().read_valid().map_err(super::config::settings_failure)?;
+    for wrong in wrong {
+        say(format_args!("{wrong}; ignored: correct it, then run `manypath config reload`"));
+    }
     Ok(())
 }
 

@@ -56,7 +56,15 @@ impl SettingsFile {
     /// # Errors
     /// When a file cannot be read, a line is wrong, or two values do not go together.
     pub fn read(&self) -> Result<Vec<Said>, SettingsError> {
-        parse(&self.0.read().map_err(SettingsError::File)?)
+        strict(self.read_valid()?)
+    }
+
+    /// The values that can be read, and what is wrong with the others.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn read_valid(&self) -> Result<(Vec<Said>, Vec<SettingsError>), SettingsError> {
+        Ok(parse(&self.0.read()?))
     }
 
     /// Sets knobs, or takes their lines out so that other files and defaults hold again: all of them or none.
@@ -70,19 +78,34 @@ impl SettingsFile {
             let own = &mut layers.layers[layers.own].lines;
             changes.iter().for_each(|(knob, value)| change(own, knob, *value));
             let lines = own.iter().map(|(_, line)| line.clone()).collect();
-            parse(&layers)?;
+            strict(parse(&layers))?;
             Ok((lines, ()))
         })
     }
 }
 
-/// All lines, and whether they go together.
-fn parse(layers: &Layers) -> Result<Vec<Said>, SettingsError> {
+fn strict((values, wrong): (Vec<Said>, Vec<SettingsError>)) -> Result<Vec<Said>, SettingsError> {
+    wrong.into_iter().next().map_or(Ok(values), Err)
+}
+
+/// All lines that make sense and go together, and what is wrong with the others.
+fn parse(layers: &Layers) -> (Vec<Said>, Vec<SettingsError>) {
     let mut values: Vec<Said> = Vec::new();
+    let mut wrong = Vec::new();
+    for layer in &layers.layers {
+        let lines = layer.wrong.iter().cloned();
+        wrong.extend(lines.map(|(line, why)| SettingsError::Line(layer.path.clone(), line, why)));
+    }
     for (layer, line, text) in layers.lines() {
         let path = &layers.layers[layer].path;
-        let said = setting(text).map_err(|why| SettingsError::Line(path.clone(), line, why))?;
-        let Some((name, value)) = said else { continue };
+        let (name, value) = match setting(text) {
+            Ok(Some(said)) => said,
+            Ok(None) => continue,
+            Err(why) => {
+                wrong.push(SettingsError::Line(path.clone(), line, why));
+                continue;
+            }
+        };
         let origin = (path.clone(), line);
         match values.iter_mut().find(|other| other.name == name) {
             Some(other) if other.origin.0 == *path => (other.value, other.origin) = (value, origin),
@@ -90,9 +113,11 @@ fn parse(layers: &Layers) -> Result<Vec<Said>, SettingsError> {
             None => values.push(Said { name, value, origin }),
         }
     }
-    let own = || layers.layers[layers.own].path.clone();
-    go_together(&values).map_err(|why| SettingsError::Together(own(), why))?;
-    Ok(values)
+    if let Err(why) = go_together(&values) {
+        values.retain(|said| !TOGETHER.contains(&said.name));
+        wrong.push(SettingsError::Together(layers.layers[layers.own].path.clone(), why));
+    }
+    (values, wrong)
 }
 
 /// What a line sets; nothing if it is blank or a comment.
@@ -102,16 +127,17 @@ fn setting(line: &str) -> Result<Option<(&'static str, u64)>, String> {
         return Ok(None);
     }
     let (name, value) = line.split_once('=').ok_or("a setting is written NAME = VALUE")?;
-    let knob = Knob::by_name(name.trim()).ok_or_else(|| {
-        let known: Vec<&str> = super::KNOBS.iter().map(|knob| knob.name).collect();
-        format!("unknown setting \"{}\": {}", name.trim(), known.join(", "))
-    })?;
+    let unknown = || format!("unknown setting \"{}\" (manypath-config(5) lists all)", name.trim());
+    let knob = Knob::by_name(name.trim()).ok_or_else(unknown)?;
     Ok(Some((knob.name, knob.parse(value.trim())?)))
 }
 
+/// The shortest and the longest timeout.
+const TOGETHER: [&str; 2] = ["rto_min_ms", "rto_max_ms"];
+
 /// The timeouts have an order.
 fn go_together(values: &[Said]) -> Result<(), String> {
-    let (shortest, longest) = (in_force("rto_min_ms", values), in_force("rto_max_ms", values));
+    let [shortest, longest] = TOGETHER.map(|name| in_force(name, values));
     match (shortest, longest) {
         (Some(least), Some(most)) if least > most => Err(format!(
             "rto_min_ms = {least} is more than rto_max_ms = {most}: lower the one or raise the other"

@@ -21,24 +21,38 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Takes the settings' file from the configuration and applies it.
-    pub(crate) fn load(config: &mut StackConfig) -> Result<Self, SettingsError> {
+    /// Takes the settings' file from the configuration and applies it; also tells what was left out because it is
+    /// wrong, if the configuration allows that.
+    pub(crate) fn load(
+        config: &mut StackConfig,
+    ) -> Result<(Self, Vec<SettingsError>), SettingsError> {
         let initial = KNOBS.iter().map(|knob| knob.get(config)).collect();
         let fixed = std::mem::take(&mut config.fixed);
         let settings = Self { file: config.settings.take(), initial, fixed };
-        settings.apply(config)?;
-        Ok(settings)
+        let mut ignored = Vec::new();
+        match &settings.file {
+            Some(file) if config.ignore_wrong_settings => {
+                let (values, wrong) = file.read_valid()?;
+                settings.put(config, &values);
+                ignored = wrong;
+            }
+            Some(_) | None => settings.apply(config)?,
+        }
+        Ok((settings, ignored))
     }
 
     /// Reads the file and puts it into force. Nothing changes when it is wrong.
     pub(crate) fn apply(&self, config: &mut StackConfig) -> Result<(), SettingsError> {
         let Some(file) = &self.file else { return Ok(()) };
-        let values = file.read()?;
+        self.put(config, &file.read()?);
+        Ok(())
+    }
+
+    fn put(&self, config: &mut StackConfig, values: &[Said]) {
         for (knob, initial) in KNOBS.iter().zip(&self.initial) {
             let said = values.iter().find(|said| said.name == knob.name).map(|said| said.value);
             let said = said.filter(|_| !self.fixed.contains(&knob.name));
             knob.set(config, said.unwrap_or(*initial));
         }
-        Ok(())
     }
 }

@@ -38,9 +38,10 @@ impl Format {
         if self == Self::Plain {
             return Ok(lines.iter().map(|line| format!("{line}\n")).collect());
         }
-        let mut document: DocumentMut = text
-            .parse()
-            .map_err(|e: toml_edit::TomlError| invalid(path, e.message().to_owned()))?;
+        let mut document: DocumentMut = text.parse().map_err(|error| {
+            let (line, why) = place(text, &error);
+            invalid(path, format!("line {line}: {why}"))
+        })?;
         match part {
             Part::Settings => put_settings(&mut document, lines),
             Part::Rules | Part::Paths => put_text(&mut document, part.key(), lines),
@@ -51,26 +52,26 @@ impl Format {
 
 pub(super) fn plain(path: &Path, text: &str) -> Layer {
     let lines = (1..).zip(text.lines().map(str::to_owned)).collect();
-    Layer { path: path.to_owned(), lines, services: 0 }
+    Layer { path: path.to_owned(), lines, services: 0, wrong: Vec::new() }
 }
 
 /// The lines of a part in a `config.toml`. The whole file is looked at: a wrong key anywhere is an error.
 fn config(part: Part, path: &Path, text: &str) -> Result<Layer, (usize, String)> {
-    let line_of = |at: Option<std::ops::Range<usize>>| {
-        1 + text.bytes().take(at.map_or(0, |at| at.start)).filter(|byte| *byte == b'\n').count()
-    };
-    let document = Document::parse(text)
-        .map_err(|error| (line_of(error.span()), error.message().trim().replace('\n', ", ")))?;
-    let mut layer = Layer { path: path.to_owned(), lines: Vec::new(), services: 0 };
+    let (text, mut wrong_settings) = without_broken_settings(text)?;
+    let line_of = |at| line_of(&text, at);
+    let document = Document::parse(text.as_str()).map_err(|error| place(&text, &error))?;
+    let mut layer =
+        Layer { path: path.to_owned(), lines: Vec::new(), services: 0, wrong: Vec::new() };
     for (key, item) in document.as_table().iter() {
         let line = line_of(document.as_table().key(key).and_then(toml_edit::Key::span));
         let wrong = |why: &str| (line, format!("{key}: {why}"));
         let lines = match key {
             "settings" => {
-                let table = item
-                    .as_table_like()
-                    .ok_or_else(|| wrong("write [settings], then NAME = VALUE"))?;
-                settings(table, &line_of)?
+                let table = item.as_table_like();
+                if table.is_none() {
+                    wrong_settings.push(wrong("write [settings], then NAME = VALUE"));
+                }
+                table.map_or_else(Lines::new, |it| settings(it, &line_of, &mut wrong_settings))
             }
             "rules" | "paths" => {
                 let text = item
@@ -99,23 +100,63 @@ fn config(part: Part, path: &Path, text: &str) -> Result<Layer, (usize, String)>
         let at = if key == "services" { layer.lines.len() } else { 0 };
         layer.lines.splice(at..at, lines);
     }
+    if part == Part::Settings {
+        wrong_settings.sort();
+        layer.wrong = wrong_settings;
+    }
     Ok(layer)
+}
+
+fn line_of(text: &str, at: Option<std::ops::Range<usize>>) -> usize {
+    1 + text.bytes().take(at.map_or(0, |at| at.start)).filter(|byte| *byte == b'\n').count()
+}
+
+/// Where something is no TOML, and why.
+fn place(text: &str, error: &toml_edit::TomlError) -> (usize, String) {
+    (line_of(text, error.span()), error.message().trim().replace('\n', ", "))
+}
+
+/// Leaves out the lines of `[settings]` that are no TOML, so that all others can be read.
+fn without_broken_settings(text: &str) -> Result<(String, Lines), (usize, String)> {
+    let (mut text, mut wrong) = (text.to_owned(), Lines::new());
+    while let Err(error) = Document::parse(text.as_str()) {
+        let (line, why) = place(&text, &error);
+        if !is_setting(&text, line) {
+            return Err((line, why));
+        }
+        let said = text.lines().nth(line - 1).unwrap_or_default().trim();
+        wrong.push((line, format!("write NAME = NUMBER or NAME = \"TEXT\", not {said}")));
+        let others = (1..).zip(text.lines()).map(|(n, other)| if n == line { "" } else { other });
+        text = others.flat_map(|other| [other, "\n"]).collect();
+    }
+    Ok((text, wrong))
+}
+
+/// Whether a line has something in it and stands below `[settings]`.
+fn is_setting(text: &str, line: usize) -> bool {
+    let lines: Vec<&str> = text.lines().take(line).map(str::trim).collect();
+    let [before @ .., last] = lines.as_slice() else { return false };
+    let header = before.iter().rfind(|line| line.starts_with('['));
+    let is_below = header.is_some_and(|it| it.starts_with("[settings]"));
+    is_below && lines.len() == line && !last.is_empty() && !last.starts_with('[')
 }
 
 fn settings(
     table: &dyn TableLike,
     line_of: &dyn Fn(Option<std::ops::Range<usize>>) -> usize,
-) -> Result<Lines, (usize, String)> {
+    wrong: &mut Lines,
+) -> Lines {
     let mut lines = Lines::new();
     for (name, item) in table.iter() {
         let line = line_of(item.span());
-        let value = match item.as_value() {
-            Some(value) if !(value.is_array() || value.is_inline_table()) => shown(value),
-            Some(_) | None => return Err((line, format!("{name}: a number or a string"))),
-        };
-        lines.push((line, format!("{name} = {value}")));
+        match item.as_value() {
+            Some(value) if !(value.is_array() || value.is_inline_table()) => {
+                lines.push((line, format!("{name} = {}", shown(value))));
+            }
+            Some(_) | None => wrong.push((line, format!("{name}: a number or a string"))),
+        }
     }
-    Ok(lines)
+    lines
 }
 
 /// Services as the rules that open them.

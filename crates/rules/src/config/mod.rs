@@ -56,6 +56,8 @@ pub struct Layer {
     pub lines: Vec<(usize, String)>,
     /// How many of the last lines stand for entries of `services`.
     pub services: usize,
+    /// Settings that cannot be read: the number of each line, and why. The other parts do without them.
+    pub wrong: Vec<(usize, String)>,
 }
 
 /// All lines of a part.
@@ -168,7 +170,8 @@ impl Sources {
     /// What the files say.
     ///
     /// # Errors
-    /// When a file cannot be read, or is no TOML with the keys of a configuration.
+    /// When a file cannot be read, or is no TOML with the keys of a configuration. What is wrong with single
+    /// settings is in [`Layer::wrong`].
     pub fn read(&self) -> Result<Layers, KeptFileError> {
         let (target, _) = self.target();
         let (mut layers, mut own, mut found_plain) = (Vec::new(), None, false);

@@ -134,7 +134,6 @@ fn a_wrong_file_is_told_with_its_line() {
         ("\n\nrulez = ''\n", "line 3: unknown key \"rulez\": settings, rules, paths, services"),
         ("services = [\n22,\n'ssh']\n", "line 3: services: \"ssh\" is not PORT"),
         ("\nservices = 22\n", "line 2: services: write [22, "),
-        ("[settings]\nlog_level = [1]\n", "line 2: log_level: a number or a string"),
         ("rules = ''\n[settings\n", "line 2: "),
     ] {
         folders.write("user/config.toml", text);
@@ -214,4 +213,21 @@ fn root_writes_the_hosts_file_unless_it_has_one_of_its_own() {
     assert_eq!(written(true), folders.0.join("host/rules"), "until it is migrated");
     folders.write("user/config.toml", "");
     assert_eq!(written(true), folders.0.join("user/config.toml"));
+}
+
+/// What is no TOML below `[settings]` is left out line by line, for all parts; elsewhere it is an error.
+#[test]
+fn a_typo_in_the_settings_hides_nothing_else() {
+    let folders = Folders::new("typo");
+    let text = format!("{HOST}log_stack = info\nlog_path\npath_rtx_max = [4]\npeer_cache = 0\n");
+    folders.write("host/config.toml", &text);
+    let settings = folders.sources(Part::Settings, false).read().unwrap();
+    let lines: Vec<_> = settings.lines().map(|(_, line, text)| (line, text)).collect();
+    assert_eq!(lines, [(9, "log_level = info"), (10, "init_rtx_max = 3"), (14, "peer_cache = 0")]);
+    let wrong = settings.layers.iter().flat_map(|layer| layer.wrong.iter().map(|(line, _)| *line));
+    assert_eq!(wrong.collect::<Vec<_>>(), [11, 12, 13]);
+    assert_eq!(folders.lines(Part::Rules).len(), 4);
+    folders.write("host/config.toml", &format!("services = [22\n{HOST}"));
+    let error = folders.sources(Part::Settings, false).read().unwrap_err();
+    assert!(error.error.to_string().starts_with("line "), "{error:?}");
 }

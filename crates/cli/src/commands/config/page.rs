@@ -63,7 +63,8 @@ pub(crate) fn write_page(dir: &Path) -> Result<(), Failure> {
          the host's; rules and path policies of the user come before the host's; services of both are \
          open. manypath config, rules and path change the file and keep comments; after editing it by \
          hand, run manypath config reload. If a file is wrong, the error names the line, and running \
-         stacks keep their present configuration.",
+         stacks keep their present configuration. manypath run and attach ignore a wrong setting, and \
+         say so.",
     );
     entries(&mut page, "KEYS", &ABOUT.map(|(name, text)| (name.to_owned(), text.to_owned())));
     let config = StackConfig::default();
