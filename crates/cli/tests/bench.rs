@@ -142,7 +142,6 @@ fn a_veth_pair_is_made_and_files_are_written() {
         let text = std::fs::read_to_string(dir.join(file)).unwrap();
         assert!(text.starts_with(begin), "{file}: {text}");
     }
-    assert!(std::fs::read(dir.join("bench.png")).unwrap().starts_with(b"\x89PNG"));
     std::fs::remove_dir_all(dir).unwrap();
 }
 

@@ -4,10 +4,10 @@
 //! cargo run --release -p manypath-sim --example grid_chart -- FOLDER
 //! ```
 //!
-//! Reads `grid.csv` in FOLDER and writes `grid.svg` and `grid.png` to it. `bench/grid --write` runs it.
+//! Reads `grid.csv` in FOLDER and writes `grid.svg` to it. `bench/grid --write` runs it.
 #![allow(clippy::unwrap_used, reason = "a failing helper fails the run")]
 
-use manypath_sim::figure::plot::{Chart, Curve, Panel, Point, to_png, to_svg};
+use manypath_sim::figure::plot::{Chart, Curve, Panel, Point, to_svg};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -37,7 +37,6 @@ fn main() {
     let panels = PANELS.iter().filter_map(|panel| self::panel(panel, &rows)).collect();
     let chart = Chart { title: "Goodput of manypath over that of others".into(), panels };
     fs::write(Path::new(&folder).join("grid.svg"), to_svg(&chart)).unwrap();
-    fs::write(Path::new(&folder).join("grid.png"), to_png(&chart)).unwrap();
 }
 
 fn parse(text: &str) -> Vec<Row> {

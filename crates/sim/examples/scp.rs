@@ -4,12 +4,12 @@
 //! cargo run --release -p manypath-sim --example scp -- [RESULTS [OUT]]
 //! ```
 //!
-//! Reads `RESULTS` (target/scp/results.csv) and writes `scp.svg`, `scp.png`, `scp.csv` (means with their 95 %
+//! Reads `RESULTS` (target/scp/results.csv) and writes `scp.svg`, `scp.csv` (means with their 95 %
 //! confidence intervals) and `scp.md` (the table, with medians and verdicts) to `OUT` (docs/results/scp).
 #![allow(clippy::unwrap_used, reason = "a failing helper fails the run")]
 
 use manypath_sim::campaign::{Summary, summarise};
-use manypath_sim::figure::plot::{Chart, Curve, Panel, Point, to_png, to_svg};
+use manypath_sim::figure::plot::{Chart, Curve, Panel, Point, to_svg};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -44,7 +44,6 @@ fn main() {
     fs::create_dir_all(out).unwrap();
     let chart = chart(&copies);
     fs::write(out.join("scp.svg"), to_svg(&chart)).unwrap();
-    fs::write(out.join("scp.png"), to_png(&chart)).unwrap();
     fs::write(out.join("scp.csv"), table_csv(&copies)).unwrap();
     fs::write(out.join("scp.md"), page(&copies)).unwrap();
 }
@@ -135,7 +134,7 @@ fn page(copies: &[Copy]) -> String {
          take no longer than over TCP with the better of its controllers; where much is lost, at most {MOST_OF_BBR} times as long as with BBR.\n\n\
          ```\nbench/scp --runs 6 && cargo run --release -p manypath-sim --example scp\n```\n\n\
          Compilers ran beside it on both processors: what ssh computes makes small files vary.\n\n\
-         ![times](scp.png)\n\n\
+         ![times](scp.svg)\n\n\
          | file | loss | manypath | TCP (CUBIC) | TCP (BBR) | manypath/BBR | manypath/better | asked for | met |\n\
          |---|---|---|---|---|---|---|---|---|\n",
     );

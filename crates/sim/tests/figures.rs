@@ -69,8 +69,6 @@ fn figure_7_is_as_published() {
     let svg = plot::to_svg(&chart);
     assert!(svg.contains("1: Σ=Fixed, ν=true") && svg.ends_with("</svg>\n"));
     assert_eq!(svg.matches("<text").count(), svg.matches("</text>").count());
-    let png = plot::to_png(&chart);
-    assert!(png.starts_with(b"\x89PNG\r\n\x1a\n") && png.ends_with(b"IEND\xaeB`\x82"));
 }
 
 #[test]

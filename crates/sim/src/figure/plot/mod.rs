@@ -1,19 +1,15 @@
-//! Charts: lines with error bars over a common x axis, or groups of bars, as SVG and PNG.
+//! Charts: lines with error bars over a common x axis, or groups of bars, as SVG.
 //!
 //! ```text
 //! Chart (panels, curves) ─▶ layout ─▶ shapes (lines, areas, texts) ─▶ svg
-//!                                                                  └▶ raster ─▶ png
 //! ```
 
 mod axis;
 mod bars;
 mod layout;
-mod png;
-mod raster;
 mod shape;
 mod svg;
 
-pub use png::to_png;
 pub use svg::to_svg;
 
 /// A figure of one or more panels side by side, more than three in rows.

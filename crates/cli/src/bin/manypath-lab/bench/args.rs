@@ -86,7 +86,7 @@ pub(crate) struct BenchArgs {
     /// Largest IP packet on veth, in bytes.
     #[arg(long, value_name = "BYTES", default_value_t = 1500)]
     pub(crate) mtu: u32,
-    /// Output directory for table, chart (SVG, PNG) and JSON.
+    /// Output directory for table, chart (SVG) and JSON.
     #[arg(long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
     /// Print one JSON object with `results`, and `start`, `intervals` and `end` as in iperf3.

@@ -2,7 +2,7 @@
 
 use super::Report;
 use crate::failure::Failure;
-use manypath_sim::figure::plot::{to_png, to_svg};
+use manypath_sim::figure::plot::to_svg;
 use std::fs;
 use std::path::Path;
 
@@ -13,17 +13,11 @@ pub(super) fn write(folder: &Path, report: &Report, text: &str, json: &str) -> R
     fs::create_dir_all(folder).map_err(failed)?;
     let chart = manypath_bench::chart("manypath-lab bench", &report.results);
     let page = format!(
-        "# {}\n\n```\n{}\n```\n\n{text}\n\n![chart](bench.png)\n",
+        "# {}\n\n```\n{}\n```\n\n{text}\n\n![chart](bench.svg)\n",
         "Measured by manypath-lab bench", report.command
     );
-    let (svg, png) = (to_svg(&chart), to_png(&chart));
-    let files: [(&str, &[u8]); 4] = [
-        ("bench.md", page.as_bytes()),
-        ("bench.json", json.as_bytes()),
-        ("bench.svg", svg.as_bytes()),
-        ("bench.png", &png),
-    ];
+    let files = [("bench.md", page.as_str()), ("bench.json", json), ("bench.svg", &to_svg(&chart))];
     files
         .into_iter()
-        .try_for_each(|(name, bytes)| fs::write(folder.join(name), bytes).map_err(failed))
+        .try_for_each(|(name, text)| fs::write(folder.join(name), text).map_err(failed))
 }

@@ -29,8 +29,7 @@ pub(crate) enum SimAction {
         after_help = "Example:\n  manypath-lab sim live papers/dreibholz2010/live/fig7.toml --seeds 1\n  manypath-lab sim live scenario.toml --set measure=20s --jobs 2 --tolerance 0.07"
     )]
     Live(SimLiveArgs),
-    /// Simulate a published figure: SVG, PNG, CSV, and a table that compares it with the
-    /// publication.
+    /// Simulate a published figure: SVG, CSV, and a table that compares it with the publication.
     #[command(
         after_help = "Example:\n  manypath-lab sim figure dreibholz2010-fig7 --output figures\n  manypath-lab sim figure --all --seeds 2 --set measure=30s"
     )]

@@ -162,7 +162,6 @@ fn write(figure: &'static Figure, records: &[Record], out: &Path) -> Result<Outc
     let verdict = (figure.judge)(&runs);
     let file = |extension: &str| out.join(format!("{}.{extension}", figure.name));
     std::fs::write(file("svg"), plot::to_svg(&chart))?;
-    std::fs::write(file("png"), plot::to_png(&chart))?;
     std::fs::write(file("csv"), to_csv(&chart))?;
     let json = serde_json::to_string_pretty(&verdict).map_err(|e| Failure::new(e.to_string()))?;
     std::fs::write(file("verdict.json"), json.clone() + "\n")?;

@@ -97,7 +97,7 @@ fn section(result: &Result, heading: &str) -> String {
     let (name, title) = (figure.name, figure.title);
     let mut out = format!("\n{heading} {name}: {title}\n\n![{title}]({name}.svg)\n\n");
     out += &format!(
-        "{runs}: `manypath-lab sim figure {name}`. [Points]({name}.csv), [picture]({name}.png), \
+        "{runs}: `manypath-lab sim figure {name}`. [Points]({name}.csv), [picture]({name}.svg), \
          [verdict]({name}.verdict.json).\n\n"
     );
     out += &table(verdict);

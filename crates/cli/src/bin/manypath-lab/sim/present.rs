@@ -58,7 +58,7 @@ fn short(figure: &'static Figure, out: &Path, folder: &str, verdict: &[Criterion
     let (met, of) = (met(verdict), verdict.len());
     let mut text = format!(
         "\n## {name}: {title}\n\n![{title}]({file}.svg)\n\n{effort}: {all}[points]({file}.csv), \
-         [picture]({file}.png), [verdict]({file}.verdict.json).\n\n{summary}\n\n{met} of {of} criteria are met."
+         [picture]({file}.svg), [verdict]({file}.verdict.json).\n\n{summary}\n\n{met} of {of} criteria are met."
     );
     let missed: Vec<&Criterion> = verdict.iter().filter(|criterion| !criterion.met).collect();
     text += if missed.is_empty() { "\n" } else { " Not met:\n\n" };
