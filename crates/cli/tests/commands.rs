@@ -5,10 +5,16 @@ use crate::common;
 use common::{Finished, MANYPATH, finish};
 use std::process::Command;
 
+/// Where no stack runs, and none stays after a program.
+fn nobody(command: &mut Command) -> &mut Command {
+    let dir = concat!(env!("CARGO_TARGET_TMPDIR"), "/nobody");
+    command.env("MANYPATH_RUNTIME_DIR", dir).env("MANYPATH_OWN_STACK", "1")
+}
+
 /// `manypath ARGS`, with no files of the caller.
 fn manypath(args: &[&str]) -> Finished {
     let mut command = Command::new(MANYPATH);
-    command.args(args).env("MANYPATH_RUNTIME_DIR", std::env::temp_dir().join("manypath-nobody"));
+    nobody(&mut command).args(args);
     for name in ["MANYPATH_CONFIG", "MANYPATH_PEERS"] {
         command.env(name, "/dev/null");
     }
@@ -88,7 +94,7 @@ fn a_wrong_file_is_told_where_no_stack_runs_that_could_tell() {
     std::fs::write(&file, "remote enable\nremote perhaps\n").expect("a file");
     let mut command = Command::new(MANYPATH);
     command.arg("reload").env("MANYPATH_RULES", &file);
-    command.env("MANYPATH_RUNTIME_DIR", std::env::temp_dir().join("manypath-nobody"));
+    nobody(&mut command);
     let done = finish(command);
     std::fs::remove_file(&file).expect("the file");
     assert_eq!(done.code, Some(1), "{done:?}");
@@ -103,7 +109,7 @@ fn a_line_about_paths_that_another_one_hides_says_so() {
     let file = dir.join("paths");
     let path = |args: &[&str]| {
         let mut command = Command::new(MANYPATH);
-        command.env("MANYPATH_RUNTIME_DIR", std::env::temp_dir().join("manypath-nobody"));
+        nobody(&mut command);
         finish_ok(command.env("MANYPATH_PATHS", &file).arg("path").args(args))
     };
     let first = path(&["add", "10.0.0.2", "dev", "wwan0", "backup"]);
@@ -131,7 +137,7 @@ fn a_path_of_a_lab_that_makes_no_sense_is_named() {
 /// A folder of this test alone, and `manypath config` with its settings there.
 fn config(file: &std::path::Path, args: &[&str]) -> Finished {
     let mut command = Command::new(MANYPATH);
-    command.env("MANYPATH_RUNTIME_DIR", std::env::temp_dir().join("manypath-nobody"));
+    nobody(&mut command);
     command
         .env("MANYPATH_SYSCTL", file)
         .env("MANYPATH_RULES", "/dev/null")
@@ -176,7 +182,7 @@ fn old_files_are_named_and_moved_into_one() {
     std::fs::write(folder.join("sysctl.conf"), "init_rtx_max = 3\n").expect("settings");
     let run = |args: &[&str]| {
         let mut command = Command::new(MANYPATH);
-        command.env("MANYPATH_RUNTIME_DIR", std::env::temp_dir().join("manypath-nobody"));
+        nobody(&mut command);
         finish({
             command.env("XDG_CONFIG_HOME", &dir).args(args);
             command
