@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod columns;
 mod demo;
 mod lab;
 mod sim;

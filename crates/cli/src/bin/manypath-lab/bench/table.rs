@@ -2,6 +2,7 @@
 
 use super::Report;
 use super::args::BenchArgs;
+use crate::columns::pad;
 use manypath_bench::{Pinned, Row, Run, Skipped};
 use std::fmt::Write;
 
@@ -10,23 +11,14 @@ const HEAD: [&str; 8] =
 
 /// The table as Markdown, with what is needed to read it.
 pub(super) fn text(report: &Report, args: &BenchArgs) -> String {
-    let rows: Vec<[String; 8]> = report.results.results.iter().map(cells).collect();
-    let width = |i: usize| rows.iter().map(|row| row[i].len()).chain([HEAD[i].len()]).max();
-    let widths: Vec<usize> = (0..HEAD.len()).map(|i| width(i).unwrap_or(0)).collect();
-    let line = |cells: &[String; 8]| {
-        let padded = cells.iter().zip(&widths).enumerate().map(|(i, (cell, width))| match i {
-            0 | 1 => format!("{cell:<width$}"),
-            _ => format!("{cell:>width$}"),
-        });
-        format!("| {} |\n", padded.collect::<Vec<_>>().join(" | "))
-    };
-    let mut out = line(&HEAD.map(str::to_owned));
-    let rule: Vec<_> = widths.iter().map(|width| "-".repeat(*width)).collect();
-    // Writing to a string cannot fail, here and below.
-    let _ = writeln!(out, "| {} |", rule.join(" | "));
-    rows.iter().for_each(|row| out += &line(row));
+    let rows = report.results.results.iter().map(cells);
+    let rows = std::iter::once(HEAD.map(str::to_owned)).chain(rows).map(Vec::from);
+    let mut rows = pad(&rows.collect::<Vec<_>>(), 2);
+    rows.insert(1, rows[0].iter().map(|cell| "-".repeat(cell.len())).collect());
+    let mut out: String = rows.iter().map(|row| format!("| {} |\n", row.join(" | "))).collect();
     out.push('\n');
     for skipped in &report.results.skipped {
+        // Writing to a string cannot fail, here and below.
         let _ = writeln!(out, "* {}", skipped_line(skipped));
     }
     for (place, pinned) in report.places.iter().zip(&report.pinned) {

@@ -2,6 +2,7 @@
 
 use super::Skipped;
 use super::measure::Run;
+use crate::columns::pad;
 use std::fmt::Write;
 
 /// The table that the demo ends with.
@@ -17,19 +18,11 @@ pub(crate) fn table(runs: &[Run], skipped: &[Skipped], sum_mbps: f64) -> String 
         "A/B carried",
         "SHA-256",
     ];
-    let rows: Vec<[String; 8]> = runs.iter().map(row).collect();
-    let width =
-        |i: usize| rows.iter().map(|r| r[i].len()).chain([head[i].len()]).max().unwrap_or(0);
-    let mut line = |cells: &[String]| {
-        let padded = cells.iter().enumerate().map(|(i, cell)| match i {
-            0 => format!("{cell:<w$}", w = width(i)),
-            _ => format!("{cell:>w$}", w = width(i)),
-        });
-        // Writing to a string cannot fail.
-        let _ = writeln!(out, "{}", padded.collect::<Vec<_>>().join("  "));
-    };
-    line(&head.map(str::to_owned));
-    rows.iter().for_each(|row| line(row));
+    let rows = std::iter::once(head.map(str::to_owned)).chain(runs.iter().map(row));
+    for row in pad(&rows.map(Vec::from).collect::<Vec<_>>(), 1) {
+        // Writing to a string cannot fail, here and below.
+        let _ = writeln!(out, "{}", row.join("  "));
+    }
     for Skipped { name, reason } in skipped {
         let _ = writeln!(out, "{name}: left out: {reason}");
     }

@@ -1,5 +1,6 @@
 //! Results for a terminal.
 
+use crate::columns::pad;
 use manypath_sim::campaign::{Record, Summary, summarise};
 
 /// Figures that are shown; results.csv has all.
@@ -33,19 +34,7 @@ pub(super) fn summary(records: &[Record], swept: &[String], json: bool) -> Strin
 
 /// Columns next to each other.
 pub(super) fn align(rows: Vec<Vec<String>>) -> String {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column));
-        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let mut out = String::new();
-    for row in &rows {
-        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
-        out += cells.collect::<Vec<_>>().join("  ").trim_end();
-        out.push('\n');
-    }
-    out
+    pad(&rows, usize::MAX).iter().map(|row| format!("{}\n", row.join("  ").trim_end())).collect()
 }
 
 pub(super) fn mean(runs: &[&Record], figure: &str) -> Option<Summary> {
