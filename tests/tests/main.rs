@@ -1,0 +1,8 @@
+//! The checks of the workspace as a whole, in one binary.
+
+mod architecture;
+mod bench_grid;
+mod bench_help;
+mod requirements;
+mod size;
+mod status_page;
