@@ -5,7 +5,7 @@ use crate::common;
 
 use common::cgroup::{Group, enter};
 use common::clients::{carried, web_site};
-use common::{Finished, MANYPATH, Site, find, finish};
+use common::{Finished, MANYPATH, Site, find, finish, wait_for};
 use manypath_lab::Host;
 use std::fs;
 use std::path::Path;
@@ -426,4 +426,33 @@ fn a_rule_by_user_holds_for_datagrams_under_roots_run() {
     let done = ask();
     assert_eq!((done.stdout.as_str(), flows_of_datagrams(&site)), ("unheard\n", 1));
     assert!(done.stderr.contains("egress-policy="), "{done:?}");
+}
+
+/// Runs a line of shell on the left host.
+fn shell(site: &Site, line: &str) -> Finished {
+    let mut command = site.command(Host::Left, find("sh"));
+    command.args(["-c", line]);
+    finish(command)
+}
+
+/// The policy is asked with the address that the route named when the connect began. Plain TCP sends its SYN again
+/// from the new one; `manypath attach`, late to hear of either, aborted the connect.
+#[test]
+fn a_connect_survives_that_the_address_of_its_route_is_replaced() {
+    let site = web_site();
+    let Some(mut group) = attached(&site) else { return };
+    let (own, pid) = (site.lab.address(Host::Left, 0), group.pid());
+    assert_eq!(shell(&site, &format!("kill -STOP {pid}")).code, Some(0));
+    let url = url(&site);
+    let mut command = group.command(&site, Host::Left, "curl", &fetching(&url));
+    let mut curl = command.spawn().expect("curl");
+    wait_for("the connect", || shell(&site, "ss -Htn state syn-sent").stdout.contains("127.0.0.1"));
+    let change =
+        format!("ip address del {own}/24 dev pathA && ip address add 10.77.1.77/24 dev pathA");
+    let changed = shell(&site, &change);
+    assert_eq!(changed.code, Some(0), "{changed:?}");
+    assert_eq!(shell(&site, &format!("kill -CONT {pid}")).code, Some(0));
+    assert_eq!(curl.wait().expect("its end").code(), Some(0));
+    let report = end(&site, &mut group);
+    assert!(report.contains("opened=1") && report.contains("kernel: none"), "{report}");
 }

@@ -124,7 +124,17 @@ impl Egress {
     /// # Errors
     /// When the kernel cannot be asked: no process can be made in the program's cgroup, or the socket has no room.
     pub fn permits(&mut self, who: &Identity, flow: &Flow) -> io::Result<bool> {
-        let mut flow = *flow;
+        let answer = self.ask(who, *flow);
+        if answer.as_ref().is_err_and(|e| e.raw_os_error() == Some(libc::EADDRNOTAVAIL)) {
+            // The address has left the host since the program's route was looked up. What is sent for the
+            // program has another one.
+            let source = SocketAddr::new(unspecified(flow.source.ip()), flow.source.port());
+            return self.ask(who, Flow { source, ..*flow });
+        }
+        answer
+    }
+
+    fn ask(&mut self, who: &Identity, mut flow: Flow) -> io::Result<bool> {
         if flow.source.ip().is_unspecified() {
             match socket::route_source(flow.destination) {
                 Ok(source) => flow.source.set_ip(source.ip()),
@@ -270,6 +280,21 @@ mod tests {
             }
         }
         assert_eq!(egress.kept.len(), 2);
+    }
+
+    #[test]
+    fn an_address_that_has_left_the_host_is_replaced_by_that_of_the_route() {
+        let _alone = forks();
+        let Some(mut egress) = Egress::new() else {
+            return eprintln!("SKIPPED: without CAP_NET_RAW nothing is asked");
+        };
+        for (source, destination) in
+            [("192.0.2.1:40000", "127.0.0.1:9"), ("[2001:db8::1]:40000", "[::1]:9")]
+        {
+            let (source, destination) = (source.parse().unwrap(), destination.parse().unwrap());
+            let flow = Flow::new(Protocol::Tcp, source, destination);
+            assert!(egress.permits(&Identity::own(), &flow).unwrap(), "{source}");
+        }
     }
 
     #[test]
