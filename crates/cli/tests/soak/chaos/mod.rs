@@ -175,20 +175,28 @@ impl Chaos<'_, '_> {
         let (at, progress) = (self.begun.elapsed().as_secs_f64(), self.pairs.progress());
         println!("chaos: {at:.1} s: {}; {progress}", fault.what);
         self.pairs.begin(fault);
+        let begun = Instant::now();
         fault.begin(self.daemons.hosts, &self.ground);
-        let killed = self.wait(fault);
+        let killed = self.wait(fault, begun);
         fault.mend(self.daemons.hosts, &self.ground);
         self.revive(fault, killed);
         self.pairs.mended();
     }
 
-    /// Lets the fault last; whether it has ended a process.
-    fn wait(&self, fault: &Fault) -> bool {
+    /// Lets the fault last; whether it has ended a process, which was `alive` before.
+    fn wait(&self, fault: &Fault, mut alive: Instant) -> bool {
         let end = Instant::now() + fault.lasts;
-        let ended = || fault.victim.as_ref().is_some_and(|victim| processes::has_ended(victim.pid));
+        let ended = || {
+            let looked = Instant::now();
+            let ended = fault.victim.as_ref().is_some_and(|one| processes::has_ended(one.pid));
+            if !ended {
+                alive = looked;
+            }
+            ended
+        };
         let ends = fault.ends() && vitals::within(fault.lasts, ended);
         if ends {
-            self.pairs.killed();
+            self.pairs.killed(alive);
         }
         std::thread::sleep(end.saturating_duration_since(Instant::now()));
         ends
@@ -201,11 +209,11 @@ impl Chaos<'_, '_> {
         }
         let scope = fault.victim.as_ref().and_then(|victim| victim.scope);
         if killed && scope == Some(Scope::Attach) {
-            let site = &self.daemons.hosts.site;
-            self.pairs.killed();
+            let (site, alive) = (&self.daemons.hosts.site, Instant::now());
             if let Some(group) = &mut self.daemons.group {
                 let _ = group.end(site, Host::Left, "-TERM");
             }
+            self.pairs.killed(alive);
             self.daemons.attach();
         }
     }

@@ -50,8 +50,8 @@ struct Happened {
     scope: Option<Scope>,
     begun: Instant,
     mended: Option<Instant>,
-    /// When that process ended, and when what had lost it was started anew.
-    killed: Vec<Instant>,
+    /// When that process ended, and when what had lost it was ended to be started anew: between these times.
+    killed: Vec<[Instant; 2]>,
 }
 
 #[derive(Default)]
@@ -81,9 +81,9 @@ impl Pairs {
         }
     }
 
-    /// The process of the last fault has ended.
-    pub(super) fn killed(&self) {
-        self.last(|fault| fault.killed.push(Instant::now()));
+    /// A process has ended for the last fault, since a moment at which it was alive.
+    pub(super) fn killed(&self, since: Instant) {
+        self.last(|fault| fault.killed.push([since, Instant::now()]));
     }
 
     pub(super) fn mended(&self) {
@@ -190,7 +190,8 @@ impl Happened {
             Some(Scope::Attach | Scope::Worker(_)) => UNDER_WAY,
             _ => Duration::ZERO,
         };
-        let at_work = |at: Instant| pair.begun <= at + grace && at <= pair.ended;
+        let at_work =
+            |[since, until]: [Instant; 2]| pair.begun <= until + grace && since <= pair.ended;
         self.concerns(pair) && self.killed.iter().copied().any(at_work)
     }
 
@@ -279,4 +280,38 @@ fn by_kind(all: &[Pair], faults: &[Happened]) -> Value {
         (kind.to_owned(), row)
     };
     Value::Object(kinds.into_iter().map(row).collect())
+}
+
+/// A process is looked at now and then: what it took along has often ended before the course sees its death.
+#[test]
+fn a_death_that_is_seen_late_explains_what_it_ended() {
+    let alive = Instant::now();
+    let at = |ms| alive + Duration::from_millis(ms);
+    let pair = |begun, ended| {
+        let half = |result| Half { result, took: Duration::from_millis(ended - begun) };
+        Pair {
+            worker: 0,
+            carrier: Carrier::Attach,
+            what: String::new(),
+            begun: at(begun),
+            ended: at(ended),
+            ours: half(Err(Failure::Broken("reset".to_owned()))),
+            tcp: half(Ok(1)),
+            refused: false,
+        }
+    };
+    let death = |scope| Happened {
+        kind: "killed",
+        what: String::new(),
+        scope: Some(scope),
+        begun: at(100),
+        mended: None,
+        killed: vec![[at(100), at(130)]],
+    };
+    let survived = |pair: Pair, scope| pair.is_lost(&[death(scope)]);
+    assert!(!survived(pair(0, 105), Scope::Attach), "reset before its death was seen");
+    assert!(!survived(pair(120, 200), Scope::Attach), "begun while it died");
+    assert!(survived(pair(0, 99), Scope::Attach), "it was alive");
+    assert!(survived(pair(0, 105), Scope::Door), "another one's process");
+    assert!(survived(pair(1_000, 1_100), Scope::Attach), "long gone");
 }
