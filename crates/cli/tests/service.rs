@@ -10,7 +10,7 @@ mod takeover;
 use crate::common;
 
 use common::folder::Folder;
-use common::previous::{fetch, stacks, versions};
+use common::previous::{self, fetch, stacks, versions};
 use common::{Finished, MANYPATH, Site, finish, wait_for};
 use manypath_lab::Host;
 use std::io::{Read, Write};
@@ -309,8 +309,7 @@ fn served_by(manypath: &str) -> Site {
     let mut site = Site::new();
     site.web();
     site.random_file("file", 100_000);
-    site.service(manypath, &["serve", "--allow", "8080", "-v"], "udp", 9899);
-    wait_for("the stack", || !stacks(&site, manypath).is_empty());
+    previous::serve(&mut site, manypath, "8080");
     site
 }
 
@@ -334,7 +333,7 @@ fn commands_and_stacks_of_this_version_and_the_one_before_speak_with_each_other(
         let site = served_by(server);
         let stack = stacks(&site, command).remove(0);
         assert_eq!(stack["pid"], stacks(&site, server).remove(0)["pid"]);
-        let mut reload = site.command(Host::Right, command);
+        let mut reload = previous::command(&site, Host::Right, command);
         reload.arg("reload");
         let done = finish(reload);
         assert_eq!(done.code, Some(0), "{done:?}");
@@ -349,10 +348,9 @@ fn a_stack_of_the_version_before_offers_the_listeners_of_a_launcher() {
     for (door, launcher) in [(&this, &previous), (&previous, &this)] {
         let mut site = Site::new();
         site.random_file("file", 100_000);
-        site.service(door, &["serve", "--allow", "1", "-v"], "udp", 9899);
-        wait_for("the stack", || !stacks(&site, door).is_empty());
+        previous::serve(&mut site, door, "1");
         let root = site.dir.join("www").display().to_string();
-        let mut command = site.command(Host::Right, launcher);
+        let mut command = previous::command(&site, Host::Right, launcher);
         command.args(["run", "-v", "--", "python3", "-m", "http.server", "8080", "-d", &root]);
         let log = std::fs::File::create(site.dir.join("launcher")).unwrap();
         let mut launched = command.stderr(log).stdout(Stdio::null()).spawn().unwrap();

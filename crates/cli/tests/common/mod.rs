@@ -134,7 +134,14 @@ impl Site {
         self.begin_service(command, program, protocol, port);
     }
 
-    fn begin_service(&mut self, mut command: Command, program: &str, protocol: &str, port: u16) {
+    /// Runs the command of a server, and waits for its port.
+    pub(crate) fn begin_service(
+        &mut self,
+        mut command: Command,
+        program: &str,
+        protocol: &str,
+        port: u16,
+    ) {
         let path = self.dir.join(format!("log-{port}"));
         let log = std::fs::File::create(&path).expect("log");
         command.stdin(Stdio::null());

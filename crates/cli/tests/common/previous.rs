@@ -1,8 +1,11 @@
 //! The command of the version before this one.
 
-use super::{Finished, MANYPATH, Site, finish};
+use super::{Finished, MANYPATH, Site, finish, wait_for};
 use manypath_lab::Host;
 use std::process::Command;
+
+/// Those of [`Site`] that the version before knows.
+const SETTINGS: &str = "step_aside = never\n";
 
 /// This version, and the one before it.
 pub(crate) fn versions() -> [String; 2] {
@@ -13,9 +16,28 @@ pub(crate) fn versions() -> [String; 2] {
     [MANYPATH.to_owned(), previous]
 }
 
+/// A command of either version on a host, with settings that it knows.
+pub(crate) fn command(site: &Site, host: Host, manypath: &str) -> Command {
+    let mut command = site.command(host, manypath);
+    if manypath != MANYPATH {
+        let settings = site.dir.join("sysctl-previous.conf");
+        std::fs::write(&settings, SETTINGS).expect("settings");
+        command.env("MANYPATH_SYSCTL", settings);
+    }
+    command
+}
+
+/// Starts a stack of either version on the right host, which lets peers reach a port.
+pub(crate) fn serve(site: &mut Site, manypath: &str, port: &str) {
+    let mut stack = command(site, Host::Right, manypath);
+    stack.args(["serve", "--allow", port, "-v"]);
+    site.begin_service(stack, manypath, "udp", 9899);
+    wait_for("the stack", || !stacks(site, manypath).is_empty());
+}
+
 /// The stacks of the right host, as a command says.
 pub(crate) fn stacks(site: &Site, manypath: &str) -> Vec<serde_json::Value> {
-    let mut command = site.command(Host::Right, manypath);
+    let mut command = command(site, Host::Right, manypath);
     command.args(["status", "--json"]);
     let said: Finished = finish(command);
     let all: serde_json::Value = serde_json::from_str(&said.stdout)
@@ -25,7 +47,7 @@ pub(crate) fn stacks(site: &Site, manypath: &str) -> Vec<serde_json::Value> {
 
 /// A curl of a file of the site on the left host, under a command.
 pub(crate) fn fetch(site: &Site, manypath: &str) -> Finished {
-    let mut command = site.command(Host::Left, manypath);
+    let mut command = command(site, Host::Left, manypath);
     command.args([
         "run",
         "--report",
