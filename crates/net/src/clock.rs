@@ -66,7 +66,7 @@ impl SuspendWatch {
         // SAFETY: the kernel has just made the descriptor; nobody else owns it.
         let timer = unsafe { OwnedFd::from_raw_fd(fd) };
         // Never due, but cancelled when the system's clock is set, as it is after a suspension.
-        let never = libc::timespec { tv_sec: libc::time_t::MAX, tv_nsec: 0 };
+        let never = libc::timespec { tv_sec: i64::MAX, tv_nsec: 0 };
         let once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         let time = libc::itimerspec { it_interval: once, it_value: never };
         let flags = libc::TFD_TIMER_ABSTIME | libc::TFD_TIMER_CANCEL_ON_SET;
