@@ -87,6 +87,12 @@ impl Connections {
         self.by_cookie.get(&cookie).copied()
     }
 
+    /// The last connect of a socket: not decided yet, or active.
+    pub(crate) fn last_of(&self, cookie: u64) -> Option<&Connection> {
+        let id = self.undecided(cookie).or_else(|| self.active.get(&cookie).copied())?;
+        self.get(id)
+    }
+
     /// Those that are not active.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = (u64, &Connection)> {
         self.by_cookie.values().filter_map(|id| Some((*id, self.by_id.get(id)?)))

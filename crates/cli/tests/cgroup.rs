@@ -13,6 +13,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
 
 /// What was studied of ways to take connections over (rows of a table of programs' views), and the checks of
 /// the probe that have it.
@@ -262,7 +264,7 @@ fn a_connect_that_takes_longer_than_a_second_succeeds() {
     let url = format!("http://{}:8080/small", site.server());
     let done = std::thread::scope(|scope| {
         scope.spawn(|| {
-            std::thread::sleep(std::time::Duration::from_millis(1100));
+            sleep(Duration::from_millis(1100));
             path.up().expect("up");
         });
         // All INITs, and the SYN of plain TCP, are lost at first.
@@ -270,6 +272,37 @@ fn a_connect_that_takes_longer_than_a_second_succeeds() {
     });
     assert_eq!(done.code, Some(0), "{done:?}");
     assert!(done.time.as_secs_f64() > 1.0, "it did not take long: {done:?}");
+}
+
+/// The same where manypath is late: the answer to the connect waits for it, and so does the word of the second SYN.
+#[test]
+fn a_syn_that_is_sent_again_while_its_connect_is_answered_is_no_second_connect() {
+    let mut site = Site::with_paths(&["100mbit,100ms", "100mbit,100ms"]);
+    site.web();
+    site.random_file("small", 10_000);
+    site.serve("8080");
+    let Some(mut group) = Group::new() else { return };
+    group.attach(&site, Host::Left, &["--client-only", "--report"]);
+    let url = format!("http://{}:8080/small", site.server());
+    let args = ["-sS", "-f", "-o", "/dev/null", &url];
+    let mut curl = group.command(&site, Host::Left, "curl", &args).spawn().expect("curl");
+    wait_for("the connect", || {
+        let mut ss = site.command(Host::Left, find("ss"));
+        ss.args(["-Htn", "state", "syn-sent"]);
+        finish(ss).stdout.contains("127.0.0.1")
+    });
+    // manypath has asked its stack, which takes three round trips of 200 ms.
+    let (pid, second) = (group.pid().to_string(), Duration::from_secs(1));
+    sleep(second / 5);
+    for (signal, pause) in [("-STOP", second), ("-CONT", Duration::ZERO)] {
+        let sent = Command::new("kill").args([signal, &pid]).status().expect("kill");
+        assert!(sent.success());
+        sleep(pause);
+    }
+    assert_eq!(curl.wait().expect("its end").code(), Some(0));
+    let report = group.end(&site, Host::Left, "-TERM");
+    assert!(report.contains("opened=1 sctp=1 "), "{report}");
+    assert_eq!(site.server_counter("stack_relays_started"), 1);
 }
 
 /// What programs see when manypath dies: connects that begin a second later at most are plain TCP.

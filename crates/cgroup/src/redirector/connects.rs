@@ -22,10 +22,11 @@ const REPEAT: [Duration; 3] =
 impl Redirector {
     /// A program's socket is on its way to the gate.
     pub(super) fn on_connecting(&mut self, of: Connecting) {
+        let old = self.connections.last_of(of.cookie);
+        if old.is_some_and(|old| of.is_sent_again(&old.of)) {
+            return;
+        }
         if let Some(old) = self.connections.undecided(of.cookie) {
-            if self.connections.get(old).is_some_and(|old| of.is_sent_again(&old.of)) {
-                return;
-            }
             // The program has dissolved it, or fetched its error, and tries again.
             self.give_up(old);
         }
