@@ -20,6 +20,8 @@ pub(crate) struct ScriptedIo {
     /// Errors for the next calls of `receive`.
     pub(crate) receive_errors: VecDeque<i32>,
     pub(crate) reports: VecDeque<ErrorReport>,
+    /// What is read of them before that, `None` where the queue is empty.
+    pub(crate) reads: VecDeque<Option<ErrorReport>>,
     /// Taken calls: destination, bytes, packet size.
     pub(crate) taken: Vec<(SocketAddr, Vec<u8>, usize)>,
     /// Their ECN bits.
@@ -87,7 +89,7 @@ impl PathIo for ScriptedIo {
     }
 
     fn next_error(&mut self) -> io::Result<Option<ErrorReport>> {
-        Ok(self.reports.pop_front())
+        Ok(self.reads.pop_front().unwrap_or_else(|| self.reports.pop_front()))
     }
 
     fn hear_reports(&mut self, heard: bool) -> io::Result<()> {

@@ -241,6 +241,30 @@ fn a_report_that_found_no_room_in_the_queue_costs_nothing() {
     assert_eq!(socket.counters.dropped_no_route, 5, "twice is no accident");
 }
 
+/// The kernel queues a report before it lets a call fail by it: it may be read in between.
+#[test]
+fn reports_that_were_read_before_they_make_a_call_fail_cost_nothing() {
+    let mut socket = socket();
+    let bytes = run(0, 4);
+    let read = || forged(1).next();
+    socket.io.send_errors = [libc::EHOSTUNREACH; 4].into();
+    socket.io.reads = [read(), None, None, read(), None, None].into();
+    send(&mut socket, &bytes);
+    assert_eq!(socket.io.bytes_taken(), bytes);
+
+    socket.count_reports_anew(Instant::ZERO + REPORT_PAUSE * 2);
+    socket.io.taken.clear();
+    socket.io.send_errors = [libc::EHOSTUNREACH].into();
+    send(&mut socket, &bytes);
+    assert_eq!(socket.io.bytes_taken(), bytes, "the last report was heard just before");
+
+    socket.count_reports_anew(Instant::ZERO + REPORT_PAUSE * 4);
+    socket.count_reports_anew(Instant::ZERO + REPORT_PAUSE * 6);
+    socket.io.send_errors = [libc::EHOSTUNREACH].into();
+    send(&mut socket, &bytes);
+    assert_eq!(socket.counters.dropped_no_route, 5, "no report was heard for long");
+}
+
 #[test]
 fn a_flood_of_reports_loses_no_packet_and_is_not_heard_for_a_while() {
     let mut socket = socket();

@@ -44,6 +44,8 @@ pub(crate) struct PathSocket<I> {
 struct Reports {
     begun: Instant,
     heard: usize,
+    /// The same in the time before.
+    heard_before: usize,
     paused: bool,
 }
 
@@ -139,7 +141,8 @@ impl<I: PathIo> PathSocket<I> {
             return;
         }
         let paused = self.reports.paused && self.io.hear_reports(true).is_err();
-        self.reports = Reports { begun: now, heard: 0, paused };
+        let heard_before = self.reports.heard;
+        self.reports = Reports { begun: now, heard: 0, heard_before, paused };
     }
 
     fn on_report(&mut self, report: &ErrorReport, remote: SocketAddr) {
@@ -196,11 +199,13 @@ impl<I: PathIo> PathSocket<I> {
             match call(&mut self.io) {
                 Err(error) if error.kind() != io::ErrorKind::WouldBlock => {
                     let explained = self.read_errors() > 0;
-                    // A report for which the queue had no room makes a call fail, too: once more, if others have come.
-                    if !explained && (unexplained || self.reports.heard == 0) {
+                    // A report for which the queue had no room makes a call fail, too, and so does one that is read
+                    // just before: once more, if others have come of late.
+                    let quiet = self.reports.heard + self.reports.heard_before == 0;
+                    if !explained && (unexplained || quiet) {
                         return Err(error);
                     }
-                    unexplained |= !explained;
+                    unexplained = !explained;
                 }
                 result => return result,
             }
