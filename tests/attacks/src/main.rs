@@ -102,6 +102,8 @@ fn run(options: &Options) -> Result<bool, String> {
     if options.json {
         let rows: Vec<_> = rows.iter().map(Row::json).collect();
         println!("{}", serde_json::Value::from(rows));
+    } else {
+        println!("\n{}", report::sum(&rows));
     }
     Ok(rows.iter().all(Row::held))
 }

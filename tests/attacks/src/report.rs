@@ -77,6 +77,12 @@ impl Row {
 pub(crate) const HEAD: &str =
     "| attack | figure | measured | bound | verdict |\n|---|---|---|---|---|";
 
+/// Below the lines.
+pub(crate) fn sum(rows: &[Row]) -> String {
+    let missed = rows.iter().filter(|row| !row.held()).count();
+    format!("{} figures, {missed} missed", rows.len())
+}
+
 fn short(number: f64) -> String {
     match number.abs() {
         _ if number.fract() == 0.0 => format!("{number:.0}"),
@@ -107,6 +113,11 @@ mod tests {
     fn an_attack_that_cannot_be_run_is_missed() {
         let row = Row::failed("a", "no root".into());
         assert!(!row.held());
+        assert_eq!(
+            sum(&[row, Row::new("b", "c", 1.0, Bound::AtLeast(1.0))]),
+            "2 figures, 1 missed"
+        );
+        let row = Row::failed("a", "no root".into());
         assert_eq!(row.text(), "| a | could not be run | no root | - | MISSED |");
         assert_eq!(row.json()["error"], "no root");
     }

@@ -38,15 +38,6 @@ pub(crate) struct Site {
     server: u32,
 }
 
-/// Where an attack runs.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum From {
-    /// A host of its own.
-    Outside,
-    /// The host of the client whose connections are to suffer.
-    Client,
-}
-
 /// An attack under way; it ends with this.
 pub(crate) struct Attack {
     child: Child,
@@ -144,12 +135,12 @@ impl Site {
             "route add local 10.77.1.1/32 dev lo",
         ];
         for line in server {
-            self.ip(self.lab.command(Host::Right, "ip"), &line)?;
+            set(self.lab.command(Host::Right, "ip"), &line)?;
         }
         for line in attacker {
             let mut command = self.in_attackers_network();
             command.arg("ip");
-            self.ip(command, line)?;
+            set(command, line)?;
         }
         Ok(())
     }
@@ -158,12 +149,6 @@ impl Site {
         let mut command = self.lab.command(Host::Right, "readlink");
         let output = command.arg("/proc/self/ns/net").output().map_err(text("readlink"))?;
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    }
-
-    fn ip(&self, mut command: Command, line: &str) -> Outcome<()> {
-        let output = command.args(line.split(' ')).output().map_err(text("ip"))?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        if output.status.success() { Ok(()) } else { Err(format!("ip {line}: {}", said.trim())) }
     }
 
     fn in_attackers_network(&self) -> Command {
@@ -238,28 +223,31 @@ impl Site {
     }
 
     /// Starts an attack: the words of its command line after its name and the server.
-    pub(crate) fn attack(&self, from: From, name: &str, words: &str) -> Outcome<Attack> {
-        self.attack_at(STACK, from, name, words)
+    pub(crate) fn attack(&self, name: &str, words: &str) -> Outcome<Attack> {
+        self.attack_at(OUTER, STACK, name, words)
     }
 
-    /// The same against another UDP port of the server.
+    /// The same against another address and UDP port of the server.
     pub(crate) fn attack_at(
         &self,
+        address: &str,
         port: u16,
-        from: From,
         name: &str,
         words: &str,
     ) -> Outcome<Attack> {
-        let this = std::env::current_exe().map_err(text("this program"))?;
-        let (command, server) = match from {
-            From::Outside => {
-                let mut command = self.in_attackers_network();
-                command.arg(this);
-                (command, OUTER)
-            }
-            From::Client => (self.command(Host::Left, this), INNER),
-        };
-        Self::begin(command, name, &format!("{server}:{port} {words}"))
+        let mut command = self.in_attackers_network();
+        command.arg(std::env::current_exe().map_err(text("this program"))?);
+        Self::begin(command, name, &format!("{address}:{port} {words}"))
+    }
+
+    /// Lets the attacker's ICMP come in by the client's path, as if it joined that path behind the emulated link.
+    pub(crate) fn join_path_by_icmp(&self) -> Outcome<()> {
+        let lines = [
+            "qdisc add dev mal0 ingress",
+            "filter add dev mal0 parent ffff: protocol ip u32 match ip protocol 1 0xff \
+             action mirred ingress redirect dev pathA",
+        ];
+        lines.into_iter().try_for_each(|line| set(self.lab.command(Host::Right, "tc"), line))
     }
 
     /// A program on the server that reads UDP port [`SINK`] and does nothing else.
@@ -280,7 +268,7 @@ impl Site {
 
     /// Runs an attack from outside to its end.
     pub(crate) fn attacked(&self, name: &str, words: &str) -> Outcome<Value> {
-        self.attack(From::Outside, name, words)?.report()
+        self.attack(name, words)?.report()
     }
 
     /// A page of the web server as the client gets it, over manypath or plain TCP, within `seconds`.
@@ -411,6 +399,13 @@ fn wait(what: &str, mut condition: impl FnMut() -> bool) -> Outcome<()> {
         std::thread::sleep(Duration::from_millis(20));
     }
     Ok(())
+}
+
+/// Changes the network by `ip` or `tc`.
+fn set(mut command: Command, line: &str) -> Outcome<()> {
+    let output = command.args(line.split_whitespace()).output().map_err(text(line))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    if output.status.success() { Ok(()) } else { Err(format!("{line}: {}", said.trim())) }
 }
 
 /// An error with what it is about.

@@ -3,21 +3,22 @@
 use super::{Say, number, row};
 use crate::report::Bound::{AtLeast, AtMost};
 use crate::report::Row;
-use crate::site::{ATTACKER, Attack, CLIENT, From, Outcome, SINK, STACK, Site, processor_time};
+use crate::site::{
+    ATTACKER, Attack, CLIENT, INNER, OUTER, Outcome, SINK, STACK, Site, processor_time,
+};
 use std::path::Path;
 use std::time::Duration;
 
 const RATES: [u32; 2] = [20_000, 50_000];
-/// Kind, what it is, where it is made, and the source that it has or is about. Forged ICMP has to come by the path
-/// that it is about, because sockets are bound to interfaces; so it shares the emulated link with the client's
-/// acknowledgements.
-const FLOODS: &[(&str, &str, From, &str)] = &[
-    ("garbage", "garbage", From::Outside, ATTACKER),
-    ("ootb", "SHUTDOWN ACK out of the blue", From::Outside, ATTACKER),
-    ("cookie", "forged COOKIE ECHO", From::Outside, ATTACKER),
-    ("init", "INIT", From::Outside, ATTACKER),
-    ("icmp", "forged ICMP about the client", From::Client, CLIENT),
-    ("abort", "ABORT with guessed tags, its source forged as the client's", From::Outside, CLIENT),
+/// Kind, what it is, the server's address to which it goes, and the source that it has or is about. Forged ICMP has to
+/// come by the path that it is about, because sockets are bound to interfaces.
+const FLOODS: &[(&str, &str, &str, &str)] = &[
+    ("garbage", "garbage", OUTER, ATTACKER),
+    ("ootb", "SHUTDOWN ACK out of the blue", OUTER, ATTACKER),
+    ("cookie", "forged COOKIE ECHO", OUTER, ATTACKER),
+    ("init", "INIT", OUTER, ATTACKER),
+    ("icmp", "forged ICMP about the client", INNER, CLIENT),
+    ("abort", "ABORT with guessed tags, its source forged as the client's", OUTER, CLIENT),
 ];
 /// Length of a flood in seconds, and how long before it a download begins.
 const DOWNLOAD: f64 = 2.0;
@@ -38,10 +39,13 @@ const REACHED: f64 = 0.7;
 pub(super) fn run(manypath: &Path, say: Say<'_>) -> Outcome<()> {
     // Plain TCP where the client's stack is late would say nothing about the server.
     let mut site = Site::start(manypath, "tcp_race = off\n", "")?;
-    for (kind, name, from, source) in FLOODS {
+    if let Err(error) = site.join_path_by_icmp() {
+        say(Row::failed("forged ICMP by the client's path", error));
+    }
+    for (kind, name, address, source) in FLOODS {
         for rate in &RATES {
             let attack = format!("flood of {name}, {rate} packets/s");
-            let flood = Flood { site: &site, kind, source, from: *from, rate: *rate };
+            let flood = Flood { site: &site, kind, source, address, rate: *rate };
             match flood.left() {
                 Ok(left) => left.rows(&attack, say),
                 Err(error) => say(Row::failed(&attack, error)),
@@ -112,7 +116,7 @@ struct Flood<'a> {
     site: &'a Site,
     kind: &'a str,
     source: &'a str,
-    from: From,
+    address: &'a str,
     rate: u32,
 }
 
@@ -145,7 +149,7 @@ impl Flood<'_> {
     fn begin(&self, port: u16, seconds: f64) -> Outcome<Attack> {
         let Self { kind, rate, source, .. } = self;
         let words = format!("{kind} {rate} {seconds} {source}");
-        self.site.attack_at(port, self.from, "flood", &words)
+        self.site.attack_at(self.address, port, "flood", &words)
     }
 
     /// The goodput of a download under the flood, and the part of its rate that the attacker reached.

@@ -3,7 +3,7 @@
 use super::{Say, demand, failed_connects, number, row};
 use crate::report::Bound::AtMost;
 use crate::report::Row;
-use crate::site::{ATTACKER, From, Outcome, Site, WEB};
+use crate::site::{ATTACKER, Outcome, Site, WEB};
 use std::path::Path;
 
 /// `max_associations_per_address`.
@@ -61,7 +61,7 @@ fn kept(site: &Site, say: Say<'_>, attack: &str, name: &str, words: &str, bound:
     let measured = || -> Outcome<(f64, f64)> {
         failed_connects(site, 1)?;
         let before = site.memory()?;
-        let mut under_way = site.attack(From::Outside, name, words)?;
+        let mut under_way = site.attack(name, words)?;
         let report = under_way.report()?;
         demand(number(&report, "kept")? > 0.0, "no association", &report)?;
         if name == "never-ack" {
@@ -80,7 +80,7 @@ fn kept(site: &Site, say: Say<'_>, attack: &str, name: &str, words: &str, bound:
 
 fn taken(site: &Site, say: Say<'_>, attack: &str, addresses: u32) -> Outcome<()> {
     let before = site.memory()?;
-    let mut under_way = site.attack(From::Outside, "associations", &format!("1100 {addresses}"))?;
+    let mut under_way = site.attack("associations", &format!("1100 {addresses}"))?;
     let report = under_way.report()?;
     let (count, refused) = (number(&report, "kept")?, number(&report, "refused")?);
     demand(

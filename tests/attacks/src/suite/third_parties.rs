@@ -3,7 +3,7 @@
 use super::{Say, demand, number, row};
 use crate::report::Bound::{AtLeast, AtMost};
 use crate::report::Row;
-use crate::site::{ATTACKER, CLIENT, From, Outcome, Site, WEB};
+use crate::site::{ATTACKER, CLIENT, Outcome, Site, WEB};
 use serde_json::Value;
 use std::path::Path;
 
@@ -79,8 +79,7 @@ fn renewed(attack: &str, report: &Value, what: &str, of: &str, to: &str) -> Outc
 }
 
 fn camped(site: &Site, attack: &str) -> Outcome<Row> {
-    let mut attack_under_way =
-        site.attack(From::Outside, "camp", &format!("{ATTACKER} {CLIENT}"))?;
+    let mut attack_under_way = site.attack("camp", &format!("{ATTACKER} {CLIENT}"))?;
     let report = attack_under_way.report()?;
     demand(number(&report, "kept")? >= 90.0, "few associations were made", &report)?;
     let mut carried = 0;
