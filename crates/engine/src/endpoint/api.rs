@@ -108,7 +108,25 @@ pub struct Endpoint {
     /// What peers gave as the reason of their users' aborts, until it has been asked for.
     pub(super) abort_reasons: AbortReasons,
     pub(super) strays: Strays,
+    pub(super) tags: TagShare,
     last_id: u64,
+}
+
+/// The verification tags of an endpoint among several with the same local addresses: those that leave `index` when they
+/// are divided by `of`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TagShare {
+    index: u32,
+    of: u32,
+}
+
+impl TagShare {
+    const ALL: Self = Self { index: 0, of: 1 };
+
+    /// The tag of this share that is next to a random number; none at the ends of the numbers.
+    pub(super) fn nearest(self, drawn: u32) -> Option<u32> {
+        (drawn - drawn % self.of).checked_add(self.index).filter(|tag| *tag != 0)
+    }
 }
 
 /// How packets are handled that belong to no association here.
@@ -177,6 +195,7 @@ impl Endpoint {
             unread: Unread::default(),
             abort_reasons: AbortReasons::default(),
             strays: Strays::default(),
+            tags: TagShare::ALL,
             last_id: 0,
         }
     }
@@ -245,6 +264,14 @@ impl Endpoint {
     /// out of the blue, or dropped.
     pub const fn leave_strays(&mut self, leave: bool) {
         self.strays.left = leave;
+    }
+
+    /// Associations to come get verification tags and ids that leave `index` when they are divided by `of`, which is at
+    /// least 1: of several endpoints with the same local addresses, the tag of a packet then names the one that it is for,
+    /// and no two associations have the same id. Before the first association.
+    pub fn share_tags(&mut self, index: u32, of: u32) {
+        self.tags = TagShare { index, of };
+        self.last_id = index.into();
     }
 
     /// The time given by `poll_timeout` has come.
@@ -531,7 +558,7 @@ impl Endpoint {
     }
 
     pub(super) fn next_id(&mut self) -> AssociationId {
-        self.last_id += 1;
+        self.last_id += u64::from(self.tags.of);
         AssociationId(self.last_id)
     }
 }

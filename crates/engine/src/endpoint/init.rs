@@ -181,8 +181,8 @@ impl Endpoint {
     /// A tag that no association has.
     pub(super) fn fresh_tag(&mut self) -> VerificationTag {
         loop {
-            let tag = VerificationTag(self.rng.nonzero_u32());
-            if self.registry.index.by_tag(tag).is_none() {
+            let tag = self.tags.nearest(self.rng.nonzero_u32()).map(VerificationTag);
+            if let Some(tag) = tag.filter(|tag| self.registry.index.by_tag(*tag).is_none()) {
                 return tag;
             }
         }
@@ -212,5 +212,21 @@ fn make_cookie(
         peer: init.announcement.clone(),
         path,
         listed: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Endpoint;
+    use crate::config::Config;
+
+    #[test]
+    fn endpoints_that_share_tags_choose_none_of_each_others() {
+        for index in 0..3 {
+            let mut endpoint = Endpoint::new(Config::default(), [7; 32]);
+            endpoint.share_tags(index, 3);
+            assert!((0..1000).all(|_| endpoint.fresh_tag().0 % 3 == index));
+            assert_eq!([0; 2].map(|_| endpoint.next_id().0 % 3), [u64::from(index); 2]);
+        }
     }
 }
