@@ -5,6 +5,7 @@ use crate::interfaces::Interface;
 use crate::path_io::{Io, UdpIo};
 use crate::raw_io::{IPPROTO_SCTP, RawIo};
 use crate::socket_option;
+use crate::steering;
 use crate::udp_holder;
 use manypath_engine::LocalAddress;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
@@ -115,11 +116,46 @@ fn open(binding: &LocalBinding, port: u16, inherited: &mut Inherited) -> io::Res
             enlarge_buffers(&socket);
             (socket, device_error)
         }
-        None => open_socket(addr, device, Carrier::Udp).map_err(|error| explain(&error, addr))?,
+        None => open_own(addr, device, inherited).map_err(|error| explain(&error, addr))?,
     };
     let io = UdpIo::new(socket.into()).map_err(|error| explain(&error, addr))?;
     addr.set_port(io.socket().local_addr()?.port());
     Ok(Opened::new(binding, addr, Io::Udp(io), device_error))
+}
+
+fn open_own(
+    addr: SocketAddr,
+    device: Option<&str>,
+    inherited: &Inherited,
+) -> io::Result<(Socket, Option<String>)> {
+    match &inherited.seat {
+        Some(seat) => seat.open(addr, device),
+        None => open_socket(addr, device, Carrier::Udp),
+    }
+}
+
+/// Opens `count` sockets at one address, among which the kernel chooses by [`steering`]. The first is bound before it
+/// shares the address, so that a program that has the port already is noticed.
+pub(crate) fn open_group(
+    addr: SocketAddr,
+    device: Option<&str>,
+    count: usize,
+) -> io::Result<(Vec<Socket>, Option<String>)> {
+    let (first, device_error) = open_socket(addr, device, Carrier::Udp)?;
+    first.set_reuse_port(true)?;
+    let addr = first.local_addr()?.as_socket().unwrap_or(addr);
+    let mut group = vec![first];
+    for _ in 1..count {
+        let socket = new_socket(addr, Carrier::Udp)?;
+        socket.set_reuse_port(true)?;
+        // What keeps one from its interface keeps all from it, and is in `device_error`.
+        let _ = device.and_then(|device| bind_device(&socket, device));
+        enlarge_buffers(&socket);
+        socket.bind(&SockAddr::from(addr))?;
+        group.push(socket);
+    }
+    steering::attach(&group[0], count)?;
+    Ok((group, device_error))
 }
 
 /// Whether this process may use SCTP without encapsulation.

@@ -78,6 +78,10 @@ counters! {
     passed_on,
     /// Of these, dropped because that one did not read.
     pass_on_dropped,
+    /// Packets and ICMP messages of no association here, handed to the next engine loop of this server.
+    handed_on,
+    /// Of these, dropped because that loop had too many to look at, or did not have the address.
+    hand_on_dropped,
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use crate::bound::Bound;
 use crate::counters::Counters;
 use crate::exchange::Exchange;
 use crate::inherited::Inherited;
+use crate::loops::Seat;
 use crate::socket::SocketStatus;
 use manypath_engine::{Duration, Endpoint, Instant, LocalAddress, PathAddr};
 use mio::event::Event;
@@ -37,7 +38,17 @@ impl Driver {
 
     /// Lets sockets that are open already be used wherever their address is bound.
     pub fn inherit(&mut self, sockets: Inherited) {
-        self.inherited = sockets;
+        let seat = self.inherited.seat.take();
+        self.inherited = Inherited { seat, ..sockets };
+    }
+
+    /// Makes this the loop of `seat`: sockets to come are shared with the others, and so are verification tags. Before any
+    /// socket is bound.
+    pub fn take_seat(&mut self, seat: &Seat) {
+        let (index, of) = (seat.index() as u32, seat.count().max(1) as u32);
+        self.exchange.endpoint.share_tags(index, of);
+        self.exchange.seat = Some(seat.clone());
+        self.inherited.seat = Some(seat.clone());
     }
 
     /// Binds sockets to all of `bindings`, with one UDP port for all of them, registers them with
@@ -147,7 +158,11 @@ impl Driver {
         let socket = self.exchange.sockets.remove(index);
         self.exchange.endpoint.handle_backpressure(now, socket.path.local, false);
         self.exchange.counters.add(&socket.path.counters);
+        let local = socket.path.local;
         socket.deregister();
+        if let Some(seat) = &self.exchange.seat {
+            seat.close(local);
+        }
     }
 
     /// Copies of the UDP sockets with the addresses to which they are bound, for a process that is to read them.
@@ -184,13 +199,13 @@ impl Driver {
         let lines: io::Result<Vec<_>> =
             wanted.map(|socket| Ok((socket.path.local, socket.pass_strays_on()?))).collect();
         let lines = lines?;
-        self.exchange.endpoint.leave_strays(!lines.is_empty());
+        self.exchange.endpoint.leave_strays(self.exchange.passes_on());
         Ok(lines)
     }
 
     /// Whether strays are passed on to an earlier process that is still there, as far as was noticed.
     pub fn passes_strays_on(&self) -> bool {
-        self.exchange.sockets.iter().any(Bound::passes_strays_on)
+        self.exchange.passes_on()
     }
 
     fn adopt(&mut self, address: LocalAddress, mut socket: Bound) -> LocalAddress {

@@ -5,8 +5,10 @@ use crate::bound::Bound;
 use crate::counters::Counters;
 use crate::error_queue::ErrorKind;
 use crate::flood::{self, Flood};
+use crate::loops::Seat;
 use crate::receive::Datagram;
 use crate::send::{MAX_DATAGRAM, Packets};
+use crate::siblings::Report;
 use crate::socket::{Lacks, TooBig};
 use manypath_engine::{Endpoint, Instant, PacketBatch, PathAddr, Transmit};
 use std::collections::BTreeSet;
@@ -38,10 +40,12 @@ pub(crate) struct Exchange {
     pub(crate) closed_ports: BTreeSet<PathAddr>,
     batch: PacketBatch,
     /// The endpoint has been told that it is this late.
-    told: Instant,
+    pub(crate) told: Instant,
     /// Bytes given to the endpoint since the last flush.
     unanswered: usize,
     pub(crate) flood: Flood,
+    /// Which of several loops this is.
+    pub(crate) seat: Option<Seat>,
 }
 
 impl Exchange {
@@ -56,6 +60,7 @@ impl Exchange {
             told: Instant::ZERO,
             unanswered: 0,
             flood: Flood::default(),
+            seat: None,
         }
     }
 
@@ -78,9 +83,14 @@ impl Exchange {
             self.pass_on_reports(now, index);
             self.take_back(index);
         }
-        let passes_on = self.sockets.iter().any(Bound::passes_strays_on);
-        self.endpoint.leave_strays(passes_on);
+        self.take_strays(now);
+        self.endpoint.leave_strays(self.passes_on());
         self.flood.look(now, flood::dropped(self.endpoint.counters()));
+    }
+
+    /// Whether a server before this one gets what concerns nobody here.
+    pub(crate) fn passes_on(&self) -> bool {
+        self.sockets.iter().any(Bound::passes_strays_on)
     }
 
     /// Reads a socket again that was lent to a process that has gone.
@@ -95,11 +105,10 @@ impl Exchange {
     /// ended: time does not go back from packet to packet.
     fn deliver(&mut self, now: Instant, at: Instant, index: usize, datagram: &Datagram<'_>) {
         self.told = self.told.max(at);
-        let path = PathAddr { local: self.sockets[index].path.local, remote: datagram.from };
         // Where strays of one run begin.
         let (mut strays, mut end) = (None, 0);
         for packet in datagram.packets() {
-            let taken = self.endpoint.handle_marked_packet(self.told, path, packet, datagram.ecn);
+            let taken = self.take_packet(index, datagram, packet);
             match (taken, strays.take()) {
                 (true, Some(begin)) => {
                     self.sockets[index].pass_on(datagram, &datagram.bytes[begin..end]);
@@ -190,27 +199,29 @@ impl Exchange {
                 pass_on_no_protocol(&mut self.endpoint, now, quote.bytes());
                 continue;
             }
-            let proven = self.endpoint.handle_icmp_unreachable(now, path, quote.bytes());
-            if !proven {
-                let kind = (report.lacks.kind(), report.remote);
-                self.sockets[index].pass_report_on(kind, 0, &quote);
-            }
-            if proven && report.lacks == Lacks::Port && self.closed_ports.len() < MAX_CLOSED_PORTS {
-                self.closed_ports.insert(path);
-            }
+            let kind = report.lacks.kind();
+            self.report(now, index, Report { kind, remote: report.remote, mtu: 0, quote });
         }
         for TooBig { remote, mtu, quote } in std::mem::take(&mut self.sockets[index].path.too_big) {
-            let path = PathAddr { local, remote };
             match quote {
                 Some(quote) => {
-                    // The endpoint counts those that prove nothing.
-                    if !self.endpoint.handle_icmp_too_big(now, path, mtu, quote.bytes()) {
-                        let kind = (ErrorKind::TooBig, remote);
-                        self.sockets[index].pass_report_on(kind, mtu, &quote);
-                    }
+                    self.report(now, index, Report { kind: ErrorKind::TooBig, remote, mtu, quote });
                 }
-                None => self.endpoint.handle_too_big(now, path, mtu),
+                None => self.endpoint.handle_too_big(now, PathAddr { local, remote }, mtu),
             }
+        }
+    }
+
+    fn report(&mut self, now: Instant, index: usize, report: Report) {
+        if !self.is_proven(now, index, report) {
+            self.leave_report(index, report);
+        }
+    }
+
+    /// Nobody listens at the far end of a path.
+    pub(crate) fn note_closed_port(&mut self, path: PathAddr) {
+        if self.closed_ports.len() < MAX_CLOSED_PORTS {
+            self.closed_ports.insert(path);
         }
     }
 }

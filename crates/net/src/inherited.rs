@@ -1,5 +1,6 @@
-//! Sockets that were opened before the process began, by a service manager.
+//! Sockets that were opened before the process began, by a service manager, or that several loops share.
 
+use crate::loops::Seat;
 use socket2::{Socket, Type};
 use std::collections::BTreeMap;
 use std::io;
@@ -8,7 +9,11 @@ use std::os::fd::OwnedFd;
 
 /// UDP sockets that wait for their address to be used.
 #[derive(Debug, Default)]
-pub struct Inherited(BTreeMap<SocketAddr, Socket>);
+pub struct Inherited {
+    pub(crate) sockets: BTreeMap<SocketAddr, Socket>,
+    /// Where others come from, if several loops share the addresses.
+    pub(crate) seat: Option<Seat>,
+}
 
 impl Inherited {
     /// Takes over `sockets`.
@@ -17,7 +22,8 @@ impl Inherited {
     /// When one is no UDP socket, or is not bound to one address: the packets of each path have a
     /// socket of their own.
     pub fn adopt(sockets: Vec<OwnedFd>) -> io::Result<Self> {
-        sockets.into_iter().map(adopt).collect::<io::Result<_>>().map(Self)
+        let sockets = sockets.into_iter().map(adopt).collect::<io::Result<_>>()?;
+        Ok(Self { sockets, seat: None })
     }
 
     /// The UDP port of the sockets besides `second`, if there are any and all have the same.
@@ -25,7 +31,7 @@ impl Inherited {
     /// # Errors
     /// When they differ: all local addresses share one port (RFC 6951 section 5.1).
     pub fn port(&self, second: Option<u16>) -> io::Result<Option<u16>> {
-        let mut ports: Vec<u16> = self.0.keys().map(SocketAddr::port).collect();
+        let mut ports: Vec<u16> = self.sockets.keys().map(SocketAddr::port).collect();
         ports.retain(|port| second != Some(*port));
         ports.sort_unstable();
         ports.dedup();
@@ -38,7 +44,7 @@ impl Inherited {
 
     /// The socket that is bound to `addr`, with what has arrived there.
     pub(crate) fn take(&mut self, addr: SocketAddr) -> Option<Socket> {
-        self.0.remove(&addr)
+        self.sockets.remove(&addr)
     }
 }
 

@@ -44,6 +44,7 @@ mod kernel_tests;
 mod lent;
 mod limits;
 mod links;
+mod loops;
 #[cfg(test)]
 #[path = "../tests/support/namespace.rs"]
 mod namespace;
@@ -58,10 +59,12 @@ mod rtnetlink;
 #[cfg(test)]
 mod scripted;
 mod send;
+mod siblings;
 mod signals;
 mod sockaddr;
 mod socket;
 mod socket_option;
+mod steering;
 mod traffic_class;
 mod udp_holder;
 
@@ -79,6 +82,7 @@ pub use inherited::Inherited;
 pub use interfaces::{Interface, interfaces};
 pub use limits::{keep_freed_memory, memory, raise_descriptor_limit};
 pub use links::{Link, links};
+pub use loops::{Loops, Seat};
 pub use netlink::{NetworkWatch, News};
 pub use probe::{ProbeReport, Probes, ReportKind};
 pub use route::{Route, route_to, routes};

@@ -1,0 +1,217 @@
+//! What the kernel has given to the wrong one of several loops (`loops.rs`): it goes from loop to loop until one knows it.
+//!
+//! ```text
+//! network ─▶ loop 1 ── not mine ─▶ loop 2 ── not mine ─▶ loop 0: the last one answers, as out of the blue
+//! ```
+//!
+//! That happens to an ABORT or SHUTDOWN COMPLETE that reflects the peer's tag (T bit, RFC 9260 section 8.4), to ICMP
+//! messages, for which the kernel asks no program, and to packets that the kernel has put together (GRO) behind one with
+//! another tag. All others name their loop.
+
+use crate::error_queue::{ErrorKind, Quote};
+use crate::exchange::Exchange;
+use crate::loops::Seat;
+use crate::receive::Datagram;
+use crate::socket::Lacks;
+use manypath_engine::{Ecn, Instant, PathAddr};
+use std::net::SocketAddr;
+
+/// Chunk types that may bear the tag of their receiver's peer, and the bit that says so.
+const ABORT: u8 = 6;
+const SHUTDOWN_COMPLETE: u8 = 14;
+const TAG_REFLECTED: u8 = 1;
+/// Where the first chunk begins.
+const FIRST_CHUNK: usize = 12;
+
+/// Something that concerns no association of a loop.
+#[derive(Debug)]
+pub(crate) struct Stray {
+    local: SocketAddr,
+    /// Loops that have not seen it.
+    left: usize,
+    what: What,
+}
+
+#[derive(Debug)]
+enum What {
+    Packet { from: SocketAddr, ecn: Ecn, bytes: Vec<u8> },
+    Report(Report),
+}
+
+/// What the network has said of a packet of ours.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Report {
+    pub(crate) kind: ErrorKind,
+    pub(crate) remote: SocketAddr,
+    pub(crate) mtu: u16,
+    pub(crate) quote: Quote,
+}
+
+impl Seat {
+    /// Whether a packet may be for another loop.
+    fn may_be_for_another(&self, packet: &[u8]) -> bool {
+        let tag = packet.get(4..8).and_then(|tag| <[u8; 4]>::try_from(tag).ok());
+        let tag = tag.map_or(0, u32::from_be_bytes) as usize;
+        let reflects = matches!(packet.get(FIRST_CHUNK..FIRST_CHUNK + 2),
+            Some([ABORT | SHUTDOWN_COMPLETE, flags]) if flags & TAG_REFLECTED != 0);
+        tag != 0 && (reflects || tag % self.count() != self.index())
+    }
+}
+
+impl Exchange {
+    /// Gives the endpoint a packet that has come to the socket `index`; false if it is left to the server before this one.
+    pub(crate) fn take_packet(
+        &mut self,
+        index: usize,
+        datagram: &Datagram<'_>,
+        packet: &[u8],
+    ) -> bool {
+        let path = PathAddr { local: self.sockets[index].path.local, remote: datagram.from };
+        let left = match &self.seat {
+            Some(seat) if seat.may_be_for_another(packet) => seat.count() - 1,
+            _ => return self.endpoint.handle_marked_packet(self.told, path, packet, datagram.ecn),
+        };
+        let (local, from, ecn) = (path.local, datagram.from, datagram.ecn);
+        self.offer(path, ecn, packet)
+            || self.hand_on(|| {
+                let what = What::Packet { from, ecn, bytes: packet.to_vec() };
+                Stray { local, left, what }
+            })
+    }
+
+    /// Whether an association here knows the packet.
+    fn offer(&mut self, path: PathAddr, ecn: Ecn, packet: &[u8]) -> bool {
+        self.endpoint.leave_strays(true);
+        let taken = self.endpoint.handle_marked_packet(self.told, path, packet, ecn);
+        self.endpoint.leave_strays(self.passes_on());
+        taken
+    }
+
+    /// Hands something to the next loop, or counts that it could not. True, for it is looked after.
+    fn hand_on(&mut self, stray: impl FnOnce() -> Stray) -> bool {
+        if let Some(seat) = &self.seat {
+            self.counters.handed_on += 1;
+            self.counters.hand_on_dropped += u64::from(!seat.hand_on(stray()));
+        }
+        true
+    }
+
+    /// A report concerns no association here: it goes to the other loops first.
+    pub(crate) fn leave_report(&mut self, index: usize, report: Report) {
+        match self.seat.as_ref().map(|seat| seat.count() - 1) {
+            Some(left @ 1..) => {
+                let local = self.sockets[index].path.local;
+                self.hand_on(|| Stray { local, left, what: What::Report(report) });
+            }
+            _ => self.pass_to_predecessor(index, report),
+        }
+    }
+
+    fn pass_to_predecessor(&mut self, index: usize, report: Report) {
+        let Report { kind, remote, mtu, quote } = report;
+        self.sockets[index].pass_report_on((kind, remote), mtu, &quote);
+    }
+
+    /// Looks at what other loops did not know.
+    pub(crate) fn take_strays(&mut self, now: Instant) {
+        let Some(seat) = &self.seat else { return };
+        for stray in seat.take_strays() {
+            let Stray { local, left, what } = stray;
+            let position = self.sockets.iter().position(|socket| socket.path.local == local);
+            let Some(index) = position else {
+                self.counters.hand_on_dropped += 1;
+                continue;
+            };
+            self.told = self.told.max(now);
+            match what {
+                What::Packet { from, ecn, bytes } => {
+                    self.take_stray_packet(index, left, (from, ecn, bytes));
+                }
+                What::Report(report) => self.take_stray_report(now, index, left, report),
+            }
+        }
+    }
+
+    fn take_stray_packet(
+        &mut self,
+        index: usize,
+        left: usize,
+        (from, ecn, bytes): (SocketAddr, Ecn, Vec<u8>),
+    ) {
+        let local = self.sockets[index].path.local;
+        let path = PathAddr { local, remote: from };
+        if left > 1 {
+            if !self.offer(path, ecn, &bytes) {
+                let what = What::Packet { from, ecn, bytes };
+                self.hand_on(|| Stray { local, left: left - 1, what });
+            }
+        } else if !self.endpoint.handle_marked_packet(self.told, path, &bytes, ecn) {
+            let datagram = Datagram { from, bytes: &bytes, ecn, stamp: None, stride: bytes.len() };
+            self.sockets[index].pass_on(&datagram, &bytes);
+        }
+    }
+
+    fn take_stray_report(&mut self, now: Instant, index: usize, left: usize, report: Report) {
+        if self.is_proven(now, index, report) {
+            return;
+        }
+        if left > 1 {
+            let local = self.sockets[index].path.local;
+            self.hand_on(|| Stray { local, left: left - 1, what: What::Report(report) });
+        } else {
+            self.pass_to_predecessor(index, report);
+        }
+    }
+
+    /// Whether the report quotes a packet of an association here, which then knows what it says.
+    pub(crate) fn is_proven(&mut self, now: Instant, index: usize, report: Report) -> bool {
+        let path = PathAddr { local: self.sockets[index].path.local, remote: report.remote };
+        let quote = report.quote.bytes();
+        if report.kind == ErrorKind::TooBig {
+            // The endpoint counts those that prove nothing.
+            return self.endpoint.handle_icmp_too_big(now, path, report.mtu, quote);
+        }
+        let proven = self.endpoint.handle_icmp_unreachable(now, path, quote);
+        if proven && report.kind == Lacks::Port.kind() {
+            self.note_closed_port(path);
+        }
+        proven
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::loops::Loops;
+
+    fn packet(tag: u32, chunk: [u8; 2]) -> Vec<u8> {
+        [&[0; 4][..], &tag.to_be_bytes(), &[0; 4], &chunk, &[0, 4]].concat()
+    }
+
+    #[test]
+    fn a_tag_of_another_loop_or_a_reflected_one_may_be_for_another() {
+        let seats = Loops::seats(2);
+        let may = |packet: &[u8]| seats[1].may_be_for_another(packet);
+        assert!(!may(&packet(7, [0, 3])));
+        assert!(may(&packet(8, [0, 3])));
+        assert!(!may(&packet(7, [ABORT, 0])));
+        assert!(may(&packet(7, [ABORT, TAG_REFLECTED])));
+        assert!(may(&packet(7, [SHUTDOWN_COMPLETE, TAG_REFLECTED])));
+        assert!(!may(&packet(0, [1, 0])), "an INIT is for whoever gets it");
+        assert!(!may(&[1, 2, 3]));
+    }
+
+    #[test]
+    fn a_box_that_is_full_takes_no_more() {
+        let seats = Loops::seats(2);
+        let local = "127.0.0.1:9899".parse().unwrap();
+        let stray = || {
+            let what = What::Packet { from: local, ecn: Ecn::NotEct, bytes: vec![0; 12] };
+            Stray { local, left: 1, what }
+        };
+        let taken = (0..1000).filter(|_| seats[0].hand_on(stray())).count();
+        assert_eq!(seats[1].take_strays().len(), taken);
+        assert!((1..1000).contains(&taken));
+        assert!(seats[0].hand_on(stray()) && seats[0].take_strays().is_empty());
+    }
+}
