@@ -100,8 +100,8 @@ mod tests {
         let sender = UdpSocket::bind((from, 0)).unwrap();
         sender.send_to(packet, group[0].local_addr().unwrap()).unwrap();
         for _ in 0..1000 {
-            let takers = (0..COUNT).filter(|at| group[*at].recv(&mut [0; 64]).is_ok());
-            if let Some(taker) = takers.last() {
+            let taker = (0..COUNT).find(|at| group[*at].recv(&mut [0; 64]).is_ok());
+            if let Some(taker) = taker {
                 return taker;
             }
             std::thread::sleep(Duration::from_millis(5));

@@ -1,7 +1,8 @@
 //! Two drivers with real endpoints, on loopback and across virtual cables.
 
-use crate::support::{host, namespace};
+mod loops;
 
+use crate::support::{host, namespace};
 use host::{Host, LIMIT, SCTP_PORT, config, drive, loopback, pair, text, transfer};
 use manypath_engine::{CloseReason, Event};
 use manypath_net::{LocalBinding, UdpPort, interfaces};

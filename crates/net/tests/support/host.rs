@@ -6,7 +6,7 @@
 
 use bytes::Bytes;
 use manypath_engine::{AssociationId, Config, Endpoint, EndpointEvent, Event, Outgoing};
-use manypath_net::{Clock, Driver, LocalBinding, UdpPort};
+use manypath_net::{Clock, Driver, LocalBinding, Seat, UdpPort};
 use manypath_wire::{Ppid, StreamId};
 use mio::{Events, Poll, Token};
 use std::net::SocketAddr;
@@ -33,11 +33,25 @@ pub(crate) struct Host {
 impl Host {
     /// A host that uses `bindings`, all with one free port.
     pub(crate) fn new(seed: u8, config: Config, bindings: &[LocalBinding]) -> Self {
+        Self::at(UdpPort::Ephemeral, seed, config, bindings, None)
+    }
+
+    /// A host at a port, which may be one of several loops there.
+    pub(crate) fn at(
+        port: UdpPort,
+        seed: u8,
+        config: Config,
+        bindings: &[LocalBinding],
+        seat: Option<&Seat>,
+    ) -> Self {
         let mut driver = Driver::new(Endpoint::new(config, [seed; 32]));
+        if let Some(seat) = seat {
+            driver.take_seat(seat);
+        }
         let poll = Poll::new().unwrap();
         let tokens = (0..).map(Token);
         let bindings: Vec<_> = tokens.zip(bindings.iter().cloned()).collect();
-        let bound = driver.bind_all(poll.registry(), &bindings, UdpPort::Ephemeral).unwrap();
+        let bound = driver.bind_all(poll.registry(), &bindings, port).unwrap();
         Self {
             driver,
             locals: bound.iter().map(|address| address.addr).collect(),

@@ -1,0 +1,116 @@
+//! Several loops at the same addresses.
+
+use crate::support::host::{Host, LIMIT, SCTP_PORT, config, loopback, text};
+use manypath_engine::{AssociationId, Event};
+use manypath_net::{Loops, UdpPort};
+use std::time::{Duration, Instant};
+
+/// Two loops of a server at two addresses, with a port that no other test has.
+fn server(network: u8, port: u16) -> [Host; 2] {
+    let locals = [format!("127.{network}.1.1"), format!("127.{network}.2.1")];
+    let locals = loopback(&locals.each_ref().map(String::as_str));
+    let loops = Loops::seats(2).into_iter().zip([101, 102]).map(|(seat, seed)| {
+        Host::at(UdpPort::Fixed(port), seed, config(SCTP_PORT, true), &locals, Some(&seat))
+    });
+    loops.collect::<Vec<_>>().try_into().unwrap_or_else(|_| unreachable!("there are two"))
+}
+
+/// Turns all loops until `done`.
+fn drive(client: &mut Host, server: &mut [Host; 2], done: impl Fn(&Host, &[Host; 2]) -> bool) {
+    let end = Instant::now() + LIMIT;
+    while !done(client, server) {
+        let told =
+            || [&client.events, &server[0].events, &server[1].events].map(|it| format!("{it:?}"));
+        assert!(Instant::now() < end, "not done within {LIMIT:?}: {:?}", told());
+        client.turn(Duration::from_micros(200));
+        server.iter_mut().for_each(|one| one.turn(Duration::from_micros(200)));
+    }
+}
+
+/// A client with an association; the loop that has it, and its id there.
+fn client(server: &mut [Host; 2], seed: u8, locals: &[&str]) -> (Host, usize, AssociationId) {
+    let known = server.each_ref().map(|one| one.events.len());
+    let mut client = Host::new(seed, config(1, false), &loopback(locals));
+    client.connect(server[0].locals[0], SCTP_PORT);
+    let begun = |server: &[Host; 2]| {
+        let new = |at: usize| server[at].events[known[at]..].iter();
+        let mut all = (0..2).flat_map(|at| new(at).map(move |event| (at, event)));
+        all.find(|(_, (_, event))| matches!(event, Event::Connected { .. }))
+            .map(|(at, (id, _))| (at, *id))
+    };
+    drive(&mut client, server, |client, server| client.is_connected() && begun(server).is_some());
+    let (at, id) = begun(server).unwrap();
+    (client, at, id)
+}
+
+#[test]
+fn all_paths_of_an_association_lead_to_its_loop() {
+    let mut server = server(71, 9741);
+    // By their addresses alone, INITs of the second would go to the other loop.
+    let ways = [["127.71.1.2", "127.71.2.4"], ["127.71.1.3", "127.71.2.5"]];
+    for (seed, ways) in (1..).zip(ways) {
+        let (mut client, at, _) = client(&mut server, seed, &ways);
+        let id = client.events[0].0;
+        let data = text(2 << 20);
+        let (mut queued, before) = (0, server[at].bytes_received());
+        let others = server[1 - at].driver.counters().packets_received;
+        while server[at].bytes_received() < before + data.len() {
+            while queued < data.len() && client.send(id, data.slice(queued..queued + 8192)) {
+                queued += 8192;
+            }
+            let received = server[at].bytes_received();
+            drive(&mut client, &mut server, |_, server| server[at].bytes_received() > received);
+        }
+        assert_eq!(server[at].received.concat()[before..], data[..]);
+        for socket in server[at].driver.sockets() {
+            assert!(socket.counters.packets_received > 100, "{:?}", server[at].driver.sockets());
+        }
+        assert_eq!(server[1 - at].driver.counters().packets_received, others);
+    }
+    let began = server.each_ref().map(|one| one.events.len());
+    assert!(began.iter().all(|count| *count > 0), "each loop has had one: {began:?}");
+}
+
+/// A host that has begun anew at the port of an association that it does not know.
+#[test]
+fn an_abort_with_the_peers_tag_reaches_its_loop() {
+    let mut server = server(72, 9742);
+    for seed in 1..=6 {
+        let own = format!("127.72.1.{}", seed + 1);
+        let (client, at, id) = client(&mut server, seed, &[&own]);
+        let port = client.locals[0].port();
+        drop(client);
+        let ports = config(1, false);
+        let mut anew = Host::at(UdpPort::Fixed(port), 99, ports, &loopback(&[&own]), None);
+        assert!(server[at].send(id, text(100)));
+        drive(&mut anew, &mut server, |_, server| {
+            server[at]
+                .events
+                .iter()
+                .any(|(of, event)| *of == id && matches!(event, Event::Closed(_)))
+        });
+    }
+    let handed_on = server.each_ref().map(|one| one.driver.counters().handed_on);
+    assert!(
+        handed_on.iter().sum::<u64>() > 0,
+        "the tags of six peers name both loops: {handed_on:?}"
+    );
+    assert_eq!(server.each_ref().map(|one| one.driver.counters().hand_on_dropped), [0, 0]);
+}
+
+#[test]
+fn a_closed_port_is_told_to_the_loop_that_sends_there() {
+    let mut server = server(73, 9743);
+    for seed in 1..=6 {
+        let own = format!("127.73.1.{}", seed + 1);
+        let (client, at, id) = client(&mut server, seed, &[&own]);
+        let gone = client.locals[0];
+        drop(client);
+        assert!(server[at].send(id, text(100)));
+        let end = Instant::now() + LIMIT;
+        while !server[at].driver.take_closed_ports().iter().any(|path| path.remote == gone) {
+            assert!(Instant::now() < end, "nobody has told loop {at} that {gone} is closed");
+            server.iter_mut().for_each(|one| one.turn(Duration::from_micros(200)));
+        }
+    }
+}
