@@ -240,6 +240,10 @@ pub(crate) struct ServeArgs {
     /// everything new is served here. Under a service manager, let connections go on when the service is started anew.
     #[arg(long)]
     pub(crate) replace: bool,
+    /// Share the work among this many engine loops, up to 16, each with associations and a processor of its own. Programs
+    /// under `manypath run` cannot offer their listening sockets to a server with several loops.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=16))]
+    pub(crate) loops: u8,
     /// Also carry the connections of programs that this user or root starts with `manypath run`, without a stack of their own.
     #[arg(long)]
     pub(crate) programs: bool,

@@ -5,6 +5,7 @@
     reason = "a test that meets the unexpected has failed"
 )]
 
+mod loops;
 mod takeover;
 
 use crate::common;

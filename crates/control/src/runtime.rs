@@ -1,6 +1,6 @@
 //! Where stacks are found: the runtime directory and the sockets in it.
 //!
-//! A stack listens at `PID.sock`, one that launchers share at `shared-KEY.sock` as well, and a server that carries programs at
+//! A stack listens at `PID.sock` (its other engine loops, if it has several, at `PID-1.sock` and so on), one that launchers share at `shared-KEY.sock` as well, and a server that carries programs at
 //! `programs-NAMESPACE.sock`, in the first of these that it may write:
 //! `$MANYPATH_RUNTIME_DIR`, `/run/manypath`, `$XDG_RUNTIME_DIR/manypath`, `/tmp/manypath-UID`.
 //! `/run/manypathd` is that of the system's service, which has a user of its own; root finds it.
@@ -25,6 +25,19 @@ pub struct StackSocket {
     pub path: PathBuf,
     /// The process id in its name.
     pub pid: u32,
+    /// Which of the engine loops of the process it is: 0 for the first.
+    pub loop_index: u32,
+}
+
+impl StackSocket {
+    /// How it is named: `PID`, or `PID-LOOP` for another engine loop than the first.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self.loop_index {
+            0 => self.pid.to_string(),
+            index => format!("{}-{index}", self.pid),
+        }
+    }
 }
 
 /// The directory in which a stack of this user puts its socket; made if it is missing.
@@ -49,6 +62,24 @@ pub fn directory() -> io::Result<PathBuf> {
 #[must_use]
 pub fn socket_path(directory: &Path, pid: u32) -> PathBuf {
     directory.join(format!("{pid}.sock"))
+}
+
+/// The socket path of an engine loop of the stack `pid`; that of the first, 0, is the stack's.
+#[must_use]
+pub fn loop_path(directory: &Path, pid: u32, index: usize) -> PathBuf {
+    match index {
+        0 => socket_path(directory, pid),
+        _ => directory.join(format!("{pid}-{index}.sock")),
+    }
+}
+
+/// The second name of an engine loop of the stack that owns a UDP port; that of the first, 0, is the [stack's](door_path).
+#[must_use]
+pub fn loop_door_path(directory: &Path, namespace: u64, port: u16, index: usize) -> PathBuf {
+    match index {
+        0 => door_path(directory, namespace, port),
+        _ => directory.join(format!("door-{namespace}-{port}-{index}.sock")),
+    }
 }
 
 /// The second name of the stack that owns UDP port `port` of a network namespace: there launchers
@@ -102,7 +133,7 @@ pub fn stacks() -> Vec<StackSocket> {
     let trusted = places.iter().filter(|place| is_trusted(place));
     let mut found: Vec<_> = trusted.flat_map(|place| sockets_in(place)).collect();
     found.retain(|stack| !remove_if_stale(&stack.path));
-    found.sort_by_key(|stack| stack.pid);
+    found.sort_by_key(|stack| (stack.pid, stack.loop_index));
     found
 }
 
@@ -167,8 +198,10 @@ fn sockets_in(place: &Path) -> Vec<StackSocket> {
     entries
         .filter_map(|entry| {
             let path = entry.ok()?.path();
-            let pid = path.file_name()?.to_str()?.strip_suffix(".sock")?.parse().ok()?;
-            Some(StackSocket { path, pid })
+            let name = path.file_name()?.to_str()?.strip_suffix(".sock")?;
+            let (pid, index) = name.split_once('-').unwrap_or((name, "0"));
+            let (pid, loop_index) = (pid.parse().ok()?, index.parse().ok()?);
+            Some(StackSocket { path, pid, loop_index })
         })
         .collect()
 }

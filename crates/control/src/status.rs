@@ -15,6 +15,16 @@ pub struct StackStatus {
     pub version: String,
     /// Process that owns the associations.
     pub pid: u32,
+    /// Which of the engine loops of the process this is: 0 for the first. Associations, counters and windows are those of
+    /// this loop alone.
+    #[serde(default)]
+    pub loop_index: u32,
+    /// How many engine loops the process has.
+    #[serde(default = "one")]
+    pub loops: u32,
+    /// Why there are not as many as were asked for.
+    #[serde(default)]
+    pub loops_reason: Option<String>,
     /// Inode of the network namespace of the stack, so that stacks of other hosts can be told
     /// apart; 0 when it could not be read.
     pub network_namespace: u64,
@@ -50,6 +60,10 @@ pub struct StackStatus {
     pub fallbacks: BTreeMap<FallbackReason, u64>,
     /// Everything else that was counted: drops, refusals, errors; by name.
     pub counters: BTreeMap<String, u64>,
+}
+
+const fn one() -> u32 {
+    1
 }
 
 /// What a stack may do to its host, should a peer take it over.

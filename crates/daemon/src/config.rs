@@ -7,7 +7,7 @@ use crate::peers::PeerCache;
 use crate::settings::SettingsFile;
 use crate::streams::MAX_FLOWS;
 use manypath_engine::{Profile, Redundancy, SharedBottleneck};
-use manypath_net::Interface;
+use manypath_net::{Interface, Seat};
 use manypath_rules::paths::PathsFile;
 use manypath_rules::{RulesFile, StepAside};
 use std::fmt;
@@ -205,6 +205,10 @@ pub struct StackConfig {
     /// UDP sockets that were opened before the process began, each bound to a local address: used in
     /// place of new ones. All have the port [`udp_port`](Self::udp_port).
     pub sockets: Vec<OwnedFd>,
+    /// Which of several engine loops of a server this is, each of which is a stack ([`Server`](crate::Server)).
+    pub seat: Option<Seat>,
+    /// Why a server has not as many engine loops as were asked for.
+    pub loops_reason: Option<String>,
     /// Take over from a server of this user that has the port, or from one behind one of these lines, which a service
     /// manager has kept; see [`takeover`](crate). Under a service manager, let connections outlive a restart.
     pub replace: Option<Vec<OwnedFd>>,
@@ -283,6 +287,8 @@ impl Default for StackConfig {
             handle_signals: false,
             service: false,
             sockets: Vec::new(),
+            seat: None,
+            loops_reason: None,
             replace: None,
             anchored: false,
             ignore_interrupt: false,
@@ -331,6 +337,28 @@ impl StackConfig {
             Encapsulation::Udp => self.peer_udp_port,
             Encapsulation::Native => 0,
         }
+    }
+
+    /// Which of the engine loops of the process this is.
+    pub(crate) fn loop_index(&self) -> usize {
+        self.seat.as_ref().map_or(0, Seat::index)
+    }
+
+    /// How many engine loops the process has.
+    pub(crate) fn loops(&self) -> usize {
+        self.seat.as_ref().map_or(1, Seat::count)
+    }
+
+    /// Bytes that peers of this loop may be promised.
+    pub(crate) fn window_memory(&self) -> u64 {
+        self.receive_memory / self.loops() as u64
+    }
+
+    /// The configuration of another loop than the first: what there is once in a process is the first one's.
+    pub(crate) fn leave_to_the_first(&mut self) {
+        (self.handle_signals, self.anchored) = (false, false);
+        (self.control, self.programs, self.peer_memory) = (None, None, None);
+        self.replace = self.replace.take().map(|_| Vec::new());
     }
 
     /// The second port of a server, if it is to have one.

@@ -71,7 +71,7 @@ impl ControlServer {
         }
         if let Some(directory) = &config.runtime_dir {
             server.listener = Some(listen(
-                &runtime::socket_path(directory, std::process::id()),
+                &runtime::loop_path(directory, std::process::id(), config.loop_index()),
                 registry,
                 Source::ControlListener,
             )?);

@@ -87,9 +87,20 @@ impl Stack {
         self.begin_drain(limit, Cause::Succeeded);
     }
 
-    /// Told to end: flows have a moment to finish, then they are reset. Told twice: at once.
+    /// Told to end, with all other loops of the process: flows have a moment to finish, then they are reset. Told twice: at
+    /// once.
     pub(crate) fn stop(&mut self) {
-        if let Some(predecessor) = &self.predecessor {
+        if let Some(seat) = &self.config.seat {
+            seat.stop_others();
+        }
+        self.stop_this();
+    }
+
+    fn stop_this(&mut self) {
+        // It tells its other loops by itself.
+        if let Some(predecessor) =
+            self.predecessor.as_ref().filter(|_| self.config.loop_index() == 0)
+        {
             predecessor.stop();
         }
         match self.phase {
@@ -99,6 +110,19 @@ impl Stack {
                 self.begin_drain(self.config.exit_timeout, Cause::Told);
             }
             Phase::Over => {}
+        }
+    }
+
+    /// Another thread has something for this loop.
+    pub(crate) fn on_wake(&mut self) {
+        if self.stopper.is_told() {
+            self.stop();
+        }
+        let Some(seat) = self.config.seat.clone() else { return };
+        (0..seat.take_stops()).for_each(|_| self.stop_this());
+        if seat.take_reload() {
+            // What keeps it from doing so is in its counters and in the log.
+            let _ = self.reload_counted();
         }
     }
 
@@ -169,7 +193,8 @@ impl Stack {
             && self.callers.len() == 0
             && self.relays.is_empty()
             && self.tcp_relays.is_empty()
-            && self.datagrams.is_empty();
+            && self.datagrams.is_empty()
+            && self.config.seat.as_ref().is_none_or(|seat| seat.index() > 0 || seat.is_last());
         idle && self.flow_count() == 0 && self.waiting.is_empty() && self.is_last()
     }
 

@@ -36,6 +36,7 @@ mod keeper;
 mod listeners;
 mod locals;
 mod log;
+mod loops;
 mod parameters;
 mod path_policies;
 mod peers;
@@ -76,8 +77,10 @@ pub use locals::check_locals;
 pub use log::{
     Level, Levels, LogTo, Subsystem, WaitingLog, flush_log, log_to, stderr_is_the_journal,
 };
+pub use loops::{MAX_LOOPS, Server};
 pub use manypath_flow::{Framing, SCTP_PORT};
 pub use peers::{PeerCache, PeerRecord};
 pub use scopes::{LocalScope, LocalScopes};
 pub use settings::{KNOBS, Knob, Said, SettingsError, SettingsFile};
 pub use stack::{Stack, Stopper};
+pub use takeover::loops_to_replace;

@@ -36,7 +36,12 @@ pub(crate) fn of_stack(config: &StackConfig) -> Config {
 }
 
 fn of_profile(config: &StackConfig, profile: Profile) -> Config {
+    let base = profile.config();
+    let loops = u32::try_from(config.loops()).unwrap_or(u32::MAX);
     Config {
+        // What strangers may cause is limited for the host, whatever the number of loops.
+        unverified_reply_rate: base.unverified_reply_rate / loops,
+        max_associations: base.max_associations.div_ceil(config.loops()),
         // Those that we begin have ports of their own.
         port: if config.accept { manypath_flow::SCTP_PORT } else { 0 },
         accept: config.accept,
@@ -66,7 +71,7 @@ fn of_profile(config: &StackConfig, profile: Profile) -> Config {
         redundancy: config.redundancy,
         shared_bottleneck: config.shared_bottleneck,
         max_init_retransmits: if config.accept { 8 } else { CLIENT_INIT_RETRANSMITS },
-        ..profile.config()
+        ..base
     }
 }
 

@@ -192,6 +192,9 @@ fn bind(
 
 /// Who serves a host has to know; a program of a user has no port below 1024 anyway.
 fn report(config: &StackConfig, error: &io::Error) {
+    if config.loop_index() > 0 {
+        return;
+    }
     let what = match error.kind() == io::ErrorKind::AddrInUse {
         true => "another program answers for ports below 1024 of this host",
         false => "clients reach ports below 1024 of this host by plain TCP",

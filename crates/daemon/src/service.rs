@@ -16,8 +16,10 @@ const STATUS_INTERVAL: Duration = Duration::from_secs(10);
 /// The line to the manager.
 #[derive(Debug)]
 pub(crate) struct Service {
-    /// Whether there is a manager to be told.
+    /// Whether there is a manager.
     managed: bool,
+    /// Whether this is the loop of the process that speaks with it.
+    tells: bool,
     /// Until it is told again.
     interval: Duration,
 }
@@ -25,9 +27,10 @@ pub(crate) struct Service {
 impl Service {
     /// Of a stack that is the service itself, if `wanted`; else nobody is told anything, because the
     /// variables may be those of a service of which the stack is a part.
-    pub(crate) fn new(wanted: bool) -> Self {
+    pub(crate) fn new(wanted: bool, is_first_loop: bool) -> Self {
         let managed = wanted && manager::is_present();
-        if managed {
+        let tells = managed && is_first_loop;
+        if tells {
             manager::connect();
         }
         // Half of its patience, as sd_watchdog_enabled(3) recommends.
@@ -36,7 +39,7 @@ impl Service {
             let nanos = u64::try_from(patience.as_nanos() / 2).unwrap_or(u64::MAX);
             Duration::from_nanos(nanos).min(STATUS_INTERVAL)
         });
-        Self { managed, interval }
+        Self { managed, tells, interval }
     }
 
     /// Whether SIGHUP means that files are to be read again: there is no terminal that could be gone.
@@ -45,7 +48,7 @@ impl Service {
     }
 
     fn tell(&self, news: &[News<'_>]) {
-        if self.managed {
+        if self.tells {
             manager::tell(news);
         }
     }
@@ -60,17 +63,20 @@ impl Stack {
         }
     }
 
-    /// Only a loop that turns gets here: whoever does not hear of us in time may start us anew.
+    /// Only a loop that turns gets here: whoever does not hear of all loops in time may start us anew.
     pub(crate) fn on_service_timer(&mut self) {
-        let status = self.status_for_manager();
-        self.service.tell(&[News::Alive, News::Status(&status)]);
+        let (mut load, mut turns) = ([self.associations.len(), self.flow_count()], true);
+        if let Some(seat) = &self.config.seat {
+            seat.report(load[0], load[1]);
+            load = seat.load();
+            turns = seat.others_turn(self.service.interval * 2);
+        }
+        let status = News::Status(&status_for_manager(load));
+        match turns {
+            true => self.service.tell(&[News::Alive, status]),
+            false => self.service.tell(&[status]),
+        }
         self.timers.set(self.now + self.service.interval, Timer::Service);
-    }
-
-    fn status_for_manager(&self) -> String {
-        let (peers, connections) = (self.associations.len(), self.flow_count());
-        let peers = counted(peers, "association", "associations");
-        format!("{peers}, {}", counted(connections, "connection", "connections"))
     }
 
     pub(crate) fn tell_stopping(&self) {
@@ -80,6 +86,9 @@ impl Stack {
     /// Reads rules and settings again because the manager has asked for it.
     pub(crate) fn reload_for_manager(&mut self) {
         self.service.tell(&[News::Reloading]);
+        if let Some(seat) = &self.config.seat {
+            seat.reload_others();
+        }
         let status = match self.reload_counted() {
             Ok(count) => format!("settings and {} read", rules(count)),
             Err(why) => format!("everything stays as it was: {why}"),
@@ -102,6 +111,11 @@ impl Stack {
         }
         result
     }
+}
+
+fn status_for_manager([peers, connections]: [usize; 2]) -> String {
+    let peers = counted(peers, "association", "associations");
+    format!("{peers}, {}", counted(connections, "connection", "connections"))
 }
 
 fn rules(count: usize) -> String {

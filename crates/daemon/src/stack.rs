@@ -36,6 +36,7 @@ use crate::token::Source;
 use crate::uplinks::Uplinks;
 use crate::waiting::WaitingFlows;
 use crate::watch::Watch;
+use manypath_control::counted;
 use manypath_engine::{AssociationId, Duration, Endpoint, Instant};
 use manypath_net::{Clock, Driver, Inherited, Signals, SuspendWatch};
 use manypath_sandbox::Confinement;
@@ -47,6 +48,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tracing::{info, warn};
 
 /// Events taken from the kernel in one turn.
@@ -70,7 +72,7 @@ pub struct Stack {
     pub(crate) now: Instant,
     poll: Poll,
     pub(crate) registry: Registry,
-    waker: Arc<Waker>,
+    pub(crate) stopper: Stopper,
     pub(crate) driver: Driver,
     pub(crate) locals: Locals,
     /// For which peers the local addresses are there.
@@ -141,13 +143,26 @@ pub struct Stack {
 
 /// Ends a running stack from another thread.
 #[derive(Clone, Debug)]
-pub struct Stopper(Arc<Waker>);
+pub struct Stopper {
+    waker: Arc<Waker>,
+    told: Arc<AtomicBool>,
+}
 
 impl Stopper {
+    fn new(waker: Arc<Waker>) -> Self {
+        Self { waker, told: Arc::default() }
+    }
+
     /// Lets the stack end as SIGTERM does: flows may run on for
     /// [`exit_timeout`](StackConfig::exit_timeout), then they are reset.
     pub fn stop(&self) -> io::Result<()> {
-        self.0.wake()
+        self.told.store(true, Ordering::Relaxed);
+        self.waker.wake()
+    }
+
+    /// Whether the stack was told to end since the last call.
+    pub(crate) fn is_told(&self) -> bool {
+        self.told.swap(false, Ordering::Relaxed)
     }
 }
 
@@ -165,6 +180,11 @@ impl Stack {
         if config.seed.is_some() {
             driver.ignore_arrival_times();
         }
+        let waker = Arc::new(Waker::new(&registry, Source::Wake.token())?);
+        if let Some(seat) = &config.seat {
+            driver.take_seat(seat);
+            seat.wake_by(waker.clone());
+        }
         let predecessor = Predecessor::ask(&mut config);
         let sockets = std::mem::take(&mut config.sockets);
         driver.inherit(inherited(sockets, &config)?);
@@ -174,10 +194,9 @@ impl Stack {
         };
         let control = ControlServer::open(&mut config, &registry)?;
         let signals = watch_signals(&config, &registry)?;
-        let waker = Arc::new(Waker::new(&registry, Source::Wake.token())?);
         let mut stack = Self {
             peers: Peers::new(lifetimes(&config)),
-            window_memory: Budget::new(config.receive_memory),
+            window_memory: Budget::new(config.window_memory()),
             memory: Memory::new(config.peer_memory.take()),
             rules: Rules::load(config.rules.take(), &config.allow).map_err(io::Error::other)?,
             path_policies: PathPolicies::load(config.paths.take()).map_err(io::Error::other)?,
@@ -188,7 +207,7 @@ impl Stack {
             suspend_watch: watch_suspensions(&registry)?,
             poll,
             registry,
-            waker,
+            stopper: Stopper::new(waker),
             driver,
             locals,
             scopes: LocalScopes::default(),
@@ -216,7 +235,7 @@ impl Stack {
             turn_budget: 0,
             control,
             signals,
-            service: Service::new(config.service),
+            service: Service::new(config.service, config.loop_index() == 0),
             timers: Timers::default(),
             counters: Counters::default(),
             phase: Phase::Running,
@@ -261,7 +280,7 @@ impl Stack {
 
     /// A handle that ends the stack from another thread.
     pub fn stopper(&self) -> Stopper {
-        Stopper(self.waker.clone())
+        self.stopper.clone()
     }
 
     /// Works until the stack has been told to end, or its launcher has gone and its flows have
@@ -368,7 +387,7 @@ impl Stack {
             // Each turn looks at it.
             Source::Clock => {}
             Source::Signal => self.on_signal(),
-            Source::Wake => self.stop(),
+            Source::Wake => self.on_wake(),
         }
     }
 
@@ -383,6 +402,15 @@ impl Stack {
     }
 
     fn announce(&self) {
+        if self.config.loop_index() > 0 {
+            return;
+        }
+        let loops = counted(self.config.loops(), "engine loop", "engine loops");
+        match &self.config.loops_reason {
+            Some(why) => warn!(target: log::STACK, "{loops} {why}"),
+            None if self.config.loops() > 1 => info!(target: log::STACK, "{loops}"),
+            None => {}
+        }
         let port = self.locals.udp_port();
         for local in &self.locals.open {
             info!(target: log::STACK, "using {} ({})", local.address.addr.ip(), local.interface);
@@ -411,7 +439,7 @@ impl Stack {
         log::set_levels(&config.log);
         self.peers.set_lifetimes(lifetimes(config));
         self.datagrams.services.set_lifetimes(lifetimes(config));
-        self.window_memory.set_limit(config.receive_memory);
+        self.window_memory.set_limit(config.window_memory());
         self.driver.endpoint_mut().configure(|engine| {
             engine.rto_initial = parameters::initial_rto(config);
             engine.rto_min = config.rto_min;

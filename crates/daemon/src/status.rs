@@ -22,6 +22,9 @@ impl Stack {
         StackStatus {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
+            loop_index: u32::try_from(self.config.loop_index()).unwrap_or(u32::MAX),
+            loops: u32::try_from(self.config.loops()).unwrap_or(u32::MAX),
+            loops_reason: self.config.loops_reason.clone(),
             network_namespace: runtime::network_namespace().unwrap_or_default(),
             uptime_ms: self.age(Instant::ZERO),
             accepting: self.config.accept,
@@ -177,8 +180,9 @@ impl Stack {
     pub(crate) fn all_counters(&self) -> BTreeMap<String, u64> {
         let mut all = BTreeMap::new();
         all.extend(self.counters.events().iter().map(|(name, n)| (format!("stack_{name}"), *n)));
-        // Of the process, whose only stack this is but in tests.
-        let lost = Some(log::lost_lines()).filter(|lost| *lost > 0);
+        // Of the process: the first loop has them.
+        let lost =
+            Some(log::lost_lines()).filter(|lost| *lost > 0 && self.config.loop_index() == 0);
         all.extend(lost.map(|lost| (format!("stack_{}", "log_lines_lost"), lost)));
         let engine = self.driver.endpoint().counters().entries();
         all.extend(engine.into_iter().map(|(name, n)| (format!("sctp_{name}"), n)));

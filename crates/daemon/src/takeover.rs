@@ -11,9 +11,12 @@
 //! (`crates/net/src/lent.rs`). The predecessor goes on with its associations until their connections have ended, and
 //! peers may open more on them until an association is without one for a moment. When the successor dies, it reads its
 //! sockets again and is the server once more.
+//!
+//! Of a server with several engine loops, each loop takes over from the one with its number, by itself.
 
 use crate::config::{Encapsulation, StackConfig};
 use crate::log;
+use crate::loops::MAX_LOOPS;
 use crate::service;
 use crate::stack::Stack;
 use crate::timers::Timer;
@@ -25,6 +28,7 @@ use manypath_engine::Duration;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
 use tracing::{info, warn};
 
 /// How long connections may go on beside a successor.
@@ -64,7 +68,7 @@ impl Predecessor {
         let kept = config.replace.as_mut().map(std::mem::take)?.into_iter();
         let lines = kept
             .map(ControlSocket::adopt)
-            .chain(door(config).map(|it| ControlSocket::connect(&it)));
+            .chain(door(config, config.loop_index()).map(|it| ControlSocket::connect(&it)));
         for line in lines {
             match line.map_err(Into::into).and_then(ask) {
                 Ok((client, lent)) => return Some(Self::adopt(client, lent, config)),
@@ -106,10 +110,20 @@ impl Predecessor {
     }
 }
 
-/// Where a server is found that has the port.
-fn door(config: &StackConfig) -> Option<std::path::PathBuf> {
+/// Where a loop of a server is found that has the port.
+fn door(config: &StackConfig, index: usize) -> Option<PathBuf> {
     let (directory, namespace) = (config.runtime_dir.as_ref()?, runtime::network_namespace().ok()?);
-    Some(runtime::door_path(directory, namespace, config.udp_port))
+    Some(runtime::loop_door_path(directory, namespace, config.udp_port, index))
+}
+
+/// How many engine loops the server has that is to be taken over from, if there is one: each is taken over by one loop,
+/// because the kernel goes on to choose among as many sockets.
+#[must_use]
+pub fn loops_to_replace(config: &StackConfig) -> Option<usize> {
+    let is_there =
+        |index: &usize| door(config, *index).is_some_and(|it| ControlSocket::connect(&it).is_ok());
+    let count = (0..MAX_LOOPS).take_while(is_there).count();
+    (config.replace.is_some() && count > 0).then_some(count)
 }
 
 fn is_absent(error: &ControlError) -> bool {
@@ -296,7 +310,7 @@ impl Stack {
             return false;
         }
         info!(target: log::STACK, "goes on until another process takes over");
-        self.service = service::Service::new(false);
+        self.service = service::Service::new(false, true);
         self.succession.alone = true;
         self.timers.set(self.now + MAX_WAIT, Timer::Successor);
         anchor::let_go();

@@ -111,7 +111,7 @@ fn flush(addr: Option<IpAddr>, port: Option<u16>, json: bool) -> Result<u8, Fail
         let asked = ControlClient::connect(&stack.path, Role::Cli, ANSWER_LIMIT)
             .and_then(|client| client.forget_peers(addr, port));
         if let Err(error) = asked {
-            eprintln!("manypath: stack {}: {error}", stack.pid);
+            eprintln!("manypath: stack {}: {error}", stack.name());
         }
     }
     cache.forget(addr, port).map_err(failure)?;

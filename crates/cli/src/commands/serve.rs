@@ -5,7 +5,7 @@ use crate::args::ServeArgs;
 use crate::failure::Failure;
 use manypath_control::anchor::anchor;
 use manypath_control::{manager, runtime};
-use manypath_daemon::{Allow, Level, StackConfig};
+use manypath_daemon::{Allow, Encapsulation, Level, Server, StackConfig};
 use manypath_rules::{Chain, Policy};
 use std::process::Command;
 
@@ -14,6 +14,46 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<u8, Failure> {
     if args.replace && manager::is_present() && !args.anchored {
         return under_anchor();
     }
+    let mut configs = vec![configure(args)?];
+    let (loops, reason) = loops(args, &configs[0])?;
+    configs[0].loops_reason = reason;
+    while configs.len() < loops {
+        configs.push(configure(args)?);
+    }
+    if let Err(error) = Server::seat(&mut configs) {
+        configs.truncate(1);
+        configs[0].loops_reason =
+            instead_of(loops, &format!("the kernel does not share a port: {error}"));
+    }
+    stack::run(configs, stack::log_to(args.stack.log.as_deref()), "--port")
+}
+
+/// How many engine loops there are to be, and why not as many as were asked for.
+fn loops(args: &ServeArgs, config: &StackConfig) -> Result<(usize, Option<String>), Failure> {
+    let asked = usize::from(args.loops);
+    if asked > 1 && (args.port == 0 || config.encapsulation != Encapsulation::Udp) {
+        let text = "--loops: several loops need UDP encapsulation and a fixed --port";
+        return Err(Failure::usage(text));
+    }
+    if asked > 1 && !config.sockets.is_empty() {
+        let why = "the service manager has opened one socket for each address";
+        return Ok((1, instead_of(asked, why)));
+    }
+    match manypath_daemon::loops_to_replace(config) {
+        Some(theirs) if theirs != asked => {
+            let why = "the server before has another number: stop it first to change that";
+            Ok((theirs, instead_of(asked, why)))
+        }
+        _ => Ok((asked, None)),
+    }
+}
+
+fn instead_of(asked: usize, why: &str) -> Option<String> {
+    Some(format!("instead of {asked}, because {why}"))
+}
+
+/// The configuration of a loop.
+fn configure(args: &ServeArgs) -> Result<StackConfig, Failure> {
     let allow: Result<Vec<Allow>, _> = args.allow.iter().map(|text| text.parse()).collect();
     let allow = allow.map_err(|e| Failure::usage(format!("--allow: {e}")))?;
     let is_lost = |entry: &&Allow| !entry.is_reachable() && !args.stack.loopback_paths;
@@ -39,7 +79,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<u8, Failure> {
         }
         Err(error) => eprintln!("manypath: `manypath status` will not find this server: {error}"),
     }
-    stack::run(config, stack::log_to(args.stack.log.as_deref()), "--port")
+    Ok(config)
 }
 
 /// Runs this command in another process, which may outlive the service manager's main process.

@@ -4,7 +4,7 @@ use crate::args::{KeeperArgs, StackArgs, StackOptions};
 use crate::failure::Failure;
 use crate::say::say;
 use manypath_daemon::{Keeper, Kept, Knob, Level, Locals, LogTo, PeerCache, SettingsFile};
-use manypath_daemon::{Stack, StackConfig, WaitingLog};
+use manypath_daemon::{Server, StackConfig, WaitingLog};
 use manypath_rules::RulesFile;
 use manypath_rules::paths::PathsFile;
 use std::os::fd::AsFd;
@@ -25,7 +25,7 @@ pub(crate) fn stack(args: &StackArgs) -> Result<u8, Failure> {
     }
     // Without a runtime directory `manypath status` cannot ask this stack; it works all the same.
     config.runtime_dir = manypath_control::runtime::directory().ok();
-    run(config, log_to(args.stack.log.as_deref()), "--port")
+    run(vec![config], log_to(args.stack.log.as_deref()), "--port")
 }
 
 /// Where the options say that lines go. Standard error is the journal under systemd.
@@ -116,11 +116,13 @@ pub(crate) fn configure(
     Ok(())
 }
 
-/// Runs a stack to its end. `port` is the option that gives it another UDP port.
-pub(crate) fn run(config: StackConfig, log: LogTo, port: &str) -> Result<u8, Failure> {
-    start_keeper(&config, &log);
-    let waiting = manypath_daemon::log_to(&log, config.log).map_err(|e| cannot_log(&log, &e))?;
-    let ended = run_logged(config, waiting, port);
+/// Runs a stack to its end, with an engine loop for each of the configurations. `port` is the option that gives it another UDP
+/// port.
+pub(crate) fn run(mut loops: Vec<StackConfig>, log: LogTo, port: &str) -> Result<u8, Failure> {
+    let first = loops.remove(0);
+    start_keeper(&first, &log);
+    let waiting = manypath_daemon::log_to(&log, first.log).map_err(|e| cannot_log(&log, &e))?;
+    let ended = run_logged(first, loops, waiting, port);
     manypath_daemon::flush_log();
     Keeper::end();
     ended
@@ -149,8 +151,13 @@ pub(crate) fn keeper(args: &KeeperArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn run_logged(config: StackConfig, log: WaitingLog, port: &str) -> Result<u8, Failure> {
-    let mut stack = Stack::new(config);
+fn run_logged(
+    first: StackConfig,
+    others: Vec<StackConfig>,
+    log: WaitingLog,
+    port: &str,
+) -> Result<u8, Failure> {
+    let mut stack = Server::new(first, others);
     if let Ok(stack) = &mut stack {
         stack.confine();
     }

@@ -19,7 +19,7 @@ pub(crate) fn query(all: bool) -> Result<Vec<StackStatus>, Failure> {
         match asked {
             Ok(status) if all || status.network_namespace == here => found.push(status),
             Ok(_) => {}
-            Err(error) => eprintln!("manypath: stack {}: {error}", stack.pid),
+            Err(error) => eprintln!("manypath: stack {}: {error}", stack.name()),
         }
     }
     Ok(found)

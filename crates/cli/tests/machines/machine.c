@@ -1,7 +1,7 @@
 /* Runs a command as on a machine that forbids system calls:
  *     machine SPEC... -- COMMAND...
  * SPEC is errno:CALL:NUMBER (the call fails), kill:CALL (the program is killed), reach (pidfd_getfd fails with EPERM for
- * processes, as where ptrace is forbidden), or listener (a filter with a listener that lets all calls go on). */
+ * processes, as where ptrace is forbidden), steering (no BPF program chooses among sockets), or listener (a filter with a listener that lets all calls go on). */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/audit.h>
@@ -21,6 +21,7 @@
 
 #define NUMBER offsetof(struct seccomp_data, nr)
 #define FIRST offsetof(struct seccomp_data, args[0])
+#define THIRD offsetof(struct seccomp_data, args[2])
 
 static void fail(const char *what)
 {
@@ -72,6 +73,19 @@ static void forbid_reach(void)
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pidfd_getfd, 0, 3),
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, FIRST),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0xffffffff, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	install(code, 6, 0);
+}
+
+static void forbid_steering(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, NUMBER),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_setsockopt, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, THIRD),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SO_ATTACH_REUSEPORT_CBPF, 0, 1),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
@@ -160,6 +174,8 @@ int main(int argc, char **argv)
 			forbid(number_of(spec + 5, strlen(spec + 5)), SECCOMP_RET_KILL_PROCESS);
 		else if (!strcmp(spec, "reach"))
 			forbid_reach();
+		else if (!strcmp(spec, "steering"))
+			forbid_steering();
 		else if (!strcmp(spec, "listener"))
 			listen_for_calls();
 		else

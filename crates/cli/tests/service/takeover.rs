@@ -138,8 +138,8 @@ impl Transfers {
     }
 }
 
-struct Course {
-    site: Site,
+pub(super) struct Course {
+    pub(super) site: Site,
     manager: Child,
     orders: ChildStdin,
     answers: BufReader<ChildStdout>,
@@ -154,7 +154,7 @@ impl Course {
     }
 
     /// manypath under a manager.
-    fn of(site: Site, host: Host, args: &[&str]) -> Self {
+    pub(super) fn of(site: Site, host: Host, args: &[&str]) -> Self {
         let (notify, log) = (site.dir.join("notify"), site.dir.join("log-serve"));
         let mut manager = site.command(host, find("python3"));
         manager.arg("-c").arg(MANAGER).arg(&notify).arg(&log).arg(MANYPATH).args(args);
@@ -166,7 +166,7 @@ impl Course {
         course
     }
 
-    fn order(&mut self, word: &str) {
+    pub(super) fn order(&mut self, word: &str) {
         writeln!(self.orders, "{word}").unwrap();
         let mut answer = String::new();
         self.answers.read_line(&mut answer).unwrap();
@@ -237,7 +237,7 @@ impl Drop for Course {
     }
 }
 
-fn pause() {
+pub(super) fn pause() {
     std::thread::sleep(Duration::from_millis(700));
 }
 

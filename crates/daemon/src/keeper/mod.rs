@@ -126,10 +126,10 @@ impl Kept {
 fn sockets(config: &StackConfig) -> Vec<PathBuf> {
     let Some(directory) = &config.runtime_dir else { return Vec::new() };
     let namespace = runtime::network_namespace().ok();
-    let door = namespace.map(|namespace| runtime::door_path(directory, namespace, config.udp_port));
-    let own = runtime::socket_path(directory, std::process::id());
-    let others = [door, config.shared.clone(), config.programs.clone()];
-    std::iter::once(own).chain(others.into_iter().flatten()).collect()
+    let door = |at| Some(runtime::loop_door_path(directory, namespace?, config.udp_port, at));
+    let own = |at| runtime::loop_path(directory, std::process::id(), at);
+    let of_loops = (0..config.loops()).flat_map(|at| [Some(own(at)), door(at)]);
+    of_loops.chain([config.shared.clone(), config.programs.clone()]).flatten().collect()
 }
 
 impl Keeper {

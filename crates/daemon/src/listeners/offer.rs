@@ -59,6 +59,10 @@ impl Stack {
         if !self.config.accept {
             return Err(("this stack does not serve".to_owned(), true));
         }
+        if self.config.loops() > 1 {
+            let why = "the server has several engine loops: start it without --loops";
+            return Err((why.to_owned(), false));
+        }
         self.resume();
         if !self.phase.takes_work() {
             return Err(("the stack that serves is ending".to_owned(), true));
@@ -87,7 +91,8 @@ impl Stack {
         else {
             return;
         };
-        let path = runtime::door_path(directory, namespace, self.config.udp_port);
+        let (port, index) = (self.config.udp_port, self.config.loop_index());
+        let path = runtime::loop_door_path(directory, namespace, port, index);
         if let Err(error) = self.control.open_door(&path, &self.registry) {
             // The one before us is just ending, or another stack serves other addresses.
             self.counters.count("doors_not_named");

@@ -30,7 +30,7 @@ pub(crate) fn gateway(args: &GatewayArgs) -> Result<u8, Failure> {
         Ok(dir) => config.runtime_dir = Some(dir),
         Err(error) => eprintln!("manypath: `manypath status` will not find this gateway: {error}"),
     }
-    stack::run(config, stack::log_to(args.log.as_deref()), "--port")
+    stack::run(vec![config], stack::log_to(args.log.as_deref()), "--port")
 }
 
 fn config(args: &GatewayArgs, gateway: Gateway) -> StackConfig {

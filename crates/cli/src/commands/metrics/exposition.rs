@@ -137,7 +137,8 @@ fn stack_figures(registry: &mut Registry, stacks: &[StackStatus]) {
     let (mut running, mut oldest, mut memory) = (Sums::new(), Sums::new(), Sums::new());
     for stack in stacks {
         let of = of_stack(stack);
-        *running.entry(with(of.clone(), [("version", stack.version.clone())])).or_default() += 1.0;
+        let version = with(of.clone(), [("version", stack.version.clone())]);
+        *running.entry(version).or_default() += f64::from(u8::from(stack.loop_index == 0));
         let uptime = oldest.entry(of.clone()).or_default();
         *uptime = stack.uptime_ms.max((*uptime * 1e3) as u64) as f64 / 1e3;
         let kinds = [
@@ -230,7 +231,7 @@ fn record(ledger: &mut Ledger, stacks: &[StackStatus]) {
         }
     }
     for stack in stacks {
-        let owner = (stack.pid, 0, 0);
+        let owner = (stack.pid, 0, u64::from(stack.loop_index));
         for (reason, count) in &stack.fallbacks {
             let labels = vec![("reason", reason.name().to_owned())];
             ledger.record(owner, "fallbacks", labels, *count);

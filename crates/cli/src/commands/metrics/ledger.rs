@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 /// Names and values of a series.
 pub(super) type Labels = Vec<(&'static str, String)>;
-/// Which process, association and path counts; zero where it is not one.
+/// Which process, association and path counts; zero where it is not one. Without an association, the engine loop stands for the
+/// path.
 pub(super) type Owner = (u32, u64, u64);
 /// Which series, by the name of its family.
 type Series = (&'static str, Labels);

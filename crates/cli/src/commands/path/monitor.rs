@@ -4,6 +4,7 @@
 use super::words;
 use crate::failure::Failure;
 use manypath_control::path::PathEvent;
+use manypath_control::runtime::StackSocket;
 use manypath_control::status::StackStatus;
 use manypath_control::{ControlClient, ControlError, Reply, Role, runtime};
 use serde::Serialize;
@@ -23,9 +24,9 @@ const SCAN_INTERVAL: Duration = Duration::from_millis(500);
 enum News {
     Event(PathEvent),
     /// The stack is listened to; whether it is in another network namespace.
-    Begun(u32, bool),
+    Begun(String, bool),
     /// The stack has ended, or does not understand.
-    Ended(u32, Option<String>),
+    Ended(String, Option<String>),
 }
 
 #[derive(Serialize)]
@@ -45,11 +46,11 @@ pub(super) fn monitor(all: bool, json: bool) -> Result<u8, Failure> {
     loop {
         let running = runtime::stacks();
         // Another process may get the number of one that has ended.
-        known.retain(|pid| running.iter().any(|stack| stack.pid == *pid));
+        known.retain(|name| running.iter().any(|stack| stack.name() == *name));
         for stack in running {
-            if known.insert(stack.pid) {
+            if known.insert(stack.name()) {
                 let sender = sender.clone();
-                thread::spawn(move || listen(&stack.path, stack.pid, here, all, &sender));
+                thread::spawn(move || listen(&stack, here, all, &sender));
             }
         }
         match print(&receiver, &mut known, json) {
@@ -61,22 +62,22 @@ pub(super) fn monitor(all: bool, json: bool) -> Result<u8, Failure> {
 }
 
 /// Prints what comes until it is time to look for stacks again.
-fn print(receiver: &Receiver<News>, known: &mut BTreeSet<u32>, json: bool) -> io::Result<()> {
+fn print(receiver: &Receiver<News>, known: &mut BTreeSet<String>, json: bool) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let until = Instant::now() + SCAN_INTERVAL;
     loop {
         match receiver.recv_timeout(until.saturating_duration_since(Instant::now())) {
             Ok(News::Event(event)) => print_event(&mut out, &event, json)?,
             Ok(News::Begun(..)) if json => {}
-            Ok(News::Begun(pid, false)) => writeln!(out, "stack {pid}: watching its paths")?,
-            Ok(News::Begun(pid, true)) => {
-                writeln!(out, "stack {pid}: watching its paths, in another network namespace")?;
+            Ok(News::Begun(name, false)) => writeln!(out, "stack {name}: watching its paths")?,
+            Ok(News::Begun(name, true)) => {
+                writeln!(out, "stack {name}: watching its paths, in another network namespace")?;
             }
-            Ok(News::Ended(pid, why)) => {
+            Ok(News::Ended(name, why)) => {
                 // One that could not be asked is not asked again.
                 match why {
-                    Some(why) => eprintln!("manypath: stack {pid}: {why}"),
-                    None => drop(known.remove(&pid)),
+                    Some(why) => eprintln!("manypath: stack {name}: {why}"),
+                    None => drop(known.remove(&name)),
                 }
             }
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Ok(()),
@@ -103,14 +104,14 @@ fn print_event(out: &mut impl Write, event: &PathEvent, json: bool) -> io::Resul
     )
 }
 
-fn listen(path: &Path, pid: u32, here: u64, all: bool, news: &Sender<News>) {
-    let ended = |why| News::Ended(pid, why);
-    let client = match begin(path, here, all) {
+fn listen(stack: &StackSocket, here: u64, all: bool, news: &Sender<News>) {
+    let ended = |why| News::Ended(stack.name(), why);
+    let client = match begin(&stack.path, here, all) {
         // It stays as it is while it runs: nobody looks at it again.
         Ok(None) => return,
         Ok(Some((client, foreign))) => {
             // Whoever prints has gone: so has this process, soon.
-            let _gone = news.send(News::Begun(pid, foreign)).is_err();
+            let _gone = news.send(News::Begun(stack.name(), foreign)).is_err();
             client
         }
         Err(error) => return drop(news.send(ended(Some(error.to_string())))),

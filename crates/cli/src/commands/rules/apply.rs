@@ -37,7 +37,7 @@ pub(crate) fn to_running_stacks() -> Applied {
             Ok(_) => applied.reloaded += 1,
             // It has ended meanwhile.
             Err(ControlError::Closed) => {}
-            Err(error) => applied.failed.push(format!("stack {}: {error}", stack.pid)),
+            Err(error) => applied.failed.push(format!("stack {}: {error}", stack.name())),
         }
     }
     applied

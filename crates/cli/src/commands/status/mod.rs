@@ -32,8 +32,8 @@ pub(crate) fn status(args: &StatusArgs) -> Result<u8, Failure> {
             "no manypath stack is running here (start one with `manypath run` or `manypath serve`)"
         );
     }
-    for stack in &stacks {
-        print!("{}", text(stack, args));
+    for process in stacks.chunk_by(|one, next| one.pid == next.pid) {
+        print!("{}", text(process, args));
     }
     Ok(0)
 }
@@ -44,9 +44,30 @@ pub(super) fn json(stacks: Vec<StackStatus>) -> Result<String, Failure> {
     Ok(text.map_err(|e| Failure::new(e.to_string()))? + "\n")
 }
 
-/// One stack in text.
-fn text(stack: &StackStatus, args: &StatusArgs) -> String {
+/// The stack of a process in text, with each of its engine loops.
+fn text(loops: &[StackStatus], args: &StatusArgs) -> String {
     let mut out = String::new();
+    let Some(first) = loops.first() else { return out };
+    head(&mut out, first, loops);
+    for one in loops {
+        if loops.len() > 1 {
+            // Writing to a string cannot fail, here and below.
+            let _ = writeln!(out, "  loop {}: {}", one.loop_index, load(std::slice::from_ref(one)));
+        }
+        body(&mut out, one, args);
+    }
+    out
+}
+
+/// How many associations and connections there are.
+fn load(loops: &[StackStatus]) -> String {
+    let associations = || loops.iter().flat_map(|one| &one.associations);
+    let connections: usize = associations().map(|one| one.flows.len()).sum();
+    let associations = counted(associations().count(), "association", "associations");
+    format!("{associations}, {}", counted(connections, "connection", "connections"))
+}
+
+fn head(out: &mut String, stack: &StackStatus, loops: &[StackStatus]) {
     let role = match (stack.accepting, stack.allow.is_empty()) {
         (true, true) => "serving listeners".into(),
         (true, false) => format!("serving {}", stack.allow.join(",")),
@@ -55,24 +76,34 @@ fn text(stack: &StackStatus, args: &StatusArgs) -> String {
     let draining = if stack.draining { ", draining" } else { "" };
     let seconds = stack.uptime_ms / 1000;
     let second = stack.privileged_port.map(|port| format!(" and {port}")).unwrap_or_default();
-    // Writing to a string cannot fail, here and below.
+    let (several, load) = match loops.len() {
+        1 => (String::new(), counted(stack.associations.len(), "association", "associations")),
+        count => (format!(", {count} engine loops"), load(loops)),
+    };
     let _ = writeln!(
         out,
-        "stack {} ({role}, udp {}{second}, up {seconds} s{draining}): {}",
-        stack.pid,
-        stack.udp_port,
-        counted(stack.associations.len(), "association", "associations")
+        "stack {} ({role}, udp {}{second}{several}, up {seconds} s{draining}): {load}",
+        stack.pid, stack.udp_port,
     );
-    stack.listeners.iter().for_each(|l| listener(&mut out, l));
+    if let Some(why) = &stack.loops_reason {
+        let loops = counted(loops.len(), "engine loop", "engine loops");
+        let _ = writeln!(out, "  {loops} {why}");
+    }
+}
+
+/// What one loop does.
+fn body(out: &mut String, stack: &StackStatus, args: &StatusArgs) {
+    stack.listeners.iter().for_each(|l| listener(out, l));
     let write = if args.verbose { details::association } else { summary::association };
-    stack.associations.iter().for_each(|a| write(&mut out, a));
+    stack.associations.iter().for_each(|a| write(out, a));
     let memory = &stack.receive_memory;
     let (promised, limit) = (memory.promised_bytes >> 10, memory.limit_bytes >> 10);
     if promised > 0 && args.verbose {
         let _ = writeln!(out, "  windows of {promised} KiB of {limit} KiB");
     }
-    if args.verbose || stack.sandbox.user == 0 {
-        out += &sandbox(&stack.sandbox);
+    // It is the same for all loops.
+    if stack.loop_index == 0 && (args.verbose || stack.sandbox.user == 0) {
+        *out += &sandbox(&stack.sandbox);
     }
     for peer in &stack.peers {
         let port = peer.port.map_or(String::new(), |p| format!(":{p}"));
@@ -92,7 +123,6 @@ fn text(stack: &StackStatus, args: &StatusArgs) -> String {
             let _ = writeln!(out, "  {name} {count}");
         }
     }
-    out
 }
 
 /// What became of the rights of root, if root has started the stack.
