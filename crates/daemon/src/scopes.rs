@@ -15,7 +15,7 @@ use manypath_net::{ApartInterface, Interface, interfaces_apart};
 use manypath_rules::paths::{PathEntry, Role};
 use std::io;
 use std::net::IpAddr;
-use tracing::{info, warn};
+use tracing::warn;
 
 /// For which peers a local address is there, and why.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -194,7 +194,8 @@ impl Stack {
                 continue;
             }
             let LocalScope { addr, interface, reason, .. } = local;
-            info!(target: log::STACK, "{addr} ({interface}) is {}: {reason}", local.name());
+            let name = local.name();
+            log::say_once(&self.config, format_args!("{addr} ({interface}) is {name}: {reason}"));
             let released = old(local.addr).and_then(realm).is_some() && realm(local).is_none();
             let open = self.locals.open.iter().find(|it| it.address.addr.ip() == local.addr);
             if let Some(open) = open.filter(|it| released && it.up) {

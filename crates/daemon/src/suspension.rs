@@ -7,13 +7,15 @@
 use crate::log;
 use crate::stack::Stack;
 use manypath_engine::AssociationId;
-use tracing::info;
 
 impl Stack {
     /// Before anything that time does.
     pub(crate) fn notice_suspension(&mut self) {
         if let Some(time) = self.suspend_watch.take() {
-            info!(target: log::STACK, "the machine was suspended for {} s: all peers are asked", time.as_secs());
+            let seconds = time.as_secs();
+            let line =
+                format_args!("the machine was suspended for {seconds} s: all peers are asked");
+            log::say_once(&self.config, line);
             self.counters.count("suspensions");
             self.resume_after_suspension();
         }

@@ -169,7 +169,9 @@ impl Stack {
         predecessor.client.send(&Request::TakenOver, None).map_err(io::Error::other)?;
         predecessor.client.socket().set_nonblocking(true)?;
         let pid = predecessor.client.socket().peer_credentials()?.pid;
-        info!(target: log::STACK, "takes over from process {pid}, which goes on with its connections");
+        let line =
+            format_args!("takes over from process {pid}, which goes on with its connections");
+        log::say_once(&self.config, line);
         self.counters.count("takeovers");
         self.predecessor = Some(predecessor);
         Ok(())

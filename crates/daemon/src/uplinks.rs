@@ -167,11 +167,11 @@ impl Stack {
             local.up = interface.up;
             let (ip, name) = (interface.addr, &interface.name);
             if local.up {
-                info!(target: log::STACK, "{name} is up again: using {ip}");
+                log::say_once(&self.config, format_args!("{name} is up again: using {ip}"));
                 self.counters.count("links_up");
                 endpoint.announce_local_address(self.now, local.address);
             } else {
-                info!(target: log::STACK, "{name} has no link: {ip} waits");
+                log::say_once(&self.config, format_args!("{name} has no link: {ip} waits"));
                 self.counters.count("links_down");
                 endpoint.suspend_local_address(self.now, ip);
             }
@@ -189,7 +189,7 @@ impl Stack {
         self.locals.open = open;
         for local in &gone {
             let ip = local.address.addr.ip();
-            info!(target: log::STACK, "{ip} has gone from {}", local.interface);
+            log::say_once(&self.config, format_args!("{ip} has gone from {}", local.interface));
             self.counters.count("addresses_gone");
             self.driver.endpoint_mut().suspend_local_address(self.now, ip);
             for socket in local.sockets() {
@@ -203,7 +203,8 @@ impl Stack {
     fn add_local(&mut self, interface: &Interface) {
         match self.bind_local(interface) {
             Ok(local) => {
-                info!(target: log::STACK, "using {} ({})", interface.addr, interface.name);
+                let Interface { addr, name, .. } = interface;
+                log::say_once(&self.config, format_args!("using {addr} ({name})"));
                 self.counters.count("addresses_come");
                 self.driver.endpoint_mut().announce_local_address(self.now, local.address);
                 self.locals.keep(local);

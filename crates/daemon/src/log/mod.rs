@@ -7,6 +7,10 @@
 mod sink;
 mod writer;
 
+use crate::config::StackConfig;
+use std::fmt;
+use tracing::info;
+
 pub use sink::{LogTo, WaitingLog, flush_log, log_to, stderr_is_the_journal};
 
 pub(crate) use sink::{append_to, lost_lines, set_levels};
@@ -18,6 +22,13 @@ pub(crate) const ASSOCIATION: &str = Subsystem::Association.name();
 pub(crate) const PATH: &str = Subsystem::Path.name();
 pub(crate) const CONNECTION: &str = Subsystem::Connection.name();
 pub(crate) const PEERS: &str = Subsystem::Peers.name();
+
+/// Says of the host or the process what every engine loop notices: only the first one does.
+pub(crate) fn say_once(config: &StackConfig, line: fmt::Arguments<'_>) {
+    if config.loop_index() == 0 {
+        info!(target: STACK, "{line}");
+    }
+}
 
 /// How much is logged. Each level includes those before it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
