@@ -183,19 +183,25 @@ fn busy_site() -> Site {
     let url = format!("http://{}:8080/file", site.server());
     let done = site.through("curl", &["-sS", "-f", "-o", "/dev/null", &url]);
     assert_eq!(done.code, Some(0), "{done:?}");
+    wait_for("the end of the connection", || sent_by_connections(&site) == 0);
     site
 }
 
-/// One that takes ten seconds, once it is there.
+/// What was sent on associations that have connections now, in bytes.
+fn sent_by_connections(site: &Site) -> u64 {
+    let status = site.server_status();
+    let all = status["associations"].as_array().into_iter().flatten();
+    let used = all.filter(|one| one["flows"].as_array().is_some_and(|it| !it.is_empty()));
+    let paths = used.flat_map(|one| one["paths"].as_array().into_iter().flatten());
+    paths.filter_map(|path| path["bytes_sent"].as_u64()).sum()
+}
+
+/// One that takes ten seconds, once some of it was sent.
 fn slow_transfer(site: &Site) -> std::process::Child {
     let url = format!("http://{}:8080/file", site.server());
     let slow = ["-sS", "--limit-rate", "200k", "-o", "/dev/null", &url];
     let transfer = site.through_command(&[], "curl", &slow).spawn().unwrap();
-    let has_flows =
-        |one: &serde_json::Value| one["flows"].as_array().is_some_and(|it| !it.is_empty());
-    wait_for("the connection", || {
-        site.server_status()["associations"].as_array().is_some_and(|all| all.iter().any(has_flows))
-    });
+    wait_for("the connection", || sent_by_connections(site) >= 100_000);
     transfer
 }
 
@@ -211,7 +217,7 @@ fn figures_of_paths_and_stacks_are_there_for_prometheus() {
         .filter(|line| line.starts_with("manypath_path_sent_bytes_total{"))
         .map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap())
         .sum();
-    assert!(sent >= 2_000_000.0, "{text}");
+    assert!(sent >= 100_000.0, "{text}");
     for line in [
         "# TYPE manypath_path_srtt_seconds gauge",
         "# UNIT manypath_path_srtt_seconds seconds",
