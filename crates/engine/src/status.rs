@@ -267,6 +267,8 @@ counters! {
     bad_cookie,
     /// COOKIE ECHOs that came too late (section 5.1.5).
     stale_cookie,
+    /// COOKIE ECHOs whose cookie had made an association that was over.
+    used_cookie,
     /// INITs refused: not accepting, too many associations or invalid.
     refused_inits,
     /// INITs and COOKIE ECHOs refused because their address had too many associations.

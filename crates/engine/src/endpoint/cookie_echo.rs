@@ -5,7 +5,9 @@ use super::authentication::AuthAndRest;
 use super::demux::{answer_header, ports_of};
 use super::{AssociationId, Endpoint};
 use crate::association::Association;
+use crate::association::announcement::Refusal;
 use crate::association::cookie::Cookie;
+use crate::association::setup::reply_refusal;
 use crate::authentication::Rejection;
 use crate::ecn::Ecn;
 use crate::path::PathAddr;
@@ -138,7 +140,7 @@ impl Endpoint {
         self.reply_error(now, addr, header, &Cause::StaleCookie { staleness_us });
     }
 
-    /// Makes the association, if there is room for it.
+    /// Makes the association, if there is room for it and the cookie is not used up.
     fn accept(
         &mut self,
         now: Instant,
@@ -146,6 +148,12 @@ impl Endpoint {
         header: CommonHeader,
         cookie: Cookie,
     ) -> Option<AssociationId> {
+        if self.registry.is_used(cookie.local_tag) {
+            self.counters.used_cookie += 1;
+            let header = answer_header(header, cookie.peer.tag);
+            reply_refusal(&mut context!(self, now), addr, header, Refusal::NotAccepting);
+            return None;
+        }
         if let Some(refusal) = self.refusal(addr, header) {
             self.refuse_init(now, addr, header, cookie.peer.tag, refusal);
             return None;

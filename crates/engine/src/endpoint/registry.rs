@@ -6,9 +6,13 @@ use super::index::{AddressKey, Index, Keys, PeerKey};
 use crate::association::Association;
 use crate::time::Instant;
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use core::ops::Bound::{Excluded, Unbounded};
+use manypath_wire::VerificationTag;
+
+/// Ended associations whose cookies are known to be used.
+const MOST_ENDED: usize = 1024;
 
 /// All associations of an endpoint.
 #[derive(Debug, Default)]
@@ -24,6 +28,8 @@ pub(super) struct Registry {
     pub(super) index: Index,
     /// What all associations have been charged for received data.
     charged: usize,
+    /// Our tags of those that peers began and that are over, the last one last.
+    ended: VecDeque<VerificationTag>,
 }
 
 #[derive(Debug)]
@@ -80,6 +86,12 @@ impl Registry {
             self.deadlines.remove(&(at, id));
         }
         None
+    }
+
+    /// Whether a cookie that bears this tag of ours has made an association that is over: it makes no second one. A copy may
+    /// come over a slow path when all has been said over a fast one, with the same data.
+    pub(super) fn is_used(&self, tag: VerificationTag) -> bool {
+        self.ended.contains(&tag)
     }
 
     /// Bytes that all associations hold for their readers.
@@ -145,6 +157,12 @@ impl Registry {
         self.index.remove(id, &entry.keys);
         entry.deadline.map(|at| self.deadlines.remove(&(at, id)));
         self.ready.remove(&id);
+        if !entry.association.is_initiated() {
+            if self.ended.len() == MOST_ENDED {
+                self.ended.pop_front();
+            }
+            self.ended.push_back(entry.association.local_tag());
+        }
         Some(*entry.association)
     }
 }

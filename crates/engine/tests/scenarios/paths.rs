@@ -106,6 +106,19 @@ fn what_left_with_the_cookie_echo_is_overtaken_by_a_faster_path() {
 }
 
 #[test]
+fn the_original_that_comes_when_all_is_over_begins_nothing() {
+    let (mut pair, _) = slow_first();
+    let arrived = |pair: &Pair| !pair.z.received.is_empty();
+    assert!(pair.drive_until(millis(700), arrived));
+    let (now, z) = (pair.now, pair.z.endpoint.associations()[0]);
+    pair.z.endpoint.abort(now, z, b"enough");
+    pair.drive(Duration::from_secs(1));
+    assert!(pair.z.endpoint.associations().is_empty());
+    assert_eq!(pair.z.received.len(), 1);
+    assert_eq!(pair.z.endpoint.counters().used_cookie, 1);
+}
+
+#[test]
 fn a_cookie_echo_that_is_lost_on_the_slow_path_is_not_missed() {
     let (mut pair, _) = slow_first();
     pair.lose(Side::A, "COOKIE_ECHO", 1);
