@@ -1,8 +1,8 @@
 //! Which of several sockets at one address gets a packet: a classic BPF program (`SO_ATTACH_REUSEPORT_CBPF`) looks at it.
 //!
 //! A packet goes to the socket whose index is its verification tag modulo the number of sockets, from whatever address it
-//! comes. An INIT has no tag of ours (it is 0): it goes by its source address, so that a host that begins anew meets the
-//! loop that knows it.
+//! comes. An INIT carries no tag of ours (it is 0). Its source address chooses the socket instead, so that a host that begins
+//! anew reaches the loop that knows it.
 
 use libc::{
     BPF_A, BPF_ABS, BPF_ALU, BPF_B, BPF_JA, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_MISC, BPF_MOD,

@@ -84,7 +84,9 @@ impl Association {
         self.set_path_state(cx, id, PathState::Active);
         if is_new {
             self.leave_other_ports(cx, id);
-            self.sender.overtake(cx.now, id, &mut self.paths);
+            if cx.config.cookie_race {
+                self.sender.overtake(cx.now, id, &mut self.paths);
+            }
         }
         self.apply_preference(cx);
         self.apply_wished_primary();

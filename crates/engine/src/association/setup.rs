@@ -240,7 +240,7 @@ impl Association {
         let report = joined(&received.unrecognized);
         let (t1, cookie) = (Retry::new(), cookie.to_vec());
         // The handshake's own path carries the original.
-        let next_copy = if cx.config.cookie_race && cx.config.multipath { 1 } else { usize::MAX };
+        let next_copy = (cx.config.cookie_race && cx.config.multipath).then_some(1);
         let echoed = CookieEchoed { t1, cookie, report, next_copy };
         self.learn_paths(cx, addr, &received.announcement.addresses, None);
         self.learn_peer(cx, received.announcement, None);
@@ -261,8 +261,7 @@ impl Association {
             return;
         };
         let sent = echoed.t1.sends().saturating_sub(1);
-        let raced = echoed.next_copy != usize::MAX;
-        let path = if raced { via } else { self.echo_path(sent) };
+        let path = if echoed.next_copy.is_some() { via } else { self.echo_path(sent) };
         let round_trip = echoed.t1.round_trip(cx.now);
         self.sample(cx, path, round_trip);
         self.establish(cx);

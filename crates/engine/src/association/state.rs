@@ -58,8 +58,8 @@ pub(crate) struct CookieEchoed {
     pub cookie: Vec<u8>,
     /// Unrecognized parameters of the INIT ACK, to be reported with the COOKIE ECHO.
     pub report: Vec<u8>,
-    /// The place in the list of the next path that gets a copy of the first COOKIE ECHO.
-    pub next_copy: usize,
+    /// The place in the list of the next path that gets a copy of the first COOKIE ECHO, if there are copies.
+    pub next_copy: Option<usize>,
 }
 
 /// What SHUTDOWN-SENT needs.

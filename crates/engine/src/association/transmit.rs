@@ -93,7 +93,8 @@ impl Association {
 
     /// COOKIE ECHO, then the report of unrecognized parameters, then DATA: the user's first bytes
     /// travel one round trip earlier. On an unconfirmed path a HEARTBEAT goes along instead of DATA
-    /// (section 5.4). IP may fragment it where the path has become too narrow for the cookie.
+    /// (section 5.4). IP may fragment it where the path has become too narrow for the cookie. Copies of the
+    /// first one follow it over the other paths (`Config::cookie_race`).
     fn transmit_cookie_echo(
         &mut self,
         cx: &mut Context<'_>,
@@ -137,11 +138,8 @@ impl Association {
     fn next_copy(&mut self) -> Option<PathId> {
         loop {
             let State::CookieEchoed(echoed) = &mut self.state else { return None };
-            let place = echoed.next_copy;
-            if place >= self.paths.len() {
-                return None;
-            }
-            echoed.next_copy += 1;
+            let place = echoed.next_copy.filter(|place| *place < self.paths.len())?;
+            echoed.next_copy = Some(place + 1);
             let len = echoed.cookie.len();
             let normal =
                 |id: &PathId| self.paths.get(*id).and_then(Path::rank) == Some(Rank::Normal);

@@ -137,12 +137,12 @@ impl Ack {
 }
 
 impl Bbr {
-    /// A probe is to make no more data wait than lasts for `bound`; zero: as the draft says.
     /// Whether it is still looking for the rate of the path.
     pub(super) fn is_starting(&self) -> bool {
         self.state == State::Startup
     }
 
+    /// A probe is to make no more data wait than lasts for `bound`; zero: as the draft says.
     pub(super) fn set_queue_bound(&mut self, bound: Duration) {
         self.own_queue.set_bound(bound);
     }
