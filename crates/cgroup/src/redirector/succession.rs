@@ -89,15 +89,17 @@ impl Succession {
     /// Handles the signals and the end of the manager's line that have come since the last call.
     pub(super) fn turn(&mut self, redirector: &mut Redirector) -> Course {
         let now = Instant::now();
-        if drain(&mut self.hand_over) && !redirector.has_successor() {
+        let hands_over = drain(&mut self.hand_over) && !redirector.has_successor();
+        if hands_over {
             redirector.hand_over(now);
             self.until = Some(now + MAX_AFTERLIFE);
             self.successor = redirector.successor();
         }
+        // One that has been killed before it was looked for left no descriptor.
+        let has_died = self.successor.as_ref().map_or(hands_over, has_ended);
         if drain(&mut self.dismissed) {
             self.successor = None;
-        }
-        if self.successor.as_ref().is_some_and(has_ended) {
+        } else if has_died {
             self.on_successor_ended(redirector, now);
         }
         if drain(&mut self.end) && !self.detach(now) {

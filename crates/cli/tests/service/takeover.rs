@@ -443,6 +443,24 @@ fn one_that_is_attached_serves_again_when_its_successor_is_killed_but_not_when_i
     assert_eq!(said.matches("this process serves again").count(), 1, "{said}");
 }
 
+/// A signal that nobody sent who is still there, as when the successor is killed before it is looked for.
+#[test]
+fn one_that_is_attached_serves_again_when_there_is_no_successor() {
+    let Some(mut group) = Group::new() else { return };
+    let mut site = Site::new();
+    site.service("python3", &["-c", ECHO, "700", "7000"], "tcp", 7000);
+    site.serve("700,7000");
+    group.attach(&site, Host::Left, &["--client-only"]);
+    let asked = Command::new("kill").args(["-USR1", &group.pid().to_string()]).status().unwrap();
+    assert!(asked.success());
+    let said = || std::fs::read_to_string(site.dir.join("attach-Left")).unwrap();
+    wait_for("it to serve again", || said().contains("this process serves again"));
+    let run = |args: &[&str]| enter(&group.dir, &site, Host::Left, "python3", args);
+    let transfers = transfers_of(&site, "transfers", run);
+    assert_eq!(carried(&site, Host::Left, false), [10]);
+    assert_eq!(transfers.end(), "0");
+}
+
 #[test]
 fn servers_of_a_cgroup_are_offered_again_when_the_successor_is_killed() {
     let Some(mut group) = Group::new() else { return };
