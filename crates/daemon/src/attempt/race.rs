@@ -78,7 +78,8 @@ impl Stack {
         };
         if matches!(attempt.tcp, Tcp::Connected(_) | Tcp::Failed(_)) {
             let grace = self.grace.after(now.since(attempt.begun));
-            attempt.patience.1 = attempt.patience.1.min(now + grace);
+            // Not the earlier end: a way on which TCP takes longer than that is as long for the INIT.
+            attempt.patience.1 = now + grace;
             self.timers.set(attempt.patience.1, Timer::Fallback(id));
         }
     }

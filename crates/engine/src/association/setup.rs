@@ -242,7 +242,13 @@ impl Association {
         // The handshake's own path carries the original.
         let next_copy = (cx.config.cookie_race && cx.config.multipath).then_some(1);
         let echoed = CookieEchoed { t1, cookie, report, next_copy };
+        // The list of paths begins anew where an earlier INIT than the last one, over other addresses, is answered.
+        let answered = self.paths.by_addr(&addr).and_then(|id| self.paths.get(id));
+        let counted = answered.map(|path| path.stats);
         self.learn_paths(cx, addr, &received.announcement.addresses, None);
+        if let Some((path, counted)) = self.paths.get_mut(HANDSHAKE).zip(counted) {
+            path.stats = counted;
+        }
         self.learn_peer(cx, received.announcement, None);
         self.sample(cx, HANDSHAKE, round_trip);
         // An INIT may be repeated sooner than the path answers. Data must not be.

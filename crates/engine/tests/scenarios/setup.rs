@@ -152,6 +152,18 @@ fn init_tries_every_local_address() {
 }
 
 #[test]
+fn the_answer_to_an_earlier_init_counts_as_received() {
+    let a = Config { rto_initial: millis(40), ..config(Side::A) };
+    let mut pair = Pair::with(2, a, config(Side::Z));
+    pair.links.values_mut().for_each(|link| link.delay = millis(30));
+    let id = pair.connect();
+    pair.drive(millis(65));
+    let status = pair.a.endpoint.status(pair.now, id).unwrap();
+    assert_eq!(status.state, AssociationState::CookieEchoed);
+    assert_eq!(status.paths.iter().map(|path| path.packets_received).sum::<u64>(), 1);
+}
+
+#[test]
 fn icmp_during_setup_ends_it_when_all_addresses_are_refused() {
     let mut pair = Pair::new(2);
     pair.cut(1);
