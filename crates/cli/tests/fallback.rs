@@ -30,6 +30,21 @@ fn a_host_without_manypath_is_reached_by_plain_tcp() {
     assert_eq!((done.code, done.stdout.as_str()), (Some(0), "10000"), "{done:?}");
 }
 
+/// INITs are repeated over the second uplink before the first one can be answered, and TCP takes longer than a silent peer
+/// may.
+#[test]
+fn the_first_connection_over_a_long_way_is_carried() {
+    let mut site = Site::with_paths(&["100mbit,400ms", "100mbit,400ms"]);
+    site.web();
+    site.serve("8080");
+    site.random_file("small", 10_000);
+    std::fs::write(site.dir.join("sysctl.conf"), "step_aside = never\n").expect("settings");
+    let url = format!("http://{}:8080/small", site.server());
+    let args = ["-sS", "-f", "-o", "/dev/null", &url];
+    let done = finish(site.through_command(&["--report"], "curl", &args));
+    assert!(done.stderr.contains("opened=1 sctp=1 tcp-relay=0"), "{done:?}");
+}
+
 /// A TCP connect that has begun outlasts a route that goes and comes back; so does one that begins over SCTP.
 #[test]
 fn a_route_that_comes_back_is_in_time_for_a_connect_that_has_begun() {
