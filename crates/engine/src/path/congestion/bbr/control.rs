@@ -25,7 +25,8 @@ impl Bbr {
         }
     }
 
-    /// InitPacingRate(), once a round trip was measured.
+    /// InitPacingRate(), once a round trip was measured. A chunk that was repeated at once has none, and the few bytes of it
+    /// may be all that the first rate is made of.
     fn init_pacing_rate(&mut self, ack: &Ack) {
         if let Some(rtt) = ack.rtt.filter(|_| self.pacing_rate == 0) {
             let nominal = rate(self.initial_cwnd, rtt);
@@ -37,7 +38,8 @@ impl Bbr {
     pub(super) fn set_pacing_rate(&mut self, gain: u64, packet: u64) {
         let gross = self.random_loss.gross(self.bw, packet);
         let rate = scaled(scaled(gross, gain), 100 - PACING_MARGIN);
-        if rate > 0 && (self.full_pipe.reached || rate > self.pacing_rate) {
+        let is_begun = self.pacing_rate > 0;
+        if is_begun && rate > 0 && (self.full_pipe.reached || rate > self.pacing_rate) {
             self.pacing_rate = rate;
         }
     }

@@ -248,6 +248,18 @@ fn startup_doubles_the_rate_each_round_and_leaves_at_a_plateau() {
 }
 
 #[test]
+fn a_small_chunk_without_a_round_trip_sets_no_pace() {
+    let mut bench = Bench::new();
+    let (sent, heard) = (bench.now, bench.now + bench.rtt);
+    let departure = Departure { now: sent, number: 1, bytes: 28, in_flight: 0 };
+    bench.bbr.on_sent(&departure, &mut bench.window);
+    bench.bbr.on_chunk_acked(heard, Some(1), 28);
+    let acked = Acked { now: heard, rtt: None, ..acked(28) };
+    bench.bbr.on_acked(&acked, &mut bench.window);
+    assert_eq!(bench.bbr.pacing_rate(), None);
+}
+
+#[test]
 fn startup_ends_when_a_round_has_lost_too_much() {
     let mut bench = Bench { lost: |number| number > 60 && number % 3 == 0, ..Bench::new() };
     bench.rate = 1_000_000_000;
