@@ -106,8 +106,9 @@ pub(crate) const CHANGED: Case = Case {
     name: "address of A changes",
     site: two,
     happenings: || {
+        // With the mask of the first one it would be a secondary address, which goes with that.
         let change =
-            "ip address add 10.77.1.77/24 dev pathA; ip address del 10.77.1.1/24 dev pathA";
+            "ip address add 10.77.1.77/25 dev pathA; ip address del 10.77.1.1/24 dev pathA";
         on_client(&[(0, change)])
     },
     watch: ms(4000),

@@ -14,7 +14,8 @@ fn an_uplink_is_unplugged_and_plugged_in_again() {
 #[test]
 fn the_address_of_an_uplink_changes() {
     let (site, course) = CHANGED.run();
-    assert!(site.server_counter("stack_address_changes_of_peers") >= 2);
+    let changes = site.server_counter("stack_address_changes_of_peers");
+    assert!(changes >= 2, "{changes} of {course:?}");
     let (_, last) = course.carried[0].expect("A is used");
     assert!(last > ms(3000), "{course:?}");
 }
