@@ -105,11 +105,6 @@ impl Association {
         }
     }
 
-    /// Whether this side began it.
-    pub(crate) fn is_initiated(&self) -> bool {
-        self.initiated
-    }
-
     /// Our verification tag.
     pub(crate) fn local_tag(&self) -> VerificationTag {
         self.local_tag

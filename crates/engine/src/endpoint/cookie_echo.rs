@@ -148,7 +148,7 @@ impl Endpoint {
         header: CommonHeader,
         cookie: Cookie,
     ) -> Option<AssociationId> {
-        if self.registry.is_used(cookie.local_tag) {
+        if self.registry.ended.contains(cookie.local_tag) {
             self.counters.used_cookie += 1;
             let header = answer_header(header, cookie.peer.tag);
             reply_refusal(&mut context!(self, now), addr, header, Refusal::NotAccepting);

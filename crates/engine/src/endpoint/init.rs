@@ -178,11 +178,14 @@ impl Endpoint {
         Identity { tag, initial_tsn, auth: Offer::own(config, &mut self.rng) }
     }
 
-    /// A tag that no association has.
+    /// A tag that no association has, nor had of late: its cookie would be refused.
     pub(super) fn fresh_tag(&mut self) -> VerificationTag {
         loop {
             let tag = self.tags.nearest(self.rng.nonzero_u32()).map(VerificationTag);
-            if let Some(tag) = tag.filter(|tag| self.registry.index.by_tag(*tag).is_none()) {
+            let is_free = |tag: &VerificationTag| {
+                self.registry.index.by_tag(*tag).is_none() && !self.registry.ended.contains(*tag)
+            };
+            if let Some(tag) = tag.filter(is_free) {
                 return tag;
             }
         }
@@ -221,6 +224,15 @@ mod tests {
     use crate::config::Config;
 
     #[test]
+    #[test]
+    fn the_tag_of_an_ended_association_is_not_drawn_again() {
+        let endpoint = || Endpoint::new(Config::default(), [7; 32]);
+        let drawn = endpoint().fresh_tag();
+        let mut second = endpoint();
+        second.registry.ended.add(drawn);
+        assert_ne!(second.fresh_tag(), drawn);
+    }
+
     fn endpoints_that_share_tags_choose_none_of_each_others() {
         for index in 0..3 {
             let mut endpoint = Endpoint::new(Config::default(), [7; 32]);

@@ -28,8 +28,27 @@ pub(super) struct Registry {
     pub(super) index: Index,
     /// What all associations have been charged for received data.
     charged: usize,
-    /// Our tags of those that peers began and that are over, the last one last.
-    ended: VecDeque<VerificationTag>,
+    pub(super) ended: Ended,
+}
+
+/// Tags of ours that no association has any more, the last one last.
+#[derive(Debug, Default)]
+pub(super) struct Ended(VecDeque<VerificationTag>);
+
+impl Ended {
+    /// Whether a cookie that bears this tag of ours has made an association that is over: it makes no second one. A copy may
+    /// come over a slow path when all has been said over a fast one, with the same data.
+    pub(super) fn contains(&self, tag: VerificationTag) -> bool {
+        self.0.contains(&tag)
+    }
+
+    /// No association has this tag any more.
+    pub(super) fn add(&mut self, tag: VerificationTag) {
+        if self.0.len() == MOST_ENDED {
+            self.0.pop_front();
+        }
+        self.0.push_back(tag);
+    }
 }
 
 #[derive(Debug)]
@@ -77,8 +96,12 @@ impl Registry {
         }
         if entry.association.take_keys_changed() {
             self.index.remove(id, &entry.keys);
-            entry.keys = keys_of(&entry.association);
+            let before = core::mem::replace(&mut entry.keys, keys_of(&entry.association));
             self.index.insert(id, &entry.keys);
+            // A restart has brought another tag.
+            if before.tag != entry.keys.tag && before.tag != VerificationTag(0) {
+                self.ended.add(before.tag);
+            }
         }
         if self.ready.insert(id)
             && let Some(at) = entry.deadline.take()
@@ -86,12 +109,6 @@ impl Registry {
             self.deadlines.remove(&(at, id));
         }
         None
-    }
-
-    /// Whether a cookie that bears this tag of ours has made an association that is over: it makes no second one. A copy may
-    /// come over a slow path when all has been said over a fast one, with the same data.
-    pub(super) fn is_used(&self, tag: VerificationTag) -> bool {
-        self.ended.contains(&tag)
     }
 
     /// Bytes that all associations hold for their readers.
@@ -157,12 +174,8 @@ impl Registry {
         self.index.remove(id, &entry.keys);
         entry.deadline.map(|at| self.deadlines.remove(&(at, id)));
         self.ready.remove(&id);
-        if !entry.association.is_initiated() {
-            if self.ended.len() == MOST_ENDED {
-                self.ended.pop_front();
-            }
-            self.ended.push_back(entry.association.local_tag());
-        }
+        // Also where we began: the peer may have begun at the same time, by a cookie with the same tag of ours.
+        self.ended.add(entry.association.local_tag());
         Some(*entry.association)
     }
 }

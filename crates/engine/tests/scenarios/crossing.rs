@@ -89,6 +89,19 @@ fn an_init_in_cookie_echoed_is_answered_with_the_numbers_of_our_init() {
 }
 
 #[test]
+fn the_cookie_of_an_association_that_both_have_begun_makes_no_second_one() {
+    let (mut pair, _) = cookie_echoed();
+    let answer = answer_to_init(&mut pair, Side::A, TAG);
+    echo(&mut pair, Side::A, &answer);
+    assert_eq!(state(&pair, Side::A), Some(AssociationState::Established));
+    let (now, a) = (pair.now, pair.a.endpoint.associations()[0]);
+    pair.a.endpoint.abort(now, a, b"enough");
+    echo(&mut pair, Side::A, &answer);
+    assert_eq!(pair.a.endpoint.associations(), []);
+    assert_eq!(pair.a.endpoint.counters().used_cookie, 1);
+}
+
+#[test]
 fn an_init_in_cookie_echoed_with_a_new_address_is_refused() {
     let (mut pair, _) = cookie_echoed();
     let elsewhere = PathAddr { local: ([10, 1, 0, 77], 9899).into(), remote: address(Side::A, 1) };
@@ -199,6 +212,28 @@ fn a_stale_cookie_error_counts_only_in_cookie_echoed() {
     pair.expect("A <- ERROR <- Z");
     assert_eq!(pair.a.endpoint.associations(), [a]);
     assert_eq!(state(&pair, Side::A), Some(AssociationState::Established));
+}
+
+#[test]
+fn the_cookie_of_before_a_restart_makes_no_association_after_it() {
+    let mut pair = Pair::new(1);
+    pair.record = true;
+    pair.connect();
+    pair.drive(millis(100));
+    let mut sent = pair.recorded.iter().map(|(.., bytes)| bytes);
+    let echo = sent.find(|bytes| matches!(first_chunk(bytes), Chunk::CookieEcho(_))).unwrap();
+    let echo = echo.clone();
+    pair.a.endpoint = endpoint(Side::A, 1, config(Side::A), 99);
+    pair.connect();
+    pair.drive(millis(100));
+    assert!(pair.z.heard().contains(&&Event::Restarted));
+    let (now, z) = (pair.now, pair.z.endpoint.associations()[0]);
+    pair.z.endpoint.abort(now, z, b"enough");
+    pair.drive(millis(100));
+    pair.inject(Side::A, 1, &echo);
+    pair.drive(millis(15));
+    assert_eq!(pair.z.endpoint.associations(), []);
+    assert_eq!(pair.z.endpoint.counters().used_cookie, 1);
 }
 
 #[test]
