@@ -154,12 +154,14 @@ impl Endpoint {
             reply_refusal(&mut context!(self, now), addr, header, Refusal::NotAccepting);
             return None;
         }
-        if let Some(refusal) = self.refusal(addr, header) {
+        // Whoever has got the cookie may send it from elsewhere: where the INIT came from counts.
+        let begun = cookie.path;
+        if let Some(refusal) = self.refusal(begun, header) {
             self.refuse_init(now, addr, header, cookie.peer.tag, refusal);
             return None;
         }
         let id = self.next_id();
-        let parameters = self.parameters_at(addr.local.ip(), header.destination_port);
+        let parameters = self.parameters_at(begun.local.ip(), header.destination_port);
         let mut cx = context!(self, now, parameters);
         let mut association = Association::accept(&mut cx, id, cookie, addr);
         association.set_parameters(parameters);

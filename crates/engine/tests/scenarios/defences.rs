@@ -336,6 +336,27 @@ fn one_address_cannot_take_all_associations() {
 }
 
 #[test]
+fn cookies_that_one_address_has_got_count_there_wherever_they_come_from() {
+    let limited = Config { max_associations_per_address: 3, ..config(Side::Z) };
+    let mut pair = Pair::with(1, Config { port: 0, ..config(Side::A) }, limited);
+    (pair.quiet, pair.record) = (true, true);
+    pair.lose(Side::A, "COOKIE_ECHO", 1000);
+    for _ in 0..5 {
+        pair.connect();
+    }
+    pair.drive(millis(30));
+    let echoes =
+        pair.recorded.iter().filter(|(side, _, bytes)| *side == Side::A && bytes[12] == 10);
+    let echoes: Vec<_> = echoes.map(|(.., bytes)| bytes.clone()).collect();
+    assert_eq!(echoes.len(), 5);
+    for (host, echo) in (7..).zip(&echoes) {
+        pair.z.endpoint.handle_packet(pair.now, from(host), echo);
+    }
+    assert_eq!(pair.z.endpoint.associations().len(), 3);
+    assert_eq!(pair.z.endpoint.counters().address_limit_refusals, 2);
+}
+
+#[test]
 fn all_associations_share_a_budget_of_memory_and_each_keeps_its_part() {
     let budget = Config { receive_memory: 300_000, receive_buffer: 200_000, ..config(Side::Z) };
     let mut pair = Pair::with(1, Config { port: 0, ..config(Side::A) }, budget);
