@@ -112,6 +112,9 @@ pub(crate) fn of_direct(config: &StackConfig, profile: Profile) -> Config {
         // Peers that know ASCONF without AUTH would have to be refused (RFC 5061 section 6).
         address_reconfiguration: false,
         streams: 1,
+        // A native peer takes the original, with the data in it, for another association if it comes when that of a copy
+        // is over: it does not remember cookies.
+        cookie_race: false,
         reconfiguration: false,
         initial_packets: None,
         inbound_streams: Some(NATIVE_STREAMS),

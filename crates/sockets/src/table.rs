@@ -359,6 +359,8 @@ fn template(encapsulation: u16, config: Config) -> Settings {
         receive_buffer: 1 << 20,
         send_buffer: 1 << 20,
         rto_max: Duration::from_secs(60),
+        // The peer may be any SCTP, and make a second association of the original that comes when a copy's is over.
+        cookie_race: false,
         accept: false,
         ..config
     };

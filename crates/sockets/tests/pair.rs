@@ -40,6 +40,23 @@ fn a_message_begins_the_association_and_its_news_come_in_order() {
     assert_eq!(left, Ok(vec![0; 4]));
 }
 
+/// The kernel's SCTP makes a second association of an original that comes when that of a copy is over.
+#[test]
+fn the_cookie_echo_leaves_over_one_path() {
+    const COOKIE_ECHO: u8 = 10;
+    let mut pair = Pair::new();
+    let (client, _) = pair.sockets(Style::OneToOne);
+    pair.with(0, |sockets, host| sockets.connect(host, client, &[address(1, 1)])).unwrap();
+    let mut echoes = 0;
+    for host in [0, 1, 0, 1] {
+        for (to, path, bytes) in pair.drain(host) {
+            echoes += usize::from(bytes[12] == COOKIE_ECHO);
+            pair.sides[to].endpoint.handle_packet(pair.now, path, &bytes);
+        }
+    }
+    assert_eq!(echoes, 1);
+}
+
 #[test]
 fn a_message_comes_in_parts_and_stays_when_it_is_only_looked_at() {
     let mut pair = Pair::new();
