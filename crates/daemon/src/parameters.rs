@@ -42,6 +42,7 @@ fn of_profile(config: &StackConfig, profile: Profile) -> Config {
         // What strangers may cause is limited for the host, whatever the number of loops.
         unverified_reply_rate: base.unverified_reply_rate / loops,
         max_associations: base.max_associations.div_ceil(config.loops()),
+        max_associations_per_address: base.max_associations_per_address.div_ceil(config.loops()),
         // Those that we begin have ports of their own.
         port: if config.accept { manypath_flow::SCTP_PORT } else { 0 },
         accept: config.accept,
@@ -111,10 +112,10 @@ pub(crate) fn of_direct(config: &StackConfig, profile: Profile) -> Config {
         require_adaptation: false,
         // Peers that know ASCONF without AUTH would have to be refused (RFC 5061 section 6).
         address_reconfiguration: false,
-        streams: 1,
         // A native peer takes the original, with the data in it, for another association if it comes when that of a copy
         // is over: it does not remember cookies.
         cookie_race: false,
+        streams: 1,
         reconfiguration: false,
         initial_packets: None,
         inbound_streams: Some(NATIVE_STREAMS),
@@ -148,6 +149,16 @@ impl Stack {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_address_fills_a_loop() {
+        for loops in [1, 4, 16] {
+            let seat = manypath_net::Loops::seats(loops).pop();
+            let config = of_stack(&StackConfig { seat, ..StackConfig::server(Vec::new()) });
+            let (all, one) = (config.max_associations, config.max_associations_per_address);
+            assert!(one * 4 <= all, "{one} of {all} with {loops} loops");
+        }
+    }
 
     #[test]
     fn rules_know_the_profiles_for_real_use() {
