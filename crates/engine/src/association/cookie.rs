@@ -15,6 +15,11 @@
 //!
 //! The MAC is HMAC-SHA256 over all that follows it. Nothing is read before the MAC has been checked.
 //!
+//! Where copies of a COOKIE ECHO race over all paths (`Config::cookie_race`), one may reach somebody else, at an address
+//! that we list and that is another host's in the network of the peer. Who has the peer's tag and can answer a HEARTBEAT
+//! passes for us. So what nobody needs but us is encrypted there: tie-tags, the numbers of the peer, and the offers, from
+//! which the keys of RFC 4895 follow.
+//!
 //! Where the INIT ACK must not be larger than its INIT allows, the cookie is short: the MAC is cut to 16
 //! bytes (RFC 2104 section 5), and IPv4 addresses take 1 + 4 bytes.
 
@@ -26,14 +31,16 @@ use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
+use core::ops::Range;
 use hmac::{Hmac, KeyInit, Mac};
 use manypath_wire::{Tsn, VerificationTag};
-use sha2::Sha256;
+use sha2::{Digest, Sha256};
 
-/// Flags: the peer has an adaptation indication, is capable of ECN; the cookie is short.
+/// Flags: the peer has an adaptation indication, is capable of ECN; the cookie is short, is encrypted in part.
 const ADAPTATION: u8 = 1;
 const ECN: u8 = 2;
 const SHORT: u8 = 4;
+const ENCRYPTED: u8 = 8;
 /// Address families: IPv4 with padding to the length of IPv6, without, and IPv6.
 const PADDED_V4: u8 = 4;
 const SHORT_V4: u8 = 5;
@@ -43,6 +50,9 @@ const KEY_LIFE: Duration = Duration::from_secs(3600);
 const MAC_LEN: usize = 32;
 const SHORT_MAC_LEN: usize = 16;
 const EPOCH_LEN: usize = 8;
+/// Where the numbers are that may be encrypted: behind the time and what was drawn at random for the cookie, which
+/// together are the nonce.
+const NUMBERS: Range<usize> = 24..48;
 /// Stands for the number of chunk types where the CHUNKS parameter was missing.
 const NO_CHUNKS: u16 = u16::MAX;
 
@@ -92,6 +102,8 @@ pub(crate) struct Cookie {
     pub path: PathAddr,
     /// How many of our addresses the INIT ACK lists, where it had to be small; the cookie is short then.
     pub listed: Option<u8>,
+    /// Whether others must not be able to read it.
+    pub encrypted: bool,
 }
 
 impl Cookie {
@@ -133,7 +145,10 @@ impl CookieKeys {
         let len = cookie.mac_len();
         let mut bytes = alloc::vec![0; len];
         bytes.extend_from_slice(&self.epoch.to_be_bytes());
-        encode(cookie, &mut bytes);
+        let offers = encode(cookie, &mut bytes);
+        if cookie.encrypted {
+            encrypt(&self.current, &mut bytes[len + EPOCH_LEN..], offers);
+        }
         let tag = authenticator(&self.current, &bytes[len..]).map(|mac| mac.finalize());
         if let Some(tag) = tag {
             bytes[..len].copy_from_slice(&tag.into_bytes()[..len]);
@@ -152,8 +167,15 @@ impl CookieKeys {
     fn open_behind(&self, len: usize, bytes: &[u8]) -> Option<Cookie> {
         let (mac, signed) = bytes.split_at_checked(len)?;
         let (epoch, content) = signed.split_at_checked(EPOCH_LEN)?;
-        authenticator(self.key(epoch)?, signed)?.verify_truncated_left(mac).ok()?;
-        decode(content).filter(|cookie| cookie.mac_len() == len)
+        let key = self.key(epoch)?;
+        authenticator(key, signed)?.verify_truncated_left(mac).ok()?;
+        let mut reader = Reader { rest: content, flags: 0 };
+        let cookie = reader.all_but_offers()?;
+        let mut content = content.to_vec();
+        if cookie.encrypted {
+            encrypt(key, &mut content, reader.rest.len());
+        }
+        decode(&content).filter(|cookie| cookie.mac_len() == len)
     }
 
     fn key(&self, epoch: &[u8]) -> Option<&[u8; 32]> {
@@ -185,7 +207,22 @@ fn authenticator(key: &[u8; 32], signed: &[u8]) -> Option<Hmac<Sha256>> {
     Some(mac)
 }
 
-pub(super) fn encode(cookie: &Cookie, out: &mut Vec<u8>) {
+/// Encrypts what must not be read of a cookie's content, the last `offers` bytes included, or decrypts it: SHA-256 of key,
+/// nonce and a counter as the key stream.
+fn encrypt(key: &[u8; 32], content: &mut [u8], offers: usize) {
+    let nonce = [&content[..8], &content[16..NUMBERS.start]].concat();
+    let (fixed, rest) = content.split_at_mut(NUMBERS.end);
+    let offers = rest.len().saturating_sub(offers);
+    let blocks = fixed[NUMBERS].chunks_mut(32).chain(rest[offers..].chunks_mut(32));
+    for (number, block) in (0_u32..).zip(blocks) {
+        let hash = Sha256::new().chain_update(key).chain_update(&nonce);
+        let stream = hash.chain_update(number.to_be_bytes()).finalize();
+        block.iter_mut().zip(stream).for_each(|(byte, by)| *byte ^= by);
+    }
+}
+
+/// Appends the content; returns how long the offers at its end are.
+pub(super) fn encode(cookie: &Cookie, out: &mut Vec<u8>) -> usize {
     let mut put = |bytes: &[u8]| out.extend_from_slice(bytes);
     let life = u32::try_from(cookie.life.as_millis()).unwrap_or(u32::MAX);
     put(&cookie.created.as_nanos().to_be_bytes());
@@ -202,9 +239,14 @@ pub(super) fn encode(cookie: &Cookie, out: &mut Vec<u8>) {
     put(&peer.inbound_streams.to_be_bytes());
     put(&peer.initial_tsn.0.to_be_bytes());
     let short = cookie.listed.is_some();
-    let flags =
-        [(peer.adaptation.is_some(), ADAPTATION), (peer.ecn, ECN), (short, SHORT)].into_iter();
-    put(&[flags.filter(|(set, _)| *set).fold(0, |all, (_, flag)| all | flag)]);
+    let flags = [
+        (peer.adaptation.is_some(), ADAPTATION),
+        (peer.ecn, ECN),
+        (short, SHORT),
+        (cookie.encrypted, ENCRYPTED),
+    ];
+    let flags = flags.into_iter().filter(|(set, _)| *set);
+    put(&[flags.fold(0, |all, (_, flag)| all | flag)]);
     put(&peer.adaptation.unwrap_or(0).to_be_bytes());
     put(cookie.listed.as_slice());
     for socket in [cookie.path.local, cookie.path.remote] {
@@ -216,9 +258,11 @@ pub(super) fn encode(cookie: &Cookie, out: &mut Vec<u8>) {
     put(&peer.extensions);
     put(&[u8::try_from(peer.addresses.len()).unwrap_or(0)]);
     peer.addresses.iter().for_each(|it| put(encode_ip(*it, short, &mut [0; 17])));
+    let before = out.len();
     if cookie.auth.is_some() || peer.auth.is_some() {
         [&cookie.auth, &peer.auth].into_iter().for_each(|offer| encode_offer(offer.as_ref(), out));
     }
+    out.len() - before
 }
 
 fn encode_offer(offer: Option<&Offer>, out: &mut Vec<u8>) {
@@ -250,31 +294,23 @@ fn encode_ip(address: IpAddr, short: bool, bytes: &mut [u8; 17]) -> &[u8] {
 
 pub(super) fn decode(content: &[u8]) -> Option<Cookie> {
     let mut reader = Reader { rest: content, flags: 0 };
-    let cookie = Cookie {
-        created: Instant::from_nanos(reader.u64()?),
-        life: Duration::from_millis(reader.u32()?.into()),
-        local_port: reader.u16()?,
-        peer_port: reader.u16()?,
-        local_tag: VerificationTag(reader.u32()?),
-        local_tsn: Tsn(reader.u32()?),
-        auth: None,
-        tie: TieTags { local: reader.u32()?, peer: reader.u32()? },
-        peer: reader.peer()?,
-        listed: reader.listed()?,
-        path: PathAddr { local: reader.socket()?, remote: reader.socket()? },
-    };
-    reader.lists(cookie)
+    let mut cookie = reader.all_but_offers()?;
+    if !reader.rest.is_empty() {
+        (cookie.auth, cookie.peer.auth) = (reader.offer()?, reader.offer()?);
+    }
+    reader.rest.is_empty().then_some(cookie)
 }
 
 /// Where an INIT has come from, as the host has seen it that made this State Cookie: behind a NAT the
-/// outside address. `tag` is the Initiate Tag of that INIT. The cookie is not checked, only its maker can do
+/// outside address. `tag` is the Initiate Tag of the INIT ACK. The cookie is not checked, only its maker can do
 /// that; whoever can forge it could change the packet that brought it as well. None if it is no cookie of this engine for
-/// that INIT: other implementations have layouts of their own.
+/// that INIT ACK: other implementations have layouts of their own.
 pub fn seen_source(cookie: &[u8], tag: VerificationTag) -> Option<SocketAddr> {
     [MAC_LEN, SHORT_MAC_LEN].into_iter().find_map(|len| {
-        let decoded = decode(cookie.get(len + EPOCH_LEN..)?)?;
-        let fits = decoded.peer.tag == tag && decoded.mac_len() == len;
-        fits.then_some(decoded.path.remote)
+        let mut reader = Reader { rest: cookie.get(len + EPOCH_LEN..)?, flags: 0 };
+        let read = reader.all_but_offers()?;
+        let fits = read.local_tag == tag && read.mac_len() == len;
+        fits.then_some(read.path.remote)
     })
 }
 
@@ -308,6 +344,31 @@ impl<'a> Reader<'a> {
 
     fn u64(&mut self) -> Option<u64> {
         self.array().map(u64::from_be_bytes)
+    }
+
+    /// All that stands before the offers.
+    fn all_but_offers(&mut self) -> Option<Cookie> {
+        let mut cookie = Cookie {
+            created: Instant::from_nanos(self.u64()?),
+            life: Duration::from_millis(self.u32()?.into()),
+            local_port: self.u16()?,
+            peer_port: self.u16()?,
+            local_tag: VerificationTag(self.u32()?),
+            local_tsn: Tsn(self.u32()?),
+            auth: None,
+            tie: TieTags { local: self.u32()?, peer: self.u32()? },
+            peer: self.peer()?,
+            listed: self.listed()?,
+            path: PathAddr { local: self.socket()?, remote: self.socket()? },
+            encrypted: self.flags & ENCRYPTED != 0,
+        };
+        let extensions = usize::from(self.u8()?).min(MAX_EXTENSIONS);
+        cookie.peer.extensions = self.take(extensions)?.to_vec();
+        let addresses = usize::from(self.u8()?).min(MAX_ADDRESSES);
+        for _ in 0..addresses {
+            cookie.peer.addresses.push(self.ip()?);
+        }
+        Some(cookie)
     }
 
     /// The fields of fixed length.
@@ -365,20 +426,6 @@ impl<'a> Reader<'a> {
         let hmac_ids = (0..count).map(|_| self.u16()).collect::<Option<_>>()?;
         Some(Some(Offer { random, chunks, hmac_ids }))
     }
-
-    fn lists(mut self, mut cookie: Cookie) -> Option<Cookie> {
-        let extensions = usize::from(self.u8()?).min(MAX_EXTENSIONS);
-        cookie.peer.extensions = self.take(extensions)?.to_vec();
-        let addresses = usize::from(self.u8()?).min(MAX_ADDRESSES);
-        for _ in 0..addresses {
-            cookie.peer.addresses.push(self.ip()?);
-        }
-        if !self.rest.is_empty() {
-            cookie.auth = self.offer()?;
-            cookie.peer.auth = self.offer()?;
-        }
-        self.rest.is_empty().then_some(cookie)
-    }
 }
 
 #[cfg(test)]
@@ -418,6 +465,7 @@ mod tests {
                 remote: "[fd00::2]:40000".parse().unwrap(),
             },
             listed: None,
+            encrypted: true,
         }
     }
 
@@ -426,13 +474,13 @@ mod tests {
         let (mut keys, mut rng) = keys();
         let sealed = keys.seal(Instant::ZERO, &cookie(), &mut rng);
         let seen = |bytes, tag| seen_source(bytes, VerificationTag(tag));
-        assert_eq!(seen(&sealed, 7), Some(cookie().path.remote));
-        assert_eq!(seen(&sealed, 8), None, "another INIT's");
+        assert_eq!(seen(&sealed, 3), Some(cookie().path.remote));
+        assert_eq!(seen(&sealed, 7), None, "another INIT ACK's");
         let short = keys.seal(Instant::ZERO, &Cookie { listed: Some(3), ..cookie() }, &mut rng);
-        assert_eq!(seen(&short, 7), Some(cookie().path.remote));
-        assert_eq!(seen(&short, 8), None, "another INIT's");
-        assert_eq!(seen(&sealed[..90], 7), None);
-        assert_eq!(seen(&[0xA5; 300], 7), None, "another implementation's");
+        assert_eq!(seen(&short, 3), Some(cookie().path.remote));
+        assert_eq!(seen(&short, 7), None, "another INIT ACK's");
+        assert_eq!(seen(&sealed[..90], 3), None);
+        assert_eq!(seen(&[0xA5; 300], 3), None, "another implementation's");
     }
 
     fn keys() -> (CookieKeys, Rng) {
@@ -445,6 +493,10 @@ mod tests {
         let (mut keys, mut rng) = keys();
         let sealed = keys.seal(Instant::ZERO, &cookie(), &mut rng);
         assert_eq!(keys.open(Instant::ZERO, &sealed, &mut rng), Some(cookie()));
+        let readable = Cookie { encrypted: false, ..cookie() };
+        let as_long = keys.seal(Instant::ZERO, &readable, &mut rng);
+        assert_eq!(as_long.len(), sealed.len());
+        assert_eq!(keys.open(Instant::ZERO, &as_long, &mut rng), Some(readable));
         let mut plain = Cookie { auth: None, ..cookie() };
         plain.peer.auth = None;
         let shorter = keys.seal(Instant::ZERO, &plain, &mut rng);

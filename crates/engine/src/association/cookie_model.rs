@@ -91,6 +91,7 @@ fn cookie(created: Instant, choices: &mut Choices<'_>) -> Cookie {
             remote: SocketAddr::new(address(choices), choices.u16()),
         },
         listed: choices.flag().then(|| choices.byte()),
+        encrypted: choices.flag(),
     }
 }
 

@@ -215,6 +215,7 @@ fn make_cookie(
         peer: init.announcement.clone(),
         path,
         listed: None,
+        encrypted: cx.config.cookie_race,
     }
 }
 
@@ -224,7 +225,6 @@ mod tests {
     use crate::config::Config;
 
     #[test]
-    #[test]
     fn the_tag_of_an_ended_association_is_not_drawn_again() {
         let endpoint = || Endpoint::new(Config::default(), [7; 32]);
         let drawn = endpoint().fresh_tag();
@@ -233,6 +233,7 @@ mod tests {
         assert_ne!(second.fresh_tag(), drawn);
     }
 
+    #[test]
     fn endpoints_that_share_tags_choose_none_of_each_others() {
         for index in 0..3 {
             let mut endpoint = Endpoint::new(Config::default(), [7; 32]);

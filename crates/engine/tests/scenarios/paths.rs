@@ -118,6 +118,22 @@ fn the_original_that_comes_when_all_is_over_begins_nothing() {
     assert_eq!(pair.z.endpoint.counters().used_cookie, 1);
 }
 
+/// An address that the server lists may be another host's in the network of the client.
+#[test]
+fn a_copy_of_the_cookie_echo_does_not_tell_the_tag_that_its_sender_expects() {
+    let (mut pair, _) = slow_first();
+    pair.record = true;
+    pair.drive(millis(1300));
+    let tag = pair.tag_of(Side::A).to_be_bytes();
+    let echoes = pair.recorded.iter().filter(|(.., bytes)| bytes[12] == 10).count();
+    let telling = |(from, addr, bytes): &&(Side, PathAddr, Vec<u8>)| {
+        *from == Side::A
+            && addr.local == address(Side::A, 2)
+            && bytes.windows(tag.len()).any(|part| part == tag)
+    };
+    assert_eq!((echoes, pair.recorded.iter().find(telling)), (2, None));
+}
+
 #[test]
 fn a_cookie_echo_that_is_lost_on_the_slow_path_is_not_missed() {
     let (mut pair, _) = slow_first();

@@ -89,13 +89,13 @@ pub(super) fn answer(bytes: &[u8]) -> Option<(u32, Answer)> {
     let Chunk::InitAck(ack) = chunk else { return None };
     let (peers, initial_tsn) = (ack.tag.0, ack.initial_tsn.0);
     let mut said = Answer { tag: peers, initial_tsn, ..Answer::default() };
-    ack.parameters.iter().flatten().for_each(|one| read(&mut said, &one, tag));
+    ack.parameters.iter().flatten().for_each(|one| read(&mut said, &one, ack.tag));
     Some((tag, said))
 }
 
-fn read(answer: &mut Answer, parameter: &Parameter<'_>, tag: u32) {
+fn read(answer: &mut Answer, parameter: &Parameter<'_>, tag: VerificationTag) {
     if let Parameter::StateCookie(cookie) = parameter {
-        answer.outside = manypath_engine::seen_source(cookie, VerificationTag(tag));
+        answer.outside = manypath_engine::seen_source(cookie, tag);
         answer.cookie = cookie.to_vec();
     }
     if let Parameter::Ipv4Address(address) = parameter {
