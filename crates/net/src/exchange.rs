@@ -85,7 +85,8 @@ impl Exchange {
         }
         self.take_strays(now);
         self.endpoint.leave_strays(self.passes_on());
-        self.flood.look(now, flood::dropped(self.endpoint.counters()));
+        let handed_on = self.counters.handed_on;
+        self.flood.look(now, flood::dropped(self.endpoint.counters()) + handed_on);
     }
 
     /// Whether a server before this one gets what concerns nobody here.

@@ -227,9 +227,13 @@ impl Seat {
             return false;
         }
         strays.push_back(stray);
+        let is_first = strays.len() == 1;
         next.count.store(strays.len(), Ordering::Release);
         drop(strays);
-        next.wake();
+        // It is awake, or about to be, for those before.
+        if is_first {
+            next.wake();
+        }
         true
     }
 

@@ -1,8 +1,12 @@
 //! Several loops at the same addresses.
 
 use crate::support::host::{Host, LIMIT, SCTP_PORT, config, loopback, text};
-use manypath_engine::{AssociationId, Event};
+use manypath_engine::{AssociationId, Config, Event, Redundancy};
 use manypath_net::{Loops, UdpPort};
+use manypath_wire::cause::Causes;
+use manypath_wire::chunk::{Abort, Chunk};
+use manypath_wire::{CommonHeader, PacketWriter, VerificationTag};
+use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
 /// Two loops of a server at two addresses, with a port that no other test has.
@@ -30,7 +34,9 @@ fn drive(client: &mut Host, server: &mut [Host; 2], done: impl Fn(&Host, &[Host;
 /// A client with an association; the loop that has it, and its id there.
 fn client(server: &mut [Host; 2], seed: u8, locals: &[&str]) -> (Host, usize, AssociationId) {
     let known = server.each_ref().map(|one| one.events.len());
-    let mut client = Host::new(seed, config(1, false), &loopback(locals));
+    // All that it sends leaves over all paths.
+    let everywhere = Config { redundancy: Redundancy::All, ..config(1, false) };
+    let mut client = Host::new(seed, everywhere, &loopback(locals));
     client.connect(server[0].locals[0], SCTP_PORT);
     let begun = |server: &[Host; 2]| {
         let new = |at: usize| server[at].events[known[at]..].iter();
@@ -96,6 +102,27 @@ fn an_abort_with_the_peers_tag_reaches_its_loop() {
         "the tags of six peers name both loops: {handed_on:?}"
     );
     assert_eq!(server.each_ref().map(|one| one.driver.counters().hand_on_dropped), [0, 0]);
+}
+
+#[test]
+fn a_flood_of_what_goes_from_loop_to_loop_is_noticed_by_the_first() {
+    let mut server = server(74, 9744);
+    let (mut buffer, tag) = ([0; 64], VerificationTag(8));
+    let header = CommonHeader { source_port: 1, destination_port: SCTP_PORT, tag };
+    let mut abort = PacketWriter::new(&mut buffer, header);
+    abort.push(&Chunk::Abort(Abort { tag_reflected: true, causes: Causes::EMPTY })).unwrap();
+    let len = abort.finish();
+    let stranger = UdpSocket::bind("127.74.1.9:0").unwrap();
+    let end = Instant::now() + LIMIT;
+    let is_flooded = |host: &mut Host| host.driver.flood_pause(host.clock.now()).is_some();
+    while !is_flooded(&mut server[0]) {
+        assert!(Instant::now() < end, "{:?}", server[0].driver.counters());
+        for _ in 0..30 {
+            stranger.send_to(&buffer[..len], server[0].locals[0]).unwrap();
+        }
+        server.iter_mut().for_each(|one| one.turn(Duration::from_micros(200)));
+    }
+    assert!(server[0].driver.counters().handed_on > 0);
 }
 
 #[test]
