@@ -14,7 +14,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What was studied of ways to take connections over (rows of a table of programs' views), and the checks of
 /// the probe that have it.
@@ -532,6 +532,26 @@ fn a_takeover_leaves_no_connect_of_a_container_to_plain_tcp() {
     second.end(&site, Host::Left, "-KILL");
     wait_for("a connection over SCTP", || carries(&site, &container));
     held.kill().and_then(|()| held.wait()).expect("its end");
+    container.end();
+}
+
+#[test]
+#[ignore = "takes a minute: make test-full"]
+fn a_container_that_the_successor_does_not_serve_falls_back_to_tcp() {
+    let mut site = web_site();
+    let Some((group, container)) = contained(&mut site, &["--containers"]) else { return };
+    container.wait_until_served(&group);
+    let mut second = Group::to_be_made(group.dir.clone());
+    let mut command = site.command(Host::Left, MANYPATH);
+    command.args(["attach", "--client-only", "--replace", "--cgroup"]).arg(&group.dir);
+    second.adopt(command.stdout(Stdio::null()).spawn().expect("attach"));
+    assert_eq!(fetch_in(&site, &container, 1).code, Some(0));
+    let limit = Instant::now() + Duration::from_secs(90);
+    while container.is_served(&group) {
+        assert!(Instant::now() < limit, "the one before still serves it");
+        sleep(Duration::from_millis(100));
+    }
+    assert_eq!(fetch_in(&site, &container, 0).code, Some(0));
     container.end();
 }
 

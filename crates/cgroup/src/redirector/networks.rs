@@ -129,10 +129,12 @@ impl Networks {
         Ok(())
     }
 
-    /// `late`: what the successor has not taken over by now it does not serve.
+    /// `late`: what the successor has not taken over by now it does not serve. Nobody has died there: it is not to serve
+    /// again.
     fn leave_to_successor(&self, late: bool) {
-        if late {
-            self.servers.iter().for_each(|server| server.signal(libc::SIGUSR1));
+        let signals = [libc::SIGUSR1, libc::SIGUSR2];
+        for server in self.servers.iter().filter(|_| late) {
+            signals.into_iter().for_each(|signal| server.signal(signal));
         }
     }
 
