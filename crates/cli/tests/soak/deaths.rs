@@ -17,7 +17,7 @@ const PROBES: usize = 3;
 /// For so long after a signal the kernel may still take the process, and whoever serves it may not have
 /// noticed: a connect that begins then is one that was under way.
 const UNDER_WAY: Duration = Duration::from_millis(100);
-/// Until connections must use manypath again.
+/// Until connections must use manypath again, and a transfer must be under `manypath run`.
 const RETURN: Duration = Duration::from_secs(20);
 
 /// What was measured, by the kind of death.
@@ -165,7 +165,7 @@ impl Reaper<'_, '_> {
 
     /// The stack of whatever transfer is at work under `manypath run`.
     fn worker_stack(&mut self) {
-        let found = within(Duration::from_secs(5), || match self.transfer_stack() {
+        let found = within(RETURN, || match self.transfer_stack() {
             Some((worker, stack)) => {
                 self.ledger.death(Scope::Worker(worker), false);
                 signal(stack, "-KILL");
@@ -174,7 +174,7 @@ impl Reaper<'_, '_> {
             None => false,
         });
         if !found {
-            self.fault("no transfer was under manypath run for five seconds".to_owned());
+            self.fault(format!("no transfer was under manypath run for {RETURN:?}"));
         }
     }
 

@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 /// How long connections that have ended may need to be forgotten: a killed peer of which nothing is wanted is
 /// found out by the next HEARTBEAT, half a minute later at most.
 const SETTLING: Duration = Duration::from_secs(45);
+/// For how long descriptors stay the same before they count for the first time: a busy daemon is late to close the
+/// connection of whoever has asked for its status.
+const STABLE: Duration = Duration::from_secs(2);
 /// What memory may grow by, in part and in bytes, from the first third of the checks to the last one.
 const GROWTH: f64 = 1.25;
 const SLACK: u64 = 8 << 20;
@@ -47,15 +50,18 @@ pub(crate) fn take(daemons: &Daemons) -> Vitals {
     named.into_iter().map(|(name, pid)| (name, tree(pid))).collect()
 }
 
-/// The same as soon as no descriptor is open that was not open `before`, or after a while in vain: what has
-/// come back of the network may just be in the making.
+/// The same as soon as as many descriptors are open as `before`, or after a while in vain: what has come back of the
+/// network may just be in the making. Without `before`, as soon as their number rests.
 pub(crate) fn take_settled(daemons: &Daemons, before: Option<&Vitals>) -> Vitals {
-    let mut now = take(daemons);
+    let (mut now, mut since) = (take(daemons), Instant::now());
     let open =
         |vitals: &Vitals| -> Vec<usize> { vitals.values().map(|one| one.descriptors).collect() };
-    within(Duration::from_secs(5), || {
-        now = take(daemons);
-        before.is_none_or(|before| open(before) == open(&now))
+    within(Duration::from_secs(20), || {
+        let last = std::mem::replace(&mut now, take(daemons));
+        if open(&last) != open(&now) {
+            since = Instant::now();
+        }
+        before.map_or(since.elapsed() >= STABLE, |before| open(before) == open(&now))
     });
     now
 }
