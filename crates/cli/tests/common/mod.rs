@@ -367,9 +367,9 @@ pub(crate) fn stack_of(launcher: u32) -> u32 {
     children.split_whitespace().find(is_stack).expect("a stack").parse().expect("pid")
 }
 
-/// Waits until `condition` holds, at most ten seconds.
+/// Waits until `condition` holds, at most a minute: a busy machine may take ten seconds to start a program.
 pub(crate) fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
-    let limit = Instant::now() + Duration::from_secs(10);
+    let limit = Instant::now() + LIMIT;
     while !condition() {
         assert!(Instant::now() < limit, "waited in vain for {what}");
         std::thread::sleep(Duration::from_millis(10));
