@@ -41,8 +41,22 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
-    /// Takes over a socket that is connected, or connecting, and watches it under `token`.
+    /// Takes over a socket on this host that is connected, or connecting, and watches it under `token`.
     pub(crate) fn new(fd: OwnedFd, registry: &Registry, token: Token) -> io::Result<Self> {
+        let socket = Self::to_another_host(fd, registry, token)?;
+        let buffers = SockRef::from(&socket.stream);
+        let _ = buffers.set_send_buffer_size(KERNEL_BUFFER);
+        let _ = buffers.set_recv_buffer_size(KERNEL_BUFFER);
+        Ok(socket)
+    }
+
+    /// The same for one to another host. The kernel sizes its buffers: they have to hold what is under way, which may be
+    /// megabytes.
+    pub(crate) fn to_another_host(
+        fd: OwnedFd,
+        registry: &Registry,
+        token: Token,
+    ) -> io::Result<Self> {
         let stream = std::net::TcpStream::from(fd);
         stream.set_nonblocking(true)?;
         let mut stream = TcpStream::from_std(stream);
@@ -61,8 +75,6 @@ impl Socket {
         let _ = socket.set_tcp_nodelay(true);
         // Urgent data keeps its place in the stream, as a flow has no other.
         let _ = socket.set_out_of_band_inline(true);
-        let _ = socket.set_send_buffer_size(KERNEL_BUFFER);
-        let _ = socket.set_recv_buffer_size(KERNEL_BUFFER);
     }
 
     /// Lets the kernel keep less of what the program writes.
@@ -206,5 +218,29 @@ fn outcome(result: io::Result<usize>) -> Moved {
         Ok(bytes) => Moved::Bytes(bytes),
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Moved::Blocked,
         Err(_) => Moved::Broken,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The receive buffers of a socket before and after it is taken over.
+    fn buffers(take: fn(OwnedFd, &Registry, Token) -> io::Result<Socket>) -> (usize, usize) {
+        let poll = mio::Poll::new().unwrap();
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let size = |stream: SockRef<'_>| stream.recv_buffer_size().unwrap();
+        let before = size(SockRef::from(&stream));
+        let socket = take(stream.into(), poll.registry(), Token(1)).unwrap();
+        (before, size(SockRef::from(&socket.stream)))
+    }
+
+    /// A download over 80 ms had 29 Mbit/s with those of a local socket.
+    #[test]
+    fn the_kernel_sizes_the_buffers_of_connections_to_other_hosts() {
+        let (before, after) = buffers(Socket::to_another_host);
+        assert_eq!(before, after);
+        assert_eq!(buffers(Socket::new).1, 2 * KERNEL_BUFFER, "Linux counts its own overhead, too");
     }
 }

@@ -115,7 +115,7 @@ impl Stack {
         let token = Source::Far(id.0).token();
         let (open, quietly) = (attempt.open, attempt.raced);
         let socket = connect_from(open.source, open.destination, quietly)
-            .and_then(|fd| Socket::new(fd, &self.registry, token));
+            .and_then(|fd| Socket::to_another_host(fd, &self.registry, token));
         attempt.tcp = match socket {
             Ok(socket) => Tcp::Connecting(socket),
             Err(error) => Tcp::Failed(errno(&error)),
