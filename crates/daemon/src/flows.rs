@@ -175,7 +175,7 @@ impl Stack {
         let before = self.moved_by(id);
         let progress = match self.relays.contains_key(&id) {
             true => self.service_flow_relay(id),
-            false => self.tcp_relays.get_mut(&id).map(TcpRelay::service),
+            false => self.tcp_relays.get_mut(&id).map(|relay| relay.service(&mut self.scratch)),
         };
         self.turn_budget = self.turn_budget.saturating_sub(self.moved_by(id) - before);
         match progress {

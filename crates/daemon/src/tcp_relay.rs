@@ -3,10 +3,9 @@
 
 use crate::relay::Progress;
 use crate::socket::{Moved, Socket};
+use bytes::Bytes;
 use std::io::IoSlice;
 
-/// Bytes kept between the two sockets, in each direction.
-const BUFFER: usize = 64 << 10;
 /// Bytes moved in one direction before others have their turn.
 const TURN: usize = 256 << 10;
 
@@ -22,7 +21,7 @@ pub(crate) struct TcpRelay {
 
 impl TcpRelay {
     pub(crate) fn new(near: Socket, far: Socket) -> Self {
-        Self { near, far, outward: Pipe::new(), inward: Pipe::new() }
+        Self { near, far, outward: Pipe::default(), inward: Pipe::default() }
     }
 
     /// Bytes moved so far, in both directions together.
@@ -35,13 +34,13 @@ impl TcpRelay {
         (self.outward.moved, self.inward.moved)
     }
 
-    /// Moves what can be moved, as far as one turn goes.
-    pub(crate) fn service(&mut self) -> Progress {
+    /// Moves what can be moved, as far as one turn goes. `scratch` bounds what is read in one call.
+    pub(crate) fn service(&mut self, scratch: &mut [u8]) -> Progress {
         if self.near.is_broken() || self.far.is_broken() {
             return Progress::Broken;
         }
-        let outward = self.outward.pump(&mut self.near, &mut self.far);
-        let inward = self.inward.pump(&mut self.far, &mut self.near);
+        let outward = self.outward.pump(&mut self.near, &mut self.far, scratch);
+        let inward = self.inward.pump(&mut self.far, &mut self.near, scratch);
         match (outward, inward) {
             (Progress::Broken, _) | (_, Progress::Broken) => Progress::Broken,
             (Progress::Done, Progress::Done) => Progress::Done,
@@ -53,34 +52,26 @@ impl TcpRelay {
     }
 }
 
-/// One direction: what was read and not written yet.
-#[derive(Debug)]
+/// One direction.
+#[derive(Debug, Default)]
 struct Pipe {
-    buffer: Box<[u8]>,
-    start: usize,
-    end: usize,
+    /// What was read and not written yet: nothing, as long as the receiver keeps up.
+    unwritten: Bytes,
     ended: bool,
     moved: u64,
 }
 
 impl Pipe {
-    fn new() -> Self {
-        Self {
-            buffer: vec![0; BUFFER].into_boxed_slice(),
-            start: 0,
-            end: 0,
-            ended: false,
-            moved: 0,
-        }
-    }
-
-    fn pump(&mut self, from: &mut Socket, to: &mut Socket) -> Progress {
+    fn pump(&mut self, from: &mut Socket, to: &mut Socket, scratch: &mut [u8]) -> Progress {
         let mut left = TURN;
         while !self.ended {
             if left == 0 {
                 return Progress::More;
             }
-            let moved = if self.start == self.end { self.fill(from, to) } else { self.drain(to) };
+            let moved = match self.unwritten.is_empty() {
+                true => self.pass_on(from, to, scratch),
+                false => self.drain(to),
+            };
             match moved {
                 Moved::Bytes(bytes) => left = left.saturating_sub(bytes),
                 Moved::End => {}
@@ -91,29 +82,38 @@ impl Pipe {
         Progress::Done
     }
 
-    fn fill(&mut self, from: &mut Socket, to: &Socket) -> Moved {
-        let moved = from.read(&mut self.buffer);
-        match moved {
-            Moved::Bytes(bytes) => (self.start, self.end) = (0, bytes),
+    /// Reads, writes what was read, and keeps what the receiver does not take.
+    fn pass_on(&mut self, from: &mut Socket, to: &mut Socket, scratch: &mut [u8]) -> Moved {
+        let read = match from.read(scratch) {
+            Moved::Bytes(bytes) => &scratch[..bytes],
             Moved::End => {
                 to.finish();
                 self.ended = true;
+                return Moved::End;
             }
-            Moved::Blocked | Moved::Broken => {}
-        }
-        moved
+            nothing @ (Moved::Blocked | Moved::Broken) => return nothing,
+        };
+        let written = self.write(to, read);
+        let taken = if let Moved::Bytes(bytes) = written { bytes } else { 0 };
+        self.unwritten = Bytes::copy_from_slice(&read[taken..]);
+        written
     }
 
     fn drain(&mut self, to: &mut Socket) -> Moved {
-        let moved = to.write(&[IoSlice::new(&self.buffer[self.start..self.end])]);
-        match moved {
-            Moved::Bytes(bytes) => {
-                self.start += bytes;
-                self.moved += bytes as u64;
-            }
+        let unwritten = std::mem::take(&mut self.unwritten);
+        let written = self.write(to, &unwritten);
+        let taken = if let Moved::Bytes(bytes) = written { bytes } else { 0 };
+        self.unwritten = unwritten.slice(taken..);
+        written
+    }
+
+    fn write(&mut self, to: &mut Socket, bytes: &[u8]) -> Moved {
+        let written = to.write(&[IoSlice::new(bytes)]);
+        match written {
+            Moved::Bytes(bytes) => self.moved += bytes as u64,
             Moved::End => return Moved::Broken,
             Moved::Blocked | Moved::Broken => {}
         }
-        moved
+        written
     }
 }
