@@ -39,7 +39,13 @@ impl TcpRelay {
         if self.near.is_broken() || self.far.is_broken() {
             return Progress::Broken;
         }
+        let sent = self.outward.moved;
         let outward = self.outward.pump(&mut self.near, &mut self.far, scratch);
+        if self.outward.moved > sent && self.inward.moved == 0 {
+            // The kernel takes a handshake that was deferred for the first turn of a dialogue, and would delay the
+            // acknowledgements of the answer: where packets of it are lost, the other end runs into its timeout.
+            self.far.acknowledge();
+        }
         let inward = self.inward.pump(&mut self.far, &mut self.near, scratch);
         match (outward, inward) {
             (Progress::Broken, _) | (_, Progress::Broken) => Progress::Broken,
@@ -115,5 +121,39 @@ impl Pipe {
             Moved::Blocked | Moved::Broken => {}
         }
         written
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dial;
+    use mio::{Events, Poll, Token};
+    use socket2::SockRef;
+    use std::io::Write;
+    use std::net::{TcpListener, TcpStream};
+
+    #[test]
+    fn the_first_answer_is_acknowledged_at_once_although_the_handshake_was_deferred() {
+        let (mut poll, mut events) = (Poll::new().unwrap(), Events::with_capacity(4));
+        let [service, stack] = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+        let mut program = TcpStream::connect(stack.local_addr().unwrap()).unwrap();
+        let far = dial::connect(None, service.local_addr().unwrap(), true).unwrap();
+        let copy = far.try_clone().unwrap();
+        let far = Socket::to_another_host(far, poll.registry(), Token(1)).unwrap();
+        let near = stack.accept().unwrap().0.into();
+        let near = Socket::new(near, poll.registry(), Token(2)).unwrap();
+        let mut relay = TcpRelay::new(near, far);
+        relay.far.acknowledge();
+        program.write_all(b"request").unwrap();
+        while relay.moved() < 7 {
+            poll.poll(&mut events, None).unwrap();
+            for event in &events {
+                let near = event.token() == Token(2);
+                if near { &mut relay.near } else { &mut relay.far }.on_event(event);
+            }
+            relay.service(&mut [0; 16]);
+        }
+        assert!(SockRef::from(&copy).tcp_quickack().unwrap());
     }
 }
