@@ -201,7 +201,6 @@ impl Stack {
         } else if !established {
             self.peers.remember_peer(self.now, peer, acceptor, reason);
         }
-        self.note_silence(id);
         self.reset_flow(association, flow);
         self.give_up_sctp(id, reason);
     }

@@ -20,11 +20,11 @@ use std::os::fd::OwnedFd;
 
 /// How much longer than TCP a host of which nothing is known may take to answer an INIT: a process answers there instead of
 /// the kernel. A sixth of the time that TCP took, so that the program is connected within another quarter, or 8 ms if that is
-/// more. Each such host in a row that does not answer halves the grace: most hosts have no manypath, and a web page may name
-/// dozens of them. A host that answers restores it.
+/// more. Each such host in a row halves the grace of the next ones: most hosts have no manypath, and a web page may name
+/// dozens of them at once. A host that answers restores it.
 #[derive(Debug, Default)]
 pub(crate) struct Grace {
-    silent_in_a_row: u32,
+    late_in_a_row: u32,
 }
 
 impl Grace {
@@ -35,15 +35,16 @@ impl Grace {
     /// After TCP has taken `tcp` to connect.
     fn after(&self, tcp: Duration) -> Duration {
         let whole = (tcp / Self::PART).max(Self::SHORT_WAY);
-        (whole / 2_u32.pow(self.silent_in_a_row)).max(Self::MIN)
+        (whole / 2_u32.pow(self.late_in_a_row)).max(Self::MIN)
     }
 
-    fn note_silence(&mut self) {
-        self.silent_in_a_row = (self.silent_in_a_row + 1).min(8);
+    /// A host has not answered when TCP is connected.
+    fn note_late(&mut self) {
+        self.late_in_a_row = (self.late_in_a_row + 1).min(8);
     }
 
     pub(crate) const fn note_answer(&mut self) {
-        self.silent_in_a_row = 0;
+        self.late_in_a_row = 0;
     }
 }
 
@@ -76,18 +77,16 @@ impl Stack {
         let Some(attempt) = self.attempts.get_mut(&id).filter(|attempt| attempt.raced) else {
             return;
         };
+        let Sctp::Opening { association, .. } = attempt.sctp else { return };
         if matches!(attempt.tcp, Tcp::Connected(_) | Tcp::Failed(_)) {
-            let grace = self.grace.after(now.since(attempt.begun));
+            let begun = attempt.begun;
             // Not the earlier end: a way on which TCP takes longer than that is as long for the INIT.
-            attempt.patience.1 = now + grace;
+            attempt.patience.1 = now + self.grace.after(now.since(begun));
             self.timers.set(attempt.patience.1, Timer::Fallback(id));
-        }
-    }
-
-    /// Nothing was heard of the host in time.
-    pub(super) fn note_silence(&mut self, id: AttemptId) {
-        if self.attempts.get(&id).is_some_and(|attempt| attempt.raced) {
-            self.grace.note_silence();
+            // Further connects to the same host say nothing of others.
+            if self.associations.get(&association).is_some_and(|one| one.begun == begun) {
+                self.grace.note_late();
+            }
         }
     }
 
@@ -228,9 +227,9 @@ mod tests {
     fn the_grace_is_a_part_of_the_round_trip_and_shrinks_while_nobody_answers() {
         let mut grace = Grace::default();
         assert_eq!((grace.after(ms(120)), grace.after(ms(40))), (ms(20), ms(8)));
-        grace.note_silence();
+        grace.note_late();
         assert_eq!((grace.after(ms(120)), grace.after(ms(40))), (ms(10), ms(4)));
-        (0..100).for_each(|_| grace.note_silence());
+        (0..100).for_each(|_| grace.note_late());
         assert_eq!((grace.after(ms(120)), grace.after(ms(40))), (ms(2), ms(2)));
         grace.note_answer();
         assert_eq!(grace.after(ms(120)), ms(20));

@@ -10,6 +10,7 @@ use manypath_control::{
     Assembler, ControlError, ControlSocket, Incoming, Reply, Request, Role, Transport, VERSION,
 };
 use manypath_daemon::{Allow, Level, Locals, Stack, StackConfig, Stopper};
+use manypath_engine::Instant as VirtualInstant;
 use manypath_rules::{Protocol, RulesFile, StepAside};
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -103,6 +104,44 @@ impl Table {
 impl Drop for Table {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// A stack that the test itself turns, in virtual time, and its launcher: no turn comes late.
+pub(crate) struct VirtualHost {
+    stack: Stack,
+    launcher: ControlSocket,
+}
+
+impl VirtualHost {
+    pub(crate) fn new(config: StackConfig) -> Self {
+        let (launcher, control) = ControlSocket::pair().unwrap();
+        launcher.set_nonblocking(true).unwrap();
+        let (control, seed) = (Some(control.into()), Some([1; 32]));
+        let stack = Stack::new(StackConfig { control, seed, ..config }).unwrap();
+        let mut host = Self { stack, launcher };
+        host.send(&Request::Hello { version: VERSION, role: Role::Launcher });
+        assert!(matches!(host.replies(0)[..], [Reply::Welcome { .. }]));
+        host
+    }
+
+    /// Asks for a connection that does not block.
+    pub(crate) fn open(&self, id: u64, destination: SocketAddr) {
+        self.send(&Request::Open { id, destination, source: None, blocking: false });
+    }
+
+    /// What the stack says in a turn so many milliseconds after the begin.
+    pub(crate) fn replies(&mut self, at: u64) -> Vec<Reply> {
+        self.stack.turn_at(VirtualInstant::from_nanos(at * 1_000_000)).unwrap();
+        std::iter::from_fn(|| match self.launcher.receive() {
+            Ok(Incoming::Message(reply, _)) => Some(reply),
+            Ok(Incoming::Closed) | Err(_) => None,
+        })
+        .collect()
+    }
+
+    fn send(&self, request: &Request) {
+        self.launcher.send(request, None).unwrap();
     }
 }
 

@@ -3,11 +3,12 @@
 //! The path is loopback. On a busy machine an answer may take longer than a short path has: then the
 //! connection is carried, and the next one is tried, whose association knows a better round trip.
 
-use crate::common::{Host, LIMIT, Launcher, Network, Table, counter, echo, exchange, service};
+use crate::common::{
+    Host, LIMIT, Launcher, Network, Table, VirtualHost, counter, echo, exchange, service,
+};
 use manypath_control::status::{FallbackReason, StackStatus};
-use manypath_control::{ControlSocket, Incoming, Reply, Request, Role, Transport, VERSION};
-use manypath_daemon::{DEFAULT_UDP_PORT, Locals, PeerCache, SettingsFile, Stack, StackConfig};
-use manypath_engine::Instant as VirtualInstant;
+use manypath_control::{Reply, Request, Transport};
+use manypath_daemon::{DEFAULT_UDP_PORT, Locals, PeerCache, SettingsFile, StackConfig};
 use manypath_rules::StepAside;
 use std::net::{SocketAddr, UdpSocket};
 use std::path::PathBuf;
@@ -282,33 +283,16 @@ impl Drop for Temporary {
     }
 }
 
-/// Browsers begin dozens of connects, one after the other. In virtual time: no turn comes late.
+/// Browsers begin dozens of connects, one after the other.
 #[test]
 fn of_many_unknown_hosts_only_the_first_holds_up_connects_that_do_not_block() {
     let network = Network::new();
     let _silent = network.server().map(|addr| UdpSocket::bind((addr, DEFAULT_UDP_PORT)).unwrap());
     let services = network.server().map(|addr| service(addr, echo));
-    let (launcher, control) = ControlSocket::pair().unwrap();
-    launcher.set_nonblocking(true).unwrap();
-    let config = StackConfig { tcp_race: true, seed: Some([1; 32]), ..near_config(network) };
-    let mut stack = Stack::new(StackConfig { control: Some(control.into()), ..config }).unwrap();
-    let open = |id| {
-        let destination = services[id as usize - 1];
-        launcher.send(&Request::Open { id, destination, source: None, blocking: false }, None)
-    };
-    let mut replies = |at: u64| -> Vec<Reply> {
-        stack.turn_at(VirtualInstant::from_nanos(at * 1_000_000)).unwrap();
-        std::iter::from_fn(|| match launcher.receive() {
-            Ok(Incoming::Message(reply, _)) => Some(reply),
-            Ok(Incoming::Closed) | Err(_) => None,
-        })
-        .collect()
-    };
-    launcher.send(&Request::Hello { version: VERSION, role: Role::Launcher }, None).unwrap();
-    assert!(matches!(replies(0)[..], [Reply::Welcome { .. }]));
-    open(1).unwrap();
-    assert_eq!(replies(0), [], "it may be near");
-    assert_eq!(replies(2), [Reply::Pending { id: 1 }]);
-    open(2).unwrap();
-    assert_eq!(replies(2), [Reply::Pending { id: 2 }]);
+    let mut client = VirtualHost::new(StackConfig { tcp_race: true, ..near_config(network) });
+    client.open(1, services[0]);
+    assert_eq!(client.replies(0), [], "it may be near");
+    assert_eq!(client.replies(2), [Reply::Pending { id: 1 }]);
+    client.open(2, services[1]);
+    assert_eq!(client.replies(2), [Reply::Pending { id: 2 }]);
 }

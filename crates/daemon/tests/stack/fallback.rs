@@ -1,7 +1,7 @@
 //! Where SCTP cannot be, plain TCP takes over: at once, or within a bound.
 
 use crate::common::peer::Peer;
-use crate::common::{Host, Network, counter, echo, exchange, service, unused_port};
+use crate::common::{Host, Network, VirtualHost, counter, echo, exchange, service, unused_port};
 use manypath_control::status::{FallbackReason, StackStatus};
 use manypath_control::{Reply, Request, Transport};
 use manypath_daemon::DEFAULT_UDP_PORT;
@@ -162,6 +162,26 @@ fn a_silent_host_of_which_nothing_is_known_costs_no_timeout() {
         assert_eq!(exchange(stream, vec![2; 20]), vec![2; 20]);
         assert_eq!(launcher.direct(destination).0, FallbackReason::Remembered);
         assert_eq!(launcher.status().fallbacks[&FallbackReason::Silent], 1);
+    }
+}
+
+/// A web page names dozens of hosts: the wait for the first one is not theirs, too.
+#[test]
+fn of_silent_hosts_that_are_asked_at_once_the_second_has_half_of_the_grace() {
+    let network = Network::new();
+    let _silent = network.server().map(|addr| UdpSocket::bind((addr, DEFAULT_UDP_PORT)).unwrap());
+    let services = network.server().map(|addr| service(addr, echo));
+    let mut client = VirtualHost::new(racing(network));
+    client.open(1, services[0]);
+    client.open(2, services[1]);
+    assert_eq!(client.replies(0), [Reply::Pending { id: 1 }, Reply::Pending { id: 2 }]);
+    assert_eq!(client.replies(20), [], "TCP is connected, with 8 and 4 ms of grace");
+    for (at, connected) in [(23, None), (24, Some(2)), (27, None), (28, Some(1))] {
+        let accepted = client.replies(at).into_iter().map(|reply| match reply {
+            Reply::Accepted { id, transport: Transport::TcpRelay, .. } => id,
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(accepted.collect::<Vec<_>>(), Vec::from_iter(connected), "{at} ms");
     }
 }
 
