@@ -33,7 +33,7 @@ impl Stack {
             Policy::Disable => Err(FallbackReason::Rule),
         };
         match begun {
-            Ok(id) => self.tell_pending_soon(id),
+            Ok(()) => {}
             Err(reason) if sctp_only(&options) && !is_for_the_kernel(reason) => {
                 self.refuse_open(client, open.destination, reason);
             }
@@ -83,7 +83,7 @@ impl Stack {
         client: Client,
         open: Open,
         options: Options,
-    ) -> Result<AttemptId, FallbackReason> {
+    ) -> Result<(), FallbackReason> {
         let destination = open.destination;
         self.check_suitable(&open)?;
         if self.may_step_aside(&options) && self.is_near(destination, &options) {
@@ -98,7 +98,7 @@ impl Stack {
         let received = self.packets_received(association);
         let sctp = Sctp::Opening { association, flow, received };
         let mut attempt = Attempt::new(client, open, options, sctp, self.now);
-        attempt.routed_until = self.routed_until(&open);
+        attempt.routed_until = self.routed_until(&open, association);
         self.attempts.insert(id, attempt);
         self.set_flow_use(association, flow, FlowUse::Attempt(id));
         self.control.remember(client, id);
@@ -106,12 +106,14 @@ impl Stack {
         let alone = open.blocking || trusted || sctp_only(&options);
         self.start_clocks(id, association, alone);
         self.await_answer(association, &options);
+        // The launcher goes on while TCP begins.
+        self.tell_pending_soon(id);
         // A port of the program's own only its own socket can have.
         let has_port = open.source.is_some_and(|source| source.port() != 0);
         if self.config.tcp_race && !trusted && !has_port && !self.is_met(association) {
             self.race(id);
         }
-        Ok(id)
+        Ok(())
     }
 
     /// Why `destination` is not to be tried now, as far as is remembered. Without a fallback the peer is asked again

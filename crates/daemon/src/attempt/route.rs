@@ -4,7 +4,7 @@
 use super::{AttemptId, Open, Sctp};
 use crate::stack::Stack;
 use crate::timers::Timer;
-use manypath_engine::{Duration, Instant};
+use manypath_engine::{AssociationId, Duration, Instant};
 
 /// As long as the kernel sends SYNs (`tcp_syn_retries`).
 const PATIENCE: Duration = Duration::from_secs(127);
@@ -12,9 +12,11 @@ const PATIENCE: Duration = Duration::from_secs(127);
 const PAUSE: Duration = Duration::from_millis(200);
 
 impl Stack {
-    /// Until when a connect that begins now outlasts a missing route: it fails at once if there never was one.
-    pub(super) fn routed_until(&self, open: &Open) -> Option<Instant> {
-        has_route(open).then(|| self.now + PATIENCE)
+    /// Until when a connect that begins now outlasts a missing route: it fails at once if there never was one. The kernel
+    /// has just been asked about the route of an association that begins now.
+    pub(super) fn routed_until(&self, open: &Open, association: AssociationId) -> Option<Instant> {
+        let begun = self.associations.get(&association).map(|association| association.begun);
+        (begun == Some(self.now) || has_route(open)).then(|| self.now + PATIENCE)
     }
 
     /// Whether plain TCP has to wait for the route that was there when the connect began.
