@@ -4,6 +4,7 @@ use crate::error::ControlError;
 use crate::listener;
 use crate::runtime;
 use serde::{Serialize, de::DeserializeOwned};
+use std::cell::RefCell;
 use std::io;
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -12,6 +13,11 @@ use std::time::Duration;
 
 /// Largest packet, in bytes. Long replies travel in parts.
 pub const MAX_PACKET: usize = 64 * 1024;
+
+thread_local! {
+    /// Where packets are received: as much memory is not cleared for each of them.
+    static PACKET: RefCell<Vec<u8>> = RefCell::new(vec![0; MAX_PACKET]);
+}
 
 /// A connected `SOCK_SEQPACKET` socket.
 #[derive(Debug)]
@@ -149,18 +155,21 @@ impl ControlSocket {
     /// [`ControlError::Malformed`] when the packet is no such message: the connection should be
     /// dropped then.
     pub fn receive<T: DeserializeOwned>(&self) -> Result<Incoming<T>, ControlError> {
-        let mut buffer = vec![0u8; MAX_PACKET];
-        let (length, fd) = match self.receive_bytes(&mut buffer) {
-            Err(e) if e.raw_os_error() == Some(libc::ECONNRESET) => return Ok(Incoming::Closed),
-            other => other?,
-        };
-        if length == 0 {
-            return Ok(Incoming::Closed);
-        }
-        let text = buffer.get(..length).unwrap_or_default();
-        let message =
-            serde_json::from_slice(text).map_err(|e| ControlError::Malformed(e.to_string()))?;
-        Ok(Incoming::Message(message, fd))
+        PACKET.with_borrow_mut(|buffer| {
+            let (length, fd) = match self.receive_bytes(buffer) {
+                Err(e) if e.raw_os_error() == Some(libc::ECONNRESET) => {
+                    return Ok(Incoming::Closed);
+                }
+                other => other?,
+            };
+            if length == 0 {
+                return Ok(Incoming::Closed);
+            }
+            let text = buffer.get(..length).unwrap_or_default();
+            let message =
+                serde_json::from_slice(text).map_err(|e| ControlError::Malformed(e.to_string()))?;
+            Ok(Incoming::Message(message, fd))
+        })
     }
 
     /// Sends one packet of bytes that are no message, with a descriptor if there is one. It
