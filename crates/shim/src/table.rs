@@ -32,7 +32,7 @@ pub(crate) struct Connection {
     pub(crate) callers: Vec<Caller>,
     /// Where the socket waits, or did until it was connected.
     pub(crate) held: Option<Held>,
-    /// What `getsockname` tells.
+    /// What `getsockname` tells, once that is decided; until then the address that it would have had on its own.
     pub(crate) local: Option<SocketAddr>,
     /// What `getpeername` tells.
     pub(crate) peer: SocketAddr,

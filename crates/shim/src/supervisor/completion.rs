@@ -1,14 +1,13 @@
 //! Joining a program's socket with its far end.
 
 use super::Supervisor;
-use crate::gate::GateId;
 use crate::seccomp::Answer;
 use crate::socket;
 use crate::table::{Caller, Connection, Held, Phase, Purpose};
 use manypath_control::{Request, SocketOptions, Transport};
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 /// The kernel forgets a loopback connection of the same ports within a second.
@@ -16,12 +15,8 @@ const RETRY: Duration = Duration::from_millis(100);
 const MAX_TRIES: u32 = 20;
 
 impl Supervisor {
-    /// Connects the program's socket to a gate. Returns where it waits, and the address that it
-    /// would have had on its own. `None` when nobody has the socket.
-    pub(super) fn enter_gate(
-        &mut self,
-        connection: &Connection,
-    ) -> Option<io::Result<(Held, SocketAddr)>> {
+    /// Connects the program's socket to a gate. Returns where it waits; `None` when nobody has the socket.
+    pub(super) fn enter_gate(&mut self, connection: &Connection) -> Option<io::Result<Held>> {
         let socket = connection.callers.first()?.socket.as_fd();
         let v6 = connection.destination.is_ipv6();
         let connect = |to| socket::connect(socket, to, connection.v6_socket);
@@ -33,7 +28,7 @@ impl Supervisor {
             other => other,
         };
         socket::keep_little_unsent(socket);
-        Some(gate.and_then(|gate| held(gate, socket, connection)))
+        Some(gate.and_then(|gate| Ok(Held { gate, own: socket::local(socket)? })))
     }
 
     /// Connects a far end to the socket that waits at the gate. The destination has accepted.
@@ -120,14 +115,10 @@ impl Supervisor {
     }
 }
 
-/// What is told of a socket that has entered a gate.
-fn held(
-    gate: GateId,
-    socket: BorrowedFd<'_>,
-    connection: &Connection,
-) -> io::Result<(Held, SocketAddr)> {
-    let own = socket::local(socket)?;
+/// The address that a socket at a gate would have had on its own.
+pub(super) fn own_name(connection: &Connection) -> Option<SocketAddr> {
+    let own = connection.held?.own;
     let bound = connection.source.map(|source| source.ip());
     let routed = || socket::route_source(connection.destination).map_or(own.ip(), |a| a.ip());
-    Ok((Held { gate, own }, SocketAddr::new(bound.unwrap_or_else(routed), own.port())))
+    Some(SocketAddr::new(bound.unwrap_or_else(routed), own.port()))
 }

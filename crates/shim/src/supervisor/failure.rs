@@ -1,6 +1,7 @@
 //! The ends of attempts: errors, plain TCP, nobody left to tell.
 
 use super::Supervisor;
+use super::completion::own_name;
 use crate::only_sctp;
 use crate::seccomp::Answer;
 use crate::socket;
@@ -20,6 +21,7 @@ impl Supervisor {
 
     /// Gives the connection's place at its gate back.
     pub(super) fn release(&mut self, connection: &mut Connection) {
+        connection.local = connection.local.or_else(|| own_name(connection));
         if let Some(held) = connection.held.take() {
             self.gates.leave(held.gate);
         }

@@ -1,6 +1,7 @@
 //! The calls that ask for addresses and for the pending error.
 
 use super::Supervisor;
+use super::completion::own_name;
 use super::questions::Asked;
 use crate::address;
 use crate::machine;
@@ -35,7 +36,8 @@ impl Supervisor {
             return give_name(trap, &address::emit(own, v6));
         }
         let Some(connection) = self.table.of_socket(cookie) else { return Answer::Continue };
-        let Some(local) = connection.local else { return Answer::Continue };
+        let local = connection.local.or_else(|| own_name(connection));
+        let Some(local) = local else { return Answer::Continue };
         let name = address::emit(local, connection.v6_socket);
         give_name(trap, &name)
     }

@@ -1,5 +1,6 @@
 //! What the stack says.
 
+use super::completion::own_name;
 use super::{Supervisor, Whose};
 use crate::seccomp::Answer;
 use crate::table::{Connection, Phase};
@@ -109,7 +110,7 @@ impl Supervisor {
         }
         connection.transport = Some(transport);
         connection.peer = peer;
-        connection.local = Some(completed(local, connection.local));
+        connection.local = Some(completed(local, &connection));
         self.complete(connection, 0)
     }
 
@@ -161,13 +162,12 @@ impl Supervisor {
 
     /// Puts the undecided socket into the gate and tells those who do not wait.
     pub(super) fn hold(&mut self, mut connection: Connection) -> Option<Connection> {
-        let Some(Ok((held, local))) = self.enter_gate(&connection) else {
+        let Some(Ok(held)) = self.enter_gate(&connection) else {
             self.stack.send(Request::Cancel { id: connection.id }, None);
             self.leave_without_gate(connection);
             return None;
         };
         connection.held = Some(held);
-        connection.local = Some(local);
         connection.phase = Phase::Held;
         let (waiting, told) = connection.callers.into_iter().partition(|c| c.blocking);
         connection.callers = waiting;
@@ -181,14 +181,16 @@ impl Supervisor {
 }
 
 /// The address that the program shall see as its own, where the stack leaves parts of it open.
-fn completed(mut told: SocketAddr, ours: Option<SocketAddr>) -> SocketAddr {
-    if let Some(ours) = ours {
-        if told.ip().is_unspecified() {
-            told.set_ip(ours.ip());
-        }
-        if told.port() == 0 {
-            told.set_port(ours.port());
-        }
+fn completed(mut told: SocketAddr, connection: &Connection) -> SocketAddr {
+    if told.ip().is_unspecified()
+        && let Some(ours) = own_name(connection)
+    {
+        told.set_ip(ours.ip());
+    }
+    if told.port() == 0
+        && let Some(held) = connection.held
+    {
+        told.set_port(held.own.port());
     }
     told
 }
