@@ -1,19 +1,16 @@
 //! Every parameter of an endpoint, with its default and the source of the default.
 
 use crate::authentication::HmacAlgorithms;
-use crate::cmt::{
-    CwndUpdate, FastRecoveryScope, LossRecovery, PathSuspicion, RetransmissionPolicy,
-    SplitFastRetransmit,
-};
 use crate::path::{
-    BurstLimit, CongestionControl, EcnUse, InitialWindow, Pacing, PathMtu, ProbeOrder,
-    SharedBottleneck,
+    BurstLimit, CongestionControl, CwndUpdate, EcnUse, FastRecoveryScope, InitialWindow,
+    LossRecovery, Pacing, PathMtu, PathSuspicion, ProbeOrder, SharedBottleneck,
+    SplitFastRetransmit,
 };
 use crate::recv::{NrSack, SackPath};
 use crate::schedule::map::StreamMapping;
 use crate::schedule::path::{PathScheduling, Redundancy};
 use crate::schedule::stream::{StreamOptions, StreamScheduling};
-use crate::send::{BufferSplit, Reliability, WindowProbing};
+use crate::send::{BufferSplit, Reliability, RetransmissionPolicy, WindowProbing};
 use crate::time::Duration;
 use alloc::borrow::Cow;
 use alloc::vec::Vec;

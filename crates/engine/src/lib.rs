@@ -20,7 +20,6 @@ extern crate std;
 mod allowance;
 mod association;
 mod authentication;
-mod cmt;
 mod config;
 mod ecn;
 mod endpoint;
@@ -45,10 +44,6 @@ pub use association::asconf::AddressError;
 pub use association::cookie::seen_source;
 pub use association::reconfiguration::{ReconfigurationError, ReconfigurationOutcome};
 pub use authentication::{HmacAlgorithms, KeyError};
-pub use cmt::{
-    CwndUpdate, FastRecoveryScope, LossRecovery, PathSuspicion, RetransmissionPolicy,
-    SplitFastRetransmit,
-};
 pub use config::{Config, LocalAddress};
 pub use ecn::Ecn;
 pub use endpoint::{AssociationId, ConnectError, Endpoint, Outgoing, SendError};
@@ -58,9 +53,10 @@ pub use event::{
 };
 pub use names::UnknownName;
 pub use path::{
-    BurstLimit, CongestionControl, EcnState, EcnUse, InitialWindow, Pacing, PathAddr, PathId,
-    PathMtu, PathPolicy, PathRole, PathRule, PathState, ProbeOrder, Scope, SharedBottleneck,
-    Supervision, SupervisionChange, is_private, path_pairs,
+    BurstLimit, CongestionControl, CwndUpdate, EcnState, EcnUse, FastRecoveryScope, InitialWindow,
+    LossRecovery, Pacing, PathAddr, PathId, PathMtu, PathPolicy, PathRole, PathRule, PathState,
+    PathSuspicion, ProbeOrder, Scope, SharedBottleneck, SplitFastRetransmit, Supervision,
+    SupervisionChange, is_private, path_pairs,
 };
 pub use profile::Profile;
 pub use recv::{NrSack, SackPath};
@@ -68,8 +64,8 @@ pub use schedule::map::StreamMapping;
 pub use schedule::path::{PathScheduling, Redundancy};
 pub use schedule::stream::{StreamClass, StreamOptions, StreamScheduling};
 pub use send::{
-    Abandoned, BufferSplit, Reliability, ReliabilityPolicy, SplitMeasure, SplitShares, SplitSides,
-    WindowProbing,
+    Abandoned, BufferSplit, Reliability, ReliabilityPolicy, RetransmissionPolicy, SplitMeasure,
+    SplitShares, SplitSides, WindowProbing,
 };
 pub use status::{
     AssociationState, AssociationStatistics, AssociationStatus, Counters, IdleReason, PathStatus,

@@ -1,13 +1,10 @@
 //! The named sets of parameters.
 
-use crate::cmt::{
-    CwndUpdate, FastRecoveryScope, LossRecovery, PathSuspicion, RetransmissionPolicy,
-    SplitFastRetransmit,
-};
 use crate::config::Config;
 use crate::names::named;
 use crate::path::{
-    BurstLimit, CongestionControl, EcnUse, InitialWindow, Pacing, PathMtu, SharedBottleneck,
+    BurstLimit, CongestionControl, CwndUpdate, EcnUse, FastRecoveryScope, InitialWindow,
+    LossRecovery, Pacing, PathMtu, PathSuspicion, SharedBottleneck, SplitFastRetransmit,
 };
 use crate::recv::{NrSack, SackPath};
 use crate::schedule::map::StreamMapping;

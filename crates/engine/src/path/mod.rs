@@ -2,13 +2,14 @@
 //!
 //! [`Path`] holds the state, [`Paths`] all paths of an association. What moves the state is
 //! elsewhere: RTT and RTO in `rtt`, the window in `congestion`, the bookkeeping of concurrent
-//! multipath transfer in `crate::cmt`.
+//! multipath transfer in `flight`.
 
 mod burst;
 pub(crate) mod congestion;
 mod counters;
 mod ecn;
 pub(crate) mod failure;
+pub(crate) mod flight;
 pub(crate) mod heartbeat;
 mod mtu;
 mod pacer;
@@ -29,6 +30,10 @@ pub use congestion::{CongestionControl, InitialWindow};
 pub(crate) use counters::PathCounters;
 pub(crate) use ecn::PathEcn;
 pub use ecn::{EcnState, EcnUse};
+pub(crate) use flight::{
+    Arrival, Cuc, Extent, FastRecovery, Flight, News, Reach, Sent, SentOrder, Verdict,
+};
+pub use flight::{CwndUpdate, FastRecoveryScope, LossRecovery, PathSuspicion, SplitFastRetransmit};
 pub(crate) use mtu::{MtuSearch, Timing};
 pub use mtu::{PathMtu, ProbeOrder};
 pub use pacer::Pacing;

@@ -5,10 +5,9 @@ use super::heartbeat::Heartbeat;
 use super::regulation::Regulation;
 use super::sharing::{Delays, Schedule, SharedBottleneck};
 use super::{
-    Burst, EcnUse, MtuSearch, OwnSupervision, Pace, Pacer, PathAddr, PathCounters, PathEcn, PathId,
-    PathSet, PathState, Regime, Returns, Rtt, Timing,
+    Burst, EcnUse, Flight, MtuSearch, OwnSupervision, Pace, Pacer, PathAddr, PathCounters, PathEcn,
+    PathId, PathSet, PathState, Regime, Returns, Rtt, Timing,
 };
-use crate::cmt::CmtState;
 use crate::config::Config;
 use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
@@ -55,7 +54,7 @@ pub(crate) struct Path {
     /// Probing.
     pub(crate) heartbeat: Heartbeat,
     /// Bookkeeping of concurrent multipath transfer.
-    pub(crate) cmt: CmtState,
+    pub(crate) cmt: Flight,
     /// Max.Burst.
     pub(crate) burst: Burst,
     /// Pacing.
@@ -113,7 +112,7 @@ impl Path {
             t3: None,
             error_count: 0,
             heartbeat: Heartbeat::default(),
-            cmt: CmtState::default(),
+            cmt: Flight::default(),
             burst: Burst::new(config),
             pacer: Pacer::new(config.pacing),
             gives_way_to: None,

@@ -3,12 +3,12 @@
 
 use super::Sender;
 use super::outstanding::{ChunkState, SentChunk};
+use super::rtx_policy::RetransmissionPolicy;
 use super::sender::has_window;
 use super::spurious::Repetition;
-use crate::cmt::{PathSuspicion, RetransmissionPolicy};
 use crate::ecn::Ecn;
 use crate::path::congestion::Departure;
-use crate::path::{Path, PathId, PathSet, Paths};
+use crate::path::{Path, PathId, PathSet, PathSuspicion, Paths};
 use crate::time::Instant;
 use crate::tsn::Tsn64;
 use manypath_wire::PacketWriter;

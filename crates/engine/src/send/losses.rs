@@ -1,12 +1,11 @@
-//! Looking for losses by time (see `cmt::rack`) and probing silent tails (`cmt::tail_probe`): what SACKs
+//! Looking for losses by time (see `flight::rack`) and probing silent tails (`flight::tail_probe`): what SACKs
 //! and timers set off in the sender.
 
 use super::Sender;
 use super::outstanding::ChunkState;
 use super::retransmit::{Loss, is_live};
-use crate::cmt::{Extent, LossRecovery, Reach, Sent, Verdict};
 use crate::path::congestion::{CongestionEvent, Group};
-use crate::path::{Path, PathId, Paths};
+use crate::path::{Extent, LossRecovery, Path, PathId, Paths, Reach, Sent, Verdict};
 use crate::time::{Duration, Instant};
 use crate::tsn::Tsn64;
 

@@ -4,9 +4,10 @@
 //! writes them into a packet; from then on they are in `outstanding` until the cumulative TSN has
 //! passed them. `sack_processing` turns a SACK into facts per path (acknowledged, missing) and lets
 //! congestion control, round-trip times and timers draw their conclusions; `retransmit` marks what
-//! is lost, `losses` finds it by time, and `spurious` finds out what was sent again for nothing. `window` is the peer's receive window. Messages that are not worth any more effort are
-//! given up by `abandon`; `forward` tells the peer not to wait for them. `parts` takes messages that
-//! the user gives in parts.
+//! is lost, `losses` finds it by time, `rtx_policy` chooses the path that repeats it, and `spurious`
+//! finds out what was sent again for nothing. `window` is the peer's receive window. Messages that are
+//! not worth any more effort are given up by `abandon`; `forward` tells the peer not to wait for them.
+//! `parts` takes messages that the user gives in parts.
 //!
 //! No walk over all outstanding chunks happens outside of failures: a SACK costs what it newly
 //! acknowledges, plus what it shows to be missing, plus its Gap Ack Blocks.
@@ -33,6 +34,8 @@ mod rescheduling;
 mod reset;
 mod restart;
 mod retransmit;
+mod rtx_policy;
+mod rules;
 mod sack_processing;
 mod sack_view;
 mod sender;
@@ -49,6 +52,7 @@ pub(crate) use ecn::EchoOutcome;
 pub(crate) use reliability::Failed;
 pub use reliability::{Abandoned, Reliability, ReliabilityPolicy};
 pub(crate) use reset::{Streams, includes};
+pub use rtx_policy::RetransmissionPolicy;
 pub(crate) use sack_processing::SackOutcome;
 pub(crate) use sack_view::SackView;
 pub(crate) use sender::Sender;

@@ -3,10 +3,10 @@
 
 use super::Sender;
 use super::outstanding::{ChunkState, Outstanding};
+use super::rules::Rules;
 use super::sack_processing::Facts;
-use crate::cmt::{LossRecovery, Rules, Sent, SentOrder};
 use crate::path::congestion::CongestionEvent;
-use crate::path::{Path, PathId, Paths};
+use crate::path::{LossRecovery, Path, PathId, Paths, Sent, SentOrder};
 use crate::time::Instant;
 use crate::tsn::Tsn64;
 

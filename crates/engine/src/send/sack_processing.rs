@@ -1,14 +1,15 @@
-//! Working a SACK in (RFC 9260 sections 6.2.1, 6.3.2, 7.2; the rules per path in `crate::cmt`).
+//! Working a SACK in (RFC 9260 sections 6.2.1, 6.3.2, 7.2; the rules per path in `path::flight`).
 
 use super::losses::Found;
 use super::outstanding::{ChunkState, SentChunk};
 use super::retransmit::{Loss, earliest_live};
 use super::spurious::{Repetition, on_spurious};
 use super::{SackView, Sender};
-use crate::cmt::dac::Reports;
-use crate::cmt::{Arrival, Cuc, Extent, FastRecoveryScope, News, Sent};
 use crate::path::congestion::{Acked, Group};
-use crate::path::{Path, PathId, PathSet, Paths};
+use crate::path::flight::dac::Reports;
+use crate::path::{
+    Arrival, Cuc, Extent, FastRecoveryScope, News, Path, PathId, PathSet, Paths, Sent,
+};
 use crate::ranges::{Range, difference};
 use crate::time::Instant;
 use crate::tsn::Tsn64;

@@ -9,12 +9,13 @@ use super::nagle::Nagle;
 use super::outstanding::Outstanding;
 use super::queue::{SendQueue, Taker};
 use super::reliability::{Reliability, Terms};
+use super::rtx_policy::{RetransmissionPolicy, next_lost};
+use super::rules::Rules;
 use super::spurious::Repetitions;
 use super::window::PeerWindow;
-use crate::cmt::{FastRecovery, RetransmissionPolicy, Rules, next_lost};
 use crate::config::Config;
 use crate::endpoint::{Outgoing, SendError};
-use crate::path::{Path, PathId, PathSet, Paths};
+use crate::path::{FastRecovery, Path, PathId, PathSet, Paths};
 use crate::ranges::{Range, RangeSet};
 use crate::schedule::map::Room;
 use crate::schedule::path::{

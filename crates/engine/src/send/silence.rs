@@ -1,10 +1,9 @@
-//! Which paths are silent while others are not (see `cmt::silence`).
+//! Which paths are silent while others are not (see `flight::silence`).
 
 use super::Sender;
 use super::retransmit::{Loss, earliest_live, is_live};
-use crate::cmt::{PathSuspicion, Sent, SentOrder};
 use crate::path::congestion::CongestionEvent;
-use crate::path::{Path, PathId, PathSet, Paths};
+use crate::path::{Path, PathId, PathSet, PathSuspicion, Paths, Sent, SentOrder};
 use crate::schedule::path::standby;
 use crate::time::Instant;
 use crate::tsn::Tsn64;

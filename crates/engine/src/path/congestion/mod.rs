@@ -58,7 +58,7 @@ pub(crate) struct Acked {
     pub now: Instant,
     /// Bytes newly acknowledged: chunk headers and padding included.
     pub bytes: usize,
-    /// Whether the path's (pseudo-)cumulative acknowledgement moved (CUC, `cmt::cuc`).
+    /// Whether the path's (pseudo-)cumulative acknowledgement moved (CUC, `flight::cuc`).
     pub advanced: bool,
     /// Whether the window was used up when the acknowledged data was under way.
     pub window_used: bool,

@@ -9,7 +9,7 @@ use crate::send::window::{PeerWindow, WindowProbing};
 fn bench(split: &str, send: usize) -> Bench {
     let buffer_split = split.parse().unwrap();
     let path_scheduling = crate::schedule::path::PathScheduling::SmallestSrtt;
-    let loss_recovery = crate::cmt::LossRecovery::Repeat;
+    let loss_recovery = crate::path::LossRecovery::Repeat;
     let congestion = CongestionControl::Rfc9260;
     let config = Config { buffer_split, path_scheduling, loss_recovery, congestion, ..classic() };
     let mut bench = Bench::opened_with(2, &config);

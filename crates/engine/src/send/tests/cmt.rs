@@ -1,9 +1,10 @@
 //! The choices of concurrent multipath transfer: what each changes.
 
 use super::{Bench, classic};
-use crate::cmt::{CwndUpdate, FastRecoveryScope, LossRecovery, SplitFastRetransmit};
 use crate::config::Config;
-use crate::path::{CongestionControl, PathId};
+use crate::path::{
+    CongestionControl, CwndUpdate, FastRecoveryScope, LossRecovery, PathId, SplitFastRetransmit,
+};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use proptest::prelude::*;

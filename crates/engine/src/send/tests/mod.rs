@@ -18,10 +18,11 @@ mod window;
 use super::outstanding::ChunkState;
 use super::queue::SendQueue;
 use super::{SackOutcome, SackView, Sender};
-use crate::cmt::LossRecovery;
 use crate::config::Config;
 use crate::endpoint::{Outgoing, SendError};
-use crate::path::{CongestionControl, Path, PathAddr, PathId, PathMtu, PathState, Paths};
+use crate::path::{
+    CongestionControl, LossRecovery, Path, PathAddr, PathId, PathMtu, PathState, Paths,
+};
 use crate::time::{Duration, Instant};
 use crate::tsn::Tsn64;
 use alloc::collections::BTreeSet;
@@ -99,7 +100,7 @@ impl Bench {
         let cum = bench.sender.outstanding.cum();
         bench.sender.abandonment = super::abandon::Abandonment::new(config, cum);
         for path in bench.paths.iter_mut() {
-            path.cmt = crate::cmt::CmtState::default();
+            path.cmt = crate::path::Flight::default();
             path.stats = crate::path::PathCounters::default();
             path.booked = 0;
             path.burst = crate::path::Burst::new(config);

@@ -25,7 +25,7 @@
 //!   raises that bound: it tells how much the path held when it was slower.
 //! * A mark (ECN) counts as a loss, once in a round; in Startup and during a probe it ends these.
 //!
-//! T3-rtx is the draft's RTO. Losses are those of `cmt::rack`, chunk by chunk.
+//! T3-rtx is the draft's RTO. Losses are those of `flight::rack`, chunk by chunk.
 //!
 //! Bytes are those of DATA chunks with header and padding, rates are bytes per second, gains are
 //! percentages. Names are those of the draft without its `BBR.` and `C.`.

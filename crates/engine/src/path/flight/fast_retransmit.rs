@@ -9,7 +9,7 @@
 //! * `lsfr` - load sharing fast retransmit: a chunk is struck if a higher TSN of its group, that is,
 //!   of its path, is newly acknowledged. The same rule with one difference: every acknowledgement
 //!   counts. It was published with a threshold of 4 reports.
-//! * `txseq` - as `tsn`, with the transmission numbers of the path (see `sfr`) in place of TSNs.
+//! * `txseq` - as `tsn`, with the transmission numbers of the path (see `order`) in place of TSNs.
 //!   The same as long as nothing is retransmitted.
 
 use super::{News, Sent};
@@ -94,7 +94,7 @@ impl Reach {
 #[cfg(test)]
 mod tests {
     use super::{Extent, Reach, SplitFastRetransmit};
-    use crate::cmt::{News, Sent};
+    use crate::path::flight::{News, Sent};
     use crate::tsn::Tsn64;
     use manypath_wire::Tsn;
 

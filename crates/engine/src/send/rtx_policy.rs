@@ -12,31 +12,7 @@
 
 use crate::path::{Path, PathId, PathSet, Paths};
 use crate::tsn::Tsn64;
-use alloc::collections::BTreeSet;
 use core::cmp::Reverse;
-
-/// Chunks that were sent last on one path and are to be sent again.
-#[derive(Debug, Default)]
-pub(crate) struct Lost {
-    /// Found by missing reports.
-    pub(crate) reported: BTreeSet<Tsn64>,
-    /// T3-rtx expired, or the path was given up.
-    pub(crate) timed_out: BTreeSet<Tsn64>,
-}
-
-impl Lost {
-    /// Forgets `tsn`; it was acknowledged or is on its way again.
-    pub(crate) fn remove(&mut self, tsn: Tsn64) {
-        if !self.reported.remove(&tsn) {
-            self.timed_out.remove(&tsn);
-        }
-    }
-
-    /// Whether nothing waits.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.reported.is_empty() && self.timed_out.is_empty()
-    }
-}
 
 crate::names::named! {
     /// Which path repeats what was lost. After T3-rtx all but `same` choose among the other paths.
@@ -59,11 +35,11 @@ crate::names::named! {
 
 /// How what was lost is repeated.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Policies {
+pub(super) struct Policies {
     /// After missing reports.
-    pub(crate) fast: RetransmissionPolicy,
+    pub(super) fast: RetransmissionPolicy,
     /// After T3-rtx.
-    pub(crate) timeout: RetransmissionPolicy,
+    pub(super) timeout: RetransmissionPolicy,
 }
 
 impl RetransmissionPolicy {
@@ -105,7 +81,7 @@ impl RetransmissionPolicy {
 }
 
 /// The lowest TSN that path `taker` may repeat, where `usable` are the paths that may carry data.
-pub(crate) fn next_lost(
+pub(super) fn next_lost(
     policies: Policies,
     paths: &Paths,
     usable: PathSet,

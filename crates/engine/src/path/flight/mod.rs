@@ -1,15 +1,17 @@
-//! Concurrent multipath transfer: what a sender must know per path so that reordering between
-//! paths does not look like loss. One algorithm per file.
+//! What is under way on a path, and what is known about its loss and silence. With several paths
+//! (concurrent multipath transfer) reordering between them must not look like loss: everything here
+//! counts per path. One algorithm per file.
 //!
+//! * `order` - the order of what was sent on the path.
 //! * `fast_retransmit` - which chunks a SACK reports missing: with split fast retransmit only if
-//!   something sent later *on their path* has arrived; `sfr` - the order of what was sent.
+//!   something sent later *on their path* has arrived.
 //! * `dac` - delayed acknowledgements in spite of gaps, and what they count for.
 //! * `cuc` - cwnd update for CMT: a window grows with its own path's pseudo-cumulative
 //!   acknowledgement, whatever the association's cumulative TSN does.
 //! * `loss_recovery` - the name of what finds losses: the above, or `rack` - by time of transmission -
 //!   with `tail_probe` - a packet into a silence in which nothing else would show them.
 //! * `recovery` - fast recovery per path.
-//! * `rtx_policy` - which path repeats a lost chunk.
+//! * `lost` - chunks that wait for their retransmission.
 //! * `silence` - suspecting a path that is silent while others are not.
 
 mod cuc;
@@ -17,11 +19,10 @@ pub(crate) mod dac;
 mod fast_retransmit;
 mod loss_rate;
 mod loss_recovery;
+mod lost;
+mod order;
 mod rack;
 mod recovery;
-mod rtx_policy;
-mod rules;
-mod sfr;
 mod silence;
 mod tail_probe;
 
@@ -31,13 +32,11 @@ pub use fast_retransmit::SplitFastRetransmit;
 pub(crate) use fast_retransmit::{Extent, Reach};
 pub(crate) use loss_rate::LossRate;
 pub use loss_recovery::LossRecovery;
+pub(crate) use lost::Lost;
+pub(crate) use order::{Sent, SentOrder};
 pub(crate) use rack::{Arrival, Rack, Verdict};
 pub(crate) use recovery::FastRecovery;
 pub use recovery::FastRecoveryScope;
-pub use rtx_policy::RetransmissionPolicy;
-pub(crate) use rtx_policy::{Lost, Policies, next_lost};
-pub(crate) use rules::Rules;
-pub(crate) use sfr::{Sent, SentOrder};
 pub use silence::PathSuspicion;
 pub(crate) use silence::Silence;
 pub(crate) use tail_probe::TailProbe;
@@ -45,9 +44,9 @@ pub(crate) use tail_probe::TailProbe;
 use crate::time::{Duration, Instant};
 use crate::tsn::Tsn64;
 
-/// The multipath state of one path.
+/// What is under way on one path.
 #[derive(Debug, Default)]
-pub(crate) struct CmtState {
+pub(crate) struct Flight {
     /// Number of DATA chunks ever sent on the path: the next transmission number.
     pub(crate) transmissions: u64,
     /// First transmissions in flight, in the order in which they were sent (also TSN order).
@@ -109,7 +108,7 @@ pub(crate) struct News {
     pub(crate) flight_before: usize,
 }
 
-impl CmtState {
+impl Flight {
     /// Nothing is under way: gives memory back.
     pub(crate) fn release_memory(&mut self) {
         self.first.release_memory();

@@ -8,7 +8,7 @@
 //! other paths lost grows as well.
 //!
 //! The drafts find the chunk by walking all outstanding TSNs with each SACK. Here the walk is
-//! replaced by the path's queues in transmission order (`sfr`), whose first live entry is the same
+//! replaced by the path's queues in transmission order (`order`), whose first live entry is the same
 //! chunk; among retransmissions "earliest" means the one that was sent first.
 
 use super::News;

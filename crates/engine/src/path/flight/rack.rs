@@ -18,7 +18,7 @@
 //! reports a TSN as a duplicate that was sent again by mistake (or acknowledges it too early) the window grows by another quarter, up
 //! to the smoothed round trip; after 16 recoveries without such a report it starts anew.
 //!
-//! What is counted are transmissions of the path (see `sfr`), so paths do not mistake each other's
+//! What is counted are transmissions of the path (see `order`), so paths do not mistake each other's
 //! delays for reordering. SACKs come back over several paths, so the round trip is the larger one of
 //! the last and the smoothed one.
 

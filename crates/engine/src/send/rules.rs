@@ -1,31 +1,33 @@
 //! The choices of concurrent multipath transfer that an association has made.
 
-use super::{FastRecoveryScope, LossRecovery, PathSuspicion, Policies, SplitFastRetransmit};
-use crate::cmt::CwndUpdate;
+use super::rtx_policy::Policies;
 use crate::config::Config;
+use crate::path::{
+    CwndUpdate, FastRecoveryScope, LossRecovery, PathSuspicion, SplitFastRetransmit,
+};
 use crate::time::Duration;
 
 /// See the fields of the same names in [`Config`].
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Rules {
-    pub(crate) split_fast_retransmit: SplitFastRetransmit,
-    pub(crate) cwnd_update: CwndUpdate,
-    pub(crate) delayed_ack_cmt: bool,
-    pub(crate) fast_recovery: FastRecoveryScope,
-    pub(crate) smart_t3: bool,
-    pub(crate) missing_reports: u8,
-    pub(crate) policies: Policies,
-    pub(crate) immediate_sacks: bool,
-    pub(crate) rescheduling_percent: u32,
-    pub(crate) loss_recovery: LossRecovery,
-    pub(crate) path_suspicion: PathSuspicion,
+pub(super) struct Rules {
+    pub(super) split_fast_retransmit: SplitFastRetransmit,
+    pub(super) cwnd_update: CwndUpdate,
+    pub(super) delayed_ack_cmt: bool,
+    pub(super) fast_recovery: FastRecoveryScope,
+    pub(super) smart_t3: bool,
+    pub(super) missing_reports: u8,
+    pub(super) policies: Policies,
+    pub(super) immediate_sacks: bool,
+    pub(super) rescheduling_percent: u32,
+    pub(super) loss_recovery: LossRecovery,
+    pub(super) path_suspicion: PathSuspicion,
     /// What the peer is taken to have for SACK.Delay.
-    pub(crate) sack_delay: Duration,
+    pub(super) sack_delay: Duration,
 }
 
 impl Rules {
     /// What `config` says.
-    pub(crate) fn new(config: &Config) -> Self {
+    pub(super) fn new(config: &Config) -> Self {
         Self {
             split_fast_retransmit: config.split_fast_retransmit,
             cwnd_update: config.cwnd_update,

@@ -122,7 +122,7 @@ impl SentOrder {
 #[cfg(test)]
 mod tests {
     use super::{Sent, SentOrder};
-    use crate::cmt::{Extent, Reach};
+    use crate::path::flight::{Extent, Reach};
     use crate::tsn::Tsn64;
     use alloc::vec::Vec;
     use manypath_wire::Tsn;

@@ -46,7 +46,7 @@ impl Reports {
 #[cfg(test)]
 mod tests {
     use super::{Reports, flags};
-    use crate::cmt::{Extent, Reach, Sent};
+    use crate::path::flight::{Extent, Reach, Sent};
     use crate::tsn::Tsn64;
     use manypath_wire::Tsn;
 
