@@ -23,6 +23,8 @@ mod rtt;
 pub(crate) mod scope;
 pub(crate) mod sharing;
 mod supervision;
+#[cfg(test)]
+pub(crate) mod testing;
 
 pub(crate) use burst::Burst;
 pub use burst::BurstLimit;

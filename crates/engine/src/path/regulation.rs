@@ -1,9 +1,8 @@
 //! Policies of the paths of one association.
 
 use super::paths::headers;
-use super::policy::{PathPolicy, PathRule, Rank, Regime};
+use super::policy::{CostCeiling, PathPolicy, PathRule, Rank, Regime};
 use super::{Path, PathId, PathSet, Paths};
-use crate::schedule::path::CostCeiling;
 use crate::time::Instant;
 
 /// What is known of the policies of all paths.

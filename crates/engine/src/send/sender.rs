@@ -15,11 +15,12 @@ use super::spurious::Repetitions;
 use super::window::PeerWindow;
 use crate::config::Config;
 use crate::endpoint::{Outgoing, SendError};
+use crate::path::policy::no_dearer;
 use crate::path::{FastRecovery, Path, PathId, PathSet, Paths};
 use crate::ranges::{Range, RangeSet};
 use crate::schedule::map::Room;
 use crate::schedule::path::{
-    Demand, PathOrder, PathScheduling, PathSelector, by_smallest_srtt, no_dearer, usable,
+    Demand, PathOrder, PathScheduling, PathSelector, by_smallest_srtt, usable,
 };
 use crate::schedule::stream::StreamOptions;
 use crate::time::Instant;

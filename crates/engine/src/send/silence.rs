@@ -3,8 +3,8 @@
 use super::Sender;
 use super::retransmit::{Loss, earliest_live, is_live};
 use crate::path::congestion::CongestionEvent;
+use crate::path::policy::standby;
 use crate::path::{Path, PathId, PathSet, PathSuspicion, Paths, Sent, SentOrder};
-use crate::schedule::path::standby;
 use crate::time::Instant;
 use crate::tsn::Tsn64;
 

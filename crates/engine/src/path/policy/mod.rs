@@ -5,17 +5,18 @@
 //! said something, the wishes of both ends hold together (`regime`): the peer learns ours from the
 //! HEARTBEATs of the path itself (`notice`), because the direction that costs is mostly the other one, and
 //! because behind an address translator neither end knows the address that the other one sees.
-//! `meter` keeps a path within an allowance. Which paths carry data is decided in
-//! `crate::schedule::path`.
+//! `meter` keeps a path within an allowance; `regulated` says which paths may carry data.
 
 mod meter;
 mod notice;
 mod regime;
+mod regulated;
 mod table;
 
 pub(crate) use meter::Meter;
 pub(crate) use notice::Notice;
 pub(crate) use regime::{Rank, Regime};
+pub(crate) use regulated::{CostCeiling, no_dearer, standby, usable};
 pub use table::PathRule;
 
 crate::names::named! {

@@ -1,9 +1,9 @@
 //! The map over time.
 
 use super::{DynamicMap, REST, StreamReport};
+use crate::path::testing::measured;
 use crate::path::{PathId, PathSet, Paths};
 use crate::schedule::map::{Room, StreamView};
-use crate::schedule::path::testing::measured;
 use crate::schedule::stream::StreamOptions;
 use crate::time::{Duration, Instant};
 use alloc::vec::Vec;

@@ -186,7 +186,7 @@ impl Trip {
 mod tests {
     use super::{Gauge, SAMPLES};
     use crate::path::Path;
-    use crate::schedule::path::testing::measured;
+    use crate::path::testing::measured;
     use crate::time::{Duration, Instant};
     use alloc::vec::Vec;
 

@@ -212,8 +212,8 @@ impl PathShares {
 #[cfg(test)]
 mod tests {
     use super::{PathShares, Room, Tenants, WHOLE};
+    use crate::path::testing::measured;
     use crate::path::{Path, PathId, PathSet, Paths};
-    use crate::schedule::path::testing::measured;
     use crate::time::{Duration, Instant};
 
     const FAST: PathId = PathId(0);

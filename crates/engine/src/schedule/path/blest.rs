@@ -65,9 +65,9 @@ impl Blest {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::measured;
     use super::{BOUNDS, Blest, INITIAL};
     use crate::path::PathId;
+    use crate::path::testing::measured;
     use crate::time::{Duration, Instant};
 
     #[test]

@@ -51,9 +51,9 @@ fn nanos(time: Option<Duration>) -> Option<u128> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::measured;
     use super::{Verdict, decide};
     use crate::path::PathId;
+    use crate::path::testing::measured;
 
     #[test]
     fn waits_when_the_fast_path_will_be_done_before_the_slow_one() {

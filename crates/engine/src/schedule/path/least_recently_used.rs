@@ -15,9 +15,9 @@ pub(crate) fn by_least_recently_used(
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::paths;
     use super::by_least_recently_used;
     use crate::path::PathId;
+    use crate::path::testing::paths;
     use crate::time::{Duration, Instant};
     use alloc::vec::Vec;
 

@@ -27,10 +27,10 @@ pub(crate) fn without_errors(paths: &Paths, usable: PathSet) -> PathSet {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::paths;
     use super::{by_lsfr, without_errors};
     use crate::path::PathId;
     use crate::path::congestion::{CongestionEvent, Group};
+    use crate::path::testing::paths;
     use crate::time::{Duration, Instant};
     use alloc::vec::Vec;
 

@@ -1,4 +1,4 @@
-//! Which path takes data: which ones may (`usable`, `regulated`), and then, as chosen by name (`kind`), in which
+//! Which path takes data: which ones may (`usable`), and then, as chosen by name (`kind`), in which
 //! order they are served and whether a slow one should be left out (`selector`).
 
 mod blest;
@@ -9,7 +9,6 @@ mod least_recently_used;
 mod lsfr;
 mod order;
 mod redundancy;
-mod regulated;
 mod selector;
 mod smallest_srtt;
 mod usable;
@@ -20,10 +19,6 @@ use least_recently_used::by_least_recently_used;
 use lsfr::{by_lsfr, without_errors};
 pub(crate) use order::PathOrder;
 pub use redundancy::Redundancy;
-pub(crate) use regulated::{CostCeiling, no_dearer, standby};
 pub(crate) use selector::{Demand, PathSelector};
 pub(crate) use smallest_srtt::by_smallest_srtt;
 pub(crate) use usable::usable;
-
-#[cfg(test)]
-pub(crate) mod testing;

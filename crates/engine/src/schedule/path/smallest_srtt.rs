@@ -12,9 +12,9 @@ pub(crate) fn by_smallest_srtt(paths: &Paths, usable: PathSet) -> PathOrder {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::paths;
     use super::by_smallest_srtt;
     use crate::path::PathId;
+    use crate::path::testing::paths;
     use crate::time::{Duration, Instant};
     use alloc::vec::Vec;
 

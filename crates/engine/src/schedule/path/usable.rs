@@ -1,15 +1,15 @@
 //! The paths that may carry user data.
 
-use super::regulated;
+use crate::path::policy;
 use crate::path::{Path, PathId, PathSet, PathState, Paths};
 
 /// All active paths with concurrent multipath transfer, otherwise the primary one or, if it is not
 /// active, the first that is (RFC 9260 section 6.4.1). If none is active, the least failed one: data
-/// must not wait for a heartbeat (RFC 7829 section 3.2, CMT-PF). Where paths have policies, `regulated`
-/// says which of the active ones count.
+/// must not wait for a heartbeat (RFC 7829 section 3.2, CMT-PF). Where paths have policies,
+/// `policy::regulated` says which of the active ones count.
 pub(crate) fn usable(paths: &Paths, multipath: bool) -> PathSet {
     let mut set = PathSet::default();
-    let allowed = paths.is_regulated().then(|| regulated::usable(paths));
+    let allowed = paths.is_regulated().then(|| policy::usable(paths));
     let is_allowed = |path: &&Path| match allowed {
         Some(allowed) => allowed.contains(path.id),
         None => path.is_active(),

@@ -70,8 +70,8 @@ impl CostCeiling {
     }
 }
 
-/// The paths that may carry user data, see [`super::usable`].
-pub(super) fn usable(paths: &Paths) -> PathSet {
+/// The paths that may carry user data.
+pub(crate) fn usable(paths: &Paths) -> PathSet {
     let mut set = candidates(paths);
     let ceiling = paths.ceiling().of(paths, set);
     for path in paths.iter().filter(|path| path.cost() > ceiling) {
@@ -124,8 +124,8 @@ fn patience(paths: &Paths, candidates: PathSet, ceiling: u16) -> Duration {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::measured;
     use super::{CostCeiling, PATIENCE, standby, usable};
+    use crate::path::testing::measured;
     use crate::path::{PathId, PathPolicy, PathRole, PathState, Paths};
     use crate::time::{Duration, Instant};
     use alloc::vec::Vec;
