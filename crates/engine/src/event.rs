@@ -1,13 +1,15 @@
 //! What happened: the notifications that an association gives to its user.
 
-use crate::association::reconfiguration::ReconfigurationOutcome;
-use crate::endpoint::{AssociationId, Outgoing};
 use crate::path::{PathId, PathPolicy, PathState};
-use crate::send::ReliabilityPolicy;
+use crate::send::{Outgoing, ReliabilityPolicy};
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::net::IpAddr;
 use manypath_wire::{Ppid, StreamId, Tsn};
+
+/// Names an association of one endpoint. Never used again after the association is gone.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct AssociationId(pub u64);
 
 /// One notification, in the order in which things happened.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -144,6 +146,18 @@ crate::names::named! {
         Outgoing = "outgoing",
         /// From the peer to us.
         Incoming = "incoming",
+    }
+}
+
+crate::names::named! {
+    /// What became of a re-configuration (RFC 6525 section 6.1).
+    pub enum ReconfigurationOutcome as "outcome of a re-configuration" {
+        /// It was done.
+        Performed = "performed",
+        /// The peer does not want it.
+        Denied = "denied",
+        /// It could not be done.
+        Failed = "failed",
     }
 }
 

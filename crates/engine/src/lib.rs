@@ -42,14 +42,14 @@ mod tsn;
 
 pub use association::asconf::AddressError;
 pub use association::cookie::seen_source;
-pub use association::reconfiguration::{ReconfigurationError, ReconfigurationOutcome};
+pub use association::reconfiguration::ReconfigurationError;
 pub use authentication::{HmacAlgorithms, KeyError};
 pub use config::{Config, LocalAddress};
 pub use ecn::Ecn;
-pub use endpoint::{AssociationId, ConnectError, Endpoint, Outgoing, SendError};
+pub use endpoint::{ConnectError, Endpoint};
 pub use event::{
-    AddressChange, CloseReason, EndpointEvent, Event, KeyChange, Message, PartialMessage,
-    StreamDirection,
+    AddressChange, AssociationId, CloseReason, EndpointEvent, Event, KeyChange, Message,
+    PartialMessage, ReconfigurationOutcome, StreamDirection,
 };
 pub use names::UnknownName;
 pub use path::{
@@ -64,8 +64,8 @@ pub use schedule::map::StreamMapping;
 pub use schedule::path::{PathScheduling, Redundancy};
 pub use schedule::stream::{StreamClass, StreamOptions, StreamScheduling};
 pub use send::{
-    Abandoned, BufferSplit, Reliability, ReliabilityPolicy, RetransmissionPolicy, SplitMeasure,
-    SplitShares, SplitSides, WindowProbing,
+    Abandoned, BufferSplit, Outgoing, Reliability, ReliabilityPolicy, RetransmissionPolicy,
+    SendError, SplitMeasure, SplitShares, SplitSides, WindowProbing,
 };
 pub use status::{
     AssociationState, AssociationStatistics, AssociationStatus, Counters, IdleReason, PathStatus,

@@ -59,11 +59,11 @@ macro_rules! named {
         }
 
         impl core::str::FromStr for $choices {
-            type Err = $crate::UnknownName;
+            type Err = $crate::names::UnknownName;
 
             fn from_str(name: &str) -> Result<Self, Self::Err> {
                 let found = Self::ALL.iter().find(|choice| choice.name() == name);
-                found.copied().ok_or_else(|| $crate::UnknownName {
+                found.copied().ok_or_else(|| $crate::names::UnknownName {
                     choice: $choice,
                     name: name.into(),
                     allowed: Self::NAMES,

@@ -1,6 +1,6 @@
 //! Reasons that the users of peers gave for aborts (RFC 9260 section 9.1).
 
-use crate::AssociationId;
+use crate::event::AssociationId;
 use alloc::collections::VecDeque;
 use bytes::Bytes;
 

@@ -4,15 +4,13 @@ use super::abort_reasons::AbortReasons;
 use super::cookie::CookieKeys;
 use crate::authentication::SharedKeys;
 use crate::config::{Config, LocalAddress};
-use crate::event::{EndpointEvent, Event};
+use crate::event::{AssociationId, EndpointEvent, Event};
+use crate::path::scope::Scopes;
+use crate::path::{PathAddr, PathRule, pairing, scope};
 use crate::rng::Rng;
 use crate::status::Counters;
 use crate::time::Instant;
 use crate::transmit::{Replies, packet_of};
-use crate::{
-    AssociationId,
-    path::{PathAddr, PathRule, pairing, scope, scope::Scopes},
-};
 use alloc::borrow::Cow;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;

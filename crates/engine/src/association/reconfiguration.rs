@@ -10,7 +10,7 @@
 use super::context::Context;
 use super::state::Retry;
 use super::tcb::Association;
-use crate::event::{Event, StreamDirection};
+use crate::event::{Event, ReconfigurationOutcome, StreamDirection};
 use crate::path::PathId;
 use crate::send::Streams;
 use crate::time::Instant;
@@ -55,18 +55,6 @@ impl core::fmt::Display for ReconfigurationError {
 }
 
 impl core::error::Error for ReconfigurationError {}
-
-crate::names::named! {
-    /// What became of a re-configuration (RFC 6525 section 6.1).
-    pub enum ReconfigurationOutcome as "outcome of a re-configuration" {
-        /// It was done.
-        Performed = "performed",
-        /// The peer does not want it.
-        Denied = "denied",
-        /// It could not be done.
-        Failed = "failed",
-    }
-}
 
 /// One request.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -493,6 +481,6 @@ fn encode(requests: &[(u32, Request)], last_received: u32, last_tsn: Tsn) -> Vec
 }
 
 /// Whether both ends support RE-CONFIG (section 5.1.1).
-pub(super) fn is_agreed(config: &crate::Config, extensions: &[u8]) -> bool {
+pub(super) fn is_agreed(config: &crate::config::Config, extensions: &[u8]) -> bool {
     config.reconfiguration && extensions.contains(&types::RE_CONFIG)
 }

@@ -1,9 +1,9 @@
 //! Re-configuration of streams: what the peer requests (RFC 6525 sections 5.1.7 and 5.2).
 
 use super::context::Context;
-use super::reconfiguration::{MAX_NAMED, ReconfigurationOutcome, Request, as_set};
+use super::reconfiguration::{MAX_NAMED, Request, as_set};
 use super::tcb::Association;
-use crate::event::{Event, StreamDirection};
+use crate::event::{Event, ReconfigurationOutcome, StreamDirection};
 use crate::path::PathId;
 use alloc::vec::Vec;
 use manypath_wire::cause::Cause;

@@ -9,10 +9,9 @@ use super::cookie::TieTags;
 use super::reconfiguration::Reconfiguration;
 use super::state::State;
 use super::statistics::Statistics;
-use crate::AssociationId;
 use crate::allowance::Allowance;
 use crate::config::Config;
-use crate::event::{AddressChange, CloseReason, Event};
+use crate::event::{AddressChange, AssociationId, CloseReason, Event};
 use crate::path::{
     Path, PathAddr, PathId, PathState, Paths, failure, pairing, scope, scope::Scopes,
 };

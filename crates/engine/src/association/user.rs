@@ -3,10 +3,11 @@
 use super::context::Context;
 use super::tcb::Association;
 use crate::event::{Event, Message};
+use crate::schedule::stream::StreamOptions;
+use crate::send::{Abandoned, Outgoing, Reliability, ReliabilityPolicy, SendError};
 use crate::send::{Failed, Undelivered};
 use crate::status::SenderQueueInfo;
 use crate::time::Duration;
-use crate::{Abandoned, Outgoing, Reliability, ReliabilityPolicy, SendError, StreamOptions};
 use manypath_wire::StreamId;
 
 impl Association {

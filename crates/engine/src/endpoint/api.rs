@@ -10,11 +10,11 @@ use crate::association::reconfiguration::ReconfigurationError;
 use crate::authentication::SharedKeys;
 use crate::config::{Config, LocalAddress};
 use crate::ecn::Ecn;
-use crate::event::{EndpointEvent, Event, Message, StreamDirection};
+use crate::event::{AssociationId, EndpointEvent, Event, Message, StreamDirection};
 use crate::path::{PathAddr, PathRule, Scope};
 use crate::rng::Rng;
 use crate::schedule::stream::StreamOptions;
-use crate::send::{Abandoned, Reliability, ReliabilityPolicy};
+use crate::send::{Abandoned, Outgoing, Reliability, ReliabilityPolicy, SendError};
 use crate::status::{AssociationStatistics, AssociationStatus, Counters, SenderQueueInfo};
 use crate::time::{Duration, Instant};
 use crate::transmit::{PacketBatch, Replies, Transmit};
@@ -23,44 +23,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::net::{IpAddr, SocketAddr};
-use manypath_wire::{Ppid, StreamId};
-
-/// Names an association of one endpoint. Never used again after the association is gone.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct AssociationId(pub u64);
-
-/// A message to be sent.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Outgoing {
-    /// Stream to send on.
-    pub stream: StreamId,
-    /// Payload protocol identifier, carried unchanged to the peer.
-    pub ppid: Ppid,
-    /// Deliver without regard to the order of the stream.
-    pub unordered: bool,
-    /// The bytes; at least one (RFC 9260 section 6.2: DATA must carry user data).
-    pub payload: Bytes,
-}
-
-/// Why a message was not accepted. Nothing was queued.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum SendError {
-    /// The association does not exist (any more).
-    UnknownAssociation,
-    /// The association is shutting down.
-    ShuttingDown,
-    /// The stream is not one of the association's outbound streams.
-    InvalidStream,
-    /// A message carries at least one byte.
-    Empty,
-    /// The send buffer is full; `Event::Writable` will tell when there is room.
-    BufferFull,
-    /// The message is larger than the send buffer ever gets, and may be given in parts
-    /// ([`Endpoint::send_part`]).
-    TooLarge,
-    /// A message of the stream has no end yet ([`Endpoint::send_part`]).
-    Unfinished,
-}
+use manypath_wire::StreamId;
 
 /// Why a connect was not started.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -150,7 +113,11 @@ impl Strays {
 /// `parameters`: those that hold instead of the endpoint's, if any.
 macro_rules! context {
     ($endpoint:ident, $now:expr) => {
-        $crate::endpoint::api::context!($endpoint, $now, None::<alloc::sync::Arc<crate::Config>>)
+        $crate::endpoint::api::context!(
+            $endpoint,
+            $now,
+            None::<alloc::sync::Arc<crate::config::Config>>
+        )
     };
     ($endpoint:ident, $now:expr, $parameters:expr) => {
         $crate::association::Context {

@@ -109,8 +109,8 @@ impl Index {
 #[cfg(test)]
 mod tests {
     use super::{AddressKey, Index, Keys, PeerKey};
-    use crate::AssociationId;
     use crate::association::Ports;
+    use crate::event::AssociationId;
     use manypath_wire::VerificationTag;
 
     #[test]

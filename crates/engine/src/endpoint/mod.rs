@@ -27,4 +27,6 @@ mod reports;
 mod strangers;
 mod unread;
 
-pub use api::{AssociationId, ConnectError, Endpoint, Outgoing, SendError};
+pub use api::{ConnectError, Endpoint};
+
+use crate::event::AssociationId;

@@ -10,13 +10,13 @@
 //! end, which is abandoned at once. Otherwise the receiver would take the next message for a part of
 //! this one until it learns better.
 
+use super::Outgoing;
 use super::Sender;
 use super::forward::Forward;
 use super::outstanding::{ChunkState, SentChunk};
 use super::perishable::MessageKey;
 use super::queue::Fragment;
 use super::reliability::{Abandoned, Failed, Reliability, ReliabilityPolicy, Terms};
-use crate::Outgoing;
 use crate::config::Config;
 use crate::path::Paths;
 use crate::schedule::stream::StreamClass;

@@ -22,6 +22,7 @@ mod fill;
 mod forward;
 mod idle;
 mod losses;
+mod message;
 mod nagle;
 mod outstanding;
 mod parts;
@@ -49,6 +50,7 @@ mod withdraw;
 
 pub use buffer_split::{BufferSplit, SplitMeasure, SplitShares, SplitSides};
 pub(crate) use ecn::EchoOutcome;
+pub use message::{Outgoing, SendError};
 pub(crate) use reliability::Failed;
 pub use reliability::{Abandoned, Reliability, ReliabilityPolicy};
 pub(crate) use reset::{Streams, includes};

@@ -10,8 +10,8 @@
 //! consecutive TSNs (RFC 9260 section 6.9): no other message leaves before its end.
 
 use super::Sender;
+use super::message::{Outgoing, SendError};
 use super::reliability::Terms;
-use crate::endpoint::{Outgoing, SendError};
 use alloc::collections::BTreeMap;
 use manypath_wire::{Ppid, StreamId};
 

@@ -3,13 +3,13 @@
 //! TSN and SSN are given when a fragment leaves, not when the message is queued. Which stream goes
 //! next is asked per path: streams may be tied to paths (`crate::schedule::map`).
 
+use super::message::Outgoing;
 use super::parts::{Part, Unfinished};
 use super::perishable::{MessageKey, Perishables};
 use super::reliability::Terms;
 use super::reset::Gate;
 use super::stream::{MAX_ORDERED, OutboundStream, Waiting};
 use crate::config::Config;
-use crate::endpoint::Outgoing;
 use crate::path::{PathId, PathSet, Paths};
 use crate::schedule::map::{DynamicMap, Room, StreamMapping, home};
 use crate::schedule::stream::{Departure, Lane, StreamOptions, StreamScheduler};

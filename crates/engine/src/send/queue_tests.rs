@@ -3,11 +3,11 @@
 use super::super::reliability::Terms;
 use super::{Fragment, Number, SendQueue, Taker};
 use crate::config::Config;
-use crate::endpoint::Outgoing;
 use crate::path::testing::measured;
 use crate::path::{PathId, PathSet};
 use crate::schedule::map::Room;
 use crate::schedule::stream::StreamScheduling;
+use crate::send::Outgoing;
 use crate::send::stream::MAX_ORDERED;
 use crate::time::Instant;
 use alloc::vec::Vec;

@@ -92,7 +92,7 @@ impl Terms {
 /// A message that was given up.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Failed {
-    pub(crate) message: crate::Outgoing,
+    pub(crate) message: super::Outgoing,
     pub(crate) policy: ReliabilityPolicy,
     /// Whether a part of it was sent; then `message` holds what was not.
     pub(crate) sent: bool,

@@ -1,10 +1,10 @@
 //! What an association has not got across when it ends (RFC 9260 section 11.2 SEND FAILURE).
 
+use super::Outgoing;
 use super::Sender;
 use super::outstanding::{ChunkState, Outstanding, SentChunk};
 use super::queue::{Fragment, SendQueue};
 use super::stream::Waiting;
-use crate::Outgoing;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use bytes::Bytes;

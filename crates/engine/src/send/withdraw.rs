@@ -1,10 +1,10 @@
 //! Messages that leave the queue without being sent.
 
+use super::Outgoing;
 use super::perishable::MessageKey;
 use super::queue::{Fragment, SendQueue};
 use super::reliability::Terms;
 use super::stream::{MAX_ORDERED, OutboundStream};
-use crate::Outgoing;
 use crate::schedule::stream::Departure;
 use bytes::Bytes;
 use manypath_wire::StreamId;

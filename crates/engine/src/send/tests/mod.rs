@@ -19,10 +19,10 @@ use super::outstanding::ChunkState;
 use super::queue::SendQueue;
 use super::{SackOutcome, SackView, Sender};
 use crate::config::Config;
-use crate::endpoint::{Outgoing, SendError};
 use crate::path::{
     CongestionControl, LossRecovery, Path, PathAddr, PathId, PathMtu, PathState, Paths,
 };
+use crate::send::{Outgoing, SendError};
 use crate::time::{Duration, Instant};
 use crate::tsn::Tsn64;
 use alloc::collections::BTreeSet;

@@ -3,9 +3,9 @@
 
 use super::{HEADER, check, classic};
 use crate::config::Config;
-use crate::endpoint::Outgoing;
 use crate::path::{PathAddr, PathId, PathState, Paths};
 use crate::recv::{DataOutcome, NrSack, Receiver};
+use crate::send::Outgoing;
 use crate::send::{SackView, Sender};
 use crate::time::{Duration, Instant};
 use alloc::vec;

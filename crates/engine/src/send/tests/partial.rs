@@ -2,11 +2,11 @@
 
 use super::{Bench, FULL, HEADER, classic};
 use crate::config::Config;
-use crate::endpoint::{Outgoing, SendError};
 use crate::path::PathId;
 use crate::schedule::stream::{StreamClass, StreamOptions};
 use crate::send::reliability::Terms;
 use crate::send::{Abandoned, Failed, Reliability, ReliabilityPolicy};
+use crate::send::{Outgoing, SendError};
 use crate::time::Duration;
 use crate::tsn::Tsn64;
 use alloc::vec::Vec;

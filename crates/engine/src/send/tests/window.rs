@@ -2,12 +2,12 @@
 
 use super::{Bench, FULL, SackView, Sender, classic};
 use crate::config::Config;
-use crate::endpoint::{Outgoing, SendError};
 use crate::path::{Pace, Pacer, Pacing, PathId};
 use crate::send::outstanding::SentChunk;
 use crate::send::queue::{Fragment, Number};
 use crate::send::reliability::Terms;
 use crate::send::window::WindowProbing;
+use crate::send::{Outgoing, SendError};
 use crate::time::Duration;
 use crate::tsn::Tsn64;
 use alloc::vec::Vec;
