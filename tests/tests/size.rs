@@ -6,7 +6,8 @@ const MAX_FILE_LINES: usize = 600;
 const MAX_MEDIAN_FUNCTION: usize = 8;
 const MAX_FUNCTION_LINES: usize = 100;
 
-fn files_of(dir: &Path, out: &mut Vec<PathBuf>) {
+/// All sources in `dir` and below it.
+pub(crate) fn files_of(dir: &Path, out: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(dir).expect("readable").flatten() {
         let path = entry.path();
         if path.is_dir() {

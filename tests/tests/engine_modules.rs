@@ -1,0 +1,107 @@
+//! Which module of the engine may import which. Cargo holds the edges between crates; inside one nothing
+//! else does.
+
+use crate::size::files_of;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The modules at the root of the engine, from the ground up: each may import those before it.
+const ORDER: &[&str] = &[
+    "names",
+    "time",
+    "tsn",
+    "rng",
+    "ecn",
+    "ranges",
+    "config",
+    "authentication",
+    "path",
+    "status",
+    "schedule",
+    "send",
+    "event",
+    "recv",
+    "profile",
+    "allowance",
+    "reply_limit",
+    "transmit",
+    "association",
+    "endpoint",
+    "fuzzing",
+];
+
+/// The circles that are left: a module and the ones above it that it imports.
+const UPWARDS: &[(&str, &[&str])] = &[
+    // Each choice in `Config` is a type of the module that makes it, which takes the whole `Config`.
+    ("config", &["authentication", "path", "recv", "schedule", "send"]),
+    // Models for the fuzz targets draw from what those give them.
+    ("association", &["fuzzing"]),
+    ("recv", &["fuzzing"]),
+];
+
+fn is_for_tests(file: &str) -> bool {
+    file.contains("tests") || file.ends_with("testing.rs")
+}
+
+/// The code of a file without its unit tests and comments.
+fn code(text: &str) -> String {
+    let end = text.find("#[cfg(test)]\nmod tests {").unwrap_or(text.len());
+    let lines = text[..end].lines().filter(|line| !line.trim_start().starts_with("//"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// What `code` names right after `crate::`, in braces or not.
+fn imports(code: &str) -> impl Iterator<Item = &str> {
+    code.split("crate::").skip(1).flat_map(|rest| {
+        let of_group = rest.strip_prefix('{').map(|group| group.split('}').next().unwrap_or(""));
+        let names = of_group.map_or_else(|| vec![rest], |group| group.split(", ").collect());
+        names.into_iter().map(|name| {
+            let end = name.find(|c: char| !c.is_alphanumeric() && c != '_');
+            &name[..end.unwrap_or(name.len())]
+        })
+    })
+}
+
+/// The modules that each module at the root imports.
+fn edges() -> BTreeMap<String, BTreeSet<String>> {
+    let (root, mut files) = (manypath_tests::root().join("crates/engine/src"), Vec::new());
+    files_of(&root, &mut files);
+    let mut edges = BTreeMap::<String, BTreeSet<String>>::new();
+    for file in files {
+        let name = file.strip_prefix(&root).expect("below the root").to_str().expect("UTF-8");
+        let module = name.split('/').next().expect("a name").trim_end_matches(".rs");
+        if module == "lib" || is_for_tests(name) {
+            continue;
+        }
+        let text = code(&std::fs::read_to_string(&file).expect("readable"));
+        let of_module = edges.entry(module.to_owned()).or_default();
+        of_module.extend(imports(&text).filter(|name| *name != module).map(str::to_owned));
+    }
+    edges
+}
+
+fn place(module: &str) -> Option<usize> {
+    ORDER.iter().position(|name| *name == module)
+}
+
+#[test]
+fn modules_of_the_engine_import_only_what_is_below_them() {
+    let edges = edges();
+    let all: BTreeSet<&str> = edges.keys().map(String::as_str).collect();
+    assert_eq!(all, ORDER.iter().copied().collect(), "a module is missing in the order");
+    for (module, imported) in &edges {
+        let upwards: BTreeSet<&str> = imported
+            .iter()
+            .map(String::as_str)
+            .filter(|name| {
+                assert!(
+                    place(name).is_some(),
+                    "{module} imports {name} by another way than its module"
+                );
+                place(name) > place(module)
+            })
+            .collect();
+        let known = UPWARDS.iter().find(|(name, _)| name == module);
+        let known = known.map(|(_, list)| list.iter().copied().collect()).unwrap_or_default();
+        assert_eq!(upwards, known, "what {module} imports from above");
+    }
+}
