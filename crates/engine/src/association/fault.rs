@@ -57,17 +57,14 @@ impl Association {
     /// `id` is silent while others are not.
     pub(super) fn suspect(&mut self, cx: &mut Context<'_>, id: PathId) {
         let Some(path) = self.paths.get_mut(id).filter(|path| path.is_active()) else { return };
-        path.cmt.silence.suspect(cx.now, &path.rtt, path.flight);
-        path.stats.suspicions += 1;
+        path.suspect(cx.now);
         self.set_path_state(cx, id, PathState::PotentiallyFailed);
     }
 
     /// DATA that went over `id` alone was acknowledged.
     pub(super) fn path_acked(&mut self, cx: &mut Context<'_>, id: PathId) {
         let Some(path) = self.paths.get_mut(id) else { return };
-        if path.cmt.silence.settle().is_some() {
-            path.stats.spurious_suspicions += 1;
-        }
+        path.clear_suspicion();
         path.error_count = 0;
         let state = failure::after_data_ack(path.state);
         self.set_path_state(cx, id, state);
@@ -186,7 +183,7 @@ impl Association {
         let pace = self.pace(cx, id);
         let heartbeats = self.state.sends_heartbeats();
         let Some(path) = self.paths.get_mut(id) else { return };
-        path.t3 = path.t3.map(|expiry| expiry.min(cx.now + path.rtt.rto()));
+        path.hasten_t3(cx.now + path.rtt.rto());
         if let Some(pace) = pace.filter(|_| heartbeats) {
             path.heartbeat.start(cx.now, pace, cx.rng);
         }
@@ -195,7 +192,7 @@ impl Association {
 
     /// While no path was Active, data went on over a failed one. Now it need not wait there.
     pub(super) fn leave_failed_paths(&mut self) {
-        let failed = self.paths.iter().filter(|path| !path.is_active() && path.flight > 0);
+        let failed = self.paths.iter().filter(|path| !path.is_active() && path.flight() > 0);
         for id in failed.map(|path| path.id).collect::<Vec<_>>() {
             self.sender.path_lost(id, &mut self.paths);
         }

@@ -109,9 +109,7 @@ impl Association {
         peer.receiver.release_memory();
         self.control.release_memory();
         for path in self.paths.iter_mut() {
-            path.cmt.release_memory();
-            path.delays = None;
-            path.congestion.release_memory();
+            path.release_memory();
         }
     }
 
@@ -137,7 +135,7 @@ impl Association {
         }
         let expiry = path.heartbeat.handle_timeout(cx.now, pace, cx.rng);
         // With DATA outstanding T3-rtx counts the same silence (RFC 7829 section 3.2 item 6).
-        if expiry == Expiry::Quiet || path.flight > 0 {
+        if expiry == Expiry::Quiet || path.flight() > 0 {
             return;
         }
         path.rtt.back_off();
@@ -173,7 +171,7 @@ impl Association {
             rto: path.rtt.rto(),
             interval,
             longest_pause,
-            last_data: path.last_data,
+            last_data: path.last_data(),
             silent: path.error_count > supervision.max_retransmits,
             alternates: path.search().is_on(),
         })

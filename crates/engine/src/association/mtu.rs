@@ -25,7 +25,7 @@ impl Association {
             return None;
         }
         // What a metered path takes need not be known before it carries something.
-        let is_spared = |path: &Path| path.is_metered() && path.last_data.is_none();
+        let is_spared = |path: &Path| path.is_metered() && path.last_data().is_none();
         let waits =
             |path: &&Path| path.search().wants_probe() && path.is_active() && !is_spared(path);
         let id = self.paths.iter().filter(waits).find(|path| cx.is_open(&path.addr))?.id;
@@ -105,7 +105,7 @@ impl Association {
             self.paths.iter().filter(|path| self.mtu_deadline(path).is_some_and(|at| at <= cx.now));
         for id in expired.map(|path| path.id).collect::<Vec<_>>() {
             let Some(path) = self.paths.get_mut(id) else { continue };
-            if !path.search().is_worth_raising(path.last_data) {
+            if !path.search().is_worth_raising(path.last_data()) {
                 path.change_mtu(|search| search.postpone(cx.now));
                 continue;
             }

@@ -328,7 +328,7 @@ impl Association {
         if arrival.has_data {
             self.note_arrival(cx.now, arrival.via);
             if let Some(path) = self.paths.get_mut(arrival.via) {
-                path.cmt.silence.on_data(cx.now);
+                path.on_data_received(cx.now);
             }
             let marked = self.note_congestion(arrival);
             self.finish_deferred_reset(cx);

@@ -279,7 +279,7 @@ impl Association {
         let State::CookieEchoed(echoed) = &self.state else { return };
         let mut t1 = echoed.t1.clone();
         t1.send_again();
-        let carriers = self.paths.iter().filter(|path| path.flight > 0);
+        let carriers = self.paths.iter().filter(|path| path.flight() > 0);
         for id in carriers.map(|path| path.id).collect::<Vec<_>>() {
             self.sender.handle_t3(id, &mut self.paths);
         }

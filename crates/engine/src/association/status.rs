@@ -39,7 +39,7 @@ impl Association {
             rto: path.rtt.rto(),
             cwnd: saturated(path.congestion.window()),
             ssthresh: saturated(path.congestion.ssthresh()),
-            in_flight: path.flight,
+            in_flight: path.flight(),
             mtu: path.mtu(),
             packets_sent: path.stats.packets_sent,
             bytes_sent: path.stats.bytes_sent,
@@ -63,7 +63,7 @@ impl Association {
             error_count: path.error_count,
             policy: path.regime.as_ref().map_or_else(PathPolicy::default, |it| it.own()),
             peer_policy: path.regime.as_ref().map_or_else(PathPolicy::default, |it| it.peers()),
-            since_data_sent: path.last_data.map(|at| now.since(at)),
+            since_data_sent: path.last_data().map(|at| now.since(at)),
             since_data_received: path.last_data_received.map(|at| now.since(at)),
             idle: self.idle(now, path),
         }

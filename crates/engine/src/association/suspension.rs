@@ -38,7 +38,7 @@ impl Association {
             path.rtt.end_back_off(cx.config.rto_initial);
             let confirmed = path.state != PathState::Unconfirmed;
             // What was in flight when the link went down is lost.
-            path.t3 = path.t3.map(|_| cx.now);
+            path.hasten_t3(cx.now);
             if confirmed {
                 self.set_path_state(cx, id, PathState::Active);
             }
@@ -58,7 +58,7 @@ impl Association {
         for path in self.paths.iter_mut().filter(|path| !path.suspended) {
             path.error_count = 0;
             path.rtt.end_back_off(cx.config.rto_initial);
-            path.t3 = path.t3.map(|_| cx.now);
+            path.hasten_t3(cx.now);
             if heartbeats {
                 path.heartbeat.probe_now();
             }

@@ -7,7 +7,7 @@ use super::context::Context;
 use super::state::State;
 use super::tcb::Association;
 use crate::event::CloseReason;
-use crate::path::PathId;
+use crate::path::{Path, PathId};
 use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
 use manypath_wire::cause::Cause;
@@ -32,8 +32,8 @@ impl Association {
         first = earlier(first, reconfiguration);
         first = earlier(first, asconf.filter(|_| sends));
         for path in self.paths.iter() {
-            first = earlier(first, path.t3);
-            first = earlier(first, earlier(path.heartbeat.deadline(), path.pacer.deadline()));
+            first = earlier(first, earlier(path.t3(), path.pacing_deadline()));
+            first = earlier(first, path.heartbeat.deadline());
             first = earlier(first, self.mtu_deadline(path));
         }
         first = earlier(first, earlier(self.quiet_deadline(), self.measurement_deadline()));
@@ -49,11 +49,11 @@ impl Association {
         }
         // Paths that carry data from now on are among those that the timers below look at.
         self.regulate(cx);
-        self.paths.iter_mut().for_each(|path| path.pacer.expire(cx.now));
+        self.paths.iter_mut().for_each(|path| path.expire_pacing(cx.now));
         if self.state.sends_data() {
             self.sender.handle_loss_deadline(cx.now, &mut self.paths);
         }
-        for id in self.expired(cx.now, |path| path.t3) {
+        for id in self.expired(cx.now, Path::t3) {
             self.handle_t3(cx, id);
         }
         self.suspect_silent_paths(cx);
@@ -62,20 +62,14 @@ impl Association {
         }
         self.probe_quiet_paths(cx.now);
         self.handle_mtu_timeouts(cx);
-        for path in self.paths.iter_mut() {
-            path.held_back = path.held_back.filter(|until| cx.now < *until);
-        }
+        self.paths.iter_mut().for_each(|path| path.end_hold(cx.now));
         self.abandon_overdue(cx);
         self.retry_reconfiguration(cx);
         self.retry_asconf(cx);
         self.handle_retry(cx);
     }
 
-    fn expired(
-        &self,
-        now: Instant,
-        deadline: impl Fn(&crate::path::Path) -> Option<Instant>,
-    ) -> Vec<PathId> {
+    fn expired(&self, now: Instant, deadline: impl Fn(&Path) -> Option<Instant>) -> Vec<PathId> {
         let expired = self.paths.iter().filter(|path| deadline(path).is_some_and(|at| at <= now));
         expired.map(|path| path.id).collect()
     }

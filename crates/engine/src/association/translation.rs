@@ -190,7 +190,7 @@ impl Association {
             if path.last_arrival.take_if(|last| *last + QUIET <= now).is_none() {
                 continue;
             }
-            if heartbeats && !path.suspended && path.flight == 0 {
+            if heartbeats && !path.suspended && path.flight() == 0 {
                 path.heartbeat.probe_again(now);
             }
         }

@@ -26,20 +26,21 @@ mod supervision;
 #[cfg(test)]
 pub(crate) mod testing;
 
-pub(crate) use burst::Burst;
+use burst::Burst;
 pub use burst::BurstLimit;
 pub use congestion::{CongestionControl, InitialWindow};
 pub(crate) use counters::PathCounters;
 pub(crate) use ecn::PathEcn;
 pub use ecn::{EcnState, EcnUse};
 pub(crate) use flight::{
-    Arrival, Cuc, Extent, FastRecovery, Flight, News, Reach, Sent, SentOrder, Verdict,
+    ChunkRecord, ChunkState, Detection, Extent, FastRecovery, Found, Loss, Records, SackFacts,
+    Sent, Tracked,
 };
 pub use flight::{CwndUpdate, FastRecoveryScope, LossRecovery, PathSuspicion, SplitFastRetransmit};
 pub(crate) use mtu::{MtuSearch, Timing};
 pub use mtu::{PathMtu, ProbeOrder};
 pub use pacer::Pacing;
-pub(crate) use pacer::{Pace, Pacer};
+use pacer::{Pace, Pacer};
 pub use pairing::pairs as path_pairs;
 pub(crate) use path_set::PathSet;
 pub(crate) use paths::{Path, Paths, ip_len, packet_size};

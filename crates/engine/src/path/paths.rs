@@ -1,12 +1,13 @@
 //! One path and the set of all paths of an association.
 
 use super::congestion::{Congestion, Group};
+use super::flight::Flight;
 use super::heartbeat::Heartbeat;
 use super::regulation::Regulation;
 use super::sharing::{Delays, Schedule, SharedBottleneck};
 use super::{
-    Burst, EcnUse, Flight, MtuSearch, OwnSupervision, Pace, Pacer, PathAddr, PathCounters, PathEcn,
-    PathId, PathSet, PathState, Regime, Returns, Rtt, Timing,
+    Burst, EcnUse, MtuSearch, OwnSupervision, Pace, Pacer, PathAddr, PathCounters, PathEcn, PathId,
+    PathSet, PathState, Regime, Returns, Rtt, Timing,
 };
 use crate::config::Config;
 use crate::time::{Duration, Instant};
@@ -39,46 +40,30 @@ pub(crate) struct Path {
     pub(crate) rtt: Rtt,
     /// Congestion control.
     pub(crate) congestion: Congestion,
-    /// Bytes in flight: DATA chunks with header and padding, neither acknowledged nor marked for
-    /// retransmission.
-    pub(crate) flight: usize,
-    /// Bytes of chunks that are not under way any more, but beyond what SACKs have room to report.
-    pub(crate) hidden: usize,
-    /// User data whose last transmission was on the path and which is not acknowledged for good
-    /// (the measure `queued` of buffer splitting).
-    pub(crate) booked: usize,
-    /// When T3-rtx expires, if it runs.
-    pub(crate) t3: Option<Instant>,
+    /// What is under way, and what is known about it.
+    pub(super) flight: Flight,
     /// Consecutive errors (RFC 9260 section 8.2).
     pub(crate) error_count: u32,
     /// Probing.
     pub(crate) heartbeat: Heartbeat,
-    /// Bookkeeping of concurrent multipath transfer.
-    pub(crate) cmt: Flight,
     /// Max.Burst.
-    pub(crate) burst: Burst,
+    pub(super) burst: Burst,
     /// Pacing.
-    pub(crate) pacer: Pacer,
+    pub(super) pacer: Pacer,
     /// The path to which it gives way because they share a bottleneck.
     pub(crate) gives_way_to: Option<PathId>,
     /// What is measured to find such paths, while several carry data.
     pub(crate) delays: Option<Box<Delays>>,
-    /// When DATA was sent last.
-    pub(crate) last_data: Option<Instant>,
     /// When DATA came over it last, of whatever worth.
     pub(crate) last_data_received: Option<Instant>,
     /// When data came over it last, until it has been looked after that there may come more.
     pub(crate) last_arrival: Option<Instant>,
     /// Until when it takes no new data because a chunk was rescheduled.
-    pub(crate) held_back: Option<Instant>,
+    held_back: Option<Instant>,
     /// When a SACK was sent last.
     pub(crate) last_sack: Option<Instant>,
     /// What SACKs may take of the way back.
     pub(crate) returns: Returns,
-    /// When the congestion window was full last.
-    pub(crate) window_filled: Option<Instant>,
-    /// When it had in flight last what its window or its share of the buffers allows.
-    pub(crate) share_filled: Option<Instant>,
     /// ECN.
     pub(crate) ecn: PathEcn,
     /// What it has carried.
@@ -106,25 +91,18 @@ impl Path {
             search,
             rtt: Rtt::new(config),
             congestion,
-            flight: 0,
-            hidden: 0,
-            booked: 0,
-            t3: None,
+            flight: Flight::default(),
             error_count: 0,
             heartbeat: Heartbeat::default(),
-            cmt: Flight::default(),
             burst: Burst::new(config),
             pacer: Pacer::new(config.pacing),
             gives_way_to: None,
             delays: None,
-            last_data: None,
             last_data_received: None,
             last_arrival: None,
             held_back: None,
             last_sack: None,
             returns: Returns::default(),
-            window_filled: None,
-            share_filled: None,
             ecn: PathEcn::default(),
             stats: PathCounters::default(),
             regime: None,
@@ -215,9 +193,24 @@ impl Path {
         self.state == PathState::Active
     }
 
+    /// It takes no new data until then.
+    pub(super) fn hold_back(&mut self, until: Instant) {
+        self.held_back = Some(until);
+    }
+
+    /// Until when it takes no new data, if so.
+    pub(crate) fn held_back(&self) -> Option<Instant> {
+        self.held_back
+    }
+
     /// Whether it takes no new data for a while.
     pub(crate) fn is_held_back(&self, now: Instant) -> bool {
         self.held_back.is_some_and(|until| now < until)
+    }
+
+    /// It takes new data again, if its time has come.
+    pub(crate) fn end_hold(&mut self, now: Instant) {
+        self.held_back = self.held_back.filter(|until| now < *until);
     }
 
     /// What it carries while its window is full, in bytes per second, once a round trip is known.
@@ -232,18 +225,28 @@ impl Path {
 
     /// Whether another chunk may leave now without making a burst.
     pub(crate) fn may_follow(&self, now: Instant) -> bool {
-        if self.is_paced() { self.pacer.allows(now) } else { self.burst.allows(now, self.flight) }
+        if self.is_paced() { self.pacer.allows(now) } else { self.burst.allows(now, self.flight()) }
     }
 
     /// A packet with `bytes` of DATA chunks has left.
-    pub(crate) fn on_packet(&mut self, now: Instant, bytes: usize) {
+    pub(super) fn on_packet(&mut self, now: Instant, bytes: usize) {
         self.burst.on_packet(now, bytes);
         if let Some(pace) = self.pace() {
-            if self.flight <= bytes {
+            if self.flight() <= bytes {
                 self.pacer.begin(now, self.congestion.initial_window(), pace);
             }
             self.pacer.on_packet(now, bytes, pace);
         }
+    }
+
+    /// When pacing lets packets leave that it holds back now.
+    pub(crate) fn pacing_deadline(&self) -> Option<Instant> {
+        self.pacer.deadline()
+    }
+
+    /// Time has passed for what pacing holds back.
+    pub(crate) fn expire_pacing(&mut self, now: Instant) {
+        self.pacer.expire(now);
     }
 
     fn is_paced(&self) -> bool {
@@ -265,11 +268,6 @@ impl Path {
     pub(crate) fn forward_delay(&self) -> Duration {
         let least = self.rtt.least().unwrap_or_default();
         self.rtt.smoothed().unwrap_or_default().saturating_sub(least / 2)
-    }
-
-    /// (Re)starts T3-rtx (RFC 9260 section 6.3.2).
-    pub(crate) fn restart_t3(&mut self, now: Instant) {
-        self.t3 = Some(now + self.rtt.rto());
     }
 }
 
@@ -481,7 +479,7 @@ impl Paths {
         for path in &mut self.list {
             path.congestion.take_stand(path.rtt.smoothed());
         }
-        let carrying = self.list.iter().filter(|p| usable.contains(p.id) || p.flight > 0);
+        let carrying = self.list.iter().filter(|p| usable.contains(p.id) || p.flight() > 0);
         Group::of(carrying.map(|path| path.congestion.own()))
     }
 

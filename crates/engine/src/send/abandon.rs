@@ -13,12 +13,12 @@
 use super::Outgoing;
 use super::Sender;
 use super::forward::Forward;
-use super::outstanding::{ChunkState, SentChunk};
+use super::outstanding::SentChunk;
 use super::perishable::MessageKey;
 use super::queue::Fragment;
 use super::reliability::{Abandoned, Failed, Reliability, ReliabilityPolicy, Terms};
 use crate::config::Config;
-use crate::path::Paths;
+use crate::path::{ChunkState, Paths};
 use crate::schedule::stream::StreamClass;
 use crate::time::Instant;
 use crate::tsn::Tsn64;
@@ -181,13 +181,10 @@ impl Sender {
 
     /// What is lost and may not be repeated is given up with the rest of its message.
     fn give_up_lost(&mut self, now: Instant, paths: &mut Paths) {
-        let lost = paths.iter().flat_map(|path| {
-            let lost = &path.cmt.lost;
-            lost.reported.iter().chain(&lost.timed_out).copied()
-        });
+        let lost = paths.iter().flat_map(|path| path.lost().iter());
         let doomed = |tsn: &Tsn64| {
             let chunk = self.outstanding.get(*tsn);
-            chunk.is_some_and(|chunk| !chunk.fragment.terms.allow_repeat(now, chunk.transmissions))
+            chunk.is_some_and(|chunk| !chunk.may_be_repeated(now))
         };
         for tsn in lost.filter(doomed).collect::<Vec<_>>() {
             self.abandon(now, tsn, paths);
@@ -230,7 +227,7 @@ impl Sender {
         let agreed = self.abandonment.agreed;
         let on_way = self.abandonment.by_priority.iter().rev().filter(|_| agreed);
         let on_way = on_way.take_while(|(other, ..)| less(*other));
-        let is_open = |tsn: Tsn64| self.outstanding.get(tsn).is_some_and(|c| c.state.is_open());
+        let is_open = |tsn: Tsn64| self.outstanding.is_open(tsn);
         let on_way = on_way.filter(|(_, _, tsn)| is_open(*tsn));
         let on_way = on_way.map(|(priority, _, tsn)| (*priority, Err(*tsn)));
         let mut candidates: Vec<_> = waiting.chain(on_way).collect();
@@ -295,7 +292,7 @@ impl Sender {
     pub(super) fn abandon(&mut self, now: Instant, tsn: Tsn64, paths: &mut Paths) {
         let message: Vec<_> = self.message_of(tsn).collect();
         let Some(chunk) = self.outstanding.get(tsn) else { return };
-        if chunk.state == ChunkState::Abandoned {
+        if chunk.record.state == ChunkState::Abandoned {
             return;
         }
         let last = message.last().and_then(|tsn| self.outstanding.get(*tsn));
@@ -357,18 +354,11 @@ impl Sender {
         self.buffered = self.buffered.saturating_sub(data);
         // Its number stays in use until the receiver has skipped it.
         self.queue.on_acked(&Fragment { end: false, ..chunk.fragment.clone() });
-        let path = paths.get_mut(chunk.path)?;
-        path.booked = path.booked.saturating_sub(data);
-        path.cmt.cuc.forget();
-        match chunk.state {
-            ChunkState::InFlight => {
-                chunk.land(path);
-                self.in_flight = self.in_flight.saturating_sub(data);
-            }
-            ChunkState::Lost => {
-                path.cmt.lost.remove(tsn);
-                self.lost = self.lost.saturating_sub(data);
-            }
+        let path = paths.get_mut(chunk.record.path)?;
+        path.on_abandoned(tsn, chunk.tracked());
+        match chunk.record.state {
+            ChunkState::InFlight => self.in_flight = self.in_flight.saturating_sub(data),
+            ChunkState::Lost => self.lost = self.lost.saturating_sub(data),
             ChunkState::Acked | ChunkState::Released | ChunkState::Abandoned => {}
         }
         Some(chunk.fragment.payload)

@@ -17,10 +17,7 @@
 //! what is not acknowledged yet.
 
 use super::Sender;
-use super::fill::occupy;
-use super::outstanding::ChunkState;
-use super::sender::has_window;
-use crate::path::{Extent, Path, PathId, PathSet, Paths};
+use crate::path::{ChunkState, Path, PathId, PathSet, Paths};
 use crate::schedule::path::{PathScheduling, Redundancy};
 use crate::time::Instant;
 use crate::tsn::Tsn64;
@@ -169,11 +166,11 @@ impl Sender {
     pub(super) fn next_copy(&self, now: Instant, path: &Path, flight: usize) -> Option<Tsn64> {
         let wanted = &self.copies.paths.get(&path.id)?.wanted;
         let is_under_way = |tsn: &&Tsn64| {
-            self.outstanding
-                .get(**tsn)
-                .is_some_and(|chunk| chunk.state == ChunkState::InFlight && chunk.path != path.id)
+            self.outstanding.get(**tsn).is_some_and(|chunk| {
+                chunk.record.state == ChunkState::InFlight && chunk.record.path != path.id
+            })
         };
-        wanted.iter().find(is_under_way).copied().filter(|_| has_window(now, path, flight))
+        wanted.iter().find(is_under_way).copied().filter(|_| path.may_send(now, flight))
     }
 
     /// Appends copies for path `id` to `packet`. Returns their number.
@@ -192,11 +189,8 @@ impl Sender {
                 break;
             }
             let wire = chunk.wire_len();
-            path.cmt.transmissions += 1;
-            path.cmt.highest_tsn = path.cmt.highest_tsn.max(Some(tsn));
-            path.stats.copies += 1;
-            let copy = Copy { tsn, number: path.cmt.transmissions, wire, sent: now };
-            occupy(now, path, wire);
+            let number = path.on_copy_sent(now, tsn, wire);
+            let copy = Copy { tsn, number, wire, sent: now };
             let Some(copies) = self.copies.paths.get_mut(&id) else { break };
             copies.wanted.retain(|other| *other > tsn);
             copies.under_way.push_back(copy);
@@ -209,34 +203,38 @@ impl Sender {
     /// accounted there from now on.
     pub(super) fn attribute(&mut self, now: Instant, tsn: Tsn64, via: PathId, paths: &mut Paths) {
         let Some(chunk) = self.outstanding.get_mut(tsn) else { return };
-        let from = chunk.path;
-        if from == via || !chunk.state.is_open() {
+        let from = chunk.record.path;
+        if from == via || !chunk.record.state.is_open() {
             return;
         }
         let Some(path) = paths.get_mut(via) else { return };
         let found = self.copies.paths.get_mut(&via).and_then(|copies| copies.take(tsn));
         let Some(copy) = found else { return };
         let possible = path.rtt.least().is_none_or(|least| now.since(copy.sent) >= least);
-        if chunk.state != ChunkState::InFlight || !possible {
+        if chunk.record.state != ChunkState::InFlight || !possible {
             // Either one may have been first: nothing is learned about paths from this chunk.
-            chunk.moved = true;
-            chunk.transmissions += 1;
+            chunk.record.moved = true;
+            chunk.record.transmissions += 1;
             if let Some(copies) = self.copies.paths.get_mut(&via) {
                 copies.under_way.push_front(copy);
             }
             return;
         }
-        let first = Copy { tsn, number: chunk.number, wire: copy.wire, sent: chunk.last_sent };
+        let first = Copy {
+            tsn,
+            number: chunk.record.number,
+            wire: copy.wire,
+            sent: chunk.record.last_sent,
+        };
         let len = chunk.data_len();
-        (chunk.path, chunk.number, chunk.last_sent) = (via, copy.number, copy.sent);
-        chunk.capable = false;
-        path.booked += len;
-        path.cmt.news.earliest_acked = true;
+        (chunk.record.path, chunk.record.number, chunk.record.last_sent) =
+            (via, copy.number, copy.sent);
+        chunk.record.capable = false;
+        path.on_copy_first(len);
         let copies = self.copies.paths.entry(via).or_default();
         copies.arrived = copies.arrived.max(copy.number);
         if let Some(old) = paths.get_mut(from) {
-            old.booked = old.booked.saturating_sub(len);
-            old.cmt.cuc.forget();
+            old.on_copy_first_elsewhere(len);
         }
         self.copies.paths.entry(from).or_default().under_way.push_back(first);
     }
@@ -271,34 +269,20 @@ impl Sender {
         let Some(copy) = copies.take(tsn) else { return };
         copies.arrived = copies.arrived.max(copy.number);
         self.copies.confirmed = true;
-        path.flight = path.flight.saturating_sub(copy.wire);
-        path.cmt.loss_rate.on_acked();
-        path.congestion.on_chunk_acked(now, Some(copy.number), copy.wire);
-        let age = now.since(copy.sent);
-        let news = &mut path.cmt.news;
-        news.acked += copy.wire;
-        news.earliest_acked = true;
-        news.proves_path = true;
-        news.rtt = Some(news.rtt.map_or(age, |rtt| rtt.min(age)));
-        news.numbers = Extent::with(news.numbers, copy.number);
-        news.sent = Extent::with(news.sent, copy.sent);
+        path.on_copy_acked(now, copy.number, copy.sent, copy.wire);
     }
 
     /// Gives up copies of `path` that are lost. Returns whether there were any.
     pub(super) fn lose_copies(&mut self, now: Instant, path: &mut Path) -> bool {
         let Some(copies) = self.copies.paths.get_mut(&path.id) else { return false };
-        let numbers = path.cmt.news.numbers.map_or(0, |numbers| numbers.most);
-        copies.arrived = copies.arrived.max(numbers);
+        copies.arrived = copies.arrived.max(path.latest_acked().unwrap_or_default());
         let Some(srtt) = path.rtt.smoothed() else { return false };
         let patience = srtt + (srtt / 4).max(path.rtt.variation() * 4);
         let (arrived, before) = (copies.arrived, copies.under_way.len());
-        let Path { flight, cmt, congestion, .. } = path;
         copies.under_way.retain(|copy| {
             let lost = copy.number < arrived && now.since(copy.sent) > patience;
             if lost {
-                *flight = flight.saturating_sub(copy.wire);
-                cmt.loss_rate.on_lost();
-                congestion.on_chunk_lost(now, copy.number, copy.wire);
+                path.on_copy_lost(now, copy.number, copy.wire);
             }
             !lost
         });
@@ -308,7 +292,7 @@ impl Sender {
     /// Forgets chunks that need no copies any more.
     pub(super) fn prune_copies(&mut self) {
         let outstanding = &self.outstanding;
-        let is_over = |tsn: &Tsn64| outstanding.get(*tsn).is_none_or(|c| !c.state.is_open());
+        let is_over = |tsn: &Tsn64| !outstanding.is_open(*tsn);
         for copies in self.copies.paths.values_mut() {
             while copies.wanted.front().is_some_and(is_over) {
                 copies.wanted.pop_front();
@@ -324,8 +308,8 @@ impl Sender {
         let Some(path) = paths.get_mut(id) else { return false };
         let Some(copies) = self.copies.paths.get_mut(&id) else { return false };
         let bytes: usize = copies.under_way.drain(..).map(|copy| copy.wire).sum();
-        let alone = bytes > 0 && bytes >= path.flight;
-        path.flight = path.flight.saturating_sub(bytes);
+        let alone = bytes > 0 && bytes >= path.flight();
+        path.drop_copies(bytes);
         alone && !self.copies.confirmed
     }
 }

@@ -2,16 +2,11 @@
 //! once per window (RFC 3168 section 6.1.2).
 
 use super::Sender;
-use super::sack_processing::used_window;
 use crate::ecn::Ecn;
-use crate::path::congestion::{CongestionEvent, Group};
 use crate::path::{Path, PathId, Paths};
 use crate::time::Instant;
 use crate::tsn::Tsn64;
 use manypath_wire::Tsn;
-
-/// The window that RFC 9260 section 7.2.3 leaves at least, in chunks.
-const LEAST_WINDOW: usize = 4;
 
 /// What came of an ECNE.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,9 +47,9 @@ impl Sender {
         }
         let (usable, repeaters) = (self.usable(paths), self.repeaters(paths));
         let worth = usable.contains(path.id) && self.is_worth_using(now, paths, usable, path.id);
-        self.next_repeat(now, path, path.flight, worth, paths, repeaters).is_some()
-            || self.to_reschedule(now, path, path.flight, usable).is_some()
-            || self.next_copy(now, path, path.flight).is_some()
+        self.next_repeat(now, path, path.flight(), worth, paths, repeaters).is_some()
+            || self.to_reschedule(now, path, path.flight(), usable).is_some()
+            || self.next_copy(now, path, path.flight()).is_some()
     }
 
     /// The peer got a packet with CE whose lowest TSN is `tsn`.
@@ -73,7 +68,9 @@ impl Sender {
         let group = paths.couple(self.usable(paths));
         if let Some(path) = paths.get_mut(id) {
             path.stats.ecne_received += 1;
-            self.answer(now, (tsn, number), path, &group);
+            if path.on_echo(tsn) && self.enter_recovery(self.recovery.is_active(), path) {
+                path.cut_for_mark(now, number, &group);
+            }
             let patience = path.rtt.smoothed().unwrap_or(path.rtt.rto());
             path.ecn.want_cwr(now, tsn, patience);
         }
@@ -86,38 +83,12 @@ impl Sender {
     fn carrier(&self, tsn: Tsn64, paths: &Paths) -> Option<(PathId, Option<u64>)> {
         let told = || paths.iter().find(|path| path.ecn.has_told(tsn)).map(|path| path.id);
         let only = || Some(paths.primary()).filter(|_| paths.len() == 1);
-        let of_chunk = self.outstanding.get(tsn).and_then(|chunk| match chunk.transmissions {
-            1 => Some((chunk.path, Some(chunk.number))),
-            2 => Some((chunk.from, None)),
-            _ => Some((chunk.path, None)).filter(|_| !chunk.moved),
-        });
+        let of_chunk =
+            self.outstanding.get(tsn).and_then(|chunk| match chunk.record.transmissions {
+                1 => Some((chunk.record.path, Some(chunk.record.number))),
+                2 => Some((chunk.record.from, None)),
+                _ => Some((chunk.record.path, None)).filter(|_| !chunk.record.moved),
+            });
         of_chunk.or_else(|| told().or_else(only).map(|id| (id, None)))
-    }
-
-    fn answer(
-        &mut self,
-        now: Instant,
-        (tsn, number): (Tsn64, Option<u64>),
-        path: &mut Path,
-        group: &Group,
-    ) {
-        if !path.ecn.is_new(tsn) {
-            return;
-        }
-        let sent = path.cmt.highest_tsn;
-        path.ecn.on_answered(sent);
-        // What was sent after the last cut and is marked again is congestion that the cut has not ended.
-        path.cmt.recovery.leave_before(tsn);
-        if !self.enter_recovery(self.recovery.is_active(), path) {
-            return;
-        }
-        // Marked again no sooner than any packet could tell.
-        let at_once = number.is_some_and(|number| number <= path.cmt.cut_at + LEAST_WINDOW as u64);
-        path.cmt.cut_at = path.cmt.transmissions;
-        path.cmt.news.flight_before = path.flight;
-        path.congestion.on_marked(now, &CongestionEvent { used: used_window(now, path) }, group);
-        path.stats.ecn_reductions += 1;
-        let least = path.congestion.window() <= LEAST_WINDOW * path.congestion.chunk_limit();
-        path.ecn.on_reduced(at_once && least);
     }
 }

@@ -2,13 +2,11 @@
 //! far as the packet, the path's congestion window and the peer's window allow.
 
 use super::Sender;
-use super::outstanding::{ChunkState, SentChunk};
+use super::outstanding::SentChunk;
 use super::rtx_policy::RetransmissionPolicy;
-use super::sender::has_window;
 use super::spurious::Repetition;
 use crate::ecn::Ecn;
-use crate::path::congestion::Departure;
-use crate::path::{Path, PathId, PathSet, PathSuspicion, Paths};
+use crate::path::{Loss, Path, PathId, PathSet, PathSuspicion, Paths};
 use crate::time::Instant;
 use crate::tsn::Tsn64;
 use manypath_wire::PacketWriter;
@@ -64,13 +62,9 @@ impl Sender {
         let Some(path) = paths.get_mut(id).filter(|path| repeaters.contains(path.id)) else {
             return Filled::NOTHING;
         };
-        if path.last_data.is_none() {
-            path.congestion.begin(usable.iter().count());
-        }
-        on_idle_end(now, path);
-        path.held_back = path.held_back.filter(|until| now < *until);
+        path.begin_packet(now, usable);
         let immediate = self.wants_prompt_sacks(path);
-        let flight = path.flight;
+        let flight = path.flight();
         let ecn = ecn.is_capable();
         let job = Job { now, id, usable, repeaters, flight, worth, immediate, ecn, own: false };
         let job = Job { own: self.has_own_turn(&job, paths), ..job };
@@ -83,9 +77,7 @@ impl Sender {
         self.counts.repeated += (repeated + copied) as u64;
         self.queue.on_packet_end();
         if let Some(path) = paths.get_mut(id).filter(|_| written > 0) {
-            path.cmt.helped &= repeated > 0 && !job.own;
-            path.on_packet(now, path.flight.saturating_sub(job.flight));
-            path.cmt.tail_probe.on_packet();
+            path.end_packet(now, job.flight, repeated > 0 && !job.own);
         }
         let ecn = if ecn && new > 0 { Ecn::Ect0 } else { Ecn::NotEct };
         Filled { chunks: written, ecn }
@@ -96,20 +88,22 @@ impl Sender {
     /// losses show by the times of acknowledgements.
     fn wants_prompt_sacks(&self, path: &Path) -> bool {
         let (window, packet) = (path.congestion.window(), path.congestion.chunk_limit());
-        let fills = path.flight + 2 * packet >= window;
+        let fills = path.flight() + 2 * packet >= window;
         let is_small = window <= 4 * packet || (self.is_racking() && fills && window < 8 * packet);
-        path.cmt.tail_probe.exceeds() || (self.rules.immediate_sacks && is_small)
+        path.probes_tail() || (self.rules.immediate_sacks && is_small)
     }
 
     /// Whether the packet is for what the path itself has lost and for its own streams. Streams that
     /// are tied to a path must not stall because another one has failed, so every other packet is
     /// theirs. Without path suspicion what is lost goes first, as section 6.1 rule C has it.
     fn has_own_turn(&self, job: &Job, paths: &Paths) -> bool {
-        let path = paths.get(job.id).filter(|path| path.cmt.helped && self.queue.is_mapping());
+        let takes_turns =
+            self.rules.path_suspicion != PathSuspicion::Off && self.queue.is_mapping();
+        let path = paths.get(job.id).filter(|path| takes_turns && path.has_helped());
         let Some(path) = path else { return false };
         let next = self.next_repeat(job.now, path, job.flight, job.worth, paths, job.repeaters);
         let chunk = next.and_then(|tsn| self.outstanding.get(tsn));
-        if chunk.is_none_or(|chunk| chunk.path == job.id) {
+        if chunk.is_none_or(|chunk| chunk.record.path == job.id) {
             return false;
         }
         let taker = self.taker(job.now, paths, job.usable, job.id);
@@ -121,10 +115,9 @@ impl Sender {
 
     /// What of its own losses `path` may repeat now.
     fn next_own_repeat(&self, job: &Job, path: &Path) -> Option<Tsn64> {
-        let reported = path.cmt.lost.reported.first().copied();
+        let reported = path.lost().first(Loss::Reported);
         let stays = self.rules.policies.fast == RetransmissionPolicy::Same;
-        let may = path.cmt.fast_packet || has_window(job.now, path, job.flight);
-        reported.filter(|_| stays && may)
+        reported.filter(|_| stays && path.may_repeat(job.now, job.flight))
     }
 
     fn fill_lost(&mut self, job: &Job, paths: &mut Paths, packet: &mut PacketWriter<'_>) -> usize {
@@ -145,8 +138,7 @@ impl Sender {
             written += 1;
         }
         if let Some(path) = paths.get_mut(job.id).filter(|_| written > 0) {
-            // The privilege of a fast retransmit is for one packet (section 7.2.4 rule 3).
-            path.cmt.fast_packet = false;
+            path.end_fast_packet();
         }
         written
     }
@@ -180,20 +172,18 @@ impl Sender {
             let Some(len) = self.fitting(stream, len, packet.room_for(kind)) else { break };
             let Some(fragment) = self.queue.pop(stream, job.id, len) else { break };
             self.counts.on_new(&fragment);
-            let chunk = SentChunk::new(fragment, job.id, job.now);
+            let mut chunk = SentChunk::new(fragment, job.id, job.now);
             let tsn = self.outstanding.next_tsn();
             if packet.push(&chunk.to_chunk(tsn, job.immediate)).is_err() {
                 debug_assert!(false, "the room was looked at");
             }
             self.abandonment.on_sent(tsn, &chunk.fragment);
-            self.outstanding.push(chunk);
             let Some(path) = paths.get_mut(job.id) else { break };
-            path.booked += len;
             let is_probe = len > self.rwnd_for_new();
-            self.on_sent(job.now, tsn, path);
-            if let Some(chunk) = self.outstanding.get_mut(tsn) {
-                chunk.capable = job.ecn;
-            }
+            path.on_new_sent(job.now, tsn, chunk.tracked());
+            chunk.record.capable = job.ecn;
+            self.outstanding.push(chunk);
+            self.on_sent(job.now, len, path);
             if is_probe {
                 self.on_probe_sent(job.now, tsn, path);
             }
@@ -207,101 +197,41 @@ impl Sender {
     /// A lost chunk has been written into a packet for path `id`.
     fn on_repeated(&mut self, now: Instant, tsn: Tsn64, id: PathId, paths: &mut Paths) {
         let Some(chunk) = self.outstanding.get_mut(tsn) else { return };
-        let (from, sent, len) = (chunk.path, chunk.last_sent, chunk.data_len());
-        let (mut timed_out, mut probe) = (false, false);
+        let (from, sent, len) = (chunk.record.path, chunk.record.last_sent, chunk.data_len());
         self.lost = self.lost.saturating_sub(len);
-        if let Some(old) = paths.get_mut(from) {
-            let reported = old.cmt.lost.reported.remove(&tsn);
-            old.cmt.lost.timed_out.remove(&tsn);
-            old.stats.fast_retransmits += u64::from(reported);
-            old.stats.timeout_retransmits += u64::from(!reported);
-            timed_out = !reported;
-            probe = from == id && old.cmt.tail_probe.on_repeated(tsn, old.cmt.transmissions + 1);
-            if from != id {
-                old.booked = old.booked.saturating_sub(len);
-                old.cmt.cuc.forget();
-            }
-        }
-        chunk.timed_out |= timed_out;
-        self.repetitions.push(Repetition { tsn, from, sent, reported: !timed_out && !probe });
+        let repeated = paths.get_mut(from).map(|old| old.on_repeated(tsn, len, id));
+        let (loss, probe) = repeated.unwrap_or((Loss::Reported, false));
+        chunk.record.timed_out |= loss == Loss::TimedOut;
+        let reported = loss == Loss::Reported && !probe;
+        self.repetitions.push(Repetition { tsn, from, sent, reported });
         let Some(path) = paths.get_mut(id) else { return };
-        path.stats.bytes_retransmitted += len as u64;
-        path.cmt.helped |= from != id && self.rules.path_suspicion != PathSuspicion::Off;
-        let earliest = path.cmt.cuc.earliest() == Some(tsn);
-        if from != id {
-            path.booked += len;
-            path.cmt.cuc.forget();
-            chunk.moved = true;
-        }
-        self.on_sent(now, tsn, path);
-        if earliest {
-            // Section 6.1: the earliest outstanding chunk of the path is sent again.
-            path.restart_t3(now);
-        }
+        path.on_repetition_sent(now, tsn, chunk.tracked());
+        self.on_sent(now, len, path);
         if self.window.probe() == Some(tsn) {
             self.on_probe_sent(now, tsn, path);
         }
     }
 
-    /// Chunk `tsn` has been written into a packet for `path`.
-    fn on_sent(&mut self, now: Instant, tsn: Tsn64, path: &mut Path) {
-        let Some(chunk) = self.outstanding.get_mut(tsn) else { return };
-        chunk.number = path.cmt.on_sent(tsn, chunk.transmissions == 0);
-        chunk.from = core::mem::replace(&mut chunk.path, path.id);
-        chunk.last_sent = now;
-        chunk.transmissions += 1;
-        chunk.missing = 0;
-        chunk.capable = false;
-        chunk.hidden = false;
-        chunk.state = ChunkState::InFlight;
-        let (data, wire) = (chunk.data_len(), chunk.wire_len());
+    /// A chunk with `data` bytes has been written into a packet for `path`.
+    fn on_sent(&mut self, now: Instant, data: usize, path: &mut Path) {
         self.in_flight += data;
         self.window.on_sent(data);
-        occupy(now, path, wire);
-        let share = path.congestion.window().min(self.queue.most_on(path.id));
-        if path.flight + path.congestion.chunk_limit() > share {
-            path.share_filled = Some(now);
-        }
+        path.note_share(now, self.queue.most_on(path.id));
     }
 
     /// The packet that chunk `tsn` is in has `len` bytes so far. That a packet with more behind it was
     /// large is seen by its last chunk. One in IP fragments says nothing about the MTU.
     fn note_size(&mut self, tsn: Tsn64, len: usize, paths: &Paths) {
         let Some(chunk) = self.outstanding.get_mut(tsn) else { return };
-        let path = paths.get(chunk.path);
-        chunk.large = path.is_some_and(|path| path.is_large(len) && len <= path.packet_size());
+        let path = paths.get(chunk.record.path);
+        chunk.record.large =
+            path.is_some_and(|path| path.is_large(len) && len <= path.packet_size());
     }
 
     /// The chunk is a probe of a closed window: its timer is the pause until the next one.
     fn on_probe_sent(&mut self, now: Instant, tsn: Tsn64, path: &mut Path) {
         self.window.on_probe_sent(now, tsn);
         let pause = self.window.probe_pause(path.rtt.rto(), path.rtt.rto_max());
-        path.t3 = Some(now + pause);
-    }
-}
-
-/// A chunk of `wire` bytes has been written into a packet for `path`.
-pub(super) fn occupy(now: Instant, path: &mut Path, wire: usize) {
-    path.cmt.silence.on_sent(now, path.flight == 0);
-    let (number, in_flight) = (path.cmt.transmissions, path.flight);
-    path.congestion.on_sent(&Departure { now, number, bytes: wire, in_flight });
-    path.flight += wire;
-    path.last_data = Some(now);
-    if path.flight >= path.congestion.window() {
-        path.window_filled = Some(now);
-    }
-    if path.t3.is_none() {
-        path.restart_t3(now);
-    }
-}
-
-/// Lets the window of a path decay that has not been used for some time (section 7.2.1).
-fn on_idle_end(now: Instant, path: &mut Path) {
-    let Some(last) = path.last_data.filter(|_| path.flight == 0) else { return };
-    let rto = path.rtt.rto().as_nanos().max(1);
-    let rtos = u32::try_from(now.since(last).as_nanos() / rto).unwrap_or(u32::MAX);
-    if rtos > 0 {
-        path.congestion.on_idle(rtos);
-        path.last_data = Some(now);
+        path.start_t3(now, pause);
     }
 }

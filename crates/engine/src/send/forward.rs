@@ -2,9 +2,8 @@
 //! section 3.5 rules A1, C1 to C5, A5 and F2; RFC 8260 section 2.3.1).
 
 use super::Sender;
-use super::outstanding::ChunkState;
 use super::queue::Number;
-use crate::path::{PathId, Paths};
+use crate::path::{ChunkState, PathId, Paths};
 use crate::time::Instant;
 use crate::tsn::Tsn64;
 use alloc::collections::BTreeMap;
@@ -53,7 +52,7 @@ impl Sender {
         let forward = &mut self.abandonment.forward;
         forward.point = forward.point.max(cum);
         while let Some(chunk) = self.outstanding.get(next) {
-            match chunk.state {
+            match chunk.record.state {
                 ChunkState::Abandoned => forward.point = next,
                 // The receiver has it: it will go on from there by itself.
                 ChunkState::Released => {}
@@ -106,7 +105,7 @@ impl Sender {
         forward.told = Some((point, again, id));
         forward.due = false;
         // Rule C5.
-        if paths.iter().all(|path| path.t3.is_none())
+        if paths.iter().all(|path| path.t3().is_none())
             && let Some(path) = paths.get_mut(id)
         {
             path.restart_t3(now);
@@ -149,7 +148,7 @@ impl Sender {
             let fragment = &chunk.fragment;
             // Unordered messages have no number in DATA.
             let numbered = !fragment.unordered || self.queue.is_interleaving();
-            if numbered && chunk.state == ChunkState::Abandoned {
+            if numbered && chunk.record.state == ChunkState::Abandoned {
                 let key = (fragment.stream, fragment.unordered);
                 if !skipped.contains_key(&key) && skipped.len() >= limit {
                     break;

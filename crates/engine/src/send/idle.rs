@@ -1,7 +1,6 @@
 //! Why a path sends nothing: for people who wonder, and for congestion control that measures rates.
 
 use super::Sender;
-use super::sender::has_window;
 use crate::path::{Path, PathId, PathSet, PathState, Paths, Rank};
 use crate::status::IdleReason;
 use crate::time::Instant;
@@ -12,7 +11,7 @@ impl Sender {
     pub(super) fn note_starved(&self, now: Instant, paths: &mut Paths) {
         let starves = |path: &Path| {
             path.congestion.may_starve()
-                && has_window(now, path, path.flight)
+                && path.may_send(now, path.flight())
                 && !self.has_data_for(now, path.id, paths)
         };
         let mut starved = PathSet::default();
@@ -52,9 +51,9 @@ impl Sender {
         } else if next.is_none() && self.lost == 0 {
             let elsewhere = self.queue.messages() > 0;
             if elsewhere { IdleReason::OtherStreams } else { IdleReason::NoData }
-        } else if path.flight < path.congestion.window() && !path.may_follow(now) {
+        } else if path.flight() < path.congestion.window() && !path.may_follow(now) {
             IdleReason::Burst
-        } else if !has_window(now, path, path.flight) {
+        } else if !path.may_send(now, path.flight()) {
             let gives_way = path.gives_way_to.is_some();
             if gives_way { IdleReason::SharedBottleneck } else { IdleReason::CongestionWindow }
         } else if next.is_some() && !self.split_allows(path, paths, usable) {

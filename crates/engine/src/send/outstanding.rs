@@ -1,7 +1,7 @@
 //! Chunks that were sent and are not cumulatively acknowledged, in TSN order without holes.
 
 use super::queue::{Fragment, Number};
-use crate::path::{Path, PathId};
+use crate::path::{ChunkRecord, ChunkState, PathId, Records, Sent, Tracked};
 use crate::time::Instant;
 use crate::tsn::{MAX_AHEAD, Tsn64};
 use alloc::collections::VecDeque;
@@ -9,92 +9,19 @@ use bytes::Bytes;
 use manypath_wire::Tsn;
 use manypath_wire::chunk::{Chunk, Data, FragmentPlace, IData};
 
-/// Where a chunk is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum ChunkState {
-    /// On its way, as far as we know.
-    InFlight,
-    /// To be sent again.
-    Lost,
-    /// The peer has it, but may still throw it away (RFC 9260 section 6.2.1).
-    Acked,
-    /// The peer has it for good (NR-SACK). Only its TSN is still of interest.
-    Released,
-    /// The sender has given it up (RFC 3758 section 3.4). Only its TSN is still of interest.
-    Abandoned,
-}
-
-impl ChunkState {
-    /// Whether its user data is not held any more.
-    pub(crate) fn is_empty(self) -> bool {
-        matches!(self, Self::Released | Self::Abandoned)
-    }
-
-    /// Whether it may have to be sent again.
-    pub(crate) fn is_open(self) -> bool {
-        matches!(self, Self::InFlight | Self::Lost)
-    }
-}
-
 /// A chunk with its history.
 #[derive(Debug)]
 pub(crate) struct SentChunk {
     /// What it carries.
     pub(crate) fragment: Fragment,
-    /// Where it is.
-    pub(crate) state: ChunkState,
-    /// The path of its last transmission.
-    pub(crate) path: PathId,
-    /// The path of the transmission before that.
-    pub(crate) from: PathId,
-    /// Number of its last transmission on that path.
-    pub(crate) number: u64,
-    /// When it was sent last.
-    pub(crate) last_sent: Instant,
-    /// How often it was sent.
-    pub(crate) transmissions: u32,
-    /// Whether it was sent on more than one path.
-    pub(crate) moved: bool,
-    /// Whether it was sent again because it held others up.
-    pub(crate) rescheduled: bool,
-    /// Whether it was ever repeated because of T3-rtx.
-    pub(crate) timed_out: bool,
-    /// Whether the peer had it once and has thrown it away.
-    pub(crate) reneged: bool,
-    /// Whether its packet was larger than every path should take.
-    pub(crate) large: bool,
-    /// Whether its last transmission left in an ECN-capable packet.
-    pub(crate) capable: bool,
-    /// Whether it has had its time to arrive, but lies beyond what SACKs have room to report: it is not
-    /// under way any more, and not known to be lost.
-    pub(crate) hidden: bool,
-    /// Missing reports since its last transmission (section 7.2.4).
-    pub(crate) missing: u8,
-    /// The path over which the SACK came that acknowledged it.
-    pub(crate) acked_via: PathId,
+    /// What became of it.
+    pub(crate) record: ChunkRecord,
 }
 
 impl SentChunk {
     /// A chunk that is about to be sent for the first time.
     pub(crate) fn new(fragment: Fragment, path: PathId, now: Instant) -> Self {
-        Self {
-            fragment,
-            state: ChunkState::Lost,
-            path,
-            from: path,
-            number: 0,
-            last_sent: now,
-            transmissions: 0,
-            moved: false,
-            rescheduled: false,
-            timed_out: false,
-            reneged: false,
-            large: false,
-            capable: false,
-            hidden: false,
-            missing: 0,
-            acked_via: path,
-        }
+        Self { fragment, record: ChunkRecord::new(path, now) }
     }
 
     /// Bytes of user data: the unit of the receive window.
@@ -107,21 +34,15 @@ impl SentChunk {
         self.fragment.header_len() + self.fragment.payload.len().next_multiple_of(4)
     }
 
-    /// It was in flight on `path` and is not any more.
-    pub(crate) fn land(&mut self, path: &mut Path) {
-        let wire = self.wire_len();
-        let hidden = core::mem::take(&mut self.hidden);
-        let of = if hidden { &mut path.hidden } else { &mut path.flight };
-        *of = of.saturating_sub(wire);
+    /// Whether the user lets it be sent again.
+    pub(crate) fn may_be_repeated(&self, now: Instant) -> bool {
+        self.fragment.terms.allow_repeat(now, self.record.transmissions)
     }
 
-    /// It is not under way on `path` any more, whether it has arrived or not.
-    pub(crate) fn hide(&mut self, path: &mut Path) {
-        if !self.hidden {
-            self.land(path);
-            self.hidden = true;
-            path.hidden += self.wire_len();
-        }
+    /// The chunk as its path sees it.
+    pub(crate) fn tracked(&mut self) -> Tracked<'_> {
+        let (data, wire) = (self.data_len(), self.wire_len());
+        Tracked { record: &mut self.record, data, wire }
     }
 
     /// The DATA or I-DATA chunk.
@@ -215,6 +136,21 @@ impl Outstanding {
         self.chunks.get_mut(index)
     }
 
+    /// Whether a transmission on path `id` is still under way.
+    pub(crate) fn is_live(&self, id: PathId, sent: Sent) -> bool {
+        self.get(sent.tsn).is_some_and(|chunk| chunk.record.is_live(id, sent))
+    }
+
+    /// Whether chunk `tsn` is in flight.
+    pub(crate) fn is_in_flight(&self, tsn: Tsn64) -> bool {
+        self.get(tsn).is_some_and(|chunk| chunk.record.state == ChunkState::InFlight)
+    }
+
+    /// Whether chunk `tsn` may have to be sent again.
+    pub(crate) fn is_open(&self, tsn: Tsn64) -> bool {
+        self.get(tsn).is_some_and(|chunk| chunk.record.state.is_open())
+    }
+
     /// All chunks.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &SentChunk> {
         self.chunks.iter()
@@ -237,9 +173,9 @@ impl Outstanding {
 
     /// The chunk as it was.
     fn empty(&mut self, tsn: Tsn64, state: ChunkState) -> Option<SentChunk> {
-        let chunk = self.get_mut(tsn).filter(|chunk| !chunk.state.is_empty())?;
+        let chunk = self.get_mut(tsn).filter(|chunk| !chunk.record.state.is_empty())?;
         let whole = SentChunk { fragment: chunk.fragment.clone(), ..*chunk };
-        chunk.state = state;
+        chunk.record.state = state;
         chunk.fragment.payload = Bytes::new();
         self.released += 1;
         Some(whole)
@@ -249,7 +185,7 @@ impl Outstanding {
     pub(crate) fn pop(&mut self) -> Option<SentChunk> {
         let chunk = self.chunks.pop_front()?;
         self.cum = self.cum.next();
-        self.released -= usize::from(chunk.state.is_empty());
+        self.released -= usize::from(chunk.record.state.is_empty());
         Some(chunk)
     }
 
@@ -268,5 +204,11 @@ impl Outstanding {
     fn index(&self, tsn: Tsn64) -> Option<usize> {
         let ahead = tsn.since(self.cum);
         usize::try_from(ahead).ok()?.checked_sub(1)
+    }
+}
+
+impl Records for Outstanding {
+    fn tracked(&mut self, tsn: Tsn64) -> Option<Tracked<'_>> {
+        self.get_mut(tsn).map(SentChunk::tracked)
     }
 }

@@ -1,7 +1,7 @@
 //! A path leaves the association (RFC 5061 section 5.3): what it carried goes to another.
 
 use super::Sender;
-use crate::path::{PathId, Paths};
+use crate::path::{Path, PathId, Paths};
 
 impl Sender {
     /// Path `id` is about to be removed. What is in flight on it is sent again; that and what was
@@ -11,22 +11,19 @@ impl Sender {
         self.drop_copies(id, paths);
         self.copies.forget(id);
         for chunk in self.outstanding.iter_mut() {
-            if chunk.path == id {
-                chunk.path = heir;
-                chunk.moved = true;
+            if chunk.record.path == id {
+                chunk.record.path = heir;
+                chunk.record.moved = true;
             }
-            if chunk.from == id {
-                chunk.from = heir;
+            if chunk.record.from == id {
+                chunk.record.from = heir;
             }
         }
         let Some(path) = paths.get_mut(id) else { return };
-        let lost = core::mem::take(&mut path.cmt.lost);
-        let booked = core::mem::take(&mut path.booked);
+        let (lost, booked) = path.take_estate();
         self.hand_over_t3(id, heir, paths);
         if let Some(heir) = paths.get_mut(heir) {
-            heir.cmt.lost.reported.extend(lost.reported.into_iter().chain(lost.timed_out));
-            heir.cmt.cuc.forget();
-            heir.booked += booked;
+            heir.inherit(lost, booked);
         }
         self.sack_path = self.sack_path.filter(|path| *path != id);
     }
@@ -34,10 +31,10 @@ impl Sender {
     /// T3-rtx of `id` stops. If it was to repeat a FORWARD-TSN (RFC 3758 section 3.5 rule C5), or to find
     /// that the peer has thrown away what it had acknowledged, `heir` goes on with that.
     pub(super) fn hand_over_t3(&self, id: PathId, heir: PathId, paths: &mut Paths) {
-        let t3 = paths.get_mut(id).and_then(|path| path.t3.take());
+        let t3 = paths.get_mut(id).and_then(Path::stop_t3);
         let only_it = self.in_flight == 0 && self.lost == 0 && !self.outstanding.is_empty();
         if let Some(heir) = paths.get_mut(heir).filter(|_| only_it && id != heir) {
-            heir.t3 = heir.t3.or(t3);
+            heir.adopt_t3(t3);
         }
     }
 }

@@ -6,11 +6,7 @@
 //! that has just been done, it takes no new data for a round trip.
 
 use super::Sender;
-use super::outstanding::ChunkState;
-use super::retransmit::Loss;
-use super::sender::has_window;
-use crate::path::congestion::CongestionEvent;
-use crate::path::{Path, PathId, PathSet, Paths};
+use crate::path::{ChunkState, Loss, Path, PathId, PathSet, Paths};
 use crate::time::{Duration, Instant};
 use crate::tsn::Tsn64;
 
@@ -28,22 +24,21 @@ impl Sender {
         usable: PathSet,
     ) -> Option<Tsn64> {
         let percent = self.rules.rescheduling_percent as usize;
-        let busy = path.cmt.recovery.is_active() || path.is_held_back(now);
-        if percent == 0 || busy || !has_window(now, path, flight) {
+        let busy = path.is_recovering() || path.is_held_back(now);
+        if percent == 0 || busy || !path.may_send(now, flight) {
             return None;
         }
-        let waiting = path.booked.saturating_sub(path.flight);
+        let waiting = path.booked().saturating_sub(path.flight());
         let limit = self.limit.min(self.window.rwnd() + self.outstanding());
         if waiting * 100 * usable.len().max(1) < limit * percent {
             return None;
         }
         let tsn = self.outstanding.cum().next();
         let chunk = self.outstanding.get(tsn)?;
-        let old = now.since(chunk.last_sent) > path.rtt.smoothed()? * 2;
-        let allowed = chunk.fragment.terms.allow_repeat(now, chunk.transmissions);
-        let fresh = allowed && !chunk.moved && !chunk.rescheduled;
-        let due = chunk.path != path.id || old;
-        (chunk.state == ChunkState::InFlight && fresh && due).then_some(tsn)
+        let old = now.since(chunk.record.last_sent) > path.rtt.smoothed()? * 2;
+        let fresh = chunk.may_be_repeated(now) && !chunk.record.moved && !chunk.record.rescheduled;
+        let due = chunk.record.path != path.id || old;
+        (chunk.record.state == ChunkState::InFlight && fresh && due).then_some(tsn)
     }
 
     /// Path `id` has just been confirmed. What little was sent before over a path so slow that a round trip of this one
@@ -59,10 +54,9 @@ impl Sender {
         let first = self.outstanding.cum().next();
         for tsn in (0..MOST_OVERTAKEN as u64).map(|ahead| first.plus(ahead)) {
             let Some(chunk) = self.outstanding.get(tsn) else { break };
-            let repeats = chunk.fragment.terms.allow_repeat(now, chunk.transmissions);
-            let slow = paths.get(chunk.path).map_or(Duration::ZERO, Path::forward_delay);
-            let later = chunk.path != id && chunk.last_sent + slow > arrival;
-            if repeats && later && chunk.state == ChunkState::InFlight {
+            let slow = paths.get(chunk.record.path).map_or(Duration::ZERO, Path::forward_delay);
+            let later = chunk.record.path != id && chunk.record.last_sent + slow > arrival;
+            if chunk.may_be_repeated(now) && later && chunk.record.state == ChunkState::InFlight {
                 self.lose(tsn, paths, Loss::TimedOut);
             }
         }
@@ -78,16 +72,11 @@ impl Sender {
     ) {
         let group = paths.couple(usable);
         let Some(chunk) = self.outstanding.get_mut(tsn) else { return };
-        chunk.rescheduled = true;
-        let from: PathId = chunk.path;
+        chunk.record.rescheduled = true;
+        let from: PathId = chunk.record.path;
         self.lose(tsn, paths, Loss::Reported);
-        let Some(path) = paths.get_mut(from) else { return };
-        path.stats.rescheduled += 1;
-        let exit = path.cmt.recovery_exit(self.outstanding.cum());
-        if path.cmt.recovery.enter(exit) {
-            path.congestion.on_loss(&CongestionEvent { used: path.flight }, &group);
-        } else {
-            path.held_back = Some(now + path.rtt.smoothed().unwrap_or(Duration::ZERO));
+        if let Some(path) = paths.get_mut(from) {
+            path.on_rescheduled(now, self.outstanding.cum(), &group);
         }
     }
 }

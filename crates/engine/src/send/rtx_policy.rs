@@ -10,7 +10,7 @@
 //! over all others. The other policies name one path, anew each time. If that path has no window,
 //! what is in flight on it will be acknowledged or will time out within its RTO.
 
-use crate::path::{Path, PathId, PathSet, Paths};
+use crate::path::{Loss, Path, PathId, PathSet, Paths};
 use crate::tsn::Tsn64;
 use core::cmp::Reverse;
 
@@ -69,7 +69,7 @@ impl RetransmissionPolicy {
                 best(&|path| (path.congestion.ssthresh() as u64, window(path))) == Some(taker)
             }
             Self::LossRate => {
-                let kept = |path: &Path| u64::MAX - path.cmt.loss_rate.level();
+                let kept = |path: &Path| u64::MAX - path.loss_level();
                 best(&|path| (kept(path), window(path))) == Some(taker)
             }
             Self::Next => {
@@ -87,22 +87,22 @@ pub(super) fn next_lost(
     usable: PathSet,
     taker: PathId,
 ) -> Option<Tsn64> {
-    let candidates = paths.iter().filter(|path| !path.cmt.lost.is_empty()).flat_map(|path| {
-        let (lost, all) = (&path.cmt.lost, (paths, usable));
-        let reported = lost.reported.first();
+    let candidates = paths.iter().filter(|path| !path.lost().is_empty()).flat_map(|path| {
+        let (lost, all) = (path.lost(), (paths, usable));
+        let reported = lost.first(Loss::Reported);
         let reported = reported.filter(|_| policies.fast.lets(taker, path, false, all));
-        let timed_out = lost.timed_out.first();
+        let timed_out = lost.first(Loss::TimedOut);
         let timed_out = timed_out.filter(|_| policies.timeout.lets(taker, path, true, all));
         reported.into_iter().chain(timed_out)
     });
-    candidates.min().copied()
+    candidates.min()
 }
 
 #[cfg(test)]
 mod tests {
     use super::{Policies, RetransmissionPolicy};
     use crate::config::Config;
-    use crate::path::{PathAddr, PathId, PathSet, PathState, Paths};
+    use crate::path::{Loss, PathAddr, PathId, PathSet, PathState, Paths};
     use crate::tsn::Tsn64;
     use alloc::vec::Vec;
     use core::net::SocketAddr;
@@ -120,6 +120,10 @@ mod tests {
             paths.add(addr, 1500, PathState::Active, &Config::default()).unwrap();
         }
         paths
+    }
+
+    fn lose(paths: &mut Paths, path: u8, number: u64, loss: Loss) {
+        paths.get_mut(PathId(path)).unwrap().have_lost(tsn(number), loss);
     }
 
     fn set(ids: &[u8]) -> PathSet {
@@ -142,14 +146,10 @@ mod tests {
         for (path, (chunks, losses)) in paths.iter_mut().zip([(9, 3), (50, 0), (20, 9), (30, 2)]) {
             let config = Config { initial_packets: Some(chunks), ..Config::default() };
             path.congestion.set_start(&config, 1500);
-            (0..losses).for_each(|_| path.cmt.loss_rate.on_lost());
+            (0..losses).for_each(|_| path.raise_loss_level());
         }
-        let lost = &mut paths.get_mut(PathId(1)).unwrap().cmt.lost;
-        if timed_out {
-            lost.timed_out.insert(tsn(5))
-        } else {
-            lost.reported.insert(tsn(5))
-        };
+        let loss = if timed_out { Loss::TimedOut } else { Loss::Reported };
+        lose(&mut paths, 1, 5, loss);
         let policies = Policies { fast: policy, timeout: policy };
         let takes =
             |id: &u8| super::next_lost(policies, &paths, set(&[0, 1, 2, 3]), PathId(*id)).is_some();
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn reported_chunks_stay_unless_their_path_is_gone() {
         let mut paths = three();
-        paths.get_mut(PathId(0)).unwrap().cmt.lost.reported.insert(tsn(5));
+        lose(&mut paths, 0, 5, Loss::Reported);
         let all = set(&[0, 1, 2]);
         assert_eq!(next_lost(&paths, all, PathId(0)), Some(tsn(5)));
         assert_eq!(next_lost(&paths, all, PathId(1)), None);
@@ -188,15 +188,15 @@ mod tests {
     #[test]
     fn timed_out_chunks_go_elsewhere_unless_there_is_no_other_path() {
         let mut paths = three();
-        let lost = &mut paths.get_mut(PathId(0)).unwrap().cmt.lost;
-        lost.timed_out.extend([tsn(5), tsn(6)]);
-        paths.get_mut(PathId(2)).unwrap().cmt.lost.timed_out.insert(tsn(4));
+        for (path, number) in [(0, 5), (0, 6), (2, 4)] {
+            lose(&mut paths, path, number, Loss::TimedOut);
+        }
         let all = set(&[0, 1, 2]);
         assert_eq!(next_lost(&paths, all, PathId(0)), Some(tsn(4)));
         assert_eq!(next_lost(&paths, all, PathId(1)), Some(tsn(4)));
         assert_eq!(next_lost(&paths, all, PathId(2)), Some(tsn(5)));
         assert_eq!(next_lost(&paths, set(&[0]), PathId(0)), Some(tsn(4)));
-        paths.get_mut(PathId(2)).unwrap().cmt.lost.remove(tsn(4));
+        paths.get_mut(PathId(2)).unwrap().on_lost_acked(tsn(4));
         assert_eq!(next_lost(&paths, set(&[0]), PathId(0)), Some(tsn(5)));
     }
 }

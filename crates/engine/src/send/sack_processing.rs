@@ -1,15 +1,10 @@
 //! Working a SACK in (RFC 9260 sections 6.2.1, 6.3.2, 7.2; the rules per path in `path::flight`).
 
-use super::losses::Found;
-use super::outstanding::{ChunkState, SentChunk};
-use super::retransmit::{Loss, earliest_live};
-use super::spurious::{Repetition, on_spurious};
+use super::outstanding::SentChunk;
 use super::{SackView, Sender};
-use crate::path::congestion::{Acked, Group};
+use crate::path::congestion::Group;
 use crate::path::flight::dac::Reports;
-use crate::path::{
-    Arrival, Cuc, Extent, FastRecoveryScope, News, Path, PathId, PathSet, Paths, Sent,
-};
+use crate::path::{ChunkState, Extent, Loss, Path, PathId, PathSet, Paths, SackFacts};
 use crate::ranges::{Range, difference};
 use crate::time::Instant;
 use crate::tsn::Tsn64;
@@ -27,21 +22,6 @@ pub(crate) struct SackOutcome {
     pub(crate) silent_paths: PathSet,
     /// Send buffer has become free.
     pub(crate) buffer_freed: bool,
-}
-
-/// What a SACK says about all paths, while conclusions are drawn for each.
-#[derive(Debug)]
-pub(super) struct Facts<'a> {
-    pub(super) now: Instant,
-    /// The highest TSN that it reports.
-    pub(super) highest: Tsn64,
-    /// TSNs newly acknowledged on all paths (RFC 9260's HTNA).
-    pub(super) newly_acked: Option<Extent<Tsn64>>,
-    /// How many missing reports it counts for.
-    pub(super) reports: Reports,
-    /// Whether the association was in fast recovery when it came.
-    recovering: bool,
-    group: &'a Group,
 }
 
 impl Sender {
@@ -75,9 +55,12 @@ impl Sender {
         let buffered = self.buffered;
         self.sack_path = Some(via);
         if let Some(path) = paths.get_mut(via) {
-            path.stats.spurious_probes += u64::from(path.cmt.silence.on_sack(now));
+            path.on_sack_received(now);
         }
-        self.begin(paths);
+        for path in paths.iter_mut() {
+            let id = path.id;
+            path.begin_sack(|sent| self.outstanding.is_live(id, sent));
+        }
         self.take_cumulative(now, cum, via, paths);
         let believed = self.take_revoked(now, highest, via, paths);
         if sack.is_complete() {
@@ -88,9 +71,9 @@ impl Sender {
         self.take_non_renegable(paths);
         let mut outcome = SackOutcome::default();
         let group = paths.couple(self.usable(paths));
-        let facts = self.facts(now, highest, sack, (paths, &group));
+        let facts = self.facts(now, highest, sack, via, paths, &group);
         for path in paths.iter_mut() {
-            self.settle(&facts, path, &mut outcome);
+            self.end_sack(&facts, path, &mut outcome);
         }
         if core::mem::take(&mut self.abandonment.passed) {
             // Nothing that was sent is acknowledged by it, but the peer has answered.
@@ -135,37 +118,16 @@ impl Sender {
         self.blocks.last().copied().or(last_known).map_or(cum, |block| block.end)
     }
 
-    fn begin(&self, paths: &mut Paths) {
-        for path in paths.iter_mut() {
-            path.cmt.news = News { flight_before: path.flight, ..News::default() };
-            path.cmt.cuc.begin();
-            self.look_for_earliest(path);
-        }
-    }
-
-    /// Finds the chunks whose acknowledgement will be a pseudo-cumulative one.
-    fn look_for_earliest(&self, path: &mut Path) {
-        let (first, again) = path.cmt.cuc.wants();
-        if first {
-            let found = earliest_live(&self.outstanding, path.id, &mut path.cmt.first);
-            path.cmt.cuc.found_first(found);
-        }
-        if again {
-            let found = earliest_live(&self.outstanding, path.id, &mut path.cmt.again);
-            path.cmt.cuc.found_again(found);
-        }
-    }
-
     fn take_cumulative(&mut self, now: Instant, cum: Tsn64, via: PathId, paths: &mut Paths) {
         while self.outstanding.cum() < cum {
             let tsn = self.outstanding.cum().next();
             if let Some(path) = self.on_acked(now, tsn, via, paths) {
-                path.cmt.news.cum_advanced = true;
+                path.on_passed_by();
             }
             let Some(chunk) = self.outstanding.pop() else { break };
             self.abandonment.on_gone(tsn, &chunk.fragment);
-            self.abandonment.passed |= chunk.state == ChunkState::Abandoned;
-            if chunk.state != ChunkState::Released {
+            self.abandonment.passed |= chunk.record.state == ChunkState::Abandoned;
+            if chunk.record.state != ChunkState::Released {
                 self.release(&chunk, paths);
             }
         }
@@ -177,8 +139,8 @@ impl Sender {
     fn release(&mut self, chunk: &SentChunk, paths: &mut Paths) {
         self.buffered = self.buffered.saturating_sub(chunk.data_len());
         self.queue.on_acked(&chunk.fragment);
-        if let Some(path) = paths.get_mut(chunk.path) {
-            path.booked = path.booked.saturating_sub(chunk.data_len());
+        if let Some(path) = paths.get_mut(chunk.record.path) {
+            path.release(chunk.data_len());
         }
     }
 
@@ -254,7 +216,7 @@ impl Sender {
         revoked.clear();
         revoked.extend(beyond.map(|range| Range { start: first(&range), ..range }));
         for tsn in revoked.iter().flat_map(|range| range.iter()) {
-            if self.outstanding.get(tsn).is_some_and(|chunk| chunk.acked_via == via) {
+            if self.outstanding.get(tsn).is_some_and(|chunk| chunk.record.acked_via == via) {
                 self.revoke(now, tsn, via, paths);
             }
         }
@@ -264,27 +226,17 @@ impl Sender {
     /// Section 6.2.1 rule D iii. Returns false if it is not believed.
     fn revoke(&mut self, now: Instant, tsn: Tsn64, via: PathId, paths: &mut Paths) -> bool {
         let Some(chunk) = self.outstanding.get_mut(tsn) else { return true };
-        let witness = chunk.acked_via;
+        let witness = chunk.record.acked_via;
         if witness != via && paths.get(witness).is_some_and(Path::is_active) {
             return false;
         }
-        if chunk.state.is_empty() {
+        if chunk.record.state.is_empty() {
             // The peer should go on reporting it, but that it does not do so proves nothing.
             return true;
         }
-        let Some(path) = paths.get_mut(chunk.path) else { return false };
-        chunk.state = ChunkState::InFlight;
-        chunk.reneged = true;
-        chunk.missing = 1;
+        let Some(path) = paths.get_mut(chunk.record.path) else { return false };
         self.in_flight += chunk.data_len();
-        path.flight += chunk.wire_len();
-        let sent = Sent { number: chunk.number, tsn };
-        let is_first = chunk.transmissions == 1;
-        let order = if is_first { &mut path.cmt.first } else { &mut path.cmt.again };
-        order.restore(sent);
-        if path.t3.is_none() {
-            path.restart_t3(now);
-        }
+        path.on_reneged(now, tsn, chunk.tracked());
         self.acked.remove(Range { start: tsn, end: tsn });
         true
     }
@@ -301,121 +253,45 @@ impl Sender {
             self.attribute(now, tsn, via, paths);
         }
         let chunk = self.outstanding.get_mut(tsn)?;
-        let (from, to) = (chunk.from, paths.get(chunk.path)?);
-        let in_vain = chunk.state == ChunkState::InFlight && is_for_earlier(now, chunk, to);
+        let (from, to) = (chunk.record.from, paths.get(chunk.record.path)?);
+        let in_vain =
+            chunk.record.state == ChunkState::InFlight && to.is_too_early(now, &chunk.record);
         if let Some(from) = paths.get_mut(from).filter(|_| in_vain) {
             let repetition = self.repetitions.take(tsn);
-            on_spurious(tsn, from, repetition);
-            from.cmt.silence.refute();
-            if let Some(Repetition { sent, .. }) = repetition.filter(|_| from.id == via) {
-                from.cmt.silence.on_late_acknowledgement(now, sent, &from.rtt);
-            }
+            from.on_spurious(tsn, repetition.is_some_and(|it| it.reported));
+            from.on_late_delivery(now, repetition.filter(|_| from.id == via).map(|it| it.sent));
         }
-        let path = paths.get_mut(chunk.path)?;
+        let path = paths.get_mut(chunk.record.path)?;
         let data = chunk.data_len();
-        match core::mem::replace(&mut chunk.state, ChunkState::Acked) {
-            ChunkState::Released => {
-                chunk.state = ChunkState::Released;
-                return None;
-            }
-            ChunkState::Abandoned => {
-                chunk.state = ChunkState::Abandoned;
-                return None;
-            }
-            ChunkState::Acked => return None,
+        match chunk.record.state {
+            ChunkState::Released | ChunkState::Abandoned | ChunkState::Acked => return None,
             ChunkState::InFlight => {
-                chunk.land(path);
+                path.land(&mut chunk.tracked());
                 self.in_flight = self.in_flight.saturating_sub(data);
             }
             ChunkState::Lost => {
-                if path.cmt.lost.reported.contains(&tsn) {
-                    path.congestion.on_spurious();
-                }
-                path.cmt.lost.remove(tsn);
+                path.on_lost_acked(tsn);
                 self.lost = self.lost.saturating_sub(data);
             }
         }
-        chunk.acked_via = via;
-        chunk.missing = 0;
-        note(now, tsn, chunk, path);
+        chunk.record.state = ChunkState::Acked;
+        chunk.record.acked_via = via;
+        chunk.record.missing = 0;
+        path.on_acked(now, tsn, chunk.tracked());
         Some(path)
     }
 
     /// Draws the conclusions for one path.
-    fn settle(&mut self, facts: &Facts<'_>, path: &mut Path, outcome: &mut SackOutcome) {
-        let Facts { now, group, .. } = *facts;
-        self.look_for_earliest(path);
-        self.leave_recovery(path);
-        let news = path.cmt.news;
-        path.stats.bytes_acked += news.acked as u64;
-        if news.acked > 0 || news.tsns.is_some() {
-            outcome.newly_acked = true;
-            path.cmt.one_packet = false;
-            path.cmt.tail_probe.on_heard(now);
+    fn end_sack(&mut self, facts: &SackFacts<'_>, path: &mut Path, outcome: &mut SackOutcome) {
+        let id = path.id;
+        let conclusion = path.conclude(facts, |sent| self.outstanding.is_live(id, sent));
+        outcome.newly_acked |= conclusion.newly_acked;
+        if conclusion.works {
+            outcome.acked_paths.insert(id);
         }
-        if news.proves_path && !self.is_old_news(path) {
-            outcome.acked_paths.insert(path.id);
-        }
-        if let Some(rtt) = news.rtt.filter(|_| !self.is_delivered_before(path)) {
-            path.rtt.on_data_sample(now, rtt);
-        }
-        let recovering = facts.recovering || path.cmt.recovery.is_active();
-        // With copies the earliest chunk of a path is no longer one that only this path can deliver.
-        let advanced = self.copies.is_on() || self.rules.cwnd_update.advances(&news, &path.cmt.cuc);
-        let window = path.congestion.window();
-        grow(facts, path, (advanced, recovering));
-        let opened = path.congestion.window().saturating_sub(window);
-        let (chunk_limit, smoothed) = (path.congestion.chunk_limit(), path.rtt.smoothed());
-        path.burst.on_sack(now, (path.flight, news.acked + opened), chunk_limit, smoothed);
-        let found = self.look_for_losses(facts, path);
-        self.respond(now, (found, facts.recovering), path, group);
-        if path.flight + path.hidden == 0 {
-            path.t3 = None;
-        } else if news.cum_advanced || (news.earliest_acked && self.rules.smart_t3) {
-            // Rule R3; a chunk of the path that was blocked by another path's loss counts as well
-            // (smart T3), or every path would time out behind the blocked cumulative TSN.
-            path.restart_t3(now);
-        }
-        self.note_sounds(now, path);
-    }
-
-    fn leave_recovery(&self, path: &mut Path) {
-        let was_recovering = path.cmt.recovery.is_active();
-        path.cmt.recovery.on_sack(self.outstanding.cum(), &path.cmt.cuc);
-        if was_recovering && !path.cmt.recovery.is_active() {
-            path.cmt.rack.on_recovered();
-        }
-    }
-
-    /// Looks for chunks and copies that the SACK shows to be lost.
-    fn look_for_losses(&mut self, facts: &Facts<'_>, path: &mut Path) -> Found {
-        let news = path.cmt.news;
-        let mut found = match news.numbers {
-            Some(numbers) if self.is_racking() => {
-                self.find_losses(facts.now, Some((numbers, news.count)), path)
-            }
-            Some(_) | None if self.is_racking() => Found::default(),
-            Some(_) | None => Found { any: self.strike(facts, path), ..Found::default() },
-        };
-        found.any |= self.lose_copies(facts.now, path);
-        found.any |= path.cmt.tail_probe.has_repaired(path.cmt.rack.newest());
-        found
-    }
-
-    /// Chunks of `path` were found lost, with the association in fast recovery before or not. Returns
-    /// whether its window is to be cut for it.
-    pub(super) fn enter_recovery(&mut self, recovering: bool, path: &mut Path) -> bool {
-        match self.rules.fast_recovery {
-            FastRecoveryScope::Path => {
-                let exit = path.cmt.recovery_exit(self.outstanding.cum());
-                path.cmt.recovery.enter(exit)
-            }
-            FastRecoveryScope::Association => {
-                self.recovery.enter(Some(self.outstanding.next_tsn().before()));
-                !recovering
-            }
-            FastRecoveryScope::None => true,
-        }
+        self.look_for_losses(facts, path);
+        path.end_sack(facts.now, self.rules.smart_t3);
+        self.note_sounds(facts, path);
     }
 
     fn facts<'g>(
@@ -423,26 +299,24 @@ impl Sender {
         now: Instant,
         highest: Tsn64,
         sack: &SackView<'_>,
-        (paths, group): (&Paths, &'g Group),
-    ) -> Facts<'g> {
-        self.recovery.on_sack(self.outstanding.cum(), &Cuc::default());
+        via: PathId,
+        paths: &Paths,
+        group: &'g Group,
+    ) -> SackFacts<'g> {
+        let cum = self.outstanding.cum();
+        self.recovery.on_cumulative(cum);
         let recovering = self.recovery.is_active();
-        let acking = paths.iter().filter(|path| path.cmt.news.tsns.is_some()).count();
-        let all = paths.iter().map(|path| path.cmt.news.tsns);
-        let mut newly_acked = all.fold(None, Extent::union);
-        if recovering && paths.iter().any(|path| path.cmt.news.cum_advanced) {
+        let acking = paths.iter().filter(|path| path.newly_acked().is_some()).count();
+        let mut newly_acked = paths.iter().map(Path::newly_acked).fold(None, Extent::union);
+        if recovering && paths.iter().any(Path::was_passed) {
             // Section 7.2.4: in fast recovery such a SACK strikes all that it reports missing.
             newly_acked = Extent::with(newly_acked, highest.next());
         }
         let dac = self.rules.delayed_ack_cmt;
-        Facts {
-            now,
-            highest,
-            newly_acked,
-            reports: if dac { Reports::new(sack.flags, acking) } else { Reports::ONE },
-            recovering,
-            group,
-        }
+        let reports = if dac { Reports::new(sack.flags, acking) } else { Reports::ONE };
+        // With copies the earliest chunk of a path is no longer one that only this path can deliver.
+        let cwnd_update = (!self.copies.is_on()).then_some(self.rules.cwnd_update);
+        SackFacts { now, via, cum, highest, newly_acked, reports, recovering, cwnd_update, group }
     }
 
     /// A timer must run while anything is outstanding: see `Sender::distrust`.
@@ -451,104 +325,18 @@ impl Sender {
             return;
         }
         let first = self.outstanding.get(self.outstanding.cum().next());
-        if let Some(path) = first.and_then(|chunk| paths.get_mut(chunk.path)) {
+        if let Some(path) = first.and_then(|chunk| paths.get_mut(chunk.record.path)) {
             path.restart_t3(now);
         }
     }
 
     fn update_window(&mut self, now: Instant, a_rwnd: u32, paths: &mut Paths) {
         let rwnd = (a_rwnd as usize).saturating_sub(self.in_flight);
-        let outstanding = &self.outstanding;
-        let is_acked = |tsn| outstanding.get(tsn).is_none_or(|chunk| !chunk.state.is_open());
+        let is_acked = |tsn| !self.outstanding.is_open(tsn);
         let needed = self.fragment_size(paths);
         let Some(probe) = self.window.on_sack(now, rwnd, needed, is_acked) else { return };
-        let sent = self.outstanding.get(probe);
-        if sent.is_some_and(|chunk| chunk.state == ChunkState::InFlight) {
+        if self.outstanding.is_in_flight(probe) {
             self.lose(probe, paths, Loss::Reported);
         }
     }
-}
-
-/// Enters a newly acknowledged chunk into the news of the path of its last transmission.
-fn note(now: Instant, tsn: Tsn64, chunk: &SentChunk, path: &mut Path) {
-    let age = now.since(chunk.last_sent);
-    // An acknowledgement that comes a second time says nothing about the round trip.
-    let once = chunk.transmissions == 1 && !chunk.reneged;
-    let earlier = is_for_earlier(now, chunk, path);
-    let sure = once || (path.rtt.least().is_some() && !earlier);
-    // Then the path that it was sent on before has delivered it.
-    let elsewhere = earlier && chunk.from != path.id;
-    path.cmt.loss_rate.on_acked();
-    // What was acknowledged before has widened the window then: a receiver that takes reports back and
-    // gives them again must not widen it each time.
-    if !chunk.reneged {
-        if !elsewhere {
-            path.congestion.on_chunk_acked(now, sure.then_some(chunk.number), chunk.wire_len());
-        }
-        path.cmt.news.acked += chunk.wire_len();
-    }
-    if sure {
-        path.on_passed(chunk.large);
-        match chunk.capable {
-            true => path.ecn.on_capable_passed(),
-            false => path.ecn.on_plain_passed(),
-        }
-    }
-    let news = &mut path.cmt.news;
-    news.earliest_acked |= path.cmt.cuc.on_acked(tsn);
-    news.proves_path |= !chunk.moved;
-    if once {
-        news.rtt = Some(news.rtt.map_or(age, |rtt| rtt.min(age)));
-    }
-    // Of a chunk that was sent more than once it is not known which transmission has arrived. Too
-    // early an acknowledgement cannot be for the last one, which then says nothing about others.
-    if sure {
-        news.numbers = Extent::with(news.numbers, chunk.number);
-        news.count = news.count.saturating_add(1);
-        news.sent = Extent::with(news.sent, chunk.last_sent);
-        let (number, sent) = (chunk.number, chunk.last_sent);
-        path.cmt.rack.on_arrival(now, Arrival { number, tsn, sent, once });
-    }
-    let news = &mut path.cmt.news;
-    news.tsns = Extent::with(news.tsns, tsn);
-    if !chunk.timed_out {
-        news.sure_tsns = Extent::with(news.sure_tsns, tsn);
-    }
-}
-
-/// Whether an acknowledgement comes too early to be for the last transmission of a chunk on `path`.
-fn is_for_earlier(now: Instant, chunk: &SentChunk, path: &Path) -> bool {
-    let least = path.rtt.least().unwrap_or_default();
-    chunk.transmissions > 1 && now.since(chunk.last_sent) < least
-}
-
-/// Widens the window of a path (section 7.2.1, 7.2.2; CUC).
-fn grow(facts: &Facts<'_>, path: &mut Path, (advanced, recovering): (bool, bool)) {
-    let Facts { now, group, .. } = *facts;
-    let news = path.cmt.news;
-    let window_used = used_window(now, path) >= path.congestion.window();
-    let acked = Acked {
-        now,
-        bytes: news.acked,
-        advanced,
-        window_used,
-        recovering,
-        in_flight: path.flight,
-        newest: news.numbers.map(|numbers| numbers.most),
-        sent: path.cmt.transmissions,
-        rtt: news.rtt,
-        srtt: path.rtt.smoothed(),
-        least_rtt: path.rtt.least(),
-    };
-    path.congestion.on_acked(&acked, group);
-}
-
-/// How much of the window was in use when what is acknowledged now was under way. The window counts
-/// as full also if it was so within the last round trip: what is acknowledged now left when it was,
-/// even if another SACK of the same batch came first.
-pub(super) fn used_window(now: Instant, path: &Path) -> usize {
-    let round_trip = path.rtt.smoothed().unwrap_or_default();
-    let full = path.window_filled.is_some_and(|filled| now.since(filled) <= round_trip);
-    let before = path.cmt.news.flight_before;
-    if full { before.max(path.congestion.window()) } else { before }
 }

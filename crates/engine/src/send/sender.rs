@@ -16,7 +16,7 @@ use super::spurious::Repetitions;
 use super::window::PeerWindow;
 use crate::config::Config;
 use crate::path::policy::no_dearer;
-use crate::path::{FastRecovery, Path, PathId, PathSet, Paths};
+use crate::path::{FastRecovery, Loss, Path, PathId, PathSet, Paths};
 use crate::ranges::{Range, RangeSet};
 use crate::schedule::map::Room;
 use crate::schedule::path::{
@@ -289,7 +289,7 @@ impl Sender {
             return;
         }
         let usable = self.usable(paths);
-        let is_full = |path: &Path| !has_window(now, path, path.flight);
+        let is_full = |path: &Path| !path.may_send(now, path.flight());
         let waits = (self.queue.messages() > 0 || self.backlog > 0)
             && self.rwnd_for_new() >= self.fragment_size(paths)
             && paths.iter().filter(|path| usable.contains(path.id)).all(is_full);
@@ -304,10 +304,10 @@ impl Sender {
         let (usable, repeaters) = (self.usable(paths), self.repeaters(paths));
         let Some(path) = paths.get(id).filter(|_| repeaters.contains(id)) else { return false };
         let worth = usable.contains(id) && self.is_worth_using(now, paths, usable, id);
-        self.next_repeat(now, path, path.flight, worth, paths, repeaters).is_some()
-            || self.to_reschedule(now, path, path.flight, usable).is_some()
-            || self.next_copy(now, path, path.flight).is_some()
-            || (worth && self.next_new(now, path, path.flight, paths, usable).is_some())
+        self.next_repeat(now, path, path.flight(), worth, paths, repeaters).is_some()
+            || self.to_reschedule(now, path, path.flight(), usable).is_some()
+            || self.next_copy(now, path, path.flight()).is_some()
+            || (worth && self.next_new(now, path, path.flight(), paths, usable).is_some())
     }
 
     /// When something may be sent that may not be sent now: the next probe of a closed window, or
@@ -317,7 +317,7 @@ impl Sender {
         if self.queue.messages() == 0 {
             return streams;
         }
-        let held_back = paths.iter().filter_map(|path| path.held_back).min();
+        let held_back = paths.iter().filter_map(Path::held_back).min();
         let regulation = paths.regulation_deadline();
         let later = self.next_probe(paths).into_iter().chain(held_back).chain(regulation);
         streams.into_iter().chain(later).min()
@@ -335,11 +335,11 @@ impl Sender {
         }
         let usable = self.usable(paths);
         // Copies that are under way may fill its window; its T3-rtx sees to them.
-        let prober = self.prober(paths, usable).filter(|path| path.flight == 0)?;
+        let prober = self.prober(paths, usable).filter(|path| path.flight() == 0)?;
         let len =
             self.queue.next_len(Taker::alone(prober.id, usable), self.fragment_size(paths))?;
         // Pacing may hold the probe back, and so may the path.
-        let later = prober.pacer.deadline().max(prober.held_back).unwrap_or_default();
+        let later = prober.pacing_deadline().max(prober.held_back()).unwrap_or_default();
         let due = || self.probe_due(prober).max(later);
         (len > self.rwnd_for_new()).then(due)
     }
@@ -396,7 +396,7 @@ impl Sender {
 
     /// Whether nothing holds up new data on `path`.
     fn is_free(&self, now: Instant, path: &Path, paths: &Paths, usable: PathSet) -> bool {
-        has_window(now, path, path.flight) && self.split_allows(path, paths, usable)
+        path.may_send(now, path.flight()) && self.split_allows(path, paths, usable)
     }
 
     /// Largest payload that travels as one chunk on every path.
@@ -448,7 +448,7 @@ impl Sender {
     /// The paths that may carry what was lost: those that may carry data, and, where that is one at a
     /// time, all active ones for what has timed out on it (RFC 9260 section 6.4.1).
     pub(super) fn repeaters(&self, paths: &Paths) -> PathSet {
-        let timed_out = || paths.iter().any(|path| !path.cmt.lost.timed_out.is_empty());
+        let timed_out = || paths.iter().any(|path| path.lost().first(Loss::TimedOut).is_some());
         if self.alternates && self.lost > 0 && timed_out() {
             return self.selector.admitted(paths, usable(paths, true));
         }
@@ -478,14 +478,14 @@ impl Sender {
         paths: &Paths,
         usable: PathSet,
     ) -> Option<Tsn64> {
-        if self.lost == 0 || !(path.cmt.fast_packet || has_window(now, path, flight)) {
+        if self.lost == 0 || !path.may_repeat(now, flight) {
             return None;
         }
         let tsn = next_lost(self.rules.policies, paths, usable, path.id)?;
-        let last = self.outstanding.get(tsn)?.path;
+        let last = self.outstanding.get(tsn)?.record.path;
         // The path on which it timed out does not repeat it, so a slow one must, worth using or not;
         // so must the one that the policy has chosen.
-        let timed_out = || paths.get(last).is_some_and(|p| p.cmt.lost.timed_out.contains(&tsn));
+        let timed_out = || paths.get(last).is_some_and(|path| path.lost().has_timed_out(tsn));
         let bound = || self.rules.policies.fast != RetransmissionPolicy::Same || timed_out();
         (worth || last == path.id || bound()).then_some(tsn)
     }
@@ -503,7 +503,8 @@ impl Sender {
         }
         let (path, usable) = (paths.get(id)?, self.usable(paths));
         let worth = usable.contains(id) && self.is_worth_using(now, paths, usable, id);
-        let next = self.next_repeat(now, path, path.flight, worth, paths, self.repeaters(paths))?;
+        let next =
+            self.next_repeat(now, path, path.flight(), worth, paths, self.repeaters(paths))?;
         self.outstanding.get(next).map(|chunk| chunk.wire_len() + self.reserved)
     }
 
@@ -518,7 +519,7 @@ impl Sender {
         usable: PathSet,
     ) -> Option<(StreamId, usize)> {
         // What is cheap to ask comes first: this is asked for every packet.
-        if !has_window(now, path, flight) || self.outstanding.len() >= MAX_TSN_SPAN {
+        if !path.may_send(now, flight) || self.outstanding.len() >= MAX_TSN_SPAN {
             return None;
         }
         // A closed window leaves no share to any path: the split must not keep a probe back.
@@ -528,7 +529,7 @@ impl Sender {
         }
         let taker = self.taker(now, paths, usable, path.id);
         let (stream, len) = self.queue.next(taker, self.fragment_size(paths))?;
-        if self.waits_for_more(stream, path.flight != flight, paths) {
+        if self.waits_for_more(stream, path.flight() != flight, paths) {
             return None;
         }
         // If the window is closed: one probe, when nothing is under way (RFC 9260 section 6.1 rule A).
@@ -571,15 +572,6 @@ impl Sender {
     fn probe_due(&self, prober: &Path) -> Instant {
         self.window.probe_due(prober.rtt.rto(), prober.rtt.rto_max())
     }
-}
-
-/// Whether the congestion window and Max.Burst (RFC 9260 section 6.1 rules B and D), or pacing, let
-/// one more chunk onto `path`, or a probe does that need not care. `flight` is what was in flight before the packet that is being built.
-pub(super) fn has_window(now: Instant, path: &Path, flight: usize) -> bool {
-    let fits = path.flight < path.congestion.window()
-        && path.may_follow(now)
-        && !(path.cmt.one_packet && flight > 0);
-    fits || path.cmt.tail_probe.exceeds()
 }
 
 /// Most bytes of a fragment, of which the user has said this.

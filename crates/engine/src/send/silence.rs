@@ -1,10 +1,8 @@
 //! Which paths are silent while others are not (see `flight::silence`).
 
 use super::Sender;
-use super::retransmit::{Loss, earliest_live, is_live};
-use crate::path::congestion::CongestionEvent;
 use crate::path::policy::standby;
-use crate::path::{Path, PathId, PathSet, PathSuspicion, Paths, Sent, SentOrder};
+use crate::path::{Loss, Path, PathId, PathSet, PathSuspicion, Paths, SackFacts};
 use crate::time::Instant;
 use crate::tsn::Tsn64;
 
@@ -18,15 +16,7 @@ impl Sender {
         let usable = self.usable(paths);
         let has_others = usable.len() > 1 || !self.standby(paths, usable).is_empty();
         let watched = paths.iter().filter(|path| has_others && usable.contains(path.id));
-        watched.filter_map(|path| self.overdue_at(path)).min()
-    }
-
-    /// When the path becomes overdue if it is not already.
-    fn overdue_at(&self, path: &Path) -> Option<Instant> {
-        if path.flight == 0 || path.cmt.silence.is_asking() {
-            return None;
-        }
-        path.cmt.silence.overdue(&path.rtt, self.rules.sack_delay)
+        watched.filter_map(|path| path.overdue_at(self.rules.sack_delay)).min()
     }
 
     /// Looks at the silence of all paths: those that are to be suspected. For one that is overdue
@@ -39,7 +29,7 @@ impl Sender {
         for id in self.overdue(now, paths).iter() {
             if self.is_witnessed(id, paths) {
                 silent.insert(id);
-            } else if !paths.get(id).is_some_and(|path| path.cmt.silence.is_asking()) {
+            } else if !paths.get(id).is_some_and(Path::is_asking) {
                 self.ask_for_witness(now, id, paths);
             }
         }
@@ -49,7 +39,8 @@ impl Sender {
     fn overdue(&self, now: Instant, paths: &Paths) -> PathSet {
         let mut overdue = PathSet::default();
         for path in paths.iter().filter(|path| path.is_active()) {
-            if path.cmt.silence.is_asking() || self.overdue_at(path).is_some_and(|at| at <= now) {
+            let at = path.overdue_at(self.rules.sack_delay);
+            if path.is_asking() || at.is_some_and(|at| at <= now) {
                 overdue.insert(path.id);
             }
         }
@@ -75,8 +66,7 @@ impl Sender {
         let may_tell = |path: &&Path| usable.contains(path.id) || standby.contains(path.id);
         let Some(silent) = paths.get(id) else { return false };
         let mut others = paths.iter().filter(|path| path.id != id).filter(may_tell);
-        others
-            .any(|path| silent.cmt.silence.is_witnessed(&silent.rtt, &path.cmt.silence, &path.rtt))
+        others.any(|path| silent.is_witnessed_by(path))
     }
 
     fn ask_for_witness(&mut self, now: Instant, id: PathId, paths: &mut Paths) {
@@ -87,8 +77,7 @@ impl Sender {
             }
         }
         let Some(path) = paths.get_mut(id) else { return };
-        path.cmt.silence.ask(now);
-        path.stats.probes += 1;
+        path.ask_for_witness(now);
         if usable.len() < 2 {
             return;
         }
@@ -107,93 +96,47 @@ impl Sender {
         id: PathId,
         paths: &mut Paths,
     ) -> Option<(Tsn64, usize)> {
-        let path = paths.get_mut(id)?;
-        let first = earliest_live(&self.outstanding, id, &mut path.cmt.first);
-        let again = earliest_live(&self.outstanding, id, &mut path.cmt.again);
-        let tsn = first.into_iter().chain(again).min()?;
+        let tsn = paths.get_mut(id)?.earliest(|sent| self.outstanding.is_live(id, sent))?;
         let chunk = self.outstanding.get(tsn)?;
-        let allowed = chunk.fragment.terms.allow_repeat(now, chunk.transmissions);
-        allowed.then_some((tsn, chunk.wire_len()))
+        chunk.may_be_repeated(now).then_some((tsn, chunk.wire_len()))
     }
 
     /// A SACK has been worked in for `path`.
-    pub(super) fn note_sounds(&self, now: Instant, path: &mut Path) {
+    pub(super) fn note_sounds(&self, facts: &SackFacts<'_>, path: &mut Path) {
         if self.rules.path_suspicion == PathSuspicion::Off {
             return;
         }
-        if let Some(sent) = path.cmt.news.sent {
-            let due = sent.most + path.rtt.smoothed().unwrap_or_default();
-            let heard = if self.is_delivered_before(path) { due.min(now) } else { now };
-            path.cmt.silence.on_heard(heard, sent.least, &path.rtt);
-        }
-        let awaited = self.awaited(path);
-        let alone = path.flight <= path.congestion.chunk_limit() && path.last_data <= awaited;
-        path.cmt.silence.set_awaited(awaited, alone);
-    }
-
-    /// Whether what the SACK under work tells of `path` is what that had delivered before it fell silent,
-    /// and is told by the answer of another path: when it comes says nothing about this one.
-    pub(super) fn is_delivered_before(&self, path: &Path) -> bool {
-        let silence = &path.cmt.silence;
-        (silence.is_asking() || silence.is_suspected()) && self.sack_path != Some(path.id)
-    }
-
-    /// When the earliest transmission of `path` left that may be the next to arrive: what left before one
-    /// that has arrived is lost.
-    fn awaited(&self, path: &Path) -> Option<Instant> {
-        let newest = path.cmt.rack.newest().unwrap_or_default();
-        let earliest = |order: &SentOrder| {
-            order.earliest_after(newest, |sent| is_live(&self.outstanding, path.id, sent))
-        };
-        let both = [&path.cmt.first, &path.cmt.again].map(earliest);
-        let sent = |sent: Sent| self.outstanding.get(sent.tsn).map(|chunk| chunk.last_sent);
-        both.into_iter().flatten().filter_map(sent).min()
-    }
-
-    /// Whether what was acknowledged for `path` may have arrived before the path failed: it is suspected,
-    /// and its own acknowledgements do not come. Then its flight was not lost, but it is not used before
-    /// it has answered.
-    pub(super) fn is_old_news(&self, path: &mut Path) -> bool {
-        let old = path.cmt.silence.is_suspected() && self.sack_path != Some(path.id);
-        if old {
-            path.cmt.silence.refute();
-        }
-        old
+        let id = path.id;
+        path.note_sounds(facts.now, facts.via, |sent| {
+            let chunk = self.outstanding.get(sent.tsn)?;
+            chunk.record.is_live(id, sent).then_some(chunk.record.last_sent)
+        });
     }
 
     /// Path `id` has answered a HEARTBEAT. If it stands by, that says something about others: returns
     /// whether it does.
     pub(crate) fn hear_standby(&self, now: Instant, id: PathId, paths: &mut Paths) -> bool {
         let stands_by = self.standby(paths, self.usable(paths)).contains(id);
-        match paths.get_mut(id).filter(|path| stands_by && path.flight == 0) {
-            Some(path) => path.cmt.silence.on_answer(now),
+        match paths.get_mut(id).filter(|path| stands_by && path.flight() == 0) {
+            Some(path) => path.on_standby_heard(now),
             None => return false,
         }
         true
     }
 
-    /// Path `id` has answered a HEARTBEAT: it works. If it was suspected, and nothing of its flight is
-    /// known to have arrived, that is lost.
+    /// Path `id`, which may be suspected, has answered a HEARTBEAT.
     pub(crate) fn on_suspect_answered(&self, now: Instant, id: PathId, paths: &mut Paths) {
         let group = paths.couple(self.usable(paths));
-        let Some(path) = paths.get_mut(id) else { return };
-        let Some(suspicion) = path.cmt.silence.settle() else { return };
-        path.cmt.silence.survive(now, suspicion, &path.rtt);
-        path.stats.spurious_suspicions += 1;
-        if !suspicion.refuted {
-            path.congestion.on_loss(&CongestionEvent { used: suspicion.flight }, &group);
+        if let Some(path) = paths.get_mut(id) {
+            path.on_suspect_answered(now, &group);
         }
     }
 
-    /// Path `id` has not answered a HEARTBEAT either. If it was suspected, its flight has timed out.
+    /// Path `id`, which may be suspected, has not answered a HEARTBEAT either.
     pub(crate) fn on_suspect_silent(&self, id: PathId, paths: &mut Paths) {
         let group = paths.couple(self.usable(paths));
-        let Some(path) = paths.get_mut(id) else { return };
-        let Some(suspicion) = path.cmt.silence.settle() else { return };
-        path.stats.timeouts += 1;
-        path.congestion.on_timeout(&CongestionEvent { used: suspicion.flight }, &group);
-        path.cmt.recovery.leave();
-        path.cmt.fast_packet = false;
-        path.cmt.one_packet = true;
+        if let Some(path) = paths.get_mut(id) {
+            path.on_suspect_silent(&group);
+        }
     }
 }

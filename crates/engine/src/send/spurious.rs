@@ -2,7 +2,7 @@
 //! or the peer reports its TSN as a duplicate (RFC 9260 section 3.3.4; the DSACK of RFC 2883).
 
 use super::Sender;
-use crate::path::{Path, PathId, Paths};
+use crate::path::{PathId, Paths};
 use crate::time::Instant;
 use crate::tsn::Tsn64;
 use alloc::collections::VecDeque;
@@ -55,18 +55,8 @@ impl Sender {
             let tsn = Tsn64::near(tsn, self.outstanding.cum());
             let Some(repetition) = self.repetitions.take(tsn) else { continue };
             let Some(path) = paths.get_mut(repetition.from) else { continue };
-            on_spurious(tsn, path, Some(repetition));
+            path.on_spurious(tsn, repetition.reported);
         }
-    }
-}
-
-/// Chunk `tsn` was sent again for nothing, because `path` was taken to have lost it.
-pub(super) fn on_spurious(tsn: Tsn64, path: &mut Path, repetition: Option<Repetition>) {
-    path.stats.spurious_retransmits += 1;
-    path.cmt.tail_probe.settle(tsn);
-    if repetition.is_some_and(|repetition| repetition.reported) {
-        path.cmt.rack.on_duplicate(path.cmt.transmissions);
-        path.congestion.on_spurious();
     }
 }
 

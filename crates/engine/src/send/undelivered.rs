@@ -2,9 +2,10 @@
 
 use super::Outgoing;
 use super::Sender;
-use super::outstanding::{ChunkState, Outstanding, SentChunk};
+use super::outstanding::{Outstanding, SentChunk};
 use super::queue::{Fragment, SendQueue};
 use super::stream::Waiting;
+use crate::path::ChunkState;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -78,7 +79,7 @@ fn sent_messages(outstanding: &Outstanding) -> (Vec<Pieces>, BTreeMap<StreamId, 
 impl Pieces {
     fn of_chunk(chunk: &SentChunk) -> Self {
         let Fragment { stream, ppid, unordered, ref payload, .. } = chunk.fragment;
-        let lacks = match chunk.state {
+        let lacks = match chunk.record.state {
             ChunkState::InFlight | ChunkState::Lost => true,
             // What was given up has been told.
             ChunkState::Acked | ChunkState::Released | ChunkState::Abandoned => false,

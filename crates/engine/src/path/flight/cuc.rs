@@ -29,7 +29,7 @@ crate::names::named! {
 
 impl CwndUpdate {
     /// Whether the SACK under work lets the window grow.
-    pub(crate) fn advances(self, news: &News, cuc: &Cuc) -> bool {
+    pub(super) fn advances(self, news: &News, cuc: &Cuc) -> bool {
         match self {
             Self::None => news.cum_advanced,
             Self::V1 => news.earliest_acked,

@@ -63,7 +63,7 @@ pub(crate) enum Reach {
 impl SplitFastRetransmit {
     /// What the SACK tells about a path with this `news`, if anything. `all` is what was newly
     /// acknowledged on all paths.
-    pub(crate) fn reach(self, news: &News, all: Option<Extent<Tsn64>>) -> Option<Reach> {
+    pub(super) fn reach(self, news: &News, all: Option<Extent<Tsn64>>) -> Option<Reach> {
         match self {
             Self::Off => all.map(Reach::Tsns),
             Self::Tsn => news.sure_tsns.map(Reach::Tsns),

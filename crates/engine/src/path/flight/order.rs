@@ -12,7 +12,7 @@
 
 use super::Reach;
 use crate::tsn::Tsn64;
-use alloc::collections::VecDeque;
+use alloc::collections::{VecDeque, vec_deque};
 
 /// One transmission of a chunk on a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -107,15 +107,20 @@ impl SentOrder {
         self.queue.drain(write..read);
     }
 
-    /// Removes and returns the earliest transmission, over or not.
-    pub(crate) fn pop(&mut self) -> Option<Sent> {
-        self.queue.pop_front()
-    }
-
     /// Transmissions remembered.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.queue.len()
+    }
+}
+
+/// All transmissions, over or not.
+impl IntoIterator for SentOrder {
+    type Item = Sent;
+    type IntoIter = vec_deque::IntoIter<Sent>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.queue.into_iter()
     }
 }
 

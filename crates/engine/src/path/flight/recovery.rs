@@ -2,6 +2,9 @@
 //! losses in one window of a path cut its window once, and other paths are not touched.
 
 use super::Cuc;
+use crate::path::Path;
+use crate::path::congestion::{CongestionEvent, Group};
+use crate::time::{Duration, Instant};
 use crate::tsn::Tsn64;
 
 crate::names::named! {
@@ -17,6 +20,9 @@ crate::names::named! {
         None = "none",
     }
 }
+
+/// The window that RFC 9260 section 7.2.3 leaves at least, in chunks.
+const MIN_WINDOW: usize = 4;
 
 /// Fast recovery of one path.
 #[derive(Clone, Debug, Default)]
@@ -42,10 +48,13 @@ impl FastRecovery {
 
     /// A SACK was worked in: all up to the exit point may be acknowledged now, cumulatively or on
     /// this path alone.
-    pub(crate) fn on_sack(&mut self, cum: Tsn64, cuc: &Cuc) {
-        if self.exit.is_some_and(|exit| cum >= exit || cuc.is_past(exit)) {
-            self.exit = None;
-        }
+    fn on_sack(&mut self, cum: Tsn64, cuc: &Cuc) {
+        self.exit = self.exit.filter(|exit| cum < *exit && !cuc.is_past(*exit));
+    }
+
+    /// The same where the whole association is in fast recovery.
+    pub(crate) fn on_cumulative(&mut self, cum: Tsn64) {
+        self.exit = self.exit.filter(|exit| cum < *exit);
     }
 
     /// A chunk that was sent after its beginning says that there is congestion again.
@@ -75,5 +84,107 @@ mod tests {
         assert!(recovery.is_active());
         recovery.on_sack(tsn(9), &Cuc::default());
         assert!(!recovery.is_active());
+    }
+}
+
+impl Path {
+    /// Whether it is in fast recovery.
+    pub(crate) fn is_recovering(&self) -> bool {
+        self.flight.recovery.is_active()
+    }
+
+    /// Ends fast recovery if what was outstanding at its beginning is acknowledged, all up to `cum` being so.
+    pub(super) fn leave_recovery(&mut self, cum: Tsn64) {
+        let flight = &mut self.flight;
+        let was_recovering = flight.recovery.is_active();
+        flight.recovery.on_sack(cum, &flight.cuc);
+        if was_recovering && !flight.recovery.is_active() {
+            flight.rack.on_recovered();
+        }
+    }
+
+    /// Whether a retransmission is lost that left after the window was cut last, which is a second sign
+    /// of congestion (RFC 8985 section 9.3): fast recovery is over.
+    pub(crate) fn is_lost_again(&mut self, repeated: Option<u64>) -> bool {
+        let again = repeated.is_some_and(|number| number > self.flight.cut_at);
+        if again {
+            self.flight.recovery.leave();
+        }
+        again
+    }
+
+    /// Begins fast recovery. False if the path was in it already.
+    pub(crate) fn enter_recovery(&mut self, cum: Tsn64) -> bool {
+        let exit = self.recovery_exit(cum);
+        self.flight.recovery.enter(exit)
+    }
+
+    /// The highest TSN outstanding on the path, where all up to `cum` is acknowledged: the exit point of
+    /// a recovery that begins now. A path that only repeats what others have lost has sent none of its
+    /// own, or none that is still outstanding.
+    fn recovery_exit(&self, cum: Tsn64) -> Option<Tsn64> {
+        let own = self.flight.highest_tsn.filter(|tsn| *tsn > cum);
+        own.or_else(|| self.flight.retransmissions.highest())
+    }
+
+    /// Cuts the window for losses.
+    pub(crate) fn cut(&mut self, now: Instant, group: &Group) {
+        self.flight.cut_at = self.flight.transmissions;
+        let used = self.used_window(now);
+        self.congestion.on_loss(&CongestionEvent { used }, group);
+        self.flight.fast_packet = true;
+    }
+
+    /// The peer has got chunk `tsn` with a mark of congestion. Returns whether that is news. What was sent
+    /// after the last cut and is marked again is congestion that the cut has not ended.
+    pub(crate) fn on_echo(&mut self, tsn: Tsn64) -> bool {
+        let is_new = self.ecn.is_new(tsn);
+        if is_new {
+            self.ecn.on_answered(self.flight.highest_tsn);
+            self.flight.recovery.leave_before(tsn);
+        }
+        is_new
+    }
+
+    /// Cuts the window for a mark on transmission `number`, if that is known.
+    pub(crate) fn cut_for_mark(&mut self, now: Instant, number: Option<u64>, group: &Group) {
+        let flight = &mut self.flight;
+        // Marked again no sooner than any packet could tell.
+        let at_once = number.is_some_and(|number| number <= flight.cut_at + MIN_WINDOW as u64);
+        flight.cut_at = flight.transmissions;
+        flight.news.flight_before = flight.bytes;
+        let event = CongestionEvent { used: self.used_window(now) };
+        self.congestion.on_marked(now, &event, group);
+        self.stats.ecn_reductions += 1;
+        let is_least = self.congestion.window() <= MIN_WINDOW * self.congestion.chunk_limit();
+        self.ecn.on_reduced(at_once && is_least);
+    }
+
+    /// A chunk of the path is sent again because it holds up all others, as if it were lost.
+    pub(crate) fn on_rescheduled(&mut self, now: Instant, cum: Tsn64, group: &Group) {
+        self.stats.rescheduled += 1;
+        if self.enter_recovery(cum) {
+            self.congestion.on_loss(&CongestionEvent { used: self.flight.bytes }, group);
+        } else {
+            self.hold_back(now + self.rtt.smoothed().unwrap_or(Duration::ZERO));
+        }
+    }
+
+    /// T3-rtx has expired with something in flight.
+    pub(crate) fn on_timeout(&mut self, group: &Group) {
+        self.rtt.back_off();
+        self.collapse(self.flight.bytes, group);
+        self.flight.silence.settle();
+        self.flight.tail_probe.on_timeout();
+        self.flight.rack.set_timer(None);
+    }
+
+    /// The flight of `used` bytes has timed out.
+    pub(super) fn collapse(&mut self, used: usize, group: &Group) {
+        self.stats.timeouts += 1;
+        self.congestion.on_timeout(&CongestionEvent { used }, group);
+        self.flight.recovery.leave();
+        self.flight.fast_packet = false;
+        self.flight.one_packet = true;
     }
 }

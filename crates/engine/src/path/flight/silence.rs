@@ -37,7 +37,10 @@
 //! flight is taken for lost (once, as by missing reports); if that is not answered either, for timed out.
 //! The round trip of the HEARTBEAT is no part of how late acknowledgements may be.
 
-use crate::path::Rtt;
+use super::Sent;
+use super::order::SentOrder;
+use crate::path::congestion::{CongestionEvent, Group};
+use crate::path::{Path, PathId, Rtt};
 use crate::time::{Duration, Instant};
 
 crate::names::named! {
@@ -50,7 +53,7 @@ crate::names::named! {
     }
 }
 
-/// Least slack: programs are not scheduled at once.
+/// Least slack: an allowance for scheduling delay.
 const LEAST_SLACK: Duration = Duration::from_millis(20);
 /// The largest lateness is remembered for so long, then half of it, and so on.
 const MEMORY: Duration = Duration::from_secs(10);
@@ -240,6 +243,132 @@ impl Silence {
         let srtt = rtt.smoothed().unwrap_or_default();
         let known = self.latest + self.latest / 4;
         (rtt.variation() * 2).max(srtt / 4).max(LEAST_SLACK).max(known)
+    }
+}
+
+impl Path {
+    /// When the path becomes overdue if it is not already. `delay`: see [`Silence::overdue`].
+    pub(crate) fn overdue_at(&self, delay: Duration) -> Option<Instant> {
+        if self.flight.bytes == 0 || self.is_asking() {
+            return None;
+        }
+        self.flight.silence.overdue(&self.rtt, delay)
+    }
+
+    /// Whether another path was asked to witness and has not answered yet.
+    pub(crate) fn is_asking(&self) -> bool {
+        self.flight.silence.is_asking()
+    }
+
+    /// Whether the receiver has said something on `other` that it would not have said without saying
+    /// something of this path too, if that worked.
+    pub(crate) fn is_witnessed_by(&self, other: &Self) -> bool {
+        self.flight.silence.is_witnessed(&self.rtt, &other.flight.silence, &other.rtt)
+    }
+
+    /// Another path is asked to witness.
+    pub(crate) fn ask_for_witness(&mut self, now: Instant) {
+        self.flight.silence.ask(now);
+        self.stats.probes += 1;
+    }
+
+    /// A SACK came over the path, whatever it says.
+    pub(crate) fn on_sack_received(&mut self, now: Instant) {
+        self.stats.spurious_probes += u64::from(self.flight.silence.on_sack(now));
+    }
+
+    /// DATA of the peer came over the path.
+    pub(crate) fn on_data_received(&mut self, now: Instant) {
+        self.flight.silence.on_data(now);
+    }
+
+    /// The path stands by, and has answered a HEARTBEAT.
+    pub(crate) fn on_standby_heard(&mut self, now: Instant) {
+        self.flight.silence.on_answer(now);
+    }
+
+    /// A SACK that came over `via` has been worked in. `sent`: when a transmission left that is under way.
+    pub(crate) fn note_sounds(
+        &mut self,
+        now: Instant,
+        via: PathId,
+        sent: impl Fn(Sent) -> Option<Instant>,
+    ) {
+        if let Some(news) = self.flight.news.sent {
+            let due = news.most + self.rtt.smoothed().unwrap_or_default();
+            let heard = if self.is_delivered_before(via) { due.min(now) } else { now };
+            self.flight.silence.on_heard(heard, news.least, &self.rtt);
+        }
+        let awaited = self.awaited(sent);
+        let is_small = self.flight.bytes <= self.congestion.chunk_limit();
+        let alone = is_small && self.flight.last_data <= awaited;
+        self.flight.silence.set_awaited(awaited, alone);
+    }
+
+    /// When the earliest transmission left that may be the next to arrive: what left before one that has
+    /// arrived is lost.
+    fn awaited(&self, sent: impl Fn(Sent) -> Option<Instant>) -> Option<Instant> {
+        let newest = self.flight.rack.newest().unwrap_or_default();
+        let earliest = |order: &SentOrder| order.earliest_after(newest, |it| sent(it).is_some());
+        let both = [&self.flight.originals, &self.flight.retransmissions].map(earliest);
+        both.into_iter().flatten().filter_map(&sent).min()
+    }
+
+    /// Whether what the SACK under work tells of the path is what that had delivered before it fell
+    /// silent, and is told by the answer of another path: when it comes says nothing about this one.
+    pub(super) fn is_delivered_before(&self, via: PathId) -> bool {
+        let silence = &self.flight.silence;
+        (silence.is_asking() || silence.is_suspected()) && via != self.id
+    }
+
+    /// Whether what was acknowledged may have arrived before the path failed: it is suspected, and its own
+    /// acknowledgements do not come. Then its flight was not lost, but it is not used before it has
+    /// answered.
+    pub(super) fn is_old_news(&mut self, via: PathId) -> bool {
+        let old = self.flight.silence.is_suspected() && via != self.id;
+        if old {
+            self.flight.silence.refute();
+        }
+        old
+    }
+
+    /// A chunk that was repeated elsewhere had arrived over this path. `sent`: when it had left here, if
+    /// its acknowledgement came back over the path too.
+    pub(crate) fn on_late_delivery(&mut self, now: Instant, sent: Option<Instant>) {
+        self.flight.silence.refute();
+        if let Some(sent) = sent {
+            self.flight.silence.on_late_acknowledgement(now, sent, &self.rtt);
+        }
+    }
+
+    /// The path is suspected.
+    pub(crate) fn suspect(&mut self, now: Instant) {
+        self.flight.silence.suspect(now, &self.rtt, self.flight.bytes);
+        self.stats.suspicions += 1;
+    }
+
+    /// The path works. If it was suspected, that was wrong.
+    pub(crate) fn clear_suspicion(&mut self) {
+        let was_suspected = self.flight.silence.settle().is_some();
+        self.stats.spurious_suspicions += u64::from(was_suspected);
+    }
+
+    /// The path has answered a HEARTBEAT. If it was suspected, and nothing of its flight is known to have
+    /// arrived, that is lost.
+    pub(crate) fn on_suspect_answered(&mut self, now: Instant, group: &Group) {
+        let Some(suspicion) = self.flight.silence.settle() else { return };
+        self.flight.silence.survive(now, suspicion, &self.rtt);
+        self.stats.spurious_suspicions += 1;
+        if !suspicion.refuted {
+            self.congestion.on_loss(&CongestionEvent { used: suspicion.flight }, group);
+        }
+    }
+
+    /// The path has not answered a HEARTBEAT either. If it was suspected, its flight has timed out.
+    pub(crate) fn on_suspect_silent(&mut self, group: &Group) {
+        if let Some(suspicion) = self.flight.silence.settle() {
+            self.collapse(suspicion.flight, group);
+        }
     }
 }
 

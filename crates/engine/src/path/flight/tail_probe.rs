@@ -18,11 +18,11 @@
 //! If the probe repeats a chunk, and something sent later arrives before the peer reports a duplicate,
 //! the probe has repaired a loss, and the window is cut for it.
 
-use crate::path::Rtt;
+use crate::path::{Path, Rtt};
 use crate::time::{Duration, Instant};
 use crate::tsn::Tsn64;
 
-/// Programs are not scheduled at once.
+/// Allowance for scheduling delay.
 const LEAST_SLACK: Duration = Duration::from_millis(20);
 
 /// The probe of one path.
@@ -114,6 +114,45 @@ impl TailProbe {
         self.spent = true;
         self.exceeds = false;
         self.repeated = None;
+    }
+}
+
+impl Path {
+    /// When its tail is to be probed, if the peer holds back the acknowledgement of a single packet for
+    /// `delay` at most.
+    pub(crate) fn tail_probe_at(&self, delay: Duration) -> Option<Instant> {
+        if self.flight.bytes == 0 || !self.is_active() {
+            return None;
+        }
+        let alone = self.flight.bytes <= self.congestion.chunk_limit();
+        let delay = if alone { delay } else { Duration::ZERO };
+        let due = self.flight.tail_probe.due(&self.rtt, self.flight.last_data?, delay)?;
+        Some(self.flight.t3.map_or(due, |t3| t3.min(due)))
+    }
+
+    /// Something may leave beyond the window, because the path has been silent for too long.
+    pub(crate) fn allow_tail_probe(&mut self) {
+        self.flight.tail_probe.probe();
+    }
+
+    /// There is nothing to probe with.
+    pub(crate) fn cancel_tail_probe(&mut self) {
+        self.flight.tail_probe.on_packet();
+    }
+
+    /// The probe is new data, or repeats a chunk.
+    pub(crate) fn begin_tail_probe(&mut self, now: Instant, repeats: Option<Tsn64>) {
+        if let Some(tsn) = repeats {
+            self.flight.tail_probe.repeat(tsn);
+        }
+        self.stats.tail_probes += 1;
+        self.restart_t3(now);
+    }
+
+    /// Whether the probe of a silent tail is known to have repaired a loss.
+    pub(crate) fn was_repaired(&mut self) -> bool {
+        let flight = &mut self.flight;
+        flight.tail_probe.has_repaired(flight.rack.newest())
     }
 }
 

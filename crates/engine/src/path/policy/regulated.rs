@@ -46,7 +46,7 @@ impl CostCeiling {
             *self = Self { cost: next, waiting: Some(now), moved: now };
         } else if below.is_some() {
             let at = of(paths, candidates).filter(|path| path.cost() == ceiling);
-            let used = at.filter_map(|path| path.last_data).max().unwrap_or(self.moved);
+            let used = at.filter_map(Path::last_data).max().unwrap_or(self.moved);
             if now.since(used.max(self.moved)) >= patience {
                 *self = Self { cost: below, waiting: None, moved: now };
             }
@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(step(&mut paths, 1200, true), [0, 1, 2]);
         assert_eq!(step(&mut paths, 1300, false), [0, 1, 2]);
         // While it carries something it stays.
-        paths.get_mut(PathId(1)).unwrap().last_data = Some(at(1390));
+        paths.get_mut(PathId(1)).unwrap().set_last_data(Some(at(1390)));
         assert_eq!(step(&mut paths, 1500, true), [0, 1, 2]);
         assert_eq!(step(&mut paths, 1589, false), [0, 1, 2]);
         assert_eq!(step(&mut paths, 1590, true), [0]);
@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(step(&mut paths, 1800, true), [0]);
         assert_eq!(step(&mut paths, 1950, true), [0]);
         assert_eq!(step(&mut paths, 2000, true), [0, 1, 2]);
-        paths.get_mut(PathId(2)).unwrap().last_data = Some(at(2190));
+        paths.get_mut(PathId(2)).unwrap().set_last_data(Some(at(2190)));
         assert_eq!(step(&mut paths, 2200, true), [0, 1, 2, 3]);
     }
 

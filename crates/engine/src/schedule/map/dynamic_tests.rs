@@ -32,7 +32,7 @@ impl Bench {
             self.now = self.now + Duration::from_millis(100);
             for (path, bytes) in self.paths.iter_mut().zip(carried) {
                 path.stats.bytes_acked += bytes / 10;
-                path.share_filled = Some(self.now);
+                path.set_share_filled(Some(self.now));
             }
             self.map.observe(self.now, &self.paths, self.usable, ROOM);
         }

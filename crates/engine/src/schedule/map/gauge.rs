@@ -106,7 +106,7 @@ impl Gauge {
         let carried = u128::from(self.rate().unwrap_or(0)) * base.as_nanos() / 1_000_000_000;
         // With so little in flight there is hardly a queue.
         let most = carried * 5 / 4 + 4 * u128::from(path.mtu());
-        self.trip.follow(now, latest, path.flight as u128 <= most);
+        self.trip.follow(now, latest, path.flight() as u128 <= most);
     }
 
     /// Whether a sample is complete.
@@ -124,7 +124,7 @@ impl Gauge {
         let acked = counts.acked - self.before.acked;
         let rate = u128::from(acked) * 1_000_000_000 / nanos;
         let rate = u64::try_from(rate).unwrap_or(u64::MAX);
-        let limited = path.share_filled.is_some_and(|filled| filled >= self.since);
+        let limited = path.share_filled().is_some_and(|filled| filled >= self.since);
         let limited = limited && rate > 0;
         if limited || self.rate().is_none_or(|known| rate > known) {
             self.samples[self.taken % SAMPLES] = rate;
@@ -200,7 +200,7 @@ mod tests {
             now = now + Duration::from_millis(100);
             assert!(gauge.is_due(now, path));
             path.stats.bytes_acked += bytes;
-            path.share_filled = limited.then_some(now).or(path.share_filled);
+            path.set_share_filled(limited.then_some(now).or(path.share_filled()));
             gauge.sample(now, path, usize::MAX);
             gauge.rate()
         };
@@ -234,7 +234,7 @@ mod tests {
         let mut gauge = Gauge::new(Instant::ZERO, path);
         let mut sample = |limited: bool| {
             path.stats.bytes_acked += 1000;
-            path.share_filled = limited.then_some(Instant::ZERO);
+            path.set_share_filled(limited.then_some(Instant::ZERO));
             gauge.sample(Instant::ZERO, path, usize::MAX);
             gauge.is_sure()
         };
@@ -278,7 +278,7 @@ mod tests {
         let mut second = |path: &mut Path, rtt: u64, most: usize| {
             now = now + Duration::from_secs(1);
             path.stats.bytes_acked += 1_000_000;
-            path.share_filled = Some(now);
+            path.set_share_filled(Some(now));
             path.rtt.on_data_sample(now, Duration::from_millis(rtt));
             gauge.follow(now, path);
             gauge.sample(now, path, most);
@@ -298,7 +298,7 @@ mod tests {
     fn followed(flight: usize, trips: impl Iterator<Item = u64>) -> Option<Duration> {
         let (mut paths, _) = measured(&[500]);
         let path = paths.iter_mut().next().unwrap();
-        path.flight = flight;
+        path.set_flight(flight);
         let mut now = Instant::ZERO;
         let mut gauge = Gauge::new(now, path);
         for trip in trips {

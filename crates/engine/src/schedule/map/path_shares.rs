@@ -167,17 +167,17 @@ impl PathShares {
     pub(crate) fn allows(&self, path: &Path, room: Room) -> bool {
         let Some(share) = self.share(path.id) else { return true };
         let packet = usize::from(path.mtu());
-        let fits = path.flight + packet <= share.most
+        let fits = path.flight() + packet <= share.most
             && (share.faster == 0
-                || share.faster + room.waiting + path.flight + packet <= room.window);
-        fits || path.flight == 0
+                || share.faster + room.waiting + path.flight() + packet <= room.window);
+        fits || path.flight() == 0
     }
 
     /// Whether `helper` may send what `home`, a faster path, has in its streams: there must be room
     /// for all that `home` delivers until it arrives.
     pub(crate) fn allows_joint(&self, helper: &Path, room: Room) -> bool {
         let Some(share) = self.share(helper.id) else { return true };
-        share.joined + helper.flight + usize::from(helper.mtu()) <= room.window
+        share.joined + helper.flight() + usize::from(helper.mtu()) <= room.window
     }
 
     /// Whether something of the `left` bytes that wait for `path` arrives earlier if `helper` sends it
@@ -195,7 +195,7 @@ impl PathShares {
             let nanos = bytes as u128 * 1_000_000_000 / u128::from(rate.max(1));
             Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
         };
-        least / 2 + time(path.flight).saturating_sub(least) + time(more)
+        least / 2 + time(path.flight()).saturating_sub(least) + time(more)
     }
 
     /// What a round trip takes at least.
@@ -229,7 +229,7 @@ mod tests {
             now = now + Duration::from_secs(1);
             for path in paths.iter_mut() {
                 path.stats.bytes_acked += 1_000_000;
-                path.share_filled = Some(now);
+                path.set_share_filled(Some(now));
             }
         }
         shares.observe(now, &paths, usable, (room, tenants));
@@ -280,17 +280,17 @@ mod tests {
     fn a_slow_path_leaves_room_for_what_waits_and_for_the_fast_one() {
         let (shares, mut paths) = two(room(150_000, true), 2);
         let slow = get(&mut paths, SLOW);
-        slow.flight = 20_000;
+        slow.set_flight(20_000);
         let with = |waiting| Room { waiting, ..room(150_000, true) };
         assert!(shares.allows(slow, with(0)));
         assert!(!shares.allows(slow, with(110_000)));
         // One packet at least.
-        slow.flight = 0;
+        slow.set_flight(0);
         assert!(shares.allows(slow, with(110_000)));
         let fast = get(&mut paths, FAST);
-        fast.flight = 10_000;
+        fast.set_flight(10_000);
         assert!(shares.allows(fast, with(110_000)));
-        fast.flight = shares.most(FAST);
+        fast.set_flight(shares.most(FAST));
         assert!(!shares.allows(fast, with(0)));
     }
 
@@ -302,7 +302,7 @@ mod tests {
         assert!(!shares.is_earlier(slow, fast, 80_000));
         assert!(shares.is_earlier(slow, fast, 95_000));
         assert!(shares.is_earlier(fast, slow, 1));
-        get(&mut paths, FAST).flight = 120_000;
+        get(&mut paths, FAST).set_flight(120_000);
         let [fast, slow] = [FAST, SLOW].map(|id| paths.get(id).unwrap());
         assert!(shares.is_earlier(slow, fast, 1));
     }

@@ -10,7 +10,7 @@ pub(crate) fn by_least_recently_used(
     usable: PathSet,
     first: Option<PathId>,
 ) -> PathOrder {
-    PathOrder::by(paths, usable, |path| (Some(path.id) != first, path.last_data))
+    PathOrder::by(paths, usable, |path| (Some(path.id) != first, path.last_data()))
 }
 
 #[cfg(test)]
@@ -25,7 +25,7 @@ mod tests {
     fn who_waited_longest_goes_first_unless_a_sack_has_just_come() {
         let (mut paths, all) = paths(4);
         for (path, at) in paths.iter_mut().zip([Some(9), Some(3), None, Some(3)]) {
-            path.last_data = at.map(|at| Instant::ZERO + Duration::from_millis(at));
+            path.set_last_data(at.map(|at| Instant::ZERO + Duration::from_millis(at)));
         }
         let order = |first| -> Vec<u8> {
             by_least_recently_used(&paths, all, first).map(|id| id.0).collect()

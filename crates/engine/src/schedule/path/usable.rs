@@ -36,7 +36,7 @@ fn least_failed(paths: &Paths) -> Option<PathId> {
         PathState::Unconfirmed => None,
     };
     let ranked = paths.iter().filter_map(|path| {
-        let latest = core::cmp::Reverse(path.last_data);
+        let latest = core::cmp::Reverse(path.last_data());
         Some((rank(path)?, path.error_count, latest, path.id))
     });
     ranked.min().map(|(.., id)| id)

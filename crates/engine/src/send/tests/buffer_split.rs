@@ -67,7 +67,7 @@ fn retransmissions_are_not_held_back_and_move_the_booking() {
     bench.sender.handle_t3(crate::path::PathId(0), &mut bench.paths);
     let again = bench.send_all(1);
     assert_eq!(again.len(), 9);
-    assert_eq!((bench.path(0).booked, bench.path(1).booked), (0, 18 * FULL));
+    assert_eq!((bench.path(0).booked(), bench.path(1).booked()), (0, 18 * FULL));
     // Above its share now, the path takes nothing new.
     bench.sender.limit = 30 * FULL;
     bench.queue(1);
@@ -98,7 +98,7 @@ fn proportional_shares_follow_the_windows() {
     bench.pass(100);
     bench.sack(10, &[], 1);
     assert_eq!(bench.cwnd(0), 2 * bench.cwnd(1));
-    bench.paths.iter_mut().for_each(|path| path.burst = crate::path::Burst::new(&classic()));
+    bench.paths.iter_mut().for_each(|path| path.set_burst(&classic()));
     bench.sender.limit = 30 * FULL;
     bench.queue(30);
     assert_eq!((bench.send_all(0).len(), bench.send_all(1).len()), (19, 9));

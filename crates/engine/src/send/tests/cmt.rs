@@ -218,9 +218,7 @@ fn a_lost_retransmission_stops_version_1_but_not_version_2() {
         let sent = bench.push(1, 1);
         bench.pass(100);
         bench.sack(0, &[(2, sent[0])], 1);
-        let path = bench.path(1);
-        let news = path.cmt.news;
-        assert_eq!(cwnd_update.advances(&news, &path.cmt.cuc), advances, "{cwnd_update}");
+        assert_eq!(bench.path(1).advances(cwnd_update), advances, "{cwnd_update}");
     }
 }
 
@@ -233,7 +231,7 @@ fn moving_a_chunk_looks_for_the_earliest_of_both_paths_again() {
     bench.pass(2000);
     bench.sender.handle_t3(PathId(0), &mut bench.paths);
     assert_eq!(bench.send_all(1), [1, 2]);
-    assert!([0, 1].into_iter().all(|path| bench.path(path).cmt.cuc.wants() == (true, true)));
+    assert!([0, 1].into_iter().all(|path| bench.path(path).wants_earliest() == (true, true)));
 }
 
 #[test]
@@ -294,13 +292,13 @@ fn a_path_behind_another_ones_loss_times_out_only_without_the_smart_timer() {
         let mut bench = Bench::opened_with(2, &Config { smart_t3, ..classic() });
         bench.push(0, 1);
         bench.push(1, 4);
-        let started = bench.path(1).t3.unwrap();
+        let started = bench.path(1).t3().unwrap();
         bench.pass(150);
         // 1 is lost and holds the cumulative TSN; path 1 delivers.
         bench.sack(0, &[(2, 3)], 1);
-        assert_eq!(bench.path(1).t3.unwrap() > started, restarted);
+        assert_eq!(bench.path(1).t3().unwrap() > started, restarted);
         bench.sack(5, &[], 1);
-        assert_eq!(bench.path(1).t3, None);
+        assert_eq!(bench.path(1).t3(), None);
     }
 }
 

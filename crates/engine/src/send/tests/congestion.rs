@@ -1,7 +1,7 @@
 //! How windows grow: CUC, use of the window, Max.Burst, one packet after a timeout.
 
 use super::{Bench, FULL, classic};
-use crate::path::{Pacer, Pacing, PathId};
+use crate::path::{CwndUpdate, Pacing, PathId};
 use alloc::vec::Vec;
 
 const WIRE: usize = FULL + 16;
@@ -28,15 +28,15 @@ fn what_another_path_repeats_moves_both_pseudo_acknowledgements() {
     bench.push(1, 2);
     bench.pass(300);
     bench.sack(0, &[(5, 6)], 1);
-    assert_eq!(bench.path(0).cmt.cuc.wants(), (false, true));
+    assert_eq!(bench.path(0).wants_earliest(), (false, true));
     assert!(!bench.sender.handle_t3(PathId(0), &mut bench.paths));
     assert_eq!(bench.send(1), [1]);
-    assert_eq!(bench.path(0).cmt.cuc.wants(), (true, true));
-    assert_eq!(bench.path(1).cmt.cuc.wants(), (true, true));
+    assert_eq!(bench.path(0).wants_earliest(), (true, true));
+    assert_eq!(bench.path(1).wants_earliest(), (true, true));
     // Version 2: a path that carries retransmissions only does advance.
     bench.pass(100);
     bench.sack(1, &[(5, 6)], 1);
-    assert!(bench.path(1).cmt.cuc.advanced());
+    assert!(bench.path(1).advances(CwndUpdate::V2));
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn windows_and_flight_count_headers_and_padding() {
     for (len, flight) in [(1, 20), (4, 40), (5, 64)] {
         bench.queue_bytes(len);
         bench.send(0);
-        assert_eq!(bench.path(0).flight, flight);
+        assert_eq!(bench.path(0).flight(), flight);
     }
 }
 
@@ -115,7 +115,7 @@ fn the_window_is_exceeded_by_less_than_one_packet() {
     let mut bench = Bench::new(1, &classic());
     bench.queue(50);
     bench.send_all(0);
-    let (flight, cwnd) = (bench.path(0).flight, bench.cwnd(0));
+    let (flight, cwnd) = (bench.path(0).flight(), bench.cwnd(0));
     assert!(flight >= cwnd && flight < cwnd + WIRE, "{flight} {cwnd}");
 }
 
@@ -160,18 +160,18 @@ fn every_path_starts_with_its_own_initial_window() {
 #[test]
 fn paced_packets_leave_one_after_the_other() {
     let mut bench = Bench::opened(1);
-    bench.paths.get_mut(PathId(0)).unwrap().pacer = Pacer::new(Pacing::On);
+    bench.paths.get_mut(PathId(0)).unwrap().set_pacing(Pacing::On);
     bench.queue(200);
     let start = bench.now;
     let window = bench.cwnd(0);
     let mut trains = Vec::new();
-    while bench.path(0).flight < window {
+    while bench.path(0).flight() < window {
         trains.push(bench.send_all(0).len());
         let path = bench.paths.get_mut(PathId(0)).unwrap();
-        let Some(hold) = path.pacer.deadline() else { break };
+        let Some(hold) = path.pacing_deadline() else { break };
         assert!(hold > bench.now);
         bench.now = hold;
-        path.pacer.expire(hold);
+        path.expire_pacing(hold);
     }
     assert_eq!(trains.remove(0), 4, "an initial window");
     assert!(trains.iter().all(|packets| (1..=2).contains(packets)), "{trains:?}");

@@ -32,7 +32,7 @@ impl Bench {
     }
 
     fn flight(&self, id: u8) -> usize {
-        self.path(id).flight
+        self.path(id).flight()
     }
 }
 

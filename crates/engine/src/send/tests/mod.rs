@@ -15,12 +15,12 @@ mod timers;
 mod wanted;
 mod window;
 
-use super::outstanding::ChunkState;
+use super::outstanding::SentChunk;
 use super::queue::SendQueue;
 use super::{SackOutcome, SackView, Sender};
 use crate::config::Config;
 use crate::path::{
-    CongestionControl, LossRecovery, Path, PathAddr, PathId, PathMtu, PathState, Paths,
+    ChunkState, CongestionControl, LossRecovery, Path, PathAddr, PathId, PathMtu, PathState, Paths,
 };
 use crate::send::{Outgoing, SendError};
 use crate::time::{Duration, Instant};
@@ -100,11 +100,7 @@ impl Bench {
         let cum = bench.sender.outstanding.cum();
         bench.sender.abandonment = super::abandon::Abandonment::new(config, cum);
         for path in bench.paths.iter_mut() {
-            path.cmt = crate::path::Flight::default();
-            path.stats = crate::path::PathCounters::default();
-            path.booked = 0;
-            path.burst = crate::path::Burst::new(config);
-            path.last_data = None;
+            path.forget_transmissions(config);
         }
         bench
     }
@@ -211,12 +207,12 @@ impl Bench {
     }
 
     fn missing(&self, tsn: u64) -> u8 {
-        self.sender.outstanding.get(Tsn64::initial(Tsn(0)).plus(tsn)).unwrap().missing
+        self.sender.outstanding.get(Tsn64::initial(Tsn(0)).plus(tsn)).unwrap().record.missing
     }
 
     fn is_lost(&self, tsn: u64) -> bool {
         let chunk = self.sender.outstanding.get(Tsn64::initial(Tsn(0)).plus(tsn)).unwrap();
-        chunk.state == ChunkState::Lost
+        chunk.record.state == ChunkState::Lost
     }
 
     fn check(&self) {
@@ -239,41 +235,44 @@ fn check(sender: &Sender, paths: &Paths) {
         .map(|tsn| (tsn, sender.outstanding.get(tsn).unwrap()))
         .collect();
     let sum = |state: ChunkState| -> usize {
-        all.iter().filter(|(_, c)| c.state == state).map(|(_, c)| c.data_len()).sum()
+        all.iter().filter(|(_, c)| c.record.state == state).map(|(_, c)| c.data_len()).sum()
     };
     assert_eq!(sender.in_flight, sum(ChunkState::InFlight));
     assert_eq!(sender.lost, sum(ChunkState::Lost));
     let held: usize = all.iter().map(|(_, chunk)| chunk.data_len()).sum();
     assert_eq!(sender.buffered, held + sender.queue.bytes());
-    let tsns = |wanted: &dyn Fn(&super::outstanding::SentChunk) -> bool| -> BTreeSet<Tsn64> {
+    let tsns = |wanted: &dyn Fn(&SentChunk) -> bool| -> BTreeSet<Tsn64> {
         all.iter().filter(|(_, chunk)| wanted(chunk)).map(|(tsn, _)| *tsn).collect()
     };
     let acked: BTreeSet<Tsn64> = sender.acked.iter().flat_map(crate::ranges::Range::iter).collect();
     let acked: BTreeSet<Tsn64> = acked
         .into_iter()
-        .filter(|tsn| sender.outstanding.get(*tsn).unwrap().state != ChunkState::Abandoned)
+        .filter(|tsn| sender.outstanding.get(*tsn).unwrap().record.state != ChunkState::Abandoned)
         .collect();
-    assert_eq!(acked, tsns(&|c| matches!(c.state, ChunkState::Acked | ChunkState::Released)));
+    assert_eq!(
+        acked,
+        tsns(&|c| matches!(c.record.state, ChunkState::Acked | ChunkState::Released))
+    );
     let released = sender.released.iter().flat_map(crate::ranges::Range::iter);
     let released: BTreeSet<Tsn64> = released.collect();
-    assert_eq!(released, tsns(&|chunk| chunk.state == ChunkState::Released));
-    let abandoned = tsns(&|chunk| chunk.state == ChunkState::Abandoned);
+    assert_eq!(released, tsns(&|chunk| chunk.record.state == ChunkState::Released));
+    let abandoned = tsns(&|chunk| chunk.record.state == ChunkState::Abandoned);
     assert_eq!(sender.outstanding.held() + released.len() + abandoned.len(), all.len());
     for path in paths.iter() {
         let flight: usize = all
             .iter()
-            .filter(|(_, c)| c.state == ChunkState::InFlight && c.path == path.id)
+            .filter(|(_, c)| c.record.state == ChunkState::InFlight && c.record.path == path.id)
             .map(|(_, chunk)| chunk.wire_len())
             .sum();
         let flight = flight + sender.copies.flight(path.id);
-        assert_eq!(path.flight, flight, "flight of {:?}", path.id);
+        assert_eq!(path.flight(), flight, "flight of {:?}", path.id);
         let booked: usize =
-            all.iter().filter(|(_, c)| c.path == path.id).map(|(_, c)| c.data_len()).sum();
-        assert_eq!(path.booked, booked, "booked on {:?}", path.id);
-        assert!(flight == 0 || path.t3.is_some(), "data in flight without T3-rtx");
-        let lost = &path.cmt.lost;
-        let waiting: BTreeSet<Tsn64> = lost.reported.union(&lost.timed_out).copied().collect();
-        assert_eq!(waiting, tsns(&|c| c.state == ChunkState::Lost && c.path == path.id));
-        assert!(lost.reported.is_disjoint(&lost.timed_out));
+            all.iter().filter(|(_, c)| c.record.path == path.id).map(|(_, c)| c.data_len()).sum();
+        assert_eq!(path.booked(), booked, "booked on {:?}", path.id);
+        assert!(flight == 0 || path.t3().is_some(), "data in flight without T3-rtx");
+        let waiting: BTreeSet<Tsn64> = path.lost().iter().collect();
+        assert_eq!(waiting.len(), path.lost().iter().count(), "lost in two ways");
+        let lost = |c: &SentChunk| c.record.state == ChunkState::Lost && c.record.path == path.id;
+        assert_eq!(waiting, tsns(&lost));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Bench, FULL, SackView, Sender, classic};
 use crate::config::Config;
-use crate::path::{Pace, Pacer, Pacing, PathId};
+use crate::path::PathId;
 use crate::send::outstanding::SentChunk;
 use crate::send::queue::{Fragment, Number};
 use crate::send::reliability::Terms;
@@ -80,7 +80,7 @@ fn one_probe_for_the_association_after_one_rto() {
     assert_eq!(due, bench.now + bench.path(0).rtt.rto());
     bench.now = due;
     assert_eq!(send_everywhere(&mut bench), [2]);
-    assert_eq!(bench.path(0).flight, 1460, "the probe goes over the fastest path");
+    assert_eq!(bench.path(0).flight(), 1460, "the probe goes over the fastest path");
     assert_eq!(bench.sender.deadline(&bench.paths), None);
 }
 
@@ -94,11 +94,11 @@ fn immediate_probing_keeps_one_chunk_in_flight_whatever_the_window_is() {
     bench.queue(2);
     assert_eq!(bench.send_all(0), [2]);
     let rto = bench.path(0).rtt.rto();
-    assert_eq!(bench.path(0).t3, Some(bench.now + rto));
+    assert_eq!(bench.path(0).t3(), Some(bench.now + rto));
     bench.now = bench.now + rto;
     assert!(!bench.sender.handle_t3(A, &mut bench.paths), "nobody has answered");
     assert_eq!(bench.send(0), [2]);
-    assert_eq!(bench.path(0).t3, Some(bench.now + rto * 2), "the pause is doubled once");
+    assert_eq!(bench.path(0).t3(), Some(bench.now + rto * 2), "the pause is doubled once");
     bench.a_rwnd = 100_000;
     bench.sack(1, &[], 0);
     assert!(bench.send_all(0).is_empty(), "the probe is left to its timer");
@@ -108,10 +108,8 @@ fn immediate_probing_keeps_one_chunk_in_flight_whatever_the_window_is() {
 fn a_probe_that_pacing_holds_back_does_not_ask_to_be_sent_now() {
     let mut bench = closed();
     let path = bench.paths.get_mut(A).unwrap();
-    path.pacer = Pacer::new(Pacing::On);
-    let pace = Pace::of_window(1000, false, Duration::from_secs(1));
-    path.pacer.on_packet(bench.now, 2500, pace);
-    let due = path.pacer.deadline();
+    path.pace_slowly(bench.now);
+    let due = path.pacing_deadline();
     assert!(due > Some(bench.now + path.rtt.rto()));
     assert_eq!(bench.sender.deadline(&bench.paths), due);
 }
@@ -126,7 +124,7 @@ fn answered_probes_are_no_errors_and_become_rarer() {
     for _ in 0..12 {
         bench.pass(20);
         bench.sack(1, &[], 0);
-        let expiry = bench.path(0).t3.unwrap();
+        let expiry = bench.path(0).t3().unwrap();
         let sent = bench.now;
         bench.now = expiry;
         assert!(bench.sender.handle_t3(A, &mut bench.paths));
@@ -145,7 +143,7 @@ fn a_probe_without_any_answer_is_a_timeout() {
     let mut bench = closed();
     bench.now = bench.sender.deadline(&bench.paths).unwrap();
     assert_eq!(bench.send(0), [2]);
-    bench.now = bench.path(0).t3.unwrap();
+    bench.now = bench.path(0).t3().unwrap();
     assert!(!bench.sender.handle_t3(A, &mut bench.paths));
     assert_eq!(send_everywhere(&mut bench), [2]);
 }
@@ -245,7 +243,7 @@ fn tsns_wrap_to_zero() {
     let view = SackView::of_shutdown(Tsn(0));
     bench.sender.handle_sack(bench.now, &view, A, &mut bench.paths).unwrap();
     bench.check();
-    assert_eq!(bench.path(0).flight, 1460, "all but TSN 1 are acknowledged");
+    assert_eq!(bench.path(0).flight(), 1460, "all but TSN 1 are acknowledged");
 }
 
 #[test]

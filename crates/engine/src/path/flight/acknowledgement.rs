@@ -1,0 +1,230 @@
+//! What is acknowledged, and what a path concludes from a SACK before it looks for losses.
+
+use super::dac::Reports;
+use super::rack::Arrival;
+use super::{ChunkRecord, ChunkState, CwndUpdate, Extent, News, Sent, Tracked};
+use crate::path::congestion::{Acked, Group};
+use crate::path::{Path, PathId};
+use crate::time::Instant;
+use crate::tsn::Tsn64;
+
+/// What a SACK says about all paths, while conclusions are drawn for each.
+#[derive(Debug)]
+pub(crate) struct SackFacts<'a> {
+    pub(crate) now: Instant,
+    /// The path over which it came.
+    pub(crate) via: PathId,
+    /// The cumulative TSN.
+    pub(crate) cum: Tsn64,
+    /// The highest TSN that it reports.
+    pub(crate) highest: Tsn64,
+    /// TSNs newly acknowledged on all paths (RFC 9260's HTNA).
+    pub(crate) newly_acked: Option<Extent<Tsn64>>,
+    /// How many missing reports it counts for.
+    pub(crate) reports: Reports,
+    /// Whether the association was in fast recovery when it came.
+    pub(crate) recovering: bool,
+    /// What lets a window grow. `None`: any acknowledgement.
+    pub(crate) cwnd_update: Option<CwndUpdate>,
+    pub(crate) group: &'a Group,
+}
+
+/// What a SACK proves about a path.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Conclusion {
+    /// Something of it was newly acknowledged.
+    pub(crate) newly_acked: bool,
+    /// It works.
+    pub(crate) works: bool,
+}
+
+impl Path {
+    /// A SACK is about to be worked in. `is_live`: whether a transmission is under way.
+    pub(crate) fn begin_sack(&mut self, is_live: impl Fn(Sent) -> bool) {
+        self.flight.news = News { flight_before: self.flight.bytes, ..News::default() };
+        self.flight.cuc.begin();
+        self.look_for_earliest(is_live);
+    }
+
+    /// Finds the chunks whose acknowledgement will be a pseudo-cumulative one.
+    fn look_for_earliest(&mut self, is_live: impl Fn(Sent) -> bool) {
+        let flight = &mut self.flight;
+        let (first, again) = flight.cuc.wants();
+        if first {
+            flight.cuc.found_first(flight.originals.earliest(&is_live).map(|sent| sent.tsn));
+        }
+        if again {
+            flight.cuc.found_again(flight.retransmissions.earliest(&is_live).map(|sent| sent.tsn));
+        }
+    }
+
+    /// The cumulative TSN has passed a chunk that was not acknowledged before.
+    pub(crate) fn on_passed_by(&mut self) {
+        self.flight.news.cum_advanced = true;
+    }
+
+    /// Whether the cumulative TSN has passed a chunk of the path.
+    pub(crate) fn was_passed(&self) -> bool {
+        self.flight.news.cum_advanced
+    }
+
+    /// What the SACK under work newly acknowledges.
+    pub(crate) fn newly_acked(&self) -> Option<Extent<Tsn64>> {
+        self.flight.news.tsns
+    }
+
+    /// Whether an acknowledgement comes too early to be for the last transmission of a chunk.
+    pub(crate) fn is_too_early(&self, now: Instant, record: &ChunkRecord) -> bool {
+        let least = self.rtt.least().unwrap_or_default();
+        record.transmissions > 1 && now.since(record.last_sent) < least
+    }
+
+    /// A chunk that was sent last on the path is newly acknowledged.
+    pub(crate) fn on_acked(&mut self, now: Instant, tsn: Tsn64, chunk: Tracked<'_>) {
+        let Tracked { record, wire, .. } = chunk;
+        let record = &*record;
+        // An acknowledgement that comes a second time says nothing about the round trip.
+        let once = record.transmissions == 1 && !record.reneged;
+        let earlier = self.is_too_early(now, record);
+        let sure = once || (self.rtt.least().is_some() && !earlier);
+        self.flight.loss_rate.on_acked();
+        // What was acknowledged before has widened the window then: a receiver that takes reports back and
+        // gives them again must not widen it each time.
+        if !record.reneged {
+            // Otherwise the path that it was sent on before has delivered it.
+            if !earlier || record.from == self.id {
+                self.congestion.on_chunk_acked(now, sure.then_some(record.number), wire);
+            }
+            self.flight.news.acked += wire;
+        }
+        if sure {
+            self.on_passed(record.large);
+            match record.capable {
+                true => self.ecn.on_capable_passed(),
+                false => self.ecn.on_plain_passed(),
+            }
+        }
+        self.note_news(now, tsn, record, once, sure);
+    }
+
+    fn note_news(
+        &mut self,
+        now: Instant,
+        tsn: Tsn64,
+        record: &ChunkRecord,
+        once: bool,
+        sure: bool,
+    ) {
+        let news = &mut self.flight.news;
+        news.earliest_acked |= self.flight.cuc.on_acked(tsn);
+        news.proves_path |= !record.moved;
+        if once {
+            let age = now.since(record.last_sent);
+            news.rtt = Some(news.rtt.map_or(age, |rtt| rtt.min(age)));
+        }
+        // Of a chunk that was sent more than once it is not known which transmission has arrived. Too
+        // early an acknowledgement cannot be for the last one, which then says nothing about others.
+        if sure {
+            let (number, sent) = (record.number, record.last_sent);
+            news.numbers = Extent::with(news.numbers, number);
+            news.count = news.count.saturating_add(1);
+            news.sent = Extent::with(news.sent, sent);
+            self.flight.rack.on_arrival(now, Arrival { number, tsn, sent, once });
+        }
+        news.tsns = Extent::with(news.tsns, tsn);
+        if !record.timed_out {
+            news.sure_tsns = Extent::with(news.sure_tsns, tsn);
+        }
+    }
+
+    /// A chunk that waited to be sent again is acknowledged.
+    pub(crate) fn on_lost_acked(&mut self, tsn: Tsn64) {
+        if self.flight.lost.remove(tsn) {
+            self.congestion.on_spurious();
+        }
+    }
+
+    /// The peer has thrown a chunk away that it had acknowledged.
+    pub(crate) fn on_reneged(&mut self, now: Instant, tsn: Tsn64, chunk: Tracked<'_>) {
+        let Tracked { record, wire, .. } = chunk;
+        record.state = ChunkState::InFlight;
+        record.reneged = true;
+        record.missing = 1;
+        let flight = &mut self.flight;
+        flight.bytes += wire;
+        let is_first = record.transmissions == 1;
+        let order = if is_first { &mut flight.originals } else { &mut flight.retransmissions };
+        order.restore(Sent { number: record.number, tsn });
+        if flight.t3.is_none() {
+            self.restart_t3(now);
+        }
+    }
+
+    /// Draws the conclusions of the SACK under work, but for losses: see [`Self::end_sack`].
+    pub(crate) fn conclude(
+        &mut self,
+        facts: &SackFacts<'_>,
+        is_live: impl Fn(Sent) -> bool,
+    ) -> Conclusion {
+        self.look_for_earliest(is_live);
+        self.leave_recovery(facts.cum);
+        let news = self.flight.news;
+        self.stats.bytes_acked += news.acked as u64;
+        let newly_acked = news.acked > 0 || news.tsns.is_some();
+        if newly_acked {
+            self.flight.one_packet = false;
+            self.flight.tail_probe.on_heard(facts.now);
+        }
+        let works = news.proves_path && !self.is_old_news(facts.via);
+        if let Some(rtt) = news.rtt.filter(|_| !self.is_delivered_before(facts.via)) {
+            self.rtt.on_data_sample(facts.now, rtt);
+        }
+        self.widen(facts, &news);
+        Conclusion { newly_acked, works }
+    }
+
+    /// The SACK has been worked in, and losses were looked for. `smart`: a chunk of the path that was
+    /// blocked by another path's loss restarts T3-rtx as well as one that the cumulative TSN passes (rule R3
+    /// of section 6.3.2), or every path would time out behind the blocked cumulative TSN.
+    pub(crate) fn end_sack(&mut self, now: Instant, smart: bool) {
+        let news = &self.flight.news;
+        if !self.awaits_acknowledgement() {
+            self.flight.t3 = None;
+        } else if news.cum_advanced || (news.earliest_acked && smart) {
+            self.restart_t3(now);
+        }
+    }
+
+    /// Widens the window (section 7.2.1, 7.2.2; CUC), and Max.Burst with it.
+    fn widen(&mut self, facts: &SackFacts<'_>, news: &News) {
+        let (now, window) = (facts.now, self.congestion.window());
+        let cuc = &self.flight.cuc;
+        let acked = Acked {
+            now,
+            bytes: news.acked,
+            advanced: facts.cwnd_update.is_none_or(|update| update.advances(news, cuc)),
+            window_used: self.used_window(now) >= window,
+            recovering: facts.recovering || self.is_recovering(),
+            in_flight: self.flight.bytes,
+            newest: news.numbers.map(|numbers| numbers.most),
+            sent: self.flight.transmissions,
+            rtt: news.rtt,
+            srtt: self.rtt.smoothed(),
+            least_rtt: self.rtt.least(),
+        };
+        self.congestion.on_acked(&acked, facts.group);
+        let opened = self.congestion.window().saturating_sub(window);
+        let (limit, srtt) = (self.congestion.chunk_limit(), self.rtt.smoothed());
+        self.burst.on_sack(now, (self.flight.bytes, news.acked + opened), limit, srtt);
+    }
+
+    /// How much of the window was in use when what is acknowledged now was under way. The window counts
+    /// as full also if it was so within the last round trip: what is acknowledged now left when it was,
+    /// even if another SACK of the same batch came first.
+    pub(super) fn used_window(&self, now: Instant) -> usize {
+        let round_trip = self.rtt.smoothed().unwrap_or_default();
+        let full = self.flight.window_filled.is_some_and(|filled| now.since(filled) <= round_trip);
+        let before = self.flight.news.flight_before;
+        if full { before.max(self.congestion.window()) } else { before }
+    }
+}

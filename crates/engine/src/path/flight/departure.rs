@@ -1,0 +1,202 @@
+//! What leaves on a path, and what may.
+
+use super::{ChunkRecord, ChunkState, Sent, Tracked};
+use crate::path::congestion::Departure;
+use crate::path::{Path, PathSet};
+use crate::time::{Duration, Instant};
+use crate::tsn::Tsn64;
+
+impl Path {
+    /// Bytes in flight: DATA chunks with header and padding, neither acknowledged nor marked for
+    /// retransmission.
+    pub(crate) fn flight(&self) -> usize {
+        self.flight.bytes
+    }
+
+    /// Whether an acknowledgement of anything may still come.
+    pub(crate) fn awaits_acknowledgement(&self) -> bool {
+        self.flight.bytes + self.flight.hidden > 0
+    }
+
+    /// User data whose last transmission was on the path and which is not acknowledged for good (the
+    /// measure `queued` of buffer splitting).
+    pub(crate) fn booked(&self) -> usize {
+        self.flight.booked
+    }
+
+    /// When DATA was sent last.
+    pub(crate) fn last_data(&self) -> Option<Instant> {
+        self.flight.last_data
+    }
+
+    /// When it had in flight last what its window or its share of the buffers allows.
+    pub(crate) fn share_filled(&self) -> Option<Instant> {
+        self.flight.share_filled
+    }
+
+    /// Whether the congestion window and Max.Burst (RFC 9260 section 6.1 rules B and D), or pacing, let
+    /// one more chunk out, or a probe does that need not care. `before`: the flight before the packet
+    /// that is being built.
+    pub(crate) fn may_send(&self, now: Instant, before: usize) -> bool {
+        let fits = self.flight.bytes < self.congestion.window()
+            && self.may_follow(now)
+            && !(self.flight.one_packet && before > 0);
+        fits || self.flight.tail_probe.exceeds()
+    }
+
+    /// The same for a chunk that was lost.
+    pub(crate) fn may_repeat(&self, now: Instant, before: usize) -> bool {
+        self.flight.fast_packet || self.may_send(now, before)
+    }
+
+    /// Whether the next packet is a probe of a silent tail.
+    pub(crate) fn probes_tail(&self) -> bool {
+        self.flight.tail_probe.exceeds()
+    }
+
+    /// Whether the last packet with DATA repeated what other paths had lost.
+    pub(crate) fn has_helped(&self) -> bool {
+        self.flight.helped
+    }
+
+    /// A packet with DATA is about to be built, while `usable` are the paths that may carry some. The
+    /// window decays if it has not been used for some time (section 7.2.1).
+    pub(crate) fn begin_packet(&mut self, now: Instant, usable: PathSet) {
+        match self.flight.last_data {
+            None => self.congestion.begin(usable.len()),
+            Some(last) if self.flight.bytes == 0 => {
+                let rto = self.rtt.rto().as_nanos().max(1);
+                let rtos = u32::try_from(now.since(last).as_nanos() / rto).unwrap_or(u32::MAX);
+                if rtos > 0 {
+                    self.congestion.on_idle(rtos);
+                    self.flight.last_data = Some(now);
+                }
+            }
+            Some(_) => {}
+        }
+        self.end_hold(now);
+    }
+
+    /// The packet is complete, and has DATA. `helps`: it repeats what other paths have lost.
+    pub(crate) fn end_packet(&mut self, now: Instant, before: usize, helps: bool) {
+        self.flight.helped &= helps;
+        self.on_packet(now, self.flight.bytes.saturating_sub(before));
+        self.flight.tail_probe.on_packet();
+    }
+
+    /// The privilege of a fast retransmit is for one packet (section 7.2.4 rule 3).
+    pub(crate) fn end_fast_packet(&mut self) {
+        self.flight.fast_packet = false;
+    }
+
+    /// A new chunk has been written into a packet.
+    pub(crate) fn on_new_sent(&mut self, now: Instant, tsn: Tsn64, chunk: Tracked<'_>) {
+        self.flight.booked += chunk.data;
+        self.on_sent(now, tsn, chunk.wire, chunk.record);
+    }
+
+    /// A chunk that was sent before, here or on another path, has been written into a packet.
+    pub(crate) fn on_repetition_sent(&mut self, now: Instant, tsn: Tsn64, chunk: Tracked<'_>) {
+        let Tracked { record, data, wire } = chunk;
+        self.stats.bytes_retransmitted += data as u64;
+        let is_earliest = self.flight.cuc.earliest() == Some(tsn);
+        if record.path != self.id {
+            record.moved = true;
+            self.flight.helped = true;
+            self.flight.booked += data;
+            self.flight.cuc.forget();
+        }
+        self.on_sent(now, tsn, wire, record);
+        if is_earliest {
+            // Section 6.1: the earliest outstanding chunk of the path is sent again.
+            self.restart_t3(now);
+        }
+    }
+
+    fn on_sent(&mut self, now: Instant, tsn: Tsn64, wire: usize, record: &mut ChunkRecord) {
+        let flight = &mut self.flight;
+        flight.transmissions += 1;
+        let sent = Sent { number: flight.transmissions, tsn };
+        if record.transmissions == 0 {
+            flight.originals.push(sent);
+            flight.highest_tsn = flight.highest_tsn.max(Some(tsn));
+        } else {
+            flight.retransmissions.push(sent);
+        }
+        record.number = sent.number;
+        record.from = core::mem::replace(&mut record.path, self.id);
+        record.last_sent = now;
+        record.transmissions += 1;
+        record.missing = 0;
+        record.capable = false;
+        record.hidden = false;
+        record.state = ChunkState::InFlight;
+        self.occupy(now, wire);
+    }
+
+    /// `wire` bytes more are in flight, by the latest transmission.
+    pub(super) fn occupy(&mut self, now: Instant, wire: usize) {
+        let (number, in_flight) = (self.flight.transmissions, self.flight.bytes);
+        self.flight.silence.on_sent(now, in_flight == 0);
+        self.congestion.on_sent(&Departure { now, number, bytes: wire, in_flight });
+        self.flight.bytes += wire;
+        self.flight.last_data = Some(now);
+        if self.flight.bytes >= self.congestion.window() {
+            self.flight.window_filled = Some(now);
+        }
+        if self.flight.t3.is_none() {
+            self.restart_t3(now);
+        }
+    }
+
+    /// Its share of the buffers has room for `most` bytes in flight.
+    pub(crate) fn note_share(&mut self, now: Instant, most: usize) {
+        let share = self.congestion.window().min(most);
+        if self.flight.bytes + self.congestion.chunk_limit() > share {
+            self.flight.share_filled = Some(now);
+        }
+    }
+
+    /// User data that was sent on the path is acknowledged for good, or needs no acknowledgement.
+    pub(crate) fn release(&mut self, data: usize) {
+        self.flight.booked = self.flight.booked.saturating_sub(data);
+    }
+
+    /// When T3-rtx expires, if it runs.
+    pub(crate) fn t3(&self) -> Option<Instant> {
+        self.flight.t3
+    }
+
+    /// (Re)starts T3-rtx (RFC 9260 section 6.3.2).
+    pub(crate) fn restart_t3(&mut self, now: Instant) {
+        self.start_t3(now, self.rtt.rto());
+    }
+
+    /// (Re)starts T3-rtx with another time than the RTO.
+    pub(crate) fn start_t3(&mut self, now: Instant, pause: Duration) {
+        self.flight.t3 = Some(now + pause);
+    }
+
+    /// Stops T3-rtx. Returns when it would have expired.
+    pub(crate) fn stop_t3(&mut self) -> Option<Instant> {
+        self.flight.t3.take()
+    }
+
+    /// Goes on with the T3-rtx of another path, if its own does not run.
+    pub(crate) fn adopt_t3(&mut self, t3: Option<Instant>) {
+        self.flight.t3 = self.flight.t3.or(t3);
+    }
+
+    /// T3-rtx expires at `at` at the latest, if it runs.
+    pub(crate) fn hasten_t3(&mut self, at: Instant) {
+        self.flight.t3 = self.flight.t3.map(|expiry| expiry.min(at));
+    }
+
+    /// Nothing is under way: gives memory back.
+    pub(crate) fn release_memory(&mut self) {
+        self.flight.originals.release_memory();
+        self.flight.retransmissions.release_memory();
+        self.congestion.release_memory();
+        self.delays = None;
+    }
+}

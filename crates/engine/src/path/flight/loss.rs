@@ -1,0 +1,304 @@
+//! What a path has lost: by what arrived after it (RFC 9260 section 7.2.4, split per path, or RACK), by
+//! T3-rtx (section 6.3.3), and with the path itself.
+
+use super::order::SentOrder;
+use super::rack::Verdict;
+use super::{
+    ChunkRecord, ChunkState, Extent, Loss, Lost, Reach, Records, SackFacts, Sent,
+    SplitFastRetransmit, Tracked,
+};
+use crate::path::{Path, PathId};
+use crate::time::{Duration, Instant};
+use crate::tsn::Tsn64;
+
+/// By what losses are found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Detection {
+    pub(crate) split_fast_retransmit: SplitFastRetransmit,
+    /// So many missing reports make a loss.
+    pub(crate) missing_reports: u8,
+    /// A retransmission that is older than a round trip may be found missing too.
+    pub(crate) repeats: bool,
+    /// What lies beyond may be missing from SACKs for lack of room.
+    pub(crate) horizon: Option<Tsn64>,
+}
+
+/// What was found to be lost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Found {
+    /// Something.
+    pub(crate) any: bool,
+    /// The latest retransmission among it.
+    pub(crate) repeated: Option<u64>,
+    /// User data of lost chunks.
+    pub(crate) data: usize,
+}
+
+/// The circumstances under which chunks of a path are judged by time.
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    now: Instant,
+    /// For how long they may be late.
+    window: Duration,
+    /// The SACK under work, if there is one, acknowledges these transmissions.
+    arrived: Option<Extent<u64>>,
+    /// So many.
+    count: u8,
+}
+
+/// The transmissions of a path, taken out while it is walked over them.
+type Orders = [SentOrder; 2];
+
+impl Path {
+    /// What is lost on the path and waits to be sent again.
+    pub(crate) fn lost(&self) -> &Lost {
+        &self.flight.lost
+    }
+
+    /// How much of what the path carries is lost, in parts of 2^20.
+    pub(crate) fn loss_level(&self) -> u64 {
+        self.flight.loss_rate.level()
+    }
+
+    /// Counts missing reports for what was sent on the path before what the SACK newly acknowledges.
+    pub(crate) fn count_missing_reports(
+        &mut self,
+        facts: &SackFacts<'_>,
+        rules: &Detection,
+        records: &mut impl Records,
+    ) -> Found {
+        let mut found = Found::default();
+        let reach = rules.split_fast_retransmit.reach(&self.flight.news, facts.newly_acked);
+        let Some(reach) = reach else { return found };
+        let mut orders = self.take_orders();
+        for (order, in_tsn_order) in orders.iter_mut().zip([true, false]) {
+            order.retain_reached(reach, in_tsn_order, |sent| {
+                let live = |chunk: &Tracked<'_>| chunk.record.is_live(self.id, sent);
+                let Some(chunk) = records.tracked(sent.tsn).filter(live) else { return false };
+                if sent.tsn > facts.highest {
+                    return true;
+                }
+                let reports = facts.reports.against(sent, reach);
+                chunk.record.missing = chunk.record.missing.saturating_add(reports);
+                if !self.is_missing(facts.now, rules, chunk.record) {
+                    return true;
+                }
+                self.lose(facts.now, sent.tsn, chunk, &mut found);
+                false
+            });
+        }
+        self.restore_orders(orders);
+        found
+    }
+
+    /// Rule 5 makes a chunk ineligible for a second fast retransmit. A lost retransmission would then
+    /// wait for T3-rtx; with `repeats` it may be repeated once it is older than a round trip.
+    fn is_missing(&self, now: Instant, rules: &Detection, record: &ChunkRecord) -> bool {
+        let round_trip = self.rtt.smoothed().unwrap_or(self.rtt.rto());
+        let is_old = || rules.repeats && now.since(record.last_sent) >= round_trip;
+        record.missing >= rules.missing_reports && (record.transmissions == 1 || is_old())
+    }
+
+    /// Looks for losses among what left before the newest transmission that has arrived, after a SACK
+    /// (`by_sack`) or when the time of [`Self::loss_timer`] has come.
+    pub(crate) fn find_late(
+        &mut self,
+        now: Instant,
+        by_sack: bool,
+        rules: &Detection,
+        records: &mut impl Records,
+    ) -> Found {
+        let (mut found, mut timer) = (Found::default(), None);
+        let news = &self.flight.news;
+        let (arrived, count) = if by_sack { (news.numbers, news.count) } else { (None, 0) };
+        if by_sack && arrived.is_none() {
+            return found;
+        }
+        self.flight.rack.set_timer(None);
+        let Some(newest) = self.flight.rack.newest() else { return found };
+        let window = self.flight.rack.window(&self.rtt, self.is_recovering());
+        let look = Look { now, window, arrived, count };
+        let reach = Reach::Numbers(Extent { least: newest, most: newest });
+        let mut orders = self.take_orders();
+        for (order, again) in orders.iter_mut().zip([false, true]) {
+            order.retain_reached(reach, true, |sent| {
+                let live = |chunk: &Tracked<'_>| chunk.record.is_live(self.id, sent);
+                let Some(mut chunk) = records.tracked(sent.tsn).filter(live) else { return false };
+                match self.judge(&look, sent, rules, &mut chunk) {
+                    Verdict::Lost => {
+                        found.repeated = found.repeated.max(again.then_some(sent.number));
+                        self.lose(now, sent.tsn, chunk, &mut found);
+                        return false;
+                    }
+                    Verdict::At(at) => {
+                        timer = Some(timer.map_or(at, |timer: Instant| timer.min(at)));
+                    }
+                    Verdict::Open => {}
+                }
+                true
+            });
+        }
+        self.restore_orders(orders);
+        self.flight.rack.set_timer(timer);
+        found
+    }
+
+    fn judge(
+        &mut self,
+        look: &Look,
+        sent: Sent,
+        rules: &Detection,
+        chunk: &mut Tracked<'_>,
+    ) -> Verdict {
+        let rack = &self.flight.rack;
+        let transmission = (sent.number, chunk.record.last_sent);
+        if rules.horizon.is_some_and(|horizon| sent.tsn > horizon) {
+            let verdict = rack.judge(look.now, transmission, &self.rtt, look.window);
+            if verdict == Verdict::Lost {
+                self.hide(chunk);
+                return Verdict::Open;
+            }
+            return verdict;
+        }
+        if let Some(Extent { least, most }) =
+            look.arrived.filter(|arrived| sent.number < arrived.most)
+        {
+            debug_assert!(least <= most);
+            let beyond = if sent.number < least { look.count } else { 1 };
+            chunk.record.missing = chunk.record.missing.saturating_add(beyond);
+            if chunk.record.missing >= rules.missing_reports && !rack.reorders() {
+                return Verdict::Lost;
+            }
+        }
+        rack.judge(look.now, transmission, &self.rtt, look.window)
+    }
+
+    fn take_orders(&mut self) -> Orders {
+        let flight = &mut self.flight;
+        [core::mem::take(&mut flight.originals), core::mem::take(&mut flight.retransmissions)]
+    }
+
+    fn restore_orders(&mut self, orders: Orders) {
+        [self.flight.originals, self.flight.retransmissions] = orders;
+    }
+
+    /// A chunk in flight is lost as far as what arrived after it tells.
+    fn lose(&mut self, now: Instant, tsn: Tsn64, mut chunk: Tracked<'_>, found: &mut Found) {
+        found.any = true;
+        found.data += chunk.data;
+        self.congestion.on_chunk_lost(now, chunk.record.number, chunk.wire);
+        self.flight.tail_probe.settle(tsn);
+        self.on_lost(tsn, &mut chunk, Loss::Reported);
+    }
+
+    /// A chunk of the path, in flight or acknowledged in vain, is to be sent again.
+    pub(crate) fn on_lost(&mut self, tsn: Tsn64, chunk: &mut Tracked<'_>, loss: Loss) {
+        let record = &mut *chunk.record;
+        let was = core::mem::replace(&mut record.state, ChunkState::Lost);
+        record.reneged |= was == ChunkState::Acked;
+        self.flight.loss_rate.on_lost();
+        self.flight.lost.insert(tsn, loss);
+        if was == ChunkState::InFlight {
+            if record.large {
+                self.on_large_lost();
+            }
+            if record.capable {
+                self.ecn.on_lost();
+            }
+            self.land(chunk);
+        }
+    }
+
+    /// A chunk was in flight and is not any more.
+    pub(crate) fn land(&mut self, chunk: &mut Tracked<'_>) {
+        let hidden = core::mem::take(&mut chunk.record.hidden);
+        let of = if hidden { &mut self.flight.hidden } else { &mut self.flight.bytes };
+        *of = of.saturating_sub(chunk.wire);
+    }
+
+    /// A chunk is not under way any more, whether it has arrived or not.
+    fn hide(&mut self, chunk: &mut Tracked<'_>) {
+        if !chunk.record.hidden {
+            self.land(chunk);
+            chunk.record.hidden = true;
+            self.flight.hidden += chunk.wire;
+        }
+    }
+
+    /// A chunk is given up (RFC 3758 section 3.4), with the record that it had before.
+    pub(crate) fn on_abandoned(&mut self, tsn: Tsn64, mut chunk: Tracked<'_>) {
+        self.release(chunk.data);
+        self.flight.cuc.forget();
+        match chunk.record.state {
+            ChunkState::InFlight => self.land(&mut chunk),
+            ChunkState::Lost => {
+                self.flight.lost.remove(tsn);
+            }
+            ChunkState::Acked | ChunkState::Released | ChunkState::Abandoned => {}
+        }
+    }
+
+    /// A chunk that the path has lost is about to be repeated on path `to`, for good. Returns how it was
+    /// lost, and whether it is the probe of a silent tail.
+    pub(crate) fn on_repeated(&mut self, tsn: Tsn64, data: usize, to: PathId) -> (Loss, bool) {
+        let flight = &mut self.flight;
+        let reported = flight.lost.remove(tsn);
+        let stats = &mut self.stats;
+        stats.fast_retransmits += u64::from(reported);
+        stats.timeout_retransmits += u64::from(!reported);
+        let next = flight.transmissions + 1;
+        let probe = to == self.id && flight.tail_probe.on_repeated(tsn, next);
+        if to != self.id {
+            flight.cuc.forget();
+            self.release(data);
+        }
+        (if reported { Loss::Reported } else { Loss::TimedOut }, probe)
+    }
+
+    /// A chunk was sent again for nothing, because the path was taken to have lost it. `reported`: by what
+    /// arrived after it.
+    pub(crate) fn on_spurious(&mut self, tsn: Tsn64, reported: bool) {
+        self.stats.spurious_retransmits += 1;
+        self.flight.tail_probe.settle(tsn);
+        if reported {
+            self.flight.rack.on_duplicate(self.flight.transmissions);
+            self.congestion.on_spurious();
+        }
+    }
+
+    /// All that is under way is to be sent again: its transmissions, over or not.
+    pub(crate) fn take_sent(&mut self) -> impl Iterator<Item = Sent> + use<> {
+        self.take_orders().into_iter().flatten()
+    }
+
+    /// The path leaves the association: what it has lost, and what is booked on it, go to an heir.
+    pub(crate) fn take_estate(&mut self) -> (Lost, usize) {
+        (core::mem::take(&mut self.flight.lost), core::mem::take(&mut self.flight.booked))
+    }
+
+    /// Takes over what another path leaves behind.
+    pub(crate) fn inherit(&mut self, lost: Lost, booked: usize) {
+        self.flight.lost.extend(lost);
+        self.flight.cuc.forget();
+        self.flight.booked += booked;
+    }
+
+    /// When losses must be looked for because chunks will have had their time.
+    pub(crate) fn loss_timer(&self) -> Option<Instant> {
+        self.flight.rack.timer()
+    }
+
+    /// The chunk that was sent last. `is_live`: whether a transmission is under way.
+    pub(crate) fn latest(&self, is_live: impl Fn(Sent) -> bool) -> Option<Tsn64> {
+        let orders = [&self.flight.originals, &self.flight.retransmissions];
+        let latest = orders.into_iter().filter_map(|order| order.latest(&is_live));
+        latest.max_by_key(|sent| sent.number).map(|sent| sent.tsn)
+    }
+
+    /// The lowest TSN of what was sent first. `is_live`: whether a transmission is under way.
+    pub(crate) fn earliest(&mut self, is_live: impl Fn(Sent) -> bool) -> Option<Tsn64> {
+        let first = self.flight.originals.earliest(&is_live);
+        let again = self.flight.retransmissions.earliest(&is_live);
+        first.into_iter().chain(again).map(|sent| sent.tsn).min()
+    }
+}
