@@ -10,7 +10,9 @@ use crate::recv::{NrSack, SackPath};
 use crate::schedule::map::StreamMapping;
 use crate::schedule::path::PathScheduling;
 use crate::schedule::stream::StreamScheduling;
-use crate::send::{BufferSplit, SplitMeasure, SplitShares, SplitSides, WindowProbing};
+use crate::send::{
+    BufferSplit, RetransmissionPolicy, SplitMeasure, SplitShares, SplitSides, WindowProbing,
+};
 use crate::time::Duration;
 
 named! {

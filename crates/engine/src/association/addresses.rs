@@ -6,7 +6,7 @@ use super::context::Context;
 use super::tcb::Association;
 use crate::config::LocalAddress;
 use crate::event::{AddressChange, Event};
-use crate::path::{PathAddr, PathId, PathState, failure, pairing};
+use crate::path::{PathAddr, PathId, PathState, pairing};
 use crate::time::Duration;
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -112,7 +112,7 @@ impl Association {
         let leaves = |path: &crate::path::Path| removed(path.addr.local.ip());
         let leaving: Vec<_> = self.paths.iter().filter(|p| leaves(p)).map(|path| path.id).collect();
         let mut pending = Vec::new();
-        let useless = |path: &crate::path::Path| leaves(path) || path.suspended;
+        let useless = |path: &crate::path::Path| leaves(path) || path.is_suspended();
         if self.paths.iter().all(useless) {
             let added = requests.iter().filter(|it| it.change == AddressChange::Added);
             let added: Vec<_> = added.map(|request| request.address).collect();
@@ -176,8 +176,7 @@ impl Association {
     /// others.
     pub(super) fn remove_paths(&mut self, leaving: &[PathId]) {
         let staying = self.paths.iter().filter(|path| !leaving.contains(&path.id));
-        let best =
-            staying.min_by_key(|path| (failure::reluctance(path.state, path.error_count), path.id));
+        let best = staying.min_by_key(|path| (path.reluctance(), path.id));
         let Some(heir) = best.map(|path| path.id) else { return };
         for id in leaving {
             self.remember_probing(*id);
@@ -232,9 +231,8 @@ impl Association {
     /// The confirmed path to `remote` that is used before others.
     fn best_to(&self, remote: IpAddr) -> Option<PathId> {
         let to = self.paths.iter().filter(|path| path.addr.remote.ip() == remote);
-        let confirmed = to.filter(|path| path.state != PathState::Unconfirmed);
-        let best = confirmed
-            .min_by_key(|path| (failure::reluctance(path.state, path.error_count), path.id));
+        let confirmed = to.filter(|path| path.is_confirmed());
+        let best = confirmed.min_by_key(|path| (path.reluctance(), path.id));
         best.map(|path| path.id)
     }
 

@@ -321,7 +321,9 @@ impl Association {
         }
         let adds = |request: &Request| request.change == AddressChange::Added;
         // Without a new address it could not leave.
-        if self.paths.iter().all(|path| path.suspended) && !changes.waiting.iter().any(adds) {
+        if self.paths.iter().all(crate::path::Path::is_suspended)
+            && !changes.waiting.iter().any(adds)
+        {
             return;
         }
         let (requests, parameters) = changes.take_requests();
@@ -357,7 +359,8 @@ impl Association {
         let running = self.addresses.as_ref().and_then(|changes| changes.running.as_ref());
         let first = running.filter(|running| running.retry.sends() == 0);
         let wanted = first.and_then(|running| running.introduces);
-        let there = wanted.filter(|id| self.paths.get(*id).is_some_and(|path| !path.suspended));
+        let there =
+            wanted.filter(|id| self.paths.get(*id).is_some_and(|path| !path.is_suspended()));
         there.unwrap_or_else(|| self.control_path())
     }
 
@@ -427,7 +430,7 @@ impl Association {
         self.error_count = 0;
         self.sample(cx, running.path, running.retry.round_trip(cx.now));
         if let Some(path) = self.paths.get_mut(running.path) {
-            path.error_count = 0;
+            path.clear_errors();
         }
         self.confirm_pending(cx, arrival.addr, &running.pending);
         self.confirm_pending(cx, arrival.addr, running.introduces.as_slice());

@@ -32,7 +32,7 @@ impl Association {
     pub(super) fn note_congestion(&mut self, arrival: &Arrival<'_>) -> bool {
         let Some(tsn) = arrival.lowest_tsn.filter(|_| arrival.ecn == Ecn::Ce) else { return false };
         if let Some(path) = self.paths.get_mut(arrival.via) {
-            path.stats.ce_received += 1;
+            path.on_ce_received();
         }
         let agreed = self.is_ecn_agreed();
         let Some(peer) = self.peer.as_mut().filter(|_| agreed) else { return false };

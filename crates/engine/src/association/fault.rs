@@ -5,7 +5,7 @@ use super::context::Context;
 use super::state::State;
 use super::tcb::Association;
 use crate::event::{CloseReason, Event};
-use crate::path::{MtuSearch, Path, PathAddr, PathId, PathState, failure};
+use crate::path::{MtuSearch, PathAddr, PathId, PathState};
 use crate::time::Duration;
 use alloc::vec::Vec;
 use manypath_wire::cause::Causes;
@@ -16,19 +16,14 @@ impl Association {
     /// association.
     pub(super) fn path_error(&mut self, cx: &mut Context<'_>, id: PathId, counts: bool) {
         // Our own link is down, which says nothing about the peer.
-        let Some(path) = self.paths.get_mut(id).filter(|path| !path.suspended) else { return };
+        let Some(path) = self.paths.get_mut(id).filter(|path| !path.is_suspended()) else { return };
         if counts {
             self.error_count += 1;
             if self.error_count == 1 {
                 self.failing_since = cx.now;
             }
         }
-        // "continue sending HEARTBEAT chunks [...] but SHOULD stop increasing the counter"
-        if path.state != PathState::Inactive {
-            path.error_count += 1;
-        }
-        let state =
-            failure::after_error(path.state, path.error_count, path.supervision.get(cx.config));
+        let state = path.on_error(cx.config);
         self.set_path_state(cx, id, state);
         self.drop_forgotten_port(id);
         if self.error_count > self.most_errors(cx.config) && !self.is_patient(cx) {
@@ -64,9 +59,7 @@ impl Association {
     /// DATA that went over `id` alone was acknowledged.
     pub(super) fn path_acked(&mut self, cx: &mut Context<'_>, id: PathId) {
         let Some(path) = self.paths.get_mut(id) else { return };
-        path.clear_suspicion();
-        path.error_count = 0;
-        let state = failure::after_data_ack(path.state);
+        let state = path.on_data_acked();
         self.set_path_state(cx, id, state);
     }
 
@@ -74,8 +67,8 @@ impl Association {
     pub(super) fn path_confirmed(&mut self, cx: &mut Context<'_>, id: PathId) {
         self.sender.on_suspect_answered(cx.now, id, &mut self.paths);
         let Some(path) = self.paths.get_mut(id) else { return };
-        path.error_count = 0;
-        let is_new = path.state == PathState::Unconfirmed;
+        path.clear_errors();
+        let is_new = !path.is_confirmed();
         let remote = path.addr.remote;
         self.paths.verify(remote);
         self.set_path_state(cx, id, PathState::Active);
@@ -152,9 +145,8 @@ impl Association {
     }
 
     pub(super) fn set_path_state(&mut self, cx: &mut Context<'_>, id: PathId, state: PathState) {
-        let changes = |path: &&mut Path| path.state != state && !path.suspended;
-        let Some(path) = self.paths.get_mut(id).filter(changes) else { return };
-        let before = core::mem::replace(&mut path.state, state);
+        let Some(path) = self.paths.get_mut(id) else { return };
+        let Some(before) = path.change_state(state) else { return };
         cx.emit(self.id, Event::PathChanged { path: id, state });
         self.keys_changed |= before == PathState::Unconfirmed;
         if state == PathState::Active {
@@ -170,7 +162,7 @@ impl Association {
     fn path_left(&mut self, cx: &Context<'_>, id: PathId) {
         if self.state.sends_heartbeats()
             && let Some(path) = self.paths.get_mut(id)
-            && path.supervision.get(cx.config).heartbeats
+            && path.supervision(cx.config).heartbeats
         {
             path.heartbeat.probe_now();
         }
@@ -180,12 +172,11 @@ impl Association {
     /// What is in flight on the path waits for a T3-rtx that was backed off while nothing got
     /// through; the fresh RTO is enough.
     fn path_returned(&mut self, cx: &mut Context<'_>, id: PathId) {
-        let pace = self.pace(cx, id);
         let heartbeats = self.state.sends_heartbeats();
         let Some(path) = self.paths.get_mut(id) else { return };
         path.hasten_t3(cx.now + path.rtt.rto());
-        if let Some(pace) = pace.filter(|_| heartbeats) {
-            path.heartbeat.start(cx.now, pace, cx.rng);
+        if heartbeats {
+            path.rest_probing(cx.now, cx.config, cx.rng);
         }
         self.leave_failed_paths();
     }

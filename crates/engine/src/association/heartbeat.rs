@@ -3,26 +3,19 @@
 use super::context::Context;
 use super::state::State;
 use super::tcb::Association;
-use crate::path::heartbeat::{self, Expiry, Pace};
+use crate::path::heartbeat::{self, Expiry};
 use crate::path::{MtuSearch, PathId, PathState};
 use manypath_wire::chunk::Unknown;
-
-/// HB.interval on a metered path, in intervals of others. With 30 s that stays below the two minutes for which
-/// address translators must keep what they know (RFC 4787 REQ-5).
-const METERED_PAUSES: u32 = 3;
 
 impl Association {
     /// Probing begins: unconfirmed paths at once, confirmed ones when they are idle.
     pub(super) fn start_heartbeats(&mut self, cx: &mut Context<'_>) {
-        let ids: alloc::vec::Vec<_> = self.paths.iter().map(|path| path.id).collect();
-        for id in ids {
-            let pace = self.pace(cx, id);
-            let (Some(path), Some(pace)) = (self.paths.get_mut(id), pace) else { continue };
-            match path.state {
+        for path in self.paths.iter_mut() {
+            match path.state() {
                 PathState::Active => {
-                    path.heartbeat.start(cx.now, pace, cx.rng);
+                    path.rest_probing(cx.now, cx.config, cx.rng);
                     path.change_mtu(MtuSearch::start);
-                    if path.regime.as_ref().is_some_and(|regime| regime.is_untold()) {
+                    if path.has_untold_policy() {
                         path.heartbeat.probe_now();
                     }
                 }
@@ -76,10 +69,10 @@ impl Association {
         let id = heartbeat::path_of(info);
         let path = id.and_then(|id| self.paths.get_mut(id));
         let answer = path.and_then(|path| {
-            let to = (path.id, path.addr.remote);
-            path.heartbeat.on_ack(cx.now, info, to).map(|answer| (to, answer))
+            let answer = path.on_heartbeat_ack(cx.now, info)?;
+            Some((path.id, path.addr.remote, answer))
         });
-        let Some(((id, remote), answer)) = answer else {
+        let Some((id, remote, answer)) = answer else {
             cx.counters.bad_heartbeat_acks += 1;
             return;
         };
@@ -118,22 +111,15 @@ impl Association {
         let heartbeats = self.state.sends_heartbeats();
         let path = self.paths.get_mut(id).filter(|path| !path.is_active());
         let Some(path) = path.filter(|_| heartbeats) else { return false };
-        path.error_count = 0;
+        path.clear_errors();
         path.heartbeat.probe_now();
         true
     }
 
     /// The heartbeat timer of `id` has expired.
     pub(super) fn handle_heartbeat_timeout(&mut self, cx: &mut Context<'_>, id: PathId) {
-        let pace = self.pace(cx, id);
-        let (Some(path), Some(pace)) = (self.paths.get_mut(id), pace) else { return };
-        if !path.supervision.get(cx.config).heartbeats && path.state != PathState::Unconfirmed {
-            return path.heartbeat.stop();
-        }
-        if pace.alternates && path.heartbeat.lacks_large_answer() {
-            path.on_large_lost();
-        }
-        let expiry = path.heartbeat.handle_timeout(cx.now, pace, cx.rng);
+        let Some(path) = self.paths.get_mut(id) else { return };
+        let expiry = path.on_heartbeat_timeout(cx.now, cx.config, cx.rng);
         // With DATA outstanding T3-rtx counts the same silence (RFC 7829 section 3.2 item 6).
         if expiry == Expiry::Quiet || path.flight() > 0 {
             return;
@@ -153,35 +139,13 @@ impl Association {
         let usable = self.sender.usable(&self.paths);
         let Some(path) = self.paths.get(id).filter(|_| usable.contains(id)) else { return false };
         let mut others = self.paths.iter().filter(|it| it.id != id && usable.contains(it.id));
-        self.sender.outstanding() == 0 && others.all(|it| it.error_count > path.error_count)
-    }
-
-    /// How `id` is to be probed now.
-    pub(super) fn pace(&self, cx: &Context<'_>, id: PathId) -> Option<Pace> {
-        let path = self.paths.get(id)?;
-        let supervision = path.supervision.get(cx.config);
-        let mut interval = supervision.heartbeat_interval;
-        let mut longest_pause = cx.config.failed_path_probe_interval;
-        if path.is_metered() {
-            longest_pause = longest_pause.max(interval);
-            interval = interval.saturating_mul(METERED_PAUSES);
-        }
-        Some(Pace {
-            state: path.state,
-            rto: path.rtt.rto(),
-            interval,
-            longest_pause,
-            last_data: path.last_data(),
-            silent: path.error_count > supervision.max_retransmits,
-            alternates: path.search().is_on(),
-        })
+        self.sender.outstanding() == 0 && others.all(|it| it.errors() > path.errors())
     }
 
     fn rest_heartbeat(&mut self, cx: &mut Context<'_>, id: PathId) {
-        let pace = self.pace(cx, id);
         let heartbeats = self.state.sends_heartbeats();
-        if let (Some(path), Some(pace), true) = (self.paths.get_mut(id), pace, heartbeats) {
-            path.heartbeat.start(cx.now, pace, cx.rng);
+        if let Some(path) = self.paths.get_mut(id).filter(|_| heartbeats) {
+            path.rest_probing(cx.now, cx.config, cx.rng);
         }
     }
 }

@@ -59,7 +59,7 @@ impl Association {
         let large = path.search().is_large(probe.size.into());
         path.on_passed(large);
         if path.is_active() {
-            path.error_count = 0;
+            path.clear_errors();
         }
         self.error_count = 0;
         true

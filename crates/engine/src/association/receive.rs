@@ -73,8 +73,7 @@ impl Association {
         };
         self.earn(cx, &addr, len);
         if let Some(path) = self.paths.get_mut(via) {
-            path.stats.packets_received += 1;
-            path.stats.bytes_received += len as u64;
+            path.on_packet_received(len);
         }
         self.statistics.on_packet();
         let mut arrival = Arrival { ecn, ..Arrival::new(packet, addr, via, authenticity) };
@@ -97,7 +96,7 @@ impl Association {
             }
         }
         if let Some(path) = self.paths.get_mut(via).filter(|_| arrival.has_data) {
-            path.returns.earn(len);
+            path.on_data_received(cx.now, len);
         }
         self.end_packet(cx, &arrival);
     }
@@ -204,9 +203,6 @@ impl Association {
         };
         arrival.has_data = true;
         arrival.immediate |= immediate;
-        if let Some(path) = self.paths.get_mut(arrival.via) {
-            path.last_data_received = Some(cx.now);
-        }
         let cum = peer.receiver.cum_tsn();
         let outcome = handle(&mut peer.receiver);
         if let (Ok(outcome), Some(data)) = (&outcome, data) {
@@ -327,9 +323,6 @@ impl Association {
     fn end_packet(&mut self, cx: &mut Context<'_>, arrival: &Arrival<'_>) {
         if arrival.has_data {
             self.note_arrival(cx.now, arrival.via);
-            if let Some(path) = self.paths.get_mut(arrival.via) {
-                path.on_data_received(cx.now);
-            }
             let marked = self.note_congestion(arrival);
             self.finish_deferred_reset(cx);
             if let Some(peer) = &mut self.peer {

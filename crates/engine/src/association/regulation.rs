@@ -4,7 +4,7 @@
 use super::context::Context;
 use super::tcb::Association;
 use crate::event::{AddressChange, Event};
-use crate::path::{PathId, PathState, heartbeat};
+use crate::path::{PathId, heartbeat};
 use crate::schedule::path::Redundancy;
 
 impl Association {
@@ -16,7 +16,7 @@ impl Association {
 
     /// Other streams are sent on several paths from now on.
     pub(crate) fn set_redundancy(&mut self, redundancy: Redundancy) {
-        self.sender.set_redundancy(redundancy);
+        self.sender.set_redundancy(redundancy, &mut self.paths);
     }
 
     /// Before anything is sent: every path has its policy, allowances and costs are those of now.
@@ -46,11 +46,9 @@ impl Association {
     /// Our HEARTBEAT with `info` was answered: the peer has read what it said. If that was overtaken by a
     /// change, another one follows.
     pub(super) fn note_policy_heard(&mut self, id: PathId, info: &[u8]) {
-        let Some(regime) = self.paths.get_mut(id).and_then(|path| path.regime.as_mut()) else {
-            return;
-        };
-        heartbeat::notice_in(info).into_iter().for_each(|notice| regime.on_echo(notice));
-        if regime.is_untold() {
+        let Some(path) = self.paths.get_mut(id) else { return };
+        heartbeat::notice_in(info).into_iter().for_each(|notice| path.on_policy_heard(notice));
+        if path.has_untold_policy() {
             self.tell_policy(id);
         }
     }
@@ -79,10 +77,7 @@ impl Association {
     /// Asks the peer to send first to our address of the path that we want as the primary one, where addresses
     /// may change (RFC 5061 section 4.2.4). Others learn of it by HEARTBEAT alone.
     fn ask_for_primary(&mut self, cx: &Context<'_>) {
-        let wanted = |path: &&crate::path::Path| {
-            let ours = path.regime.as_ref().is_some_and(|regime| regime.own().primary);
-            ours && path.state != PathState::Unconfirmed
-        };
+        let wanted = |path: &&crate::path::Path| path.own_policy().primary && path.is_confirmed();
         let address = self.paths.iter().find(wanted).map(|path| path.addr.local.ip());
         if let Some(address) = address.filter(|_| self.addresses.is_some()) {
             let change = AddressChange::MadePrimary;

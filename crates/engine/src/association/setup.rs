@@ -243,10 +243,10 @@ impl Association {
         let echoed = CookieEchoed { t1, cookie, report, next_copy };
         // The list of paths begins anew where an earlier INIT than the last one, over other addresses, is answered.
         let answered = self.paths.by_addr(&addr).and_then(|id| self.paths.get(id));
-        let counted = answered.map(|path| path.stats);
+        let counted = answered.map(|path| *path.stats());
         self.learn_paths(cx, addr, &received.announcement.addresses, None);
         if let Some((path, counted)) = self.paths.get_mut(HANDSHAKE).zip(counted) {
-            path.stats = counted;
+            path.count_from(counted);
         }
         self.learn_peer(cx, received.announcement, None);
         self.sample(cx, HANDSHAKE, round_trip);
@@ -422,10 +422,10 @@ impl Association {
         let path = self.paths.iter().nth(place)?;
         let auth = self.auth_len(types::COOKIE_ECHO);
         let heartbeat = LARGEST_SMALL_HEARTBEAT + self.auth_len(types::HEARTBEAT).max(auth);
-        let beside = if path.state == PathState::Unconfirmed { heartbeat } else { auth };
+        let beside = if path.is_confirmed() { auth } else { heartbeat };
         let value = cookie.next_multiple_of(4) + beside;
         let packet = CommonHeader::LEN + CHUNK_HEADER + value;
-        let unverified = self.paths.iter().filter(|path| copy && !path.verified).count();
+        let unverified = self.paths.iter().filter(|path| copy && !path.is_verified()).count();
         let probe = ip_len(&path.addr, CommonHeader::LEN + LARGEST_SMALL_HEARTBEAT);
         let kept = 2 * unverified * probe;
         let affords = self.affords(path.id, packet + kept);

@@ -17,10 +17,10 @@ impl Association {
     ) -> Option<Transmit> {
         self.measurement_deadline()?;
         self.paths.measure(cx.now, cx.config, cx.rng);
-        let is_due = |path: &&Path| path.delays.as_ref().is_some_and(|delays| delays.is_due());
+        let is_due = |path: &&Path| path.is_measurement_due();
         let id = self.paths.iter().filter(is_due).find(|path| cx.is_open(&path.addr))?.id;
         let path = self.paths.get_mut(id)?;
-        let (nonce, at) = path.delays.as_mut()?.on_sent()?;
+        let (nonce, at) = path.begin_measurement()?;
         let (size, info) = (path.packet_size(), heartbeat::info(nonce, at, (id, path.addr.remote)));
         let mut packet = self.begin_packet(batch.slot(size));
         packet.push(&Chunk::Heartbeat(Heartbeat { info: &info })).ok()?;
@@ -32,15 +32,7 @@ impl Association {
     pub(super) fn handle_measurement(&mut self, cx: &Context<'_>, info: &[u8]) -> bool {
         let id = heartbeat::path_of(info);
         let Some(path) = id.and_then(|id| self.paths.get_mut(id)) else { return false };
-        let Some((delays, at)) = path.delays.as_mut().zip(heartbeat::sent_at(info)) else {
-            return false;
-        };
-        let to = (path.id, path.addr.remote);
-        let is_ours = info.starts_with(&heartbeat::info(delays.nonce(), at, to)) && at <= cx.now;
-        if is_ours {
-            delays.on_answer(at, cx.now.since(at));
-        }
-        is_ours
+        path.end_measurement(cx.now, info)
     }
 
     /// When the next ones are due.

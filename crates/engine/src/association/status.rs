@@ -1,7 +1,7 @@
 //! The snapshot of an association.
 
 use super::tcb::Association;
-use crate::path::{Path, PathPolicy, PathState};
+use crate::path::{Path, PathState};
 use crate::status::{AssociationStatus, IdleReason, PathStatus};
 use crate::time::Instant;
 
@@ -27,12 +27,13 @@ impl Association {
     }
 
     fn path_status(&self, now: Instant, path: &Path) -> PathStatus {
+        let stats = path.stats();
         PathStatus {
             id: path.id,
             addr: path.addr,
-            state: path.state,
+            state: path.state(),
             primary: path.id == self.paths.primary(),
-            gives_way_to: path.gives_way_to,
+            gives_way_to: path.gives_way_to(),
             srtt: path.rtt.smoothed(),
             rtt_variation: path.rtt.smoothed().map(|_| path.rtt.variation()),
             least_rtt: path.rtt.least(),
@@ -41,37 +42,37 @@ impl Association {
             ssthresh: saturated(path.congestion.ssthresh()),
             in_flight: path.flight(),
             mtu: path.mtu(),
-            packets_sent: path.stats.packets_sent,
-            bytes_sent: path.stats.bytes_sent,
-            packets_received: path.stats.packets_received,
-            bytes_received: path.stats.bytes_received,
-            fast_retransmits: path.stats.fast_retransmits,
-            rescheduled: path.stats.rescheduled,
-            probes: path.stats.probes,
-            spurious_probes: path.stats.spurious_probes,
-            suspicions: path.stats.suspicions,
-            spurious_suspicions: path.stats.spurious_suspicions,
-            tail_probes: path.stats.tail_probes,
-            spurious_retransmits: path.stats.spurious_retransmits,
-            bytes_retransmitted: path.stats.bytes_retransmitted,
-            copies: path.stats.copies,
+            packets_sent: stats.packets_sent,
+            bytes_sent: stats.bytes_sent,
+            packets_received: stats.packets_received,
+            bytes_received: stats.bytes_received,
+            fast_retransmits: stats.fast_retransmits,
+            rescheduled: stats.rescheduled,
+            probes: stats.probes,
+            spurious_probes: stats.spurious_probes,
+            suspicions: stats.suspicions,
+            spurious_suspicions: stats.spurious_suspicions,
+            tail_probes: stats.tail_probes,
+            spurious_retransmits: stats.spurious_retransmits,
+            bytes_retransmitted: stats.bytes_retransmitted,
+            copies: stats.copies,
             ecn: path.ecn.state(),
-            ce_received: path.stats.ce_received,
-            ecne_received: path.stats.ecne_received,
-            ecn_reductions: path.stats.ecn_reductions,
-            timeouts: path.stats.timeouts,
-            error_count: path.error_count,
-            policy: path.regime.as_ref().map_or_else(PathPolicy::default, |it| it.own()),
-            peer_policy: path.regime.as_ref().map_or_else(PathPolicy::default, |it| it.peers()),
+            ce_received: stats.ce_received,
+            ecne_received: stats.ecne_received,
+            ecn_reductions: stats.ecn_reductions,
+            timeouts: stats.timeouts,
+            error_count: path.errors(),
+            policy: path.own_policy(),
+            peer_policy: path.peer_policy(),
             since_data_sent: path.last_data().map(|at| now.since(at)),
-            since_data_received: path.last_data_received.map(|at| now.since(at)),
+            since_data_received: path.last_data_received().map(|at| now.since(at)),
             idle: self.idle(now, path),
         }
     }
 
     fn idle(&self, now: Instant, path: &Path) -> Option<IdleReason> {
-        match path.state {
-            _ if path.suspended => Some(IdleReason::NoLink),
+        match path.state() {
+            _ if path.is_suspended() => Some(IdleReason::NoLink),
             PathState::Unconfirmed => Some(IdleReason::Unconfirmed),
             PathState::Active | PathState::PotentiallyFailed | PathState::Inactive => {
                 self.sender.idle_reason(now, path.id, &self.paths)

@@ -3,7 +3,7 @@
 use super::context::Context;
 use super::tcb::Association;
 use crate::config::Config;
-use crate::path::{PathId, PathState, Supervision, SupervisionChange};
+use crate::path::{PathId, Supervision, SupervisionChange};
 use alloc::vec::Vec;
 use core::net::IpAddr;
 
@@ -22,7 +22,7 @@ impl Association {
         }
         for &id in &ids {
             if let Some(path) = self.paths.get_mut(id) {
-                path.supervision.change(change, cx.config);
+                path.supervise(change, cx.config);
             }
             self.renew_probing(cx, id, change);
         }
@@ -50,7 +50,7 @@ impl Association {
             return Some(self.paths.supervision.get(config));
         }
         let first = self.paths_to(remote).into_iter().next()?;
-        Some(self.paths.get(first)?.supervision.get(config))
+        Some(self.paths.get(first)?.supervision(config))
     }
 
     fn paths_to(&self, remote: Option<IpAddr>) -> Vec<PathId> {
@@ -64,15 +64,14 @@ impl Association {
             return;
         }
         let sends = self.state.sends_heartbeats();
-        let pace = self.pace(cx, id);
         let Some(path) = self.paths.get_mut(id).filter(|_| sends) else { return };
-        if path.state == PathState::Unconfirmed {
+        if !path.is_confirmed() {
             return;
         }
-        match (path.supervision.get(cx.config).heartbeats, pace) {
-            (true, Some(pace)) if path.is_active() => path.heartbeat.start(cx.now, pace, cx.rng),
-            (true, _) => path.heartbeat.probe_now(),
-            (false, _) => path.heartbeat.stop(),
+        match path.supervision(cx.config).heartbeats {
+            true if path.is_active() => path.rest_probing(cx.now, cx.config, cx.rng),
+            true => path.heartbeat.probe_now(),
+            false => path.heartbeat.stop(),
         }
     }
 }

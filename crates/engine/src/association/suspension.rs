@@ -12,18 +12,15 @@ use core::net::IpAddr;
 impl Association {
     /// Our address `local` cannot be used for now.
     pub(crate) fn suspend_source(&mut self, cx: &mut Context<'_>, local: IpAddr) {
-        let ids = self.sources(local, |path| !path.suspended);
+        let ids = self.sources(local, |path| !path.is_suspended());
         for id in &ids {
-            let confirmed =
-                self.paths.get(*id).is_some_and(|it| it.state != PathState::Unconfirmed);
-            if confirmed {
+            if self.paths.get(*id).is_some_and(Path::is_confirmed) {
                 self.set_path_state(cx, *id, PathState::Inactive);
             }
         }
         for id in ids {
             if let Some(path) = self.paths.get_mut(id) {
-                path.suspended = true;
-                path.heartbeat.stop();
+                path.suspend();
             }
             self.sender.path_lost(id, &mut self.paths);
         }
@@ -31,15 +28,10 @@ impl Association {
 
     /// Our address `local` can be used again: its paths are used at once, and probed.
     pub(crate) fn resume_source(&mut self, cx: &mut Context<'_>, local: IpAddr) {
-        for id in self.sources(local, |path| path.suspended) {
+        for id in self.sources(local, Path::is_suspended) {
             let Some(path) = self.paths.get_mut(id) else { continue };
-            path.suspended = false;
-            path.error_count = 0;
-            path.rtt.end_back_off(cx.config.rto_initial);
-            let confirmed = path.state != PathState::Unconfirmed;
-            // What was in flight when the link went down is lost.
-            path.hasten_t3(cx.now);
-            if confirmed {
+            path.resume(cx.now, cx.config);
+            if path.is_confirmed() {
                 self.set_path_state(cx, id, PathState::Active);
             }
             if self.state.sends_heartbeats()
@@ -55,10 +47,8 @@ impl Association {
     pub(crate) fn resume(&mut self, cx: &Context<'_>) {
         let heartbeats = self.state.sends_heartbeats();
         self.error_count = 0;
-        for path in self.paths.iter_mut().filter(|path| !path.suspended) {
-            path.error_count = 0;
-            path.rtt.end_back_off(cx.config.rto_initial);
-            path.hasten_t3(cx.now);
+        for path in self.paths.iter_mut().filter(|path| !path.is_suspended()) {
+            path.resume(cx.now, cx.config);
             if heartbeats {
                 path.heartbeat.probe_now();
             }
@@ -70,7 +60,7 @@ impl Association {
         if !self.state.sends_heartbeats() {
             return;
         }
-        for path in self.paths.iter_mut().filter(|path| !path.is_active() && !path.suspended) {
+        for path in self.paths.iter_mut().filter(|path| !path.is_active() && !path.is_suspended()) {
             path.heartbeat.probe_again(cx.now);
         }
     }
@@ -80,7 +70,7 @@ impl Association {
         if self.addresses.is_none() || !self.state.sends_heartbeats() {
             return;
         }
-        let failed = |path: &&mut Path| !path.is_active() && !path.suspended;
+        let failed = |path: &&mut Path| !path.is_active() && !path.is_suspended();
         if let Some(path) = self.paths.get_mut(via).filter(failed) {
             path.heartbeat.probe_again(cx.now);
         }
@@ -88,7 +78,7 @@ impl Association {
 
     /// Whether no path is left that packets could leave by.
     pub(crate) fn is_cut_off(&self) -> bool {
-        self.paths.iter().all(|path| path.suspended)
+        self.paths.iter().all(Path::is_suspended)
     }
 
     fn sources(&self, local: IpAddr, which: impl Fn(&Path) -> bool) -> Vec<PathId> {

@@ -12,9 +12,7 @@ use super::statistics::Statistics;
 use crate::allowance::Allowance;
 use crate::config::Config;
 use crate::event::{AddressChange, AssociationId, CloseReason, Event};
-use crate::path::{
-    Path, PathAddr, PathId, PathState, Paths, failure, pairing, scope, scope::Scopes,
-};
+use crate::path::{Path, PathAddr, PathId, PathState, Paths, pairing, scope, scope::Scopes};
 use crate::recv::Receiver;
 use crate::send::Sender;
 use crate::time::Instant;
@@ -142,7 +140,7 @@ impl Association {
     /// Addresses at which the peer is known to be. If it has changed all of them and none is confirmed
     /// yet, those that it says.
     pub(crate) fn confirmed_addresses(&self) -> Vec<IpAddr> {
-        let is_confirmed = |path: &crate::path::Path| path.state != PathState::Unconfirmed;
+        let is_confirmed = crate::path::Path::is_confirmed;
         let any = self.paths.iter().any(is_confirmed);
         let confirmed = self.paths.iter().filter(|path| !any || is_confirmed(path));
         let mut addresses: Vec<_> = confirmed.map(|path| path.addr.remote.ip()).collect();
@@ -194,11 +192,10 @@ impl Association {
         let primary = self.paths.primary();
         let source = |path: &Path| Some(path.id) == self.shutdown_source;
         let best = self.paths.iter().min_by_key(|path| {
-            let unconfirmed = path.state == PathState::Unconfirmed;
-            let reluctance = failure::reluctance(path.state, path.error_count);
+            let reluctance = path.reluctance();
             let wanted = path.rank().map_or((1, None), |rank| (0, Some(rank)));
-            let state = (path.suspended, reluctance.0);
-            let unproven = unconfirmed && !source(path);
+            let state = (path.is_suspended(), reluctance.0);
+            let unproven = !path.is_confirmed() && !source(path);
             (state, wanted, unproven, reluctance.1, path.id != primary, path.id)
         });
         best.map_or(primary, |path| path.id)

@@ -32,8 +32,8 @@ impl Association {
     /// come from. An address at which it has never been heard may be somebody else's: nothing goes there.
     pub(super) fn introduce(&mut self, id: PathId) {
         let unknown = |path: &&Path| {
-            let silent = path.state == PathState::Unconfirmed && !path.suspended;
-            silent && path.error_count.is_power_of_two()
+            let silent = !path.is_confirmed() && !path.is_suspended();
+            silent && path.errors().is_power_of_two()
         };
         let Some(path) = self.paths.get(id).filter(unknown) else { return };
         let remote = path.addr.remote.ip();
@@ -80,7 +80,7 @@ impl Association {
         };
         let next = self.paths.iter().find(|path| {
             let new = changes.untold.contains(&(path.addr.local.ip(), false));
-            let silent = path.state == PathState::Unconfirmed && !path.suspended;
+            let silent = !path.is_confirmed() && !path.is_suspended();
             new && silent && reached(path.addr.remote.ip())
         });
         let Some((local, id)) = next.map(|path| (path.addr.local.ip(), path.id)) else { return };
@@ -95,8 +95,8 @@ impl Association {
     pub(super) fn drop_unreached(&mut self, cx: &Context<'_>, id: PathId) {
         let Some(address) = self.paths.get(id).map(|path| path.addr.remote.ip()) else { return };
         let hopeless = |path: &Path| {
-            let limit = path.supervision.get(cx.config).max_retransmits;
-            path.state == PathState::Unconfirmed && !path.suspended && path.error_count > limit
+            let limit = path.supervision(cx.config).max_retransmits;
+            !path.is_confirmed() && !path.is_suspended() && path.errors() > limit
         };
         let to = || self.paths.iter().filter(|path| path.addr.remote.ip() == address);
         let is_last = self.peer_addresses.iter().all(|other| *other == address);
@@ -124,7 +124,7 @@ impl Association {
         known: PathId,
     ) -> Option<PathId> {
         let same = self.between(addr).len();
-        let is_new = self.paths.get(known).is_some_and(|path| path.state != PathState::Unconfirmed);
+        let is_new = self.paths.get(known).is_some_and(|path| path.is_confirmed());
         let udp = addr.remote.port() != 0;
         match self.addresses.is_some() && is_new && udp && same < MAX_PORTS {
             true => self.add_unconfirmed(cx, addr),
@@ -138,7 +138,7 @@ impl Association {
         let Some(addr) = self.paths.get(id).map(|path| path.addr) else { return };
         let others = self.between(addr).into_iter().filter(|other| *other != id);
         let (failed, doubtful): (Vec<_>, Vec<_>) = others.partition(|other| {
-            self.paths.get(*other).is_some_and(|path| path.state == PathState::Inactive)
+            self.paths.get(*other).is_some_and(|path| path.state() == PathState::Inactive)
         });
         for other in doubtful {
             if self.paths.get(other).is_some_and(Path::is_active) {
@@ -152,7 +152,7 @@ impl Association {
 
     /// The path `id` has failed: if another one leads to the same address, it is over.
     pub(super) fn drop_forgotten_port(&mut self, id: PathId) {
-        let Some(path) = self.paths.get(id).filter(|it| it.state == PathState::Inactive) else {
+        let Some(path) = self.paths.get(id).filter(|it| it.state() == PathState::Inactive) else {
             return;
         };
         let active = |id: &PathId| self.paths.get(*id).is_some_and(Path::is_active);
@@ -170,7 +170,7 @@ impl Association {
 
     /// When a path has to be probed because no more data comes.
     pub(super) fn quiet_deadline(&self) -> Option<Instant> {
-        self.paths.iter().filter_map(|path| path.last_arrival).min().map(|last| last + QUIET)
+        self.paths.iter().filter_map(Path::last_arrival).min().map(|last| last + QUIET)
     }
 
     /// Data came over `via`.
@@ -179,7 +179,7 @@ impl Association {
             && self.state.sends_heartbeats()
             && let Some(path) = self.paths.get_mut(via)
         {
-            path.last_arrival = Some(now);
+            path.watch_arrivals(now);
         }
     }
 
@@ -187,10 +187,11 @@ impl Association {
     pub(super) fn probe_quiet_paths(&mut self, now: Instant) {
         let heartbeats = self.state.sends_heartbeats();
         for path in self.paths.iter_mut() {
-            if path.last_arrival.take_if(|last| *last + QUIET <= now).is_none() {
-                continue;
+            let is_quiet = path.last_arrival().is_some_and(|last| last + QUIET <= now);
+            if is_quiet {
+                path.end_watch();
             }
-            if heartbeats && !path.suspended && path.flight() == 0 {
+            if is_quiet && heartbeats && !path.is_suspended() && path.flight() == 0 {
                 path.heartbeat.probe_again(now);
             }
         }

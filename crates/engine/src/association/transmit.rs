@@ -8,7 +8,7 @@ use super::mtu::write_padding;
 use super::state::State;
 use super::tcb::Association;
 use crate::ecn::Ecn;
-use crate::path::{Path, PathId, PathState, Rank};
+use crate::path::{Path, PathId, Rank};
 use crate::recv::SackPath;
 use crate::time::{Duration, Instant};
 use crate::transmit::{PacketBatch, Transmit};
@@ -108,7 +108,7 @@ impl Association {
         };
         let State::CookieEchoed(echoed) = &self.state else { return None };
         let path = self.paths.get(id)?;
-        let confirmed = path.state != PathState::Unconfirmed;
+        let confirmed = path.is_confirmed();
         if t1.is_due() {
             t1.on_send(cx.now, path.rtt.rto());
         }
@@ -173,7 +173,7 @@ impl Association {
             return None;
         }
         let run = self.sender.path_order(cx.now, &self.paths).into_iter().find_map(|id| {
-            let open = |path: &Path| !path.suspended && cx.is_open(&path.addr);
+            let open = |path: &Path| !path.is_suspended() && cx.is_open(&path.addr);
             let open = self.paths.get(id).is_some_and(open);
             let ready = open && self.sender.has_data_for(cx.now, id, &self.paths);
             if ready { self.data_run(cx, id, batch) } else { None }
@@ -294,9 +294,9 @@ impl Association {
             SackPath::SmallestSrtt if must_return => None,
             SackPath::SmallestSrtt => {
                 let time = |path: &&Path| path.rtt.smoothed().unwrap_or(Duration::MAX);
-                among().min_by_key(|path| (path.returns.missing(), time(path)))
+                among().min_by_key(|path| (path.sack_debt(), time(path)))
             }
-            SackPath::RoundRobin => among().min_by_key(|path| path.last_sack),
+            SackPath::RoundRobin => among().min_by_key(|path| path.last_sack()),
         };
         let due = chosen.map_or(due, |path| path.id);
         let active = self.paths.get(due).is_some_and(|path| path.is_active());
@@ -316,7 +316,7 @@ impl Association {
     /// A packet with everything that is due on `id`: control chunks first.
     fn build(&mut self, cx: &mut Context<'_>, id: PathId, buffer: &mut [u8]) -> Option<Built> {
         let mut packet = self.begin_packet(buffer);
-        let unconfirmed = self.paths.get(id)?.state == PathState::Unconfirmed;
+        let unconfirmed = !self.paths.get(id)?.is_confirmed();
         let heartbeats = self.state.sends_heartbeats();
         let acked = self.control.write_cookie_ack(id, &mut packet);
         let wanted = self.paths.get(id)?.heartbeat.is_wanted();
@@ -369,23 +369,19 @@ impl Association {
             self.statistics.on_sack_sent();
         }
         if let Some(path) = self.paths.get_mut(id).filter(|_| written) {
-            path.last_sack = Some(now);
-            path.returns.spend(packet.len() - before + HEADERS_OF_SACK);
+            path.on_sack_sent(now, packet.len() - before + HEADERS_OF_SACK);
         }
     }
 
     fn write_heartbeat(&mut self, cx: &mut Context<'_>, id: PathId, packet: &mut PacketWriter<'_>) {
-        let pace = self.pace(cx, id);
         // Its answer must fit as well.
         let auth = self.auth_len_of_answer(types::HEARTBEAT_ACK);
-        let (Some(path), Some(pace)) = (self.paths.get_mut(id), pace) else { return };
-        let to = (id, path.addr.remote);
+        let Some(path) = self.paths.get_mut(id) else { return };
         let searches = path.search().is_on();
         let left = packet.room_for(types::HEARTBEAT).saturating_sub(HEARTBEAT_HEADERS + auth);
         // With padding beside it the answer is small, and tells of this direction alone.
         let room = if searches { 0 } else { left };
-        let notice = path.regime.as_ref().and_then(|regime| regime.notice());
-        let info = path.heartbeat.on_send(cx.now, pace, to, cx.rng, (notice, room));
+        let info = path.on_heartbeat_sent(cx.now, cx.config, cx.rng, room);
         // Without room it counts as lost and is repeated after an RTO.
         let _no_room = packet.push(&Chunk::Heartbeat(Heartbeat { info: &info })).is_err();
         if searches && path.heartbeat.lacks_large_answer() {
@@ -397,7 +393,7 @@ impl Association {
     /// make its packet a large one.
     fn tells_narrow_from_dead(&self, id: PathId) -> bool {
         self.paths.get(id).is_some_and(|path| {
-            let failing = matches!(path.state, PathState::PotentiallyFailed | PathState::Inactive);
+            let failing = path.is_confirmed() && !path.is_active();
             failing && path.search().is_on() && !path.heartbeat.lacks_large_answer()
         })
     }
@@ -445,9 +441,7 @@ impl Association {
     ) -> Transmit {
         let mut addr = self.handshake;
         if let Some(path) = self.paths.get_mut(id) {
-            path.stats.packets_sent += packets as u64;
-            path.stats.bytes_sent += batch.bytes().len() as u64;
-            path.spend(packets, batch.bytes().len());
+            path.on_packets_sent(packets, batch.bytes().len());
             addr = path.addr;
         }
         let Built { len: segment_size, ecn, .. } = first;

@@ -46,13 +46,13 @@ impl Association {
     /// Whether a packet of `len` bytes may leave over `id` now.
     pub(super) fn affords(&self, id: PathId, len: usize) -> bool {
         let path = self.paths.get(id);
-        path.is_some_and(|path| path.verified || self.allowance.affords(&path.addr, len))
+        path.is_some_and(|path| path.is_verified() || self.allowance.affords(&path.addr, len))
     }
 
     /// A packet of `len` bytes leaves over `id`. False if it must not.
     pub(super) fn spend(&mut self, cx: &mut Context<'_>, id: PathId, len: usize) -> bool {
         let Some(path) = self.paths.get_mut(id) else { return false };
-        let may_leave = path.verified || self.allowance.spend(&path.addr, len);
+        let may_leave = path.is_verified() || self.allowance.spend(&path.addr, len);
         if !may_leave {
             path.heartbeat.withhold();
             self.withholds = true;
@@ -64,7 +64,8 @@ impl Association {
     /// The path `id` is about to be removed. If it was probed in vain that is kept, for the peer may add its
     /// address again.
     pub(super) fn remember_probing(&mut self, id: PathId) {
-        let Some(path) = self.paths.get(id).filter(|it| !it.verified && it.heartbeat.has_begun())
+        let Some(path) =
+            self.paths.get(id).filter(|it| !it.is_verified() && it.heartbeat.has_begun())
         else {
             return;
         };
@@ -74,19 +75,17 @@ impl Association {
             changes.probed.remove(0);
         }
         let (heartbeat, rtt) = (path.heartbeat.clone(), path.rtt.clone());
-        let (addr, error_count) = (path.addr, path.error_count);
+        let (addr, error_count) = (path.addr, path.errors());
         changes.probed.push(Probed { addr, heartbeat, rtt, error_count });
     }
 
     /// The path `id` is new. It is probed now, or as it was probed before.
     pub(super) fn begin_probing(&mut self, id: PathId) {
         let Some(path) = self.paths.get_mut(id) else { return };
-        let changes = self.addresses.as_mut().filter(|_| !path.verified);
+        let changes = self.addresses.as_mut().filter(|_| !path.is_verified());
         match changes.and_then(|changes| changes.forget_probing(path.addr)) {
             Some(before) => {
-                path.heartbeat = before.heartbeat;
-                path.rtt = before.rtt;
-                path.error_count = before.error_count;
+                path.probe_as_before(before.heartbeat, before.rtt, before.error_count);
                 self.withholds |= path.heartbeat.is_withheld();
             }
             None => path.heartbeat.probe_now(),

@@ -11,7 +11,8 @@
 //! But a peer may list addresses of others. Until one of them has answered it gets only small
 //! probes, and few when it stays silent, so that nobody can make us flood a stranger.
 
-use crate::path::{Notice, PathId, PathState};
+use crate::config::Config;
+use crate::path::{Notice, Path, PathId, PathState};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
@@ -26,6 +27,10 @@ const REMEMBERED: usize = 4;
 
 /// Least pause between two HEARTBEATs that something from outside asks for.
 const LEAST_PAUSE: Duration = Duration::from_millis(100);
+
+/// HB.interval on a metered path, in intervals of others. With 30 s that stays below the two minutes for which
+/// address translators must keep what they know (RFC 4787 REQ-5).
+const METERED_PAUSES: u32 = 3;
 
 /// The probing state of one path.
 #[derive(Clone, Debug, Default)]
@@ -73,22 +78,22 @@ pub(crate) enum Expiry {
 
 /// How a path is to be probed now.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pace {
+struct Pace {
     /// State of the path.
-    pub state: PathState,
+    state: PathState,
     /// Its current RTO.
-    pub rto: Duration,
+    rto: Duration,
     /// HB.interval.
-    pub interval: Duration,
+    interval: Duration,
     /// Longest pause between two probes of a path that is not Active.
-    pub longest_pause: Duration,
+    longest_pause: Duration,
     /// When DATA was last sent on the path: its acknowledgement tells what a HEARTBEAT would.
-    pub last_data: Option<Instant>,
+    last_data: Option<Instant>,
     /// More errors in a row than Path.Max.Retrans.
-    pub silent: bool,
+    silent: bool,
     /// The MTU of the path is searched for: a small HEARTBEAT follows one of full size that is not
     /// answered, to tell a narrow path from a dead one.
-    pub alternates: bool,
+    alternates: bool,
 }
 
 impl Heartbeat {
@@ -107,7 +112,7 @@ impl Heartbeat {
     }
 
     /// Probing begins with the usual pause: the path is known to work.
-    pub(crate) fn start(&mut self, now: Instant, pace: Pace, rng: &mut Rng) {
+    fn start(&mut self, now: Instant, pace: Pace, rng: &mut Rng) {
         self.wanted = false;
         self.unanswered = None;
         self.next = Some(now + pace.idle_pause(rng));
@@ -150,14 +155,14 @@ impl Heartbeat {
         self.wanted
     }
 
-    /// When [`Self::handle_timeout`] must be called.
+    /// When [`Path::on_heartbeat_timeout`] must be called.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.next
     }
 
     /// The value of the Heartbeat Info for the HEARTBEAT that leaves now, with what the peer is to be told of
     /// the path's policy: at most `room` bytes unless that is less than it needs.
-    pub(crate) fn on_send(
+    fn on_send(
         &mut self,
         now: Instant,
         pace: Pace,
@@ -195,7 +200,7 @@ impl Heartbeat {
     }
 
     /// The timer has expired at `now`; asks for the next HEARTBEAT if the path is idle.
-    pub(crate) fn handle_timeout(&mut self, now: Instant, pace: Pace, rng: &mut Rng) -> Expiry {
+    fn handle_timeout(&mut self, now: Instant, pace: Pace, rng: &mut Rng) -> Expiry {
         let used = pace.last_data.filter(|last| *last + pace.interval > now);
         if let (PathState::Active, None, Some(last)) = (pace.state, self.unanswered, used) {
             self.next = Some(last + pace.idle_pause(rng));
@@ -213,12 +218,7 @@ impl Heartbeat {
 
     /// A HEARTBEAT ACK with the info `value` arrived. Returns what it tells if the nonce and the address are
     /// those of a HEARTBEAT that we sent (section 5.4). Each is accepted once.
-    pub(crate) fn on_ack(
-        &mut self,
-        now: Instant,
-        value: &[u8],
-        to: (PathId, SocketAddr),
-    ) -> Option<Answer> {
+    fn on_ack(&mut self, now: Instant, value: &[u8], to: (PathId, SocketAddr)) -> Option<Answer> {
         let position = self
             .sent
             .iter()
@@ -226,6 +226,70 @@ impl Heartbeat {
         let sent = self.sent[position].take()?;
         self.answered = true;
         Some(Answer { round_trip: now.since(sent.at), full_sized: sent.full_sized })
+    }
+}
+
+impl Path {
+    /// Probing begins with the usual pause: the path is known to work.
+    pub(crate) fn rest_probing(&mut self, now: Instant, config: &Config, rng: &mut Rng) {
+        let pace = self.probing_pace(config);
+        self.heartbeat.start(now, pace, rng);
+    }
+
+    /// The Heartbeat Info for a HEARTBEAT that leaves now, with `room` bytes for it.
+    pub(crate) fn on_heartbeat_sent(
+        &mut self,
+        now: Instant,
+        config: &Config,
+        rng: &mut Rng,
+        room: usize,
+    ) -> Vec<u8> {
+        let (pace, to) = (self.probing_pace(config), (self.id, self.addr.remote));
+        let notice = self.notice();
+        self.heartbeat.on_send(now, pace, to, rng, (notice, room))
+    }
+
+    /// A HEARTBEAT ACK with `info` has arrived: what it tells if it answers a HEARTBEAT of the path.
+    pub(crate) fn on_heartbeat_ack(&mut self, now: Instant, info: &[u8]) -> Option<Answer> {
+        self.heartbeat.on_ack(now, info, (self.id, self.addr.remote))
+    }
+
+    /// The heartbeat timer has expired.
+    pub(crate) fn on_heartbeat_timeout(
+        &mut self,
+        now: Instant,
+        config: &Config,
+        rng: &mut Rng,
+    ) -> Expiry {
+        let pace = self.probing_pace(config);
+        if !self.supervision(config).heartbeats && self.is_confirmed() {
+            self.heartbeat.stop();
+            return Expiry::Quiet;
+        }
+        if pace.alternates && self.heartbeat.lacks_large_answer() {
+            self.on_large_lost();
+        }
+        self.heartbeat.handle_timeout(now, pace, rng)
+    }
+
+    /// How it is to be probed now.
+    fn probing_pace(&self, config: &Config) -> Pace {
+        let supervision = self.supervision(config);
+        let mut interval = supervision.heartbeat_interval;
+        let mut longest_pause = config.failed_path_probe_interval;
+        if self.is_metered() {
+            longest_pause = longest_pause.max(interval);
+            interval = interval.saturating_mul(METERED_PAUSES);
+        }
+        Pace {
+            state: self.state(),
+            rto: self.rtt.rto(),
+            interval,
+            longest_pause,
+            last_data: self.last_data(),
+            silent: self.errors() > supervision.max_retransmits,
+            alternates: self.search().is_on(),
+        }
     }
 }
 

@@ -8,7 +8,7 @@ mod burst;
 pub(crate) mod congestion;
 mod counters;
 mod ecn;
-pub(crate) mod failure;
+mod failure;
 pub(crate) mod flight;
 pub(crate) mod heartbeat;
 mod mtu;
@@ -22,6 +22,7 @@ mod returns;
 mod rtt;
 pub(crate) mod scope;
 pub(crate) mod sharing;
+mod single;
 mod supervision;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -30,10 +31,10 @@ use burst::Burst;
 pub use burst::BurstLimit;
 pub use congestion::{CongestionControl, InitialWindow};
 pub(crate) use counters::PathCounters;
-pub(crate) use ecn::PathEcn;
+use ecn::PathEcn;
 pub use ecn::{EcnState, EcnUse};
 pub(crate) use flight::{
-    ChunkRecord, ChunkState, Detection, Extent, FastRecovery, Found, Loss, Records, SackFacts,
+    ChunkRecord, ChunkState, Detection, Extent, FastRecovery, Found, Loss, Records, SackSummary,
     Sent, Tracked,
 };
 pub use flight::{CwndUpdate, FastRecoveryScope, LossRecovery, PathSuspicion, SplitFastRetransmit};
@@ -43,14 +44,16 @@ pub use pacer::Pacing;
 use pacer::{Pace, Pacer};
 pub use pairing::pairs as path_pairs;
 pub(crate) use path_set::PathSet;
-pub(crate) use paths::{Path, Paths, ip_len, packet_size};
-pub(crate) use policy::{Notice, Rank, Regime};
+pub(crate) use paths::Paths;
+pub(crate) use policy::{Notice, Rank};
 pub use policy::{PathPolicy, PathRole, PathRule};
-pub(crate) use returns::Returns;
+use returns::Returns;
 pub(crate) use rtt::Rtt;
 pub use scope::{Scope, is_private};
 pub use sharing::SharedBottleneck;
-pub(crate) use supervision::OwnSupervision;
+use single::headers;
+pub(crate) use single::{Path, ip_len, packet_size};
+use supervision::OwnSupervision;
 pub use supervision::{Supervision, SupervisionChange};
 
 use core::net::SocketAddr;

@@ -1,8 +1,8 @@
 //! Policies of the paths of one association.
 
-use super::paths::headers;
+use super::headers;
 use super::policy::{CostCeiling, PathPolicy, PathRule, Rank, Regime};
-use super::{Path, PathId, PathSet, Paths};
+use super::{Notice, Path, PathId, PathSet, Paths};
 use crate::time::Instant;
 
 /// What is known of the policies of all paths.
@@ -19,6 +19,33 @@ impl Path {
     /// What holds on it.
     pub(crate) fn policy(&self) -> PathPolicy {
         self.regime.as_ref().map_or_else(PathPolicy::default, |regime| regime.effective())
+    }
+
+    /// What this end wants of it.
+    pub(crate) fn own_policy(&self) -> PathPolicy {
+        self.regime.as_ref().map_or_else(PathPolicy::default, |regime| regime.own())
+    }
+
+    /// What the peer wants of it.
+    pub(crate) fn peer_policy(&self) -> PathPolicy {
+        self.regime.as_ref().map_or_else(PathPolicy::default, |regime| regime.peers())
+    }
+
+    /// What the next HEARTBEAT says of its policy.
+    pub(super) fn notice(&self) -> Option<Notice> {
+        self.regime.as_ref().and_then(|regime| regime.notice())
+    }
+
+    /// Whether the peer has not heard yet what this end wants.
+    pub(crate) fn has_untold_policy(&self) -> bool {
+        self.regime.as_ref().is_some_and(|regime| regime.is_untold())
+    }
+
+    /// The peer has read what a HEARTBEAT said.
+    pub(crate) fn on_policy_heard(&mut self, notice: Notice) {
+        if let Some(regime) = &mut self.regime {
+            regime.on_echo(notice);
+        }
     }
 
     /// How much it is wanted for data. `None`: not at all.
@@ -46,7 +73,9 @@ impl Path {
     }
 
     /// `packets` with `bytes` in all have left.
-    pub(crate) fn spend(&mut self, packets: usize, bytes: usize) {
+    pub(crate) fn on_packets_sent(&mut self, packets: usize, bytes: usize) {
+        self.stats.packets_sent += packets as u64;
+        self.stats.bytes_sent += bytes as u64;
         let overhead = packets * headers(&self.addr);
         if let Some(regime) = &mut self.regime {
             regime.spend(bytes + overhead);
@@ -99,7 +128,7 @@ impl Paths {
     }
 
     /// The peer has said what it wants of path `id`. Whether that is news.
-    pub(crate) fn hear(&mut self, id: PathId, notice: super::Notice) -> bool {
+    pub(crate) fn hear(&mut self, id: PathId, notice: Notice) -> bool {
         let Some(path) = self.get_mut(id) else { return false };
         if path.regime.is_none() && notice.policy == PathPolicy::default() {
             return false;

@@ -1,7 +1,7 @@
 //! Paths to test orders with.
 
 use crate::config::Config;
-use crate::path::{PathAddr, PathSet, PathState, Paths};
+use crate::path::{Path, PathAddr, PathCounters, PathSet, PathState, Paths};
 use crate::time::{Duration, Instant};
 use core::net::SocketAddr;
 
@@ -23,4 +23,18 @@ pub(crate) fn measured(srtts: &[u64]) -> (Paths, PathSet) {
         path.rtt.on_sample(Instant::ZERO, Duration::from_millis(*srtt));
     }
     (paths, all)
+}
+
+impl Path {
+    pub(crate) fn set_state(&mut self, state: PathState) {
+        self.state = state;
+    }
+
+    pub(crate) fn set_errors(&mut self, errors: u32) {
+        self.error_count = errors;
+    }
+
+    pub(crate) fn stats_mut(&mut self) -> &mut PathCounters {
+        &mut self.stats
+    }
 }

@@ -3,25 +3,17 @@
 //! scheduling", and Frömmgen et al., ReMP TCP, ICC 2016). It arrives with the first of its
 //! transmissions; what a path loses needs no retransmission if another one brings it.
 //!
-//! The first transmission is accounted as any other. The further ones, the copies, occupy the window of
-//! their path until it is known what became of them:
-//!
-//! * The chunk is acknowledged by a SACK that came over the path of a copy. A peer answers over the path
-//!   of the DATA, so this copy was first: it changes places with the first transmission.
-//! * The peer reports the TSN as a duplicate: a second transmission has arrived.
-//! * Something that left later on the same path has arrived and the copy is older than a round trip should
-//!   take: it is lost, and the path's window is cut as for any loss.
-//! * T3-rtx of the path expires.
+//! The first transmission is accounted as any other. What becomes of the further ones, the copies, is in
+//! `flight::copies`.
 //!
 //! So each path obeys its own congestion control, and a slow path carries as many copies as it can, of
 //! what is not acknowledged yet.
 
 use super::Sender;
-use crate::path::{ChunkState, Path, PathId, PathSet, Paths};
+use crate::path::{Path, PathId, PathSet, Paths};
 use crate::schedule::path::{PathScheduling, Redundancy};
 use crate::time::Instant;
 use crate::tsn::Tsn64;
-use alloc::collections::{BTreeMap, VecDeque};
 use manypath_wire::PacketWriter;
 use manypath_wire::chunk::Tsns;
 
@@ -41,31 +33,10 @@ const SPARSE: usize = 1500;
 #[derive(Debug)]
 pub(super) struct Copies {
     which: Which,
-    paths: BTreeMap<PathId, PathCopies>,
     /// The peer has told of duplicates: if it does not any more, the path may have failed.
     confirmed: bool,
     /// Copies were made, or may be at any time.
     used: bool,
-}
-
-/// Copies of one path.
-#[derive(Debug, Default)]
-struct PathCopies {
-    /// Chunks that were sent on another path and should be sent here too.
-    wanted: VecDeque<Tsn64>,
-    /// What is under way, in the order of transmission.
-    under_way: VecDeque<Copy>,
-    /// The highest transmission number that has arrived.
-    arrived: u64,
-}
-
-/// One transmission that is not the one that its chunk is accounted by.
-#[derive(Clone, Copy, Debug)]
-struct Copy {
-    tsn: Tsn64,
-    number: u64,
-    wire: usize,
-    sent: Instant,
 }
 
 impl Copies {
@@ -83,7 +54,7 @@ impl Copies {
         };
         let used = which != Which::None;
         let which = if used { which } else { Which::from(redundancy) };
-        Self { which, paths: BTreeMap::new(), confirmed: false, used }
+        Self { which, confirmed: false, used }
     }
 
     /// The same streams are sent on several paths as by `other`.
@@ -91,32 +62,9 @@ impl Copies {
         self.which = other.which;
     }
 
-    fn is_under_way(&self) -> bool {
-        self.paths.values().any(|copies| !copies.under_way.is_empty())
-    }
-
-    /// Bytes that copies occupy on a path.
-    #[cfg(test)]
-    pub(super) fn flight(&self, id: PathId) -> usize {
-        let copies = self.paths.get(&id).map(|copies| copies.under_way.iter());
-        copies.into_iter().flatten().map(|copy| copy.wire).sum()
-    }
-
-    /// A path is gone.
-    pub(super) fn forget(&mut self, id: PathId) {
-        self.paths.remove(&id);
-    }
-
     /// Whether anything was copied, or may be at any time.
     pub(super) fn is_on(&self) -> bool {
         self.used || self.which == Which::All
-    }
-}
-
-impl PathCopies {
-    fn take(&mut self, tsn: Tsn64) -> Option<Copy> {
-        let at = self.under_way.iter().position(|copy| copy.tsn == tsn)?;
-        self.under_way.remove(at)
     }
 }
 
@@ -133,15 +81,21 @@ impl From<Redundancy> for Which {
 
 impl Sender {
     /// From now on other streams are sent on several paths. Copies that are under way stay accounted for.
-    pub(crate) fn set_redundancy(&mut self, redundancy: Redundancy) {
+    pub(crate) fn set_redundancy(&mut self, redundancy: Redundancy, paths: &mut Paths) {
         self.copies.which = Which::from(redundancy);
         if redundancy == Redundancy::Off {
-            self.copies.paths.values_mut().for_each(|copies| copies.wanted.clear());
+            paths.iter_mut().for_each(Path::want_no_copies);
         }
     }
 
     /// Chunk `tsn` has left for the first time, on `id`: the other paths are to send it too.
-    pub(super) fn want_copies(&mut self, tsn: Tsn64, id: PathId, usable: PathSet) {
+    pub(super) fn want_copies(
+        &mut self,
+        tsn: Tsn64,
+        id: PathId,
+        usable: PathSet,
+        paths: &mut Paths,
+    ) {
         let Some(stream) = self.outstanding.get(tsn).map(|chunk| chunk.fragment.stream) else {
             return;
         };
@@ -155,27 +109,24 @@ impl Sender {
                 Which::Interactive => is_hurried,
                 Which::Sparse => is_hurried || is_sparse(),
             };
-        self.copies.used |= wanted && !usable.is_only(id);
-        for other in usable.iter().filter(|other| wanted && *other != id) {
-            self.copies.paths.entry(other).or_default().wanted.push_back(tsn);
+        if !wanted {
+            return;
         }
+        self.copies.used |= !usable.is_only(id);
+        let others = paths.iter_mut().filter(|path| path.id != id && usable.contains(path.id));
+        others.for_each(|path| path.want_copy(tsn));
     }
 
     /// The chunk that `path` may send a copy of now. `flight` is what was in flight before the packet
     /// that is being built.
     pub(super) fn next_copy(&self, now: Instant, path: &Path, flight: usize) -> Option<Tsn64> {
-        let wanted = &self.copies.paths.get(&path.id)?.wanted;
-        let is_under_way = |tsn: &&Tsn64| {
-            self.outstanding.get(**tsn).is_some_and(|chunk| {
-                chunk.record.state == ChunkState::InFlight && chunk.record.path != path.id
-            })
-        };
-        wanted.iter().find(is_under_way).copied().filter(|_| path.may_send(now, flight))
+        let carrier = |tsn| self.outstanding.carrier(tsn);
+        path.next_copy(carrier).filter(|_| path.may_send(now, flight))
     }
 
     /// Appends copies for path `id` to `packet`. Returns their number.
     pub(super) fn fill_copies(
-        &mut self,
+        &self,
         now: Instant,
         (id, flight): (PathId, usize),
         paths: &mut Paths,
@@ -188,12 +139,7 @@ impl Sender {
             if packet.push(&chunk.to_chunk(tsn, false)).is_err() {
                 break;
             }
-            let wire = chunk.wire_len();
-            let number = path.on_copy_sent(now, tsn, wire);
-            let copy = Copy { tsn, number, wire, sent: now };
-            let Some(copies) = self.copies.paths.get_mut(&id) else { break };
-            copies.wanted.retain(|other| *other > tsn);
-            copies.under_way.push_back(copy);
+            path.on_copy_sent(now, tsn, chunk.wire_len());
             written += 1;
         }
         written
@@ -207,36 +153,11 @@ impl Sender {
         if from == via || !chunk.record.state.is_open() {
             return;
         }
-        let Some(path) = paths.get_mut(via) else { return };
-        let found = self.copies.paths.get_mut(&via).and_then(|copies| copies.take(tsn));
-        let Some(copy) = found else { return };
-        let possible = path.rtt.least().is_none_or(|least| now.since(copy.sent) >= least);
-        if chunk.record.state != ChunkState::InFlight || !possible {
-            // Either one may have been first: nothing is learned about paths from this chunk.
-            chunk.record.moved = true;
-            chunk.record.transmissions += 1;
-            if let Some(copies) = self.copies.paths.get_mut(&via) {
-                copies.under_way.push_front(copy);
-            }
-            return;
+        let (data, path) = (chunk.data_len(), paths.get_mut(via));
+        let first = path.and_then(|path| path.attribute(now, tsn, chunk.tracked()));
+        if let Some((first, old)) = first.zip(paths.get_mut(from)) {
+            old.adopt_copy(first, data);
         }
-        let first = Copy {
-            tsn,
-            number: chunk.record.number,
-            wire: copy.wire,
-            sent: chunk.record.last_sent,
-        };
-        let len = chunk.data_len();
-        (chunk.record.path, chunk.record.number, chunk.record.last_sent) =
-            (via, copy.number, copy.sent);
-        chunk.record.capable = false;
-        path.on_copy_first(len);
-        let copies = self.copies.paths.entry(via).or_default();
-        copies.arrived = copies.arrived.max(copy.number);
-        if let Some(old) = paths.get_mut(from) {
-            old.on_copy_first_elsewhere(len);
-        }
-        self.copies.paths.entry(from).or_default().under_way.push_back(first);
     }
 
     /// What arrived a second time: of the transmissions that are under way the one on `via`, otherwise
@@ -253,63 +174,28 @@ impl Sender {
         }
         for tsn in duplicates.iter() {
             let tsn = Tsn64::near(tsn, self.outstanding.cum());
-            let candidates = self.copies.paths.iter().filter_map(|(id, copies)| {
-                let copy = copies.under_way.iter().find(|copy| copy.tsn == tsn)?;
-                Some((*id != via, copy.sent, *id))
-            });
-            let Some((.., id)) = candidates.min() else { continue };
-            self.confirm(now, tsn, id, paths);
-        }
-    }
-
-    /// The copy of `tsn` on `id` has arrived.
-    fn confirm(&mut self, now: Instant, tsn: Tsn64, id: PathId, paths: &mut Paths) {
-        let Some(path) = paths.get_mut(id) else { return };
-        let Some(copies) = self.copies.paths.get_mut(&id) else { return };
-        let Some(copy) = copies.take(tsn) else { return };
-        copies.arrived = copies.arrived.max(copy.number);
-        self.copies.confirmed = true;
-        path.on_copy_acked(now, copy.number, copy.sent, copy.wire);
-    }
-
-    /// Gives up copies of `path` that are lost. Returns whether there were any.
-    pub(super) fn lose_copies(&mut self, now: Instant, path: &mut Path) -> bool {
-        let Some(copies) = self.copies.paths.get_mut(&path.id) else { return false };
-        copies.arrived = copies.arrived.max(path.latest_acked().unwrap_or_default());
-        let Some(srtt) = path.rtt.smoothed() else { return false };
-        let patience = srtt + (srtt / 4).max(path.rtt.variation() * 4);
-        let (arrived, before) = (copies.arrived, copies.under_way.len());
-        copies.under_way.retain(|copy| {
-            let lost = copy.number < arrived && now.since(copy.sent) > patience;
-            if lost {
-                path.on_copy_lost(now, copy.number, copy.wire);
+            let copied = |path: &Path| Some((path.id != via, path.copied_at(tsn)?, path.id));
+            let Some((.., id)) = paths.iter().filter_map(copied).min() else { continue };
+            if let Some(path) = paths.get_mut(id) {
+                self.copies.confirmed |= path.on_copy_acked(now, tsn);
             }
-            !lost
-        });
-        copies.under_way.len() < before
+        }
     }
 
     /// Forgets chunks that need no copies any more.
-    pub(super) fn prune_copies(&mut self) {
-        let outstanding = &self.outstanding;
-        let is_over = |tsn: &Tsn64| !outstanding.is_open(*tsn);
-        for copies in self.copies.paths.values_mut() {
-            while copies.wanted.front().is_some_and(is_over) {
-                copies.wanted.pop_front();
-            }
+    pub(super) fn prune_copies(&mut self, paths: &mut Paths) {
+        for path in paths.iter_mut() {
+            path.prune_copies(|tsn| !self.outstanding.is_open(tsn));
         }
-        self.copies.used &= self.copies.which != Which::None || self.copies.is_under_way();
+        let may_come = self.copies.which != Which::None || paths.iter().any(Path::has_copies);
+        self.copies.used &= may_come;
     }
 
     /// Nothing more is expected of the copies on `id`. Returns whether they were all that was in flight
     /// there and the peer may be one that never tells of duplicates: then that says nothing about the
     /// path.
-    pub(super) fn drop_copies(&mut self, id: PathId, paths: &mut Paths) -> bool {
-        let Some(path) = paths.get_mut(id) else { return false };
-        let Some(copies) = self.copies.paths.get_mut(&id) else { return false };
-        let bytes: usize = copies.under_way.drain(..).map(|copy| copy.wire).sum();
-        let alone = bytes > 0 && bytes >= path.flight();
-        path.drop_copies(bytes);
+    pub(super) fn drop_copies(&self, id: PathId, paths: &mut Paths) -> bool {
+        let alone = paths.get_mut(id).is_some_and(Path::drop_copies);
         alone && !self.copies.confirmed
     }
 }

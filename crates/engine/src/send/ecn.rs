@@ -67,7 +67,6 @@ impl Sender {
         };
         let group = paths.couple(self.usable(paths));
         if let Some(path) = paths.get_mut(id) {
-            path.stats.ecne_received += 1;
             if path.on_echo(tsn) && self.enter_recovery(self.recovery.is_active(), path) {
                 path.cut_for_mark(now, number, &group);
             }

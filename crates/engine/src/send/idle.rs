@@ -33,7 +33,7 @@ impl Sender {
         if self.has_data_for(now, id, paths) {
             return None;
         }
-        Some(match path.state {
+        Some(match path.state() {
             PathState::Unconfirmed => IdleReason::Unconfirmed,
             PathState::PotentiallyFailed if !usable.contains(id) => IdleReason::Suspended,
             PathState::Inactive if !usable.contains(id) => IdleReason::Failed,
@@ -54,7 +54,7 @@ impl Sender {
         } else if path.flight() < path.congestion.window() && !path.may_follow(now) {
             IdleReason::Burst
         } else if !path.may_send(now, path.flight()) {
-            let gives_way = path.gives_way_to.is_some();
+            let gives_way = path.gives_way_to().is_some();
             if gives_way { IdleReason::SharedBottleneck } else { IdleReason::CongestionWindow }
         } else if next.is_some() && !self.split_allows(path, paths, usable) {
             IdleReason::BufferShare

@@ -4,7 +4,7 @@
 use super::Sender;
 use crate::path::congestion::Group;
 use crate::path::{
-    Detection, FastRecoveryScope, Found, Loss, LossRecovery, Path, PathId, Paths, SackFacts,
+    Detection, FastRecoveryScope, Found, Loss, LossRecovery, Path, PathId, Paths, SackSummary,
 };
 use crate::time::Instant;
 use crate::tsn::Tsn64;
@@ -62,17 +62,17 @@ impl Sender {
     }
 
     /// Looks for chunks and copies that the SACK shows to be lost, and cuts the window for them.
-    pub(super) fn look_for_losses(&mut self, facts: &SackFacts<'_>, path: &mut Path) {
+    pub(super) fn look_for_losses(&mut self, summary: &SackSummary<'_>, path: &mut Path) {
         let rules = self.detection();
         let mut found = if self.is_racking() {
-            path.find_late(facts.now, true, &rules, &mut self.outstanding)
+            path.find_late(summary.now, true, &rules, &mut self.outstanding)
         } else {
-            path.count_missing_reports(facts, &rules, &mut self.outstanding)
+            path.count_missing_reports(summary, &rules, &mut self.outstanding)
         };
         self.on_lost(found.data);
-        found.any |= self.lose_copies(facts.now, path);
+        found.any |= path.lose_copies(summary.now);
         found.any |= path.was_repaired();
-        self.respond(facts.now, found, facts.recovering, path, facts.group);
+        self.respond(summary.now, found, summary.recovering, path, summary.group);
     }
 
     /// Draws the conclusions for the congestion window. `recovering`: the association is in fast recovery.

@@ -141,6 +141,12 @@ impl Outstanding {
         self.get(sent.tsn).is_some_and(|chunk| chunk.record.is_live(id, sent))
     }
 
+    /// The path that chunk `tsn` is in flight on.
+    pub(crate) fn carrier(&self, tsn: Tsn64) -> Option<PathId> {
+        let record = &self.get(tsn)?.record;
+        (record.state == ChunkState::InFlight).then_some(record.path)
+    }
+
     /// Whether chunk `tsn` is in flight.
     pub(crate) fn is_in_flight(&self, tsn: Tsn64) -> bool {
         self.get(tsn).is_some_and(|chunk| chunk.record.state == ChunkState::InFlight)

@@ -9,7 +9,6 @@ impl Sender {
     pub(crate) fn hand_over(&mut self, id: PathId, heir: PathId, paths: &mut Paths) {
         self.give_up_flight(id, paths);
         self.drop_copies(id, paths);
-        self.copies.forget(id);
         for chunk in self.outstanding.iter_mut() {
             if chunk.record.path == id {
                 chunk.record.path = heir;

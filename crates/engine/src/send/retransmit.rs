@@ -17,7 +17,7 @@ impl Sender {
                 path.rtt.back_off();
                 return false;
             }
-            self.distrust(paths);
+            self.treat_gap_acks_as_reneged(paths);
             return true;
         }
         if let Some(probe) = self.answered_probe(id) {
@@ -68,7 +68,7 @@ impl Sender {
     /// Everything seems to be acknowledged but the cumulative TSN does not move: the peer has
     /// thrown away what it had acknowledged, and the SACK that said so was lost. Its gap reports
     /// are not believed any more.
-    fn distrust(&mut self, paths: &mut Paths) {
+    fn treat_gap_acks_as_reneged(&mut self, paths: &mut Paths) {
         let first = self.outstanding.cum().next();
         let first = self.outstanding.get(first);
         let reneged = first.is_some_and(|chunk| chunk.record.state == ChunkState::Acked);

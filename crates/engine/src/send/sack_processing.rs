@@ -4,7 +4,7 @@ use super::outstanding::SentChunk;
 use super::{SackView, Sender};
 use crate::path::congestion::Group;
 use crate::path::flight::dac::Reports;
-use crate::path::{ChunkState, Extent, Loss, Path, PathId, PathSet, Paths, SackFacts};
+use crate::path::{ChunkState, Extent, Loss, Path, PathId, PathSet, Paths, SackSummary};
 use crate::ranges::{Range, difference};
 use crate::time::Instant;
 use crate::tsn::Tsn64;
@@ -71,9 +71,9 @@ impl Sender {
         self.take_non_renegable(paths);
         let mut outcome = SackOutcome::default();
         let group = paths.couple(self.usable(paths));
-        let facts = self.facts(now, highest, sack, via, paths, &group);
+        let summary = self.summary(now, highest, sack, via, paths, &group);
         for path in paths.iter_mut() {
-            self.end_sack(&facts, path, &mut outcome);
+            self.end_sack(&summary, path, &mut outcome);
         }
         if core::mem::take(&mut self.abandonment.passed) {
             // Nothing that was sent is acknowledged by it, but the peer has answered.
@@ -82,7 +82,7 @@ impl Sender {
                 outcome.acked_paths.insert(path);
             }
         }
-        self.prune_copies();
+        self.prune_copies(paths);
         self.advance_forward(now, true);
         self.guard(now, paths);
         if let Some(a_rwnd) = sack.a_rwnd.filter(|_| believed) {
@@ -282,19 +282,19 @@ impl Sender {
     }
 
     /// Draws the conclusions for one path.
-    fn end_sack(&mut self, facts: &SackFacts<'_>, path: &mut Path, outcome: &mut SackOutcome) {
+    fn end_sack(&mut self, summary: &SackSummary<'_>, path: &mut Path, outcome: &mut SackOutcome) {
         let id = path.id;
-        let conclusion = path.conclude(facts, |sent| self.outstanding.is_live(id, sent));
+        let conclusion = path.conclude(summary, |sent| self.outstanding.is_live(id, sent));
         outcome.newly_acked |= conclusion.newly_acked;
         if conclusion.works {
             outcome.acked_paths.insert(id);
         }
-        self.look_for_losses(facts, path);
-        path.end_sack(facts.now, self.rules.smart_t3);
-        self.note_sounds(facts, path);
+        self.look_for_losses(summary, path);
+        path.end_sack(summary.now, self.rules.smart_t3);
+        self.note_sounds(summary, path);
     }
 
-    fn facts<'g>(
+    fn summary<'g>(
         &mut self,
         now: Instant,
         highest: Tsn64,
@@ -302,7 +302,7 @@ impl Sender {
         via: PathId,
         paths: &Paths,
         group: &'g Group,
-    ) -> SackFacts<'g> {
+    ) -> SackSummary<'g> {
         let cum = self.outstanding.cum();
         self.recovery.on_cumulative(cum);
         let recovering = self.recovery.is_active();
@@ -316,10 +316,10 @@ impl Sender {
         let reports = if dac { Reports::new(sack.flags, acking) } else { Reports::ONE };
         // With copies the earliest chunk of a path is no longer one that only this path can deliver.
         let cwnd_update = (!self.copies.is_on()).then_some(self.rules.cwnd_update);
-        SackFacts { now, via, cum, highest, newly_acked, reports, recovering, cwnd_update, group }
+        SackSummary { now, via, cum, highest, newly_acked, reports, recovering, cwnd_update, group }
     }
 
-    /// A timer must run while anything is outstanding: see `Sender::distrust`.
+    /// A timer must run while anything is outstanding: see `Sender::treat_gap_acks_as_reneged`.
     fn guard(&self, now: Instant, paths: &mut Paths) {
         if self.in_flight > 0 || self.lost > 0 {
             return;

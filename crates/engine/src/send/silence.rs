@@ -2,7 +2,7 @@
 
 use super::Sender;
 use crate::path::policy::standby;
-use crate::path::{Loss, Path, PathId, PathSet, PathSuspicion, Paths, SackFacts};
+use crate::path::{Loss, Path, PathId, PathSet, PathSuspicion, Paths, SackSummary};
 use crate::time::Instant;
 use crate::tsn::Tsn64;
 
@@ -102,12 +102,12 @@ impl Sender {
     }
 
     /// A SACK has been worked in for `path`.
-    pub(super) fn note_sounds(&self, facts: &SackFacts<'_>, path: &mut Path) {
+    pub(super) fn note_sounds(&self, summary: &SackSummary<'_>, path: &mut Path) {
         if self.rules.path_suspicion == PathSuspicion::Off {
             return;
         }
         let id = path.id;
-        path.note_sounds(facts.now, facts.via, |sent| {
+        path.note_sounds(summary.now, summary.via, |sent| {
             let chunk = self.outstanding.get(sent.tsn)?;
             chunk.record.is_live(id, sent).then_some(chunk.record.last_sent)
         });

@@ -2,7 +2,7 @@
 
 use super::dac::Reports;
 use super::rack::Arrival;
-use super::{ChunkRecord, ChunkState, CwndUpdate, Extent, News, Sent, Tracked};
+use super::{ChunkRecord, ChunkState, CwndUpdate, Extent, PathAckSummary, Sent, Tracked};
 use crate::path::congestion::{Acked, Group};
 use crate::path::{Path, PathId};
 use crate::time::Instant;
@@ -10,7 +10,7 @@ use crate::tsn::Tsn64;
 
 /// What a SACK says about all paths, while conclusions are drawn for each.
 #[derive(Debug)]
-pub(crate) struct SackFacts<'a> {
+pub(crate) struct SackSummary<'a> {
     pub(crate) now: Instant,
     /// The path over which it came.
     pub(crate) via: PathId,
@@ -41,7 +41,8 @@ pub(crate) struct Conclusion {
 impl Path {
     /// A SACK is about to be worked in. `is_live`: whether a transmission is under way.
     pub(crate) fn begin_sack(&mut self, is_live: impl Fn(Sent) -> bool) {
-        self.flight.news = News { flight_before: self.flight.bytes, ..News::default() };
+        self.flight.news =
+            PathAckSummary { flight_before: self.flight.bytes, ..PathAckSummary::default() };
         self.flight.cuc.begin();
         self.look_for_earliest(is_live);
     }
@@ -163,23 +164,23 @@ impl Path {
     /// Draws the conclusions of the SACK under work, but for losses: see [`Self::end_sack`].
     pub(crate) fn conclude(
         &mut self,
-        facts: &SackFacts<'_>,
+        summary: &SackSummary<'_>,
         is_live: impl Fn(Sent) -> bool,
     ) -> Conclusion {
         self.look_for_earliest(is_live);
-        self.leave_recovery(facts.cum);
+        self.leave_recovery(summary.cum);
         let news = self.flight.news;
         self.stats.bytes_acked += news.acked as u64;
         let newly_acked = news.acked > 0 || news.tsns.is_some();
         if newly_acked {
             self.flight.one_packet = false;
-            self.flight.tail_probe.on_heard(facts.now);
+            self.flight.tail_probe.on_heard(summary.now);
         }
-        let works = news.proves_path && !self.is_old_news(facts.via);
-        if let Some(rtt) = news.rtt.filter(|_| !self.is_delivered_before(facts.via)) {
-            self.rtt.on_data_sample(facts.now, rtt);
+        let works = news.proves_path && !self.is_old_news(summary.via);
+        if let Some(rtt) = news.rtt.filter(|_| !self.is_delivered_before(summary.via)) {
+            self.rtt.on_data_sample(summary.now, rtt);
         }
-        self.widen(facts, &news);
+        self.widen(summary, &news);
         Conclusion { newly_acked, works }
     }
 
@@ -196,15 +197,15 @@ impl Path {
     }
 
     /// Widens the window (section 7.2.1, 7.2.2; CUC), and Max.Burst with it.
-    fn widen(&mut self, facts: &SackFacts<'_>, news: &News) {
-        let (now, window) = (facts.now, self.congestion.window());
+    fn widen(&mut self, summary: &SackSummary<'_>, news: &PathAckSummary) {
+        let (now, window) = (summary.now, self.congestion.window());
         let cuc = &self.flight.cuc;
         let acked = Acked {
             now,
             bytes: news.acked,
-            advanced: facts.cwnd_update.is_none_or(|update| update.advances(news, cuc)),
+            advanced: summary.cwnd_update.is_none_or(|update| update.advances(news, cuc)),
             window_used: self.used_window(now) >= window,
-            recovering: facts.recovering || self.is_recovering(),
+            recovering: summary.recovering || self.is_recovering(),
             in_flight: self.flight.bytes,
             newest: news.numbers.map(|numbers| numbers.most),
             sent: self.flight.transmissions,
@@ -212,7 +213,7 @@ impl Path {
             srtt: self.rtt.smoothed(),
             least_rtt: self.rtt.least(),
         };
-        self.congestion.on_acked(&acked, facts.group);
+        self.congestion.on_acked(&acked, summary.group);
         let opened = self.congestion.window().saturating_sub(window);
         let (limit, srtt) = (self.congestion.chunk_limit(), self.rtt.smoothed());
         self.burst.on_sack(now, (self.flight.bytes, news.acked + opened), limit, srtt);

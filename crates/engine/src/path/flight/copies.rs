@@ -1,61 +1,178 @@
-//! Second transmissions of chunks that are accounted on another path (redundant transmission).
+//! Copies: further transmissions of chunks that are accounted on another path (redundant transmission). They
+//! occupy the window of their path until it is known what became of them:
+//!
+//! * The chunk is acknowledged by a SACK that came over the path of a copy. A peer answers over the path
+//!   of the DATA, so this copy was first: it changes places with the first transmission.
+//! * The peer reports the TSN as a duplicate: a second transmission has arrived.
+//! * Something that left later on the same path has arrived and the copy is older than a round trip should
+//!   take: it is lost, and the path's window is cut as for any loss.
+//! * T3-rtx of the path expires.
 
-use super::Extent;
-use crate::path::Path;
+use super::{ChunkState, Extent, Tracked};
+use crate::path::{Path, PathId};
 use crate::time::Instant;
 use crate::tsn::Tsn64;
+use alloc::collections::VecDeque;
+
+/// The copies of one path.
+#[derive(Debug, Default)]
+pub(super) struct Copies {
+    /// Chunks that were sent on another path and should be sent here too.
+    wanted: VecDeque<Tsn64>,
+    /// What is under way, in the order of transmission.
+    pub(super) under_way: VecDeque<Copy>,
+    /// The highest transmission number that has arrived.
+    arrived: u64,
+}
+
+/// One transmission that is not the one that its chunk is accounted by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Copy {
+    tsn: Tsn64,
+    number: u64,
+    pub(super) wire: usize,
+    sent: Instant,
+}
+
+impl Copies {
+    fn take(&mut self, tsn: Tsn64) -> Option<Copy> {
+        let at = self.under_way.iter().position(|copy| copy.tsn == tsn)?;
+        self.under_way.remove(at)
+    }
+}
 
 impl Path {
-    /// A copy of chunk `tsn` has been written into a packet. Returns the number of its transmission.
-    pub(crate) fn on_copy_sent(&mut self, now: Instant, tsn: Tsn64, wire: usize) -> u64 {
-        self.flight.transmissions += 1;
-        self.flight.highest_tsn = self.flight.highest_tsn.max(Some(tsn));
+    /// Chunk `tsn`, which has left on another path, is to leave on this one too.
+    pub(crate) fn want_copy(&mut self, tsn: Tsn64) {
+        self.flight.copies.get_or_insert_default().wanted.push_back(tsn);
+    }
+
+    /// Nothing more is to be copied.
+    pub(crate) fn want_no_copies(&mut self) {
+        if let Some(copies) = &mut self.flight.copies {
+            copies.wanted.clear();
+        }
+    }
+
+    /// Forgets chunks that need no copies any more.
+    pub(crate) fn prune_copies(&mut self, is_over: impl Fn(Tsn64) -> bool) {
+        let Some(Copies { wanted, .. }) = self.flight.copies.as_deref_mut() else { return };
+        while wanted.front().is_some_and(|tsn| is_over(*tsn)) {
+            wanted.pop_front();
+        }
+    }
+
+    /// The next chunk to be copied, of those that are in flight on another path: `carrier` says on which one.
+    pub(crate) fn next_copy(&self, carrier: impl Fn(Tsn64) -> Option<PathId>) -> Option<Tsn64> {
+        let is_elsewhere = |tsn: &Tsn64| carrier(*tsn).is_some_and(|id| id != self.id);
+        self.flight.copies.as_ref()?.wanted.iter().copied().find(is_elsewhere)
+    }
+
+    /// Whether copies are under way.
+    pub(crate) fn has_copies(&self) -> bool {
+        self.flight.copies.as_ref().is_some_and(|copies| !copies.under_way.is_empty())
+    }
+
+    /// When the copy of `tsn` left that is under way.
+    pub(crate) fn copied_at(&self, tsn: Tsn64) -> Option<Instant> {
+        let mut under_way = self.flight.copies.as_ref()?.under_way.iter();
+        under_way.find(|copy| copy.tsn == tsn).map(|copy| copy.sent)
+    }
+
+    /// A copy of chunk `tsn` has been written into a packet.
+    pub(crate) fn on_copy_sent(&mut self, now: Instant, tsn: Tsn64, wire: usize) {
+        let flight = &mut self.flight;
+        flight.transmissions += 1;
+        flight.highest_tsn = flight.highest_tsn.max(Some(tsn));
+        let copies = flight.copies.get_or_insert_default();
+        copies.wanted.retain(|other| *other > tsn);
+        copies.under_way.push_back(Copy { tsn, number: flight.transmissions, wire, sent: now });
         self.stats.copies += 1;
         self.occupy(now, wire);
-        self.flight.transmissions
     }
 
-    /// The copy was first: the chunk, with `data` bytes of user data, is accounted here from now on.
-    pub(crate) fn on_copy_first(&mut self, data: usize) {
+    /// A SACK that came over this path tells of `chunk`, which is accounted on another one. If a copy was
+    /// first, the chunk is accounted here from now on; returns what is a copy there now.
+    pub(crate) fn attribute(
+        &mut self,
+        now: Instant,
+        tsn: Tsn64,
+        chunk: Tracked<'_>,
+    ) -> Option<Copy> {
+        let Tracked { record, data, .. } = chunk;
+        let copies = self.flight.copies.as_mut()?;
+        let copy = copies.take(tsn)?;
+        let possible = self.rtt.least().is_none_or(|least| now.since(copy.sent) >= least);
+        if record.state != ChunkState::InFlight || !possible {
+            // Either one may have been first: nothing is learned about paths from this chunk.
+            record.moved = true;
+            record.transmissions += 1;
+            copies.under_way.push_front(copy);
+            return None;
+        }
+        let first = Copy { number: record.number, sent: record.last_sent, ..copy };
+        (record.path, record.number, record.last_sent) = (self.id, copy.number, copy.sent);
+        record.capable = false;
+        copies.arrived = copies.arrived.max(copy.number);
         self.flight.booked += data;
         self.flight.news.earliest_acked = true;
+        Some(first)
     }
 
-    /// A copy on another path was first.
-    pub(crate) fn on_copy_first_elsewhere(&mut self, data: usize) {
-        self.release(data);
+    /// A copy on another path was first: what left here counts as a copy.
+    pub(crate) fn adopt_copy(&mut self, copy: Copy, data: usize) {
+        self.flight.copies.get_or_insert_default().under_way.push_back(copy);
         self.flight.cuc.forget();
+        self.release(data);
     }
 
-    /// The copy that left at `sent` as transmission `number` has arrived.
-    pub(crate) fn on_copy_acked(&mut self, now: Instant, number: u64, sent: Instant, wire: usize) {
-        self.drop_copies(wire);
-        self.flight.loss_rate.on_acked();
-        self.congestion.on_chunk_acked(now, Some(number), wire);
-        let age = now.since(sent);
-        let news = &mut self.flight.news;
-        news.acked += wire;
+    /// The copy of `tsn` has arrived. False if there is none.
+    pub(crate) fn on_copy_acked(&mut self, now: Instant, tsn: Tsn64) -> bool {
+        let flight = &mut self.flight;
+        let Some(copies) = &mut flight.copies else { return false };
+        let Some(copy) = copies.take(tsn) else { return false };
+        copies.arrived = copies.arrived.max(copy.number);
+        flight.bytes = flight.bytes.saturating_sub(copy.wire);
+        flight.loss_rate.on_acked();
+        self.congestion.on_chunk_acked(now, Some(copy.number), copy.wire);
+        let (news, age) = (&mut flight.news, now.since(copy.sent));
+        news.acked += copy.wire;
         news.earliest_acked = true;
         news.proves_path = true;
         news.rtt = Some(news.rtt.map_or(age, |rtt| rtt.min(age)));
-        news.numbers = Extent::with(news.numbers, number);
-        news.sent = Extent::with(news.sent, sent);
+        news.numbers = Extent::with(news.numbers, copy.number);
+        news.sent = Extent::with(news.sent, copy.sent);
+        true
     }
 
-    /// The latest transmission that the SACK under work acknowledges.
-    pub(crate) fn latest_acked(&self) -> Option<u64> {
-        self.flight.news.numbers.map(|numbers| numbers.most)
+    /// Gives up copies that are lost. Returns whether there were any.
+    pub(crate) fn lose_copies(&mut self, now: Instant) -> bool {
+        let flight = &mut self.flight;
+        let Some(copies) = &mut flight.copies else { return false };
+        let numbers = flight.news.numbers.map_or(0, |numbers| numbers.most);
+        copies.arrived = copies.arrived.max(numbers);
+        let Some(srtt) = self.rtt.smoothed() else { return false };
+        let patience = srtt + (srtt / 4).max(self.rtt.variation() * 4);
+        let (arrived, before) = (copies.arrived, copies.under_way.len());
+        copies.under_way.retain(|copy| {
+            let lost = copy.number < arrived && now.since(copy.sent) > patience;
+            if lost {
+                flight.bytes = flight.bytes.saturating_sub(copy.wire);
+                flight.loss_rate.on_lost();
+                self.congestion.on_chunk_lost(now, copy.number, copy.wire);
+            }
+            !lost
+        });
+        copies.under_way.len() < before
     }
 
-    /// A copy is lost.
-    pub(crate) fn on_copy_lost(&mut self, now: Instant, number: u64, wire: usize) {
-        self.drop_copies(wire);
-        self.flight.loss_rate.on_lost();
-        self.congestion.on_chunk_lost(now, number, wire);
-    }
-
-    /// Nothing more is expected of copies with `wire` bytes.
-    pub(crate) fn drop_copies(&mut self, wire: usize) {
-        self.flight.bytes = self.flight.bytes.saturating_sub(wire);
+    /// Nothing more is expected of the copies. Returns whether they were all that was in flight.
+    pub(crate) fn drop_copies(&mut self) -> bool {
+        let flight = &mut self.flight;
+        let Some(copies) = &mut flight.copies else { return false };
+        let bytes: usize = copies.under_way.drain(..).map(|copy| copy.wire).sum();
+        let alone = bytes > 0 && bytes >= flight.bytes;
+        flight.bytes = flight.bytes.saturating_sub(bytes);
+        alone
     }
 }

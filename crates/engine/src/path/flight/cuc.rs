@@ -11,7 +11,7 @@
 //! replaced by the path's queues in transmission order (`order`), whose first live entry is the same
 //! chunk; among retransmissions "earliest" means the one that was sent first.
 
-use super::News;
+use super::PathAckSummary;
 use crate::tsn::Tsn64;
 
 crate::names::named! {
@@ -29,7 +29,7 @@ crate::names::named! {
 
 impl CwndUpdate {
     /// Whether the SACK under work lets the window grow.
-    pub(super) fn advances(self, news: &News, cuc: &Cuc) -> bool {
+    pub(super) fn advances(self, news: &PathAckSummary, cuc: &Cuc) -> bool {
         match self {
             Self::None => news.cum_advanced,
             Self::V1 => news.earliest_acked,
@@ -117,7 +117,7 @@ impl Cuc {
 
 #[cfg(test)]
 mod tests {
-    use super::{Cuc, CwndUpdate, News};
+    use super::{Cuc, CwndUpdate, PathAckSummary};
     use crate::tsn::Tsn64;
     use manypath_wire::Tsn;
 
@@ -153,8 +153,8 @@ mod tests {
         cuc.found_first(Some(tsn(9)));
         cuc.found_again(Some(tsn(5)));
         let earliest_acked = cuc.on_acked(tsn(9));
-        let mut news = News { earliest_acked, ..News::default() };
-        let seen = |news: &News| -> [bool; 3] {
+        let mut news = PathAckSummary { earliest_acked, ..PathAckSummary::default() };
+        let seen = |news: &PathAckSummary| -> [bool; 3] {
             [CwndUpdate::None, CwndUpdate::V1, CwndUpdate::V2].map(|v| v.advances(news, &cuc))
         };
         assert_eq!(seen(&news), [false, false, true]);

@@ -12,7 +12,7 @@
 //! * `txseq` - as `tsn`, with the transmission numbers of the path (see `order`) in place of TSNs.
 //!   The same as long as nothing is retransmitted.
 
-use super::{News, Sent};
+use super::{PathAckSummary, Sent};
 use crate::tsn::Tsn64;
 
 crate::names::named! {
@@ -63,7 +63,7 @@ pub(crate) enum Reach {
 impl SplitFastRetransmit {
     /// What the SACK tells about a path with this `news`, if anything. `all` is what was newly
     /// acknowledged on all paths.
-    pub(super) fn reach(self, news: &News, all: Option<Extent<Tsn64>>) -> Option<Reach> {
+    pub(super) fn reach(self, news: &PathAckSummary, all: Option<Extent<Tsn64>>) -> Option<Reach> {
         match self {
             Self::Off => all.map(Reach::Tsns),
             Self::Tsn => news.sure_tsns.map(Reach::Tsns),
@@ -94,7 +94,7 @@ impl Reach {
 #[cfg(test)]
 mod tests {
     use super::{Extent, Reach, SplitFastRetransmit};
-    use crate::path::flight::{News, Sent};
+    use crate::path::flight::{PathAckSummary, Sent};
     use crate::tsn::Tsn64;
     use manypath_wire::Tsn;
 
@@ -108,11 +108,11 @@ mod tests {
 
     #[test]
     fn each_rule_looks_at_its_own_order() {
-        let news = News {
+        let news = PathAckSummary {
             numbers: extent(3, 5),
             tsns: extent(tsn(20), tsn(40)),
             sure_tsns: extent(tsn(20), tsn(30)),
-            ..News::default()
+            ..PathAckSummary::default()
         };
         let all = extent(tsn(10), tsn(50));
         let most = |rule: SplitFastRetransmit| match rule.reach(&news, all).unwrap() {
@@ -121,7 +121,7 @@ mod tests {
         };
         let rules = SplitFastRetransmit::ALL.iter().map(|rule| most(*rule));
         assert!(rules.eq([50, 30, 5, 40]));
-        assert_eq!(SplitFastRetransmit::Tsn.reach(&News::default(), all), None);
+        assert_eq!(SplitFastRetransmit::Tsn.reach(&PathAckSummary::default(), all), None);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use super::order::SentOrder;
 use super::rack::Verdict;
 use super::{
-    ChunkRecord, ChunkState, Extent, Loss, Lost, Reach, Records, SackFacts, Sent,
+    ChunkRecord, ChunkState, Extent, Loss, Lost, Reach, Records, SackSummary, Sent,
     SplitFastRetransmit, Tracked,
 };
 use crate::path::{Path, PathId};
@@ -63,27 +63,27 @@ impl Path {
     /// Counts missing reports for what was sent on the path before what the SACK newly acknowledges.
     pub(crate) fn count_missing_reports(
         &mut self,
-        facts: &SackFacts<'_>,
+        summary: &SackSummary<'_>,
         rules: &Detection,
         records: &mut impl Records,
     ) -> Found {
         let mut found = Found::default();
-        let reach = rules.split_fast_retransmit.reach(&self.flight.news, facts.newly_acked);
+        let reach = rules.split_fast_retransmit.reach(&self.flight.news, summary.newly_acked);
         let Some(reach) = reach else { return found };
         let mut orders = self.take_orders();
         for (order, in_tsn_order) in orders.iter_mut().zip([true, false]) {
             order.retain_reached(reach, in_tsn_order, |sent| {
                 let live = |chunk: &Tracked<'_>| chunk.record.is_live(self.id, sent);
                 let Some(chunk) = records.tracked(sent.tsn).filter(live) else { return false };
-                if sent.tsn > facts.highest {
+                if sent.tsn > summary.highest {
                     return true;
                 }
-                let reports = facts.reports.against(sent, reach);
+                let reports = summary.reports.against(sent, reach);
                 chunk.record.missing = chunk.record.missing.saturating_add(reports);
-                if !self.is_missing(facts.now, rules, chunk.record) {
+                if !self.is_missing(summary.now, rules, chunk.record) {
                     return true;
                 }
-                self.lose(facts.now, sent.tsn, chunk, &mut found);
+                self.lose(summary.now, sent.tsn, chunk, &mut found);
                 false
             });
         }
@@ -187,7 +187,7 @@ impl Path {
         found.any = true;
         found.data += chunk.data;
         self.congestion.on_chunk_lost(now, chunk.record.number, chunk.wire);
-        self.flight.tail_probe.settle(tsn);
+        self.flight.tail_probe.forget(tsn);
         self.on_lost(tsn, &mut chunk, Loss::Reported);
     }
 
@@ -259,7 +259,7 @@ impl Path {
     /// arrived after it.
     pub(crate) fn on_spurious(&mut self, tsn: Tsn64, reported: bool) {
         self.stats.spurious_retransmits += 1;
-        self.flight.tail_probe.settle(tsn);
+        self.flight.tail_probe.forget(tsn);
         if reported {
             self.flight.rack.on_duplicate(self.flight.transmissions);
             self.congestion.on_spurious();

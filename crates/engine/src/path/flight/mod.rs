@@ -36,7 +36,7 @@ mod tail_probe;
 #[cfg(test)]
 mod testing;
 
-pub(crate) use acknowledgement::SackFacts;
+pub(crate) use acknowledgement::SackSummary;
 pub use cuc::CwndUpdate;
 pub(crate) use fast_retransmit::Extent;
 pub use fast_retransmit::SplitFastRetransmit;
@@ -51,6 +51,8 @@ pub use silence::PathSuspicion;
 
 use crate::time::{Duration, Instant};
 use crate::tsn::Tsn64;
+use alloc::boxed::Box;
+use copies::Copies;
 use cuc::Cuc;
 use fast_retransmit::Reach;
 use loss_rate::LossRate;
@@ -108,13 +110,15 @@ pub(super) struct Flight {
     one_packet: bool,
     /// Whether the path is heard of.
     silence: Silence,
+    /// Second transmissions, if there ever were any.
+    copies: Option<Box<Copies>>,
     /// What the SACK under work tells about the path.
-    news: News,
+    news: PathAckSummary,
 }
 
 /// What one SACK tells about one path.
 #[derive(Clone, Copy, Debug, Default)]
-struct News {
+struct PathAckSummary {
     /// Bytes acknowledged for the first time.
     acked: usize,
     /// Transmission numbers newly acknowledged, ambiguous ones left out.

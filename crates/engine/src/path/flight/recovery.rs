@@ -68,25 +68,6 @@ impl FastRecovery {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::{Cuc, FastRecovery};
-    use crate::tsn::Tsn64;
-    use manypath_wire::Tsn;
-
-    #[test]
-    fn one_entry_until_the_exit_point_is_acknowledged() {
-        let tsn = |number| Tsn64::initial(Tsn(0)).plus(number);
-        let mut recovery = FastRecovery::default();
-        assert!(recovery.enter(Some(tsn(9))));
-        assert!(!recovery.enter(Some(tsn(20))));
-        recovery.on_sack(tsn(8), &Cuc::default());
-        assert!(recovery.is_active());
-        recovery.on_sack(tsn(9), &Cuc::default());
-        assert!(!recovery.is_active());
-    }
-}
-
 impl Path {
     /// Whether it is in fast recovery.
     pub(crate) fn is_recovering(&self) -> bool {
@@ -138,6 +119,7 @@ impl Path {
     /// The peer has got chunk `tsn` with a mark of congestion. Returns whether that is news. What was sent
     /// after the last cut and is marked again is congestion that the cut has not ended.
     pub(crate) fn on_echo(&mut self, tsn: Tsn64) -> bool {
+        self.stats.ecne_received += 1;
         let is_new = self.ecn.is_new(tsn);
         if is_new {
             self.ecn.on_answered(self.flight.highest_tsn);
@@ -174,7 +156,7 @@ impl Path {
     pub(crate) fn on_timeout(&mut self, group: &Group) {
         self.rtt.back_off();
         self.collapse(self.flight.bytes, group);
-        self.flight.silence.settle();
+        self.flight.silence.end_suspicion();
         self.flight.tail_probe.on_timeout();
         self.flight.rack.set_timer(None);
     }
@@ -186,5 +168,24 @@ impl Path {
         self.flight.recovery.leave();
         self.flight.fast_packet = false;
         self.flight.one_packet = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Cuc, FastRecovery};
+    use crate::tsn::Tsn64;
+    use manypath_wire::Tsn;
+
+    #[test]
+    fn one_entry_until_the_exit_point_is_acknowledged() {
+        let tsn = |number| Tsn64::initial(Tsn(0)).plus(number);
+        let mut recovery = FastRecovery::default();
+        assert!(recovery.enter(Some(tsn(9))));
+        assert!(!recovery.enter(Some(tsn(20))));
+        recovery.on_sack(tsn(8), &Cuc::default());
+        assert!(recovery.is_active());
+        recovery.on_sack(tsn(9), &Cuc::default());
+        assert!(!recovery.is_active());
     }
 }

@@ -204,7 +204,7 @@ impl Silence {
     }
 
     /// Ends the suspicion, if there is one: it has been found out what it is worth.
-    pub(crate) fn settle(&mut self) -> Option<Suspicion> {
+    pub(crate) fn end_suspicion(&mut self) -> Option<Suspicion> {
         (self.asked, self.answered) = (None, false);
         self.suspicion.take()
     }
@@ -277,8 +277,10 @@ impl Path {
         self.stats.spurious_probes += u64::from(self.flight.silence.on_sack(now));
     }
 
-    /// DATA of the peer came over the path.
-    pub(crate) fn on_data_received(&mut self, now: Instant) {
+    /// A packet of `len` bytes with DATA of the peer came over the path.
+    pub(crate) fn on_data_received(&mut self, now: Instant, len: usize) {
+        self.last_data_received = Some(now);
+        self.returns.earn(len);
         self.flight.silence.on_data(now);
     }
 
@@ -349,14 +351,14 @@ impl Path {
 
     /// The path works. If it was suspected, that was wrong.
     pub(crate) fn clear_suspicion(&mut self) {
-        let was_suspected = self.flight.silence.settle().is_some();
+        let was_suspected = self.flight.silence.end_suspicion().is_some();
         self.stats.spurious_suspicions += u64::from(was_suspected);
     }
 
     /// The path has answered a HEARTBEAT. If it was suspected, and nothing of its flight is known to have
     /// arrived, that is lost.
     pub(crate) fn on_suspect_answered(&mut self, now: Instant, group: &Group) {
-        let Some(suspicion) = self.flight.silence.settle() else { return };
+        let Some(suspicion) = self.flight.silence.end_suspicion() else { return };
         self.flight.silence.survive(now, suspicion, &self.rtt);
         self.stats.spurious_suspicions += 1;
         if !suspicion.refuted {
@@ -366,7 +368,7 @@ impl Path {
 
     /// The path has not answered a HEARTBEAT either. If it was suspected, its flight has timed out.
     pub(crate) fn on_suspect_silent(&mut self, group: &Group) {
-        if let Some(suspicion) = self.flight.silence.settle() {
+        if let Some(suspicion) = self.flight.silence.end_suspicion() {
             self.collapse(suspicion.flight, group);
         }
     }
@@ -459,8 +461,8 @@ mod tests {
         silence.suspect(at(1044), &rtt(40), 5000);
         // It left later, so it is not as late as the path seemed to be.
         silence.on_late_acknowledgement(at(1080), at(1000), &rtt(40));
-        let suspicion = silence.settle().unwrap();
-        assert_eq!((suspicion.flight, silence.settle()), (5000, None));
+        let suspicion = silence.end_suspicion().unwrap();
+        assert_eq!((suspicion.flight, silence.end_suspicion()), (5000, None));
         sent(&mut silence, at(2000));
         assert_eq!(silence.overdue(&rtt(40), ms(0)), Some(at(2090)));
         silence.survive(at(1144), suspicion, &rtt(40));

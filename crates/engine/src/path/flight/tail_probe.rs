@@ -105,7 +105,7 @@ impl TailProbe {
     }
 
     /// The chunk had arrived before, or what became of it is known otherwise.
-    pub(crate) fn settle(&mut self, tsn: Tsn64) {
+    pub(crate) fn forget(&mut self, tsn: Tsn64) {
         self.repeated = self.repeated.filter(|repeated| repeated.tsn != tsn);
     }
 
@@ -216,7 +216,7 @@ mod tests {
         assert!(probe.has_repaired(Some(10)) && !probe.has_repaired(Some(10)));
         probe.repeat(tsn(7));
         assert!(probe.on_repeated(tsn(7), 11));
-        probe.settle(tsn(7));
+        probe.forget(tsn(7));
         assert!(!probe.has_repaired(Some(12)));
     }
 }

@@ -11,6 +11,12 @@ impl Path {
         self.flight.bytes = bytes;
     }
 
+    /// Bytes that copies occupy.
+    pub(crate) fn copies_flight(&self) -> usize {
+        let copies = self.flight.copies.as_ref().map(|copies| copies.under_way.iter());
+        copies.into_iter().flatten().map(|copy| copy.wire).sum()
+    }
+
     pub(crate) fn set_last_data(&mut self, at: Option<Instant>) {
         self.flight.last_data = at;
     }

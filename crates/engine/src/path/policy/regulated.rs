@@ -156,7 +156,7 @@ mod tests {
     }
 
     fn fail(paths: &mut Paths, id: u8) {
-        paths.get_mut(PathId(id)).unwrap().state = PathState::PotentiallyFailed;
+        paths.get_mut(PathId(id)).unwrap().set_state(PathState::PotentiallyFailed);
     }
 
     #[test]
@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(chosen(&paths), [3]);
         fail(&mut paths, 3);
         assert!(chosen(&paths).is_empty());
-        paths.get_mut(PathId(0)).unwrap().state = PathState::Active;
+        paths.get_mut(PathId(0)).unwrap().set_state(PathState::Active);
         assert_eq!(chosen(&paths), [0]);
     }
 

@@ -15,7 +15,7 @@ pub(crate) use delays::Delays;
 pub(crate) use groups::Schedule;
 
 use crate::config::Config;
-use crate::path::{Path, Paths};
+use crate::path::{Path, Paths, heartbeat};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 
@@ -45,6 +45,31 @@ pub(crate) fn next_slot(now: Instant) -> Instant {
 /// Whether delays of the path are measured: it carries data, and what it carries costs nothing.
 fn is_measured(path: &Path) -> bool {
     path.flight() > 0 && path.is_active() && !path.is_metered()
+}
+
+impl Path {
+    /// Whether a HEARTBEAT is to measure the delay now.
+    pub(crate) fn is_measurement_due(&self) -> bool {
+        self.delays.as_ref().is_some_and(|delays| delays.is_due())
+    }
+
+    /// That HEARTBEAT leaves. Returns its nonce and its time.
+    pub(crate) fn begin_measurement(&mut self) -> Option<(u64, Instant)> {
+        self.delays.as_mut()?.on_sent()
+    }
+
+    /// A HEARTBEAT ACK with `info` has arrived. Returns whether it answers such a HEARTBEAT.
+    pub(crate) fn end_measurement(&mut self, now: Instant, info: &[u8]) -> bool {
+        let to = (self.id, self.addr.remote);
+        let Some((delays, at)) = self.delays.as_mut().zip(heartbeat::sent_at(info)) else {
+            return false;
+        };
+        let is_ours = info.starts_with(&heartbeat::info(delays.nonce(), at, to)) && at <= now;
+        if is_ours {
+            delays.on_answer(at, now.since(at));
+        }
+        is_ours
+    }
 }
 
 impl Paths {

@@ -31,7 +31,7 @@ impl Bench {
         for _ in 0..10 {
             self.now = self.now + Duration::from_millis(100);
             for (path, bytes) in self.paths.iter_mut().zip(carried) {
-                path.stats.bytes_acked += bytes / 10;
+                path.stats_mut().bytes_acked += bytes / 10;
                 path.set_share_filled(Some(self.now));
             }
             self.map.observe(self.now, &self.paths, self.usable, ROOM);

@@ -53,8 +53,9 @@ struct Counts {
 
 impl Counts {
     fn of(path: &Path) -> Self {
-        let lost = path.stats.fast_retransmits + path.stats.timeout_retransmits;
-        Self { acked: path.stats.bytes_acked, sent: path.stats.packets_sent, lost }
+        let stats = path.stats();
+        let lost = stats.fast_retransmits + stats.timeout_retransmits;
+        Self { acked: stats.bytes_acked, sent: stats.packets_sent, lost }
     }
 }
 
@@ -199,7 +200,7 @@ mod tests {
         let sample = |(bytes, limited): &(u64, bool)| {
             now = now + Duration::from_millis(100);
             assert!(gauge.is_due(now, path));
-            path.stats.bytes_acked += bytes;
+            path.stats_mut().bytes_acked += bytes;
             path.set_share_filled(limited.then_some(now).or(path.share_filled()));
             gauge.sample(now, path, usize::MAX);
             gauge.rate()
@@ -233,7 +234,7 @@ mod tests {
         let path = paths.iter_mut().next().unwrap();
         let mut gauge = Gauge::new(Instant::ZERO, path);
         let mut sample = |limited: bool| {
-            path.stats.bytes_acked += 1000;
+            path.stats_mut().bytes_acked += 1000;
             path.set_share_filled(limited.then_some(Instant::ZERO));
             gauge.sample(Instant::ZERO, path, usize::MAX);
             gauge.is_sure()
@@ -248,9 +249,9 @@ mod tests {
         let path = paths.iter_mut().next().unwrap();
         let mut gauge = Gauge::new(Instant::ZERO, path);
         let mut sample = |path: &mut Path, sent: u64, lost: u64| {
-            path.stats.packets_sent += sent;
-            path.stats.bytes_acked += sent * 1000;
-            path.stats.fast_retransmits += lost;
+            path.stats_mut().packets_sent += sent;
+            path.stats_mut().bytes_acked += sent * 1000;
+            path.stats_mut().fast_retransmits += lost;
             gauge.follow(Instant::ZERO, path);
             gauge.sample(Instant::ZERO, path, usize::MAX);
             gauge.loss()
@@ -277,7 +278,7 @@ mod tests {
         let mut gauge = Gauge::new(now, path);
         let mut second = |path: &mut Path, rtt: u64, most: usize| {
             now = now + Duration::from_secs(1);
-            path.stats.bytes_acked += 1_000_000;
+            path.stats_mut().bytes_acked += 1_000_000;
             path.set_share_filled(Some(now));
             path.rtt.on_data_sample(now, Duration::from_millis(rtt));
             gauge.follow(now, path);
@@ -303,7 +304,7 @@ mod tests {
         let mut gauge = Gauge::new(now, path);
         for trip in trips {
             now = now + Duration::from_millis(100);
-            path.stats.bytes_acked += 100_000;
+            path.stats_mut().bytes_acked += 100_000;
             path.rtt.on_data_sample(now, Duration::from_millis(trip));
             gauge.follow(now, path);
             gauge.sample(now, path, usize::MAX);

@@ -228,7 +228,7 @@ mod tests {
             shares.observe(now, &paths, usable, (room, tenants));
             now = now + Duration::from_secs(1);
             for path in paths.iter_mut() {
-                path.stats.bytes_acked += 1_000_000;
+                path.stats_mut().bytes_acked += 1_000_000;
                 path.set_share_filled(Some(now));
             }
         }

@@ -18,7 +18,7 @@ pub(crate) fn by_lsfr(paths: &Paths, usable: PathSet) -> PathOrder {
 
 /// Of `usable` the primary path and those without errors; all, if that leaves none.
 pub(crate) fn without_errors(paths: &Paths, usable: PathSet) -> PathSet {
-    let good = |path: &&Path| path.id == paths.primary() || path.error_count == 0;
+    let good = |path: &&Path| path.id == paths.primary() || path.errors() == 0;
     let mut set = PathSet::default();
     let members = paths.iter().filter(|path| usable.contains(path.id));
     members.filter(good).for_each(|path| set.insert(path.id));
@@ -52,8 +52,8 @@ mod tests {
     #[test]
     fn paths_with_errors_are_left_out_except_the_primary() {
         let (mut paths, all) = paths(3);
-        paths.get_mut(PathId(0)).unwrap().error_count = 1;
-        paths.get_mut(PathId(2)).unwrap().error_count = 1;
+        paths.get_mut(PathId(0)).unwrap().set_errors(1);
+        paths.get_mut(PathId(2)).unwrap().set_errors(1);
         let left: Vec<u8> = without_errors(&paths, all).iter().map(|id| id.0).collect();
         assert_eq!(left, [0, 1]);
         let mut only = crate::path::PathSet::default();

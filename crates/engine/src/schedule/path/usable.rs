@@ -27,9 +27,9 @@ pub(crate) fn usable(paths: &Paths, multipath: bool) -> PathSet {
 }
 
 fn least_failed(paths: &Paths) -> Option<PathId> {
-    let rank = |path: &Path| match path.state {
+    let rank = |path: &Path| match path.state() {
         _ if path.rank().is_none() => None,
-        PathState::Inactive if path.suspended => Some(3),
+        PathState::Inactive if path.is_suspended() => Some(3),
         PathState::Active => Some(0),
         PathState::PotentiallyFailed => Some(1),
         PathState::Inactive => Some(2),
@@ -37,7 +37,7 @@ fn least_failed(paths: &Paths) -> Option<PathId> {
     };
     let ranked = paths.iter().filter_map(|path| {
         let latest = core::cmp::Reverse(path.last_data());
-        Some((rank(path)?, path.error_count, latest, path.id))
+        Some((rank(path)?, path.errors(), latest, path.id))
     });
     ranked.min().map(|(.., id)| id)
 }
@@ -78,8 +78,8 @@ mod tests {
     #[test]
     fn the_least_failed_path_if_none_is_active() {
         let mut paths = paths(&[Unconfirmed, Inactive, PotentiallyFailed, PotentiallyFailed]);
-        paths.get_mut(PathId(2)).unwrap().error_count = 2;
-        paths.get_mut(PathId(3)).unwrap().error_count = 1;
+        paths.get_mut(PathId(2)).unwrap().set_errors(2);
+        paths.get_mut(PathId(3)).unwrap().set_errors(1);
         assert_eq!(chosen(&paths, true), [3]);
         assert_eq!(chosen(&paths, false), [3]);
         assert!(chosen(&self::paths(&[Unconfirmed]), true).is_empty());

@@ -322,7 +322,7 @@ fn a_chunk_that_holds_up_a_full_share_is_sent_again_on_the_path_that_waits() {
     assert_eq!(bench.send(0), [9]);
     bench.sack(0, &[(3, 8)], 0);
     assert_eq!(bench.send(0), [1]);
-    assert_eq!(bench.path(1).stats.rescheduled, 1);
+    assert_eq!(bench.path(1).stats().rescheduled, 1);
     assert_eq!((bench.cwnd(0), bench.cwnd(1)), (windows[0], windows[1] / 2));
     // It is not sent a third time, and 2 is not in the way.
     assert_eq!(bench.send(0), [10]);

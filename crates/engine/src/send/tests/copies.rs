@@ -44,7 +44,7 @@ fn every_path_sends_every_chunk_once() {
     assert_eq!(bench.send_all(2), [1, 2, 3]);
     assert!(bench.send(0).is_empty() && bench.send(1).is_empty());
     assert_eq!([0, 1, 2].map(|id| bench.flight(id)), [3 * WIRE; 3]);
-    assert_eq!((bench.path(0).stats.copies, bench.path(1).stats.copies), (0, 3));
+    assert_eq!((bench.path(0).stats().copies, bench.path(1).stats().copies), (0, 3));
     // The user's bytes count once.
     assert_eq!(bench.sender.in_flight, 3 * FULL);
 }
@@ -120,7 +120,7 @@ fn a_timeout_gives_up_copies_and_is_no_error_where_duplicates_are_never_told() {
     bench.pass(100);
     bench.sack(2, &[], 0);
     assert!(bench.sender.handle_t3(PathId(1), &mut bench.paths));
-    assert_eq!((bench.flight(1), bench.path(1).stats.timeouts), (0, 1));
+    assert_eq!((bench.flight(1), bench.path(1).stats().timeouts), (0, 1));
     // Once it has told of some, silence means that the path has failed.
     bench.push(0, 2);
     bench.send_all(1);
@@ -148,7 +148,7 @@ fn only_interactive_streams_are_copied_if_so_chosen() {
 #[test]
 fn wishes_for_streams_and_redundancy_outlive_a_restart_of_the_peer() {
     let mut bench = bench(2, PathScheduling::SmallestSrtt);
-    bench.sender.set_redundancy(Redundancy::Interactive);
+    bench.sender.set_redundancy(Redundancy::Interactive, &mut bench.paths);
     let options = StreamOptions { class: StreamClass::Interactive, ..StreamOptions::default() };
     bench.sender.set_stream_options(manypath_wire::StreamId(0), options);
     bench.sender = bench.sender.restarted(&Config::default(), manypath_wire::Tsn(1), 1 << 20, 10);

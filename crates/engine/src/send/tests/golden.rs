@@ -64,7 +64,7 @@ fn three_reports_make_a_chunk_lost_and_it_stays_on_its_path() {
     assert!(bench.is_lost(1));
     assert_eq!(bench.send(1), Vec::<u64>::new());
     assert_eq!(bench.send(0), [1]);
-    assert_eq!(bench.path(0).stats.fast_retransmits, 1);
+    assert_eq!(bench.path(0).stats().fast_retransmits, 1);
 }
 
 #[test]

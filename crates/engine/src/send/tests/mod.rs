@@ -264,7 +264,7 @@ fn check(sender: &Sender, paths: &Paths) {
             .filter(|(_, c)| c.record.state == ChunkState::InFlight && c.record.path == path.id)
             .map(|(_, chunk)| chunk.wire_len())
             .sum();
-        let flight = flight + sender.copies.flight(path.id);
+        let flight = flight + path.copies_flight();
         assert_eq!(path.flight(), flight, "flight of {:?}", path.id);
         let booked: usize =
             all.iter().filter(|(_, c)| c.record.path == path.id).map(|(_, c)| c.data_len()).sum();

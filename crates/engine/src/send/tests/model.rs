@@ -136,7 +136,7 @@ impl Model {
             Step::Read => self.read(2),
             Step::Fail { path } => self.fail(PathId(path)),
             Step::Restore { path } => {
-                self.paths.get_mut(PathId(path)).unwrap().state = PathState::Active;
+                self.paths.get_mut(PathId(path)).unwrap().set_state(PathState::Active);
             }
         }
         check(&self.sender, &self.paths);
@@ -193,7 +193,7 @@ impl Model {
         };
         let outcome = self.sender.handle_sack(self.now, &view, via, &mut self.paths).unwrap();
         for id in outcome.acked_paths.iter() {
-            self.paths.get_mut(id).unwrap().state = PathState::Active;
+            self.paths.get_mut(id).unwrap().set_state(PathState::Active);
         }
     }
 
@@ -210,7 +210,7 @@ impl Model {
     }
 
     fn fail(&mut self, id: PathId) {
-        self.paths.get_mut(id).unwrap().state = PathState::PotentiallyFailed;
+        self.paths.get_mut(id).unwrap().set_state(PathState::PotentiallyFailed);
         self.sender.path_lost(id, &mut self.paths);
     }
 
@@ -230,7 +230,7 @@ impl Model {
     /// Now the network behaves: everything must arrive, within a bounded time.
     fn finish(&mut self) {
         for path in self.paths.iter_mut() {
-            path.state = PathState::Active;
+            path.set_state(PathState::Active);
         }
         for _ in 0..4000 {
             if self.sender.is_drained() {

@@ -84,7 +84,7 @@ fn on_a_path_that_reorders_only_time_counts() {
     // It was only late.
     bench.pass(20);
     bench.sack(8, &[], 0);
-    assert_eq!(bench.path(0).stats.spurious_retransmits, 0);
+    assert_eq!(bench.path(0).stats().spurious_retransmits, 0);
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn a_lost_retransmission_is_found_by_a_single_later_arrival_and_cuts_again() {
     assert!(bench.is_lost(1));
     assert_eq!(bench.cwnd(0), cwnd / 2);
     assert_eq!(bench.send(0), [1]);
-    assert_eq!(bench.path(0).stats.timeouts, 0);
+    assert_eq!(bench.path(0).stats().timeouts, 0);
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn a_silent_tail_is_probed_with_what_was_sent_last_before_t3_expires() {
     let cwnd = bench.cwnd(0);
     expire(&mut bench);
     assert_eq!(bench.send_all(0), [3]);
-    assert_eq!((bench.path(0).stats.tail_probes, bench.cwnd(0)), (1, cwnd));
+    assert_eq!((bench.path(0).stats().tail_probes, bench.cwnd(0)), (1, cwnd));
     // T3-rtx is next, a full RTO later.
     assert_eq!(deadline(&bench), None);
     assert_eq!(bench.path(0).t3().unwrap().since(bench.now), bench.path(0).rtt.rto());
@@ -155,7 +155,7 @@ fn a_silent_tail_is_probed_with_what_was_sent_last_before_t3_expires() {
     bench.pass(100);
     bench.sack(0, &[(3, 3)], 0);
     assert!(bench.is_lost(1) && bench.is_lost(2));
-    assert_eq!(bench.path(0).stats.timeouts, 0);
+    assert_eq!(bench.path(0).stats().timeouts, 0);
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn a_lost_retransmission_with_nothing_behind_it_is_probed() {
     assert_eq!(bench.send_all(0), [1]);
     bench.pass(100);
     bench.sack(4, &[], 0);
-    assert_eq!(bench.path(0).stats.timeouts, 0);
+    assert_eq!(bench.path(0).stats().timeouts, 0);
 }
 
 /// A probe has repeated the last of two chunks, and the peer has acknowledged both; what happens to
@@ -226,7 +226,7 @@ fn duplicates_of_retransmissions_are_counted_once_and_widen_the_reordering_windo
     report_duplicates(&mut bench, 4, &[1, 3]);
     report_duplicates(&mut bench, 4, &[1]);
     let path = bench.path(0);
-    assert_eq!(path.stats.spurious_retransmits, 1);
+    assert_eq!(path.stats().spurious_retransmits, 1);
     assert_eq!(path.reordering_window(), Duration::from_millis(50));
 }
 

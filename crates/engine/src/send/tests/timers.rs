@@ -61,7 +61,7 @@ fn a_timeout_moves_everything_to_another_path_at_once() {
     assert_eq!(bench.path(0).rtt.rto(), rto * 2);
     assert_eq!(bench.send(0), Vec::<u64>::new());
     assert_eq!(bench.send_all(1), [1, 2, 3, 4, 5]);
-    assert_eq!(bench.path(0).stats.timeout_retransmits, 5);
+    assert_eq!(bench.path(0).stats().timeout_retransmits, 5);
     // Nobody knows which transmission arrived: neither path has proved anything.
     bench.pass(100);
     assert!(bench.sack(5, &[], 1).acked_paths.is_empty());
@@ -85,7 +85,7 @@ fn a_timeout_on_the_only_path_is_repeated_there() {
     bench.push(0, 3);
     bench.pass(300);
     bench.sender.handle_t3(A, &mut bench.paths);
-    bench.paths.get_mut(A).unwrap().state = PathState::PotentiallyFailed;
+    bench.paths.get_mut(A).unwrap().set_state(PathState::PotentiallyFailed);
     bench.sender.path_lost(A, &mut bench.paths);
     assert_eq!(bench.send_all(0), [1]);
     bench.pass(100);
@@ -99,7 +99,7 @@ fn a_path_that_is_given_up_loses_its_data_to_the_others() {
     let mut bench = Bench::opened(3);
     bench.push(0, 4);
     bench.push(1, 2);
-    bench.paths.get_mut(A).unwrap().state = PathState::Inactive;
+    bench.paths.get_mut(A).unwrap().set_state(PathState::Inactive);
     bench.sender.path_lost(A, &mut bench.paths);
     bench.check();
     assert_eq!(t3(&bench, 0), None);
@@ -118,7 +118,7 @@ fn reported_losses_of_a_failed_path_go_to_the_others_too() {
         bench.sack(0, &[(2, last)], 0);
     }
     assert_eq!(bench.send(1), Vec::<u64>::new());
-    bench.paths.get_mut(A).unwrap().state = PathState::PotentiallyFailed;
+    bench.paths.get_mut(A).unwrap().set_state(PathState::PotentiallyFailed);
     bench.sender.path_lost(A, &mut bench.paths);
     assert_eq!(bench.send_all(1), [1, 5]);
 }
@@ -161,7 +161,7 @@ fn a_renege_is_believed_from_any_path_when_the_witness_has_failed() {
     bench.push(0, 3);
     bench.pass(100);
     bench.sack(0, &[(2, 3)], 1);
-    bench.paths.get_mut(B).unwrap().state = PathState::Inactive;
+    bench.paths.get_mut(B).unwrap().set_state(PathState::Inactive);
     bench.sack(0, &[(3, 3)], 0);
     assert_eq!(bench.path(0).flight(), 2 * 1460);
 }

@@ -135,7 +135,7 @@ fn answered_probes_are_no_errors_and_become_rarer() {
     assert_eq!(pauses.last(), Some(&Duration::from_secs(60)));
     // Only the idle time has told on the window.
     assert_eq!((bench.cwnd(0), bench.path(0).rtt.rto()), (4 * (FULL + 16), rto));
-    assert_eq!(bench.path(0).stats.timeouts, 0);
+    assert_eq!(bench.path(0).stats().timeouts, 0);
 }
 
 #[test]

@@ -1,0 +1,359 @@
+//! One path.
+
+use super::congestion::Congestion;
+use super::flight::Flight;
+use super::heartbeat::Heartbeat;
+use super::policy::Regime;
+use super::sharing::Delays;
+use super::{
+    Burst, EcnUse, MtuSearch, OwnSupervision, Pace, Pacer, PathAddr, PathCounters, PathEcn, PathId,
+    PathState, Returns, Rtt, Timing,
+};
+use crate::config::Config;
+use crate::time::{Duration, Instant};
+use alloc::boxed::Box;
+use manypath_wire::chunk::Data;
+use manypath_wire::packet::CommonHeader;
+
+/// UDP header of the encapsulation (RFC 6951).
+const UDP_HEADER: usize = 8;
+
+/// A path of an association.
+#[derive(Debug)]
+pub(crate) struct Path {
+    /// Its number.
+    pub(crate) id: PathId,
+    /// Its addresses.
+    pub(crate) addr: PathAddr,
+    /// Its state.
+    pub(super) state: PathState,
+    /// The peer has answered at its remote address, over this path or another one. To others little is sent.
+    pub(super) verified: bool,
+    /// Its local address has no link: nothing is sent, and silence says nothing about the peer.
+    pub(super) suspended: bool,
+    search: MtuSearch,
+    /// Round-trip time and RTO.
+    pub(crate) rtt: Rtt,
+    /// Congestion control.
+    pub(crate) congestion: Congestion,
+    /// What is under way, and what is known about it.
+    pub(super) flight: Flight,
+    /// Consecutive errors (RFC 9260 section 8.2).
+    pub(super) error_count: u32,
+    /// Probing.
+    pub(crate) heartbeat: Heartbeat,
+    /// Max.Burst.
+    pub(super) burst: Burst,
+    /// Pacing.
+    pub(super) pacer: Pacer,
+    /// The path to which it gives way because they share a bottleneck.
+    pub(super) gives_way_to: Option<PathId>,
+    /// What is measured to find such paths, while several carry data.
+    pub(super) delays: Option<Box<Delays>>,
+    /// When DATA came over it last, duplicates included.
+    pub(super) last_data_received: Option<Instant>,
+    /// When data came over it last, until it has been looked after that there may come more.
+    last_arrival: Option<Instant>,
+    /// Until when it takes no new data because a chunk was rescheduled.
+    held_back: Option<Instant>,
+    /// When a SACK was sent last.
+    last_sack: Option<Instant>,
+    /// What SACKs may take of the way back.
+    pub(super) returns: Returns,
+    /// ECN.
+    pub(crate) ecn: PathEcn,
+    /// What it has carried.
+    pub(super) stats: PathCounters,
+    /// What is wanted of it, if anything ever was.
+    pub(super) regime: Option<Box<Regime>>,
+    /// How it is supervised, if not as the configuration says.
+    pub(super) supervision: OwnSupervision,
+}
+
+impl Path {
+    pub(super) fn new(
+        id: PathId,
+        addr: PathAddr,
+        mtu: u16,
+        state: PathState,
+        config: &Config,
+    ) -> Self {
+        let search = MtuSearch::new(&addr, mtu, config);
+        let mtu = search.mtu();
+        let limit = packet_size(&addr, mtu) - CommonHeader::LEN;
+        let is_ipv6 = addr.remote.is_ipv6();
+        let mut congestion = Congestion::new(config.congestion, limit, is_ipv6, config.hystart);
+        congestion.set_start(config, mtu);
+        Self {
+            id,
+            addr,
+            state,
+            verified: state != PathState::Unconfirmed,
+            suspended: false,
+            search,
+            rtt: Rtt::new(config),
+            congestion,
+            flight: Flight::default(),
+            error_count: 0,
+            heartbeat: Heartbeat::default(),
+            burst: Burst::new(config),
+            pacer: Pacer::new(config.pacing),
+            gives_way_to: None,
+            delays: None,
+            last_data_received: None,
+            last_arrival: None,
+            held_back: None,
+            last_sack: None,
+            returns: Returns::default(),
+            ecn: PathEcn::default(),
+            stats: PathCounters::default(),
+            regime: None,
+            supervision: OwnSupervision::default(),
+        }
+    }
+
+    /// Largest IP packet in bytes.
+    pub(crate) fn mtu(&self) -> u16 {
+        self.search.mtu()
+    }
+
+    /// The path has got other addresses, behind a link that takes IP packets of `link` bytes.
+    pub(crate) fn readdress(&mut self, addr: PathAddr, link: u16) {
+        self.addr = addr;
+        self.change_mtu(|search| search.readdress(&addr, link));
+    }
+
+    /// The peer sends from another port, or with or without encapsulation other than before. What UDP
+    /// takes of a packet is room for SCTP without it (RFC 6951 section 5.6).
+    pub(crate) fn follow(&mut self, addr: PathAddr) {
+        let before = self.packet_size();
+        // Our own port is for us to choose.
+        if (addr.local.port() == 0) != (self.addr.local.port() == 0) {
+            self.addr.local = addr.local;
+        }
+        self.addr.remote = addr.remote;
+        if self.packet_size() != before {
+            self.congestion.set_chunk_limit(self.packet_size() - CommonHeader::LEN);
+        }
+    }
+
+    pub(super) fn fresh_ecn(&self, agreed: EcnUse) -> PathEcn {
+        PathEcn::new(match agreed {
+            EcnUse::Off => false,
+            EcnUse::WhereSeen => self.addr.remote.port() == 0,
+            EcnUse::On => true,
+        })
+    }
+
+    /// The search for its MTU.
+    pub(crate) fn search(&self) -> &MtuSearch {
+        &self.search
+    }
+
+    /// Lets the search go on; everything follows what comes of it.
+    pub(crate) fn change_mtu<R>(&mut self, change: impl FnOnce(&mut MtuSearch) -> R) -> R {
+        let before = self.packet_size();
+        let result = change(&mut self.search);
+        if self.packet_size() != before {
+            self.congestion.set_chunk_limit(self.packet_size() - CommonHeader::LEN);
+        }
+        result
+    }
+
+    /// How long things take on it.
+    pub(crate) fn timing(&self) -> Timing {
+        Timing { round_trip: self.rtt.smoothed().unwrap_or_default(), rto: self.rtt.rto() }
+    }
+
+    /// Whether it may not take an SCTP packet of `len` bytes although it did.
+    pub(crate) fn is_large(&self, len: usize) -> bool {
+        self.search.is_large(len + headers(&self.addr))
+    }
+
+    /// A packet was lost that [`Self::is_large`].
+    pub(crate) fn on_large_lost(&mut self) {
+        self.search.on_large_lost();
+    }
+
+    /// A packet has arrived.
+    pub(crate) fn on_passed(&mut self, large: bool) {
+        self.search.on_passed(large);
+    }
+
+    /// Largest SCTP packet in bytes, a multiple of four.
+    pub(crate) fn packet_size(&self) -> usize {
+        packet_size(&self.addr, self.mtu())
+    }
+
+    /// Largest payload of a DATA chunk in bytes.
+    pub(crate) fn fragment_size(&self) -> usize {
+        self.packet_size() - CommonHeader::LEN - Data::HEADER_LEN
+    }
+
+    /// Whether the peer has answered at its remote address. To others little is sent.
+    pub(crate) fn is_verified(&self) -> bool {
+        self.verified
+    }
+
+    /// The path to which it gives way because they share a bottleneck.
+    pub(crate) fn gives_way_to(&self) -> Option<PathId> {
+        self.gives_way_to
+    }
+
+    /// What it has carried.
+    pub(crate) fn stats(&self) -> &PathCounters {
+        &self.stats
+    }
+
+    /// Counts on from what the same path had counted in a list of paths before.
+    pub(crate) fn count_from(&mut self, stats: PathCounters) {
+        self.stats = stats;
+    }
+
+    /// A packet of `len` bytes has arrived.
+    pub(crate) fn on_packet_received(&mut self, len: usize) {
+        self.stats.packets_received += 1;
+        self.stats.bytes_received += len as u64;
+    }
+
+    /// When DATA came over it last, duplicates included.
+    pub(crate) fn last_data_received(&self) -> Option<Instant> {
+        self.last_data_received
+    }
+
+    /// It is to be looked after that more data may come over it.
+    pub(crate) fn watch_arrivals(&mut self, now: Instant) {
+        self.last_arrival = Some(now);
+    }
+
+    /// When data came over it last, if that is watched.
+    pub(crate) fn last_arrival(&self) -> Option<Instant> {
+        self.last_arrival
+    }
+
+    /// That is not watched any more.
+    pub(crate) fn end_watch(&mut self) {
+        self.last_arrival = None;
+    }
+
+    /// A SACK has left in `len` bytes.
+    pub(crate) fn on_sack_sent(&mut self, now: Instant, len: usize) {
+        self.last_sack = Some(now);
+        self.returns.spend(len);
+    }
+
+    /// When a SACK was sent last.
+    pub(crate) fn last_sack(&self) -> Option<Instant> {
+        self.last_sack
+    }
+
+    /// By how much SACKs have taken more of the way back than they may.
+    pub(crate) fn sack_debt(&self) -> u32 {
+        self.returns.missing()
+    }
+
+    /// A packet has arrived with a mark of congestion.
+    pub(crate) fn on_ce_received(&mut self) {
+        self.stats.ce_received += 1;
+    }
+
+    /// It is probed as a path to the same address was before.
+    pub(crate) fn probe_as_before(&mut self, heartbeat: Heartbeat, rtt: Rtt, errors: u32) {
+        (self.heartbeat, self.rtt, self.error_count) = (heartbeat, rtt, errors);
+    }
+
+    /// It takes no new data until then.
+    pub(super) fn hold_back(&mut self, until: Instant) {
+        self.held_back = Some(until);
+    }
+
+    /// Until when it takes no new data, if so.
+    pub(crate) fn held_back(&self) -> Option<Instant> {
+        self.held_back
+    }
+
+    /// Whether it takes no new data for a while.
+    pub(crate) fn is_held_back(&self, now: Instant) -> bool {
+        self.held_back.is_some_and(|until| now < until)
+    }
+
+    /// It takes new data again, if its time has come.
+    pub(crate) fn end_hold(&mut self, now: Instant) {
+        self.held_back = self.held_back.filter(|until| now < *until);
+    }
+
+    /// What it carries while its window is full, in bytes per second, once a round trip is known.
+    pub(crate) fn window_rate(&self) -> Option<u64> {
+        if let Some(bandwidth) = self.congestion.bandwidth() {
+            return Some(bandwidth);
+        }
+        let srtt = self.rtt.smoothed()?.max(Duration::from_nanos(1)).as_nanos();
+        let rate = (self.congestion.window() as u128 * 1_000_000_000) / srtt;
+        Some(u64::try_from(rate).unwrap_or(u64::MAX))
+    }
+
+    /// Whether another chunk may leave now without making a burst.
+    pub(crate) fn may_follow(&self, now: Instant) -> bool {
+        if self.is_paced() { self.pacer.allows(now) } else { self.burst.allows(now, self.flight()) }
+    }
+
+    /// A packet with `bytes` of DATA chunks has left.
+    pub(super) fn on_packet(&mut self, now: Instant, bytes: usize) {
+        self.burst.on_packet(now, bytes);
+        if let Some(pace) = self.pace() {
+            if self.flight() <= bytes {
+                self.pacer.begin(now, self.congestion.initial_window(), pace);
+            }
+            self.pacer.on_packet(now, bytes, pace);
+        }
+    }
+
+    /// When pacing lets packets leave that it holds back now.
+    pub(crate) fn pacing_deadline(&self) -> Option<Instant> {
+        self.pacer.deadline()
+    }
+
+    /// Time has passed for what pacing holds back.
+    pub(crate) fn expire_pacing(&mut self, now: Instant) {
+        self.pacer.expire(now);
+    }
+
+    fn is_paced(&self) -> bool {
+        let by_window = self.pacer.is_on() && self.rtt.smoothed().is_some();
+        by_window || self.congestion.pacing_rate().is_some()
+    }
+
+    fn pace(&self) -> Option<Pace> {
+        if let Some(rate) = self.congestion.pacing_rate() {
+            return Some(Pace::of_rate(rate, self.congestion.chunk_limit()));
+        }
+        let rtt = self.rtt.current().filter(|_| self.pacer.is_on())?;
+        let (cwnd, is_starting) = (self.congestion.window(), self.congestion.is_starting());
+        Some(Pace::of_window(cwnd, is_starting, rtt))
+    }
+
+    /// How long a packet takes to the peer. What a round trip takes beyond the least is time in the
+    /// queue on the way there. Zero before the first measurement.
+    pub(crate) fn forward_delay(&self) -> Duration {
+        let least = self.rtt.least().unwrap_or_default();
+        self.rtt.smoothed().unwrap_or_default().saturating_sub(least / 2)
+    }
+}
+
+/// What an IP packet of `mtu` bytes leaves for SCTP. Never less than what the smallest MTU of IPv4
+/// hosts (576) leaves, so that absurd values cannot stop the association.
+pub(crate) fn packet_size(addr: &PathAddr, mtu: u16) -> usize {
+    (usize::from(mtu.max(576)) - headers(addr)) & !3
+}
+
+/// Size of the IP packet around an SCTP packet of `len` bytes.
+pub(crate) fn ip_len(addr: &PathAddr, len: usize) -> usize {
+    headers(addr) + len
+}
+
+/// Bytes in front of an SCTP packet.
+pub(super) fn headers(addr: &PathAddr) -> usize {
+    let ip = if addr.remote.is_ipv6() { 40 } else { 20 };
+    let udp = if addr.remote.port() == 0 { 0 } else { UDP_HEADER };
+    ip + udp
+}
