@@ -45,7 +45,6 @@ pub mod group;
 mod kernel;
 mod layout;
 mod listening;
-mod netlink;
 mod networks;
 mod owner;
 mod plain;

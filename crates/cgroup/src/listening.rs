@@ -1,7 +1,7 @@
 //! Listening sockets of the group's programs: those that were there before us, too.
 
-use crate::netlink::{Netlink, attributes, half, word};
 use manypath_control::Listener;
+use manypath_netlink::{Netlink, Request, SOCK_DIAG, attributes, u16_at as half, u32_at as word};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -60,8 +60,8 @@ fn each(mut take: impl FnMut(&[u8])) -> io::Result<()> {
         let mut request = vec![family as u8, libc::IPPROTO_TCP as u8, 0, 0];
         request.extend(LISTEN.to_ne_bytes());
         request.extend([0; 48]);
-        let socket = Netlink::new(libc::NETLINK_SOCK_DIAG, 0)?;
-        socket.list(SOCK_DIAG_BY_FAMILY, &request, &mut take)?;
+        let request = Request::new(SOCK_DIAG_BY_FAMILY, libc::NLM_F_DUMP, &request);
+        Netlink::open(SOCK_DIAG, 0)?.ask(request, &mut take)?;
     }
     Ok(())
 }

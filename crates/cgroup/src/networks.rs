@@ -3,7 +3,7 @@
 //! Each such network gets a `manypath attach` of its own, which enters the namespace before it does anything
 //! else: addresses, routes and packet filters of the container hold for its stack as they do for its programs.
 
-use crate::netlink;
+use crate::group;
 use crate::routes::Routes;
 use manypath_gate::socket;
 use socket2::{Domain, Socket, Type};
@@ -241,7 +241,7 @@ impl Watch {
 
     /// Whether any was made since the last time.
     pub(crate) fn drain(&self) -> bool {
-        netlink::drain(self.fd.as_fd())
+        group::drain(self.fd.as_fd())
     }
 }
 

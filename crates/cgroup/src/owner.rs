@@ -1,7 +1,7 @@
 //! To whom the kernel says that a socket belongs.
 
-use crate::netlink::{Netlink, attributes, word};
 use manypath_gate::egress::unspecified;
+use manypath_netlink::{Netlink, Request, SOCK_DIAG, attributes, u32_at as word};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
@@ -23,7 +23,7 @@ impl Owners {
     /// # Errors
     /// As `socket` says.
     pub(crate) fn new() -> io::Result<Self> {
-        Netlink::new(libc::NETLINK_SOCK_DIAG, 0).map(Self)
+        Netlink::open(SOCK_DIAG, 0).map(Self)
     }
 
     /// Of the TCP socket at `own` that is connected, or on its way, to `peer`.
@@ -31,7 +31,9 @@ impl Owners {
     /// # Errors
     /// `ENOENT` when there is none.
     pub(crate) fn of(&self, own: SocketAddr, peer: SocketAddr) -> io::Result<Owner> {
-        let answer = self.0.get(SOCK_DIAG_BY_FAMILY, &request(own, peer))?;
+        let mut answer = Vec::new();
+        let request = Request::new(SOCK_DIAG_BY_FAMILY, 0, &request(own, peer));
+        self.0.ask(request, |body| answer = body.to_vec())?;
         let cgroup = attributes(answer.get(72..).unwrap_or_default())
             .find_map(|(name, value)| (name == CGROUP).then(|| value.try_into().ok())?);
         let user = word(&answer, 64);

@@ -5,14 +5,13 @@
 //! `default` and `local` are read; what other tables lead to is left to the kernel.
 
 use crate::layout::RouteKind;
-use crate::netlink::{Netlink, attributes, word};
 use manypath_gate::socket::route_source;
+use manypath_netlink::{Netlink, ROUTE, Request, attributes, ip, u32_at as word};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Routes, neighbours of nothing else: IPv4 and IPv6 addresses and routes that come and go.
 const GROUPS: u32 = 1 << 4 | 1 << 6 | 1 << 8 | 1 << 10;
-const RTM_GETROUTE: u16 = 26;
 const CLONED: u32 = 0x200;
 
 /// Tables `default`, `main` and `local`.
@@ -40,7 +39,14 @@ impl Routes {
     /// # Errors
     /// As the kernel says.
     pub(crate) fn new() -> io::Result<Self> {
-        Ok(Self { news: Netlink::new(libc::NETLINK_ROUTE, GROUPS)? })
+        Ok(Self { news: Netlink::open(ROUTE, GROUPS)? })
+    }
+
+    /// Whether any may have changed since the last time.
+    pub(crate) fn have_changed(&self) -> bool {
+        let mut any = false;
+        // What was told and did not fit is news, too.
+        self.news.news(|_| any = true).is_err() || any
     }
 
     /// Whether any route leads to other hosts.
@@ -60,8 +66,8 @@ impl Routes {
         for family in [libc::AF_INET, libc::AF_INET6] {
             let mut request = [0; 12];
             request[0] = family as u8;
-            let socket = Netlink::new(libc::NETLINK_ROUTE, 0)?;
-            socket.list(RTM_GETROUTE, &request, |body| routes.extend(parse(body)))?;
+            let request = Request::new(libc::RTM_GETROUTE, libc::NLM_F_DUMP, &request);
+            Netlink::open(ROUTE, 0)?.ask(request, |body| routes.extend(parse(body)))?;
         }
         let sources: Vec<_> = routes.iter().map(|route| source(route, &routes)).collect();
         for (route, source) in routes.iter_mut().zip(sources) {
@@ -106,14 +112,6 @@ fn parse(body: &[u8]) -> Option<Route> {
         _ => RouteKind::Reject,
     };
     TABLES.contains(&table).then_some(Route { to, length, kind, source: None })
-}
-
-fn ip(value: &[u8]) -> Option<IpAddr> {
-    match value.len() {
-        4 => Some(IpAddr::from(<[u8; 4]>::try_from(value).ok()?)),
-        16 => Some(IpAddr::from(<[u8; 16]>::try_from(value).ok()?)),
-        _ => None,
-    }
 }
 
 /// From where the kernel would go to an address that only this route is about.

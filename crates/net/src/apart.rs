@@ -2,7 +2,7 @@
 //! go through them.
 
 use crate::route::routes;
-use crate::rtnetlink::{Request, attributes, u32_at};
+use manypath_netlink::{Netlink, ROUTE, Request, attributes, u16_at, u32_at};
 use std::fmt;
 use std::io;
 
@@ -88,9 +88,9 @@ struct Described {
 /// # Errors
 /// Where the system permits no netlink sockets.
 pub fn interfaces_apart() -> io::Result<Vec<ApartInterface>> {
-    let flags = libc::NLM_F_REQUEST | libc::NLM_F_DUMP;
-    let links = Request::new(libc::RTM_GETLINK, flags, &[0; LINK]);
-    let links = links.ask(libc::RTM_NEWLINK, describe)?;
+    let request = Request::new(libc::RTM_GETLINK, libc::NLM_F_DUMP, &[0; LINK]);
+    let mut links = Vec::new();
+    Netlink::open(ROUTE, 0)?.ask(request, |body| links.push(describe(body)))?;
     let mut gateways = None;
     let apart = links.iter().filter_map(|link| {
         let vrf = links.iter().find(|it| it.index == link.master && it.kind == "vrf");
@@ -125,10 +125,9 @@ fn interfaces_with_gateways() -> Vec<u32> {
 }
 
 fn describe(body: &[u8]) -> Described {
-    let link_type = body.get(2..).and_then(<[u8]>::first_chunk).copied().unwrap_or_default();
     let mut link = Described {
         index: u32_at(body, 4).unwrap_or(0),
-        link_type: u16::from_ne_bytes(link_type),
+        link_type: u16_at(body, 2).unwrap_or(0),
         ..Described::default()
     };
     for (attribute, value) in attributes(body.get(LINK..).unwrap_or_default()) {

@@ -55,7 +55,6 @@ mod probe;
 mod raw_io;
 mod receive;
 mod route;
-mod rtnetlink;
 #[cfg(test)]
 mod scripted;
 mod send;

@@ -1,11 +1,11 @@
 //! What the kernel's routing tables say (rtnetlink(7), RTM_GETROUTE).
 
-use crate::rtnetlink::{Request, attributes, u32_at};
+use manypath_netlink::{Netlink, ROUTE, Request, attributes, ip, u32_at};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
 /// Bytes of `struct rtmsg`.
-const ROUTE: usize = 12;
+const HEADER: usize = 12;
 
 /// Where packets leave.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -27,7 +27,7 @@ pub struct Route {
 /// # Errors
 /// What stands in the way: no route (`ENETUNREACH`), or one that forbids (`EACCES`, `EHOSTUNREACH`, `EINVAL`).
 pub fn route_to(remote: IpAddr, from: Option<IpAddr>, interface: Option<u32>) -> io::Result<Route> {
-    let mut request = about_routes(remote.is_ipv4(), libc::NLM_F_REQUEST);
+    let mut request = about_routes(remote.is_ipv4(), 0);
     add_address(&mut request, libc::RTA_DST, remote, 1);
     if let Some(from) = from {
         add_address(&mut request, libc::RTA_SRC, from, 2);
@@ -35,8 +35,7 @@ pub fn route_to(remote: IpAddr, from: Option<IpAddr>, interface: Option<u32>) ->
     if let Some(interface) = interface {
         request.attribute(libc::RTA_OIF, &interface.to_ne_bytes());
     }
-    let routes = request.ask(libc::RTM_NEWROUTE, route)?;
-    routes.into_iter().next().ok_or_else(|| io::ErrorKind::NotFound.into())
+    ask(request)?.into_iter().next().ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
 /// All routes of a family, of all tables.
@@ -44,14 +43,19 @@ pub fn route_to(remote: IpAddr, from: Option<IpAddr>, interface: Option<u32>) ->
 /// # Errors
 /// Where the system permits no netlink sockets.
 pub fn routes(ipv4: bool) -> io::Result<Vec<Route>> {
-    let request = about_routes(ipv4, libc::NLM_F_REQUEST | libc::NLM_F_DUMP);
-    request.ask(libc::RTM_NEWROUTE, route)
+    ask(about_routes(ipv4, libc::NLM_F_DUMP))
+}
+
+fn ask(request: Request) -> io::Result<Vec<Route>> {
+    let mut routes = Vec::new();
+    Netlink::open(ROUTE, 0)?.ask(request, |body| routes.push(route(body)))?;
+    Ok(routes)
 }
 
 /// A request about routes of a family.
 fn about_routes(ipv4: bool, flags: libc::c_int) -> Request {
     let family = if ipv4 { libc::AF_INET } else { libc::AF_INET6 };
-    let mut header = [0; ROUTE];
+    let mut header = [0; HEADER];
     header[0] = family as u8;
     Request::new(libc::RTM_GETROUTE, flags, &header)
 }
@@ -68,7 +72,7 @@ fn add_address(request: &mut Request, kind: u16, address: IpAddr, bits_at: usize
 fn route(body: &[u8]) -> Route {
     let table = body.get(4).copied().unwrap_or(0).into();
     let mut route = Route { table, ..Route::default() };
-    for (kind, value) in attributes(body.get(ROUTE..).unwrap_or_default()) {
+    for (kind, value) in attributes(body.get(HEADER..).unwrap_or_default()) {
         match kind {
             libc::RTA_OIF => route.interface = u32_at(value, 0).unwrap_or(0),
             libc::RTA_GATEWAY => route.gateway = ip(value),
@@ -78,13 +82,6 @@ fn route(body: &[u8]) -> Route {
         }
     }
     route
-}
-
-fn ip(value: &[u8]) -> Option<IpAddr> {
-    if let Ok(octets) = <[u8; 4]>::try_from(value) {
-        return Some(Ipv4Addr::from(octets).into());
-    }
-    <[u8; 16]>::try_from(value).ok().map(|octets| Ipv6Addr::from(octets).into())
 }
 
 #[cfg(test)]

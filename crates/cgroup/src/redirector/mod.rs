@@ -312,7 +312,7 @@ impl Redirector {
             self.group.attach(&self.programs)?;
             self.scan();
         }
-        if self.routes.news.drain() {
+        if self.routes.have_changed() {
             let at = Instant::now() + ROUTES_PAUSE;
             self.read_routes_at.get_or_insert(at);
         }

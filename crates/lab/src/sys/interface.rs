@@ -1,6 +1,7 @@
 //! Network interfaces, by ioctl where that does: TUN devices, addresses, MTU, up.
 
-use super::{check, check_fd, check_size, open};
+use super::{check, check_fd, open};
+use manypath_netlink::{Netlink, ROUTE, Request};
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -10,6 +11,9 @@ const RAW_IP: libc::c_int = 519;
 
 /// The request that gives a device its link type (linux/if_tun.h), three after the one that makes it.
 const TUNSETLINK: libc::Ioctl = libc::TUNSETIFF + 3;
+
+/// Bytes of `struct ifinfomsg`.
+const LINK: usize = 16;
 
 /// Interface name, padded with zeros.
 pub(crate) type Name = [u8; libc::IFNAMSIZ];
@@ -64,20 +68,11 @@ impl Configurator {
     /// Packets that the kernel may hold until they are read from the device. By netlink, because
     /// the ioctl for it is not for user namespaces.
     pub(crate) fn set_tx_queue(&self, name: &Name, packets: u16) -> io::Result<()> {
-        let netlink = netlink_socket()?;
-        let message = SetTxQueue::new(self.index(name)?, packets.into());
-        let (bytes, len) = (std::ptr::from_ref(&message).cast(), size_of::<SetTxQueue>());
-        // SAFETY: the message is plain data without padding.
-        check_size(unsafe { libc::send(netlink.as_raw_fd(), bytes, len, 0) })?;
-        // SAFETY: nlmsgerr and its header are plain data, for which all zeros are valid.
-        let mut answer: (libc::nlmsghdr, libc::nlmsgerr) = unsafe { std::mem::zeroed() };
-        let (bytes, len) = (std::ptr::from_mut(&mut answer).cast(), size_of_val(&answer));
-        // SAFETY: the buffer is valid for its length and any bytes are a valid answer.
-        check_size(unsafe { libc::recv(netlink.as_raw_fd(), bytes, len, 0) })?;
-        match answer.1.error {
-            0 => Ok(()),
-            error => Err(io::Error::from_raw_os_error(-error)),
-        }
+        let mut link = [0; LINK];
+        link[4..8].copy_from_slice(&self.index(name)?.to_ne_bytes());
+        let mut request = Request::new(libc::RTM_NEWLINK, libc::NLM_F_ACK, &link);
+        request.attribute(libc::IFLA_TXQLEN, &u32::from(packets).to_ne_bytes());
+        Netlink::open(ROUTE, 0)?.ask(request, |_| ())
     }
 
     pub(crate) fn set_address(&self, name: &Name, address: Ipv4Addr, prefix: u8) -> io::Result<()> {
@@ -125,51 +120,6 @@ struct In6Request {
     addr: libc::in6_addr,
     prefix: u32,
     ifindex: libc::c_int,
-}
-
-/// RTM_NEWLINK with the one attribute IFLA_TXQLEN (rtnetlink(7)).
-#[repr(C)]
-struct SetTxQueue {
-    header: libc::nlmsghdr,
-    family: u8,
-    pad: u8,
-    device_type: u16,
-    ifindex: libc::c_int,
-    flags: u32,
-    change: u32,
-    attribute_len: u16,
-    attribute_type: u16,
-    packets: u32,
-}
-
-impl SetTxQueue {
-    fn new(ifindex: libc::c_int, packets: u32) -> Self {
-        let header = libc::nlmsghdr {
-            nlmsg_len: size_of::<Self>() as u32,
-            nlmsg_type: libc::RTM_NEWLINK,
-            nlmsg_flags: (libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16,
-            nlmsg_seq: 1,
-            nlmsg_pid: 0,
-        };
-        Self {
-            header,
-            family: libc::AF_UNSPEC as u8,
-            pad: 0,
-            device_type: 0,
-            ifindex,
-            flags: 0,
-            change: 0,
-            attribute_len: 8,
-            attribute_type: libc::IFLA_TXQLEN,
-            packets,
-        }
-    }
-}
-
-fn netlink_socket() -> io::Result<OwnedFd> {
-    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
-    // SAFETY: socket() touches no memory of ours.
-    check_fd(unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE) })
 }
 
 fn request(name: &Name) -> libc::ifreq {
