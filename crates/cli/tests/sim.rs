@@ -86,7 +86,7 @@ fn wrong_input_is_answered_with_what_is_allowed() {
     std::fs::write(folder.0.join("typo.toml"), SCENARIO.replace("delay", "dealy")).unwrap();
     fails(
         &["run", "typo.toml"],
-        "typo.toml:8: path.0.dealy: unknown key (did you mean \"delay\"?)",
+        "typo.toml:8:1: path.0.dealy: unknown key (did you mean \"delay\"?)",
     );
     fails(&["run", "none.toml"], "none.toml: ");
     fails(&["run", "small.toml", "--shard", "3/3"], "expected i/n");

@@ -49,36 +49,36 @@ fn first(text: &str) -> Outcome {
 }
 
 #[test]
-fn errors_name_file_line_and_key_and_what_is_allowed() {
+fn errors_name_file_line_column_and_key_and_what_is_allowed() {
     let expected = [
         (
             "delay = \"10ms\"",
             "dealy = \"10ms\"",
-            "test.toml:12: path.A.dealy: unknown key (did you mean \"delay\"?); allowed are name, mtu",
+            "test.toml:12:1: path.A.dealy: unknown key (did you mean \"delay\"?); allowed are name, mtu",
         ),
-        ("delay = \"20ms\"", "delay = 20", "test.toml:17: path.B.delay: expected a time such as"),
-        ("rate = \"5mbit\"", "rate = \"0mbit\"", "test.toml:16: path.B.rate: a rate is between"),
+        ("delay = \"20ms\"", "delay = 20", "test.toml:17:1: path.B.delay: expected a time such as"),
+        ("rate = \"5mbit\"", "rate = \"0mbit\"", "test.toml:16:1: path.B.rate: a rate is between"),
         (
             "buffer = \"128KiB\"",
             "bufer = 1",
-            "test.toml:7: engine.bufer: the engine has no such option (did you mean \"buffer\"?); allowed are receive_buffer",
+            "test.toml:7:1: engine.bufer: the engine has no such option (did you mean \"buffer\"?); allowed are receive_buffer",
         ),
         (
             "buffer = \"128KiB\"",
             "congestion = \"reno\"",
-            "test.toml:7: engine.congestion: unknown congestion control \"reno\", allowed are rfc9260",
+            "test.toml:7:1: engine.congestion: unknown congestion control \"reno\", allowed are rfc9260",
         ),
         (
             "kind = \"saturated\"",
             "kind = \"greedy\"",
-            "test.toml:20: app.0.kind: expected one of saturated, file, request-response, on-off, channel, connection, not \"greedy\"",
+            "test.toml:20:1: app.0.kind: expected one of saturated, file, request-response, on-off, channel, connection, not \"greedy\"",
         ),
-        ("kind = \"saturated\"", "", "test.toml:19: app.0.kind: is missing"),
-        ("name = \"B\"", "name = \"A\"", "test.toml:15: path.A.name: there are two paths \"A\""),
+        ("kind = \"saturated\"", "", "test.toml:19:1: app.0.kind: is missing"),
+        ("name = \"B\"", "name = \"A\"", "test.toml:15:1: path.A.name: there are two paths \"A\""),
         ("streams = 2", "streams = 2\nbytes = 5", "app.0.bytes: unknown key"),
-        ("measure = \"3s\"", "measure = 0", "test.toml:3: measure: a run takes more than 0"),
-        ("udp = false", "udp = = 1", "test.toml:4: "),
-        ("udp = false", "seeds = [1, 1]", "test.toml:4: seeds: expected"),
+        ("measure = \"3s\"", "measure = 0", "test.toml:3:1: measure: a run takes more than 0"),
+        ("udp = false", "udp = = 1", "test.toml:4:7: "),
+        ("udp = false", "seeds = [1, 1]", "test.toml:4:1: seeds: expected"),
     ];
     for (line, replacement, message) in expected {
         let error = error_with(line, replacement);

@@ -138,7 +138,7 @@ fn a_sweep_may_go_over_traces() {
 #[test]
 fn what_is_wrong_with_a_trace_is_told_with_the_line_of_the_scenario() {
     let missing = error("trace = \"none.trace\"");
-    let place = format!("{FOLDER}/test.toml:7: path.0.trace: {FOLDER}/none.trace: cannot read");
+    let place = format!("{FOLDER}/test.toml:7:1: path.0.trace: {FOLDER}/none.trace: cannot read");
     assert!(missing.starts_with(&place), "{missing}");
     let text = error("trace = \"README.md\"");
     assert!(text.contains("README.md:1: \"# Traces\" is not a time"), "{text}");

@@ -118,12 +118,16 @@ fn wrong_stream_options_are_reported_with_what_is_allowed() {
         (
             "class = \"interactive\"",
             "class = \"fast\"",
-            "test.toml:20: app.voice.stream_options.0.class: expected one of bulk, interactive",
+            "test.toml:20:20: app.voice.stream_options.0.class: expected one of bulk, interactive",
         ),
         ("priority = 1", "priorty = 1", "priorty: unknown key (did you mean \"priority\"?)"),
         ("max_delay = \"50ms\"", "max_delay = 50", "max_delay: expected a time such as"),
         ("\"40kbit\"", "\"40\"", "min_rate: expected a rate such as"),
-        ("weight = 3", "weight = 0", "test.toml:26: app.bulk.stream_options.0.weight: a weight is"),
+        (
+            "weight = 3",
+            "weight = 0",
+            "test.toml:26:21: app.bulk.stream_options.0.weight: a weight is",
+        ),
         ("path = \"B\"", "path = \"C\"", "there is no path \"C\"; allowed are A, B"),
         ("streams = 2", "streams = 3", "there are 2 tables for 3 streams; allowed are one for all"),
     ];

@@ -1,17 +1,17 @@
-//! A TOML file as a tree whose every value knows its line, so that keys can be overridden by name
+//! A TOML file as a tree whose every value knows its place, so that keys can be overridden by name
 //! and errors can say where they are.
 
-use super::error::ScenarioError;
+use super::error::{Place, ScenarioError};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// Names every element of an array.
 pub(super) const EVERY: &str = "*";
 
-/// A value and the line that it begins in.
+/// A value and where it begins.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Node {
-    pub(crate) line: usize,
+    pub(crate) at: Place,
     pub(crate) value: Value,
 }
 
@@ -29,12 +29,12 @@ pub(crate) enum Value {
 impl Node {
     /// Reads a file's text.
     pub(crate) fn parse(text: &str) -> Result<Self, ScenarioError> {
-        let lines = Lines { text };
+        let places = Places { text };
         let table = DeTable::parse(text).map_err(|error| {
-            let line = error.span().map_or(0, |span| lines.number(span.start));
-            ScenarioError::new(line, "", error.message())
+            let at = error.span().map_or(Place::NONE, |span| places.of(span.start));
+            ScenarioError::new(at, "", error.message())
         })?;
-        Ok(Self { line: 1, value: lines.table(table.get_ref())? })
+        Ok(Self { at: Place { line: 1, column: 1 }, value: places.table(table.get_ref())? })
     }
 
     /// The value of a key of this table.
@@ -62,11 +62,11 @@ impl Node {
     /// named by their `name`, or by their number or letter; `*` names all of them.
     pub(crate) fn set(&mut self, key: &str, value: &Self) -> Result<(), ScenarioError> {
         let unknown = |part: &str| {
-            ScenarioError::new(value.line, key, format!("there is no \"{part}\" to set it in"))
+            ScenarioError::new(value.at, key, format!("there is no \"{part}\" to set it in"))
         };
         let (first, rest) = key.split_once('.').map_or((key, None), |(a, b)| (a, Some(b)));
         let targets = match &mut self.value {
-            Value::Table(entries) => vec![entry(entries, first, value.line)],
+            Value::Table(entries) => vec![entry(entries, first, value.at)],
             Value::Array(elements) if first == EVERY => elements.iter_mut().collect(),
             Value::Array(elements) => vec![named(elements, first).ok_or_else(|| unknown(first))?],
             _ => return Err(unknown(first)),
@@ -82,8 +82,8 @@ impl Node {
         Ok(())
     }
 
-    fn empty_table(line: usize) -> Self {
-        Self { line, value: Value::Table(Vec::new()) }
+    fn empty_table(at: Place) -> Self {
+        Self { at, value: Value::Table(Vec::new()) }
     }
 }
 
@@ -102,9 +102,9 @@ impl std::fmt::Display for Node {
 }
 
 /// The value of `key`, made if it is missing.
-fn entry<'a>(entries: &'a mut Vec<(String, Node)>, key: &str, line: usize) -> &'a mut Node {
+fn entry<'a>(entries: &'a mut Vec<(String, Node)>, key: &str, made: Place) -> &'a mut Node {
     let at = entries.iter().position(|(name, _)| name == key).unwrap_or_else(|| {
-        entries.push((key.to_owned(), Node::empty_table(line)));
+        entries.push((key.to_owned(), Node::empty_table(made)));
         entries.len() - 1
     });
     &mut entries[at].1
@@ -125,14 +125,16 @@ fn place_of_letter(name: &str) -> Option<usize> {
     }
 }
 
-/// Finds the lines of places in a text.
-struct Lines<'a> {
+/// Finds lines and columns in a text.
+struct Places<'a> {
     text: &'a str,
 }
 
-impl Lines<'_> {
-    fn number(&self, offset: usize) -> usize {
-        1 + self.text.bytes().take(offset).filter(|byte| *byte == b'\n').count()
+impl Places<'_> {
+    fn of(&self, offset: usize) -> Place {
+        let before = self.text.get(..offset).unwrap_or_default();
+        let line = 1 + before.matches('\n').count();
+        Place { line, column: 1 + before.chars().rev().take_while(|c| *c != '\n').count() }
     }
 
     fn table(&self, table: &DeTable<'_>) -> Result<Value, ScenarioError> {
@@ -142,15 +144,15 @@ impl Lines<'_> {
         let entry = |(key, value): (&Spanned<_>, &Spanned<DeValue<'_>>)| {
             let name: &std::borrow::Cow<'_, str> = key.get_ref();
             let mut node = self.node(value)?;
-            node.line = self.number(key.span().start);
+            node.at = self.of(key.span().start);
             Ok((name.to_string(), node))
         };
         entries.into_iter().map(entry).collect::<Result<_, _>>().map(Value::Table)
     }
 
     fn node(&self, value: &Spanned<DeValue<'_>>) -> Result<Node, ScenarioError> {
-        let line = self.number(value.span().start);
-        let wrong = |what: &str| ScenarioError::new(line, "", what);
+        let at = self.of(value.span().start);
+        let wrong = |what: &str| ScenarioError::new(at, "", what);
         let value = match value.get_ref() {
             DeValue::String(text) => Value::Text(text.to_string()),
             DeValue::Integer(number) => Value::Integer(
@@ -167,7 +169,7 @@ impl Lines<'_> {
             ),
             DeValue::Table(table) => self.table(table)?,
         };
-        Ok(Node { line, value })
+        Ok(Node { at, value })
     }
 }
 
@@ -176,17 +178,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_value_knows_its_line() {
+    fn every_value_knows_its_place() {
         let document = Node::parse("a = 1\n[b]\nc = [\n \"x\",\n \"y\"]\n").unwrap();
-        assert_eq!(document.get("a").map(|node| node.line), Some(1));
+        assert_eq!(document.get("a").map(|node| (node.at.line, node.at.column)), Some((1, 1)));
         let c = document.get("b").and_then(|b| b.get("c")).unwrap();
-        assert_eq!(c.elements().iter().map(|node| node.line).collect::<Vec<_>>(), [4, 5]);
+        assert_eq!(c.elements().iter().map(|node| node.at.line).collect::<Vec<_>>(), [4, 5]);
     }
 
     #[test]
     fn dotted_keys_reach_into_tables_and_named_elements() {
         let mut document = Node::parse("[[path]]\nname = \"A\"\n[[path]]\nname = \"B\"\n").unwrap();
-        let value = Node { line: 9, value: Value::Integer(5) };
+        let at = Place { line: 9, column: 2 };
+        let value = Node { at, value: Value::Integer(5) };
         document.set("path.B.delay", &value).unwrap();
         document.set("path.0.delay", &value).unwrap();
         document.set("engine.x", &value).unwrap();
@@ -196,11 +199,12 @@ mod tests {
         assert!(path.elements().iter().all(|node| node.get("loss") == Some(&value)));
         assert_eq!(document.get("engine").and_then(|engine| engine.get("x")), Some(&value));
         let error = document.set("path.C.delay", &value).unwrap_err();
-        assert_eq!((error.line, error.key.as_str()), (9, "path.C.delay"));
+        assert_eq!((error.at, error.key.as_str()), (at, "path.C.delay"));
     }
 
     #[test]
-    fn syntax_errors_have_a_line() {
-        assert_eq!(Node::parse("a = 1\nb = = 2\n").unwrap_err().line, 2);
+    fn syntax_errors_have_a_place() {
+        let Place { line, column } = Node::parse("a = 1\nb = = 2\n").unwrap_err().at;
+        assert_eq!((line, column), (2, 5));
     }
 }

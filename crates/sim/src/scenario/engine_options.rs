@@ -96,7 +96,7 @@ pub(super) fn read(node: Option<&Node>) -> Result<Config, ScenarioError> {
     };
     for (key, value) in entries.iter().filter(|(key, _)| key != PROFILE) {
         set(&mut config, key, value)
-            .map_err(|message| ScenarioError::new(value.line, format!("engine.{key}"), message))?;
+            .map_err(|message| ScenarioError::new(value.at, format!("engine.{key}"), message))?;
     }
     Ok(config)
 }
@@ -112,7 +112,7 @@ pub(super) fn parameters(config: &Config, out: &mut Vec<(String, String)>) {
 fn profile(value: &Node) -> Result<Config, ScenarioError> {
     let profiles = Profile::ALL.iter().map(|profile| (profile.name(), *profile));
     let chosen = one_of(value, &profiles.collect::<Vec<_>>());
-    let wrong = |message| ScenarioError::new(value.line, format!("engine.{PROFILE}"), message);
+    let wrong = |message| ScenarioError::new(value.at, format!("engine.{PROFILE}"), message);
     chosen.map(Profile::config).map_err(wrong)
 }
 

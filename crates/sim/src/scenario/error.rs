@@ -1,36 +1,42 @@
 use std::fmt;
 
+/// Line and column, counted from 1; zeros stand for the file as a whole.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Place {
+    pub(crate) line: usize,
+    pub(crate) column: usize,
+}
+
+impl Place {
+    pub(crate) const NONE: Self = Self { line: 0, column: 0 };
+}
+
 /// What is wrong with a scenario file: where, which key, and what would be allowed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ScenarioError {
     pub(crate) file: String,
-    /// Line, counted from 1; 0 if it is about the file as a whole.
-    pub(crate) line: usize,
+    pub(crate) at: Place,
     /// Dotted name of the key, empty if there is none.
     pub(crate) key: String,
     pub(crate) message: String,
 }
 
 impl ScenarioError {
-    pub(crate) fn new(line: usize, key: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { file: String::new(), line, key: key.into(), message: message.into() }
+    pub(crate) fn new(at: Place, key: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { file: String::new(), at, key: key.into(), message: message.into() }
     }
 
     pub(crate) fn in_file(self, file: &str) -> Self {
         Self { file: file.to_owned(), ..self }
-    }
-
-    /// Line of the file, counted from 1; 0 if the error is about the file as a whole.
-    pub fn line(&self) -> usize {
-        self.line
     }
 }
 
 impl fmt::Display for ScenarioError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.file)?;
-        if self.line > 0 {
-            write!(f, ":{}", self.line)?;
+        let Place { line, column } = self.at;
+        if line > 0 {
+            write!(f, ":{line}:{column}")?;
         }
         if !self.key.is_empty() {
             write!(f, ": {}", self.key)?;

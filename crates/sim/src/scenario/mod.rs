@@ -1,11 +1,11 @@
 //! Scenario files: what is simulated, with which parameters, how often.
 //!
 //! ```text
-//! file ─▶ document (TOML tree with lines) ─▶ plan: setups x cases x sweep x seeds ─▶ scenario of each run
+//! file ─▶ document (TOML tree with places) ─▶ plan: setups x cases x sweep x seeds ─▶ scenario of each run
 //! ```
 //!
 //! Every key can be swept or set by a setup or a case, under its dotted name. Whatever is wrong is reported with
-//! file, line, key and what is allowed; nothing is ignored.
+//! file, line, column, key and what is allowed; nothing is ignored.
 
 #![allow(
     clippy::wildcard_enum_match_arm,
@@ -37,5 +37,5 @@ pub use setup::Scenario;
 pub fn duration(text: &str) -> Result<manypath_engine::Duration, String> {
     use setting::Setting;
     let value = document::Value::Text(text.to_owned());
-    manypath_engine::Duration::read(&document::Node { line: 0, value })
+    manypath_engine::Duration::read(&document::Node { at: error::Place::NONE, value })
 }

@@ -1,7 +1,7 @@
 //! All runs of a scenario file: setups x cases x sweep x seeds.
 
 use super::document::{Node, Value};
-use super::error::ScenarioError;
+use super::error::{Place, ScenarioError};
 use super::setting::Setting;
 use super::setup::{Scenario, top_text};
 use super::trace_files::TraceFiles;
@@ -51,7 +51,7 @@ impl Plan {
     pub fn load(file: &Path) -> Result<Self, ScenarioError> {
         let name = file.display().to_string();
         let text = std::fs::read_to_string(file)
-            .map_err(|e| ScenarioError::new(0, "", e.to_string()).in_file(&name))?;
+            .map_err(|e| ScenarioError::new(Place::NONE, "", e.to_string()).in_file(&name))?;
         Self::parse(&text, &name, &[])
     }
 
@@ -65,7 +65,8 @@ impl Plan {
     ) -> Result<Self, ScenarioError> {
         let mut document = Node::parse(text).map_err(|error| error.in_file(file))?;
         for (key, value) in overrides {
-            let in_override = |e: ScenarioError| ScenarioError { line: 0, key: key.clone(), ..e };
+            let in_override =
+                |e: ScenarioError| ScenarioError { at: Place::NONE, key: key.clone(), ..e };
             parse_value(value)
                 .and_then(|value| document.set(key, &value))
                 .map_err(|error| in_override(error).in_file("--set"))?;
@@ -94,7 +95,11 @@ impl Plan {
         let setups = read_setups(document, &cases)?;
         let points: usize = setups.iter().map(|setup| setup.axes(&sweep).points()).sum();
         if points.saturating_mul(cases.len()).saturating_mul(seeds.len()) > MOST_RUNS {
-            return Err(ScenarioError::new(0, "sweep", "these are more than a million runs"));
+            return Err(ScenarioError::new(
+                Place::NONE,
+                "sweep",
+                "these are more than a million runs",
+            ));
         }
         let mut runs = Vec::new();
         for (setup, case) in setups.iter().flat_map(|s| cases.iter().map(move |c| (s, c))) {
@@ -154,7 +159,7 @@ fn read_seeds(document: &Node) -> Result<Vec<u64>, ScenarioError> {
     let Some(node) = document.get("seeds") else { return Ok(vec![1]) };
     let wrong = || {
         let message = "expected a number of seeds such as 24, or an array of different seeds";
-        ScenarioError::new(node.line, "seeds", message)
+        ScenarioError::new(node.at, "seeds", message)
     };
     match &node.value {
         Value::Integer(count @ 1..=MOST_SEEDS) => Ok((1..=count.unsigned_abs()).collect()),
@@ -172,5 +177,5 @@ fn read_seeds(document: &Node) -> Result<Vec<u64>, ScenarioError> {
 fn parse_value(text: &str) -> Result<Node, ScenarioError> {
     let wrapped = Node::parse(&format!("v = {text}"));
     let node = wrapped.ok().and_then(|table| table.get("v").cloned());
-    Ok(node.unwrap_or_else(|| Node { line: 0, value: Value::Text(text.to_owned()) }))
+    Ok(node.unwrap_or_else(|| Node { at: Place::NONE, value: Value::Text(text.to_owned()) }))
 }

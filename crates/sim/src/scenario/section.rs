@@ -1,7 +1,7 @@
 //! One table under work: hands out keys, and at the end complains about those nobody asked for.
 
 use super::document::{Node, Value};
-use super::error::{ScenarioError, list, nearest};
+use super::error::{Place, ScenarioError, list, nearest};
 use super::setting::Setting;
 
 /// A table of the scenario.
@@ -23,7 +23,7 @@ impl<'a> Section<'a> {
     pub(crate) fn new(node: &'a Node, name: &str) -> Result<Self, ScenarioError> {
         match node.value {
             Value::Table(_) => Ok(Self { node, prefix: format!("{name}."), asked: Vec::new() }),
-            _ => Err(ScenarioError::new(node.line, name, "expected a table")),
+            _ => Err(ScenarioError::new(node.at, name, "expected a table")),
         }
     }
 
@@ -39,7 +39,7 @@ impl<'a> Section<'a> {
         key: &'static str,
     ) -> Result<Option<T>, ScenarioError> {
         let Some(node) = self.take(key) else { return Ok(None) };
-        T::read(node).map(Some).map_err(|message| self.wrong(node.line, key, message))
+        T::read(node).map(Some).map_err(|message| self.wrong(node.at, key, message))
     }
 
     /// The value of a key, or `default`.
@@ -53,7 +53,7 @@ impl<'a> Section<'a> {
 
     /// The value of a key that must be there.
     pub(crate) fn required<T: Setting>(&mut self, key: &'static str) -> Result<T, ScenarioError> {
-        self.optional(key)?.ok_or_else(|| self.wrong(self.node.line, key, "is missing"))
+        self.optional(key)?.ok_or_else(|| self.wrong(self.node.at, key, "is missing"))
     }
 
     /// The value of a key as `read` understands it, or `default`.
@@ -64,7 +64,7 @@ impl<'a> Section<'a> {
         read: impl FnOnce(&Node) -> Result<T, String>,
     ) -> Result<T, ScenarioError> {
         let Some(node) = self.take(key) else { return Ok(default) };
-        read(node).map_err(|message| self.wrong(node.line, key, message))
+        read(node).map_err(|message| self.wrong(node.at, key, message))
     }
 
     /// A table inside this one.
@@ -88,8 +88,8 @@ impl<'a> Section<'a> {
 
     /// An error about a key of this table.
     pub(crate) fn error(&self, key: &str, message: impl Into<String>) -> ScenarioError {
-        let line = self.node.get(key).map_or(self.node.line, |node| node.line);
-        self.wrong(line, key, message)
+        let at = self.node.get(key).map_or(self.node.at, |node| node.at);
+        self.wrong(at, key, message)
     }
 
     /// Every key must have been asked for.
@@ -100,11 +100,11 @@ impl<'a> Section<'a> {
         let meant = nearest(key, &self.asked)
             .map_or_else(String::new, |name| format!(" (did you mean \"{name}\"?)"));
         let message = format!("unknown key{meant}; allowed are {}", list(&self.asked));
-        Err(self.wrong(node.line, key, message))
+        Err(self.wrong(node.at, key, message))
     }
 
-    fn wrong(&self, line: usize, key: &str, message: impl Into<String>) -> ScenarioError {
-        ScenarioError::new(line, self.dotted(key), message)
+    fn wrong(&self, at: Place, key: &str, message: impl Into<String>) -> ScenarioError {
+        ScenarioError::new(at, self.dotted(key), message)
     }
 
     fn dotted(&self, key: &str) -> String {

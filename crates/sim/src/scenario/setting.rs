@@ -232,10 +232,11 @@ fn scaled(node: &Node, units: &[(&str, f64)], hint: &str) -> Result<f64, String>
 
 #[cfg(test)]
 mod tests {
+    use super::super::error::Place;
     use super::*;
 
     fn text(text: &str) -> Node {
-        Node { line: 1, value: Value::Text(text.into()) }
+        Node { at: Place::NONE, value: Value::Text(text.into()) }
     }
 
     #[test]

@@ -21,7 +21,7 @@ impl Axes {
     pub(super) fn read(sweep: Option<&Node>, name: &str) -> Result<Self, ScenarioError> {
         let Some(sweep) = sweep else { return Ok(Self { axes: Vec::new() }) };
         if !matches!(sweep.value, Value::Table(_)) {
-            return Err(ScenarioError::new(sweep.line, name, "expected a table"));
+            return Err(ScenarioError::new(sweep.at, name, "expected a table"));
         }
         let mut axes = Vec::new();
         for (key, values) in sweep.entries() {
@@ -30,7 +30,7 @@ impl Axes {
                 _ => {
                     let message =
                         "expected an array of values; quote dotted keys: \"path.B.delay\"";
-                    return Err(ScenarioError::new(values.line, format!("{name}.{key}"), message));
+                    return Err(ScenarioError::new(values.at, format!("{name}.{key}"), message));
                 }
             };
             axes.push((key.clone(), values));
