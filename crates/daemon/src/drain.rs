@@ -54,7 +54,7 @@ enum Cause {
 
 impl Drain {
     /// Nobody has told the stack to end; it only has nothing to do.
-    pub(crate) const fn is_at_leisure(self) -> bool {
+    pub(crate) const fn is_idle(self) -> bool {
         matches!(self.cause, Cause::Deserted)
     }
 }

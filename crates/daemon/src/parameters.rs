@@ -47,7 +47,7 @@ fn of_profile(config: &StackConfig, profile: Profile) -> Config {
         port: if config.accept { manypath_flow::SCTP_PORT } else { 0 },
         accept: config.accept,
         // Raw sockets get what is for other stacks of the host, too.
-        answer_strangers: config.encapsulation == Encapsulation::Udp,
+        respond_to_ootb: config.encapsulation == Encapsulation::Udp,
         adaptation: Some(manypath_flow::ADAPTATION),
         init_size: INIT_SIZE,
         require_adaptation: true,

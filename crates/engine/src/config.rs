@@ -65,7 +65,7 @@ pub struct Config {
     /// Whether packets of no association are answered (RFC 9260 section 8.4), and INITs are refused where
     /// `accept` says no. Not where others share the address: raw sockets get the packets of all stacks
     /// of a host, and an answer would end an association of another one.
-    pub answer_strangers: bool,
+    pub respond_to_ootb: bool,
     /// Streams asked for in each direction.
     pub streams: u16,
     /// Most streams taken from the peer (MIS), if that is not the same number.
@@ -360,7 +360,7 @@ impl Default for Config {
             port: 0,
             local_addresses: Vec::new(),
             accept: false,
-            answer_strangers: true,
+            respond_to_ootb: true,
             streams: 1024,
             inbound_streams: None,
             adaptation: None,

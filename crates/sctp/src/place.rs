@@ -73,7 +73,7 @@ pub(crate) struct Place {
 pub(crate) fn open(registry: &Registry, settings: &Settings) -> io::Result<Place> {
     let config = Config {
         // A raw socket gets the packets of all stacks of the host.
-        answer_strangers: !settings.native || settings.alone,
+        respond_to_ootb: !settings.native || settings.alone,
         max_associations: MOST_ASSOCIATIONS,
         max_associations_per_address: MOST_ASSOCIATIONS,
         ..settings.parameters.clone().unwrap_or_else(Config::production)

@@ -78,8 +78,7 @@ impl Stack {
 
     /// Launchers have come back before the end.
     fn resume(&mut self) {
-        if self.config.door && matches!(self.phase, Phase::Draining(drain) if drain.is_at_leisure())
-        {
+        if self.config.door && matches!(self.phase, Phase::Draining(drain) if drain.is_idle()) {
             self.phase = Phase::Running;
         }
     }

@@ -88,7 +88,7 @@ impl Endpoint {
         refusal: Refusal<'_>,
     ) {
         self.counters.refused_inits += 1;
-        if !self.config.answer_strangers && !self.config.accept {
+        if !self.config.respond_to_ootb && !self.config.accept {
             return;
         }
         let mut cx = context!(self, now);

@@ -9,7 +9,7 @@
 //! packet -> demux.rs --- our tag ------------------> association
 //!              |-------- tag 0, INIT --------------> init.rs         answered without state
 //!              |-------- COOKIE ECHO --------------> cookie_echo.rs  makes associations
-//!              '-------- anything else ------------> strangers.rs    RFC 9260 sections 8.4, 8.5
+//!              '-------- anything else ------------> ootb.rs         RFC 9260 sections 8.4, 8.5
 //! ICMP, errors of sockets ------------------------> reports.rs      RFC 9260 section 10
 //! ```
 
@@ -20,11 +20,11 @@ mod cookie_echo;
 mod demux;
 mod index;
 mod init;
+mod ootb;
 mod parameters;
 mod path_requests;
 mod registry;
 mod reports;
-mod strangers;
 mod unread;
 
 pub use api::{ConnectError, Endpoint};

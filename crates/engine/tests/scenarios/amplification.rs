@@ -202,7 +202,7 @@ fn answer_heartbeats(pair: &mut Pair, tag: u32, from: usize) -> usize {
 
 /// Z with a peer by hand: A itself says nothing.
 fn alone(paths: u8) -> Pair {
-    let silent = Config { answer_strangers: false, ..config(Side::A) };
+    let silent = Config { respond_to_ootb: false, ..config(Side::A) };
     Pair::with(paths, silent, config(Side::Z))
 }
 

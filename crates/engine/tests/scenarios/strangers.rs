@@ -34,7 +34,7 @@ fn init(tag: u32, a_rwnd: u32, outbound_streams: u16) -> Chunk<'static> {
 #[test]
 fn where_the_address_is_shared_strangers_are_not_answered() {
     let heartbeat = Chunk::Heartbeat(Heartbeat { info: &[1, 2, 3, 4] });
-    let shared = |accept| Config { answer_strangers: false, accept, ..config(Side::Z) };
+    let shared = |accept| Config { respond_to_ootb: false, accept, ..config(Side::Z) };
     let answered = |accept, tag, chunk| {
         let mut pair = Pair::with(1, config(Side::A), Config { port: 1, ..shared(accept) });
         pair.inject(Side::A, 1, &packet(Side::A, tag, &[chunk]));

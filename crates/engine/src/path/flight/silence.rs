@@ -53,7 +53,7 @@ crate::names::named! {
     }
 }
 
-/// Least slack: an allowance for scheduling delay.
+/// Smallest allowance for scheduling delay.
 const LEAST_SLACK: Duration = Duration::from_millis(20);
 /// The largest lateness is remembered for so long, then half of it, and so on.
 const MEMORY: Duration = Duration::from_secs(10);

@@ -63,7 +63,7 @@ impl Endpoint {
             return;
         }
         self.counters.out_of_the_blue += 1;
-        if !self.config.answer_strangers {
+        if !self.config.respond_to_ootb {
             return;
         }
         let header = answer_header(packet.header(), packet.header().tag);
