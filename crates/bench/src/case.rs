@@ -59,7 +59,7 @@ impl Transport {
             (Self::Tcp | Self::Mptcp | Self::Manypath, _) => Ok(()),
             (Self::Association | Self::Iperf3, Workload::Throughput { .. }) => Ok(()),
             (Self::Udp, _) if one_way => Ok(()),
-            (Self::Udp, Workload::Throughput { .. }) => Err("datagrams have one flow one way"),
+            (Self::Udp, Workload::Throughput { .. }) => Err("udp measures one flow one way"),
             (Self::Association | Self::Udp | Self::Iperf3, _) => Err("only throughput is measured"),
         }
     }

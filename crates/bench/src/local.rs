@@ -69,7 +69,7 @@ impl<'a> LocalSide<'a> {
             manypath: manypath.to_owned(),
             _guard: Guard::start(&own, &name)?,
             own,
-            folder: Folder::new(&name).map_err(|e| format!("cannot make a folder: {e}"))?,
+            folder: Folder::new(&name).map_err(|e| format!("cannot create a directory: {e}"))?,
             mark: name,
             started: Vec::new(),
             processes: Processes::default(),
@@ -148,7 +148,7 @@ impl<'a> LocalSide<'a> {
         let (running, _) = &mut self.started[number];
         while !bound(running.id(), protocol, port) {
             if !running.runs() || begun.elapsed() > PATIENCE {
-                return Err(format!("a service did not start: {}", running.log()));
+                return Err(format!("a service failed to start: {}", running.log()));
             }
             thread::sleep(Duration::from_millis(5));
         }
@@ -173,13 +173,13 @@ impl Side for LocalSide<'_> {
 
     fn ask(&mut self, number: usize, question: Question) -> Outcome<Answer> {
         let question = serde_json::to_string(&question).map_err(|e| e.to_string())?;
-        let (running, _) = self.started.get_mut(number).ok_or("there is no such program")?;
+        let (running, _) = self.started.get_mut(number).ok_or("no such program")?;
         running.tell(&question)?;
         self.answer(number)
     }
 
     fn output(&mut self, number: usize) -> Outcome<String> {
-        let (running, _) = self.started.get_mut(number).ok_or("there is no such program")?;
+        let (running, _) = self.started.get_mut(number).ok_or("no such program")?;
         running.output(LONGEST)
     }
 

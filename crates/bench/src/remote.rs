@@ -100,8 +100,8 @@ fn session(manypath: &Path, stream: TcpStream, port: u16, interrupted: &AtomicBo
     let mut line = Line::new(stream, LOOK)?;
     let mut greeted = false;
     while let Some(text) = line.next(&|| interrupted.load(Ordering::Relaxed))? {
-        let request: Request =
-            serde_json::from_str(&text).map_err(|_| "it is no manypath-lab bench".to_owned())?;
+        let request: Request = serde_json::from_str(&text)
+            .map_err(|_| "not a manypath-lab bench server".to_owned())?;
         let hello = matches!(request, Request::Hello { .. });
         let response = match greeted || hello {
             true => answer(&mut side, request, port),
@@ -293,11 +293,11 @@ impl Line {
 
     fn call(&mut self, request: &Request) -> Outcome<Response> {
         self.say(request)?;
-        let text = self.next(&|| true)?.ok_or("the server does not answer any more")?;
+        let text = self.next(&|| true)?.ok_or("the server no longer answers")?;
         match serde_json::from_str(&text) {
             Ok(Response::Failed(reason)) => Err(format!("the server says: {reason}")),
             Ok(response) => Ok(response),
-            Err(_) => Err("that is no manypath-lab bench -s".to_owned()),
+            Err(_) => Err("not a manypath-lab bench server".to_owned()),
         }
     }
 }

@@ -75,7 +75,7 @@ impl Running {
             Some(status) if status.success() => Ok(text),
             // iperf3 tells what is wrong on its standard output.
             Some(status) => Err(format!("{}: {status}: {} {text}", self.name, self.log())),
-            None => Err(format!("{} has not finished in time", self.name)),
+            None => Err(format!("{} did not finish in time", self.name)),
         }
     }
 

@@ -236,8 +236,8 @@ pub(crate) struct ServeArgs {
     /// for services on ports below 1024 (the setting privileged_port, 899).
     #[arg(long, value_name = "PORT", default_value_t = 9899)]
     pub(crate) port: u16,
-    /// Take over from the `manypath serve` of this user that has the port: its connections go on until they end, and
-    /// everything new is served here. Under a service manager, let connections go on when the service is started anew.
+    /// Take over from the `manypath serve` of this user that has the port: it keeps its connections until they end, and
+    /// new ones are accepted here. Under a service manager, keep connections across restarts of the service.
     #[arg(long)]
     pub(crate) replace: bool,
     /// Share the work among this many engine loops, up to 16, each with associations and a processor of its own. Programs

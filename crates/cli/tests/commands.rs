@@ -54,7 +54,7 @@ fn a_program_does_not_begin_with_options_that_its_stack_would_refuse() {
 /// As of env, timeout and the like: 1 and 2 are the program's own.
 #[test]
 fn failures_of_run_itself_are_not_those_of_the_program() {
-    refused(&["run", "--rules", "/nope", "--", "true"], 125, "--rules: there is no /nope");
+    refused(&["run", "--rules", "/nope", "--", "true"], 125, "--rules /nope: no such file");
     refused(&["run", "--no-such-option", "--", "true"], 125, "--no-such-option");
     refused(&["run", "--daemon", "/nope", "--", "true"], 125, "no stack answers at /nope");
     refused(&["run", "--client-only", "/nope"], 127, "/nope: command not found");
@@ -74,7 +74,7 @@ fn a_table_that_is_not_there_is_not_shown_as_an_empty_one() {
         refused(
             &[&["rules", "--rules", "/nope"], action].concat(),
             2,
-            "--rules: there is no /nope",
+            "--rules /nope: no such file",
         );
     }
     assert_eq!(manypath(&["rules", "list"]).code, Some(0), "none need be there unless named");

@@ -98,7 +98,7 @@ fn a_manager_hears_of_begin_health_reloads_and_end() {
     manager.hear("READY=1");
     let health = manager.hear("WATCHDOG=1");
     assert!(health.contains("STATUS=0 associations, 0 connections"), "{health}");
-    assert!(manager.folder.read("log").contains("peers can reach no service yet"));
+    assert!(manager.folder.read("log").contains("no service is open to peers yet"));
 
     manager.folder.file("rules", "local enable port 8080\n");
     manager.signal("-HUP");
@@ -110,7 +110,7 @@ fn a_manager_hears_of_begin_health_reloads_and_end() {
 
     manager.folder.file("rules", "local enable prot 8080\n");
     manager.signal("-HUP");
-    assert!(manager.hear("READY=1").contains("STATUS=everything stays as it was: "));
+    assert!(manager.hear("READY=1").contains("STATUS=configuration unchanged: "));
     let status = finish(manager.command(&["status", "--json"]));
     assert!(status.stdout.contains("\"stack_reloads_refused\": 1"), "{status:?}");
     let reload = finish(manager.command(&["reload"]));

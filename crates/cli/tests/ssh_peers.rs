@@ -353,7 +353,7 @@ fn a_user_is_said_to_be_served_when_sshd_has_its_port() {
     assert_eq!(open, Some(true), "{said}");
     let (said, open) = said_with_sshd("time.sleep(0.7); sys.exit(255)");
     assert_eq!(open, None, "{said}");
-    assert!(said.contains("sshd has ended"), "{said}");
+    assert!(said.contains("sshd exited"), "{said}");
 }
 
 /// sshd with a configuration that has more, and a file.

@@ -39,7 +39,7 @@ impl Stack {
         }
         if !confinement.missing.is_empty() {
             let missing = confinement.missing.join("; ");
-            warn!(target: log::STACK, "this host does not let the stack give up all rights of root: {missing}");
+            warn!(target: log::STACK, "cannot drop all rights of root on this host: {missing}");
         }
         self.confinement = Some(confinement);
     }

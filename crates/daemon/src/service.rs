@@ -91,7 +91,7 @@ impl Stack {
         }
         let status = match self.reload_counted() {
             Ok(count) => format!("settings and {} read", rules(count)),
-            Err(why) => format!("everything stays as it was: {why}"),
+            Err(why) => format!("configuration unchanged: {why}"),
         };
         self.service.tell(&[News::Ready, News::Status(&status)]);
     }
@@ -106,7 +106,7 @@ impl Stack {
             }
             Err(why) => {
                 self.counters.count("reloads_refused");
-                warn!(target: log::CONTROL, "everything stays as it was: {why}");
+                warn!(target: log::CONTROL, "configuration unchanged: {why}");
             }
         }
         result

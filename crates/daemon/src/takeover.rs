@@ -189,7 +189,9 @@ impl Stack {
         });
         match kept {
             Ok(id) => self.succession.kept = Some(id),
-            Err(error) => warn!(target: log::STACK, "a restart will end all connections: {error}"),
+            Err(error) => {
+                warn!(target: log::STACK, "the next restart will end all connections: {error}")
+            }
         }
     }
 

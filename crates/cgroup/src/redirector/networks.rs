@@ -42,7 +42,7 @@ struct Server {
     ready: bool,
 }
 
-/// All networks but the own one.
+/// All networks except its own.
 #[derive(Debug)]
 pub(super) struct Networks {
     containers: Option<Containers>,

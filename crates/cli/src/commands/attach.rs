@@ -47,8 +47,8 @@ pub(crate) struct AttachArgs {
     /// Serve one network namespace for another `manypath attach`.
     #[arg(long, hide = true, conflicts_with = "containers")]
     pub(crate) inner: bool,
-    /// Take over from another `manypath attach` of this cgroup: it goes on with the connections that
-    /// it carries, and this one takes everything new.
+    /// Take over from another `manypath attach` of this cgroup: it keeps its connections until they
+    /// end, and new ones are carried by this one.
     #[arg(long)]
     pub(crate) replace: bool,
     /// The service manager's main process is another one.

@@ -16,7 +16,7 @@ const INSTALLED: &str = "/usr/bin/manypath";
 /// Carry the connections of a service, slice or cgroup from now on.
 ///
 /// Needs root and systemd. Writes a service that runs `manypath attach` and, for UNIT.service, a
-/// drop-in that starts it before the service; files of others are never changed. For a service that
+/// drop-in that starts it before the service; other files are never changed. For a service that
 /// is already running, new connections are carried at once.
 #[derive(Args, Debug)]
 #[command(
@@ -32,8 +32,8 @@ pub(crate) struct EnableArgs {
     /// Do not accept connections over SCTP: listening sockets stay plain TCP.
     #[arg(long)]
     pub(crate) client_only: bool,
-    /// Carry programs in network namespaces of their own, too, as those of containers; the service needs more
-    /// capabilities for that.
+    /// Also carry programs in network namespaces of their own, such as those of containers. The service then needs
+    /// more capabilities.
     #[arg(long)]
     pub(crate) containers: bool,
     /// Print one JSON object.
@@ -47,7 +47,7 @@ pub(crate) struct EnableArgs {
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  manypath disable nginx.service")]
 pub(crate) struct DisableArgs {
-    /// What was enabled.
+    /// Service, slice, or directory of a cgroup, as given to `manypath enable`.
     #[arg(value_name = "UNIT|CGROUP")]
     pub(crate) target: String,
     /// Remove the files below this root directory and stop nothing.

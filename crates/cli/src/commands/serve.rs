@@ -87,7 +87,7 @@ pub(super) fn under_anchor() -> Result<u8, Failure> {
     let own = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
     let mut server = Command::new(own);
     server.args(std::env::args_os().skip(1)).arg("--anchored");
-    anchor(&mut server).map_err(|e| Failure::new(format!("the server does not start: {e}")))
+    anchor(&mut server).map_err(|e| Failure::new(format!("cannot start the server: {e}")))
 }
 
 /// A server that nobody can use was not meant.
@@ -104,10 +104,10 @@ fn check_that_something_is_open(config: &StackConfig) -> Result<(), Failure> {
     if manager::is_present() {
         // A service that was just installed runs, and goes by the first rule as soon as there is one.
         eprintln!(
-            "manypath: peers can reach no service yet: manypath rules add local enable port PORT"
+            "manypath: no service is open to peers yet: manypath rules add local enable port PORT"
         );
         return Ok(());
     }
-    Err(Failure::usage("peers can reach no service")
+    Err(Failure::usage("no service is open to peers")
         .hint("serve --allow PORT, or services = [PORT] in config.toml (manypath-config(5))"))
 }

@@ -50,7 +50,7 @@ pub(crate) fn rules(options: &StackOptions) -> Result<RulesFile, Failure> {
 
 /// There is no such table of rules.
 pub(crate) fn no_rules(path: &Path) -> Failure {
-    Failure::usage(format!("--rules: there is no {}", path.display()))
+    Failure::usage(format!("--rules {}: no such file", path.display()))
         .hint("`manypath rules --rules FILE add ...` makes one")
 }
 
@@ -162,7 +162,7 @@ fn run_logged(
         stack.confine();
     }
     // Threads have the rights that the process has when they begin.
-    log.begin().map_err(|e| Failure::new(format!("the log: {e}")))?;
+    log.begin().map_err(|e| Failure::new(format!("cannot start logging: {e}")))?;
     let stack = stack.map_err(|e| {
         let failure = Failure::new(e.to_string());
         if e.kind() == std::io::ErrorKind::AddrInUse && e.to_string().starts_with("UDP") {

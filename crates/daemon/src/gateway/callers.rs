@@ -104,7 +104,7 @@ impl Stack {
                 Some(Err(error)) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Some(Err(error)) => {
                     self.counters.count("clients_not_taken_in");
-                    warn!(target: log::CONNECTION, "a TCP client waits: {error}");
+                    warn!(target: log::CONNECTION, "cannot accept a TCP client yet: {error}");
                     return self.timers.set(self.now + ACCEPT_PAUSE, Timer::Callers);
                 }
             }

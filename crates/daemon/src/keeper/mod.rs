@@ -283,7 +283,7 @@ impl Line {
 }
 
 fn gone() -> io::Error {
-    let why = "the keeper of this stack does not answer: start it anew";
+    let why = "the keeper of this stack does not answer: restart the stack";
     io::Error::new(io::ErrorKind::BrokenPipe, why)
 }
 

@@ -183,7 +183,7 @@ impl Stack {
         }
         if let Err(error) = self.open_sockets() {
             self.counters.count("doors_not_opened");
-            warn!(target: log::STACK, "listeners are not offered: {error}");
+            warn!(target: log::STACK, "listening sockets stay plain TCP: {error}");
         }
     }
 }

@@ -171,7 +171,7 @@ pub const KNOBS: &[Knob] = &[
     Knob {
         name: "peer_cache",
         help: "1: remember what peers and their services support, also across restarts; 0: \
-               find out anew for every connection",
+               find out again for every connection",
         bounds: (0, 1),
         words: &[],
         get: |config| u64::from(config.peer_cache),

@@ -74,7 +74,7 @@ impl Obstacle {
         }
     }
 
-    /// The command that mends it, where one does.
+    /// The command that fixes it, if there is one.
     #[must_use]
     pub const fn command(&self) -> Option<&'static str> {
         if matches!(self, Self::Yama { scope: 2 }) {

@@ -76,7 +76,7 @@ pub(crate) struct LoginArgs {
     /// Use IPv6 only.
     #[arg(short = '6')]
     pub(crate) ipv6: bool,
-    /// Print only errors of ssh.
+    /// Print nothing but errors.
     #[arg(short)]
     pub(crate) quiet: bool,
     /// Increase the verbosity of ssh; repeat for more.
@@ -159,8 +159,8 @@ pub(crate) struct CopyArgs {
     /// Compare SHA-256 sums of copies and originals afterwards; the server must allow commands.
     #[arg(long)]
     pub(crate) verify: bool,
-    /// Number of connections over which to spread files, each with a login that asks no questions
-    /// (default: as many as needed).
+    /// Number of connections to spread the files over; each logs in without prompting (default: as
+    /// many as needed).
     #[arg(long, value_name = "N", conflicts_with = "socket", value_parser = clap::value_parser!(u8).range(1..=8))]
     pub(crate) connections: Option<u8>,
     /// Print the result as one JSON object.
@@ -185,8 +185,8 @@ pub(crate) struct SyncArgs {
     /// Compare SHA-256 sums of copies and originals afterwards; the server must allow commands.
     #[arg(long)]
     pub(crate) verify: bool,
-    /// Number of connections over which to spread files, each with a login that asks no questions
-    /// (default: as many as needed).
+    /// Number of connections to spread the files over; each logs in without prompting (default: as
+    /// many as needed).
     #[arg(long, value_name = "N", conflicts_with = "socket", value_parser = clap::value_parser!(u8).range(1..=8))]
     pub(crate) connections: Option<u8>,
     /// Print the result as one JSON object.

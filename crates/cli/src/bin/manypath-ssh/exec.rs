@@ -66,7 +66,7 @@ impl<'a> Session<'a> {
                 link.connection_mut(0).open_forward(now, (host, *port), ("127.0.0.1", 0))
             }
         };
-        let channel = channel.ok_or_else(|| Failure::new("no memory is left for a window"))?;
+        let channel = channel.ok_or_else(|| Failure::new("out of memory for another window"))?;
         let output = Sink::new(std::io::stdout(), link.waker())?;
         let error = Sink::new(std::io::stderr(), link.waker())?;
         let (input, waiting) = (None, Vec::new());
@@ -114,7 +114,7 @@ impl<'a> Session<'a> {
             }
             Event::Started(_) => self.begin_input()?,
             Event::StartRefused(_) => {
-                let text = "the server does not start the command";
+                let text = "the server refused to start the command";
                 return Err(Failure::new(text).with_status(FAILED));
             }
             Event::Data(_, Stream::Output, bytes) => self.output.put(bytes),

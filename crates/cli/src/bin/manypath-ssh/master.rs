@@ -160,7 +160,7 @@ pub(crate) fn private_folder() -> Result<PathBuf, Failure> {
         }
     }
     let reason = last.map(|e| e.to_string()).unwrap_or_default();
-    Err(Failure::new(format!("cannot make a folder in {}: {reason}", parent.display()))
+    Err(Failure::new(format!("cannot create a directory in {}: {reason}", parent.display()))
         .with_status(FAILED))
 }
 

@@ -289,7 +289,7 @@ impl Putter<'_> {
         self.buffer.resize(length as usize, 0);
         let read = file.local.as_ref().map(|local| local.read_exact_at(&mut self.buffer, offset));
         if let Some(Err(_)) = read {
-            file.failure = Some("it has changed while it was sent".to_owned());
+            file.failure = Some("the file changed while it was being sent".to_owned());
             return false;
         }
         file.asked += 1;
@@ -528,7 +528,7 @@ impl Sent {
         let then = &self.offered.metadata;
         match self.local.as_ref().map(File::metadata) {
             Some(Ok(now)) if (now.len(), now.mtime()) == (then.len(), then.mtime()) => Ok(()),
-            _ => Err("it has changed while it was sent".to_owned()),
+            _ => Err("the file changed while it was being sent".to_owned()),
         }
     }
 }

@@ -84,7 +84,7 @@ impl Remote {
     ) -> Result<Self, Failure> {
         let asked = connections.map(usize::from);
         let link = Link::open_all(login, host, asked.unwrap_or(1))?;
-        let pool = Pool::new().ok_or_else(|| Failure::new("no memory is left"))?;
+        let pool = Pool::new().ok_or_else(|| Failure::new("out of memory"))?;
         let (channels, opening) = (Vec::new(), BTreeSet::new());
         let (refused, trust) = (BTreeMap::new(), vec![Trust::Same]);
         let mut remote = Self { link, pool, channels, opening, refused, trust, asked };
@@ -268,7 +268,7 @@ impl Remote {
             Some(channel) => {
                 self.opening.insert((wire, channel));
             }
-            None => self.refuse(wire, "no memory is left for a window".to_owned()),
+            None => self.refuse(wire, "out of memory for another window".to_owned()),
         }
     }
 

@@ -88,7 +88,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<u8, Failure> {
             return Ok(130);
         }
         if let Some(status) = child.try_wait()? {
-            return Err(Failure::new(format!("sshd has ended: {status}")));
+            return Err(Failure::new(format!("sshd exited: {status}")));
         }
         std::thread::sleep(LOOK);
     }
@@ -187,7 +187,11 @@ fn make_key(path: &Path) -> Result<(), Failure> {
     }
     let mut command = Command::new("ssh-keygen");
     let status = command.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(path).status()?;
-    if status.success() { Ok(()) } else { Err(Failure::new("ssh-keygen makes no host key")) }
+    if status.success() {
+        Ok(())
+    } else {
+        Err(Failure::new("ssh-keygen failed to create a host key"))
+    }
 }
 
 #[cfg(test)]

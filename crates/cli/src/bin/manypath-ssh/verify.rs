@@ -95,7 +95,7 @@ fn unable(reason: &str) -> Failure {
 fn output_of(link: &mut Link, command: &[u8]) -> Result<(Option<u32>, Vec<u8>), Failure> {
     let now = link.now();
     let own = link.connection_mut(0).open_session(now, Pull::Window);
-    let own = own.ok_or_else(|| Failure::new("no memory is left for a window"))?;
+    let own = own.ok_or_else(|| Failure::new("out of memory for another window"))?;
     let (mut status, mut output) = (None, Vec::new());
     loop {
         link.turn(Some(LOOK), &mut Vec::new())?;

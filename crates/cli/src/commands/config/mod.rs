@@ -188,7 +188,7 @@ pub(crate) fn config(args: &ConfigArgs) -> Result<u8, Failure> {
 /// The same by its former name.
 pub(crate) fn sysctl(args: &SysctlArgs) -> Result<u8, Failure> {
     if args.reset && args.settings.is_empty() {
-        return Err(Failure::usage("--reset: which settings? (`manypath config` lists them)"));
+        return Err(Failure::usage("--reset: name the settings (`manypath config` lists them)"));
     }
     apply(&args.settings, args.reset, args.json)
 }

@@ -309,7 +309,7 @@ pub(super) enum Launcher {
         obstacle: &'static str,
         /// Cause and cure, in a line.
         text: String,
-        /// The command that mends it, if one does.
+        /// The command that fixes it, if there is one.
         command: Option<&'static str>,
     },
 }

@@ -24,7 +24,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// Everything in lines; the commands that mend it come last.
+/// Everything in lines; the commands that fix it come last.
 pub(super) fn text(findings: &Findings, causes: &[Cause]) -> String {
     let mut out = String::new();
     let port = findings.port.map_or(String::new(), |port| format!(", service {port}"));
@@ -34,6 +34,9 @@ pub(super) fn text(findings: &Findings, causes: &[Cause]) -> String {
         None => writeln!(out, "this machine (`manypath doctor HOST` checks the paths to a host)"),
     };
     findings.paths.iter().for_each(|it| path(&mut out, it));
+    if findings.host.is_some() {
+        let _ = writeln!(out, "  host and service");
+    }
     for it in &findings.scopes {
         let used = if it.used { "used" } else { "not used" };
         let value = format!("{} ({}): {}, {used}: {}", it.addr, it.interface, it.scope, it.reason);
@@ -220,7 +223,8 @@ fn cause(out: &mut String, cause: &Cause) {
 
 /// What to do about all that is wrong.
 fn commands(out: &mut String, causes: &[Cause]) {
-    let heads = [(Place::Here, "mend it here with:"), (Place::Peer, "mend it on the peer with:")];
+    let heads =
+        [(Place::Here, "fix it on this host with:"), (Place::Peer, "fix it on the peer with:")];
     for (place, head) in heads {
         let wrong = |it: &&Cause| it.weight != Weight::Note && it.place == place;
         let mut all: Vec<_> =

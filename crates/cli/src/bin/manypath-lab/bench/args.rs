@@ -157,7 +157,7 @@ fn size(text: &str) -> Result<u64, String> {
     let number: u64 = digits.parse().map_err(|_| "use a number like 1500 or 128K".to_owned())?;
     match number.checked_mul(1 << shift) {
         Some(bytes) if bytes > 0 => Ok(bytes),
-        Some(_) | None => Err("that is out of range".to_owned()),
+        Some(_) | None => Err("out of range".to_owned()),
     }
 }
 

@@ -157,7 +157,7 @@ fn wait_until(
         let ended = service.0.try_wait().map_err(|e| e.to_string())?;
         if ended.is_some() || Instant::now() > limit {
             let log = fs::read_to_string(log).unwrap_or_default();
-            return Err(format!("{name} did not start: {}", log.trim()));
+            return Err(format!("{name} failed to start: {}", log.trim()));
         }
         std::thread::sleep(Duration::from_millis(10));
     }

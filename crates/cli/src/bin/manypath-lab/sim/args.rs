@@ -174,7 +174,7 @@ pub(crate) struct SimFigureArgs {
     /// Simulate all figures, and write a page about them, README.md.
     #[arg(long, conflicts_with = "names")]
     pub(crate) all: bool,
-    /// Simulate nothing: only rewrite README.md from the figures in --output and its subdirectories.
+    /// Only rewrite README.md from the figures in --output and its subdirectories, without simulating.
     #[arg(long, conflicts_with_all = ["names", "all", "shard", "resume", "from"])]
     pub(crate) page: bool,
     /// Output directory for pictures, tables and verdicts; the runs are kept in it too.
@@ -196,7 +196,7 @@ pub(crate) struct SimFigureArgs {
     /// Skip runs that an earlier call has finished.
     #[arg(long)]
     pub(crate) resume: bool,
-    /// Simulate nothing: draw the runs in this directory; repeat for more, later ones replace
+    /// Draw the runs in this directory, without simulating; repeat for more, later ones replace
     /// earlier ones.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["resume", "shard"])]
     pub(crate) from: Vec<PathBuf>,

@@ -29,7 +29,7 @@ pub(super) fn options(
 /// Runs at a time.
 pub(super) fn jobs(wanted: Option<usize>) -> Result<usize, Failure> {
     match wanted {
-        Some(0) => Err(Failure::usage("--jobs: at least one run at a time")),
+        Some(0) => Err(Failure::usage("--jobs must be at least 1")),
         Some(jobs) => Ok(jobs),
         None => Ok(std::thread::available_parallelism().map_or(1, usize::from)),
     }

@@ -62,12 +62,12 @@ impl Cause {
         Self { path: Some(PathName { interface, local, remote }), ..self }
     }
 
-    /// A command that mends it on this host.
+    /// A command that fixes it on this host.
     pub(super) fn mend(self, command: impl Into<String>) -> Self {
         Self { command: Some(command.into()), place: Place::Here, ..self }
     }
 
-    /// A command that mends it on the peer.
+    /// A command that fixes it on the peer.
     pub(super) fn mend_on_peer(self, command: impl Into<String>) -> Self {
         Self { command: Some(command.into()), place: Place::Peer, ..self }
     }

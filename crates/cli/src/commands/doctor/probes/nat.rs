@@ -82,7 +82,7 @@ impl Trial {
         asker.ask(&mut asks).map_err(|error| error.to_string())?;
         let [ask] = asks;
         let Outcome::Answered(_, peer) = ask.outcome else {
-            return Err("the peer does not answer any more".to_owned());
+            return Err("the peer no longer answers".to_owned());
         };
         let cum_tsn = peer.initial_tsn.wrapping_sub(1);
         let (heard, pause) = (Instant::now(), Duration::ZERO);
@@ -95,7 +95,7 @@ impl Trial {
             trial.pause = Duration::ZERO;
             return Ok(trial);
         }
-        Err("the peer makes no association that could be shut down".to_owned())
+        Err("no association with the peer could be set up".to_owned())
     }
 
     /// Makes the association and shuts it down, up to the peer's SHUTDOWN ACK.

@@ -183,7 +183,7 @@ impl Process {
     fn line(&mut self) -> Result<String, String> {
         let mut line = String::new();
         match self.output.read_line(&mut line) {
-            Ok(0) => Err(format!("the process on {} ended without a word", self.host)),
+            Ok(0) => Err(format!("the process on {} exited without a result", self.host)),
             Ok(_) => Ok(line.trim_end().to_owned()),
             Err(error) => Err(format!("{}: {error}", self.host)),
         }
