@@ -112,8 +112,8 @@ pub(crate) fn of_direct(config: &StackConfig, profile: Profile) -> Config {
         require_adaptation: false,
         // Peers that know ASCONF without AUTH would have to be refused (RFC 5061 section 6).
         address_reconfiguration: false,
-        // A native peer takes the original, with the data in it, for another association if it comes when that of a copy
-        // is over: it does not remember cookies.
+        // A native peer does not remember cookies: it makes a second association of the original, with the data in it,
+        // where that of a copy is over.
         cookie_race: false,
         streams: 1,
         reconfiguration: false,

@@ -208,8 +208,8 @@ pub struct Config {
     /// Valid.Cookie.Life, RFC 9260 section 16.
     pub cookie_life: Duration,
     /// Whether the first COOKIE ECHO leaves over all paths at once, with a HEARTBEAT on those that are not confirmed, as
-    /// section 5.4 allows. Otherwise only its repetitions take other paths. For peers that do the same, cookies are encrypted in
-    /// part: copies may reach others. Only for peers that refuse a cookie that has been used.
+    /// section 5.4 allows. Otherwise only its repetitions take other paths. For peers that refuse used cookies. Cookies
+    /// made here are encrypted in part, because copies may reach others.
     pub cookie_race: bool,
     /// Use every active path at once (concurrent multipath transfer); otherwise only the primary.
     pub multipath: bool,

@@ -22,8 +22,8 @@ pub(crate) struct Flood {
 }
 
 impl Flood {
-    /// Judges the rate at the end of a window. `dropped` counts from the beginning of the endpoint, and has in it what was
-    /// handed to another loop.
+    /// Judges the rate at the end of a window. `dropped` counts from the beginning of the endpoint, what was handed to
+    /// another loop included.
     pub(crate) fn look(&mut self, now: Instant, dropped: u64) {
         let elapsed = now.since(self.begun);
         if elapsed < WINDOW {

@@ -129,8 +129,8 @@ impl Networks {
         Ok(())
     }
 
-    /// `late`: what the successor has not taken over by now it does not serve. Nobody has died there: it is not to serve
-    /// again.
+    /// `late`: what the successor has not taken over by now it does not serve. Nobody has died there: the server is not
+    /// to serve again.
     fn leave_to_successor(&self, late: bool) {
         let signals = [libc::SIGUSR1, libc::SIGUSR2];
         for server in self.servers.iter().filter(|_| late) {

@@ -15,9 +15,9 @@
 //!
 //! The MAC is HMAC-SHA256 over all that follows it. Nothing is read before the MAC has been checked.
 //!
-//! Where copies of a COOKIE ECHO race over all paths (`Config::cookie_race`), one may reach somebody else, at an address
-//! that we list and that is another host's in the network of the peer. Who has the peer's tag and can answer a HEARTBEAT
-//! passes for us. So what nobody needs but us is encrypted there: tie-tags, the numbers of the peer, and the offers, from
+//! Where copies of a COOKIE ECHO race over all paths (`Config::cookie_race`), one may reach others: an address that
+//! we list can be another host's in the network of the peer. A host that knows the peer's tag can answer a HEARTBEAT in
+//! our place. So what nobody needs but us is encrypted there: tie-tags, the numbers of the peer, and the offers, from
 //! which the keys of RFC 4895 follow.
 //!
 //! Where the INIT ACK must not be larger than its INIT allows, the cookie is short: the MAC is cut to 16
@@ -207,8 +207,8 @@ fn authenticator(key: &[u8; 32], signed: &[u8]) -> Option<Hmac<Sha256>> {
     Some(mac)
 }
 
-/// Encrypts what must not be read of a cookie's content, the last `offers` bytes included, or decrypts it: SHA-256 of key,
-/// nonce and a counter as the key stream.
+/// Encrypts what must not be read of a cookie's content, the last `offers` bytes included, or decrypts. The key stream
+/// is SHA-256 of key, nonce and a counter.
 fn encrypt(key: &[u8; 32], content: &mut [u8], offers: usize) {
     let nonce = [&content[..8], &content[16..NUMBERS.start]].concat();
     let (fixed, rest) = content.split_at_mut(NUMBERS.end);

@@ -36,8 +36,8 @@ pub(super) struct Registry {
 pub(super) struct Ended(VecDeque<VerificationTag>);
 
 impl Ended {
-    /// Whether a cookie that bears this tag of ours has made an association that is over: it makes no second one. A copy may
-    /// come over a slow path when all has been said over a fast one, with the same data.
+    /// Whether a cookie that bears this tag of ours has made an association that is over: it makes no second. A copy
+    /// may come over a slow path when all has been said over a fast one, with the same data.
     pub(super) fn contains(&self, tag: VerificationTag) -> bool {
         self.0.contains(&tag)
     }
