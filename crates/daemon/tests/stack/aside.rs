@@ -151,7 +151,11 @@ fn connects_that_begin_together_each_go_their_way() {
         };
         open(1, carried);
         open(2, near);
-        let answers: Vec<Reply> = (0..4).map(|_| launcher.receive()).collect();
+        let mut answers = Vec::new();
+        // What is known already is said without a word before.
+        while answers.iter().filter(|it| !matches!(it, Reply::Pending { .. })).count() < 2 {
+            answers.push(launcher.receive());
+        }
         let is_carried = |asked| {
             let mut answers = answers.iter();
             answers.any(|it| matches!(it, Reply::Accepted { id, .. } if *id == asked))
