@@ -5,6 +5,8 @@
 pub mod conventions;
 pub mod failure;
 pub mod programs;
+#[cfg(any(feature = "lab", feature = "ssh"))]
+pub mod progress;
 pub mod say;
 pub mod shell;
 pub mod texts;

@@ -61,6 +61,24 @@ fn documented_line() -> String {
 }
 
 #[test]
+fn progress_is_one_line_at_a_terminal_and_plain_lines_elsewhere() {
+    let folder = Folder::new("progress");
+    let piped = sim(&folder.0, &["run", "small.toml", "--output", "piped"]);
+    ok(&piped);
+    let said = String::from_utf8_lossy(&piped.stderr);
+    assert!(said.starts_with("6/6 runs, ") && said.lines().count() == 1, "{said:?}");
+    assert!(!said.contains(['\x1b', '\r']), "{said:?}");
+    let program = env!("CARGO_BIN_EXE_manypath-lab");
+    let line = format!("{program} sim run small.toml --output drawn");
+    let mut script = Command::new("script");
+    script.current_dir(&folder.0).env("TERM", "xterm").args(["-qec", &line, "/dev/null"]);
+    let drawn = script.output().unwrap();
+    let shown = ok(&drawn);
+    let (before, after) = shown.split_once("1/6 runs, ").unwrap();
+    assert!(before.is_empty() && after.contains("\x1b[2K6/6 runs, "), "{shown:?}");
+}
+
+#[test]
 fn shards_spread_by_xargs_give_what_one_call_gives() {
     let folder = Folder::new("shards");
     let table = ok(&sim(&folder.0, &["run", "small.toml", "--output", "whole"]));

@@ -105,7 +105,7 @@ fn wanted(
 pub(crate) fn fetch(
     remote: &mut Remote,
     wanted: Vec<Wanted>,
-    mut progress: Progress,
+    progress: Progress,
 ) -> Result<Progress, Failure> {
     let total = wanted.iter().filter_map(|one| one.attributes.size).sum();
     progress.begin(total);
@@ -359,7 +359,7 @@ impl Getter<'_> {
         }
         // The rest of a short answer is asked for after the check.
         file.checked &= file.download.unasked() == short;
-        let written = file.write(&mut self.progress);
+        let written = file.write(&self.progress);
         self.held = self.held + file.download.held() - held;
         if let Err(error) = written {
             file.fail(&error.to_string());
@@ -490,7 +490,7 @@ impl Fetched {
     }
 
     /// Writes what is next in order.
-    fn write(&mut self, progress: &mut Progress) -> std::io::Result<()> {
+    fn write(&mut self, progress: &Progress) -> std::io::Result<()> {
         let Some(local) = self.local.as_ref().filter(|_| self.failure.is_none()) else {
             return Ok(());
         };

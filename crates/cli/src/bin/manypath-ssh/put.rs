@@ -84,7 +84,7 @@ fn metadata(source: &Path, recursive: bool) -> Result<Metadata, Failure> {
 pub(crate) fn send(
     remote: &mut Remote,
     offered: Vec<Offered>,
-    mut progress: Progress,
+    progress: Progress,
 ) -> Result<Progress, Failure> {
     let total = offered.iter().map(|one| one.metadata.len()).sum();
     progress.begin(total);

@@ -3,13 +3,16 @@
 use super::args::BenchArgs;
 use super::table;
 use manypath_bench::{Interval, Observer, Run, Skipped, Transport};
-use std::io::{IsTerminal, Write};
+use manypath_cli::progress::ProgressLine;
+use std::time::Duration;
+
+/// Time between two lines of a run where they cannot overwrite each other.
+const PAUSE: Duration = Duration::from_secs(10);
 
 /// Silent when the result is wanted as JSON.
 #[derive(Debug)]
 pub(super) struct Watch {
-    quiet: bool,
-    terminal: bool,
+    line: ProgressLine,
     intervals: bool,
     /// What is under way.
     name: String,
@@ -17,40 +20,21 @@ pub(super) struct Watch {
 
 impl Watch {
     pub(super) fn new(args: &BenchArgs) -> Self {
-        Self {
-            quiet: args.json,
-            terminal: std::io::stderr().is_terminal(),
-            intervals: args.interval.is_some(),
-            name: String::new(),
-        }
+        let line = ProgressLine::new(args.json, PAUSE);
+        Self { line, intervals: args.interval.is_some(), name: String::new() }
     }
 
     /// A line that stays.
     pub(super) fn say(&self, text: &str) {
-        if !self.quiet {
-            eprintln!("{}{text}", self.clear());
-        }
-    }
-
-    /// A line that the next one replaces.
-    fn show(&self, text: &str) {
-        if !self.quiet && self.terminal {
-            let mut out = std::io::stderr().lock();
-            // Progress that cannot be shown is no reason to stop.
-            let _ = write!(out, "{}{text}", self.clear());
-            let _ = out.flush();
-        }
-    }
-
-    fn clear(&self) -> &'static str {
-        if self.terminal { "\r\x1b[K" } else { "" }
+        self.line.say(text);
     }
 }
 
 impl Observer for Watch {
     fn begins(&mut self, case: &str, transport: Transport, round: u32, rounds: u32) {
         self.name = format!("  {case:<22} {:<12} {round}/{rounds}", transport.name());
-        self.show(&self.name);
+        let name = &self.name;
+        self.line.show(|_| name.clone());
     }
 
     fn interval(&mut self, interval: &Interval) {
@@ -59,14 +43,15 @@ impl Observer for Watch {
         let (start, end) = (interval.start, interval.end);
         let bytes = interval.bytes as f64 / f64::from(1 << 20);
         let line = format!("{} {start:6.2}-{end:<6.2} sec {bytes:9.1} MiB  {rate}", self.name);
-        if self.intervals { self.say(&line) } else { self.show(&line) }
+        if self.intervals { self.say(&line) } else { self.line.show(|_| line) }
     }
 
     fn ends(&mut self, result: Result<&Run, &str>) {
-        match result {
-            Ok(run) => self.say(&format!("{} {}", self.name, table::run(run))),
-            Err(reason) => self.say(&format!("{} FAILED: {reason}", self.name)),
-        }
+        let name = &self.name;
+        self.line.end(&match result {
+            Ok(run) => format!("{name} {}", table::run(run)),
+            Err(reason) => format!("{name} FAILED: {reason}"),
+        });
     }
 
     fn skips(&mut self, skipped: &Skipped) {

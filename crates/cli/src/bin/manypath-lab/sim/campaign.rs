@@ -2,17 +2,19 @@
 
 use super::args::CampaignOptions;
 use crate::failure::Failure;
+use manypath_cli::progress::ProgressLine;
 use manypath_control::counted;
-use manypath_sim::campaign::{Options, Progress, Record, Runner, execute, execute_by};
+use manypath_sim::campaign::{
+    CampaignError, Options, Progress, Record, Runner, execute, execute_by,
+};
 use manypath_sim::scenario::Plan;
 use manypath_sim::simulation::RunOptions;
 use sha2::{Digest, Sha256};
-use std::io::{IsTerminal, Write};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Time between two lines of progress where they cannot overwrite each other.
-const QUIET: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_secs(10);
 
 /// The options of a campaign as the simulator wants them.
 pub(super) fn options(
@@ -50,10 +52,7 @@ pub(super) fn overrides(
 
 /// Does the runs of a plan and shows how far it is.
 pub(super) fn run_plan(plan: &Plan, options: &Options) -> Result<Vec<Record>, Failure> {
-    let mut display = Display::new();
-    let records = execute(plan, options, &mut |progress| display.update(progress));
-    display.finish();
-    records.map_err(|e| Failure::new(e.to_string()))
+    watch(|report| execute(plan, options, report))
 }
 
 /// As [`run_plan`], with something else than the simulator.
@@ -62,9 +61,20 @@ pub(super) fn run_plan_by(
     plan: &Plan,
     options: &Options,
 ) -> Result<Vec<Record>, Failure> {
-    let mut display = Display::new();
-    let records = execute_by(runner, plan, options, &mut |progress| display.update(progress));
-    display.finish();
+    watch(|report| execute_by(runner, plan, options, report))
+}
+
+type Runs = Result<Vec<Record>, CampaignError>;
+
+fn watch(work: impl FnOnce(&mut dyn FnMut(Progress)) -> Runs) -> Result<Vec<Record>, Failure> {
+    let (mut line, mut last) = (ProgressLine::new(false, PAUSE), None);
+    let records = work(&mut |progress| {
+        line.show(|_| describe(progress));
+        last = Some(progress);
+    });
+    if let Some(progress) = last {
+        line.end(&describe(progress));
+    }
     records.map_err(|e| Failure::new(e.to_string()))
 }
 
@@ -79,42 +89,6 @@ pub(super) fn program() -> Result<String, Failure> {
 /// The commit that this program was built from, if it was built from a repository.
 pub(super) fn commit() -> Option<String> {
     option_env!("MANYPATH_COMMIT").map(str::to_owned)
-}
-
-/// One line on standard error that is written anew; plain lines now and then if that is no terminal.
-struct Display {
-    terminal: bool,
-    last: Option<Instant>,
-    shown: bool,
-}
-
-impl Display {
-    fn new() -> Self {
-        Self { terminal: std::io::stderr().is_terminal(), last: None, shown: false }
-    }
-
-    fn update(&mut self, progress: Progress) {
-        let pause = if self.terminal { Duration::from_millis(200) } else { QUIET };
-        let is_last = progress.done == progress.total;
-        if !is_last && self.last.is_some_and(|last| last.elapsed() < pause) {
-            return;
-        }
-        self.last = Some(Instant::now());
-        let line = describe(progress);
-        let mut out = std::io::stderr().lock();
-        // Progress that cannot be shown is no reason to stop.
-        let _ = match self.terminal {
-            true => write!(out, "\r{line:<78}").and_then(|()| out.flush()),
-            false => writeln!(out, "{line}"),
-        };
-        self.shown = true;
-    }
-
-    fn finish(&self) {
-        if self.terminal && self.shown {
-            eprintln!();
-        }
-    }
 }
 
 /// A number of runs in words.
