@@ -100,6 +100,10 @@ impl fmt::Display for Ends {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::To(to) => write!(f, "connection to {to}"),
+            // A peer does not tell the port of its program.
+            Self::From(from, to) if from.port() == 0 => {
+                write!(f, "connection from {} to {to}", from.ip())
+            }
             Self::From(from, to) => write!(f, "connection from {from} to {to}"),
         }
     }

@@ -17,7 +17,7 @@ const SMOOTH: usize = 4;
 const COLOURS: [&str; 3] = ["#1f6fb4", "#d1622b", "#3a8f4d"];
 
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:900px;margin:2em auto;padding:0 1em;color:#222}\
-table{border-collapse:collapse;margin:1em 0}td,th{padding:.25em .7em;border-bottom:1px solid #ddd;text-align:right}\
+table{border-collapse:collapse;margin:1em 0}td,th{padding:.25em .7em;border-bottom:1px solid #ddd;text-align:right}td{white-space:nowrap}\
 td:first-child,th:first-child{text-align:left}svg{width:100%;height:auto}h2{font-size:1.1em;margin:1.6em 0 .2em}\
 .bad{color:#b00;font-weight:bold}.headline{font-size:1.15em;margin:.3em 0}";
 

@@ -29,7 +29,7 @@ pub(super) fn lines(rates: &Rates, limit: Option<usize>) -> Vec<String> {
     let highest = all.copied().fold(0.0, f64::max);
     lines.extend(rates.paths.iter().map(|it| path(it, highest)));
     lines.push(format!(
-        "{:<21} {:<21} {:<12} {:>9} {:>9} {:>9} {:>9}  {}",
+        "{:<21} {:<21} {:<18} {:>9} {:>9} {:>9} {:>9}  {}",
         "FROM", "TO", "STATE", "SEND", "RECEIVE", "QUEUED", "UNREAD", "CLASS"
     ));
     lines.extend(rates.connections.iter().map(connection));
@@ -80,9 +80,12 @@ fn path(path: &PathRate, highest: f64) -> String {
 }
 
 fn connection(flow: &FlowRate) -> String {
+    // A program whose socket is not bound has no address yet when the stack hears of it.
+    let is_known = !flow.source.ip().is_unspecified();
+    let source = if is_known { flow.source.to_string() } else { "-".to_owned() };
     format!(
-        "{:<21} {:<21} {:<12} {:>9} {:>9} {:>9} {:>9}  {}",
-        flow.source.to_string(),
+        "{:<21} {:<21} {:<18} {:>9} {:>9} {:>9} {:>9}  {}",
+        source,
         flow.destination.to_string(),
         flow.state,
         mbps(flow.send_mbps),
