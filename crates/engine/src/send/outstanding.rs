@@ -214,6 +214,10 @@ impl Outstanding {
 }
 
 impl Records for Outstanding {
+    fn record(&mut self, tsn: Tsn64) -> Option<&mut ChunkRecord> {
+        self.get_mut(tsn).map(|chunk| &mut chunk.record)
+    }
+
     fn tracked(&mut self, tsn: Tsn64) -> Option<Tracked<'_>> {
         self.get_mut(tsn).map(SentChunk::tracked)
     }

@@ -49,6 +49,11 @@ struct Look {
 /// The transmissions of a path, taken out while it is walked over them.
 type Orders = [SentOrder; 2];
 
+/// The record of a chunk of which the transmission `sent` on path `id` is under way.
+fn live(records: &mut impl Records, id: PathId, sent: Sent) -> Option<&mut ChunkRecord> {
+    records.record(sent.tsn).filter(|record| record.is_live(id, sent))
+}
+
 impl Path {
     /// What is lost on the path and waits to be sent again.
     pub(crate) fn lost(&self) -> &Lost {
@@ -73,17 +78,16 @@ impl Path {
         let mut orders = self.take_orders();
         for (order, in_tsn_order) in orders.iter_mut().zip([true, false]) {
             order.retain_reached(reach, in_tsn_order, |sent| {
-                let live = |chunk: &Tracked<'_>| chunk.record.is_live(self.id, sent);
-                let Some(chunk) = records.tracked(sent.tsn).filter(live) else { return false };
+                let Some(record) = live(records, self.id, sent) else { return false };
                 if sent.tsn > summary.highest {
                     return true;
                 }
                 let reports = summary.reports.against(sent, reach);
-                chunk.record.missing = chunk.record.missing.saturating_add(reports);
-                if !self.is_missing(summary.now, rules, chunk.record) {
+                record.missing = record.missing.saturating_add(reports);
+                if !self.is_missing(summary.now, rules, record) {
                     return true;
                 }
-                self.lose(summary.now, sent.tsn, chunk, &mut found);
+                self.lose(summary.now, sent.tsn, records, &mut found);
                 false
             });
         }
@@ -122,12 +126,13 @@ impl Path {
         let mut orders = self.take_orders();
         for (order, again) in orders.iter_mut().zip([false, true]) {
             order.retain_reached(reach, true, |sent| {
-                let live = |chunk: &Tracked<'_>| chunk.record.is_live(self.id, sent);
-                let Some(mut chunk) = records.tracked(sent.tsn).filter(live) else { return false };
-                match self.judge(&look, sent, rules, &mut chunk) {
+                let Some(record) = live(records, self.id, sent) else { return false };
+                let is_hidden = rules.horizon.is_some_and(|horizon| sent.tsn > horizon);
+                match self.judge(&look, sent, record, rules, is_hidden) {
+                    Verdict::Lost if is_hidden => self.hide(sent.tsn, records),
                     Verdict::Lost => {
                         found.repeated = found.repeated.max(again.then_some(sent.number));
-                        self.lose(now, sent.tsn, chunk, &mut found);
+                        self.lose(now, sent.tsn, records, &mut found);
                         return false;
                     }
                     Verdict::At(at) => {
@@ -143,34 +148,26 @@ impl Path {
         found
     }
 
+    /// What becomes of a chunk in flight. `is_hidden`: it may be missing from SACKs for lack of room.
     fn judge(
-        &mut self,
+        &self,
         look: &Look,
         sent: Sent,
+        record: &mut ChunkRecord,
         rules: &Detection,
-        chunk: &mut Tracked<'_>,
+        is_hidden: bool,
     ) -> Verdict {
         let rack = &self.flight.rack;
-        let transmission = (sent.number, chunk.record.last_sent);
-        if rules.horizon.is_some_and(|horizon| sent.tsn > horizon) {
-            let verdict = rack.judge(look.now, transmission, &self.rtt, look.window);
-            if verdict == Verdict::Lost {
-                self.hide(chunk);
-                return Verdict::Open;
-            }
-            return verdict;
-        }
-        if let Some(Extent { least, most }) =
-            look.arrived.filter(|arrived| sent.number < arrived.most)
-        {
+        let arrived = look.arrived.filter(|arrived| sent.number < arrived.most && !is_hidden);
+        if let Some(Extent { least, most }) = arrived {
             debug_assert!(least <= most);
             let beyond = if sent.number < least { look.count } else { 1 };
-            chunk.record.missing = chunk.record.missing.saturating_add(beyond);
-            if chunk.record.missing >= rules.missing_reports && !rack.reorders() {
+            record.missing = record.missing.saturating_add(beyond);
+            if record.missing >= rules.missing_reports && !rack.reorders() {
                 return Verdict::Lost;
             }
         }
-        rack.judge(look.now, transmission, &self.rtt, look.window)
+        rack.judge(look.now, (sent.number, record.last_sent), &self.rtt, look.window)
     }
 
     fn take_orders(&mut self) -> Orders {
@@ -183,7 +180,8 @@ impl Path {
     }
 
     /// A chunk in flight is lost as far as what arrived after it tells.
-    fn lose(&mut self, now: Instant, tsn: Tsn64, mut chunk: Tracked<'_>, found: &mut Found) {
+    fn lose(&mut self, now: Instant, tsn: Tsn64, records: &mut impl Records, found: &mut Found) {
+        let Some(mut chunk) = records.tracked(tsn) else { return };
         found.any = true;
         found.data += chunk.data;
         self.congestion.on_chunk_lost(now, chunk.record.number, chunk.wire);
@@ -217,9 +215,9 @@ impl Path {
     }
 
     /// A chunk is not under way any more, whether it has arrived or not.
-    fn hide(&mut self, chunk: &mut Tracked<'_>) {
-        if !chunk.record.hidden {
-            self.land(chunk);
+    fn hide(&mut self, tsn: Tsn64, records: &mut impl Records) {
+        if let Some(mut chunk) = records.tracked(tsn).filter(|chunk| !chunk.record.hidden) {
+            self.land(&mut chunk);
             chunk.record.hidden = true;
             self.flight.hidden += chunk.wire;
         }

@@ -80,7 +80,10 @@ pub(crate) struct Tracked<'a> {
 
 /// The table of all chunks that were sent and are not cumulatively acknowledged.
 pub(crate) trait Records {
-    /// Chunk `tsn`, if it is there.
+    /// What became of chunk `tsn`, if it is there.
+    fn record(&mut self, tsn: Tsn64) -> Option<&mut ChunkRecord>;
+
+    /// Chunk `tsn` with its sizes.
     fn tracked(&mut self, tsn: Tsn64) -> Option<Tracked<'_>>;
 }
 
