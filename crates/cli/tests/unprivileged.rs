@@ -269,7 +269,7 @@ fn where_the_user_cannot_be_changed_the_stack_works_and_says_so() {
     let mut server = server.args(["--allow", "8080", "--log"]).arg(&log).spawn().unwrap();
     let text = || fs::read_to_string(&log).unwrap_or_default();
     wait_for("the server", || text().contains("accepting"));
-    wait_for("a warning", || text().contains("rights of root: user: "));
+    wait_for("a warning", || text().contains("rights of root on this host: user: "));
     assert_eq!(code(&site, &[], 8080).stdout, "200");
     assert_eq!(site.server_counter("stack_relays_started"), 1);
     let status = site.server_status();
