@@ -130,9 +130,9 @@ impl Networks {
     }
 
     /// `late`: what the successor has not taken over by now it does not serve. Nobody has died there: the server is not
-    /// to serve again.
+    /// to serve again, which it has to know before it hands over.
     fn leave_to_successor(&self, late: bool) {
-        let signals = [libc::SIGUSR1, libc::SIGUSR2];
+        let signals = [libc::SIGUSR2, libc::SIGUSR1];
         for server in self.servers.iter().filter(|_| late) {
             signals.into_iter().for_each(|signal| server.signal(signal));
         }

@@ -47,7 +47,9 @@ pub(super) enum Course {
 pub(super) struct Succession {
     end: UnixStream,
     hand_over: UnixStream,
-    dismissed: UnixStream,
+    dismissal: UnixStream,
+    /// Whether this process is not to serve again, whatever becomes of its successor.
+    is_dismissed: bool,
     /// The process of the successor, while its death makes this one serve again.
     successor: Option<OwnedFd>,
     /// Who has started this process.
@@ -64,18 +66,18 @@ impl Succession {
     /// `anchored`: the service manager's main process is another one, which may end before this one.
     pub(super) fn new(anchored: bool) -> io::Result<Self> {
         let (end, hand_over) = (on_signals(&[SIGINT, SIGTERM])?, on_signals(&[SIGUSR1])?);
-        let (dismissed, parent) = (on_signals(&[SIGUSR2])?, parent_id());
+        let (dismissal, parent) = (on_signals(&[SIGUSR2])?, parent_id());
         let line = anchored.then(keep_line).transpose()?;
-        let (successor, until, alone) = (None, None, false);
-        Ok(Self { end, hand_over, dismissed, successor, parent, line, until, alone })
+        let (successor, until, alone, is_dismissed) = (None, None, false, false);
+        Ok(Self { end, hand_over, dismissal, is_dismissed, successor, parent, line, until, alone })
     }
 
     pub(super) fn interests(&self) -> [pollfd; 5] {
         let line = self.line.as_ref().map_or(-1, AsRawFd::as_raw_fd);
         let successor = self.successor.as_ref().map_or(-1, AsRawFd::as_raw_fd);
-        let signals = [&self.end, &self.hand_over, &self.dismissed].map(AsRawFd::as_raw_fd);
-        let [end, hand_over, dismissed] = signals.map(interest);
-        [end, hand_over, dismissed, interest(line), interest(successor)]
+        let signals = [&self.end, &self.hand_over, &self.dismissal].map(AsRawFd::as_raw_fd);
+        let [end, hand_over, dismissal] = signals.map(interest);
+        [end, hand_over, dismissal, interest(line), interest(successor)]
     }
 
     /// How long there is nothing to do.
@@ -97,7 +99,8 @@ impl Succession {
         }
         // One that has been killed before it was looked for left no descriptor.
         let has_died = self.successor.as_ref().map_or(hands_over, has_ended);
-        if drain(&mut self.dismissed) {
+        self.is_dismissed |= drain(&mut self.dismissal);
+        if self.is_dismissed {
             self.successor = None;
         } else if has_died {
             self.on_successor_ended(redirector, now);

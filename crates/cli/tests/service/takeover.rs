@@ -412,8 +412,13 @@ fn replace(group: &Group, site: &Site, host: Host, options: &[&str]) -> Child {
     child
 }
 
-fn end_by(signal: &str, mut child: Child) {
-    let _ = Command::new("kill").args([signal, &child.id().to_string()]).status();
+fn signal(signal: &str, pid: u32) {
+    let sent = Command::new("kill").args([signal, &pid.to_string()]).status().unwrap();
+    assert!(sent.success());
+}
+
+fn end_by(name: &str, mut child: Child) {
+    signal(name, child.id());
     child.wait().unwrap();
 }
 
@@ -451,14 +456,27 @@ fn one_that_is_attached_serves_again_when_there_is_no_successor() {
     site.service("python3", &["-c", ECHO, "700", "7000"], "tcp", 7000);
     site.serve("700,7000");
     group.attach(&site, Host::Left, &["--client-only"]);
-    let asked = Command::new("kill").args(["-USR1", &group.pid().to_string()]).status().unwrap();
-    assert!(asked.success());
+    signal("-USR1", group.pid());
     let said = || std::fs::read_to_string(site.dir.join("attach-Left")).unwrap();
     wait_for("it to serve again", || said().contains("this process serves again"));
     let run = |args: &[&str]| enter(&group.dir, &site, Host::Left, "python3", args);
     let transfers = transfers_of(&site, "transfers", run);
     assert_eq!(carried(&site, Host::Left, false), [10]);
     assert_eq!(transfers.end(), "0");
+}
+
+#[test]
+fn one_that_is_attached_and_dismissed_leaves_its_cgroup_to_nobody() {
+    let Some(mut group) = Group::new() else { return };
+    let site = Site::new();
+    group.attach(&site, Host::Left, &["--client-only"]);
+    signal("-USR2", group.pid());
+    std::thread::sleep(Duration::from_millis(100));
+    signal("-USR1", group.pid());
+    let said = || std::fs::read_to_string(site.dir.join("attach-Left")).unwrap();
+    wait_for("it to hand over", || said().contains("another manypath takes over"));
+    std::thread::sleep(Duration::from_millis(100));
+    assert!(!said().contains("this process serves again"), "{}", said());
 }
 
 #[test]
