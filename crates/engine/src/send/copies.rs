@@ -3,8 +3,7 @@
 //! scheduling", and Frömmgen et al., ReMP TCP, ICC 2016). It arrives with the first of its
 //! transmissions; what a path loses needs no retransmission if another one brings it.
 //!
-//! The first transmission is accounted as any other. What becomes of the further ones, the copies, is in
-//! `flight::copies`.
+//! The first transmission of a chunk counts like any other; `flight::copies` counts the copies.
 //!
 //! So each path obeys its own congestion control, and a slow path carries as many copies as it can, of
 //! what is not acknowledged yet.

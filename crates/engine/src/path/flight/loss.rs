@@ -148,7 +148,8 @@ impl Path {
         found
     }
 
-    /// What becomes of a chunk in flight. `is_hidden`: it may be missing from SACKs for lack of room.
+    /// Whether a chunk in flight is lost, or when that is to be asked again. `is_hidden`: SACKs may have no room to report
+    /// it.
     fn judge(
         &self,
         look: &Look,

@@ -379,22 +379,8 @@ mod tests {
     use super::Silence;
     use crate::config::Config;
     use crate::path::Rtt;
-    use crate::time::{Duration, Instant};
-
-    fn ms(millis: u64) -> Duration {
-        Duration::from_millis(millis)
-    }
-
-    fn at(millis: u64) -> Instant {
-        Instant::ZERO + ms(millis)
-    }
-
-    /// A round-trip time without variation.
-    fn rtt(millis: u64) -> Rtt {
-        let mut rtt = Rtt::new(&Config::default());
-        (0..100).for_each(|round| rtt.on_sample(at(round), ms(millis)));
-        rtt
-    }
+    use crate::path::flight::testing::{at, ms, rtt};
+    use crate::time::Instant;
 
     /// Several packets leave.
     fn sent(silence: &mut Silence, now: Instant) {

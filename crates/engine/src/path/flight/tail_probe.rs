@@ -161,24 +161,9 @@ mod tests {
     use super::TailProbe;
     use crate::config::Config;
     use crate::path::Rtt;
-    use crate::time::{Duration, Instant};
+    use crate::path::flight::testing::{at, ms, rtt};
     use crate::tsn::Tsn64;
     use manypath_wire::Tsn;
-
-    fn ms(millis: u64) -> Duration {
-        Duration::from_millis(millis)
-    }
-
-    fn at(millis: u64) -> Instant {
-        Instant::ZERO + ms(millis)
-    }
-
-    /// A round-trip time without variation.
-    fn rtt(millis: u64) -> Rtt {
-        let mut rtt = Rtt::new(&Config::default());
-        (0..100).for_each(|round| rtt.on_sample(at(round), ms(millis)));
-        rtt
-    }
 
     #[test]
     fn due_two_round_trips_after_the_last_sign_of_life() {

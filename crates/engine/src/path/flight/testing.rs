@@ -2,9 +2,24 @@
 
 use super::{CwndUpdate, Flight, Loss};
 use crate::config::Config;
-use crate::path::{Burst, Pace, Pacer, Pacing, Path, PathCounters};
+use crate::path::{Burst, Pace, Pacer, Pacing, Path, PathCounters, Rtt};
 use crate::time::{Duration, Instant};
 use crate::tsn::Tsn64;
+
+pub(super) fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+pub(super) fn at(millis: u64) -> Instant {
+    Instant::ZERO + ms(millis)
+}
+
+/// A round-trip time without variation.
+pub(super) fn rtt(millis: u64) -> Rtt {
+    let mut rtt = Rtt::new(&Config::default());
+    (0..100).for_each(|round| rtt.on_sample(at(round), ms(millis)));
+    rtt
+}
 
 impl Path {
     pub(crate) fn set_flight(&mut self, bytes: usize) {
