@@ -4,6 +4,7 @@
 //! means is for the caller to say.
 #![forbid(unsafe_code)]
 
+use rustix::io::retry_on_intr;
 use rustix::net::sockopt::{Timeout, set_socket_recv_buffer_size, set_socket_timeout};
 use rustix::net::{
     AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, bind, netlink, recv,
@@ -90,7 +91,9 @@ impl Netlink {
         send(&self.0, &bytes, SendFlags::empty())?;
         let mut buffer = vec![0; DATAGRAM];
         for _ in 0..DATAGRAMS {
-            let (_, length) = recv(&self.0, &mut buffer[..], RecvFlags::empty())?;
+            // A signal interrupts a call with a timeout, whatever its handler says (signal(7)).
+            let receive = || recv(&self.0, &mut buffer[..], RecvFlags::empty());
+            let (_, length) = retry_on_intr(receive)?;
             if is_last(buffer.get(..length).unwrap_or_default(), &mut take)? {
                 break;
             }
