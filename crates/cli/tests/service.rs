@@ -196,10 +196,10 @@ fn sent_by_connections(site: &Site) -> u64 {
     paths.filter_map(|path| path["bytes_sent"].as_u64()).sum()
 }
 
-/// One that takes ten seconds, once some of it was sent.
+/// One that takes the better part of a minute, once some of it was sent.
 fn slow_transfer(site: &Site) -> std::process::Child {
     let url = format!("http://{}:8080/file", site.server());
-    let slow = ["-sS", "--limit-rate", "200k", "-o", "/dev/null", &url];
+    let slow = ["-sS", "--limit-rate", "50k", "-o", "/dev/null", &url];
     let transfer = site.through_command(&[], "curl", &slow).spawn().unwrap();
     wait_for("the connection", || sent_by_connections(site) >= 100_000);
     transfer
