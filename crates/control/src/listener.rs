@@ -22,13 +22,7 @@ impl ControlListener {
     /// # Errors
     /// `AddrInUse` when a living stack listens there; others as the file system says.
     pub fn bind(path: &Path, mode: u32) -> io::Result<Self> {
-        if connect(path).is_ok() {
-            return Err(io::Error::from(io::ErrorKind::AddrInUse));
-        }
-        match fs::remove_file(path) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
-            _ => {}
-        }
+        Self::clear(path)?;
         let fd = new_socket()?;
         let (address, length) = unix_address(path)?;
         // SAFETY: the address is initialised and `length` bytes of it are meant.
@@ -37,6 +31,29 @@ impl ControlListener {
         // SAFETY: no memory is involved.
         check(unsafe { libc::listen(fd.as_raw_fd(), 64) })?;
         Ok(Self { fd, path: path.to_owned() })
+    }
+
+    /// Removes a file at which nobody listens, if there is one.
+    ///
+    /// # Errors
+    /// `AddrInUse` when a living stack listens there; others as the file system says.
+    pub fn clear(path: &Path) -> io::Result<()> {
+        match connect(path) {
+            Ok(_) => Err(io::ErrorKind::AddrInUse.into()),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// A copy of the socket for another process, and the file stays with it.
+    ///
+    /// # Errors
+    /// No descriptor is left; the file is removed.
+    pub fn give_away(mut self) -> io::Result<OwnedFd> {
+        let copy = self.fd.try_clone()?;
+        self.path.clear();
+        Ok(copy)
     }
 
     /// Takes over a socket that another process has bound to `path` for this one.

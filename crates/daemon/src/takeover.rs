@@ -36,7 +36,7 @@ pub(crate) const MAX_AFTERLIFE: Duration = Duration::from_secs(86_400);
 /// How long a service manager may take to start the successor.
 const MAX_WAIT: Duration = Duration::from_secs(90);
 /// How long a predecessor may take for an answer.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(2);
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// The server before this one, which goes on with its connections.
 #[derive(Debug)]

@@ -3,6 +3,7 @@
 
 use crate::common::cgroup::{Group, enter};
 use crate::common::{MANYPATH, Site, find, finish, wait_for};
+use manypath_control::{ControlClient, ControlSocket, Reply, Request, Role};
 use manypath_lab::Host;
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -209,16 +210,20 @@ fn stacks(site: &Site) -> Vec<(u64, bool, usize)> {
 
 /// Those that accept associations, or those that do not.
 fn stacks_of(site: &Site, host: Host, accepting: bool) -> Vec<(u64, bool, usize)> {
-    let mut status = site.command(host, MANYPATH);
-    status.args(["status", "--json"]);
-    let all: serde_json::Value = serde_json::from_str(&finish(status).stdout).unwrap_or_default();
     let stack = |one: &serde_json::Value| {
         let associations = one["associations"].as_array().unwrap().iter();
         let flows = associations.map(|one| one["flows"].as_array().map_or(0, Vec::len)).sum();
         (one["pid"].as_u64().unwrap(), one["draining"] == true, flows)
     };
-    let stacks = all["stacks"].as_array().cloned().unwrap_or_default();
-    stacks.iter().filter(|one| one["accepting"] == accepting).map(stack).collect()
+    status_of(site, host).iter().filter(|one| one["accepting"] == accepting).map(stack).collect()
+}
+
+/// What `manypath status` says of each stack.
+fn status_of(site: &Site, host: Host) -> Vec<serde_json::Value> {
+    let mut status = site.command(host, MANYPATH);
+    status.args(["status", "--json"]);
+    let all: serde_json::Value = serde_json::from_str(&finish(status).stdout).unwrap_or_default();
+    all["stacks"].as_array().cloned().unwrap_or_default()
 }
 
 impl Drop for Course {
@@ -300,13 +305,46 @@ fn a_server_replaces_another_by_hand() {
     assert!(refused.stderr.contains("serve --replace"), "{refused:?}");
     let transfers = transfers(&site, "by-hand");
     assert_eq!(stacks(&site)[0].2, 10, "carried by the first server");
-    let mut second = serve(&["--replace"]).stderr(Stdio::null()).spawn().unwrap();
+    let mut second = serve(&["--replace", "-v"]).spawn().unwrap();
     wait_for("the second server", || stacks(&site).len() == 2);
     pause();
     assert_eq!(transfers.end(), "0");
     wait_for("the first server to end", || stacks(&site).len() == 1);
     second.kill().unwrap();
     second.wait().unwrap();
+}
+
+/// Asks the server for its sockets, as a successor does that then dies.
+fn begin_to_take_over(site: &Site) {
+    let doors = std::fs::read_dir(site.dir.join("run")).unwrap().flatten().map(|it| it.path());
+    let door = doors.filter(|it| it.file_name().unwrap().to_string_lossy().starts_with("door-"));
+    let door = ControlSocket::connect(&door.last().expect("a door")).unwrap();
+    let client = ControlClient::start(door, Role::Cli).unwrap();
+    client.check_welcome(&client.receive().unwrap()).unwrap();
+    client.send(&Request::TakeOver, None).unwrap();
+    while !matches!(client.receive().unwrap(), Reply::Lent { left: 0, .. }) {}
+}
+
+#[test]
+fn a_server_is_found_again_after_takeovers_that_came_to_nothing() {
+    let mut site = Site::new();
+    site.service("python3", &["-c", ECHO, "700", "7000"], "tcp", 7000);
+    site.serve("700,7000");
+    begin_to_take_over(&site);
+    let transfers = transfers(&site, "found-again");
+    for _ in 0..2 {
+        let mut next = site.command(Host::Right, MANYPATH);
+        next.args(["serve", "--replace", "--allow", "700,7000", "-v"]);
+        let mut next = next.spawn().unwrap();
+        let has_taken_over = |stack: &serde_json::Value| stack["counters"]["stack_takeovers"] == 1;
+        wait_for("a server that has taken over", || {
+            status_of(&site, Host::Right).iter().any(has_taken_over)
+        });
+        next.kill().unwrap();
+        next.wait().unwrap();
+        wait_for("the first server", || stacks(&site).iter().any(|one| !one.1));
+    }
+    assert_eq!(transfers.end(), "0");
 }
 
 /// How many processes carry a cgroup.

@@ -24,20 +24,20 @@ pub fn keep(socket: OwnedFd, kept: Kept) -> io::Result<()> {
     let capabilities = of_files | CapabilitySet::NET_ADMIN;
     let families = &[libc::AF_UNIX];
     let _ = confine(&Limits { user: None, capabilities, families, readable: None });
-    let mut server = Server { kept, listeners: Vec::new(), writer: None };
+    let mut server = Server { kept, writer: None };
     while let Ok(Incoming::Message(request, fd)) = socket.receive() {
         let (answer, given) = server.serve(request, fd);
         if socket.send(&answer, given.as_ref().map(AsFd::as_fd)).is_err() {
             break;
         }
     }
+    // A successor of the stack may have one of them.
+    server.kept.sockets.iter().for_each(|name| drop(ControlListener::clear(name)));
     Ok(())
 }
 
 struct Server {
     kept: Kept,
-    /// Their files are removed with them.
-    listeners: Vec<ControlListener>,
     writer: Option<Writer>,
 }
 
@@ -71,12 +71,10 @@ impl Server {
         log::append_to(path).map(Into::into)
     }
 
-    fn bind(&mut self, path: &Path) -> io::Result<OwnedFd> {
+    /// The stack alone listens: when it closes its socket, the name is free for another.
+    fn bind(&self, path: &Path) -> io::Result<OwnedFd> {
         check(self.kept.sockets.iter().any(|socket| socket == path))?;
-        let listener = ControlListener::bind(path, control_server::SOCKET_MODE)?;
-        let socket = listener.as_fd().try_clone_to_owned()?;
-        self.listeners.push(listener);
-        Ok(socket)
+        ControlListener::bind(path, control_server::SOCKET_MODE)?.give_away()
     }
 
     fn save(&mut self, job: Job) -> Answer {
