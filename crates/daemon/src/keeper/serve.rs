@@ -10,6 +10,12 @@ use manypath_sandbox::{CapabilitySet, Limits, confine};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+/// How often, and after which time, the names of the stack's sockets are looked at again at the end.
+const CLEARINGS: usize = 10;
+const CLEARING: Duration = Duration::from_millis(10);
 
 /// Serves the stack behind `socket` until it ends.
 ///
@@ -31,8 +37,7 @@ pub fn keep(socket: OwnedFd, kept: Kept) -> io::Result<()> {
             break;
         }
     }
-    // A successor of the stack may have one of them.
-    server.kept.sockets.iter().for_each(|name| drop(ControlListener::clear(name)));
+    server.clear_names();
     Ok(())
 }
 
@@ -75,6 +80,18 @@ impl Server {
     fn bind(&self, path: &Path) -> io::Result<OwnedFd> {
         check(self.kept.sockets.iter().any(|socket| socket == path))?;
         ControlListener::bind(path, control_server::SOCKET_MODE)?.give_away()
+    }
+
+    /// Removes the names at which nobody listens any more: a successor of the stack may have one of them, and the kernel
+    /// may still be closing the sockets of a stack that was killed.
+    fn clear_names(&self) {
+        for _ in 0..CLEARINGS {
+            let mut names = self.kept.sockets.iter();
+            if names.all(|name| ControlListener::clear(name).is_ok()) {
+                return;
+            }
+            thread::sleep(CLEARING);
+        }
     }
 
     fn save(&mut self, job: Job) -> Answer {
