@@ -158,6 +158,10 @@ fn a_program_of_root_is_served_beside_a_user_who_has_udp_9899() {
     let bob = ForAll::new(&site);
     squat(&mut site, &bob, 81);
     site.service_through("python3", &["-c", PAGE, "0.0.0.0", "80", "real"], "tcp", 80);
+    wait_for("the offer", || {
+        let listeners = site.door_status(Host::Right)["listeners"].as_array().cloned();
+        listeners.is_some_and(|all| all.iter().any(|one| one["offered"] == true))
+    });
     let (page, report) = fetch(&site, 80);
     assert_eq!((page.as_str(), &report["sctp"]), ("real", &1.into()), "{report}");
 }
