@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 /// Rights can only be taken from root. Those who are not root have none to lose.
 fn is_root() -> bool {
@@ -207,6 +207,48 @@ fn the_stack_of_a_program_of_root_has_no_rights_and_remembers_peers() {
 }
 
 #[test]
+fn what_a_suspended_keeper_did_not_take_is_kept_later() {
+    if !is_root() || in_cgroup() {
+        return;
+    }
+    let mut site = with_file();
+    for port in [8082, 8083] {
+        let args = ["-m", "http.server", "-d", "www", &port.to_string()];
+        site.service("python3", &args, "tcp", port);
+    }
+    site.serve("8080,8082,8083");
+    let script = "
+        for port in 8080 8082 8083; do
+            until [ -e ask-$port ]; do sleep 0.05; done
+            curl -sS -o /dev/null http://$0:$port/file && touch had-$port
+        done
+        sleep 1000";
+    let mut program = site.through_command(&[], "sh", &["-c", script, &site.server()]);
+    let mut program = program.stdout(Stdio::null()).spawn().unwrap();
+    let ask = |port: u16| {
+        fs::write(site.dir.join(format!("ask-{port}")), "").unwrap();
+        wait_for("an answer", || site.dir.join(format!("had-{port}")).exists());
+    };
+    let is_kept = |port: u16| {
+        let peers = fs::read_to_string(site.dir.join("peers")).unwrap_or_default();
+        peers.contains(&port.to_string())
+    };
+    ask(8080);
+    wait_for("the cache", || is_kept(8080));
+    let keeper = keeper_of(stack_of(program.id()));
+    signal(keeper, "-STOP");
+    // The first of them waits at the keeper, whom the second one finds owing an answer.
+    for port in [8082, 8083] {
+        ask(port);
+        std::thread::sleep(std::time::Duration::from_secs(1));
+    }
+    signal(keeper, "-CONT");
+    wait_for("what came meanwhile", || is_kept(8082) && is_kept(8083));
+    program.kill().unwrap();
+    program.wait().unwrap();
+}
+
+#[test]
 fn the_door_of_programs_of_root_has_no_rights_and_full_buffers() {
     if !is_root() || in_cgroup() {
         return;
@@ -292,6 +334,10 @@ fn keeper_of(stack: u32) -> u32 {
     keeper
 }
 
+fn signal(pid: u32, name: &str) {
+    assert!(Command::new("kill").args([name, &pid.to_string()]).status().unwrap().success());
+}
+
 #[test]
 fn a_keeper_has_few_rights_and_a_stack_outlives_it() {
     if !is_root() {
@@ -306,8 +352,7 @@ fn a_keeper_has_few_rights_and_a_stack_outlives_it() {
         assert_eq!(field(&status, set), ["0000000000001006"], "{status}");
     }
     assert_eq!((field(&status, "NoNewPrivs"), field(&status, "Seccomp")), (vec!["1"], vec!["2"]));
-    let killed = std::process::Command::new("kill").args(["-9", &keeper.to_string()]).status();
-    assert!(killed.unwrap().success());
+    signal(keeper, "-9");
 
     let mut reload = site.command(Host::Right, MANYPATH);
     reload.args(["config", "reload"]);

@@ -29,6 +29,9 @@ type Peer = (IpAddr, Acceptor);
 /// A peer, or one of its services.
 type Key = (IpAddr, Option<u16>, Acceptor);
 
+/// Changes by whom they concern.
+type Unsaved = BTreeMap<Key, (Option<FallbackReason>, Instant)>;
+
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     reason: FallbackReason,
@@ -75,7 +78,7 @@ pub(crate) struct Peers {
     /// Peers that speak SCTP without manypath. Only known here: it costs one round trip to find out.
     natives: BTreeMap<Peer, Instant>,
     /// What has changed since it was last saved: the new reason if there is one, and the end.
-    unsaved: BTreeMap<Key, (Option<FallbackReason>, Instant)>,
+    unsaved: Unsaved,
 }
 
 impl Peers {

@@ -1,7 +1,10 @@
 //! Keeping what is known about peers over the end of the stack.
 
 use super::writer::{Job, Writer};
-use super::{Entry, FallbackReason, Key, MOST_LONGER, PeerCache, PeerRecord, Peers, insert};
+use super::{
+    Entry, FallbackReason, Key, MAX_ENTRIES, MOST_LONGER, PeerCache, PeerRecord, Peers, Unsaved,
+    insert,
+};
 use crate::keeper::Keeper;
 use crate::log;
 use crate::privileged::Acceptor;
@@ -15,6 +18,11 @@ use tracing::debug;
 
 /// How long changes are collected before they are written.
 const SAVE_AFTER: Duration = Duration::from_millis(200);
+/// How long after what could not be written is tried again.
+const SAVE_AGAIN: Duration = Duration::from_secs(2);
+/// How often, and after which time, the end tries again.
+const LAST_TRIES: usize = 4;
+const LAST_TRY: Duration = Duration::from_millis(100);
 
 /// Where the stack keeps what it knows, and whether that is about to be written.
 #[derive(Debug)]
@@ -71,12 +79,18 @@ impl Stack {
         }
     }
 
-    /// Lets what has been learnt since the last time be written.
+    /// Lets what has been learnt since the last time be written; what is not taken waits for another time.
     pub(crate) fn save_peers(&mut self) {
         self.memory.planned = false;
-        let records = self.peers.take_unsaved(self.now, self.memory.namespace);
-        if !records.is_empty() && self.config.peer_cache {
-            self.write_peers(Job::Put(records));
+        let unsaved = self.peers.take_unsaved();
+        if unsaved.is_empty() || !self.config.peer_cache {
+            return;
+        }
+        let records = self.peers.records(self.now, &unsaved, self.memory.namespace);
+        if !self.write_peers(Job::Put(records)) {
+            self.peers.keep_unsaved(unsaved);
+            self.memory.planned = true;
+            self.timers.set(self.now + SAVE_AGAIN, Timer::SavePeers);
         }
     }
 
@@ -87,16 +101,27 @@ impl Stack {
 
     /// Waits a moment for what was to be written.
     pub(crate) fn finish_saving(&mut self) {
-        self.save_peers();
+        for _ in 0..LAST_TRIES {
+            self.save_peers();
+            if !self.peers.is_unsaved() {
+                break;
+            }
+            std::thread::sleep(LAST_TRY);
+        }
         drop(self.memory.writer.take());
     }
 
-    fn write_peers(&mut self, job: Job) {
+    /// Whether it was taken to be written.
+    fn write_peers(&mut self, job: Job) -> bool {
         match self.memory.hand_over(job) {
-            Ok(true) => self.memory.failing = false,
+            Ok(true) => {
+                self.memory.failing = false;
+                return true;
+            }
             Ok(false) => self.counters.count("peer_cache_overruns"),
             Err(why) => self.cannot_keep(&why),
         }
+        false
     }
 
     /// Said once, until something is kept again.
@@ -113,8 +138,19 @@ impl Peers {
         !self.unsaved.is_empty()
     }
 
-    fn take_unsaved(&mut self, now: Instant, namespace: u64) -> Vec<PeerRecord> {
-        let unsaved = std::mem::take(&mut self.unsaved);
+    fn take_unsaved(&mut self) -> Unsaved {
+        std::mem::take(&mut self.unsaved)
+    }
+
+    /// Takes back what could not be written, as far as there is room and nothing newer is known.
+    fn keep_unsaved(&mut self, unsaved: Unsaved) {
+        let room = MAX_ENTRIES.saturating_sub(self.unsaved.len());
+        for (key, change) in unsaved.into_iter().take(room) {
+            self.unsaved.entry(key).or_insert(change);
+        }
+    }
+
+    fn records(&self, now: Instant, unsaved: &Unsaved, namespace: u64) -> Vec<PeerRecord> {
         let unix_now = super::cache::unix_now();
         let network = self.network;
         let lifetime = |key: &Key| match key {
@@ -123,17 +159,15 @@ impl Peers {
             }
             (_, Some(_), _) => None,
         };
-        let record = |((addr, port, acceptor), (reason, expires)): (
-            Key,
-            (Option<FallbackReason>, Instant),
-        )| {
+        let record = |(key, change): (&Key, &(Option<FallbackReason>, Instant))| {
+            let ((addr, port, acceptor), (reason, expires)) = (*key, *change);
             let expires = unix_now + expires.since(now).as_secs();
             let privileged = acceptor == Acceptor::Privileged;
             let lifetime =
                 lifetime(&(addr, port, acceptor)).map_or(0, |lifetime| lifetime.as_secs());
             PeerRecord { addr, port, privileged, reason, expires, lifetime, namespace, network }
         };
-        unsaved.into_iter().map(record).collect()
+        unsaved.iter().map(record).collect()
     }
 
     /// No entry counts longer than one that is learnt now: clocks are set, and lifetimes change.
