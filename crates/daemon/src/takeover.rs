@@ -172,7 +172,7 @@ impl Stack {
         let line =
             format_args!("takes over from process {pid}, which goes on with its connections");
         log::say_once(&self.config, line);
-        self.counters.count("takeovers");
+        self.counters.count("took_over");
         self.predecessor = Some(predecessor);
         Ok(())
     }

@@ -336,7 +336,7 @@ fn a_server_is_found_again_after_takeovers_that_came_to_nothing() {
         let mut next = site.command(Host::Right, MANYPATH);
         next.args(["serve", "--replace", "--allow", "700,7000", "-v"]);
         let mut next = next.spawn().unwrap();
-        let has_taken_over = |stack: &serde_json::Value| stack["counters"]["stack_takeovers"] == 1;
+        let has_taken_over = |stack: &serde_json::Value| stack["counters"]["stack_took_over"] == 1;
         wait_for("a server that has taken over", || {
             status_of(&site, Host::Right).iter().any(has_taken_over)
         });
