@@ -167,7 +167,7 @@ impl Stack {
         options: Options,
         fd: OwnedFd,
     ) {
-        match Socket::new(fd, &self.registry, Source::Dial(id.0).token()) {
+        match Socket::towards(destination, fd, &self.registry, Source::Dial(id.0).token()) {
             Ok(socket) => {
                 self.set_flow_use(association, flow, FlowUse::Dial(id));
                 self.treat(association, flow, &options);

@@ -130,7 +130,7 @@ impl Stack {
             return;
         }
         let id = RelayId(self.next_id());
-        match Socket::new(fd, &self.registry, Source::Caller(id.0).token()) {
+        match Socket::towards(client, fd, &self.registry, Source::Caller(id.0).token()) {
             Ok(socket) => {
                 let caller = Caller { client, socket, tried: 0, trying: None };
                 self.callers.waiting.insert(id, caller);
