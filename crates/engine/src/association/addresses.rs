@@ -68,7 +68,7 @@ impl Association {
     /// Makes paths of all pairs that have none yet. They are to be verified (rule F14).
     pub(super) fn refresh_paths(&mut self, cx: &Context<'_>) {
         let Some(changes) = &self.addresses else { return };
-        let Some(anchor) = self.paths.iter().next().map(|path| path.addr) else { return };
+        let Some(anchor) = self.paths.iter().next().map(|path| path.addr()) else { return };
         let mut locals = cx.locals.to_vec();
         locals.retain(|local| changes.own.contains(&local.addr.ip()));
         let mut pairs = pairing::pairs(anchor, &locals, &self.peer_addresses);
@@ -85,16 +85,16 @@ impl Association {
     /// Removes the paths from addresses that are not ours, after all.
     pub(super) fn drop_foreign_sources(&mut self) {
         let Some(changes) = &self.addresses else { return };
-        let foreign = |path: &&crate::path::Path| !changes.own.contains(&path.addr.local.ip());
-        let leaving: Vec<_> = self.paths.iter().filter(foreign).map(|path| path.id).collect();
+        let foreign = |path: &&crate::path::Path| !changes.own.contains(&path.addr().local.ip());
+        let leaving: Vec<_> = self.paths.iter().filter(foreign).map(|path| path.id()).collect();
         self.remove_paths(&leaving);
     }
 
     /// Makes a path of `pair`, unless there is one between the same addresses.
     pub(super) fn add_path(&mut self, cx: &Context<'_>, pair: PathAddr) -> Option<PathId> {
         let ips = |addr: &PathAddr| (addr.local.ip(), addr.remote.ip());
-        if let Some(path) = self.paths.iter().find(|path| ips(&path.addr) == ips(&pair)) {
-            return Some(path.id);
+        if let Some(path) = self.paths.iter().find(|path| ips(&path.addr()) == ips(&pair)) {
+            return Some(path.id());
         }
         let id = self.paths.add(pair, cx.mtu(&pair), PathState::Unconfirmed, cx.config)?;
         if self.state.sends_heartbeats() {
@@ -109,8 +109,9 @@ impl Association {
         let removed = |address: IpAddr| {
             requests.iter().any(|request| request.removes() && request.address == address)
         };
-        let leaves = |path: &crate::path::Path| removed(path.addr.local.ip());
-        let leaving: Vec<_> = self.paths.iter().filter(|p| leaves(p)).map(|path| path.id).collect();
+        let leaves = |path: &crate::path::Path| removed(path.addr().local.ip());
+        let leaving: Vec<_> =
+            self.paths.iter().filter(|p| leaves(p)).map(|path| path.id()).collect();
         let mut pending = Vec::new();
         let useless = |path: &crate::path::Path| leaves(path) || path.is_suspended();
         if self.paths.iter().all(useless) {
@@ -125,7 +126,7 @@ impl Association {
     /// Makes paths from `added` addresses of ours to all that the peer has, near ones first, for the
     /// ASCONF that adds them: one of them will get it there.
     pub(super) fn add_sources(&mut self, cx: &Context<'_>, added: &[IpAddr]) -> Vec<PathId> {
-        let Some(anchor) = self.paths.get(self.control_path()).map(|path| path.addr) else {
+        let Some(anchor) = self.paths.get(self.control_path()).map(|path| path.addr()) else {
             return Vec::new();
         };
         let mut pairs = Vec::new();
@@ -156,7 +157,7 @@ impl Association {
         }
         for id in pending {
             if let Some(path) = self.paths.get_mut(*id) {
-                path.heartbeat.probe_now();
+                path.probe_now();
             }
         }
     }
@@ -164,8 +165,8 @@ impl Association {
     /// The peer does not have `address` any more (rule F13).
     pub(super) fn remove_peer_address(&mut self, cx: &mut Context<'_>, address: IpAddr) {
         self.peer_addresses.retain(|other| *other != address);
-        let leaves = |path: &&crate::path::Path| path.addr.remote.ip() == address;
-        let leaving: Vec<_> = self.paths.iter().filter(leaves).map(|path| path.id).collect();
+        let leaves = |path: &&crate::path::Path| path.addr().remote.ip() == address;
+        let leaving: Vec<_> = self.paths.iter().filter(leaves).map(|path| path.id()).collect();
         self.remove_paths(&leaving);
         self.keys_changed = true;
         let change = AddressChange::Removed;
@@ -175,9 +176,9 @@ impl Association {
     /// Removes paths, of which at least one must stay. What they carried goes to the best of the
     /// others.
     pub(super) fn remove_paths(&mut self, leaving: &[PathId]) {
-        let staying = self.paths.iter().filter(|path| !leaving.contains(&path.id));
-        let best = staying.min_by_key(|path| (path.reluctance(), path.id));
-        let Some(heir) = best.map(|path| path.id) else { return };
+        let staying = self.paths.iter().filter(|path| !leaving.contains(&path.id()));
+        let best = staying.min_by_key(|path| (path.reluctance(), path.id()));
+        let Some(heir) = best.map(|path| path.id()) else { return };
         for id in leaving {
             self.remember_probing(*id);
             self.sender.hand_over(*id, heir, &mut self.paths);
@@ -187,7 +188,7 @@ impl Association {
         if let Some(path) = self.paths.iter().next()
             && self.paths.by_addr(&self.handshake).is_none()
         {
-            self.handshake = path.addr;
+            self.handshake = path.addr();
         }
     }
 
@@ -219,7 +220,7 @@ impl Association {
         }
         let id = remote.map_or(Some(self.paths.primary()), |remote| self.best_to(remote));
         let Some(path) = id.and_then(|id| self.paths.get_mut(id)) else { return false };
-        path.heartbeat.probe_now();
+        path.probe_now();
         true
     }
 
@@ -230,10 +231,10 @@ impl Association {
 
     /// The confirmed path to `remote` that is used before others.
     fn best_to(&self, remote: IpAddr) -> Option<PathId> {
-        let to = self.paths.iter().filter(|path| path.addr.remote.ip() == remote);
+        let to = self.paths.iter().filter(|path| path.addr().remote.ip() == remote);
         let confirmed = to.filter(|path| path.is_confirmed());
-        let best = confirmed.min_by_key(|path| (path.reluctance(), path.id));
-        best.map(|path| path.id)
+        let best = confirmed.min_by_key(|path| (path.reluctance(), path.id()));
+        best.map(|path| path.id())
     }
 
     /// Makes the preferred address primary as soon as it is confirmed.

@@ -10,9 +10,9 @@ use super::context::Context;
 use super::receive::Arrival;
 use super::state::Retry;
 use super::tcb::Association;
-use super::unverified::Probed;
 use crate::event::{AddressChange, CloseReason, Event, ReconfigurationOutcome};
 use crate::path::PathId;
+use crate::path::heartbeat::Probed;
 use crate::time::Instant;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -374,7 +374,7 @@ impl Association {
         if self.asconf_path() != id {
             return;
         }
-        let own = self.paths.get(id).map(|path| path.rtt.rto());
+        let own = self.paths.get(id).map(|path| path.rtt().rto());
         let rto = self.control_rto().max(own.unwrap_or_default());
         let running = self.addresses.as_mut().and_then(|changes| changes.running.as_mut());
         let Some(running) = running.filter(|running| running.retry.is_due()) else { return };
@@ -395,7 +395,7 @@ impl Association {
         }
         let (path, counts) = (running.path, running.introduces != Some(running.path));
         if let Some(path) = self.paths.get_mut(path) {
-            path.rtt.back_off();
+            path.back_off();
         }
         self.path_error(cx, path, counts);
     }

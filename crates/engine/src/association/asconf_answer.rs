@@ -238,7 +238,7 @@ impl Association {
     /// deleted by anybody.
     fn forget_failed(&mut self, cx: &mut Context<'_>) -> bool {
         let failed = |address: &&IpAddr| {
-            let mut paths = self.paths.iter().filter(|path| path.addr.remote.ip() == **address);
+            let mut paths = self.paths.iter().filter(|path| path.addr().remote.ip() == **address);
             paths.next().is_some_and(|path| path.state() == PathState::Inactive)
                 && paths.all(|path| path.state() == PathState::Inactive)
         };
@@ -264,7 +264,7 @@ impl Association {
             self.peer_addresses.iter().copied().filter(|other| *other == address).collect()
         };
         let stays = |remote: IpAddr| !victims.contains(&remote);
-        if !victims.is_empty() && !self.paths.iter().any(|path| stays(path.addr.remote.ip())) {
+        if !victims.is_empty() && !self.paths.iter().any(|path| stays(path.addr().remote.ip())) {
             return Err(Objection::LastAddress);
         }
         if address == source {

@@ -59,7 +59,8 @@ impl Association {
     /// Counts the paths on which ECN was given up.
     pub(super) fn count_ecn_failures(&mut self, cx: &mut Context<'_>) {
         if self.is_ecn_agreed() {
-            let news = self.paths.iter_mut().filter_map(|path| path.ecn.take_news().then_some(()));
+            let news =
+                self.paths.iter_mut().filter_map(|path| path.take_ecn_failure().then_some(()));
             cx.counters.ecn_failures += news.count() as u64;
         }
     }
@@ -68,15 +69,15 @@ impl Association {
     pub(super) fn cwr_path(&self) -> Option<PathId> {
         let agreed = self.is_ecn_agreed() && self.state.sends_heartbeats();
         let mut paths = self.paths.iter().filter(|_| agreed);
-        paths.find(|path| path.ecn.cwr().is_some()).map(|path| path.id)
+        paths.find(|path| path.ecn().cwr().is_some()).map(|path| path.id())
     }
 
     /// The CWR of `id`, if there is one to be sent. Without room it remains due.
     pub(super) fn write_cwr(&mut self, now: Instant, id: PathId, packet: &mut PacketWriter<'_>) {
         let Some(path) = self.paths.get_mut(id) else { return };
-        let Some((tsn, all_paths)) = path.ecn.cwr() else { return };
+        let Some((tsn, all_paths)) = path.ecn().cwr() else { return };
         if packet.push(&Chunk::Cwr(Cwr { lowest_tsn: tsn.wire(), all_paths })).is_ok() {
-            path.ecn.on_cwr_sent(now);
+            path.on_cwr_sent(now);
         }
     }
 

@@ -69,7 +69,7 @@ impl Association {
         let Some(path) = self.paths.get_mut(id) else { return };
         path.clear_errors();
         let is_new = !path.is_confirmed();
-        let remote = path.addr.remote;
+        let remote = path.addr().remote;
         self.paths.verify(remote);
         self.set_path_state(cx, id, PathState::Active);
         if is_new {
@@ -85,7 +85,7 @@ impl Association {
     /// Takes a round-trip time measured by a control chunk.
     pub(super) fn sample(&mut self, cx: &Context<'_>, id: PathId, round_trip: Option<Duration>) {
         if let (Some(path), Some(round_trip)) = (self.paths.get_mut(id), round_trip) {
-            path.rtt.on_sample(cx.now, round_trip);
+            path.on_round_trip(cx.now, round_trip);
         }
     }
 
@@ -164,7 +164,7 @@ impl Association {
             && let Some(path) = self.paths.get_mut(id)
             && path.supervision(cx.config).heartbeats
         {
-            path.heartbeat.probe_now();
+            path.probe_now();
         }
         self.sender.path_lost(id, &mut self.paths);
     }
@@ -174,7 +174,7 @@ impl Association {
     fn path_returned(&mut self, cx: &mut Context<'_>, id: PathId) {
         let heartbeats = self.state.sends_heartbeats();
         let Some(path) = self.paths.get_mut(id) else { return };
-        path.hasten_t3(cx.now + path.rtt.rto());
+        path.hasten_t3(cx.now + path.rtt().rto());
         if heartbeats {
             path.rest_probing(cx.now, cx.config, cx.rng);
         }
@@ -184,7 +184,7 @@ impl Association {
     /// While no path was Active, data went on over a failed one. Now it need not wait there.
     pub(super) fn leave_failed_paths(&mut self) {
         let failed = self.paths.iter().filter(|path| !path.is_active() && path.flight() > 0);
-        for id in failed.map(|path| path.id).collect::<Vec<_>>() {
+        for id in failed.map(|path| path.id()).collect::<Vec<_>>() {
             self.sender.path_lost(id, &mut self.paths);
         }
     }

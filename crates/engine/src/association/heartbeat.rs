@@ -16,12 +16,12 @@ impl Association {
                     path.rest_probing(cx.now, cx.config, cx.rng);
                     path.change_mtu(MtuSearch::start);
                     if path.has_untold_policy() {
-                        path.heartbeat.probe_now();
+                        path.probe_now();
                     }
                 }
                 // A HEARTBEAT may have left with the COOKIE ECHO.
                 PathState::Unconfirmed | PathState::PotentiallyFailed | PathState::Inactive => {
-                    path.heartbeat.probe_again(cx.now);
+                    path.probe_again(cx.now);
                 }
             }
         }
@@ -29,7 +29,7 @@ impl Association {
 
     /// Probing ends.
     pub(super) fn stop_heartbeats(&mut self) {
-        self.paths.iter_mut().for_each(|path| path.heartbeat.stop());
+        self.paths.iter_mut().for_each(|path| path.stop_probing());
     }
 
     /// A HEARTBEAT arrived over `via`: it is answered from COOKIE-ECHOED until SHUTDOWN-SENT or
@@ -70,7 +70,7 @@ impl Association {
         let path = id.and_then(|id| self.paths.get_mut(id));
         let answer = path.and_then(|path| {
             let answer = path.on_heartbeat_ack(cx.now, info)?;
-            Some((path.id, path.addr.remote, answer))
+            Some((path.id(), path.addr().remote, answer))
         });
         let Some((id, remote, answer)) = answer else {
             cx.counters.bad_heartbeat_acks += 1;
@@ -112,7 +112,7 @@ impl Association {
         let path = self.paths.get_mut(id).filter(|path| !path.is_active());
         let Some(path) = path.filter(|_| heartbeats) else { return false };
         path.clear_errors();
-        path.heartbeat.probe_now();
+        path.probe_now();
         true
     }
 
@@ -124,7 +124,7 @@ impl Association {
         if expiry == Expiry::Quiet || path.flight() > 0 {
             return;
         }
-        path.rtt.back_off();
+        path.back_off();
         let counts = self.counts_for_association(id);
         self.sender.on_suspect_silent(id, &mut self.paths);
         self.path_error(cx, id, counts);
@@ -138,7 +138,7 @@ impl Association {
     fn counts_for_association(&self, id: PathId) -> bool {
         let usable = self.sender.usable(&self.paths);
         let Some(path) = self.paths.get(id).filter(|_| usable.contains(id)) else { return false };
-        let mut others = self.paths.iter().filter(|it| it.id != id && usable.contains(it.id));
+        let mut others = self.paths.iter().filter(|it| it.id() != id && usable.contains(it.id()));
         self.sender.outstanding() == 0 && others.all(|it| it.errors() > path.errors())
     }
 

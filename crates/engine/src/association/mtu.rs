@@ -28,12 +28,12 @@ impl Association {
         let is_spared = |path: &Path| path.is_metered() && path.last_data().is_none();
         let waits =
             |path: &&Path| path.search().wants_probe() && path.is_active() && !is_spared(path);
-        let id = self.paths.iter().filter(waits).find(|path| cx.is_open(&path.addr))?.id;
+        let id = self.paths.iter().filter(waits).find(|path| cx.is_open(&path.addr()))?.id();
         let path = self.paths.get_mut(id)?;
-        let (nonce, timing, to) = (cx.rng.next_u64(), path.timing(), (id, path.addr.remote));
+        let (nonce, timing, to) = (cx.rng.next_u64(), path.timing(), (id, path.addr().remote));
         let ip = path.change_mtu(|search| search.on_send(cx.now, nonce, timing));
         cx.counters.mtu_probes += 1;
-        let size = packet_size(&path.addr, ip);
+        let size = packet_size(&path.addr(), ip);
         let mut info = [0; PROBE_INFO];
         let known = heartbeat::info(nonce, cx.now, to);
         info[..known.len()].copy_from_slice(&known);
@@ -49,7 +49,7 @@ impl Association {
     pub(super) fn handle_mtu_answer(&mut self, cx: &Context<'_>, info: &[u8]) -> bool {
         let id = heartbeat::path_of(info);
         let Some(path) = id.and_then(|id| self.paths.get_mut(id)) else { return false };
-        let to = (path.id, path.addr.remote);
+        let to = (path.id(), path.addr().remote);
         let answer = path.change_mtu(|search| {
             search.on_answer(cx.now, |probe| {
                 info.starts_with(&heartbeat::info(probe.nonce, probe.at, to))
@@ -73,9 +73,10 @@ impl Association {
         source: PathMtu,
         fixed: Option<u16>,
     ) {
-        let wanted = |path: &&mut Path| remote.is_none_or(|remote| path.addr.remote.ip() == remote);
+        let wanted =
+            |path: &&mut Path| remote.is_none_or(|remote| path.addr().remote.ip() == remote);
         for path in self.paths.iter_mut().filter(wanted) {
-            let (addr, works) = (path.addr, path.is_active());
+            let (addr, works) = (path.addr(), path.is_active());
             path.change_mtu(|search| match source {
                 PathMtu::Interface => search.end(fixed),
                 PathMtu::Search => search.begin(&addr, cx.config, works),
@@ -103,7 +104,7 @@ impl Association {
     pub(super) fn handle_mtu_timeouts(&mut self, cx: &mut Context<'_>) {
         let expired =
             self.paths.iter().filter(|path| self.mtu_deadline(path).is_some_and(|at| at <= cx.now));
-        for id in expired.map(|path| path.id).collect::<Vec<_>>() {
+        for id in expired.map(|path| path.id()).collect::<Vec<_>>() {
             let Some(path) = self.paths.get_mut(id) else { continue };
             if !path.search().is_worth_raising(path.last_data()) {
                 path.change_mtu(|search| search.postpone(cx.now));

@@ -327,7 +327,7 @@ impl Association {
             self.finish_deferred_reset(cx);
             if let Some(peer) = &mut self.peer {
                 let active = || self.paths.iter().filter(|path| path.is_active());
-                let shortest = || active().filter_map(|path| path.rtt.smoothed()).min();
+                let shortest = || active().filter_map(|path| path.rtt().smoothed()).min();
                 let paths = (active().count(), || shortest().unwrap_or_default());
                 let immediate = arrival.immediate || marked;
                 peer.receiver.packet_end(cx.now, arrival.via, immediate, paths);
@@ -395,5 +395,5 @@ pub(super) fn is_alone(packet: &Packet<'_>) -> bool {
 /// The longest round trip of the paths in use: data in order waits for the slowest.
 fn slowest_round_trip(paths: &Paths) -> Duration {
     let active = paths.iter().filter(|path| path.is_active());
-    active.filter_map(|path| path.rtt.smoothed()).max().unwrap_or_default()
+    active.filter_map(|path| path.rtt().smoothed()).max().unwrap_or_default()
 }

@@ -306,7 +306,7 @@ impl Association {
         }
         let (path, counts) = (running.path, !running.in_progress);
         if let Some(path) = self.paths.get_mut(path).filter(|_| counts) {
-            path.rtt.back_off();
+            path.back_off();
         }
         if counts {
             self.path_error(cx, path, true);

@@ -57,7 +57,7 @@ impl Association {
     fn tell_policy(&mut self, id: PathId) {
         let heartbeats = self.state.sends_heartbeats();
         if let Some(path) = self.paths.get_mut(id).filter(|_| heartbeats) {
-            path.heartbeat.probe_now();
+            path.probe_now();
         }
     }
 
@@ -78,7 +78,7 @@ impl Association {
     /// may change (RFC 5061 section 4.2.4). Others learn of it by HEARTBEAT alone.
     fn ask_for_primary(&mut self, cx: &Context<'_>) {
         let wanted = |path: &&crate::path::Path| path.own_policy().primary && path.is_confirmed();
-        let address = self.paths.iter().find(wanted).map(|path| path.addr.local.ip());
+        let address = self.paths.iter().find(wanted).map(|path| path.addr().local.ip());
         if let Some(address) = address.filter(|_| self.addresses.is_some()) {
             let change = AddressChange::MadePrimary;
             // What cannot be asked for now is told by HEARTBEAT all the same.

@@ -252,7 +252,7 @@ impl Association {
         self.sample(cx, HANDSHAKE, round_trip);
         // An INIT may be repeated sooner than the path answers. Data must not be.
         if let Some(path) = self.paths.get_mut(HANDSHAKE) {
-            path.rtt.allow_for(longest);
+            path.allow_for(longest);
         }
         self.state = State::CookieEchoed(echoed);
     }
@@ -280,7 +280,7 @@ impl Association {
         let mut t1 = echoed.t1.clone();
         t1.send_again();
         let carriers = self.paths.iter().filter(|path| path.flight() > 0);
-        for id in carriers.map(|path| path.id).collect::<Vec<_>>() {
+        for id in carriers.map(|path| path.id()).collect::<Vec<_>>() {
             self.sender.handle_t3(id, &mut self.paths);
         }
         // What the peer said belongs to the cookie that it has just refused.
@@ -320,13 +320,13 @@ impl Association {
         if via == self.handshake {
             self.sample(cx, HANDSHAKE, Some(time));
         } else if let Some(path) = self.paths.get_mut(HANDSHAKE) {
-            path.rtt.suppose(time);
+            path.suppose_round_trip(time);
         }
     }
 
     /// The COOKIE ECHO comes over `via` after a copy of it. It is a sample as above if it is the original.
     pub(super) fn sample_original(&mut self, cx: &Context<'_>, created: Instant, via: PathAddr) {
-        let is_measured = |path: &Path| path.rtt.least().is_some();
+        let is_measured = |path: &Path| path.rtt().least().is_some();
         if via == self.handshake && !self.paths.get(HANDSHAKE).is_some_and(is_measured) {
             self.sample_cookie(cx, created, via);
         }
@@ -388,7 +388,7 @@ impl Association {
                 self.peer_addresses.push(*address);
             }
         }
-        let fits = self.paths.iter().next().is_some_and(|path| path.addr == handshake);
+        let fits = self.paths.iter().next().is_some_and(|path| path.addr() == handshake);
         if !fits {
             self.paths = self.paths.emptied();
         }
@@ -426,11 +426,11 @@ impl Association {
         let value = cookie.next_multiple_of(4) + beside;
         let packet = CommonHeader::LEN + CHUNK_HEADER + value;
         let unverified = self.paths.iter().filter(|path| copy && !path.is_verified()).count();
-        let probe = ip_len(&path.addr, CommonHeader::LEN + LARGEST_SMALL_HEARTBEAT);
+        let probe = ip_len(&path.addr(), CommonHeader::LEN + LARGEST_SMALL_HEARTBEAT);
         let kept = 2 * unverified * probe;
-        let affords = self.affords(path.id, packet + kept);
+        let affords = self.affords(path.id(), packet + kept);
         let fits = value <= largest_value(path.packet_size()) && affords;
-        fits.then_some(path.id)
+        fits.then_some(path.id())
     }
 
     fn emit_connected(&self, cx: &mut Context<'_>) {

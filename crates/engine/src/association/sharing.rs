@@ -18,10 +18,11 @@ impl Association {
         self.measurement_deadline()?;
         self.paths.measure(cx.now, cx.config, cx.rng);
         let is_due = |path: &&Path| path.is_measurement_due();
-        let id = self.paths.iter().filter(is_due).find(|path| cx.is_open(&path.addr))?.id;
+        let id = self.paths.iter().filter(is_due).find(|path| cx.is_open(&path.addr()))?.id();
         let path = self.paths.get_mut(id)?;
         let (nonce, at) = path.begin_measurement()?;
-        let (size, info) = (path.packet_size(), heartbeat::info(nonce, at, (id, path.addr.remote)));
+        let (size, info) =
+            (path.packet_size(), heartbeat::info(nonce, at, (id, path.addr().remote)));
         let mut packet = self.begin_packet(batch.slot(size));
         packet.push(&Chunk::Heartbeat(Heartbeat { info: &info })).ok()?;
         let len = self.complete_packet(packet);

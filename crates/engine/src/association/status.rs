@@ -29,17 +29,17 @@ impl Association {
     fn path_status(&self, now: Instant, path: &Path) -> PathStatus {
         let stats = path.stats();
         PathStatus {
-            id: path.id,
-            addr: path.addr,
+            id: path.id(),
+            addr: path.addr(),
             state: path.state(),
-            primary: path.id == self.paths.primary(),
+            primary: path.id() == self.paths.primary(),
             gives_way_to: path.gives_way_to(),
-            srtt: path.rtt.smoothed(),
-            rtt_variation: path.rtt.smoothed().map(|_| path.rtt.variation()),
-            least_rtt: path.rtt.least(),
-            rto: path.rtt.rto(),
-            cwnd: saturated(path.congestion.window()),
-            ssthresh: saturated(path.congestion.ssthresh()),
+            srtt: path.rtt().smoothed(),
+            rtt_variation: path.rtt().smoothed().map(|_| path.rtt().variation()),
+            least_rtt: path.rtt().least(),
+            rto: path.rtt().rto(),
+            cwnd: saturated(path.congestion().window()),
+            ssthresh: saturated(path.congestion().ssthresh()),
             in_flight: path.flight(),
             mtu: path.mtu(),
             packets_sent: stats.packets_sent,
@@ -56,7 +56,7 @@ impl Association {
             spurious_retransmits: stats.spurious_retransmits,
             bytes_retransmitted: stats.bytes_retransmitted,
             copies: stats.copies,
-            ecn: path.ecn.state(),
+            ecn: path.ecn().state(),
             ce_received: stats.ce_received,
             ecne_received: stats.ecne_received,
             ecn_reductions: stats.ecn_reductions,
@@ -75,7 +75,7 @@ impl Association {
             _ if path.is_suspended() => Some(IdleReason::NoLink),
             PathState::Unconfirmed => Some(IdleReason::Unconfirmed),
             PathState::Active | PathState::PotentiallyFailed | PathState::Inactive => {
-                self.sender.idle_reason(now, path.id, &self.paths)
+                self.sender.idle_reason(now, path.id(), &self.paths)
             }
         }
     }

@@ -55,7 +55,11 @@ impl Association {
 
     fn paths_to(&self, remote: Option<IpAddr>) -> Vec<PathId> {
         let fits = |addr: IpAddr| remote.is_none_or(|remote| remote == addr);
-        self.paths.iter().filter(|path| fits(path.addr.remote.ip())).map(|path| path.id).collect()
+        self.paths
+            .iter()
+            .filter(|path| fits(path.addr().remote.ip()))
+            .map(|path| path.id())
+            .collect()
     }
 
     /// What was asked for about HEARTBEATs holds from the next one on, not only after a pause of the old length.
@@ -70,8 +74,8 @@ impl Association {
         }
         match path.supervision(cx.config).heartbeats {
             true if path.is_active() => path.rest_probing(cx.now, cx.config, cx.rng),
-            true => path.heartbeat.probe_now(),
-            false => path.heartbeat.stop(),
+            true => path.probe_now(),
+            false => path.stop_probing(),
         }
     }
 }

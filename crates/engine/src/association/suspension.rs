@@ -37,7 +37,7 @@ impl Association {
             if self.state.sends_heartbeats()
                 && let Some(path) = self.paths.get_mut(id)
             {
-                path.heartbeat.probe_now();
+                path.probe_now();
             }
         }
     }
@@ -50,7 +50,7 @@ impl Association {
         for path in self.paths.iter_mut().filter(|path| !path.is_suspended()) {
             path.resume(cx.now, cx.config);
             if heartbeats {
-                path.heartbeat.probe_now();
+                path.probe_now();
             }
         }
     }
@@ -61,7 +61,7 @@ impl Association {
             return;
         }
         for path in self.paths.iter_mut().filter(|path| !path.is_active() && !path.is_suspended()) {
-            path.heartbeat.probe_again(cx.now);
+            path.probe_again(cx.now);
         }
     }
 
@@ -72,7 +72,7 @@ impl Association {
         }
         let failed = |path: &&mut Path| !path.is_active() && !path.is_suspended();
         if let Some(path) = self.paths.get_mut(via).filter(failed) {
-            path.heartbeat.probe_again(cx.now);
+            path.probe_again(cx.now);
         }
     }
 
@@ -82,7 +82,7 @@ impl Association {
     }
 
     fn sources(&self, local: IpAddr, which: impl Fn(&Path) -> bool) -> Vec<PathId> {
-        let from = self.paths.iter().filter(|path| path.addr.local.ip() == local && which(path));
-        from.map(|path| path.id).collect()
+        let from = self.paths.iter().filter(|path| path.addr().local.ip() == local && which(path));
+        from.map(|path| path.id()).collect()
     }
 }

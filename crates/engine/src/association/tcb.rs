@@ -143,7 +143,7 @@ impl Association {
         let is_confirmed = crate::path::Path::is_confirmed;
         let any = self.paths.iter().any(is_confirmed);
         let confirmed = self.paths.iter().filter(|path| !any || is_confirmed(path));
-        let mut addresses: Vec<_> = confirmed.map(|path| path.addr.remote.ip()).collect();
+        let mut addresses: Vec<_> = confirmed.map(|path| path.addr().remote.ip()).collect();
         addresses.sort_unstable();
         addresses.dedup();
         addresses
@@ -190,15 +190,15 @@ impl Association {
     /// answers no HEARTBEATs any more that could confirm one.
     pub(super) fn control_path(&self) -> PathId {
         let primary = self.paths.primary();
-        let source = |path: &Path| Some(path.id) == self.shutdown_source;
+        let source = |path: &Path| Some(path.id()) == self.shutdown_source;
         let best = self.paths.iter().min_by_key(|path| {
             let reluctance = path.reluctance();
             let wanted = path.rank().map_or((1, None), |rank| (0, Some(rank)));
             let state = (path.is_suspended(), reluctance.0);
             let unproven = !path.is_confirmed() && !source(path);
-            (state, wanted, unproven, reluctance.1, path.id != primary, path.id)
+            (state, wanted, unproven, reluctance.1, path.id() != primary, path.id())
         });
-        best.map_or(primary, |path| path.id)
+        best.map_or(primary, |path| path.id())
     }
 
     /// The path for SHUTDOWN and SHUTDOWN ACK. The latter goes to where the SHUTDOWN came from (section
@@ -245,16 +245,16 @@ impl Association {
             return Some(self.control_path());
         }
         let moved = self.paths.iter().find(|path| {
-            path.addr.remote.ip() == addr.remote.ip() && path.addr.local.ip() == addr.local.ip()
+            path.addr().remote.ip() == addr.remote.ip() && path.addr().local.ip() == addr.local.ip()
         });
-        let moved = moved.map(|path| path.id);
+        let moved = moved.map(|path| path.id());
         if let Some(other) = moved.and_then(|known| self.path_of_port(cx, addr, known)) {
             return Some(other);
         }
         if let Some(path) = moved.and_then(|id| self.paths.get_mut(id)) {
-            let was_native = path.addr.remote.port() == 0;
+            let was_native = path.addr().remote.port() == 0;
             path.follow(addr);
-            let id = path.id;
+            let id = path.id();
             if was_native != (addr.remote.port() == 0) {
                 self.paths.restart_ecn(id);
             }

@@ -255,7 +255,7 @@ impl Association {
 
     /// Sends a packet of one chunk to the peer even though the association may be gone by then.
     fn reply(&mut self, cx: &mut Context<'_>, path: PathId, chunk: &Chunk<'_>) {
-        let Some(addr) = self.paths.get(path).map(|path| path.addr) else { return };
+        let Some(addr) = self.paths.get(path).map(|path| path.addr()) else { return };
         let mut bytes = alloc::vec![0; REPLY_SIZE];
         let mut packet = self.begin_packet(&mut bytes);
         // At most a cause of some hundred bytes: it fits.

@@ -33,7 +33,7 @@ impl Association {
         first = earlier(first, asconf.filter(|_| sends));
         for path in self.paths.iter() {
             first = earlier(first, earlier(path.t3(), path.pacing_deadline()));
-            first = earlier(first, path.heartbeat.deadline());
+            first = earlier(first, path.heartbeat().deadline());
             first = earlier(first, self.mtu_deadline(path));
         }
         first = earlier(first, earlier(self.quiet_deadline(), self.measurement_deadline()));
@@ -57,7 +57,7 @@ impl Association {
             self.handle_t3(cx, id);
         }
         self.suspect_silent_paths(cx);
-        for id in self.expired(cx.now, |path| path.heartbeat.deadline()) {
+        for id in self.expired(cx.now, |path| path.heartbeat().deadline()) {
             self.handle_heartbeat_timeout(cx, id);
         }
         self.probe_quiet_paths(cx.now);
@@ -71,7 +71,7 @@ impl Association {
 
     fn expired(&self, now: Instant, deadline: impl Fn(&Path) -> Option<Instant>) -> Vec<PathId> {
         let expired = self.paths.iter().filter(|path| deadline(path).is_some_and(|at| at <= now));
-        expired.map(|path| path.id).collect()
+        expired.map(|path| path.id()).collect()
     }
 
     /// T3-rtx. In COOKIE-ECHOED its data leaves only with the next COOKIE ECHO, whose own timer
@@ -108,7 +108,7 @@ impl Association {
         if sends > cx.config.max_init_retransmits {
             return self.give_up(cx, CloseReason::NoAnswer);
         }
-        let limit = self.paths.iter().next().map_or(cx.config.rto_max, |path| path.rtt.rto_max());
+        let limit = self.paths.iter().next().map_or(cx.config.rto_max, |path| path.rtt().rto_max());
         let limit = cx.config.rto_max_init.map_or(limit, |most| most.min(limit));
         if let Some(t1) = self.state.retry_mut() {
             t1.back_off(limit);
@@ -125,7 +125,7 @@ impl Association {
         let id = self.shutdown_path();
         self.shutdown_source = None;
         if let Some(path) = self.paths.get_mut(id) {
-            path.rtt.back_off();
+            path.back_off();
         }
         self.path_error(cx, id, false);
     }
@@ -133,7 +133,7 @@ impl Association {
     /// The RTO of the path for packets that may take any.
     pub(super) fn control_rto(&self) -> Duration {
         let path = self.paths.get(self.control_path());
-        path.map_or(Duration::ZERO, |path| path.rtt.rto())
+        path.map_or(Duration::ZERO, |path| path.rtt().rto())
     }
 }
 

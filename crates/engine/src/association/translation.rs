@@ -36,11 +36,11 @@ impl Association {
             silent && path.errors().is_power_of_two()
         };
         let Some(path) = self.paths.get(id).filter(unknown) else { return };
-        let remote = path.addr.remote.ip();
-        if !self.paths.iter().any(|other| other.is_active() && other.addr.remote.ip() == remote) {
+        let remote = path.addr().remote.ip();
+        if !self.paths.iter().any(|other| other.is_active() && other.addr().remote.ip() == remote) {
             return;
         }
-        let local = path.addr.local.ip();
+        let local = path.addr().local.ip();
         if let Some(changes) = &mut self.addresses {
             changes.request_source(local, id);
         }
@@ -76,14 +76,16 @@ impl Association {
             return;
         }
         let reached = |remote| {
-            self.paths.iter().any(|path| path.is_active() && path.addr.remote.ip() == remote)
+            self.paths.iter().any(|path| path.is_active() && path.addr().remote.ip() == remote)
         };
         let next = self.paths.iter().find(|path| {
-            let new = changes.untold.contains(&(path.addr.local.ip(), false));
+            let new = changes.untold.contains(&(path.addr().local.ip(), false));
             let silent = !path.is_confirmed() && !path.is_suspended();
-            new && silent && reached(path.addr.remote.ip())
+            new && silent && reached(path.addr().remote.ip())
         });
-        let Some((local, id)) = next.map(|path| (path.addr.local.ip(), path.id)) else { return };
+        let Some((local, id)) = next.map(|path| (path.addr().local.ip(), path.id())) else {
+            return;
+        };
         if let Some(changes) = &mut self.addresses {
             changes.untold.iter_mut().filter(|own| own.0 == local).for_each(|own| own.1 = true);
             changes.request_source(local, id);
@@ -93,17 +95,17 @@ impl Association {
     /// The path `id` was probed in vain. If that is over (more errors than Path.Max.Retrans), and nobody has ever
     /// answered at its address, an address of a peer behind a NAT is taken for one that means nothing here.
     pub(super) fn drop_unreached(&mut self, cx: &Context<'_>, id: PathId) {
-        let Some(address) = self.paths.get(id).map(|path| path.addr.remote.ip()) else { return };
+        let Some(address) = self.paths.get(id).map(|path| path.addr().remote.ip()) else { return };
         let hopeless = |path: &Path| {
             let limit = path.supervision(cx.config).max_retransmits;
             !path.is_confirmed() && !path.is_suspended() && path.errors() > limit
         };
-        let to = || self.paths.iter().filter(|path| path.addr.remote.ip() == address);
+        let to = || self.paths.iter().filter(|path| path.addr().remote.ip() == address);
         let is_last = self.peer_addresses.iter().all(|other| *other == address);
         if is_last || !to().all(hopeless) {
             return;
         }
-        let leaving: Vec<_> = to().map(|path| path.id).collect();
+        let leaving: Vec<_> = to().map(|path| path.id()).collect();
         let Some(changes) = self.addresses.as_mut().filter(|changes| changes.translated) else {
             return;
         };
@@ -135,7 +137,7 @@ impl Association {
     /// The path `id` has proved to work. Those between the same addresses, from ports of before, have to
     /// do so again, and those that have failed are over.
     pub(super) fn leave_other_ports(&mut self, cx: &mut Context<'_>, id: PathId) {
-        let Some(addr) = self.paths.get(id).map(|path| path.addr) else { return };
+        let Some(addr) = self.paths.get(id).map(|path| path.addr()) else { return };
         let others = self.between(addr).into_iter().filter(|other| *other != id);
         let (failed, doubtful): (Vec<_>, Vec<_>) = others.partition(|other| {
             self.paths.get(*other).is_some_and(|path| path.state() == PathState::Inactive)
@@ -156,7 +158,7 @@ impl Association {
             return;
         };
         let active = |id: &PathId| self.paths.get(*id).is_some_and(Path::is_active);
-        if self.between(path.addr).iter().any(active) {
+        if self.between(path.addr()).iter().any(active) {
             self.remove_paths(&[id]);
         }
     }
@@ -164,8 +166,8 @@ impl Association {
     /// The paths between the addresses of `addr`, whatever their ports.
     fn between(&self, addr: PathAddr) -> Vec<PathId> {
         let ips = |addr: &PathAddr| (addr.local.ip(), addr.remote.ip());
-        let same = self.paths.iter().filter(|path| ips(&path.addr) == ips(&addr));
-        same.map(|path| path.id).collect()
+        let same = self.paths.iter().filter(|path| ips(&path.addr()) == ips(&addr));
+        same.map(|path| path.id()).collect()
     }
 
     /// When a path has to be probed because no more data comes.
@@ -192,7 +194,7 @@ impl Association {
                 path.end_watch();
             }
             if is_quiet && heartbeats && !path.is_suspended() && path.flight() == 0 {
-                path.heartbeat.probe_again(now);
+                path.probe_again(now);
             }
         }
     }

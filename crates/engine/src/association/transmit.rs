@@ -74,7 +74,7 @@ impl Association {
         let first = self.paths.primary();
         let path = self.paths.get_mut(first)?;
         path.readdress(addr, cx.mtu(&addr));
-        let (size, rto) = (path.packet_size(), path.rtt.rto());
+        let (size, rto) = (path.packet_size(), path.rtt().rto());
         let mut parameters = [0; INIT_PARAMETERS];
         let announcement = self.announcement(cx);
         let least = usize::from(cx.config.init_size).saturating_sub(INIT_HEADERS);
@@ -110,7 +110,7 @@ impl Association {
         let path = self.paths.get(id)?;
         let confirmed = path.is_confirmed();
         if t1.is_due() {
-            t1.on_send(cx.now, path.rtt.rto());
+            t1.on_send(cx.now, path.rtt().rto());
         }
         let size = path.packet_size();
         let cookie = echoed.cookie.len().next_multiple_of(4);
@@ -173,7 +173,7 @@ impl Association {
             return None;
         }
         let run = self.sender.path_order(cx.now, &self.paths).into_iter().find_map(|id| {
-            let open = |path: &Path| !path.is_suspended() && cx.is_open(&path.addr);
+            let open = |path: &Path| !path.is_suspended() && cx.is_open(&path.addr());
             let open = self.paths.get(id).is_some_and(open);
             let ready = open && self.sender.has_data_for(cx.now, id, &self.paths);
             if ready { self.data_run(cx, id, batch) } else { None }
@@ -232,11 +232,11 @@ impl Association {
     /// The path of the most urgent control chunk.
     fn next_control_path(&self, cx: &Context<'_>) -> Option<PathId> {
         let heartbeats = self.state.sends_heartbeats();
-        let wanting = || self.paths.iter().find(|path| path.heartbeat.is_wanted());
+        let wanting = || self.paths.iter().find(|path| path.heartbeat().is_wanted());
         let retry_due = self.state.retry().is_some_and(super::state::Retry::is_due);
         self.control
             .next_path()
-            .or_else(|| wanting().filter(|_| heartbeats).map(|path| path.id))
+            .or_else(|| wanting().filter(|_| heartbeats).map(|path| path.id()))
             .or_else(|| self.is_reconfiguration_due().then(|| self.control_path()))
             .or_else(|| self.is_asconf_due().then(|| self.asconf_path()))
             .or_else(|| self.is_forward_due().then(|| self.control_path()))
@@ -288,17 +288,17 @@ impl Association {
         let sources = self.peer.as_ref()?.receiver.sack_sources();
         // What the peer repeats tells that the last SACKs were lost, maybe on the fastest path.
         let must_return = self.peer.as_ref()?.receiver.sack_must_return();
-        let among = || self.paths.iter().filter(|p| p.is_active() && sources.contains(p.id));
+        let among = || self.paths.iter().filter(|p| p.is_active() && sources.contains(p.id()));
         let chosen = match cx.config.sack_path {
             SackPath::Standard => None,
             SackPath::SmallestSrtt if must_return => None,
             SackPath::SmallestSrtt => {
-                let time = |path: &&Path| path.rtt.smoothed().unwrap_or(Duration::MAX);
+                let time = |path: &&Path| path.rtt().smoothed().unwrap_or(Duration::MAX);
                 among().min_by_key(|path| (path.sack_debt(), time(path)))
             }
             SackPath::RoundRobin => among().min_by_key(|path| path.last_sack()),
         };
-        let due = chosen.map_or(due, |path| path.id);
+        let due = chosen.map_or(due, |path| path.id());
         let active = self.paths.get(due).is_some_and(|path| path.is_active());
         Some(if active { due } else { self.control_path() })
     }
@@ -319,7 +319,7 @@ impl Association {
         let unconfirmed = !self.paths.get(id)?.is_confirmed();
         let heartbeats = self.state.sends_heartbeats();
         let acked = self.control.write_cookie_ack(id, &mut packet);
-        let wanted = self.paths.get(id)?.heartbeat.is_wanted();
+        let wanted = self.paths.get(id)?.heartbeat().is_wanted();
         let mut stays_small = false;
         if heartbeats && (wanted || (acked && unconfirmed)) {
             self.write_heartbeat(cx, id, &mut packet);
@@ -384,7 +384,7 @@ impl Association {
         let info = path.on_heartbeat_sent(cx.now, cx.config, cx.rng, room);
         // Without room it counts as lost and is repeated after an RTO.
         let _no_room = packet.push(&Chunk::Heartbeat(Heartbeat { info: &info })).is_err();
-        if searches && path.heartbeat.lacks_large_answer() {
+        if searches && path.heartbeat().lacks_large_answer() {
             write_padding(packet);
         }
     }
@@ -394,7 +394,7 @@ impl Association {
     fn tells_narrow_from_dead(&self, id: PathId) -> bool {
         self.paths.get(id).is_some_and(|path| {
             let failing = path.is_confirmed() && !path.is_active();
-            failing && path.search().is_on() && !path.heartbeat.lacks_large_answer()
+            failing && path.search().is_on() && !path.heartbeat().lacks_large_answer()
         })
     }
 
@@ -403,7 +403,7 @@ impl Association {
         if self.shutdown_path() != id {
             return;
         }
-        let Some(rto) = self.paths.get(id).map(|path| path.rtt.rto()) else { return };
+        let Some(rto) = self.paths.get(id).map(|path| path.rtt().rto()) else { return };
         let Some(peer) = &self.peer else { return };
         let cum_tsn = peer.receiver.cum_tsn();
         let (retry, chunk) = match &mut self.state {
@@ -442,7 +442,7 @@ impl Association {
         let mut addr = self.handshake;
         if let Some(path) = self.paths.get_mut(id) {
             path.on_packets_sent(packets, batch.bytes().len());
-            addr = path.addr;
+            addr = path.addr();
         }
         let Built { len: segment_size, ecn, .. } = first;
         Transmit { path: addr, segment_size, packets, may_fragment: false, ecn }

@@ -7,23 +7,14 @@
 use super::asconf::AddressChanges;
 use super::context::Context;
 use super::tcb::Association;
-use crate::path::heartbeat::Heartbeat;
-use crate::path::{PathAddr, PathId, Rtt};
+use crate::path::heartbeat::Probed;
+use crate::path::{Path, PathAddr, PathId};
 use manypath_wire::packet::CommonHeader;
 
 /// A HEARTBEAT with no more than the information that we need, and padding of what is before it.
 pub(super) const LARGEST_SMALL_HEARTBEAT: usize = 52;
 /// Most paths of which the probing is remembered: as many as an association may have.
 const MAX_REMEMBERED: usize = 32;
-
-/// How a path was probed in vain before its address was removed.
-#[derive(Debug)]
-pub(super) struct Probed {
-    addr: PathAddr,
-    heartbeat: Heartbeat,
-    rtt: Rtt,
-    error_count: u32,
-}
 
 impl Association {
     /// A packet of `len` bytes with our tag has come over `addr`. HEARTBEATs that were withheld leave, as many as it
@@ -36,25 +27,25 @@ impl Association {
         let mut left = self.allowance;
         for path in self.paths.iter_mut() {
             let needed = CommonHeader::LEN + LARGEST_SMALL_HEARTBEAT;
-            if left.affords(&path.addr, needed) && path.heartbeat.retry() {
-                left.spend(&path.addr, needed);
+            if left.affords(&path.addr(), needed) && path.retry_heartbeat() {
+                left.spend(&path.addr(), needed);
             }
-            self.withholds |= path.heartbeat.is_withheld();
+            self.withholds |= path.heartbeat().is_withheld();
         }
     }
 
     /// Whether a packet of `len` bytes may leave over `id` now.
     pub(super) fn affords(&self, id: PathId, len: usize) -> bool {
         let path = self.paths.get(id);
-        path.is_some_and(|path| path.is_verified() || self.allowance.affords(&path.addr, len))
+        path.is_some_and(|path| path.is_verified() || self.allowance.affords(&path.addr(), len))
     }
 
     /// A packet of `len` bytes leaves over `id`. False if it must not.
     pub(super) fn spend(&mut self, cx: &mut Context<'_>, id: PathId, len: usize) -> bool {
         let Some(path) = self.paths.get_mut(id) else { return false };
-        let may_leave = path.is_verified() || self.allowance.spend(&path.addr, len);
+        let may_leave = path.is_verified() || self.allowance.spend(&path.addr(), len);
         if !may_leave {
-            path.heartbeat.withhold();
+            path.withhold_heartbeat();
             self.withholds = true;
             cx.counters.unverified_drops += 1;
         }
@@ -64,31 +55,25 @@ impl Association {
     /// The path `id` is about to be removed. If it was probed in vain that is kept, for the peer may add its
     /// address again.
     pub(super) fn remember_probing(&mut self, id: PathId) {
-        let Some(path) =
-            self.paths.get(id).filter(|it| !it.is_verified() && it.heartbeat.has_begun())
-        else {
-            return;
-        };
+        let Some(probed) = self.paths.get(id).and_then(Path::probed_in_vain) else { return };
         let Some(changes) = &mut self.addresses else { return };
-        changes.forget_probing(path.addr);
+        changes.forget_probing(probed.addr);
         if changes.probed.len() == MAX_REMEMBERED {
             changes.probed.remove(0);
         }
-        let (heartbeat, rtt) = (path.heartbeat.clone(), path.rtt.clone());
-        let (addr, error_count) = (path.addr, path.errors());
-        changes.probed.push(Probed { addr, heartbeat, rtt, error_count });
+        changes.probed.push(probed);
     }
 
     /// The path `id` is new. It is probed now, or as it was probed before.
     pub(super) fn begin_probing(&mut self, id: PathId) {
         let Some(path) = self.paths.get_mut(id) else { return };
         let changes = self.addresses.as_mut().filter(|_| !path.is_verified());
-        match changes.and_then(|changes| changes.forget_probing(path.addr)) {
+        match changes.and_then(|changes| changes.forget_probing(path.addr())) {
             Some(before) => {
-                path.probe_as_before(before.heartbeat, before.rtt, before.error_count);
-                self.withholds |= path.heartbeat.is_withheld();
+                path.probe_as(before);
+                self.withholds |= path.heartbeat().is_withheld();
             }
-            None => path.heartbeat.probe_now(),
+            None => path.probe_now(),
         }
     }
 }

@@ -142,9 +142,9 @@ impl Association {
     /// The longest smoothed round trip of the paths that may carry data, if there are several.
     pub(crate) fn slowest_round_trip(&self) -> Option<Duration> {
         let usable = self.sender.usable(&self.paths);
-        let paths = || self.paths.iter().filter(|path| usable.contains(path.id));
+        let paths = || self.paths.iter().filter(|path| usable.contains(path.id()));
         paths().nth(1)?;
-        paths().filter_map(|path| path.rtt.smoothed()).max()
+        paths().filter_map(|path| path.rtt().smoothed()).max()
     }
 
     /// The user holds back so many bytes more than it has queued.

@@ -12,7 +12,7 @@
 //! probes, and few when it stays silent, so that nobody can make us flood a stranger.
 
 use crate::config::Config;
-use crate::path::{Notice, Path, PathId, PathState};
+use crate::path::{Notice, Path, PathAddr, PathId, PathState, Rtt};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
@@ -145,11 +145,6 @@ impl Heartbeat {
         self.withheld
     }
 
-    /// Whether one was ever sent, or withheld.
-    pub(crate) fn has_begun(&self) -> bool {
-        self.sent[0].is_some()
-    }
-
     /// Whether a HEARTBEAT waits to be sent.
     pub(crate) fn is_wanted(&self) -> bool {
         self.wanted
@@ -229,7 +224,65 @@ impl Heartbeat {
     }
 }
 
+/// How a path was probed in vain before its address was removed.
+#[derive(Debug)]
+pub(crate) struct Probed {
+    /// Its addresses.
+    pub(crate) addr: PathAddr,
+    heartbeat: Heartbeat,
+    rtt: Rtt,
+    errors: u32,
+}
+
 impl Path {
+    /// The state of its HEARTBEATs.
+    pub(crate) fn heartbeat(&self) -> &Heartbeat {
+        &self.heartbeat
+    }
+
+    /// See [`Heartbeat::probe_now`].
+    pub(crate) fn probe_now(&mut self) {
+        self.heartbeat.probe_now();
+    }
+
+    /// See [`Heartbeat::probe_again`].
+    pub(crate) fn probe_again(&mut self, now: Instant) {
+        self.heartbeat.probe_again(now);
+    }
+
+    /// Probing ends.
+    pub(crate) fn stop_probing(&mut self) {
+        self.heartbeat.stop();
+    }
+
+    /// See [`Heartbeat::withhold`].
+    pub(crate) fn withhold_heartbeat(&mut self) {
+        self.heartbeat.withhold();
+    }
+
+    /// See [`Heartbeat::retry`].
+    pub(crate) fn retry_heartbeat(&mut self) -> bool {
+        self.heartbeat.retry()
+    }
+
+    /// How it was probed, if that was in vain.
+    pub(crate) fn probed_in_vain(&self) -> Option<Probed> {
+        let in_vain = !self.verified && self.heartbeat.sent[0].is_some();
+        let Self { addr, error_count: errors, heartbeat, rtt, .. } = self;
+        in_vain.then(|| Probed {
+            addr: *addr,
+            heartbeat: heartbeat.clone(),
+            rtt: rtt.clone(),
+            errors: *errors,
+        })
+    }
+
+    /// It is probed as a path to the same address was before.
+    pub(crate) fn probe_as(&mut self, before: Probed) {
+        (self.heartbeat, self.rtt, self.error_count) =
+            (before.heartbeat, before.rtt, before.errors);
+    }
+
     /// Probing begins with the usual pause: the path is known to work.
     pub(crate) fn rest_probing(&mut self, now: Instant, config: &Config, rng: &mut Rng) {
         let pace = self.probing_pace(config);

@@ -164,8 +164,7 @@ impl Paths {
     pub(crate) fn lets_repeat(&self, taker: PathId, candidates: PathSet) -> bool {
         let chosen = || self.wished_primary().filter(|id| candidates.contains(*id));
         let Some(primary) = self.is_regulated().then(chosen).flatten() else { return true };
-        let has_window = |path: &Path| path.flight() < path.congestion.window();
-        primary == taker || !self.get(primary).is_some_and(has_window)
+        primary == taker || !self.get(primary).is_some_and(Path::has_window)
     }
 
     /// When more may be sent than now because time has passed.

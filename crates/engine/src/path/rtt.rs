@@ -1,5 +1,6 @@
 //! Round-trip time and retransmission timeout of a path (RFC 9260 section 6.3.1).
 
+use super::Path;
 use crate::config::Config;
 use crate::time::{Duration, Instant};
 
@@ -142,6 +143,38 @@ impl Rtt {
     /// The smallest round-trip time ever measured.
     pub(crate) fn least(&self) -> Option<Duration> {
         self.least
+    }
+}
+
+impl Path {
+    /// Its round-trip time and RTO.
+    pub(crate) fn rtt(&self) -> &Rtt {
+        &self.rtt
+    }
+
+    /// A control chunk was answered after `rtt`.
+    pub(crate) fn on_round_trip(&mut self, now: Instant, rtt: Duration) {
+        self.rtt.on_sample(now, rtt);
+    }
+
+    /// See [`Rtt::suppose`].
+    pub(crate) fn suppose_round_trip(&mut self, time: Duration) {
+        self.rtt.suppose(time);
+    }
+
+    /// See [`Rtt::allow_for`].
+    pub(crate) fn allow_for(&mut self, longest: Duration) {
+        self.rtt.allow_for(longest);
+    }
+
+    /// Something sent on it was not answered in time: doubles the RTO.
+    pub(crate) fn back_off(&mut self) {
+        self.rtt.back_off();
+    }
+
+    /// See [`Rtt::take_longest_rto`].
+    pub(crate) fn take_longest_rto(&mut self) -> Duration {
+        self.rtt.take_longest_rto()
     }
 }
 

@@ -21,30 +21,22 @@ const UDP_HEADER: usize = 8;
 /// A path of an association.
 #[derive(Debug)]
 pub(crate) struct Path {
-    /// Its number.
-    pub(crate) id: PathId,
-    /// Its addresses.
-    pub(crate) addr: PathAddr,
-    /// Its state.
+    pub(super) id: PathId,
+    pub(super) addr: PathAddr,
     pub(super) state: PathState,
     /// The peer has answered at its remote address, over this path or another one. To others little is sent.
     pub(super) verified: bool,
     /// Its local address has no link: nothing is sent, and silence says nothing about the peer.
     pub(super) suspended: bool,
     search: MtuSearch,
-    /// Round-trip time and RTO.
-    pub(crate) rtt: Rtt,
-    /// Congestion control.
-    pub(crate) congestion: Congestion,
+    pub(super) rtt: Rtt,
+    pub(super) congestion: Congestion,
     /// What is under way, and what is known about it.
     pub(super) flight: Flight,
     /// Consecutive errors (RFC 9260 section 8.2).
     pub(super) error_count: u32,
-    /// Probing.
-    pub(crate) heartbeat: Heartbeat,
-    /// Max.Burst.
+    pub(super) heartbeat: Heartbeat,
     pub(super) burst: Burst,
-    /// Pacing.
     pub(super) pacer: Pacer,
     /// The path to which it gives way because they share a bottleneck.
     pub(super) gives_way_to: Option<PathId>,
@@ -60,8 +52,7 @@ pub(crate) struct Path {
     last_sack: Option<Instant>,
     /// What SACKs may take of the way back.
     pub(super) returns: Returns,
-    /// ECN.
-    pub(crate) ecn: PathEcn,
+    pub(super) ecn: PathEcn,
     /// What it has carried.
     pub(super) stats: PathCounters,
     /// What is wanted of it, if anything ever was.
@@ -110,6 +101,16 @@ impl Path {
             regime: None,
             supervision: OwnSupervision::default(),
         }
+    }
+
+    /// Its number.
+    pub(crate) fn id(&self) -> PathId {
+        self.id
+    }
+
+    /// Its addresses.
+    pub(crate) fn addr(&self) -> PathAddr {
+        self.addr
     }
 
     /// Largest IP packet in bytes.
@@ -255,11 +256,6 @@ impl Path {
     /// A packet has arrived with a mark of congestion.
     pub(crate) fn on_ce_received(&mut self) {
         self.stats.ce_received += 1;
-    }
-
-    /// It is probed as a path to the same address was before.
-    pub(crate) fn probe_as_before(&mut self, heartbeat: Heartbeat, rtt: Rtt, errors: u32) {
-        (self.heartbeat, self.rtt, self.error_count) = (heartbeat, rtt, errors);
     }
 
     /// It takes no new data until then.

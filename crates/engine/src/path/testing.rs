@@ -1,7 +1,8 @@
 //! Paths to test orders with.
 
 use crate::config::Config;
-use crate::path::{Path, PathAddr, PathCounters, PathSet, PathState, Paths};
+use crate::path::congestion::Congestion;
+use crate::path::{Path, PathAddr, PathCounters, PathSet, PathState, Paths, Rtt};
 use crate::time::{Duration, Instant};
 use core::net::SocketAddr;
 
@@ -32,6 +33,14 @@ impl Path {
 
     pub(crate) fn set_errors(&mut self, errors: u32) {
         self.error_count = errors;
+    }
+
+    pub(crate) fn congestion_mut(&mut self) -> &mut Congestion {
+        &mut self.congestion
+    }
+
+    pub(crate) fn rtt_mut(&mut self) -> &mut Rtt {
+        &mut self.rtt
     }
 
     pub(crate) fn stats_mut(&mut self) -> &mut PathCounters {

@@ -42,7 +42,7 @@ impl Sender {
     /// Fits the buffer to the congestion windows, which have changed.
     pub(super) fn fit_buffer(&mut self, paths: &Paths) {
         if self.size.least < self.size.most {
-            let slowest = paths.iter().filter_map(|path| path.rtt.smoothed()).max();
+            let slowest = paths.iter().filter_map(|path| path.rtt().smoothed()).max();
             let windows = paths.iter().map(|path| stretched(path, slowest.unwrap_or_default()));
             self.limit = self.size.fitting(windows.fold(0, usize::saturating_add));
         }
@@ -51,8 +51,8 @@ impl Sender {
 
 /// What the path sends in a round trip of the slowest one.
 fn stretched(path: &Path, slowest: Duration) -> usize {
-    let window = path.congestion.window() as u128;
-    let round_trip = path.rtt.smoothed().unwrap_or(slowest).as_nanos().max(1);
+    let window = path.congestion().window() as u128;
+    let round_trip = path.rtt().smoothed().unwrap_or(slowest).as_nanos().max(1);
     usize::try_from(window * slowest.as_nanos().max(round_trip) / round_trip).unwrap_or(usize::MAX)
 }
 

@@ -112,7 +112,7 @@ impl Sender {
             return;
         }
         self.copies.used |= !usable.is_only(id);
-        let others = paths.iter_mut().filter(|path| path.id != id && usable.contains(path.id));
+        let others = paths.iter_mut().filter(|path| path.id() != id && usable.contains(path.id()));
         others.for_each(|path| path.want_copy(tsn));
     }
 
@@ -173,7 +173,7 @@ impl Sender {
         }
         for tsn in duplicates.iter() {
             let tsn = Tsn64::near(tsn, self.outstanding.cum());
-            let copied = |path: &Path| Some((path.id != via, path.copied_at(tsn)?, path.id));
+            let copied = |path: &Path| Some((path.id() != via, path.copied_at(tsn)?, path.id()));
             let Some((.., id)) = paths.iter().filter_map(copied).min() else { continue };
             if let Some(path) = paths.get_mut(id) {
                 self.copies.confirmed |= path.on_copy_acked(now, tsn);

@@ -25,7 +25,7 @@ impl Sender {
     /// and a mark on a retransmission could not be told from one on the first transmission, nor the loss
     /// of one that says the same be seen. Nor is the probe of a closed window: it would be lost for good.
     pub(crate) fn next_ecn(&self, now: Instant, id: PathId, paths: &Paths) -> Ecn {
-        let Some(path) = paths.get(id).filter(|path| path.ecn.is_used()) else {
+        let Some(path) = paths.get(id).filter(|path| path.ecn().is_used()) else {
             return Ecn::NotEct;
         };
         if self.is_stopped() || self.repeats_next(now, path, paths) {
@@ -46,7 +46,8 @@ impl Sender {
             return false;
         }
         let (usable, repeaters) = (self.usable(paths), self.repeaters(paths));
-        let worth = usable.contains(path.id) && self.is_worth_using(now, paths, usable, path.id);
+        let worth =
+            usable.contains(path.id()) && self.is_worth_using(now, paths, usable, path.id());
         self.next_repeat(now, path, path.flight(), worth, paths, repeaters).is_some()
             || self.to_reschedule(now, path, path.flight(), usable).is_some()
             || self.next_copy(now, path, path.flight()).is_some()
@@ -61,7 +62,7 @@ impl Sender {
         let Some((id, number)) = self.carrier(tsn, paths) else {
             let primary = paths.primary();
             if let Some(path) = paths.get_mut(primary) {
-                path.ecn.want_cwr_for_all(tsn);
+                path.want_cwr_for_all(tsn);
             }
             return EchoOutcome::Unattributed;
         };
@@ -70,8 +71,7 @@ impl Sender {
             if path.on_echo(tsn) && self.enter_recovery(self.recovery.is_active(), path) {
                 path.cut_for_mark(now, number, &group);
             }
-            let patience = path.rtt.smoothed().unwrap_or(path.rtt.rto());
-            path.ecn.want_cwr(now, tsn, patience);
+            path.want_cwr(now, tsn);
         }
         EchoOutcome::Answered
     }
@@ -80,7 +80,7 @@ impl Sender {
     /// transmission there if that is known. Once the chunk is acknowledged only the last CWR still tells,
     /// or that there is no other path.
     fn carrier(&self, tsn: Tsn64, paths: &Paths) -> Option<(PathId, Option<u64>)> {
-        let told = || paths.iter().find(|path| path.ecn.has_told(tsn)).map(|path| path.id);
+        let told = || paths.iter().find(|path| path.ecn().has_told(tsn)).map(|path| path.id());
         let only = || Some(paths.primary()).filter(|_| paths.len() == 1);
         let of_chunk =
             self.outstanding.get(tsn).and_then(|chunk| match chunk.record.transmissions {

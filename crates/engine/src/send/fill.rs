@@ -59,7 +59,7 @@ impl Sender {
         let ecn = self.next_ecn(now, id, paths);
         let (usable, repeaters) = (self.usable(paths), self.repeaters(paths));
         let worth = usable.contains(id) && self.is_worth_using(now, paths, usable, id);
-        let Some(path) = paths.get_mut(id).filter(|path| repeaters.contains(path.id)) else {
+        let Some(path) = paths.get_mut(id).filter(|path| repeaters.contains(path.id())) else {
             return Filled::NOTHING;
         };
         path.begin_packet(now, usable);
@@ -87,7 +87,7 @@ impl Sender {
     /// leaves no room for delayed acknowledgements: they would be a large part of its round trip, and
     /// losses show by the times of acknowledgements.
     fn wants_prompt_sacks(&self, path: &Path) -> bool {
-        let (window, packet) = (path.congestion.window(), path.congestion.chunk_limit());
+        let (window, packet) = (path.congestion().window(), path.congestion().chunk_limit());
         let fills = path.flight() + 2 * packet >= window;
         let is_small = window <= 4 * packet || (self.is_racking() && fills && window < 8 * packet);
         path.probes_tail() || (self.rules.immediate_sacks && is_small)
@@ -216,7 +216,7 @@ impl Sender {
     fn on_sent(&mut self, now: Instant, data: usize, path: &mut Path) {
         self.in_flight += data;
         self.window.on_sent(data);
-        path.note_share(now, self.queue.most_on(path.id));
+        path.note_share(now, self.queue.most_on(path.id()));
     }
 
     /// The packet that chunk `tsn` is in has `len` bytes so far. That a packet with more behind it was
@@ -231,7 +231,7 @@ impl Sender {
     /// The chunk is a probe of a closed window: its timer is the pause until the next one.
     fn on_probe_sent(&mut self, now: Instant, tsn: Tsn64, path: &mut Path) {
         self.window.on_probe_sent(now, tsn);
-        let pause = self.window.probe_pause(path.rtt.rto(), path.rtt.rto_max());
+        let pause = self.window.probe_pause(path.rtt().rto(), path.rtt().rto_max());
         path.start_t3(now, pause);
     }
 }

@@ -99,7 +99,7 @@ impl Sender {
             return false;
         }
         let Some(path) = paths.get(id) else { return true };
-        let again = now + path.rtt.smoothed().unwrap_or(path.rtt.rto());
+        let again = now + path.rtt().smoothed().unwrap_or(path.rtt().rto());
         let forward = &mut self.abandonment.forward;
         forward.moved = forward.told.is_some_and(|(_, _, before)| before != id);
         forward.told = Some((point, again, id));

@@ -9,15 +9,12 @@ impl Sender {
     /// Tells the paths that could send and have nothing to send. What they deliver from then on is
     /// limited by what there was to send.
     pub(super) fn note_starved(&self, now: Instant, paths: &mut Paths) {
-        let starves = |path: &Path| {
-            path.congestion.may_starve()
-                && path.may_send(now, path.flight())
-                && !self.has_data_for(now, path.id, paths)
-        };
+        let starves =
+            |path: &Path| path.may_starve(now) && !self.has_data_for(now, path.id(), paths);
         let mut starved = PathSet::default();
-        paths.iter().filter(|path| starves(path)).for_each(|path| starved.insert(path.id));
-        for path in paths.iter_mut().filter(|path| starved.contains(path.id)) {
-            path.congestion.on_starved(now);
+        paths.iter().filter(|path| starves(path)).for_each(|path| starved.insert(path.id()));
+        for path in paths.iter_mut().filter(|path| starved.contains(path.id())) {
+            path.on_starved(now);
         }
     }
 
@@ -44,14 +41,15 @@ impl Sender {
     }
 
     fn shortage(&self, now: Instant, path: &Path, paths: &Paths, usable: PathSet) -> IdleReason {
-        let next =
-            self.queue.next_len(self.taker(now, paths, usable, path.id), self.fragment_size(paths));
-        if !usable.contains(path.id) {
+        let next = self
+            .queue
+            .next_len(self.taker(now, paths, usable, path.id()), self.fragment_size(paths));
+        if !usable.contains(path.id()) {
             excluded(path, paths)
         } else if next.is_none() && self.lost == 0 {
             let elsewhere = self.queue.messages() > 0;
             if elsewhere { IdleReason::OtherStreams } else { IdleReason::NoData }
-        } else if path.flight() < path.congestion.window() && !path.may_follow(now) {
+        } else if path.has_window() && !path.may_follow(now) {
             IdleReason::Burst
         } else if !path.may_send(now, path.flight()) {
             let gives_way = path.gives_way_to().is_some();

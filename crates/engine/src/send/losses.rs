@@ -47,7 +47,8 @@ impl Sender {
             self.respond(now, found, self.recovery.is_active(), path, &group);
         }
         let silent = |path: &&Path| path.loss_timer().is_none() && due(self.probe_at(path));
-        let silent: alloc::vec::Vec<_> = paths.iter().filter(silent).map(|path| path.id).collect();
+        let silent: alloc::vec::Vec<_> =
+            paths.iter().filter(silent).map(|path| path.id()).collect();
         silent.into_iter().for_each(|id| self.probe_tail(now, id, paths));
     }
 

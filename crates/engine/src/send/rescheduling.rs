@@ -35,9 +35,9 @@ impl Sender {
         }
         let tsn = self.outstanding.cum().next();
         let chunk = self.outstanding.get(tsn)?;
-        let old = now.since(chunk.record.last_sent) > path.rtt.smoothed()? * 2;
+        let old = now.since(chunk.record.last_sent) > path.rtt().smoothed()? * 2;
         let fresh = chunk.may_be_repeated(now) && !chunk.record.moved && !chunk.record.rescheduled;
-        let due = chunk.record.path != path.id || old;
+        let due = chunk.record.path != path.id() || old;
         (chunk.record.state == ChunkState::InFlight && fresh && due).then_some(tsn)
     }
 
@@ -48,7 +48,8 @@ impl Sender {
         if !usable.contains(id) || self.outstanding.len() > MOST_OVERTAKEN {
             return;
         }
-        let Some(arrival) = paths.get(id).and_then(|path| Some(now + path.rtt.smoothed()?)) else {
+        let Some(arrival) = paths.get(id).and_then(|path| Some(now + path.rtt().smoothed()?))
+        else {
             return;
         };
         let first = self.outstanding.cum().next();

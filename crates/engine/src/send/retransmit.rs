@@ -14,7 +14,7 @@ impl Sender {
         let awaits_forward = self.repeat_forward();
         if !path.awaits_acknowledgement() {
             if awaits_forward {
-                path.rtt.back_off();
+                path.back_off();
                 return false;
             }
             self.treat_gap_acks_as_reneged(paths);

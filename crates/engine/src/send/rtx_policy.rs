@@ -53,27 +53,27 @@ impl RetransmissionPolicy {
         (paths, usable): (&Paths, PathSet),
     ) -> bool {
         let mut candidates = usable;
-        if leave && !usable.is_only(path.id) {
-            candidates.remove(path.id);
+        if leave && !usable.is_only(path.id()) {
+            candidates.remove(path.id());
         }
         let best = |key: &dyn Fn(&Path) -> (u64, u64)| {
-            let candidates = paths.iter().filter(|path| candidates.contains(path.id));
-            candidates.max_by_key(|path| (key(path), Reverse(path.id))).map(|path| path.id)
+            let candidates = paths.iter().filter(|path| candidates.contains(path.id()));
+            candidates.max_by_key(|path| (key(path), Reverse(path.id()))).map(|path| path.id())
         };
-        let window = |path: &Path| path.congestion.window() as u64;
+        let window = |path: &Path| path.congestion().window() as u64;
         match self {
-            Self::Same => taker == path.id || !usable.contains(path.id),
+            Self::Same => taker == path.id() || !usable.contains(path.id()),
             Self::Asap => candidates.contains(taker) && paths.lets_repeat(taker, candidates),
             Self::Cwnd => best(&|path| (window(path), 0)) == Some(taker),
             Self::Ssthresh => {
-                best(&|path| (path.congestion.ssthresh() as u64, window(path))) == Some(taker)
+                best(&|path| (path.congestion().ssthresh() as u64, window(path))) == Some(taker)
             }
             Self::LossRate => {
                 let kept = |path: &Path| u64::MAX - path.loss_level();
                 best(&|path| (kept(path), window(path))) == Some(taker)
             }
             Self::Next => {
-                let after = candidates.iter().find(|id| *id > path.id);
+                let after = candidates.iter().find(|id| *id > path.id());
                 after.or(candidates.iter().next()) == Some(taker)
             }
         }
@@ -145,7 +145,7 @@ mod tests {
         paths.add(addr, 1500, PathState::Active, &Config::default()).unwrap();
         for (path, (chunks, losses)) in paths.iter_mut().zip([(9, 3), (50, 0), (20, 9), (30, 2)]) {
             let config = Config { initial_packets: Some(chunks), ..Config::default() };
-            path.congestion.set_start(&config, 1500);
+            path.congestion_mut().set_start(&config, 1500);
             (0..losses).for_each(|_| path.raise_loss_level());
         }
         let loss = if timed_out { Loss::TimedOut } else { Loss::Reported };

@@ -58,7 +58,7 @@ impl Sender {
             path.on_sack_received(now);
         }
         for path in paths.iter_mut() {
-            let id = path.id;
+            let id = path.id();
             path.begin_sack(|sent| self.outstanding.is_live(id, sent));
         }
         self.take_cumulative(now, cum, via, paths);
@@ -259,7 +259,7 @@ impl Sender {
         if let Some(from) = paths.get_mut(from).filter(|_| in_vain) {
             let repetition = self.repetitions.take(tsn);
             from.on_spurious(tsn, repetition.is_some_and(|it| it.reported));
-            from.on_late_delivery(now, repetition.filter(|_| from.id == via).map(|it| it.sent));
+            from.on_late_delivery(now, repetition.filter(|_| from.id() == via).map(|it| it.sent));
         }
         let path = paths.get_mut(chunk.record.path)?;
         let data = chunk.data_len();
@@ -283,7 +283,7 @@ impl Sender {
 
     /// Draws the conclusions for one path.
     fn end_sack(&mut self, summary: &SackSummary<'_>, path: &mut Path, outcome: &mut SackOutcome) {
-        let id = path.id;
+        let id = path.id();
         let conclusion = path.conclude(summary, |sent| self.outstanding.is_live(id, sent));
         outcome.newly_acked |= conclusion.newly_acked;
         if conclusion.works {

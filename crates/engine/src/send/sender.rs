@@ -292,7 +292,7 @@ impl Sender {
         let is_full = |path: &Path| !path.may_send(now, path.flight());
         let waits = (self.queue.messages() > 0 || self.backlog > 0)
             && self.rwnd_for_new() >= self.fragment_size(paths)
-            && paths.iter().filter(|path| usable.contains(path.id)).all(is_full);
+            && paths.iter().filter(|path| usable.contains(path.id())).all(is_full);
         paths.ceiling_mut().note_waiting(now, waits);
     }
 
@@ -337,7 +337,7 @@ impl Sender {
         // Copies that are under way may fill its window; its T3-rtx sees to them.
         let prober = self.prober(paths, usable).filter(|path| path.flight() == 0)?;
         let len =
-            self.queue.next_len(Taker::alone(prober.id, usable), self.fragment_size(paths))?;
+            self.queue.next_len(Taker::alone(prober.id(), usable), self.fragment_size(paths))?;
         // Pacing may hold the probe back, and so may the path.
         let later = prober.pacing_deadline().max(prober.held_back()).unwrap_or_default();
         let due = || self.probe_due(prober).max(later);
@@ -367,16 +367,16 @@ impl Sender {
             && dynamic.shares().admitted().contains(id)
         {
             taker.ends = !dynamic.shares().is_joint();
-            let others = paths.iter().filter(|path| path.id != id && usable.contains(path.id));
+            let others = paths.iter().filter(|path| path.id() != id && usable.contains(path.id()));
             let held_up = others.filter(|path| !self.is_free(now, path, paths, usable));
             for path in held_up {
-                let left = self.queue.unsent_on(path.id).min(self.window.rwnd());
+                let left = self.queue.unsent_on(path.id()).min(self.window.rwnd());
                 let shares = dynamic.shares();
-                let is_faster = helper.rtt.least() <= path.rtt.least();
+                let is_faster = helper.rtt().least() <= path.rtt().least();
                 let suits = shares.is_earlier(helper, path, left)
                     && (is_faster || shares.allows_joint(helper, self.room()));
                 if left > 0 && suits {
-                    taker.helps.insert(path.id);
+                    taker.helps.insert(path.id());
                 }
             }
         }
@@ -481,13 +481,13 @@ impl Sender {
         if self.lost == 0 || !path.may_repeat(now, flight) {
             return None;
         }
-        let tsn = next_lost(self.rules.policies, paths, usable, path.id)?;
+        let tsn = next_lost(self.rules.policies, paths, usable, path.id())?;
         let last = self.outstanding.get(tsn)?.record.path;
         // The path on which it timed out does not repeat it, so a slow one must, worth using or not;
         // so must the one that the policy has chosen.
         let timed_out = || paths.get(last).is_some_and(|path| path.lost().has_timed_out(tsn));
         let bound = || self.rules.policies.fast != RetransmissionPolicy::Same || timed_out();
-        (worth || last == path.id || bound()).then_some(tsn)
+        (worth || last == path.id() || bound()).then_some(tsn)
     }
 
     /// Bytes in a packet of the chunk that `id` is to send again next: header and padding, and what
@@ -527,7 +527,7 @@ impl Sender {
         if path.is_held_back(now) || (!idle && !self.split_allows(path, paths, usable)) {
             return None;
         }
-        let taker = self.taker(now, paths, usable, path.id);
+        let taker = self.taker(now, paths, usable, path.id());
         let (stream, len) = self.queue.next(taker, self.fragment_size(paths))?;
         if self.waits_for_more(stream, path.flight() != flight, paths) {
             return None;
@@ -535,7 +535,7 @@ impl Sender {
         // If the window is closed: one probe, when nothing is under way (RFC 9260 section 6.1 rule A).
         let probes = || {
             idle && now >= self.probe_due(path)
-                && self.prober(paths, usable).is_some_and(|prober| prober.id == path.id)
+                && self.prober(paths, usable).is_some_and(|prober| prober.id() == path.id())
         };
         let allowed = if len > self.rwnd_for_new() {
             probes()
@@ -570,7 +570,7 @@ impl Sender {
     }
 
     fn probe_due(&self, prober: &Path) -> Instant {
-        self.window.probe_due(prober.rtt.rto(), prober.rtt.rto_max())
+        self.window.probe_due(prober.rtt().rto(), prober.rtt().rto_max())
     }
 }
 

@@ -15,7 +15,7 @@ impl Sender {
         }
         let usable = self.usable(paths);
         let has_others = usable.len() > 1 || !self.standby(paths, usable).is_empty();
-        let watched = paths.iter().filter(|path| has_others && usable.contains(path.id));
+        let watched = paths.iter().filter(|path| has_others && usable.contains(path.id()));
         watched.filter_map(|path| path.overdue_at(self.rules.sack_delay)).min()
     }
 
@@ -41,7 +41,7 @@ impl Sender {
         for path in paths.iter().filter(|path| path.is_active()) {
             let at = path.overdue_at(self.rules.sack_delay);
             if path.is_asking() || at.is_some_and(|at| at <= now) {
-                overdue.insert(path.id);
+                overdue.insert(path.id());
             }
         }
         if overdue.is_empty() || self.window.probe().is_some() {
@@ -63,9 +63,9 @@ impl Sender {
     fn is_witnessed(&self, id: PathId, paths: &Paths) -> bool {
         let usable = self.usable(paths);
         let standby = self.standby(paths, usable);
-        let may_tell = |path: &&Path| usable.contains(path.id) || standby.contains(path.id);
+        let may_tell = |path: &&Path| usable.contains(path.id()) || standby.contains(path.id());
         let Some(silent) = paths.get(id) else { return false };
-        let mut others = paths.iter().filter(|path| path.id != id).filter(may_tell);
+        let mut others = paths.iter().filter(|path| path.id() != id).filter(may_tell);
         others.any(|path| silent.is_witnessed_by(path))
     }
 
@@ -73,7 +73,7 @@ impl Sender {
         let usable = self.usable(paths);
         for other in self.standby(paths, usable).iter() {
             if let Some(path) = paths.get_mut(other) {
-                path.heartbeat.probe_now();
+                path.probe_now();
             }
         }
         let Some(path) = paths.get_mut(id) else { return };
@@ -81,7 +81,7 @@ impl Sender {
         if usable.len() < 2 {
             return;
         }
-        let (packet, mut room) = (path.congestion.chunk_limit(), None);
+        let (packet, mut room) = (path.congestion().chunk_limit(), None);
         while let Some((tsn, wire)) = self.earliest_in_flight(now, id, paths) {
             let Some(left) = room.unwrap_or(packet.max(wire)).checked_sub(wire) else { break };
             room = Some(left);
@@ -106,7 +106,7 @@ impl Sender {
         if self.rules.path_suspicion == PathSuspicion::Off {
             return;
         }
-        let id = path.id;
+        let id = path.id();
         path.note_sounds(summary.now, summary.via, |sent| {
             let chunk = self.outstanding.get(sent.tsn)?;
             chunk.record.is_live(id, sent).then_some(chunk.record.last_sent)

@@ -14,14 +14,14 @@ impl Sender {
     /// Bytes that need to wait so that no path waits for the user.
     pub(crate) fn wanted(&self, paths: &Paths) -> usize {
         let usable = self.usable(paths);
-        let all = paths.iter().filter(|path| usable.contains(path.id));
+        let all = paths.iter().filter(|path| usable.contains(path.id()));
         all.map(of_path).fold(0, usize::saturating_add).max(LEAST * self.fragment_size(paths))
     }
 }
 
 fn of_path(path: &Path) -> usize {
-    let window = path.congestion.window();
-    let round_trip = path.rtt.smoothed().map_or(LASTS, |srtt| srtt.max(Duration::from_nanos(1)));
+    let window = path.congestion().window();
+    let round_trip = path.rtt().smoothed().map_or(LASTS, |srtt| srtt.max(Duration::from_nanos(1)));
     let ahead = window as u128 * LASTS.as_nanos() / round_trip.as_nanos();
     let ahead = usize::try_from(ahead).unwrap_or(usize::MAX);
     window.saturating_sub(path.flight()).saturating_add(ahead)

@@ -97,7 +97,7 @@ impl DynamicMap {
     /// Whether it is time for a new plan; the time since the last one.
     pub(crate) fn is_due(&self, now: Instant, paths: &Paths) -> bool {
         let Some((at, with)) = self.planned else { return true };
-        let slowest = paths.iter().filter_map(|path| path.rtt.least()).max().unwrap_or_default();
+        let slowest = paths.iter().filter_map(|path| path.rtt().least()).max().unwrap_or_default();
         self.incomplete
             || with != self.shares.admitted()
             || now.since(at) >= INTERVAL.max(slowest * 4)
@@ -113,7 +113,7 @@ impl DynamicMap {
         let usable = self.shares.admitted();
         let measured: Vec<PathView> = paths
             .iter()
-            .filter(|path| usable.contains(path.id))
+            .filter(|path| usable.contains(path.id()))
             .map(|path| self.view(path))
             .collect();
         let views: Vec<StreamView> = reports.iter().map(|report| report.view).collect();
@@ -192,8 +192,9 @@ impl DynamicMap {
     }
 
     fn view(&self, path: &Path) -> PathView {
-        let capacity = self.shares.rate(path.id).or(path.window_rate()).unwrap_or_default().max(1);
-        PathView { id: path.id, capacity, delay: path.forward_delay() }
+        let capacity =
+            self.shares.rate(path.id()).or(path.window_rate()).unwrap_or_default().max(1);
+        PathView { id: path.id(), capacity, delay: path.forward_delay() }
     }
 }
 

@@ -102,7 +102,7 @@ impl Gauge {
 
     /// Takes note of what round trips take.
     pub(crate) fn follow(&mut self, now: Instant, path: &Path) {
-        let Some(latest) = path.rtt.latest() else { return };
+        let Some(latest) = path.rtt().latest() else { return };
         let base = self.round_trip().unwrap_or(latest);
         let carried = u128::from(self.rate().unwrap_or(0)) * base.as_nanos() / 1_000_000_000;
         // With so little in flight there is hardly a queue.
@@ -113,7 +113,7 @@ impl Gauge {
     /// Whether a sample is complete.
     pub(crate) fn is_due(&self, now: Instant, path: &Path) -> bool {
         // Queues make round trips longer, but not what comes out of them.
-        let round_trip = self.round_trip().or(path.rtt.least()).unwrap_or(SPAN);
+        let round_trip = self.round_trip().or(path.rtt().least()).unwrap_or(SPAN);
         now.since(self.since) >= SPAN.max(round_trip * 3)
     }
 
@@ -134,7 +134,7 @@ impl Gauge {
         }
         let queues = self.queues(path);
         if limited {
-            self.by_share = most < path.congestion.window();
+            self.by_share = most < path.congestion().window();
             if queues {
                 self.full_until = now + BELIEVED;
             }
@@ -157,7 +157,7 @@ impl Gauge {
 
     /// Whether packets have to wait on the path: more than one, and noticeably.
     fn queues(&self, path: &Path) -> bool {
-        let (Some(smoothed), Some(base)) = (path.rtt.smoothed(), self.round_trip()) else {
+        let (Some(smoothed), Some(base)) = (path.rtt().smoothed(), self.round_trip()) else {
             return false;
         };
         let packet = u64::from(path.mtu()) * 1_000_000_000 / self.rate().unwrap_or(1).max(1);
@@ -256,7 +256,7 @@ mod tests {
             gauge.sample(Instant::ZERO, path, usize::MAX);
             gauge.loss()
         };
-        path.rtt.on_data_sample(Instant::ZERO, Duration::from_millis(20));
+        path.rtt_mut().on_data_sample(Instant::ZERO, Duration::from_millis(20));
         let steady = [2; 24].map(|lost| sample(path, 100, lost));
         assert!((19_000..=20_000).contains(&steady[23]), "{steady:?}");
         // Unused it is forgotten, slowly.
@@ -264,7 +264,7 @@ mod tests {
         let before = [0; 50].map(|_| sample(path, 0, 0))[49];
         assert!((8000..10_000).contains(&before));
         for at in 1..20 {
-            path.rtt
+            path.rtt_mut()
                 .on_data_sample(Instant::ZERO + Duration::from_secs(at), Duration::from_millis(90));
         }
         assert_eq!([60, 0].map(|lost| sample(path, 100, lost)), [before; 2], "its own queue");
@@ -280,12 +280,12 @@ mod tests {
             now = now + Duration::from_secs(1);
             path.stats_mut().bytes_acked += 1_000_000;
             path.set_share_filled(Some(now));
-            path.rtt.on_data_sample(now, Duration::from_millis(rtt));
+            path.rtt_mut().on_data_sample(now, Duration::from_millis(rtt));
             gauge.follow(now, path);
             gauge.sample(now, path, most);
             gauge.may_carry_more(now)
         };
-        let window = path.congestion.window();
+        let window = path.congestion().window();
         assert!(second(path, 20, window - 1));
         assert!(!second(path, 20, window), "the window is the limit");
         assert!(second(path, 20, window - 1));
@@ -305,7 +305,7 @@ mod tests {
         for trip in trips {
             now = now + Duration::from_millis(100);
             path.stats_mut().bytes_acked += 100_000;
-            path.rtt.on_data_sample(now, Duration::from_millis(trip));
+            path.rtt_mut().on_data_sample(now, Duration::from_millis(trip));
             gauge.follow(now, path);
             gauge.sample(now, path, usize::MAX);
         }

@@ -66,8 +66,8 @@ impl PathShares {
             return;
         }
         self.basis = basis;
-        let carrying = || paths.iter().filter(|path| usable.contains(path.id));
-        let quickest = carrying().filter_map(|path| path.rtt.least()).min().unwrap_or_default();
+        let carrying = || paths.iter().filter(|path| usable.contains(path.id()));
+        let quickest = carrying().filter_map(|path| path.rtt().least()).min().unwrap_or_default();
         let need = |path| self.need(now, path, quickest, tenants.pins);
         let needs: Vec<PathNeed> = carrying().map(need).collect();
         self.judge(now);
@@ -114,10 +114,10 @@ impl PathShares {
     fn measure(&mut self, now: Instant, paths: &Paths) -> bool {
         let mut news = false;
         for path in paths.iter() {
-            let gauge = self.gauges.entry(path.id).or_insert_with(|| Gauge::new(now, path));
+            let gauge = self.gauges.entry(path.id()).or_insert_with(|| Gauge::new(now, path));
             gauge.follow(now, path);
             if gauge.is_due(now, path) {
-                let share = self.shares.iter().find(|share| share.id == path.id);
+                let share = self.shares.iter().find(|share| share.id == path.id());
                 gauge.sample(now, path, share.map_or(usize::MAX, |share| share.most));
                 news = true;
             }
@@ -127,19 +127,19 @@ impl PathShares {
 
     /// `quickest`: the shortest round trip of all paths. SACKs come back over that path, mostly.
     fn need(&self, now: Instant, path: &Path, quickest: Duration, pins: PathSet) -> PathNeed {
-        let there_and_back = (path.rtt.least().unwrap_or_default() + quickest) / 2;
-        let gauge = self.gauges.get(&path.id);
+        let there_and_back = (path.rtt().least().unwrap_or_default() + quickest) / 2;
+        let gauge = self.gauges.get(&path.id());
         let round_trip = gauge.and_then(Gauge::round_trip).unwrap_or(there_and_back);
         PathNeed {
-            id: path.id,
-            rate: self.rate(path.id),
+            id: path.id(),
+            rate: self.rate(path.id()),
             sure: gauge.is_some_and(Gauge::is_sure),
             grows: gauge.is_some_and(|gauge| gauge.may_carry_more(now)),
             round_trip,
             loss: gauge.map_or(0, Gauge::loss),
             packet: path.mtu().into(),
-            used: self.admitted.contains(path.id),
-            pinned: pins.contains(path.id),
+            used: self.admitted.contains(path.id()),
+            pinned: pins.contains(path.id()),
         }
     }
 
@@ -165,7 +165,7 @@ impl PathShares {
 
     /// Whether `path` may send more of its own streams.
     pub(crate) fn allows(&self, path: &Path, room: Room) -> bool {
-        let Some(share) = self.share(path.id) else { return true };
+        let Some(share) = self.share(path.id()) else { return true };
         let packet = usize::from(path.mtu());
         let fits = path.flight() + packet <= share.most
             && (share.faster == 0
@@ -176,7 +176,7 @@ impl PathShares {
     /// Whether `helper` may send what `home`, a faster path, has in its streams: there must be room
     /// for all that `home` delivers until it arrives.
     pub(crate) fn allows_joint(&self, helper: &Path, room: Room) -> bool {
-        let Some(share) = self.share(helper.id) else { return true };
+        let Some(share) = self.share(helper.id()) else { return true };
         share.joined + helper.flight() + usize::from(helper.mtu()) <= room.window
     }
 
@@ -190,7 +190,7 @@ impl PathShares {
     /// flight.
     fn delay(&self, path: &Path, more: usize) -> Duration {
         let least = self.least(path);
-        let Some(rate) = self.rate(path.id) else { return least / 2 };
+        let Some(rate) = self.rate(path.id()) else { return least / 2 };
         let time = |bytes: usize| {
             let nanos = bytes as u128 * 1_000_000_000 / u128::from(rate.max(1));
             Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
@@ -200,8 +200,8 @@ impl PathShares {
 
     /// What a round trip takes at least.
     fn least(&self, path: &Path) -> Duration {
-        let measured = self.gauges.get(&path.id).and_then(Gauge::round_trip);
-        measured.or(path.rtt.least()).unwrap_or_default()
+        let measured = self.gauges.get(&path.id()).and_then(Gauge::round_trip);
+        measured.or(path.rtt().least()).unwrap_or_default()
     }
 
     fn share(&self, path: PathId) -> Option<&Share> {

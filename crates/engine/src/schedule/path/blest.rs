@@ -51,14 +51,14 @@ impl Blest {
 
     /// Whether `slow` may be used beside `fast`, where `window` bytes may be outstanding in all.
     pub(crate) fn allows(&self, fast: &Path, slow: &Path, window: usize) -> bool {
-        let (Some(srtt_f), Some(srtt_s)) = (fast.rtt.smoothed(), slow.rtt.smoothed()) else {
+        let (Some(srtt_f), Some(srtt_s)) = (fast.rtt().smoothed(), slow.rtt().smoothed()) else {
             return true;
         };
         let rounds = srtt_s.as_nanos().div_ceil(srtt_f.as_nanos().max(1)).clamp(1, MOST_ROUNDS);
         let rounds = usize::try_from(rounds).unwrap_or(1);
-        let packet = fast.congestion.chunk_limit();
-        let by_fast = rounds * (fast.congestion.window() + (rounds - 1) * packet / 2);
-        let by_slow = slow.flight() + slow.congestion.chunk_limit();
+        let packet = fast.congestion().chunk_limit();
+        let by_fast = rounds * (fast.congestion().window() + (rounds - 1) * packet / 2);
+        let by_slow = slow.flight() + slow.congestion().chunk_limit();
         by_fast.saturating_mul(self.lambda) / 1000 <= window.saturating_sub(by_slow)
     }
 }
@@ -74,7 +74,7 @@ mod tests {
     fn the_slow_path_is_used_if_the_window_leaves_room_for_the_fast_one() {
         let (paths, _) = measured(&[10, 40]);
         let (fast, slow) = (paths.get(PathId(0)).unwrap(), paths.get(PathId(1)).unwrap());
-        let (cwnd, packet) = (fast.congestion.window(), fast.congestion.chunk_limit());
+        let (cwnd, packet) = (fast.congestion().window(), fast.congestion().chunk_limit());
         let needed = 4 * (cwnd + 3 * packet / 2) * INITIAL / 1000 + packet;
         let blest = Blest::new();
         assert!(blest.allows(fast, slow, needed));

@@ -28,12 +28,12 @@ const MOST_DOUBLINGS: u64 = 16;
 /// Whether `id` should carry something of the `left` bytes that wait to be sent. True for the first
 /// in the order of `smallest_srtt`, so that something is always sent.
 pub(crate) fn is_worth_using(paths: &Paths, usable: PathSet, id: PathId, left: usize) -> bool {
-    let Some(slow) = paths.get(id).filter(|path| path.rtt.smoothed().is_some()) else {
+    let Some(slow) = paths.get(id).filter(|path| path.rtt().smoothed().is_some()) else {
         return true;
     };
     let is_faster = |path: &&Path| {
-        usable.contains(path.id)
-            && path.rtt.smoothed().is_some_and(|srtt| Some(srtt) < slow.rtt.smoothed())
+        usable.contains(path.id())
+            && path.rtt().smoothed().is_some_and(|srtt| Some(srtt) < slow.rtt().smoothed())
     };
     let faster = || paths.iter().filter(is_faster);
     let Some(fastest) = faster().map(Path::forward_delay).min() else { return true };
@@ -45,11 +45,11 @@ pub(crate) fn is_worth_using(paths: &Paths, usable: PathSet, id: PathId, left: u
 /// Bytes that `path` delivers in `time`.
 fn delivered(path: &Path, time: Duration) -> u64 {
     let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-    let round = nanos(path.rtt.smoothed().unwrap_or_default()).max(1);
+    let round = nanos(path.rtt().smoothed().unwrap_or_default()).max(1);
     let (rounds, rest) = (nanos(time) / round, nanos(time) % round);
-    let window = path.congestion.window() as u64;
+    let window = path.congestion().window() as u64;
     let part = |bytes: u64| u64::try_from(u128::from(bytes) * u128::from(rest) / u128::from(round));
-    if !path.congestion.is_doubling() {
+    if !path.congestion().is_doubling() {
         return window.saturating_mul(rounds).saturating_add(part(window).unwrap_or(u64::MAX));
     }
     let last = window.saturating_mul(1 << rounds.min(MOST_DOUBLINGS));
@@ -80,7 +80,7 @@ mod tests {
             let id = paths.add(addr, 1500, PathState::Active, config).unwrap();
             let path = paths.get_mut(id).unwrap();
             if let Some(srtt) = srtt {
-                path.rtt.on_sample(Instant::ZERO, Duration::from_millis(srtt));
+                path.on_round_trip(Instant::ZERO, Duration::from_millis(srtt));
             }
             all.insert(id);
         }
@@ -91,7 +91,7 @@ mod tests {
     fn the_slow_path_helps_only_while_there_is_much_to_send() {
         let (paths, all) = two([Some(10), Some(110)]);
         // Until a chunk arrives over the slow path the fast one has five round trips, in each of which it doubles.
-        let window = paths.get(FAST).unwrap().congestion.window();
+        let window = paths.get(FAST).unwrap().congestion().window();
         assert!(!is_worth_using(&paths, all, SLOW, 31 * window - 100));
         assert!(is_worth_using(&paths, all, SLOW, 31 * window + 100));
         assert!(is_worth_using(&paths, all, FAST, 1));
@@ -102,7 +102,7 @@ mod tests {
         let congestion = CongestionControl::Rfc9260;
         let (mut paths, all) =
             with(&Config { congestion, ..Config::default() }, [Some(10), Some(110)]);
-        let fast = &mut paths.get_mut(FAST).unwrap().congestion;
+        let fast = paths.get_mut(FAST).unwrap().congestion_mut();
         fast.on_loss(&CongestionEvent { used: 8 * fast.window() }, &Group::default());
         let window = fast.window();
         assert!(!fast.is_doubling());

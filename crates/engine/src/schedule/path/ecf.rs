@@ -25,12 +25,12 @@ pub(crate) enum Verdict {
 
 /// Decides about `slow` when `left` bytes wait. `waiting`: the last decision was to wait.
 pub(crate) fn decide(fast: &Path, slow: &Path, left: usize, waiting: bool) -> Verdict {
-    let (Some(rtt_f), Some(rtt_s)) = (nanos(fast.rtt.smoothed()), nanos(slow.rtt.smoothed()))
+    let (Some(rtt_f), Some(rtt_s)) = (nanos(fast.rtt().smoothed()), nanos(slow.rtt().smoothed()))
     else {
         return Verdict::UseAndForget;
     };
-    let delta = fast.rtt.variation().max(slow.rtt.variation()).as_nanos();
-    let cwnd = |path: &Path| path.congestion.window().max(1) as u128;
+    let delta = fast.rtt().variation().max(slow.rtt().variation()).as_nanos();
+    let cwnd = |path: &Path| path.congestion().window().max(1) as u128;
     // At least one round trip over either path is needed, however little is left.
     let rounds = |path: &Path, rtt: u128| (left as u128).max(cwnd(path)) * rtt / cwnd(path);
     let over_fast = rtt_f + rounds(fast, rtt_f);
@@ -60,7 +60,7 @@ mod tests {
         // The variation after one sample is half of it: delta is 50 ms.
         let (paths, _) = measured(&[10, 100]);
         let (fast, slow) = (paths.get(PathId(0)).unwrap(), paths.get(PathId(1)).unwrap());
-        let cwnd = fast.congestion.window();
+        let cwnd = fast.congestion().window();
         // rtt_s + delta is 150 ms: 15 round trips over the fast path, one of them for nothing.
         assert_eq!(decide(fast, slow, 13 * cwnd, false), Verdict::Wait);
         assert_eq!(decide(fast, slow, 14 * cwnd, false), Verdict::UseAndForget);

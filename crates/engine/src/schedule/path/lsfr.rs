@@ -11,17 +11,17 @@ use core::cmp::Reverse;
 pub(crate) fn by_lsfr(paths: &Paths, usable: PathSet) -> PathOrder {
     let primary = paths.primary();
     PathOrder::by(paths, usable, |path| {
-        let srtt = path.rtt.smoothed().unwrap_or(Duration::MAX);
-        (path.id != primary, Reverse(path.congestion.window()), srtt)
+        let srtt = path.rtt().smoothed().unwrap_or(Duration::MAX);
+        (path.id() != primary, Reverse(path.congestion().window()), srtt)
     })
 }
 
 /// Of `usable` the primary path and those without errors; all, if that leaves none.
 pub(crate) fn without_errors(paths: &Paths, usable: PathSet) -> PathSet {
-    let good = |path: &&Path| path.id == paths.primary() || path.errors() == 0;
+    let good = |path: &&Path| path.id() == paths.primary() || path.errors() == 0;
     let mut set = PathSet::default();
-    let members = paths.iter().filter(|path| usable.contains(path.id));
-    members.filter(good).for_each(|path| set.insert(path.id));
+    let members = paths.iter().filter(|path| usable.contains(path.id()));
+    members.filter(good).for_each(|path| set.insert(path.id()));
     if set.is_empty() { usable } else { set }
 }
 
@@ -38,12 +38,12 @@ mod tests {
     fn the_primary_then_the_largest_window_then_the_smallest_round_trip() {
         let (mut paths, all) = paths(4);
         for (path, srtt) in paths.iter_mut().zip([10, 50, 40, 5]) {
-            path.rtt.on_sample(Instant::ZERO, Duration::from_millis(srtt));
+            path.on_round_trip(Instant::ZERO, Duration::from_millis(srtt));
         }
         paths.set_primary(PathId(1));
         let event = CongestionEvent { used: 4000 };
-        paths.get_mut(PathId(3)).unwrap().congestion.on_timeout(&event, &Group::default());
-        let windows = paths.iter().map(|path| path.congestion.window()).collect::<Vec<_>>();
+        paths.get_mut(PathId(3)).unwrap().congestion_mut().on_timeout(&event, &Group::default());
+        let windows = paths.iter().map(|path| path.congestion().window()).collect::<Vec<_>>();
         assert!(windows[3] < windows[0] && windows[0] == windows[2], "{windows:?}");
         let order: Vec<u8> = by_lsfr(&paths, all).map(|id| id.0).collect();
         assert_eq!(order, [1, 0, 2, 3]);

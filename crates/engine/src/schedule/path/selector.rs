@@ -73,7 +73,7 @@ impl PathSelector {
             PathScheduling::Ecf => {
                 let mut order = order();
                 let Some(fast) = order.next() else { return };
-                let Some(slow) = order.find(|path| has_window(path)) else { return };
+                let Some(slow) = order.find(|path| path.has_window()) else { return };
                 match decide(fast, slow, demand.left, self.waiting) {
                     Verdict::Wait => self.waiting = true,
                     Verdict::Use => {}
@@ -83,8 +83,8 @@ impl PathSelector {
             PathScheduling::Blest => {
                 let mut order = order();
                 let (Some(fast), Some(slow)) = (order.next(), order.next()) else { return };
-                let blocked = demand.sendable == 0 && demand.left > 0 && has_window(fast);
-                let srtt = slow.rtt.smoothed().unwrap_or(Duration::ZERO);
+                let blocked = demand.sendable == 0 && demand.left > 0 && fast.has_window();
+                let srtt = slow.rtt().smoothed().unwrap_or(Duration::ZERO);
                 self.blest.observe(now, srtt, blocked && slow.flight() > 0);
             }
             PathScheduling::Primary
@@ -108,7 +108,7 @@ impl PathSelector {
     ) -> bool {
         let beside_fastest = |decide: &dyn Fn(&Path, &Path) -> bool| {
             let fast = by_smallest_srtt(paths, usable).next().and_then(|id| paths.get(id));
-            let pair = fast.zip(paths.get(id)).filter(|(fast, slow)| fast.id != slow.id);
+            let pair = fast.zip(paths.get(id)).filter(|(fast, slow)| fast.id() != slow.id());
             pair.is_none_or(|(fast, slow)| decide(fast, slow))
         };
         match self.scheduling {
@@ -128,8 +128,4 @@ impl PathSelector {
             | PathScheduling::Redundant => true,
         }
     }
-}
-
-fn has_window(path: &Path) -> bool {
-    path.flight() < path.congestion.window()
 }

@@ -7,7 +7,7 @@ use crate::time::Duration;
 
 /// The paths of `usable`, smallest srtt first, lower number first among equals.
 pub(crate) fn by_smallest_srtt(paths: &Paths, usable: PathSet) -> PathOrder {
-    PathOrder::by(paths, usable, |path| path.rtt.smoothed().unwrap_or(Duration::MAX))
+    PathOrder::by(paths, usable, |path| path.rtt().smoothed().unwrap_or(Duration::MAX))
 }
 
 #[cfg(test)]
@@ -23,7 +23,7 @@ mod tests {
         let (mut paths, all) = paths(4);
         for (path, srtt) in paths.iter_mut().zip([Some(50), None, Some(10), Some(10)]) {
             if let Some(srtt) = srtt {
-                path.rtt.on_sample(Instant::ZERO, Duration::from_millis(srtt));
+                path.on_round_trip(Instant::ZERO, Duration::from_millis(srtt));
             }
         }
         let order: Vec<_> = by_smallest_srtt(&paths, all).collect();

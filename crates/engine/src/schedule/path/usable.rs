@@ -11,10 +11,10 @@ pub(crate) fn usable(paths: &Paths, multipath: bool) -> PathSet {
     let mut set = PathSet::default();
     let allowed = paths.is_regulated().then(|| policy::usable(paths));
     let is_allowed = |path: &&Path| match allowed {
-        Some(allowed) => allowed.contains(path.id),
+        Some(allowed) => allowed.contains(path.id()),
         None => path.is_active(),
     };
-    let active = paths.iter().filter(is_allowed).map(|path| path.id);
+    let active = paths.iter().filter(is_allowed).map(|path| path.id());
     if multipath {
         active.for_each(|id| set.insert(id));
     } else if let Some(id) = active.min_by_key(|id| *id != paths.primary()) {
@@ -37,7 +37,7 @@ fn least_failed(paths: &Paths) -> Option<PathId> {
     };
     let ranked = paths.iter().filter_map(|path| {
         let latest = core::cmp::Reverse(path.last_data());
-        Some((rank(path)?, path.errors(), latest, path.id))
+        Some((rank(path)?, path.errors(), latest, path.id()))
     });
     ranked.min().map(|(.., id)| id)
 }

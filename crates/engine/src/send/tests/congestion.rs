@@ -143,7 +143,7 @@ fn the_window_decays_while_the_path_is_idle() {
     bench.push(0, 1);
     bench.sack(1, &[], 0);
     let cwnd = bench.cwnd(0);
-    let rto = bench.path(0).rtt.rto();
+    let rto = bench.path(0).rtt().rto();
     bench.now = bench.now + rto * 2;
     bench.push(0, 1);
     assert_eq!(bench.cwnd(0), cwnd / 4);

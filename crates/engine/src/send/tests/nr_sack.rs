@@ -111,12 +111,12 @@ fn chunks_that_a_short_sack_does_not_report_any_more_are_in_flight_again() {
     assert_eq!(bench.path(0).flight(), 1460);
     bench.sack(1, &[], 0);
     assert_eq!(bench.path(0).flight(), 2 * 1460);
-    let rto = bench.path(0).rtt.rto();
+    let rto = bench.path(0).rtt().rto();
     bench.now = bench.path(0).t3().unwrap();
     bench.sender.handle_t3(crate::path::PathId(0), &mut bench.paths);
     assert_eq!(bench.send(0), [2]);
     bench.sack(1, &[(2, 2)], 0);
-    assert_eq!(bench.path(0).rtt.rto(), rto * 2, "a second acknowledgement is no sample");
+    assert_eq!(bench.path(0).rtt().rto(), rto * 2, "a second acknowledgement is no sample");
 }
 
 #[test]

@@ -324,7 +324,7 @@ fn the_peer_is_told_again_when_it_seems_not_to_have_heard() {
     bench.sender.handle_t3(PathId(0), &mut bench.paths);
     bench.give_up();
     assert_eq!(bench.told(), Some((1, [(1, 0)].into())));
-    let round_trip = bench.path(0).rtt.smoothed().unwrap();
+    let round_trip = bench.path(0).rtt().smoothed().unwrap();
     bench.send_all(0);
     bench.sack(0, &[(2, 2)], 0);
     assert_eq!(bench.told(), None);
@@ -334,9 +334,9 @@ fn the_peer_is_told_again_when_it_seems_not_to_have_heard() {
     // Nothing is in flight; the timer runs for the answer alone, and its expiry is an error.
     assert!(bench.path(0).t3().is_some() && bench.path(0).flight() == 0);
     bench.pass(10_000);
-    let (cwnd, rto) = (bench.cwnd(0), bench.path(0).rtt.rto());
+    let (cwnd, rto) = (bench.cwnd(0), bench.path(0).rtt().rto());
     assert!(!bench.sender.handle_t3(PathId(0), &mut bench.paths));
-    assert_eq!((bench.cwnd(0), bench.path(0).rtt.rto()), (cwnd, rto * 2));
+    assert_eq!((bench.cwnd(0), bench.path(0).rtt().rto()), (cwnd, rto * 2));
     assert_eq!(bench.told(), Some((1, [(1, 0)].into())));
     let outcome = bench.sack(3, &[], 0);
     assert!(outcome.newly_acked && outcome.acked_paths.contains(PathId(0)));

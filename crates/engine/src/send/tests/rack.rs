@@ -150,7 +150,7 @@ fn a_silent_tail_is_probed_with_what_was_sent_last_before_t3_expires() {
     assert_eq!((bench.path(0).stats().tail_probes, bench.cwnd(0)), (1, cwnd));
     // T3-rtx is next, a full RTO later.
     assert_eq!(deadline(&bench), None);
-    assert_eq!(bench.path(0).t3().unwrap().since(bench.now), bench.path(0).rtt.rto());
+    assert_eq!(bench.path(0).t3().unwrap().since(bench.now), bench.path(0).rtt().rto());
     // The answer shows that all before it is lost.
     bench.pass(100);
     bench.sack(0, &[(3, 3)], 0);

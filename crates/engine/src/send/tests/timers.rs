@@ -16,7 +16,7 @@ fn t3(bench: &Bench, id: u8) -> Option<Instant> {
 fn the_timer_follows_the_earliest_chunk_of_its_path() {
     let mut bench = Bench::opened(1);
     bench.push(0, 3);
-    let rto = bench.path(0).rtt.rto();
+    let rto = bench.path(0).rtt().rto();
     assert_eq!(t3(&bench, 0), Some(bench.now + rto));
     let started = bench.now;
     bench.pass(10);
@@ -26,7 +26,7 @@ fn the_timer_follows_the_earliest_chunk_of_its_path() {
     bench.sack(0, &[(2, 2)], 0);
     assert_eq!(t3(&bench, 0), Some(started + rto));
     bench.sack(2, &[], 0);
-    assert_eq!(t3(&bench, 0), Some(bench.now + bench.path(0).rtt.rto()));
+    assert_eq!(t3(&bench, 0), Some(bench.now + bench.path(0).rtt().rto()));
     bench.sack(4, &[], 0);
     assert_eq!(t3(&bench, 0), None);
 }
@@ -53,12 +53,12 @@ fn a_path_behind_another_paths_hole_does_not_time_out() {
 fn a_timeout_moves_everything_to_another_path_at_once() {
     let mut bench = Bench::opened(2);
     bench.push(0, 5);
-    let rto = bench.path(0).rtt.rto();
+    let rto = bench.path(0).rtt().rto();
     bench.pass(300);
     assert!(!bench.sender.handle_t3(A, &mut bench.paths));
     bench.check();
     assert_eq!((bench.path(0).flight(), t3(&bench, 0)), (0, None));
-    assert_eq!(bench.path(0).rtt.rto(), rto * 2);
+    assert_eq!(bench.path(0).rtt().rto(), rto * 2);
     assert_eq!(bench.send(0), Vec::<u64>::new());
     assert_eq!(bench.send_all(1), [1, 2, 3, 4, 5]);
     assert_eq!(bench.path(0).stats().timeout_retransmits, 5);
@@ -70,7 +70,7 @@ fn a_timeout_moves_everything_to_another_path_at_once() {
 #[test]
 fn what_timed_out_goes_to_a_slow_path_even_if_that_is_not_worth_using_otherwise() {
     let mut bench = Bench::opened(2);
-    bench.paths.get_mut(B).unwrap().rtt.on_sample(bench.now, Duration::from_secs(9));
+    bench.paths.get_mut(B).unwrap().on_round_trip(bench.now, Duration::from_secs(9));
     bench.push(0, 1);
     bench.queue(1);
     assert_eq!(bench.send(1), Vec::<u64>::new());
@@ -185,12 +185,12 @@ fn a_shutdown_takes_nothing_back() {
 #[test]
 fn the_timer_of_a_repetition_is_that_of_the_path_it_takes() {
     let mut bench = Bench::opened(2);
-    bench.paths.get_mut(B).unwrap().rtt.on_sample(bench.now, Duration::from_millis(500));
+    bench.paths.get_mut(B).unwrap().on_round_trip(bench.now, Duration::from_millis(500));
     bench.push(0, 1);
     bench.pass(300);
     bench.sender.handle_t3(A, &mut bench.paths);
     assert_eq!(bench.send(1), [1]);
-    let rtos = [0, 1].map(|id| bench.path(id).rtt.rto());
+    let rtos = [0, 1].map(|id| bench.path(id).rtt().rto());
     assert_ne!(rtos[0], rtos[1]);
     assert_eq!((t3(&bench, 0), t3(&bench, 1)), (None, Some(bench.now + rtos[1])));
 }
@@ -220,7 +220,7 @@ fn the_timer_restarts_when_the_earliest_chunk_is_repeated() {
     bench.pass(30);
     let before = t3(&bench, 0).unwrap();
     assert_eq!(bench.send(0), [1]);
-    assert_eq!(t3(&bench, 0), Some(bench.now + bench.path(0).rtt.rto()));
+    assert_eq!(t3(&bench, 0), Some(bench.now + bench.path(0).rtt().rto()));
     assert!(t3(&bench, 0).unwrap() >= before + Duration::from_millis(30));
 }
 

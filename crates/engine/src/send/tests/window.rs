@@ -19,7 +19,7 @@ const A: PathId = PathId(0);
 /// Three paths, path 0 the fastest, window closed, one chunk waiting.
 fn closed() -> Bench {
     let mut bench = Bench::opened(3);
-    bench.paths.get_mut(A).unwrap().rtt.on_sample(bench.now, Duration::from_millis(20));
+    bench.paths.get_mut(A).unwrap().on_round_trip(bench.now, Duration::from_millis(20));
     bench.push(0, 1);
     bench.a_rwnd = 0;
     bench.sack(1, &[], 0);
@@ -51,7 +51,7 @@ fn nothing_new_leaves_beyond_the_peers_window() {
 fn a_slow_path_is_left_out_when_the_peers_window_is_nearly_used_up() {
     let mut bench = Bench::opened(2);
     let slow = Duration::from_secs(2);
-    bench.paths.get_mut(PathId(1)).unwrap().rtt.on_sample(bench.now, slow);
+    bench.paths.get_mut(PathId(1)).unwrap().on_round_trip(bench.now, slow);
     bench.queue(400);
     assert_eq!(bench.send(1), [1]);
     bench.a_rwnd = 20 * FULL as u32;
@@ -77,7 +77,7 @@ fn one_probe_for_the_association_after_one_rto() {
     let mut bench = closed();
     assert_eq!(send_everywhere(&mut bench), Vec::<u64>::new());
     let due = bench.sender.deadline(&bench.paths).unwrap();
-    assert_eq!(due, bench.now + bench.path(0).rtt.rto());
+    assert_eq!(due, bench.now + bench.path(0).rtt().rto());
     bench.now = due;
     assert_eq!(send_everywhere(&mut bench), [2]);
     assert_eq!(bench.path(0).flight(), 1460, "the probe goes over the fastest path");
@@ -93,7 +93,7 @@ fn immediate_probing_keeps_one_chunk_in_flight_whatever_the_window_is() {
     bench.sack(1, &[], 0);
     bench.queue(2);
     assert_eq!(bench.send_all(0), [2]);
-    let rto = bench.path(0).rtt.rto();
+    let rto = bench.path(0).rtt().rto();
     assert_eq!(bench.path(0).t3(), Some(bench.now + rto));
     bench.now = bench.now + rto;
     assert!(!bench.sender.handle_t3(A, &mut bench.paths), "nobody has answered");
@@ -110,14 +110,14 @@ fn a_probe_that_pacing_holds_back_does_not_ask_to_be_sent_now() {
     let path = bench.paths.get_mut(A).unwrap();
     path.pace_slowly(bench.now);
     let due = path.pacing_deadline();
-    assert!(due > Some(bench.now + path.rtt.rto()));
+    assert!(due > Some(bench.now + path.rtt().rto()));
     assert_eq!(bench.sender.deadline(&bench.paths), due);
 }
 
 #[test]
 fn answered_probes_are_no_errors_and_become_rarer() {
     let mut bench = closed();
-    let rto = bench.path(0).rtt.rto();
+    let rto = bench.path(0).rtt().rto();
     bench.now = bench.sender.deadline(&bench.paths).unwrap();
     assert_eq!(bench.send(0), [2]);
     let mut pauses = Vec::new();
@@ -134,7 +134,7 @@ fn answered_probes_are_no_errors_and_become_rarer() {
     assert_eq!(pauses[..3], [rto * 2, rto * 4, rto * 8]);
     assert_eq!(pauses.last(), Some(&Duration::from_secs(60)));
     // Only the idle time has told on the window.
-    assert_eq!((bench.cwnd(0), bench.path(0).rtt.rto()), (4 * (FULL + 16), rto));
+    assert_eq!((bench.cwnd(0), bench.path(0).rtt().rto()), (4 * (FULL + 16), rto));
     assert_eq!(bench.path(0).stats().timeouts, 0);
 }
 
@@ -172,7 +172,7 @@ fn an_accepted_probe_is_followed_by_the_next_after_a_longer_pause() {
     assert_eq!(bench.send(0), [2]);
     bench.pass(20);
     bench.sack(2, &[], 0);
-    let rto = bench.path(0).rtt.rto();
+    let rto = bench.path(0).rtt().rto();
     assert_eq!(bench.sender.deadline(&bench.paths), Some(sent + rto * 2));
 }
 
