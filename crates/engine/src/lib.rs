@@ -28,6 +28,7 @@ mod event;
 pub mod fuzzing;
 mod names;
 mod path;
+mod path_id;
 mod profile;
 mod ranges;
 mod recv;
@@ -43,8 +44,14 @@ mod tsn;
 pub use association::asconf::AddressError;
 pub use association::cookie::seen_source;
 pub use association::reconfiguration::ReconfigurationError;
-pub use authentication::{HmacAlgorithms, KeyError};
-pub use config::{Config, LocalAddress};
+pub use authentication::KeyError;
+pub use config::{
+    BufferSplit, BurstLimit, Config, CongestionControl, CwndUpdate, EcnUse, FastRecoveryScope,
+    HmacAlgorithms, InitialWindow, LocalAddress, LossRecovery, NrSack, Pacing, PathMtu,
+    PathScheduling, PathSuspicion, ProbeOrder, Redundancy, Reliability, RetransmissionPolicy,
+    SackPath, SharedBottleneck, SplitFastRetransmit, SplitMeasure, SplitShares, SplitSides,
+    StreamClass, StreamMapping, StreamOptions, StreamScheduling, WindowProbing,
+};
 pub use ecn::Ecn;
 pub use endpoint::{ConnectError, Endpoint};
 pub use event::{
@@ -53,20 +60,11 @@ pub use event::{
 };
 pub use names::UnknownName;
 pub use path::{
-    BurstLimit, CongestionControl, CwndUpdate, EcnState, EcnUse, FastRecoveryScope, InitialWindow,
-    LossRecovery, Pacing, PathAddr, PathId, PathMtu, PathPolicy, PathRole, PathRule, PathState,
-    PathSuspicion, ProbeOrder, Scope, SharedBottleneck, SplitFastRetransmit, Supervision,
+    EcnState, PathAddr, PathId, PathPolicy, PathRole, PathRule, PathState, Scope, Supervision,
     SupervisionChange, is_private, path_pairs,
 };
 pub use profile::Profile;
-pub use recv::{NrSack, SackPath};
-pub use schedule::map::StreamMapping;
-pub use schedule::path::{PathScheduling, Redundancy};
-pub use schedule::stream::{StreamClass, StreamOptions, StreamScheduling};
-pub use send::{
-    Abandoned, BufferSplit, Outgoing, Reliability, ReliabilityPolicy, RetransmissionPolicy,
-    SendError, SplitMeasure, SplitShares, SplitSides, WindowProbing,
-};
+pub use send::{Abandoned, Outgoing, ReliabilityPolicy, SendError};
 pub use status::{
     AssociationState, AssociationStatistics, AssociationStatus, Counters, IdleReason, PathStatus,
     SenderQueueInfo, StreamQueueInfo,

@@ -1,18 +1,12 @@
 //! The named sets of parameters.
 
-use crate::config::Config;
+use crate::config::{
+    BufferSplit, BurstLimit, Config, CongestionControl, CwndUpdate, EcnUse, FastRecoveryScope,
+    InitialWindow, LossRecovery, NrSack, Pacing, PathMtu, PathScheduling, PathSuspicion,
+    RetransmissionPolicy, SackPath, SharedBottleneck, SplitFastRetransmit, SplitMeasure,
+    SplitShares, SplitSides, StreamMapping, StreamScheduling, WindowProbing,
+};
 use crate::names::named;
-use crate::path::{
-    BurstLimit, CongestionControl, CwndUpdate, EcnUse, FastRecoveryScope, InitialWindow,
-    LossRecovery, Pacing, PathMtu, PathSuspicion, SharedBottleneck, SplitFastRetransmit,
-};
-use crate::recv::{NrSack, SackPath};
-use crate::schedule::map::StreamMapping;
-use crate::schedule::path::PathScheduling;
-use crate::schedule::stream::StreamScheduling;
-use crate::send::{
-    BufferSplit, RetransmissionPolicy, SplitMeasure, SplitShares, SplitSides, WindowProbing,
-};
 use crate::time::Duration;
 
 named! {

@@ -1,9 +1,9 @@
 //! What an endpoint says about itself in its INIT or INIT ACK, and how the peer's is read.
 
 use crate::authentication::{MAX_HMAC_IDS, Offer, RANDOM_LEN};
-use crate::config::{Config, MIN_A_RWND};
+use crate::config::{Config, EcnUse, MIN_A_RWND};
+use crate::path::PathAddr;
 use crate::path::pairing::{self, MAX_ADDRESSES};
-use crate::path::{EcnUse, PathAddr};
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use core::time::Duration;

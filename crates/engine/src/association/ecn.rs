@@ -4,8 +4,9 @@
 use super::context::Context;
 use super::receive::Arrival;
 use super::tcb::Association;
+use crate::config::EcnUse;
 use crate::ecn::Ecn;
-use crate::path::{EcnUse, PathId};
+use crate::path::PathId;
 use crate::send::EchoOutcome;
 use crate::time::Instant;
 use manypath_wire::chunk::{Chunk, Cwr, Ecne};

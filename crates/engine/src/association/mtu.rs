@@ -2,7 +2,8 @@
 
 use super::context::Context;
 use super::tcb::Association;
-use crate::path::{Path, PathAddr, PathId, PathMtu, heartbeat, packet_size};
+use crate::config::PathMtu;
+use crate::path::{Path, PathAddr, PathId, heartbeat, packet_size};
 use crate::time::Instant;
 use crate::transmit::{PacketBatch, Transmit};
 use alloc::vec::Vec;

@@ -3,9 +3,9 @@
 
 use super::context::Context;
 use super::tcb::Association;
+use crate::config::Redundancy;
 use crate::event::{AddressChange, Event};
 use crate::path::{PathId, heartbeat};
-use crate::schedule::path::Redundancy;
 
 impl Association {
     /// The policies of the endpoint have changed.

@@ -2,9 +2,9 @@
 
 use super::context::Context;
 use super::tcb::Association;
+use crate::config::{Reliability, StreamOptions};
 use crate::event::{Event, Message};
-use crate::schedule::stream::StreamOptions;
-use crate::send::{Abandoned, Outgoing, Reliability, ReliabilityPolicy, SendError};
+use crate::send::{Abandoned, Outgoing, ReliabilityPolicy, SendError};
 use crate::send::{Failed, Undelivered};
 use crate::status::SenderQueueInfo;
 use crate::time::Duration;

@@ -1,22 +1,10 @@
 //! The message authentication codes (RFC 4895 section 3.3, RFC 2104).
 
+use crate::config::HmacAlgorithms;
 use ::hmac::{Hmac, KeyInit, Mac};
 use manypath_wire::parameter::hmac_ids;
 use sha1::Sha1;
 use sha2::Sha256;
-
-crate::names::named! {
-    /// The HMAC algorithms that an endpoint offers. RFC 4895 section 6.1: "The HMAC algorithm based on
-    /// SHA-1 MUST be supported and included in the HMAC-ALGO parameter."
-    pub enum HmacAlgorithms as "list of HMAC algorithms" {
-        /// SHA-256 rather than SHA-1.
-        Sha256Sha1 = "sha256-sha1",
-        /// SHA-1 rather than SHA-256.
-        Sha1Sha256 = "sha1-sha256",
-        /// SHA-1 alone.
-        Sha1 = "sha1",
-    }
-}
 
 impl HmacAlgorithms {
     /// The algorithms, the most wanted first.

@@ -20,7 +20,6 @@ mod offer;
 mod shared_keys;
 
 pub(crate) use agreement::{Agreement, Rejection};
-pub use hmac::HmacAlgorithms;
 pub(crate) use hmac::{HmacAlgorithm, Keyed};
 pub(crate) use offer::{MAX_HMAC_IDS, Offer, RANDOM_LEN};
 pub use shared_keys::KeyError;

@@ -117,8 +117,7 @@ fn append(vector: &mut Vec<u8>, parameter_type: u16, value: &[u8]) {
 mod tests {
     use super::{Offer, chunks_to_demand};
     use crate::authentication::HmacAlgorithm::{Sha1, Sha256};
-    use crate::authentication::HmacAlgorithms;
-    use crate::config::Config;
+    use crate::config::{Config, HmacAlgorithms};
     use crate::rng::Rng;
 
     fn config() -> Config {

@@ -4,8 +4,8 @@
 
 use super::{AssociationId, Endpoint};
 use crate::association::Association;
-use crate::path::{PathMtu, PathRule, Supervision, SupervisionChange};
-use crate::schedule::path::Redundancy;
+use crate::config::{PathMtu, Redundancy};
+use crate::path::{PathRule, Supervision, SupervisionChange};
 use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
 use core::net::IpAddr;

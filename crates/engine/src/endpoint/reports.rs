@@ -4,7 +4,8 @@
 use super::index::PeerKey;
 use super::{AssociationId, Endpoint};
 use crate::association::Ports;
-use crate::path::{PathAddr, PathMtu};
+use crate::config::PathMtu;
+use crate::path::PathAddr;
 use crate::time::Instant;
 use alloc::vec::Vec;
 use core::net::SocketAddr;

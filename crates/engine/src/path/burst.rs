@@ -10,24 +10,8 @@
 //! back after a pause does not release a whole window into a queue. `packets` counts what leaves at
 //! one instant, whatever the flight, as the simulations of Dreibholz et al. do.
 
-use crate::config::Config;
-use crate::names::named;
+use crate::config::{BurstLimit, Config};
 use crate::time::{Duration, Instant};
-
-named! {
-    /// How Max.Burst bounds what leaves at once.
-    pub enum BurstLimit as "burst limit" {
-        /// Not at all.
-        None = "none",
-        /// What a SACK acknowledged may be replaced, the window that it has opened be used, and
-        /// Max.Burst packets more.
-        Acknowledged = "acknowledged",
-        /// RFC 9260 literally: Max.Burst packets more than are in flight after a SACK.
-        Flight = "flight",
-        /// At most Max.Burst packets per path at one instant.
-        Packets = "packets",
-    }
-}
 
 /// The bound of one path.
 #[derive(Clone, Debug)]
@@ -108,8 +92,8 @@ impl Burst {
 
 #[cfg(test)]
 mod tests {
-    use super::{Burst, BurstLimit};
-    use crate::config::Config;
+    use super::Burst;
+    use crate::config::{BurstLimit, Config};
     use crate::time::{Duration, Instant};
 
     const RTT: Option<Duration> = Some(Duration::from_millis(40));

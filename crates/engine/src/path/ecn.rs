@@ -20,21 +20,6 @@ use crate::time::{Duration, Instant};
 use crate::tsn::Tsn64;
 
 crate::names::named! {
-    /// With whom ECN is used.
-    pub enum EcnUse as "use of ECN" {
-        /// With nobody.
-        Off = "off",
-        /// Marks of the peer's packets are told to every peer that is capable of ECN. Our packets are
-        /// ECN-capable only where the peer surely sees the bits: without UDP encapsulation, or if it has
-        /// the same adaptation layer indication. There are peers, usrsctp among them, that say they are
-        /// capable and get no bits from their UDP sockets: queues would mark their packets in vain.
-        WhereSeen = "where-seen",
-        /// With every peer that says it is capable.
-        On = "on",
-    }
-}
-
-crate::names::named! {
     /// What ECN does on a path.
     pub enum EcnState as "ECN state" {
         /// It was not agreed on with the peer, or the peer would not see the bits.

@@ -27,20 +27,16 @@ mod supervision;
 #[cfg(test)]
 pub(crate) mod testing;
 
+pub use crate::path_id::PathId;
 use burst::Burst;
-pub use burst::BurstLimit;
-pub use congestion::{CongestionControl, InitialWindow};
 pub(crate) use counters::PathCounters;
+pub use ecn::EcnState;
 use ecn::PathEcn;
-pub use ecn::{EcnState, EcnUse};
 pub(crate) use flight::{
     ChunkRecord, ChunkState, Detection, Extent, FastRecovery, Found, Loss, Records, SackSummary,
     Sent, Tracked,
 };
-pub use flight::{CwndUpdate, FastRecoveryScope, LossRecovery, PathSuspicion, SplitFastRetransmit};
 pub(crate) use mtu::{MtuSearch, Timing};
-pub use mtu::{PathMtu, ProbeOrder};
-pub use pacer::Pacing;
 use pacer::{Pace, Pacer};
 pub use pairing::pairs as path_pairs;
 pub(crate) use path_set::PathSet;
@@ -50,7 +46,6 @@ pub use policy::{PathPolicy, PathRole, PathRule};
 use returns::Returns;
 pub(crate) use rtt::Rtt;
 pub use scope::{Scope, is_private};
-pub use sharing::SharedBottleneck;
 use single::headers;
 pub(crate) use single::{Path, ip_len, packet_size};
 use supervision::OwnSupervision;
@@ -66,10 +61,6 @@ pub struct PathAddr {
     /// The peer's address.
     pub remote: SocketAddr,
 }
-
-/// Names a path of one association. Not used again before 255 paths of the association had one.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct PathId(pub u8);
 
 /// State of a path (RFC 9260 sections 5.4 and 8.2, RFC 7829 section 3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -12,19 +12,8 @@
 //! short answer is not spread over the round trip that a path has which has carried nothing but short answers.
 //! What follows waits until the window has had its time.
 
-use crate::names::named;
+use crate::config::Pacing;
 use crate::time::{Duration, Instant};
-
-named! {
-    /// Whether packets are spread over the round trip.
-    pub enum Pacing as "pacing" {
-        /// Packets leave as soon as the windows allow; bursts are bounded by Max.Burst.
-        Off = "off",
-        /// Packets leave at the path's rate, once a round trip was measured. Max.Burst has no
-        /// meaning then.
-        On = "on",
-    }
-}
 
 /// What may leave together.
 const QUANTUM: Duration = Duration::from_millis(1);
@@ -125,7 +114,8 @@ impl Pacer {
 
 #[cfg(test)]
 mod tests {
-    use super::{Pace, Pacer, Pacing, QUANTUM};
+    use super::{Pace, Pacer, QUANTUM};
+    use crate::config::Pacing;
     use crate::time::{Duration, Instant};
 
     const RTT: Duration = Duration::from_millis(40);

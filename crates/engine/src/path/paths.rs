@@ -2,9 +2,9 @@
 
 use super::congestion::Group;
 use super::regulation::Regulation;
-use super::sharing::{Schedule, SharedBottleneck};
-use super::{EcnUse, OwnSupervision, Path, PathAddr, PathId, PathSet, PathState};
-use crate::config::Config;
+use super::sharing::Schedule;
+use super::{OwnSupervision, Path, PathAddr, PathId, PathSet, PathState};
+use crate::config::{Config, EcnUse, SharedBottleneck};
 use crate::time::Duration;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -218,8 +218,7 @@ impl Paths {
 #[cfg(test)]
 mod tests {
     use super::{MAX_PATHS, PathAddr, PathId, PathState, Paths};
-    use crate::config::Config;
-    use crate::path::PathMtu;
+    use crate::config::{Config, PathMtu};
     use core::net::SocketAddr;
 
     fn addr(local: &str, remote: &str) -> PathAddr {

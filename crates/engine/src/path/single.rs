@@ -6,10 +6,10 @@ use super::heartbeat::Heartbeat;
 use super::policy::Regime;
 use super::sharing::Delays;
 use super::{
-    Burst, EcnUse, MtuSearch, OwnSupervision, Pace, Pacer, PathAddr, PathCounters, PathEcn, PathId,
+    Burst, MtuSearch, OwnSupervision, Pace, Pacer, PathAddr, PathCounters, PathEcn, PathId,
     PathState, Returns, Rtt, Timing,
 };
-use crate::config::Config;
+use crate::config::{Config, EcnUse};
 use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
 use manypath_wire::chunk::Data;

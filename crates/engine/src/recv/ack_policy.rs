@@ -16,18 +16,6 @@ use crate::config::Config;
 use crate::path::{PathId, PathSet};
 use crate::time::{Duration, Instant};
 
-crate::names::named! {
-    /// Over which path an acknowledgement goes back.
-    pub enum SackPath as "SACK path" {
-        /// That of the last packet with DATA (RFC 9260 section 6.4).
-        Standard = "standard",
-        /// Of those that have brought DATA since the last SACK, the one with the smallest srtt.
-        SmallestSrtt = "smallest-srtt",
-        /// Of those, the one that carried a SACK the longest time ago.
-        RoundRobin = "round-robin",
-    }
-}
-
 /// State of the delayed acknowledgement.
 #[derive(Debug)]
 pub(crate) struct AckPolicy {

@@ -1,8 +1,8 @@
 //! The receiver with FORWARD-TSN: what is given up, what is delivered in spite of it.
 
-use crate::config::Config;
+use crate::config::{Config, NrSack};
 use crate::path::PathId;
-use crate::recv::{DataOutcome, NrSack, Receiver};
+use crate::recv::{DataOutcome, Receiver};
 use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
 use manypath_wire::chunk::{Data, ForwardTsn, SkippedStream, SkippedStreams};

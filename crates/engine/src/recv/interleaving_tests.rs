@@ -1,8 +1,8 @@
 //! The receiver with I-DATA: windows, given up messages, no mixing.
 
-use crate::config::Config;
+use crate::config::{Config, NrSack};
 use crate::path::PathId;
-use crate::recv::{DataOutcome, NrSack, Receiver};
+use crate::recv::{DataOutcome, Receiver};
 use crate::time::{Duration, Instant};
 use manypath_wire::chunk::{
     Data, FragmentPlace, IData, IForwardTsn, SkippedMessage, SkippedMessages,

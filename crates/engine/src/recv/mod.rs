@@ -23,6 +23,4 @@ mod reset;
 mod tracker;
 mod window;
 
-pub use ack_policy::SackPath;
-pub use nr_sack::NrSack;
 pub(crate) use receiver::{DataOutcome, Receiver};

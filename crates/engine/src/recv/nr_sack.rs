@@ -7,23 +7,8 @@
 //!
 //! Which TSNs a receiver may call non-renegable depends on the receiver; the draft has three cases.
 
+use crate::config::NrSack;
 use manypath_wire::chunk::types;
-
-crate::names::named! {
-    /// Whether and how acknowledgements say what is non-renegable. Used only if the peer knows
-    /// NR-SACK as well; then nothing but NR-SACKs is sent.
-    pub enum NrSack as "NR-SACK case" {
-        /// SACK only.
-        Off = "off",
-        /// NR-SACK, and every TSN beyond the cumulative one might be reneged on.
-        Case1 = "case-1",
-        /// What was or can be delivered to the user is safe: complete messages that are unordered
-        /// or whose predecessors in their stream have arrived.
-        Case2 = "case-2",
-        /// Everything that was received is safe, which is the truth about this receiver.
-        Case3 = "case-3",
-    }
-}
 
 impl NrSack {
     /// The extension to list in INIT and INIT ACK, if there is one (section 4.1).
@@ -39,7 +24,7 @@ impl NrSack {
 
 #[cfg(test)]
 mod tests {
-    use super::NrSack;
+    use crate::config::NrSack;
 
     #[test]
     fn both_sides_must_list_it() {

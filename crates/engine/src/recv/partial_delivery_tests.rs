@@ -1,9 +1,9 @@
 //! Messages that are delivered in parts: when, in which order, and what is left when the rest does
 //! not come.
 
-use crate::config::Config;
+use crate::config::{Config, NrSack};
 use crate::event::{Message, PartialMessage};
-use crate::recv::{DataOutcome, NrSack, Receiver};
+use crate::recv::{DataOutcome, Receiver};
 use alloc::vec::Vec;
 use manypath_wire::chunk::{
     Data, ForwardTsn, FragmentPlace, IData, IForwardTsn, SkippedMessage, SkippedMessages,

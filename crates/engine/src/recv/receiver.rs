@@ -3,13 +3,12 @@
 use super::ack_policy::AckPolicy;
 use super::echo::Echoes;
 use super::interleaved::Interleaved;
-use super::nr_sack::NrSack;
 use super::partial_delivery::PartialDelivery;
 use super::reassembly::Reassembly;
 use super::reset::{Deferred, bare_data};
 use super::tracker::{Seen, Tracker};
 use super::window::ReceiveWindow;
-use crate::config::Config;
+use crate::config::{Config, NrSack};
 use crate::event::Message;
 use crate::path::flight::dac;
 use crate::path::{PathId, PathSet};

@@ -1,7 +1,7 @@
 //! The receiver as a whole: when it acknowledges what, and how it treats its buffer.
 
-use super::{DataOutcome, NrSack, Receiver};
-use crate::config::Config;
+use super::{DataOutcome, Receiver};
+use crate::config::{Config, NrSack};
 use crate::path::PathId;
 use crate::time::{Duration, Instant};
 use alloc::vec::Vec;

@@ -1,7 +1,7 @@
 //! Streams that begin anew.
 
-use crate::config::Config;
-use crate::recv::{DataOutcome, NrSack, Receiver};
+use crate::config::{Config, NrSack};
+use crate::recv::{DataOutcome, Receiver};
 use crate::send::Streams;
 use alloc::vec::Vec;
 use manypath_wire::chunk::{Data, FragmentPlace, IData};

@@ -9,8 +9,8 @@
 //! what is not acknowledged yet.
 
 use super::Sender;
+use crate::config::{PathScheduling, Redundancy};
 use crate::path::{Path, PathId, PathSet, Paths};
-use crate::schedule::path::{PathScheduling, Redundancy};
 use crate::time::Instant;
 use crate::tsn::Tsn64;
 use manypath_wire::PacketWriter;

@@ -3,10 +3,10 @@
 
 use super::Sender;
 use super::outstanding::SentChunk;
-use super::rtx_policy::RetransmissionPolicy;
 use super::spurious::Repetition;
+use crate::config::{PathSuspicion, RetransmissionPolicy};
 use crate::ecn::Ecn;
-use crate::path::{Loss, Path, PathId, PathSet, PathSuspicion, Paths};
+use crate::path::{Loss, Path, PathId, PathSet, Paths};
 use crate::time::Instant;
 use crate::tsn::Tsn64;
 use manypath_wire::PacketWriter;

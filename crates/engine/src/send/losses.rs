@@ -2,10 +2,9 @@
 //! and timers set off in the sender.
 
 use super::Sender;
+use crate::config::{FastRecoveryScope, LossRecovery};
 use crate::path::congestion::Group;
-use crate::path::{
-    Detection, FastRecoveryScope, Found, Loss, LossRecovery, Path, PathId, Paths, SackSummary,
-};
+use crate::path::{Detection, Found, Loss, Path, PathId, Paths, SackSummary};
 use crate::time::Instant;
 use crate::tsn::Tsn64;
 

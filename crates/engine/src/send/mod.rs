@@ -48,18 +48,15 @@ mod wanted;
 mod window;
 mod withdraw;
 
-pub use buffer_split::{BufferSplit, SplitMeasure, SplitShares, SplitSides};
 pub(crate) use ecn::EchoOutcome;
 pub use message::{Outgoing, SendError};
 pub(crate) use reliability::Failed;
-pub use reliability::{Abandoned, Reliability, ReliabilityPolicy};
+pub use reliability::{Abandoned, ReliabilityPolicy};
 pub(crate) use reset::{Streams, includes};
-pub use rtx_policy::RetransmissionPolicy;
 pub(crate) use sack_processing::SackOutcome;
 pub(crate) use sack_view::SackView;
 pub(crate) use sender::Sender;
 pub(crate) use undelivered::Undelivered;
-pub use window::WindowProbing;
 
 #[cfg(test)]
 mod tests;

@@ -2,11 +2,10 @@
 
 use super::super::reliability::Terms;
 use super::{Fragment, Number, SendQueue, Taker};
-use crate::config::Config;
+use crate::config::{Config, StreamScheduling};
 use crate::path::testing::measured;
 use crate::path::{PathId, PathSet};
 use crate::schedule::map::Room;
-use crate::schedule::stream::StreamScheduling;
 use crate::send::Outgoing;
 use crate::send::stream::MAX_ORDERED;
 use crate::time::Instant;

@@ -10,28 +10,10 @@
 //! over all others. The other policies name one path, anew each time. If that path has no window,
 //! what is in flight on it will be acknowledged or will time out within its RTO.
 
+use crate::config::RetransmissionPolicy;
 use crate::path::{Loss, Path, PathId, PathSet, Paths};
 use crate::tsn::Tsn64;
 use core::cmp::Reverse;
-
-crate::names::named! {
-    /// Which path repeats what was lost. After T3-rtx all but `same` choose among the other paths.
-    pub enum RetransmissionPolicy as "retransmission policy" {
-        /// The path that lost it.
-        Same = "same",
-        /// The first that has a window.
-        Asap = "asap",
-        /// The one with the largest congestion window.
-        Cwnd = "cwnd",
-        /// The one with the largest slow start threshold.
-        Ssthresh = "ssthresh",
-        /// The one with the lowest loss rate.
-        LossRate = "loss-rate",
-        /// The one after the path that lost it, in the order of their numbers (the simulations of
-        /// Dreibholz et al.).
-        Next = "next",
-    }
-}
 
 /// How what was lost is repeated.
 #[derive(Clone, Copy, Debug)]
@@ -100,8 +82,8 @@ pub(super) fn next_lost(
 
 #[cfg(test)]
 mod tests {
-    use super::{Policies, RetransmissionPolicy};
-    use crate::config::Config;
+    use super::Policies;
+    use crate::config::{Config, RetransmissionPolicy};
     use crate::path::{Loss, PathAddr, PathId, PathSet, PathState, Paths};
     use crate::tsn::Tsn64;
     use alloc::vec::Vec;

@@ -1,9 +1,8 @@
 //! The choices of concurrent multipath transfer that an association has made.
 
 use super::rtx_policy::Policies;
-use crate::config::Config;
-use crate::path::{
-    CwndUpdate, FastRecoveryScope, LossRecovery, PathSuspicion, SplitFastRetransmit,
+use crate::config::{
+    Config, CwndUpdate, FastRecoveryScope, LossRecovery, PathSuspicion, SplitFastRetransmit,
 };
 use crate::time::Duration;
 

@@ -2,27 +2,26 @@
 
 use super::abandon::Abandonment;
 use super::buffer_size::BufferSize;
-use super::buffer_split::{BufferSplit, Buffers};
+use super::buffer_split::Buffers;
 use super::copies::Copies;
 use super::counts::DataCounts;
 use super::message::{Outgoing, SendError};
 use super::nagle::Nagle;
 use super::outstanding::Outstanding;
 use super::queue::{SendQueue, Taker};
-use super::reliability::{Reliability, Terms};
-use super::rtx_policy::{RetransmissionPolicy, next_lost};
+use super::reliability::Terms;
+use super::rtx_policy::next_lost;
 use super::rules::Rules;
 use super::spurious::Repetitions;
 use super::window::PeerWindow;
-use crate::config::Config;
+use crate::config::{
+    BufferSplit, Config, PathScheduling, Reliability, RetransmissionPolicy, StreamOptions,
+};
 use crate::path::policy::no_dearer;
 use crate::path::{FastRecovery, Loss, Path, PathId, PathSet, Paths};
 use crate::ranges::{Range, RangeSet};
 use crate::schedule::map::Room;
-use crate::schedule::path::{
-    Demand, PathOrder, PathScheduling, PathSelector, by_smallest_srtt, usable,
-};
-use crate::schedule::stream::StreamOptions;
+use crate::schedule::path::{Demand, PathOrder, PathSelector, by_smallest_srtt, usable};
 use crate::time::Instant;
 use crate::tsn::Tsn64;
 use alloc::vec::Vec;

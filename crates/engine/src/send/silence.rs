@@ -1,8 +1,9 @@
 //! Which paths are silent while others are not (see `flight::silence`).
 
 use super::Sender;
+use crate::config::PathSuspicion;
 use crate::path::policy::standby;
-use crate::path::{Loss, Path, PathId, PathSet, PathSuspicion, Paths, SackSummary};
+use crate::path::{Loss, Path, PathId, PathSet, Paths, SackSummary};
 use crate::time::Instant;
 use crate::tsn::Tsn64;
 

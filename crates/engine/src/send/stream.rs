@@ -3,9 +3,10 @@
 use super::parts::Part;
 use super::queue::{Fragment, Number};
 use super::reliability::Terms;
+use crate::config::StreamOptions;
 use crate::path::{PathId, PathSet};
 use crate::schedule::map::{StreamReport, StreamView};
-use crate::schedule::stream::{Head, StreamOptions};
+use crate::schedule::stream::Head;
 use crate::time::Duration;
 use alloc::collections::VecDeque;
 use bytes::Bytes;

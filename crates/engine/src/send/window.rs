@@ -4,20 +4,9 @@
 //! A chunk is never cut to fit a small window, so there is no silly window syndrome to avoid on
 //! this side: a chunk leaves whole when it fits, or waits.
 
+use crate::config::WindowProbing;
 use crate::time::{Duration, Instant};
 use crate::tsn::Tsn64;
-
-crate::names::named! {
-    /// When a closed window is probed.
-    pub enum WindowProbing as "window probing" {
-        /// One RTO after it was found closed, then with exponentially growing pauses; again at once
-        /// when the window opens without the probe being acknowledged (RFC 9260 section 6.1 A).
-        Rfc9260 = "rfc9260",
-        /// At once, because one chunk may be in flight whatever the window is; repeated by T3-rtx
-        /// alone (RFC 2960 section 6.1 A, as implementations that are older than RFC 9260 do).
-        Immediate = "immediate",
-    }
-}
 
 /// The peer's window as far as known.
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 use super::super::testing::{P, acked, avoiding};
-use super::super::{Acked, Congestion, CongestionControl, CongestionEvent, Group};
+use super::super::{Acked, Congestion, CongestionEvent, Group};
 use super::{Backlog, SAMPLES};
+use crate::config::CongestionControl;
 use crate::time::{Duration, Instant};
 
 /// The path carries two chunks per millisecond, and a round trip takes this if nothing waits.

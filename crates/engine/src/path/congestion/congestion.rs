@@ -1,8 +1,8 @@
 use super::backlog::{Advice, Backlog};
 use super::deference::Deference;
 use super::group::{Group, LossInterval, Member, Standing};
-use super::{Acked, Algorithm, CongestionControl, CongestionEvent, Departure, Window};
-use crate::config::Config;
+use super::{Acked, Algorithm, CongestionEvent, Departure, Window};
+use crate::config::{Config, CongestionControl};
 use crate::path::Path;
 use crate::time::{Duration, Instant};
 use alloc::boxed::Box;

@@ -166,8 +166,9 @@ fn cube_root(cube: u128) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::super::testing::{P, acked, avoiding};
-    use super::super::{Acked, Congestion, CongestionControl, CongestionEvent, Group};
+    use super::super::{Acked, Congestion, CongestionEvent, Group};
     use super::cube_root;
+    use crate::config::CongestionControl;
     use crate::time::{Duration, Instant};
 
     const RTT_MS: u64 = 100;

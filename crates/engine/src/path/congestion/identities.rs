@@ -3,7 +3,8 @@
 
 use super::group::{Group, Member};
 use super::testing::{P, acked, avoiding};
-use super::{Congestion, CongestionControl, CongestionEvent};
+use super::{Congestion, CongestionEvent};
+use crate::config::CongestionControl;
 use crate::time::Duration;
 use alloc::vec::Vec;
 

@@ -42,8 +42,6 @@ mod window;
 
 pub(crate) use congestion::Congestion;
 pub(crate) use group::Group;
-pub use name::CongestionControl;
-pub use window::InitialWindow;
 pub(crate) use window::Window;
 
 use crate::time::{Duration, Instant};

@@ -1,4 +1,5 @@
 use super::Algorithm;
+use crate::config::CongestionControl;
 
 use super::cubic::Cubic;
 use super::lia::Lia;
@@ -8,28 +9,6 @@ use super::rfc9260::Rfc9260;
 use super::rpv1::RpV1;
 use super::rpv2::RpV2;
 use alloc::boxed::Box;
-
-crate::names::named! {
-    /// Congestion control algorithms.
-    pub enum CongestionControl as "congestion control" {
-        /// RFC 9260 section 7.2 on every path by itself.
-        Rfc9260 = "rfc9260",
-        /// As RFC 2960 had it: a loss may leave two packets. For comparison only.
-        Rfc2960 = "rfc2960",
-        /// CUBIC (RFC 9438) on every path by itself.
-        Cubic = "cubic",
-        /// BBRv3 (draft-ietf-ccwg-bbr) on every path by itself. Always paced.
-        Bbr = "bbr",
-        /// CMT/RPv1: resource pooling by slow start thresholds.
-        RpV1 = "rpv1",
-        /// CMT/RPv2: resource pooling by bandwidths.
-        RpV2 = "rpv2",
-        /// LIA (RFC 6356).
-        Lia = "lia",
-        /// OLIA (draft-khalili-mptcp-congestion-control-05).
-        Olia = "olia",
-    }
-}
 
 impl CongestionControl {
     /// The algorithm for one path.

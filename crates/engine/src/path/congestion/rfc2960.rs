@@ -30,7 +30,8 @@ impl Controller for Rfc2960 {
 #[cfg(test)]
 mod tests {
     use super::super::testing::{P, acked, avoiding};
-    use super::super::{CongestionControl, CongestionEvent, Group};
+    use super::super::{CongestionEvent, Group};
+    use crate::config::CongestionControl;
 
     #[test]
     fn a_loss_may_leave_two_packets() {

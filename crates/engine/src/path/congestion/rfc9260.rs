@@ -29,7 +29,8 @@ impl Controller for Rfc9260 {
 #[cfg(test)]
 mod tests {
     use super::super::testing::{P, acked, avoiding};
-    use super::super::{Acked, CongestionControl, CongestionEvent, Group};
+    use super::super::{Acked, CongestionEvent, Group};
+    use crate::config::CongestionControl;
 
     #[test]
     fn avoidance_adds_one_chunk_per_window() {

@@ -1,6 +1,7 @@
 //! Facts for the tests of the algorithms.
 
-use super::{Acked, Congestion, CongestionControl};
+use super::{Acked, Congestion};
+use crate::config::CongestionControl;
 use crate::time::{Duration, Instant};
 
 /// The largest DATA chunk.

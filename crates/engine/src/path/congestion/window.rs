@@ -4,16 +4,7 @@
 use super::Acked;
 use super::group::Share;
 use super::hystart::{Growth, HyStart};
-
-crate::names::named! {
-    /// The congestion window before the first acknowledgement.
-    pub enum InitialWindow as "initial window" {
-        /// `min(4 * PMDCS, max(2 * PMDCS, 4404))` (RFC 9260 section 7.2.1; 4344 with IPv6).
-        Rfc9260 = "rfc9260",
-        /// `min(4 * MTU, max(2 * MTU, 4380))` (RFC 4960 section 7.2.1).
-        Rfc4960 = "rfc4960",
-    }
-}
+use crate::config::InitialWindow;
 
 /// "Arbitrarily high"; what a u32 can show.
 const NO_THRESHOLD: usize = u32::MAX as usize;
@@ -149,7 +140,8 @@ impl Window {
 #[cfg(test)]
 mod tests {
     use super::super::testing::{P, acked, avoiding};
-    use super::super::{Acked, Congestion, CongestionControl, Group};
+    use super::super::{Acked, Congestion, Group};
+    use crate::config::CongestionControl;
 
     fn new(chunk_limit: usize, is_ipv6: bool, hystart: bool) -> Congestion {
         Congestion::new(CongestionControl::Rfc9260, chunk_limit, is_ipv6, hystart)

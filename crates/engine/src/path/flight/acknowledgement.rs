@@ -2,7 +2,8 @@
 
 use super::dac::Reports;
 use super::rack::Arrival;
-use super::{ChunkRecord, ChunkState, CwndUpdate, Extent, PathAckSummary, Sent, Tracked};
+use super::{ChunkRecord, ChunkState, Extent, PathAckSummary, Sent, Tracked};
+use crate::config::CwndUpdate;
 use crate::path::congestion::{Acked, Group};
 use crate::path::{Path, PathId};
 use crate::time::Instant;

@@ -12,20 +12,8 @@
 //! chunk; among retransmissions "earliest" means the one that was sent first.
 
 use super::PathAckSummary;
+use crate::config::CwndUpdate;
 use crate::tsn::Tsn64;
-
-crate::names::named! {
-    /// Whose acknowledgement lets the window of a path grow.
-    pub enum CwndUpdate as "congestion window update" {
-        /// The cumulative TSN's, if it passes a chunk of the path (RFC 9260 section 7.2.1).
-        None = "none",
-        /// The earliest chunk's of the path, retransmitted or not (version 1). A lost
-        /// retransmission holds the window up.
-        V1 = "v1",
-        /// The earliest chunk's that was sent once, or the earliest retransmission's (version 2).
-        V2 = "v2",
-    }
-}
 
 impl CwndUpdate {
     /// Whether the SACK under work lets the window grow.
@@ -117,7 +105,8 @@ impl Cuc {
 
 #[cfg(test)]
 mod tests {
-    use super::{Cuc, CwndUpdate, PathAckSummary};
+    use super::{Cuc, PathAckSummary};
+    use crate::config::CwndUpdate;
     use crate::tsn::Tsn64;
     use manypath_wire::Tsn;
 

@@ -13,21 +13,8 @@
 //!   The same as long as nothing is retransmitted.
 
 use super::{PathAckSummary, Sent};
+use crate::config::SplitFastRetransmit;
 use crate::tsn::Tsn64;
-
-crate::names::named! {
-    /// What makes a chunk count as missing.
-    pub enum SplitFastRetransmit as "split fast retransmit" {
-        /// A higher TSN, newly acknowledged, of any path (RFC 9260).
-        Off = "off",
-        /// A higher TSN of the same path (the published algorithm).
-        Tsn = "tsn",
-        /// A later transmission on the same path.
-        TxSeq = "txseq",
-        /// A higher TSN of the same path, retransmitted or not (the LSFR paper).
-        Lsfr = "lsfr",
-    }
-}
 
 /// The least and the largest of what was newly acknowledged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -93,7 +80,8 @@ impl Reach {
 
 #[cfg(test)]
 mod tests {
-    use super::{Extent, Reach, SplitFastRetransmit};
+    use super::{Extent, Reach};
+    use crate::config::SplitFastRetransmit;
     use crate::path::flight::{PathAckSummary, Sent};
     use crate::tsn::Tsn64;
     use manypath_wire::Tsn;

@@ -4,9 +4,9 @@
 use super::order::SentOrder;
 use super::rack::Verdict;
 use super::{
-    ChunkRecord, ChunkState, Extent, Loss, Lost, Reach, Records, SackSummary, Sent,
-    SplitFastRetransmit, Tracked,
+    ChunkRecord, ChunkState, Extent, Loss, Lost, Reach, Records, SackSummary, Sent, Tracked,
 };
+use crate::config::SplitFastRetransmit;
 use crate::path::{Path, PathId};
 use crate::time::{Duration, Instant};
 use crate::tsn::Tsn64;

@@ -8,8 +8,8 @@
 //! * `dac` - delayed acknowledgements in spite of gaps, and what they count for.
 //! * `cuc` - cwnd update for CMT: a window grows with its own path's pseudo-cumulative
 //!   acknowledgement, whatever the association's cumulative TSN does.
-//! * `loss_recovery` - the name of what finds losses: the above, or `rack` - by time of transmission -
-//!   with `tail_probe` - a packet into a silence in which nothing else would show them.
+//! * `rack` - losses by time of transmission, in place of missing reports, with `tail_probe` - a
+//!   packet into a silence in which nothing else would show them.
 //! * `recovery` - fast recovery per path.
 //! * `lost` - chunks that wait for their retransmission.
 //! * `silence` - suspecting a path that is silent while others are not.
@@ -25,7 +25,6 @@ mod departure;
 mod fast_retransmit;
 mod loss;
 mod loss_rate;
-mod loss_recovery;
 mod lost;
 mod order;
 mod rack;
@@ -37,17 +36,12 @@ mod tail_probe;
 mod testing;
 
 pub(crate) use acknowledgement::SackSummary;
-pub use cuc::CwndUpdate;
 pub(crate) use fast_retransmit::Extent;
-pub use fast_retransmit::SplitFastRetransmit;
 pub(crate) use loss::{Detection, Found};
-pub use loss_recovery::LossRecovery;
 pub(crate) use lost::{Loss, Lost};
 pub(crate) use order::Sent;
 pub(crate) use record::{ChunkRecord, ChunkState, Records, Tracked};
 pub(crate) use recovery::FastRecovery;
-pub use recovery::FastRecoveryScope;
-pub use silence::PathSuspicion;
 
 use crate::time::{Duration, Instant};
 use crate::tsn::Tsn64;

@@ -7,20 +7,6 @@ use crate::path::congestion::{CongestionEvent, Group};
 use crate::time::{Duration, Instant};
 use crate::tsn::Tsn64;
 
-crate::names::named! {
-    /// What is in fast recovery after a loss.
-    pub enum FastRecoveryScope as "scope of fast recovery" {
-        /// The path: it is cut once per window, the others go on.
-        Path = "path",
-        /// The association (RFC 9260 section 7.2.4): until everything that was outstanding is
-        /// acknowledged cumulatively no window is cut again, and none grows.
-        Association = "association",
-        /// Nothing: every SACK that finds a loss cuts the window of the path (RFC 2960 section
-        /// 7.2.4). For comparison only.
-        None = "none",
-    }
-}
-
 /// The window that RFC 9260 section 7.2.3 leaves at least, in chunks.
 const MIN_WINDOW: usize = 4;
 

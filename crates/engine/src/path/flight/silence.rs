@@ -43,16 +43,6 @@ use crate::path::congestion::{CongestionEvent, Group};
 use crate::path::{Path, PathId, Rtt};
 use crate::time::{Duration, Instant};
 
-crate::names::named! {
-    /// What makes a path suspected of having failed, besides T3-rtx.
-    pub enum PathSuspicion as "path suspicion" {
-        /// Nothing: RFC 9260 and RFC 7829.
-        Off = "off",
-        /// That it is silent while another is not.
-        Silence = "silence",
-    }
-}
-
 /// Smallest allowance for scheduling delay.
 const LEAST_SLACK: Duration = Duration::from_millis(20);
 /// The largest lateness is remembered for so long, then half of it, and so on.

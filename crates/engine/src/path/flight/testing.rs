@@ -1,8 +1,8 @@
 //! What tests do to a path, and what they look at.
 
-use super::{CwndUpdate, Flight, Loss};
-use crate::config::Config;
-use crate::path::{Burst, Pace, Pacer, Pacing, Path, PathCounters, Rtt};
+use super::{Flight, Loss};
+use crate::config::{Config, CwndUpdate, Pacing};
+use crate::path::{Burst, Pace, Pacer, Path, PathCounters, Rtt};
 use crate::time::{Duration, Instant};
 use crate::tsn::Tsn64;
 

@@ -24,15 +24,4 @@ mod sizes;
 #[cfg(test)]
 mod tests;
 
-pub use order::ProbeOrder;
 pub(crate) use search::{MtuSearch, Timing};
-
-crate::names::named! {
-    /// Where the size of the packets on a path comes from.
-    pub enum PathMtu as "source of the path MTU" {
-        /// From the interface: what is too large is left to IP fragmentation.
-        Interface = "interface",
-        /// From a search with probes (RFC 8899).
-        Search = "search",
-    }
-}

@@ -6,20 +6,8 @@
 //! nothing below it is left, and has failed after MAX_PROBES.
 
 use super::sizes::{ETHERNET, step};
+use crate::config::ProbeOrder;
 use alloc::vec::Vec;
-
-crate::names::named! {
-    /// In which order the search for the path MTU asks for sizes.
-    pub enum ProbeOrder as "order of MTU probes" {
-        /// The size of the interface, then common sizes upwards.
-        Common = "common",
-        /// The base, the size of the interface, and then the middle of what is left. Where a smaller size is
-        /// left, two round trips are waited for an answer instead of PROBE_TIMER.
-        Binary = "binary",
-        /// The base, and then upwards in steps of 4 bytes.
-        Step = "step",
-    }
-}
 
 /// Sizes of SCTP packets are multiples of it, so nothing smaller can be gained.
 pub(super) const STEP: u16 = 4;

@@ -1,10 +1,9 @@
 //! The search on one path (RFC 8899 section 5).
 
-use super::PathMtu;
 use super::black_hole::BlackHole;
 use super::order::{Candidates, STEP};
 use super::sizes::{LEAST_PACKET, Sizes};
-use crate::config::Config;
+use crate::config::{Config, PathMtu};
 use crate::path::PathAddr;
 use crate::time::{Duration, Instant};
 

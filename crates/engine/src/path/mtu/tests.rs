@@ -1,6 +1,6 @@
+use super::Timing;
 use super::search::MtuSearch;
-use super::{PathMtu, ProbeOrder, Timing};
-use crate::config::Config;
+use crate::config::{Config, PathMtu, ProbeOrder};
 use crate::path::PathAddr;
 use crate::time::{Duration, Instant};
 use core::net::SocketAddr;

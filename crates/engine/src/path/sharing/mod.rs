@@ -19,16 +19,6 @@ use crate::path::{Path, Paths, heartbeat};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 
-crate::names::named! {
-    /// What happens on paths that share a bottleneck.
-    pub enum SharedBottleneck as "shared bottleneck" {
-        /// Each path takes the part of one flow.
-        Ignore = "ignore",
-        /// Where it is detected, all paths together take about the part of one flow.
-        Detect = "detect",
-    }
-}
-
 /// The pause between two HEARTBEATs of a path.
 pub(crate) const SLOT: Duration = Duration::from_millis(100);
 

@@ -1,9 +1,9 @@
 //! Chunks of a peer that keeps no rule: whatever it sends, what the receive window says is held is
 //! what is held, and it stays within the limits.
 
-use crate::config::Config;
+use crate::config::{Config, NrSack};
 use crate::fuzzing::Choices;
-use crate::recv::{NrSack, Receiver};
+use crate::recv::Receiver;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use manypath_wire::chunk::{

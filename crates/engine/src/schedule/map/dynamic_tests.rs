@@ -1,10 +1,10 @@
 //! The map over time.
 
 use super::{DynamicMap, REST, StreamReport};
+use crate::config::StreamOptions;
 use crate::path::testing::measured;
 use crate::path::{PathId, PathSet, Paths};
 use crate::schedule::map::{Room, StreamView};
-use crate::schedule::stream::StreamOptions;
 use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
 use manypath_wire::StreamId;

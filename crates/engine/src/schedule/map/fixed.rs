@@ -5,7 +5,7 @@
 //! should use follows from the paths that are usable now; that it does not change while something
 //! of the stream is under way on a path that still works, is seen to by the send queue.
 
-use super::StreamMapping;
+use crate::config::StreamMapping;
 use crate::path::{PathId, PathSet};
 use manypath_wire::StreamId;
 
@@ -28,7 +28,8 @@ fn modulo(stream: StreamId, usable: PathSet) -> Option<PathId> {
 
 #[cfg(test)]
 mod tests {
-    use super::{StreamMapping, home};
+    use super::home;
+    use crate::config::StreamMapping;
     use crate::path::{PathId, PathSet};
     use alloc::vec::Vec;
     use manypath_wire::StreamId;

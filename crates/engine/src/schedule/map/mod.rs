@@ -5,13 +5,11 @@
 mod dynamic;
 mod fixed;
 mod gauge;
-mod kind;
 mod path_shares;
 mod plan;
 mod shares;
 
 pub(crate) use dynamic::{DynamicMap, StreamReport};
 pub(crate) use fixed::home;
-pub use kind::StreamMapping;
 pub(crate) use path_shares::Room;
 pub(crate) use plan::StreamView;

@@ -9,8 +9,8 @@
 //! 4. Saturated streams: every path gets one as long as there are any, then each goes where it
 //!    gets most in proportion to its weight.
 
+use crate::config::{StreamClass, StreamOptions};
 use crate::path::PathId;
-use crate::schedule::stream::{StreamClass, StreamOptions};
 use crate::time::Duration;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -137,8 +137,8 @@ fn place(loads: &[Load], stream: &StreamView) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::{Homes, PathView, StreamView, plan, value};
+    use crate::config::{StreamClass, StreamOptions};
     use crate::path::PathId;
-    use crate::schedule::stream::{StreamClass, StreamOptions};
     use crate::time::Duration;
     use alloc::vec::Vec;
     use manypath_wire::StreamId;

@@ -59,8 +59,8 @@ fn delivered(path: &Path, time: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::is_worth_using;
-    use crate::config::Config;
-    use crate::path::congestion::{CongestionControl, CongestionEvent, Group};
+    use crate::config::{Config, CongestionControl};
+    use crate::path::congestion::{CongestionEvent, Group};
     use crate::path::{PathAddr, PathId, PathSet, PathState, Paths};
     use crate::time::{Duration, Instant};
     use core::net::SocketAddr;

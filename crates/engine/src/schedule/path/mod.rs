@@ -4,21 +4,17 @@
 mod blest;
 mod earliest_completion;
 mod ecf;
-mod kind;
 mod least_recently_used;
 mod lsfr;
 mod order;
-mod redundancy;
 mod selector;
 mod smallest_srtt;
 mod usable;
 
 use earliest_completion::is_worth_using;
-pub use kind::PathScheduling;
 use least_recently_used::by_least_recently_used;
 use lsfr::{by_lsfr, without_errors};
 pub(crate) use order::PathOrder;
-pub use redundancy::Redundancy;
 pub(crate) use selector::{Demand, PathSelector};
 pub(crate) use smallest_srtt::by_smallest_srtt;
 pub(crate) use usable::usable;

@@ -4,9 +4,9 @@
 use super::blest::Blest;
 use super::ecf::{Verdict, decide};
 use super::{
-    PathOrder, PathScheduling, by_least_recently_used, by_lsfr, by_smallest_srtt, is_worth_using,
-    without_errors,
+    PathOrder, by_least_recently_used, by_lsfr, by_smallest_srtt, is_worth_using, without_errors,
 };
+use crate::config::PathScheduling;
 use crate::path::{Path, PathId, PathSet, Paths};
 use crate::time::{Duration, Instant};
 

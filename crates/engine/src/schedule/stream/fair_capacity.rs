@@ -28,9 +28,10 @@ impl StreamScheduler for FairCapacity {
 
 #[cfg(test)]
 mod tests {
+    use super::super::StreamScheduler;
     use super::super::testing::Bench;
-    use super::super::{StreamOptions, StreamScheduler};
     use super::FairCapacity;
+    use crate::config::StreamOptions;
     use manypath_wire::StreamId;
 
     #[test]

@@ -8,7 +8,6 @@
 mod fair_capacity;
 mod fcfs;
 mod kind;
-mod options;
 mod priority;
 mod round_robin;
 mod round_robin_packet;
@@ -18,14 +17,13 @@ mod weighted_fair;
 
 use fair_capacity::FairCapacity;
 use fcfs::Fcfs;
-pub use kind::StreamScheduling;
-pub use options::{StreamClass, StreamOptions};
 use priority::Priority;
 use round_robin::RoundRobin;
 use round_robin_packet::RoundRobinPacket;
 use sparse_first::SparseFirst;
 use weighted_fair::WeightedFair;
 
+use crate::config::StreamOptions;
 use crate::path::PathId;
 use core::fmt::Debug;
 use manypath_wire::StreamId;

@@ -1,7 +1,8 @@
 //! Strict priorities (RFC 8260 section 3.4): the lowest value first, round robin among equals.
 
 use super::round_robin::RoundRobin;
-use super::{Departure, Head, Lane, StreamOptions, StreamScheduler};
+use super::{Departure, Head, Lane, StreamScheduler};
+use crate::config::StreamOptions;
 use alloc::collections::BTreeMap;
 use manypath_wire::StreamId;
 
@@ -56,9 +57,10 @@ impl StreamScheduler for Priority {
 
 #[cfg(test)]
 mod tests {
+    use super::super::StreamScheduler;
     use super::super::testing::Bench;
-    use super::super::{StreamOptions, StreamScheduler};
     use super::Priority;
+    use crate::config::StreamOptions;
     use alloc::vec::Vec;
     use manypath_wire::StreamId;
 

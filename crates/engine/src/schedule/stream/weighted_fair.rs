@@ -10,7 +10,8 @@
 //! no more than one message of each divided by its weight. Streams that are tied to paths compete
 //! on their path only, so each lane has its own V.
 
-use super::{Departure, Head, Lane, StreamOptions, StreamScheduler};
+use super::{Departure, Head, Lane, StreamScheduler};
+use crate::config::StreamOptions;
 use alloc::collections::{BTreeMap, BTreeSet};
 use manypath_wire::StreamId;
 
@@ -94,9 +95,10 @@ impl StreamScheduler for WeightedFair {
 
 #[cfg(test)]
 mod tests {
+    use super::super::StreamScheduler;
     use super::super::testing::Bench;
-    use super::super::{StreamOptions, StreamScheduler};
     use super::WeightedFair;
+    use crate::config::StreamOptions;
     use crate::path::PathId;
     use alloc::vec::Vec;
     use manypath_wire::StreamId;

@@ -1,15 +1,14 @@
 //! Who may put how much into the buffers of both sides.
 
 use super::{Bench, FULL, classic};
-use crate::config::Config;
-use crate::path::CongestionControl;
-use crate::send::window::{PeerWindow, WindowProbing};
+use crate::config::{Config, CongestionControl, WindowProbing};
+use crate::send::window::PeerWindow;
 
 /// Two paths with wide windows and a send buffer of `send` full chunks.
 fn bench(split: &str, send: usize) -> Bench {
     let buffer_split = split.parse().unwrap();
-    let path_scheduling = crate::schedule::path::PathScheduling::SmallestSrtt;
-    let loss_recovery = crate::path::LossRecovery::Repeat;
+    let path_scheduling = crate::config::PathScheduling::SmallestSrtt;
+    let loss_recovery = crate::config::LossRecovery::Repeat;
     let congestion = CongestionControl::Rfc9260;
     let config = Config { buffer_split, path_scheduling, loss_recovery, congestion, ..classic() };
     let mut bench = Bench::opened_with(2, &config);

@@ -1,10 +1,10 @@
 //! The choices of concurrent multipath transfer: what each changes.
 
 use super::{Bench, classic};
-use crate::config::Config;
-use crate::path::{
-    CongestionControl, CwndUpdate, FastRecoveryScope, LossRecovery, PathId, SplitFastRetransmit,
+use crate::config::{
+    Config, CongestionControl, CwndUpdate, FastRecoveryScope, LossRecovery, SplitFastRetransmit,
 };
+use crate::path::PathId;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use proptest::prelude::*;
@@ -306,7 +306,7 @@ fn a_path_behind_another_ones_loss_times_out_only_without_the_smart_timer() {
 fn a_chunk_that_holds_up_a_full_share_is_sent_again_on_the_path_that_waits() {
     let config = Config {
         rescheduling_percent: 50,
-        path_scheduling: crate::schedule::path::PathScheduling::SmallestSrtt,
+        path_scheduling: crate::config::PathScheduling::SmallestSrtt,
         congestion: CongestionControl::Rfc9260,
         ..classic()
     };

@@ -1,7 +1,8 @@
 //! How windows grow: CUC, use of the window, Max.Burst, one packet after a timeout.
 
 use super::{Bench, FULL, classic};
-use crate::path::{CwndUpdate, Pacing, PathId};
+use crate::config::{CwndUpdate, Pacing};
+use crate::path::PathId;
 use alloc::vec::Vec;
 
 const WIRE: usize = FULL + 16;

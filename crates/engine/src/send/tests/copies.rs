@@ -2,10 +2,8 @@
 
 use super::super::SackView;
 use super::{Bench, FULL, classic};
-use crate::config::Config;
+use crate::config::{Config, PathScheduling, Redundancy, StreamClass, StreamOptions};
 use crate::path::PathId;
-use crate::schedule::path::{PathScheduling, Redundancy};
-use crate::schedule::stream::{StreamClass, StreamOptions};
 use crate::status::IdleReason;
 use alloc::vec::Vec;
 use manypath_wire::Tsn;

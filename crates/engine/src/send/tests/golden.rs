@@ -2,8 +2,8 @@
 //! of transmission adds to them.
 
 use super::{Bench, FULL, classic};
-use crate::config::Config;
-use crate::path::{CongestionControl, PathId};
+use crate::config::{Config, CongestionControl};
+use crate::path::PathId;
 use alloc::vec::Vec;
 
 /// TSNs 1-4 on path 0, 5-8 on path 1, 9-12 on path 2.
@@ -108,7 +108,7 @@ fn a_lost_retransmission_is_found_by_what_was_sent_after_it() {
 #[test]
 fn rule_5_is_kept_if_so_configured() {
     let config =
-        crate::config::Config { loss_recovery: crate::path::LossRecovery::Rfc9260, ..classic() };
+        crate::config::Config { loss_recovery: crate::config::LossRecovery::Rfc9260, ..classic() };
     let mut bench = Bench::opened_with(1, &config);
     bench.push(0, 10);
     bench.pass(100);

@@ -18,10 +18,8 @@ mod window;
 use super::outstanding::SentChunk;
 use super::queue::SendQueue;
 use super::{SackOutcome, SackView, Sender};
-use crate::config::Config;
-use crate::path::{
-    ChunkState, CongestionControl, LossRecovery, Path, PathAddr, PathId, PathMtu, PathState, Paths,
-};
+use crate::config::{Config, CongestionControl, LossRecovery, PathMtu};
+use crate::path::{ChunkState, Path, PathAddr, PathId, PathState, Paths};
 use crate::send::{Outgoing, SendError};
 use crate::time::{Duration, Instant};
 use crate::tsn::Tsn64;

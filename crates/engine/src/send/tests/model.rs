@@ -2,9 +2,9 @@
 //! reader that stops: every byte arrives once and in order, and all counts stay true.
 
 use super::{HEADER, check, classic};
-use crate::config::Config;
+use crate::config::{Config, NrSack};
 use crate::path::{PathAddr, PathId, PathState, Paths};
-use crate::recv::{DataOutcome, NrSack, Receiver};
+use crate::recv::{DataOutcome, Receiver};
 use crate::send::Outgoing;
 use crate::send::{SackView, Sender};
 use crate::time::{Duration, Instant};

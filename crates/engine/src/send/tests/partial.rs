@@ -1,11 +1,10 @@
 //! Messages that are given up, against hand-made SACKs.
 
 use super::{Bench, FULL, HEADER, classic};
-use crate::config::Config;
+use crate::config::{Config, Reliability, StreamClass, StreamOptions};
 use crate::path::PathId;
-use crate::schedule::stream::{StreamClass, StreamOptions};
 use crate::send::reliability::Terms;
-use crate::send::{Abandoned, Failed, Reliability, ReliabilityPolicy};
+use crate::send::{Abandoned, Failed, ReliabilityPolicy};
 use crate::send::{Outgoing, SendError};
 use crate::time::Duration;
 use crate::tsn::Tsn64;

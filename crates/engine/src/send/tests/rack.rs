@@ -1,8 +1,8 @@
 //! Losses found by time, probes of silent tails, and what was repeated for nothing.
 
 use super::{Bench, FULL, classic};
-use crate::config::Config;
-use crate::path::{BurstLimit, CongestionControl, LossRecovery, PathId};
+use crate::config::{BurstLimit, Config, CongestionControl, LossRecovery};
+use crate::path::PathId;
 use crate::send::SackView;
 use crate::time::{Duration, Instant};
 use alloc::vec::Vec;

@@ -1,12 +1,11 @@
 //! The peer's window, its probing, and the limits of the send buffer.
 
 use super::{Bench, FULL, SackView, Sender, classic};
-use crate::config::Config;
+use crate::config::{Config, WindowProbing};
 use crate::path::PathId;
 use crate::send::outstanding::SentChunk;
 use crate::send::queue::{Fragment, Number};
 use crate::send::reliability::Terms;
-use crate::send::window::WindowProbing;
 use crate::send::{Outgoing, SendError};
 use crate::time::Duration;
 use crate::tsn::Tsn64;

@@ -1,16 +1,25 @@
 //! Every parameter of an endpoint, with its default and the source of the default.
 
-use crate::authentication::HmacAlgorithms;
-use crate::path::{
-    BurstLimit, CongestionControl, CwndUpdate, EcnUse, FastRecoveryScope, InitialWindow,
-    LossRecovery, Pacing, PathMtu, PathSuspicion, ProbeOrder, SharedBottleneck,
-    SplitFastRetransmit,
+mod authentication;
+mod buffer_split;
+mod path;
+mod stream_mapping;
+mod stream_options;
+mod transfer;
+
+pub use authentication::HmacAlgorithms;
+pub use buffer_split::{BufferSplit, SplitMeasure, SplitShares, SplitSides};
+pub use path::{
+    BurstLimit, CongestionControl, EcnUse, InitialWindow, LossRecovery, Pacing, PathMtu,
+    PathSuspicion, ProbeOrder, SharedBottleneck,
 };
-use crate::recv::{NrSack, SackPath};
-use crate::schedule::map::StreamMapping;
-use crate::schedule::path::{PathScheduling, Redundancy};
-use crate::schedule::stream::{StreamOptions, StreamScheduling};
-use crate::send::{BufferSplit, Reliability, RetransmissionPolicy, WindowProbing};
+pub use stream_mapping::StreamMapping;
+pub use stream_options::{Reliability, StreamClass, StreamOptions};
+pub use transfer::{
+    CwndUpdate, FastRecoveryScope, NrSack, PathScheduling, Redundancy, RetransmissionPolicy,
+    SackPath, SplitFastRetransmit, StreamScheduling, WindowProbing,
+};
+
 use crate::time::Duration;
 use alloc::borrow::Cow;
 use alloc::vec::Vec;

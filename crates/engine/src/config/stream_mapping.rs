@@ -1,7 +1,7 @@
 //! The stream-to-path mappings by name.
 
 use crate::names::UnknownName;
-use crate::path::PathId;
+use crate::path_id::PathId;
 use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
@@ -78,7 +78,7 @@ impl FromStr for StreamMapping {
 #[cfg(test)]
 mod tests {
     use super::StreamMapping;
-    use crate::path::PathId;
+    use crate::path_id::PathId;
     use alloc::string::ToString;
 
     #[test]

@@ -1,6 +1,6 @@
-//! What a user says about a stream.
+//! What a user says about a stream and its messages.
 
-use crate::path::PathId;
+use crate::path_id::PathId;
 use crate::time::Duration;
 
 /// Wishes for one stream; the schedulers in use look at what they understand.
@@ -65,4 +65,23 @@ impl Default for StreamOptions {
             redundant: false,
         }
     }
+}
+
+/// How much is done for a message. What is given up is told by
+/// [`Event::SendFailed`](crate::Event::SendFailed). Once a part of a message has been sent it is
+/// given up only if the peer supports that (`Config::partial_reliability`).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Reliability {
+    /// It is sent until it has arrived.
+    #[default]
+    Reliable,
+    /// It is given up if it has not arrived after this time (timed reliability, RFC 3758 section
+    /// 4.1). Seen when it would have to be sent or repeated, not while it is under way.
+    Lifetime(Duration),
+    /// It is given up when a part of it would have to be repeated for one more than this number of
+    /// times (Limited Retransmissions Policy, RFC 7496 section 3.1).
+    Retransmissions(u32),
+    /// It is given up when the send buffer is full and a message with a smaller number, or without
+    /// this policy, needs its room (Priority Policy, RFC 7496 section 3.2).
+    Priority(u32),
 }
