@@ -1,7 +1,7 @@
 //! Which module of the engine may import which. Cargo holds the edges between crates; inside one nothing
 //! else does.
 
-use crate::size::files_of;
+use crate::size::{files_of, sources};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The modules at the root of the engine, from the ground up: each may import those before it.
@@ -102,5 +102,15 @@ fn modules_of_the_engine_import_only_what_is_below_them() {
         let known = UPWARDS.iter().find(|(name, _)| name == module);
         let known = known.map(|(_, list)| list.iter().copied().collect()).unwrap_or_default();
         assert_eq!(upwards, known, "what {module} imports from above");
+    }
+}
+
+#[test]
+fn the_simulator_alone_sets_parameters_of_papers() {
+    for (file, text) in sources() {
+        let crates = file.strip_prefix(manypath_tests::root().join("crates")).expect("a crate");
+        let may = ["engine", "sim"].iter().any(|name| crates.starts_with(name));
+        let names = ["Experiment", ".experiment", "experiment:"].iter().any(|it| text.contains(it));
+        assert!(may || !names, "{} sets parameters of papers", file.display());
     }
 }

@@ -19,7 +19,7 @@ pub(crate) fn files_of(dir: &Path, out: &mut Vec<PathBuf>) {
     }
 }
 
-fn sources() -> Vec<(PathBuf, String)> {
+pub(crate) fn sources() -> Vec<(PathBuf, String)> {
     let mut files = Vec::new();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("workspace").join("crates");
     files_of(&root, &mut files);

@@ -1,10 +1,10 @@
 //! The named sets of parameters.
 
 use crate::config::{
-    BufferSplit, BurstLimit, Config, CongestionControl, CwndUpdate, EcnUse, FastRecoveryScope,
-    InitialWindow, LossRecovery, NrSack, Pacing, PathMtu, PathScheduling, PathSuspicion,
-    RetransmissionPolicy, SackPath, SharedBottleneck, SplitFastRetransmit, SplitMeasure,
-    SplitShares, SplitSides, StreamMapping, StreamScheduling, WindowProbing,
+    BufferSplit, BurstLimit, Config, CongestionControl, CwndUpdate, EcnUse, Experiment,
+    FastRecoveryScope, InitialWindow, LossRecovery, NrSack, Pacing, PathMtu, PathScheduling,
+    PathSuspicion, RetransmissionPolicy, SackPath, SharedBottleneck, SplitFastRetransmit,
+    SplitMeasure, SplitShares, SplitSides, StreamMapping, StreamScheduling, WindowProbing,
 };
 use crate::names::named;
 use crate::time::Duration;
@@ -63,19 +63,13 @@ impl Config {
             rto_min: Duration::from_secs(1),
             sack_delay: Duration::from_millis(200),
             sack_frequency_max: 2,
-            sack_path: SackPath::Standard,
-            delayed_ack_cmt: false,
             immediate_sacks: false,
             burst_limit: BurstLimit::Packets,
             congestion: CongestionControl::Rfc9260,
             shared_bottleneck: SharedBottleneck::Ignore,
             queue_bound: Duration::ZERO,
             hystart: false,
-            slow_start_limit: 1,
             loss_recovery: LossRecovery::Rfc9260,
-            window_probing: WindowProbing::Immediate,
-            // "the most divergent source-destination pair" (section 6.4.1).
-            timeout_retransmission_policy: RetransmissionPolicy::Next,
             path_suspicion: PathSuspicion::Off,
             cookie_race: false,
             multipath: false,
@@ -85,6 +79,15 @@ impl Config {
             failed_path_probe_interval: Duration::from_secs(60),
             // No path is potentially failed (RFC 7829).
             potentially_failed_retransmits: u32::MAX,
+            experiment: Experiment {
+                sack_path: SackPath::Standard,
+                delayed_ack_cmt: false,
+                slow_start_limit: 1,
+                window_probing: WindowProbing::Immediate,
+                // "the most divergent source-destination pair" (section 6.4.1).
+                timeout_retransmission_policy: RetransmissionPolicy::Next,
+                ..Experiment::default()
+            },
             ..Self::default()
         }
     }
@@ -112,9 +115,7 @@ impl Config {
             sack_delay: Duration::from_millis(200),
             sack_frequency: 2,
             sack_frequency_max: 2,
-            sack_path: SackPath::Standard,
             immediate_sacks: false,
-            fill_packets: false,
             max_burst: 4,
             burst_limit: BurstLimit::Packets,
             pacing: Pacing::Off,
@@ -123,26 +124,31 @@ impl Config {
             queue_bound: Duration::ZERO,
             hystart: false,
             ecn: EcnUse::Off,
-            initial_window: InitialWindow::Rfc4960,
-            slow_start_limit: 1,
             multipath: true,
             stream_scheduling: StreamScheduling::RoundRobin,
             stream_mapping: StreamMapping::Any,
-            path_scheduling: PathScheduling::LeastRecentlyUsed,
-            split_fast_retransmit: SplitFastRetransmit::Tsn,
-            missing_reports: 3,
             loss_recovery: LossRecovery::Rfc9260,
-            cwnd_update: CwndUpdate::V2,
-            fast_recovery: FastRecoveryScope::Path,
-            smart_t3: true,
-            delayed_ack_cmt: true,
-            fast_retransmission_policy: RetransmissionPolicy::Same,
-            timeout_retransmission_policy: RetransmissionPolicy::Next,
             nr_sack: NrSack::Case2,
-            buffer_split: BufferSplit {
-                sides: SplitSides::Both,
-                measure: SplitMeasure::Queued,
-                shares: SplitShares::Equal,
+            experiment: Experiment {
+                sack_path: SackPath::Standard,
+                fill_packets: false,
+                initial_window: InitialWindow::Rfc4960,
+                slow_start_limit: 1,
+                path_scheduling: PathScheduling::LeastRecentlyUsed,
+                split_fast_retransmit: SplitFastRetransmit::Tsn,
+                missing_reports: 3,
+                cwnd_update: CwndUpdate::V2,
+                fast_recovery: FastRecoveryScope::Path,
+                smart_t3: true,
+                delayed_ack_cmt: true,
+                fast_retransmission_policy: RetransmissionPolicy::Same,
+                timeout_retransmission_policy: RetransmissionPolicy::Next,
+                buffer_split: BufferSplit {
+                    sides: SplitSides::Both,
+                    measure: SplitMeasure::Queued,
+                    shares: SplitShares::Equal,
+                },
+                ..Experiment::default()
             },
             ..Self::default()
         }

@@ -9,16 +9,22 @@
 //! message in ms.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failing helper fails the run")]
 
-use manypath_engine::{Config, NrSack, RetransmissionPolicy, SackPath};
+use manypath_engine::{Config, Experiment, NrSack, RetransmissionPolicy, SackPath};
 use manypath_sim::scenario::{Plan, Scenario};
 use manypath_sim::simulation::{RunOptions, run};
 
 const BUFFERS_KIB: [u32; 5] = [64, 128, 192, 256, 8192];
 
+fn but(mut config: Config, change: impl FnOnce(&mut Experiment)) -> Config {
+    change(&mut config.experiment);
+    config
+}
+
 fn variants() -> Vec<(&'static str, Config)> {
     let production = Config::production;
     let nr = |nr_sack| Config { nr_sack, ..production() };
-    let split = |name: &str, nr_sack| Config { buffer_split: name.parse().unwrap(), ..nr(nr_sack) };
+    let split =
+        |name: &str, nr_sack| but(nr(nr_sack), |it| it.buffer_split = name.parse().unwrap());
     let proportional = |nr_sack| split("both-queued-proportional", nr_sack);
     let (off, case_2, case_3) = (NrSack::Off, NrSack::Case2, NrSack::Case3);
     vec![
@@ -30,15 +36,14 @@ fn variants() -> Vec<(&'static str, Config)> {
         ("case 2, split proportional", proportional(case_2)),
         ("case 3, split proportional", proportional(case_3)),
         ("case 2, split equal", split("both-queued-equal", case_2)),
-        ("rescheduling", Config { rescheduling_percent: 50, ..production() }),
-        ("DAC", Config { delayed_ack_cmt: true, ..production() }),
-        ("SACK by smallest srtt", Config { sack_path: SackPath::SmallestSrtt, ..production() }),
+        ("rescheduling", but(production(), |it| it.rescheduling_percent = 50)),
+        ("DAC", but(production(), |it| it.delayed_ack_cmt = true)),
+        ("SACK by smallest srtt", but(production(), |it| it.sack_path = SackPath::SmallestSrtt)),
         (
             "T3 by ssthresh",
-            Config {
-                timeout_retransmission_policy: RetransmissionPolicy::Ssthresh,
-                ..production()
-            },
+            but(production(), |it| {
+                it.timeout_retransmission_policy = RetransmissionPolicy::Ssthresh;
+            }),
         ),
     ]
 }

@@ -4,8 +4,8 @@
 use crate::support;
 
 use manypath_engine::{
-    AssociationId, Config, CongestionControl, Duration, Instant, Outgoing, PathScheduling, Ppid,
-    SackPath, StreamId, StreamScheduling,
+    AssociationId, Config, CongestionControl, Duration, Experiment, Instant, Outgoing,
+    PathScheduling, Ppid, SackPath, StreamId, StreamScheduling,
 };
 use manypath_sim::world::{HostId, PathNumber};
 use manypath_sim::{LinkConfig, World};
@@ -37,15 +37,18 @@ impl Run {
             receive_buffer: kib << 10,
             stream_mapping: mapping.parse().unwrap(),
             stream_scheduling: StreamScheduling::RoundRobin,
-            path_scheduling: PathScheduling::LeastRecentlyUsed,
-            buffer_split: "both-queued-equal".parse().unwrap(),
             nr_sack: "case-2".parse().unwrap(),
             // Buffers are to be filled by the queues of slow paths.
             queue_bound: Duration::ZERO,
             congestion: CongestionControl::Cubic,
-            delayed_ack_cmt: false,
             sack_frequency_max: 2,
-            sack_path: SackPath::Standard,
+            experiment: Experiment {
+                path_scheduling: PathScheduling::LeastRecentlyUsed,
+                buffer_split: "both-queued-equal".parse().unwrap(),
+                delayed_ack_cmt: false,
+                sack_path: SackPath::Standard,
+                ..Experiment::default()
+            },
             ..Config::default()
         };
         let mut world = World::new(1);

@@ -38,13 +38,14 @@ fn parse(engine: &str) -> Result<Plan, String> {
 /// Values as results show them where scenarios can set them, otherwise as the engine's own.
 fn values(profile: &str, config: &Config) -> BTreeMap<String, String> {
     let mut values: BTreeMap<String, String> = BTreeMap::new();
-    for line in format!("{config:#?}").lines() {
-        // The fields of the outermost structure are indented by four spaces.
+    for line in format!("{config:#?}\n{:#?}", config.experiment).lines() {
+        // The fields of the outermost structures are indented by four spaces.
         let field = line.strip_prefix("    ").and_then(|line| line.split_once(": "));
         if let Some((name, value)) = field.filter(|(name, _)| !name.starts_with([' ', '}'])) {
             values.insert(name.to_owned(), value.trim_end_matches(',').to_owned());
         }
     }
+    values.remove("experiment");
     let plan = parse(&format!("profile = \"{profile}\"")).unwrap_or_else(|e| panic!("{e}"));
     for (name, value) in plan.runs[0].scenario.parameters() {
         let option = name.strip_prefix("engine.");

@@ -3,7 +3,8 @@
 //! switching an algorithm off does to them.
 
 use manypath_engine::{
-    BufferSplit, Config, CwndUpdate, NrSack, PathScheduling, SplitFastRetransmit, SplitMeasure,
+    BufferSplit, Config, CwndUpdate, Experiment, NrSack, PathScheduling, SplitFastRetransmit,
+    SplitMeasure,
 };
 use manypath_sim::scenario::Plan;
 use manypath_sim::simulation::{RunOptions, run};
@@ -86,10 +87,17 @@ fn figure_7_has_the_stated_points() {
     assert!(mbps >= slow && mbps < 1.15 * slow, "{mbps} {slow}");
 }
 
+/// The profile with another choice.
+fn paper_but(change: impl FnOnce(&mut Experiment)) -> Config {
+    let mut config = Config::paper();
+    change(&mut config.experiment);
+    config
+}
+
 #[test]
 fn without_its_algorithms_the_profile_gives_something_else() {
     let paper = Config::paper;
-    let off = Config { split_fast_retransmit: SplitFastRetransmit::Off, ..paper() };
+    let off = paper_but(|it| it.split_fast_retransmit = SplitFastRetransmit::Off);
     let mbps = figure_4(75, true, 224, off);
     println!("without split fast retransmit: {mbps:.2} Mbit/s");
     assert!(mbps < 6.0, "{mbps}");
@@ -98,15 +106,17 @@ fn without_its_algorithms_the_profile_gives_something_else() {
         let text = scenario(&[(10, 10), (10, 75)], 2, false)
             .replace("queue = 100", "queue = 100\nloss = \"0.1%\"");
         let stream_mapping = "0,1".parse().unwrap();
-        simulate(&text, 224, Config { cwnd_update, stream_mapping, ..paper() }).0
+        let config = paper_but(|it| it.cwnd_update = cwnd_update);
+        simulate(&text, 224, Config { stream_mapping, ..config }).0
     };
     let (none, v2) = (lossy(CwndUpdate::None), lossy(CwndUpdate::V2));
     println!("0.1 % lost, congestion window update none: {none:.2}, v2: {v2:.2} Mbit/s");
     assert!(none < 0.8 * v2, "{none} {v2}");
     // Split by what is outstanding, round robin is full as early as the fixed mapping.
-    let outstanding = BufferSplit { measure: SplitMeasure::Outstanding, ..paper().buffer_split };
+    let outstanding =
+        BufferSplit { measure: SplitMeasure::Outstanding, ..paper().experiment.buffer_split };
     for fixed in [true, false] {
-        let mbps = figure_4(75, fixed, 224, Config { buffer_split: outstanding, ..paper() });
+        let mbps = figure_4(75, fixed, 224, paper_but(|it| it.buffer_split = outstanding));
         println!("split by outstanding, fixed {fixed}, 224 KiB: {mbps:.2} Mbit/s");
         assert!(mbps >= 18.9, "{mbps}");
     }
@@ -117,10 +127,10 @@ fn without_its_algorithms_the_profile_gives_something_else() {
 /// of the last SACK goes first; or, with another path order, both paths wait for each other now and then.
 #[test]
 fn without_a_split_the_slow_path_keeps_the_buffer_or_hinders_the_fast_one() {
-    let whole = Config { buffer_split: BufferSplit::NONE, ..Config::paper() };
+    let mut whole = paper_but(|it| it.buffer_split = BufferSplit::NONE);
     let captured = figure_4(75, false, 288, whole.clone());
-    let path_scheduling = PathScheduling::SmallestSrtt;
-    let shared = figure_4(75, false, 288, Config { path_scheduling, ..whole });
+    whole.experiment.path_scheduling = PathScheduling::SmallestSrtt;
+    let shared = figure_4(75, false, 288, whole);
     println!("not split, round robin, 288 KiB: {captured:.2} and {shared:.2} Mbit/s");
     assert!((captured / (10.0 * 1452.0 / 1507.0) - 1.0).abs() < 0.01, "{captured}");
     assert!((16.0..18.9).contains(&shared), "{shared}");

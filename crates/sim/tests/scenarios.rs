@@ -114,7 +114,7 @@ fn sweeps_and_cases_are_checked_too() {
 fn a_profile_is_the_base_of_the_other_options() {
     let text = TWO_PATHS.replace("[engine]", "[engine]\nhystart = true\nprofile = \"paper\"");
     let config = plan(&text).runs[0].scenario.config.clone();
-    assert!(config.hystart && config.delayed_ack_cmt);
+    assert!(config.hystart && config.experiment.delayed_ack_cmt);
     assert_eq!(config.rto_initial.as_secs(), 3);
     let wrong = error_with("buffer = \"128KiB\"", "profile = \"papper\"");
     assert!(

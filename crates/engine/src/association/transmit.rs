@@ -289,7 +289,7 @@ impl Association {
         // What the peer repeats tells that the last SACKs were lost, maybe on the fastest path.
         let must_return = self.peer.as_ref()?.receiver.sack_must_return();
         let among = || self.paths.iter().filter(|p| p.is_active() && sources.contains(p.id()));
-        let chosen = match cx.config.sack_path {
+        let chosen = match cx.config.experiment.sack_path {
             SackPath::Standard => None,
             SackPath::SmallestSrtt if must_return => None,
             SackPath::SmallestSrtt => {

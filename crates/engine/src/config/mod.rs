@@ -2,6 +2,7 @@
 
 mod authentication;
 mod buffer_split;
+mod experiment;
 mod path;
 mod stream_mapping;
 mod stream_options;
@@ -9,6 +10,7 @@ mod transfer;
 
 pub use authentication::HmacAlgorithms;
 pub use buffer_split::{BufferSplit, SplitMeasure, SplitShares, SplitSides};
+pub use experiment::Experiment;
 pub use path::{
     BurstLimit, CongestionControl, EcnUse, InitialWindow, LossRecovery, Pacing, PathMtu,
     PathSuspicion, ProbeOrder, SharedBottleneck,
@@ -167,8 +169,6 @@ pub struct Config {
     /// The same while many packets come in a round trip: each has at least eight SACKs. 8 by default; no more than `sack_frequency`:
     /// that alone counts.
     pub sack_frequency_max: u32,
-    /// Over which path a SACK goes back. RFC 9260 section 6.4 by default.
-    pub sack_path: SackPath,
     /// Whether a path with a window of less than four packets asks for acknowledgements without
     /// delay (I bit, RFC 7053).
     pub immediate_sacks: bool,
@@ -191,29 +191,18 @@ pub struct Config {
     /// Whether the first slow start of a path ends when round-trip times begin to grow (HyStart++,
     /// RFC 9406) instead of by loss.
     pub hystart: bool,
-    /// The window of a path before the first acknowledgement.
-    pub initial_window: InitialWindow,
     /// The same in packets of full size, instead of the rule that `initial_window` names.
     pub initial_packets: Option<u32>,
-    /// L of RFC 9260 section 7.2.1: by how many PMDCS one SACK may widen the window in slow start.
-    /// A receiver that gets its packets in batches acknowledges them in batches; with 1, as RFC
-    /// 4960 has it, that would slow the start down. Bursts are bounded elsewhere, by Max.Burst.
-    pub slow_start_limit: u32,
     /// With whom packets are ECN-capable, and marks of congestion answered (RFC 3168; ECNE and CWR of RFC
     /// 4960 appendix A).
     pub ecn: EcnUse,
     /// What finds lost chunks: by default their time of transmission, with a probe of silent tails
     /// (RACK-TLP); otherwise missing reports (RFC 9260).
     pub loss_recovery: LossRecovery,
-    /// When a closed window of the peer is probed.
-    pub window_probing: WindowProbing,
     /// Whether a message that does not fill a packet waits while anything is in flight, as Nagle's
     /// algorithm does (`SCTP_NODELAY` of RFC 6458 section 8.1.5 off). Off by default: the users of this
     /// engine hand it all that they have. `Endpoint::set_nagle` changes it for one association.
     pub nagle: bool,
-    /// Whether a message that needs several packets begins in what the message before it has left of one.
-    /// So bulk data goes in packets of one size, many of which the kernel takes and gives at once.
-    pub fill_packets: bool,
     /// Valid.Cookie.Life, RFC 9260 section 16.
     pub cookie_life: Duration,
     /// Whether the first COOKIE ECHO leaves over all paths at once, with a HEARTBEAT on those that are not confirmed, as
@@ -279,42 +268,13 @@ pub struct Config {
     pub stream_options: Vec<StreamOptions>,
     /// Which path the messages of a stream take. Any by default.
     pub stream_mapping: StreamMapping,
-    /// Which path takes data first. `earliest-completion` by default.
-    pub path_scheduling: PathScheduling,
     /// What is sent on several paths at once, beside what `path_scheduling` says. Nothing by default;
     /// `Endpoint::set_redundancy` changes it. From the first copy on, losses of the association are found by
     /// missing reports in place of RACK.
     pub redundancy: Redundancy,
-    /// What makes a chunk count as missing. `txseq`: what was sent later on the same path.
-    pub split_fast_retransmit: SplitFastRetransmit,
-    /// Missing reports that make a chunk lost. RFC 9260 section 7.2.4: 3; RFC 2960 and the LSFR
-    /// paper: 4.
-    pub missing_reports: u8,
-    /// Whose acknowledgement lets the window of a path grow (CUC). Version 2 by default.
-    pub cwnd_update: CwndUpdate,
-    /// What is in fast recovery after a loss. The path by default.
-    pub fast_recovery: FastRecoveryScope,
-    /// Whether T3-rtx of a path starts again when its earliest chunk is acknowledged, although the
-    /// cumulative TSN stands still. Otherwise paths time out behind the loss of another one.
-    pub smart_t3: bool,
-    /// Which path repeats what missing reports have found lost. `same` by default, as long as the
-    /// path is usable.
-    pub fast_retransmission_policy: RetransmissionPolicy,
-    /// Which path repeats what was lost by T3-rtx. `asap` by default.
-    pub timeout_retransmission_policy: RetransmissionPolicy,
-    /// Delayed acknowledgement for CMT (DAC): with several paths gaps do not hurry a SACK, and what
-    /// a SACK counts for as missing reports is told in its flags. Off by default.
-    pub delayed_ack_cmt: bool,
     /// Acknowledgement of what the receiver never throws away (NR-SACK, draft-tuexen-tsvwg-
     /// sctp-multipath section 4), with peers that know it. Off by default.
     pub nr_sack: NrSack,
-    /// How much of the buffers on both sides one path may occupy (Dreibholz et al. 2010). Not
-    /// limited by default.
-    pub buffer_split: BufferSplit,
-    /// How full of what waits for the cumulative TSN a path's share of a buffer must be, in percent,
-    /// for the chunk that holds it up to be sent again there. 50 is the published value; 0, the
-    /// default: never.
-    pub rescheduling_percent: u32,
     /// Most associations that the endpoint keeps; INITs beyond it are refused.
     pub max_associations: usize,
     /// Most associations that are taken from one address of peers, with IPv6 from one network of 64
@@ -324,6 +284,8 @@ pub struct Config {
     /// hold an equal part of it, and as much again to fill gaps, so that those that hoard do not stop
     /// the others. Only messages larger than such a part may have to wait.
     pub receive_memory: usize,
+    /// What papers compare, which products leave as it is.
+    pub experiment: Experiment,
 }
 
 /// The smallest receive window that may be announced (RFC 9260 sections 3.3.2 and 3.3.3).
@@ -407,7 +369,6 @@ impl Default for Config {
             sack_delay: Duration::from_millis(50),
             sack_frequency: 2,
             sack_frequency_max: 8,
-            sack_path: SackPath::SmallestSrtt,
             immediate_sacks: true,
             max_burst: 4,
             burst_limit: BurstLimit::Acknowledged,
@@ -416,14 +377,10 @@ impl Default for Config {
             shared_bottleneck: SharedBottleneck::Detect,
             queue_bound: Duration::from_millis(10),
             hystart: true,
-            initial_window: InitialWindow::Rfc9260,
             initial_packets: None,
-            slow_start_limit: 64,
             ecn: EcnUse::WhereSeen,
             loss_recovery: LossRecovery::Rack,
-            window_probing: WindowProbing::Rfc9260,
             nagle: false,
-            fill_packets: true,
             cookie_life: Duration::from_secs(60),
             cookie_race: true,
             multipath: true,
@@ -446,22 +403,12 @@ impl Default for Config {
             stream_scheduling: StreamScheduling::SparseFirst,
             stream_options: Vec::new(),
             stream_mapping: StreamMapping::Any,
-            path_scheduling: PathScheduling::EarliestCompletion,
             redundancy: Redundancy::Off,
-            split_fast_retransmit: SplitFastRetransmit::TxSeq,
-            missing_reports: 3,
-            cwnd_update: CwndUpdate::V2,
-            fast_recovery: FastRecoveryScope::Path,
-            smart_t3: true,
-            fast_retransmission_policy: RetransmissionPolicy::Same,
-            timeout_retransmission_policy: RetransmissionPolicy::Asap,
-            delayed_ack_cmt: true,
             nr_sack: NrSack::Off,
-            buffer_split: BufferSplit::NONE,
-            rescheduling_percent: 0,
             max_associations: 4096,
             max_associations_per_address: 1024,
             receive_memory: 1 << 30,
+            experiment: Experiment::default(),
         }
     }
 }

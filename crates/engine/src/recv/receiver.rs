@@ -125,7 +125,7 @@ impl Receiver {
             awaits_restart: false,
             urgent: false,
             gap: false,
-            delayed_ack_cmt: config.delayed_ack_cmt,
+            delayed_ack_cmt: config.experiment.delayed_ack_cmt,
             gaps: Vec::new(),
             nr_gaps: Vec::new(),
             duplicates: Vec::new(),

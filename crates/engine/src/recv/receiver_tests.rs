@@ -1,7 +1,7 @@
 //! The receiver as a whole: when it acknowledges what, and how it treats its buffer.
 
 use super::{DataOutcome, Receiver};
-use crate::config::{Config, NrSack};
+use crate::config::{Config, Experiment, NrSack};
 use crate::path::PathId;
 use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
@@ -330,9 +330,9 @@ fn with_dac_gaps_of_several_paths_do_not_hurry_and_the_flags_count_packets() {
     let mut bench = Bench::new(100_000);
     bench.receiver = Receiver::new(
         &Config {
-            delayed_ack_cmt: true,
             sack_frequency: 3,
             sack_frequency_max: 3,
+            experiment: Experiment { delayed_ack_cmt: true, ..Experiment::default() },
             ..Config::default()
         },
         Tsn(1),

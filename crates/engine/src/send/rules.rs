@@ -28,17 +28,17 @@ impl Rules {
     /// What `config` says.
     pub(super) fn new(config: &Config) -> Self {
         Self {
-            split_fast_retransmit: config.split_fast_retransmit,
-            cwnd_update: config.cwnd_update,
-            delayed_ack_cmt: config.delayed_ack_cmt,
-            fast_recovery: config.fast_recovery,
-            smart_t3: config.smart_t3,
-            missing_reports: config.missing_reports.max(1),
+            split_fast_retransmit: config.experiment.split_fast_retransmit,
+            cwnd_update: config.experiment.cwnd_update,
+            delayed_ack_cmt: config.experiment.delayed_ack_cmt,
+            fast_recovery: config.experiment.fast_recovery,
+            smart_t3: config.experiment.smart_t3,
+            missing_reports: config.experiment.missing_reports.max(1),
             policies: Policies {
-                fast: config.fast_retransmission_policy,
-                timeout: config.timeout_retransmission_policy,
+                fast: config.experiment.fast_retransmission_policy,
+                timeout: config.experiment.timeout_retransmission_policy,
             },
-            rescheduling_percent: config.rescheduling_percent,
+            rescheduling_percent: config.experiment.rescheduling_percent,
             immediate_sacks: config.immediate_sacks,
             loss_recovery: config.loss_recovery,
             path_suspicion: config.path_suspicion,

@@ -5,8 +5,8 @@
 use crate::network::{Choices, Fate, Network};
 use bytes::Bytes;
 use manypath_engine::{
-    AssociationId, CloseReason, Config, Duration, EcnUse, Event, Message, NrSack, Outgoing, Ppid,
-    Reliability, SendError, StreamDirection, StreamId,
+    AssociationId, CloseReason, Config, Duration, EcnUse, Event, Experiment, Message, NrSack,
+    Outgoing, Ppid, Reliability, SendError, StreamDirection, StreamId,
 };
 use std::collections::{BTreeMap, VecDeque};
 
@@ -76,11 +76,11 @@ fn config(node: usize, options: u8, size: u8) -> Config {
         receive_buffer: RECEIVE_BUFFER << (size & 7),
         send_buffer: 6000 << (size >> 3 & 7),
         partial_delivery_point: if size & 0x40 == 0 { u32::MAX } else { 700 },
-        delayed_ack_cmt: bit(5),
         authentication: bit(7),
         address_reconfiguration: bit(7),
         // Long losses end an association: it is to be seen that both ends learn of it.
         association_max_retransmits: if bit(6) { 2 } else { 50 },
+        experiment: Experiment { delayed_ack_cmt: bit(5), ..Experiment::default() },
         ..Config::default()
     }
 }

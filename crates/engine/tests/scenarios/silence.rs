@@ -2,7 +2,8 @@
 
 use crate::pair::{Pair, Side, config, millis};
 use manypath_engine::{
-    AssociationId, Config, Duration, PathState, PathStatus, PathSuspicion, RetransmissionPolicy,
+    AssociationId, Config, Duration, Experiment, PathState, PathStatus, PathSuspicion,
+    RetransmissionPolicy,
 };
 
 fn path(pair: &Pair, id: AssociationId, number: usize) -> PathStatus {
@@ -13,7 +14,10 @@ fn path(pair: &Pair, id: AssociationId, number: usize) -> PathStatus {
 fn busy(suspicion: PathSuspicion) -> (Pair, AssociationId) {
     let config = |side| Config {
         path_suspicion: suspicion,
-        timeout_retransmission_policy: RetransmissionPolicy::Asap,
+        experiment: Experiment {
+            timeout_retransmission_policy: RetransmissionPolicy::Asap,
+            ..config(side).experiment
+        },
         ..config(side)
     };
     let (mut pair, a, _) = Pair::established_with(2, config(Side::A), config(Side::Z));

@@ -13,10 +13,10 @@ struct EngineOption {
 }
 
 macro_rules! options {
-    ($($field:ident),* $(,)?) => { &[$(EngineOption {
+    ($($field:ident $(of $group:ident)?),* $(,)?) => { &[$(EngineOption {
         name: stringify!($field),
-        set: |config, node| { config.$field = Setting::read(node)?; Ok(()) },
-        show: |config| config.$field.show(),
+        set: |config, node| { config$(.$group)?.$field = Setting::read(node)?; Ok(()) },
+        show: |config| config$(.$group)?.$field.show(),
     }),*] };
 }
 
@@ -61,24 +61,24 @@ const OPTIONS: &[EngineOption] = options![
     congestion,
     stream_scheduling,
     stream_mapping,
-    path_scheduling,
+    path_scheduling of experiment,
     nr_sack,
-    buffer_split,
+    buffer_split of experiment,
     interleaving,
     partial_reliability,
-    split_fast_retransmit,
-    missing_reports,
-    cwnd_update,
-    fast_recovery,
-    delayed_ack_cmt,
-    smart_t3,
-    sack_path,
+    split_fast_retransmit of experiment,
+    missing_reports of experiment,
+    cwnd_update of experiment,
+    fast_recovery of experiment,
+    delayed_ack_cmt of experiment,
+    smart_t3 of experiment,
+    sack_path of experiment,
     immediate_sacks,
-    initial_window,
-    slow_start_limit,
-    fast_retransmission_policy,
-    timeout_retransmission_policy,
-    rescheduling_percent,
+    initial_window of experiment,
+    slow_start_limit of experiment,
+    fast_retransmission_policy of experiment,
+    timeout_retransmission_policy of experiment,
+    rescheduling_percent of experiment,
 ];
 
 /// Sets both buffers: the sigma of the papers.

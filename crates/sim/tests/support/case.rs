@@ -4,8 +4,9 @@ use super::exchange::{Side, random_messages};
 use super::{PORT, address, joint, pair};
 use manypath_engine::{
     AssociationStatus, BufferSplit, BurstLimit, CloseReason, Config, CongestionControl, CwndUpdate,
-    Duration, FastRecoveryScope, HmacAlgorithms, Instant, NrSack, Pacing, PathScheduling,
-    PathSuspicion, RetransmissionPolicy, SackPath, SplitFastRetransmit, StreamScheduling,
+    Duration, Experiment, FastRecoveryScope, HmacAlgorithms, Instant, NrSack, Pacing,
+    PathScheduling, PathSuspicion, RetransmissionPolicy, SackPath, SplitFastRetransmit,
+    StreamScheduling,
 };
 use manypath_sim::world::{HostId, PathNumber};
 use manypath_sim::{LinkConfig, Rng, World};
@@ -198,25 +199,28 @@ fn random_config(rng: &mut Rng) -> Config {
         rto_max: Duration::from_secs(4),
         interleaving: rng.ppm(300_000),
         stream_scheduling: pick_any(rng, StreamScheduling::ALL),
-        path_scheduling: pick_any(rng, PathScheduling::ALL),
         stream_mapping: pick_any(rng, &["any", "modulo", "dynamic", "0,1,-,2,0"]).parse().unwrap(),
         congestion: pick_any(rng, CongestionControl::ALL),
         pacing: pick_any(rng, Pacing::ALL),
         burst_limit: pick_any(rng, BurstLimit::ALL),
         nr_sack: pick_any(rng, NrSack::ALL),
-        buffer_split: pick_any(rng, BufferSplit::NAMES).parse().unwrap(),
-        split_fast_retransmit: pick_any(rng, SplitFastRetransmit::ALL),
-        missing_reports: pick(rng, [3, 4]),
-        cwnd_update: pick_any(rng, CwndUpdate::ALL),
-        fast_recovery: pick_any(rng, FastRecoveryScope::ALL),
-        smart_t3: rng.ppm(700_000),
         path_suspicion: pick_any(rng, PathSuspicion::ALL),
-        delayed_ack_cmt: rng.ppm(500_000),
-        fast_retransmission_policy: pick_any(rng, RetransmissionPolicy::ALL),
-        timeout_retransmission_policy: pick_any(rng, RetransmissionPolicy::ALL),
-        sack_path: pick_any(rng, SackPath::ALL),
-        rescheduling_percent: pick(rng, [0, 0, 50]),
         partial_reliability: rng.ppm(300_000),
+        experiment: Experiment {
+            path_scheduling: pick_any(rng, PathScheduling::ALL),
+            buffer_split: pick_any(rng, BufferSplit::NAMES).parse().unwrap(),
+            split_fast_retransmit: pick_any(rng, SplitFastRetransmit::ALL),
+            missing_reports: pick(rng, [3, 4]),
+            cwnd_update: pick_any(rng, CwndUpdate::ALL),
+            fast_recovery: pick_any(rng, FastRecoveryScope::ALL),
+            smart_t3: rng.ppm(700_000),
+            delayed_ack_cmt: rng.ppm(500_000),
+            fast_retransmission_policy: pick_any(rng, RetransmissionPolicy::ALL),
+            timeout_retransmission_policy: pick_any(rng, RetransmissionPolicy::ALL),
+            sack_path: pick_any(rng, SackPath::ALL),
+            rescheduling_percent: pick(rng, [0, 0, 50]),
+            ..Experiment::default()
+        },
         ..Config::default()
     }
 }

@@ -61,7 +61,11 @@ impl Congestion {
 
     /// The path starts as `config` says, on packets of `mtu` bytes.
     pub(crate) fn set_start(&mut self, config: &Config, mtu: u16) {
-        self.window.set_start(config.initial_window, mtu.into(), config.slow_start_limit);
+        self.window.set_start(
+            config.experiment.initial_window,
+            mtu.into(),
+            config.experiment.slow_start_limit,
+        );
         self.window.set_packets(config.initial_packets);
         match &mut self.algorithm {
             Algorithm::Window(_) => {

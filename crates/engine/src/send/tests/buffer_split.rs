@@ -1,6 +1,6 @@
 //! Who may put how much into the buffers of both sides.
 
-use super::{Bench, FULL, classic};
+use super::{Bench, FULL, classic, experiment};
 use crate::config::{Config, CongestionControl, WindowProbing};
 use crate::send::window::PeerWindow;
 
@@ -10,7 +10,10 @@ fn bench(split: &str, send: usize) -> Bench {
     let path_scheduling = crate::config::PathScheduling::SmallestSrtt;
     let loss_recovery = crate::config::LossRecovery::Repeat;
     let congestion = CongestionControl::Rfc9260;
-    let config = Config { buffer_split, path_scheduling, loss_recovery, congestion, ..classic() };
+    let config = experiment(|it| {
+        (it.buffer_split, it.path_scheduling) = (buffer_split, path_scheduling);
+    });
+    let config = Config { loss_recovery, congestion, ..config };
     let mut bench = Bench::opened_with(2, &config);
     bench.sender.limit = send * FULL;
     bench

@@ -1,6 +1,6 @@
 //! The choices of concurrent multipath transfer: what each changes.
 
-use super::{Bench, classic};
+use super::{Bench, experiment};
 use crate::config::{
     Config, CongestionControl, CwndUpdate, FastRecoveryScope, LossRecovery, SplitFastRetransmit,
 };
@@ -10,8 +10,10 @@ use alloc::vec::Vec;
 use proptest::prelude::*;
 
 fn with(rule: SplitFastRetransmit, missing_reports: u8) -> Config {
-    let loss_recovery = LossRecovery::Repeat;
-    Config { split_fast_retransmit: rule, missing_reports, loss_recovery, ..classic() }
+    let config = experiment(|it| {
+        (it.split_fast_retransmit, it.missing_reports) = (rule, missing_reports);
+    });
+    Config { loss_recovery: LossRecovery::Repeat, ..config }
 }
 
 /// TSNs 1-4 on path 0, 5-8 on path 1, 9-12 on path 2.
@@ -146,7 +148,8 @@ proptest! {
 }
 
 fn dac() -> Config {
-    Config { delayed_ack_cmt: true, loss_recovery: LossRecovery::Repeat, ..classic() }
+    let config = experiment(|it| it.delayed_ack_cmt = true);
+    Config { loss_recovery: LossRecovery::Repeat, ..config }
 }
 
 #[test]
@@ -184,7 +187,7 @@ fn without_dac_the_flags_mean_nothing() {
 
 /// The windows of two paths after the first TSN of path 0 was lost and all else has arrived.
 fn after_a_hole(cwnd_update: CwndUpdate) -> [bool; 2] {
-    let mut bench = Bench::opened_with(2, &Config { cwnd_update, ..classic() });
+    let mut bench = Bench::opened_with(2, &experiment(|it| it.cwnd_update = cwnd_update));
     bench.pass(1000);
     let chunks = bench.cwnd(0).div_ceil(1460).max(bench.cwnd(1).div_ceil(1460));
     bench.queue(2 * chunks);
@@ -208,7 +211,7 @@ fn a_window_grows_with_its_own_path_whatever_the_cumulative_tsn_does() {
 #[test]
 fn a_lost_retransmission_stops_version_1_but_not_version_2() {
     for (cwnd_update, advances) in [(CwndUpdate::V1, false), (CwndUpdate::V2, true)] {
-        let mut bench = Bench::opened_with(2, &Config { cwnd_update, ..classic() });
+        let mut bench = Bench::opened_with(2, &experiment(|it| it.cwnd_update = cwnd_update));
         bench.push(0, 1);
         bench.push(1, 1);
         bench.pass(2000);
@@ -242,7 +245,7 @@ fn fast_recovery_of_the_association_cuts_once_and_stops_all_growth() {
         (FastRecoveryScope::None, 2),
     ] {
         let congestion = CongestionControl::Rfc9260;
-        let config = Config { fast_recovery, congestion, ..classic() };
+        let config = Config { congestion, ..experiment(|it| it.fast_recovery = fast_recovery) };
         let mut bench = Bench::opened_with(2, &config);
         bench.push(0, 10);
         bench.push(1, 10);
@@ -267,7 +270,7 @@ fn fast_recovery_of_the_association_cuts_once_and_stops_all_growth() {
 #[test]
 fn without_fast_recovery_each_sack_that_finds_a_loss_cuts_again() {
     for (fast_recovery, cuts) in [(FastRecoveryScope::Path, 1), (FastRecoveryScope::None, 3)] {
-        let mut bench = Bench::opened_with(1, &Config { fast_recovery, ..classic() });
+        let mut bench = Bench::opened_with(1, &experiment(|it| it.fast_recovery = fast_recovery));
         bench.push(0, 12);
         let mut window = bench.cwnd(0);
         bench.pass(100);
@@ -289,7 +292,7 @@ fn without_fast_recovery_each_sack_that_finds_a_loss_cuts_again() {
 #[test]
 fn a_path_behind_another_ones_loss_times_out_only_without_the_smart_timer() {
     for (smart_t3, restarted) in [(true, true), (false, false)] {
-        let mut bench = Bench::opened_with(2, &Config { smart_t3, ..classic() });
+        let mut bench = Bench::opened_with(2, &experiment(|it| it.smart_t3 = smart_t3));
         bench.push(0, 1);
         bench.push(1, 4);
         let started = bench.path(1).t3().unwrap();
@@ -304,12 +307,11 @@ fn a_path_behind_another_ones_loss_times_out_only_without_the_smart_timer() {
 
 #[test]
 fn a_chunk_that_holds_up_a_full_share_is_sent_again_on_the_path_that_waits() {
-    let config = Config {
-        rescheduling_percent: 50,
-        path_scheduling: crate::config::PathScheduling::SmallestSrtt,
-        congestion: CongestionControl::Rfc9260,
-        ..classic()
-    };
+    let config = experiment(|it| {
+        it.rescheduling_percent = 50;
+        it.path_scheduling = crate::config::PathScheduling::SmallestSrtt;
+    });
+    let config = Config { congestion: CongestionControl::Rfc9260, ..config };
     let mut bench = Bench::opened_with(2, &config);
     bench.sender.limit = 20 * super::FULL;
     bench.push(1, 2);

@@ -1,7 +1,7 @@
 //! Redundant transmission: what is copied, and what becomes of the copies.
 
 use super::super::SackView;
-use super::{Bench, FULL, classic};
+use super::{Bench, FULL, experiment};
 use crate::config::{Config, PathScheduling, Redundancy, StreamClass, StreamOptions};
 use crate::path::PathId;
 use crate::status::IdleReason;
@@ -13,7 +13,7 @@ use manypath_wire::chunk::Tsns;
 const WIRE: usize = FULL + 16;
 
 fn bench(paths: u16, path_scheduling: PathScheduling) -> Bench {
-    Bench::opened_with(paths, &Config { path_scheduling, ..classic() })
+    Bench::opened_with(paths, &experiment(|it| it.path_scheduling = path_scheduling))
 }
 
 impl Bench {

@@ -18,7 +18,7 @@ mod window;
 use super::outstanding::SentChunk;
 use super::queue::SendQueue;
 use super::{SackOutcome, SackView, Sender};
-use crate::config::{Config, CongestionControl, LossRecovery, PathMtu};
+use crate::config::{Config, CongestionControl, Experiment, LossRecovery, PathMtu};
 use crate::path::{ChunkState, Path, PathAddr, PathId, PathState, Paths};
 use crate::send::{Outgoing, SendError};
 use crate::time::{Duration, Instant};
@@ -41,7 +41,18 @@ const FULL: usize = 1444;
 /// What these tests count packets and windows by: slow start and cuts of CUBIC from the window of RFC 9260, and every gap told
 /// at once.
 fn classic() -> Config {
-    Config { congestion: CongestionControl::Cubic, delayed_ack_cmt: false, ..Config::default() }
+    Config {
+        congestion: CongestionControl::Cubic,
+        experiment: Experiment { delayed_ack_cmt: false, ..Experiment::default() },
+        ..Config::default()
+    }
+}
+
+/// The same, with other parameters of papers.
+fn experiment(change: impl FnOnce(&mut Experiment)) -> Config {
+    let mut config = classic();
+    change(&mut config.experiment);
+    config
 }
 
 /// A sender with paths, a clock and nobody at the other end. Its first TSN is 1.
@@ -94,7 +105,8 @@ impl Bench {
         assert!(bench.sender.is_drained());
         // TSNs count from 1 again.
         bench.sender.outstanding = super::outstanding::Outstanding::new(Tsn(1));
-        bench.sender.copies = super::copies::Copies::new(config.path_scheduling, config.redundancy);
+        bench.sender.copies =
+            super::copies::Copies::new(config.experiment.path_scheduling, config.redundancy);
         let cum = bench.sender.outstanding.cum();
         bench.sender.abandonment = super::abandon::Abandonment::new(config, cum);
         for path in bench.paths.iter_mut() {

@@ -1,6 +1,6 @@
 //! The peer's window, its probing, and the limits of the send buffer.
 
-use super::{Bench, FULL, SackView, Sender, classic};
+use super::{Bench, FULL, SackView, Sender, classic, experiment};
 use crate::config::{Config, WindowProbing};
 use crate::path::PathId;
 use crate::send::outstanding::SentChunk;
@@ -86,7 +86,7 @@ fn one_probe_for_the_association_after_one_rto() {
 #[test]
 fn immediate_probing_keeps_one_chunk_in_flight_whatever_the_window_is() {
     let window_probing = WindowProbing::Immediate;
-    let mut bench = Bench::opened_with(1, &Config { window_probing, ..classic() });
+    let mut bench = Bench::opened_with(1, &experiment(|it| it.window_probing = window_probing));
     bench.push(0, 1);
     bench.a_rwnd = 0;
     bench.sack(1, &[], 0);
@@ -247,7 +247,7 @@ fn tsns_wrap_to_zero() {
 
 #[test]
 fn small_messages_are_bundled_and_large_ones_cut() {
-    let mut bench = Bench::new(1, &Config { fill_packets: false, ..classic() });
+    let mut bench = Bench::new(1, &experiment(|it| it.fill_packets = false));
     (0..3).for_each(|_| bench.queue_bytes(100));
     bench.queue_bytes(FULL + 1);
     assert_eq!(bench.send(0), [1, 2, 3]);

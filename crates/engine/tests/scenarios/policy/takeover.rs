@@ -3,7 +3,7 @@
 use super::{backup, cost, data_on, path, role, want};
 use crate::pair::{Pair, Side, address, config, millis};
 use manypath_engine::{
-    AssociationId, Config, Duration, PathPolicy, PathRole, PathState, PathSuspicion,
+    AssociationId, Config, Duration, Experiment, PathPolicy, PathRole, PathState, PathSuspicion,
     RetransmissionPolicy,
 };
 
@@ -11,7 +11,10 @@ use manypath_engine::{
 fn busy(sender: Side, second: PathPolicy) -> (Pair, [AssociationId; 2]) {
     let config = |side| Config {
         path_suspicion: PathSuspicion::Silence,
-        timeout_retransmission_policy: RetransmissionPolicy::Asap,
+        experiment: Experiment {
+            timeout_retransmission_policy: RetransmissionPolicy::Asap,
+            ..config(side).experiment
+        },
         ..config(side)
     };
     let (mut pair, a, z) = Pair::established_with(2, config(Side::A), config(Side::Z));
