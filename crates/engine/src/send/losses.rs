@@ -43,7 +43,7 @@ impl Sender {
             let rules = self.detection();
             let found = path.find_late(now, false, &rules, &mut self.outstanding);
             self.on_lost(found.data);
-            self.respond(now, found, self.recovery.is_active(), path, &group);
+            self.respond(found, self.recovery.is_active(), path, &group);
         }
         let silent = |path: &&Path| path.loss_timer().is_none() && due(self.probe_at(path));
         let silent: alloc::vec::Vec<_> =
@@ -72,25 +72,18 @@ impl Sender {
         self.on_lost(found.data);
         found.any |= path.lose_copies(summary.now);
         found.any |= path.was_repaired();
-        self.respond(summary.now, found, summary.recovering, path, summary.group);
+        self.respond(found, summary.recovering, path, summary.group);
     }
 
     /// Draws the conclusions for the congestion window. `recovering`: the association is in fast recovery.
     /// A lost retransmission is a second sign of congestion (RFC 8985 section 9.3), once per window.
-    fn respond(
-        &mut self,
-        now: Instant,
-        found: Found,
-        recovering: bool,
-        path: &mut Path,
-        group: &Group,
-    ) {
+    fn respond(&mut self, found: Found, recovering: bool, path: &mut Path, group: &Group) {
         if !found.any {
             return;
         }
         let again = path.is_lost_again(found.repeated);
         if self.enter_recovery(recovering && !again, path) {
-            path.cut(now, group);
+            path.cut(group);
         }
     }
 

@@ -1,5 +1,5 @@
 use super::super::testing::{P, acked, avoiding};
-use super::super::{Acked, Congestion, CongestionEvent, Group};
+use super::super::{Acked, Congestion, Group};
 use super::{Backlog, SAMPLES};
 use crate::config::CongestionControl;
 use crate::time::{Duration, Instant};
@@ -199,7 +199,7 @@ fn a_few_chunks_that_wait_are_no_queue() {
 fn after_a_loss_the_bound_waits_for_what_the_cut_has_changed() {
     let mut bench = Bench::new(2 * PRODUCT);
     bench.round(BASE);
-    bench.control.on_loss(&CongestionEvent { used: 2 * PRODUCT * P }, &Group::default());
+    bench.control.on_loss(&Group::default());
     let after = bench.window();
     bench.round(80);
     assert!(bench.window() >= after, "{}", bench.window());

@@ -1,7 +1,7 @@
 use super::backlog::{Advice, Backlog};
 use super::deference::Deference;
 use super::group::{Group, LossInterval, Member, Standing};
-use super::{Acked, Algorithm, CongestionEvent, Departure, Window};
+use super::{Acked, Algorithm, Departure, Window};
 use crate::config::{Config, CongestionControl};
 use crate::path::Path;
 use crate::time::{Duration, Instant};
@@ -215,45 +215,46 @@ impl Congestion {
     }
 
     /// Losses were found by missing reports: one event per window (RFC 9260 section 7.2.3).
-    pub(crate) fn on_loss(&mut self, event: &CongestionEvent, group: &Group) {
+    pub(crate) fn on_loss(&mut self, group: &Group) {
         self.interval.on_loss();
         match &mut self.algorithm {
             Algorithm::Window(_) => {
-                let ssthresh = self.threshold_after(event, group);
+                let ssthresh = self.threshold_after(group);
                 self.window.cut(ssthresh, ssthresh);
             }
             Algorithm::Model(bbr) => bbr.on_recovery(&self.window),
         }
     }
 
-    /// The peer has got a packet with CE: one event per window (RFC 3168 section 6.1.2).
-    pub(crate) fn on_marked(&mut self, now: Instant, event: &CongestionEvent, group: &Group) {
+    /// The peer has got a packet with CE while `used` bytes of the window were in use: one event per window
+    /// (RFC 3168 section 6.1.2).
+    pub(crate) fn on_marked(&mut self, now: Instant, used: usize, group: &Group) {
         match &mut self.algorithm {
-            Algorithm::Window(_) => self.on_loss(event, group),
-            Algorithm::Model(bbr) => bbr.on_marked(now, event.used as u64, &self.window),
+            Algorithm::Window(_) => self.on_loss(group),
+            Algorithm::Model(bbr) => bbr.on_marked(now, used as u64, &self.window),
         }
     }
 
-    /// T3-rtx expired.
-    pub(crate) fn on_timeout(&mut self, event: &CongestionEvent, group: &Group) {
+    /// T3-rtx expired while `used` bytes of the window were in use.
+    pub(crate) fn on_timeout(&mut self, used: usize, group: &Group) {
         self.interval.on_loss();
-        let ssthresh = self.threshold_after(event, group);
+        let ssthresh = self.threshold_after(group);
         match &mut self.algorithm {
             Algorithm::Window(controller) => {
                 controller.on_timeout();
                 self.window.cut(ssthresh, self.window.chunk_limit);
             }
-            Algorithm::Model(bbr) => bbr.on_timeout(event.used, &mut self.window),
+            Algorithm::Model(bbr) => bbr.on_timeout(used, &mut self.window),
         }
     }
 
-    fn threshold_after(&mut self, event: &CongestionEvent, group: &Group) -> usize {
+    fn threshold_after(&mut self, group: &Group) -> usize {
         if let Some(backlog) = &mut self.backlog {
             backlog.on_loss();
         }
         let standing = Standing { own: self.own, group };
         match &mut self.algorithm {
-            Algorithm::Window(controller) => controller.on_loss(&self.window, event, &standing),
+            Algorithm::Window(controller) => controller.on_loss(&self.window, &standing),
             Algorithm::Model(_) => self.window.ssthresh,
         }
     }

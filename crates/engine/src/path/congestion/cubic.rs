@@ -10,7 +10,7 @@
 //! microseconds, and the cube root is an integer one: the same on every machine.
 
 use super::group::Standing;
-use super::{Acked, CongestionEvent, Controller, Window};
+use super::{Acked, Controller, Window};
 use crate::time::{Duration, Instant};
 
 /// C = 0.4.
@@ -69,12 +69,7 @@ impl Controller for Cubic {
 
     /// Sections 4.6 and 4.7. The window is cut, not what of it was in use, which section 4.6 allows if the window
     /// grows only while it is used up, and which is what TCP does (Linux).
-    fn on_loss(
-        &mut self,
-        window: &Window,
-        _event: &CongestionEvent,
-        _standing: &Standing<'_>,
-    ) -> usize {
+    fn on_loss(&mut self, window: &Window, _standing: &Standing<'_>) -> usize {
         self.w_max = if window.cwnd < self.w_max {
             window.cwnd * FAST_CONVERGENCE.0 / FAST_CONVERGENCE.1
         } else {
@@ -166,7 +161,7 @@ fn cube_root(cube: u128) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::super::testing::{P, acked, avoiding};
-    use super::super::{Acked, Congestion, CongestionEvent, Group};
+    use super::super::{Acked, Congestion, Group};
     use super::cube_root;
     use crate::config::CongestionControl;
     use crate::time::{Duration, Instant};
@@ -180,7 +175,7 @@ mod tests {
     /// A path that has lost data at a window of `cwnd`.
     fn after_loss(cwnd: usize) -> Congestion {
         let mut control = avoiding(CongestionControl::Cubic, cwnd);
-        control.on_loss(&CongestionEvent { used: cwnd }, &Group::default());
+        control.on_loss(&Group::default());
         // Growth begins above the threshold.
         control.window.cwnd += 1;
         control
@@ -189,7 +184,7 @@ mod tests {
     #[test]
     fn after_a_timeout_the_window_does_not_return_to_where_it_was() {
         let mut control = avoiding(CongestionControl::Cubic, 200 * P);
-        control.on_timeout(&CongestionEvent { used: 200 * P }, &Group::default());
+        control.on_timeout(200 * P, &Group::default());
         assert_eq!((control.window(), control.ssthresh()), (P, 140 * P));
         // Slow start is over.
         control.window.cwnd = control.ssthresh() + 1;
@@ -220,13 +215,13 @@ mod tests {
     #[test]
     fn a_loss_leaves_seven_tenths_of_the_window() {
         let mut control = avoiding(CongestionControl::Cubic, 100 * P);
-        control.on_loss(&CongestionEvent { used: 100 * P }, &Group::default());
+        control.on_loss(&Group::default());
         assert_eq!((control.window(), control.ssthresh()), (70 * P, 70 * P));
-        control.on_loss(&CongestionEvent { used: P }, &Group::default());
+        control.on_loss(&Group::default());
         assert_eq!(control.window(), 49 * P, "also of what was not in use");
-        control.on_timeout(&CongestionEvent { used: P }, &Group::default());
+        control.on_timeout(P, &Group::default());
         assert_eq!((control.window(), control.ssthresh()), (P, 49 * P * 7 / 10));
-        control.on_loss(&CongestionEvent { used: P }, &Group::default());
+        control.on_loss(&Group::default());
         assert_eq!(control.ssthresh(), 4 * P);
     }
 
@@ -266,7 +261,7 @@ mod tests {
         run(&mut control, 0..2_000, true);
         let second = control.window();
         assert!(second < 1000 * P);
-        control.on_loss(&CongestionEvent { used: second }, &Group::default());
+        control.on_loss(&Group::default());
         control.window.cwnd += 1;
         // The plateau is at 0.85 of the second loss: K = cbrt((0.85 - 0.7) * 900 / 0.4) = 7 s.
         run(&mut control, 2_000..9_000, true);

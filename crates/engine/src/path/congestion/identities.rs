@@ -1,9 +1,9 @@
 //! What the coupled algorithms must have in common: on one path all grow like RFC 9260, and on two
 //! equal paths together no faster than one flow.
 
+use super::Congestion;
 use super::group::{Group, Member};
 use super::testing::{P, acked, avoiding};
-use super::{Congestion, CongestionEvent};
 use crate::config::CongestionControl;
 use crate::time::Duration;
 use alloc::vec::Vec;
@@ -44,11 +44,11 @@ fn one_path_behaves_as_rfc_9260_says() {
             // Slow start, a loss, avoidance, a timeout, slow start, avoidance, a loss.
             for step in 0..2000 {
                 let group = group(&mut [&mut coupled], &[srtt]);
-                let event = CongestionEvent { used: plain.window() };
+                let used = plain.window();
                 for path in [&mut plain, &mut coupled] {
                     match step {
-                        20 | 1900 => path.on_loss(&event, &group),
-                        1000 => path.on_timeout(&event, &group),
+                        20 | 1900 => path.on_loss(&group),
+                        1000 => path.on_timeout(used, &group),
                         _ => path.on_acked(&acked(P * (1 + step % 3)), &group),
                     }
                 }
@@ -84,15 +84,14 @@ fn resource_pooling_takes_half_of_the_sum_from_the_path_with_the_loss() {
     for name in [CongestionControl::RpV1, CongestionControl::RpV2] {
         let (mut large, mut small) = (avoiding(name, 60 * P), avoiding(name, 20 * P));
         let group = group(&mut [&mut large, &mut small], &[40, 40]);
-        let event = CongestionEvent { used: 60 * P };
-        large.on_loss(&event, &group);
+        large.on_loss(&group);
         assert!(large.window().abs_diff(20 * P) <= 1, "{name}");
         // Less than nothing would be left: a path keeps its share of four chunks, here one.
-        small.on_loss(&event, &group);
+        small.on_loss(&group);
         assert_eq!(small.window(), P, "{name}");
         let (mut large, mut small) = (avoiding(name, 60 * P), avoiding(name, 20 * P));
         let group = self::group(&mut [&mut large, &mut small], &[40, 40]);
-        large.on_timeout(&event, &group);
+        large.on_timeout(60 * P, &group);
         assert_eq!(large.window(), P, "{name}");
         assert!(large.ssthresh().abs_diff(20 * P) <= 1, "{name}");
         assert_eq!(one_window(&mut small, &group), P / 4, "{name}");

@@ -9,7 +9,7 @@
 //! what a flow on this path alone would get, and at least one byte.
 
 use super::group::Standing;
-use super::{Acked, CongestionEvent, Controller, Window};
+use super::{Acked, Controller, Window};
 
 /// Has no state beyond the window.
 #[derive(Debug)]
@@ -20,15 +20,6 @@ impl Controller for Lia {
         if window.completes(acked) {
             window.cwnd += step(window.chunk_limit, standing);
         }
-    }
-
-    fn on_loss(
-        &mut self,
-        window: &Window,
-        _event: &CongestionEvent,
-        _standing: &Standing<'_>,
-    ) -> usize {
-        window.halved()
     }
 }
 

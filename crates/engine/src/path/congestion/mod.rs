@@ -1,9 +1,9 @@
 //! Congestion control of one path. What decides *that* data was acknowledged or lost lives in
-//! `send` and `cmt`; here these facts become a window. One algorithm per file.
+//! `send` and `path::flight`; here these facts become a window. One algorithm per file.
 //!
 //! ```text
-//!   facts (Acked, CongestionEvent) ──> Congestion ──> Controller: how far to widen, how deep to cut
-//!                               └────────> Window: cwnd, ssthresh, slow start (shared by all)
+//!   facts (Acked, losses) ──> Congestion ──> Controller: how far to widen, how deep to cut
+//!                                 └────────> Window: cwnd, ssthresh, slow start (shared by all)
 //! ```
 //!
 //! * `rfc9260` - each path by itself, as RFC 9260 section 7.2 says.
@@ -76,13 +76,6 @@ pub(crate) struct Acked {
     pub least_rtt: Option<Duration>,
 }
 
-/// The path has lost data.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct CongestionEvent {
-    /// How much of the window was in use.
-    pub used: usize,
-}
-
 /// A DATA chunk leaves on the path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Departure {
@@ -113,17 +106,19 @@ pub(crate) trait Controller: core::fmt::Debug + Send + Sync {
         Share::ALL
     }
 
-    /// A SACK acknowledged data while the window was above the slow start threshold.
-    fn avoid_congestion(&mut self, window: &mut Window, acked: &Acked, standing: &Standing<'_>);
+    /// A SACK acknowledged data while the window was above the slow start threshold: a chunk per window
+    /// (RFC 9260 section 7.2.2), or the path's part of one.
+    fn avoid_congestion(&mut self, window: &mut Window, acked: &Acked, standing: &Standing<'_>) {
+        if window.completes(acked) {
+            window.cwnd += self.share(standing).of(window.chunk_limit);
+        }
+    }
 
-    /// The new slow start threshold after a loss. There is one loss per window (RFC 9260 section
-    /// 7.2.3), or T3-rtx has expired.
-    fn on_loss(
-        &mut self,
-        window: &Window,
-        event: &CongestionEvent,
-        standing: &Standing<'_>,
-    ) -> usize;
+    /// The new slow start threshold after a loss: half of the window (RFC 9260 section 7.2.3). There is
+    /// one loss per window, or T3-rtx has expired.
+    fn on_loss(&mut self, window: &Window, _standing: &Standing<'_>) -> usize {
+        window.halved()
+    }
 
     /// T3-rtx has expired: the window begins anew in slow start, up to what [`Self::on_loss`] has said.
     fn on_timeout(&mut self) {}

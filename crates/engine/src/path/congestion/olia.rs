@@ -11,7 +11,7 @@
 //! round trip.
 
 use super::group::Standing;
-use super::{Acked, CongestionEvent, Controller, Window};
+use super::{Acked, Controller, Window};
 
 /// Has no state beyond the window.
 #[derive(Debug)]
@@ -23,15 +23,6 @@ impl Controller for Olia {
             let step = step(window.chunk_limit, standing);
             window.cwnd = window.cwnd.saturating_add_signed(step).max(window.chunk_limit);
         }
-    }
-
-    fn on_loss(
-        &mut self,
-        window: &Window,
-        _event: &CongestionEvent,
-        _standing: &Standing<'_>,
-    ) -> usize {
-        window.halved()
     }
 }
 

@@ -3,42 +3,30 @@
 //! 4960 raised the floor to four packets because two hardly ever bring enough missing reports.
 
 use super::group::Standing;
-use super::rfc9260::Rfc9260;
-use super::{Acked, CongestionEvent, Controller, Window};
+use super::{Controller, Window};
 
 /// Has no state beyond the window.
 #[derive(Debug)]
 pub(super) struct Rfc2960;
 
 impl Controller for Rfc2960 {
-    /// RFC 2960 section 7.2.2.
-    fn avoid_congestion(&mut self, window: &mut Window, acked: &Acked, standing: &Standing<'_>) {
-        Rfc9260.avoid_congestion(window, acked, standing);
-    }
-
     /// RFC 2960 section 7.2.3.
-    fn on_loss(
-        &mut self,
-        window: &Window,
-        _event: &CongestionEvent,
-        _standing: &Standing<'_>,
-    ) -> usize {
+    fn on_loss(&mut self, window: &Window, _standing: &Standing<'_>) -> usize {
         (window.cwnd / 2).max(2 * window.chunk_limit)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::Group;
     use super::super::testing::{P, acked, avoiding};
-    use super::super::{CongestionEvent, Group};
     use crate::config::CongestionControl;
 
     #[test]
     fn a_loss_may_leave_two_packets() {
         let mut control = avoiding(CongestionControl::Rfc2960, 10 * P);
-        let event = CongestionEvent { used: 10 * P };
         for left in [5 * P, 5 * P / 2, 2 * P, 2 * P] {
-            control.on_loss(&event, &Group::default());
+            control.on_loss(&Group::default());
             assert_eq!((control.window(), control.ssthresh()), (left, left));
         }
         for _ in 0..2 {

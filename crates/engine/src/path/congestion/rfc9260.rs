@@ -1,35 +1,17 @@
 //! The congestion control of RFC 9260 section 7.2, run for every path by itself.
 
-use super::group::Standing;
-use super::{Acked, CongestionEvent, Controller, Window};
+use super::Controller;
 
 /// Has no state beyond the window.
 #[derive(Debug)]
 pub(super) struct Rfc9260;
 
-impl Controller for Rfc9260 {
-    /// Section 7.2.2.
-    fn avoid_congestion(&mut self, window: &mut Window, acked: &Acked, _standing: &Standing<'_>) {
-        if window.completes(acked) {
-            window.cwnd += window.chunk_limit;
-        }
-    }
-
-    /// Section 7.2.3.
-    fn on_loss(
-        &mut self,
-        window: &Window,
-        _event: &CongestionEvent,
-        _standing: &Standing<'_>,
-    ) -> usize {
-        window.halved()
-    }
-}
+impl Controller for Rfc9260 {}
 
 #[cfg(test)]
 mod tests {
     use super::super::testing::{P, acked, avoiding};
-    use super::super::{Acked, CongestionEvent, Group};
+    use super::super::{Acked, Group};
     use crate::config::CongestionControl;
 
     #[test]
@@ -57,12 +39,11 @@ mod tests {
     #[test]
     fn loss_halves_and_timeout_leaves_one_chunk() {
         let mut control = avoiding(CongestionControl::Rfc9260, 20 * P);
-        let event = CongestionEvent { used: 20 * P };
-        control.on_loss(&event, &Group::default());
+        control.on_loss(&Group::default());
         assert_eq!((control.window(), control.ssthresh()), (10 * P, 10 * P));
-        control.on_timeout(&event, &Group::default());
+        control.on_timeout(20 * P, &Group::default());
         assert_eq!((control.window(), control.ssthresh()), (P, 5 * P));
-        control.on_loss(&event, &Group::default());
+        control.on_loss(&Group::default());
         assert_eq!((control.window(), control.ssthresh()), (4 * P, 4 * P));
     }
 }

@@ -7,7 +7,7 @@
 //! so that one path alone behaves as RFC 9260 says.
 
 use super::group::{Share, Standing};
-use super::{Acked, CongestionEvent, Controller, Window};
+use super::{Controller, Window};
 
 /// Has no state beyond the window.
 #[derive(Debug)]
@@ -18,18 +18,7 @@ impl Controller for RpV1 {
         standing.ssthresh_share()
     }
 
-    fn avoid_congestion(&mut self, window: &mut Window, acked: &Acked, standing: &Standing<'_>) {
-        if window.completes(acked) {
-            window.cwnd += standing.ssthresh_share().of(window.chunk_limit);
-        }
-    }
-
-    fn on_loss(
-        &mut self,
-        window: &Window,
-        _event: &CongestionEvent,
-        standing: &Standing<'_>,
-    ) -> usize {
+    fn on_loss(&mut self, window: &Window, standing: &Standing<'_>) -> usize {
         let share = standing.ssthresh_share().of(4 * window.chunk_limit);
         let left = window.cwnd.saturating_sub(standing.total_cwnd() / 2);
         left.max(share).max(window.chunk_limit)

@@ -7,7 +7,7 @@
 //! would have to become negative is left out.
 
 use super::group::{Share, Standing};
-use super::{Acked, CongestionEvent, Controller, Window};
+use super::{Controller, Window};
 
 /// Has no state beyond the window.
 #[derive(Debug)]
@@ -18,18 +18,7 @@ impl Controller for RpV2 {
         standing.rate_share()
     }
 
-    fn avoid_congestion(&mut self, window: &mut Window, acked: &Acked, standing: &Standing<'_>) {
-        if window.completes(acked) {
-            window.cwnd += standing.rate_share().of(window.chunk_limit);
-        }
-    }
-
-    fn on_loss(
-        &mut self,
-        window: &Window,
-        _event: &CongestionEvent,
-        standing: &Standing<'_>,
-    ) -> usize {
+    fn on_loss(&mut self, window: &Window, standing: &Standing<'_>) -> usize {
         let share = standing.rate_share();
         let left = window.cwnd.saturating_sub(cut(window.cwnd, standing));
         left.max(share.of(4 * window.chunk_limit)).max(window.chunk_limit)

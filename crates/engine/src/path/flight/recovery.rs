@@ -3,7 +3,7 @@
 
 use super::Cuc;
 use crate::path::Path;
-use crate::path::congestion::{CongestionEvent, Group};
+use crate::path::congestion::Group;
 use crate::time::{Duration, Instant};
 use crate::tsn::Tsn64;
 
@@ -95,10 +95,9 @@ impl Path {
     }
 
     /// Cuts the window for losses.
-    pub(crate) fn cut(&mut self, now: Instant, group: &Group) {
+    pub(crate) fn cut(&mut self, group: &Group) {
         self.flight.cut_at = self.flight.transmissions;
-        let used = self.used_window(now);
-        self.congestion.on_loss(&CongestionEvent { used }, group);
+        self.congestion.on_loss(group);
         self.flight.fast_packet = true;
     }
 
@@ -121,8 +120,7 @@ impl Path {
         let at_once = number.is_some_and(|number| number <= flight.cut_at + MIN_WINDOW as u64);
         flight.cut_at = flight.transmissions;
         flight.news.flight_before = flight.bytes;
-        let event = CongestionEvent { used: self.used_window(now) };
-        self.congestion.on_marked(now, &event, group);
+        self.congestion.on_marked(now, self.used_window(now), group);
         self.stats.ecn_reductions += 1;
         let is_least = self.congestion.window() <= MIN_WINDOW * self.congestion.chunk_limit();
         self.ecn.on_reduced(at_once && is_least);
@@ -132,7 +130,7 @@ impl Path {
     pub(crate) fn on_rescheduled(&mut self, now: Instant, cum: Tsn64, group: &Group) {
         self.stats.rescheduled += 1;
         if self.enter_recovery(cum) {
-            self.congestion.on_loss(&CongestionEvent { used: self.flight.bytes }, group);
+            self.congestion.on_loss(group);
         } else {
             self.hold_back(now + self.rtt.smoothed().unwrap_or(Duration::ZERO));
         }
@@ -150,7 +148,7 @@ impl Path {
     /// The flight of `used` bytes has timed out.
     pub(super) fn collapse(&mut self, used: usize, group: &Group) {
         self.stats.timeouts += 1;
-        self.congestion.on_timeout(&CongestionEvent { used }, group);
+        self.congestion.on_timeout(used, group);
         self.flight.recovery.leave();
         self.flight.fast_packet = false;
         self.flight.one_packet = true;

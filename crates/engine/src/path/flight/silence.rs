@@ -39,7 +39,7 @@
 
 use super::Sent;
 use super::order::SentOrder;
-use crate::path::congestion::{CongestionEvent, Group};
+use crate::path::congestion::Group;
 use crate::path::{Path, PathId, Rtt};
 use crate::time::{Duration, Instant};
 
@@ -352,7 +352,7 @@ impl Path {
         self.flight.silence.survive(now, suspicion, &self.rtt);
         self.stats.spurious_suspicions += 1;
         if !suspicion.refuted {
-            self.congestion.on_loss(&CongestionEvent { used: suspicion.flight }, group);
+            self.congestion.on_loss(group);
         }
     }
 

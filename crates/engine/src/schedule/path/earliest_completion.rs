@@ -60,7 +60,7 @@ fn delivered(path: &Path, time: Duration) -> u64 {
 mod tests {
     use super::is_worth_using;
     use crate::config::{Config, CongestionControl};
-    use crate::path::congestion::{CongestionEvent, Group};
+    use crate::path::congestion::Group;
     use crate::path::{PathAddr, PathId, PathSet, PathState, Paths};
     use crate::time::{Duration, Instant};
     use core::net::SocketAddr;
@@ -103,7 +103,7 @@ mod tests {
         let (mut paths, all) =
             with(&Config { congestion, ..Config::default() }, [Some(10), Some(110)]);
         let fast = paths.get_mut(FAST).unwrap().congestion_mut();
-        fast.on_loss(&CongestionEvent { used: 8 * fast.window() }, &Group::default());
+        fast.on_loss(&Group::default());
         let window = fast.window();
         assert!(!fast.is_doubling());
         assert!(!is_worth_using(&paths, all, SLOW, 5 * window - 100));

@@ -29,7 +29,7 @@ pub(crate) fn without_errors(paths: &Paths, usable: PathSet) -> PathSet {
 mod tests {
     use super::{by_lsfr, without_errors};
     use crate::path::PathId;
-    use crate::path::congestion::{CongestionEvent, Group};
+    use crate::path::congestion::Group;
     use crate::path::testing::paths;
     use crate::time::{Duration, Instant};
     use alloc::vec::Vec;
@@ -41,8 +41,7 @@ mod tests {
             path.on_round_trip(Instant::ZERO, Duration::from_millis(srtt));
         }
         paths.set_primary(PathId(1));
-        let event = CongestionEvent { used: 4000 };
-        paths.get_mut(PathId(3)).unwrap().congestion_mut().on_timeout(&event, &Group::default());
+        paths.get_mut(PathId(3)).unwrap().congestion_mut().on_timeout(4000, &Group::default());
         let windows = paths.iter().map(|path| path.congestion().window()).collect::<Vec<_>>();
         assert!(windows[3] < windows[0] && windows[0] == windows[2], "{windows:?}");
         let order: Vec<u8> = by_lsfr(&paths, all).map(|id| id.0).collect();
