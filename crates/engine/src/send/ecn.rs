@@ -42,7 +42,8 @@ impl Sender {
 
     /// Whether the next packet for `path` holds something that was sent before, here or elsewhere.
     fn repeats_next(&self, now: Instant, path: &Path, paths: &Paths) -> bool {
-        if self.lost == 0 && !self.copies.is_on() && self.rules.rescheduling_percent == 0 {
+        if self.lost == 0 && !self.copies.is_on() && self.rules.experiment.rescheduling_percent == 0
+        {
             return false;
         }
         let (usable, repeaters) = (self.usable(paths), self.repeaters(paths));

@@ -116,7 +116,7 @@ impl Sender {
     /// What of its own losses `path` may repeat now.
     fn next_own_repeat(&self, job: &Job, path: &Path) -> Option<Tsn64> {
         let reported = path.lost().first(Loss::Reported);
-        let stays = self.rules.policies.fast == RetransmissionPolicy::Same;
+        let stays = self.rules.experiment.fast_retransmission_policy == RetransmissionPolicy::Same;
         reported.filter(|_| stays && path.may_repeat(job.now, job.flight))
     }
 

@@ -54,8 +54,8 @@ impl Sender {
     /// By what losses are found now.
     fn detection(&self) -> Detection {
         Detection {
-            split_fast_retransmit: self.rules.split_fast_retransmit,
-            missing_reports: self.rules.missing_reports,
+            split_fast_retransmit: self.rules.experiment.split_fast_retransmit,
+            missing_reports: self.rules.experiment.missing_reports.max(1),
             repeats: self.rules.loss_recovery != LossRecovery::Rfc9260,
             horizon: self.horizon,
         }
@@ -90,7 +90,7 @@ impl Sender {
     /// Chunks of `path` were found lost, with the association in fast recovery before or not. Returns
     /// whether its window is to be cut for it.
     pub(super) fn enter_recovery(&mut self, recovering: bool, path: &mut Path) -> bool {
-        match self.rules.fast_recovery {
+        match self.rules.experiment.fast_recovery {
             FastRecoveryScope::Path => path.enter_recovery(self.outstanding.cum()),
             FastRecoveryScope::Association => {
                 self.recovery.enter(Some(self.outstanding.next_tsn().before()));

@@ -23,7 +23,7 @@ impl Sender {
         flight: usize,
         usable: PathSet,
     ) -> Option<Tsn64> {
-        let percent = self.rules.rescheduling_percent as usize;
+        let percent = self.rules.experiment.rescheduling_percent as usize;
         let busy = path.is_recovering() || path.is_held_back(now);
         if percent == 0 || busy || !path.may_send(now, flight) {
             return None;

@@ -10,19 +10,10 @@
 //! over all others. The other policies name one path, anew each time. If that path has no window,
 //! what is in flight on it will be acknowledged or will time out within its RTO.
 
-use crate::config::RetransmissionPolicy;
+use crate::config::{Experiment, RetransmissionPolicy};
 use crate::path::{Loss, Path, PathId, PathSet, Paths};
 use crate::tsn::Tsn64;
 use core::cmp::Reverse;
-
-/// How what was lost is repeated.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Policies {
-    /// After missing reports.
-    pub(super) fast: RetransmissionPolicy,
-    /// After T3-rtx.
-    pub(super) timeout: RetransmissionPolicy,
-}
 
 impl RetransmissionPolicy {
     /// Whether `taker` may repeat what was lost on `path`. `leave`: not on that path if there is
@@ -64,7 +55,7 @@ impl RetransmissionPolicy {
 
 /// The lowest TSN that path `taker` may repeat, where `usable` are the paths that may carry data.
 pub(super) fn next_lost(
-    policies: Policies,
+    experiment: &Experiment,
     paths: &Paths,
     usable: PathSet,
     taker: PathId,
@@ -72,9 +63,11 @@ pub(super) fn next_lost(
     let candidates = paths.iter().filter(|path| !path.lost().is_empty()).flat_map(|path| {
         let (lost, all) = (path.lost(), (paths, usable));
         let reported = lost.first(Loss::Reported);
-        let reported = reported.filter(|_| policies.fast.lets(taker, path, false, all));
+        let reported = reported
+            .filter(|_| experiment.fast_retransmission_policy.lets(taker, path, false, all));
         let timed_out = lost.first(Loss::TimedOut);
-        let timed_out = timed_out.filter(|_| policies.timeout.lets(taker, path, true, all));
+        let timed_out = timed_out
+            .filter(|_| experiment.timeout_retransmission_policy.lets(taker, path, true, all));
         reported.into_iter().chain(timed_out)
     });
     candidates.min()
@@ -82,8 +75,7 @@ pub(super) fn next_lost(
 
 #[cfg(test)]
 mod tests {
-    use super::Policies;
-    use crate::config::{Config, RetransmissionPolicy};
+    use crate::config::{Config, Experiment, RetransmissionPolicy};
     use crate::path::{Loss, PathAddr, PathId, PathSet, PathState, Paths};
     use crate::tsn::Tsn64;
     use alloc::vec::Vec;
@@ -115,8 +107,7 @@ mod tests {
     }
 
     fn next_lost(paths: &Paths, usable: PathSet, taker: PathId) -> Option<Tsn64> {
-        let (fast, timeout) = (RetransmissionPolicy::Same, RetransmissionPolicy::Asap);
-        super::next_lost(Policies { fast, timeout }, paths, usable, taker)
+        super::next_lost(&Experiment::default(), paths, usable, taker)
     }
 
     /// The paths of four that may repeat what was reported missing, or timed out, on path 1.
@@ -132,9 +123,14 @@ mod tests {
         }
         let loss = if timed_out { Loss::TimedOut } else { Loss::Reported };
         lose(&mut paths, 1, 5, loss);
-        let policies = Policies { fast: policy, timeout: policy };
-        let takes =
-            |id: &u8| super::next_lost(policies, &paths, set(&[0, 1, 2, 3]), PathId(*id)).is_some();
+        let experiment = Experiment {
+            fast_retransmission_policy: policy,
+            timeout_retransmission_policy: policy,
+            ..Experiment::default()
+        };
+        let takes = |id: &u8| {
+            super::next_lost(&experiment, &paths, set(&[0, 1, 2, 3]), PathId(*id)).is_some()
+        };
         (0..4).filter(takes).collect()
     }
 

@@ -290,7 +290,7 @@ impl Sender {
             outcome.acked_paths.insert(id);
         }
         self.look_for_losses(summary, path);
-        path.end_sack(summary.now, self.rules.smart_t3);
+        path.end_sack(summary.now, self.rules.experiment.smart_t3);
         self.note_sounds(summary, path);
     }
 
@@ -312,10 +312,10 @@ impl Sender {
             // Section 7.2.4: in fast recovery such a SACK strikes all that it reports missing.
             newly_acked = Extent::with(newly_acked, highest.next());
         }
-        let dac = self.rules.delayed_ack_cmt;
+        let dac = self.rules.experiment.delayed_ack_cmt;
         let reports = if dac { Reports::new(sack.flags, acking) } else { Reports::ONE };
         // With copies the earliest chunk of a path is no longer one that only this path can deliver.
-        let cwnd_update = (!self.copies.is_on()).then_some(self.rules.cwnd_update);
+        let cwnd_update = (!self.copies.is_on()).then_some(self.rules.experiment.cwnd_update);
         SackSummary { now, via, cum, highest, newly_acked, reports, recovering, cwnd_update, group }
     }
 

@@ -14,9 +14,7 @@ use super::rtx_policy::next_lost;
 use super::rules::Rules;
 use super::spurious::Repetitions;
 use super::window::PeerWindow;
-use crate::config::{
-    BufferSplit, Config, PathScheduling, Reliability, RetransmissionPolicy, StreamOptions,
-};
+use crate::config::{Config, PathScheduling, Reliability, RetransmissionPolicy, StreamOptions};
 use crate::path::policy::no_dearer;
 use crate::path::{FastRecovery, Loss, Path, PathId, PathSet, Paths};
 use crate::ranges::{Range, RangeSet};
@@ -78,14 +76,11 @@ pub(crate) struct Sender {
     pub(super) horizon: Option<Tsn64>,
     /// Second transmissions of chunks that are under way (redundant transmission).
     pub(super) copies: Copies,
-    split: BufferSplit,
     pub(super) multipath: bool,
     /// Bytes of a packet that are not for chunks with user data.
     reserved: usize,
     /// Most bytes of a fragment.
     pub(super) fragment_limit: usize,
-    /// Messages of several packets begin in what is left of one.
-    fills: bool,
     /// What times out on the one path in use goes to another (RFC 9260 section 6.4).
     alternates: bool,
     pub(super) limit: usize,
@@ -128,12 +123,10 @@ impl Sender {
             copies: Copies::new(config.experiment.path_scheduling, config.redundancy),
             repetitions: Repetitions::default(),
             horizon: None,
-            split: config.experiment.buffer_split,
             multipath: config.multipath
                 && config.experiment.path_scheduling != PathScheduling::Primary,
             reserved: 0,
             fragment_limit: limit(config.fragment_limit),
-            fills: config.experiment.fill_packets,
             alternates: !config.multipath,
             limit: config.send_buffer as usize,
             size: BufferSize::new(config),
@@ -416,7 +409,9 @@ impl Sender {
         let room = room.checked_sub(self.header_len()).filter(|room| *room > 0)?;
         let needs_more = || self.queue.stream(stream).is_some_and(|stream| stream.next_len() > len);
         // Whoever says how large fragments are at most wants them of that size.
-        let fills = || self.fills && self.fragment_limit == usize::MAX && needs_more();
+        let fills = || {
+            self.rules.experiment.fill_packets && self.fragment_limit == usize::MAX && needs_more()
+        };
         if len <= room { Some(len) } else { fills().then_some(room) }
     }
 
@@ -481,12 +476,15 @@ impl Sender {
         if self.lost == 0 || !path.may_repeat(now, flight) {
             return None;
         }
-        let tsn = next_lost(self.rules.policies, paths, usable, path.id())?;
+        let tsn = next_lost(&self.rules.experiment, paths, usable, path.id())?;
         let last = self.outstanding.get(tsn)?.record.path;
         // The path on which it timed out does not repeat it, so a slow one must, worth using or not;
         // so must the one that the policy has chosen.
         let timed_out = || paths.get(last).is_some_and(|path| path.lost().has_timed_out(tsn));
-        let bound = || self.rules.policies.fast != RetransmissionPolicy::Same || timed_out();
+        let bound = || {
+            self.rules.experiment.fast_retransmission_policy != RetransmissionPolicy::Same
+                || timed_out()
+        };
         (worth || last == path.id() || bound()).then_some(tsn)
     }
 
@@ -551,7 +549,12 @@ impl Sender {
             return dynamic.shares().allows(path, self.room());
         }
         let receive = self.window.rwnd() + self.in_flight;
-        self.split.allows(path, paths, usable, Buffers { send: self.limit, receive })
+        self.rules.experiment.buffer_split.allows(
+            path,
+            paths,
+            usable,
+            Buffers { send: self.limit, receive },
+        )
     }
 
     /// What the peer's window leaves for new data when all that is lost has been repeated: a
