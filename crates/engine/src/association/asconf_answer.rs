@@ -3,6 +3,7 @@
 use super::asconf::AddressChanges;
 use super::authentication::{Admission, Authenticity};
 use super::context::Context;
+use super::control::Control;
 use super::receive::Arrival;
 use super::state::State;
 use super::tcb::Association;
@@ -57,7 +58,7 @@ impl Association {
             return;
         };
         let path = self.paths.by_addr(&arrival.addr).unwrap_or(arrival.via);
-        if self.control.push_asconf_ack(path, sequence, &responses).is_err() {
+        if self.control.push(path, Control::AsconfAck(sequence, responses)).is_err() {
             cx.counters.control_drops += 1;
         }
     }

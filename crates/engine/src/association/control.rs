@@ -20,7 +20,7 @@ pub(crate) struct ControlQueue {
 
 /// One waiting chunk.
 #[derive(Clone, PartialEq, Eq, Debug)]
-enum Control {
+pub(crate) enum Control {
     /// HEARTBEAT ACK: the whole chunk.
     HeartbeatAck(Vec<u8>),
     /// ERROR with these causes.
@@ -60,26 +60,6 @@ impl ControlQueue {
         self.push(path, Control::HeartbeatAck(chunk))
     }
 
-    /// An ERROR with `causes` in answer to a packet that came over `path`.
-    pub(crate) fn push_error(&mut self, path: PathId, causes: &[u8]) -> Result<(), Full> {
-        self.push(path, Control::Error(causes.to_vec()))
-    }
-
-    /// A RE-CONFIG with `responses` to one that came over `path`.
-    pub(crate) fn push_re_config(&mut self, path: PathId, responses: &[u8]) -> Result<(), Full> {
-        self.push(path, Control::ReConfig(responses.to_vec()))
-    }
-
-    /// The answer to an ASCONF that came over `path`.
-    pub(crate) fn push_asconf_ack(
-        &mut self,
-        path: PathId,
-        sequence: u32,
-        responses: &[u8],
-    ) -> Result<(), Full> {
-        self.push(path, Control::AsconfAck(sequence, responses.to_vec()))
-    }
-
     /// What waits for `path`, which is gone, goes over `heir`.
     pub(crate) fn redirect(&mut self, path: PathId, heir: PathId) {
         let waiting = self.chunks.iter_mut().map(|(to, _)| to).chain(&mut self.cookie_ack);
@@ -116,7 +96,8 @@ impl ControlQueue {
         given_up
     }
 
-    fn push(&mut self, path: PathId, control: Control) -> Result<(), Full> {
+    /// `control` goes out on `path`.
+    pub(crate) fn push(&mut self, path: PathId, control: Control) -> Result<(), Full> {
         if self.chunks.len() >= MAX_QUEUED {
             return Err(Full);
         }

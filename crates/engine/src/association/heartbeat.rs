@@ -27,6 +27,15 @@ impl Association {
         }
     }
 
+    /// Sends a HEARTBEAT on `id` as soon as possible, unless none are sent in this state. It carries the path's policy
+    /// to the peer; its loss is noticed as that of any.
+    pub(super) fn probe(&mut self, id: PathId) {
+        let heartbeats = self.state.sends_heartbeats();
+        if let Some(path) = self.paths.get_mut(id).filter(|_| heartbeats) {
+            path.probe_now();
+        }
+    }
+
     /// Probing ends.
     pub(super) fn stop_heartbeats(&mut self) {
         self.paths.iter_mut().for_each(|path| path.stop_probing());

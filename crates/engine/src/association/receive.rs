@@ -2,6 +2,7 @@
 
 use super::authentication::{Admission, Authenticity};
 use super::context::Context;
+use super::control::Control;
 use super::state::State;
 use super::statistics::DataTraits;
 use super::tcb::Association;
@@ -347,7 +348,7 @@ impl Association {
         let mut causes = CauseWriter::new(&mut buffer);
         let written = causes.push(cause).is_ok();
         let used = causes.finish();
-        if !written || self.control.push_error(via, &buffer[..used]).is_err() {
+        if !written || self.control.push(via, Control::Error(buffer[..used].to_vec())).is_err() {
             cx.counters.control_drops += 1;
         }
     }

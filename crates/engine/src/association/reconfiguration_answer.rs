@@ -1,6 +1,7 @@
 //! Re-configuration of streams: what the peer requests (RFC 6525 sections 5.1.7 and 5.2).
 
 use super::context::Context;
+use super::control::Control;
 use super::reconfiguration::{MAX_NAMED, Request, as_set};
 use super::tcb::Association;
 use crate::event::{Event, ReconfigurationOutcome, StreamDirection};
@@ -233,7 +234,7 @@ impl Association {
             let _no_room = writer.push(&Parameter::ReConfigResponse(*answer)).is_err();
         }
         let used = writer.finish();
-        if self.control.push_re_config(via, &bytes[..used]).is_err() {
+        if self.control.push(via, Control::ReConfig(bytes[..used].to_vec())).is_err() {
             cx.counters.control_drops += 1;
         }
         if let Some(peer) = &mut self.peer {

@@ -23,7 +23,7 @@ impl Association {
     pub(super) fn regulate(&mut self, cx: &mut Context<'_>) {
         let changed = self.paths.look_up_policies(cx.policies);
         for id in changed.iter() {
-            self.tell_policy(id);
+            self.probe(id);
             self.on_policy_changed(cx, id);
         }
         self.paths.regulate_at(cx.now);
@@ -49,15 +49,7 @@ impl Association {
         let Some(path) = self.paths.get_mut(id) else { return };
         heartbeat::notice_in(info).into_iter().for_each(|notice| path.on_policy_heard(notice));
         if path.has_untold_policy() {
-            self.tell_policy(id);
-        }
-    }
-
-    /// Lets a HEARTBEAT take the policy of path `id` to the peer; its loss is noticed as that of any.
-    fn tell_policy(&mut self, id: PathId) {
-        let heartbeats = self.state.sends_heartbeats();
-        if let Some(path) = self.paths.get_mut(id).filter(|_| heartbeats) {
-            path.probe_now();
+            self.probe(id);
         }
     }
 

@@ -53,63 +53,39 @@ impl Association {
             current: 0,
             unreachable: Vec::new(),
         });
+        let sender = Sender::new(cx.config, local_tsn, 0, cx.config.streams);
+        let own = Offer::own(cx.config, cx.rng);
         Some(Self {
+            initiated: true,
+            state,
+            peer_addresses: alloc::vec![first.remote.ip()],
+            paths,
+            ..Self::new(cx, id, ports, (local_tag, local_tsn), first, sender, own)
+        })
+    }
+
+    /// An established association without paths that has not learnt about its peer. `own` is what it offers about
+    /// authentication.
+    fn new(
+        cx: &Context<'_>,
+        id: AssociationId,
+        ports: Ports,
+        (local_tag, local_tsn): (VerificationTag, Tsn),
+        handshake: PathAddr,
+        sender: Sender,
+        own: Option<Offer>,
+    ) -> Self {
+        Self {
             id,
             ports,
             local_tag,
             local_tsn,
-            initiated: true,
-            tie: None,
-            state,
-            peer: None,
-            peer_addresses: alloc::vec![first.remote.ip()],
-            handshake: first,
-            paths,
-            sender: Sender::new(cx.config, local_tsn, 0, cx.config.streams),
-            control: ControlQueue::default(),
-            reconfiguration: Reconfiguration::default(),
-            addresses: None,
-            authentication: Offer::own(cx.config, cx.rng)
-                .map(|own| Authentication::new(own, cx.shared_keys)),
-            error_count: 0,
-            failing_since: cx.now,
-            max_retransmits: None,
-            shutdown_wanted: false,
-            shutdown_source: None,
-            blocked: None,
-            dry_wanted: false,
-            readable_announced: false,
-            keys_changed: true,
-            parameters: None,
-            statistics: Statistics::default(),
-            allowance: Allowance::default(),
-            withholds: false,
-        })
-    }
-
-    /// The association that a valid cookie describes (section 5.1.5 step 5).
-    /// The COOKIE ECHO came over `addr`, where its answer goes.
-    pub(crate) fn accept(
-        cx: &mut Context<'_>,
-        id: AssociationId,
-        cookie: Cookie,
-        addr: PathAddr,
-    ) -> Self {
-        let ports = Ports { local: cookie.local_port, peer: cookie.peer_port };
-        let outbound = cookie.peer.inbound_streams.min(cx.config.streams);
-        let own = cookie.auth.or_else(|| Offer::own(cx.config, cx.rng));
-        let sender = Sender::new(cx.config, cookie.local_tsn, cookie.peer.a_rwnd, outbound);
-        let mut association = Self {
-            id,
-            ports,
-            local_tag: cookie.local_tag,
-            local_tsn: cookie.local_tsn,
             initiated: false,
             tie: None,
             state: State::Established,
             peer: None,
             peer_addresses: Vec::new(),
-            handshake: cookie.path,
+            handshake,
             paths: Paths::new(),
             sender,
             control: ControlQueue::default(),
@@ -129,7 +105,23 @@ impl Association {
             statistics: Statistics::default(),
             allowance: Allowance::default(),
             withholds: false,
-        };
+        }
+    }
+
+    /// The association that a valid cookie describes (section 5.1.5 step 5).
+    /// The COOKIE ECHO came over `addr`, where its answer goes.
+    pub(crate) fn accept(
+        cx: &mut Context<'_>,
+        id: AssociationId,
+        cookie: Cookie,
+        addr: PathAddr,
+    ) -> Self {
+        let ports = Ports { local: cookie.local_port, peer: cookie.peer_port };
+        let outbound = cookie.peer.inbound_streams.min(cx.config.streams);
+        let own = cookie.auth.or_else(|| Offer::own(cx.config, cx.rng));
+        let sender = Sender::new(cx.config, cookie.local_tsn, cookie.peer.a_rwnd, outbound);
+        let own_identity = (cookie.local_tag, cookie.local_tsn);
+        let mut association = Self::new(cx, id, ports, own_identity, cookie.path, sender, own);
         let created = cookie.created;
         association.learn_paths(cx, cookie.path, &cookie.peer.addresses, cookie.listed);
         association.learn_peer(cx, cookie.peer, cookie.listed);

@@ -34,11 +34,7 @@ impl Association {
             if path.is_confirmed() {
                 self.set_path_state(cx, id, PathState::Active);
             }
-            if self.state.sends_heartbeats()
-                && let Some(path) = self.paths.get_mut(id)
-            {
-                path.probe_now();
-            }
+            self.probe(id);
         }
     }
 

@@ -22,7 +22,7 @@ impl Association {
         let retry = self.state.retry().and_then(super::state::Retry::expiry);
         // In SHUTDOWN-ACK-SENT no SACK is sent any more: its time would stay in the past.
         let sacks = self.peer.as_ref().filter(|_| self.state.sends_sacks());
-        let sack = sacks.and_then(|peer| peer.receiver.sack_deadline());
+        let sack = sacks.and_then(|peer| peer.receiver.acks().deadline());
         let sends = self.state.sends_data();
         let probe = self.sender.deadline(&self.paths).filter(|_| sends);
         let loss = self.sender.loss_deadline(&self.paths).filter(|_| sends);

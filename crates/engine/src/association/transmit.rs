@@ -281,13 +281,13 @@ impl Association {
     /// Where a SACK that is due goes: back over the path of the DATA, unless that has failed or was
     /// never confirmed (section 6.4).
     fn sack_path(&self, cx: &Context<'_>) -> Option<PathId> {
-        let due = self.peer.as_ref()?.receiver.sack_due(cx.now)?;
+        let due = self.peer.as_ref()?.receiver.acks().due(cx.now)?;
         if !self.state.sends_sacks() {
             return None;
         }
-        let sources = self.peer.as_ref()?.receiver.sack_sources();
+        let sources = self.peer.as_ref()?.receiver.acks().sources();
         // What the peer repeats tells that the last SACKs were lost, maybe on the fastest path.
-        let must_return = self.peer.as_ref()?.receiver.sack_must_return();
+        let must_return = self.peer.as_ref()?.receiver.acks().must_return();
         let among = || self.paths.iter().filter(|p| p.is_active() && sources.contains(p.id()));
         let chosen = match cx.config.experiment.sack_path {
             SackPath::Standard => None,
@@ -306,7 +306,7 @@ impl Association {
     /// Whether a SACK that may still wait goes along because there is room for it beside all that is
     /// to be sent (section 6.1).
     fn sack_rides_along(&self, id: PathId, packet: &PacketWriter<'_>) -> bool {
-        let pending = self.peer.as_ref().is_some_and(|peer| peer.receiver.is_sack_pending());
+        let pending = self.peer.as_ref().is_some_and(|peer| peer.receiver.acks().is_pending());
         let active = self.paths.get(id).is_some_and(|path| path.is_active());
         let data = self.sender.unsent();
         let room = packet.room_for(types::SACK).min(packet.room_for(types::DATA));

@@ -121,7 +121,7 @@ impl Association {
 
     /// Whether a SACK is due whatever the time.
     pub(crate) fn owes_sack(&self) -> bool {
-        self.peer.as_ref().is_some_and(|peer| peer.receiver.owes_sack())
+        self.peer.as_ref().is_some_and(|peer| peer.receiver.acks().is_due())
     }
 
     /// Bytes that [`Self::send`] would accept.

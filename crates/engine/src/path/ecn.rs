@@ -21,8 +21,10 @@ use crate::tsn::Tsn64;
 
 crate::names::named! {
     /// What ECN does on a path.
+    #[derive(Default)]
     pub enum EcnState as "ECN state" {
         /// It was not agreed on with the peer, or the peer would not see the bits.
+        #[default]
         Off = "off",
         /// Packets are ECN-capable; none of them is known to have arrived.
         Testing = "testing",
@@ -45,7 +47,7 @@ const REPAIRS: u8 = 3;
 const LEAST_WINDOWS: u8 = 8;
 
 /// ECN of one path.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct PathEcn {
     state: EcnState,
     /// ECN-capable chunks lost since the last that arrived.
@@ -62,22 +64,6 @@ pub(crate) struct PathEcn {
     told: Option<(Tsn64, Instant)>,
     /// It was given up and nobody has counted that yet.
     news: bool,
-}
-
-impl Default for PathEcn {
-    fn default() -> Self {
-        Self {
-            state: EcnState::Off,
-            lost: 0,
-            repairs: 0,
-            unrepaired: false,
-            least_windows: 0,
-            answered: None,
-            cwr: None,
-            told: None,
-            news: false,
-        }
-    }
 }
 
 impl PathEcn {

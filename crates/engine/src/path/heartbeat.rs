@@ -126,20 +126,6 @@ impl Heartbeat {
         self.unanswered = None;
     }
 
-    /// The one that is said to have left did not. It counts as lost, unless [`Self::retry`] comes before.
-    pub(crate) fn withhold(&mut self) {
-        self.withheld = true;
-    }
-
-    /// Whether one was withheld that may leave now.
-    pub(crate) fn retry(&mut self) -> bool {
-        let retries = core::mem::take(&mut self.withheld);
-        if retries {
-            self.probe_now();
-        }
-        retries
-    }
-
     /// Whether one was withheld and not sent since.
     pub(crate) fn is_withheld(&self) -> bool {
         self.withheld
@@ -255,14 +241,18 @@ impl Path {
         self.heartbeat.stop();
     }
 
-    /// See [`Heartbeat::withhold`].
+    /// The HEARTBEAT that is said to have left did not. It counts as lost, unless [`Self::retry_heartbeat`] comes before.
     pub(crate) fn withhold_heartbeat(&mut self) {
-        self.heartbeat.withhold();
+        self.heartbeat.withheld = true;
     }
 
-    /// See [`Heartbeat::retry`].
+    /// Whether a HEARTBEAT was withheld that may leave now.
     pub(crate) fn retry_heartbeat(&mut self) -> bool {
-        self.heartbeat.retry()
+        let retries = core::mem::take(&mut self.heartbeat.withheld);
+        if retries {
+            self.probe_now();
+        }
+        retries
     }
 
     /// How it was probed, if that was in vain.

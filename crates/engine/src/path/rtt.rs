@@ -54,16 +54,6 @@ impl Rtt {
         self.longest_rto = self.longest_rto.max(self.rto);
     }
 
-    /// A round trip takes between `time` and twice as long, which is not measured. The first sample counts as if there
-    /// was none before.
-    pub(crate) fn suppose(&mut self, time: Duration) {
-        if self.least.is_none() {
-            (self.smoothed, self.variation) = (Some(time), time / 2);
-            let (min, max) = self.bounds;
-            self.rto = (time * 3).clamp(min, max.max(min));
-        }
-    }
-
     /// Like [`Self::on_sample`] for acknowledged DATA, of which at most one sample per round trip
     /// is taken (rule C4).
     pub(crate) fn on_data_sample(&mut self, now: Instant, rtt: Duration) {
@@ -109,11 +99,6 @@ impl Rtt {
         self.rto
     }
 
-    /// The longest retransmission timeout since the last call.
-    pub(crate) fn take_longest_rto(&mut self) -> Duration {
-        core::mem::take(&mut self.longest_rto).max(self.rto)
-    }
-
     /// The largest retransmission timeout that is ever used.
     pub(crate) fn rto_max(&self) -> Duration {
         self.bounds.1
@@ -157,9 +142,15 @@ impl Path {
         self.rtt.on_sample(now, rtt);
     }
 
-    /// See [`Rtt::suppose`].
+    /// A round trip takes between `time` and twice as long, which is not measured. The first sample counts as if there
+    /// was none before.
     pub(crate) fn suppose_round_trip(&mut self, time: Duration) {
-        self.rtt.suppose(time);
+        let rtt = &mut self.rtt;
+        if rtt.least.is_none() {
+            (rtt.smoothed, rtt.variation) = (Some(time), time / 2);
+            let (min, max) = rtt.bounds;
+            rtt.rto = (time * 3).clamp(min, max.max(min));
+        }
     }
 
     /// See [`Rtt::allow_for`].
@@ -172,9 +163,9 @@ impl Path {
         self.rtt.back_off();
     }
 
-    /// See [`Rtt::take_longest_rto`].
+    /// The longest RTO since the last call.
     pub(crate) fn take_longest_rto(&mut self) -> Duration {
-        self.rtt.take_longest_rto()
+        core::mem::take(&mut self.rtt.longest_rto).max(self.rtt.rto)
     }
 }
 

@@ -51,7 +51,7 @@ fn read(receiver: &mut Receiver) -> Vec<u32> {
 
 fn is_due(receiver: &mut Receiver) -> bool {
     receiver.packet_end(Instant::ZERO, PathId(0), false, (1, Duration::default));
-    receiver.sack_due(Instant::ZERO).is_some()
+    receiver.acks().due(Instant::ZERO).is_some()
 }
 
 #[test]

@@ -89,7 +89,7 @@ fn given_up_messages_free_the_window_and_those_behind_them() {
     // An old one is answered at once.
     receiver.handle_i_forward_tsn(&forward).unwrap();
     receiver.packet_end(Instant::ZERO, PathId(0), false, (2, Duration::default));
-    assert!(receiver.sack_due(Instant::ZERO).is_some());
+    assert!(receiver.acks().due(Instant::ZERO).is_some());
 }
 
 #[test]

@@ -10,8 +10,8 @@ use super::tracker::{Seen, Tracker};
 use super::window::ReceiveWindow;
 use crate::config::{Config, NrSack};
 use crate::event::Message;
+use crate::path::PathId;
 use crate::path::flight::dac;
-use crate::path::{PathId, PathSet};
 use crate::ranges::RangeSet;
 use crate::time::{Duration, Instant};
 use crate::tsn::Tsn64;
@@ -223,39 +223,14 @@ impl Receiver {
         self.echoes.on_cwr(via, tsn, cwr.all_paths);
     }
 
-    /// Where a SACK is to be sent, if one is due.
-    pub(crate) fn sack_due(&self, now: Instant) -> Option<PathId> {
-        self.policy.due(now)
-    }
-
-    /// Whether the SACK that is due should go where the last DATA came from.
-    pub(crate) fn sack_must_return(&self) -> bool {
-        self.policy.must_return()
-    }
-
-    /// The paths that have brought DATA since the last SACK.
-    pub(crate) fn sack_sources(&self) -> PathSet {
-        self.policy.sources()
-    }
-
-    /// Whether something has arrived that no SACK has told the peer: it may ride with other chunks.
-    pub(crate) fn is_sack_pending(&self) -> bool {
-        self.policy.is_pending()
-    }
-
-    /// Whether a SACK is due whatever the time.
-    pub(crate) fn owes_sack(&self) -> bool {
-        self.policy.is_due()
+    /// When SACKs are due, and where.
+    pub(crate) fn acks(&self) -> &AckPolicy {
+        &self.policy
     }
 
     /// Makes a SACK due now.
     pub(crate) fn force_sack(&mut self) {
         self.policy.force();
-    }
-
-    /// When a SACK becomes due by itself.
-    pub(crate) fn sack_deadline(&self) -> Option<Instant> {
-        self.policy.deadline()
     }
 
     /// A SHUTDOWN acknowledges what has arrived up to the cumulative TSN. A SACK is due for the rest:

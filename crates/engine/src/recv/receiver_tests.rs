@@ -45,7 +45,7 @@ impl Bench {
     }
 
     fn is_due(&self) -> bool {
-        self.receiver.sack_due(self.now).is_some()
+        self.receiver.acks().due(self.now).is_some()
     }
 
     fn sack(&mut self) -> Said {
@@ -84,20 +84,20 @@ fn chunk(tsn: u32, payload: &[u8]) -> Data<'_> {
 fn the_second_packet_is_acknowledged_to_the_path_of_the_last() {
     let mut bench = Bench::new(100_000);
     bench.arrive(1, 10, A);
-    assert!(!bench.is_due() && bench.receiver.is_sack_pending());
+    assert!(!bench.is_due() && bench.receiver.acks().is_pending());
     bench.arrive(2, 10, B);
-    assert_eq!(bench.receiver.sack_due(bench.now), Some(B));
+    assert_eq!(bench.receiver.acks().due(bench.now), Some(B));
     assert_eq!(bench.sack(), (2, 99_872, [].into(), [].into()));
-    assert!(!bench.receiver.is_sack_pending());
+    assert!(!bench.receiver.acks().is_pending());
 }
 
 #[test]
 fn a_lone_packet_is_acknowledged_after_the_delay() {
     let mut bench = Bench::new(100_000);
     bench.arrive(1, 10, B);
-    let deadline = bench.receiver.sack_deadline().unwrap();
+    let deadline = bench.receiver.acks().deadline().unwrap();
     assert_eq!(deadline, bench.now + Duration::from_millis(50));
-    assert_eq!(bench.receiver.sack_due(deadline), Some(B));
+    assert_eq!(bench.receiver.acks().due(deadline), Some(B));
 }
 
 #[test]
@@ -341,7 +341,7 @@ fn with_dac_gaps_of_several_paths_do_not_hurry_and_the_flags_count_packets() {
     );
     bench.receiver.policy.on_sent(0);
     bench.arrive(3, 10, A);
-    assert!(!bench.is_due() && bench.receiver.is_sack_pending());
+    assert!(!bench.is_due() && bench.receiver.acks().is_pending());
     bench.arrive(5, 10, B);
     assert_eq!(flags(&mut bench), 0x80);
     for tsn in 6..=8 {

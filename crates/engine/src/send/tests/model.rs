@@ -246,7 +246,7 @@ impl Model {
                 self.arrive(via, &packet);
             }
             self.read(usize::MAX);
-            if let Some(via) = self.receiver.sack_due(self.now) {
+            if let Some(via) = self.receiver.acks().due(self.now) {
                 self.acknowledge(via);
             }
             for (via, packet) in core::mem::take(&mut self.sacks) {
