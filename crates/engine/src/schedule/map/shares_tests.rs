@@ -138,7 +138,10 @@ proptest! {
         of in prop::collection::vec((10_000_u64..12_500_000, 2_u64..700), 2..5),
         window in 16_000_usize..4_000_000,
     ) {
-        let paths = paths(&of);
+        let mut paths = paths(&of);
+        paths.sort_by_key(|path| path.round_trip);
+        // Of two that take about as long, the one that is served first may leave nothing where nobody waits.
+        prop_assume!(paths.is_sorted_by_key(PathNeed::hold));
         let admitted = |joint| shares(&paths, window, joint).iter().filter(|s| s.most > 0).count();
         prop_assert!(admitted(WHOLE) <= admitted(0));
         prop_assert_eq!(shares(&paths, window, WHOLE), shares(&paths, window, WHOLE));
