@@ -115,6 +115,9 @@ pub struct PathStatus {
     pub packets_received: u64,
     /// SCTP bytes received.
     pub bytes_received: u64,
+    /// Bytes of DATA chunks sent, retransmissions included, and of received packets with DATA: what the path
+    /// carries for users, without SACKs and HEARTBEATs.
+    pub data_bytes: u64,
     /// DATA chunks retransmitted after a fast retransmit.
     pub fast_retransmits: u64,
     /// DATA chunks of the path sent again because they held up others (chunk rescheduling).

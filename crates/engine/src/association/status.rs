@@ -46,6 +46,7 @@ impl Association {
             bytes_sent: stats.bytes_sent,
             packets_received: stats.packets_received,
             bytes_received: stats.bytes_received,
+            data_bytes: stats.data_bytes,
             fast_retransmits: stats.fast_retransmits,
             rescheduled: stats.rescheduled,
             probes: stats.probes,

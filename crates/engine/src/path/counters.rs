@@ -7,6 +7,8 @@ pub(crate) struct PathCounters {
     pub(crate) packets_sent: u64,
     /// SCTP bytes sent.
     pub(crate) bytes_sent: u64,
+    /// Bytes of DATA chunks sent, retransmissions included, and of received packets with DATA.
+    pub(crate) data_bytes: u64,
     /// Bytes of DATA chunks acknowledged, header and padding included.
     pub(crate) bytes_acked: u64,
     /// Packets received.

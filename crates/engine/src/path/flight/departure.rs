@@ -141,6 +141,7 @@ impl Path {
         self.congestion.on_sent(&Departure { now, number, bytes: wire, in_flight });
         self.flight.bytes += wire;
         self.flight.last_data = Some(now);
+        self.stats.data_bytes += wire as u64;
         if self.flight.bytes >= self.congestion.window() {
             self.flight.window_filled = Some(now);
         }
