@@ -57,7 +57,7 @@ fn clients_are_carried() {
             assert_eq!((done.code, done.stdout.as_str()), (Some(0), "10000\n"), "{done:?}");
             assert!(done.stderr.contains("sctp=1 "), "{done:?}");
             assert!(!done.stderr.contains("out-of-reach"), "{done:?}");
-            assert_eq!(done.stderr.lines().count(), 1, "{done:?}");
+            assert_eq!(done.stderr.lines().count(), 2, "a sentence and counts: {done:?}");
         }
     }
 }
@@ -222,7 +222,7 @@ with socket.create_connection((sys.argv[1], 7000), timeout=20) as s: print(s.mak
     assert_eq!(done.stdout, format!("{own} True\n"), "{done:?}");
     let said = String::from_utf8(server.wait_with_output().unwrap().stderr).unwrap();
     assert!(said.contains("accepted sctp=1 tcp=0; not offered: none"), "{said}");
-    assert_eq!(said.lines().count(), 1, "{said}");
+    assert_eq!(said.lines().count(), 2, "a sentence and counts: {said}");
 }
 
 /// A server that was killed while it waited must not keep its port.
@@ -283,7 +283,7 @@ int main(int count, char **words) {
     // Below a program that hands over its sockets.
     let script = format!("{program} {}; exit $?", site.server());
     let done = contained(&site, &DOCKER, "sh", &["-c", &script]);
-    assert_eq!((done.code, done.stderr.lines().count()), (Some(43), 2), "{done:?}");
+    assert_eq!((done.code, done.stderr.lines().count()), (Some(43), 3), "{done:?}");
     assert!(done.stderr.contains("connections of static are plain TCP: "), "{done:?}");
     assert!(done.stderr.contains("out-of-reach=3"), "{done:?}");
     assert_eq!(site.server_counter("stack_relays_started"), 0);

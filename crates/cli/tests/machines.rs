@@ -207,7 +207,7 @@ fn a_program_that_becomes_another_user_in_a_container_is_named() {
     let done = finish(command);
     assert_eq!((done.code, done.stdout.as_str()), (Some(0), "200"), "{done:?}");
     let notice = "manypath: connections of curl (user 65534) are plain TCP: ";
-    assert_eq!(done.stderr.matches("manypath: ").count(), 2, "a notice and a report: {done:?}");
+    assert_eq!(done.stderr.matches("manypath: ").count(), 3, "a notice and a report: {done:?}");
     assert!(done.stderr.starts_with(notice), "{done:?}");
     assert!(done.stderr.contains("CAP_SYS_PTRACE is missing"), "{done:?}");
     assert!(done.stderr.contains("out-of-reach="), "{done:?}");

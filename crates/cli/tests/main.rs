@@ -28,6 +28,7 @@ mod preload;
 mod privileged_ports;
 mod probe;
 mod programs;
+mod report;
 mod rules;
 mod scopes;
 mod security;

@@ -101,6 +101,7 @@ impl ControlClient {
             | Reply::Gone { .. }
             | Reply::Look { .. }
             | Reply::Resigned
+            | Reply::Traffic(_)
             | Reply::Watching
             | Reply::Path(_)
             | Reply::Reloaded { .. }

@@ -46,6 +46,7 @@ mod report;
 pub mod runtime;
 mod socket;
 pub mod status;
+mod traffic;
 mod version;
 
 pub use client::ControlClient;
@@ -56,4 +57,5 @@ pub use listener::ControlListener;
 pub use message::{Listener, Reply, Request, Role, SocketOptions, StatusPart, Transport, Way};
 pub use report::{Assembler, parts};
 pub use socket::{ControlSocket, Credentials, Incoming, MAX_PACKET, SEND_FLAGS};
+pub use traffic::{Relayed, Traffic};
 pub use version::{OLDEST, VERSION, is_spoken, written_for};

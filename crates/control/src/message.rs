@@ -2,6 +2,7 @@
 
 use crate::path::PathEvent;
 use crate::status::FallbackReason;
+use crate::traffic::Traffic;
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};
 
@@ -147,6 +148,9 @@ pub enum Request {
         /// How many.
         plain: u64,
     },
+    /// Asks what the stack has carried for the caller's programs, answered by `Traffic`. Only to a stack whose
+    /// `Welcome` says that it counts that.
+    Traffic,
     /// Asks for the stack's status, answered by `StatusPart`s.
     Status,
     /// Asks the stack to read its rules, settings and path policies again, answered by `Reloaded` or `Refused`.
@@ -191,6 +195,9 @@ pub enum Reply {
         pid: u32,
         /// Network namespace of the stack, as [`crate::runtime::network_namespace`] tells it.
         namespace: u64,
+        /// Whether the stack answers `Request::Traffic`.
+        #[serde(default)]
+        counts_traffic: bool,
     },
     /// An attempt has begun. For a blocking open `Direct`, `Accepted` or `Failed` follows, for a
     /// non-blocking one `Accepted` or `Failed`.
@@ -316,6 +323,8 @@ pub enum Reply {
         /// The listener's identity.
         id: u64,
     },
+    /// What the stack has carried for the caller's programs.
+    Traffic(Traffic),
     /// One piece of a status report.
     StatusPart(StatusPart),
     /// Events of paths are told from now on.

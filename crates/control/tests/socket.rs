@@ -45,7 +45,7 @@ fn every_message_survives_the_trip() {
         assert_eq!(message::<Request>(&z).0, request);
     }
     let replies = [
-        Reply::Welcome { version: VERSION, pid: 1, namespace: 2 },
+        Reply::Welcome { version: VERSION, pid: 1, namespace: 2, counts_traffic: true },
         Reply::Pending { id: 3 },
         Reply::Direct { id: 3, reason: FallbackReason::Silent },
         Reply::Accepted { id: 3, transport: Transport::Sctp, local: v4, peer: v6 },
@@ -116,7 +116,8 @@ fn a_client_meets_a_stack_and_gets_a_long_report() {
         let socket = listener.accept().expect("accepted");
         assert_eq!(socket.peer_credentials().expect("credentials").pid, std::process::id());
         assert!(matches!(message(&socket).0, Request::Hello { version: VERSION, .. }));
-        let welcome = Reply::Welcome { version: VERSION, pid: 1, namespace: 2 };
+        let welcome =
+            Reply::Welcome { version: VERSION, pid: 1, namespace: 2, counts_traffic: true };
         socket.send(&welcome, None).expect("sent");
         assert_eq!(message::<Request>(&socket).0, Request::Status);
         let parts = parts(&report).expect("parts");
@@ -144,7 +145,8 @@ fn connect_to_stack_of(theirs: u32) -> Result<ControlClient, ControlError> {
             let Request::Hello { version, .. } = message(&socket).0 else {
                 unreachable!("no hello")
             };
-            let welcome = Reply::Welcome { version: theirs, pid: 1, namespace: 2 };
+            let welcome =
+                Reply::Welcome { version: theirs, pid: 1, namespace: 2, counts_traffic: false };
             socket.send(&welcome, None).expect("sent");
             last = if is_spoken(theirs) { Some(version) } else { Some(theirs) };
         }
@@ -203,4 +205,14 @@ fn the_runtime_directory_is_searched_and_swept() {
     let unsafe_place = runtime::directory().expect_err("writable by others");
     assert!(unsafe_place.to_string().contains("written by others"), "{unsafe_place}");
     std::fs::remove_dir_all(dir).expect("removed");
+}
+
+/// Stacks of 0.2.0 do not know the word, and launchers of 0.2.0 pass over it.
+#[test]
+fn a_welcome_without_a_word_of_traffic_is_one_of_a_stack_that_does_not_count_it() {
+    let (a, z) = ControlSocket::pair().expect("pair");
+    let welcome = serde_json::json!({"version": VERSION, "pid": 1, "namespace": 2});
+    a.send(&serde_json::json!({ "welcome": welcome }), None).expect("sent");
+    let expected = Reply::Welcome { version: VERSION, pid: 1, namespace: 2, counts_traffic: false };
+    assert_eq!(message::<Reply>(&z).0, expected);
 }

@@ -4,20 +4,32 @@
 use crate::association::RelayId;
 use crate::log;
 use crate::stack::Stack;
+use crate::traffic::Moved;
 use manypath_control::status::FallbackReason;
 use manypath_engine::{AssociationId, Instant, PathStatus};
 use std::fmt::{self, Write};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use tracing::info;
 
 /// What there is to tell of a connection before it ends.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    ends: Ends,
+    pub(crate) ends: Ends,
     begun: Instant,
-    carrier: Carrier,
-    /// Bytes of the association's paths, in both directions, when it began.
-    before: Vec<(PathName, u64)>,
+    pub(crate) carrier: Carrier,
+    /// What the association's paths had carried when it began.
+    before: Vec<Load>,
+    /// What paths have carried meanwhile whose local address has gone.
+    gone: Vec<Load>,
+}
+
+/// Bytes with data of a path, in both directions.
+#[derive(Debug, Clone)]
+pub(crate) struct Load {
+    pub(crate) local: IpAddr,
+    pub(crate) remote: IpAddr,
+    pub(crate) interface: String,
+    pub(crate) bytes: u64,
 }
 
 /// Whose connection it is.
@@ -56,8 +68,6 @@ pub(crate) enum RelayEnd {
     StackEnds,
 }
 
-type PathName = (SocketAddr, SocketAddr);
-
 impl Connection {
     /// The client whose connection it is, if it is one to a service.
     pub(crate) const fn client(&self) -> Option<SocketAddr> {
@@ -65,6 +75,13 @@ impl Connection {
             Ends::From(client, _) => Some(client),
             Ends::To(_) => None,
         }
+    }
+}
+
+impl Load {
+    /// Whether both are of one pair of addresses.
+    fn is_of(&self, other: &Self) -> bool {
+        (self.local, self.remote) == (other.local, other.remote)
     }
 }
 
@@ -112,8 +129,9 @@ impl fmt::Display for Ends {
 impl Stack {
     /// A connection is being carried from now on.
     pub(crate) fn begin_connection(&mut self, id: RelayId, ends: Ends, carrier: Carrier) {
-        let before = self.path_bytes(carrier);
-        self.connections.insert(id, Connection { ends, begun: self.now, carrier, before });
+        let before = self.loads(carrier);
+        let connection = Connection { ends, begun: self.now, carrier, before, gone: Vec::new() };
+        self.connections.insert(id, connection);
     }
 
     /// It has ended after so many bytes sent and received, as seen from the local program.
@@ -121,14 +139,14 @@ impl Stack {
         self.totals.add((sent, got));
         let Some(connection) = self.connections.remove(&id) else { return };
         let ms = self.age(connection.begun);
-        let paths = shares(&connection.before, &self.path_bytes(connection.carrier));
+        let paths = self.carried(&connection);
         let Connection { ends, carrier, .. } = connection;
         match carrier {
             Carrier::Sctp(association) => info!(
                 target: log::CONNECTION,
                 carrier = "sctp", sent_bytes = sent, received_bytes = got, duration_ms = ms,
                 "{ends}: {end} after {ms} ms, sent {sent} B, received {got} B over SCTP \
-                 (association {}{paths})", association.0
+                 (association {}{})", association.0, shares(&paths)
             ),
             Carrier::Tcp(why) => info!(
                 target: log::CONNECTION,
@@ -137,33 +155,63 @@ impl Stack {
                 why.map_or_else(|| "SCTP could not be used".to_owned(), |why| why.to_string())
             ),
         }
+        self.note_traffic(id, &Moved { ends, carrier, sent, got, paths });
     }
 
-    fn path_bytes(&self, carrier: Carrier) -> Vec<(PathName, u64)> {
+    /// A local address goes, and paths with it: what they have carried is kept.
+    pub(crate) fn keep_loads_of(&mut self, local: IpAddr) {
+        let mut connections = std::mem::take(&mut self.connections);
+        for connection in connections.values_mut() {
+            let used = since(&connection.before, &[], self.loads(connection.carrier));
+            for load in used.into_iter().filter(|load| load.local == local) {
+                match connection.gone.iter_mut().find(|known| known.is_of(&load)) {
+                    Some(known) => known.bytes += load.bytes,
+                    None => connection.gone.push(load),
+                }
+            }
+            connection.before.retain(|load| load.local != local);
+        }
+        self.connections = connections;
+    }
+
+    /// What the paths have carried whose local address is there.
+    fn loads(&self, carrier: Carrier) -> Vec<Load> {
         let Carrier::Sctp(id) = carrier else { return Vec::new() };
         let status = self.driver.endpoint().status(self.now, id);
         let paths = status.into_iter().flat_map(|status| status.paths);
-        paths.map(|path| (path_name(&path), path.bytes_sent + path.bytes_received)).collect()
+        let load = |path: PathStatus| {
+            let (local, remote) = (path.addr.local.ip(), path.addr.remote.ip());
+            let interface = Some(self.locals.interface(local)).filter(|name| !name.is_empty())?;
+            Some(Load { local, remote, interface: interface.to_owned(), bytes: path.data_bytes })
+        };
+        paths.filter_map(load).collect()
+    }
+
+    /// What each path has carried of the association since the connection began, the most first. Nothing when
+    /// the association is gone, or has carried nothing.
+    pub(crate) fn carried(&self, connection: &Connection) -> Vec<Load> {
+        since(&connection.before, &connection.gone, self.loads(connection.carrier))
     }
 }
 
-const fn path_name(path: &PathStatus) -> PathName {
-    (path.addr.local, path.addr.remote)
+fn since(before: &[Load], gone: &[Load], now: Vec<Load>) -> Vec<Load> {
+    let was = |load: &Load| before.iter().find(|one| one.is_of(load)).map_or(0, |one| one.bytes);
+    let now =
+        now.into_iter().map(|load| Load { bytes: load.bytes.saturating_sub(was(&load)), ..load });
+    let mut used: Vec<Load> =
+        now.chain(gone.iter().cloned()).filter(|load| load.bytes > 0).collect();
+    used.sort_by_key(|load| std::cmp::Reverse(load.bytes));
+    used
 }
 
-/// What each path has carried of the association meanwhile, in percent, the most first. Nothing
-/// when the association is gone, or has carried nothing.
-fn shares(before: &[(PathName, u64)], after: &[(PathName, u64)]) -> String {
-    let was = |name| before.iter().find(|(one, _)| *one == name).map_or(0, |(_, bytes)| *bytes);
-    let used = after.iter().map(|(name, bytes)| (*name, bytes.saturating_sub(was(*name))));
-    let mut used: Vec<(PathName, u64)> = used.filter(|(_, bytes)| *bytes > 0).collect();
-    used.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
-    let sum: u64 = used.iter().map(|(_, bytes)| bytes).sum();
+/// The loads in percent.
+fn shares(loads: &[Load]) -> String {
+    let sum: u64 = loads.iter().map(|load| load.bytes).sum();
     let mut text = String::new();
-    for ((local, remote), bytes) in used {
-        let percent = (bytes as f64 * 100.0 / sum as f64).round();
+    for Load { local, remote, bytes, .. } in loads {
+        let percent = (*bytes as f64 * 100.0 / sum as f64).round();
         // Writing to a string cannot fail.
-        let _ = write!(text, ", {}>{} {percent} %", local.ip(), remote.ip());
+        let _ = write!(text, ", {local}>{remote} {percent} %");
     }
     text
 }
@@ -172,20 +220,26 @@ fn shares(before: &[(PathName, u64)], after: &[(PathName, u64)]) -> String {
 mod tests {
     use super::*;
 
-    fn name(last: u8) -> PathName {
-        (SocketAddr::from(([10, 0, last, 1], 9)), SocketAddr::from(([10, 0, last, 2], 9)))
+    fn load(path: u8, bytes: u64) -> Load {
+        let [local, remote] = [1, 2].map(|host| IpAddr::from([10, 0, path, host]));
+        Load { local, remote, interface: format!("eth{path}"), bytes }
     }
 
     #[test]
     fn shares_count_from_the_begin_of_the_connection_and_name_the_busiest_path_first() {
-        let before = [(name(1), 900)];
-        let after = [(name(1), 1000), (name(2), 300), (name(3), 0)];
-        assert_eq!(shares(&before, &after), ", 10.0.2.1>10.0.2.2 75 %, 10.0.1.1>10.0.1.2 25 %");
+        let used = since(&[load(1, 900)], &[], vec![load(1, 1000), load(2, 300), load(3, 0)]);
+        assert_eq!(shares(&used), ", 10.0.2.1>10.0.2.2 75 %, 10.0.1.1>10.0.1.2 25 %");
     }
 
     #[test]
     fn an_association_that_is_gone_tells_nothing_of_paths() {
-        assert_eq!(shares(&[(name(1), 900)], &[]), "");
-        assert_eq!(shares(&[(name(1), 900)], &[(name(1), 900)]), "");
+        assert_eq!(shares(&since(&[load(1, 900)], &[], Vec::new())), "");
+        assert_eq!(shares(&since(&[load(1, 900)], &[], vec![load(1, 900)])), "");
+    }
+
+    #[test]
+    fn what_a_path_has_carried_before_its_address_went_still_counts() {
+        let used = since(&[], &[load(1, 300)], vec![load(2, 100)]);
+        assert_eq!(shares(&used), ", 10.0.1.1>10.0.1.2 75 %, 10.0.2.1>10.0.2.2 25 %");
     }
 }

@@ -10,7 +10,7 @@ use crate::stack::Stack;
 use crate::timers::Timer;
 use crate::token::Source;
 use manypath_control::{
-    ControlError, ControlListener, ControlSocket, Incoming, Reply, Request, Role, VERSION,
+    ControlError, ControlListener, ControlSocket, Incoming, Reply, Request, Role, Traffic, VERSION,
     is_spoken, runtime, written_for,
 };
 use manypath_engine::Duration;
@@ -45,6 +45,8 @@ struct Connection {
     /// Who is at the other side, once it has said hello.
     role: Option<Role>,
     waiting: VecDeque<(Reply, Option<OwnedFd>)>,
+    /// What its connections that have ended have moved.
+    traffic: Traffic,
 }
 
 /// All control connections and the connects that they asked for.
@@ -90,9 +92,9 @@ impl ControlServer {
         let token = Source::Control(self.last).token();
         let both = Interest::READABLE | Interest::WRITABLE;
         registry.register(&mut SourceFd(&socket.as_raw_fd()), token, both)?;
-        let (welcome, role, waiting) = (false, None, VecDeque::new());
-        let version = VERSION;
-        let connection = Connection { socket, welcome, version, owner, role, waiting };
+        let (welcome, role, version) = (false, None, VERSION);
+        let (waiting, traffic) = Default::default();
+        let connection = Connection { socket, welcome, version, owner, role, waiting, traffic };
         self.connections.insert(self.last, connection);
         self.unread.insert(self.last);
         Ok(self.last)
@@ -189,8 +191,13 @@ impl ControlServer {
         )
     }
 
+    /// What the connections of a launcher have moved that have ended.
+    pub(crate) fn traffic_mut(&mut self, control: u64) -> Option<&mut Traffic> {
+        self.connections.get_mut(&control).map(|connection| &mut connection.traffic)
+    }
+
     /// The connects that were asked for on a connection and are known yet.
-    fn attempts_of(&self, control: u64) -> Vec<(Client, AttemptId)> {
+    pub(crate) fn attempts_of(&self, control: u64) -> Vec<(Client, AttemptId)> {
         let all = Client { control, id: 0 }..=Client { control, id: u64::MAX };
         self.attempts.range(all).map(|(client, attempt)| (*client, *attempt)).collect()
     }
@@ -367,6 +374,10 @@ impl Stack {
             Request::Tally { id: number, plain } => {
                 self.on_tally(ListenerId { control: id, id: number }, plain);
             }
+            Request::Traffic => {
+                let traffic = self.traffic_of(id);
+                self.reply(id, Reply::Traffic(traffic));
+            }
             Request::Status => self.send_status(id),
             Request::Watch => self.on_watch(id),
             Request::Reload => self.on_reload(id),
@@ -418,7 +429,8 @@ impl Stack {
     fn on_hello(&mut self, id: u64, version: u32, role: Role) {
         let namespace = runtime::network_namespace().unwrap_or_default();
         let spoken = if is_spoken(version) { version } else { VERSION };
-        let welcome = Reply::Welcome { version: spoken, pid: std::process::id(), namespace };
+        let pid = std::process::id();
+        let welcome = Reply::Welcome { version: spoken, pid, namespace, counts_traffic: true };
         self.reply(id, welcome);
         let Some(connection) = self.control.connections.get_mut(&id) else { return };
         if version != spoken {

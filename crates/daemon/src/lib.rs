@@ -61,6 +61,7 @@ mod takeover;
 mod tcp_relay;
 mod timers;
 mod token;
+mod traffic;
 mod translated;
 mod uplinks;
 mod waiting;

@@ -184,6 +184,9 @@ impl Stack {
         let there = |local: &Local| {
             local.address.addr.ip().is_loopback() || interfaces.iter().any(|one| local.is_at(one))
         };
+        let gone = self.locals.open.iter().filter(|local| !there(local));
+        let gone: Vec<IpAddr> = gone.map(|local| local.address.addr.ip()).collect();
+        gone.into_iter().for_each(|local| self.keep_loads_of(local));
         let (open, gone): (Vec<_>, _) =
             std::mem::take(&mut self.locals.open).into_iter().partition(there);
         self.locals.open = open;

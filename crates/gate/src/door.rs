@@ -153,6 +153,11 @@ impl Door {
         self.link.send(request, None);
     }
 
+    /// Asks what the door has carried for us. False where it does not count that, or there is none.
+    pub fn ask_traffic(&mut self) -> bool {
+        self.link.ask_traffic()
+    }
+
     /// The next reply, if there is one.
     pub fn receive(&mut self) -> Option<Reply> {
         self.link.receive()

@@ -26,6 +26,8 @@ pub struct StackLink {
     process: Option<Child>,
     queue: VecDeque<(Request, Option<OwnedFd>)>,
     welcomed: bool,
+    /// Whether the stack has said that it counts what it carries for us.
+    counts_traffic: bool,
     /// Where a running stack is and what we are to it, until it has welcomed us: one of the previous version is asked again
     /// in its language, and requests wait for that.
     unwelcomed: Option<(PathBuf, Role)>,
@@ -74,7 +76,7 @@ impl StackLink {
         self.unwelcomed = running(choice, *role);
         self.ending.extend(self.process.take());
         (self.client, self.process) = (Some(client), process);
-        (self.welcomed, self.silent) = (false, false);
+        (self.welcomed, self.silent, self.counts_traffic) = (false, false, false);
         self.replaced += 1;
     }
 
@@ -116,6 +118,15 @@ impl StackLink {
         }
     }
 
+    /// Asks what the stack has carried for us. False where it does not count that, or there is none.
+    pub fn ask_traffic(&mut self) -> bool {
+        let counts = self.client.is_some() && self.counts_traffic;
+        if counts {
+            self.send(Request::Traffic, None);
+        }
+        counts
+    }
+
     /// The next reply, if there is one.
     pub fn receive(&mut self) -> Option<Reply> {
         let client = self.client.as_ref()?;
@@ -126,6 +137,9 @@ impl StackLink {
                     return Some(reply);
                 }
                 let welcome = client.check_welcome(&reply).map(drop);
+                if let Reply::Welcome { counts_traffic, .. } = reply {
+                    self.counts_traffic = counts_traffic;
+                }
                 self.on_welcome(welcome).then_some(reply)
             }
             Err(e) if e.is_would_block() => None,
@@ -294,4 +308,40 @@ fn enter_session(control: RawFd) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use manypath_control::{ControlListener, Incoming, VERSION};
+
+    /// What a stack that says `counts_traffic` hears of a launcher that would like to know.
+    fn heard_after_welcome(counts_traffic: bool) -> Option<Request> {
+        let name = format!("manypath-link-{}-{counts_traffic}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&directory).expect("a directory");
+        let listener = ControlListener::bind(&directory.join("sock"), 0o600).expect("bound");
+        let socket = listener.path().to_owned();
+        let mut link =
+            StackLink::new(&StackChoice::System { socket }, Role::Launcher).expect("linked");
+        let stack = listener.accept().expect("accepted");
+        assert!(matches!(stack.receive(), Ok(Incoming::Message(Request::Hello { .. }, None))));
+        assert!(!link.ask_traffic(), "nobody knows yet who it is");
+        let welcome = Reply::Welcome { version: VERSION, pid: 1, namespace: 2, counts_traffic };
+        stack.send(&welcome, None).expect("sent");
+        assert_eq!(link.receive(), Some(welcome));
+        assert_eq!(link.ask_traffic(), counts_traffic);
+        std::fs::remove_dir_all(directory).expect("removed");
+        drop(link);
+        match stack.receive().expect("a message, or the end") {
+            Incoming::Message(request, _) => Some(request),
+            Incoming::Closed => None,
+        }
+    }
+
+    #[test]
+    fn only_a_stack_that_counts_traffic_is_asked_for_it() {
+        assert_eq!(heard_after_welcome(true), Some(Request::Traffic));
+        assert_eq!(heard_after_welcome(false), None);
+    }
 }

@@ -24,6 +24,9 @@ use std::time::{Duration, Instant};
 
 /// Traps taken in one turn of the loop, before the stack is heard again.
 const TRAPS_PER_TURN: usize = 32;
+/// How long the report waits for connections that are about to end, and for stacks to say what they have carried.
+const TRAFFIC_LIMIT: Duration = Duration::from_secs(1);
+const TRAFFIC_TICK: Duration = Duration::from_millis(10);
 
 /// Runs a command with its connections taken to a stack, and waits for its end.
 ///
@@ -53,6 +56,9 @@ pub fn run(options: &RunOptions) -> Result<Outcome, RunError> {
     explain(options, &shim);
     let mut launcher = Launcher { command, signals, supervisor, stop_asked: false };
     let status = launcher.run_to_end(options);
+    if options.count_traffic {
+        launcher.count_traffic();
+    }
     let report = launcher.report();
     launcher.serve_survivors(options);
     launcher.signals.inherited().restore();
@@ -166,6 +172,14 @@ impl Launcher {
         }
     }
 
+    /// Learns what the stacks have carried.
+    fn count_traffic(&mut self) {
+        let Some(supervisor) = &mut self.supervisor else { return };
+        turn_while(supervisor, Supervisor::has_open_connections);
+        supervisor.ask_traffic();
+        turn_while(supervisor, Supervisor::awaits_traffic);
+    }
+
     fn report(&self) -> Report {
         self.supervisor.as_ref().map_or_else(Report::default, Supervisor::report_so_far)
     }
@@ -175,7 +189,7 @@ impl Launcher {
         let signals = self.signals.as_raw_fd();
         match &mut self.supervisor {
             Some(supervisor) => {
-                turn(supervisor, signals);
+                turn(supervisor, signals, None);
                 let notices = [
                     supervisor.stack.take_notice(),
                     supervisor.accepts.take_notice(),
@@ -238,7 +252,7 @@ impl Launcher {
                 supervisor.descriptors.handover().inspect(|it| it.give_to(process::id()));
                 detach();
                 while !is_deserted(&supervisor.listener) {
-                    turn(supervisor, -1);
+                    turn(supervisor, -1, None);
                 }
                 // An exit drops nothing.
                 supervisor.descriptors.handover().inspect(|it| it.remove());
@@ -252,8 +266,16 @@ impl Launcher {
     }
 }
 
-/// One turn of the loop; the signals' descriptor only wakes it.
-fn turn(supervisor: &mut Supervisor, signals: RawFd) {
+/// Turns while the report `waits`, for [`TRAFFIC_LIMIT`] at most.
+fn turn_while(supervisor: &mut Supervisor, waits: fn(&Supervisor) -> bool) {
+    let until = Instant::now() + TRAFFIC_LIMIT;
+    while waits(supervisor) && Instant::now() < until {
+        turn(supervisor, -1, Some(TRAFFIC_TICK));
+    }
+}
+
+/// One turn of the loop, which sleeps for at most `limit`; the signals' descriptor only wakes it.
+fn turn(supervisor: &mut Supervisor, signals: RawFd, limit: Option<Duration>) {
     let listener = supervisor.listener.as_raw_fd();
     let mut entries = vec![interest(signals), interest(listener), supervisor.stack.interest()];
     entries.push(interest(supervisor.access_news()));
@@ -263,7 +285,7 @@ fn turn(supervisor: &mut Supervisor, signals: RawFd) {
     entries.extend(supervisor.datagram_interests());
     let handover = supervisor.descriptors.handover();
     entries.extend(handover.map(|it| interest(it.as_raw_fd())));
-    poll(&mut entries, supervisor.timeout());
+    poll(&mut entries, supervisor.timeout().into_iter().chain(limit).min());
     let far = entries.get(4..).unwrap_or_default().iter().zip(&completing);
     let far: Vec<u64> = far.filter(|(far, _)| far.revents != 0).map(|(_, (id, _))| *id).collect();
     // Whoever sends sockets waits while the queue is full.

@@ -37,6 +37,9 @@ pub struct RunOptions {
     /// The library by which programs hand over their sockets where the launcher may not copy them. Default: none, they
     /// run as plain TCP there.
     pub handover: Option<PathBuf>,
+    /// Ask the stacks on exit how many bytes they have carried, and over which paths; connections that are just ending
+    /// have a second to do so. Default: off.
+    pub count_traffic: bool,
     /// Takes one line for the user, without a prefix. Default: standard error.
     pub notice: fn(&str),
 }
@@ -55,6 +58,7 @@ impl RunOptions {
             answer_limit: Duration::from_secs(1),
             loopback_paths: false,
             handover: None,
+            count_traffic: false,
             notice: |line| eprintln!("manypath: {line}"),
         }
     }

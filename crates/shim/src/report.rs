@@ -1,7 +1,12 @@
 //! What became of the program's connects.
 
+use manypath_control::Traffic;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::SocketAddr;
+
+/// Destinations that are told apart.
+const MAX_DESTINATIONS: usize = 64;
 
 /// What became of the program's connects.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -20,6 +25,8 @@ pub struct Report {
     pub given_up: u64,
     /// Connects left to the kernel, by reason.
     pub left: BTreeMap<&'static str, u64>,
+    /// The same by reason and destination too, of the first 64 of these.
+    pub left_to: BTreeMap<(&'static str, SocketAddr), u64>,
     /// Connects that failed because a rule allows SCTP only, by the reason for which they would have been
     /// left to the kernel. Those that the stack refused are in `failed`.
     pub refused: BTreeMap<&'static str, u64>,
@@ -37,12 +44,23 @@ pub struct Report {
     pub stack_lost: bool,
     /// How many stacks were started in place of one that had ended.
     pub stacks_replaced: u64,
+    /// What the stacks have carried. Absent where nobody has asked, or none has answered.
+    pub traffic: Option<Traffic>,
 }
 
 impl Report {
     /// Counts a connect that was left to the kernel.
     pub(crate) fn leave(&mut self, reason: &'static str) {
         *self.left.entry(reason).or_default() += 1;
+    }
+
+    /// Counts a connect to `destination` that was left to the kernel.
+    pub(crate) fn leave_to(&mut self, destination: SocketAddr, reason: &'static str) {
+        self.leave(reason);
+        let key = (reason, destination);
+        if self.left_to.len() < MAX_DESTINATIONS || self.left_to.contains_key(&key) {
+            *self.left_to.entry(key).or_default() += 1;
+        }
     }
 
     /// Counts a connect that must not be left to the kernel.

@@ -178,6 +178,11 @@ impl Table {
         self.by_id.is_empty()
     }
 
+    /// Whether any connection is being relayed.
+    pub(crate) fn has_active(&self) -> bool {
+        self.by_id.values().any(|connection| matches!(connection.phase, Phase::Active))
+    }
+
     /// Whether any connection waits to have its error fetched.
     pub(crate) fn has_failed(&self) -> bool {
         self.failed > 0

@@ -118,6 +118,7 @@ impl Redirector {
             | Reply::StatusPart(_)
             | Reply::Reloaded { .. }
             | Reply::Forgotten { .. }
+            | Reply::Traffic(_)
             | Reply::Watching
             | Reply::Path(_)
             | Reply::Lent { .. }

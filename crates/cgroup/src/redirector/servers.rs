@@ -255,6 +255,7 @@ impl Redirector {
             | Reply::StatusPart(_)
             | Reply::Reloaded { .. }
             | Reply::Forgotten { .. }
+            | Reply::Traffic(_)
             | Reply::Watching
             | Reply::Path(_)
             | Reply::Lent { .. }

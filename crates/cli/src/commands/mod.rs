@@ -19,3 +19,7 @@ mod stacks;
 pub(crate) mod status;
 
 use manypath_cli::print;
+
+/// Version of what `run --json` and `status --json` print. It rises when a field goes or changes its meaning, not when
+/// one is added.
+const SCHEMA: u32 = 1;

@@ -1,5 +1,6 @@
 //! `manypath run`: a program with its connections carried over every path.
 
+use super::outcome::{Plain, plain_by_destination};
 use super::preload::PreloadArgs;
 use crate::args::{EncapsulationArg, RunArgs, StackOptions};
 use crate::failure::Failure;
@@ -17,9 +18,10 @@ use std::time::Duration;
 /// How long a stack behind `--stack` may take to answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(2);
 
-/// What `--json` prints.
+/// What `--json` prints (docs/status.md).
 #[derive(Serialize)]
 struct ReportJson<'a> {
+    schema: u32,
     status: u8,
     shim: &'static str,
     /// What keeps the program out of the shim.
@@ -39,6 +41,18 @@ struct ReportJson<'a> {
     listeners_not_offered: &'a BTreeMap<&'static str, u64>,
     stack_lost: bool,
     stacks_replaced: u64,
+    traffic: Option<TrafficJson<'a>>,
+    plain_tcp: Vec<Plain<'a>>,
+}
+
+/// What was carried over SCTP.
+#[derive(Serialize)]
+struct TrafficJson<'a> {
+    connections: u64,
+    open: u64,
+    sent_bytes: u64,
+    received_bytes: u64,
+    path_bytes: &'a BTreeMap<String, u64>,
 }
 
 /// What the exit status is when the command has failed before the program was run, as of env and timeout.
@@ -70,6 +84,7 @@ fn run_program(args: &RunArgs) -> Result<u8, Failure> {
     options.datagrams = carries_datagrams(args)?;
     options.loopback_paths = args.stack.loopback_paths;
     options.handover = super::preload::handover();
+    options.count_traffic = args.report || args.json;
     options.notice = |line| say(line);
     let outcome = manypath_shim::run(&options)
         .map_err(|e| Failure::new(e.to_string()).with_status(e.exit_status()))?;
@@ -84,8 +99,8 @@ fn run_program(args: &RunArgs) -> Result<u8, Failure> {
                 say("all connections are in the report of the outer `manypath run`")
             }
             ShimState::Active => {
-                let report = &outcome.report;
-                say(format_args!("{} ({report})", super::outcome::sentence(report)));
+                super::outcome::sentences(&outcome.report).iter().for_each(say);
+                say(&outcome.report);
             }
         }
     }
@@ -213,6 +228,7 @@ fn json(outcome: &Outcome) -> Result<String, Failure> {
     };
     let report = &outcome.report;
     let json = ReportJson {
+        schema: super::SCHEMA,
         status: outcome.status,
         shim,
         obstacle,
@@ -231,6 +247,14 @@ fn json(outcome: &Outcome) -> Result<String, Failure> {
         listeners_not_offered: &report.listeners_left,
         stack_lost: report.stack_lost,
         stacks_replaced: report.stacks_replaced,
+        traffic: report.traffic.as_ref().map(|traffic| TrafficJson {
+            connections: traffic.connections,
+            open: traffic.open,
+            sent_bytes: traffic.sent_bytes,
+            received_bytes: traffic.received_bytes,
+            path_bytes: &traffic.path_bytes,
+        }),
+        plain_tcp: plain_by_destination(report),
     };
     serde_json::to_string(&json).map_err(|e| Failure::new(e.to_string()))
 }

@@ -102,8 +102,13 @@ impl Listeners {
         self.delayed.iter_mut().for_each(|one| one.note(launcher, from, to));
     }
 
+    /// The launcher to whose listener a connection was led; the first one where several share it.
+    pub(crate) fn launcher_of(&self, relay: u64) -> Option<u64> {
+        self.led.get(&relay)?.launchers.first().copied()
+    }
+
     /// The connections that were led to listeners of a launcher.
-    fn led_by(&self, launcher: u64) -> Vec<u64> {
+    pub(crate) fn led_by(&self, launcher: u64) -> Vec<u64> {
         let led = self.led.iter().filter(|(_, led)| led.launchers.contains(&launcher));
         led.map(|(relay, _)| *relay).collect()
     }

@@ -159,6 +159,7 @@ impl Supervisor {
             }
             Reply::NotOffered { retry: true, why, .. } => self.on_door_lost(why),
             Reply::Gone { id } => self.forget_listening(*id),
+            Reply::Traffic(traffic) => self.on_traffic(traffic.clone()),
             Reply::Arriving { from, to, client } => self.accepts.arrivals.add(*from, *to, *client),
             Reply::WayFrom { from, to, way } => self.on_way(Whose::Led(*from, *to), *way),
             Reply::Left { from, to } => {

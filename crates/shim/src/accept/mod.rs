@@ -79,6 +79,11 @@ impl Accepts {
         self.door.send(request);
     }
 
+    /// Asks the door what it has carried for us.
+    pub(crate) fn ask_traffic(&mut self) -> bool {
+        self.door.ask_traffic()
+    }
+
     /// What to poll for.
     pub(crate) fn interests(&self) -> impl Iterator<Item = pollfd> {
         let watches = self.listening.values().filter_map(|one| one.waiting.watch());

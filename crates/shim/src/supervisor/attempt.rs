@@ -71,7 +71,7 @@ impl Supervisor {
                 Answer::Error(errno)
             }
             None => {
-                self.report.leave(reason);
+                self.report.leave_to(destination, reason);
                 Answer::Continue
             }
         }

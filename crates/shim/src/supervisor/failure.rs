@@ -46,7 +46,7 @@ impl Supervisor {
             self.report.refuse(reason);
             return self.refuse(connection, errno);
         }
-        self.report.leave(reason);
+        self.report.leave_to(connection.destination, reason);
         self.leave_to_kernel(connection);
         None
     }

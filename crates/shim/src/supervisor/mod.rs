@@ -17,7 +17,7 @@
 //! or errors, `replies` what the stack says, `completion` joining a socket with its far end,
 //! `failure` the ends of attempts, `clock` what time does, `send` fast open, `questions` options whose
 //! true answer only the stack knows, `datagrams` everything of UDP,
-//! `named` memory of programs of other users,
+//! `traffic` what the stacks have carried, `named` memory of programs of other users,
 //! `bypass` calls that go past the shim, `reach` programs that cannot be looked into.
 
 mod attempt;
@@ -33,6 +33,7 @@ mod questions;
 mod reach;
 mod replies;
 mod send;
+mod traffic;
 
 pub(crate) use names::cut_name;
 pub(crate) use questions::Whose;
@@ -94,6 +95,8 @@ pub(crate) struct Supervisor {
     egress: Option<Egress>,
     /// Calls whose memory is being copied.
     copying: BTreeMap<u64, (Notification, Source)>,
+    /// Stacks that were asked what they have carried and have not answered yet.
+    traffic_answers_due: usize,
 }
 
 impl Supervisor {
@@ -136,6 +139,7 @@ impl Supervisor {
             accesses: None,
             egress: Egress::new(),
             copying: BTreeMap::new(),
+            traffic_answers_due: 0,
         }
     }
 

@@ -42,6 +42,7 @@ impl Supervisor {
                     self.update(id, Self::on_closed);
                 }
             }
+            Reply::Traffic(traffic) => self.on_traffic(traffic),
             Reply::Way { id, way } => self.on_way(Whose::Opened(id), way),
             // The link has looked at the welcome; status and rules are not asked for here, and
             // listeners are the business of another stack. The rest is said to redirectors.
@@ -83,7 +84,7 @@ impl Supervisor {
     fn on_direct(&mut self, connection: Connection, reason: FallbackReason) -> Option<Connection> {
         match connection.phase {
             Phase::Asking { .. } | Phase::Deciding => {
-                self.report.leave(reason.name());
+                self.report.leave_to(connection.destination, reason.name());
                 self.leave_to_kernel(connection);
                 None
             }
@@ -154,7 +155,7 @@ impl Supervisor {
                 }
             }
             None => {
-                self.report.leave("no-gate");
+                self.report.leave_to(connection.destination, "no-gate");
                 self.leave_to_kernel(connection);
             }
         }

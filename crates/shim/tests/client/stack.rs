@@ -53,7 +53,7 @@ fn handle(shared: &Arc<Shared>, request: Request, fd: Option<OwnedFd>) {
         Request::Hello { .. } => {
             let namespace = runtime::network_namespace().expect("proc");
             let pid = std::process::id();
-            shared.say(&Reply::Welcome { version: VERSION, pid, namespace });
+            shared.say(&Reply::Welcome { version: VERSION, pid, namespace, counts_traffic: false });
         }
         Request::Open { id, destination, source, blocking } => {
             open(shared, id, destination, source, blocking);
@@ -92,6 +92,7 @@ fn handle(shared: &Arc<Shared>, request: Request, fd: Option<OwnedFd>) {
         | Request::TakeOver
         | Request::Line { .. }
         | Request::TakenOver
+        | Request::Traffic
         | Request::Stop => {}
     }
 }

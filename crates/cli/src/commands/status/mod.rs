@@ -12,9 +12,10 @@ use manypath_control::status::{ListenerStatus, SandboxStatus, StackStatus};
 use serde::Serialize;
 use std::fmt::Write;
 
-/// What `--json` prints.
+/// What `--json` prints (docs/status.md).
 #[derive(Serialize)]
 struct Stacks {
+    schema: u32,
     stacks: Vec<StackStatus>,
 }
 
@@ -40,7 +41,7 @@ pub(crate) fn status(args: &StatusArgs) -> Result<u8, Failure> {
 
 /// All of it as one JSON object, with the newline.
 pub(super) fn json(stacks: Vec<StackStatus>) -> Result<String, Failure> {
-    let text = serde_json::to_string_pretty(&Stacks { stacks });
+    let text = serde_json::to_string_pretty(&Stacks { schema: super::SCHEMA, stacks });
     Ok(text.map_err(|e| Failure::new(e.to_string()))? + "\n")
 }
 
@@ -170,8 +171,9 @@ fn times(count: u64) -> String {
 pub(crate) fn bytes(n: u64) -> String {
     match n {
         0..10_000 => format!("{n} B"),
-        10_000..10_000_000 => format!("{:.1} kB", n as f64 / 1e3),
-        10_000_000.. => format!("{:.1} MB", n as f64 / 1e6),
+        10_000..1_000_000 => format!("{:.1} kB", n as f64 / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1} MB", n as f64 / 1e6),
+        1_000_000_000.. => format!("{:.2} GB", n as f64 / 1e9),
     }
 }
 
@@ -187,8 +189,8 @@ mod tests {
     #[test]
     fn sizes_are_short() {
         assert_eq!(
-            [0, 9_999, 10_000, 12_345_678].map(bytes),
-            ["0 B", "9999 B", "10.0 kB", "12.3 MB"]
+            [0, 9_999, 10_000, 1_345_678, 2_345_678_901].map(bytes),
+            ["0 B", "9999 B", "10.0 kB", "1.3 MB", "2.35 GB"]
         );
     }
 }

@@ -1,0 +1,120 @@
+//! What was carried for the programs of each launcher, for its report.
+
+use crate::association::RelayId;
+use crate::attempt::AttemptId;
+use crate::connection::{Carrier, Ends, Load};
+use crate::relay::Relay;
+use crate::stack::Stack;
+use crate::tcp_relay::TcpRelay;
+use manypath_control::{Relayed, Traffic};
+
+/// What a connection has moved so far.
+#[derive(Debug)]
+pub(crate) struct Moved {
+    pub(crate) ends: Ends,
+    pub(crate) carrier: Carrier,
+    pub(crate) sent: u64,
+    pub(crate) got: u64,
+    /// What each path has carried meanwhile.
+    pub(crate) paths: Vec<Load>,
+}
+
+impl Moved {
+    fn add_to(&self, traffic: &mut Traffic) {
+        match (self.carrier, self.ends) {
+            (Carrier::Sctp(_), _) => {
+                traffic.connections += 1;
+                traffic.sent_bytes += self.sent;
+                traffic.received_bytes += self.got;
+                for (name, bytes) in split(self.sent + self.got, &self.paths) {
+                    traffic.add_path(name, bytes);
+                }
+            }
+            (Carrier::Tcp(reason), Ends::To(destination)) => {
+                traffic.add_relayed(Relayed { destination, reason, connections: 1 });
+            }
+            (Carrier::Tcp(_), Ends::From(..)) => {}
+        }
+    }
+}
+
+impl Stack {
+    /// A connection has ended: its launcher may ask what it has moved.
+    pub(crate) fn note_traffic(&mut self, id: RelayId, moved: &Moved) {
+        let client = self.control.client_of(AttemptId(id.0)).map(|client| client.control);
+        let launcher = client.or_else(|| self.listeners.launcher_of(id.0));
+        if let Some(traffic) = launcher.and_then(|id| self.control.traffic_mut(id)) {
+            moved.add_to(traffic);
+        }
+    }
+
+    /// All that was carried for a launcher, connections that are open included.
+    pub(crate) fn traffic_of(&mut self, launcher: u64) -> Traffic {
+        let mut traffic = self.control.traffic_mut(launcher).cloned().unwrap_or_default();
+        let opened = self.control.attempts_of(launcher).into_iter().map(|(_, id)| RelayId(id.0));
+        let led = self.listeners.led_by(launcher).into_iter();
+        let led = led.filter(|id| self.listeners.launcher_of(*id) == Some(launcher)).map(RelayId);
+        for id in opened.chain(led) {
+            let Some(moved) = self.moved(id) else { continue };
+            traffic.open += u64::from(matches!(moved.carrier, Carrier::Sctp(_)));
+            moved.add_to(&mut traffic);
+        }
+        traffic
+    }
+
+    fn moved(&self, id: RelayId) -> Option<Moved> {
+        let connection = self.connections.get(&id)?;
+        let flow = self.relays.get(&id).map(Relay::bytes);
+        let (sent, got) = flow.or_else(|| self.tcp_relays.get(&id).map(TcpRelay::bytes))?;
+        let (ends, carrier) = (connection.ends, connection.carrier);
+        Some(Moved { ends, carrier, sent, got, paths: self.carried(connection) })
+    }
+}
+
+/// The bytes of a connection, split as its paths have carried data.
+fn split(bytes: u64, paths: &[Load]) -> Vec<(String, u64)> {
+    let sum = u128::from(paths.iter().map(|path| path.bytes).sum::<u64>());
+    let mut left = bytes;
+    let mut pieces = Vec::new();
+    for (index, path) in paths.iter().enumerate().rev() {
+        let share = u128::from(bytes) * u128::from(path.bytes) / sum.max(1);
+        // The busiest path comes first, and gets what rounding has left.
+        let piece = if index == 0 { left } else { u64::try_from(share).unwrap_or(left) };
+        left -= piece;
+        pieces.push((name(path, paths), piece));
+    }
+    pieces
+}
+
+/// The interface, and the peer's address where other paths of the same family share the interface.
+fn name(path: &Load, paths: &[Load]) -> String {
+    let Load { remote, interface, .. } = path;
+    let is_other = |one: &&Load| one.interface == *interface && one.remote != *remote;
+    let shared = paths.iter().filter(is_other).any(|one| one.remote.is_ipv4() == remote.is_ipv4());
+    if shared { format!("{interface} to {remote}") } else { interface.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::IpAddr;
+
+    fn load(interface: &str, remote: u8, bytes: u64) -> Load {
+        let [local, remote] = [1, remote].map(|host| IpAddr::from([10, 0, 0, host]));
+        Load { local, remote, interface: interface.into(), bytes }
+    }
+
+    #[test]
+    fn the_pieces_of_a_connection_add_up_to_its_bytes() {
+        let pieces = split(100, &[load("wlan0", 2, 20), load("wwan0", 2, 10)]);
+        assert_eq!(pieces, [("wwan0".to_owned(), 33), ("wlan0".to_owned(), 67)]);
+        assert_eq!(split(100, &[]), []);
+    }
+
+    #[test]
+    fn paths_of_one_interface_are_told_apart_by_the_peers_address() {
+        let paths = [load("eth0", 2, 20), load("eth0", 3, 10), load("eth1", 2, 5)];
+        let names: Vec<String> = paths.iter().map(|path| name(path, &paths)).collect();
+        assert_eq!(names, ["eth0 to 10.0.0.2", "eth0 to 10.0.0.3", "eth1"]);
+    }
+}
