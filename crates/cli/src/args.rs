@@ -266,7 +266,7 @@ pub(crate) struct StackArgs {
     /// Serve other launchers, too, which find the stack here, and outlive them all for a while.
     #[arg(long, value_name = "SOCKET")]
     pub(crate) shared: Option<PathBuf>,
-    /// Neither go by what is remembered of peers, nor add to it.
+    /// Do not use the cache of peers.
     #[arg(long)]
     pub(crate) no_memory: bool,
     #[command(flatten)]

@@ -170,7 +170,7 @@ fn slice_of(unit: &str) -> Option<String> {
     (!slice.is_empty()).then_some(slice)
 }
 
-/// What mends it that somebody else carries the programs already.
+/// How to resolve that another process already carries the programs.
 pub(super) fn rival_failure(rival: &Rival) -> Failure {
     let end = match &rival.unit {
         Some(unit) => format!("systemctl stop {unit}, or for good: `manypath disable`"),

@@ -1,4 +1,4 @@
-//! `manypath doctor`: what keeps paths to a host from being used, and what mends it.
+//! `manypath doctor`: why paths to a host are not used, and how to fix it.
 //!
 //! Three steps that know nothing of each other: [`probes`] find things out, [`diagnosis`] judges what was found, and
 //! [`render`] shows both.

@@ -44,7 +44,7 @@ pub(in super::super) struct Cause {
     pub(in super::super) text: String,
     /// The path concerned; absent if it is the whole.
     pub(in super::super) path: Option<PathName>,
-    /// What mends it, for a shell; absent if no command can.
+    /// The command that fixes it; absent if none can.
     pub(in super::super) command: Option<String>,
     /// Where to give the command.
     pub(in super::super) place: Place,

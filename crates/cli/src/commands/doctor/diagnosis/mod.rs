@@ -1,4 +1,4 @@
-//! From findings to causes: what is wrong, the worst first, and what mends it. No I/O here.
+//! From findings to causes: what is wrong, the worst first, and how to fix it. No I/O here.
 
 mod cause;
 mod host;
