@@ -248,7 +248,7 @@ fn top_shows_rates_as_a_table_and_as_json() {
     let site = busy_site();
     let mut transfer = slow_transfer(&site);
     let table = ask(&site, &["status", "--watch", "--count", "1", "--interval", "0.2"]).stdout;
-    assert!(table.starts_with("manypath: 1 stack, "), "{table}");
+    assert!(table.starts_with("1 stack, "), "{table}");
     assert!(table.contains("INTERFACE"), "{table}");
     let lines = ask(&site, &["status", "--watch", "-n", "2", "--interval", "0.2", "--json"]).stdout;
     let tables: Vec<serde_json::Value> =

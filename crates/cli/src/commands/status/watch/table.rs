@@ -4,7 +4,8 @@ use super::super::bytes;
 use super::rates::{FlowRate, PathRate, Rates};
 use manypath_control::counted;
 
-/// The lines, at most `limit` of them: connections give way first, the idle ones before others.
+/// The lines, at most `limit` of them: connections give way first, the idle ones before others. What a narrow
+/// terminal cuts off stands last: 80 columns show rates, round trips and windows.
 pub(super) fn lines(rates: &Rates, limit: Option<usize>) -> Vec<String> {
     let mut lines = vec![summary(rates)];
     if rates.stacks == 0 {
@@ -12,10 +13,8 @@ pub(super) fn lines(rates: &Rates, limit: Option<usize>) -> Vec<String> {
         return lines;
     }
     lines.push(format!(
-        "{:<10} {:<21} {:<21} {:<12} {:>9} {:>9} {:<16} {:>9} {:>9} {:>7}  {}",
+        "{:<10} {:<18} {:>7} {:>7} {:<16} {:>8} {:>8}  {:>6}  {:<28} {:<21} {}",
         "INTERFACE",
-        "LOCAL",
-        "REMOTE",
         "STATE",
         "SEND",
         "RECEIVE",
@@ -23,14 +22,16 @@ pub(super) fn lines(rates: &Rates, limit: Option<usize>) -> Vec<String> {
         "RTT",
         "CWND",
         "LOSS/s",
-        "IDLE"
+        "IDLE",
+        "LOCAL",
+        "REMOTE"
     ));
     let all = rates.paths.iter().flat_map(|path| &path.history);
     let highest = all.copied().fold(0.0, f64::max);
     lines.extend(rates.paths.iter().map(|it| path(it, highest)));
     lines.push(format!(
-        "{:<21} {:<21} {:<18} {:>9} {:>9} {:>9} {:>9}  {}",
-        "FROM", "TO", "STATE", "SEND", "RECEIVE", "QUEUED", "UNREAD", "CLASS"
+        "{:<26} {:<18} {:>7} {:>7} {:>8} {:>8}  {:<11} {}",
+        "TO", "STATE", "SEND", "RECEIVE", "QUEUED", "UNREAD", "CLASS", "FROM"
     ));
     lines.extend(rates.connections.iter().map(connection));
     lines.truncate(limit.unwrap_or(usize::MAX));
@@ -43,7 +44,7 @@ fn summary(rates: &Rates) -> String {
         .iter()
         .fold((0.0, 0.0), |(s, r), path| (s + path.send_mbps, r + path.receive_mbps));
     format!(
-        "manypath: {}, {}, {}; sending {}, receiving {} Mbit/s on all paths",
+        "{}, {}, {}; Mbit/s: send {}, receive {}",
         counted(rates.stacks, "stack", "stacks"),
         counted(rates.associations, "association", "associations"),
         counted(rates.connections.len(), "connection", "connections"),
@@ -64,10 +65,8 @@ fn sparkline(history: &[f64], highest: f64) -> String {
 
 fn path(path: &PathRate, highest: f64) -> String {
     format!(
-        "{:<10} {:<21} {:<21} {:<12} {:>9} {:>9} {:<16} {:>9} {:>9} {:>7.1}  {}",
+        "{:<10} {:<18} {:>7} {:>7} {:<16} {:>8} {:>8}  {:>6.1}  {:<28} {:<21} {}",
         path.interface,
-        path.local.to_string(),
-        path.remote.to_string(),
         path.state,
         mbps(path.send_mbps),
         mbps(path.receive_mbps),
@@ -75,7 +74,9 @@ fn path(path: &PathRate, highest: f64) -> String {
         path.srtt_ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.1} ms")),
         bytes(path.cwnd_bytes),
         path.losses_per_second,
-        path.idle.as_deref().unwrap_or_default()
+        path.idle.as_deref().unwrap_or_default(),
+        path.local.to_string(),
+        path.remote
     )
 }
 
@@ -84,15 +85,15 @@ fn connection(flow: &FlowRate) -> String {
     let is_known = !flow.source.ip().is_unspecified();
     let source = if is_known { flow.source.to_string() } else { "-".to_owned() };
     format!(
-        "{:<21} {:<21} {:<18} {:>9} {:>9} {:>9} {:>9}  {}",
-        source,
+        "{:<26} {:<18} {:>7} {:>7} {:>8} {:>8}  {:<11} {}",
         flow.destination.to_string(),
         flow.state,
         mbps(flow.send_mbps),
         mbps(flow.receive_mbps),
         bytes(flow.waiting_out_bytes),
         bytes(flow.waiting_in_bytes),
-        flow.class
+        flow.class,
+        source
     )
 }
 
@@ -129,6 +130,21 @@ mod tests {
         let few = lines(&rates, Some(4));
         assert_eq!(few.len(), 4);
         assert!(few[3].contains("250"), "{few:?}");
+    }
+
+    #[test]
+    fn eighty_columns_show_the_rates() {
+        let rates = Rates {
+            seconds: 1.0,
+            stacks: 1,
+            associations: 1,
+            paths: vec![],
+            connections: vec![flow(1.5)],
+        };
+        let lines = lines(&rates, None);
+        let end_of = |line: &str, word: &str| line.find(word).expect("a column") + word.len();
+        assert_eq!([end_of(&lines[1], "CWND"), end_of(&lines[2], "UNREAD")], [80, 79]);
+        assert!(lines[0].len() < 80, "{lines:?}");
     }
 
     #[test]
