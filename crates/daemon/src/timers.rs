@@ -15,6 +15,8 @@ pub(crate) enum Timer {
     HeadStart(AttemptId),
     /// Plain TCP may have the route again for which it waits.
     Route(AttemptId),
+    /// The INIT to a host of which nothing is known may be lost.
+    InitCopy(AssociationId),
     /// A peer at the end of a short path has had its time to answer.
     Answer(AssociationId),
     /// The peer of a connect has had its time to answer.
@@ -91,6 +93,7 @@ impl Stack {
         match timer {
             Timer::HeadStart(id) => self.on_head_start_timer(id),
             Timer::Route(id) => self.on_route_timer(id),
+            Timer::InitCopy(id) => self.on_init_copy_timer(id),
             Timer::Answer(_) => self.follow_answers(),
             Timer::Fallback(id) => self.on_fallback_timer(id),
             Timer::Attach(id) => self.on_attach_timer(id),

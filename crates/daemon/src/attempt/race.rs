@@ -12,7 +12,7 @@ use crate::stack::Stack;
 use crate::timers::Timer;
 use crate::token::Source;
 use manypath_control::Transport;
-use manypath_engine::Duration;
+use manypath_engine::{AssociationId, Duration};
 use mio::event::Event;
 use std::io;
 use std::net::SocketAddr;
@@ -38,6 +38,13 @@ impl Grace {
         (whole / 2_u32.pow(self.late_in_a_row)).max(Self::MIN)
     }
 
+    /// When the INIT is sent a second time: one that leaves after TCP is connected cannot be answered in time. None while
+    /// hosts without manypath are the rule.
+    fn copy_after(&self) -> Option<Duration> {
+        let shortest = self.after(Duration::ZERO);
+        (shortest > Self::MIN).then_some(shortest / 4)
+    }
+
     /// A host has not answered when TCP is connected.
     fn note_late(&mut self) {
         self.late_in_a_row = (self.late_in_a_row + 1).min(8);
@@ -56,9 +63,20 @@ impl Stack {
             return;
         }
         attempt.raced = true;
+        if let Sctp::Opening { association, .. } = attempt.sctp
+            && let Some(after) = self.grace.copy_after()
+        {
+            self.timers.set(self.now + after, Timer::InitCopy(association));
+        }
         self.counters.count("tcp_races");
         self.start_tcp(id);
         self.hurry_race(id);
+    }
+
+    pub(crate) fn on_init_copy_timer(&mut self, id: AssociationId) {
+        if self.driver.endpoint_mut().repeat_init(self.now, id) {
+            self.counters.count("init_copies");
+        }
     }
 
     /// The host has answered over SCTP, which decides alone from now on: the service must not hear of the other connection.
@@ -221,6 +239,17 @@ mod tests {
 
     const fn ms(count: u64) -> Duration {
         Duration::from_millis(count)
+    }
+
+    #[test]
+    fn an_init_is_copied_while_hosts_answer_and_early_in_the_grace() {
+        let mut grace = Grace::default();
+        for copy in [Some(ms(2)), Some(ms(1)), None] {
+            assert_eq!(grace.copy_after(), copy);
+            grace.note_late();
+        }
+        grace.note_answer();
+        assert_eq!(grace.copy_after(), Some(ms(2)));
     }
 
     #[test]

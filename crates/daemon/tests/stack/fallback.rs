@@ -165,6 +165,31 @@ fn a_silent_host_of_which_nothing_is_known_costs_no_timeout() {
     }
 }
 
+/// A lost INIT is repeated before TCP is connected: what is sent after that is answered too late.
+#[test]
+fn a_host_that_has_not_got_the_first_init_is_reached_over_sctp() {
+    let network = Network::new();
+    let destination = service(network.server()[0], echo);
+    let lossy = UdpSocket::bind((network.server()[0], DEFAULT_UDP_PORT)).unwrap();
+    lossy.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    let mut client = VirtualHost::new(racing(network));
+    client.open(1, destination);
+    assert_eq!(client.replies(0), [Reply::Pending { id: 1 }]);
+    lossy.recv(&mut [0; 2000]).expect("an INIT");
+    drop(lossy);
+    let _server = Host::start(network.server_config(&[destination]));
+    let begun = std::time::Instant::now();
+    let mut replies = client.replies(2);
+    while replies.is_empty() && begun.elapsed() < Duration::from_secs(10) {
+        std::thread::sleep(Duration::from_millis(1));
+        replies = client.replies(3);
+    }
+    assert!(
+        matches!(replies[..], [Reply::Accepted { id: 1, transport: Transport::Sctp, .. }]),
+        "{replies:?}"
+    );
+}
+
 /// A web page names dozens of hosts: the wait for the first one is not theirs, too.
 #[test]
 fn of_silent_hosts_that_are_asked_at_once_the_second_has_half_of_the_grace() {

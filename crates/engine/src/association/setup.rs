@@ -156,6 +156,16 @@ impl Association {
         Families { ipv4: usable(true), ipv6: usable(false) }
     }
 
+    /// The INIT was sent once, and is due again. The limit of repetitions and the back-off are those of the timer.
+    pub(crate) fn repeat_init(&mut self) -> bool {
+        let State::CookieWait(waiting) = &mut self.state else { return false };
+        let once = waiting.t1.sends() == 1;
+        if once {
+            waiting.t1.send_again();
+        }
+        once
+    }
+
     /// An INIT ACK arrived over `addr`.
     pub(super) fn handle_init_ack(
         &mut self,

@@ -161,6 +161,9 @@ impl State {
     }
 }
 
+/// Copies that leave within this time are one to [`Retry::round_trip`]: no T1 or T2 is as short.
+const TOGETHER: Duration = Duration::from_millis(4);
+
 /// A chunk that is sent again until it is answered: INIT, COOKIE ECHO, SHUTDOWN, SHUTDOWN ACK.
 #[derive(Clone, Debug)]
 pub(crate) struct Retry {
@@ -243,9 +246,10 @@ impl Retry {
     }
 
     /// The round-trip time if the answer arrived at `now` and can only be to one copy
-    /// (Karn's algorithm, section 6.3.1 rule C5).
+    /// (Karn's algorithm, section 6.3.1 rule C5), or to copies that left together.
     pub(crate) fn round_trip(&self, now: Instant) -> Option<Duration> {
-        (self.sends == 1).then(|| now.since(self.last_sent))
+        let together = self.last_sent.since(self.first_sent) <= TOGETHER;
+        together.then(|| self.longest_round_trip(now))
     }
 
     /// What the round trip can have taken at most, whichever copy was answered at `now`.

@@ -28,6 +28,12 @@ impl Endpoint {
         self.with(now, id, |it, _| it.request_heartbeat(remote).then_some(())).is_some()
     }
 
+    /// Sends the INIT of an association again, to the same address and ahead of T1-init, if it was sent once and has no
+    /// answer. Whether it does.
+    pub fn repeat_init(&mut self, now: Instant, id: AssociationId) -> bool {
+        self.with(now, id, |it, _| it.repeat_init().then_some(())).is_some()
+    }
+
     /// This host has been away (suspended) for a while and is back: errors that were counted before say nothing, and
     /// HEARTBEATs ask on all paths at once. To be called before `now` is told in any other way.
     pub fn resume(&mut self, now: Instant, id: AssociationId) {

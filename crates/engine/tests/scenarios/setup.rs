@@ -61,6 +61,31 @@ fn resend_init_after_a_second() {
     );
 }
 
+/// Its answer is a sample of the round trip all the same: the copies left together.
+#[test]
+fn an_init_may_be_repeated_ahead_of_its_timer() {
+    let mut pair = Pair::new(1);
+    pair.lose(Side::A, "INIT", 1);
+    let id = pair.connect();
+    pair.drive(millis(2));
+    assert!(pair.a.endpoint.repeat_init(pair.now, id));
+    pair.drive(millis(1));
+    assert!(!pair.a.endpoint.repeat_init(pair.now, id), "only one copy");
+    pair.drive(millis(20));
+    let status = pair.a.endpoint.status(pair.now, id).unwrap();
+    assert_eq!(status.state, AssociationState::CookieEchoed);
+    let srtt = status.paths[0].srtt.expect("a sample");
+    assert!(srtt >= millis(22) && srtt < millis(23), "since the first one: {srtt:?}");
+    pair.drive(millis(500));
+    pair.expect(
+        "A -> INIT /lost/ -> Z
+         A -> INIT -> Z
+         A <- INIT_ACK <- Z
+         A -> COOKIE_ECHO -> Z
+         A <- COOKIE_ACK <- Z",
+    );
+}
+
 #[test]
 fn resend_init_when_init_ack_is_lost() {
     let mut pair = Pair::new(1);
