@@ -10,9 +10,8 @@ const EXTRA_ACKED_ROUNDS: u64 = 10;
 const RECENT_ROUNDS: usize = 2;
 /// What a round without congestion makes of the short-term bounds, in percent.
 const RELAXED: u64 = 150;
-/// What such a round makes of the long-term bound, in percent, if it has delivered so many percent of it.
+/// What such a round makes of the long-term bound, in percent, if it has delivered enough of it.
 const REFUTED: u64 = 110;
-const REFUTED_BY: u64 = 90;
 /// How long a minimum counts (MinRTTFilterLen).
 const MIN_RTT_FILTER: Duration = Duration::from_secs(10);
 /// When a minimum is to be measured again (ProbeRTTInterval).
@@ -234,9 +233,9 @@ impl Bounds {
     }
 
     /// A round without congestion: the short-term bounds rise, and end at `max_bw`. The long-term one rises if the round
-    /// has `proven` that nearly as many bytes as it allows make no queue.
-    pub(super) fn relax(&mut self, max_bw: u64, proven: u64) {
-        if proven >= scaled(self.inflight_longterm, REFUTED_BY) {
+    /// has `proven` that `enough` percent of the bytes that it allows make no queue.
+    pub(super) fn relax(&mut self, max_bw: u64, proven: u64, enough: u64) {
+        if proven >= scaled(self.inflight_longterm, enough) {
             self.inflight_longterm = scaled(self.inflight_longterm, REFUTED);
         }
         self.bw_shortterm = scaled(self.bw_shortterm, RELAXED);

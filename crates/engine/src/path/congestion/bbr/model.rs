@@ -9,7 +9,11 @@ pub(super) const LOSS_THRESH: u64 = 2;
 /// Beta: what a round with losses leaves at least, in percent.
 const BETA: u64 = 70;
 /// What is left free below `inflight_longterm` for other flows, in percent (Headroom).
-const HEADROOM: u64 = 15;
+pub(super) const HEADROOM: u64 = 15;
+/// How many percent of `inflight_longterm` a quiet round must deliver to raise it: nearly all that Cruise leaves of it, if
+/// round trips are watched for a queue, and more if nothing but losses would tell of one.
+pub(super) const REFUTED_BY: u64 = 80;
+const REFUTED_BLINDLY_BY: u64 = 90;
 
 impl Bbr {
     /// UpdateLatestDeliverySignals().
@@ -69,7 +73,8 @@ impl Bbr {
             // Beside others that fill the queue, a quiet round tells of their pause.
             let is_queue = self.own_queue.grows(self.min_rtt.get());
             let proven = if is_queue { 0 } else { self.inflight_latest };
-            self.bounds.relax(self.max_bw.get(), proven);
+            let enough = if self.own_queue.is_watched() { REFUTED_BY } else { REFUTED_BLINDLY_BY };
+            self.bounds.relax(self.max_bw.get(), proven, enough);
         }
     }
 

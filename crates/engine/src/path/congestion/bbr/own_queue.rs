@@ -27,11 +27,16 @@ impl OwnQueue {
         self.bound = bound;
     }
 
+    /// Whether there is a bound.
+    pub(super) fn is_watched(&self) -> bool {
+        !self.bound.is_zero()
+    }
+
     /// Whether there is a bound and a part of it waits already.
     pub(super) fn grows(&self, min_rtt: Option<Duration>) -> bool {
         let min_rtt = min_rtt.unwrap_or_default();
         let part = self.bound.max(min_rtt / PART) / PART;
-        !self.bound.is_zero() && self.low() > min_rtt + part
+        self.is_watched() && self.low() > min_rtt + part
     }
 
     pub(super) fn add(&mut self, rtt: Option<Duration>) {

@@ -1,8 +1,9 @@
 //! BBR over a simulated bottleneck, one packet at a time.
 
+use super::filters::Bounds;
 use super::probe_bw::AckPhase;
 use super::states::State;
-use super::{Bbr, Departure, INFINITE};
+use super::{Bbr, Departure, INFINITE, model, scaled};
 use crate::path::congestion::testing::{P, acked};
 use crate::path::congestion::{Acked, Window};
 use crate::time::{Duration, Instant};
@@ -189,14 +190,17 @@ fn states_follow_in_the_order_of_the_draft() {
 
 #[test]
 fn a_round_without_losses_refutes_the_long_term_bound_that_it_has_used() {
-    let mut bounds = super::filters::Bounds::default();
-    bounds.relax(1, 1_000_000);
-    assert_eq!(bounds.inflight_longterm, INFINITE);
-    bounds.inflight_longterm = 100_000;
-    bounds.relax(1, 89_000);
-    assert_eq!(bounds.inflight_longterm, 100_000, "little was in flight");
-    bounds.relax(1, 90_000);
-    assert_eq!(bounds.inflight_longterm, 110_000);
+    let after = |proven| {
+        let mut bounds = Bounds { inflight_longterm: 100_000, ..Bounds::default() };
+        bounds.relax(1, proven, model::REFUTED_BY);
+        bounds.inflight_longterm
+    };
+    assert_eq!(after(79_000), 100_000, "little was in flight");
+    let most_in_cruise = scaled(100_000, 100 - model::HEADROOM);
+    assert_eq!(after(most_in_cruise - P as u64), 110_000);
+    let mut none = Bounds::default();
+    none.relax(1, 1_000_000, model::REFUTED_BY);
+    assert_eq!(none.inflight_longterm, INFINITE);
 }
 
 #[test]
