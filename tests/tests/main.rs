@@ -7,3 +7,4 @@ mod engine_modules;
 mod requirements;
 mod size;
 mod status_page;
+mod types;
