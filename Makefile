@@ -52,7 +52,8 @@ test-full: test build ## Run the slower checks, too
 	$(CARGO) test --release --locked -p manypath-net --test it -- --ignored --test-threads 1 usrsctp::
 	$(CARGO) test --release --locked -p manypath-cli --test it -- --ignored --test-threads 1 failover:: uplinks::
 	$(CARGO) test --release --locked -p manypath-cli --test it -- --ignored --nocapture --exact soak::soak soak::chaos::a_short_chaos_loses_nothing
-	scripts/previous
+	scripts/previous language
+	scripts/previous release
 	$(CARGO) test --release --locked -p manypath-cli --test it -- --ignored doctor:: service:: ssh_peers:: handover::
 	$(CARGO) test --release --locked -p manypath-cli --test it -- --ignored --test-threads 1 servers:: clients:: kernel_sctp::
 	MANYPATH_IN_CGROUP=1 $(CARGO) test --release --locked -p manypath-cli --test it -- --ignored --test-threads 1 servers:: clients::

@@ -1,22 +1,26 @@
-//! The command of the version before this one.
+//! Commands of versions before this one.
 
 use super::{Finished, MANYPATH, Site, finish, wait_for};
 use manypath_lab::Host;
 use std::process::Command;
 
-/// Those of [`Site`] that the version before knows.
+/// Those of [`Site`] that earlier versions know.
 const SETTINGS: &str = "step_aside = never\n";
 
-/// This version, and the one before it.
+/// This version, and one that speaks the control language before it.
 pub(crate) fn versions() -> [String; 2] {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/previous");
-    let output = Command::new(script).output().expect("bash");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let previous = String::from_utf8(output.stdout).expect("a path").trim().to_owned();
-    [MANYPATH.to_owned(), previous]
+    [MANYPATH.to_owned(), built("language")]
 }
 
-/// A command of either version on a host, with settings that it knows.
+/// An earlier version, as `scripts/previous` calls it.
+pub(crate) fn built(which: &str) -> String {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/previous");
+    let output = Command::new(script).arg(which).output().expect("bash");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("a path").trim().to_owned()
+}
+
+/// A command on a host, with settings that its version knows.
 pub(crate) fn command(site: &Site, host: Host, manypath: &str) -> Command {
     let mut command = site.command(host, manypath);
     if manypath != MANYPATH {

@@ -2,11 +2,13 @@
 //! replaced by hand.
 
 use crate::common::cgroup::{Group, enter};
+use crate::common::previous;
 use crate::common::{MANYPATH, Site, find, finish, wait_for};
 use manypath_control::{ControlClient, ControlSocket, Reply, Request, Role};
 use manypath_lab::Host;
 use std::io::{BufRead, BufReader, Write};
-use std::path::PathBuf;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -113,6 +115,15 @@ errors = [error for error, _, _ in results if error]
 print(len(errors), ' '.join(sorted(set(errors))), min(c for _, _, c in results), '%.3f' % max(g for _, g, _ in results))
 ";
 
+const SERVE: [&str; 5] = ["serve", "--replace", "--allow", "700,7000", "-v"];
+
+/// A site whose right host sends back what it gets, at a privileged port and another one.
+fn echo() -> Site {
+    let mut site = Site::new();
+    site.service("python3", &["-c", ECHO, "700", "7000"], "tcp", 7000);
+    site
+}
+
 struct Transfers {
     client: Child,
     folder: PathBuf,
@@ -147,18 +158,20 @@ pub(super) struct Course {
 }
 
 impl Course {
-    /// An echo server at a privileged port and another one, and `manypath serve` before it, under a manager.
+    /// `manypath serve` before an echo server, under a manager.
     fn new() -> Self {
-        let mut site = Site::new();
-        site.service("python3", &["-c", ECHO, "700", "7000"], "tcp", 7000);
-        Self::of(site, Host::Right, &["serve", "--replace", "--allow", "700,7000", "-v"])
+        Self::of(echo(), Host::Right, &SERVE)
     }
 
     /// manypath under a manager.
     pub(super) fn of(site: Site, host: Host, args: &[&str]) -> Self {
+        let manager = site.command(host, find("python3"));
+        Self::by(manager, site, Path::new(MANYPATH), args)
+    }
+
+    fn by(mut manager: Command, site: Site, manypath: &Path, args: &[&str]) -> Self {
         let (notify, log) = (site.dir.join("notify"), site.dir.join("log-serve"));
-        let mut manager = site.command(host, find("python3"));
-        manager.arg("-c").arg(MANAGER).arg(&notify).arg(&log).arg(MANYPATH).args(args);
+        manager.arg("-c").arg(MANAGER).arg(&notify).arg(&log).arg(manypath).args(args);
         let mut manager = manager.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let orders = manager.stdin.take().unwrap();
         let answers = BufReader::new(manager.stdout.take().unwrap());
@@ -276,6 +289,30 @@ fn connections_outlive_restarts_and_end_with_a_stop() {
 }
 
 #[test]
+#[ignore = "slow; make test-full"]
+fn connections_outlive_the_upgrade_from_the_last_release() {
+    let site = echo();
+    let installed = site.dir.join("manypath");
+    symlink(previous::built("release"), &installed).unwrap();
+    let manager = previous::command(&site, Host::Right, find("python3").to_str().unwrap());
+    let mut course = Course::by(manager, site, &installed, &SERVE);
+    let first = course.transfers("first");
+    std::fs::remove_file(&installed).unwrap();
+    symlink(MANYPATH, &installed).unwrap();
+    course.order("restart");
+    let second = course.transfers("second");
+    pause();
+    let mut stacks = course.stacks();
+    stacks.sort_by_key(|one| !one.1);
+    assert_eq!(
+        stacks.iter().map(|one| (one.1, one.2)).collect::<Vec<_>>(),
+        [(true, 10), (false, 10)]
+    );
+    assert_eq!([first.end(), second.end()], ["0", "0"]);
+    wait_for("the server before to end", || course.stacks().len() == 1);
+}
+
+#[test]
 fn a_server_serves_again_when_its_successor_is_killed() {
     let mut course = Course::new();
     let first = course.transfers("first");
@@ -293,8 +330,7 @@ fn a_server_serves_again_when_its_successor_is_killed() {
 
 #[test]
 fn a_server_replaces_another_by_hand() {
-    let mut site = Site::new();
-    site.service("python3", &["-c", ECHO, "700", "7000"], "tcp", 7000);
+    let mut site = echo();
     site.serve("700,7000");
     let serve = |replace: &[&str]| {
         let mut command = site.command(Host::Right, MANYPATH);
@@ -327,14 +363,13 @@ fn begin_to_take_over(site: &Site) {
 
 #[test]
 fn a_server_is_found_again_after_takeovers_that_came_to_nothing() {
-    let mut site = Site::new();
-    site.service("python3", &["-c", ECHO, "700", "7000"], "tcp", 7000);
+    let mut site = echo();
     site.serve("700,7000");
     begin_to_take_over(&site);
     let transfers = transfers(&site, "found-again");
     for _ in 0..2 {
         let mut next = site.command(Host::Right, MANYPATH);
-        next.args(["serve", "--replace", "--allow", "700,7000", "-v"]);
+        next.args(SERVE);
         let mut next = next.spawn().unwrap();
         let has_taken_over = |stack: &serde_json::Value| stack["counters"]["stack_took_over"] == 1;
         wait_for("a server that has taken over", || {
@@ -369,8 +404,7 @@ fn carried(site: &Site, host: Host, accepting: bool) -> Vec<usize> {
 #[test]
 fn connections_of_a_cgroup_outlive_restarts_and_end_with_a_stop() {
     let Some(group) = Group::new() else { return };
-    let mut site = Site::new();
-    site.service("python3", &["-c", ECHO, "700", "7000"], "tcp", 7000);
+    let mut site = echo();
     site.serve("700,7000");
     let dir = group.dir.display().to_string();
     let attach = ["attach", "--cgroup", &dir, "--replace", "--client-only"];
@@ -421,8 +455,7 @@ fn peers_of_a_cgroups_servers_outlive_its_restarts() {
 #[test]
 fn one_that_is_attached_is_replaced_by_hand() {
     let Some(mut group) = Group::new() else { return };
-    let mut site = Site::new();
-    site.service("python3", &["-c", ECHO, "700", "7000"], "tcp", 7000);
+    let mut site = echo();
     site.serve("700,7000");
     group.attach(&site, Host::Left, &["--client-only"]);
     let run = |args: &[&str]| enter(&group.dir, &site, Host::Left, "python3", args);
@@ -463,8 +496,7 @@ fn end_by(name: &str, mut child: Child) {
 #[test]
 fn one_that_is_attached_serves_again_when_its_successor_is_killed_but_not_when_it_is_ended() {
     let Some(mut group) = Group::new() else { return };
-    let mut site = Site::new();
-    site.service("python3", &["-c", ECHO, "700", "7000"], "tcp", 7000);
+    let mut site = echo();
     site.serve("700,7000");
     group.attach(&site, Host::Left, &["--client-only"]);
     let begin = |name| {
@@ -490,8 +522,7 @@ fn one_that_is_attached_serves_again_when_its_successor_is_killed_but_not_when_i
 #[test]
 fn one_that_is_attached_serves_again_when_there_is_no_successor() {
     let Some(mut group) = Group::new() else { return };
-    let mut site = Site::new();
-    site.service("python3", &["-c", ECHO, "700", "7000"], "tcp", 7000);
+    let mut site = echo();
     site.serve("700,7000");
     group.attach(&site, Host::Left, &["--client-only"]);
     signal("-USR1", group.pid());
