@@ -52,6 +52,7 @@ impl ControlListener {
     /// No descriptor is left; the file is removed.
     pub fn give_away(mut self) -> io::Result<OwnedFd> {
         let copy = self.fd.try_clone()?;
+        // Nothing to remove when this end is dropped.
         self.path.clear();
         Ok(copy)
     }

@@ -182,6 +182,22 @@ fn a_living_stack_is_not_displaced_and_a_dead_one_is() {
     std::fs::remove_dir_all(dir).expect("removed");
 }
 
+/// Who bound the name for another process does not keep it from a third one.
+#[test]
+fn a_name_is_free_when_the_socket_that_was_given_away_is_closed() {
+    let dir = scratch("given-away");
+    let path = runtime::socket_path(&dir, 18);
+    let given = ControlListener::bind(&path, 0o600).expect("bound").give_away().expect("given");
+    assert!(path.exists(), "the file stays with the socket");
+    let in_use = ControlListener::clear(&path).expect_err("in use");
+    assert_eq!(in_use.kind(), std::io::ErrorKind::AddrInUse);
+    drop(given);
+    let next = ControlListener::bind(&path, 0o600).expect("free");
+    drop(next);
+    ControlListener::clear(&path).expect("nothing is there");
+    std::fs::remove_dir_all(dir).expect("removed");
+}
+
 #[test]
 fn the_runtime_directory_is_searched_and_swept() {
     let dir = scratch("runtime");

@@ -62,6 +62,13 @@ pub(crate) struct Succession {
     alone: bool,
 }
 
+impl Succession {
+    /// Whether the name by which the server is found is another one's.
+    pub(crate) const fn has_begun(&self) -> bool {
+        self.by.is_some()
+    }
+}
+
 impl Predecessor {
     /// Asks the server that `config` names, if there is one, for its sockets, which become those of `config`.
     pub(crate) fn ask(config: &mut StackConfig) -> Option<Self> {
@@ -228,7 +235,7 @@ impl Stack {
             Some("SCTP without UDP encapsulation is not handed over")
         } else if self.config.gateway.is_some() || !self.config.accept {
             Some("it does not serve peers, or is a gateway")
-        } else if self.succession.by.is_some() {
+        } else if self.succession.has_begun() {
             Some("another process has taken over already")
         } else if !self.phase.serves_peers() {
             Some("it is ending")

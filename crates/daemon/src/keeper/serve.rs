@@ -86,8 +86,8 @@ impl Server {
     /// may still be closing the sockets of a stack that was killed.
     fn clear_names(&self) {
         for _ in 0..CLEARINGS {
-            let mut names = self.kept.sockets.iter();
-            if names.all(|name| ControlListener::clear(name).is_ok()) {
+            let names = self.kept.sockets.iter();
+            if names.filter(|name| ControlListener::clear(name).is_err()).count() == 0 {
                 return;
             }
             thread::sleep(CLEARING);

@@ -149,7 +149,8 @@ impl Stack {
     pub(crate) fn on_listeners_timer(&mut self) {
         self.listeners.watched = false;
         self.forget_closed_listeners();
-        if self.config.accept && self.locals.is_open() && !self.control.has_door() {
+        let is_served = self.config.accept && self.locals.is_open();
+        if is_served && !self.control.has_door() && !self.succession.has_begun() {
             self.name_door();
         }
         if !self.listeners.known.is_empty() {
