@@ -317,9 +317,11 @@ impl Course {
         self.ids[1].is_some() && told.any(|(id, _)| Some(*id) != self.ids[1])
     }
 
-    /// Waits until all has arrived and nothing goes on, or until the association is over.
+    /// Waits until all has arrived and nothing goes on, or until the association is over. An end that
+    /// moved away before any address of its new path was confirmed believes no ABORT from there, and
+    /// finds out by 51 timeouts of at most a minute.
     fn settle(&mut self) {
-        for _ in 0..40 {
+        for _ in 0..120 {
             self.pass(Duration::from_secs(30));
             self.compare();
             let over =
