@@ -117,32 +117,38 @@ fn wrong_input_is_answered_with_what_is_allowed() {
 #[test]
 fn the_parts_of_a_figure_are_drawn_together() {
     let folder = Folder::new("figure-shards");
-    let figure = |more: &[&str]| {
+    let figure = |out: &str, more: &[&str]| {
         let points = "sweep={ \"engine.buffer\" = [\"256KiB\"] }";
-        let args =
-            ["figure", "dreibholz2010-fig7", "--output", "out", "--seeds", "1", "--jobs", "1"];
+        let args = ["figure", "dreibholz2010-fig7", "--output", out, "--seeds", "1", "--jobs", "1"];
         let set = ["--set", "measure=1s", "--set", "warmup=1s", "--set", points];
         sim(&folder.0, &[&args, &set[..], more].concat())
     };
     for shard in ["0/2", "1/2"] {
-        let text = ok(&figure(&["--shard", shard]));
+        let text = ok(&figure("out", &["--shard", shard]));
         assert!(text.contains(&format!("2 runs of shard {shard}")), "{text}");
     }
     assert!(!folder.0.join("out/verdict.json").exists());
-    let drawn = figure(&["--resume"]);
+    let drawn = figure("out", &["--resume"]);
     let text = String::from_utf8_lossy(&drawn.stdout).into_owned();
     assert!(text.contains("4 runs, 1 seed,") && drawn.stderr.is_empty(), "{text}");
     assert!(folder.read("out/dreibholz2010-fig7.csv").lines().count() > 8);
     let runs = "out/runs/dreibholz2010-fig7";
-    let args =
-        ["figure", "dreibholz2010-fig7", "--seeds", "1", "--output", "drawn", "--from", runs];
-    let drawn = sim(
-        &folder.0,
-        &[&args[..], &["--set", "sweep={ \"engine.buffer\" = [\"256KiB\"] }"]].concat(),
-    );
+    let from = |runs: &str, measure: &str| figure("drawn", &["--from", runs, "--set", measure]);
+    let drawn = from(runs, "measure=1s");
     let text = String::from_utf8_lossy(&drawn.stdout).into_owned();
     assert!(text.contains("4 of 4 runs found"), "{text}");
     assert_eq!(folder.read("drawn/verdict.json"), folder.read("out/verdict.json"));
+    // Runs that are not what the figure is about are not judged.
+    let other = from(runs, "measure=2s");
+    let text = String::from_utf8_lossy(&other.stderr).into_owned();
+    let why = "4 runs of another set-up: measure is 1 there and 2 in dreibholz2010-fig7";
+    assert!(!other.status.success() && text.contains(why), "{text}");
+    // Nor does a part of them meet anything.
+    let part = from(&format!("{runs}/runs-0-of-2.jsonl"), "measure=1s");
+    let text = String::from_utf8_lossy(&part.stdout).into_owned();
+    assert_eq!(part.status.code(), Some(1), "{text}");
+    assert!(text.contains("2 of 4 runs,") && text.contains("incomplete"), "{text}");
+    assert!(!folder.read("drawn/verdict.json").contains("true"));
     let manifest = folder.read("out/runs/dreibholz2010-fig7/manifest.json");
     assert!(manifest.contains("\"program\": \"manypath ") && manifest.contains("\"commit\""));
 }

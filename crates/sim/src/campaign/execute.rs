@@ -5,6 +5,7 @@ use super::record::{self, Record};
 use super::table::to_csv;
 use crate::scenario::{Plan, Run};
 use crate::simulation::{Outcome, RunOptions, run};
+use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
@@ -27,7 +28,7 @@ pub struct Options {
     pub resume: bool,
     /// What to keep of each run.
     pub keep: RunOptions,
-    /// Names the program: runs of another version are not taken up.
+    /// By what runs are done ([`super::VERSION`]): those of another version are not taken up.
     pub version: String,
     /// The commit that the program was built from, if that is known.
     pub commit: Option<String>,
@@ -137,10 +138,10 @@ pub fn execute_by(
     let todo: Vec<&Job<'_>> = mine.iter().filter(|job| !finished.contains_key(&job.id)).collect();
     let mut meter = Meter::new(started, mine.len(), mine.len() - todo.len());
     let mut failed = None;
-    run_all(&todo, runner, options, |job, outcome, wall_s| {
+    run_all(&todo, runner, options, |job, outcome, processor_s| {
         let kept = outcome.map_err(CampaignError::Run).and_then(|outcome| {
             meter.on_done(&outcome);
-            let record = Record::new(job.run, job.index, job.id.clone(), &outcome, wall_s);
+            let record = Record::new(job.run, job.index, &options.version, &outcome, processor_s);
             journal.append(&record).map_err(at(&path))?;
             keep_extras(&options.out, &record, &outcome)?;
             finished.insert(record.id.clone(), record);
@@ -180,21 +181,27 @@ fn run_all(
             let (sender, next) = (sender.clone(), &next);
             scope.spawn(move || {
                 while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let begun = Instant::now();
+                    let begun = processor_s();
                     let outcome = runner(job.index, job.run);
-                    if sender.send((*job, outcome, begun.elapsed().as_secs_f64())).is_err() {
+                    if sender.send((*job, outcome, processor_s() - begun)).is_err() {
                         return;
                     }
                 }
             });
         }
         drop(sender);
-        for (job, outcome, wall_s) in receiver {
-            if !done(job, outcome, wall_s) {
+        for (job, outcome, processor_s) in receiver {
+            if !done(job, outcome, processor_s) {
                 return; // dropping the receiver stops the threads after their present run
             }
         }
     });
+}
+
+/// Processor time that this thread has had, in seconds.
+fn processor_s() -> f64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 /// Writes time series and capture of a run, if they were asked for.
@@ -234,7 +241,7 @@ fn write_results(
         "failures": records.iter().filter(|record| !record.failure.is_empty()).count(),
         "packets": records.iter().map(|record| record.packets).sum::<u64>(),
         "simulated_s": records.iter().map(|record| record.simulated_s).sum::<f64>(),
-        "processor_s": records.iter().map(|record| record.wall_s).sum::<f64>(),
+        "processor_s": records.iter().map(|record| record.processor_s).sum::<f64>(),
         "wall_s": elapsed.as_secs_f64(),
     });
     write(&options.out, &format!("results{suffix}.csv"), &to_csv(records))?;

@@ -5,7 +5,7 @@
 //!                                                                      └▶ results.csv, manifest.json
 //! ```
 //!
-//! Each run has an id made of its parameters, its seed and the program that simulates it. The journal
+//! Each run has an id made of its parameters, its seed and the version of what simulates it. The journal
 //! is only ever appended to, so that a campaign can be stopped at any time; shards have journals of
 //! their own, and merging puts journals together. Runs know nothing of each other: which machine or
 //! thread does one makes no difference to its figures.
@@ -20,6 +20,11 @@ mod table;
 pub use compare::{Comparison, compare};
 pub use execute::{CampaignError, Options, Progress, Runner, Shard, execute, execute_by};
 pub use journal::merge;
-pub use record::Record;
+pub use record::{Record, point};
 pub use statistics::{Summary, student_t_975, summarise};
 pub use table::to_csv;
+
+/// Which engine and which simulator do the runs: their version, and a digest of their sources, which is the same
+/// on every machine and by every compiler.
+pub const VERSION: &str =
+    concat!("manypath ", env!("CARGO_PKG_VERSION"), " ", env!("MANYPATH_SIM_SOURCES"));

@@ -5,8 +5,14 @@ use serde::{Deserialize, Serialize};
 /// A run and what has come out of it: one line of a journal, one row of a result.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Record {
-    /// Stands for parameters, seed and program.
+    /// Stands for what is simulated and by which version.
     pub id: String,
+    /// Stands for what is simulated alone: scenario, setup, case, every parameter, seed. Empty in journals that have none.
+    #[serde(default)]
+    pub point: String,
+    /// By which version ([`super::VERSION`]); empty in journals that do not tell.
+    #[serde(default)]
+    pub version: String,
     /// Place of the run in its plan.
     pub index: usize,
     /// Name of the scenario.
@@ -30,16 +36,25 @@ pub struct Record {
     pub packets: u64,
     /// Simulated time in seconds.
     pub simulated_s: f64,
-    /// Processor time that it took, in seconds: the only value that another machine may change.
-    pub wall_s: f64,
+    /// Processor time of the thread that did it, in seconds: the only value that another machine may change.
+    #[serde(alias = "wall_s")]
+    pub processor_s: f64,
 }
 
 impl Record {
-    pub(super) fn new(run: &Run, index: usize, id: String, outcome: &Outcome, wall_s: f64) -> Self {
+    pub(super) fn new(
+        run: &Run,
+        index: usize,
+        version: &str,
+        outcome: &Outcome,
+        processor_s: f64,
+    ) -> Self {
         let number =
             |(name, value): &(String, f64)| (name.clone(), value.is_finite().then_some(*value));
         Self {
-            id,
+            id: id(run, version),
+            point: point(run),
+            version: version.to_owned(),
             index,
             scenario: run.scenario.name.clone(),
             setup: run.setup.clone(),
@@ -51,7 +66,7 @@ impl Record {
             failure: outcome.failure.clone().unwrap_or_default(),
             packets: outcome.packets,
             simulated_s: outcome.simulated_s,
-            wall_s,
+            processor_s,
         }
     }
 
@@ -69,8 +84,15 @@ impl Record {
 
 /// The id of a run that a program of the given version does.
 pub(super) fn id(run: &Run, version: &str) -> String {
-    let mut hash = Fnv(0xCBF2_9CE4_8422_2325);
+    let mut hash = Fnv::new();
     hash.text(version);
+    hash.text(&point(run));
+    format!("{:016x}", hash.0)
+}
+
+/// Stands for what a run simulates, whoever does it. Two runs that differ in anything have different ones.
+pub fn point(run: &Run) -> String {
+    let mut hash = Fnv::new();
     hash.text(&run.scenario.name);
     hash.text(&run.setup);
     hash.text(&run.case);
@@ -87,6 +109,10 @@ pub(super) fn id(run: &Run, version: &str) -> String {
 struct Fnv(u64);
 
 impl Fnv {
+    fn new() -> Self {
+        Self(0xCBF2_9CE4_8422_2325)
+    }
+
     fn text(&mut self, text: &str) {
         for byte in text.bytes().chain([0]) {
             self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3);

@@ -1,15 +1,14 @@
-//! What all simulations have in common: options, progress, the name of this program.
+//! What all simulations have in common: options, progress.
 
 use super::args::CampaignOptions;
 use crate::failure::Failure;
 use manypath_cli::progress::ProgressLine;
 use manypath_control::counted;
 use manypath_sim::campaign::{
-    CampaignError, Options, Progress, Record, Runner, execute, execute_by,
+    CampaignError, Options, Progress, Record, Runner, VERSION, execute, execute_by,
 };
 use manypath_sim::scenario::Plan;
 use manypath_sim::simulation::RunOptions;
-use sha2::{Digest, Sha256};
 use std::path::Path;
 use std::time::Duration;
 
@@ -24,7 +23,7 @@ pub(super) fn options(
 ) -> Result<Options, Failure> {
     let jobs = jobs(args.jobs)?;
     let shard = args.shard.parse().map_err(|e| Failure::usage(format!("--shard: {e}")))?;
-    let (out, resume, version) = (out.to_owned(), args.resume, program()?);
+    let (out, resume, version) = (out.to_owned(), args.resume, VERSION.to_owned());
     Ok(Options { out, jobs, shard, resume, keep, version, commit: commit() })
 }
 
@@ -76,14 +75,6 @@ fn watch(work: impl FnOnce(&mut dyn FnMut(Progress)) -> Runs) -> Result<Vec<Reco
         line.end(&describe(progress));
     }
     records.map_err(|e| Failure::new(e.to_string()))
-}
-
-/// This program: version and a hash of its file, so that results of another build are not taken for
-/// its own.
-pub(super) fn program() -> Result<String, Failure> {
-    let file = std::env::current_exe().and_then(std::fs::read)?;
-    let hash: String = Sha256::digest(&file).iter().take(6).map(|b| format!("{b:02x}")).collect();
-    Ok(format!("manypath {} {hash}", env!("CARGO_PKG_VERSION")))
 }
 
 /// The commit that this program was built from, if it was built from a repository.

@@ -5,11 +5,11 @@ use super::page::{self, Result as Outcome};
 use super::table::align;
 use super::{bars, campaign, present};
 use crate::failure::Failure;
-use manypath_sim::campaign::{Options, Record, Shard, merge};
+use manypath_sim::campaign::{Options, Record, Shard, VERSION, merge, point};
 use manypath_sim::figure::{Criterion, Figure, Runs, figures, plot, to_csv};
-use manypath_sim::scenario::{Plan, Run};
+use manypath_sim::scenario::Plan;
 use manypath_sim::simulation::RunOptions;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Simulates figures and writes what they look like. Fails if a criterion is not met.
@@ -25,7 +25,7 @@ pub(super) fn figure(args: &SimFigureArgs) -> Result<u8, Failure> {
     }
     std::fs::create_dir_all(&args.out)?;
     let mut results: Vec<Outcome> = Vec::new();
-    let mut simulated: Vec<(&str, Vec<Record>)> = Vec::new();
+    let mut simulated: Vec<(&str, Simulated)> = Vec::new();
     for figure in chosen {
         // Figures of the same scenario share its runs.
         let known = simulated.iter().position(|(scenario, _)| *scenario == figure.scenario);
@@ -36,7 +36,7 @@ pub(super) fn figure(args: &SimFigureArgs) -> Result<u8, Failure> {
                 simulated.len() - 1
             }
         };
-        if simulated[at].1.is_empty() {
+        if simulated[at].1.records.is_empty() {
             eprintln!("{}: left out, there are no runs of it", figure.name);
             continue;
         }
@@ -67,8 +67,8 @@ fn part(chosen: &[&'static Figure], args: &SimFigureArgs, shard: Shard) -> Resul
     for figure in chosen {
         if !done.contains(&figure.scenario) {
             done.push(figure.scenario);
-            let records = simulate(figure, args, shard)?;
-            println!("{}: {} of shard {}", figure.name, campaign::runs(records.len()), args.shard);
+            let runs = campaign::runs(simulate(figure, args, shard)?.records.len());
+            println!("{}: {runs} of shard {}", figure.name, args.shard);
         }
     }
     Ok(0)
@@ -102,12 +102,19 @@ fn choose(args: &SimFigureArgs) -> Result<Vec<&'static Figure>, Failure> {
     args.names.iter().map(find).collect()
 }
 
-fn simulate(figure: &Figure, args: &SimFigureArgs, shard: Shard) -> Result<Vec<Record>, Failure> {
+/// Runs of a plan.
+struct Simulated {
+    records: Vec<Record>,
+    /// How many the whole plan has.
+    of: usize,
+}
+
+fn simulate(figure: &Figure, args: &SimFigureArgs, shard: Shard) -> Result<Simulated, Failure> {
     let overrides = campaign::overrides(args.seeds, &args.set)?;
     let plan = Plan::parse(figure.scenario, figure.file, &overrides)
         .map_err(|e| Failure::usage(e.to_string()))?;
     if !args.from.is_empty() {
-        return finished(&plan, &args.from);
+        return Ok(Simulated { records: finished(&plan, &args.from)?, of: plan.runs.len() });
     }
     let options = Options {
         out: args.out.join("runs").join(&plan.name),
@@ -115,39 +122,73 @@ fn simulate(figure: &Figure, args: &SimFigureArgs, shard: Shard) -> Result<Vec<R
         shard,
         resume: args.resume,
         keep: RunOptions::default(),
-        version: campaign::program()?,
+        version: VERSION.to_owned(),
         commit: campaign::commit(),
     };
     if !args.json {
         println!("{}: {}", plan.description, campaign::runs(plan.runs.len()));
     }
-    campaign::run_plan(&plan, &options)
+    Ok(Simulated { records: campaign::run_plan(&plan, &options)?, of: plan.runs.len() })
 }
 
-/// The runs of a plan that results have, wherever and by whichever program they were done; later
-/// results replace earlier ones.
+/// The runs of a plan that results have, wherever they were done; later results replace earlier ones.
+///
+/// # Errors
+/// A run at a place of the plan of which anything but the seed is another than in the plan.
 fn finished(plan: &Plan, results: &[PathBuf]) -> Result<Vec<Record>, Failure> {
     let mut found = BTreeMap::new();
     for result in results {
         let records =
             merge(std::slice::from_ref(result)).map_err(|e| Failure::new(e.to_string()))?;
         for record in records.into_iter().filter(|record| record.scenario == plan.name) {
-            let point = values(&record.parameters, &plan.swept);
-            found.insert((record.setup.clone(), record.case.clone(), point, record.seed), record);
+            found.insert(record.point.clone(), record);
         }
     }
-    let of_run = |run: &Run| {
-        let point = values(&run.scenario.parameters(), &plan.swept);
-        found.remove(&(run.setup.clone(), run.case.clone(), point, run.seed))
-    };
-    let records: Vec<Record> = plan.runs.iter().filter_map(of_run).collect();
+    let records: Vec<Record> =
+        plan.runs.iter().filter_map(|run| found.remove(&point(run))).collect();
+    refuse_others(plan, &found.into_values().collect::<Vec<_>>())?;
     println!(
         "{}: {} of {} found",
         plan.description,
         records.len(),
         campaign::runs(plan.runs.len())
     );
+    let versions: BTreeSet<&str> = records.iter().map(|run| run.version.as_str()).collect();
+    if versions.len() > 1 {
+        let versions: Vec<_> = versions.into_iter().collect();
+        eprintln!("these runs were made by {} versions: {}", versions.len(), versions.join(", "));
+    }
     Ok(records)
+}
+
+/// What stands at a place of the plan and is something else would be judged as what it is not.
+fn refuse_others(plan: &Plan, others: &[Record]) -> Result<(), Failure> {
+    let place = |setup: &str, case: &str, parameters: &[(String, String)], seed: u64| {
+        (setup.to_owned(), case.to_owned(), values(parameters, &plan.swept), seed)
+    };
+    let wanted: BTreeMap<_, _> = plan
+        .runs
+        .iter()
+        .map(|run| {
+            let parameters = run.scenario.parameters();
+            (place(&run.setup, &run.case, &parameters, run.seed), parameters)
+        })
+        .collect();
+    let mut refused = others.iter().filter_map(|record| {
+        let at = place(&record.setup, &record.case, &record.parameters, record.seed);
+        Some((record, wanted.get(&at)?))
+    });
+    let Some((record, parameters)) = refused.next() else { return Ok(()) };
+    let other = parameters.iter().find(|(name, value)| record.parameter(name) != Some(value));
+    let why = match other {
+        Some((name, value)) => {
+            let theirs = record.parameter(name).unwrap_or("not told");
+            format!("{name} is {theirs} there and {value} in {}", plan.name)
+        }
+        None => "they were written by a version with other settings".to_owned(),
+    };
+    Err(Failure::new(format!("{} of another set-up: {why}", campaign::runs(1 + refused.count())))
+        .hint("leave them out of --from, or say with --set what they were made with"))
 }
 
 fn values(parameters: &[(String, String)], names: &[String]) -> Vec<String> {
@@ -155,11 +196,13 @@ fn values(parameters: &[(String, String)], names: &[String]) -> Vec<String> {
     names.iter().map(|name| value(name).map_or(String::new(), |(_, v)| v.clone())).collect()
 }
 
-/// Writes picture, table and verdict of a figure.
-fn write(figure: &'static Figure, records: &[Record], out: &Path) -> Result<Outcome, Failure> {
-    let runs = Runs::new(records);
+/// Writes picture, table and verdict of a figure. A part of its runs meets no criterion.
+fn write(figure: &'static Figure, simulated: &Simulated, out: &Path) -> Result<Outcome, Failure> {
+    let runs = Runs::new(&simulated.records);
+    let effort = page::Effort::of(&simulated.records, simulated.of);
     let chart = (figure.draw)(&runs);
-    let verdict = (figure.judge)(&runs);
+    let mut verdict = (figure.judge)(&runs);
+    verdict.iter_mut().for_each(|criterion| criterion.met &= effort.is_complete());
     let file = |extension: &str| out.join(format!("{}.{extension}", figure.name));
     std::fs::write(file("svg"), plot::to_svg(&chart))?;
     std::fs::write(file("csv"), to_csv(&chart))?;
@@ -168,7 +211,7 @@ fn write(figure: &'static Figure, records: &[Record], out: &Path) -> Result<Outc
     // Where a single figure was asked for, its verdict has the plain name.
     std::fs::write(out.join("verdict.json"), json + "\n")?;
     let details = (figure.details)(&runs);
-    let result = Outcome { figure, verdict, chart, details, runs: page::Effort::of(records) };
+    let result = Outcome { figure, verdict, chart, details, runs: effort };
     if !result.details.is_empty() {
         std::fs::write(file("md"), page::one(&result))?;
     }
@@ -178,7 +221,10 @@ fn write(figure: &'static Figure, records: &[Record], out: &Path) -> Result<Outc
 fn to_text(result: &Outcome) -> String {
     let head = ["criterion", "published", "ours", "tolerance", "met"].map(str::to_owned).to_vec();
     let row = |c: &Criterion| {
-        let met = if c.met { "yes" } else { "NO" };
+        let met = match result.runs.is_complete() {
+            true => ["NO", "yes"][usize::from(c.met)],
+            false => "incomplete",
+        };
         vec![
             c.criterion.clone(),
             c.published.clone(),

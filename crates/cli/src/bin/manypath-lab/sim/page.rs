@@ -21,24 +21,34 @@ pub(super) struct Result {
 /// How much was simulated.
 pub(super) struct Effort {
     runs: usize,
+    /// Of how many.
+    of: usize,
     seeds: usize,
     measure: String,
 }
 
 impl Effort {
-    pub(super) fn of(records: &[Record]) -> Self {
+    pub(super) fn of(records: &[Record], of: usize) -> Self {
         let seeds: BTreeSet<u64> = records.iter().map(|record| record.seed).collect();
         let measure = records.first().and_then(|record| record.parameter("measure"));
         let measure = measure.unwrap_or_default().to_owned();
-        Self { runs: records.len(), seeds: seeds.len(), measure }
+        Self { runs: records.len(), of, seeds: seeds.len(), measure }
+    }
+
+    /// Whether all runs are there that the figure asks for.
+    pub(super) fn is_complete(&self) -> bool {
+        self.runs == self.of
     }
 }
 
 impl fmt::Display for Effort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { runs, seeds, measure } = self;
-        let (runs, seeds) = (counted(*runs, "run", "runs"), counted(*seeds, "seed", "seeds"));
-        write!(f, "{runs}, {seeds}, {measure} s measured in each")
+        let Self { runs, of, seeds, measure } = self;
+        if !self.is_complete() {
+            write!(f, "{runs} of ")?;
+        }
+        let (of, seeds) = (counted(*of, "run", "runs"), counted(*seeds, "seed", "seeds"));
+        write!(f, "{of}, {seeds}, {measure} s measured in each")
     }
 }
 

@@ -21,7 +21,7 @@ use super::campaign;
 use super::table::summary;
 use crate::failure::Failure;
 use crate::sim::args::{LiveTransport, SimLiveArgs};
-use manypath_sim::campaign::{Options, Record};
+use manypath_sim::campaign::{Options, Record, VERSION};
 use manypath_sim::scenario::Plan;
 use manypath_sim::simulation::RunOptions;
 use std::path::Path;
@@ -37,14 +37,14 @@ pub(super) fn live(args: &SimLiveArgs) -> Result<u8, Failure> {
         LiveTransport::Mptcp => "mptcp",
         LiveTransport::MptcpAutotuned => "mptcp-autotuned",
     };
-    let options = options(args, folder, format!("{folder} {}", campaign::program()?))?;
+    let options = options(args, folder, format!("{folder} {VERSION}"))?;
     let runner = |index, run: &_| stage::perform(args, index, run);
     let lived = campaign::run_plan_by(&runner, &plan, &options)?;
     if args.transport != LiveTransport::Manypath {
         print!("{}", summary(&lived, &plan.swept, args.json));
         return Ok(0);
     }
-    let options = self::options(args, "simulated", campaign::program()?)?;
+    let options = self::options(args, "simulated", VERSION.to_owned())?;
     let simulated = campaign::run_plan(&plan, &options)?;
     print!("{}", table::table(&plan.swept, &simulated, &lived, args.json));
     if !args.json {
