@@ -10,7 +10,7 @@ use manypath_lab::Host;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/datagrams.py");
 /// A port at which nobody listens.
@@ -403,14 +403,17 @@ fn when_the_daemon_or_its_stack_dies_datagrams_go_on_as_plain_udp_at_once() {
             let sent = || site.server_counter("datagram_received");
             wait_for("datagrams", || sent() > before + 50);
             let pid = if stack { group.stack() } else { group.pid() }.to_string();
+            let killed = SystemTime::now().duration_since(UNIX_EPOCH).expect("time").as_secs_f64();
             assert!(Command::new("kill").args([signal, &pid]).status().expect("kill").success());
             std::thread::sleep(Duration::from_millis(300));
             let carried = sent();
             let told = outcome(child);
-            let received = told["received"].as_u64().expect("count");
-            println!("{signal} {way}: {received} of {}, {}", told["sent"], told["longest_call_ms"]);
-            // What was in hand is lost with it.
-            assert!(received > 280, "{signal} {way}: {told}");
+            println!("{signal} {way}: {} of {}", told["received"], told["sent"]);
+            // What was in hand is lost with it; on a busy machine that dies a little later.
+            let lost = told["lost_at"].as_array().expect("times").iter();
+            let late = lost.filter(|at| at.as_f64() > Some(killed + 1.0)).count();
+            assert_eq!(late, 0, "{signal} {way}: {told}");
+            assert!(told["received"].as_u64() > Some(150), "{signal} {way}: {told}");
             assert_eq!(told["errors"], 0, "{signal} {way}: {told}");
             assert!(told["longest_call_ms"].as_f64() < Some(500.0), "{signal} {way}: {told}");
             assert_eq!(sent(), carried, "{signal} {way}: nothing is carried any more");

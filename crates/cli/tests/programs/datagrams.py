@@ -290,9 +290,10 @@ def sendto(host, port, count, interval):
 
 
 def stream(program, say, count, interval):
-    """Numbers and times go out, and come back; of each the first and how often. Errors and the longest call are told."""
+    """Numbers and times go out, and come back; of each the first and how often. Errors, the longest call and when what
+    did not come back was sent are told."""
     count, interval = int(count), int(interval) / 1000
-    delays, again, errors, longest = {}, 0, 0, 0
+    delays, sent_at, again, errors, longest = {}, [], 0, 0, 0
     begun = time.monotonic()
     sent = 0
     end = begun + count * interval + 2
@@ -307,13 +308,15 @@ def stream(program, say, count, interval):
                 again += number in delays
                 delays.setdefault(number, (time.monotonic() - stamp) * 1000)
             elif sent < count:
+                sent_at.append(time.time())
                 say(struct.pack("!Id", sent, called) + bytes(148))
                 longest = max(longest, (time.monotonic() - called) * 1000)
                 sent += 1
         except ConnectionRefusedError:
             errors += 1
             sent += not ready
-    told = {"sent": sent, "received": len(delays), "again": again, "delays": delays}
+    lost_at = [at for number, at in enumerate(sent_at) if number not in delays]
+    told = {"sent": sent, "received": len(delays), "again": again, "delays": delays, "lost_at": lost_at}
     print(json.dumps(told | {"errors": errors, "longest_call_ms": longest}))
 
 
