@@ -98,6 +98,23 @@ impl Connections {
         self.by_cookie.values().filter_map(|id| Some((*id, self.by_id.get(id)?)))
     }
 
+    /// Whether the stack should have answered by now.
+    pub(crate) fn is_overdue(&self, now: Instant) -> bool {
+        let overdue =
+            |one: &Connection| matches!(one.phase, Phase::Asking { until } if until <= now);
+        self.waiting().any(|(_, one)| overdue(one))
+    }
+
+    /// Gives the stack until then for all that it was asked.
+    pub(crate) fn extend(&mut self, limit: Instant) {
+        for id in self.by_cookie.values() {
+            if let Some(Phase::Asking { until }) = self.by_id.get_mut(id).map(|one| &mut one.phase)
+            {
+                *until = limit;
+            }
+        }
+    }
+
     pub(crate) fn get(&self, id: u64) -> Option<&Connection> {
         self.by_id.get(&id)
     }

@@ -9,10 +9,14 @@ use manypath_gate::socket::route_source;
 use manypath_netlink::{Netlink, ROUTE, Request, attributes, ip, u32_at as word};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::{Duration, Instant};
 
 /// Routes, neighbours of nothing else: IPv4 and IPv6 addresses and routes that come and go.
 const GROUPS: u32 = 1 << 4 | 1 << 6 | 1 << 8 | 1 << 10;
 const CLONED: u32 = 0x200;
+
+/// Length of a burst of changes.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// Tables `default`, `main` and `local`.
 const TABLES: [u32; 3] = [253, 254, 255];
@@ -31,6 +35,8 @@ pub(crate) struct Route {
 #[derive(Debug)]
 pub(crate) struct Routes {
     pub(crate) news: Netlink,
+    /// When they are to be read again.
+    due: Option<Instant>,
 }
 
 impl Routes {
@@ -39,14 +45,25 @@ impl Routes {
     /// # Errors
     /// As the kernel says.
     pub(crate) fn new() -> io::Result<Self> {
-        Ok(Self { news: Netlink::open(ROUTE, GROUPS)? })
+        Ok(Self { news: Netlink::open(ROUTE, GROUPS)?, due: None })
     }
 
-    /// Whether any may have changed since the last time.
-    pub(crate) fn have_changed(&self) -> bool {
+    /// Takes the news. Those that may have changed are to be read a little later: they change in bursts.
+    pub(crate) fn look(&mut self, now: Instant) {
         let mut any = false;
         // What was told and did not fit is news, too.
-        self.news.news(|_| any = true).is_err() || any
+        if self.news.news(|_| any = true).is_err() || any {
+            self.due.get_or_insert(now + PAUSE);
+        }
+    }
+
+    pub(crate) const fn deadline(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// Whether it is time to read them, once.
+    pub(crate) fn take_due(&mut self, now: Instant) -> bool {
+        self.due.take_if(|at| now >= *at).is_some()
     }
 
     /// Whether any route leads to other hosts.

@@ -331,7 +331,8 @@ fn programs_have_plain_tcp_within_a_second_of_the_death_of_the_daemon_or_its_sta
     }
 }
 
-/// Nobody can know at once that a stack hangs; a connect that it has not answered for a second shows it.
+/// Nobody can know at once that a stack hangs; a connect that it has not answered for a second shows it. Those that
+/// wait for it do so until it goes on, as does the rest.
 #[test]
 fn programs_have_plain_tcp_soon_after_their_stack_hangs() {
     let site = web_site();
@@ -339,6 +340,16 @@ fn programs_have_plain_tcp_soon_after_their_stack_hangs() {
     group.attach(&site, Host::Left, &["--client-only"]);
     let seen = outage(&site, &group, "STOP", group.stack());
     assert!(seen["recovered_ms"].as_f64() < Some(2000.0), "{seen}");
+    assert_eq!(seen["failed"], 0, "{seen}");
+    let carried = site.server_counter("stack_relays_started");
+    wait_for("connects that are carried again", || {
+        let url = format!("http://{}:8080/small", site.server());
+        let done = group.through(&site, "curl", &["-sS", "-f", "-o", "/dev/null", &url]);
+        assert_eq!(done.code, Some(0), "{done:?}");
+        site.server_counter("stack_relays_started") > carried
+    });
+    let notes = group.end(&site, Host::Left, "-TERM");
+    assert!(notes.contains("programs use plain TCP until it does"), "{notes}");
 }
 
 #[test]

@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 /// The kernel forgets a loopback connection of the same ports within a second.
 const RETRY: Duration = Duration::from_millis(100);
 const MAX_TRIES: u32 = 20;
+/// How much longer than for its first answer a stack is waited for.
+const MOST_SILENCE: u32 = 30;
 /// When a refusal is repeated: the kernel does not believe an ICMP error while the program is still inside
 /// its system call. Each is ignored that finds its socket failed already.
 const REPEAT: [Duration; 3] =
@@ -66,6 +68,11 @@ impl Redirector {
     pub(super) fn handle_stack(&mut self) -> Result<(), Error> {
         while let Some(reply) = self.stack.receive() {
             self.on_reply(reply);
+            if self.silent_since.take().is_some() {
+                (self.options.notice)("the stack answers again");
+                self.connections.extend(Instant::now() + self.options.answer_limit);
+                self.set_gates()?;
+            }
         }
         if !self.stack.flush_and_is_lost() {
             return Ok(());
@@ -82,8 +89,11 @@ impl Redirector {
                 }
             }
             Reply::Accepted { id, transport, .. } => {
-                if !self.on_datagrams_accepted(id) {
-                    self.on_accepted(id, transport);
+                if !self.on_datagrams_accepted(id)
+                    && let Some(mut connection) = self.connections.take(id)
+                {
+                    connection.transport = Some(transport);
+                    self.complete(id, connection, 0);
                 }
             }
             Reply::Failed { id, errno } => self.fail(id, errno),
@@ -132,12 +142,6 @@ impl Redirector {
             connection.phase = Phase::Held;
         }
         self.connections.put(id, connection);
-    }
-
-    fn on_accepted(&mut self, id: u64, transport: Transport) {
-        let Some(mut connection) = self.connections.take(id) else { return };
-        connection.transport = Some(transport);
-        self.complete(id, connection, 0);
     }
 
     /// Connects a far end to the socket that waits at the gate.
@@ -277,32 +281,44 @@ impl Redirector {
         }
     }
 
-    /// Time goes on for connects that wait. A stack that does not answer is worse than none.
+    /// Time goes on for connects that wait.
     pub(super) fn handle_limits(&mut self, now: Instant) -> Result<(), Error> {
-        if self.has_silent_flow(now) {
-            return Err(Error::StackLost("the stack does not answer".to_owned()));
+        let asked = self.datagrams.deadline().is_some_and(|until| until <= now);
+        if asked || self.connections.is_overdue(now) {
+            self.on_silence(now)?;
         }
-        let mut delayed = Vec::new();
-        for (id, connection) in self.connections.waiting() {
-            match connection.phase {
-                Phase::Asking { until } if now >= until => {
-                    return Err(Error::StackLost("the stack does not answer".to_owned()));
-                }
-                Phase::Delayed { until, tries } if now >= until => delayed.push((id, tries)),
-                Phase::Barred { .. }
-                | Phase::Asking { .. }
-                | Phase::Delayed { .. }
-                | Phase::Held
-                | Phase::Completing { .. }
-                | Phase::Active => {}
-            }
-        }
+        let delayed: Vec<_> = self
+            .connections
+            .waiting()
+            .filter_map(|(id, one)| {
+                let Phase::Delayed { until, tries } = one.phase else { return None };
+                (now >= until).then_some((id, tries))
+            })
+            .collect();
         for (id, tries) in delayed {
             if let Some(connection) = self.connections.take(id) {
                 self.complete(id, connection, tries);
             }
         }
         Ok(())
+    }
+
+    /// The stack has not answered in time: it may be suspended, or hang. What begins now is better off without it; a
+    /// connect that waits at the gate can only wait for it, as it would for a network that is away.
+    fn on_silence(&mut self, now: Instant) -> Result<(), Error> {
+        if self.silent_since.is_none() {
+            (self.options.notice)(
+                "the stack does not answer; programs use plain TCP until it does",
+            );
+        }
+        let since = *self.silent_since.get_or_insert(now);
+        let limit = since + MOST_SILENCE * self.options.answer_limit;
+        if now >= limit {
+            return Err(Error::StackLost("the stack does not answer".to_owned()));
+        }
+        self.connections.extend(limit);
+        self.let_all_go();
+        self.set_gates()
     }
 
     /// Connects that are not decided come to nothing.

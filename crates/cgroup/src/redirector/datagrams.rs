@@ -182,7 +182,7 @@ impl Redirector {
             *self.datagrams.report.left.entry("egress-policy".into()).or_default() += 1;
             return;
         }
-        if !self.stack.is_usable() || !self.has_line() {
+        if !self.stack.is_usable() || self.silent_since.is_some() || !self.has_line() {
             return self.let_go(&datagram);
         }
         let id = self.connections.next_id();
@@ -361,13 +361,8 @@ impl Redirector {
         missing.is_none()
     }
 
-    /// Whether the stack has left a question without any answer.
-    pub(super) fn has_silent_flow(&self, now: Instant) -> bool {
-        self.datagrams.deadline().is_some_and(|until| until <= now)
-    }
-
     /// Nothing is carried any more; what waits goes as plain UDP.
-    fn let_all_go(&mut self) {
+    pub(super) fn let_all_go(&mut self) {
         for id in self.datagrams.keys.keys().copied().collect::<Vec<_>>() {
             self.stack.send(Request::Cancel { id }, None);
             let Some((_, flow)) = self.datagrams.take(id) else { continue };

@@ -42,9 +42,6 @@ use std::time::{Duration, Instant};
 use succession::{Course, Succession};
 use ways::Ways;
 
-/// Routes change in bursts.
-const ROUTES_PAUSE: Duration = Duration::from_millis(50);
-
 /// What to serve, and how.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -67,7 +64,8 @@ pub struct Options {
     /// Whether the service manager's main process is another one ([`manypath_control::anchor`]).
     pub anchored: bool,
     /// How long the stack may take for its first answer to a connect; three times as long while it is
-    /// starting. Without an answer everything ends, and the programs use plain TCP.
+    /// starting. Without an answer the programs use plain TCP until it comes; connects that wait for it
+    /// and all that is carried wait thirty times as long, then everything ends.
     pub answer_limit: Duration,
     /// Called once when connects are taken.
     pub ready: fn(),
@@ -164,9 +162,10 @@ struct Redirector {
     /// Refusals that are repeated, as a program that is still inside its connect does not hear the first.
     refusals: Vec<(Instant, u32, Connecting, i32)>,
     connections: Connections,
+    /// Since when the stack owes an answer.
+    silent_since: Option<Instant>,
     ways: Ways,
     routes: Routes,
-    read_routes_at: Option<Instant>,
     datagrams: Datagrams,
     detours: Detours,
     judge: Judge,
@@ -217,9 +216,9 @@ impl Redirector {
             refuser,
             refusals: Vec::new(),
             connections,
+            silent_since: None,
             ways: Ways::default(),
             routes,
-            read_routes_at: None,
             datagrams: Datagrams::new(datagrams),
             detours: Detours::default(),
             judge,
@@ -244,8 +243,7 @@ impl Redirector {
         }
         self.read_rules();
         self.read_routes();
-        self.set_gate(false)?;
-        self.set_gate(true)?;
+        self.set_gates()?;
         self.open_door(Instant::now());
         while self.servers.is_opening() && Instant::now() < limit {
             poll(&mut [self.servers.interest()], Some(Duration::from_millis(20)));
@@ -288,7 +286,7 @@ impl Redirector {
         });
         let refusals = self.refusals.iter().map(|(at, ..)| *at);
         let others = [
-            self.read_routes_at,
+            self.routes.deadline(),
             Some(self.servers.next_deadline()),
             self.datagrams.deadline(),
             self.ways.deadline(),
@@ -312,11 +310,9 @@ impl Redirector {
             self.group.attach(&self.programs)?;
             self.scan();
         }
-        if self.routes.have_changed() {
-            let at = Instant::now() + ROUTES_PAUSE;
-            self.read_routes_at.get_or_insert(at);
-        }
-        self.handle_time(Instant::now())
+        let now = Instant::now();
+        self.routes.look(now);
+        self.handle_time(now)
     }
 
     fn handle_events(&mut self) {
@@ -333,7 +329,7 @@ impl Redirector {
     }
 
     fn handle_time(&mut self, now: Instant) -> Result<(), Error> {
-        if self.read_routes_at.is_some_and(|at| now >= at) {
+        if self.routes.take_due(now) {
             self.read_routes();
         }
         self.repeat_refusals(now);
@@ -348,7 +344,6 @@ impl Redirector {
 
     /// The kernel's own answer holds where the table cannot be read.
     fn read_routes(&mut self) {
-        self.read_routes_at = None;
         let read = Routes::read().and_then(|routes| self.tables.set_routes(&routes));
         if let Err(error) = read {
             (self.options.notice)(&format!("routes: {error}; connects there are plain TCP"));
@@ -371,14 +366,23 @@ impl Redirector {
         self.adopt_datagram_rules();
     }
 
-    /// Leads the next sockets of a family to the gate that has most room. A host may have no IPv6.
+    /// Leads the next sockets of a family to the gate that has most room, unless the stack is silent. A host may
+    /// have no IPv6.
     fn set_gate(&mut self, v6: bool) -> Result<(), Error> {
+        if self.silent_since.is_some() {
+            return Ok(self.tables.set_gate(v6, None)?);
+        }
         let gate = self.gates.next(v6);
         let port = gate.map(|gate| gate.port()).ok();
         if port.is_none() && !v6 {
             return Err(Error::Kernel(io::Error::other("no gate at 127.0.0.1")));
         }
         Ok(self.tables.set_gate(v6, port)?)
+    }
+
+    fn set_gates(&mut self) -> Result<(), Error> {
+        self.set_gate(false)?;
+        self.set_gate(true)
     }
 
     fn report(&self) -> Report {

@@ -1,7 +1,7 @@
-"""Connects every ten milliseconds and kills somebody meanwhile: outage.py HOST PORT PID SIGNAL
+"""Connects every ten milliseconds and kills somebody meanwhile, or stops it for four seconds: outage.py HOST PORT PID SIGNAL
 
 Prints, as JSON, how many connects succeeded before and after, how long after the signal the last connect began
-that failed or took more than a quarter second, and what became of those that were under way then.
+that failed or took more than a quarter second, how many failed, and what became of those that were under way then.
 """
 import json
 import os
@@ -32,6 +32,8 @@ while time.monotonic() < start + BEFORE + AFTER:
     threads.append(threading.Thread(target=attempt, args=(time.monotonic(),)))
     threads[-1].start()
     time.sleep(0.01)
+if number == signal.SIGSTOP:
+    os.kill(pid, signal.SIGCONT)
 for thread in threads:
     thread.join()
 
@@ -43,6 +45,7 @@ print(json.dumps({
     "after": sum(one[2] == "connected" for one in attempts if one[0] >= killed + 1),
     "recovered_ms": round(1000 * max((begun - killed for begun, _, _ in after), default=0), 1),
     "failed_after": len(after),
+    "failed": sum(one[2] != "connected" for one in attempts),
     "under_way": sorted({(how, round(took, 1)) for _, took, how in under_way}),
     "bad_before": [one for one in bad if one[0] < killed and one not in under_way],
 }))
