@@ -5,7 +5,7 @@ use manypath_sim::Trace;
 use manypath_sim::scenario::Plan;
 use manypath_sim::simulation::{Outcome, RunOptions, run};
 use manypath_sim::trace_models::{MODELS, Model};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/traces");
 const README: &str = include_str!("../traces/README.md");
@@ -32,6 +32,13 @@ fn outcome(text: &str) -> Outcome {
     run(&plan.runs[0].scenario, 1, RunOptions::default())
 }
 
+/// A new folder of this test alone.
+fn folder(test: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("manypath-{test}-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
 fn load(name: &str) -> Trace {
     Trace::load(&Path::new(FOLDER).join(name)).unwrap_or_else(|e| panic!("{e}"))
 }
@@ -48,10 +55,15 @@ fn utilisation_with(queue: u64, model: &str, engine: &str) -> f64 {
     let keys =
         format!("trace = \"{model}.trace\"\nqueue = {queue}\nback = {{ rate = \"50mbit\" }}");
     let text = scenario(&keys).replace("[engine]", &format!("[engine]\n{engine}"));
-    let outcome = outcome(&text);
+    let part = used(&outcome(&text));
+    println!("{model} {engine}: {part:.3}");
+    part
+}
+
+/// Part of the payload that could be carried which was.
+fn used(outcome: &Outcome) -> f64 {
     let [got, ceiling] =
         ["throughput_mbps", "ceiling_mbps"].map(|name| outcome.figure(name).unwrap());
-    println!("{model} {engine}: {got:.2} of {ceiling:.2} Mbit/s, {:.3}", got / ceiling);
     got / ceiling
 }
 
@@ -81,10 +93,51 @@ fn a_rate_that_varies_is_used_although_a_short_queue_loses_packets() {
 }
 
 #[test]
+fn hosts_that_get_the_processor_late_use_as_much_of_a_rate_that_varies() {
+    let late = "access = { jitter = \"2ms\" }";
+    for (model, least) in [("5g", 0.94), ("wifi", 0.81)] {
+        let parts = [18, 19, 20, 21, 22].map(|delay| {
+            let keys = format!(
+                "trace = \"{model}.trace\"\nqueue = 44\nback = {{ rate = \"50mbit\" }}\n{late}"
+            );
+            let text = scenario(&keys).replace("20ms", &format!("{delay}ms"));
+            used(&outcome(&text))
+        });
+        let part = parts.iter().sum::<f64>() / 5.0;
+        println!("{model}: {part:.3}");
+        assert!(part > least, "{model}: {parts:?}");
+    }
+}
+
+/// The set-up traced-1.5 of `bench/grid`, with other delays around it.
+#[test]
+fn hosts_that_get_the_processor_late_use_a_fast_radio_link_beside_a_slow_one() {
+    let folder = folder("late");
+    for (model, rate) in [("5g", 2_500_000), ("lte", 60_500_000)] {
+        let trace = Model::named(model).unwrap().generate(5, 20, rate).unwrap();
+        std::fs::write(folder.join(model), trace.to_text()).unwrap();
+    }
+    let rates = [12, 13, 14].map(|delay| {
+        let text = format!(
+            "measure = \"60s\"\n[engine]\nsend_buffer_max = \"64MiB\"\nreceive_buffer_max = \"64MiB\"\n\
+             [[path]]\ntrace = \"5g\"\ndelay = \"5ms\"\nqueue = 38\naccess = {{ jitter = \"2ms\" }}\n\
+             [[path]]\ntrace = \"lte\"\ndelay = \"{delay}ms\"\nqueue = 44\naccess = {{ jitter = \"2ms\" }}\n\
+             [[app]]\nkind = \"connection\"\nbytes = 100000000\n"
+        );
+        let file = folder.join("test.toml");
+        let plan = Plan::parse(&text, &file.display().to_string(), &[]).unwrap();
+        let outcome = run(&plan.runs[0].scenario, 1, RunOptions::default());
+        outcome.figure("throughput_mbps").unwrap()
+    });
+    std::fs::remove_dir_all(&folder).unwrap();
+    println!("{rates:.1?} Mbit/s");
+    assert!(rates.iter().sum::<f64>() / 3.0 > 40.0, "{rates:?}");
+}
+
+#[test]
 fn the_ceiling_counts_opportunities() {
     // Ten packets a second, and from the middle of the measurement on five, of which a fifth is lost.
-    let folder = std::env::temp_dir().join(format!("manypath-traces-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
+    let folder = folder("ceiling");
     std::fs::write(folder.join("ten"), "100\n").unwrap();
     std::fs::write(folder.join("five"), "1\n1\n1000\n1000\n1000\n").unwrap();
     let text = "measure = \"20s\"\n[[path]]\ntrace = \"ten\"\n[[path.change]]\nat = \"10s\"\n\

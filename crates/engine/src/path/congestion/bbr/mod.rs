@@ -21,7 +21,7 @@
 //! * `filters::RecentRounds`, `Bounds::relax` - the short-term bounds are no less than what the last two
 //!   rounds have delivered, and rise again in rounds without congestion, not with the next probe alone: the
 //!   rate of a radio link varies from round to round.
-//! * `Bounds::relax`, too - a round without congestion and without a queue that has delivered most of `inflight_longterm`
+//! * `Bounds::relax`, too - a round without congestion and with a short queue that has delivered most of `inflight_longterm`
 //!   raises that bound: it tells how much the path held when it was slower.
 //! * A mark (ECN) counts as a loss, once in a round; in Startup and during a probe it ends these.
 //!

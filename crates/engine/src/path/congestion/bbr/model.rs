@@ -71,7 +71,7 @@ impl Bbr {
                 self.inflight_latest.max(inflight_recent).max(scaled(inflight, BETA));
         } else if !congested {
             // Beside others that fill the queue, a quiet round tells of their pause.
-            let is_queue = self.own_queue.grows(self.min_rtt.get());
+            let is_queue = self.own_queue.is_half_full(self.min_rtt.get());
             let proven = if is_queue { 0 } else { self.inflight_latest };
             let enough = if self.own_queue.is_watched() { REFUTED_BY } else { REFUTED_BLINDLY_BY };
             self.bounds.relax(self.max_bw.get(), proven, enough);

@@ -55,11 +55,18 @@ impl OwnQueue {
         !self.bound.is_zero() && self.low() > min_rtt + self.bound.max(min_rtt / PART)
     }
 
+    /// Whether there is a bound and half of it waits already: more than a host that gets the processor late, or a radio
+    /// link that sends in bursts, adds to round trips.
+    pub(super) fn is_half_full(&self, min_rtt: Option<Duration>) -> bool {
+        let min_rtt = min_rtt.unwrap_or_default();
+        self.is_watched() && self.low() > min_rtt + self.bound.max(min_rtt / PART) / 2
+    }
+
     /// A probe begins.
     pub(super) fn on_probe(&mut self, min_rtt: Option<Duration>) {
+        let is_short = self.is_watched() && !self.is_half_full(min_rtt);
         let min_rtt = min_rtt.unwrap_or_default();
         let bound = self.bound.max(min_rtt / PART);
-        let is_short = !self.bound.is_zero() && self.low() <= min_rtt + bound / 2;
         // It goes on growing by a quarter of a round trip until the end of the probe tells.
         let limit = bound.saturating_sub(min_rtt / 4).max(bound / 2);
         self.most = is_short.then_some(min_rtt + limit);
