@@ -2,6 +2,7 @@
 
 use crate::association::{Association, FlowUse, Setup};
 use crate::connection::RelayEnd;
+use crate::core::Core;
 use crate::datagrams::pump_datagrams;
 use crate::log;
 use crate::parameters::{self, STREAMS};
@@ -39,17 +40,17 @@ impl Stack {
         profile: Profile,
         acceptor: Acceptor,
     ) -> Result<AssociationId, FallbackReason> {
-        let realm = self.scopes.realm_towards(destination.ip(), source);
+        let realm = self.core.scopes.realm_towards(destination.ip(), source);
         let key = PeerKey { addr: destination.ip(), profile, acceptor, realm };
         if let Some(id) = self.association_with(&key) {
             return Ok(id);
         }
-        let remote = self.udp_address(destination.ip(), acceptor)?;
-        self.check_route(remote.ip())?;
-        let (now, port) = (self.now, manypath_flow::SCTP_PORT);
-        let own = self.within(realm, parameters::with_profile(&self.config, profile))?;
-        let endpoint = self.driver.endpoint_mut();
-        let connected = match profile == self.config.profile && realm.is_none() {
+        let remote = self.core.udp_address(destination.ip(), acceptor)?;
+        self.core.check_route(remote.ip())?;
+        let (now, port) = (self.core.now, manypath_flow::SCTP_PORT);
+        let own = self.core.within(realm, parameters::with_profile(&self.core.config, profile))?;
+        let endpoint = self.core.driver.endpoint_mut();
+        let connected = match profile == self.core.config.profile && realm.is_none() {
             true => endpoint.connect_from_free_port(now, remote, port),
             false => endpoint.connect_with(now, remote, port, own),
         };
@@ -57,7 +58,7 @@ impl Stack {
         let association = Association::new(
             Some(profile),
             Setup::Connecting,
-            self.now,
+            self.core.now,
             STREAMS,
             &self.window_memory,
         );
@@ -65,21 +66,6 @@ impl Stack {
         self.by_peer.insert(key, id);
         info!(target: log::ASSOCIATION, "association {} to {remote}: trying", id.0);
         Ok(id)
-    }
-
-    /// Sockets that are bound to an interface take everything to be on its link, and would ask in vain for a peer
-    /// to which the kernel knows no way from any of our addresses. Plain TCP fails at once there.
-    pub(crate) fn check_route(&self, remote: IpAddr) -> Result<(), FallbackReason> {
-        let locals = self.locals.open.iter().map(|local| local.address.addr.ip());
-        let sources = locals.filter(|local| local.is_ipv4() == remote.is_ipv4()).map(Some);
-        let is_unreachable = |source| {
-            let route = manypath_net::route_to(remote, source, None);
-            route.is_err_and(|error| error.raw_os_error() == Some(libc::ENETUNREACH))
-        };
-        match std::iter::once(None).chain(sources).all(is_unreachable) {
-            true => Err(FallbackReason::NoLocalAddress),
-            false => Ok(()),
-        }
     }
 
     /// Whether the association is established and takes flows.
@@ -96,7 +82,7 @@ impl Stack {
     /// Handles what the engine has to tell; whether that was anything.
     pub(crate) fn drain_endpoint(&mut self) -> bool {
         let mut any = false;
-        while let Some((id, event)) = self.driver.endpoint_mut().poll_event() {
+        while let Some((id, event)) = self.core.driver.endpoint_mut().poll_event() {
             self.on_association_event(id, event);
             any = true;
         }
@@ -127,7 +113,7 @@ impl Stack {
             | Event::Authentication { .. }
             | Event::PathPolicy { .. } => {}
             Event::LocalAddress { address, change, outcome } => {
-                self.on_address_answer(id, address, (change, outcome));
+                crate::uplinks::on_address_answer(&mut self.core, id, address, (change, outcome));
             }
             Event::PeerAddress { address, change } => self.on_peer_address(id, address, change),
             Event::PathChanged { path, state } => self.on_path_changed(id, path, state),
@@ -142,15 +128,15 @@ impl Stack {
             return self.on_direct_connected(id, up);
         }
         if up.adaptation != Some(manypath_flow::ADAPTATION) {
-            self.counters.count("associations_without_flows_aborted");
-            self.driver.endpoint_mut().abort(self.now, id, b"no flows here");
+            self.core.count("associations_without_flows_aborted");
+            self.core.abort(id, b"no flows here");
             return;
         }
         if !up.initiated {
             let association = Association::new(
                 None,
                 Setup::Established,
-                self.now,
+                self.core.now,
                 up.streams,
                 &self.window_memory,
             );
@@ -169,7 +155,7 @@ impl Stack {
         self.adopt_peer_addresses(id);
         self.watch_idle(id);
         let word = if up.initiated { "established" } else { "accepted" };
-        let peer = self.peer_name(id);
+        let peer = self.core.peer_name(id);
         info!(target: log::ASSOCIATION, "association {} with {peer}: {word}", id.0);
     }
 
@@ -181,10 +167,10 @@ impl Stack {
         let Some(profile) = association.begun_with.filter(|_| !association.mux.is_direct()) else {
             return;
         };
-        let near = self.gains_nothing(id);
-        let realm = self.driver.endpoint().realm(id);
+        let near = self.core.gains_nothing(id);
+        let realm = self.core.driver.endpoint().realm(id);
         for (addr, acceptor) in self.living_acceptors(id) {
-            self.peers.forget_peer(self.now, addr, acceptor);
+            self.peers.forget_peer(self.core.now, addr, acceptor);
             if !near {
                 self.forget_near(Some(addr));
             }
@@ -202,19 +188,6 @@ impl Stack {
         self.by_peer.retain(|key, used| *used != id || living.contains(&(key.addr, key.acceptor)));
     }
 
-    /// Packets received from the peer so far.
-    pub(crate) fn packets_received(&self, id: AssociationId) -> u64 {
-        let status = self.driver.endpoint().status(self.now, id);
-        let paths = status.into_iter().flat_map(|status| status.paths);
-        paths.map(|path| path.packets_received).sum()
-    }
-
-    pub(crate) fn peer_name(&self, id: AssociationId) -> String {
-        let status = self.driver.endpoint().status(self.now, id);
-        let path = status.and_then(|status| status.paths.into_iter().find(|path| path.primary));
-        path.map_or_else(|| "a peer".to_owned(), |path| path.addr.remote.to_string())
-    }
-
     fn on_path_changed(&mut self, id: AssociationId, path: PathId, state: PathState) {
         match state {
             PathState::Active => self.adopt_peer_addresses(id),
@@ -223,11 +196,11 @@ impl Stack {
         }
         self.answer_waiting_of(id);
         self.tell_watchers();
-        let status = self.driver.endpoint().status(self.now, id);
+        let status = self.core.status_of(id);
         let mut paths = status.into_iter().flat_map(|status| status.paths);
         if let Some(path) = paths.find(|one| one.id == path) {
             let (local, remote) = (path.addr.local.ip(), path.addr.remote);
-            let interface = self.locals.interface(local);
+            let interface = self.core.locals.interface(local);
             let state = path_state_name(state);
             info!(target: log::PATH,
                 "association {}: path {local} ({interface}) to {remote} is {state}",
@@ -238,7 +211,7 @@ impl Stack {
 
     /// Everything in flight is lost, and with it every flow; the association itself goes on.
     fn on_restarted(&mut self, id: AssociationId) {
-        self.counters.count("associations_restarted");
+        self.core.count("associations_restarted");
         self.end_flows(id, FallbackReason::AssociationLost);
         let Some(association) = self.associations.get_mut(&id) else { return };
         if let Some(flow) = association.mux.direct() {
@@ -247,7 +220,8 @@ impl Stack {
         }
         let Association { begun_with, acceptor, streams, .. } = *association;
         let memory = &self.window_memory;
-        let fresh = Association::new(begun_with, Setup::Established, self.now, streams, memory);
+        let fresh =
+            Association::new(begun_with, Setup::Established, self.core.now, streams, memory);
         *association = fresh.asked(acceptor);
         self.agree_on_datagrams(id);
         info!(target: log::ASSOCIATION, "association {}: the peer has restarted", id.0);
@@ -275,15 +249,15 @@ impl Stack {
             self.end_flows(id, fallback);
             self.remove_association(id);
         }
-        self.counters.count(close_counter(reason));
+        self.core.count(close_counter(reason));
         info!(target: log::ASSOCIATION, "association {}: closed ({reason:?})", id.0);
     }
 
     pub(crate) fn remove_association(&mut self, id: AssociationId) {
         if let Some(gone) = self.associations.remove(&id) {
-            self.counters.add_flows(gone.mux.counters().entries());
+            self.core.counters.add_flows(gone.mux.counters().entries());
             let datagrams = gone.mux.datagrams().map(|datagrams| datagrams.counters().entries());
-            self.counters.add_datagrams(datagrams.unwrap_or_default());
+            self.core.counters.add_datagrams(datagrams.unwrap_or_default());
             self.limit_added_streams();
         }
         self.by_peer.retain(|_, used| *used != id);
@@ -298,8 +272,8 @@ impl Stack {
         let peers: Vec<_> = peers.map(|(key, _)| (key.addr, key.acceptor)).collect();
         for (peer, acceptor) in peers {
             match native {
-                true => self.peers.remember_native(self.now, peer, acceptor),
-                false => self.peers.remember_peer(self.now, peer, acceptor, reason),
+                true => self.peers.remember_native(self.core.now, peer, acceptor),
+                false => self.peers.remember_peer(self.core.now, peer, acceptor, reason),
             }
         }
     }
@@ -324,21 +298,13 @@ impl Stack {
             return self.read_direct(id);
         }
         let Some(association) = self.associations.get_mut(&id) else { return };
-        association.mux.advance_time(self.now);
-        while let Some(message) = self.driver.endpoint_mut().read(id) {
+        association.mux.advance_time(self.core.now);
+        while let Some(message) = self.core.driver.endpoint_mut().read(id) {
             if let Err(error) = association.mux.handle_message(message) {
-                return self.abort_for(id, error);
+                return self.core.abort_for(id, error);
             }
         }
         self.dirty.insert(id);
-    }
-
-    /// The peer has broken the protocol of flows.
-    pub(crate) fn abort_for(&mut self, id: AssociationId, error: FlowError) {
-        self.counters.count("flow_protocol_errors");
-        warn!(target: log::ASSOCIATION, "association {}: {error}: aborted", id.0);
-        let reason = error.to_string();
-        self.driver.endpoint_mut().abort(self.now, id, reason.as_bytes());
     }
 
     /// Hands messages of the flows to the engine, as many as it should hold.
@@ -352,7 +318,7 @@ impl Stack {
 
     /// Whether the engine has sent so much that it can be given more.
     pub(crate) fn can_pump(&self) -> bool {
-        let endpoint = self.driver.endpoint();
+        let endpoint = self.core.driver.endpoint();
         self.waiting.iter().any(|id| endpoint.unsent(*id) < unsent_limit(endpoint, *id))
     }
 
@@ -364,16 +330,16 @@ impl Stack {
         self.read_direct(id);
         let Some(association) = self.associations.get_mut(&id) else { return };
         association.spoken = true;
-        let endpoint = self.driver.endpoint_mut();
-        association.mux.advance_time(self.now);
+        let endpoint = self.core.driver.endpoint_mut();
+        association.mux.advance_time(self.core.now);
         if let Some(datagrams) = association.mux.datagrams_mut() {
             let limit = unsent_limit(endpoint, id);
-            if !pump_datagrams(self.now, endpoint, id, datagrams, limit) {
+            if !pump_datagrams(self.core.now, endpoint, id, datagrams, limit) {
                 self.waiting.insert(id);
             }
         }
         let (fed, taken) =
-            feed(self.now, endpoint, id, &mut association.mux, &mut association.held);
+            feed(self.core.now, endpoint, id, &mut association.mux, &mut association.held);
         // Flows whose messages were taken may have room now, and some may be about to write for their turn.
         if taken > 0 || association.mux.has_events() {
             self.dirty.insert(id);
@@ -386,39 +352,77 @@ impl Stack {
             // The peer may use a stream before it has told us that we may, too.
             Fed::Refused(SendError::InvalidStream) if self.has_added_streams(id) => {}
             Fed::Refused(_) => {
-                self.counters.count("messages_rejected_by_engine");
-                self.driver.endpoint_mut().abort(self.now, id, b"stream out of range");
+                self.core.count("messages_rejected_by_engine");
+                self.core.abort(id, b"stream out of range");
             }
         }
     }
 
     /// Looks after the association when it has been without flows for some time.
     pub(crate) fn watch_idle(&mut self, id: AssociationId) {
-        let now = self.now;
+        let now = self.core.now;
         let Some(association) = self.associations.get_mut(&id) else { return };
         association.idle_since = now;
-        let timeout = self.idle_timeout(association_is_ours(&self.associations, id));
-        self.timers.set(now + timeout, Timer::Idle(id));
-    }
-
-    /// The side that began an association ends it for want of flows; the other one waits longer.
-    fn idle_timeout(&self, ours: bool) -> Duration {
-        if ours { self.config.idle_timeout } else { self.config.peer_idle_timeout }
+        let timeout = self.core.idle_timeout(association_is_ours(&self.associations, id));
+        self.core.timers.set(now + timeout, Timer::Idle(id));
     }
 
     pub(crate) fn on_idle_timer(&mut self, id: AssociationId) {
-        let timeout = self.idle_timeout(association_is_ours(&self.associations, id));
+        let timeout = self.core.idle_timeout(association_is_ours(&self.associations, id));
         let Some(association) = self.associations.get_mut(&id) else { return };
-        let rested = self.now.since(association.idle_since) >= timeout;
+        let rested = self.core.now.since(association.idle_since) >= timeout;
         if !rested || !association.is_unused() || association.setup != Setup::Established {
             return;
         }
         association.setup = Setup::Ending;
         if !association.is_ours() {
-            self.counters.count("idle_peer_associations_ended");
+            self.core.count("idle_peer_associations_ended");
         }
         self.by_peer.retain(|_, used| *used != id);
-        self.driver.endpoint_mut().shutdown(self.now, id);
+        self.core.driver.endpoint_mut().shutdown(self.core.now, id);
+    }
+}
+
+impl Core {
+    /// Sockets that are bound to an interface take everything to be on its link, and would ask in vain for a peer
+    /// to which the kernel knows no way from any of our addresses. Plain TCP fails at once there.
+    pub(crate) fn check_route(&self, remote: IpAddr) -> Result<(), FallbackReason> {
+        let locals = self.locals.open.iter().map(|local| local.address.addr.ip());
+        let sources = locals.filter(|local| local.is_ipv4() == remote.is_ipv4()).map(Some);
+        let is_unreachable = |source| {
+            let route = manypath_net::route_to(remote, source, None);
+            route.is_err_and(|error| error.raw_os_error() == Some(libc::ENETUNREACH))
+        };
+        match std::iter::once(None).chain(sources).all(is_unreachable) {
+            true => Err(FallbackReason::NoLocalAddress),
+            false => Ok(()),
+        }
+    }
+
+    /// Packets received from the peer so far.
+    pub(crate) fn packets_received(&self, id: AssociationId) -> u64 {
+        let status = self.status_of(id);
+        let paths = status.into_iter().flat_map(|status| status.paths);
+        paths.map(|path| path.packets_received).sum()
+    }
+
+    pub(crate) fn peer_name(&self, id: AssociationId) -> String {
+        let status = self.status_of(id);
+        let path = status.and_then(|status| status.paths.into_iter().find(|path| path.primary));
+        path.map_or_else(|| "a peer".to_owned(), |path| path.addr.remote.to_string())
+    }
+
+    /// The peer has broken the protocol of flows.
+    pub(crate) fn abort_for(&mut self, id: AssociationId, error: FlowError) {
+        self.count("flow_protocol_errors");
+        warn!(target: log::ASSOCIATION, "association {}: {error}: aborted", id.0);
+        let reason = error.to_string();
+        self.abort(id, reason.as_bytes());
+    }
+
+    /// The side that began an association ends it for want of flows; the other one waits longer.
+    fn idle_timeout(&self, ours: bool) -> Duration {
+        if ours { self.config.idle_timeout } else { self.config.peer_idle_timeout }
     }
 
     /// When the association began.

@@ -2,6 +2,7 @@
 //! and how it ended.
 
 use crate::association::RelayId;
+use crate::core::Core;
 use crate::log;
 use crate::stack::Stack;
 use crate::traffic::Moved;
@@ -129,8 +130,9 @@ impl fmt::Display for Ends {
 impl Stack {
     /// A connection is being carried from now on.
     pub(crate) fn begin_connection(&mut self, id: RelayId, ends: Ends, carrier: Carrier) {
-        let before = self.loads(carrier);
-        let connection = Connection { ends, begun: self.now, carrier, before, gone: Vec::new() };
+        let before = loads(&self.core, carrier);
+        let connection =
+            Connection { ends, begun: self.core.now, carrier, before, gone: Vec::new() };
         self.connections.insert(id, connection);
     }
 
@@ -138,8 +140,8 @@ impl Stack {
     pub(crate) fn end_connection(&mut self, id: RelayId, end: RelayEnd, (sent, got): (u64, u64)) {
         self.totals.add((sent, got));
         let Some(connection) = self.connections.remove(&id) else { return };
-        let ms = self.age(connection.begun);
-        let paths = self.carried(&connection);
+        let ms = self.core.age(connection.begun);
+        let paths = carried(&self.core, &connection);
         let Connection { ends, carrier, .. } = connection;
         match carrier {
             Carrier::Sctp(association) => info!(
@@ -162,7 +164,7 @@ impl Stack {
     pub(crate) fn keep_loads_of(&mut self, local: IpAddr) {
         let mut connections = std::mem::take(&mut self.connections);
         for connection in connections.values_mut() {
-            let used = since(&connection.before, &[], self.loads(connection.carrier));
+            let used = since(&connection.before, &[], loads(&self.core, connection.carrier));
             for load in used.into_iter().filter(|load| load.local == local) {
                 match connection.gone.iter_mut().find(|known| known.is_of(&load)) {
                     Some(known) => known.bytes += load.bytes,
@@ -173,25 +175,25 @@ impl Stack {
         }
         self.connections = connections;
     }
+}
 
-    /// What the paths have carried whose local address is there.
-    fn loads(&self, carrier: Carrier) -> Vec<Load> {
-        let Carrier::Sctp(id) = carrier else { return Vec::new() };
-        let status = self.driver.endpoint().status(self.now, id);
-        let paths = status.into_iter().flat_map(|status| status.paths);
-        let load = |path: PathStatus| {
-            let (local, remote) = (path.addr.local.ip(), path.addr.remote.ip());
-            let interface = Some(self.locals.interface(local)).filter(|name| !name.is_empty())?;
-            Some(Load { local, remote, interface: interface.to_owned(), bytes: path.data_bytes })
-        };
-        paths.filter_map(load).collect()
-    }
+/// What the paths have carried whose local address is there.
+fn loads(core: &Core, carrier: Carrier) -> Vec<Load> {
+    let Carrier::Sctp(id) = carrier else { return Vec::new() };
+    let status = core.status_of(id);
+    let paths = status.into_iter().flat_map(|status| status.paths);
+    let load = |path: PathStatus| {
+        let (local, remote) = (path.addr.local.ip(), path.addr.remote.ip());
+        let interface = Some(core.locals.interface(local)).filter(|name| !name.is_empty())?;
+        Some(Load { local, remote, interface: interface.to_owned(), bytes: path.data_bytes })
+    };
+    paths.filter_map(load).collect()
+}
 
-    /// What each path has carried of the association since the connection began, the most first. Nothing when
-    /// the association is gone, or has carried nothing.
-    pub(crate) fn carried(&self, connection: &Connection) -> Vec<Load> {
-        since(&connection.before, &connection.gone, self.loads(connection.carrier))
-    }
+/// What each path has carried of the association since the connection began, the most first. Nothing when
+/// the association is gone, or has carried nothing.
+pub(crate) fn carried(core: &Core, connection: &Connection) -> Vec<Load> {
+    since(&connection.before, &connection.gone, loads(core, connection.carrier))
 }
 
 fn since(before: &[Load], gone: &[Load], now: Vec<Load>) -> Vec<Load> {

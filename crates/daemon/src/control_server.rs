@@ -2,6 +2,7 @@
 
 use crate::attempt::{AttemptId, Client, Open};
 use crate::config::StackConfig;
+use crate::core::Core;
 use crate::datagrams::Program;
 use crate::keeper::Keeper;
 use crate::listeners::ListenerId;
@@ -60,6 +61,8 @@ pub(crate) struct ControlServer {
     connections: BTreeMap<u64, Connection>,
     /// Connections whose requests have not all been read.
     pub(crate) unread: BTreeSet<u64>,
+    /// Connections that are to be dropped.
+    broken: BTreeSet<u64>,
     last: u64,
     attempts: BTreeMap<Client, AttemptId>,
     clients: BTreeMap<AttemptId, Client>,
@@ -175,6 +178,33 @@ impl ControlServer {
         self.clients.get(&attempt).copied()
     }
 
+    pub(crate) fn on_event(&mut self, id: u64) {
+        self.unread.insert(id);
+        self.flush(id);
+    }
+
+    /// Queues a reply; it goes out as soon as the caller reads. One that has gone is dropped by the loop.
+    pub(crate) fn reply(&mut self, control: u64, reply: Reply, fd: Option<OwnedFd>) {
+        if let Some(connection) = self.connections.get_mut(&control) {
+            connection.waiting.push_back((reply, fd));
+            self.flush(control);
+        }
+    }
+
+    fn flush(&mut self, id: u64) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        if connection.flush().is_err() || connection.waiting.len() > MAX_WAITING {
+            self.broken.insert(id);
+        }
+    }
+
+    /// What the kernel was told of plain TCP holds no longer.
+    pub(crate) fn tell_redirectors(&mut self) {
+        for redirector in self.redirectors() {
+            self.reply(redirector, Reply::Changed, None);
+        }
+    }
+
     fn remove(&mut self, id: u64, registry: &Registry) -> Option<Connection> {
         let connection = self.connections.remove(&id)?;
         self.unread.remove(&id);
@@ -246,67 +276,72 @@ fn listen(path: &Path, registry: &Registry, source: Source) -> io::Result<Contro
     Ok(listener)
 }
 
-impl Stack {
+impl Core {
     /// Takes callers in, at all names.
     pub(crate) fn accept_control(&mut self) {
         while let Some(caller) = self.control.next_caller() {
             match caller {
                 Ok(socket) if !socket.is_of_owner_or_root() => {
-                    self.counters.count("control_connections_of_other_users");
+                    self.count("control_connections_of_other_users");
                 }
                 Ok(socket) if self.control.connections.len() < MAX_CONNECTIONS => {
                     if self.control.add(socket, false, &self.registry).is_err() {
-                        self.counters.count("control_connections_failed");
+                        self.count("control_connections_failed");
                     }
                 }
-                Ok(_) => self.counters.count("control_connections_refused"),
+                Ok(_) => self.count("control_connections_refused"),
                 Err(error) if is_passing(&error) => {
-                    self.counters.count("control_connections_failed");
+                    self.count("control_connections_failed");
                 }
                 // No descriptor or no memory: whoever waits is not announced again by the poll.
                 Err(_) => {
-                    self.counters.count("control_connections_delayed");
-                    self.timers.set(self.now + ACCEPT_PAUSE, Timer::AcceptControl);
+                    self.count("control_connections_delayed");
+                    self.after(ACCEPT_PAUSE, Timer::AcceptControl);
                     return;
                 }
             }
         }
     }
 
-    pub(crate) fn on_control_event(&mut self, id: u64) {
-        self.control.unread.insert(id);
-        self.flush_control(id);
+    pub(crate) fn reply(&mut self, control: u64, reply: Reply) {
+        self.control.reply(control, reply, None);
     }
+}
 
+impl Stack {
     /// Answers what has come in on the control connections.
     pub(crate) fn serve_control(&mut self) {
-        for id in std::mem::take(&mut self.control.unread) {
+        for id in std::mem::take(&mut self.core.control.unread) {
             self.serve_connection(id);
         }
+        self.drop_broken();
         self.inject_delayed();
     }
 
     fn serve_connection(&mut self, id: u64) {
         for _ in 0..REQUESTS_PER_TURN {
-            let Some(connection) = self.control.connections.get(&id) else { return };
+            let Some(connection) = self.core.control.connections.get(&id) else { return };
             match connection.socket.receive::<Request>() {
-                Ok(Incoming::Message(request, fd)) => self.on_request(id, request, fd),
+                Ok(Incoming::Message(request, fd)) => {
+                    self.on_request(id, request, fd);
+                    self.drop_broken();
+                }
                 Ok(Incoming::Closed) => return self.drop_control(id),
                 Err(error) if error.is_would_block() => return,
                 Err(error) => {
-                    self.counters.count("control_protocol_errors");
+                    self.core.count("control_protocol_errors");
                     warn!(target: log::CONTROL, "control connection dropped: {error}");
                     return self.drop_control(id);
                 }
             }
         }
-        self.control.unread.insert(id);
+        self.core.control.unread.insert(id);
     }
 
     fn on_request(&mut self, id: u64, request: Request, fd: Option<OwnedFd>) {
-        let Some(connection) = self.control.connections.get_mut(&id) else { return };
+        let Some(connection) = self.core.control.connections.get_mut(&id) else { return };
         if !connection.welcome && !matches!(request, Request::Hello { .. }) {
-            self.counters.count("control_protocol_errors");
+            self.core.count("control_protocol_errors");
             return self.drop_control(id);
         }
         match request {
@@ -322,13 +357,13 @@ impl Stack {
             }
             Request::Cancel { id: open } => {
                 self.cancel_datagrams(Client { control: id, id: open });
-                if let Some(attempt) = self.control.attempt(Client { control: id, id: open }) {
+                if let Some(attempt) = self.core.control.attempt(Client { control: id, id: open }) {
                     self.cancel_attempt(attempt);
                 }
             }
             Request::Attach { id: open } => match fd {
                 Some(fd) => self.on_attach(Client { control: id, id: open }, fd),
-                None => self.counters.count("attaches_without_socket"),
+                None => self.core.count("attaches_without_socket"),
             },
             Request::OpenDatagrams { id: open, destination, source } => {
                 self.on_open_datagrams(Client { control: id, id: open }, destination, source);
@@ -338,11 +373,11 @@ impl Stack {
                     let program = Program { addr: program, inode, connected };
                     self.on_attach_datagrams(Client { control: id, id: open }, program, fd);
                 }
-                None => self.counters.count("attaches_without_socket"),
+                None => self.core.count("attaches_without_socket"),
             },
             Request::DatagramLine => match fd {
                 Some(fd) => self.add_line(id, fd),
-                None => self.counters.count("attaches_without_socket"),
+                None => self.core.count("attaches_without_socket"),
             },
             Request::Told { id: open } => self.on_told(Client { control: id, id: open }),
             Request::Options { id: open, options } => {
@@ -350,11 +385,11 @@ impl Stack {
             }
             Request::Way { id: open } => {
                 let way = self.way_of(Client { control: id, id: open });
-                self.reply(id, Reply::Way { id: open, way });
+                self.core.reply(id, Reply::Way { id: open, way });
             }
             Request::WayFrom { from, to } => {
                 let way = self.way_from(from, to);
-                self.reply(id, Reply::WayFrom { from, to, way });
+                self.core.reply(id, Reply::WayFrom { from, to, way });
             }
             Request::Listen { id: number, listener } => {
                 self.on_listen(ListenerId { control: id, id: number }, listener);
@@ -368,7 +403,7 @@ impl Stack {
             Request::Looked { id: look } => self.on_looked(id, look),
             Request::Resign => {
                 self.leave_listeners(id);
-                self.reply(id, Reply::Resigned);
+                self.core.reply(id, Reply::Resigned);
             }
             Request::Noted { from, to } => self.listeners.note(id, from, to),
             Request::Tally { id: number, plain } => {
@@ -376,7 +411,7 @@ impl Stack {
             }
             Request::Traffic => {
                 let traffic = self.traffic_of(id);
-                self.reply(id, Reply::Traffic(traffic));
+                self.core.reply(id, Reply::Traffic(traffic));
             }
             Request::Status => self.send_status(id),
             Request::Watch => self.on_watch(id),
@@ -384,14 +419,14 @@ impl Stack {
             Request::ForgetPeers { addr, port } => {
                 let count = self.peers.flush(addr, port) + self.datagrams.forget(addr, port);
                 self.forget_kept_peers(addr, port);
-                self.tell_redirectors();
-                self.reply(id, Reply::Forgotten { count });
+                self.core.control.tell_redirectors();
+                self.core.reply(id, Reply::Forgotten { count });
             }
             Request::Stop => self.stop(),
             Request::TakeOver => self.on_take_over(id),
             Request::Line { local } => match fd {
                 Some(fd) => self.on_lent_line(id, local, fd),
-                None => self.counters.count("attaches_without_socket"),
+                None => self.core.count("attaches_without_socket"),
             },
             Request::TakenOver => self.on_taken_over(id),
         }
@@ -402,28 +437,21 @@ impl Stack {
             Ok(count) => Reply::Reloaded { rules: count },
             Err(why) => Reply::Refused { why },
         };
-        self.reply(id, reply);
+        self.core.reply(id, reply);
     }
 
     /// Reads rules, settings and path policies again: all, or nothing when one is wrong.
     pub(crate) fn reload(&mut self) -> Result<usize, String> {
-        let rules = self.rules.read().map_err(|e| e.to_string())?;
+        let rules = self.core.rules.read().map_err(|e| e.to_string())?;
         let paths = self.path_policies.read().map_err(|e| e.to_string())?;
-        self.settings.apply(&mut self.config).map_err(|e| e.to_string())?;
+        self.settings.apply(&mut self.core.config).map_err(|e| e.to_string())?;
         self.adopt_settings();
         self.adopt_path_policies(paths);
-        let count = self.rules.adopt(rules);
+        let count = self.core.rules.adopt(rules);
         self.review_listeners();
         self.listen_direct();
-        self.tell_redirectors();
+        self.core.control.tell_redirectors();
         Ok(count)
-    }
-
-    /// What the kernel was told of plain TCP holds no longer.
-    pub(crate) fn tell_redirectors(&mut self) {
-        for redirector in self.control.redirectors() {
-            self.reply(redirector, Reply::Changed);
-        }
     }
 
     fn on_hello(&mut self, id: u64, version: u32, role: Role) {
@@ -431,10 +459,12 @@ impl Stack {
         let spoken = if is_spoken(version) { version } else { VERSION };
         let pid = std::process::id();
         let welcome = Reply::Welcome { version: spoken, pid, namespace, counts_traffic: true };
-        self.reply(id, welcome);
-        let Some(connection) = self.control.connections.get_mut(&id) else { return };
+        self.core.reply(id, welcome);
+        let control = &mut self.core.control;
+        let connection = control.connections.get_mut(&id);
+        let Some(connection) = connection.filter(|_| !control.broken.contains(&id)) else { return };
         if version != spoken {
-            self.counters.count("control_versions_refused");
+            self.core.count("control_versions_refused");
             return self.drop_control(id);
         }
         connection.welcome = true;
@@ -445,36 +475,25 @@ impl Stack {
         }
     }
 
-    /// Queues a reply; it goes out as soon as the caller reads.
-    pub(crate) fn reply(&mut self, control: u64, reply: Reply) {
-        self.reply_with(control, reply, None);
-    }
-
-    /// As [`reply`](Self::reply), with a descriptor.
-    pub(crate) fn reply_with(&mut self, control: u64, reply: Reply, fd: Option<OwnedFd>) {
-        let Some(connection) = self.control.connections.get_mut(&control) else { return };
-        connection.waiting.push_back((reply, fd));
-        self.flush_control(control);
-    }
-
-    fn flush_control(&mut self, id: u64) {
-        let Some(connection) = self.control.connections.get_mut(&id) else { return };
-        if connection.flush().is_err() {
-            self.drop_control(id);
-        } else if connection.waiting.len() > MAX_WAITING {
-            self.counters.count("control_callers_that_do_not_read");
+    /// Drops callers to whom nothing can be written.
+    pub(crate) fn drop_broken(&mut self) {
+        while let Some(id) = self.core.control.broken.pop_first() {
+            let waiting = self.core.control.connections.get(&id).map(|one| one.waiting.len());
+            if waiting.is_some_and(|waiting| waiting > MAX_WAITING) {
+                self.core.count("control_callers_that_do_not_read");
+            }
             self.drop_control(id);
         }
     }
 
     /// The caller has gone. Its relays go on; what it had only asked for is forgotten.
     pub(crate) fn drop_control(&mut self, id: u64) {
-        let Some(connection) = self.control.remove(id, &self.registry) else { return };
+        let Some(connection) = self.core.control.remove(id, &self.core.registry) else { return };
         self.on_control_gone(id);
         self.watch.forget(id);
-        for (client, attempt) in self.control.attempts_of(id) {
+        for (client, attempt) in self.core.control.attempts_of(id) {
             self.cancel_attempt(attempt);
-            self.control.forget(client);
+            self.core.control.forget(client);
         }
         self.end_datagrams_of(id);
         if connection.role == Some(Role::Redirector) {
@@ -483,25 +502,25 @@ impl Stack {
         } else if self.listeners.forget_launcher(id) {
             self.listen_direct();
         }
-        if self.config.shared.is_some() {
+        if self.core.config.shared.is_some() {
             return self.watch_deserted();
         }
-        let ends = match self.config.door {
-            true => connection.serves_programs() && !self.control.has_launchers(),
+        let ends = match self.core.config.door {
+            true => connection.serves_programs() && !self.core.control.has_launchers(),
             false => connection.owner,
         };
         // The connections of peers keep one that another process has taken over from.
-        if ends && self.config.exit_when_drained && !self.phase.is_succeeded() {
-            self.drain(self.config.drain_timeout);
+        if ends && self.core.config.exit_when_drained && !self.core.phase.is_succeeded() {
+            self.drain(self.core.config.drain_timeout);
         }
     }
 
     fn send_status(&mut self, id: u64) {
-        let Some(connection) = self.control.connections.get(&id) else { return };
+        let Some(connection) = self.core.control.connections.get(&id) else { return };
         let report = written_for(connection.version, &self.status());
         match report.and_then(|report| manypath_control::parts(&report)) {
             Ok(parts) => {
-                parts.into_iter().for_each(|part| self.reply(id, Reply::StatusPart(part)));
+                parts.into_iter().for_each(|part| self.core.reply(id, Reply::StatusPart(part)));
             }
             Err(error) => warn!(target: log::CONTROL, "no status report: {error}"),
         }

@@ -63,10 +63,10 @@ pub(crate) struct Incoming {
 impl Stack {
     pub(crate) fn on_incoming(&mut self, incoming: Incoming) {
         let Incoming { association: id, flow, source, .. } = incoming;
-        if !self.phase.serves_peers() {
+        if !self.core.phase.serves_peers() {
             return self.refuse(id, flow, Refusal::Busy, "dial_denied_ending");
         }
-        if self.has_service() {
+        if self.core.has_service() {
             // One of the addresses is dialled, or refused.
             let _tried = self.dial_service(id, flow, source, None);
             return;
@@ -97,14 +97,15 @@ impl Stack {
         if self.listeners.concern(destination) {
             return self.on_incoming_to_listener(incoming);
         }
-        let locals = self.reachable_locals(id, Carried::Tcp, destination);
-        let loopback = self.config.loopback_paths;
-        let admitted = allow::admit(Carried::Tcp, destination, &locals, &self.rules, loopback);
+        let locals = self.core.reachable_locals(id, Carried::Tcp, destination);
+        let loopback = self.core.config.loopback_paths;
+        let admitted = allow::admit(Carried::Tcp, destination, &locals, &self.core.rules, loopback);
         // What a run's own stack serves is its program, whatever the rules open on this host.
-        let admitted = if self.config.door { Err(Denied::NotListed) } else { admitted };
+        let admitted = if self.core.config.door { Err(Denied::NotListed) } else { admitted };
         let admitted = admitted.and_then(|(service, options)| {
             let open = self.is_form_open(id, &options);
-            let client = self.verified_client(id, service, source).ok_or(Denied::NoClientAddress);
+            let client =
+                self.core.verified_client(id, service, source).ok_or(Denied::NoClientAddress);
             if open { Ok((client?, options)) } else { Err(Denied::Form) }
         });
         match admitted {
@@ -148,7 +149,7 @@ impl Stack {
         let from = SocketAddr::new(destination.ip(), 0);
         match connect(Some(from), destination, false) {
             Ok(fd) => {
-                let dial = DialId(self.next_id());
+                let dial = DialId(self.core.next_id());
                 self.start_dial(dial, association, flow, (client, destination), options, fd);
                 // A service of this host has mostly answered by now: the peer need not wait for the next turn.
                 self.check_dial(dial);
@@ -167,7 +168,7 @@ impl Stack {
         options: Options,
         fd: OwnedFd,
     ) {
-        match Socket::towards(destination, fd, &self.registry, Source::Dial(id.0).token()) {
+        match Socket::towards(destination, fd, &self.core.registry, Source::Dial(id.0).token()) {
             Ok(socket) => {
                 self.set_flow_use(association, flow, FlowUse::Dial(id));
                 self.treat(association, flow, &options);
@@ -195,7 +196,7 @@ impl Stack {
             Ok(true) => self.on_dialled(id),
             Err(error) => {
                 let Some(dial) = self.dials.remove(&id) else { return };
-                dial.socket.reset(&self.registry);
+                dial.socket.reset(&self.core.registry);
                 self.on_led_over(RelayId(id.0));
                 let failed = Some(dial.destination);
                 if !self.dial_service(dial.association, dial.flow, dial.client, failed) {
@@ -209,8 +210,9 @@ impl Stack {
     fn on_dialled(&mut self, id: DialId) {
         let Some(mut dial) = self.dials.remove(&id) else { return };
         let relay = RelayId(id.0);
-        if let Err(error) = dial.socket.rename(&self.registry, Source::Relay(relay.0).token()) {
-            dial.socket.reset(&self.registry);
+        if let Err(error) = dial.socket.rename(&self.core.registry, Source::Relay(relay.0).token())
+        {
+            dial.socket.reset(&self.core.registry);
             self.on_led_over(relay);
             return self.refuse_dial(dial.association, dial.flow, dial.destination, &error);
         }
@@ -235,8 +237,8 @@ impl Stack {
 
     pub(crate) fn drop_dial(&mut self, id: DialId) {
         if let Some(dial) = self.dials.remove(&id) {
-            self.counters.count("dials_dropped");
-            dial.socket.reset(&self.registry);
+            self.core.count("dials_dropped");
+            dial.socket.reset(&self.core.registry);
             self.on_led_over(RelayId(id.0));
         }
     }
@@ -244,7 +246,7 @@ impl Stack {
     /// Gives up a connection that is being made to a listener that nobody vouches for any more.
     pub(crate) fn refuse_uncovered(&mut self, id: DialId) {
         let Some(dial) = self.dials.remove(&id) else { return };
-        dial.socket.reset(&self.registry);
+        dial.socket.reset(&self.core.registry);
         self.on_led_over(RelayId(id.0));
         let why = Denied::NotCovered.counter();
         self.refuse(dial.association, dial.flow, Refusal::NotAllowed, why);
@@ -287,7 +289,7 @@ impl Stack {
         refusal: Refusal,
         counter: &'static str,
     ) {
-        self.counters.count(counter);
+        self.core.count(counter);
         if let Some(association) = self.associations.get_mut(&id) {
             association.mux.refuse(flow, refusal);
             association.flows.remove(&flow);

@@ -11,6 +11,7 @@
 use crate::association::{Association, FlowUse, Setup};
 use crate::associations::{Up, unconnected};
 use crate::attempt::Open;
+use crate::core::Core;
 use crate::log;
 use crate::parameters;
 use crate::privileged::Acceptor;
@@ -32,59 +33,55 @@ impl Stack {
         acceptor: Acceptor,
     ) -> Result<(AssociationId, FlowId), FallbackReason> {
         let destination = open.destination;
-        let remote = self.udp_address(destination.ip(), acceptor)?;
-        self.check_route(remote.ip())?;
+        let remote = self.core.udp_address(destination.ip(), acceptor)?;
+        self.core.check_route(remote.ip())?;
         let source = open.source.map(|source| source.ip());
-        let realm = self.scopes.realm_towards(destination.ip(), source);
-        let own = self.within(realm, parameters::of_direct(&self.config, profile))?;
-        let now = self.now;
-        let endpoint = self.driver.endpoint_mut();
+        let realm = self.core.scopes.realm_towards(destination.ip(), source);
+        let own = self.core.within(realm, parameters::of_direct(&self.core.config, profile))?;
+        let now = self.core.now;
+        let endpoint = self.core.driver.endpoint_mut();
         let id =
             endpoint.connect_with(now, remote, destination.port(), own).map_err(unconnected)?;
         let (flow, name) = DirectFlow::opening(destination, open.source_or_unspecified());
-        let flow = flow.framed(self.framing());
+        let flow = flow.framed(self.core.framing());
         let association = Association::direct(Some(profile), Setup::Connecting, now, flow);
         self.associations.insert(id, association.asked(acceptor));
-        self.counters.count("direct_associations_begun");
+        self.core.count("direct_associations_begun");
         debug!(target: log::ASSOCIATION, "association {} to {destination}: trying directly", id.0);
         Ok((id, name))
     }
 
     /// Lets peers begin such associations with the services that the rules open, and with listeners.
     pub(crate) fn listen_direct(&mut self) {
-        if !self.config.accept {
+        if !self.core.config.accept {
             return;
         }
         // The endpoint itself accepts at the port of a gateway.
-        if self.config.gateway.is_some() {
+        if self.core.config.gateway.is_some() {
             return;
         }
-        let parameters = parameters::of_direct(&self.config, self.config.profile);
-        let rules = if self.config.door { Vec::new() } else { self.rules.direct_ports() };
+        let parameters = parameters::of_direct(&self.core.config, self.core.config.profile);
+        let rules = if self.core.config.door { Vec::new() } else { self.core.rules.direct_ports() };
         let ports = rules.into_iter().chain(self.listener_ports());
         let listeners = ports.map(|ports| (ports, parameters.clone())).collect();
-        self.driver.endpoint_mut().listen(listeners);
+        self.core.driver.endpoint_mut().listen(listeners);
     }
 
     /// Whether it is such an association. One that a peer has begun shows it by our port.
     pub(crate) fn is_direct(&self, id: AssociationId) -> bool {
         match self.associations.get(&id) {
             Some(association) => association.mux.is_direct(),
-            None => self.own_port(id).is_some_and(|port| port != manypath_flow::SCTP_PORT),
+            None => self.core.own_port(id).is_some_and(|port| port != manypath_flow::SCTP_PORT),
         }
     }
 
-    fn own_port(&self, id: AssociationId) -> Option<u16> {
-        self.driver.endpoint().ports(id).map(|(own, _)| own)
-    }
-
     pub(crate) fn on_direct_connected(&mut self, id: AssociationId, up: &Up) {
-        let peer = match up.adaptation.filter(|_| self.framing() == Framing::Pieces) {
+        let peer = match up.adaptation.filter(|_| self.core.framing() == Framing::Pieces) {
             Some(DIRECT_ADAPTATION) => DirectPeer::Manypath,
             // It would take bytes for messages of flows.
             Some(ADAPTATION) => {
-                self.counters.count("associations_of_another_form_aborted");
-                self.driver.endpoint_mut().abort(self.now, id, b"another form");
+                self.core.count("associations_of_another_form_aborted");
+                self.core.abort(id, b"another form");
                 return;
             }
             // Whatever else a program has announced is its own affair.
@@ -100,25 +97,26 @@ impl Stack {
             flow.established(peer);
         }
         self.dirty.insert(id);
-        let name = self.peer_name(id);
+        let name = self.core.peer_name(id);
         info!(target: log::ASSOCIATION, "association {} with {name}: direct, {peer:?}", id.0);
     }
 
     /// A peer wants to reach the service at our port, at the address that it has used.
     fn take_in_direct(&mut self, id: AssociationId, peer: DirectPeer, streams: u16) -> bool {
-        let status = self.driver.endpoint().status(self.now, id);
+        let status = self.core.status_of(id);
         let paths = status.map(|status| status.paths).unwrap_or_default();
         let primary = paths.iter().find(|path| path.primary);
-        let (Some(path), Some((own, theirs))) = (primary, self.driver.endpoint().ports(id)) else {
+        let (Some(path), Some((own, theirs))) = (primary, self.core.driver.endpoint().ports(id))
+        else {
             return false;
         };
         let destination = SocketAddr::new(path.addr.local.ip(), own);
         let source = SocketAddr::new(path.addr.remote.ip(), theirs);
-        let mut flow = DirectFlow::incoming(destination, source, peer).framed(self.framing());
+        let mut flow = DirectFlow::incoming(destination, source, peer).framed(self.core.framing());
         flow.set_streams(streams);
-        let association = Association::direct(None, Setup::Established, self.now, flow);
+        let association = Association::direct(None, Setup::Established, self.core.now, flow);
         self.associations.insert(id, association);
-        self.counters.count("direct_associations_accepted");
+        self.core.count("direct_associations_accepted");
         true
     }
 
@@ -133,7 +131,7 @@ impl Stack {
         info!(target: log::ASSOCIATION, "association {}: the peer has restarted", id.0);
         let ours = self.associations.get(&id).is_some_and(Association::is_ours);
         if ours {
-            self.driver.endpoint_mut().abort(self.now, id, b"the connection is lost");
+            self.core.abort(id, b"the connection is lost");
         } else if self.take_in_direct(id, peer, streams) {
             self.dirty.insert(id);
         }
@@ -146,11 +144,11 @@ impl Stack {
         let Some(flow) = association.mux.direct() else { return };
         let mut news = false;
         while flow.wants_messages() {
-            match self.driver.endpoint_mut().read(id) {
+            match self.core.driver.endpoint_mut().read(id) {
                 Some(message) => {
                     news = true;
                     if let Err(error) = flow.handle_message(message) {
-                        return self.abort_for(id, error);
+                        return self.core.abort_for(id, error);
                     }
                 }
                 None => {
@@ -195,8 +193,8 @@ impl Stack {
             return;
         };
         // An ABORT would overtake what was said before.
-        if flow.fault().is_some() && !self.driver.endpoint().is_dry(id) {
-            return self.driver.endpoint_mut().tell_when_dry(self.now, id);
+        if flow.fault().is_some() && !self.core.driver.endpoint().is_dry(id) {
+            return self.core.driver.endpoint_mut().tell_when_dry(self.core.now, id);
         }
         let end = flow.poll_end();
         let Some(association) = self.associations.get_mut(&id) else { return };
@@ -205,15 +203,21 @@ impl Stack {
                 if association.setup == Setup::Established {
                     association.setup = Setup::Ending;
                 }
-                self.driver.endpoint_mut().shutdown(self.now, id);
+                self.core.driver.endpoint_mut().shutdown(self.core.now, id);
             }
-            Some(DirectEnd::Abort) => self.driver.endpoint_mut().abort(self.now, id, b"reset"),
+            Some(DirectEnd::Abort) => self.core.abort(id, b"reset"),
             Some(DirectEnd::Malformed(why)) => {
-                self.counters.count("connections_aborted_malformed");
+                self.core.count("connections_aborted_malformed");
                 warn!(target: log::CONNECTION, "association {}: aborted: {why}", id.0);
-                self.driver.endpoint_mut().abort(self.now, id, why.as_bytes());
+                self.core.abort(id, why.as_bytes());
             }
             None => {}
         }
+    }
+}
+
+impl Core {
+    fn own_port(&self, id: AssociationId) -> Option<u16> {
+        self.driver.endpoint().ports(id).map(|(own, _)| own)
     }
 }

@@ -90,7 +90,7 @@ impl Stack {
     /// Told to end, with all other loops of the process: flows have a moment to finish, then they are reset. Told twice: at
     /// once.
     pub(crate) fn stop(&mut self) {
-        if let Some(seat) = &self.config.seat {
+        if let Some(seat) = &self.core.config.seat {
             seat.stop_others();
         }
         self.stop_this();
@@ -99,15 +99,15 @@ impl Stack {
     fn stop_this(&mut self) {
         // It tells its other loops by itself.
         if let Some(predecessor) =
-            self.predecessor.as_ref().filter(|_| self.config.loop_index() == 0)
+            self.predecessor.as_ref().filter(|_| self.core.config.loop_index() == 0)
         {
             predecessor.stop();
         }
-        match self.phase {
-            Phase::Draining(Drain { cause: Cause::Told, .. }) => self.phase = Phase::Over,
-            Phase::Closing(_) => self.phase = Phase::Over,
+        match self.core.phase {
+            Phase::Draining(Drain { cause: Cause::Told, .. }) => self.core.phase = Phase::Over,
+            Phase::Closing(_) => self.core.phase = Phase::Over,
             Phase::Running | Phase::Draining(_) => {
-                self.begin_drain(self.config.exit_timeout, Cause::Told);
+                self.begin_drain(self.core.config.exit_timeout, Cause::Told);
             }
             Phase::Over => {}
         }
@@ -118,7 +118,7 @@ impl Stack {
         if self.stopper.is_told() {
             self.stop();
         }
-        let Some(seat) = self.config.seat.clone() else { return };
+        let Some(seat) = self.core.config.seat.clone() else { return };
         (0..seat.take_stops()).for_each(|_| self.stop_this());
         if seat.take_reload() {
             // What keeps it from doing so is in its counters and in the log.
@@ -128,9 +128,9 @@ impl Stack {
 
     fn begin_drain(&mut self, patience: Duration, cause: Cause) {
         info!(target: log::STACK, "ending; still open: {}", connections(self.flow_count()));
-        let (last_progress, mark) = (self.now, self.progress_mark());
-        self.phase = Phase::Draining(Drain { patience, cause, last_progress, mark });
-        self.timers.set(self.now, Timer::Drain);
+        let (last_progress, mark) = (self.core.now, self.progress_mark());
+        self.core.phase = Phase::Draining(Drain { patience, cause, last_progress, mark });
+        self.core.timers.set(self.core.now, Timer::Drain);
         if cause != Cause::Succeeded {
             self.tell_stopping();
         }
@@ -139,22 +139,22 @@ impl Stack {
     }
 
     pub(crate) fn on_drain_timer(&mut self) {
-        match self.phase {
+        match self.core.phase {
             Phase::Draining(drain) => self.check_drain(drain),
             Phase::Closing(until) => {
-                if self.associations.is_empty() || self.now >= until {
-                    self.phase = Phase::Over;
+                if self.associations.is_empty() || self.core.now >= until {
+                    self.core.phase = Phase::Over;
                 }
             }
             Phase::Running | Phase::Over => return,
         }
-        self.timers.set(self.now + DRAIN_TICK, Timer::Drain);
+        self.core.after(DRAIN_TICK, Timer::Drain);
     }
 
     fn check_drain(&mut self, mut drain: Drain) {
         if drain.cause == Cause::Succeeded {
             if self.recovers() {
-                self.phase = Phase::Running;
+                self.core.phase = Phase::Running;
                 return;
             }
             self.release_launchers();
@@ -164,21 +164,21 @@ impl Stack {
         }
         let mark = self.progress_mark();
         if mark != drain.mark && drain.cause == Cause::Deserted {
-            (drain.mark, drain.last_progress) = (mark, self.now);
+            (drain.mark, drain.last_progress) = (mark, self.core.now);
         }
-        if self.now.since(drain.last_progress) < drain.patience {
-            self.phase = Phase::Draining(drain);
+        if self.core.now.since(drain.last_progress) < drain.patience {
+            self.core.phase = Phase::Draining(drain);
             return;
         }
         warn!(target: log::STACK, "reset at the end: {}", connections(self.flow_count()));
-        self.phase = Phase::Over;
+        self.core.phase = Phase::Over;
     }
 
     fn close_associations(&mut self) {
-        self.phase = Phase::Closing(self.now + CLOSING_TIME);
+        self.core.phase = Phase::Closing(self.core.now + CLOSING_TIME);
         let ids: Vec<_> = self.associations.keys().copied().collect();
         for id in ids {
-            self.driver.endpoint_mut().shutdown(self.now, id);
+            self.core.driver.endpoint_mut().shutdown(self.core.now, id);
         }
     }
 
@@ -194,15 +194,16 @@ impl Stack {
             && self.relays.is_empty()
             && self.tcp_relays.is_empty()
             && self.datagrams.is_empty()
-            && self.config.seat.as_ref().is_none_or(|seat| seat.index() > 0 || seat.is_last());
+            && self.core.config.seat.as_ref().is_none_or(|seat| seat.index() > 0 || seat.is_last());
         idle && self.flow_count() == 0 && self.waiting.is_empty() && self.is_last()
     }
 
     /// A number that changes when bytes have moved between programs and peers. Heartbeats and
     /// retransmissions do not change it.
     fn progress_mark(&self) -> u64 {
-        let endpoint = self.driver.endpoint();
-        let statuses = self.associations.keys().filter_map(|id| endpoint.status(self.now, *id));
+        let endpoint = self.core.driver.endpoint();
+        let statuses =
+            self.associations.keys().filter_map(|id| endpoint.status(self.core.now, *id));
         let left: usize = statuses.map(|status| status.unsent + status.outstanding).sum();
         let moved = self.relays.values().map(|relay| relay.moved());
         let moved_tcp = self.tcp_relays.values().map(|relay| relay.moved());
@@ -216,7 +217,7 @@ impl Stack {
             match signal {
                 Signal::Terminate if self.detach() => {}
                 Signal::Terminate => self.stop(),
-                Signal::Interrupt | Signal::Hangup if self.config.ignore_interrupt => {}
+                Signal::Interrupt | Signal::Hangup if self.core.config.ignore_interrupt => {}
                 Signal::Hangup if self.service.is_managed() => self.reload_for_manager(),
                 Signal::Interrupt | Signal::Hangup => self.stop(),
             }
@@ -224,7 +225,7 @@ impl Stack {
     }
 
     pub(crate) const fn is_over(&self) -> bool {
-        matches!(self.phase, Phase::Over)
+        matches!(self.core.phase, Phase::Over)
     }
 
     /// Resets what is left, on both sides.
@@ -237,9 +238,9 @@ impl Stack {
         }
         let ids: Vec<_> = self.associations.keys().copied().collect();
         for id in ids {
-            self.driver.endpoint_mut().abort(self.now, id, b"the stack ends");
+            self.core.abort(id, b"the stack ends");
         }
-        self.driver.flush(self.now);
+        self.core.driver.flush(self.core.now);
         self.print_last_status_line();
         self.finish_saving();
     }

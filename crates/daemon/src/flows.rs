@@ -32,7 +32,7 @@ impl Stack {
     fn on_flow_event(&mut self, id: AssociationId, event: FlowEvent) {
         match event {
             FlowEvent::Incoming { flow, destination, source } => {
-                let (association, arrived) = (id, self.now);
+                let (association, arrived) = (id, self.core.now);
                 let incoming = Incoming { association, flow, destination, source, arrived };
                 self.on_incoming(incoming);
             }
@@ -73,7 +73,9 @@ impl Stack {
     /// answered may do so late, and is known then.
     fn end_broken_setup(&mut self, id: AssociationId) {
         let connecting = |one: &Association| one.setup == Setup::Connecting && one.is_unused();
-        if !self.associations.get(&id).is_some_and(connecting) || self.packets_received(id) == 0 {
+        if !self.associations.get(&id).is_some_and(connecting)
+            || self.core.packets_received(id) == 0
+        {
             return;
         }
         if let Some(association) = self.associations.get_mut(&id) {
@@ -81,8 +83,8 @@ impl Stack {
             association.setup = Setup::Ending;
         }
         self.by_peer.retain(|_, used| *used != id);
-        self.counters.count("setups_given_up");
-        self.driver.endpoint_mut().abort(self.now, id, b"nobody waits for it");
+        self.core.count("setups_given_up");
+        self.core.abort(id, b"nobody waits for it");
     }
 
     /// The flow is gone. Returns who used it.
@@ -145,7 +147,7 @@ impl Stack {
             relay.socket.keep_little();
         }
         self.relays.insert(id, relay);
-        self.counters.count("relays_started");
+        self.core.count("relays_started");
         self.ready.insert(id);
     }
 
@@ -197,7 +199,7 @@ impl Stack {
         let relay = self.relays.get_mut(&id)?;
         let association = self.associations.get_mut(&relay.association);
         self.dirty.insert(relay.association);
-        let now = self.now;
+        let now = self.core.now;
         let flows = association.map(|association| {
             association.mux.advance_time(now);
             &mut association.mux
@@ -210,11 +212,11 @@ impl Stack {
         self.count_end(id, RelayEnd::Finished);
         if let Some(relay) = self.relays.remove(&id) {
             self.release_flow(&relay);
-            relay.socket.close(&self.registry);
+            relay.socket.close(&self.core.registry);
         }
         if let Some(relay) = self.tcp_relays.remove(&id) {
-            relay.near.close(&self.registry);
-            relay.far.close(&self.registry);
+            relay.near.close(&self.core.registry);
+            relay.far.close(&self.core.registry);
         }
         self.report_closed(id);
     }
@@ -234,17 +236,17 @@ impl Stack {
     pub(crate) fn reset_relay(&mut self, id: RelayId, end: RelayEnd) {
         self.count_end(id, end);
         if let Some(relay) = self.relays.remove(&id) {
-            relay.socket.reset(&self.registry);
+            relay.socket.reset(&self.core.registry);
         }
         if let Some(relay) = self.tcp_relays.remove(&id) {
-            relay.near.reset(&self.registry);
-            relay.far.reset(&self.registry);
+            relay.near.reset(&self.core.registry);
+            relay.far.reset(&self.core.registry);
         }
         self.report_closed(id);
     }
 
     fn count_end(&mut self, id: RelayId, end: RelayEnd) {
-        self.counters.count(end.counter());
+        self.core.count(end.counter());
         let flow = self.relays.get(&id).map(Relay::bytes);
         let moved = flow.or_else(|| self.tcp_relays.get(&id).map(TcpRelay::bytes));
         self.end_connection(id, end, moved.unwrap_or_default());

@@ -24,6 +24,7 @@ mod config;
 mod confinement;
 mod connection;
 mod control_server;
+mod core;
 mod counters;
 mod datagrams;
 mod dial;

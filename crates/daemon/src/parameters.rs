@@ -141,8 +141,8 @@ impl Stack {
         let class = if urgent { StreamClass::Interactive } else { StreamClass::Bulk };
         let redundant = options.redundant == Some(true);
         let stream = StreamOptions { weight, class, redundant, ..StreamOptions::default() };
-        let endpoint = self.driver.endpoint_mut();
-        endpoint.set_stream_options(self.now, id, StreamId(status.stream), stream);
+        let endpoint = self.core.driver.endpoint_mut();
+        endpoint.set_stream_options(self.core.now, id, StreamId(status.stream), stream);
     }
 }
 

@@ -76,8 +76,12 @@ impl Stack {
     pub(crate) fn refresh_path_policies(&mut self) {
         let policies = &self.path_policies;
         let is_current = || {
-            let locals =
-                self.locals.open.iter().map(|one| (one.address.addr.ip(), one.interface.as_str()));
+            let locals = self
+                .core
+                .locals
+                .open
+                .iter()
+                .map(|one| (one.address.addr.ip(), one.interface.as_str()));
             locals.eq(policies.told.iter().map(|(addr, name)| (*addr, name.as_str())))
         };
         if !policies.entries.is_empty() && !is_current() {
@@ -87,10 +91,10 @@ impl Stack {
 
     fn tell_path_policies(&mut self) {
         let locals =
-            self.locals.open.iter().map(|one| (one.address.addr.ip(), one.interface.clone()));
+            self.core.locals.open.iter().map(|one| (one.address.addr.ip(), one.interface.clone()));
         self.path_policies.told = locals.collect();
         let rules = self.path_policies.rules(&self.path_policies.told);
-        self.driver.endpoint_mut().set_path_policies(self.now, rules);
+        self.core.driver.endpoint_mut().set_path_policies(self.core.now, rules);
         let lines = self.path_policies.entries.len();
         info!(target: log::PATH, "{} about what paths are there for", counted(lines, "line", "lines"));
     }

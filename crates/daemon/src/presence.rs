@@ -16,6 +16,7 @@
 //! had been quiet before it.
 
 use crate::association::Setup;
+use crate::core::Core;
 use crate::log;
 use crate::stack::Stack;
 use crate::timers::Timer;
@@ -56,13 +57,13 @@ pub(crate) struct Doubt {
 
 impl Stack {
     pub(crate) fn notice_closed_ports(&mut self) {
-        let closed = self.driver.take_closed_ports();
+        let closed = self.core.driver.take_closed_ports();
         if closed.is_empty() {
             return;
         }
         let ids: Vec<AssociationId> = self.associations.keys().copied().collect();
         for id in ids {
-            let status = self.driver.endpoint().status(self.now, id);
+            let status = self.core.status_of(id);
             let paths = status.into_iter().flat_map(|status| status.paths);
             if raises_doubt(paths.map(|path| (path.addr, path.state)), &closed) {
                 self.doubt(id);
@@ -71,77 +72,54 @@ impl Stack {
     }
 
     fn doubt(&mut self, id: AssociationId) {
-        let received = self.packets_received(id);
+        let received = self.core.packets_received(id);
         let Some(association) = self.associations.get_mut(&id) else { return };
         // During setup the engine itself takes the message at its word.
         if association.setup == Setup::Connecting || association.doubted.is_some() {
             return;
         }
-        association.doubted = Some(Doubt { since: self.now, received });
-        self.ask_in_doubt(id);
+        association.doubted = Some(Doubt { since: self.core.now, received });
+        self.core.ask_in_doubt(id);
         self.hurry_attempts(id, received);
     }
 
-    fn ask_in_doubt(&mut self, id: AssociationId) {
-        let wait = GRACE + self.longest_round_trip(id) * 2;
-        self.timers.set(self.now + wait, Timer::Presence(id));
-        self.ask_everywhere(id);
-    }
-
-    /// Asks on every path that has ever worked, so that the host can answer for each.
-    pub(crate) fn ask_everywhere(&mut self, id: AssociationId) {
-        let status = self.driver.endpoint().status(self.now, id);
-        let paths = status.into_iter().flat_map(|status| status.paths);
-        let confirmed = paths.filter(|path| path.state != PathState::Unconfirmed);
-        let remotes: BTreeSet<IpAddr> = confirmed.map(|path| path.addr.remote.ip()).collect();
-        for remote in remotes {
-            self.driver.endpoint_mut().request_heartbeat(self.now, id, Some(remote));
-        }
-    }
-
-    pub(crate) fn longest_round_trip(&self, id: AssociationId) -> Duration {
-        let status = self.driver.endpoint().status(self.now, id);
-        let paths = status.into_iter().flat_map(|status| status.paths);
-        paths.filter_map(|path| path.srtt).max().unwrap_or_default()
-    }
-
     pub(crate) fn on_presence_timer(&mut self, id: AssociationId) {
-        let received = self.packets_received(id);
+        let received = self.core.packets_received(id);
         let Some(association) = self.associations.get_mut(&id) else { return };
         let doubt = association.doubted.take_if(|doubt| doubt.received == received);
         association.doubted = doubt;
         let Some(doubt) = doubt else { return };
-        let silent = self.now.since(doubt.since);
-        if association.carries_connections() && silent < self.config.unreachable_patience {
-            return self.ask_in_doubt(id);
+        let silent = self.core.now.since(doubt.since);
+        if association.carries_connections() && silent < self.core.config.unreachable_patience {
+            return self.core.ask_in_doubt(id);
         }
         association.doubted = None;
-        if self.has_active_path(id) {
+        if self.core.has_active_path(id) {
             return;
         }
-        self.counters.count("peers_gone");
+        self.core.count("peers_gone");
         info!(
             target: log::ASSOCIATION,
             "association {}: given up: the peer's host reports that nobody listens, and nothing has come for {} s",
             id.0, silent.as_secs(),
         );
-        self.driver.endpoint_mut().abort(self.now, id, b"nobody listens");
+        self.core.abort(id, b"nobody listens");
     }
 
     /// Something moves on the association.
     pub(crate) fn note_activity(&mut self, id: AssociationId) {
-        let first = self.now + FIRST_LOOK;
+        let first = self.core.now + FIRST_LOOK;
         let Some(association) = self.associations.get_mut(&id) else { return };
         let Quiet { since, look_at } = &mut association.quiet;
-        *since = self.now;
+        *since = self.core.now;
         if look_at.is_none_or(|at| at > first) {
             *look_at = Some(first);
-            self.timers.set(first, Timer::Quiet(id));
+            self.core.timers.set(first, Timer::Quiet(id));
         }
     }
 
     pub(crate) fn on_quiet_timer(&mut self, id: AssociationId) {
-        let now = self.now;
+        let now = self.core.now;
         let Some(association) = self.associations.get_mut(&id) else { return };
         // There may have been an earlier timer.
         if association.quiet.look_at.is_none_or(|at| now < at) {
@@ -155,14 +133,39 @@ impl Stack {
         }
         let next = if quiet < FIRST_LOOK { since + FIRST_LOOK } else { now + quiet };
         association.quiet.look_at = Some(next);
-        self.timers.set(next, Timer::Quiet(id));
+        self.core.timers.set(next, Timer::Quiet(id));
         if quiet >= FIRST_LOOK {
-            self.driver.endpoint_mut().request_heartbeat(now, id, None);
+            self.core.driver.endpoint_mut().request_heartbeat(now, id, None);
+        }
+    }
+}
+
+impl Core {
+    fn ask_in_doubt(&mut self, id: AssociationId) {
+        let wait = GRACE + self.longest_round_trip(id) * 2;
+        self.after(wait, Timer::Presence(id));
+        self.ask_everywhere(id);
+    }
+
+    /// Asks on every path that has ever worked, so that the host can answer for each.
+    pub(crate) fn ask_everywhere(&mut self, id: AssociationId) {
+        let status = self.status_of(id);
+        let paths = status.into_iter().flat_map(|status| status.paths);
+        let confirmed = paths.filter(|path| path.state != PathState::Unconfirmed);
+        let remotes: BTreeSet<IpAddr> = confirmed.map(|path| path.addr.remote.ip()).collect();
+        for remote in remotes {
+            self.driver.endpoint_mut().request_heartbeat(self.now, id, Some(remote));
         }
     }
 
+    pub(crate) fn longest_round_trip(&self, id: AssociationId) -> Duration {
+        let status = self.status_of(id);
+        let paths = status.into_iter().flat_map(|status| status.paths);
+        paths.filter_map(|path| path.srtt).max().unwrap_or_default()
+    }
+
     fn has_active_path(&self, id: AssociationId) -> bool {
-        let status = self.driver.endpoint().status(self.now, id);
+        let status = self.status_of(id);
         let mut paths = status.into_iter().flat_map(|status| status.paths);
         paths.any(|path| path.state == PathState::Active)
     }

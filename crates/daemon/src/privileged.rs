@@ -10,6 +10,7 @@
 //! plain TCP would never lead to him.
 
 use crate::config::{Encapsulation, FIRST_FREE_PORT, StackConfig};
+use crate::core::Core;
 use crate::locals::{Local, Locals};
 use crate::log;
 use crate::proven::is_living;
@@ -55,7 +56,7 @@ pub(crate) struct PeerKey {
     pub(crate) realm: Option<u32>,
 }
 
-impl Stack {
+impl Core {
     /// Who has to answer for a connection to `destination`.
     pub(crate) fn acceptor_for(&self, destination: SocketAddr, options: &Options) -> Acceptor {
         let native = self.config.encapsulation == Encapsulation::Native;
@@ -63,23 +64,6 @@ impl Stack {
         match destination.port() < FIRST_FREE_PORT && !native && !trusted {
             true => Acceptor::Privileged,
             false => Acceptor::Anyone,
-        }
-    }
-
-    /// Who was asked for an association.
-    pub(crate) fn acceptor_of(&self, id: AssociationId) -> Acceptor {
-        self.associations.get(&id).map_or(Acceptor::Anyone, |association| association.acceptor)
-    }
-
-    /// The association to use for these connections.
-    pub(crate) fn association_with(&self, key: &PeerKey) -> Option<AssociationId> {
-        let find = |acceptor| self.by_peer.get(&PeerKey { acceptor, ..*key }).copied();
-        let proven = find(Acceptor::Privileged);
-        match key.acceptor {
-            Acceptor::Privileged => proven,
-            Acceptor::Anyone => {
-                proven.filter(|id| self.is_established(*id)).or_else(|| find(Acceptor::Anyone))
-            }
         }
     }
 
@@ -100,22 +84,41 @@ impl Stack {
             _ => Ok(SocketAddr::new(peer, port)),
         }
     }
+}
+
+impl Stack {
+    /// Who was asked for an association.
+    pub(crate) fn acceptor_of(&self, id: AssociationId) -> Acceptor {
+        self.associations.get(&id).map_or(Acceptor::Anyone, |association| association.acceptor)
+    }
+
+    /// The association to use for these connections.
+    pub(crate) fn association_with(&self, key: &PeerKey) -> Option<AssociationId> {
+        let find = |acceptor| self.by_peer.get(&PeerKey { acceptor, ..*key }).copied();
+        let proven = find(Acceptor::Privileged);
+        match key.acceptor {
+            Acceptor::Privileged => proven,
+            Acceptor::Anyone => {
+                proven.filter(|id| self.is_established(*id)).or_else(|| find(Acceptor::Anyone))
+            }
+        }
+    }
 
     /// The addresses at which connections to the peer may be handed to it, and as which acceptor.
     pub(crate) fn living_acceptors(&self, id: AssociationId) -> Vec<(IpAddr, Acceptor)> {
         let asked = self.acceptor_of(id);
-        let living = self.paths_of(id).into_iter().filter(is_living);
+        let living = self.core.paths_of(id).into_iter().filter(is_living);
         living.map(|path| acceptor_at(path.addr.remote, asked)).collect()
     }
+}
 
-    /// Opens the second socket of an address that has come, if there are such.
-    pub(crate) fn bind_second(&mut self, local: &mut Local, binding: LocalBinding) {
-        let Some(port) = self.locals.second_port else { return };
-        let socket = self.locals.next_socket();
-        match bind(&mut self.driver, &self.registry, socket, (binding, port)) {
-            Ok(()) => local.second = Some(socket),
-            Err(error) => report(&self.config, &error),
-        }
+/// Opens the second socket of an address that has come, if there are such.
+pub(crate) fn bind_second(core: &mut Core, local: &mut Local, binding: LocalBinding) {
+    let Some(port) = core.locals.second_port else { return };
+    let socket = core.locals.next_socket();
+    match bind(&mut core.driver, &core.registry, socket, (binding, port)) {
+        Ok(()) => local.second = Some(socket),
+        Err(error) => report(&core.config, &error),
     }
 }
 

@@ -3,14 +3,14 @@
 //! A path is confirmed by the state cookie of the handshake or by a HEARTBEAT's nonce (RFC 9260 section 5.4). What a
 //! peer lists in its INIT or says in an OPEN proves nothing.
 
-use crate::stack::Stack;
+use crate::core::Core;
 use manypath_engine::{AssociationId, PathState, PathStatus};
 use manypath_rules::Protocol;
 use std::net::{IpAddr, SocketAddr};
 
-impl Stack {
+impl Core {
     pub(crate) fn paths_of(&self, id: AssociationId) -> Vec<PathStatus> {
-        self.driver.endpoint().status(self.now, id).map(|status| status.paths).unwrap_or_default()
+        self.status_of(id).map(|status| status.paths).unwrap_or_default()
     }
 
     /// The peer's address on the primary path.

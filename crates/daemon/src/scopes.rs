@@ -6,6 +6,7 @@
 //! them. Who names an address, by `--local` or by a path policy, takes it out of these rules.
 
 use crate::config::Locals;
+use crate::core::Core;
 use crate::locals::is_usable;
 use crate::log;
 use crate::stack::Stack;
@@ -175,31 +176,34 @@ impl Stack {
     /// Looks again for which peers the local addresses are there. Those that have been isolated and are not any more
     /// are offered to the peers of associations.
     pub(crate) fn refresh_scopes(&mut self, interfaces: &[Interface]) {
-        let before = self.scopes.all.clone();
+        let before = self.core.scopes.all.clone();
         let entries = self.path_policies.entries();
-        if let Err(error) = self.scopes.look(interfaces, &self.config.locals, entries) {
-            if !std::mem::replace(&mut self.scopes.warned, true) {
+        if let Err(error) = self.core.scopes.look(interfaces, &self.core.config.locals, entries) {
+            if !std::mem::replace(&mut self.core.scopes.warned, true) {
                 warn!(target: log::STACK, "tunnels are taken for uplinks: netlink: {error}");
             }
-            self.counters.count("interface_kinds_unknown");
+            self.core.count("interface_kinds_unknown");
         }
-        if self.scopes.all == before {
+        if self.core.scopes.all == before {
             return;
         }
-        let scopes = self.scopes.all.iter().map(|local| (local.addr, local.scope)).collect();
-        self.driver.endpoint_mut().set_local_scopes(scopes);
+        let scopes = self.core.scopes.all.iter().map(|local| (local.addr, local.scope)).collect();
+        self.core.driver.endpoint_mut().set_local_scopes(scopes);
         let old = |addr| before.iter().find(|local| local.addr == addr);
-        for local in &self.scopes.all {
+        for local in &self.core.scopes.all {
             if old(local.addr).is_some_and(|it| it.scope == local.scope) {
                 continue;
             }
             let LocalScope { addr, interface, reason, .. } = local;
             let name = local.name();
-            log::say_once(&self.config, format_args!("{addr} ({interface}) is {name}: {reason}"));
+            log::say_once(
+                &self.core.config,
+                format_args!("{addr} ({interface}) is {name}: {reason}"),
+            );
             let released = old(local.addr).and_then(realm).is_some() && realm(local).is_none();
-            let open = self.locals.open.iter().find(|it| it.address.addr.ip() == local.addr);
+            let open = self.core.locals.open.iter().find(|it| it.address.addr.ip() == local.addr);
             if let Some(open) = open.filter(|it| released && it.up) {
-                self.driver.endpoint_mut().announce_local_address(self.now, open.address);
+                self.core.driver.endpoint_mut().announce_local_address(self.core.now, open.address);
             }
         }
     }
@@ -208,10 +212,12 @@ impl Stack {
     pub(crate) fn reread_scopes(&mut self) {
         match manypath_net::interfaces() {
             Ok(interfaces) => self.refresh_scopes(&interfaces),
-            Err(_) => self.counters.count("interface_scans_failed"),
+            Err(_) => self.core.count("interface_scans_failed"),
         }
     }
+}
 
+impl Core {
     /// The parameters `own` for an association of a realm.
     pub(crate) fn within(&self, realm: Option<u32>, own: Config) -> Result<Config, FallbackReason> {
         let local_addresses = match realm {

@@ -1,6 +1,7 @@
 //! A stack that the launchers of a user share: it has a name by which they find it, and outlives them for a while, with its
 //! associations, so that the next program connects within a round trip.
 
+use crate::core::Core;
 use crate::log;
 use crate::stack::Stack;
 use crate::timers::Timer;
@@ -10,7 +11,7 @@ use tracing::debug;
 /// How often a stack without launchers looks whether it is still to be found.
 const TICK: Duration = Duration::from_secs(5);
 
-impl Stack {
+impl Core {
     /// Takes the name. Where another stack has it, this one serves its launcher alone.
     pub(crate) fn begin_sharing(&mut self) {
         let Some(name) = self.config.shared.take() else { return };
@@ -20,29 +21,31 @@ impl Stack {
                 self.config.shared = Some(name);
             }
             Err(error) => {
-                self.counters.count("shared_names_taken");
+                self.count("shared_names_taken");
                 debug!(target: log::STACK, "{}: {error}", name.display());
             }
         }
     }
+}
 
+impl Stack {
     /// A launcher has gone: perhaps the last one.
     pub(crate) fn watch_deserted(&mut self) {
-        if !self.control.has_launchers() && self.phase.takes_work() {
-            self.deserted = Some(self.now);
-            self.timers.set(self.now + TICK.min(self.config.shared_pause), Timer::Deserted);
+        if !self.core.control.has_launchers() && self.core.phase.takes_work() {
+            self.deserted = Some(self.core.now);
+            self.core.after(TICK.min(self.core.config.shared_pause), Timer::Deserted);
         }
     }
 
     pub(crate) fn on_deserted_timer(&mut self) {
-        let Some(since) = self.deserted.filter(|_| self.phase.takes_work()) else { return };
-        if self.control.has_launchers() {
+        let Some(since) = self.deserted.filter(|_| self.core.phase.takes_work()) else { return };
+        if self.core.control.has_launchers() {
             self.deserted = None;
             return;
         }
-        let found = self.control.second_name().is_some_and(|name| name.is_found());
-        if found && self.now.since(since) < self.config.shared_pause {
-            self.timers.set(self.now + TICK.min(self.config.shared_pause), Timer::Deserted);
+        let found = self.core.control.second_name().is_some_and(|name| name.is_found());
+        if found && self.core.now.since(since) < self.core.config.shared_pause {
+            self.core.after(TICK.min(self.core.config.shared_pause), Timer::Deserted);
         } else {
             self.leave_launchers();
         }
@@ -50,16 +53,16 @@ impl Stack {
 
     /// Ends, unless somebody has come at this moment: who has found the name is taken in.
     fn leave_launchers(&mut self) {
-        if let Some(name) = self.control.second_name() {
+        if let Some(name) = self.core.control.second_name() {
             name.hide();
         }
-        self.accept_control();
-        if !self.control.has_callers() {
-            self.control.close_door(&self.registry);
-            return self.drain(self.config.drain_timeout);
+        self.core.accept_control();
+        if !self.core.control.has_callers() {
+            self.core.control.close_door(&self.core.registry);
+            return self.drain(self.core.config.drain_timeout);
         }
-        self.control.close_door(&self.registry);
-        self.begin_sharing();
+        self.core.control.close_door(&self.core.registry);
+        self.core.begin_sharing();
         self.watch_deserted();
     }
 }

@@ -12,6 +12,7 @@ use crate::attempt::{Attempt, AttemptId, Grace};
 use crate::config::{Encapsulation, StackConfig};
 use crate::connection::Connection;
 use crate::control_server::ControlServer;
+use crate::core::Core;
 use crate::counters::Counters;
 use crate::datagrams::{DatagramId, Datagrams};
 use crate::dial::Dial;
@@ -65,18 +66,11 @@ const ROUNDS_PER_TURN: usize = 8;
 /// The host's stack: owns associations and relays.
 #[derive(Debug)]
 pub struct Stack {
-    pub(crate) config: StackConfig,
+    pub(crate) core: Core,
     pub(crate) clock: Clock,
     pub(crate) suspend_watch: SuspendWatch,
-    /// The time of this turn.
-    pub(crate) now: Instant,
     poll: Poll,
-    pub(crate) registry: Registry,
     pub(crate) stopper: Stopper,
-    pub(crate) driver: Driver,
-    pub(crate) locals: Locals,
-    /// For which peers the local addresses are there.
-    pub(crate) scopes: LocalScopes,
     pub(crate) uplinks: Uplinks,
     pub(crate) associations: BTreeMap<AssociationId, Association>,
     /// Which association to use for a peer's address, among those that this side began.
@@ -113,20 +107,15 @@ pub struct Stack {
     pub(crate) next_relay: RelayId,
     /// Bytes that relays may still move in this turn.
     pub(crate) turn_budget: u64,
-    pub(crate) control: ControlServer,
     pub(crate) signals: Option<Signals>,
     pub(crate) service: Service,
     pub(crate) peers: Peers,
     pub(crate) memory: Memory,
     /// What the windows of all flows take their memory from.
     pub(crate) window_memory: Budget,
-    pub(crate) rules: Rules,
     pub(crate) path_policies: PathPolicies,
     pub(crate) watch: Watch,
     pub(crate) settings: Settings,
-    pub(crate) timers: Timers,
-    pub(crate) counters: Counters,
-    pub(crate) phase: Phase,
     /// The server before this one, while it goes on with its connections.
     pub(crate) predecessor: Option<Predecessor>,
     /// Since when no launcher has been there, if launchers share the stack.
@@ -138,7 +127,6 @@ pub struct Stack {
     pub(crate) scratch: Box<[u8]>,
     /// The last turn ended before everything that it caused was done.
     unsettled: bool,
-    last_id: u64,
 }
 
 /// Ends a running stack from another thread.
@@ -198,19 +186,13 @@ impl Stack {
             peers: Peers::new(lifetimes(&config)),
             window_memory: Budget::new(config.window_memory()),
             memory: Memory::new(config.peer_memory.take()),
-            rules: Rules::load(config.rules.take(), &config.allow).map_err(io::Error::other)?,
             path_policies: PathPolicies::load(config.paths.take()).map_err(io::Error::other)?,
             watch: Watch::default(),
             settings,
-            now: clock.now(),
             clock,
             suspend_watch: watch_suspensions(&registry)?,
             poll,
-            registry,
             stopper: Stopper::new(waker),
-            driver,
-            locals,
-            scopes: LocalScopes::default(),
             uplinks: Uplinks::default(),
             associations: BTreeMap::new(),
             by_peer: BTreeMap::new(),
@@ -233,26 +215,34 @@ impl Stack {
             unfinished: BTreeSet::new(),
             next_relay: RelayId(0),
             turn_budget: 0,
-            control,
             signals,
             service: Service::new(config.service, config.loop_index() == 0),
-            timers: Timers::default(),
-            counters: Counters::default(),
-            phase: Phase::Running,
             predecessor: None,
             deserted: None,
             succession: Succession::default(),
             confinement: None,
             scratch: vec![0; READ_SIZE].into_boxed_slice(),
             unsettled: false,
-            last_id: 0,
-            config,
+            core: Core {
+                now: clock.now(),
+                control,
+                registry,
+                driver,
+                locals,
+                scopes: LocalScopes::default(),
+                rules: Rules::load(config.rules.take(), &config.allow).map_err(io::Error::other)?,
+                timers: Timers::default(),
+                counters: Counters::default(),
+                phase: Phase::Running,
+                last_id: 0,
+                config,
+            },
         };
-        stack.begin_sharing();
+        stack.core.begin_sharing();
         stack.begin_gateway()?;
         stack.listen_direct();
         stack.recall_peers();
-        if !stack.config.door {
+        if !stack.core.config.door {
             stack.begin_service();
         }
         stack.take_over(predecessor)?;
@@ -262,18 +252,19 @@ impl Stack {
 
     /// The sockets are open.
     fn begin_service(&mut self) {
-        self.announce();
+        self.core.announce();
         self.reread_scopes();
         self.notice_networks();
         self.watch_network();
-        if self.config.accept {
+        if self.core.config.accept {
             self.name_door();
         }
     }
 
     /// Opens the sockets of a stack that was to wait with that.
     pub(crate) fn open_sockets(&mut self) -> io::Result<()> {
-        self.locals = locals::open(&self.config, &mut self.driver, &self.registry)?;
+        self.core.locals =
+            locals::open(&self.core.config, &mut self.core.driver, &self.core.registry)?;
         self.begin_service();
         Ok(())
     }
@@ -304,7 +295,7 @@ impl Stack {
     fn pause_under_flood(&mut self) {
         let now = self.clock.now();
         if self.next_turn() != Some(Instant::ZERO)
-            && let Some(pause) = self.driver.flood_pause(now)
+            && let Some(pause) = self.core.driver.flood_pause(now)
         {
             std::thread::sleep(pause);
         }
@@ -320,15 +311,15 @@ impl Stack {
     }
 
     fn turn(&mut self, now: Instant, events: &Events) {
-        self.now = now;
-        self.counters.count("turns");
+        self.core.now = now;
+        self.core.count("turns");
         self.notice_suspension();
         self.refresh_path_policies();
         for event in events {
-            self.driver.handle_event(self.now, event);
+            self.core.driver.handle_event(self.core.now, event);
         }
         // Packets first: the endpoint learns of them as of their arrival, before what programs do at this instant.
-        self.driver.handle_timeout(self.now);
+        self.core.driver.handle_timeout(self.core.now);
         for event in events {
             self.on_event(event);
         }
@@ -336,7 +327,7 @@ impl Stack {
         // What the peers did comes before what launchers ask for, so that they are told the truth.
         self.drain_endpoint();
         self.follow_answers();
-        while let Some(timer) = self.timers.pop(self.now) {
+        while let Some(timer) = self.core.timers.pop(self.core.now) {
             self.on_timer(timer);
         }
         self.serve_control();
@@ -349,6 +340,7 @@ impl Stack {
         self.turn_budget = BYTES_PER_TURN;
         for round in 0..ROUNDS_PER_TURN {
             let news = self.drain_endpoint();
+            self.drop_broken();
             if round > 0 && !news && self.is_settled() {
                 self.unsettled = false;
                 break;
@@ -358,7 +350,7 @@ impl Stack {
             self.service_datagrams();
             self.drain_flow_events();
             self.pump_messages();
-            self.driver.flush(self.now);
+            self.core.driver.flush(self.core.now);
         }
         self.ready.append(&mut self.unfinished);
         self.plan_saving();
@@ -377,8 +369,8 @@ impl Stack {
             Source::Near(id) => self.on_near_event(RelayId(id), event),
             Source::Far(id) => self.on_far_event(id, event),
             Source::Dial(id) => self.on_dial_event(DialId(id), event),
-            Source::Control(id) => self.on_control_event(id),
-            Source::ControlListener | Source::Door => self.accept_control(),
+            Source::Control(id) => self.core.control.on_event(id),
+            Source::ControlListener | Source::Door => self.core.accept_control(),
             Source::Clients(_) => self.accept_callers(),
             Source::Caller(id) => self.on_caller_event(RelayId(id), event),
             Source::Datagrams(id) => self.on_datagram_socket(DatagramId(id)),
@@ -394,13 +386,33 @@ impl Stack {
     /// When the next turn is due if the kernel has no news before: the origin means at once.
     pub fn next_turn(&self) -> Option<Instant> {
         let work = !self.ready.is_empty() || self.datagrams.has_work();
-        if self.unsettled || work || !self.control.unread.is_empty() {
+        if self.unsettled || work || !self.core.control.unread.is_empty() {
             return Some(Instant::ZERO);
         }
-        let deadlines = [self.timers.next(), self.driver.timeout()];
+        let deadlines = [self.core.timers.next(), self.core.driver.timeout()];
         deadlines.into_iter().flatten().min()
     }
 
+    /// Lets changed settings take effect: for associations to come, and at once where that can be.
+    pub(crate) fn adopt_settings(&mut self) {
+        let config = &self.core.config;
+        log::set_levels(&config.log);
+        self.peers.set_lifetimes(lifetimes(config));
+        self.datagrams.services.set_lifetimes(lifetimes(config));
+        self.window_memory.set_limit(config.window_memory());
+        self.core.driver.endpoint_mut().configure(|engine| {
+            engine.rto_initial = parameters::initial_rto(config);
+            engine.rto_min = config.rto_min;
+            engine.rto_max = config.rto_max;
+            engine.path_max_retransmits = config.path_rtx_max;
+            engine.shared_bottleneck = config.shared_bottleneck;
+        });
+        let redundancy = config.redundancy;
+        self.core.driver.endpoint_mut().set_redundancy(self.core.now, redundancy);
+    }
+}
+
+impl Core {
     fn announce(&self) {
         if self.config.loop_index() > 0 {
             return;
@@ -431,24 +443,6 @@ impl Stack {
             };
             info!(target: log::STACK, "accepting associations {at} for {allow}");
         }
-    }
-
-    /// Lets changed settings take effect: for associations to come, and at once where that can be.
-    pub(crate) fn adopt_settings(&mut self) {
-        let config = &self.config;
-        log::set_levels(&config.log);
-        self.peers.set_lifetimes(lifetimes(config));
-        self.datagrams.services.set_lifetimes(lifetimes(config));
-        self.window_memory.set_limit(config.window_memory());
-        self.driver.endpoint_mut().configure(|engine| {
-            engine.rto_initial = parameters::initial_rto(config);
-            engine.rto_min = config.rto_min;
-            engine.rto_max = config.rto_max;
-            engine.path_max_retransmits = config.path_rtx_max;
-            engine.shared_bottleneck = config.shared_bottleneck;
-        });
-        let redundancy = config.redundancy;
-        self.driver.endpoint_mut().set_redundancy(self.now, redundancy);
     }
 
     pub(crate) fn next_id(&mut self) -> u64 {

@@ -1,6 +1,7 @@
 //! The snapshot that `manypath status` shows.
 
 use crate::association::{Association, FlowUse};
+use crate::core::Core;
 use crate::dial::Dial;
 use crate::log;
 use crate::scopes::LocalScope;
@@ -22,50 +23,28 @@ impl Stack {
         StackStatus {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
-            loop_index: u32::try_from(self.config.loop_index()).unwrap_or(u32::MAX),
-            loops: u32::try_from(self.config.loops()).unwrap_or(u32::MAX),
-            loops_reason: self.config.loops_reason.clone(),
+            loop_index: u32::try_from(self.core.config.loop_index()).unwrap_or(u32::MAX),
+            loops: u32::try_from(self.core.config.loops()).unwrap_or(u32::MAX),
+            loops_reason: self.core.config.loops_reason.clone(),
             network_namespace: runtime::network_namespace().unwrap_or_default(),
-            uptime_ms: self.age(Instant::ZERO),
-            accepting: self.config.accept,
-            draining: !self.phase.takes_work(),
-            udp_port: self.locals.udp_port(),
-            privileged_port: self.locals.second_port,
-            allow: self.open_services(),
+            uptime_ms: self.core.age(Instant::ZERO),
+            accepting: self.core.config.accept,
+            draining: !self.core.phase.takes_work(),
+            udp_port: self.core.locals.udp_port(),
+            privileged_port: self.core.locals.second_port,
+            allow: self.core.open_services(),
             listeners: self.listeners.status(|listener| self.may_reach(listener)),
-            locals: self.local_statuses(),
+            locals: local_statuses(&self.core),
             associations: self.association_statuses(),
             receive_memory: MemoryStatus {
                 limit_bytes: self.window_memory.limit(),
                 promised_bytes: self.window_memory.promised(),
             },
             sandbox: self.sandbox_status(),
-            peers: self.peers.status(self.now),
-            fallbacks: self.counters.fallbacks().clone(),
+            peers: self.peers.status(self.core.now),
+            fallbacks: self.core.counters.fallbacks().clone(),
             counters: self.all_counters(),
         }
-    }
-
-    /// The services that are open whoever serves them, for people.
-    pub(crate) fn open_services(&self) -> Vec<String> {
-        match &self.config.gateway {
-            Some(gateway) => vec![gateway.to_string()],
-            None if self.config.door => Vec::new(),
-            None => self.rules.services(),
-        }
-    }
-
-    fn local_statuses(&self) -> Vec<LocalStatus> {
-        let locals = self.locals.open.iter();
-        let scope = |addr| self.scopes.all().iter().find(move |scope| scope.addr == addr);
-        locals
-            .map(|local| LocalStatus {
-                addr: local.address.addr,
-                interface: local.interface.clone(),
-                mtu: local.address.mtu.into(),
-                scope: scope(local.address.addr.ip()).map_or("open", LocalScope::name).to_owned(),
-            })
-            .collect()
     }
 
     fn association_statuses(&self) -> Vec<AssociationStatus> {
@@ -78,7 +57,7 @@ impl Stack {
         id: AssociationId,
         association: &Association,
     ) -> Option<AssociationStatus> {
-        let status = self.driver.endpoint().status(self.now, id)?;
+        let status = self.core.status_of(id)?;
         Some(AssociationStatus {
             id: id.0,
             initiated: association.is_ours(),
@@ -87,55 +66,15 @@ impl Stack {
                 .to_owned(),
             profile: association.begun_with.map(|profile| profile.name().to_owned()),
             state: state_name(status.state).to_owned(),
-            age_ms: self.age(association.begun),
+            age_ms: self.core.age(association.begun),
             unsent_bytes: status.unsent as u64,
             outstanding_bytes: status.outstanding as u64,
             peer_rwnd_bytes: status.peer_rwnd.into(),
             receive_queued_bytes: status.receive_queued as u64,
-            paths: status.paths.iter().map(|path| self.path_status(path)).collect(),
+            paths: status.paths.iter().map(|path| path_status(&self.core, path)).collect(),
             flows: self.flow_statuses(association),
             datagrams: self.datagram_statuses(association),
         })
-    }
-
-    fn path_status(&self, path: &engine::PathStatus) -> PathStatus {
-        PathStatus {
-            id: path.id.0,
-            local: path.addr.local,
-            remote: path.addr.remote,
-            interface: self.locals.interface(path.addr.local.ip()).to_owned(),
-            state: path_state_name(path.state).to_owned(),
-            primary: path.primary,
-            srtt_us: path.srtt.map(micros),
-            rto_us: micros(path.rto),
-            cwnd_bytes: path.cwnd.into(),
-            ssthresh_bytes: path.ssthresh.into(),
-            in_flight_bytes: path.in_flight as u64,
-            mtu: path.mtu,
-            packets_sent: path.packets_sent,
-            bytes_sent: path.bytes_sent,
-            packets_received: path.packets_received,
-            bytes_received: path.bytes_received,
-            fast_retransmits: path.fast_retransmits,
-            timeouts: path.timeouts,
-            probes: path.probes,
-            spurious_probes: path.spurious_probes,
-            suspicions: path.suspicions,
-            spurious_suspicions: path.spurious_suspicions,
-            tail_probes: path.tail_probes,
-            spurious_retransmits: path.spurious_retransmits,
-            ecn: path.ecn.name().to_owned(),
-            ce_received: path.ce_received,
-            ecne_received: path.ecne_received,
-            ecn_reductions: path.ecn_reductions,
-            error_count: path.error_count,
-            policy: policy(path.policy),
-            peer_policy: policy(path.peer_policy),
-            since_data_sent_ms: path.since_data_sent.map(millis),
-            since_data_received_ms: path.since_data_received.map(millis),
-            idle: path.idle.map(|reason| idle_reason(reason).text(path.error_count)),
-            idle_reason: path.idle.map(idle_reason),
-        }
     }
 
     fn flow_statuses(&self, association: &Association) -> Vec<FlowStatus> {
@@ -179,16 +118,18 @@ impl Stack {
     /// Ours, the engine's, the sockets' and the flows', each with its own prefix.
     pub(crate) fn all_counters(&self) -> BTreeMap<String, u64> {
         let mut all = BTreeMap::new();
-        all.extend(self.counters.events().iter().map(|(name, n)| (format!("stack_{name}"), *n)));
+        all.extend(
+            self.core.counters.events().iter().map(|(name, n)| (format!("stack_{name}"), *n)),
+        );
         // Of the process: the first loop has them.
         let lost =
-            Some(log::lost_lines()).filter(|lost| *lost > 0 && self.config.loop_index() == 0);
+            Some(log::lost_lines()).filter(|lost| *lost > 0 && self.core.config.loop_index() == 0);
         all.extend(lost.map(|lost| (format!("stack_{}", "log_lines_lost"), lost)));
-        let engine = self.driver.endpoint().counters().entries();
+        let engine = self.core.driver.endpoint().counters().entries();
         all.extend(engine.into_iter().map(|(name, n)| (format!("sctp_{name}"), n)));
-        let net = self.driver.counters().entries();
+        let net = self.core.driver.counters().entries();
         all.extend(net.into_iter().map(|(name, n)| (format!("udp_{name}"), n)));
-        let past = self.counters.past_flows().iter().map(|(name, n)| (*name, *n));
+        let past = self.core.counters.past_flows().iter().map(|(name, n)| (*name, *n));
         let flows = self.associations.values().flat_map(|one| one.mux.counters().entries());
         for (name, n) in past.chain(flows) {
             *all.entry(format!("flow_{name}")).or_default() += n;
@@ -197,6 +138,70 @@ impl Stack {
             *all.entry(format!("datagram_{name}")).or_default() += n;
         }
         all
+    }
+}
+
+impl Core {
+    /// The services that are open whoever serves them, for people.
+    pub(crate) fn open_services(&self) -> Vec<String> {
+        match &self.config.gateway {
+            Some(gateway) => vec![gateway.to_string()],
+            None if self.config.door => Vec::new(),
+            None => self.rules.services(),
+        }
+    }
+}
+
+fn local_statuses(core: &Core) -> Vec<LocalStatus> {
+    let locals = core.locals.open.iter();
+    let scope = |addr| core.scopes.all().iter().find(move |scope| scope.addr == addr);
+    locals
+        .map(|local| LocalStatus {
+            addr: local.address.addr,
+            interface: local.interface.clone(),
+            mtu: local.address.mtu.into(),
+            scope: scope(local.address.addr.ip()).map_or("open", LocalScope::name).to_owned(),
+        })
+        .collect()
+}
+
+fn path_status(core: &Core, path: &engine::PathStatus) -> PathStatus {
+    PathStatus {
+        id: path.id.0,
+        local: path.addr.local,
+        remote: path.addr.remote,
+        interface: core.locals.interface(path.addr.local.ip()).to_owned(),
+        state: path_state_name(path.state).to_owned(),
+        primary: path.primary,
+        srtt_us: path.srtt.map(micros),
+        rto_us: micros(path.rto),
+        cwnd_bytes: path.cwnd.into(),
+        ssthresh_bytes: path.ssthresh.into(),
+        in_flight_bytes: path.in_flight as u64,
+        mtu: path.mtu,
+        packets_sent: path.packets_sent,
+        bytes_sent: path.bytes_sent,
+        packets_received: path.packets_received,
+        bytes_received: path.bytes_received,
+        fast_retransmits: path.fast_retransmits,
+        timeouts: path.timeouts,
+        probes: path.probes,
+        spurious_probes: path.spurious_probes,
+        suspicions: path.suspicions,
+        spurious_suspicions: path.spurious_suspicions,
+        tail_probes: path.tail_probes,
+        spurious_retransmits: path.spurious_retransmits,
+        ecn: path.ecn.name().to_owned(),
+        ce_received: path.ce_received,
+        ecne_received: path.ecne_received,
+        ecn_reductions: path.ecn_reductions,
+        error_count: path.error_count,
+        policy: policy(path.policy),
+        peer_policy: policy(path.peer_policy),
+        since_data_sent_ms: path.since_data_sent.map(millis),
+        since_data_received_ms: path.since_data_received.map(millis),
+        idle: path.idle.map(|reason| idle_reason(reason).text(path.error_count)),
+        idle_reason: path.idle.map(idle_reason),
     }
 }
 

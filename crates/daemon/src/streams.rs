@@ -35,7 +35,7 @@ pub(crate) struct Streams {
 impl Stack {
     /// Asks for more streams if connections may need them soon.
     pub(crate) fn extend_streams(&mut self, id: AssociationId) {
-        let now = self.now;
+        let now = self.core.now;
         let Some(association) = self.associations.get_mut(&id) else { return };
         let Some((streams, used)) = association.mux.use_of_streams() else { return };
         let all = association.streams.saturating_add(association.added.added);
@@ -45,12 +45,12 @@ impl Stack {
         if waits || idle || more == 0 {
             return;
         }
-        let asked = self.driver.endpoint_mut().add_streams(now, id, more, more);
+        let asked = self.core.driver.endpoint_mut().add_streams(now, id, more, more);
         match asked {
             Ok(()) => association.added.asked = Some(all + more),
             Err(error) => {
                 association.added.not_before = Some(now + PAUSE);
-                self.counters.count(match error {
+                self.core.count(match error {
                     ReconfigurationError::NotSupported => "stream_additions_unsupported",
                     ReconfigurationError::NotEstablished
                     | ReconfigurationError::InProgress
@@ -68,7 +68,7 @@ impl Stack {
         (outbound, inbound): (u16, u16),
     ) {
         let others = self.added_streams() <= MAX_ADDED;
-        let now = self.now;
+        let now = self.core.now;
         let Some(association) = self.associations.get_mut(&id) else { return };
         // The peer uses a stream when it has both directions; our answers on it wait for ours.
         let all = if association.is_ours() { outbound.min(inbound) } else { inbound };
@@ -76,13 +76,13 @@ impl Stack {
         if outcome != ReconfigurationOutcome::Performed {
             association.added.asked = None;
             association.added.not_before = Some(now + PAUSE);
-            return self.counters.count("stream_additions_denied");
+            return self.core.count("stream_additions_denied");
         }
         if added > association.added.added && (association.is_ours() || others) {
             association.added.added = added;
             association.mux.add_streams(association.streams, all);
             association.added.asked = association.added.asked.filter(|asked| *asked > all);
-            self.counters.count("stream_additions");
+            self.core.count("stream_additions");
         }
         self.dirty.insert(id);
         self.limit_added_streams();
@@ -97,7 +97,7 @@ impl Stack {
     /// Lets peers add streams as long as there are not too many.
     pub(crate) fn limit_added_streams(&mut self) {
         let accept = self.added_streams() < MAX_ADDED;
-        self.driver.endpoint_mut().configure(|engine| engine.accept_added_streams = accept);
+        self.core.driver.endpoint_mut().configure(|engine| engine.accept_added_streams = accept);
     }
 
     fn added_streams(&self) -> usize {

@@ -15,8 +15,8 @@ impl Stack {
             let seconds = time.as_secs();
             let line =
                 format_args!("the machine was suspended for {seconds} s: all peers are asked");
-            log::say_once(&self.config, line);
-            self.counters.count("suspensions");
+            log::say_once(&self.core.config, line);
+            self.core.count("suspensions");
             self.resume_after_suspension();
         }
     }
@@ -24,10 +24,10 @@ impl Stack {
     fn resume_after_suspension(&mut self) {
         let ids: Vec<AssociationId> = self.associations.keys().copied().collect();
         for id in ids {
-            self.driver.endpoint_mut().resume(self.now, id);
+            self.core.driver.endpoint_mut().resume(self.core.now, id);
         }
         // What a program waits for has not been silent for that long.
-        let now = self.now;
+        let now = self.core.now;
         let patience = self.relays.values_mut().filter_map(|relay| relay.patience.as_mut());
         patience.for_each(|patience| patience.begin_anew(now));
     }

@@ -93,7 +93,7 @@ impl Stack {
         match timer {
             Timer::HeadStart(id) => self.on_head_start_timer(id),
             Timer::Route(id) => self.on_route_timer(id),
-            Timer::InitCopy(id) => self.on_init_copy_timer(id),
+            Timer::InitCopy(id) => self.core.on_init_copy_timer(id),
             Timer::Answer(_) => self.follow_answers(),
             Timer::Fallback(id) => self.on_fallback_timer(id),
             Timer::Attach(id) => self.on_attach_timer(id),
@@ -109,7 +109,7 @@ impl Stack {
             Timer::Look => self.answer_looked(),
             Timer::Waiting => self.on_waiting_timer(),
             Timer::Delayed => self.give_up_delayed(),
-            Timer::AcceptControl => self.accept_control(),
+            Timer::AcceptControl => self.core.accept_control(),
             Timer::Callers => self.accept_callers(),
             Timer::StatusLine => self.on_status_line_timer(),
             Timer::Service => self.on_service_timer(),

@@ -6,6 +6,7 @@
 //! stranger reaches no more than by naming ours, and the rules are asked about ours.
 
 use crate::allow::{self, Denied};
+use crate::core::Core;
 use crate::log;
 use crate::stack::Stack;
 use manypath_engine::AssociationId;
@@ -28,39 +29,26 @@ impl Stack {
         named: SocketAddr,
     ) -> Result<SocketAddr, Denied> {
         let named = allow::canonical(named);
-        if !is_outside(named.ip()) || self.locals.is_own(named.ip()) {
-            return self.check_named(id, protocol, named).map(|()| named);
+        if !is_outside(named.ip()) || self.core.locals.is_own(named.ip()) {
+            return self.core.check_named(id, protocol, named).map(|()| named);
         }
-        let mut locals = self.local_addresses(id);
+        let mut locals = self.core.local_addresses(id);
         locals.retain(|local| local.is_ipv4() == named.is_ipv4());
         let all = locals.len();
         let services = locals.into_iter().map(|local| SocketAddr::new(local, named.port()));
         let services: Vec<_> =
-            services.filter(|one| self.check_named(id, protocol, *one).is_ok()).collect();
+            services.filter(|one| self.core.check_named(id, protocol, *one).is_ok()).collect();
         let served = services.iter().find(|service| self.is_served(protocol, **service)).copied();
-        let is_settled = self.now >= self.settles_at(id);
+        let is_settled = self.core.now >= self.settles_at(id);
         if served.is_none() && services.len() < all && !is_settled {
             return Err(Denied::Unconfirmed);
         }
         let Some(meant) = served.or(services.first().copied()) else {
             return Err(Denied::ForeignAddress);
         };
-        self.counters.count("destinations_translated");
+        self.core.count("destinations_translated");
         debug!(target: log::CONNECTION, "association {}: {named} is {meant} here", id.0);
         Ok(meant)
-    }
-
-    /// Whether the peer may name an address of this host for a service.
-    fn check_named(
-        &self,
-        id: AssociationId,
-        protocol: Protocol,
-        service: SocketAddr,
-    ) -> Result<(), Denied> {
-        let loopback = self.config.loopback_paths;
-        allow::check_address(service.ip(), &self.local_addresses(id), loopback)?;
-        let reachable = self.reachable_locals(id, protocol, service);
-        if reachable.contains(&service.ip()) { Ok(()) } else { Err(Denied::Unconfirmed) }
     }
 
     /// Whether the peer has named another address for `service`.
@@ -72,25 +60,41 @@ impl Stack {
     ) -> bool {
         let flow = self.associations.get(&id).and_then(|one| one.mux.status(flow));
         // A gateway has one service, whatever is named.
-        !self.has_service()
+        !self.core.has_service()
             && flow.is_some_and(|flow| allow::canonical(flow.destination) != service)
     }
 
     /// Whether peers may reach the service, and somebody listens there.
     fn is_served(&mut self, protocol: Protocol, service: SocketAddr) -> bool {
-        let open = self.rules.service(protocol, service).0 == Policy::Enable;
+        let open = self.core.rules.service(protocol, service).0 == Policy::Enable;
         match protocol {
             Protocol::Tcp => {
                 // One that listens in a cgroup may not have been announced yet.
-                let led =
-                    || self.listeners.concern(service) || !self.control.redirectors().is_empty();
-                let open = open || led() && self.rules.listener(service).0 == Policy::Enable;
-                let now = self.now;
+                let led = || {
+                    self.listeners.concern(service) || !self.core.control.redirectors().is_empty()
+                };
+                let open = open || led() && self.core.rules.listener(service).0 == Policy::Enable;
+                let now = self.core.now;
                 let mut found = || self.listeners.table.matching_listeners(now, service);
                 open && found().is_some_and(|found| !found.is_empty())
             }
-            Protocol::Udp => open && self.datagrams.table.has_receiver(self.now, service),
+            Protocol::Udp => open && self.datagrams.table.has_receiver(self.core.now, service),
         }
+    }
+}
+
+impl Core {
+    /// Whether the peer may name an address of this host for a service.
+    fn check_named(
+        &self,
+        id: AssociationId,
+        protocol: Protocol,
+        service: SocketAddr,
+    ) -> Result<(), Denied> {
+        let loopback = self.config.loopback_paths;
+        allow::check_address(service.ip(), &self.local_addresses(id), loopback)?;
+        let reachable = self.reachable_locals(id, protocol, service);
+        if reachable.contains(&service.ip()) { Ok(()) } else { Err(Denied::Unconfirmed) }
     }
 }
 

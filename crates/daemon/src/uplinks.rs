@@ -4,6 +4,7 @@
 //! netlink socket is permitted, and in case that news were lost, it is looked at now and then anyway.
 
 use crate::config::{self, LocalName};
+use crate::core::Core;
 use crate::locals::{Local, addresses, is_usable};
 use crate::log;
 use crate::stack::Stack;
@@ -52,14 +53,14 @@ fn open_watch(registry: &Registry) -> io::Result<NetworkWatch> {
 impl Stack {
     /// From now on the addresses of the host are followed.
     pub(crate) fn watch_network(&mut self) {
-        match open_watch(&self.registry) {
+        match open_watch(&self.core.registry) {
             Ok(watch) => self.uplinks.watch = Some(watch),
             Err(error) => {
                 warn!(target: log::STACK, "changes of addresses are noticed late: netlink: {error}");
-                self.counters.count("network_watches_refused");
+                self.core.count("network_watches_refused");
             }
         }
-        self.timers.set(self.now, Timer::Rescan);
+        self.core.timers.set(self.core.now, Timer::Rescan);
     }
 
     /// The kernel has something to say.
@@ -67,8 +68,8 @@ impl Stack {
         let Some(watch) = &mut self.uplinks.watch else { return };
         let news = watch.take();
         if news.routes {
-            self.counters.count("route_changes_heard");
-            self.driver.endpoint_mut().probe_failed_paths(self.now);
+            self.core.count("route_changes_heard");
+            self.core.driver.endpoint_mut().probe_failed_paths(self.core.now);
         }
         // A gateway makes an uplink of a bridge.
         let pause = match news.addresses {
@@ -79,11 +80,11 @@ impl Stack {
             return;
         }
         let next = self.uplinks.scanned + pause;
-        if next <= self.now {
+        if next <= self.core.now {
             self.follow_addresses();
         } else {
             self.uplinks.planned = true;
-            self.timers.set(next, Timer::Network);
+            self.core.timers.set(next, Timer::Network);
         }
     }
 
@@ -93,12 +94,12 @@ impl Stack {
     }
 
     pub(crate) fn on_rescan_timer(&mut self) {
-        let interval = match (&self.uplinks.watch, self.locals.open.is_empty()) {
+        let interval = match (&self.uplinks.watch, self.core.locals.open.is_empty()) {
             (Some(_), _) => RESCAN_INTERVAL,
             (None, true) => FIRST_SCAN_INTERVAL,
             (None, false) => DEAF_RESCAN_INTERVAL,
         };
-        self.timers.set(self.now + interval, Timer::Rescan);
+        self.core.after(interval, Timer::Rescan);
         self.follow_addresses();
     }
 
@@ -106,35 +107,38 @@ impl Stack {
     /// no more before what has come is offered to the peers: so an association whose only address has
     /// changed moves at once.
     fn follow_addresses(&mut self) {
-        self.uplinks.scanned = self.now;
+        self.uplinks.scanned = self.core.now;
         let Ok(interfaces) = manypath_net::interfaces() else {
-            return self.counters.count("interface_scans_failed");
+            return self.core.count("interface_scans_failed");
         };
-        self.locals.own = addresses(&interfaces);
-        self.locals.failed.retain(|addr| interfaces.iter().any(|one| one.addr == *addr));
+        self.core.locals.own = addresses(&interfaces);
+        self.core.locals.failed.retain(|addr| interfaces.iter().any(|one| one.addr == *addr));
         self.refresh_scopes(&interfaces);
-        self.follow_links(&interfaces);
+        follow_links(&mut self.core, &interfaces);
         let gone = self.close_gone(&interfaces);
-        let before = self.locals.open.len();
+        let before = self.core.locals.open.len();
         for interface in &interfaces {
             // New addresses are the successor's.
-            let wanted = self.is_wanted(interface) && !self.phase.is_succeeded();
-            if wanted && self.locals.is_new(interface) {
-                self.add_local(interface);
+            let wanted = is_wanted(&self.core, interface) && !self.core.phase.is_succeeded();
+            if wanted && self.core.locals.is_new(interface) {
+                add_local(&mut self.core, interface);
             }
         }
-        if !gone.is_empty() || self.locals.open.len() > before {
+        if !gone.is_empty() || self.core.locals.open.len() > before {
             self.forget_near(None);
             self.notice_networks();
         }
         for local in gone {
-            self.driver.endpoint_mut().remove_local_address(self.now, local.address.addr.ip());
+            self.core
+                .driver
+                .endpoint_mut()
+                .remove_local_address(self.core.now, local.address.addr.ip());
         }
     }
 
     /// The networks of the addresses in use, for what is remembered of peers in them.
     pub(crate) fn notice_networks(&mut self) {
-        let locals = self.locals.open.iter().map(|local| &local.address);
+        let locals = self.core.locals.open.iter().map(|local| &local.address);
         let mut networks: Vec<_> =
             locals.map(|local| network_of(local.addr.ip(), local.prefix_len)).collect();
         networks.sort_unstable();
@@ -144,130 +148,32 @@ impl Stack {
         self.peers.set_network(hasher.finish());
     }
 
-    /// Whether the address is to be used as far as the settings go.
-    fn is_wanted(&self, interface: &Interface) -> bool {
-        match &self.config.locals {
-            config::Locals::Auto => is_usable(interface),
-            config::Locals::List(addrs) => interface.up && addrs.contains(&interface.addr),
-            config::Locals::Named(names) => names.iter().any(|name| match name {
-                LocalName::Address(_) => interface.up && name.fits(interface),
-                LocalName::Interface(_) => is_usable(interface) && name.fits(interface),
-            }),
-        }
-    }
-
-    /// Links go down and come up under addresses that stay.
-    fn follow_links(&mut self, interfaces: &[Interface]) {
-        let endpoint = self.driver.endpoint_mut();
-        for local in &mut self.locals.open {
-            let Some(interface) = interfaces.iter().find(|one| local.is_at(one)) else { continue };
-            if interface.up == local.up {
-                continue;
-            }
-            local.up = interface.up;
-            let (ip, name) = (interface.addr, &interface.name);
-            if local.up {
-                log::say_once(&self.config, format_args!("{name} is up again: using {ip}"));
-                self.counters.count("links_up");
-                endpoint.announce_local_address(self.now, local.address);
-            } else {
-                log::say_once(&self.config, format_args!("{name} has no link: {ip} waits"));
-                self.counters.count("links_down");
-                endpoint.suspend_local_address(self.now, ip);
-            }
-        }
-    }
-
     /// Closes the sockets of addresses that are not there any more. Nothing is sent from there; the
     /// peers have not been told yet.
     fn close_gone(&mut self, interfaces: &[Interface]) -> Vec<Local> {
         let there = |local: &Local| {
             local.address.addr.ip().is_loopback() || interfaces.iter().any(|one| local.is_at(one))
         };
-        let gone = self.locals.open.iter().filter(|local| !there(local));
+        let gone = self.core.locals.open.iter().filter(|local| !there(local));
         let gone: Vec<IpAddr> = gone.map(|local| local.address.addr.ip()).collect();
         gone.into_iter().for_each(|local| self.keep_loads_of(local));
         let (open, gone): (Vec<_>, _) =
-            std::mem::take(&mut self.locals.open).into_iter().partition(there);
-        self.locals.open = open;
+            std::mem::take(&mut self.core.locals.open).into_iter().partition(there);
+        self.core.locals.open = open;
         for local in &gone {
             let ip = local.address.addr.ip();
-            log::say_once(&self.config, format_args!("{ip} has gone from {}", local.interface));
-            self.counters.count("addresses_gone");
-            self.driver.endpoint_mut().suspend_local_address(self.now, ip);
+            log::say_once(
+                &self.core.config,
+                format_args!("{ip} has gone from {}", local.interface),
+            );
+            self.core.count("addresses_gone");
+            self.core.driver.endpoint_mut().suspend_local_address(self.core.now, ip);
             for socket in local.sockets() {
-                self.driver.unbind(self.now, Source::Local(socket).token());
+                self.core.driver.unbind(self.core.now, Source::Local(socket).token());
             }
         }
-        self.note_fixed(gone.len());
+        note_fixed(&mut self.core, gone.len());
         gone
-    }
-
-    fn add_local(&mut self, interface: &Interface) {
-        match self.bind_local(interface) {
-            Ok(local) => {
-                let Interface { addr, name, .. } = interface;
-                log::say_once(&self.config, format_args!("using {addr} ({name})"));
-                self.counters.count("addresses_come");
-                self.driver.endpoint_mut().announce_local_address(self.now, local.address);
-                self.locals.keep(local);
-                self.note_fixed(1);
-            }
-            Err(error) => {
-                warn!(target: log::STACK, "{} is not used: {error}", interface.addr);
-                self.counters.count("addresses_not_usable");
-                // An address that is just coming can be bound a moment later: the next scan tries again.
-                if error.kind() != io::ErrorKind::AddrNotAvailable {
-                    self.locals.failed.insert(interface.addr);
-                }
-            }
-        }
-    }
-
-    /// Opens a socket at the port of the others, or at the last one that there was.
-    fn bind_local(&mut self, interface: &Interface) -> io::Result<Local> {
-        let socket = self.locals.next_socket();
-        let token = Source::Local(socket).token();
-        let mut binding = LocalBinding::from(interface);
-        if self.config.encapsulation == config::Encapsulation::Native {
-            let address = self.driver.bind_native(&self.registry, token, &binding)?;
-            return Ok(Local::new(address, interface, socket));
-        }
-        let fixed = self.config.udp_port != 0;
-        binding.addr.set_port(self.locals.udp_port());
-        let bound = self.driver.bind(&self.registry, token, binding.clone());
-        let address = match bound {
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse && !fixed => {
-                // Somebody else has taken it meanwhile. Paths may have ports of their own.
-                binding.addr.set_port(0);
-                self.driver.bind_anywhere(&self.registry, token, &binding)?
-            }
-            other => other?,
-        };
-        let mut local = Local::new(address, interface, socket);
-        self.bind_second(&mut local, binding);
-        Ok(local)
-    }
-
-    /// The peer has said what it thinks of a changed address of ours.
-    pub(crate) fn on_address_answer(
-        &mut self,
-        id: AssociationId,
-        address: IpAddr,
-        (change, outcome): (AddressChange, ReconfigurationOutcome),
-    ) {
-        let said = match outcome {
-            ReconfigurationOutcome::Performed => "the peer knows",
-            ReconfigurationOutcome::Denied | ReconfigurationOutcome::Failed => "the peer refuses",
-        };
-        self.counters.count(match outcome {
-            ReconfigurationOutcome::Performed => "address_changes_told",
-            ReconfigurationOutcome::Denied | ReconfigurationOutcome::Failed => {
-                "address_changes_refused"
-            }
-        });
-        let what = change_name(change);
-        info!(target: log::ASSOCIATION, "association {}: {said} that {address} has {what}", id.0);
     }
 
     /// The peer has changed its addresses. Connections to one that it has no more are not its own.
@@ -277,9 +183,9 @@ impl Stack {
         address: IpAddr,
         change: AddressChange,
     ) {
-        self.counters.count("address_changes_of_peers");
+        self.core.count("address_changes_of_peers");
         if change == AddressChange::Added {
-            let known = self.living_addresses(id);
+            let known = self.core.living_addresses(id);
             known.into_iter().for_each(|addr| self.forget_near(Some(addr)));
         }
         if change == AddressChange::Removed {
@@ -288,17 +194,118 @@ impl Stack {
         let what = change_name(change);
         info!(target: log::ASSOCIATION, "association {}: the peer's {address} has {what}", id.0);
     }
+}
 
-    /// Addresses have changed: not every peer can be told.
-    fn note_fixed(&mut self, changes: usize) {
-        let fixed = self.driver.endpoint().fixed_addresses();
-        if changes > 0 && fixed > 0 {
-            self.counters.count("address_changes_not_told");
-            info!(target: log::STACK,
-                "{fixed} associations go on with the addresses they have: \
-                 their peers do not take changes (RFC 5061)"
-            );
+/// Whether the address is to be used as far as the settings go.
+fn is_wanted(core: &Core, interface: &Interface) -> bool {
+    match &core.config.locals {
+        config::Locals::Auto => is_usable(interface),
+        config::Locals::List(addrs) => interface.up && addrs.contains(&interface.addr),
+        config::Locals::Named(names) => names.iter().any(|name| match name {
+            LocalName::Address(_) => interface.up && name.fits(interface),
+            LocalName::Interface(_) => is_usable(interface) && name.fits(interface),
+        }),
+    }
+}
+
+/// Links go down and come up under addresses that stay.
+fn follow_links(core: &mut Core, interfaces: &[Interface]) {
+    let endpoint = core.driver.endpoint_mut();
+    for local in &mut core.locals.open {
+        let Some(interface) = interfaces.iter().find(|one| local.is_at(one)) else { continue };
+        if interface.up == local.up {
+            continue;
         }
+        local.up = interface.up;
+        let (ip, name) = (interface.addr, &interface.name);
+        if local.up {
+            log::say_once(&core.config, format_args!("{name} is up again: using {ip}"));
+            core.counters.count("links_up");
+            endpoint.announce_local_address(core.now, local.address);
+        } else {
+            log::say_once(&core.config, format_args!("{name} has no link: {ip} waits"));
+            core.counters.count("links_down");
+            endpoint.suspend_local_address(core.now, ip);
+        }
+    }
+}
+
+fn add_local(core: &mut Core, interface: &Interface) {
+    match bind_local(core, interface) {
+        Ok(local) => {
+            let Interface { addr, name, .. } = interface;
+            log::say_once(&core.config, format_args!("using {addr} ({name})"));
+            core.count("addresses_come");
+            core.driver.endpoint_mut().announce_local_address(core.now, local.address);
+            core.locals.keep(local);
+            note_fixed(core, 1);
+        }
+        Err(error) => {
+            warn!(target: log::STACK, "{} is not used: {error}", interface.addr);
+            core.count("addresses_not_usable");
+            // An address that is just coming can be bound a moment later: the next scan tries again.
+            if error.kind() != io::ErrorKind::AddrNotAvailable {
+                core.locals.failed.insert(interface.addr);
+            }
+        }
+    }
+}
+
+/// Opens a socket at the port of the others, or at the last one that there was.
+fn bind_local(core: &mut Core, interface: &Interface) -> io::Result<Local> {
+    let socket = core.locals.next_socket();
+    let token = Source::Local(socket).token();
+    let mut binding = LocalBinding::from(interface);
+    if core.config.encapsulation == config::Encapsulation::Native {
+        let address = core.driver.bind_native(&core.registry, token, &binding)?;
+        return Ok(Local::new(address, interface, socket));
+    }
+    let fixed = core.config.udp_port != 0;
+    binding.addr.set_port(core.locals.udp_port());
+    let bound = core.driver.bind(&core.registry, token, binding.clone());
+    let address = match bound {
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse && !fixed => {
+            // Somebody else has taken it meanwhile. Paths may have ports of their own.
+            binding.addr.set_port(0);
+            core.driver.bind_anywhere(&core.registry, token, &binding)?
+        }
+        other => other?,
+    };
+    let mut local = Local::new(address, interface, socket);
+    crate::privileged::bind_second(core, &mut local, binding);
+    Ok(local)
+}
+
+/// The peer has said what it thinks of a changed address of ours.
+pub(crate) fn on_address_answer(
+    core: &mut Core,
+    id: AssociationId,
+    address: IpAddr,
+    (change, outcome): (AddressChange, ReconfigurationOutcome),
+) {
+    let said = match outcome {
+        ReconfigurationOutcome::Performed => "the peer knows",
+        ReconfigurationOutcome::Denied | ReconfigurationOutcome::Failed => "the peer refuses",
+    };
+    core.count(match outcome {
+        ReconfigurationOutcome::Performed => "address_changes_told",
+        ReconfigurationOutcome::Denied | ReconfigurationOutcome::Failed => {
+            "address_changes_refused"
+        }
+    });
+    let what = change_name(change);
+    info!(target: log::ASSOCIATION, "association {}: {said} that {address} has {what}", id.0);
+}
+
+/// Addresses have changed: not every peer can be told.
+fn note_fixed(core: &mut Core, changes: usize) {
+    let fixed = core.driver.endpoint().fixed_addresses();
+    if changes > 0 && fixed > 0 {
+        core.count("address_changes_not_told");
+        info!(target: log::STACK,
+            "{fixed} associations go on with the addresses they have: \
+             their peers do not take changes (RFC 5061)"
+        );
     }
 }
 

@@ -46,8 +46,8 @@ impl Stack {
             self.settles_at(incoming.association)
         };
         let Incoming { association: id, flow, .. } = incoming;
-        let peer = self.peer_ip(id);
-        if self.now >= until {
+        let peer = self.core.peer_ip(id);
+        if self.core.now >= until {
             self.refuse(id, flow, Refusal::Busy, denied.counter());
         } else if self.is_room_to_wait(peer) {
             self.wait(Waiting { until, incoming, peer });
@@ -62,14 +62,14 @@ impl Stack {
     }
 
     fn wait(&mut self, waiting: Waiting) {
-        self.timers.set(waiting.until, Timer::Waiting);
+        self.core.timers.set(waiting.until, Timer::Waiting);
         self.waiting_flows.0.push(waiting);
     }
 
     /// Until when paths of an association that are not confirmed are waited for.
     pub(crate) fn settles_at(&self, id: AssociationId) -> Instant {
         let begun = self.associations.get(&id).map(|association| association.begun);
-        begun.unwrap_or(self.now) + SETTLING
+        begun.unwrap_or(self.core.now) + SETTLING
     }
 
     /// Whether another flow of a peer may wait. Peers at one address must not take the room of all.
@@ -90,7 +90,7 @@ impl Stack {
 
     /// Answers the flows whose time has come.
     pub(crate) fn on_waiting_timer(&mut self) {
-        let now = self.now;
+        let now = self.core.now;
         self.answer_waiting(|one| one.until <= now);
     }
 
@@ -115,7 +115,7 @@ impl Stack {
         let association = self.associations.get(&incoming.association);
         let asked = association.is_some_and(|known| known.mux.status(incoming.flow).is_some());
         if !asked {
-            self.counters.count("dials_dropped");
+            self.core.count("dials_dropped");
         }
         asked
     }

@@ -3,6 +3,7 @@
 //! What is there is compared with what was there: after each change of a state, and every tenth of a second
 //! for all else (paths that come and go, policies). While nobody watches nothing is kept.
 
+use crate::core::Core;
 use crate::stack::Stack;
 use crate::status::{path_state_name, policy};
 use crate::timers::Timer;
@@ -80,9 +81,9 @@ impl Stack {
     pub(crate) fn on_watch(&mut self, control: u64) {
         self.watch.watchers.insert(control);
         self.watch.known = self.paths_now();
-        self.reply(control, Reply::Watching);
+        self.core.reply(control, Reply::Watching);
         if !std::mem::replace(&mut self.watch.ticking, true) {
-            self.timers.set(self.now + PAUSE, Timer::Watch);
+            self.core.after(PAUSE, Timer::Watch);
         }
     }
 
@@ -92,7 +93,7 @@ impl Stack {
             return;
         }
         self.tell_watchers();
-        self.timers.set(self.now + PAUSE, Timer::Watch);
+        self.core.after(PAUSE, Timer::Watch);
     }
 
     /// Tells those who watch what has happened since they were told last.
@@ -104,17 +105,19 @@ impl Stack {
         let changes = changes(&self.watch.known, &now);
         self.watch.known = now;
         for (id, change, seen) in changes {
-            let event = self.path_event(id, change, &seen);
+            let event = path_event(&self.core, id, change, &seen);
             for control in self.watch.watchers.clone() {
-                self.reply(control, Reply::Path(event.clone()));
+                self.core.reply(control, Reply::Path(event.clone()));
             }
         }
     }
 
     fn paths_now(&self) -> Known {
-        let endpoint = self.driver.endpoint();
-        let all =
-            self.associations.keys().filter_map(|id| Some((*id, endpoint.status(self.now, *id)?)));
+        let endpoint = self.core.driver.endpoint();
+        let all = self
+            .associations
+            .keys()
+            .filter_map(|id| Some((*id, endpoint.status(self.core.now, *id)?)));
         let paths = all.flat_map(|(id, status)| {
             status.paths.into_iter().map(move |path| {
                 let (own, peers) = (path.policy, path.peer_policy);
@@ -123,19 +126,19 @@ impl Stack {
         });
         paths.collect()
     }
+}
 
-    fn path_event(&self, id: AssociationId, event: PathChange, seen: &Seen) -> PathEvent {
-        PathEvent {
-            event,
-            pid: std::process::id(),
-            association: id.0,
-            local: seen.addr.local,
-            remote: seen.addr.remote,
-            interface: self.locals.interface(seen.addr.local.ip()).to_owned(),
-            state: path_state_name(seen.state).to_owned(),
-            policy: policy(seen.own),
-            peer_policy: policy(seen.peers),
-        }
+fn path_event(core: &Core, id: AssociationId, event: PathChange, seen: &Seen) -> PathEvent {
+    PathEvent {
+        event,
+        pid: std::process::id(),
+        association: id.0,
+        local: seen.addr.local,
+        remote: seen.addr.remote,
+        interface: core.locals.interface(seen.addr.local.ip()).to_owned(),
+        state: path_state_name(seen.state).to_owned(),
+        policy: policy(seen.own),
+        peer_policy: policy(seen.peers),
     }
 }
 

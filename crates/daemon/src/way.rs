@@ -18,7 +18,7 @@ const HEADERS: u32 = 40 + 8 + 12 + 20;
 impl Stack {
     /// The way of a connection that is attached or about to be; `None` when it is none of ours, or over.
     pub(crate) fn way_of(&self, client: Client) -> Option<Way> {
-        let attempt = self.control.attempt(client)?;
+        let attempt = self.core.control.attempt(client)?;
         self.way_of_relay(RelayId(attempt.0)).or_else(|| self.way_promised(attempt))
     }
 
@@ -40,10 +40,10 @@ impl Stack {
 
     /// The way of a flow, whatever becomes of it.
     pub(crate) fn way_of_flow(&self, association: AssociationId, flow: FlowId) -> Option<Way> {
-        let buffer = parameters::of_stack(&self.config).receive_buffer.into();
+        let buffer = parameters::of_stack(&self.core.config).receive_buffer.into();
         let flows = &self.associations.get(&association)?.mux;
         let window = flows.offered_window(flow, buffer);
-        let status = self.driver.endpoint().status(self.now, association)?;
+        let status = self.core.status_of(association)?;
         Some(way(&status, window.unwrap_or(buffer)))
     }
 }

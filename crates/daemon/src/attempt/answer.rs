@@ -3,6 +3,7 @@
 use super::open::{errno_of, log_refused};
 use super::{AttemptId, Client, Open, Sctp, Tcp, sctp_only};
 use crate::association::FlowUse;
+use crate::core::Core;
 use crate::log;
 use crate::stack::Stack;
 use crate::timers::Timer;
@@ -28,9 +29,9 @@ impl Stack {
         attempt.sctp = Sctp::Opened { association, flow };
         let tcp = std::mem::replace(&mut attempt.tcp, Tcp::NotStarted);
         let (client, open) = (attempt.client, attempt.open);
-        self.peers.remember_carried(self.now, open.destination);
-        self.drop_tcp(tcp);
-        let local = self.local_name(association, &open);
+        self.peers.remember_carried(self.core.now, open.destination);
+        crate::attempt::race::drop_tcp(&mut self.core, tcp);
+        let local = self.core.local_name(association, &open);
         debug!(target: log::CONNECTION, "{}: over association {}", open.destination, association.0);
         self.promise(id, client, Transport::Sctp, local, open.destination);
     }
@@ -43,12 +44,12 @@ impl Stack {
         local: SocketAddr,
         peer: SocketAddr,
     ) {
-        self.timers.set(self.now + ATTACH_TIMEOUT, Timer::Attach(attempt));
+        self.core.after(ATTACH_TIMEOUT, Timer::Attach(attempt));
         if self.attempts.get(&attempt).is_some_and(|attempt| attempt.open.waiting) {
             let way = self.way_promised(attempt);
-            self.reply(client.control, Reply::Way { id: client.id, way });
+            self.core.reply(client.control, Reply::Way { id: client.id, way });
         }
-        self.reply(client.control, Reply::Accepted { id: client.id, transport, local, peer });
+        self.core.reply(client.control, Reply::Accepted { id: client.id, transport, local, peer });
     }
 
     /// The way of a connection that the launcher was told to complete.
@@ -61,22 +62,6 @@ impl Stack {
         }
     }
 
-    /// What the program shall see as its own address: the one of the path to the destination. The
-    /// port is the program's if it chose one; 0 leaves it to the launcher.
-    pub(crate) fn local_name(&self, association: AssociationId, open: &Open) -> SocketAddr {
-        let port = open.source.map_or(0, |source| source.port());
-        let bound = open.source.map(|source| source.ip()).filter(|ip| !ip.is_unspecified());
-        let ip = bound.or_else(|| self.local_towards(association, open.destination.ip()));
-        SocketAddr::new(ip.unwrap_or(Ipv4Addr::UNSPECIFIED.into()), port)
-    }
-
-    fn local_towards(&self, association: AssociationId, remote: IpAddr) -> Option<IpAddr> {
-        let paths = self.driver.endpoint().status(self.now, association)?.paths;
-        let direct = paths.iter().find(|path| path.addr.remote.ip() == remote);
-        let path = direct.or_else(|| paths.iter().find(|path| path.primary))?;
-        Some(path.addr.local.ip())
-    }
-
     /// The peer has refused the flow.
     pub(crate) fn on_refused(&mut self, association: AssociationId, flow: FlowId, why: Refusal) {
         let Some(FlowUse::Attempt(id)) = self.flow_use(association, flow) else { return };
@@ -87,7 +72,7 @@ impl Stack {
             Refusal::Errno(errno) => self.fail(id, i32::from(errno)),
             Refusal::NotAllowed => {
                 let reason = FallbackReason::NotAllowed;
-                self.peers.remember_service(self.now, destination, reason);
+                self.peers.remember_service(self.core.now, destination, reason);
                 self.give_up_sctp(id, reason);
             }
             Refusal::Busy | Refusal::NoStream | Refusal::Other(_) => {
@@ -126,7 +111,7 @@ impl Stack {
         attempt.fallback = Some(reason);
         if sctp_only(&attempt.options) {
             log_refused(attempt.open.destination, reason);
-            self.counters.count("opens_without_fallback");
+            self.core.count("opens_without_fallback");
             self.fail(id, errno_of(reason));
         } else {
             self.use_tcp(id);
@@ -143,9 +128,9 @@ impl Stack {
         let (client, open, options) = (attempt.client, attempt.open, attempt.options);
         if (open.blocking && !attempt.raced) || !attempt.pending {
             self.forget_attempt(id);
-            self.go_direct(client, open.destination, reason);
+            crate::attempt::open::go_direct(&mut self.core, client, open.destination, reason);
         } else {
-            self.counters.count_fallback(reason);
+            self.core.counters.count_fallback(reason);
             debug!(target: log::CONNECTION, "{}: plain TCP: {reason}", open.destination);
             self.tell_plain(client, &open, &options);
             self.start_tcp(id);
@@ -156,26 +141,26 @@ impl Stack {
     /// The peer was there, and has not answered yet: its service may take its time. If it has died
     /// since, nothing on the way would tell, so it is asked now and then.
     fn wait_on(&mut self, id: AttemptId, association: AssociationId) {
-        let heard = self.packets_received(association);
-        let end = self.now + self.patience_with(association);
+        let heard = self.core.packets_received(association);
+        let end = self.core.now + self.core.patience_with(association);
         let Some(attempt) = self.attempts.get_mut(&id) else { return };
         if let Sctp::Opening { received, .. } = &mut attempt.sctp {
             *received = heard;
         }
         attempt.patience.1 = end;
         self.end_race(id);
-        self.timers.set(end, Timer::Fallback(id));
-        self.ask_everywhere(association);
+        self.core.timers.set(end, Timer::Fallback(id));
+        self.core.ask_everywhere(association);
     }
 
     /// Gives up SCTP once the peer was silent for too long.
     pub(crate) fn on_fallback_timer(&mut self, id: AttemptId) {
         let Some(attempt) = self.attempts.get(&id) else { return };
         let Sctp::Opening { association, flow, received } = attempt.sctp else { return };
-        if self.now < attempt.patience.1 {
+        if self.core.now < attempt.patience.1 {
             return;
         }
-        if self.packets_received(association) > received {
+        if self.core.packets_received(association) > received {
             return self.wait_on(id, association);
         }
         if self.is_tcp_undecided(id) {
@@ -199,9 +184,27 @@ impl Stack {
         if self.is_direct(association) {
             self.note_direct_failure(id, association, reason);
         } else if !established {
-            self.peers.remember_peer(self.now, peer, acceptor, reason);
+            self.peers.remember_peer(self.core.now, peer, acceptor, reason);
         }
         self.reset_flow(association, flow);
         self.give_up_sctp(id, reason);
+    }
+}
+
+impl Core {
+    /// What the program shall see as its own address: the one of the path to the destination. The
+    /// port is the program's if it chose one; 0 leaves it to the launcher.
+    pub(crate) fn local_name(&self, association: AssociationId, open: &Open) -> SocketAddr {
+        let port = open.source.map_or(0, |source| source.port());
+        let bound = open.source.map(|source| source.ip()).filter(|ip| !ip.is_unspecified());
+        let ip = bound.or_else(|| self.local_towards(association, open.destination.ip()));
+        SocketAddr::new(ip.unwrap_or(Ipv4Addr::UNSPECIFIED.into()), port)
+    }
+
+    fn local_towards(&self, association: AssociationId, remote: IpAddr) -> Option<IpAddr> {
+        let paths = self.status_of(association)?.paths;
+        let direct = paths.iter().find(|path| path.addr.remote.ip() == remote);
+        let path = direct.or_else(|| paths.iter().find(|path| path.primary))?;
+        Some(path.addr.local.ip())
     }
 }

@@ -10,6 +10,7 @@
 
 use super::{Attempt, AttemptId, Sctp, sctp_only};
 use crate::association::{Association, FlowUse, Setup};
+use crate::core::Core;
 use crate::parameters;
 use crate::privileged::PeerKey;
 use crate::stack::Stack;
@@ -27,60 +28,43 @@ use std::net::{IpAddr, SocketAddr};
 const SHORT_ROUND_TRIP: Duration = Duration::from_millis(2);
 
 impl Stack {
-    /// Whether a connection with these options is plain TCP where SCTP has nothing to gain.
-    pub(super) fn may_step_aside(&self, options: &Options) -> bool {
-        let wanted = options.step_aside.unwrap_or(self.config.step_aside);
-        let can = !sctp_only(options) && options.form != Some(Form::Direct);
-        can && wanted == StepAside::Auto
-    }
-
     /// Whether a single short path leads to `destination`: an association knows, or what is remembered.
     pub(super) fn is_near(&mut self, destination: SocketAddr, options: &Options) -> bool {
-        let (peer, acceptor) = (destination.ip(), self.acceptor_for(destination, options));
-        let profile = parameters::profile(&self.config, options);
-        let realm = self.scopes.realm_towards(peer, None);
+        let (peer, acceptor) = (destination.ip(), self.core.acceptor_for(destination, options));
+        let profile = parameters::profile(&self.core.config, options);
+        let realm = self.core.scopes.realm_towards(peer, None);
         let association = self.association_with(&PeerKey { addr: peer, profile, acceptor, realm });
-        match association.filter(|id| !self.awaits_init_ack(*id)) {
+        match association.filter(|id| !self.core.awaits_init_ack(*id)) {
             Some(id) => {
-                let near = self.gains_nothing(id);
-                if near && self.peers.remember_near(self.now, peer) {
+                let near = self.core.gains_nothing(id);
+                if near && self.peers.remember_near(self.core.now, peer) {
                     self.watch_idle(id);
                 }
                 near
             }
             None => {
-                let known = self.config.peer_cache && self.peers.is_near(self.now, peer);
-                known && self.locals.is_one_interface()
+                let known = self.core.config.peer_cache && self.peers.is_near(self.core.now, peer);
+                known && self.core.locals.is_one_interface()
             }
         }
     }
 
-    /// Whether the association could carry nothing better than plain TCP does.
-    pub(crate) fn gains_nothing(&self, id: AssociationId) -> bool {
-        let Some(status) = self.driver.endpoint().status(self.now, id) else { return false };
-        let up = [AssociationState::CookieEchoed, AssociationState::Established];
-        let paths: Vec<_> = status.paths.iter().map(|path| (path.state, path.least_rtt)).collect();
-        up.contains(&status.state) && is_single_and_short(&paths)
-    }
-
     /// Forgets that a single short path leads to `peer`, or to anybody.
     pub(crate) fn forget_near(&mut self, peer: Option<IpAddr>) {
-        if self.peers.forget_near(self.now, peer) {
-            self.tell_redirectors();
+        if self.peers.forget_near(self.core.now, peer) {
+            self.core.control.tell_redirectors();
         }
-    }
-
-    fn awaits_init_ack(&self, id: AssociationId) -> bool {
-        let status = self.driver.endpoint().status(self.now, id);
-        status.is_some_and(|status| status.state == AssociationState::CookieWait)
     }
 
     /// Holds messages of the association back until the peer has answered, or is too far away.
     pub(super) fn await_answer(&mut self, id: AssociationId, options: &Options) {
-        let Some(end) = self.answer_due(id).filter(|end| self.now < *end) else { return };
-        if self.may_step_aside(options) && !self.is_direct(id) && self.awaits_init_ack(id) {
+        let Some(end) = self.answer_due(id).filter(|end| self.core.now < *end) else { return };
+        if may_step_aside(&self.core, options)
+            && !self.is_direct(id)
+            && self.core.awaits_init_ack(id)
+        {
             self.unanswered.insert(id);
-            self.timers.set(end, Timer::Answer(id));
+            self.core.timers.set(end, Timer::Answer(id));
         }
     }
 
@@ -112,20 +96,20 @@ impl Stack {
         let Some(attempt) = self.attempts.get_mut(&id) else { return };
         if !std::mem::replace(&mut attempt.pending, true) {
             let client = attempt.client;
-            self.reply(client.control, Reply::Pending { id: client.id });
+            self.core.reply(client.control, Reply::Pending { id: client.id });
         }
     }
 
     /// Lets go of what waited for an answer that has come, or comes too late to be one of a near peer.
     pub(crate) fn follow_answers(&mut self) {
         for id in self.unanswered.clone() {
-            let late = self.answer_due(id).is_none_or(|end| end <= self.now);
-            let answered = !self.awaits_init_ack(id);
+            let late = self.answer_due(id).is_none_or(|end| end <= self.core.now);
+            let answered = !self.core.awaits_init_ack(id);
             if !answered && !late {
                 continue;
             }
             self.unanswered.remove(&id);
-            if self.gains_nothing(id) {
+            if self.core.gains_nothing(id) {
                 self.step_aside(id);
             }
             self.attempts_on(id).into_iter().for_each(|attempt| self.tell_pending(attempt));
@@ -146,14 +130,16 @@ impl Stack {
     fn step_aside(&mut self, id: AssociationId) {
         let mut aside = self.attempts_on(id);
         let may = |id: &AttemptId| {
-            self.attempts.get(id).is_some_and(|attempt| self.may_step_aside(&attempt.options))
+            self.attempts
+                .get(id)
+                .is_some_and(|attempt| may_step_aside(&self.core, &attempt.options))
         };
         aside.retain(may);
         self.withdraw(id, &aside);
         for attempt in aside {
             let peer = self.attempts.get(&attempt).map(|attempt| attempt.open.destination.ip());
             if let Some(peer) = peer {
-                self.peers.remember_near(self.now, peer);
+                self.peers.remember_near(self.core.now, peer);
             }
             self.give_up_sctp(attempt, FallbackReason::NothingToGain);
         }
@@ -169,7 +155,7 @@ impl Stack {
             let Association { begun_with, acceptor, begun, streams, .. } = *association;
             let fresh = Association::new(begun_with, Setup::Connecting, begun, streams, memory);
             let gone = std::mem::replace(association, fresh.asked(acceptor));
-            return self.counters.add_flows(gone.mux.counters().entries());
+            return self.core.counters.add_flows(gone.mux.counters().entries());
         }
         for attempt in attempts {
             let sctp = self.attempts.get(attempt).map(|attempt| attempt.sctp);
@@ -178,6 +164,28 @@ impl Stack {
             }
         }
     }
+}
+
+impl Core {
+    /// Whether the association could carry nothing better than plain TCP does.
+    pub(crate) fn gains_nothing(&self, id: AssociationId) -> bool {
+        let Some(status) = self.status_of(id) else { return false };
+        let up = [AssociationState::CookieEchoed, AssociationState::Established];
+        let paths: Vec<_> = status.paths.iter().map(|path| (path.state, path.least_rtt)).collect();
+        up.contains(&status.state) && is_single_and_short(&paths)
+    }
+
+    fn awaits_init_ack(&self, id: AssociationId) -> bool {
+        let status = self.status_of(id);
+        status.is_some_and(|status| status.state == AssociationState::CookieWait)
+    }
+}
+
+/// Whether a connection with these options is plain TCP where SCTP has nothing to gain.
+pub(super) fn may_step_aside(core: &Core, options: &Options) -> bool {
+    let wanted = options.step_aside.unwrap_or(core.config.step_aside);
+    let can = !sctp_only(options) && options.form != Some(Form::Direct);
+    can && wanted == StepAside::Auto
 }
 
 /// Whether plain TCP is at least as good as an association with these paths can be: their states and the

@@ -19,12 +19,12 @@ impl Stack {
     ) -> bool {
         let Some(attempt) = self.attempts.get(&id) else { return false };
         let (open, options) = (attempt.open, attempt.options);
-        let acceptor = self.acceptor_for(open.destination, &options);
-        let known = self.peers.is_native(self.now, open.destination.ip(), acceptor);
+        let acceptor = self.core.acceptor_for(open.destination, &options);
+        let known = self.peers.is_native(self.core.now, open.destination.ip(), acceptor);
         if !known || self.is_direct(failed) || options.form == Some(Form::Mux) {
             return false;
         }
-        let profile = parameters::profile(&self.config, &options);
+        let profile = parameters::profile(&self.core.config, &options);
         let Ok((association, flow)) = self.begin_direct(&open, profile, acceptor) else {
             return false;
         };
@@ -50,7 +50,7 @@ impl Stack {
         let Some(attempt) = self.attempts.get(&id) else { return reason };
         let reason = attempt.fallback.unwrap_or(reason);
         if self.is_direct(association) {
-            self.peers.remember_service(self.now, attempt.open.destination, reason);
+            self.peers.remember_service(self.core.now, attempt.open.destination, reason);
         }
         reason
     }

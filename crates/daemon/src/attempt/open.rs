@@ -2,6 +2,7 @@
 
 use super::{Attempt, AttemptId, Client, Open, Sctp, sctp_only};
 use crate::association::FlowUse;
+use crate::core::Core;
 use crate::log;
 use crate::parameters;
 use crate::stack::Stack;
@@ -27,7 +28,7 @@ const USUAL_PATIENCE: u32 = 3;
 impl Stack {
     /// A launcher asks for a connection.
     pub(crate) fn on_open(&mut self, client: Client, open: Open) {
-        let (policy, options) = self.rules.connect(open.destination);
+        let (policy, options) = self.core.rules.connect(open.destination);
         let begun = match policy {
             Policy::Enable => self.begin(client, open, options),
             Policy::Disable => Err(FallbackReason::Rule),
@@ -35,10 +36,10 @@ impl Stack {
         match begun {
             Ok(()) => {}
             Err(reason) if sctp_only(&options) && !is_for_the_kernel(reason) => {
-                self.refuse_open(client, open.destination, reason);
+                refuse_open(&mut self.core, client, open.destination, reason);
             }
             Err(reason) if open.waiting => self.relay_plainly(client, open, options, reason),
-            Err(reason) => self.go_direct(client, open.destination, reason),
+            Err(reason) => go_direct(&mut self.core, client, open.destination, reason),
         }
     }
 
@@ -50,13 +51,13 @@ impl Stack {
         options: Options,
         reason: FallbackReason,
     ) {
-        self.counters.count_fallback(reason);
+        self.core.counters.count_fallback(reason);
         debug!(target: log::CONNECTION, "{}: plain TCP: {reason}", open.destination);
-        let id = AttemptId(self.next_id());
-        let mut attempt = Attempt::new(client, open, options, Sctp::Failed, self.now);
+        let id = AttemptId(self.core.next_id());
+        let mut attempt = Attempt::new(client, open, options, Sctp::Failed, self.core.now);
         attempt.fallback = Some(reason);
         self.attempts.insert(id, attempt);
-        self.control.remember(client, id);
+        self.core.control.remember(client, id);
         self.tell_pending(id);
         self.tell_plain(client, &open, &options);
         self.start_tcp(id);
@@ -66,15 +67,15 @@ impl Stack {
     /// Lets the kernel leave the next connects to the same service alone. Nothing is said where only
     /// SCTP may be used: such a peer is asked again each time.
     pub(super) fn tell_plain(&mut self, client: Client, open: &Open, options: &Options) {
-        let wanted = open.waiting && self.config.peer_cache && !sctp_only(options);
-        let near = self.may_step_aside(options);
-        let acceptor = self.acceptor_for(open.destination, options);
-        let left = self.peers.plain_for(self.now, open.destination, acceptor, near);
+        let wanted = open.waiting && self.core.config.peer_cache && !sctp_only(options);
+        let near = crate::attempt::aside::may_step_aside(&self.core, options);
+        let acceptor = self.core.acceptor_for(open.destination, options);
+        let left = self.peers.plain_for(self.core.now, open.destination, acceptor, near);
         let left = left.filter(|_| wanted);
         if let Some(left) = left {
             let (destination, for_ms) = (open.destination, left.as_millis());
             let for_ms = u64::try_from(for_ms).unwrap_or(u64::MAX);
-            self.reply(client.control, Reply::Plain { destination, for_ms });
+            self.core.reply(client.control, Reply::Plain { destination, for_ms });
         }
     }
 
@@ -85,8 +86,10 @@ impl Stack {
         options: Options,
     ) -> Result<(), FallbackReason> {
         let destination = open.destination;
-        self.check_suitable(&open)?;
-        if self.may_step_aside(&options) && self.is_near(destination, &options) {
+        self.core.check_suitable(&open)?;
+        if crate::attempt::aside::may_step_aside(&self.core, &options)
+            && self.is_near(destination, &options)
+        {
             return Err(FallbackReason::NothingToGain);
         }
         if let Some(reason) = self.remembered(destination, &options) {
@@ -94,15 +97,16 @@ impl Stack {
         }
         let (association, flow) = self.carrier_for(&open, &options)?;
         self.treat(association, flow, &options);
-        let id = AttemptId(self.next_id());
-        let received = self.packets_received(association);
+        let id = AttemptId(self.core.next_id());
+        let received = self.core.packets_received(association);
         let sctp = Sctp::Opening { association, flow, received };
-        let mut attempt = Attempt::new(client, open, options, sctp, self.now);
+        let mut attempt = Attempt::new(client, open, options, sctp, self.core.now);
         attempt.routed_until = self.routed_until(&open, association);
         self.attempts.insert(id, attempt);
         self.set_flow_use(association, flow, FlowUse::Attempt(id));
-        self.control.remember(client, id);
-        let trusted = self.config.peer_cache && self.peers.is_carried(self.now, destination);
+        self.core.control.remember(client, id);
+        let trusted =
+            self.core.config.peer_cache && self.peers.is_carried(self.core.now, destination);
         let alone = open.blocking || trusted || sctp_only(&options);
         self.start_clocks(id, association, alone);
         self.await_answer(association, &options);
@@ -110,7 +114,7 @@ impl Stack {
         self.tell_pending_soon(id);
         // A port of the program's own only its own socket can have.
         let has_port = open.source.is_some_and(|source| source.port() != 0);
-        if self.config.tcp_race && !trusted && !has_port && !self.is_met(association) {
+        if self.core.config.tcp_race && !trusted && !has_port && !self.is_met(association) {
             self.race(id);
         }
         Ok(())
@@ -119,9 +123,9 @@ impl Stack {
     /// Why `destination` is not to be tried now, as far as is remembered. Without a fallback the peer is asked again
     /// each time. What the user can mend is said each time.
     fn remembered(&self, destination: SocketAddr, options: &Options) -> Option<FallbackReason> {
-        let acceptor = self.acceptor_for(destination, options);
-        let known = self.peers.lookup(self.now, destination, acceptor);
-        let reason = known.filter(|_| self.config.peer_cache && !sctp_only(options))?;
+        let acceptor = self.core.acceptor_for(destination, options);
+        let known = self.peers.lookup(self.core.now, destination, acceptor);
+        let reason = known.filter(|_| self.core.config.peer_cache && !sctp_only(options))?;
         debug!(target: log::CONNECTION, "{destination}: remembered: {reason}");
         let is_told = reason == FallbackReason::UnprovenPort;
         Some(if is_told { reason } else { FallbackReason::Remembered })
@@ -134,10 +138,11 @@ impl Stack {
         open: &Open,
         options: &Options,
     ) -> Result<(AssociationId, FlowId), FallbackReason> {
-        let profile = parameters::profile(&self.config, options);
-        let acceptor = self.acceptor_for(open.destination, options);
+        let profile = parameters::profile(&self.core.config, options);
+        let acceptor = self.core.acceptor_for(open.destination, options);
         let peer = open.destination.ip();
-        let is_native = || self.config.peer_cache && self.peers.is_native(self.now, peer, acceptor);
+        let is_native =
+            || self.core.config.peer_cache && self.peers.is_native(self.core.now, peer, acceptor);
         if options.form.map_or_else(is_native, |form| form == Form::Direct) {
             return self.begin_direct(open, profile, acceptor);
         }
@@ -147,6 +152,96 @@ impl Stack {
         Ok((association, flow))
     }
 
+    fn open_flow(&mut self, id: AssociationId, open: &Open) -> Result<FlowId, FallbackReason> {
+        let association = self.associations.get_mut(&id).ok_or(FallbackReason::AssociationLost)?;
+        let opened = association.mux.open(open.destination, open.source_or_unspecified());
+        self.dirty.insert(id);
+        self.extend_streams(id);
+        opened.map_err(|error| {
+            warn!(target: log::CONNECTION, "association {}: {error}", id.0);
+            FallbackReason::Busy
+        })
+    }
+
+    fn is_reached_usually(&self, id: AttemptId) -> bool {
+        let attempt = self.attempts.get(&id).filter(|_| self.core.config.peer_cache);
+        attempt
+            .is_some_and(|attempt| self.peers.is_carried(self.core.now, attempt.open.destination))
+    }
+
+    /// Whether the peer has ever answered on the association.
+    fn is_met(&self, association: AssociationId) -> bool {
+        self.is_established(association) || self.core.packets_received(association) > 0
+    }
+
+    /// `alone`: plain TCP is not tried beside it.
+    pub(super) fn start_clocks(&mut self, id: AttemptId, association: AssociationId, alone: bool) {
+        let only = self.attempts.get(&id).is_some_and(|attempt| sctp_only(&attempt.options));
+        let patience = if self.is_doubted(association) {
+            self.core.patience_with(association)
+        } else if self.is_established(association) {
+            let silence = if only { ONLY_SILENCE } else { ESTABLISHED_SILENCE };
+            self.core.patience_with(association).max(silence)
+        } else if self.is_reached_usually(id) {
+            self.core.config.fallback_timeout * USUAL_PATIENCE
+        } else {
+            self.core.config.fallback_timeout
+        };
+        let head_start = self.core.config.tcp_head_start.min(patience);
+        let ends = (self.core.now + head_start, self.core.now + patience);
+        self.core.timers.set(ends.1, Timer::Fallback(id));
+        if !alone {
+            self.core.timers.set(ends.0, Timer::HeadStart(id));
+        }
+        if let Some(attempt) = self.attempts.get_mut(&id) {
+            attempt.patience = ends;
+        }
+    }
+
+    /// The peer's host says that nobody listens there: who waits for an answer over the association
+    /// waits only as for a peer of which nothing was ever heard. `received` is the number of packets
+    /// that the peer has sent so far.
+    pub(crate) fn hurry_attempts(&mut self, association: AssociationId, received: u64) {
+        let end = self.core.now + self.core.patience_with(association);
+        for (id, attempt) in &mut self.attempts {
+            match &mut attempt.sctp {
+                Sctp::Opening { association: its, received: before, .. } if *its == association => {
+                    *before = received;
+                }
+                Sctp::Opening { .. } | Sctp::Opened { .. } | Sctp::Failed => continue,
+            }
+            if attempt.patience.1 <= self.core.now || attempt.patience.1 > end {
+                attempt.patience.1 = end;
+            }
+            self.core.timers.set(attempt.patience.1, Timer::Fallback(*id));
+        }
+    }
+}
+
+/// Tells the launcher to use plain TCP on the program's own socket.
+pub(super) fn go_direct(
+    core: &mut Core,
+    client: Client,
+    destination: SocketAddr,
+    reason: FallbackReason,
+) {
+    core.counters.count_fallback(reason);
+    info!(
+        target: log::CONNECTION, carrier = "tcp",
+        "connection to {destination}: left to the kernel as plain TCP: {reason}"
+    );
+    core.reply(client.control, Reply::Direct { id: client.id, reason });
+}
+
+/// Tells the launcher that the destination cannot be reached, because only SCTP may be used.
+fn refuse_open(core: &mut Core, client: Client, destination: SocketAddr, reason: FallbackReason) {
+    core.count("opens_without_fallback");
+    log_refused(destination, reason);
+    let errno = errno_of(reason);
+    core.reply(client.control, Reply::Failed { id: client.id, errno });
+}
+
+impl Core {
     pub(crate) fn check_suitable(&self, open: &Open) -> Result<(), FallbackReason> {
         let destination = open.destination.ip();
         if !self.phase.takes_work() {
@@ -173,96 +268,9 @@ impl Stack {
         Ok(())
     }
 
-    fn open_flow(&mut self, id: AssociationId, open: &Open) -> Result<FlowId, FallbackReason> {
-        let association = self.associations.get_mut(&id).ok_or(FallbackReason::AssociationLost)?;
-        let opened = association.mux.open(open.destination, open.source_or_unspecified());
-        self.dirty.insert(id);
-        self.extend_streams(id);
-        opened.map_err(|error| {
-            warn!(target: log::CONNECTION, "association {}: {error}", id.0);
-            FallbackReason::Busy
-        })
-    }
-
-    fn is_reached_usually(&self, id: AttemptId) -> bool {
-        let attempt = self.attempts.get(&id).filter(|_| self.config.peer_cache);
-        attempt.is_some_and(|attempt| self.peers.is_carried(self.now, attempt.open.destination))
-    }
-
-    /// Whether the peer has ever answered on the association.
-    fn is_met(&self, association: AssociationId) -> bool {
-        self.is_established(association) || self.packets_received(association) > 0
-    }
-
-    /// `alone`: plain TCP is not tried beside it.
-    pub(super) fn start_clocks(&mut self, id: AttemptId, association: AssociationId, alone: bool) {
-        let only = self.attempts.get(&id).is_some_and(|attempt| sctp_only(&attempt.options));
-        let patience = if self.is_doubted(association) {
-            self.patience_with(association)
-        } else if self.is_established(association) {
-            let silence = if only { ONLY_SILENCE } else { ESTABLISHED_SILENCE };
-            self.patience_with(association).max(silence)
-        } else if self.is_reached_usually(id) {
-            self.config.fallback_timeout * USUAL_PATIENCE
-        } else {
-            self.config.fallback_timeout
-        };
-        let head_start = self.config.tcp_head_start.min(patience);
-        let ends = (self.now + head_start, self.now + patience);
-        self.timers.set(ends.1, Timer::Fallback(id));
-        if !alone {
-            self.timers.set(ends.0, Timer::HeadStart(id));
-        }
-        if let Some(attempt) = self.attempts.get_mut(&id) {
-            attempt.patience = ends;
-        }
-    }
-
     /// How long a peer with an association may leave unanswered what it is asked now.
     pub(super) fn patience_with(&self, association: AssociationId) -> Duration {
         self.config.fallback_timeout.max(self.longest_round_trip(association) * 2)
-    }
-
-    /// The peer's host says that nobody listens there: who waits for an answer over the association
-    /// waits only as for a peer of which nothing was ever heard. `received` is the number of packets
-    /// that the peer has sent so far.
-    pub(crate) fn hurry_attempts(&mut self, association: AssociationId, received: u64) {
-        let end = self.now + self.patience_with(association);
-        for (id, attempt) in &mut self.attempts {
-            match &mut attempt.sctp {
-                Sctp::Opening { association: its, received: before, .. } if *its == association => {
-                    *before = received;
-                }
-                Sctp::Opening { .. } | Sctp::Opened { .. } | Sctp::Failed => continue,
-            }
-            if attempt.patience.1 <= self.now || attempt.patience.1 > end {
-                attempt.patience.1 = end;
-            }
-            self.timers.set(attempt.patience.1, Timer::Fallback(*id));
-        }
-    }
-
-    /// Tells the launcher to use plain TCP on the program's own socket.
-    pub(super) fn go_direct(
-        &mut self,
-        client: Client,
-        destination: SocketAddr,
-        reason: FallbackReason,
-    ) {
-        self.counters.count_fallback(reason);
-        info!(
-            target: log::CONNECTION, carrier = "tcp",
-            "connection to {destination}: left to the kernel as plain TCP: {reason}"
-        );
-        self.reply(client.control, Reply::Direct { id: client.id, reason });
-    }
-
-    /// Tells the launcher that the destination cannot be reached, because only SCTP may be used.
-    fn refuse_open(&mut self, client: Client, destination: SocketAddr, reason: FallbackReason) {
-        self.counters.count("opens_without_fallback");
-        log_refused(destination, reason);
-        let errno = errno_of(reason);
-        self.reply(client.control, Reply::Failed { id: client.id, errno });
     }
 }
 

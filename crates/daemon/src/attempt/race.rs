@@ -6,6 +6,7 @@
 //! is data, or we ask for it, and a reset before that leaves nothing for the service to accept.
 
 use super::{Attempt, AttemptId, Sctp, Tcp, sctp_only, unspecified_like};
+use crate::core::Core;
 use crate::dial;
 use crate::socket::Socket;
 use crate::stack::Stack;
@@ -66,17 +67,11 @@ impl Stack {
         if let Sctp::Opening { association, .. } = attempt.sctp
             && let Some(after) = self.grace.copy_after()
         {
-            self.timers.set(self.now + after, Timer::InitCopy(association));
+            self.core.after(after, Timer::InitCopy(association));
         }
-        self.counters.count("tcp_races");
+        self.core.count("tcp_races");
         self.start_tcp(id);
         self.hurry_race(id);
-    }
-
-    pub(crate) fn on_init_copy_timer(&mut self, id: AssociationId) {
-        if self.driver.endpoint_mut().repeat_init(self.now, id) {
-            self.counters.count("init_copies");
-        }
     }
 
     /// The host has answered over SCTP, which decides alone from now on: the service must not hear of the other connection.
@@ -86,12 +81,12 @@ impl Stack {
         };
         attempt.raced = false;
         let tcp = std::mem::replace(&mut attempt.tcp, Tcp::NotStarted);
-        self.drop_tcp(tcp);
+        drop_tcp(&mut self.core, tcp);
     }
 
     /// Plain TCP has an answer, or none will come: SCTP has little more time.
     fn hurry_race(&mut self, id: AttemptId) {
-        let now = self.now;
+        let now = self.core.now;
         let Some(attempt) = self.attempts.get_mut(&id).filter(|attempt| attempt.raced) else {
             return;
         };
@@ -100,7 +95,7 @@ impl Stack {
             let begun = attempt.begun;
             // Not the earlier end: a way on which TCP takes longer than that is as long for the INIT.
             attempt.patience.1 = now + self.grace.after(now.since(begun));
-            self.timers.set(attempt.patience.1, Timer::Fallback(id));
+            self.core.timers.set(attempt.patience.1, Timer::Fallback(id));
             // Further connects to the same host say nothing of others.
             if self.associations.get(&association).is_some_and(|one| one.begun == begun) {
                 self.grace.note_late();
@@ -110,12 +105,12 @@ impl Stack {
 
     pub(crate) fn on_head_start_timer(&mut self, id: AttemptId) {
         let Some(attempt) = self.attempts.get(&id) else { return };
-        if self.now < attempt.patience.0 {
+        if self.core.now < attempt.patience.0 {
             return;
         }
         if let Sctp::Opening { association, received, .. } = attempt.sctp {
             // A peer that has answered decides alone: no useless connection to its service.
-            if self.packets_received(association) > received {
+            if self.core.packets_received(association) > received {
                 return;
             }
             if !self.waits_for_route(id) {
@@ -132,7 +127,7 @@ impl Stack {
         let token = Source::Far(id.0).token();
         let (open, quietly) = (attempt.open, attempt.raced);
         let socket = connect_from(open.source, open.destination, quietly)
-            .and_then(|fd| Socket::to_another_host(fd, &self.registry, token));
+            .and_then(|fd| Socket::to_another_host(fd, &self.core.registry, token));
         attempt.tcp = match socket {
             Ok(socket) => Tcp::Connecting(socket),
             Err(error) => Tcp::Failed(errno(&error)),
@@ -150,7 +145,7 @@ impl Stack {
                     Ok(false) => attempt.tcp = Tcp::Connecting(socket),
                     Err(error) => {
                         attempt.tcp = Tcp::Failed(errno(&error));
-                        socket.reset(&self.registry);
+                        socket.reset(&self.core.registry);
                     }
                 }
                 self.hurry_race(id);
@@ -200,21 +195,29 @@ impl Stack {
             }
         }
     }
+}
 
-    pub(super) fn drop_tcp(&mut self, tcp: Tcp) {
-        match tcp {
-            Tcp::Connecting(socket) => socket.reset(&self.registry),
-            // The service has not heard of it, if the handshake was deferred; otherwise it has nothing to read from it.
-            Tcp::Connected(socket) => {
-                self.counters.count("tcp_races_lost");
-                socket.reset(&self.registry);
-            }
-            Tcp::Promised(socket) => {
-                self.counters.count("tcp_races_lost");
-                socket.close(&self.registry);
-            }
-            Tcp::NotStarted | Tcp::Failed(_) => {}
+impl Core {
+    pub(crate) fn on_init_copy_timer(&mut self, id: AssociationId) {
+        if self.driver.endpoint_mut().repeat_init(self.now, id) {
+            self.count("init_copies");
         }
+    }
+}
+
+pub(super) fn drop_tcp(core: &mut Core, tcp: Tcp) {
+    match tcp {
+        Tcp::Connecting(socket) => socket.reset(&core.registry),
+        // The service has not heard of it, if the handshake was deferred; otherwise it has nothing to read from it.
+        Tcp::Connected(socket) => {
+            core.count("tcp_races_lost");
+            socket.reset(&core.registry);
+        }
+        Tcp::Promised(socket) => {
+            core.count("tcp_races_lost");
+            socket.close(&core.registry);
+        }
+        Tcp::NotStarted | Tcp::Failed(_) => {}
     }
 }
 

@@ -16,18 +16,18 @@ impl Stack {
     /// has just been asked about the route of an association that begins now.
     pub(super) fn routed_until(&self, open: &Open, association: AssociationId) -> Option<Instant> {
         let begun = self.associations.get(&association).map(|association| association.begun);
-        (begun == Some(self.now) || has_route(open)).then(|| self.now + PATIENCE)
+        (begun == Some(self.core.now) || has_route(open)).then(|| self.core.now + PATIENCE)
     }
 
     /// Whether plain TCP has to wait for the route that was there when the connect began.
     pub(super) fn waits_for_route(&mut self, id: AttemptId) -> bool {
         let Some(attempt) = self.attempts.get(&id) else { return false };
-        let may_wait = attempt.routed_until.is_some_and(|until| self.now < until);
+        let may_wait = attempt.routed_until.is_some_and(|until| self.core.now < until);
         if !may_wait || has_route(&attempt.open) {
             return false;
         }
-        self.counters.count("waits_for_route");
-        self.timers.set(self.now + PAUSE, Timer::Route(id));
+        self.core.count("waits_for_route");
+        self.core.after(PAUSE, Timer::Route(id));
         true
     }
 

@@ -2,6 +2,7 @@
 //! up.
 
 use super::{DatagramId, Step};
+use crate::core::Core;
 use crate::stack::Stack;
 use manypath_control::status::FallbackReason;
 use manypath_engine::{
@@ -18,7 +19,7 @@ impl Stack {
     /// The association is up: a peer that gives messages up (RFC 3758) carries datagrams, too, on the
     /// last streams.
     pub(crate) fn agree_on_datagrams(&mut self, id: AssociationId) {
-        let status = self.driver.endpoint().status(self.now, id);
+        let status = self.core.status_of(id);
         let agreed = status.is_some_and(|status| status.partial_reliability);
         let Some(association) = self.associations.get_mut(&id) else { return };
         let first = association.streams.checked_sub(DATAGRAM_STREAMS).filter(|first| *first > 0);
@@ -27,23 +28,10 @@ impl Stack {
         {
             datagrams.agree(first);
             association.mux.limit_streams(first);
-            self.hurry_datagrams(id, first);
+            hurry_datagrams(&mut self.core, id, first);
         }
         for attempt in self.attempts_waiting_for(id) {
             self.ask_for_flow(attempt);
-        }
-    }
-
-    /// Late is lost: what chooses paths by class, or repeats on several, does so for datagrams. Some streams
-    /// are there for flows that a rule sends over every path.
-    fn hurry_datagrams(&mut self, id: AssociationId, first: u16) {
-        let end = first + DATAGRAM_STREAMS;
-        for stream in first..end {
-            let redundant = stream >= end - REDUNDANT_STREAMS;
-            let class = StreamClass::Realtime;
-            let options = StreamOptions { class, redundant, ..StreamOptions::default() };
-            let endpoint = self.driver.endpoint_mut();
-            endpoint.set_stream_options(self.now, id, StreamId(stream), options);
         }
     }
 
@@ -72,7 +60,7 @@ impl Stack {
     /// The association has given up a message because its time was over.
     pub(crate) fn on_given_up(&mut self, id: AssociationId, message: &Outgoing) {
         if self.with_datagrams(id, |datagrams| datagrams.on_given_up(message)) != Some(true) {
-            self.counters.count("messages_given_up");
+            self.core.count("messages_given_up");
         }
     }
 
@@ -85,6 +73,19 @@ impl Stack {
         for one in waiting.into_iter().chain(used.into_values()) {
             self.give_up_datagrams(one, reason);
         }
+    }
+}
+
+/// Late is lost: what chooses paths by class, or repeats on several, does so for datagrams. Some streams
+/// are there for flows that a rule sends over every path.
+fn hurry_datagrams(core: &mut Core, id: AssociationId, first: u16) {
+    let end = first + DATAGRAM_STREAMS;
+    for stream in first..end {
+        let redundant = stream >= end - REDUNDANT_STREAMS;
+        let class = StreamClass::Realtime;
+        let options = StreamOptions { class, redundant, ..StreamOptions::default() };
+        let endpoint = core.driver.endpoint_mut();
+        endpoint.set_stream_options(core.now, id, StreamId(stream), options);
     }
 }
 

@@ -46,7 +46,7 @@ impl Stack {
             let (client, destination) = (attempt.client, attempt.destination);
             let told = matches!(attempt.step, Step::Promised(_));
             self.cancel_datagrams(client);
-            self.counters.count_fallback(reason);
+            self.core.counters.count_fallback(reason);
             info!(
                 target: log::CONNECTION, carrier = "udp",
                 "datagrams to {destination}: left to the kernel as plain UDP: {reason}"
@@ -55,15 +55,15 @@ impl Stack {
                 true => Reply::Closed { id: client.id },
                 false => Reply::Direct { id: client.id, reason },
             };
-            return self.reply(client.control, reply);
+            return self.core.reply(client.control, reply);
         }
         let Some(relay) = self.datagrams.relays.get(&id) else { return };
         if let Side::Program { client, .. } = relay.side {
             let destination = relay.destination;
-            self.counters.count_fallback(reason);
+            self.core.counters.count_fallback(reason);
             info!(target: log::CONNECTION, carrier = "udp",
                 "datagrams to {destination}: plain UDP from now on: {reason}");
-            self.reply(client.control, Reply::Closed { id: client.id });
+            self.core.reply(client.control, Reply::Closed { id: client.id });
         }
         self.drop_datagrams(id);
     }
@@ -88,7 +88,7 @@ impl Stack {
         let Some(relay) = self.datagrams.relays.get_mut(&id) else { return };
         let options = relay.options;
         self.datagrams.ready.insert(id);
-        let ends = self.now + self.lifetime(&options);
+        let ends = self.core.now + crate::datagrams::open::lifetime(&self.core, &options);
         if let Some(relay) = self.datagrams.relays.get_mut(&id) {
             relay.ends = relay.ends.or(Some(ends));
             relay.leave();
@@ -113,7 +113,7 @@ impl Stack {
         if let Some((association, flow)) = relay.carrier {
             self.close_flow(association, Some(flow));
         }
-        self.counters.count("datagram_relays_ended");
+        self.core.count("datagram_relays_ended");
     }
 
     pub(crate) fn on_datagrams_timer(&mut self) {
@@ -124,12 +124,12 @@ impl Stack {
         }
         self.datagrams.watching = !self.datagrams.relays.is_empty();
         if self.datagrams.watching {
-            self.timers.set(self.now + INTERVAL, Timer::Datagrams);
+            self.core.after(INTERVAL, Timer::Datagrams);
         }
     }
 
     fn look_after_datagrams(&mut self, id: DatagramId, rows: &kernel_table::Rows) {
-        let (now, idle_after) = (self.now, self.config.datagram_idle);
+        let (now, idle_after) = (self.core.now, self.core.config.datagram_idle);
         let Some(relay) = self.datagrams.relays.get_mut(&id) else { return };
         let own = relay.local_addr().unwrap_or_else(|_| any_like(relay.destination));
         relay.dropped_by_kernel = rows.dropped_at(own).unwrap_or(relay.dropped_by_kernel);
@@ -141,7 +141,7 @@ impl Stack {
             _ if relay.ends.is_some_and(|ends| ends <= now) => self.drop_datagrams(id),
             Side::Service if idle => self.drop_datagrams(id),
             Side::Program { client, program } if idle && program.inode.is_none() => {
-                self.reply(client.control, Reply::Idle { id: client.id });
+                self.core.reply(client.control, Reply::Idle { id: client.id });
                 self.drop_datagrams(id);
             }
             Side::Program { .. } if idle => {

@@ -6,6 +6,7 @@
 use super::relay::{Program, Relay, Side};
 use super::{Attempt, DatagramId, Step};
 use crate::attempt::{Client, Open};
+use crate::core::Core;
 use crate::log;
 use crate::parameters;
 use crate::privileged::Acceptor;
@@ -31,17 +32,17 @@ impl Stack {
         destination: SocketAddr,
         source: SocketAddr,
     ) {
-        let (policy, options) = self.rules.datagrams(destination);
+        let (policy, options) = self.core.rules.datagrams(destination);
         let begun = match policy {
             Policy::Enable => self.begin_datagrams(client, destination, source, options),
             Policy::Disable => Err(FallbackReason::Rule),
         };
         match begun {
             Ok(id) => {
-                self.reply(client.control, Reply::Pending { id: client.id });
+                self.core.reply(client.control, Reply::Pending { id: client.id });
                 self.ask_for_flow(id);
             }
-            Err(reason) => self.leave_datagrams(client, destination, reason),
+            Err(reason) => leave_datagrams(&mut self.core, client, destination, reason),
         }
     }
 
@@ -52,22 +53,22 @@ impl Stack {
         source: SocketAddr,
         options: Options,
     ) -> Result<DatagramId, FallbackReason> {
-        self.check_suitable(&Open {
+        self.core.check_suitable(&Open {
             destination,
             source: Some(source),
             blocking: true,
             waiting: false,
         })?;
-        let acceptor = self.acceptor_for(destination, &options);
-        if self.config.peer_cache && self.is_known_without_datagrams(destination, acceptor) {
+        let acceptor = self.core.acceptor_for(destination, &options);
+        if self.core.config.peer_cache && self.is_known_without_datagrams(destination, acceptor) {
             return Err(FallbackReason::Remembered);
         }
-        let profile = parameters::profile(&self.config, &options);
+        let profile = parameters::profile(&self.core.config, &options);
         let from = Some(source.ip());
         let association = self.association_for(destination, from, profile, acceptor)?;
-        let id = DatagramId(self.next_id());
-        let received = self.packets_received(association);
-        let (step, until) = (Step::Connecting, self.now + self.config.fallback_timeout);
+        let id = DatagramId(self.core.next_id());
+        let received = self.core.packets_received(association);
+        let (step, until) = (Step::Connecting, self.core.now + self.core.config.fallback_timeout);
         let attempt = Attempt {
             client,
             destination,
@@ -81,25 +82,15 @@ impl Stack {
         };
         self.datagrams.attempts.insert(id, attempt);
         self.datagrams.clients.insert(client, id);
-        self.timers.set(until, Timer::DatagramFallback(id));
+        self.core.timers.set(until, Timer::DatagramFallback(id));
         Ok(id)
     }
 
     fn is_known_without_datagrams(&self, destination: SocketAddr, acceptor: Acceptor) -> bool {
         let peer = destination.ip();
-        self.peers.lookup_peer(self.now, peer, acceptor).is_some()
-            || self.peers.is_native(self.now, peer, acceptor)
-            || self.datagrams.services.lookup(self.now, destination, acceptor).is_some()
-    }
-
-    /// The program sends plain UDP.
-    fn leave_datagrams(&mut self, client: Client, destination: SocketAddr, reason: FallbackReason) {
-        self.counters.count_fallback(reason);
-        info!(
-            target: log::CONNECTION, carrier = "udp",
-            "datagrams to {destination}: left to the kernel as plain UDP: {reason}"
-        );
-        self.reply(client.control, Reply::Direct { id: client.id, reason });
+        self.peers.lookup_peer(self.core.now, peer, acceptor).is_some()
+            || self.peers.is_native(self.core.now, peer, acceptor)
+            || self.datagrams.services.lookup(self.core.now, destination, acceptor).is_some()
     }
 
     /// Goes on as soon as there is an association.
@@ -112,7 +103,9 @@ impl Stack {
         if !self.datagrams_agreed(association) {
             return self.give_up_datagrams(id, FallbackReason::NoDatagrams);
         }
-        if self.config.peer_cache && self.datagrams.services.is_carried(self.now, destination) {
+        if self.core.config.peer_cache
+            && self.datagrams.services.is_carried(self.core.now, destination)
+        {
             return self.promise_datagrams(id, None);
         }
         let (source, options) = (attempt.source, attempt.options);
@@ -134,7 +127,7 @@ impl Stack {
         source: SocketAddr,
         options: &Options,
     ) -> Result<DatagramFlow, DatagramError> {
-        let lifetime = self.lifetime(options);
+        let lifetime = lifetime(&self.core, options);
         let redundant = options.redundant == Some(true);
         let opened = self.with_datagrams(association, |datagrams| {
             let flow = datagrams.open(destination, source, lifetime)?;
@@ -142,11 +135,6 @@ impl Stack {
             Ok(flow)
         });
         opened.unwrap_or(Err(DatagramError::NotAgreed))
-    }
-
-    pub(super) fn lifetime(&self, options: &Options) -> Duration {
-        let said = options.lifetime.map(|ms| Duration::from_millis(ms.into()));
-        said.unwrap_or(self.config.datagram_lifetime)
     }
 
     pub(super) fn use_datagrams(
@@ -162,7 +150,7 @@ impl Stack {
 
     /// The peer carries them.
     pub(super) fn promise_datagrams(&mut self, id: DatagramId, flow: Option<DatagramFlow>) {
-        let now = self.now;
+        let now = self.core.now;
         let Some(attempt) = self.datagrams.attempts.get_mut(&id) else { return };
         attempt.step = Step::Promised(flow);
         let (client, peer, association) =
@@ -171,30 +159,32 @@ impl Stack {
         self.datagrams.services.remember_carried(now, peer);
         self.datagrams.services.forget_unsaved();
         let open = Open { destination: peer, source: Some(source), blocking: true, waiting: false };
-        let local = self.local_name(association, &open);
+        let local = self.core.local_name(association, &open);
         let transport = Transport::Sctp;
-        self.reply(client.control, Reply::Accepted { id: client.id, transport, local, peer });
+        self.core.reply(client.control, Reply::Accepted { id: client.id, transport, local, peer });
     }
 
     /// The peer has had its time to answer.
     pub(crate) fn on_datagram_fallback(&mut self, id: DatagramId) {
         let Some(attempt) = self.datagrams.attempts.get(&id) else { return };
-        if matches!(attempt.step, Step::Promised(_)) || self.now < attempt.until {
+        if matches!(attempt.step, Step::Promised(_)) || self.core.now < attempt.until {
             return;
         }
         let (association, peer) = (attempt.association, attempt.destination.ip());
-        let until = self.now + PATIENCE_WITH_THE_LIVING;
-        if attempt.received != u64::MAX && self.packets_received(association) > attempt.received {
+        let until = self.core.now + PATIENCE_WITH_THE_LIVING;
+        if attempt.received != u64::MAX
+            && self.core.packets_received(association) > attempt.received
+        {
             if let Some(attempt) = self.datagrams.attempts.get_mut(&id) {
                 // Once.
                 (attempt.received, attempt.until) = (u64::MAX, until);
             }
-            return self.timers.set(until, Timer::DatagramFallback(id));
+            return self.core.timers.set(until, Timer::DatagramFallback(id));
         }
         let (acceptor, mut reason) = (self.acceptor_of(association), FallbackReason::Silent);
         if !self.is_established(association) {
             reason = acceptor.reason(reason);
-            self.peers.remember_peer(self.now, peer, acceptor, reason);
+            self.peers.remember_peer(self.core.now, peer, acceptor, reason);
         }
         self.give_up_datagrams(id, reason);
     }
@@ -210,7 +200,7 @@ impl Stack {
         };
         // What was refused for now may be asked for again.
         if reason == FallbackReason::NotAllowed {
-            self.datagrams.services.remember_service(self.now, destination, reason);
+            self.datagrams.services.remember_service(self.core.now, destination, reason);
             self.datagrams.services.forget_unsaved();
         }
         self.give_up_datagrams(id, reason);
@@ -219,7 +209,7 @@ impl Stack {
     /// The launcher hands over the way to the program's socket.
     pub(crate) fn on_attach_datagrams(&mut self, client: Client, program: Program, fd: OwnedFd) {
         let Some(id) = self.datagrams.clients.get(&client).copied() else {
-            return self.counters.count("attaches_too_late");
+            return self.core.count("attaches_too_late");
         };
         let Some(attempt) = self.datagrams.attempts.remove(&id) else {
             return self.replace_socket(id, client, program, fd);
@@ -233,7 +223,7 @@ impl Stack {
         debug!(target: log::CONNECTION,
             "datagrams to {destination}: over association {}", association.0);
         let side = Side::Program { client, program };
-        let made = Relay::new(fd, (&self.registry, id), side, destination, source);
+        let made = Relay::new(fd, (&self.core.registry, id), side, destination, source);
         match made {
             Ok(relay) => {
                 let carrier = flow.map(|flow| (association, flow));
@@ -242,22 +232,43 @@ impl Stack {
             }
             Err(error) => {
                 warn!(target: log::CONNECTION, "datagrams could not be taken over: {error}");
-                self.counters.count("attaches_failed");
-                self.reply(client.control, Reply::Closed { id: client.id });
+                self.core.count("attaches_failed");
+                self.core.reply(client.control, Reply::Closed { id: client.id });
                 self.datagrams.clients.remove(&client);
                 self.close_flow(association, flow);
             }
         }
     }
+
     /// The program's socket has got another address.
     fn replace_socket(&mut self, id: DatagramId, client: Client, program: Program, fd: OwnedFd) {
         let Some(relay) = self.datagrams.relays.get(&id) else { return };
         let (destination, source) = (relay.destination, relay.source);
         let side = Side::Program { client, program };
-        let made = Relay::new(fd, (&self.registry, id), side, destination, source);
+        let made = Relay::new(fd, (&self.core.registry, id), side, destination, source);
         match (made, self.datagrams.relays.get_mut(&id)) {
             (Ok(new), Some(relay)) => (relay.socket, relay.side) = (new.socket, side),
-            _ => self.counters.count("attaches_failed"),
+            _ => self.core.count("attaches_failed"),
         }
     }
+}
+
+/// The program sends plain UDP.
+fn leave_datagrams(
+    core: &mut Core,
+    client: Client,
+    destination: SocketAddr,
+    reason: FallbackReason,
+) {
+    core.counters.count_fallback(reason);
+    info!(
+        target: log::CONNECTION, carrier = "udp",
+        "datagrams to {destination}: left to the kernel as plain UDP: {reason}"
+    );
+    core.reply(client.control, Reply::Direct { id: client.id, reason });
+}
+
+pub(super) fn lifetime(core: &Core, options: &Options) -> Duration {
+    let said = options.lifetime.map(|ms| Duration::from_millis(ms.into()));
+    said.unwrap_or(core.config.datagram_lifetime)
 }

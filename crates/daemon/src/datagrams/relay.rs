@@ -128,15 +128,15 @@ impl Relay {
 
 impl Stack {
     pub(super) fn start_datagrams(&mut self, id: DatagramId, mut relay: Relay) {
-        relay.last = self.now;
+        relay.last = self.core.now;
         if let Some((association, flow)) = relay.carrier {
             self.use_datagrams(association, flow, id);
         }
         self.datagrams.relays.insert(id, relay);
         self.datagrams.ready.insert(id);
-        self.counters.count("datagram_relays_started");
+        self.core.count("datagram_relays_started");
         if !std::mem::replace(&mut self.datagrams.watching, true) {
-            self.timers.set(self.now + super::end::INTERVAL, Timer::Datagrams);
+            self.core.after(super::end::INTERVAL, Timer::Datagrams);
         }
     }
 
@@ -159,7 +159,7 @@ impl Stack {
             let Some(relay) = self.datagrams.relays.get_mut(&id) else { return };
             match relay.receive(room) {
                 Ok(len) => {
-                    relay.last = self.now;
+                    relay.last = self.core.now;
                     self.forward_datagram(id, room.get(..len).unwrap_or_default());
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
@@ -171,10 +171,10 @@ impl Stack {
 
     pub(super) fn forward_datagram(&mut self, id: DatagramId, payload: &[u8]) {
         let Some((association, flow)) = self.carrier_of(id) else {
-            self.counters.count("datagrams_without_carrier");
+            self.core.count("datagrams_without_carrier");
             return self.give_up_datagrams(id, FallbackReason::AssociationLost);
         };
-        let now = Duration::from_nanos(self.now.as_nanos());
+        let now = Duration::from_nanos(self.core.now.as_nanos());
         let sent = self.with_datagrams(association, |datagrams| datagrams.send(now, flow, payload));
         if let Some(relay) = self.datagrams.relays.get_mut(&id)
             && sent == Some(Err(DatagramError::TooLong))
@@ -190,8 +190,8 @@ impl Stack {
             return relay.carrier;
         }
         let (destination, source, options) = (relay.destination, relay.source, relay.options);
-        let profile = parameters::profile(&self.config, &options);
-        let acceptor = self.acceptor_for(destination, &options);
+        let profile = parameters::profile(&self.core.config, &options);
+        let acceptor = self.core.acceptor_for(destination, &options);
         let from = Some(source.ip());
         let association = self.association_for(destination, from, profile, acceptor).ok()?;
         let flow = self.open_datagrams(association, destination, source, &options).ok()?;
@@ -251,7 +251,7 @@ impl Stack {
 
     fn deliver_datagram(&mut self, id: DatagramId, payload: &[u8]) {
         let Some(relay) = self.datagrams.relays.get_mut(&id) else { return };
-        relay.last = self.now;
+        relay.last = self.core.now;
         match relay.socket.send(payload) {
             Ok(_) => relay.delivered += 1,
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
@@ -279,7 +279,7 @@ impl Stack {
             (Side::Program { .. }, _, Some(errno)) if i32::from(errno) == libc::ECONNREFUSED => {
                 self.drop_datagrams(id);
             }
-            _ => self.counters.count("datagram_socket_errors"),
+            _ => self.core.count("datagram_socket_errors"),
         }
     }
 
@@ -288,8 +288,8 @@ impl Stack {
         let Side::Program { client, program } = relay.side else { return };
         if program.connected && !relay.telling {
             relay.refuse(true);
-            self.counters.count("datagrams_unreachable");
-            self.reply(client.control, Reply::Unreachable { id: client.id });
+            self.core.count("datagrams_unreachable");
+            self.core.reply(client.control, Reply::Unreachable { id: client.id });
         }
     }
 

@@ -26,7 +26,7 @@ impl Stack {
         destination: SocketAddr,
         source: SocketAddr,
     ) {
-        if !self.phase.serves_peers() {
+        if !self.core.phase.serves_peers() {
             return self.refuse_datagrams(id, flow, Refusal::Busy, "datagrams_denied_ending");
         }
         match self.admit_datagrams(id, destination, source) {
@@ -57,15 +57,16 @@ impl Stack {
         destination: SocketAddr,
         source: SocketAddr,
     ) -> Result<((SocketAddr, SocketAddr), Options), Denied> {
-        if self.has_service() {
+        if self.core.has_service() {
             return Err(Denied::NotListed);
         }
         let service = self.resolve_local_service(id, Protocol::Udp, destination)?;
-        let locals = self.reachable_locals(id, Protocol::Udp, service);
-        let loopback = self.config.loopback_paths;
+        let locals = self.core.reachable_locals(id, Protocol::Udp, service);
+        let loopback = self.core.config.loopback_paths;
         let (service, options) =
-            allow::admit(Protocol::Udp, service, &locals, &self.rules, loopback)?;
-        let client = self.verified_client(id, service, source).ok_or(Denied::NoClientAddress)?;
+            allow::admit(Protocol::Udp, service, &locals, &self.core.rules, loopback)?;
+        let client =
+            self.core.verified_client(id, service, source).ok_or(Denied::NoClientAddress)?;
         Ok(((service, client), options))
     }
 
@@ -76,9 +77,10 @@ impl Stack {
         (service, client): (SocketAddr, SocketAddr),
         options: Options,
     ) {
-        let id = DatagramId(self.next_id());
-        let relay = socket_for(service, client.port())
-            .and_then(|fd| Relay::new(fd, (&self.registry, id), Side::Service, service, client));
+        let id = DatagramId(self.core.next_id());
+        let relay = socket_for(service, client.port()).and_then(|fd| {
+            Relay::new(fd, (&self.core.registry, id), Side::Service, service, client)
+        });
         let relay = match relay {
             Ok(relay) => relay,
             Err(error) => {
@@ -108,7 +110,7 @@ impl Stack {
         refusal: Refusal,
         counter: &'static str,
     ) {
-        self.counters.count(counter);
+        self.core.count(counter);
         self.with_datagrams(id, |datagrams| datagrams.close(flow, Some(refusal)));
     }
 }

@@ -39,7 +39,7 @@ impl Stack {
 
     /// Counts of all datagrams, of associations that are gone too.
     pub(crate) fn datagram_counters(&self) -> BTreeMap<&'static str, u64> {
-        let mut all = self.counters.past_datagrams().clone();
+        let mut all = self.core.counters.past_datagrams().clone();
         let carrying = self.associations.values().filter_map(|one| one.mux.datagrams());
         for (name, count) in carrying.flat_map(|datagrams| datagrams.counters().entries()) {
             *all.entry(name).or_default() += count;

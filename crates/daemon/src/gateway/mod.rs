@@ -18,6 +18,7 @@ pub(crate) use callers::Callers;
 pub(crate) use printer::Printer;
 pub(crate) use status_line::Totals;
 
+use crate::core::Core;
 use crate::parameters;
 use crate::stack::Stack;
 use manypath_engine::{Config, Duration};
@@ -115,18 +116,13 @@ impl Gateway {
 impl Stack {
     /// Begins what a gateway does besides accepting associations.
     pub(crate) fn begin_gateway(&mut self) -> std::io::Result<()> {
-        let Some(gateway) = &self.config.gateway else { return Ok(()) };
+        let Some(gateway) = &self.core.config.gateway else { return Ok(()) };
         if let Way::ToSctp { listen, .. } = &gateway.way {
-            self.callers = Callers::listen(listen, &self.registry)?;
+            self.callers = Callers::listen(listen, &self.core.registry)?;
             tracing::info!(target: crate::log::STACK, "{gateway}");
         }
-        self.plan_status_line();
+        crate::gateway::status_line::plan_status_line(&mut self.core);
         Ok(())
-    }
-
-    /// What the bytes of connections are.
-    pub(crate) fn framing(&self) -> Framing {
-        self.config.gateway.as_ref().map_or(Framing::Pieces, |gateway| gateway.framing)
     }
 
     /// The parameters of the endpoint.
@@ -135,5 +131,12 @@ impl Stack {
             Some(_) => parameters::of_direct(config, config.profile),
             None => parameters::of_stack(config),
         }
+    }
+}
+
+impl Core {
+    /// What the bytes of connections are.
+    pub(crate) fn framing(&self) -> Framing {
+        self.config.gateway.as_ref().map_or(Framing::Pieces, |gateway| gateway.framing)
     }
 }

@@ -3,6 +3,7 @@
 use super::Way;
 use crate::allow::Denied;
 use crate::association::DialId;
+use crate::core::Core;
 use crate::dial;
 use crate::stack::Stack;
 use manypath_engine::AssociationId;
@@ -10,7 +11,7 @@ use manypath_flow::{FlowId, Refusal};
 use manypath_rules::Options;
 use std::net::SocketAddr;
 
-impl Stack {
+impl Core {
     /// Whether SCTP clients are led to a TCP service here, whatever address of ours they use.
     pub(crate) fn has_service(&self) -> bool {
         !self.services().is_empty()
@@ -22,7 +23,9 @@ impl Stack {
             Some(Way::ToSctp { .. }) | None => &[],
         }
     }
+}
 
+impl Stack {
     /// Connects to the service for an association, at its first address or the next after `failed`;
     /// whether there is one.
     pub(crate) fn dial_service(
@@ -32,18 +35,18 @@ impl Stack {
         source: SocketAddr,
         failed: Option<SocketAddr>,
     ) -> bool {
-        let all = self.services().to_vec();
+        let all = self.core.services().to_vec();
         let after = |failed| all.iter().position(|one| *one == failed).map(|at| at + 1);
         let first = failed.map_or(Some(0), after).unwrap_or(all.len());
         for (number, address) in all.iter().enumerate().skip(first) {
-            let Some(client) = self.verified_peer(association, *address, source) else {
+            let Some(client) = self.core.verified_peer(association, *address, source) else {
                 let why = Denied::NoClientAddress.counter();
                 self.refuse(association, flow, Refusal::Busy, why);
                 return true;
             };
             match dial::connect(None, *address, false) {
                 Ok(fd) => {
-                    let dial = DialId(self.next_id());
+                    let dial = DialId(self.core.next_id());
                     let ends = (client, *address);
                     self.start_dial(dial, association, flow, ends, Options::default(), fd);
                     return true;
@@ -52,7 +55,7 @@ impl Stack {
                     self.refuse_dial(association, flow, *address, &error);
                     return true;
                 }
-                Err(_) => self.counters.count("dials_tried_elsewhere"),
+                Err(_) => self.core.count("dials_tried_elsewhere"),
             }
         }
         false

@@ -1,6 +1,7 @@
 //! The state of a gateway, as a line of JSON from time to time.
 
 use super::printer::Printer;
+use crate::core::Core;
 use crate::stack::Stack;
 use crate::timers::Timer;
 use manypath_engine::PathState;
@@ -44,28 +45,21 @@ struct StatusLine {
 }
 
 impl Stack {
-    /// Sets the time of the next line.
-    pub(super) fn plan_status_line(&mut self) {
-        let every = self.config.gateway.as_ref().and_then(|gateway| gateway.status_every);
-        if let Some(every) = every {
-            self.timers.set(self.now + every, Timer::StatusLine);
-        }
-    }
-
     pub(crate) fn on_status_line_timer(&mut self) {
         self.print_status_line();
-        self.plan_status_line();
+        plan_status_line(&mut self.core);
     }
 
     /// Prints a line, if lines are wanted. Who does not read them misses them.
     pub(crate) fn print_status_line(&mut self) {
-        let wanted = self.config.gateway.as_ref().is_some_and(|one| one.status_every.is_some());
+        let wanted =
+            self.core.config.gateway.as_ref().is_some_and(|one| one.status_every.is_some());
         let Some(line) = self.status_line().filter(|_| wanted) else { return };
         let Ok(mut text) = serde_json::to_string(&line) else { return };
         text.push('\n');
         let printer = self.printer.take().or_else(|| Printer::start().ok());
         if !printer.as_ref().is_some_and(|printer| printer.print(text)) {
-            self.counters.count("status_lines_lost");
+            self.core.count("status_lines_lost");
         }
         self.printer = printer;
     }
@@ -74,14 +68,15 @@ impl Stack {
     pub(crate) fn print_last_status_line(&mut self) {
         self.print_status_line();
         if self.printer.take().is_some_and(|printer| !printer.finish()) {
-            self.counters.count("status_lines_lost");
+            self.core.count("status_lines_lost");
         }
     }
 
     fn status_line(&self) -> Option<StatusLine> {
-        let gateway = self.config.gateway.as_ref()?.to_string();
-        let endpoint = self.driver.endpoint();
-        let statuses = self.associations.keys().filter_map(|id| endpoint.status(self.now, *id));
+        let gateway = self.core.config.gateway.as_ref()?.to_string();
+        let endpoint = self.core.driver.endpoint();
+        let statuses =
+            self.associations.keys().filter_map(|id| endpoint.status(self.core.now, *id));
         let statuses: Vec<_> = statuses.collect();
         let paths = statuses.iter().flat_map(|status| &status.paths);
         let (active, others): (Vec<_>, Vec<_>) =
@@ -91,7 +86,7 @@ impl Stack {
         let mut counters = self.all_counters();
         counters.retain(|_, count| *count > 0);
         Some(StatusLine {
-            uptime_ms: self.age(manypath_engine::Instant::ZERO),
+            uptime_ms: self.core.age(manypath_engine::Instant::ZERO),
             gateway,
             connections: self.relays.len(),
             connecting: self.callers.len() + self.dials.len(),
@@ -102,8 +97,16 @@ impl Stack {
             bytes_to_tcp: totals.to_tcp,
             waiting_for_sctp: statuses.iter().map(|one| one.unsent as u64).sum(),
             waiting_for_tcp: self.relays.values().map(|relay| relay.pending() as u64).sum(),
-            ending: !self.phase.takes_work(),
+            ending: !self.core.phase.takes_work(),
             counters,
         })
+    }
+}
+
+/// Sets the time of the next line.
+pub(super) fn plan_status_line(core: &mut Core) {
+    let every = core.config.gateway.as_ref().and_then(|gateway| gateway.status_every);
+    if let Some(every) = every {
+        core.after(every, Timer::StatusLine);
     }
 }

@@ -4,6 +4,7 @@ use super::Led;
 use crate::allow::{self, Denied};
 use crate::association::{DialId, RelayId};
 use crate::connection::RelayEnd;
+use crate::core::Core;
 use crate::dial::{self, Incoming};
 use crate::stack::Stack;
 use crate::timers::Timer;
@@ -67,7 +68,7 @@ impl Stack {
             Ok(Verdict::Covered { launchers, inodes, client, options }) => {
                 self.listeners.count_led(&inodes);
                 match self.announce_client(&incoming, client, launchers, options) {
-                    Ok(injection) if self.all_know_of(&injection) => self.inject(injection),
+                    Ok(injection) if all_know_of(&self.core, &injection) => self.inject(injection),
                     Ok(injection) => self.delay(injection),
                     Err(error) => self.refuse_dial(id, flow, service, &error),
                 }
@@ -84,27 +85,29 @@ impl Stack {
 
     fn judge(&mut self, incoming: &Incoming) -> Result<Verdict, Denied> {
         let Incoming { association: id, destination: service, source, .. } = *incoming;
-        let loopback = self.config.loopback_paths;
-        let locals = self.reachable_locals(id, Protocol::Tcp, service);
+        let loopback = self.core.config.loopback_paths;
+        let locals = self.core.reachable_locals(id, Protocol::Tcp, service);
         allow::check_address(service.ip(), &locals, loopback)?;
-        let (policy, options) = self.rules.listener(service);
+        let (policy, options) = self.core.rules.listener(service);
         if policy == Policy::Disable {
             return Err(Denied::NotListed);
         }
         if !self.is_form_open(id, &options) {
             return Err(Denied::Form);
         }
-        let found = self.listeners.table.matching_listeners(self.now, service);
+        let found = self.listeners.table.matching_listeners(self.core.now, service);
         let inodes = found.ok_or(Denied::NotCovered)?;
         if inodes.is_empty() {
             return Ok(Verdict::Nobody);
         }
-        let client = self.verified_client(id, service, source).ok_or(Denied::NoClientAddress);
+        let client = self.core.verified_client(id, service, source).ok_or(Denied::NoClientAddress);
         if let Some(launchers) = self.listeners.launchers_of(&inodes) {
             return Ok(Verdict::Covered { launchers, inodes, client: client?, options });
         }
-        match allow::open_service(Protocol::Tcp, service, &self.rules) {
-            Some(options) if !self.config.door => Ok(Verdict::Dial { client: client?, options }),
+        match allow::open_service(Protocol::Tcp, service, &self.core.rules) {
+            Some(options) if !self.core.config.door => {
+                Ok(Verdict::Dial { client: client?, options })
+            }
             Some(_) | None => Err(Denied::NotCovered),
         }
     }
@@ -122,17 +125,17 @@ impl Stack {
         let socket = dial::exclusive_socket(to)?;
         let from = own_address(&socket)?;
         let client = with_port(client, from);
-        let redirectors = self.control.redirectors();
+        let redirectors = self.core.control.redirectors();
         let unaware = launchers.iter().filter(|one| redirectors.contains(one));
         let unaware: Vec<u64> = unaware.copied().collect();
         let way = self.way_of_flow(association, flow);
         for launcher in &unaware {
-            self.reply(*launcher, Reply::WayFrom { from, to, way });
+            self.core.reply(*launcher, Reply::WayFrom { from, to, way });
         }
         for launcher in &launchers {
-            self.reply(*launcher, Reply::Arriving { from, to, client });
+            self.core.reply(*launcher, Reply::Arriving { from, to, client });
         }
-        let (peer, until) = (self.peer_ip(association), self.now + LIMIT);
+        let (peer, until) = (self.core.peer_ip(association), self.core.now + LIMIT);
         Ok(Injection {
             association,
             unaware,
@@ -148,23 +151,14 @@ impl Stack {
         })
     }
 
-    /// Whether every launcher has been told of a connection: a program must not accept it before its launcher
-    /// knows for whom it stands.
-    fn all_know_of(&self, injection: &Injection) -> bool {
-        let knows = |launcher: &u64| {
-            self.control.has_heard(*launcher) && !injection.unaware.contains(launcher)
-        };
-        injection.launchers.iter().all(knows)
-    }
-
     /// Makes the connection.
     fn inject(&mut self, injection: Injection) {
         let Injection { association, flow, from, to, client, options, socket, launchers, .. } =
             injection;
         let known = self.associations.get(&association);
         if known.is_none_or(|known| known.mux.status(flow).is_none()) {
-            self.counters.count("dials_dropped");
-            return self.tell_left(&launchers, from, to);
+            self.core.count("dials_dropped");
+            return tell_left(&mut self.core, &launchers, from, to);
         }
         let connected = own_address(&socket).and_then(|from| {
             dial::begin(&socket, to)?;
@@ -172,12 +166,12 @@ impl Stack {
         });
         match connected {
             Ok(from) => {
-                let id = DialId(self.next_id());
+                let id = DialId(self.core.next_id());
                 self.listeners.add_led(id.0, Led { from, to, launchers });
                 self.start_dial(id, association, flow, (client, to), options, socket.into());
             }
             Err(error) => {
-                self.tell_left(&launchers, from, to);
+                tell_left(&mut self.core, &launchers, from, to);
                 self.refuse_dial(association, flow, to, &error);
             }
         }
@@ -185,29 +179,22 @@ impl Stack {
 
     fn delay(&mut self, injection: Injection) {
         if self.is_room_to_delay(injection.peer) {
-            self.timers.set(injection.until, Timer::Delayed);
+            self.core.timers.set(injection.until, Timer::Delayed);
             return self.listeners.delayed.push_back(injection);
         }
-        self.tell_left(&injection.launchers, injection.from, injection.to);
+        tell_left(&mut self.core, &injection.launchers, injection.from, injection.to);
         self.refuse_to_wait(injection.association, injection.flow);
     }
 
     /// Gives up the connections of which a launcher takes no note.
     pub(crate) fn give_up_delayed(&mut self) {
-        let now = self.now;
+        let now = self.core.now;
         let all = std::mem::take(&mut self.listeners.delayed);
         let (late, waiting): (VecDeque<_>, _) = all.into_iter().partition(|one| now >= one.until);
         self.listeners.delayed = waiting;
         for Injection { association, flow, launchers, from, to, .. } in late {
-            self.tell_left(&launchers, from, to);
+            tell_left(&mut self.core, &launchers, from, to);
             self.refuse(association, flow, Refusal::Busy, "dial_denied_launcher_silent");
-        }
-    }
-
-    /// Lets those who have heard of a connection forget it: it is over, or has not come about.
-    fn tell_left(&mut self, launchers: &[u64], from: SocketAddr, to: SocketAddr) {
-        for launcher in launchers {
-            self.reply(*launcher, Reply::Left { from, to });
         }
     }
 
@@ -222,7 +209,7 @@ impl Stack {
     fn drop_led(&mut self, redirector: u64) {
         for injection in self.listeners.take_delayed(redirector) {
             let (id, flow) = (injection.association, injection.flow);
-            self.tell_left(&injection.launchers, injection.from, injection.to);
+            tell_left(&mut self.core, &injection.launchers, injection.from, injection.to);
             self.refuse(id, flow, Refusal::NotAllowed, Denied::NotCovered.counter());
         }
         for relay in self.listeners.led_by(redirector) {
@@ -237,7 +224,7 @@ impl Stack {
     /// Makes the connections whose launchers have heard of them by now.
     pub(crate) fn inject_delayed(&mut self) {
         for injection in std::mem::take(&mut self.listeners.delayed) {
-            if self.all_know_of(&injection) {
+            if all_know_of(&self.core, &injection) {
                 self.inject(injection);
             } else {
                 self.listeners.delayed.push_back(injection);
@@ -248,7 +235,22 @@ impl Stack {
     /// A connection that was led to a listener is over, or has not come about.
     pub(crate) fn on_led_over(&mut self, relay: RelayId) {
         let Some(led) = self.listeners.remove_led(relay.0) else { return };
-        self.tell_left(&led.launchers, led.from, led.to);
+        tell_left(&mut self.core, &led.launchers, led.from, led.to);
+    }
+}
+
+/// Whether every launcher has been told of a connection: a program must not accept it before its launcher
+/// knows for whom it stands.
+fn all_know_of(core: &Core, injection: &Injection) -> bool {
+    let knows =
+        |launcher: &u64| core.control.has_heard(*launcher) && !injection.unaware.contains(launcher);
+    injection.launchers.iter().all(knows)
+}
+
+/// Lets those who have heard of a connection forget it: it is over, or has not come about.
+fn tell_left(core: &mut Core, launchers: &[u64], from: SocketAddr, to: SocketAddr) {
+    for launcher in launchers {
+        core.reply(*launcher, Reply::Left { from, to });
     }
 }
 

@@ -5,6 +5,7 @@
 //! about a millisecond.
 
 use crate::allow;
+use crate::core::Core;
 use crate::dial::Incoming;
 use crate::stack::Stack;
 use crate::timers::Timer;
@@ -31,36 +32,37 @@ impl Stack {
     /// vouches for a socket that could get its connection.
     pub(crate) fn look_first(&mut self, incoming: Incoming) -> bool {
         let service = incoming.destination;
-        let asked = self.control.redirectors();
-        if asked.is_empty() || !self.may_lead(service) {
+        let asked = self.core.control.redirectors();
+        if asked.is_empty() || !may_lead(&self.core, service) {
             return false;
         }
-        let found = self.listeners.table.matching_listeners(self.now, service).unwrap_or_default();
+        let found =
+            self.listeners.table.matching_listeners(self.core.now, service).unwrap_or_default();
         if found.iter().all(|inode| self.listeners.knows(*inode)) {
             return false;
         }
-        let peer = self.peer_ip(incoming.association);
+        let peer = self.core.peer_ip(incoming.association);
         if !self.is_room_to_wait(peer) {
             self.refuse_to_wait(incoming.association, incoming.flow);
             return true;
         }
-        self.counters.count("listeners_looked_for");
-        let (id, until) = (self.next_id(), self.now + LIMIT);
+        self.core.count("listeners_looked_for");
+        let (id, until) = (self.core.next_id(), self.core.now + LIMIT);
         for redirector in &asked {
-            self.reply(*redirector, Reply::Look { id });
+            self.core.reply(*redirector, Reply::Look { id });
         }
-        self.timers.set(until, Timer::Look);
+        self.core.timers.set(until, Timer::Look);
         self.listeners.looks.push(Look { id, until, incoming, peer, asked });
         true
     }
 
     /// When the kernel's table may be read to answer a flow, if it must be read and not now.
     pub(crate) fn next_look_at_the_table(&self, incoming: &Incoming) -> Option<Instant> {
-        let at = self.listeners.table.next_reading(self.now)?;
+        let at = self.listeners.table.next_reading(self.core.now)?;
         let service = allow::canonical(incoming.destination);
-        let needed = !self.control.redirectors().is_empty()
+        let needed = !self.core.control.redirectors().is_empty()
             || self.listeners.concern(service)
-            || !self.locals.is_own(service.ip());
+            || !self.core.locals.is_own(service.ip());
         needed.then_some(at)
     }
 
@@ -82,7 +84,7 @@ impl Stack {
 
     /// Answers the flows for which everybody has looked, or had the time to.
     pub(crate) fn answer_looked(&mut self) {
-        let now = self.now;
+        let now = self.core.now;
         let over = |look: &Look| look.asked.is_empty() || now >= look.until;
         let looks = std::mem::take(&mut self.listeners.looks);
         let (over, waiting): (Vec<_>, Vec<_>) = looks.into_iter().partition(over);
@@ -97,14 +99,14 @@ impl Stack {
     /// Whether a socket of programs in a cgroup may listen there some day. A peer that hears that the service
     /// is out of reach would not ask again for a while.
     pub(crate) fn may_listen_later(&mut self, service: SocketAddr) -> bool {
-        if self.control.redirectors().is_empty() || !self.may_lead(service) {
+        if self.core.control.redirectors().is_empty() || !may_lead(&self.core, service) {
             return false;
         }
-        let found = self.listeners.table.matching_listeners(self.now, service);
+        let found = self.listeners.table.matching_listeners(self.core.now, service);
         found.is_some_and(|found| found.is_empty())
     }
+}
 
-    fn may_lead(&self, service: SocketAddr) -> bool {
-        self.rules.listener(service).0 == Policy::Enable
-    }
+fn may_lead(core: &Core, service: SocketAddr) -> bool {
+    core.rules.listener(service).0 == Policy::Enable
 }

@@ -1,6 +1,7 @@
 //! What launchers say about listeners, and the door through which peers come to them.
 
 use super::{Known, ListenerId};
+use crate::core::Core;
 use crate::drain::Phase;
 use crate::log;
 use crate::stack::Stack;
@@ -20,9 +21,9 @@ impl Stack {
     /// A launcher announces a listener.
     pub(crate) fn on_listen(&mut self, id: ListenerId, listener: Listener) {
         if let Err((why, retry)) = self.try_to_offer(&listener) {
-            self.counters.count("listeners_not_offered");
+            self.core.count("listeners_not_offered");
             info!(target: log::STACK, "listener {} of {}: {why}", listener.addr, listener.program);
-            return self.reply(id.control, Reply::NotOffered { id: id.id, why, retry });
+            return self.core.reply(id.control, Reply::NotOffered { id: id.id, why, retry });
         }
         let offered = self.may_reach(&listener);
         let word = if offered { "open to peers" } else { "closed by a rule" };
@@ -34,16 +35,16 @@ impl Stack {
             true => Reply::Offered { id: id.id },
             false => Reply::NotOffered { id: id.id, why: "a rule".to_owned(), retry: false },
         };
-        self.reply(id.control, reply);
+        self.core.reply(id.control, reply);
     }
 
     /// Programs may listen at any time: peers are to find this stack before.
     pub(crate) fn on_expect(&mut self, id: ListenerId) {
-        let reply = match self.try_to_serve(self.rules.may_offer_some()) {
+        let reply = match self.try_to_serve(self.core.rules.may_offer_some()) {
             Ok(()) => Reply::Offered { id: id.id },
             Err((why, retry)) => Reply::NotOffered { id: id.id, why, retry },
         };
-        self.reply(id.control, reply);
+        self.core.reply(id.control, reply);
     }
 
     fn try_to_offer(&mut self, listener: &Listener) -> Result<(), (String, bool)> {
@@ -56,18 +57,18 @@ impl Stack {
     /// Is there for peers, if that is `wanted`. The reason against it, and whether another stack, or this
     /// one later, may do it.
     fn try_to_serve(&mut self, wanted: bool) -> Result<(), (String, bool)> {
-        if !self.config.accept {
+        if !self.core.config.accept {
             return Err(("this stack does not serve".to_owned(), true));
         }
-        if self.config.loops() > 1 {
+        if self.core.config.loops() > 1 {
             let why = "the server has several engine loops: start it without --loops";
             return Err((why.to_owned(), false));
         }
-        self.resume();
-        if !self.phase.takes_work() {
+        resume(&mut self.core);
+        if !self.core.phase.takes_work() {
             return Err(("the stack that serves is ending".to_owned(), true));
         }
-        if self.locals.is_open() || !wanted {
+        if self.core.locals.is_open() || !wanted {
             return Ok(());
         }
         self.open_sockets().map_err(|error| {
@@ -76,45 +77,28 @@ impl Stack {
         })
     }
 
-    /// Launchers have come back before the end.
-    fn resume(&mut self) {
-        if self.config.door && matches!(self.phase, Phase::Draining(drain) if drain.is_idle()) {
-            self.phase = Phase::Running;
-        }
-    }
-
     /// Lets launchers find this stack by the UDP port that it owns.
     pub(crate) fn name_door(&mut self) {
         let (Some(directory), Ok(namespace)) =
-            (&self.config.runtime_dir, runtime::network_namespace())
+            (&self.core.config.runtime_dir, runtime::network_namespace())
         else {
             return;
         };
-        let (port, index) = (self.config.udp_port, self.config.loop_index());
+        let (port, index) = (self.core.config.udp_port, self.core.config.loop_index());
         let path = runtime::loop_door_path(directory, namespace, port, index);
-        if let Err(error) = self.control.open_door(&path, &self.registry) {
+        if let Err(error) = self.core.control.open_door(&path, &self.core.registry) {
             // The one before us is just ending, or another stack serves other addresses.
-            self.counters.count("doors_not_named");
+            self.core.count("doors_not_named");
             debug!(target: log::STACK, "{}: {error}", path.display());
             self.watch_listeners();
         }
-        self.name_for_programs();
-    }
-
-    /// Lets launchers of programs find a server that carries them, too.
-    fn name_for_programs(&mut self) {
-        let Some(path) = self.config.programs.clone() else { return };
-        if let Err(error) = self.control.open_for_programs(&path, &self.registry) {
-            // They start stacks of their own meanwhile.
-            self.counters.count("programs_not_named");
-            debug!(target: log::STACK, "{}: {error}", path.display());
-        }
+        self.core.name_for_programs();
     }
 
     /// Whether peers can reach the listener, as far as that does not depend on the address that
     /// they use.
     pub(crate) fn may_reach(&self, listener: &Listener) -> bool {
-        self.rules.may_offer(listener.addr)
+        self.core.rules.may_offer(listener.addr)
     }
 
     /// The ports of listeners that native programs may reach as far as that does not depend on the
@@ -128,7 +112,7 @@ impl Stack {
     /// The launcher cannot vouch for it any more.
     pub(crate) fn on_withdraw(&mut self, id: ListenerId) {
         if self.listeners.known.remove(&id).is_some() {
-            self.counters.count("listeners_withdrawn");
+            self.core.count("listeners_withdrawn");
             self.listen_direct();
         }
     }
@@ -141,7 +125,7 @@ impl Stack {
 
     fn watch_listeners(&mut self) {
         if !std::mem::replace(&mut self.listeners.watched, true) {
-            self.timers.set(self.now + WATCH_INTERVAL, Timer::Listeners);
+            self.core.after(WATCH_INTERVAL, Timer::Listeners);
         }
     }
 
@@ -149,8 +133,8 @@ impl Stack {
     pub(crate) fn on_listeners_timer(&mut self) {
         self.listeners.watched = false;
         self.forget_closed_listeners();
-        let is_served = self.config.accept && self.locals.is_open();
-        if is_served && !self.control.has_door() && !self.succession.has_begun() {
+        let is_served = self.core.config.accept && self.core.locals.is_open();
+        if is_served && !self.core.control.has_door() && !self.succession.has_begun() {
             self.name_door();
         }
         if !self.listeners.known.is_empty() {
@@ -159,8 +143,8 @@ impl Stack {
     }
 
     pub(super) fn forget_closed_listeners(&mut self) {
-        let Some(living) = self.listeners.table.inodes(self.now) else {
-            return self.counters.count("listener_tables_unreadable");
+        let Some(living) = self.listeners.table.inodes(self.core.now) else {
+            return self.core.count("listener_tables_unreadable");
         };
         let gone = |(id, known): (&ListenerId, &Known)| {
             (!living.contains(&known.listener.inode)).then_some(*id)
@@ -171,7 +155,7 @@ impl Stack {
         }
         for id in gone {
             self.listeners.known.remove(&id);
-            self.reply(id.control, Reply::Gone { id: id.id });
+            self.core.reply(id.control, Reply::Gone { id: id.id });
         }
         self.listen_direct();
     }
@@ -179,12 +163,31 @@ impl Stack {
     /// After a change of the rules: the door is opened for listeners that are open now.
     pub(crate) fn review_listeners(&mut self) {
         let wanted = self.listeners.known.values().any(|known| self.may_reach(&known.listener));
-        if !wanted || self.locals.is_open() {
+        if !wanted || self.core.locals.is_open() {
             return;
         }
         if let Err(error) = self.open_sockets() {
-            self.counters.count("doors_not_opened");
+            self.core.count("doors_not_opened");
             warn!(target: log::STACK, "listening sockets stay plain TCP: {error}");
         }
+    }
+}
+
+impl Core {
+    /// Lets launchers of programs find a server that carries them, too.
+    fn name_for_programs(&mut self) {
+        let Some(path) = self.config.programs.clone() else { return };
+        if let Err(error) = self.control.open_for_programs(&path, &self.registry) {
+            // They start stacks of their own meanwhile.
+            self.count("programs_not_named");
+            debug!(target: log::STACK, "{}: {error}", path.display());
+        }
+    }
+}
+
+/// Launchers have come back before the end.
+fn resume(core: &mut Core) {
+    if core.config.door && matches!(core.phase, Phase::Draining(drain) if drain.is_idle()) {
+        core.phase = Phase::Running;
     }
 }

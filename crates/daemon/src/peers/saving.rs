@@ -58,13 +58,13 @@ impl Memory {
 impl Stack {
     /// Takes over what earlier stacks have learnt in this network.
     pub(crate) fn recall_peers(&mut self) {
-        let Some(cache) = self.memory.cache.as_ref().filter(|_| self.config.peer_cache) else {
+        let Some(cache) = self.memory.cache.as_ref().filter(|_| self.core.config.peer_cache) else {
             return;
         };
         match cache.read() {
             Ok(records) => {
                 let here = |record: &PeerRecord| record.namespace == self.memory.namespace;
-                let (now, peers) = (self.now, &mut self.peers);
+                let (now, peers) = (self.core.now, &mut self.peers);
                 records.iter().filter(|r| here(r)).for_each(|record| peers.recall(now, record));
             }
             Err(error) => self.cannot_keep(&format!("{}: {}", error.path.display(), error.error)),
@@ -75,7 +75,7 @@ impl Stack {
     pub(crate) fn plan_saving(&mut self) {
         if !self.memory.planned && self.peers.is_unsaved() {
             self.memory.planned = true;
-            self.timers.set(self.now + SAVE_AFTER, Timer::SavePeers);
+            self.core.after(SAVE_AFTER, Timer::SavePeers);
         }
     }
 
@@ -83,14 +83,14 @@ impl Stack {
     pub(crate) fn save_peers(&mut self) {
         self.memory.planned = false;
         let unsaved = self.peers.take_unsaved();
-        if unsaved.is_empty() || !self.config.peer_cache {
+        if unsaved.is_empty() || !self.core.config.peer_cache {
             return;
         }
-        let records = self.peers.records(self.now, &unsaved, self.memory.namespace);
+        let records = self.peers.records(self.core.now, &unsaved, self.memory.namespace);
         if !self.write_peers(Job::Put(records)) {
             self.peers.keep_unsaved(unsaved);
             self.memory.planned = true;
-            self.timers.set(self.now + SAVE_AGAIN, Timer::SavePeers);
+            self.core.after(SAVE_AGAIN, Timer::SavePeers);
         }
     }
 
@@ -118,7 +118,7 @@ impl Stack {
                 self.memory.failing = false;
                 return true;
             }
-            Ok(false) => self.counters.count("peer_cache_overruns"),
+            Ok(false) => self.core.count("peer_cache_overruns"),
             Err(why) => self.cannot_keep(&why),
         }
         false
@@ -126,7 +126,7 @@ impl Stack {
 
     /// Said once, until something is kept again.
     fn cannot_keep(&mut self, why: &str) {
-        self.counters.count("peer_cache_failures");
+        self.core.count("peer_cache_failures");
         if !std::mem::replace(&mut self.memory.failing, true) {
             debug!(target: log::PEERS, "what is learnt about peers is not kept: {why}");
         }

@@ -1,0 +1,51 @@
+//! What every room of the stack works with: the engine, the time, the poll, deadlines, counts and settings.
+
+use crate::config::StackConfig;
+use crate::control_server::ControlServer;
+use crate::counters::Counters;
+use crate::drain::Phase;
+use crate::locals::Locals;
+use crate::rules::Rules;
+use crate::scopes::LocalScopes;
+use crate::timers::{Timer, Timers};
+use manypath_engine::{AssociationId, AssociationStatus, Duration, Instant};
+use manypath_net::Driver;
+use mio::Registry;
+
+/// The state that the rooms share.
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub(crate) config: StackConfig,
+    /// The time of this turn.
+    pub(crate) now: Instant,
+    pub(crate) registry: Registry,
+    pub(crate) control: ControlServer,
+    pub(crate) driver: Driver,
+    pub(crate) timers: Timers,
+    pub(crate) counters: Counters,
+    pub(crate) locals: Locals,
+    /// For which peers the local addresses are there.
+    pub(crate) scopes: LocalScopes,
+    pub(crate) rules: Rules,
+    pub(crate) phase: Phase,
+    pub(crate) last_id: u64,
+}
+
+impl Core {
+    pub(crate) fn count(&mut self, name: &'static str) {
+        self.counters.count(name);
+    }
+
+    /// Sets a timer that is due in a while.
+    pub(crate) fn after(&mut self, pause: Duration, timer: Timer) {
+        self.timers.set(self.now + pause, timer);
+    }
+
+    pub(crate) fn status_of(&self, id: AssociationId) -> Option<AssociationStatus> {
+        self.driver.endpoint().status(self.now, id)
+    }
+
+    pub(crate) fn abort(&mut self, id: AssociationId, reason: &[u8]) {
+        self.driver.endpoint_mut().abort(self.now, id, reason);
+    }
+}
