@@ -133,6 +133,11 @@ impl Association {
         Self { acceptor, ..self }
     }
 
+    /// Whether the peer's host says that nobody listens there, and nobody has proved it wrong yet.
+    pub(crate) const fn is_doubted(&self) -> bool {
+        self.doubted.is_some()
+    }
+
     /// Whether it carries nothing.
     pub(crate) fn is_unused(&self) -> bool {
         self.flows.is_empty() && self.datagrams.is_empty()

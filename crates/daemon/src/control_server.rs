@@ -418,7 +418,7 @@ impl Stack {
             Request::Reload => self.on_reload(id),
             Request::ForgetPeers { addr, port } => {
                 let count = self.peers.flush(addr, port) + self.datagrams.forget(addr, port);
-                self.forget_kept_peers(addr, port);
+                self.peers.forget_kept(&mut self.core, addr, port);
                 self.core.control.tell_redirectors();
                 self.core.reply(id, Reply::Forgotten { count });
             }

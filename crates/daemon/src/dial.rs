@@ -7,7 +7,9 @@
 
 use crate::allow::{self, Denied};
 use crate::association::{DialId, FlowUse, RelayId};
+use crate::associations::Associations;
 use crate::connection::{Carrier, Ends};
+use crate::core::Core;
 use crate::log;
 use crate::proxy;
 use crate::relay::Relay;
@@ -64,7 +66,13 @@ impl Stack {
     pub(crate) fn on_incoming(&mut self, incoming: Incoming) {
         let Incoming { association: id, flow, source, .. } = incoming;
         if !self.core.phase.serves_peers() {
-            return self.refuse(id, flow, Refusal::Busy, "dial_denied_ending");
+            return self.associations.refuse(
+                &mut self.core,
+                id,
+                flow,
+                Refusal::Busy,
+                "dial_denied_ending",
+            );
         }
         if self.core.has_service() {
             // One of the addresses is dialled, or refused.
@@ -103,7 +111,7 @@ impl Stack {
         // What a run's own stack serves is its program, whatever the rules open on this host.
         let admitted = if self.core.config.door { Err(Denied::NotListed) } else { admitted };
         let admitted = admitted.and_then(|(service, options)| {
-            let open = self.is_form_open(id, &options);
+            let open = is_form_open(&self.core, &self.associations, id, &options);
             let client =
                 self.core.verified_client(id, service, source).ok_or(Denied::NoClientAddress);
             if open { Ok((client?, options)) } else { Err(Denied::Form) }
@@ -111,7 +119,13 @@ impl Stack {
         match admitted {
             Ok((client, options)) => self.dial(id, flow, destination, client, options),
             Err(Denied::NotListed) if self.may_listen_later(destination) => {
-                self.refuse(id, flow, Refusal::Busy, Denied::NotListed.counter());
+                self.associations.refuse(
+                    &mut self.core,
+                    id,
+                    flow,
+                    Refusal::Busy,
+                    Denied::NotListed.counter(),
+                );
             }
             Err(denied) => self.deny(incoming, denied),
         }
@@ -128,14 +142,14 @@ impl Stack {
             | Denied::ForeignAddress
             | Denied::NotListed
             | Denied::NotCovered
-            | Denied::Form => self.refuse(id, flow, Refusal::NotAllowed, denied.counter()),
+            | Denied::Form => self.associations.refuse(
+                &mut self.core,
+                id,
+                flow,
+                Refusal::NotAllowed,
+                denied.counter(),
+            ),
         }
-    }
-
-    /// Whether the service is open to the form that the peer has chosen.
-    pub(crate) fn is_form_open(&self, id: AssociationId, options: &Options) -> bool {
-        let used = if self.is_direct(id) { Form::Direct } else { Form::Mux };
-        options.form.is_none_or(|form| form == used)
     }
 
     pub(crate) fn dial(
@@ -154,7 +168,14 @@ impl Stack {
                 // A service of this host has mostly answered by now: the peer need not wait for the next turn.
                 self.check_dial(dial);
             }
-            Err(error) => self.refuse_dial(association, flow, destination, &error),
+            Err(error) => refuse_dial(
+                &mut self.core,
+                &mut self.associations,
+                association,
+                flow,
+                destination,
+                &error,
+            ),
         }
     }
 
@@ -170,14 +191,21 @@ impl Stack {
     ) {
         match Socket::towards(destination, fd, &self.core.registry, Source::Dial(id.0).token()) {
             Ok(socket) => {
-                self.set_flow_use(association, flow, FlowUse::Dial(id));
-                self.treat(association, flow, &options);
+                self.associations.set_flow_use(association, flow, FlowUse::Dial(id));
+                self.associations.treat(&mut self.core, association, flow, &options);
                 self.dials
                     .insert(id, Dial { association, flow, destination, client, options, socket });
             }
             Err(error) => {
                 self.on_led_over(RelayId(id.0));
-                self.refuse_dial(association, flow, destination, &error);
+                refuse_dial(
+                    &mut self.core,
+                    &mut self.associations,
+                    association,
+                    flow,
+                    destination,
+                    &error,
+                );
             }
         }
     }
@@ -200,7 +228,14 @@ impl Stack {
                 self.on_led_over(RelayId(id.0));
                 let failed = Some(dial.destination);
                 if !self.dial_service(dial.association, dial.flow, dial.client, failed) {
-                    self.refuse_dial(dial.association, dial.flow, dial.destination, &error);
+                    refuse_dial(
+                        &mut self.core,
+                        &mut self.associations,
+                        dial.association,
+                        dial.flow,
+                        dial.destination,
+                        &error,
+                    );
                 }
             }
         }
@@ -214,11 +249,18 @@ impl Stack {
         {
             dial.socket.reset(&self.core.registry);
             self.on_led_over(relay);
-            return self.refuse_dial(dial.association, dial.flow, dial.destination, &error);
+            return refuse_dial(
+                &mut self.core,
+                &mut self.associations,
+                dial.association,
+                dial.flow,
+                dial.destination,
+                &error,
+            );
         }
         if let Some(association) = self.associations.get_mut(&dial.association) {
             association.mux.accept(dial.flow, dial.destination);
-            self.dirty.insert(dial.association);
+            self.associations.touch(dial.association);
         }
         debug!(target: log::CONNECTION,
             "association {}: flow to {} open",
@@ -249,51 +291,72 @@ impl Stack {
         dial.socket.reset(&self.core.registry);
         self.on_led_over(RelayId(id.0));
         let why = Denied::NotCovered.counter();
-        self.refuse(dial.association, dial.flow, Refusal::NotAllowed, why);
+        self.associations.refuse(
+            &mut self.core,
+            dial.association,
+            dial.flow,
+            Refusal::NotAllowed,
+            why,
+        );
     }
+}
 
-    pub(crate) fn refuse_dial(
-        &mut self,
-        id: AssociationId,
-        flow: FlowId,
-        destination: SocketAddr,
-        error: &io::Error,
-    ) {
-        debug!(target: log::CONNECTION, "association {}: {destination}: {error}", id.0);
-        match error.raw_os_error() {
-            // Our own shortage, or an address that is ours no longer: plain TCP may tell more.
-            Some(
-                libc::EMFILE
-                | libc::ENFILE
-                | libc::ENOBUFS
-                | libc::ENOMEM
-                | libc::EADDRINUSE
-                | libc::EADDRNOTAVAIL,
-            )
-            | None => self.refuse(id, flow, Refusal::Busy, "dials_impossible"),
-            // Its port may lead to another host behind the same NAT: TCP finds out.
-            Some(_) if self.is_translated(id, flow, destination) => {
-                self.refuse(id, flow, Refusal::Busy, "dials_failed");
-            }
-            Some(errno) => {
-                let errno = u16::try_from(errno).unwrap_or(libc::ECONNREFUSED as u16);
-                self.refuse(id, flow, Refusal::Errno(errno), "dials_failed");
-            }
-        }
-    }
-
+impl Associations {
     pub(crate) fn refuse(
         &mut self,
+        core: &mut Core,
         id: AssociationId,
         flow: FlowId,
         refusal: Refusal,
         counter: &'static str,
     ) {
-        self.core.count(counter);
-        if let Some(association) = self.associations.get_mut(&id) {
+        core.count(counter);
+        if let Some(association) = self.get_mut(&id) {
             association.mux.refuse(flow, refusal);
             association.flows.remove(&flow);
-            self.dirty.insert(id);
+            self.touch(id);
+        }
+    }
+}
+
+/// Whether the service is open to the form that the peer has chosen.
+pub(crate) fn is_form_open(
+    core: &Core,
+    associations: &Associations,
+    id: AssociationId,
+    options: &Options,
+) -> bool {
+    let used = if associations.is_direct(core, id) { Form::Direct } else { Form::Mux };
+    options.form.is_none_or(|form| form == used)
+}
+
+pub(crate) fn refuse_dial(
+    core: &mut Core,
+    associations: &mut Associations,
+    id: AssociationId,
+    flow: FlowId,
+    destination: SocketAddr,
+    error: &io::Error,
+) {
+    debug!(target: log::CONNECTION, "association {}: {destination}: {error}", id.0);
+    match error.raw_os_error() {
+        // Our own shortage, or an address that is ours no longer: plain TCP may tell more.
+        Some(
+            libc::EMFILE
+            | libc::ENFILE
+            | libc::ENOBUFS
+            | libc::ENOMEM
+            | libc::EADDRINUSE
+            | libc::EADDRNOTAVAIL,
+        )
+        | None => associations.refuse(core, id, flow, Refusal::Busy, "dials_impossible"),
+        // Its port may lead to another host behind the same NAT: TCP finds out.
+        Some(_) if crate::translated::is_translated(core, associations, id, flow, destination) => {
+            associations.refuse(core, id, flow, Refusal::Busy, "dials_failed");
+        }
+        Some(errno) => {
+            let errno = u16::try_from(errno).unwrap_or(libc::ECONNREFUSED as u16);
+            associations.refuse(core, id, flow, Refusal::Errno(errno), "dials_failed");
         }
     }
 }

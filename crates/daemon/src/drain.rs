@@ -135,14 +135,14 @@ impl Stack {
             self.tell_stopping();
         }
         // The next program may begin at once.
-        self.save_peers();
+        self.peers.save(&mut self.core);
     }
 
     pub(crate) fn on_drain_timer(&mut self) {
         match self.core.phase {
             Phase::Draining(drain) => self.check_drain(drain),
             Phase::Closing(until) => {
-                if self.associations.is_empty() || self.core.now >= until {
+                if self.associations.ids().is_empty() || self.core.now >= until {
                     self.core.phase = Phase::Over;
                 }
             }
@@ -176,8 +176,7 @@ impl Stack {
 
     fn close_associations(&mut self) {
         self.core.phase = Phase::Closing(self.core.now + CLOSING_TIME);
-        let ids: Vec<_> = self.associations.keys().copied().collect();
-        for id in ids {
+        for id in self.associations.ids() {
             self.core.driver.endpoint_mut().shutdown(self.core.now, id);
         }
     }
@@ -195,15 +194,13 @@ impl Stack {
             && self.tcp_relays.is_empty()
             && self.datagrams.is_empty()
             && self.core.config.seat.as_ref().is_none_or(|seat| seat.index() > 0 || seat.is_last());
-        idle && self.flow_count() == 0 && self.waiting.is_empty() && self.is_last()
+        idle && self.flow_count() == 0 && !self.associations.has_waiting() && self.is_last()
     }
 
     /// A number that changes when bytes have moved between programs and peers. Heartbeats and
     /// retransmissions do not change it.
     fn progress_mark(&self) -> u64 {
-        let endpoint = self.core.driver.endpoint();
-        let statuses =
-            self.associations.keys().filter_map(|id| endpoint.status(self.core.now, *id));
+        let statuses = self.associations.ids().into_iter().filter_map(|id| self.core.status_of(id));
         let left: usize = statuses.map(|status| status.unsent + status.outstanding).sum();
         let moved = self.relays.values().map(|relay| relay.moved());
         let moved_tcp = self.tcp_relays.values().map(|relay| relay.moved());
@@ -236,13 +233,12 @@ impl Stack {
         for relay in relays {
             self.reset_relay(relay, RelayEnd::StackEnds);
         }
-        let ids: Vec<_> = self.associations.keys().copied().collect();
-        for id in ids {
+        for id in self.associations.ids() {
             self.core.abort(id, b"the stack ends");
         }
         self.core.driver.flush(self.core.now);
         self.print_last_status_line();
-        self.finish_saving();
+        self.peers.finish_saving(&mut self.core);
     }
 }
 

@@ -1,7 +1,9 @@
 //! What flows report, and the relays that they feed.
 
 use crate::association::{Association, FlowUse, RelayId, Setup};
+use crate::associations::Associations;
 use crate::connection::RelayEnd;
+use crate::core::Core;
 use crate::dial::Incoming;
 use crate::relay::{Progress, Relay};
 use crate::stack::Stack;
@@ -16,17 +18,14 @@ const MANY_RELAYS: usize = 64;
 
 impl Stack {
     pub(crate) fn drain_flow_events(&mut self) {
-        let ids: Vec<AssociationId> = self.dirty.iter().copied().collect();
-        for id in ids {
-            while let Some(event) = self.next_flow_event(id) {
+        for id in self.associations.touched() {
+            while let Some(event) =
+                self.associations.get_mut(&id).and_then(|one| one.mux.poll_event())
+            {
                 self.on_flow_event(id, event);
             }
             self.drain_datagram_events(id);
         }
-    }
-
-    fn next_flow_event(&mut self, id: AssociationId) -> Option<FlowEvent> {
-        self.associations.get_mut(&id)?.mux.poll_event()
     }
 
     fn on_flow_event(&mut self, id: AssociationId, event: FlowEvent) {
@@ -39,7 +38,7 @@ impl Stack {
             FlowEvent::Opened { flow, local: _ } => self.on_opened(id, flow),
             FlowEvent::Refused { flow, refusal } => self.on_refused(id, flow, refusal),
             FlowEvent::Readable(flow) | FlowEvent::Writable(flow) => {
-                if let Some(FlowUse::Relay(relay)) = self.flow_use(id, flow) {
+                if let Some(FlowUse::Relay(relay)) = self.associations.flow_use(id, flow) {
                     self.ready.insert(relay);
                 }
             }
@@ -49,59 +48,8 @@ impl Stack {
         }
     }
 
-    pub(crate) fn flow_use(&self, id: AssociationId, flow: FlowId) -> Option<FlowUse> {
-        self.associations.get(&id)?.flows.get(&flow).copied()
-    }
-
-    pub(crate) fn set_flow_use(&mut self, id: AssociationId, flow: FlowId, used: FlowUse) {
-        if let Some(association) = self.associations.get_mut(&id) {
-            association.flows.insert(flow, used);
-        }
-    }
-
-    /// Resets a flow that nobody uses any more. The mux says nothing about it afterwards.
-    pub(crate) fn reset_flow(&mut self, id: AssociationId, flow: FlowId) {
-        if let Some(association) = self.associations.get_mut(&id) {
-            association.mux.reset(flow);
-            self.dirty.insert(id);
-            self.forget_flow(id, flow);
-            self.end_broken_setup(id);
-        }
-    }
-
-    /// Nobody waits any more for an association whose peer has answered the INIT and then no more. One that has never
-    /// answered may do so late, and is known then.
-    fn end_broken_setup(&mut self, id: AssociationId) {
-        let connecting = |one: &Association| one.setup == Setup::Connecting && one.is_unused();
-        if !self.associations.get(&id).is_some_and(connecting)
-            || self.core.packets_received(id) == 0
-        {
-            return;
-        }
-        if let Some(association) = self.associations.get_mut(&id) {
-            // What ends it is no news of the peer.
-            association.setup = Setup::Ending;
-        }
-        self.by_peer.retain(|_, used| *used != id);
-        self.core.count("setups_given_up");
-        self.core.abort(id, b"nobody waits for it");
-    }
-
-    /// The flow is gone. Returns who used it.
-    pub(crate) fn forget_flow(&mut self, id: AssociationId, flow: FlowId) -> Option<FlowUse> {
-        let association = self.associations.get_mut(&id)?;
-        let used = association.flows.remove(&flow);
-        if association.is_unused() && association.setup == Setup::Over {
-            self.remove_association(id);
-        } else if association.is_unused() && (association.is_ours() || association.mux.is_direct())
-        {
-            self.watch_idle(id);
-        }
-        used
-    }
-
     fn on_flow_finished(&mut self, id: AssociationId, flow: FlowId) {
-        let Some(FlowUse::Relay(id)) = self.flow_use(id, flow) else { return };
+        let Some(FlowUse::Relay(id)) = self.associations.flow_use(id, flow) else { return };
         if let Some(relay) = self.relays.get_mut(&id) {
             relay.on_finished();
             self.ready.insert(id);
@@ -109,8 +57,8 @@ impl Stack {
     }
 
     fn on_flow_reset(&mut self, id: AssociationId, flow: FlowId) {
-        let Some(used) = self.flow_use(id, flow) else { return };
-        self.set_flow_use(id, flow, FlowUse::Closing);
+        let Some(used) = self.associations.flow_use(id, flow) else { return };
+        self.associations.set_flow_use(id, flow, FlowUse::Closing);
         match used {
             FlowUse::Attempt(attempt) => self.on_attempt_flow_reset(attempt),
             FlowUse::Caller(id) => self.on_call_lost(id, FallbackReason::AssociationLost),
@@ -121,7 +69,7 @@ impl Stack {
     }
 
     fn on_flow_closed(&mut self, id: AssociationId, flow: FlowId) {
-        match self.forget_flow(id, flow) {
+        match self.associations.forget_flow(&mut self.core, id, flow) {
             Some(FlowUse::Relay(id)) => {
                 if let Some(relay) = self.relays.get_mut(&id) {
                     relay.on_flow_closed();
@@ -137,7 +85,7 @@ impl Stack {
 
     /// Joins a connected socket, watched under the relay's token, with a flow.
     pub(crate) fn start_relay(&mut self, id: RelayId, mut relay: Relay) {
-        self.set_flow_use(relay.association, relay.flow, FlowUse::Relay(id));
+        self.associations.set_flow_use(relay.association, relay.flow, FlowUse::Relay(id));
         let association = self.associations.get(&relay.association);
         // The peer may have been so quick that its end has come before there was a relay.
         if association.is_some_and(|association| association.mux.has_finished(relay.flow)) {
@@ -197,8 +145,8 @@ impl Stack {
 
     fn service_flow_relay(&mut self, id: RelayId) -> Option<Progress> {
         let relay = self.relays.get_mut(&id)?;
+        self.associations.touch(relay.association);
         let association = self.associations.get_mut(&relay.association);
-        self.dirty.insert(relay.association);
         let now = self.core.now;
         let flows = association.map(|association| {
             association.mux.advance_time(now);
@@ -211,7 +159,10 @@ impl Stack {
     fn finish_relay(&mut self, id: RelayId) {
         self.count_end(id, RelayEnd::Finished);
         if let Some(relay) = self.relays.remove(&id) {
-            self.release_flow(&relay);
+            let (id, flow) = (relay.association, relay.flow);
+            if let Some(FlowUse::Relay(_)) = self.associations.flow_use(id, flow) {
+                self.associations.set_flow_use(id, flow, FlowUse::Closing);
+            }
             relay.socket.close(&self.core.registry);
         }
         if let Some(relay) = self.tcp_relays.remove(&id) {
@@ -225,8 +176,8 @@ impl Stack {
     pub(crate) fn break_relay(&mut self, id: RelayId, end: RelayEnd) {
         if let Some(relay) = self.relays.get(&id) {
             let (association, flow) = (relay.association, relay.flow);
-            if self.flow_use(association, flow) == Some(FlowUse::Relay(id)) {
-                self.reset_flow(association, flow);
+            if self.associations.flow_use(association, flow) == Some(FlowUse::Relay(id)) {
+                self.associations.reset_flow(&mut self.core, association, flow);
             }
         }
         self.reset_relay(id, end);
@@ -252,13 +203,6 @@ impl Stack {
         self.end_connection(id, end, moved.unwrap_or_default());
     }
 
-    fn release_flow(&mut self, relay: &Relay) {
-        let id = relay.association;
-        if let Some(FlowUse::Relay(_)) = self.flow_use(id, relay.flow) {
-            self.set_flow_use(id, relay.flow, FlowUse::Closing);
-        }
-    }
-
     pub(crate) fn on_near_event(&mut self, id: RelayId, event: &Event) {
         if let Some(relay) = self.tcp_relays.get_mut(&id) {
             relay.near.on_event(event);
@@ -276,5 +220,61 @@ impl Stack {
             }
             None => self.on_race_event(id, event),
         }
+    }
+}
+
+impl Associations {
+    pub(crate) fn flow_use(&self, id: AssociationId, flow: FlowId) -> Option<FlowUse> {
+        self.get(&id)?.flows.get(&flow).copied()
+    }
+
+    pub(crate) fn set_flow_use(&mut self, id: AssociationId, flow: FlowId, used: FlowUse) {
+        if let Some(association) = self.get_mut(&id) {
+            association.flows.insert(flow, used);
+        }
+    }
+
+    /// Resets a flow that nobody uses any more. The mux says nothing about it afterwards.
+    pub(crate) fn reset_flow(&mut self, core: &mut Core, id: AssociationId, flow: FlowId) {
+        if let Some(association) = self.get_mut(&id) {
+            association.mux.reset(flow);
+            self.touch(id);
+            self.forget_flow(core, id, flow);
+            self.end_broken_setup(core, id);
+        }
+    }
+
+    /// Nobody waits any more for an association whose peer has answered the INIT and then no more. One that has never
+    /// answered may do so late, and is known then.
+    fn end_broken_setup(&mut self, core: &mut Core, id: AssociationId) {
+        let connecting = |one: &Association| one.setup == Setup::Connecting && one.is_unused();
+        if !self.get(&id).is_some_and(connecting) || core.packets_received(id) == 0 {
+            return;
+        }
+        if let Some(association) = self.get_mut(&id) {
+            // What ends it is no news of the peer.
+            association.setup = Setup::Ending;
+        }
+        self.retire(id);
+        core.count("setups_given_up");
+        core.abort(id, b"nobody waits for it");
+    }
+
+    /// The flow is gone. Returns who used it.
+    pub(crate) fn forget_flow(
+        &mut self,
+        core: &mut Core,
+        id: AssociationId,
+        flow: FlowId,
+    ) -> Option<FlowUse> {
+        let association = self.get_mut(&id)?;
+        let used = association.flows.remove(&flow);
+        if association.is_unused() && association.setup == Setup::Over {
+            self.remove(core, id);
+        } else if association.is_unused() && (association.is_ours() || association.mux.is_direct())
+        {
+            self.watch_idle(core, id);
+        }
+        used
     }
 }

@@ -1,7 +1,8 @@
 //! What the engine is told: by the stack's settings, and by a rule for one association or stream.
 
+use crate::associations::Associations;
 use crate::config::{Encapsulation, StackConfig};
-use crate::stack::Stack;
+use crate::core::Core;
 use crate::streams::MAX_STREAMS;
 use manypath_engine::{
     AssociationId, Config, Duration, Profile, StreamClass, StreamId, StreamOptions,
@@ -128,12 +129,18 @@ pub(crate) fn of_direct(config: &StackConfig, profile: Profile) -> Config {
     }
 }
 
-impl Stack {
+impl Associations {
     /// Lets a flow have the class and weight that a rule says, and every path if it says so: its share
     /// among the flows of the association, and the place of its stream among the streams on a path. A
     /// stream may have been used by another flow before.
-    pub(crate) fn treat(&mut self, id: AssociationId, flow: FlowId, options: &Options) {
-        let Some(association) = self.associations.get_mut(&id) else { return };
+    pub(crate) fn treat(
+        &mut self,
+        core: &mut Core,
+        id: AssociationId,
+        flow: FlowId,
+        options: &Options,
+    ) {
+        let Some(association) = self.get_mut(&id) else { return };
         let weight = options.weight.unwrap_or(1);
         let urgent = options.class == Some(Class::Interactive);
         association.mux.set_share(flow, Share { weight, urgent });
@@ -141,8 +148,8 @@ impl Stack {
         let class = if urgent { StreamClass::Interactive } else { StreamClass::Bulk };
         let redundant = options.redundant == Some(true);
         let stream = StreamOptions { weight, class, redundant, ..StreamOptions::default() };
-        let endpoint = self.core.driver.endpoint_mut();
-        endpoint.set_stream_options(self.core.now, id, StreamId(status.stream), stream);
+        let endpoint = core.driver.endpoint_mut();
+        endpoint.set_stream_options(core.now, id, StreamId(status.stream), stream);
     }
 }
 

@@ -16,6 +16,7 @@
 //! had been quiet before it.
 
 use crate::association::Setup;
+use crate::associations::Associations;
 use crate::core::Core;
 use crate::log;
 use crate::stack::Stack;
@@ -61,8 +62,7 @@ impl Stack {
         if closed.is_empty() {
             return;
         }
-        let ids: Vec<AssociationId> = self.associations.keys().copied().collect();
-        for id in ids {
+        for id in self.associations.ids() {
             let status = self.core.status_of(id);
             let paths = status.into_iter().flat_map(|status| status.paths);
             if raises_doubt(paths.map(|path| (path.addr, path.state)), &closed) {
@@ -82,45 +82,47 @@ impl Stack {
         self.core.ask_in_doubt(id);
         self.hurry_attempts(id, received);
     }
+}
 
-    pub(crate) fn on_presence_timer(&mut self, id: AssociationId) {
-        let received = self.core.packets_received(id);
-        let Some(association) = self.associations.get_mut(&id) else { return };
+impl Associations {
+    pub(crate) fn on_presence_timer(&mut self, core: &mut Core, id: AssociationId) {
+        let received = core.packets_received(id);
+        let Some(association) = self.get_mut(&id) else { return };
         let doubt = association.doubted.take_if(|doubt| doubt.received == received);
         association.doubted = doubt;
         let Some(doubt) = doubt else { return };
-        let silent = self.core.now.since(doubt.since);
-        if association.carries_connections() && silent < self.core.config.unreachable_patience {
-            return self.core.ask_in_doubt(id);
+        let silent = core.now.since(doubt.since);
+        if association.carries_connections() && silent < core.config.unreachable_patience {
+            return core.ask_in_doubt(id);
         }
         association.doubted = None;
-        if self.core.has_active_path(id) {
+        if core.has_active_path(id) {
             return;
         }
-        self.core.count("peers_gone");
+        core.count("peers_gone");
         info!(
             target: log::ASSOCIATION,
             "association {}: given up: the peer's host reports that nobody listens, and nothing has come for {} s",
             id.0, silent.as_secs(),
         );
-        self.core.abort(id, b"nobody listens");
+        core.abort(id, b"nobody listens");
     }
 
     /// Something moves on the association.
-    pub(crate) fn note_activity(&mut self, id: AssociationId) {
-        let first = self.core.now + FIRST_LOOK;
-        let Some(association) = self.associations.get_mut(&id) else { return };
+    pub(crate) fn note_activity(&mut self, core: &mut Core, id: AssociationId) {
+        let first = core.now + FIRST_LOOK;
+        let Some(association) = self.get_mut(&id) else { return };
         let Quiet { since, look_at } = &mut association.quiet;
-        *since = self.core.now;
+        *since = core.now;
         if look_at.is_none_or(|at| at > first) {
             *look_at = Some(first);
-            self.core.timers.set(first, Timer::Quiet(id));
+            core.timers.set(first, Timer::Quiet(id));
         }
     }
 
-    pub(crate) fn on_quiet_timer(&mut self, id: AssociationId) {
-        let now = self.core.now;
-        let Some(association) = self.associations.get_mut(&id) else { return };
+    pub(crate) fn on_quiet_timer(&mut self, core: &mut Core, id: AssociationId) {
+        let now = core.now;
+        let Some(association) = self.get_mut(&id) else { return };
         // There may have been an earlier timer.
         if association.quiet.look_at.is_none_or(|at| now < at) {
             return;
@@ -133,9 +135,9 @@ impl Stack {
         }
         let next = if quiet < FIRST_LOOK { since + FIRST_LOOK } else { now + quiet };
         association.quiet.look_at = Some(next);
-        self.core.timers.set(next, Timer::Quiet(id));
+        core.timers.set(next, Timer::Quiet(id));
         if quiet >= FIRST_LOOK {
-            self.core.driver.endpoint_mut().request_heartbeat(now, id, None);
+            core.driver.endpoint_mut().request_heartbeat(now, id, None);
         }
     }
 }

@@ -9,12 +9,12 @@
 //! Every user of a host may have UDP 9899 there while root has not. Such a user must get no connections to ports that
 //! plain TCP would never lead to him.
 
+use crate::associations::Associations;
 use crate::config::{Encapsulation, FIRST_FREE_PORT, StackConfig};
 use crate::core::Core;
 use crate::locals::{Local, Locals};
 use crate::log;
 use crate::proven::is_living;
-use crate::stack::Stack;
 use crate::token::Source;
 use manypath_control::status::FallbackReason;
 use manypath_engine::{AssociationId, Instant, LocalAddress, Profile};
@@ -86,28 +86,20 @@ impl Core {
     }
 }
 
-impl Stack {
+impl Associations {
     /// Who was asked for an association.
     pub(crate) fn acceptor_of(&self, id: AssociationId) -> Acceptor {
-        self.associations.get(&id).map_or(Acceptor::Anyone, |association| association.acceptor)
-    }
-
-    /// The association to use for these connections.
-    pub(crate) fn association_with(&self, key: &PeerKey) -> Option<AssociationId> {
-        let find = |acceptor| self.by_peer.get(&PeerKey { acceptor, ..*key }).copied();
-        let proven = find(Acceptor::Privileged);
-        match key.acceptor {
-            Acceptor::Privileged => proven,
-            Acceptor::Anyone => {
-                proven.filter(|id| self.is_established(*id)).or_else(|| find(Acceptor::Anyone))
-            }
-        }
+        self.get(&id).map_or(Acceptor::Anyone, |association| association.acceptor)
     }
 
     /// The addresses at which connections to the peer may be handed to it, and as which acceptor.
-    pub(crate) fn living_acceptors(&self, id: AssociationId) -> Vec<(IpAddr, Acceptor)> {
+    pub(crate) fn living_acceptors(
+        &self,
+        core: &Core,
+        id: AssociationId,
+    ) -> Vec<(IpAddr, Acceptor)> {
         let asked = self.acceptor_of(id);
-        let living = self.core.paths_of(id).into_iter().filter(is_living);
+        let living = core.paths_of(id).into_iter().filter(is_living);
         living.map(|path| acceptor_at(path.addr.remote, asked)).collect()
     }
 }

@@ -45,7 +45,7 @@ impl Stack {
         let Some(relay) = self.relays.get(&id) else { return };
         let (association, flow, rule) = (relay.association, relay.flow, relay.options);
         let class = rule.class.or_else(|| class_of(options.traffic_class));
-        self.treat(association, flow, &Options { class, ..rule });
+        self.associations.treat(&mut self.core, association, flow, &Options { class, ..rule });
         let limit = Duration::from_millis(options.user_timeout_ms.into());
         self.set_patience(id, (!limit.is_zero()).then_some(limit));
     }

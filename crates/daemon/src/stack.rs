@@ -7,7 +7,8 @@
 //! Every step is bounded; what is left over is remembered in a set and makes the next poll return
 //! at once. Nothing is polled that cannot make progress.
 
-use crate::association::{Association, DialId, RelayId};
+use crate::association::{DialId, RelayId};
+use crate::associations::Associations;
 use crate::attempt::{Attempt, AttemptId, Grace};
 use crate::config::{Encapsulation, StackConfig};
 use crate::connection::Connection;
@@ -23,8 +24,7 @@ use crate::locals::{self, Locals};
 use crate::log;
 use crate::parameters;
 use crate::path_policies::PathPolicies;
-use crate::peers::{Lifetimes, Memory, Peers};
-use crate::privileged::PeerKey;
+use crate::peers::{Lifetimes, Peers};
 use crate::relay::Relay;
 use crate::rules::Rules;
 use crate::scopes::LocalScopes;
@@ -38,10 +38,9 @@ use crate::uplinks::Uplinks;
 use crate::waiting::WaitingFlows;
 use crate::watch::Watch;
 use manypath_control::counted;
-use manypath_engine::{AssociationId, Duration, Endpoint, Instant};
+use manypath_engine::{Duration, Endpoint, Instant};
 use manypath_net::{Clock, Driver, Inherited, Signals, SuspendWatch};
 use manypath_sandbox::Confinement;
-use manypath_window::Budget;
 use mio::event::Event;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Registry, Waker};
@@ -72,15 +71,7 @@ pub struct Stack {
     poll: Poll,
     pub(crate) stopper: Stopper,
     pub(crate) uplinks: Uplinks,
-    pub(crate) associations: BTreeMap<AssociationId, Association>,
-    /// Which association to use for a peer's address, among those that this side began.
-    pub(crate) by_peer: BTreeMap<PeerKey, AssociationId>,
-    /// Associations whose flows may have events or messages.
-    pub(crate) dirty: BTreeSet<AssociationId>,
-    /// Associations with messages that wait for room in the engine.
-    pub(crate) waiting: BTreeSet<AssociationId>,
-    /// Associations whose messages wait for the answer to the INIT: it may show that plain TCP is better.
-    pub(crate) unanswered: BTreeSet<AssociationId>,
+    pub(crate) associations: Associations,
     pub(crate) attempts: BTreeMap<AttemptId, Attempt>,
     /// What hosts of which nothing is known may take longer than TCP.
     pub(crate) grace: Grace,
@@ -110,9 +101,6 @@ pub struct Stack {
     pub(crate) signals: Option<Signals>,
     pub(crate) service: Service,
     pub(crate) peers: Peers,
-    pub(crate) memory: Memory,
-    /// What the windows of all flows take their memory from.
-    pub(crate) window_memory: Budget,
     pub(crate) path_policies: PathPolicies,
     pub(crate) watch: Watch,
     pub(crate) settings: Settings,
@@ -183,9 +171,7 @@ impl Stack {
         let control = ControlServer::open(&mut config, &registry)?;
         let signals = watch_signals(&config, &registry)?;
         let mut stack = Self {
-            peers: Peers::new(lifetimes(&config)),
-            window_memory: Budget::new(config.window_memory()),
-            memory: Memory::new(config.peer_memory.take()),
+            peers: Peers::new(lifetimes(&config), config.peer_memory.take()),
             path_policies: PathPolicies::load(config.paths.take()).map_err(io::Error::other)?,
             watch: Watch::default(),
             settings,
@@ -194,11 +180,7 @@ impl Stack {
             poll,
             stopper: Stopper::new(waker),
             uplinks: Uplinks::default(),
-            associations: BTreeMap::new(),
-            by_peer: BTreeMap::new(),
-            dirty: BTreeSet::new(),
-            waiting: BTreeSet::new(),
-            unanswered: BTreeSet::new(),
+            associations: Associations::new(config.window_memory()),
             attempts: BTreeMap::new(),
             grace: Grace::default(),
             dials: BTreeMap::new(),
@@ -241,7 +223,7 @@ impl Stack {
         stack.core.begin_sharing();
         stack.begin_gateway()?;
         stack.listen_direct();
-        stack.recall_peers();
+        stack.peers.recall_kept(&mut stack.core);
         if !stack.core.config.door {
             stack.begin_service();
         }
@@ -254,7 +236,7 @@ impl Stack {
     fn begin_service(&mut self) {
         self.core.announce();
         self.reread_scopes();
-        self.notice_networks();
+        self.peers.notice_networks(&self.core);
         self.watch_network();
         if self.core.config.accept {
             self.name_door();
@@ -349,15 +331,17 @@ impl Stack {
             self.service_relays();
             self.service_datagrams();
             self.drain_flow_events();
-            self.pump_messages();
+            self.associations.pump_messages(&mut self.core);
             self.core.driver.flush(self.core.now);
         }
         self.ready.append(&mut self.unfinished);
-        self.plan_saving();
+        self.peers.plan_saving(&mut self.core);
     }
 
     fn is_settled(&self) -> bool {
-        self.dirty.is_empty() && self.ready.is_empty() && !self.can_pump()
+        self.associations.is_settled(&self.core)
+            && self.ready.is_empty()
+            && !self.associations.can_pump(&self.core)
     }
 
     fn on_event(&mut self, event: &Event) {
@@ -399,7 +383,7 @@ impl Stack {
         log::set_levels(&config.log);
         self.peers.set_lifetimes(lifetimes(config));
         self.datagrams.services.set_lifetimes(lifetimes(config));
-        self.window_memory.set_limit(config.window_memory());
+        self.associations.memory().set_limit(config.window_memory());
         self.core.driver.endpoint_mut().configure(|engine| {
             engine.rto_initial = parameters::initial_rto(config);
             engine.rto_min = config.rto_min;

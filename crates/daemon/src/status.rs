@@ -1,6 +1,7 @@
 //! The snapshot that `manypath status` shows.
 
 use crate::association::{Association, FlowUse};
+use crate::associations::Associations;
 use crate::core::Core;
 use crate::dial::Dial;
 use crate::log;
@@ -37,13 +38,13 @@ impl Stack {
             locals: local_statuses(&self.core),
             associations: self.association_statuses(),
             receive_memory: MemoryStatus {
-                limit_bytes: self.window_memory.limit(),
-                promised_bytes: self.window_memory.promised(),
+                limit_bytes: self.associations.memory().limit(),
+                promised_bytes: self.associations.memory().promised(),
             },
             sandbox: self.sandbox_status(),
             peers: self.peers.status(self.core.now),
             fallbacks: self.core.counters.fallbacks().clone(),
-            counters: self.all_counters(),
+            counters: all_counters(&self.core, &self.associations),
         }
     }
 
@@ -114,31 +115,28 @@ impl Stack {
             FlowUse::Attempt(_) | FlowUse::Caller(_) | FlowUse::Dial(_) | FlowUse::Closing => 0,
         }
     }
+}
 
-    /// Ours, the engine's, the sockets' and the flows', each with its own prefix.
-    pub(crate) fn all_counters(&self) -> BTreeMap<String, u64> {
-        let mut all = BTreeMap::new();
-        all.extend(
-            self.core.counters.events().iter().map(|(name, n)| (format!("stack_{name}"), *n)),
-        );
-        // Of the process: the first loop has them.
-        let lost =
-            Some(log::lost_lines()).filter(|lost| *lost > 0 && self.core.config.loop_index() == 0);
-        all.extend(lost.map(|lost| (format!("stack_{}", "log_lines_lost"), lost)));
-        let engine = self.core.driver.endpoint().counters().entries();
-        all.extend(engine.into_iter().map(|(name, n)| (format!("sctp_{name}"), n)));
-        let net = self.core.driver.counters().entries();
-        all.extend(net.into_iter().map(|(name, n)| (format!("udp_{name}"), n)));
-        let past = self.core.counters.past_flows().iter().map(|(name, n)| (*name, *n));
-        let flows = self.associations.values().flat_map(|one| one.mux.counters().entries());
-        for (name, n) in past.chain(flows) {
-            *all.entry(format!("flow_{name}")).or_default() += n;
-        }
-        for (name, n) in self.datagram_counters() {
-            *all.entry(format!("datagram_{name}")).or_default() += n;
-        }
-        all
+/// Ours, the engine's, the sockets' and the flows', each with its own prefix.
+pub(crate) fn all_counters(core: &Core, associations: &Associations) -> BTreeMap<String, u64> {
+    let mut all = BTreeMap::new();
+    all.extend(core.counters.events().iter().map(|(name, n)| (format!("stack_{name}"), *n)));
+    // Of the process: the first loop has them.
+    let lost = Some(log::lost_lines()).filter(|lost| *lost > 0 && core.config.loop_index() == 0);
+    all.extend(lost.map(|lost| (format!("stack_{}", "log_lines_lost"), lost)));
+    let engine = core.driver.endpoint().counters().entries();
+    all.extend(engine.into_iter().map(|(name, n)| (format!("sctp_{name}"), n)));
+    let net = core.driver.counters().entries();
+    all.extend(net.into_iter().map(|(name, n)| (format!("udp_{name}"), n)));
+    let past = core.counters.past_flows().iter().map(|(name, n)| (*name, *n));
+    let flows = associations.values().flat_map(|one| one.mux.counters().entries());
+    for (name, n) in past.chain(flows) {
+        *all.entry(format!("flow_{name}")).or_default() += n;
     }
+    for (name, n) in crate::datagrams::datagram_counters(core, associations) {
+        *all.entry(format!("datagram_{name}")).or_default() += n;
+    }
+    all
 }
 
 impl Core {

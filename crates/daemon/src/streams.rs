@@ -5,8 +5,9 @@
 //! limited for all associations together, because a stream that was used once occupies memory until its association ends.
 
 use crate::association::Setup;
+use crate::associations::Associations;
+use crate::core::Core;
 use crate::parameters::STREAMS;
-use crate::stack::Stack;
 use manypath_engine::{
     AssociationId, Duration, Instant, ReconfigurationError, ReconfigurationOutcome,
 };
@@ -32,11 +33,11 @@ pub(crate) struct Streams {
     not_before: Option<Instant>,
 }
 
-impl Stack {
+impl Associations {
     /// Asks for more streams if connections may need them soon.
-    pub(crate) fn extend_streams(&mut self, id: AssociationId) {
-        let now = self.core.now;
-        let Some(association) = self.associations.get_mut(&id) else { return };
+    pub(crate) fn extend_streams(&mut self, core: &mut Core, id: AssociationId) {
+        let now = core.now;
+        let Some(association) = self.get_mut(&id) else { return };
         let Some((streams, used)) = association.mux.use_of_streams() else { return };
         let all = association.streams.saturating_add(association.added.added);
         let more = all.saturating_mul(3).min(MAX_STREAMS.saturating_sub(all));
@@ -45,12 +46,12 @@ impl Stack {
         if waits || idle || more == 0 {
             return;
         }
-        let asked = self.core.driver.endpoint_mut().add_streams(now, id, more, more);
+        let asked = core.driver.endpoint_mut().add_streams(now, id, more, more);
         match asked {
             Ok(()) => association.added.asked = Some(all + more),
             Err(error) => {
                 association.added.not_before = Some(now + PAUSE);
-                self.core.count(match error {
+                core.count(match error {
                     ReconfigurationError::NotSupported => "stream_additions_unsupported",
                     ReconfigurationError::NotEstablished
                     | ReconfigurationError::InProgress
@@ -63,46 +64,47 @@ impl Stack {
     /// Streams were added in one direction or both, by whichever side, or the peer has refused to.
     pub(crate) fn on_streams_added(
         &mut self,
+        core: &mut Core,
         id: AssociationId,
         outcome: ReconfigurationOutcome,
         (outbound, inbound): (u16, u16),
     ) {
-        let others = self.added_streams() <= MAX_ADDED;
-        let now = self.core.now;
-        let Some(association) = self.associations.get_mut(&id) else { return };
+        let others = added_streams(self) <= MAX_ADDED;
+        let now = core.now;
+        let Some(association) = self.get_mut(&id) else { return };
         // The peer uses a stream when it has both directions; our answers on it wait for ours.
         let all = if association.is_ours() { outbound.min(inbound) } else { inbound };
         let added = all.saturating_sub(association.streams);
         if outcome != ReconfigurationOutcome::Performed {
             association.added.asked = None;
             association.added.not_before = Some(now + PAUSE);
-            return self.core.count("stream_additions_denied");
+            return core.count("stream_additions_denied");
         }
         if added > association.added.added && (association.is_ours() || others) {
             association.added.added = added;
             association.mux.add_streams(association.streams, all);
             association.added.asked = association.added.asked.filter(|asked| *asked > all);
-            self.core.count("stream_additions");
+            core.count("stream_additions");
         }
-        self.dirty.insert(id);
-        self.limit_added_streams();
+        self.touch(id);
+        self.limit_added_streams(core);
     }
 
     /// Whether the association has streams in one direction that it did not have at its beginning: those of the other
     /// one may follow.
     pub(crate) fn has_added_streams(&self, id: AssociationId) -> bool {
-        self.associations.get(&id).is_some_and(|association| association.added.added > 0)
+        self.get(&id).is_some_and(|association| association.added.added > 0)
     }
 
     /// Lets peers add streams as long as there are not too many.
-    pub(crate) fn limit_added_streams(&mut self) {
-        let accept = self.added_streams() < MAX_ADDED;
-        self.core.driver.endpoint_mut().configure(|engine| engine.accept_added_streams = accept);
+    pub(crate) fn limit_added_streams(&self, core: &mut Core) {
+        let accept = added_streams(self) < MAX_ADDED;
+        core.driver.endpoint_mut().configure(|engine| engine.accept_added_streams = accept);
     }
+}
 
-    fn added_streams(&self) -> usize {
-        self.associations.values().map(|association| usize::from(association.added.added)).sum()
-    }
+fn added_streams(associations: &Associations) -> usize {
+    associations.values().map(|association| usize::from(association.added.added)).sum()
 }
 
 const _: () = assert!(STREAMS < MAX_STREAMS && (MAX_STREAMS as usize) < MAX_ADDED);

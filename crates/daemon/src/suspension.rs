@@ -6,7 +6,6 @@
 
 use crate::log;
 use crate::stack::Stack;
-use manypath_engine::AssociationId;
 
 impl Stack {
     /// Before anything that time does.
@@ -22,8 +21,7 @@ impl Stack {
     }
 
     fn resume_after_suspension(&mut self) {
-        let ids: Vec<AssociationId> = self.associations.keys().copied().collect();
-        for id in ids {
+        for id in self.associations.ids() {
             self.core.driver.endpoint_mut().resume(self.core.now, id);
         }
         // What a program waits for has not been silent for that long.

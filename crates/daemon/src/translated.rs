@@ -6,6 +6,7 @@
 //! stranger reaches no more than by naming ours, and the rules are asked about ours.
 
 use crate::allow::{self, Denied};
+use crate::associations::Associations;
 use crate::core::Core;
 use crate::log;
 use crate::stack::Stack;
@@ -39,7 +40,8 @@ impl Stack {
         let services: Vec<_> =
             services.filter(|one| self.core.check_named(id, protocol, *one).is_ok()).collect();
         let served = services.iter().find(|service| self.is_served(protocol, **service)).copied();
-        let is_settled = self.core.now >= self.settles_at(id);
+        let is_settled =
+            self.core.now >= crate::waiting::settles_at(&self.core, &self.associations, id);
         if served.is_none() && services.len() < all && !is_settled {
             return Err(Denied::Unconfirmed);
         }
@@ -49,19 +51,6 @@ impl Stack {
         self.core.count("destinations_translated");
         debug!(target: log::CONNECTION, "association {}: {named} is {meant} here", id.0);
         Ok(meant)
-    }
-
-    /// Whether the peer has named another address for `service`.
-    pub(crate) fn is_translated(
-        &self,
-        id: AssociationId,
-        flow: FlowId,
-        service: SocketAddr,
-    ) -> bool {
-        let flow = self.associations.get(&id).and_then(|one| one.mux.status(flow));
-        // A gateway has one service, whatever is named.
-        !self.core.has_service()
-            && flow.is_some_and(|flow| allow::canonical(flow.destination) != service)
     }
 
     /// Whether peers may reach the service, and somebody listens there.
@@ -81,6 +70,19 @@ impl Stack {
             Protocol::Udp => open && self.datagrams.table.has_receiver(self.core.now, service),
         }
     }
+}
+
+/// Whether the peer has named another address for `service`.
+pub(crate) fn is_translated(
+    core: &Core,
+    associations: &Associations,
+    id: AssociationId,
+    flow: FlowId,
+    service: SocketAddr,
+) -> bool {
+    let flow = associations.get(&id).and_then(|one| one.mux.status(flow));
+    // A gateway has one service, whatever is named.
+    !core.has_service() && flow.is_some_and(|flow| allow::canonical(flow.destination) != service)
 }
 
 impl Core {

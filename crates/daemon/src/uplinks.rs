@@ -3,10 +3,12 @@
 //! The kernel says when to look (netlink), and what there is is compared with what is open. Where no
 //! netlink socket is permitted, and in case that news were lost, it is looked at now and then anyway.
 
+use crate::associations::Associations;
 use crate::config::{self, LocalName};
 use crate::core::Core;
 use crate::locals::{Local, addresses, is_usable};
 use crate::log;
+use crate::peers::Peers;
 use crate::stack::Stack;
 use crate::timers::Timer;
 use crate::token::Source;
@@ -125,8 +127,8 @@ impl Stack {
             }
         }
         if !gone.is_empty() || self.core.locals.open.len() > before {
-            self.forget_near(None);
-            self.notice_networks();
+            crate::attempt::forget_near(&mut self.core, &mut self.peers, None);
+            self.peers.notice_networks(&self.core);
         }
         for local in gone {
             self.core
@@ -134,18 +136,6 @@ impl Stack {
                 .endpoint_mut()
                 .remove_local_address(self.core.now, local.address.addr.ip());
         }
-    }
-
-    /// The networks of the addresses in use, for what is remembered of peers in them.
-    pub(crate) fn notice_networks(&mut self) {
-        let locals = self.core.locals.open.iter().map(|local| &local.address);
-        let mut networks: Vec<_> =
-            locals.map(|local| network_of(local.addr.ip(), local.prefix_len)).collect();
-        networks.sort_unstable();
-        networks.dedup();
-        let mut hasher = DefaultHasher::new();
-        networks.hash(&mut hasher);
-        self.peers.set_network(hasher.finish());
     }
 
     /// Closes the sockets of addresses that are not there any more. Nothing is sent from there; the
@@ -175,21 +165,39 @@ impl Stack {
         note_fixed(&mut self.core, gone.len());
         gone
     }
+}
 
+impl Peers {
+    /// The networks of the addresses in use, for what is remembered of peers in them.
+    pub(crate) fn notice_networks(&mut self, core: &Core) {
+        let locals = core.locals.open.iter().map(|local| &local.address);
+        let mut networks: Vec<_> =
+            locals.map(|local| network_of(local.addr.ip(), local.prefix_len)).collect();
+        networks.sort_unstable();
+        networks.dedup();
+        let mut hasher = DefaultHasher::new();
+        networks.hash(&mut hasher);
+        self.set_network(hasher.finish());
+    }
+}
+
+impl Associations {
     /// The peer has changed its addresses. Connections to one that it has no more are not its own.
     pub(crate) fn on_peer_address(
         &mut self,
+        core: &mut Core,
+        peers: &mut Peers,
         id: AssociationId,
         address: IpAddr,
         change: AddressChange,
     ) {
-        self.core.count("address_changes_of_peers");
+        core.count("address_changes_of_peers");
         if change == AddressChange::Added {
-            let known = self.core.living_addresses(id);
-            known.into_iter().for_each(|addr| self.forget_near(Some(addr)));
+            let known = core.living_addresses(id);
+            known.into_iter().for_each(|addr| crate::attempt::forget_near(core, peers, Some(addr)));
         }
         if change == AddressChange::Removed {
-            self.by_peer.retain(|key, used| *used != id || key.addr != address);
+            self.disown(id, address);
         }
         let what = change_name(change);
         info!(target: log::ASSOCIATION, "association {}: the peer's {address} has {what}", id.0);

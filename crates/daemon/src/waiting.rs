@@ -5,6 +5,8 @@
 //! while that was just done, so that many flows cost few looks at it.
 
 use crate::allow::Denied;
+use crate::associations::Associations;
+use crate::core::Core;
 use crate::dial::Incoming;
 use crate::stack::Stack;
 use crate::timers::Timer;
@@ -43,16 +45,16 @@ impl Stack {
         let until = if denied == Denied::NoClientAddress {
             incoming.arrived + PROBING
         } else {
-            self.settles_at(incoming.association)
+            settles_at(&self.core, &self.associations, incoming.association)
         };
         let Incoming { association: id, flow, .. } = incoming;
         let peer = self.core.peer_ip(id);
         if self.core.now >= until {
-            self.refuse(id, flow, Refusal::Busy, denied.counter());
+            self.associations.refuse(&mut self.core, id, flow, Refusal::Busy, denied.counter());
         } else if self.is_room_to_wait(peer) {
             self.wait(Waiting { until, incoming, peer });
         } else {
-            self.refuse_to_wait(id, flow);
+            refuse_to_wait(&mut self.core, &mut self.associations, id, flow);
         }
     }
 
@@ -66,12 +68,6 @@ impl Stack {
         self.waiting_flows.0.push(waiting);
     }
 
-    /// Until when paths of an association that are not confirmed are waited for.
-    pub(crate) fn settles_at(&self, id: AssociationId) -> Instant {
-        let begun = self.associations.get(&id).map(|association| association.begun);
-        begun.unwrap_or(self.core.now) + SETTLING
-    }
-
     /// Whether another flow of a peer may wait. Peers at one address must not take the room of all.
     pub(crate) fn is_room_to_wait(&self, peer: Option<IpAddr>) -> bool {
         let own = self.waiting_flows.0.iter().map(|one| one.peer);
@@ -82,10 +78,6 @@ impl Stack {
     /// The same for a connection that waits for launchers.
     pub(crate) fn is_room_to_delay(&self, peer: Option<IpAddr>) -> bool {
         is_room(self.listeners.peers_delayed(), peer, MAX_DELAYED)
-    }
-
-    pub(crate) fn refuse_to_wait(&mut self, id: AssociationId, flow: FlowId) {
-        self.refuse(id, flow, Refusal::Busy, "dial_denied_too_many_waiting");
     }
 
     /// Answers the flows whose time has come.
@@ -104,21 +96,40 @@ impl Stack {
         let (due, waiting): (Vec<_>, Vec<_>) = all.into_iter().partition(due);
         self.waiting_flows.0 = waiting;
         for Waiting { incoming, .. } in due {
-            if self.is_still_asked(&incoming) {
+            if is_still_asked(&mut self.core, &self.associations, &incoming) {
                 self.admit_incoming(incoming);
             }
         }
     }
+}
 
-    /// Whether the peer still wants the flow.
-    pub(crate) fn is_still_asked(&mut self, incoming: &Incoming) -> bool {
-        let association = self.associations.get(&incoming.association);
-        let asked = association.is_some_and(|known| known.mux.status(incoming.flow).is_some());
-        if !asked {
-            self.core.count("dials_dropped");
-        }
-        asked
+/// Until when paths of an association that are not confirmed are waited for.
+pub(crate) fn settles_at(core: &Core, associations: &Associations, id: AssociationId) -> Instant {
+    let begun = associations.get(&id).map(|association| association.begun);
+    begun.unwrap_or(core.now) + SETTLING
+}
+
+pub(crate) fn refuse_to_wait(
+    core: &mut Core,
+    associations: &mut Associations,
+    id: AssociationId,
+    flow: FlowId,
+) {
+    associations.refuse(core, id, flow, Refusal::Busy, "dial_denied_too_many_waiting");
+}
+
+/// Whether the peer still wants the flow.
+pub(crate) fn is_still_asked(
+    core: &mut Core,
+    associations: &Associations,
+    incoming: &Incoming,
+) -> bool {
+    let association = associations.get(&incoming.association);
+    let asked = association.is_some_and(|known| known.mux.status(incoming.flow).is_some());
+    if !asked {
+        core.count("dials_dropped");
     }
+    asked
 }
 
 fn is_room(

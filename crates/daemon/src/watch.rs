@@ -3,6 +3,7 @@
 //! What is there is compared with what was there: after each change of a state, and every tenth of a second
 //! for all else (paths that come and go, policies). While nobody watches nothing is kept.
 
+use crate::associations::Associations;
 use crate::core::Core;
 use crate::stack::Stack;
 use crate::status::{path_state_name, policy};
@@ -80,7 +81,7 @@ impl Stack {
     /// A caller wants to be told from now on.
     pub(crate) fn on_watch(&mut self, control: u64) {
         self.watch.watchers.insert(control);
-        self.watch.known = self.paths_now();
+        self.watch.known = paths_now(&self.core, &self.associations);
         self.core.reply(control, Reply::Watching);
         if !std::mem::replace(&mut self.watch.ticking, true) {
             self.core.after(PAUSE, Timer::Watch);
@@ -101,7 +102,7 @@ impl Stack {
         if self.watch.watchers.is_empty() {
             return;
         }
-        let now = self.paths_now();
+        let now = paths_now(&self.core, &self.associations);
         let changes = changes(&self.watch.known, &now);
         self.watch.known = now;
         for (id, change, seen) in changes {
@@ -111,21 +112,17 @@ impl Stack {
             }
         }
     }
+}
 
-    fn paths_now(&self) -> Known {
-        let endpoint = self.core.driver.endpoint();
-        let all = self
-            .associations
-            .keys()
-            .filter_map(|id| Some((*id, endpoint.status(self.core.now, *id)?)));
-        let paths = all.flat_map(|(id, status)| {
-            status.paths.into_iter().map(move |path| {
-                let (own, peers) = (path.policy, path.peer_policy);
-                ((id, path.id), Seen { addr: path.addr, state: path.state, own, peers })
-            })
-        });
-        paths.collect()
-    }
+fn paths_now(core: &Core, associations: &Associations) -> Known {
+    let all = associations.ids().into_iter().filter_map(|id| Some((id, core.status_of(id)?)));
+    let paths = all.flat_map(|(id, status)| {
+        status.paths.into_iter().map(move |path| {
+            let (own, peers) = (path.policy, path.peer_policy);
+            ((id, path.id), Seen { addr: path.addr, state: path.state, own, peers })
+        })
+    });
+    paths.collect()
 }
 
 fn path_event(core: &Core, id: AssociationId, event: PathChange, seen: &Seen) -> PathEvent {

@@ -1,7 +1,9 @@
 //! How the way of a program's connection is, for the launcher to tell the program.
 
 use crate::association::{DialId, RelayId};
+use crate::associations::Associations;
 use crate::attempt::Client;
+use crate::core::Core;
 use crate::dial::Dial;
 use crate::parameters;
 use crate::stack::Stack;
@@ -26,7 +28,11 @@ impl Stack {
     pub(crate) fn way_from(&self, from: SocketAddr, to: SocketAddr) -> Option<Way> {
         let id = self.listeners.relay_between(from, to)?;
         let dial = || self.dials.get(&DialId(id)).map(Dial::flow);
-        let dialled = || dial().and_then(|(association, flow)| self.way_of_flow(association, flow));
+        let dialled = || {
+            dial().and_then(|(association, flow)| {
+                self.associations.way_of_flow(&self.core, association, flow)
+            })
+        };
         self.way_of_relay(RelayId(id)).or_else(dialled)
     }
 
@@ -35,15 +41,22 @@ impl Stack {
             return relay.far.way().ok();
         }
         let relay = self.relays.get(&id)?;
-        self.way_of_flow(relay.association, relay.flow)
+        self.associations.way_of_flow(&self.core, relay.association, relay.flow)
     }
+}
 
+impl Associations {
     /// The way of a flow, whatever becomes of it.
-    pub(crate) fn way_of_flow(&self, association: AssociationId, flow: FlowId) -> Option<Way> {
-        let buffer = parameters::of_stack(&self.core.config).receive_buffer.into();
-        let flows = &self.associations.get(&association)?.mux;
+    pub(crate) fn way_of_flow(
+        &self,
+        core: &Core,
+        association: AssociationId,
+        flow: FlowId,
+    ) -> Option<Way> {
+        let buffer = parameters::of_stack(&core.config).receive_buffer.into();
+        let flows = &self.get(&association)?.mux;
         let window = flows.offered_window(flow, buffer);
-        let status = self.core.status_of(association)?;
+        let status = core.status_of(association)?;
         Some(way(&status, window.unwrap_or(buffer)))
     }
 }

@@ -20,7 +20,7 @@ const ATTACH_TIMEOUT: Duration = Duration::from_secs(10);
 impl Stack {
     /// The peer has accepted the flow.
     pub(crate) fn on_opened(&mut self, association: AssociationId, flow: FlowId) {
-        let id = match self.flow_use(association, flow) {
+        let id = match self.associations.flow_use(association, flow) {
             Some(FlowUse::Attempt(id)) => id,
             Some(FlowUse::Caller(id)) => return self.on_call_answered(id, association, flow),
             Some(FlowUse::Dial(_) | FlowUse::Relay(_) | FlowUse::Closing) | None => return,
@@ -56,7 +56,9 @@ impl Stack {
     pub(crate) fn way_promised(&self, id: AttemptId) -> Option<Way> {
         let attempt = self.attempts.get(&id)?;
         match (&attempt.sctp, &attempt.tcp) {
-            (Sctp::Opened { association, flow }, _) => self.way_of_flow(*association, *flow),
+            (Sctp::Opened { association, flow }, _) => {
+                self.associations.way_of_flow(&self.core, *association, *flow)
+            }
             (_, Tcp::Promised(far)) => far.way().ok(),
             (Sctp::Opening { .. } | Sctp::Failed, _) => None,
         }
@@ -64,8 +66,10 @@ impl Stack {
 
     /// The peer has refused the flow.
     pub(crate) fn on_refused(&mut self, association: AssociationId, flow: FlowId, why: Refusal) {
-        let Some(FlowUse::Attempt(id)) = self.flow_use(association, flow) else { return };
-        self.set_flow_use(association, flow, FlowUse::Closing);
+        let Some(FlowUse::Attempt(id)) = self.associations.flow_use(association, flow) else {
+            return;
+        };
+        self.associations.set_flow_use(association, flow, FlowUse::Closing);
         let Some(attempt) = self.attempts.get(&id) else { return };
         let destination = attempt.open.destination;
         match why {
@@ -175,18 +179,19 @@ impl Stack {
         }
         let Some(attempt) = self.attempts.get(&id) else { return };
         // An established association is judged by its own failure detection.
-        let (peer, acceptor) = (attempt.open.destination.ip(), self.acceptor_of(association));
-        let established = self.is_established(association);
+        let (peer, acceptor) =
+            (attempt.open.destination.ip(), self.associations.acceptor_of(association));
+        let established = self.associations.is_established(association);
         let reason = match established {
             true => FallbackReason::Silent,
             false => acceptor.reason(FallbackReason::Silent),
         };
-        if self.is_direct(association) {
+        if self.associations.is_direct(&self.core, association) {
             self.note_direct_failure(id, association, reason);
         } else if !established {
             self.peers.remember_peer(self.core.now, peer, acceptor, reason);
         }
-        self.reset_flow(association, flow);
+        self.associations.reset_flow(&mut self.core, association, flow);
         self.give_up_sctp(id, reason);
     }
 }

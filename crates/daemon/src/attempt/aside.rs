@@ -10,8 +10,10 @@
 
 use super::{Attempt, AttemptId, Sctp, sctp_only};
 use crate::association::{Association, FlowUse, Setup};
+use crate::associations::Associations;
 use crate::core::Core;
 use crate::parameters;
+use crate::peers::Peers;
 use crate::privileged::PeerKey;
 use crate::stack::Stack;
 use crate::timers::Timer;
@@ -33,12 +35,13 @@ impl Stack {
         let (peer, acceptor) = (destination.ip(), self.core.acceptor_for(destination, options));
         let profile = parameters::profile(&self.core.config, options);
         let realm = self.core.scopes.realm_towards(peer, None);
-        let association = self.association_with(&PeerKey { addr: peer, profile, acceptor, realm });
+        let association =
+            self.associations.association_with(&PeerKey { addr: peer, profile, acceptor, realm });
         match association.filter(|id| !self.core.awaits_init_ack(*id)) {
             Some(id) => {
                 let near = self.core.gains_nothing(id);
                 if near && self.peers.remember_near(self.core.now, peer) {
-                    self.watch_idle(id);
+                    self.associations.watch_idle(&mut self.core, id);
                 }
                 near
             }
@@ -49,37 +52,13 @@ impl Stack {
         }
     }
 
-    /// Forgets that a single short path leads to `peer`, or to anybody.
-    pub(crate) fn forget_near(&mut self, peer: Option<IpAddr>) {
-        if self.peers.forget_near(self.core.now, peer) {
-            self.core.control.tell_redirectors();
-        }
-    }
-
-    /// Holds messages of the association back until the peer has answered, or is too far away.
-    pub(super) fn await_answer(&mut self, id: AssociationId, options: &Options) {
-        let Some(end) = self.answer_due(id).filter(|end| self.core.now < *end) else { return };
-        if may_step_aside(&self.core, options)
-            && !self.is_direct(id)
-            && self.core.awaits_init_ack(id)
-        {
-            self.unanswered.insert(id);
-            self.core.timers.set(end, Timer::Answer(id));
-        }
-    }
-
-    /// When a peer at the end of a short path has answered the first INIT.
-    fn answer_due(&self, id: AssociationId) -> Option<Instant> {
-        Some(self.associations.get(&id)?.begun + SHORT_ROUND_TRIP)
-    }
-
     /// Tells the launcher that the connect goes on: at once, or when it is known that it does. A socket that
     /// waits already cannot go back in any case. Programs that connect to many unknown hosts without blocking, as browsers
     /// do, begin one connect after the other: only the first of them is held up, until it is known not to be near.
     pub(super) fn tell_pending_soon(&mut self, id: AttemptId) {
         let Some(attempt) = self.attempts.get(&id) else { return };
         let held = matches!(attempt.sctp, Sctp::Opening { association, .. }
-            if self.unanswered.contains(&association));
+            if self.associations.unanswered().contains(&association));
         if attempt.open.blocking || attempt.open.waiting || !held || self.has_far_race() {
             self.tell_pending(id);
         }
@@ -102,33 +81,26 @@ impl Stack {
 
     /// Lets go of what waited for an answer that has come, or comes too late to be one of a near peer.
     pub(crate) fn follow_answers(&mut self) {
-        for id in self.unanswered.clone() {
-            let late = self.answer_due(id).is_none_or(|end| end <= self.core.now);
+        for id in self.associations.unanswered().clone() {
+            let late = answer_due(&self.associations, id).is_none_or(|end| end <= self.core.now);
             let answered = !self.core.awaits_init_ack(id);
             if !answered && !late {
                 continue;
             }
-            self.unanswered.remove(&id);
+            self.associations.let_go(id);
             if self.core.gains_nothing(id) {
                 self.step_aside(id);
             }
-            self.attempts_on(id).into_iter().for_each(|attempt| self.tell_pending(attempt));
-            self.dirty.insert(id);
+            attempts_on(&self.associations, id)
+                .into_iter()
+                .for_each(|attempt| self.tell_pending(attempt));
+            self.associations.touch(id);
         }
-    }
-
-    fn attempts_on(&self, id: AssociationId) -> Vec<AttemptId> {
-        let flows = self.associations.get(&id).into_iter().flat_map(|one| one.flows.values());
-        let attempt = |used: &FlowUse| match used {
-            FlowUse::Attempt(attempt) => Some(*attempt),
-            FlowUse::Caller(_) | FlowUse::Dial(_) | FlowUse::Relay(_) | FlowUse::Closing => None,
-        };
-        flows.filter_map(attempt).collect()
     }
 
     /// Connects that wait for the association become plain TCP, as far as they may.
     fn step_aside(&mut self, id: AssociationId) {
-        let mut aside = self.attempts_on(id);
+        let mut aside = attempts_on(&self.associations, id);
         let may = |id: &AttemptId| {
             self.attempts
                 .get(id)
@@ -148,22 +120,60 @@ impl Stack {
     /// Takes back what the peer was to be asked for the attempts. If that is all that there is, it hears
     /// nothing.
     fn withdraw(&mut self, id: AssociationId, attempts: &[AttemptId]) {
-        let memory = &self.window_memory;
+        let memory = self.associations.memory().clone();
         let Some(association) = self.associations.get_mut(&id) else { return };
         let all = association.flows.len() == attempts.len() && association.datagrams.is_empty();
         if all && !association.spoken {
             let Association { begun_with, acceptor, begun, streams, .. } = *association;
-            let fresh = Association::new(begun_with, Setup::Connecting, begun, streams, memory);
+            let fresh = Association::new(begun_with, Setup::Connecting, begun, streams, &memory);
             let gone = std::mem::replace(association, fresh.asked(acceptor));
             return self.core.counters.add_flows(gone.mux.counters().entries());
         }
         for attempt in attempts {
             let sctp = self.attempts.get(attempt).map(|attempt| attempt.sctp);
             if let Some(Sctp::Opening { association, flow, .. }) = sctp {
-                self.reset_flow(association, flow);
+                self.associations.reset_flow(&mut self.core, association, flow);
             }
         }
     }
+}
+
+/// Forgets that a single short path leads to `peer`, or to anybody.
+pub(crate) fn forget_near(core: &mut Core, peers: &mut Peers, peer: Option<IpAddr>) {
+    if peers.forget_near(core.now, peer) {
+        core.control.tell_redirectors();
+    }
+}
+
+/// Holds messages of the association back until the peer has answered, or is too far away.
+pub(super) fn await_answer(
+    core: &mut Core,
+    associations: &mut Associations,
+    id: AssociationId,
+    options: &Options,
+) {
+    let Some(end) = answer_due(associations, id).filter(|end| core.now < *end) else { return };
+    if may_step_aside(core, options)
+        && !associations.is_direct(core, id)
+        && core.awaits_init_ack(id)
+    {
+        associations.hold(id);
+        core.timers.set(end, Timer::Answer(id));
+    }
+}
+
+/// When a peer at the end of a short path has answered the first INIT.
+fn answer_due(associations: &Associations, id: AssociationId) -> Option<Instant> {
+    Some(associations.get(&id)?.begun + SHORT_ROUND_TRIP)
+}
+
+fn attempts_on(associations: &Associations, id: AssociationId) -> Vec<AttemptId> {
+    let flows = associations.get(&id).into_iter().flat_map(|one| one.flows.values());
+    let attempt = |used: &FlowUse| match used {
+        FlowUse::Attempt(attempt) => Some(*attempt),
+        FlowUse::Caller(_) | FlowUse::Dial(_) | FlowUse::Relay(_) | FlowUse::Closing => None,
+    };
+    flows.filter_map(attempt).collect()
 }
 
 impl Core {

@@ -21,15 +21,20 @@ impl Stack {
         let (open, options) = (attempt.open, attempt.options);
         let acceptor = self.core.acceptor_for(open.destination, &options);
         let known = self.peers.is_native(self.core.now, open.destination.ip(), acceptor);
-        if !known || self.is_direct(failed) || options.form == Some(Form::Mux) {
+        if !known
+            || self.associations.is_direct(&self.core, failed)
+            || options.form == Some(Form::Mux)
+        {
             return false;
         }
         let profile = parameters::profile(&self.core.config, &options);
-        let Ok((association, flow)) = self.begin_direct(&open, profile, acceptor) else {
+        let Ok((association, flow)) =
+            self.associations.begin_direct(&mut self.core, &open, profile, acceptor)
+        else {
             return false;
         };
-        self.treat(association, flow, &options);
-        self.set_flow_use(association, flow, FlowUse::Attempt(id));
+        self.associations.treat(&mut self.core, association, flow, &options);
+        self.associations.set_flow_use(association, flow, FlowUse::Attempt(id));
         let Some(attempt) = self.attempts.get_mut(&id) else { return false };
         attempt.sctp = Sctp::Opening { association, flow, received: 0 };
         attempt.fallback = Some(reason);
@@ -49,7 +54,7 @@ impl Stack {
     ) -> FallbackReason {
         let Some(attempt) = self.attempts.get(&id) else { return reason };
         let reason = attempt.fallback.unwrap_or(reason);
-        if self.is_direct(association) {
+        if self.associations.is_direct(&self.core, association) {
             self.peers.remember_service(self.core.now, attempt.open.destination, reason);
         }
         reason

@@ -34,8 +34,9 @@ impl Stack {
         match (attempt.sctp, attempt.tcp) {
             (Sctp::Opened { association, flow }, _) => {
                 let token = Source::Relay(relay.0).token();
-                let socket = Socket::new(fd, &self.core.registry, token)
-                    .inspect_err(|_| self.reset_flow(association, flow))?;
+                let socket = Socket::new(fd, &self.core.registry, token).inspect_err(|_| {
+                    self.associations.reset_flow(&mut self.core, association, flow)
+                })?;
                 let joined = Relay::new(association, flow, socket).with(&attempt.options);
                 self.start_relay(relay, joined);
                 self.begin_connection(relay, ends, Carrier::Sctp(association));
@@ -49,7 +50,7 @@ impl Stack {
             }
             (Sctp::Opening { association, flow, .. }, tcp) => {
                 crate::attempt::race::drop_tcp(&mut self.core, tcp);
-                self.reset_flow(association, flow);
+                self.associations.reset_flow(&mut self.core, association, flow);
                 return Err(io::Error::other("it was not promised"));
             }
             (Sctp::Failed, tcp) => {
@@ -66,7 +67,7 @@ impl Stack {
         if let Sctp::Opening { association, flow, .. } | Sctp::Opened { association, flow } =
             attempt.sctp
         {
-            self.reset_flow(association, flow);
+            self.associations.reset_flow(&mut self.core, association, flow);
         }
         self.core.count("opens_cancelled");
         self.forget_attempt(id);

@@ -24,6 +24,7 @@ mod open;
 mod race;
 mod route;
 
+pub(crate) use aside::forget_near;
 pub(crate) use race::Grace;
 
 use crate::socket::Socket;

@@ -1,7 +1,8 @@
 //! A launcher asks for a connection: whether it is carried, and how it begins.
 
 use super::{Attempt, AttemptId, Client, Open, Sctp, sctp_only};
-use crate::association::FlowUse;
+use crate::association::{Association, FlowUse};
+use crate::associations::Associations;
 use crate::core::Core;
 use crate::log;
 use crate::parameters;
@@ -96,25 +97,35 @@ impl Stack {
             return Err(reason);
         }
         let (association, flow) = self.carrier_for(&open, &options)?;
-        self.treat(association, flow, &options);
+        self.associations.treat(&mut self.core, association, flow, &options);
         let id = AttemptId(self.core.next_id());
         let received = self.core.packets_received(association);
         let sctp = Sctp::Opening { association, flow, received };
         let mut attempt = Attempt::new(client, open, options, sctp, self.core.now);
-        attempt.routed_until = self.routed_until(&open, association);
+        attempt.routed_until =
+            crate::attempt::route::routed_until(&self.core, &self.associations, &open, association);
         self.attempts.insert(id, attempt);
-        self.set_flow_use(association, flow, FlowUse::Attempt(id));
+        self.associations.set_flow_use(association, flow, FlowUse::Attempt(id));
         self.core.control.remember(client, id);
         let trusted =
             self.core.config.peer_cache && self.peers.is_carried(self.core.now, destination);
         let alone = open.blocking || trusted || sctp_only(&options);
         self.start_clocks(id, association, alone);
-        self.await_answer(association, &options);
+        crate::attempt::aside::await_answer(
+            &mut self.core,
+            &mut self.associations,
+            association,
+            &options,
+        );
         // The launcher goes on while TCP begins.
         self.tell_pending_soon(id);
         // A port of the program's own only its own socket can have.
         let has_port = open.source.is_some_and(|source| source.port() != 0);
-        if self.core.config.tcp_race && !trusted && !has_port && !self.is_met(association) {
+        if self.core.config.tcp_race
+            && !trusted
+            && !has_port
+            && !is_met(&self.core, &self.associations, association)
+        {
             self.race(id);
         }
         Ok(())
@@ -144,23 +155,18 @@ impl Stack {
         let is_native =
             || self.core.config.peer_cache && self.peers.is_native(self.core.now, peer, acceptor);
         if options.form.map_or_else(is_native, |form| form == Form::Direct) {
-            return self.begin_direct(open, profile, acceptor);
+            return self.associations.begin_direct(&mut self.core, open, profile, acceptor);
         }
         let source = open.source.map(|source| source.ip());
-        let association = self.association_for(open.destination, source, profile, acceptor)?;
-        let flow = self.open_flow(association, open)?;
+        let association = self.associations.association_for(
+            &mut self.core,
+            open.destination,
+            source,
+            profile,
+            acceptor,
+        )?;
+        let flow = open_flow(&mut self.core, &mut self.associations, association, open)?;
         Ok((association, flow))
-    }
-
-    fn open_flow(&mut self, id: AssociationId, open: &Open) -> Result<FlowId, FallbackReason> {
-        let association = self.associations.get_mut(&id).ok_or(FallbackReason::AssociationLost)?;
-        let opened = association.mux.open(open.destination, open.source_or_unspecified());
-        self.dirty.insert(id);
-        self.extend_streams(id);
-        opened.map_err(|error| {
-            warn!(target: log::CONNECTION, "association {}: {error}", id.0);
-            FallbackReason::Busy
-        })
     }
 
     fn is_reached_usually(&self, id: AttemptId) -> bool {
@@ -169,17 +175,12 @@ impl Stack {
             .is_some_and(|attempt| self.peers.is_carried(self.core.now, attempt.open.destination))
     }
 
-    /// Whether the peer has ever answered on the association.
-    fn is_met(&self, association: AssociationId) -> bool {
-        self.is_established(association) || self.core.packets_received(association) > 0
-    }
-
     /// `alone`: plain TCP is not tried beside it.
     pub(super) fn start_clocks(&mut self, id: AttemptId, association: AssociationId, alone: bool) {
         let only = self.attempts.get(&id).is_some_and(|attempt| sctp_only(&attempt.options));
-        let patience = if self.is_doubted(association) {
+        let patience = if self.associations.get(&association).is_some_and(Association::is_doubted) {
             self.core.patience_with(association)
-        } else if self.is_established(association) {
+        } else if self.associations.is_established(association) {
             let silence = if only { ONLY_SILENCE } else { ESTABLISHED_SILENCE };
             self.core.patience_with(association).max(silence)
         } else if self.is_reached_usually(id) {
@@ -216,6 +217,27 @@ impl Stack {
             self.core.timers.set(attempt.patience.1, Timer::Fallback(*id));
         }
     }
+}
+
+fn open_flow(
+    core: &mut Core,
+    associations: &mut Associations,
+    id: AssociationId,
+    open: &Open,
+) -> Result<FlowId, FallbackReason> {
+    let association = associations.get_mut(&id).ok_or(FallbackReason::AssociationLost)?;
+    let opened = association.mux.open(open.destination, open.source_or_unspecified());
+    associations.touch(id);
+    associations.extend_streams(core, id);
+    opened.map_err(|error| {
+        warn!(target: log::CONNECTION, "association {}: {error}", id.0);
+        FallbackReason::Busy
+    })
+}
+
+/// Whether the peer has ever answered on the association.
+fn is_met(core: &Core, associations: &Associations, association: AssociationId) -> bool {
+    associations.is_established(association) || core.packets_received(association) > 0
 }
 
 /// Tells the launcher to use plain TCP on the program's own socket.

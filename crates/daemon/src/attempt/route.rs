@@ -2,6 +2,8 @@
 //! back. Plain TCP that takes SCTP's place must not fail because it begins later.
 
 use super::{AttemptId, Open, Sctp};
+use crate::associations::Associations;
+use crate::core::Core;
 use crate::stack::Stack;
 use crate::timers::Timer;
 use manypath_engine::{AssociationId, Duration, Instant};
@@ -12,13 +14,6 @@ const PATIENCE: Duration = Duration::from_secs(127);
 const PAUSE: Duration = Duration::from_millis(200);
 
 impl Stack {
-    /// Until when a connect that begins now outlasts a missing route: it fails at once if there never was one. The kernel
-    /// has just been asked about the route of an association that begins now.
-    pub(super) fn routed_until(&self, open: &Open, association: AssociationId) -> Option<Instant> {
-        let begun = self.associations.get(&association).map(|association| association.begun);
-        (begun == Some(self.core.now) || has_route(open)).then(|| self.core.now + PATIENCE)
-    }
-
     /// Whether plain TCP has to wait for the route that was there when the connect began.
     pub(super) fn waits_for_route(&mut self, id: AttemptId) -> bool {
         let Some(attempt) = self.attempts.get(&id) else { return false };
@@ -41,6 +36,18 @@ impl Stack {
             Some(Sctp::Opened { .. }) | None => {}
         }
     }
+}
+
+/// Until when a connect that begins now outlasts a missing route: it fails at once if there never was one. The kernel
+/// has just been asked about the route of an association that begins now.
+pub(super) fn routed_until(
+    core: &Core,
+    associations: &Associations,
+    open: &Open,
+    association: AssociationId,
+) -> Option<Instant> {
+    let begun = associations.get(&association).map(|association| association.begun);
+    (begun == Some(core.now) || has_route(open)).then(|| core.now + PATIENCE)
 }
 
 fn has_route(open: &Open) -> bool {

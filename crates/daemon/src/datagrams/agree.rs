@@ -2,6 +2,7 @@
 //! up.
 
 use super::{DatagramId, Step};
+use crate::associations::Associations;
 use crate::core::Core;
 use crate::stack::Stack;
 use manypath_control::status::FallbackReason;
@@ -41,29 +42,6 @@ impl Stack {
         waiting.map(|(attempt, _)| *attempt).collect()
     }
 
-    pub(super) fn datagrams_agreed(&self, id: AssociationId) -> bool {
-        let datagrams = self.associations.get(&id).and_then(|one| one.mux.datagrams());
-        datagrams.is_some_and(Datagrams::are_agreed)
-    }
-
-    /// Calls `with` for the datagrams of an association that carries them.
-    pub(super) fn with_datagrams<T>(
-        &mut self,
-        id: AssociationId,
-        with: impl FnOnce(&mut Datagrams) -> T,
-    ) -> Option<T> {
-        let result = with(self.associations.get_mut(&id)?.mux.datagrams_mut()?);
-        self.dirty.insert(id);
-        Some(result)
-    }
-
-    /// The association has given up a message because its time was over.
-    pub(crate) fn on_given_up(&mut self, id: AssociationId, message: &Outgoing) {
-        if self.with_datagrams(id, |datagrams| datagrams.on_given_up(message)) != Some(true) {
-            self.core.count("messages_given_up");
-        }
-    }
-
     /// How the association's datagrams came to their end is known: nothing is tried again by itself.
     pub(crate) fn end_datagrams(&mut self, id: AssociationId, reason: FallbackReason) {
         let Some(association) = self.associations.get_mut(&id) else { return };
@@ -73,6 +51,36 @@ impl Stack {
         for one in waiting.into_iter().chain(used.into_values()) {
             self.give_up_datagrams(one, reason);
         }
+    }
+}
+
+impl Associations {
+    /// Calls `with` for the datagrams of an association that carries them.
+    pub(super) fn with_datagrams<T>(
+        &mut self,
+        id: AssociationId,
+        with: impl FnOnce(&mut Datagrams) -> T,
+    ) -> Option<T> {
+        let result = with(self.get_mut(&id)?.mux.datagrams_mut()?);
+        self.touch(id);
+        Some(result)
+    }
+}
+
+pub(super) fn datagrams_agreed(associations: &Associations, id: AssociationId) -> bool {
+    let datagrams = associations.get(&id).and_then(|one| one.mux.datagrams());
+    datagrams.is_some_and(Datagrams::are_agreed)
+}
+
+/// The association has given up a message because its time was over.
+pub(crate) fn on_given_up(
+    core: &mut Core,
+    associations: &mut Associations,
+    id: AssociationId,
+    message: &Outgoing,
+) {
+    if associations.with_datagrams(id, |datagrams| datagrams.on_given_up(message)) != Some(true) {
+        core.count("messages_given_up");
     }
 }
 

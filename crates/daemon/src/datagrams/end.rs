@@ -3,7 +3,9 @@
 use super::relay::{Relay, Side, any_like};
 use super::{DatagramId, Step, kernel_table};
 use crate::association::Setup;
+use crate::associations::Associations;
 use crate::attempt::Client;
+use crate::core::Core;
 use crate::log;
 use crate::stack::Stack;
 use crate::timers::Timer;
@@ -17,29 +19,6 @@ use tracing::info;
 pub(super) const INTERVAL: Duration = Duration::from_secs(1);
 
 impl Stack {
-    /// Nobody uses the flow any more. Returns who did.
-    pub(super) fn forget_datagrams(
-        &mut self,
-        id: AssociationId,
-        flow: DatagramFlow,
-    ) -> Option<DatagramId> {
-        let association = self.associations.get_mut(&id)?;
-        let user = association.datagrams.remove(&flow);
-        if association.is_unused() && association.setup == Setup::Over {
-            self.remove_association(id);
-        } else if association.is_unused() && association.is_ours() {
-            self.watch_idle(id);
-        }
-        user
-    }
-
-    pub(super) fn close_flow(&mut self, id: AssociationId, flow: Option<DatagramFlow>) {
-        if let Some(flow) = flow {
-            self.with_datagrams(id, |datagrams| datagrams.close(flow, None));
-            self.forget_datagrams(id, flow);
-        }
-    }
-
     /// They cannot be carried, or no more: the program goes on with plain UDP.
     pub(super) fn give_up_datagrams(&mut self, id: DatagramId, reason: FallbackReason) {
         if let Some(attempt) = self.datagrams.attempts.get(&id) {
@@ -75,7 +54,12 @@ impl Stack {
             self.datagrams.clients.remove(&client);
             match attempt.step {
                 Step::Opening(flow) | Step::Promised(Some(flow)) => {
-                    self.close_flow(attempt.association, Some(flow));
+                    close_flow(
+                        &mut self.core,
+                        &mut self.associations,
+                        attempt.association,
+                        Some(flow),
+                    );
                 }
                 Step::Connecting | Step::Promised(None) => {}
             }
@@ -111,7 +95,7 @@ impl Stack {
             self.datagrams.clients.remove(&client);
         }
         if let Some((association, flow)) = relay.carrier {
-            self.close_flow(association, Some(flow));
+            close_flow(&mut self.core, &mut self.associations, association, Some(flow));
         }
         self.core.count("datagram_relays_ended");
     }
@@ -146,11 +130,40 @@ impl Stack {
             }
             Side::Program { .. } if idle => {
                 if let Some((association, flow)) = relay.carrier.take() {
-                    self.close_flow(association, Some(flow));
+                    close_flow(&mut self.core, &mut self.associations, association, Some(flow));
                 }
             }
             Side::Program { .. } | Side::Service => {}
         }
+    }
+}
+
+/// Nobody uses the flow any more. Returns who did.
+pub(super) fn forget_datagrams(
+    core: &mut Core,
+    associations: &mut Associations,
+    id: AssociationId,
+    flow: DatagramFlow,
+) -> Option<DatagramId> {
+    let association = associations.get_mut(&id)?;
+    let user = association.datagrams.remove(&flow);
+    if association.is_unused() && association.setup == Setup::Over {
+        associations.remove(core, id);
+    } else if association.is_unused() && association.is_ours() {
+        associations.watch_idle(core, id);
+    }
+    user
+}
+
+pub(super) fn close_flow(
+    core: &mut Core,
+    associations: &mut Associations,
+    id: AssociationId,
+    flow: Option<DatagramFlow>,
+) {
+    if let Some(flow) = flow {
+        associations.with_datagrams(id, |datagrams| datagrams.close(flow, None));
+        forget_datagrams(core, associations, id, flow);
     }
 }
 

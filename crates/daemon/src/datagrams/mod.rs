@@ -18,8 +18,9 @@ mod relay;
 mod serve;
 mod status;
 
-pub(crate) use agree::pump_datagrams;
+pub(crate) use agree::{on_given_up, pump_datagrams};
 pub(crate) use relay::Program;
+pub(crate) use status::datagram_counters;
 
 use crate::attempt::Client;
 use crate::peers::{Lifetimes, Peers};
@@ -85,7 +86,7 @@ pub(crate) struct Datagrams {
 impl Datagrams {
     pub(crate) fn new(lifetimes: Lifetimes) -> Self {
         let (attempts, relays, clients, ready, lines, table) = Default::default();
-        let (services, watching) = (Peers::new(lifetimes), false);
+        let (services, watching) = (Peers::new(lifetimes, None), false);
         Self { attempts, relays, clients, ready, lines, services, table, watching }
     }
 

@@ -5,6 +5,7 @@
 
 use super::relay::{Program, Relay, Side};
 use super::{Attempt, DatagramId, Step};
+use crate::associations::Associations;
 use crate::attempt::{Client, Open};
 use crate::core::Core;
 use crate::log;
@@ -65,7 +66,13 @@ impl Stack {
         }
         let profile = parameters::profile(&self.core.config, &options);
         let from = Some(source.ip());
-        let association = self.association_for(destination, from, profile, acceptor)?;
+        let association = self.associations.association_for(
+            &mut self.core,
+            destination,
+            from,
+            profile,
+            acceptor,
+        )?;
         let id = DatagramId(self.core.next_id());
         let received = self.core.packets_received(association);
         let (step, until) = (Step::Connecting, self.core.now + self.core.config.fallback_timeout);
@@ -97,10 +104,10 @@ impl Stack {
     pub(super) fn ask_for_flow(&mut self, id: DatagramId) {
         let Some(attempt) = self.datagrams.attempts.get(&id) else { return };
         let (association, destination) = (attempt.association, attempt.destination);
-        if !self.is_established(association) {
+        if !self.associations.is_established(association) {
             return;
         }
-        if !self.datagrams_agreed(association) {
+        if !crate::datagrams::agree::datagrams_agreed(&self.associations, association) {
             return self.give_up_datagrams(id, FallbackReason::NoDatagrams);
         }
         if self.core.config.peer_cache
@@ -109,42 +116,21 @@ impl Stack {
             return self.promise_datagrams(id, None);
         }
         let (source, options) = (attempt.source, attempt.options);
-        match self.open_datagrams(association, destination, source, &options) {
+        match open_datagrams(
+            &self.core,
+            &mut self.associations,
+            association,
+            destination,
+            source,
+            &options,
+        ) {
             Ok(flow) => {
                 if let Some(attempt) = self.datagrams.attempts.get_mut(&id) {
                     attempt.step = Step::Opening(flow);
                 }
-                self.use_datagrams(association, flow, id);
+                use_datagrams(&mut self.associations, association, flow, id);
             }
             Err(_) => self.give_up_datagrams(id, FallbackReason::Busy),
-        }
-    }
-
-    pub(super) fn open_datagrams(
-        &mut self,
-        association: AssociationId,
-        destination: SocketAddr,
-        source: SocketAddr,
-        options: &Options,
-    ) -> Result<DatagramFlow, DatagramError> {
-        let lifetime = lifetime(&self.core, options);
-        let redundant = options.redundant == Some(true);
-        let opened = self.with_datagrams(association, |datagrams| {
-            let flow = datagrams.open(destination, source, lifetime)?;
-            datagrams.set_redundant(flow, redundant);
-            Ok(flow)
-        });
-        opened.unwrap_or(Err(DatagramError::NotAgreed))
-    }
-
-    pub(super) fn use_datagrams(
-        &mut self,
-        association: AssociationId,
-        flow: DatagramFlow,
-        id: DatagramId,
-    ) {
-        if let Some(association) = self.associations.get_mut(&association) {
-            association.datagrams.insert(flow, id);
         }
     }
 
@@ -181,8 +167,9 @@ impl Stack {
             }
             return self.core.timers.set(until, Timer::DatagramFallback(id));
         }
-        let (acceptor, mut reason) = (self.acceptor_of(association), FallbackReason::Silent);
-        if !self.is_established(association) {
+        let (acceptor, mut reason) =
+            (self.associations.acceptor_of(association), FallbackReason::Silent);
+        if !self.associations.is_established(association) {
             reason = acceptor.reason(reason);
             self.peers.remember_peer(self.core.now, peer, acceptor, reason);
         }
@@ -235,7 +222,12 @@ impl Stack {
                 self.core.count("attaches_failed");
                 self.core.reply(client.control, Reply::Closed { id: client.id });
                 self.datagrams.clients.remove(&client);
-                self.close_flow(association, flow);
+                crate::datagrams::end::close_flow(
+                    &mut self.core,
+                    &mut self.associations,
+                    association,
+                    flow,
+                );
             }
         }
     }
@@ -250,6 +242,35 @@ impl Stack {
             (Ok(new), Some(relay)) => (relay.socket, relay.side) = (new.socket, side),
             _ => self.core.count("attaches_failed"),
         }
+    }
+}
+
+pub(super) fn open_datagrams(
+    core: &Core,
+    associations: &mut Associations,
+    association: AssociationId,
+    destination: SocketAddr,
+    source: SocketAddr,
+    options: &Options,
+) -> Result<DatagramFlow, DatagramError> {
+    let lifetime = lifetime(core, options);
+    let redundant = options.redundant == Some(true);
+    let opened = associations.with_datagrams(association, |datagrams| {
+        let flow = datagrams.open(destination, source, lifetime)?;
+        datagrams.set_redundant(flow, redundant);
+        Ok(flow)
+    });
+    opened.unwrap_or(Err(DatagramError::NotAgreed))
+}
+
+pub(super) fn use_datagrams(
+    associations: &mut Associations,
+    association: AssociationId,
+    flow: DatagramFlow,
+    id: DatagramId,
+) {
+    if let Some(association) = associations.get_mut(&association) {
+        association.datagrams.insert(flow, id);
     }
 }
 

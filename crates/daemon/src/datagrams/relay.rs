@@ -1,6 +1,7 @@
 //! Datagrams between a local socket and a flow.
 
 use super::DatagramId;
+use crate::associations::Associations;
 use crate::attempt::Client;
 use crate::parameters;
 use crate::stack::Stack;
@@ -130,7 +131,7 @@ impl Stack {
     pub(super) fn start_datagrams(&mut self, id: DatagramId, mut relay: Relay) {
         relay.last = self.core.now;
         if let Some((association, flow)) = relay.carrier {
-            self.use_datagrams(association, flow, id);
+            crate::datagrams::open::use_datagrams(&mut self.associations, association, flow, id);
         }
         self.datagrams.relays.insert(id, relay);
         self.datagrams.ready.insert(id);
@@ -175,7 +176,9 @@ impl Stack {
             return self.give_up_datagrams(id, FallbackReason::AssociationLost);
         };
         let now = Duration::from_nanos(self.core.now.as_nanos());
-        let sent = self.with_datagrams(association, |datagrams| datagrams.send(now, flow, payload));
+        let sent = self
+            .associations
+            .with_datagrams(association, |datagrams| datagrams.send(now, flow, payload));
         if let Some(relay) = self.datagrams.relays.get_mut(&id)
             && sent == Some(Err(DatagramError::TooLong))
         {
@@ -193,9 +196,20 @@ impl Stack {
         let profile = parameters::profile(&self.core.config, &options);
         let acceptor = self.core.acceptor_for(destination, &options);
         let from = Some(source.ip());
-        let association = self.association_for(destination, from, profile, acceptor).ok()?;
-        let flow = self.open_datagrams(association, destination, source, &options).ok()?;
-        self.use_datagrams(association, flow, id);
+        let association = self
+            .associations
+            .association_for(&mut self.core, destination, from, profile, acceptor)
+            .ok()?;
+        let flow = crate::datagrams::open::open_datagrams(
+            &self.core,
+            &mut self.associations,
+            association,
+            destination,
+            source,
+            &options,
+        )
+        .ok()?;
+        crate::datagrams::open::use_datagrams(&mut self.associations, association, flow, id);
         let relay = self.datagrams.relays.get_mut(&id)?;
         relay.carrier = Some((association, flow));
         relay.carrier
@@ -216,17 +230,17 @@ impl Stack {
                 self.on_incoming_datagrams(id, flow, destination, source);
             }
             DatagramEvent::Accepted(flow) => {
-                if let Some(user) = self.datagram_user(id, flow) {
+                if let Some(user) = datagram_user(&self.associations, id, flow) {
                     self.promise_datagrams(user, Some(flow));
                 }
             }
             DatagramEvent::Received(flow, payload) => {
-                if let Some(user) = self.datagram_user(id, flow) {
+                if let Some(user) = datagram_user(&self.associations, id, flow) {
                     self.deliver_datagram(user, &payload);
                 }
             }
             DatagramEvent::Unreachable(flow, _) => {
-                if let Some(user) = self.datagram_user(id, flow) {
+                if let Some(user) = datagram_user(&self.associations, id, flow) {
                     self.tell_unreachable(user);
                 }
             }
@@ -234,12 +248,15 @@ impl Stack {
         }
     }
 
-    fn datagram_user(&self, id: AssociationId, flow: DatagramFlow) -> Option<DatagramId> {
-        self.associations.get(&id)?.datagrams.get(&flow).copied()
-    }
-
     fn on_datagrams_closed(&mut self, id: AssociationId, flow: DatagramFlow, why: Option<Refusal>) {
-        let Some(user) = self.forget_datagrams(id, flow) else { return };
+        let Some(user) = crate::datagrams::end::forget_datagrams(
+            &mut self.core,
+            &mut self.associations,
+            id,
+            flow,
+        ) else {
+            return;
+        };
         let relay = self.datagrams.relays.get_mut(&user);
         match relay {
             Some(Relay { side: Side::Service, .. }) => self.drop_datagrams(user),
@@ -271,7 +288,8 @@ impl Stack {
         let errno = error.raw_os_error().and_then(|errno| u16::try_from(errno).ok());
         match (relay.side, relay.carrier, errno) {
             (Side::Service, Some((association, flow)), Some(errno)) => {
-                self.with_datagrams(association, |datagrams| datagrams.unreachable(flow, errno));
+                self.associations
+                    .with_datagrams(association, |datagrams| datagrams.unreachable(flow, errno));
             }
             // Our own doing.
             (Side::Program { .. }, ..) if relay.telling => {}
@@ -300,6 +318,14 @@ impl Stack {
             relay.refuse(false);
         }
     }
+}
+
+fn datagram_user(
+    associations: &Associations,
+    id: AssociationId,
+    flow: DatagramFlow,
+) -> Option<DatagramId> {
+    associations.get(&id)?.datagrams.get(&flow).copied()
 }
 
 /// Whether `port` is one that programs are given, not one that services have.

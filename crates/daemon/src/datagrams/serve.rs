@@ -6,6 +6,8 @@
 use super::DatagramId;
 use super::relay::{Relay, Side, is_ephemeral};
 use crate::allow::{self, Denied};
+use crate::associations::Associations;
+use crate::core::Core;
 use crate::log;
 use crate::stack::Stack;
 use manypath_engine::AssociationId;
@@ -27,7 +29,14 @@ impl Stack {
         source: SocketAddr,
     ) {
         if !self.core.phase.serves_peers() {
-            return self.refuse_datagrams(id, flow, Refusal::Busy, "datagrams_denied_ending");
+            return refuse_datagrams(
+                &mut self.core,
+                &mut self.associations,
+                id,
+                flow,
+                Refusal::Busy,
+                "datagrams_denied_ending",
+            );
         }
         match self.admit_datagrams(id, destination, source) {
             Ok((ends, options)) => self.serve_datagrams(id, flow, ends, options),
@@ -45,7 +54,14 @@ impl Stack {
                     | Denied::NotCovered
                     | Denied::Form => (Refusal::NotAllowed, "datagrams_denied"),
                 };
-                self.refuse_datagrams(id, flow, refusal, counter);
+                refuse_datagrams(
+                    &mut self.core,
+                    &mut self.associations,
+                    id,
+                    flow,
+                    refusal,
+                    counter,
+                );
             }
         }
     }
@@ -86,11 +102,18 @@ impl Stack {
             Err(error) => {
                 debug!(target: log::CONNECTION, "datagrams to {service}: {error}");
                 let busy = Refusal::Busy;
-                return self.refuse_datagrams(association, flow, busy, "datagrams_impossible");
+                return refuse_datagrams(
+                    &mut self.core,
+                    &mut self.associations,
+                    association,
+                    flow,
+                    busy,
+                    "datagrams_impossible",
+                );
             }
         };
         let lifetime = options.lifetime.map(|ms| Duration::from_millis(ms.into()));
-        self.with_datagrams(association, |datagrams| {
+        self.associations.with_datagrams(association, |datagrams| {
             if let Some(lifetime) = lifetime {
                 datagrams.set_lifetime(flow, lifetime);
             }
@@ -102,17 +125,18 @@ impl Stack {
         let carrier = Some((association, flow));
         self.start_datagrams(id, Relay { carrier, options, ..relay });
     }
+}
 
-    fn refuse_datagrams(
-        &mut self,
-        id: AssociationId,
-        flow: DatagramFlow,
-        refusal: Refusal,
-        counter: &'static str,
-    ) {
-        self.core.count(counter);
-        self.with_datagrams(id, |datagrams| datagrams.close(flow, Some(refusal)));
-    }
+fn refuse_datagrams(
+    core: &mut Core,
+    associations: &mut Associations,
+    id: AssociationId,
+    flow: DatagramFlow,
+    refusal: Refusal,
+    counter: &'static str,
+) {
+    core.count(counter);
+    associations.with_datagrams(id, |datagrams| datagrams.close(flow, Some(refusal)));
 }
 
 /// A socket at the service's own address, connected to the service. It has the port of the peer's

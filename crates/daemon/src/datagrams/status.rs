@@ -1,6 +1,8 @@
 //! What `manypath status` shows of datagrams.
 
 use crate::association::Association;
+use crate::associations::Associations;
+use crate::core::Core;
 use crate::stack::Stack;
 use manypath_control::status::DatagramStatus;
 use std::collections::BTreeMap;
@@ -36,14 +38,17 @@ impl Stack {
             })
             .collect()
     }
+}
 
-    /// Counts of all datagrams, of associations that are gone too.
-    pub(crate) fn datagram_counters(&self) -> BTreeMap<&'static str, u64> {
-        let mut all = self.core.counters.past_datagrams().clone();
-        let carrying = self.associations.values().filter_map(|one| one.mux.datagrams());
-        for (name, count) in carrying.flat_map(|datagrams| datagrams.counters().entries()) {
-            *all.entry(name).or_default() += count;
-        }
-        all
+/// Counts of all datagrams, of associations that are gone too.
+pub(crate) fn datagram_counters(
+    core: &Core,
+    associations: &Associations,
+) -> BTreeMap<&'static str, u64> {
+    let mut all = core.counters.past_datagrams().clone();
+    let carrying = associations.values().filter_map(|one| one.mux.datagrams());
+    for (name, count) in carrying.flat_map(|datagrams| datagrams.counters().entries()) {
+        *all.entry(name).or_default() += count;
     }
+    all
 }

@@ -149,7 +149,7 @@ impl Stack {
     fn call(&mut self, id: RelayId) {
         let Some(gateway) = &self.core.config.gateway else { return };
         let Way::ToSctp { peers, port, .. } = &gateway.way else { return };
-        let (peers, port) = (peers.clone(), *port);
+        let (peers, port, profile) = (peers.clone(), *port, self.core.config.profile);
         loop {
             let Some(caller) = self.callers.waiting.get_mut(&id) else { return };
             if caller.tried == peers.len() || !self.core.phase.takes_work() {
@@ -160,9 +160,9 @@ impl Stack {
             let destination = SocketAddr::new(peer, port);
             let open =
                 Open { destination, source: Some(caller.client), blocking: true, waiting: false };
-            match self.begin_direct(&open, self.core.config.profile, Acceptor::Anyone) {
+            match self.associations.begin_direct(&mut self.core, &open, profile, Acceptor::Anyone) {
                 Ok((association, flow)) => {
-                    self.set_flow_use(association, flow, FlowUse::Caller(id));
+                    self.associations.set_flow_use(association, flow, FlowUse::Caller(id));
                     if let Some(caller) = self.callers.waiting.get_mut(&id) {
                         caller.trying = Some((association, flow));
                     }
@@ -204,7 +204,7 @@ impl Stack {
             warn!(target: log::CONNECTION, "TCP client {}: {error}", caller.client);
             self.core.count("clients_not_taken_in");
             caller.socket.reset(&self.core.registry);
-            return self.reset_flow(association, flow);
+            return self.associations.reset_flow(&mut self.core, association, flow);
         }
         let Some(Way::ToSctp { peers, port, .. }) =
             self.core.config.gateway.as_ref().map(|gateway| &gateway.way)
@@ -228,7 +228,7 @@ impl Stack {
         self.core.count("clients_gone_before_the_server_answered");
         caller.socket.reset(&self.core.registry);
         if let Some((association, flow)) = caller.trying {
-            self.reset_flow(association, flow);
+            self.associations.reset_flow(&mut self.core, association, flow);
         }
     }
 

@@ -41,7 +41,7 @@ impl Stack {
         for (number, address) in all.iter().enumerate().skip(first) {
             let Some(client) = self.core.verified_peer(association, *address, source) else {
                 let why = Denied::NoClientAddress.counter();
-                self.refuse(association, flow, Refusal::Busy, why);
+                self.associations.refuse(&mut self.core, association, flow, Refusal::Busy, why);
                 return true;
             };
             match dial::connect(None, *address, false) {
@@ -52,7 +52,14 @@ impl Stack {
                     return true;
                 }
                 Err(error) if number + 1 == all.len() => {
-                    self.refuse_dial(association, flow, *address, &error);
+                    crate::dial::refuse_dial(
+                        &mut self.core,
+                        &mut self.associations,
+                        association,
+                        flow,
+                        *address,
+                        &error,
+                    );
                     return true;
                 }
                 Err(_) => self.core.count("dials_tried_elsewhere"),

@@ -74,16 +74,14 @@ impl Stack {
 
     fn status_line(&self) -> Option<StatusLine> {
         let gateway = self.core.config.gateway.as_ref()?.to_string();
-        let endpoint = self.core.driver.endpoint();
-        let statuses =
-            self.associations.keys().filter_map(|id| endpoint.status(self.core.now, *id));
+        let statuses = self.associations.ids().into_iter().filter_map(|id| self.core.status_of(id));
         let statuses: Vec<_> = statuses.collect();
         let paths = statuses.iter().flat_map(|status| &status.paths);
         let (active, others): (Vec<_>, Vec<_>) =
             paths.partition(|path| path.state == PathState::Active);
         let mut totals = self.totals;
         self.relays.values().for_each(|relay| totals.add(relay.bytes()));
-        let mut counters = self.all_counters();
+        let mut counters = crate::status::all_counters(&self.core, &self.associations);
         counters.retain(|_, count| *count > 0);
         Some(StatusLine {
             uptime_ms: self.core.age(manypath_engine::Instant::ZERO),

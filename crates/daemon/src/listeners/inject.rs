@@ -3,6 +3,7 @@
 use super::Led;
 use crate::allow::{self, Denied};
 use crate::association::{DialId, RelayId};
+use crate::associations::Associations;
 use crate::connection::RelayEnd;
 use crate::core::Core;
 use crate::dial::{self, Incoming};
@@ -67,17 +68,38 @@ impl Stack {
         match self.judge(&incoming) {
             Ok(Verdict::Covered { launchers, inodes, client, options }) => {
                 self.listeners.count_led(&inodes);
-                match self.announce_client(&incoming, client, launchers, options) {
+                match announce_client(
+                    &mut self.core,
+                    &self.associations,
+                    &incoming,
+                    client,
+                    launchers,
+                    options,
+                ) {
                     Ok(injection) if all_know_of(&self.core, &injection) => self.inject(injection),
                     Ok(injection) => self.delay(injection),
-                    Err(error) => self.refuse_dial(id, flow, service, &error),
+                    Err(error) => crate::dial::refuse_dial(
+                        &mut self.core,
+                        &mut self.associations,
+                        id,
+                        flow,
+                        service,
+                        &error,
+                    ),
                 }
             }
             Ok(Verdict::Dial { client, options }) => self.dial(id, flow, service, client, options),
             Ok(Verdict::Nobody) => {
                 self.forget_closed_listeners();
                 let refused = io::Error::from_raw_os_error(libc::ECONNREFUSED);
-                self.refuse_dial(id, flow, service, &refused);
+                crate::dial::refuse_dial(
+                    &mut self.core,
+                    &mut self.associations,
+                    id,
+                    flow,
+                    service,
+                    &refused,
+                );
             }
             Err(denied) => self.deny(incoming, denied),
         }
@@ -92,7 +114,7 @@ impl Stack {
         if policy == Policy::Disable {
             return Err(Denied::NotListed);
         }
-        if !self.is_form_open(id, &options) {
+        if !crate::dial::is_form_open(&self.core, &self.associations, id, &options) {
             return Err(Denied::Form);
         }
         let found = self.listeners.table.matching_listeners(self.core.now, service);
@@ -110,45 +132,6 @@ impl Stack {
             }
             Some(_) | None => Err(Denied::NotCovered),
         }
-    }
-
-    /// Tells launchers for whom a connection is going to stand.
-    fn announce_client(
-        &mut self,
-        incoming: &Incoming,
-        client: SocketAddr,
-        launchers: Vec<u64>,
-        options: Options,
-    ) -> io::Result<Injection> {
-        let Incoming { association, flow, destination: to, .. } = *incoming;
-        // Nobody else may come from there before we do, and be taken for the client.
-        let socket = dial::exclusive_socket(to)?;
-        let from = own_address(&socket)?;
-        let client = with_port(client, from);
-        let redirectors = self.core.control.redirectors();
-        let unaware = launchers.iter().filter(|one| redirectors.contains(one));
-        let unaware: Vec<u64> = unaware.copied().collect();
-        let way = self.way_of_flow(association, flow);
-        for launcher in &unaware {
-            self.core.reply(*launcher, Reply::WayFrom { from, to, way });
-        }
-        for launcher in &launchers {
-            self.core.reply(*launcher, Reply::Arriving { from, to, client });
-        }
-        let (peer, until) = (self.core.peer_ip(association), self.core.now + LIMIT);
-        Ok(Injection {
-            association,
-            unaware,
-            from,
-            flow,
-            to,
-            client,
-            options,
-            socket,
-            launchers,
-            peer,
-            until,
-        })
     }
 
     /// Makes the connection.
@@ -172,7 +155,14 @@ impl Stack {
             }
             Err(error) => {
                 tell_left(&mut self.core, &launchers, from, to);
-                self.refuse_dial(association, flow, to, &error);
+                crate::dial::refuse_dial(
+                    &mut self.core,
+                    &mut self.associations,
+                    association,
+                    flow,
+                    to,
+                    &error,
+                );
             }
         }
     }
@@ -183,7 +173,12 @@ impl Stack {
             return self.listeners.delayed.push_back(injection);
         }
         tell_left(&mut self.core, &injection.launchers, injection.from, injection.to);
-        self.refuse_to_wait(injection.association, injection.flow);
+        crate::waiting::refuse_to_wait(
+            &mut self.core,
+            &mut self.associations,
+            injection.association,
+            injection.flow,
+        );
     }
 
     /// Gives up the connections of which a launcher takes no note.
@@ -194,7 +189,13 @@ impl Stack {
         self.listeners.delayed = waiting;
         for Injection { association, flow, launchers, from, to, .. } in late {
             tell_left(&mut self.core, &launchers, from, to);
-            self.refuse(association, flow, Refusal::Busy, "dial_denied_launcher_silent");
+            self.associations.refuse(
+                &mut self.core,
+                association,
+                flow,
+                Refusal::Busy,
+                "dial_denied_launcher_silent",
+            );
         }
     }
 
@@ -210,7 +211,13 @@ impl Stack {
         for injection in self.listeners.take_delayed(redirector) {
             let (id, flow) = (injection.association, injection.flow);
             tell_left(&mut self.core, &injection.launchers, injection.from, injection.to);
-            self.refuse(id, flow, Refusal::NotAllowed, Denied::NotCovered.counter());
+            self.associations.refuse(
+                &mut self.core,
+                id,
+                flow,
+                Refusal::NotAllowed,
+                Denied::NotCovered.counter(),
+            );
         }
         for relay in self.listeners.led_by(redirector) {
             if self.dials.contains_key(&DialId(relay)) {
@@ -237,6 +244,46 @@ impl Stack {
         let Some(led) = self.listeners.remove_led(relay.0) else { return };
         tell_left(&mut self.core, &led.launchers, led.from, led.to);
     }
+}
+
+/// Tells launchers for whom a connection is going to stand.
+fn announce_client(
+    core: &mut Core,
+    associations: &Associations,
+    incoming: &Incoming,
+    client: SocketAddr,
+    launchers: Vec<u64>,
+    options: Options,
+) -> io::Result<Injection> {
+    let Incoming { association, flow, destination: to, .. } = *incoming;
+    // Nobody else may come from there before we do, and be taken for the client.
+    let socket = dial::exclusive_socket(to)?;
+    let from = own_address(&socket)?;
+    let client = with_port(client, from);
+    let redirectors = core.control.redirectors();
+    let unaware = launchers.iter().filter(|one| redirectors.contains(one));
+    let unaware: Vec<u64> = unaware.copied().collect();
+    let way = associations.way_of_flow(core, association, flow);
+    for launcher in &unaware {
+        core.reply(*launcher, Reply::WayFrom { from, to, way });
+    }
+    for launcher in &launchers {
+        core.reply(*launcher, Reply::Arriving { from, to, client });
+    }
+    let (peer, until) = (core.peer_ip(association), core.now + LIMIT);
+    Ok(Injection {
+        association,
+        unaware,
+        from,
+        flow,
+        to,
+        client,
+        options,
+        socket,
+        launchers,
+        peer,
+        until,
+    })
 }
 
 /// Whether every launcher has been told of a connection: a program must not accept it before its launcher

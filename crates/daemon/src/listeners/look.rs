@@ -43,7 +43,12 @@ impl Stack {
         }
         let peer = self.core.peer_ip(incoming.association);
         if !self.is_room_to_wait(peer) {
-            self.refuse_to_wait(incoming.association, incoming.flow);
+            crate::waiting::refuse_to_wait(
+                &mut self.core,
+                &mut self.associations,
+                incoming.association,
+                incoming.flow,
+            );
             return true;
         }
         self.core.count("listeners_looked_for");
@@ -90,7 +95,7 @@ impl Stack {
         let (over, waiting): (Vec<_>, Vec<_>) = looks.into_iter().partition(over);
         self.listeners.looks = waiting;
         for Look { incoming, .. } in over {
-            if self.is_still_asked(&incoming) {
+            if crate::waiting::is_still_asked(&mut self.core, &self.associations, &incoming) {
                 self.answer_incoming(incoming);
             }
         }

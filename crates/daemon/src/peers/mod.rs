@@ -11,7 +11,7 @@ mod saving;
 mod writer;
 
 pub use cache::{PeerCache, PeerRecord};
-pub(crate) use saving::Memory;
+use saving::Memory;
 pub(crate) use writer::{Job, Writer};
 
 use crate::privileged::Acceptor;
@@ -77,12 +77,13 @@ pub(crate) struct Peers {
     carried: BTreeMap<SocketAddr, Instant>,
     /// Peers that speak SCTP without manypath. Only known here: it costs one round trip to find out.
     natives: BTreeMap<Peer, Instant>,
+    memory: Memory,
     /// What has changed since it was last saved: the new reason if there is one, and the end.
     unsaved: Unsaved,
 }
 
 impl Peers {
-    pub(crate) const fn new(lifetimes: Lifetimes) -> Self {
+    pub(crate) fn new(lifetimes: Lifetimes, cache: Option<PeerCache>) -> Self {
         Self {
             lifetimes,
             network: 0,
@@ -90,6 +91,7 @@ impl Peers {
             services: BTreeMap::new(),
             carried: BTreeMap::new(),
             natives: BTreeMap::new(),
+            memory: Memory::new(cache),
             unsaved: BTreeMap::new(),
         }
     }
@@ -356,7 +358,7 @@ mod tests {
 
     #[test]
     fn what_is_found_out_again_counts_longer_and_in_its_network_only() {
-        let (mut now, mut peers) = (Instant::ZERO, Peers::new(LIFETIMES));
+        let (mut now, mut peers) = (Instant::ZERO, Peers::new(LIFETIMES, None));
         let (peer, service) = (addr("192.0.2.1:0").ip(), addr("192.0.2.1:22"));
         let silent = |peers: &mut Peers, now| {
             peers.remember_peer(now, peer, ANYONE, FallbackReason::Silent);
@@ -379,7 +381,7 @@ mod tests {
 
     #[test]
     fn a_silent_peer_is_remembered_for_all_its_services_until_the_time_is_over() {
-        let (now, mut peers) = (Instant::ZERO, Peers::new(LIFETIMES));
+        let (now, mut peers) = (Instant::ZERO, Peers::new(LIFETIMES, None));
         peers.remember_peer(now, addr("192.0.2.1:0").ip(), ANYONE, FallbackReason::Silent);
         assert_eq!(peers.lookup(now, addr("192.0.2.1:22"), ANYONE), Some(FallbackReason::Silent));
         assert_eq!(peers.lookup(now, addr("192.0.2.2:22"), ANYONE), None);
@@ -390,7 +392,7 @@ mod tests {
 
     #[test]
     fn an_answer_clears_the_peer_but_not_what_its_services_refused() {
-        let (now, mut peers) = (Instant::ZERO, Peers::new(LIFETIMES));
+        let (now, mut peers) = (Instant::ZERO, Peers::new(LIFETIMES, None));
         peers.remember_peer(now, addr("192.0.2.1:0").ip(), ANYONE, FallbackReason::Silent);
         peers.remember_service(now, addr("192.0.2.1:80"), FallbackReason::NotAllowed);
         peers.forget_peer(now, addr("192.0.2.1:0").ip(), ANYONE);
@@ -403,7 +405,7 @@ mod tests {
 
     #[test]
     fn what_was_carried_is_trusted_until_it_fails() {
-        let (now, mut peers) = (Instant::ZERO, Peers::new(LIFETIMES));
+        let (now, mut peers) = (Instant::ZERO, Peers::new(LIFETIMES, None));
         let service = addr("192.0.2.1:22");
         peers.remember_service(now, service, FallbackReason::NotAllowed);
         peers.remember_carried(now, service);
@@ -418,7 +420,7 @@ mod tests {
 
     #[test]
     fn a_near_peer_is_one_for_those_who_ask_until_more_leads_there() {
-        let (now, mut peers) = (Instant::ZERO, Peers::new(LIFETIMES));
+        let (now, mut peers) = (Instant::ZERO, Peers::new(LIFETIMES, None));
         let (near, far) = (addr("192.0.2.1:22"), addr("192.0.2.2:22"));
         peers.remember_carried(now, near);
         assert!(peers.remember_near(now, near.ip()));
@@ -445,7 +447,7 @@ mod tests {
 
     #[test]
     fn who_answers_for_ports_below_1024_is_remembered_apart_and_answers_for_all() {
-        let (now, mut peers) = (Instant::ZERO, Peers::new(LIFETIMES));
+        let (now, mut peers) = (Instant::ZERO, Peers::new(LIFETIMES, None));
         let (low, high) = (addr("192.0.2.1:22"), addr("192.0.2.1:8080"));
         let known =
             |peers: &Peers| (peers.lookup(now, low, PRIVILEGED), peers.lookup(now, high, ANYONE));
@@ -467,7 +469,7 @@ mod tests {
     fn flushing_is_for_all_a_peer_or_a_service() {
         let now = Instant::ZERO;
         let filled = || {
-            let mut peers = Peers::new(LIFETIMES);
+            let mut peers = Peers::new(LIFETIMES, None);
             peers.remember_carried(now, addr("192.0.2.1:22"));
             peers.remember_service(now, addr("192.0.2.1:80"), FallbackReason::NotAllowed);
             peers.remember_peer(now, addr("192.0.2.2:0").ip(), ANYONE, FallbackReason::Silent);
@@ -481,7 +483,7 @@ mod tests {
     /// The oldest one has the highest address.
     #[test]
     fn memory_is_bounded_and_the_oldest_entry_goes_first() {
-        let (begin, mut peers) = (Instant::ZERO, Peers::new(LIFETIMES));
+        let (begin, mut peers) = (Instant::ZERO, Peers::new(LIFETIMES, None));
         let many = u32::try_from(MAX_ENTRIES).unwrap();
         let at = |index: u32| IpAddr::V4((0x0a00_ffff - index).into());
         for index in 0..=many {

@@ -5,10 +5,10 @@ use super::{
     Entry, FallbackReason, Key, MAX_ENTRIES, MOST_LONGER, PeerCache, PeerRecord, Peers, Unsaved,
     insert,
 };
+use crate::core::Core;
 use crate::keeper::Keeper;
 use crate::log;
 use crate::privileged::Acceptor;
-use crate::stack::Stack;
 use crate::timers::Timer;
 use manypath_control::runtime;
 use manypath_engine::Instant;
@@ -55,55 +55,57 @@ impl Memory {
     }
 }
 
-impl Stack {
+impl Peers {
     /// Takes over what earlier stacks have learnt in this network.
-    pub(crate) fn recall_peers(&mut self) {
-        let Some(cache) = self.memory.cache.as_ref().filter(|_| self.core.config.peer_cache) else {
+    pub(crate) fn recall_kept(&mut self, core: &mut Core) {
+        let Some(cache) = self.memory.cache.as_ref().filter(|_| core.config.peer_cache) else {
             return;
         };
         match cache.read() {
             Ok(records) => {
-                let here = |record: &PeerRecord| record.namespace == self.memory.namespace;
-                let (now, peers) = (self.core.now, &mut self.peers);
-                records.iter().filter(|r| here(r)).for_each(|record| peers.recall(now, record));
+                let here = self.memory.namespace;
+                let of_here = records.iter().filter(|record| record.namespace == here);
+                of_here.for_each(|record| self.recall(core.now, record));
             }
-            Err(error) => self.cannot_keep(&format!("{}: {}", error.path.display(), error.error)),
+            Err(error) => {
+                self.cannot_keep(core, &format!("{}: {}", error.path.display(), error.error))
+            }
         }
     }
 
     /// Sees to it that what has been learnt is written soon.
-    pub(crate) fn plan_saving(&mut self) {
-        if !self.memory.planned && self.peers.is_unsaved() {
+    pub(crate) fn plan_saving(&mut self, core: &mut Core) {
+        if !self.memory.planned && self.is_unsaved() {
             self.memory.planned = true;
-            self.core.after(SAVE_AFTER, Timer::SavePeers);
+            core.after(SAVE_AFTER, Timer::SavePeers);
         }
     }
 
     /// Lets what has been learnt since the last time be written; what is not taken waits for another time.
-    pub(crate) fn save_peers(&mut self) {
+    pub(crate) fn save(&mut self, core: &mut Core) {
         self.memory.planned = false;
-        let unsaved = self.peers.take_unsaved();
-        if unsaved.is_empty() || !self.core.config.peer_cache {
+        let unsaved = self.take_unsaved();
+        if unsaved.is_empty() || !core.config.peer_cache {
             return;
         }
-        let records = self.peers.records(self.core.now, &unsaved, self.memory.namespace);
-        if !self.write_peers(Job::Put(records)) {
-            self.peers.keep_unsaved(unsaved);
+        let records = self.records(core.now, &unsaved, self.memory.namespace);
+        if !self.write(core, Job::Put(records)) {
+            self.keep_unsaved(unsaved);
             self.memory.planned = true;
-            self.core.after(SAVE_AGAIN, Timer::SavePeers);
+            core.after(SAVE_AGAIN, Timer::SavePeers);
         }
     }
 
     /// Lets what is kept about a peer, a service, or everything be forgotten, too.
-    pub(crate) fn forget_kept_peers(&mut self, addr: Option<IpAddr>, port: Option<u16>) {
-        self.write_peers(Job::Forget(addr, port));
+    pub(crate) fn forget_kept(&mut self, core: &mut Core, addr: Option<IpAddr>, port: Option<u16>) {
+        self.write(core, Job::Forget(addr, port));
     }
 
     /// Waits a moment for what was to be written.
-    pub(crate) fn finish_saving(&mut self) {
+    pub(crate) fn finish_saving(&mut self, core: &mut Core) {
         for _ in 0..LAST_TRIES {
-            self.save_peers();
-            if !self.peers.is_unsaved() {
+            self.save(core);
+            if !self.is_unsaved() {
                 break;
             }
             std::thread::sleep(LAST_TRY);
@@ -112,21 +114,21 @@ impl Stack {
     }
 
     /// Whether it was taken to be written.
-    fn write_peers(&mut self, job: Job) -> bool {
+    fn write(&mut self, core: &mut Core, job: Job) -> bool {
         match self.memory.hand_over(job) {
             Ok(true) => {
                 self.memory.failing = false;
                 return true;
             }
-            Ok(false) => self.core.count("peer_cache_overruns"),
-            Err(why) => self.cannot_keep(&why),
+            Ok(false) => core.count("peer_cache_overruns"),
+            Err(why) => self.cannot_keep(core, &why),
         }
         false
     }
 
     /// Said once, until something is kept again.
-    fn cannot_keep(&mut self, why: &str) {
-        self.core.count("peer_cache_failures");
+    fn cannot_keep(&mut self, core: &mut Core, why: &str) {
+        core.count("peer_cache_failures");
         if !std::mem::replace(&mut self.memory.failing, true) {
             debug!(target: log::PEERS, "what is learnt about peers is not kept: {why}");
         }
